@@ -1,0 +1,42 @@
+"""SERAPH, semi-supervised metric learning, as certified convex optimisation."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from .alternation import alternate
+from .certificate import certify
+from .e_step import e_step
+from .m_step.solution import NotCertified, OptimumNotAttained, Status
+from .m_step.solve import solve_m_step
+from .objective import MStepObjective
+from .pairs import PairSet
+
+if TYPE_CHECKING:
+    from .estimator import SERAPH
+    from .m_step.statement import state_m_step
+
+__version__ = "0.1.0"
+__all__ = [
+    "SERAPH",
+    "MStepObjective",
+    "NotCertified",
+    "OptimumNotAttained",
+    "PairSet",
+    "Status",
+    "alternate",
+    "certify",
+    "e_step",
+    "solve_m_step",
+    "state_m_step",
+]
+
+_HEAVY_ROOMS = {"SERAPH": "estimator", "state_m_step": "m_step.statement"}
+
+
+def __getattr__(name: str) -> Any:
+    """Open the rooms that import CVXPY or scikit-learn only when something in them is asked for."""
+    if name not in _HEAVY_ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_HEAVY_ROOMS[name]}", __name__), name)

@@ -1,0 +1,253 @@
+"""The referee: a rigorous duality gap for the M-step at any PSD point, trusting no solver.
+
+The dual of the M-step is a maximum-entropy problem. With r_k = 1 - p_k it reads
+
+    maximise  D(r) = sum_k c_k H(r_k) + eta * (sum_k c_k r_k - kappa)       over r in [0, 1]^N
+    subject to  M - sum_k c_k r_k v_k v_k'  PSD,
+
+and every feasible r bounds the optimum from below. At a PSD A the natural candidate is
+r_k = sigma(-s_k(A)), whose matrix is the gradient g of f at A and for which f(A) - D(r) = <g, A>.
+Where g is not PSD, r is moved towards an anchor that is always feasible: r = 0 (matrix M), or
+r = (c - b)/c (matrix R), as far as needed and no further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .objective import MStepObjective
+from .pair_sums import Place
+from .pairs import FloatArray
+from .posterior import binary_entropy, posterior_similar
+from .psd_cone import RANK_TOLERANCE, check_metric, symmetrise
+
+ROUNDING = 16 * float(np.finfo(np.float64).eps)
+"""How far a sum over pairs may be off, relative to the same sum with all weights 1."""
+
+SimilarProbability = Callable[..., FloatArray]
+"""r(place, *distances): the dual point on a block or slice of pairs."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """optimum in [dual_value, primal_value], whoever found the point.
+
+    Attributes
+    ----------
+    primal_value : float
+        f(A).
+    dual_value : float
+        D at a feasible dual point: no PSD matrix has a smaller f.
+    dual_point : str
+        Which one: "gradient" (no move was needed), "towards p = 1", "towards p = b/c" or "p = b/c".
+    """
+
+    primal_value: float
+    dual_value: float
+    dual_point: str
+
+    @property
+    def duality_gap(self) -> float:
+        """f(A) - D >= f(A) - inf f."""
+        return self.primal_value - self.dual_value
+
+    @property
+    def relative_gap(self) -> float:
+        """duality_gap / max(1, |f(A)|)."""
+        return self.duality_gap / max(1.0, abs(self.primal_value))
+
+
+def certify(objective: MStepObjective, A: ArrayLike) -> Certificate:
+    """D(r) <= inf f <= f(A): the duality gap of the M-step (11) at a PSD point A.
+
+    Parameters
+    ----------
+    objective : MStepObjective
+        Any trace weight >= 0, attained or not.
+    A : (m, m) array_like
+        Any PSD matrix, however far from the optimum.
+
+    Returns
+    -------
+    Certificate
+        Always finite. Rounding is allowed for: the dual point is kept inside the feasible set by
+        the error a sum over pairs may have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from seraph_cvx import MStepObjective, PairSet, certify
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> far = certify(MStepObjective(pairs), np.eye(1))
+    >>> near = certify(MStepObjective(pairs), 0.9227 * np.eye(1))
+    >>> far.relative_gap > near.relative_gap, near.relative_gap < 1e-4
+    (True, True)
+    """
+    metric = check_metric(A, objective.pairs.n_features)
+    value, gradient = objective.program.value_and_gradient(metric)
+    anchors = Anchors.of(objective)
+    whitened = anchors.whiten(gradient)
+    candidates = [(anchors.entropy_value, "p = b/c")]
+
+    step = anchors.step_from_one(whitened)
+    if step == 1.0:
+        candidates.append((value - float(np.vdot(gradient, metric)), "gradient"))
+    elif step is not None:
+        candidates.append((_towards_one(objective, metric, step), "towards p = 1"))
+    else:
+        candidates.append((_pinned(objective, metric, anchors), "towards p = 1"))
+
+    step = anchors.step_from_labels(whitened)
+    if step is not None and step < 1.0:
+        candidates.append((_towards_labels(objective, metric, step), "towards p = b/c"))
+
+    dual_value, dual_point = max(candidates)
+    return Certificate(value, dual_value, dual_point)
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """The two dual points that are always feasible, in coordinates where sum_k c_k v_k v_k' = I.
+
+    Attributes
+    ----------
+    basis : (r, r) array or None
+        B with B' M B = I; None where M is singular.
+    regulariser_basis : (r, r) array or None
+        B with B' R B = I; None where R is singular.
+    recession_value, entropy_value : float
+        D at p = 1, and at p = b/c.
+    """
+
+    whitening: FloatArray
+    basis: FloatArray | None
+    regulariser_basis: FloatArray | None
+    recession_value: float
+    entropy_value: float
+
+    @classmethod
+    def of(cls, objective: MStepObjective) -> Anchors:
+        """The anchors of an M-step."""
+        T = objective.whitening
+        return cls(
+            T,
+            _inverse_root(objective.whitened_program.recession),
+            _inverse_root(symmetrise(T.T @ objective.regulariser @ T)),
+            -objective.program.constant,
+            objective.soft_label_entropy,
+        )
+
+    def whiten(self, gradient: FloatArray) -> FloatArray:
+        """T' g T."""
+        return symmetrise(self.whitening.T @ gradient @ self.whitening)
+
+    def step_from_one(self, gradient: FloatArray) -> float | None:
+        """The largest tau in [0, 1] with tau*g + (1 - tau)*M PSD; None where M is singular."""
+        return _feasible_step(gradient, self.basis)
+
+    def step_from_labels(self, gradient: FloatArray) -> float | None:
+        """The largest tau in [0, 1] with tau*g + (1 - tau)*R PSD; None where R is singular."""
+        return _feasible_step(gradient, self.regulariser_basis)
+
+    def quick_bound(self, tangent: float, gradient: FloatArray) -> float:
+        """A lower bound on inf f from f and its gradient g at any symmetric Y, at no sweep.
+
+        D is concave, so D(tau*r + (1 - tau)*anchor) >= tau*D(r) + (1 - tau)*D(anchor), and
+        D(r) = f(Y) - <g, Y> is the `tangent` of f at Y, read at 0. `gradient` is T' g T.
+        """
+        bounds = [self.entropy_value]
+        step = self.step_from_one(gradient)
+        if step is not None:
+            bounds.append(step * tangent + (1.0 - step) * self.recession_value)
+        step = self.step_from_labels(gradient)
+        if step is not None:
+            bounds.append(step * tangent + (1.0 - step) * self.entropy_value)
+        return max(bounds)
+
+
+def _inverse_root(matrix: FloatArray) -> FloatArray | None:
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    if eigenvalues[0] <= RANK_TOLERANCE:
+        return None
+    return np.asarray(vectors / np.sqrt(eigenvalues))
+
+
+def _feasible_step(gradient: FloatArray, basis: FloatArray | None) -> float | None:
+    if basis is None:
+        return None
+    infeasibility = float(np.linalg.eigvalsh(symmetrise(basis.T @ -gradient @ basis))[-1])
+    rounding = ROUNDING * float(np.sum(np.square(basis[:, 0])))  # 1 / the smallest eigenvalue
+    return 1.0 / (1.0 + max(0.0, infeasibility + rounding))
+
+
+def _dual_value(
+    objective: MStepObjective, metrics: Sequence[FloatArray], r: SimilarProbability
+) -> tuple[float, FloatArray]:
+    """D(r) and sum_k c_k r_k v_k v_k', by one sweep."""
+
+    def terms(place: Place, *distances: FloatArray) -> tuple[list[float], FloatArray]:
+        probability = r(place, *distances)
+        return [float(np.sum(binary_entropy(probability))), float(np.sum(probability))], probability
+
+    totals, matrix = objective.sums.over_labeled(metrics, terms)
+    if objective.mu > 0.0:
+        more, more_matrix = objective.sums.over_unlabeled(metrics, terms)
+        totals = totals + objective.mu * more
+        matrix = matrix + objective.mu * more_matrix
+    return float(totals[0] + objective.threshold * totals[1]) - objective.program.constant, matrix
+
+
+def _towards_one(objective: MStepObjective, metric: FloatArray, step: float) -> float:
+    """D(step * sigma(-s))."""
+
+    def r(place: Place, d: FloatArray) -> FloatArray:
+        return step * posterior_similar(d - objective.threshold)
+
+    return _dual_value(objective, [metric], r)[0]
+
+
+def _towards_labels(objective: MStepObjective, metric: FloatArray, step: float) -> float:
+    """D(step * sigma(-s) + (1 - step) * (c - b)/c)."""
+    source = objective.soft_labeling
+    n_similar = len(objective.pairs.similar)
+    is_similar = np.arange(objective.pairs.n_labeled) < n_similar
+
+    def r(place: Place, d: FloatArray, *source_distances: FloatArray) -> FloatArray:
+        anchor = (
+            is_similar[place] if isinstance(place, slice) else source.on(place, *source_distances)
+        )
+        return np.asarray(step * posterior_similar(d - objective.threshold) + (1.0 - step) * anchor)
+
+    return _dual_value(objective, [metric, *source.metrics], r)[0]
+
+
+def _pinned(objective: MStepObjective, metric: FloatArray, anchors: Anchors) -> float:
+    """The anchor p = 1 where M is singular: r_k = 0 on the pairs that leave its range.
+
+    On the null space of M feasibility forces those r_k to zero; in its range all goes as usual.
+    """
+    eigenvalues, vectors = np.linalg.eigh(objective.whitened_program.recession)
+    in_range = eigenvalues > RANK_TOLERANCE
+    null = anchors.whitening @ vectors[:, ~in_range]
+    basis = anchors.whitening @ (vectors[:, in_range] / np.sqrt(eigenvalues[in_range]))
+    leaving = null @ null.T
+    spread = float(np.max(np.sum(np.square(objective.sums.points @ null), axis=1)))
+    limit = 4.0 * ROUNDING * spread  # the rounding error of a squared distance under `leaving`
+
+    def pinned(d: FloatArray, d_null: FloatArray) -> FloatArray:
+        return np.where(d_null > limit, 0.0, posterior_similar(d - objective.threshold))
+
+    def r(place: Place, d: FloatArray, d_null: FloatArray) -> FloatArray:
+        return step * pinned(d, d_null)
+
+    step = 1.0
+    _, pull = _dual_value(objective, [metric, leaving], r)
+    if basis.shape[1]:
+        largest = float(np.linalg.eigvalsh(symmetrise(basis.T @ pull @ basis))[-1])
+        rounding = ROUNDING / float(eigenvalues[in_range][0])
+        step = 1.0 / max(1.0, largest + rounding)
+    return _dual_value(objective, [metric, leaving], r)[0]

@@ -1,0 +1,1 @@
+"""One M-step (11), many solvers, one referee."""

@@ -1,0 +1,244 @@
+"""The M-step through any conic solver that CVXPY can reach: compiled once, solved often.
+
+Nothing a solver says of itself is taken as evidence: its matrix is symmetrised, projected to the
+cone and handed to the referee.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+from cvxpy.error import SolverError
+
+from ..certificate import certify
+from ..objective import MStepObjective
+from ..pairs import FloatArray
+from ..psd_cone import project, symmetrise
+from .solution import MStepSolution, Status
+from .statement import build_statement
+
+DEFAULT_MEMORY_LIMIT = 4 * 2**30
+"""Bytes that compiling a statement may take."""
+
+BYTES_PER_ENTRY = 250
+"""Peak memory of CVXPY's compilation per entry of the pair matrix, measured and rounded up."""
+
+_TOLERANCES: dict[str, tuple[str, ...]] = {
+    "SCS": ("eps_abs", "eps_rel"),
+    "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
+}
+_TIME_LIMITS = {"SCS": "time_limit_secs", "CLARABEL": "time_limit"}
+_ITERATION_LIMITS = {"SCS": "max_iters", "CLARABEL": "max_iter"}
+
+
+class ProblemTooLarge(MemoryError):
+    """Stating the M-step pair by pair would not fit the memory limit."""
+
+
+class ConicMStep:
+    """One compiled M-step that serves every other M-step of the same pairs, mu and eta.
+
+    Parameters
+    ----------
+    objective : MStepObjective
+        The first M-step; later ones may differ in soft labels and trace weight.
+    solver : str or cvxpy solver object
+        Any of :func:`conic_solvers`.
+    formulation : "primal" or "dual"
+    memory_limit : int
+        In bytes; a statement that would take more is refused.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> first = MStepObjective(pairs)
+    >>> compiled = ConicMStep(first, "CLARABEL")
+    >>> solution = compiled.solve(first, tol=1e-6)
+    >>> second = MStepObjective(pairs, previous_metric=solution.metric)
+    >>> compiled.solve(second, tol=1e-6).status
+    <Status.CERTIFIED: 'certified'>
+    """
+
+    def __init__(
+        self,
+        objective: MStepObjective,
+        solver: Any,
+        formulation: str = "primal",
+        memory_limit: int = DEFAULT_MEMORY_LIMIT,
+    ) -> None:
+        self.solver = solver
+        self.solver_name = solver if isinstance(solver, str) else str(solver.name())
+        if isinstance(solver, str):
+            require_conic(solver)
+        _require_memory(objective, memory_limit)
+        clock = time.perf_counter()
+        self.formulation = formulation
+        self.statement = build_statement(objective, formulation)
+        self._home = (objective.pairs, objective.mu, objective.threshold)
+        self._fresh_seconds = time.perf_counter() - clock
+
+    def serves(self, objective: MStepObjective) -> bool:
+        """Whether `objective` differs only in what the Parameters carry."""
+        return (objective.pairs, objective.mu, objective.threshold) == self._home
+
+    def solve(
+        self,
+        objective: MStepObjective,
+        tol: float = 1e-8,
+        time_limit: float | None = None,
+        max_iter: int | None = None,
+        solver_options: Mapping[str, Any] | None = None,
+    ) -> MStepSolution:
+        """Set the Parameters, let the solver run, let the referee judge what it returns."""
+        if not self.serves(objective):
+            raise ValueError(
+                "This problem was compiled for other pairs, unlabeled_weight or threshold: "
+                "make a new ConicMStep for them."
+            )
+        clock = time.perf_counter()
+        problem = self.statement.problem
+        options = _translate(self.solver_name, tol, time_limit, max_iter)
+        options.update(solver_options or {})
+        word, trouble = "", ""
+        try:
+            self.statement.update(objective)
+            problem.solve(solver=self.solver, warm_start=True, **options)
+            word = str(problem.status)
+        except SolverError as error:
+            word, trouble = "solver_error", str(error)
+        wall = time.perf_counter() - clock
+        stats = problem.solver_stats if not trouble else None
+        inside = (stats.solve_time or 0.0) + (stats.setup_time or 0.0) if stats else 0.0
+        inside = inside or (0.0 if stats else wall)
+        outside, self._fresh_seconds = max(0.0, wall - inside) + self._fresh_seconds, 0.0
+        raw = None if trouble else self.statement.metric
+        graded = _grade(objective, raw, tol, trouble, word)
+        return replace(
+            graded,
+            solver=self.solver_name,
+            iterations=int(stats.num_iters or 0) if stats else 0,
+            seconds=time.perf_counter() - clock,
+            solver_seconds=inside,
+            compile_seconds=outside,
+        )
+
+
+def conic_solvers() -> dict[str, str]:
+    """Each solver CVXPY has installed: "" if it can solve an M-step, else the reason why not.
+
+    Asked of CVXPY itself, by a tiny problem with the cones of an M-step.
+
+    Examples
+    --------
+    >>> conic_solvers()["CLARABEL"], conic_solvers()["OSQP"]
+    ('', 'OSQP has neither the PSD nor the exponential cone')
+    """
+    return {name: _shortcoming(name) for name in cp.installed_solvers()}
+
+
+def require_conic(solver: str) -> None:
+    """Raise a ValueError that says why, unless `solver` can solve an M-step here."""
+    able = [name for name, reason in conic_solvers().items() if not reason]
+    reason = conic_solvers().get(solver, f"CVXPY finds no solver {solver!r} installed")
+    if reason:
+        raise ValueError(f'{reason}. Use one of {", ".join(able)}, or "fista".')
+
+
+@cache
+def _shortcoming(solver: str) -> str:
+    def can(*atoms: str) -> bool:
+        A = cp.Variable((2, 2), PSD="PSD" in atoms)
+        cost = cp.sum(cp.logistic(cp.diag(A))) if "exp" in atoms else cp.sum(cp.diag(A))
+        try:
+            cp.Problem(cp.Minimize(cost), [cp.trace(A) <= 1]).get_problem_data(solver)
+        except SolverError:
+            return False
+        return True
+
+    if can("PSD", "exp"):
+        return ""
+    psd, exponential = can("PSD"), can("exp")
+    if not psd and not exponential:
+        return f"{solver} has neither the PSD nor the exponential cone"
+    if psd and exponential:
+        return f"{solver} has the PSD and the exponential cone, but not both in one problem"
+    return f"{solver} has no {'exponential' if psd else 'PSD'} cone"
+
+
+def _require_memory(objective: MStepObjective, limit: int) -> None:
+    m, mu = objective.pairs.n_features, objective.mu
+    n_pairs = objective.pairs.n_labeled + (objective.pairs.n_unlabeled if mu > 0.0 else 0)
+    needed = n_pairs * (m * (m + 1) // 2) * BYTES_PER_ENTRY
+    if needed > limit:
+        raise ProblemTooLarge(
+            f"A CVXPY statement of {n_pairs} pairs x {m * (m + 1) // 2} matrix entries would take "
+            f"about {needed / 2**30:.1f} GiB to compile, over the limit of {limit / 2**30:.1f} GiB. "
+            'Use solver="fista", which streams the pairs, or raise memory_limit.'
+        )
+
+
+def _translate(
+    solver: str, tol: float, time_limit: float | None, max_iter: int | None
+) -> dict[str, Any]:
+    """Our tol and limits in the solver's own words."""
+    if solver == "MOSEK":
+        parameters: dict[str, Any] = {
+            f"MSK_DPAR_INTPNT_CO_TOL_{name}": tol for name in ("REL_GAP", "PFEAS", "DFEAS")
+        }
+        if time_limit is not None:
+            parameters["MSK_DPAR_OPTIMIZER_MAX_TIME"] = time_limit
+        if max_iter is not None:
+            parameters["MSK_IPAR_INTPNT_MAX_ITERATIONS"] = max_iter
+        return {"mosek_params": parameters}
+    if solver == "COPT":
+        options: dict[str, Any] = {"RelGap": tol, "FeasTol": tol, "DualTol": tol}
+        if time_limit is not None:
+            options["TimeLimit"] = time_limit
+        return options
+    options = dict.fromkeys(_TOLERANCES.get(solver, ()), tol)
+    for table, value in ((_TIME_LIMITS, time_limit), (_ITERATION_LIMITS, max_iter)):
+        if value is not None:
+            if solver not in table:
+                raise ValueError(
+                    f"This limit of {solver} is not known here: give it in {solver}'s own words "
+                    "through solver_options."
+                )
+            options[table[solver]] = value
+    return options
+
+
+def _grade(
+    objective: MStepObjective, raw: FloatArray | None, tol: float, trouble: str, word: str
+) -> MStepSolution:
+    """The referee's word on a raw matrix."""
+    m = objective.pairs.n_features
+    nothing = MStepSolution(None, np.nan, None, Status.FAILED, "", word, 0, 0.0)
+    cure = 'Try solver="fista", another conic solver or the other formulation.'
+    if trouble:
+        return replace(nothing, message=f"The solver failed: {trouble} {cure}")
+    if raw is None:
+        return replace(nothing, message=f"The solver returned no matrix ({word}). {cure}")
+    if raw.shape != (m, m) or not np.all(np.isfinite(raw)):
+        return replace(nothing, message=f"The solver's matrix holds NaN or infinity. {cure}")
+    symmetric = symmetrise(raw)
+    eigenvalues = np.linalg.eigvalsh(symmetric)
+    largest = max(float(np.max(np.abs(eigenvalues))), np.finfo(np.float64).tiny)
+    metric = project(symmetric)
+    certificate = certify(objective, metric)
+    accurate = certificate.relative_gap <= tol
+    return replace(
+        nothing,
+        metric=metric,
+        value=certificate.primal_value,
+        certificate=certificate,
+        status=Status.CERTIFIED if accurate else Status.INACCURATE,
+        psd_violation=max(0.0, -float(eigenvalues[0]) / largest),
+        message="" if accurate else "polish=True closes the gap by FISTA from here.",
+    )

@@ -1,0 +1,132 @@
+"""What an M-step solver returns, and the referee's word on it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from ..certificate import Certificate
+from ..objective import MStepObjective
+from ..pairs import FloatArray
+
+
+class Status(StrEnum):
+    """The referee's verdict; a solver's own word is `solver_status`."""
+
+    CERTIFIED = "certified"
+    INACCURATE = "inaccurate"
+    ITERATION_LIMIT = "iteration_limit"
+    FAILED = "failed"
+
+
+class NotCertified(ConvergenceWarning):
+    """A result is returned whose duality gap is larger than was asked for."""
+
+
+class OptimumNotAttained(ValueError):
+    """f has an infimum but no minimiser over the cone: it falls for ever along a direction.
+
+    Attributes
+    ----------
+    direction : (m,) array
+        A unit vector u: f(A + t uu') falls as t grows, whatever A.
+    pair : (int, int)
+        The labeled or unlabeled pair counted as dissimilar that stretches most along it.
+    """
+
+    def __init__(self, message: str, direction: FloatArray, pair: tuple[int, int]) -> None:
+        super().__init__(message)
+        self.direction = direction
+        self.pair = pair
+
+
+@dataclass(frozen=True, eq=False)
+class MStepSolution:
+    """A metric, its value, its certificate, and how it was found.
+
+    Attributes
+    ----------
+    metric : (m, m) PSD array or None
+        None only where the solver returned nothing usable (`status` failed).
+    value : float
+        f(metric).
+    certificate : Certificate or None
+        The duality gap at `metric`; the referee's, never the solver's.
+    status : Status
+        certified, inaccurate, iteration_limit or failed.
+    solver, solver_status : str
+        Who solved it, and what it said of itself.
+    iterations : int
+    seconds : float
+        All of it: compilation, solution, certificate.
+    solver_seconds, compile_seconds : float
+        Spent inside the solver, and in stating and canonicalising the problem for it.
+    psd_violation : float
+        Minus the smallest eigenvalue of the solver's raw matrix, relative to the largest; 0 if PSD.
+    polished : bool
+        Whether FISTA continued from the solver's answer.
+    message : str
+        What went wrong and the cure, where something did.
+    """
+
+    metric: FloatArray | None
+    value: float
+    certificate: Certificate | None
+    status: Status
+    solver: str
+    solver_status: str
+    iterations: int
+    seconds: float
+    solver_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    psd_violation: float = 0.0
+    polished: bool = False
+    message: str = ""
+
+    @property
+    def relative_gap(self) -> float:
+        """Of the certificate; infinite where there is none."""
+        return np.inf if self.certificate is None else self.certificate.relative_gap
+
+    def warn_unless_certified(self, tol: float, stacklevel: int = 3) -> None:
+        """A status other than certified is never silent."""
+        if self.status is not Status.CERTIFIED:
+            warnings.warn(
+                f"M-step by {self.solver}: {self.status.value} "
+                f"(relative gap {self.relative_gap:.2g}, asked for {tol:.2g}; "
+                f"the solver said {self.solver_status!r}). {self.message}".rstrip(),
+                NotCertified,
+                stacklevel=stacklevel,
+            )
+
+
+def require_attained(objective: MStepObjective) -> None:
+    """Raise :class:`OptimumNotAttained` where no PSD matrix minimises f."""
+    u = objective.falling_direction
+    if u is None:
+        return
+    pairs = objective.pairs
+    candidates = pairs.dissimilar
+    if len(candidates) == 0 or not np.any(_stretch(objective, candidates, u)):
+        candidates = pairs.unlabeled
+    stretch = _stretch(objective, candidates, u)
+    i, j = candidates[int(np.argmax(stretch))].tolist()
+    raise OptimumNotAttained(
+        "This M-step has no optimum: along the direction u of this error (its largest entry is "
+        f"feature {int(np.argmax(np.abs(u)))}) no similar pair is stretched, but pair ({i}, {j}), "
+        "counted as dissimilar, is, so the objective falls for ever as the metric grows along u. "
+        "Cure: trace_weight > 0, or more similar pairs; allow_unattained=True returns the last "
+        "iterate of a first-order method instead.",
+        u,
+        (i, j),
+    )
+
+
+def _stretch(objective: MStepObjective, rows: np.ndarray, u: FloatArray) -> FloatArray:
+    along = objective.sums.points @ u
+    along = np.where(np.abs(along) > 1e-9 * np.max(np.abs(along), initial=0.0), along, 0.0)
+    return np.asarray(np.abs(along[rows[:, 0]] - along[rows[:, 1]]))

@@ -1,0 +1,156 @@
+"""solve_m_step: the one door to every solver of the M-step (11)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ..objective import MStepObjective
+from ..pairs import FloatArray, check_number
+from ..psd_cone import check_metric
+from .first_order import fista, projected_gradient
+from .solution import MStepSolution, Status, require_attained
+
+if TYPE_CHECKING:
+    from .conic import ConicMStep
+
+FIRST_ORDER = {"fista": fista, "projected-gradient": projected_gradient}
+
+
+@dataclass
+class MStepSolver:
+    """A chosen solver that keeps what it compiled: one for all M-steps of an alternation or path.
+
+    The parameters are those of :func:`solve_m_step`.
+    """
+
+    solver: Any = "fista"
+    formulation: str = "primal"
+    max_iter: int | None = None
+    time_limit: float | None = None
+    solver_options: Mapping[str, Any] | None = None
+    polish: bool = False
+    memory_limit: int | None = None
+    allow_unattained: bool = False
+    _compiled: ConicMStep | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.solver in FIRST_ORDER:
+            if self.solver_options:
+                raise ValueError(f"{self.solver} takes no solver_options.")
+        elif isinstance(self.solver, str):
+            from .conic import require_conic
+
+            require_conic(self.solver)
+
+    def solve(
+        self, objective: MStepObjective, tol: float = 1e-8, start: FloatArray | None = None
+    ) -> MStepSolution:
+        """The M-step to a certified relative gap of `tol`, from `start` where the solver can."""
+        check_number(tol, "tol", 0.0, strict=True)
+        if start is not None:
+            start = check_metric(start, objective.pairs.n_features, "start")
+        if not self.allow_unattained:
+            require_attained(objective)
+        if self.solver in FIRST_ORDER:
+            limit = 20_000 if self.max_iter is None else self.max_iter
+            return FIRST_ORDER[self.solver](objective, tol, limit, start, self.time_limit)
+        return self._solve_conic(objective, tol)
+
+    def _solve_conic(self, objective: MStepObjective, tol: float) -> MStepSolution:
+        from .conic import DEFAULT_MEMORY_LIMIT, ConicMStep
+
+        if self._compiled is None or not self._compiled.serves(objective):
+            limit = DEFAULT_MEMORY_LIMIT if self.memory_limit is None else self.memory_limit
+            self._compiled = ConicMStep(objective, self.solver, self.formulation, limit)
+        answer = self._compiled.solve(
+            objective, tol, self.time_limit, self.max_iter, self.solver_options
+        )
+        if not self.polish or answer.metric is None or answer.status is Status.CERTIFIED:
+            return answer
+        finish = fista(objective, tol, start=answer.metric)
+        return replace(
+            finish,
+            solver=f"{answer.solver} + fista",
+            solver_status=answer.solver_status,
+            iterations=answer.iterations + finish.iterations,
+            seconds=answer.seconds + finish.seconds,
+            solver_seconds=answer.solver_seconds + finish.solver_seconds,
+            compile_seconds=answer.compile_seconds,
+            psd_violation=answer.psd_violation,
+            polished=True,
+        )
+
+
+def solve_m_step(
+    objective: MStepObjective,
+    solver: Any = "fista",
+    tol: float = 1e-8,
+    *,
+    start: FloatArray | None = None,
+    formulation: str = "primal",
+    max_iter: int | None = None,
+    time_limit: float | None = None,
+    solver_options: Mapping[str, Any] | None = None,
+    polish: bool = False,
+    memory_limit: int | None = None,
+    allow_unattained: bool = False,
+) -> MStepSolution:
+    """argmin f(A) over A PSD, eq. (11), with the certificate of how good the answer is.
+
+    Parameters
+    ----------
+    objective : MStepObjective
+    solver : str
+        "fista", "projected-gradient", or any CVXPY solver with the PSD and the exponential cone:
+        "CLARABEL", "SCS", "MOSEK", ...
+    tol : float
+        The relative gap at which the answer counts as certified. A conic solver gets it as its
+        own tolerance, and is then judged by the certificate.
+    start : (m, m) array, optional
+        Where a first-order method starts.
+    formulation : "primal" or "dual"
+        What a conic solver is given.
+    max_iter, time_limit : optional
+        Limits on iterations and seconds.
+    solver_options : mapping, optional
+        Passed to the conic solver as they are.
+    polish : bool
+        Continue with FISTA from a conic answer that is not certified; the solution says so.
+    memory_limit : int, optional
+        Bytes the CVXPY compilation may take (4 GiB); more is refused before it starts.
+    allow_unattained : bool
+        Solve although no optimum exists: a first-order method then returns its last iterate.
+
+    Returns
+    -------
+    MStepSolution
+        A status other than certified is also issued as a :class:`NotCertified` warning.
+
+    Raises
+    ------
+    OptimumNotAttained
+        Where f has no minimiser (trace_weight = 0 and too few similar pairs).
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet, solve_m_step
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> solution = solve_m_step(MStepObjective(pairs))
+    >>> solution.status.value, solution.relative_gap <= 1e-8
+    ('certified', True)
+    """
+    door = MStepSolver(
+        solver,
+        formulation,
+        max_iter,
+        time_limit,
+        solver_options,
+        polish,
+        memory_limit,
+        allow_unattained,
+    )
+    solution = door.solve(objective, tol, start)
+    solution.warn_unless_certified(tol)
+    return solution

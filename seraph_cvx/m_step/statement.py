@@ -1,0 +1,251 @@
+"""The M-step (11) as CVXPY problems, to be read beside the paper.
+
+Primal      minimise    sum_k c_k log(1 + e^{s_k}) - <G, A> + eta*beta + lambda*tr(A),   A PSD
+Dual        maximise    sum_k c_k H(p_k) - eta*(sum_k c_k p_k - beta),   sum_k c_k p_k v_k v_k' - G + R PSD
+Textbook    minimise    -F(A), word for word: two logistic terms for each unlabeled pair
+
+with s_k = v_k' A v_k - eta. The soft labels reach the first two only through one matrix and one
+number, G and beta of the unlabeled pairs: these and lambda are their Parameters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import cvxpy as cp
+import numpy as np
+import scipy.sparse as sp
+
+from ..objective import MStepObjective
+from ..pairs import FloatArray, IntArray
+from ..psd_cone import symmetrise
+
+Formulation = Literal["primal", "dual", "textbook"]
+
+
+@dataclass(frozen=True)
+class MStepStatement:
+    """A CVXPY problem for one M-step, with the handles needed to use it for the next one.
+
+    Attributes
+    ----------
+    problem : cvxpy.Problem
+        Its value is f.
+    formulation : str
+    """
+
+    problem: cp.Problem
+    formulation: Formulation
+    _metric_of: Any
+
+    def update(self, objective: MStepObjective) -> None:
+        """Set the Parameters to another M-step of the same pairs, mu and eta."""
+        values = _parameter_values(objective, self.formulation)
+        for name, parameter in self.problem.param_dict.items():
+            parameter.value = values[name]
+
+    @property
+    def metric(self) -> FloatArray | None:
+        """The matrix the solver left behind, raw: neither symmetrised nor projected."""
+        value = self._metric_of()
+        return None if value is None else np.asarray(value, dtype=np.float64)
+
+
+def state_m_step(objective: MStepObjective, formulation: str = "primal") -> cp.Problem:
+    """min f(A) over A PSD, eq. (11), or its maximum-entropy dual, as a ``cvxpy.Problem``.
+
+    Parameters
+    ----------
+    objective : MStepObjective
+    formulation : "primal" or "dual"
+
+    Returns
+    -------
+    cvxpy.Problem
+        DCP and DPP; its value is f at the optimum. ``problem.format_labeled()`` reads like (11).
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet, state_m_step
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> problem = state_m_step(MStepObjective(pairs))
+    >>> problem.is_dcp(dpp=True)
+    True
+    >>> print(problem.format_labeled())
+    minimize sum_SD log(1 + e^s) + (-sum_D s) + mu sum_U log(1 + e^s) + (-<G, A>) + eta beta
+             + lambda tr(A)
+    >>> round(float(problem.solve(solver="CLARABEL")), 4)
+    2.7589
+    """
+    return build_statement(objective, formulation).problem
+
+
+def textbook_statement(
+    objective: MStepObjective, soft_labels_as_parameters: bool = True
+) -> cp.Problem:
+    """min -F(A), word for word eq. (11): -ln p(y) of each labeled pair, -q(y) ln p(y) for each y.
+
+    It has one logistic term for each y = +1, -1 of an unlabeled pair, and the soft labels pair by
+    pair, as Parameters or as constants. It is here to teach and to be measured against: it has the
+    optimum of :func:`state_m_step` and is slower to compile by orders of magnitude.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> print(textbook_statement(MStepObjective(pairs)).format_labeled())
+    minimize -sum_S ln p(+1) + -sum_D ln p(-1) + -mu sum_U q(+1) ln p(+1)
+             + -mu sum_U q(-1) ln p(-1) + lambda tr(A)
+    """
+    A = cp.Variable((objective.pairs.n_features,) * 2, PSD=True, name="A")
+    eta, mu = objective.threshold, objective.mu
+
+    def scores(rows: IntArray) -> cp.Expression:
+        return pair_matrix(objective, rows) @ _distinct_entries(A) - eta
+
+    terms: list[cp.Expression] = []
+    if len(objective.pairs.similar):
+        surprise = cp.sum(cp.logistic(scores(objective.pairs.similar)))
+        terms.append(surprise.set_label("-sum_S ln p(+1)"))
+    if len(objective.pairs.dissimilar):
+        surprise = cp.sum(cp.logistic(-scores(objective.pairs.dissimilar)))
+        terms.append(surprise.set_label("-sum_D ln p(-1)"))
+    if mu > 0.0:
+        s, q = scores(objective.pairs.unlabeled), soft_label_vector(objective)
+        near, far = q, 1.0 - q
+        if soft_labels_as_parameters:
+            near = cp.Parameter(q.shape, nonneg=True, name="q(+1)", value=q)
+            far = cp.Parameter(q.shape, nonneg=True, name="q(-1)", value=1.0 - q)
+        similar = mu * cp.sum(cp.multiply(near, cp.logistic(s)))
+        dissimilar = mu * cp.sum(cp.multiply(far, cp.logistic(-s)))
+        terms.append(similar.set_label("-mu sum_U q(+1) ln p(+1)"))
+        terms.append(dissimilar.set_label("-mu sum_U q(-1) ln p(-1)"))
+    terms.append((objective.trace_weight * cp.trace(A)).set_label("lambda tr(A)"))
+    return cp.Problem(cp.Minimize(_add(terms)))
+
+
+def build_statement(objective: MStepObjective, formulation: str) -> MStepStatement:
+    """The statement of :func:`state_m_step` with its handles."""
+    if formulation == "primal":
+        return _primal(objective)
+    if formulation == "dual":
+        return _dual(objective)
+    raise ValueError(f'formulation={formulation!r} is not known: use "primal" or "dual".')
+
+
+def _primal(objective: MStepObjective) -> MStepStatement:
+    pairs, eta, mu = objective.pairs, objective.threshold, objective.mu
+    m = pairs.n_features
+    values = _parameter_values(objective, "primal")
+    A = cp.Variable((m, m), PSD=True, name="A")
+    entries = _distinct_entries(A)
+
+    def scores(rows: IntArray) -> cp.Expression:
+        return pair_matrix(objective, rows) @ entries - eta
+
+    terms = [cp.sum(cp.logistic(scores(pairs.labeled))).set_label("sum_SD log(1 + e^s)")]
+    if len(pairs.dissimilar):
+        terms.append((-cp.sum(scores(pairs.dissimilar))).set_label("(-sum_D s)"))
+    if mu > 0.0:
+        G = cp.Parameter(m * (m + 1) // 2, name="G", value=values["G"])
+        beta = cp.Parameter(name="beta", value=values["beta"])
+        surprise = mu * cp.sum(cp.logistic(scores(pairs.unlabeled)))
+        terms.append(surprise.set_label("mu sum_U log(1 + e^s)"))
+        terms.append((-(G @ entries)).set_label("(-<G, A>)"))
+        terms.append((eta * beta).set_label("eta beta"))
+    trace_weight = cp.Parameter(nonneg=True, name="lambda", value=values["lambda"])
+    terms.append((trace_weight * cp.trace(A)).set_label("lambda tr(A)"))
+    problem = cp.Problem(cp.Minimize(_add(terms)))
+    return MStepStatement(problem, "primal", lambda: A.value)
+
+
+def _dual(objective: MStepObjective) -> MStepStatement:
+    pairs, eta, mu = objective.pairs, objective.threshold, objective.mu
+    m, n_similar = pairs.n_features, len(pairs.similar)
+    values = _parameter_values(objective, "dual")
+    is_dissimilar = (np.arange(pairs.n_labeled) >= n_similar).astype(np.float64)
+
+    p = cp.Variable(pairs.n_labeled, name="p")
+    terms = [cp.sum(cp.entr(p) + cp.entr(1 - p)).set_label("sum_SD H(p)")]
+    terms.append((-eta * cp.sum(p - is_dissimilar)).set_label("(-eta sum_SD (p - b))"))
+    trace_weight = cp.Parameter(nonneg=True, name="lambda", value=values["lambda"])
+    entries = _outer_products(objective, pairs.labeled).T @ (p - is_dissimilar)
+    entries += trace_weight * np.eye(m)[np.triu_indices(m)]
+    if mu > 0.0:
+        G = cp.Parameter(m * (m + 1) // 2, name="G", value=values["G"])
+        beta = cp.Parameter(name="beta", value=values["beta"])
+        p_unlabeled = cp.Variable(pairs.n_unlabeled, name="p_unlabeled")
+        entropy = mu * cp.sum(cp.entr(p_unlabeled) + cp.entr(1 - p_unlabeled))
+        terms.append(entropy.set_label("mu sum_U H(p)"))
+        terms.append((-eta * mu * cp.sum(p_unlabeled)).set_label("(-eta mu sum_U p)"))
+        terms.append((eta * beta).set_label("eta beta"))
+        entries += mu * (_outer_products(objective, pairs.unlabeled).T @ p_unlabeled) - G
+    M = cp.reshape(_duplication(m) @ entries, (m, m), order="C").set_label("M(p)")
+    feasible = cp.PSD(M)  # its multiplier is the metric
+    problem = cp.Problem(cp.Maximize(_add(terms)), [feasible])
+    return MStepStatement(problem, "dual", lambda: feasible.dual_value)
+
+
+def _add(terms: list[cp.Expression]) -> cp.Expression:
+    return sum(terms[1:], terms[0])
+
+
+def pair_matrix(objective: MStepObjective, rows: IntArray) -> FloatArray:
+    """(k, m(m+1)/2): v'Av = row . distinct entries of A, those off the diagonal counted twice."""
+    return _outer_products(objective, rows) * _multiplicity(objective.pairs.n_features)
+
+
+def _outer_products(objective: MStepObjective, rows: IntArray) -> FloatArray:
+    """(k, m(m+1)/2): the distinct entries of v v', row by row of its upper triangle."""
+    V = objective.pairs.points[rows[:, 0]] - objective.pairs.points[rows[:, 1]]
+    i, j = np.triu_indices(objective.pairs.n_features)
+    return np.asarray(V[:, i] * V[:, j])
+
+
+def _distinct_entries(A: cp.Variable) -> cp.Expression:
+    return A[np.triu_indices(A.shape[0])]
+
+
+def _multiplicity(m: int) -> FloatArray:
+    i, j = np.triu_indices(m)
+    return np.where(i == j, 1.0, 2.0)
+
+
+def _duplication(m: int) -> sp.csr_array:
+    """From the distinct entries of a symmetric matrix to all m^2, row by row."""
+    i, j = np.triu_indices(m)
+    distinct = np.empty((m, m), dtype=np.int64)
+    distinct[i, j] = distinct[j, i] = np.arange(len(i))
+    ones, everything = np.ones(m * m), np.arange(m * m)
+    return sp.csr_array((ones, (everything, distinct.ravel())), shape=(m * m, len(i)))
+
+
+def _parameter_values(objective: MStepObjective, formulation: Formulation) -> dict[str, Any]:
+    """lambda, and G and beta of the unlabeled pairs; <G, A> is a product of distinct entries."""
+    m, mu = objective.pairs.n_features, objective.mu
+    labeled = objective.labeled_sums[1]
+    unlabeled = objective.pair_moment - labeled - mu * objective.soft_label_sums.matrix
+    G = symmetrise(unlabeled)[np.triu_indices(m)]
+    return {
+        "lambda": objective.trace_weight,
+        "G": G * _multiplicity(m) if formulation == "primal" else G,
+        "beta": mu * (objective.pairs.n_unlabeled - objective.soft_label_sums.total),
+    }
+
+
+def soft_label_vector(objective: MStepObjective) -> FloatArray:
+    """q(+1) per row of ``pairs.unlabeled``, one by one: the textbook needs it."""
+    from ..e_step import e_step
+
+    if objective.soft_labels is not None:
+        return objective.soft_labels
+    if objective.previous_metric is None:
+        return np.zeros(objective.pairs.n_unlabeled)
+    return e_step(
+        objective.pairs,
+        objective.previous_metric,
+        objective.mu,
+        objective.threshold,
+        objective.sharpness,
+    )

@@ -1,0 +1,354 @@
+"""The objectives: the M-step (11), the paper's (7), and J, which the alternation descends.
+
+With s_k(A) = v_k' A v_k - eta, c_k the weight of pair k and b_k the weight of its label -1, the
+M-step is the convex program
+
+    f(A) = sum_k c_k log(1 + e^{s_k}) - <G, A> + eta*beta + <R, A>        over A PSD.
+
+Since log(1 + e^s) = s + log(1 + e^{-s}), it is also
+
+    f(A) = sum_k c_k log(1 + e^{-s_k}) + <M, A> - eta*kappa,
+    M = sum_k (c_k - b_k) v_k v_k' + R,      kappa = sum_k (c_k - b_k),
+
+which is the form computed here: s_k >= -eta on the cone, so that no term is large and nothing
+cancels. The matrix M is M(1) of the dual and gives the recession function <M, D> of f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from .logistic_program import LogisticProgram
+from .pair_sums import FAR, PairSums, Place
+from .pairs import FloatArray, PairSet, check_number
+from .posterior import posterior_entropy, posterior_entropy_slope, sharpened_surprise
+from .psd_cone import RANK_TOLERANCE, check_metric, symmetrise, whiten
+from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, sum_soft_labels, tabulate
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MStepObjective:
+    """f(A) = -F(A) of eq. (11), to be minimised over A PSD.
+
+    Parameters
+    ----------
+    pairs : PairSet
+    soft_labels : (n_unlabeled,) array_like, optional
+        q(+1) per row of ``pairs.unlabeled``. None: q(-1) = 1, the paper's start.
+    previous_metric : (m, m) array_like, optional
+        Instead of `soft_labels`: the soft labels (10) of this metric, streamed, never stored.
+    sharpness : float, optional
+        Of those soft labels; None is the paper's 1 + mu.
+    unlabeled_weight : float or "ratio"
+        mu; "ratio" is #(S u D) / #U, and 0 when U is empty.
+    trace_weight : float
+        lambda >= 0.
+    threshold : float
+        eta > 0.
+    n_jobs : int, optional
+        Threads over blocks of pairs.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> objective = MStepObjective(pairs)
+    >>> round(objective.value([[1.0]]), 6)
+    2.768322
+    """
+
+    pairs: PairSet
+    soft_labels: FloatArray | None = None
+    previous_metric: FloatArray | None = None
+    sharpness: float | None = None
+    unlabeled_weight: float | str = "ratio"
+    trace_weight: float = 1.0
+    threshold: float = 1.0
+    n_jobs: int | None = None
+    sums: PairSums = field(init=False)
+
+    def __post_init__(self) -> None:
+        mu = self.pairs.resolve_unlabeled_weight(self.unlabeled_weight)
+        a = 1.0 + mu if self.sharpness is None else self.sharpness
+        _set(self, "unlabeled_weight", mu)
+        _set(self, "sharpness", check_number(a, "sharpness", minimum=0.0, strict=True))
+        _set(self, "trace_weight", check_number(self.trace_weight, "trace_weight", minimum=0.0))
+        _set(self, "threshold", check_number(self.threshold, "threshold", 0.0, strict=True))
+        if self.soft_labels is not None and self.previous_metric is not None:
+            raise ValueError("Give either soft_labels or previous_metric, not both.")
+        if self.soft_labels is not None:
+            _set(self, "soft_labels", check_soft_labels(self.soft_labels, self.pairs))
+        if self.previous_metric is not None:
+            m = self.pairs.n_features
+            _set(self, "previous_metric", check_metric(self.previous_metric, m, "previous_metric"))
+        _set(self, "sums", PairSums.of(self.pairs, self.n_jobs))
+
+    def value(self, A: ArrayLike) -> float:
+        """f(A), eq. (11) with the sign turned; A need not be PSD."""
+        return self.program.value(self._check(A))
+
+    def gradient(self, A: ArrayLike) -> FloatArray:
+        """sum_k c_k sigma(s_k) v_k v_k' - G + R, the gradient under (11) with the sign turned."""
+        return self.program.value_and_gradient(self._check(A))[1]
+
+    def value_and_gradient(self, A: ArrayLike) -> tuple[float, FloatArray]:
+        """Both in one sweep."""
+        return self.program.value_and_gradient(self._check(A))
+
+    def with_trace_weight(self, trace_weight: float) -> MStepObjective:
+        """The same M-step with another lambda; the sums over pairs are not made anew."""
+        other = MStepObjective(
+            self.pairs,
+            self.soft_labels,
+            self.previous_metric,
+            self.sharpness,
+            self.unlabeled_weight,
+            trace_weight,
+            self.threshold,
+            self.n_jobs,
+        )
+        other.inherit(self)
+        other.__dict__["soft_label_sums"] = self.soft_label_sums
+        return other
+
+    def inherit(self, other: MStepObjective) -> None:
+        """Take over what `other`, an M-step of the same pairs and weight, summed already."""
+        _set(self, "sums", other.sums)
+        for name in ("labeled_sums", "pair_moment"):
+            self.__dict__[name] = getattr(other, name)
+
+    @property
+    def mu(self) -> float:
+        """mu as a number."""
+        return float(self.unlabeled_weight)
+
+    @cached_property
+    def program(self) -> LogisticProgram:
+        """f in the coordinates of the data."""
+        constant = self.threshold * self.recession_total
+        return LogisticProgram(self.sums, self.mu, self.threshold, self.recession_matrix, constant)
+
+    @cached_property
+    def whitening(self) -> FloatArray:
+        """T with T' (sum_k c_k v_k v_k') T = I; see :func:`seraph_cvx.psd_cone.whiten`."""
+        return whiten(self.pair_moment, self.regulariser)
+
+    @cached_property
+    def whitened_program(self) -> LogisticProgram:
+        """f in whitened coordinates, where A = T B T'; same infimum."""
+        return self.program.in_coordinates(self.whitening)
+
+    @cached_property
+    def soft_labeling(self) -> SoftLabels:
+        """Where q comes from."""
+        table = None if self.soft_labels is None else tabulate(self.soft_labels, self.pairs)
+        sharpness = 1.0 + self.mu if self.sharpness is None else self.sharpness
+        return SoftLabels(sharpness, self.threshold, self.previous_metric, table)
+
+    @cached_property
+    def soft_label_sums(self) -> SoftLabelSums:
+        """The sums of q over the unlabeled pairs."""
+        source = self.soft_labeling if self.mu > 0.0 else SoftLabels(1.0, self.threshold)
+        return sum_soft_labels(source, self.sums)
+
+    @cached_property
+    def labeled_sums(self) -> tuple[FloatArray, FloatArray]:
+        """sum_S v v' and sum_{S u D} v v'."""
+        n_similar = len(self.pairs.similar)
+        is_similar = np.arange(self.pairs.n_labeled) < n_similar
+
+        def ones(place: slice) -> tuple[list[float], FloatArray]:
+            return [0.0], np.ones(place.stop - place.start)
+
+        def similar_only(place: slice) -> tuple[list[float], FloatArray]:
+            return [0.0], is_similar[place].astype(np.float64)
+
+        return self.sums.over_labeled([], similar_only)[1], self.sums.over_labeled([], ones)[1]
+
+    @cached_property
+    def pair_moment(self) -> FloatArray:
+        """C = sum_k c_k v_k v_k'."""
+        labeled = self.labeled_sums[1]
+        if self.mu == 0.0:
+            return labeled
+        identity = np.eye(self.pairs.n_features)
+
+        def ones(place: Place, d: FloatArray) -> tuple[list[float], FloatArray]:
+            return [0.0], (d < FAR).astype(np.float64)
+
+        return labeled + self.mu * self.sums.over_unlabeled([identity], ones)[1]
+
+    @cached_property
+    def regulariser(self) -> FloatArray:
+        """R = lambda * I."""
+        return self.trace_weight * np.eye(self.pairs.n_features)
+
+    @cached_property
+    def recession_matrix(self) -> FloatArray:
+        """M(1) = sum_k (c_k - b_k) v_k v_k' + R: f grows along D as <M(1), D>."""
+        similar = self.labeled_sums[0] + self.mu * self.soft_label_sums.matrix
+        return symmetrise(similar + self.regulariser)
+
+    @property
+    def recession_total(self) -> float:
+        """kappa = sum_k (c_k - b_k)."""
+        return len(self.pairs.similar) + self.mu * self.soft_label_sums.total
+
+    @property
+    def label_matrix(self) -> FloatArray:
+        """G = sum_k b_k v_k v_k'."""
+        return symmetrise(self.pair_moment + self.regulariser - self.recession_matrix)
+
+    @property
+    def label_total(self) -> float:
+        """beta = sum_k b_k."""
+        return self.pairs.n_labeled + self.mu * self.pairs.n_unlabeled - self.recession_total
+
+    @property
+    def soft_label_entropy(self) -> float:
+        """mu * sum_U H(q_k) = D(b/c), the dual value of the anchor p = b/c."""
+        return self.mu * self.soft_label_sums.entropy
+
+    @cached_property
+    def critical_trace_weight(self) -> float:
+        """A = 0 is optimal <=> lambda >= lambda_max(G - sigma(-eta) sum_k c_k v_k v_k')."""
+        without_trace = self.recession_matrix - self.trace_weight * np.eye(self.pairs.n_features)
+        pull = expit(self.threshold) * self.pair_moment - without_trace
+        return max(0.0, float(np.linalg.eigvalsh(symmetrise(pull))[-1]))
+
+    @property
+    def attains_optimum(self) -> bool:
+        """Whether some PSD A minimises f: trace_weight > 0, or M(1) has the range of C.
+
+        A rank decision: an eigenvalue of M(1) below 1e-12, in coordinates where C = I, is zero.
+        """
+        return self.falling_direction is None
+
+    @cached_property
+    def falling_direction(self) -> FloatArray | None:
+        """A unit vector u such that f(A + t uu') falls for ever as t grows, or None."""
+        if self.trace_weight > 0.0:
+            return None
+        eigenvalues, vectors = np.linalg.eigh(self.whitened_program.recession)
+        if eigenvalues[0] > RANK_TOLERANCE:
+            return None
+        u = self.whitening @ vectors[:, 0]
+        return np.asarray(u / np.linalg.norm(u))
+
+    @cached_property
+    def lipschitz_bound(self) -> float:
+        """Of f, in the Frobenius norm: (12) with lambda*sqrt(m) in the place of lambda*m."""
+        widest = [0.0]
+
+        def record(place: Place, d: FloatArray) -> tuple[list[float], None]:
+            widest.append(float(np.max(d[d < FAR], initial=0.0)))
+            return [0.0], None
+
+        identity = np.eye(self.pairs.n_features)
+        self.sums.over_labeled([identity], record)
+        if self.mu > 0.0:
+            self.sums.over_unlabeled([identity], record)
+        total = self.pairs.n_labeled + self.mu * self.pairs.n_unlabeled
+        return total * max(widest) + float(np.linalg.norm(self.regulariser))
+
+    @cached_property
+    def smoothness_bound(self) -> float:
+        """Of the gradient, in the Frobenius norm: sum_k c_k ||v_k||^4 / 4."""
+
+        def fourth_power(place: Place, d: FloatArray) -> tuple[list[float], None]:
+            return [float(np.sum(np.square(np.where(d < FAR, d, 0.0))))], None
+
+        identity = np.eye(self.pairs.n_features)
+        total = self.sums.over_labeled([identity], fourth_power)[0][0]
+        if self.mu > 0.0:
+            total += self.mu * self.sums.over_unlabeled([identity], fourth_power)[0][0]
+        return float(total) / 4.0
+
+    def __repr__(self) -> str:
+        return (
+            f"MStepObjective({self.pairs!r}, unlabeled_weight={self.mu:.4g}, "
+            f"trace_weight={self.trace_weight:.4g}, threshold={self.threshold:.4g})"
+        )
+
+    def _check(self, A: ArrayLike) -> FloatArray:
+        matrix = np.asarray(A, dtype=np.float64)
+        m = self.pairs.n_features
+        if matrix.shape != (m, m):
+            raise ValueError(f"A has shape {matrix.shape}; the points have {m} features.")
+        return symmetrise(matrix)
+
+
+@dataclass(frozen=True, eq=False)
+class SemiSupervisedObjective:
+    """-L(A) of eq. (7) = -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>: not convex.
+
+    Takes the parameters of :class:`MStepObjective` as one such object, and shares its sums.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> round(SemiSupervisedObjective(MStepObjective(pairs)).value([[1.0]]), 6)
+    2.286558
+    """
+
+    m_step: MStepObjective
+
+    def value(self, A: ArrayLike) -> float:
+        """The sum above."""
+        return self.value_and_gradient(A)[0]
+
+    def value_and_gradient(self, A: ArrayLike) -> tuple[float, FloatArray]:
+        """Both in one sweep."""
+        supervised, gradient = self.supervised.value_and_gradient(self.m_step._check(A))
+        mu, eta = self.m_step.mu, self.m_step.threshold
+        if mu == 0.0:
+            return supervised, gradient
+
+        def terms(place: Place, d: FloatArray) -> tuple[list[float], FloatArray]:
+            d -= eta
+            return [float(np.sum(posterior_entropy(d)))], posterior_entropy_slope(d)
+
+        totals, matrix = self.m_step.sums.over_unlabeled([self.m_step._check(A)], terms)
+        return supervised + mu * float(totals[0]), symmetrise(gradient + mu * matrix)
+
+    @cached_property
+    def supervised(self) -> LogisticProgram:
+        """-sum_{S u D} ln p(y) + <R, A>, the labeled part."""
+        m_step = self.m_step
+        recession = symmetrise(m_step.labeled_sums[0] + m_step.regulariser)
+        constant = m_step.threshold * len(m_step.pairs.similar)
+        return LogisticProgram(m_step.sums, 0.0, m_step.threshold, recession, constant)
+
+
+def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, float]:
+    """J(q(A), A) and the objective (7) at A, in one sweep.
+
+    J(q, A) = -L_labeled(A) + <R, A> + mu sum_U [E_q(-ln p) - H(q)/sharpness] is what the
+    alternation descends (derived here, not in the paper); q(A) is the E-step (10) at A.
+    """
+    matrix = objective._check(A)
+    supervised = SemiSupervisedObjective(objective).supervised.value(matrix)
+    if objective.mu == 0.0:
+        return supervised, supervised
+    sharpness = objective.soft_labeling.sharpness
+
+    def terms(place: Place, d: FloatArray) -> tuple[list[float], None]:
+        d -= objective.threshold
+        sharpened = float(np.sum(sharpened_surprise(d, sharpness)))
+        return [sharpened, float(np.sum(posterior_entropy(d)))], None
+
+    totals, _ = objective.sums.over_unlabeled([matrix], terms)
+    return (
+        supervised + objective.mu * float(totals[0]),
+        supervised + objective.mu * float(totals[1]),
+    )
+
+
+def _set(target: object, name: str, value: object) -> None:
+    object.__setattr__(target, name, value)  # the normalised form of a frozen field

@@ -1,0 +1,94 @@
+"""The pair posterior (8), its entropy and the soft label (10), as functions of the score s.
+
+The score of a pair is s = ||x_i - x_j||_A^2 - eta: p(+1) = sigma(-s), p(-1) = sigma(s). Every
+function is stable for any s; none overflows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import entr, expit
+
+from .pairs import FloatArray
+
+
+def posterior_similar(s: FloatArray) -> FloatArray:
+    """p(+1) = 1 / (1 + e^s), eq. (8) with y = +1.
+
+    Examples
+    --------
+    >>> posterior_similar(np.array([-1e4, 0.0, 1e4]))
+    array([1. , 0.5, 0. ])
+    """
+    return np.asarray(expit(-s))
+
+
+def dissimilar_surprise(s: FloatArray) -> FloatArray:
+    """-ln p(-1) = log(1 + e^{-s}) = max(-s, 0) + log(1 + e^{-|s|}), from eq. (8).
+
+    Examples
+    --------
+    >>> dissimilar_surprise(np.array([-1e4, 1e4]))
+    array([10000.,     0.])
+    """
+    return np.asarray(np.maximum(-s, 0.0) + np.log1p(np.exp(-np.abs(s))))
+
+
+def posterior_entropy(s: FloatArray) -> FloatArray:
+    """H(p) = log(1 + e^{-|s|}) + |s| sigma(-|s|), in nats: the unlabeled term of eq. (7).
+
+    Examples
+    --------
+    >>> posterior_entropy(np.array([0.0, 1e4])) / np.log(2)
+    array([1., 0.])
+    """
+    size = np.abs(s)
+    return np.asarray(np.log1p(np.exp(-size)) + size * expit(-size))
+
+
+def posterior_entropy_slope(s: FloatArray) -> FloatArray:
+    """dH/ds = -s sigma(s) sigma(-s).
+
+    Examples
+    --------
+    >>> posterior_entropy_slope(np.array([0.0, 1e4]))
+    array([-0., -0.])
+    """
+    return np.asarray(-s * expit(s) * expit(-s))
+
+
+def soft_label(s: FloatArray, sharpness: float) -> FloatArray:
+    """q(+1) = sigma(-sharpness * s); sharpness = 1 + mu is eq. (10).
+
+    Examples
+    --------
+    >>> soft_label(np.array([0.0, 1e4]), sharpness=2.0)
+    array([0.5, 0. ])
+    """
+    return posterior_similar(sharpness * s)
+
+
+def sharpened_surprise(s: FloatArray, sharpness: float) -> FloatArray:
+    """min_q E_q(-ln p) - H(q)/a = log(1 + e^{-|s|}) - log(1 + e^{-a|s|})/a, with a = sharpness.
+
+    The unlabeled term of J, minimised over the soft label: (a - 1)/a times the Renyi entropy of
+    order a (derived here, not in the paper).
+
+    Examples
+    --------
+    >>> sharpened_surprise(np.array([0.0]), sharpness=2.0) / np.log(2)
+    array([0.5])
+    """
+    size = np.abs(s)
+    return np.asarray(np.log1p(np.exp(-size)) - np.log1p(np.exp(-sharpness * size)) / sharpness)
+
+
+def binary_entropy(p: FloatArray) -> FloatArray:
+    """H(p) = -p ln p - (1 - p) ln(1 - p), with 0 ln 0 = 0.
+
+    Examples
+    --------
+    >>> binary_entropy(np.array([0.0, 0.5, 1.0])) / np.log(2)
+    array([0., 1., 0.])
+    """
+    return np.asarray(entr(p) + entr(1.0 - p))
