@@ -5,7 +5,8 @@ It starts from q(-1) = 1 as the paper does, and is block coordinate descent on
     J(q, A) = -L_labeled(A) + <R, A> + mu * sum_U [E_q(-ln p_k) - H(q_k) / sharpness],
 
 not on the paper's objective (7): with the paper's own sharpness 1 + mu the unlabeled part of J is
-mu^2/(1 + mu) times a Renyi entropy, where (7) has mu times the Shannon entropy. `history` shows both.
+mu^2/(1 + mu) times a Renyi entropy, where (7) has mu times the Shannon entropy. The history has
+both.
 """
 
 from __future__ import annotations
@@ -137,6 +138,7 @@ def alternate(
     door = MStepSolver(solver, allow_unattained=allow_unattained, **solver_settings)
     history: list[Iteration] = []
     metric: FloatArray | None = None
+    last_objective: MStepObjective | None = None
     looseness = 0.01 if max_iter > 1 else 0.0
     last_value = np.inf
     while True:
@@ -150,7 +152,7 @@ def alternate(
             threshold=threshold,
             n_jobs=n_jobs,
         )
-        if history:
+        if last_objective is not None:
             objective.inherit(last_objective)
         last_objective = objective
         m_step_goal = max(m_step_tol, looseness)

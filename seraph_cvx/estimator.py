@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from .alternation import Iteration, alternate
+from .certificate import Certificate
 from .direct import minimise_directly
 from .m_step.solution import NotCertified, Status
 from .pairs import FloatArray, PairSet
@@ -157,7 +158,7 @@ class SERAPH(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         return np.asarray(points @ self.components_.T.astype(points.dtype))
 
     def get_mahalanobis_matrix(self) -> FloatArray:
-        """L'L, the matrix of the distances that `transform` gives; A unless n_components cuts it."""
+        """L'L: the matrix of the distances after `transform`; A unless n_components cuts it."""
         check_is_fitted(self)
         return np.asarray(self.components_.T @ self.components_)
 
@@ -207,12 +208,7 @@ class SERAPH(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
                 max_iter=5_000 if self.max_iter is None else self.max_iter,
                 n_jobs=self.n_jobs,
             )
-            self.metric_, self.certificate_ = direct.metric, None
-            self.history_, self.n_iter_, self.status_ = (
-                direct.values,
-                direct.iterations,
-                direct.status,
-            )
+            self._keep(direct.metric, None, direct.values, direct.iterations, direct.status)
             if direct.status is not Status.CERTIFIED:
                 warnings.warn(
                     f"Stopped after {direct.iterations} steps at stationarity "
@@ -237,8 +233,21 @@ class SERAPH(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         )
         if run.metric is None:
             raise RuntimeError(run.message)
-        self.metric_, self.certificate_ = run.metric, run.m_step.certificate
-        self.history_, self.n_iter_, self.status_ = run.history, len(run.history), run.status
+        self._keep(run.metric, run.m_step.certificate, run.history, len(run.history), run.status)
+
+    def _keep(
+        self,
+        metric: FloatArray,
+        certificate: Certificate | None,
+        history: list[Any],
+        n_iter: int,
+        status: Status,
+    ) -> None:
+        self.metric_ = metric
+        self.certificate_ = certificate
+        self.history_ = history
+        self.n_iter_ = n_iter
+        self.status_ = status
 
 
 def _show(iteration: Iteration, metric: FloatArray) -> None:

@@ -101,7 +101,7 @@ def whiten(moment: FloatArray, regulariser: FloatArray) -> FloatArray:
     if null.shape[1] and np.any(regulariser):
         weights = np.linalg.lstsq(null.T @ regulariser @ null, null.T @ regulariser @ T, rcond=None)
         T = T - null @ weights[0]
-    return T
+    return np.asarray(T)
 
 
 def check_metric(A: ArrayLike, n_features: int, name: str = "A") -> FloatArray:

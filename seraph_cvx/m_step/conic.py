@@ -62,8 +62,8 @@ class ConicMStep:
     >>> compiled = ConicMStep(first, "CLARABEL")
     >>> solution = compiled.solve(first, tol=1e-6)
     >>> second = MStepObjective(pairs, previous_metric=solution.metric)
-    >>> compiled.solve(second, tol=1e-6).status
-    <Status.CERTIFIED: 'certified'>
+    >>> compiled.solve(second, tol=1e-6).relative_gap < 1e-4
+    True
     """
 
     def __init__(
@@ -179,7 +179,7 @@ def _require_memory(objective: MStepObjective, limit: int) -> None:
     if needed > limit:
         raise ProblemTooLarge(
             f"A CVXPY statement of {n_pairs} pairs x {m * (m + 1) // 2} matrix entries would take "
-            f"about {needed / 2**30:.1f} GiB to compile, over the limit of {limit / 2**30:.1f} GiB. "
+            f"about {needed / 2**30:.1f} GiB to compile; the limit is {limit / 2**30:.1f} GiB. "
             'Use solver="fista", which streams the pairs, or raise memory_limit.'
         )
 

@@ -189,11 +189,12 @@ def _guess_curvature(objective: MStepObjective, at: _Coordinates) -> float:
     """The Hessian's norm for Gaussian differences: (2 + m)/4 * ||C||^2 / sum_k c_k."""
     spread = float(np.linalg.eigvalsh(symmetrise(at.T.T @ objective.pair_moment @ at.T))[-1])
     total = objective.pairs.n_labeled + objective.mu * objective.pairs.n_unlabeled
-    return max((2.0 + at.T.shape[1]) / 4.0 * spread**2 / total, np.finfo(np.float64).tiny)
+    guess = (2.0 + at.T.shape[1]) / 4.0 * spread**2 / total
+    return max(guess, float(np.finfo(np.float64).tiny))
 
 
 class _Referee:
-    """Looks at the free lower bound of each iterate it is shown; certifies when that is promising."""
+    """Looks at the free lower bound of an iterate, and certifies when that is promising."""
 
     def __init__(self, objective: MStepObjective, at: _Coordinates, tol: float) -> None:
         self.objective = objective

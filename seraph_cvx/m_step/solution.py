@@ -23,7 +23,7 @@ class Status(StrEnum):
     FAILED = "failed"
 
 
-class NotCertified(ConvergenceWarning):
+class NotCertified(ConvergenceWarning):  # type: ignore[misc]
     """A result is returned whose duality gap is larger than was asked for."""
 
 

@@ -1,7 +1,9 @@
 """The M-step (11) as CVXPY problems, to be read beside the paper.
 
-Primal      minimise    sum_k c_k log(1 + e^{s_k}) - <G, A> + eta*beta + lambda*tr(A),   A PSD
-Dual        maximise    sum_k c_k H(p_k) - eta*(sum_k c_k p_k - beta),   sum_k c_k p_k v_k v_k' - G + R PSD
+Primal      minimise    sum_k c_k log(1 + e^{s_k}) - <G, A> + eta*beta + lambda*tr(A)
+            over        A PSD
+Dual        maximise    sum_k c_k H(p_k) - eta*(sum_k c_k p_k - beta)
+            subject to  M(p) = sum_k c_k p_k v_k v_k' - G + lambda*I PSD
 Textbook    minimise    -F(A), word for word: two logistic terms for each unlabeled pair
 
 with s_k = v_k' A v_k - eta. The soft labels reach the first two only through one matrix and one
