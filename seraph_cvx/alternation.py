@@ -88,7 +88,7 @@ def alternate(
     solver: Any = "fista",
     tol: float = 1e-6,
     m_step_tol: float = 1e-8,
-    max_iter: int = 100,
+    max_iter: int = 500,
     allow_unattained: bool = False,
     n_jobs: int | None = None,
     callback: Callable[[Iteration, FloatArray], object] | None = None,

@@ -54,7 +54,7 @@ class SERAPH(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     m_step_tol : float, default=1e-8
         Certified relative gap of the last M-step.
     max_iter : int, optional
-        By default 100 EM iterations, or 5000 steps of direct.
+        By default 500 EM iterations, or 5000 steps of direct.
     n_components : int, optional
         Rows of `components_` and columns of `transform`; by default all m.
     allow_unattained : bool, default=False
@@ -226,7 +226,7 @@ class SERAPH(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             self.solver,
             self.tol,
             self.m_step_tol,
-            100 if self.max_iter is None else self.max_iter,
+            500 if self.max_iter is None else self.max_iter,
             self.allow_unattained,
             self.n_jobs,
             _show if self.verbose else None,

@@ -45,7 +45,7 @@ Terms: TypeAlias = Callable[..., tuple[Sequence[float], FloatArray | None]]
 """terms(place, *distances) -> (sums over the place, weights or None).
 
 One array of squared distances comes for each metric of the sweep; it is the callee's to overwrite.
-A term must vanish as d grows to FAR.
+A term must vanish as d grows to FAR. Weights may come stacked, (t, ...): then t matrices are summed.
 """
 
 
@@ -74,17 +74,16 @@ class PairSums:
         self, metrics: Sequence[FloatArray], terms: Terms
     ) -> tuple[FloatArray, FloatArray]:
         """Sweep the labeled pairs, in their order; the weights are one number a pair."""
-        m = self.points.shape[1]
         totals: list[Sequence[float]] = []
-        matrix = np.zeros((m, m))
+        matrix: FloatArray | float = 0.0
         for place in self._chunks:
             V = self._labeled_differences(place)
             distances = [np.einsum("ij,ij->i", V @ A, V) for A in metrics]
             sums, weights = terms(place, *distances)
             totals.append(sums)
             if weights is not None:
-                matrix += (V.T * weights) @ V
-        return np.sum(np.asarray(totals, dtype=np.float64), axis=0), matrix
+                matrix = matrix + (V.T * weights[..., None, :]) @ V
+        return np.sum(np.asarray(totals, dtype=np.float64), axis=0), np.asarray(matrix)
 
     def over_unlabeled(
         self, metrics: Sequence[FloatArray], terms: Terms
@@ -94,17 +93,17 @@ class PairSums:
         products = [X @ A for A in metrics]
         squares = [np.einsum("ij,ij->i", XA, X) for XA in products]
 
-        def visit(block: Block) -> tuple[Sequence[float], FloatArray | None, FloatArray | None]:
+        def visit(block: Block) -> tuple[Sequence[float], FloatArray | float, FloatArray | float]:
             distances = [
                 _block_distances(X, XA, square, block)
                 for XA, square in zip(products, squares, strict=True)
             ]
             sums, W = terms(block, *distances)
             if W is None:
-                return sums, None, None
-            degrees = np.zeros(len(X))
-            degrees[block.rows] += W.sum(axis=1)
-            degrees[block.columns] += W.sum(axis=0)
+                return sums, 0.0, 0.0
+            degrees = np.zeros((*W.shape[:-2], len(X)))
+            degrees[..., block.rows] += W.sum(axis=-1)
+            degrees[..., block.columns] += W.sum(axis=-2)
             return sums, degrees, X[block.rows].T @ (W @ X[block.columns])
 
         if self.n_jobs in (None, 1) or len(self._blocks) == 1:
@@ -114,15 +113,24 @@ class PairSums:
                 delayed(visit)(block) for block in self._blocks
             )
         totals: list[Sequence[float]] = []
-        degrees = np.zeros(len(X))
-        cross = np.zeros((X.shape[1], X.shape[1]))
+        degrees: FloatArray | float = 0.0
+        cross: FloatArray | float = 0.0
         for sums, block_degrees, block_cross in visits:
             totals.append(sums)
-            if block_degrees is not None and block_cross is not None:
-                degrees += block_degrees
-                cross += block_cross
-        matrix = (X.T * degrees) @ X - cross - cross.T
-        return np.sum(np.asarray(totals, dtype=np.float64), axis=0), matrix
+            degrees = degrees + block_degrees
+            cross = cross + block_cross
+        total = np.sum(np.asarray(totals, dtype=np.float64), axis=0)
+        if isinstance(degrees, float) or isinstance(cross, float):
+            return total, np.zeros((X.shape[1], X.shape[1]))
+        matrix = (X.T * degrees[..., None, :]) @ X - cross - np.swapaxes(cross, -1, -2)
+        return total, matrix
+
+    @property
+    def largest_place(self) -> int:
+        """The most pairs that a sweep looks at together."""
+        chunk = max(place.stop - place.start for place in self._chunks)
+        side = min(len(self.points), self.block_size)
+        return int(max(chunk, side * side))
 
     @cached_property
     def _chunks(self) -> list[slice]:

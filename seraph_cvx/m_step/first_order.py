@@ -2,21 +2,23 @@
 
 Both iterate B <- P(Y - grad f(Y) / L), P the projection onto the PSD cone; they differ in Y and
 in the coordinates of the data. Steps are judged by gradients, never by values, whose rounding
-would stall them near a relative gap of 1e-7. Both stop on the certified relative gap alone.
+would stall them near a relative gap of 1e-7. Both stop on the certified relative gap alone. FISTA
+finds the rank and leaves the last digits to Newton's method (`face_newton.py`).
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 import numpy as np
 
-from ..certificate import Anchors, Certificate, certify
-from ..logistic_program import LogisticProgram
+from ..certificate import certify
 from ..objective import MStepObjective
 from ..pairs import FloatArray
 from ..psd_cone import project, symmetrise
+from .face_newton import newton_on_face
+from .referee import Coordinates, Iterate, Referee
 from .solution import MStepSolution, Status
 
 SLACKEN = 0.995
@@ -24,6 +26,9 @@ SLACKEN = 0.995
 
 CHECK_EVERY = 0.1
 """The gap is looked at again after this share of the iterations so far: cheap, and never late."""
+
+FIRST_FINISH = 30
+"""FISTA steps before Newton's method is tried; twice as many before each further try."""
 
 
 def projected_gradient(
@@ -54,8 +59,8 @@ def projected_gradient(
     <Status.CERTIFIED: 'certified'>
     """
     m = objective.pairs.n_features
-    data = _Coordinates(objective.program, np.eye(m), np.eye(m))
-    return _minimise(objective, data, "projected-gradient", False, tol, max_iter, start, time_limit)
+    data = Coordinates(objective.program, np.eye(m), np.eye(m))
+    return _minimise(objective, data, "projected-gradient", tol, max_iter, start, time_limit)
 
 
 def fista(
@@ -64,6 +69,7 @@ def fista(
     max_iter: int = 20_000,
     start: FloatArray | None = None,
     time_limit: float | None = None,
+    finish: bool = True,
 ) -> MStepSolution:
     """B <- P(Y - grad f(Y) / L), Y = B + momentum, in whitened coordinates A = T B T'.
 
@@ -74,6 +80,8 @@ def fista(
     ----------
     objective, tol, max_iter, start, time_limit
         As for :func:`projected_gradient`.
+    finish : bool
+        Leave the last digits to Newton's method on the face of the cone that FISTA has found.
 
     Examples
     --------
@@ -83,89 +91,86 @@ def fista(
     array([[0.9227]])
     """
     T = objective.whitening
-    white = _Coordinates(objective.whitened_program, T, T.T @ objective.pair_moment)
-    return _minimise(objective, white, "fista", True, tol, max_iter, start, time_limit)
-
-
-@dataclass(frozen=True)
-class _Coordinates:
-    """The program for B, where A = T B T' and B = inverse A inverse'."""
-
-    program: LogisticProgram
-    T: FloatArray
-    inverse: FloatArray
-
-
-@dataclass
-class _Iterate:
-    """Where the method stands: B, the point Y it steps from, f and its gradient at Y."""
-
-    B: FloatArray
-    Y: FloatArray
-    value: float
-    gradient: FloatArray
-    momentum: float = 1.0
+    white = Coordinates(objective.whitened_program, T, T.T @ objective.pair_moment)
+    return _minimise(
+        objective, white, "fista", tol, max_iter, start, time_limit, accelerated=True, finish=finish
+    )
 
 
 def _minimise(
     objective: MStepObjective,
-    at: _Coordinates,
+    where: Coordinates,
     name: str,
-    accelerated: bool,
     tol: float,
     max_iter: int,
     start: FloatArray | None,
     time_limit: float | None,
+    accelerated: bool = False,
+    finish: bool = False,
 ) -> MStepSolution:
     clock = time.perf_counter()
     deadline = np.inf if time_limit is None else clock + time_limit
-    m = at.T.shape[1]
-    B = np.zeros((m, m)) if start is None else at.inverse @ start @ at.inverse.T
-    B = project(symmetrise(B))
-    now = _Iterate(B, B, *at.program.value_and_gradient(B))
+    attained = objective.attains_optimum
+    m = where.T.shape[1]
+    B = np.zeros((m, m)) if start is None else where.inverse @ start @ where.inverse.T
+    now = Iterate.at(where, project(symmetrise(B)))
     start_value = now.value
-    L = _guess_curvature(objective, at)
-    referee = _Referee(objective, at, tol)
-    iteration = 0
+    curvature = _guess_curvature(objective, where)
+    referee = Referee(objective, where, tol)
+    checks = _checks()
+    next_check, next_finish = next(checks), FIRST_FINISH if start is None else 1
+    iteration, newton_steps, word = 0, 0, "gap closed"
     done = referee.accepts(now, now.value)
-    next_check = 1
-    while not done and iteration < max_iter and time.perf_counter() < deadline:
+    while not done:
+        if iteration + newton_steps >= max_iter or time.perf_counter() >= deadline:
+            word = "iteration limit" if time.perf_counter() < deadline else "time limit"
+            break
         iteration += 1
-        previous, now, L = now, *_step(at.program, now, L, accelerated)
-        if iteration >= next_check or iteration == max_iter:
-            next_check = iteration + max(1, int(CHECK_EVERY * iteration))
-            value = now.value if now.Y is now.B else at.program.value(now.B)
+        now, curvature = _step(where, now, curvature, accelerated)
+        if iteration >= next_check:
+            next_check = next(checks)
+            value = now.value if now.Y is now.B else where.value(now.B)
             done = value <= start_value and referee.accepts(now, value)
-        elif np.array_equal(previous.Y, now.Y) and np.array_equal(previous.B, now.B):
-            break  # a fixed point in floating point: no further step changes anything
-    metric = symmetrise(at.T @ now.B @ at.T.T)
-    certificate = referee.certificate if done else None
-    if certificate is None:
+        if not done and finish and attained and iteration >= next_finish:
+            next_finish = max(2 * next_finish, FIRST_FINISH)
+            now, done, steps = newton_on_face(where, now.B, referee)
+            newton_steps += steps
+            word = f"gap closed by Newton's method at rank {np.linalg.matrix_rank(now.B)}"
+    metric = where.metric(now.B)
+    certificate = referee.certificate
+    if not done or certificate is None:
         certificate = certify(objective, metric)
         if start is not None and certificate.primal_value > start_value:
-            metric = start
-            certificate = certify(objective, metric)
-    attained = objective.attains_optimum
-    status = (
-        Status.CERTIFIED if certificate.relative_gap <= tol and attained else Status.ITERATION_LIMIT
-    )
+            metric, certificate = start, certify(objective, start)
+    certified = attained and certificate.relative_gap <= tol
+    status = Status.CERTIFIED if certified else Status.ITERATION_LIMIT
+    seconds = time.perf_counter() - clock
     return MStepSolution(
         metric=metric,
         value=certificate.primal_value,
         certificate=certificate,
         status=status,
         solver=name,
-        solver_status="gap closed" if done else "stopped before the gap closed",
-        iterations=iteration,
-        seconds=time.perf_counter() - clock,
-        solver_seconds=time.perf_counter() - clock,
+        solver_status=word,
+        iterations=iteration + newton_steps,
+        seconds=seconds,
+        solver_seconds=seconds,
+        evaluations=where.evaluations,
         message=_explain(status, attained),
     )
 
 
+def _checks() -> Iterator[int]:
+    """The iterations at which the gap is looked at."""
+    iteration = 1
+    while True:
+        yield iteration
+        iteration += max(1, int(CHECK_EVERY * iteration))
+
+
 def _step(
-    program: LogisticProgram, now: _Iterate, L: float, accelerated: bool
-) -> tuple[_Iterate, float]:
+    where: Coordinates, now: Iterate, L: float, accelerated: bool
+) -> tuple[Iterate, float]:
     """One projected step; L is raised where the gradient shows it to be below the curvature."""
     while True:
         B = project(now.Y - now.gradient / L)
@@ -175,47 +180,23 @@ def _step(
             Y = B + ((now.momentum - 1.0) / momentum) * (B - now.B)
         else:
             momentum, Y = 1.0, B
-        value, gradient = program.value_and_gradient(Y)
+        value, gradient = where.value_and_gradient(Y)
         move = Y - now.Y
         length = float(np.vdot(move, move))
         curvature = float(np.vdot(gradient - now.gradient, move)) / length if length else 0.0
         too_long = curvature > 1.5 * L
         L = max(L, 1.05 * curvature)
         if not too_long:
-            return _Iterate(B, Y, value, gradient, momentum), SLACKEN * L
+            return Iterate(B, Y, value, gradient, momentum), SLACKEN * L
 
 
-def _guess_curvature(objective: MStepObjective, at: _Coordinates) -> float:
+def _guess_curvature(objective: MStepObjective, where: Coordinates) -> float:
     """The Hessian's norm for Gaussian differences: (2 + m)/4 * ||C||^2 / sum_k c_k."""
-    spread = float(np.linalg.eigvalsh(symmetrise(at.T.T @ objective.pair_moment @ at.T))[-1])
+    moment = symmetrise(where.T.T @ objective.pair_moment @ where.T)
+    spread = float(np.linalg.eigvalsh(moment)[-1]) if moment.size else 0.0
     total = objective.pairs.n_labeled + objective.mu * objective.pairs.n_unlabeled
-    guess = (2.0 + at.T.shape[1]) / 4.0 * spread**2 / total
-    return max(guess, float(np.finfo(np.float64).tiny))
-
-
-class _Referee:
-    """Looks at the free lower bound of an iterate, and certifies when that is promising."""
-
-    def __init__(self, objective: MStepObjective, at: _Coordinates, tol: float) -> None:
-        self.objective = objective
-        self.at = at
-        self.tol = tol
-        self.anchors = Anchors.of(objective)
-        self.from_white = at.inverse @ objective.whitening
-        self.bound = -np.inf
-        self.margin = 0.5
-        self.certificate: Certificate | None = None
-
-    def accepts(self, now: _Iterate, value: float) -> bool:
-        """Whether the certified relative gap at now.B, where f is `value`, is within tol."""
-        gradient = symmetrise(self.from_white.T @ now.gradient @ self.from_white)
-        tangent = now.value - float(np.vdot(now.gradient, now.Y))
-        self.bound = max(self.bound, self.anchors.quick_bound(tangent, gradient))
-        if value - self.bound > self.margin * self.tol * max(1.0, abs(value)):
-            return False
-        self.certificate = certify(self.objective, self.at.T @ now.B @ self.at.T.T)
-        self.margin /= 2.0  # if this was too early, look less soon
-        return self.certificate.relative_gap <= self.tol
+    guess = (2.0 + len(moment)) / 4.0 * spread**2 / total
+    return float(max(guess, np.finfo(np.float64).tiny))
 
 
 def _explain(status: Status, attained: bool) -> str:

@@ -61,6 +61,8 @@ class MStepSolution:
     solver, solver_status : str
         Who solved it, and what it said of itself.
     iterations : int
+    evaluations : int
+        Sweeps over the pairs, where the method counts them.
     seconds : float
         All of it: compilation, solution, certificate.
     solver_seconds, compile_seconds : float
@@ -84,6 +86,7 @@ class MStepSolution:
     solver_seconds: float = 0.0
     compile_seconds: float = 0.0
     psd_violation: float = 0.0
+    evaluations: int = 0
     polished: bool = False
     message: str = ""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from ..blas_threads import single_threaded_blas
 from ..objective import MStepObjective
 from ..pairs import FloatArray, check_number
 from ..psd_cone import check_metric
@@ -52,10 +53,12 @@ class MStepSolver:
         if start is not None:
             start = check_metric(start, objective.pairs.n_features, "start")
         if not self.allow_unattained:
-            require_attained(objective)
+            with single_threaded_blas(objective.pairs.n_points):
+                require_attained(objective)
         if self.solver in FIRST_ORDER:
             limit = 20_000 if self.max_iter is None else self.max_iter
-            return FIRST_ORDER[self.solver](objective, tol, limit, start, self.time_limit)
+            with single_threaded_blas(objective.pairs.n_points):
+                return FIRST_ORDER[self.solver](objective, tol, limit, start, self.time_limit)
         return self._solve_conic(objective, tol)
 
     def _solve_conic(self, objective: MStepObjective, tol: float) -> MStepSolution:

@@ -1,0 +1,199 @@
+"""Why a CVXPY problem is convex: its expression tree, with the rule that applies at each node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import cvxpy as cp
+from cvxpy.atoms.affine.add_expr import AddExpression
+from cvxpy.atoms.affine.binary_operators import BinaryOperator
+from cvxpy.atoms.affine.unary_operators import NegExpression
+
+
+@dataclass(frozen=True)
+class ConvexityProof:
+    """One node of the tree.
+
+    Attributes
+    ----------
+    expression : str
+        Its label where it has one, else the atom and its shape.
+    curvature, sign : str
+        As CVXPY derives them: CONVEX, CONCAVE, AFFINE, CONSTANT or UNKNOWN; NONNEGATIVE, ...
+    rule : str
+        The rule of disciplined convex programming that gives the curvature from the children's.
+    children : tuple of ConvexityProof
+    """
+
+    expression: str
+    curvature: str
+    sign: str
+    rule: str
+    children: tuple[ConvexityProof, ...] = ()
+
+    @property
+    def holds(self) -> bool:
+        """Whether no node of the tree is of unknown curvature."""
+        return all(node.curvature != "UNKNOWN" for node in self.walk())
+
+    def walk(self) -> Iterator[ConvexityProof]:
+        """This node and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def __str__(self) -> str:
+        return "\n".join(_draw(self, "", ""))
+
+
+def explain_convexity(problem: cp.Problem) -> ConvexityProof:
+    """min convex over a convex set is convex: the DCP proof of it, node by node.
+
+    Parameters
+    ----------
+    problem : cvxpy.Problem
+        Any; for example ``state_m_step(objective)``.
+
+    Returns
+    -------
+    ConvexityProof
+        The root; ``print`` shows the tree, ``walk()`` yields the nodes, ``holds`` is the verdict.
+
+    Examples
+    --------
+    >>> x = cp.Variable(name="x")
+    >>> print(explain_convexity(cp.Problem(cp.Minimize(cp.logistic(2 * x)), [x >= 1])))
+    problem: CONVEX (minimises a convex function over a convex set)
+    ├─ objective logistic: CONVEX, NONNEGATIVE (logistic is convex and nondecreasing: of an affine
+    argument it is convex)
+    │  └─ 2.0 * x: AFFINE, UNKNOWN (a constant times an affine expression)
+    │     ├─ 2.0: CONSTANT, NONNEGATIVE (a number)
+    │     └─ x: AFFINE, UNKNOWN (a variable)
+    └─ constraint 1.0 <= x: CONVEX (affine on both sides)
+    """
+    minimises = isinstance(problem.objective, cp.Minimize)
+    wanted = "convex" if minimises else "concave"
+    goal = problem.objective.args[0]
+    fits = goal.is_convex() if minimises else goal.is_concave()
+    parts = [_explain(goal, "objective ")]
+    parts += [_explain_constraint(constraint) for constraint in problem.constraints]
+    verb = "minimises" if minimises else "maximises"
+    ok = fits and all(part.curvature != "UNKNOWN" for part in parts[1:])
+    rule = f"{verb} a {wanted} function over a convex set" if ok else "no DCP rule applies"
+    return ConvexityProof("problem", "CONVEX" if ok else "UNKNOWN", "", rule, tuple(parts))
+
+
+def _explain(expression: Any, prefix: str = "") -> ConvexityProof:
+    children = () if _is_leaf(expression) else tuple(_explain(arg) for arg in expression.args)
+    return ConvexityProof(
+        prefix + _name(expression),
+        str(expression.curvature),
+        str(expression.sign),
+        _rule(expression),
+        children,
+    )
+
+
+def _explain_constraint(constraint: Any) -> ConvexityProof:
+    if isinstance(constraint, cp.PSD):
+        inside = _explain(constraint.args[0])
+        ok = constraint.is_dcp()
+        rule = "a PSD matrix inequality in an affine expression" if ok else "not affine"
+        name = f"constraint {inside.expression} PSD"
+        return ConvexityProof(name, "CONVEX" if ok else "UNKNOWN", "", rule, (inside,))
+    affine = all(arg.is_affine() for arg in constraint.args)
+    ok = constraint.is_dcp()
+    rule = "affine on both sides" if affine else "convex <= concave" if ok else "no DCP rule applies"
+    children = () if affine else tuple(_explain(arg) for arg in constraint.args)
+    name = f"constraint {constraint.format_labeled()}"
+    return ConvexityProof(name, "CONVEX" if ok else "UNKNOWN", "", rule, children)
+
+
+def _is_leaf(expression: Any) -> bool:
+    return not expression.args
+
+
+def _name(expression: Any) -> str:
+    label = getattr(expression, "label", None)
+    if label:
+        return str(label)
+    if _is_leaf(expression):
+        if isinstance(expression, cp.Constant) and expression.size > 1:
+            return f"constant {_shape(expression)}"
+        return str(expression.name())
+    if expression.size == 1 and len(str(expression)) <= 40 and "\n" not in str(expression):
+        inner = str(expression)
+        if isinstance(expression, BinaryOperator | AddExpression | NegExpression):
+            return inner
+    return f"{_atom(expression)}{_shape(expression)}"
+
+
+def _atom(expression: Any) -> str:
+    names = {"AddExpression": "sum of terms", "NegExpression": "minus", "MulExpression": "product"}
+    kind = type(expression).__name__
+    return names.get(kind, kind)
+
+
+def _shape(expression: Any) -> str:
+    return "" if expression.size == 1 else f" {'x'.join(map(str, expression.shape))}"
+
+
+def _rule(expression: Any) -> str:
+    if isinstance(expression, cp.Variable):
+        kind = "a PSD variable" if expression.attributes.get("PSD") else "a variable"
+        return kind + (" (its domain is the convex cone)" if "PSD" in kind else "")
+    if isinstance(expression, cp.Parameter):
+        return "a parameter"
+    if _is_leaf(expression) or expression.is_constant():
+        return "a number" if expression.size == 1 else "constant"
+    if expression.curvature == "UNKNOWN":
+        return "no DCP rule applies"
+    if isinstance(expression, AddExpression):
+        return f"a sum of {_plural(expression)} terms"
+    if isinstance(expression, NegExpression):
+        return f"minus {_article(expression.args[0])} expression"
+    if isinstance(expression, BinaryOperator):
+        factor, other = sorted(expression.args, key=lambda arg: not arg.is_constant())
+        sign = {"NONNEGATIVE": "a nonnegative", "NONPOSITIVE": "a nonpositive"}.get(
+            str(factor.sign), "a constant"
+        )
+        sign = sign if other.curvature not in ("AFFINE",) else "a constant"
+        return f"{sign}{' constant' if 'non' in sign else ''} times {_article(other)} expression"
+    return _composition_rule(expression)
+
+
+def _composition_rule(expression: Any) -> str:
+    """f(g) is convex: f convex, nondecreasing in the convex g, nonincreasing in the concave g."""
+    kind = _atom(expression)
+    if expression.is_atom_affine():
+        return f"{kind} is linear: it keeps the curvature of what is inside"
+    shape = "convex" if expression.is_atom_convex() else "concave"
+    monotone = (
+        " and nondecreasing"
+        if all(expression.is_incr(i) for i in range(len(expression.args)))
+        else " and nonincreasing"
+        if all(expression.is_decr(i) for i in range(len(expression.args)))
+        else ""
+    )
+    inside = " and ".join(dict.fromkeys(_article(arg) for arg in expression.args))
+    return f"{kind} is {shape}{monotone}: of {inside} argument it is {shape}"
+
+
+def _article(expression: Any) -> str:
+    word = str(expression.curvature).lower()
+    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
+
+
+def _plural(expression: Any) -> str:
+    kinds = {str(arg.curvature).lower() for arg in expression.args} - {"constant"}
+    return " and ".join(sorted(kinds)) or "constant"
+
+
+def _draw(node: ConvexityProof, here: str, below: str) -> Iterator[str]:
+    sign = f", {node.sign}" if node.sign else ""
+    yield f"{here}{node.expression}: {node.curvature}{sign} ({node.rule})"
+    for child in node.children:
+        last = child is node.children[-1]
+        yield from _draw(child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "))

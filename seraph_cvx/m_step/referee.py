@@ -1,0 +1,88 @@
+"""What the first-order methods and Newton's method share: where they stand, and who judges it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..certificate import Anchors, Certificate, certify
+from ..logistic_program import LogisticProgram
+from ..objective import MStepObjective
+from ..pairs import FloatArray
+from ..psd_cone import symmetrise
+
+
+@dataclass
+class Coordinates:
+    """The program for B, where A = T B T' and B = inverse A inverse'; it counts its evaluations."""
+
+    program: LogisticProgram
+    T: FloatArray
+    inverse: FloatArray
+    evaluations: int = 0
+
+    def value_and_gradient(self, B: FloatArray) -> tuple[float, FloatArray]:
+        """f and its gradient with respect to B."""
+        self.evaluations += 1
+        return self.program.value_and_gradient(B)
+
+    def value(self, B: FloatArray) -> float:
+        """f."""
+        self.evaluations += 1
+        return self.program.value(B)
+
+    def factor_hessian(self, L: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Of L -> f(LL'); counted by the sweeps it takes."""
+        rho = L.shape[1]
+        self.evaluations += rho * (rho + 1) // 2
+        return self.program.factor_hessian(L, gradient)
+
+    def metric(self, B: FloatArray) -> FloatArray:
+        """A = T B T'."""
+        return symmetrise(self.T @ B @ self.T.T)
+
+
+@dataclass
+class Iterate:
+    """B, the point Y that the next step starts from, f and its gradient at Y."""
+
+    B: FloatArray
+    Y: FloatArray
+    value: float
+    gradient: FloatArray
+    momentum: float = 1.0
+
+    @classmethod
+    def at(cls, where: Coordinates, B: FloatArray) -> Iterate:
+        """Standing still at B."""
+        return cls(B, B, *where.value_and_gradient(B))
+
+
+class Referee:
+    """Looks at the free lower bound of an iterate, and certifies when that is promising."""
+
+    def __init__(self, objective: MStepObjective, where: Coordinates, tol: float) -> None:
+        self.objective = objective
+        self.where = where
+        self.tol = tol
+        self.anchors = Anchors.of(objective)
+        self.to_white = where.inverse @ objective.whitening
+        self.bound = -np.inf
+        self.margin = 0.5
+        self.certificate: Certificate | None = None
+
+    def accepts(self, now: Iterate, value: float) -> bool:
+        """Whether the certified relative gap at now.B, where f is `value`, is within tol."""
+        gradient = symmetrise(self.to_white.T @ now.gradient @ self.to_white)
+        tangent = now.value - float(np.vdot(now.gradient, now.Y))
+        self.bound = max(self.bound, self.anchors.quick_bound(tangent, gradient))
+        if self.gap_estimate(value) > self.margin * self.tol:
+            return False
+        self.certificate = certify(self.objective, self.where.metric(now.B))
+        self.margin /= 2.0  # if this was too early, look less soon
+        return self.certificate.relative_gap <= self.tol
+
+    def gap_estimate(self, value: float) -> float:
+        """The relative gap of `value` to the best lower bound so far."""
+        return float((value - self.bound) / max(1.0, abs(value)))
