@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from .blas_threads import single_threaded_blas
 from .m_step.solution import MStepSolution, NotCertified, Status
 from .m_step.solve import MStepSolver
 from .objective import MStepObjective, descent_values
@@ -54,6 +55,7 @@ class Iteration:
     trace: float
     m_step_iterations: int
     seconds: float
+    solver_seconds: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +125,8 @@ def alternate(
     Returns
     -------
     Alternation
-        An M-step that fails ends the run: the last good metric is returned, with status failed.
+        An M-step that fails (or whose answer raises J, as a conic solver's may) ends the run: the
+        last good metric is returned, with status failed (inaccurate). No other solver steps in.
 
     Examples
     --------
@@ -155,12 +158,15 @@ def alternate(
         if last_objective is not None:
             objective.inherit(last_objective)
         last_objective = objective
-        m_step_goal = max(m_step_tol, looseness)
-        solution = door.solve(objective, m_step_goal, metric)
+        goal = max(m_step_tol, looseness) if door.never_ascends else m_step_tol
+        solution = door.solve(objective, goal, metric)
         if solution.metric is None:
             return _finish(metric, history, Status.FAILED, solution, objective)
+        with single_threaded_blas(pairs.n_points):
+            value, paper_objective = descent_values(objective, solution.metric)
+        if value > last_value + 1e-12 * abs(last_value):
+            return _finish(metric, history, Status.INACCURATE, solution, objective)
         metric = solution.metric
-        value, paper_objective = descent_values(objective, metric)
         history.append(
             Iteration(
                 len(history) + 1,
@@ -171,6 +177,7 @@ def alternate(
                 float(np.trace(metric)),
                 solution.iterations,
                 time.perf_counter() - clock,
+                solution.solver_seconds,
             )
         )
         logger.debug("%s", history[-1])

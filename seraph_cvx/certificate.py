@@ -95,7 +95,7 @@ def certify(objective: MStepObjective, A: ArrayLike) -> Certificate:
 
     step = anchors.step_from_one(whitened)
     if step == 1.0:
-        candidates.append((value - float(np.vdot(gradient, metric)), "gradient"))
+        candidates.append((_towards_one(objective, metric, step), "gradient"))
     elif step is not None:
         candidates.append((_towards_one(objective, metric, step), "towards p = 1"))
     else:
@@ -171,7 +171,7 @@ class Anchors:
 
 def _inverse_root(matrix: FloatArray) -> FloatArray | None:
     eigenvalues, vectors = np.linalg.eigh(matrix)
-    if eigenvalues[0] <= RANK_TOLERANCE:
+    if not len(eigenvalues) or eigenvalues[0] <= RANK_TOLERANCE:
         return None
     return np.asarray(vectors / np.sqrt(eigenvalues))
 

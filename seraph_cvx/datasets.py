@@ -90,13 +90,14 @@ def sample(
     while len(np.unique(classes[order[:n_labeled]])) < n_classes:
         order = rng.permutation(len(points))
     train, test = order[:n_points], order[n_points:]
-    spread = points[train].std(axis=0)
-    centre, scale = points[train].mean(axis=0), np.where(spread > 0.0, spread, 1.0)
+    spread, varies = points[train].std(axis=0), np.ptp(points[train], axis=0) > 0.0
+    centre, scale = points[train].mean(axis=0), np.where(varies, spread, 1.0)
     known = np.arange(n_points) < n_labeled
+    signed = np.result_type(classes, np.int8) if classes.dtype.kind in "biuf" else object
     return Sampling(
         name,
         (points[train] - centre) / scale,
-        np.where(known, classes[train], -1),
+        np.where(known, classes[train].astype(signed), -1),
         (points[test] - centre) / scale,
         classes[test],
     )

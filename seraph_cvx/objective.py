@@ -235,7 +235,7 @@ class MStepObjective:
         if self.trace_weight > 0.0:
             return None
         eigenvalues, vectors = np.linalg.eigh(self.whitened_program.recession)
-        if eigenvalues[0] > RANK_TOLERANCE:
+        if not len(eigenvalues) or eigenvalues[0] > RANK_TOLERANCE:
             return None
         u = self.whitening @ vectors[:, 0]
         return np.asarray(u / np.linalg.norm(u))

@@ -45,7 +45,7 @@ Terms: TypeAlias = Callable[..., tuple[Sequence[float], FloatArray | None]]
 """terms(place, *distances) -> (sums over the place, weights or None).
 
 One array of squared distances comes for each metric of the sweep; it is the callee's to overwrite.
-A term must vanish as d grows to FAR. Weights may come stacked, (t, ...): then t matrices are summed.
+A term must vanish as d grows to FAR. Weights may come stacked, (t, ...): t sums then.
 """
 
 

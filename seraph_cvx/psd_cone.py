@@ -36,7 +36,7 @@ def project(A: FloatArray) -> FloatArray:
            [0., 0.]])
     """
     eigenvalues, vectors = np.linalg.eigh(A)
-    if eigenvalues[0] >= 0.0:
+    if not len(eigenvalues) or eigenvalues[0] >= 0.0:
         return np.asarray(A)
     kept = vectors[:, eigenvalues > 0.0] * np.sqrt(eigenvalues[eigenvalues > 0.0])
     return np.asarray(kept @ kept.T)

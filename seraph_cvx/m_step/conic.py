@@ -33,6 +33,9 @@ _TOLERANCES: dict[str, tuple[str, ...]] = {
     "SCS": ("eps_abs", "eps_rel"),
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
 }
+_SOLVER_FAULTS = (SolverError, RuntimeError, ValueError, ArithmeticError, LookupError, TypeError)
+"""What a solver and its interface may raise; anything else is not the solver's fault."""
+
 _TIME_LIMITS = {"SCS": "time_limit_secs", "CLARABEL": "time_limit"}
 _ITERATION_LIMITS = {"SCS": "max_iters", "CLARABEL": "max_iter"}
 
@@ -103,31 +106,35 @@ class ConicMStep:
                 "make a new ConicMStep for them."
             )
         clock = time.perf_counter()
-        problem = self.statement.problem
         options = _translate(self.solver_name, tol, time_limit, max_iter)
         options.update(solver_options or {})
-        word, trouble = "", ""
-        try:
-            self.statement.update(objective)
-            problem.solve(solver=self.solver, warm_start=True, **options)
-            word = str(problem.status)
-        except SolverError as error:
-            word, trouble = "solver_error", str(error)
-        wall = time.perf_counter() - clock
-        stats = problem.solver_stats if not trouble else None
-        inside = (stats.solve_time or 0.0) + (stats.setup_time or 0.0) if stats else 0.0
-        inside = inside or (0.0 if stats else wall)
-        outside, self._fresh_seconds = max(0.0, wall - inside) + self._fresh_seconds, 0.0
-        raw = None if trouble else self.statement.metric
-        graded = _grade(objective, raw, tol, trouble, word)
+        self.statement.update(objective)
+        raw, word, trouble, inside = self._run(options)
+        outside = time.perf_counter() - clock - inside + self._fresh_seconds
+        self._fresh_seconds = 0.0
+        stats = None if trouble else self.statement.problem.solver_stats
         return replace(
-            graded,
+            _grade(objective, raw, tol, trouble, word),
             solver=self.solver_name,
-            iterations=int(stats.num_iters or 0) if stats else 0,
+            iterations=int((stats.num_iters if stats else 0) or 0),
             seconds=time.perf_counter() - clock,
             solver_seconds=inside,
             compile_seconds=outside,
         )
+
+    def _run(self, options: dict[str, Any]) -> tuple[FloatArray | None, str, str, float]:
+        """The raw matrix, the solver's word, what went wrong, and the seconds inside the solver."""
+        problem = self.statement.problem
+        data, chain, inverse = problem.get_problem_data(self.solver, solver_opts=options)
+        clock = time.perf_counter()
+        try:
+            answer = chain.solve_via_data(problem, data, warm_start=True, solver_opts=options)
+            inside = time.perf_counter() - clock
+            problem.unpack_results(answer, chain, inverse)
+        except _SOLVER_FAULTS as error:
+            inside = time.perf_counter() - clock
+            return None, "solver_error", f"{type(error).__name__}: {error}", inside
+        return self.statement.metric, str(problem.status), "", inside
 
 
 def conic_solvers() -> dict[str, str]:

@@ -39,7 +39,7 @@ class ConvexityProof:
         return all(node.curvature != "UNKNOWN" for node in self.walk())
 
     def walk(self) -> Iterator[ConvexityProof]:
-        """This node and all below it, parents first."""
+        """The node and all below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -68,9 +68,9 @@ def explain_convexity(problem: cp.Problem) -> ConvexityProof:
     problem: CONVEX (minimises a convex function over a convex set)
     ├─ objective logistic: CONVEX, NONNEGATIVE (logistic is convex and nondecreasing: of an affine
     argument it is convex)
-    │  └─ 2.0 * x: AFFINE, UNKNOWN (a constant times an affine expression)
+    │  └─ 2.0 * x: AFFINE (a constant times an affine expression)
     │     ├─ 2.0: CONSTANT, NONNEGATIVE (a number)
-    │     └─ x: AFFINE, UNKNOWN (a variable)
+    │     └─ x: AFFINE (a variable)
     └─ constraint 1.0 <= x: CONVEX (affine on both sides)
     """
     minimises = isinstance(problem.objective, cp.Minimize)
@@ -105,14 +105,15 @@ def _explain_constraint(constraint: Any) -> ConvexityProof:
         return ConvexityProof(name, "CONVEX" if ok else "UNKNOWN", "", rule, (inside,))
     affine = all(arg.is_affine() for arg in constraint.args)
     ok = constraint.is_dcp()
-    rule = "affine on both sides" if affine else "convex <= concave" if ok else "no DCP rule applies"
+    rule = "affine on both sides" if affine else "convex <= concave"
+    rule = rule if ok else "no DCP rule applies"
     children = () if affine else tuple(_explain(arg) for arg in constraint.args)
     name = f"constraint {constraint.format_labeled()}"
     return ConvexityProof(name, "CONVEX" if ok else "UNKNOWN", "", rule, children)
 
 
 def _is_leaf(expression: Any) -> bool:
-    return not expression.args
+    return not expression.args or expression.is_constant()
 
 
 def _name(expression: Any) -> str:
@@ -120,8 +121,8 @@ def _name(expression: Any) -> str:
     if label:
         return str(label)
     if _is_leaf(expression):
-        if isinstance(expression, cp.Constant) and expression.size > 1:
-            return f"constant {_shape(expression)}"
+        if expression.size > 1 and not isinstance(expression, cp.Parameter | cp.Variable):
+            return f"constant{_shape(expression)}"
         return str(expression.name())
     if expression.size == 1 and len(str(expression)) <= 40 and "\n" not in str(expression):
         inner = str(expression)
@@ -131,7 +132,14 @@ def _name(expression: Any) -> str:
 
 
 def _atom(expression: Any) -> str:
-    names = {"AddExpression": "sum of terms", "NegExpression": "minus", "MulExpression": "product"}
+    names = {
+        "AddExpression": "sum of terms",
+        "NegExpression": "minus",
+        "MulExpression": "product",
+        "Sum": "sum",
+        "Trace": "trace",
+        "special_index": "selection",
+    }
     kind = type(expression).__name__
     return names.get(kind, kind)
 
@@ -146,7 +154,7 @@ def _rule(expression: Any) -> str:
         return kind + (" (its domain is the convex cone)" if "PSD" in kind else "")
     if isinstance(expression, cp.Parameter):
         return "a parameter"
-    if _is_leaf(expression) or expression.is_constant():
+    if _is_leaf(expression):
         return "a number" if expression.size == 1 else "constant"
     if expression.curvature == "UNKNOWN":
         return "no DCP rule applies"
@@ -192,8 +200,9 @@ def _plural(expression: Any) -> str:
 
 
 def _draw(node: ConvexityProof, here: str, below: str) -> Iterator[str]:
-    sign = f", {node.sign}" if node.sign else ""
+    sign = f", {node.sign}" if node.sign not in ("", "UNKNOWN") else ""
     yield f"{here}{node.expression}: {node.curvature}{sign} ({node.rule})"
     for child in node.children:
         last = child is node.children[-1]
-        yield from _draw(child, below + ("└─ " if last else "├─ "), below + ("   " if last else "│  "))
+        branch, trunk = ("└─ ", "   ") if last else ("├─ ", "│  ")
+        yield from _draw(child, below + branch, below + trunk)

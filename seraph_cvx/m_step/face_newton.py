@@ -49,7 +49,9 @@ class _Factor:
         return Iterate(B, B, self.value, self.gradient)
 
 
-def newton_on_face(where: Coordinates, B: FloatArray, referee: Referee) -> tuple[Iterate, bool, int]:
+def newton_on_face(
+    where: Coordinates, B: FloatArray, referee: Referee
+) -> tuple[Iterate, bool, int]:
     """L <- L - (Hessian + damping)^{-1} slope, from B = LL' until the referee accepts.
 
     Returns
@@ -88,14 +90,12 @@ def _leading_factor(B: FloatArray) -> FloatArray:
 
 
 def _is_stationary(now: _Factor, referee: Referee) -> bool:
-    """Whether what is left of the gap lies off the face: in a negative eigenvalue of the gradient."""
+    """Whether what is left of the gap lies off the face, in a negative eigenvalue of g."""
     on_face = float(np.linalg.norm(now.slope) * np.linalg.norm(now.L)) / max(1.0, abs(now.value))
     return on_face < 0.1 * referee.gap_estimate(now.value)
 
 
-def _damped_step(
-    where: Coordinates, now: _Factor, damping: float
-) -> tuple[_Factor, float] | None:
+def _damped_step(where: Coordinates, now: _Factor, damping: float) -> tuple[_Factor, float] | None:
     """The first step, from little damping to much, that lowers f (or the slope, at rounding)."""
     hessian = where.factor_hessian(now.L, now.gradient)
     size = float(np.trace(hessian)) / len(hessian)

@@ -156,6 +156,7 @@ def _minimise(
         seconds=seconds,
         solver_seconds=seconds,
         evaluations=where.evaluations,
+        certificate_seconds=referee.seconds,
         message=_explain(status, attained),
     )
 
@@ -168,9 +169,7 @@ def _checks() -> Iterator[int]:
         iteration += max(1, int(CHECK_EVERY * iteration))
 
 
-def _step(
-    where: Coordinates, now: Iterate, L: float, accelerated: bool
-) -> tuple[Iterate, float]:
+def _step(where: Coordinates, now: Iterate, L: float, accelerated: bool) -> tuple[Iterate, float]:
     """One projected step; L is raised where the gradient shows it to be below the curvature."""
     while True:
         B = project(now.Y - now.gradient / L)

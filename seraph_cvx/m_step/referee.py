@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,9 +72,16 @@ class Referee:
         self.bound = -np.inf
         self.margin = 0.5
         self.certificate: Certificate | None = None
+        self.seconds = 0.0
 
     def accepts(self, now: Iterate, value: float) -> bool:
         """Whether the certified relative gap at now.B, where f is `value`, is within tol."""
+        clock = time.perf_counter()
+        verdict = self._judge(now, value)
+        self.seconds += time.perf_counter() - clock
+        return verdict
+
+    def _judge(self, now: Iterate, value: float) -> bool:
         gradient = symmetrise(self.to_white.T @ now.gradient @ self.to_white)
         tangent = now.value - float(np.vdot(now.gradient, now.Y))
         self.bound = max(self.bound, self.anchors.quick_bound(tangent, gradient))

@@ -67,6 +67,8 @@ class MStepSolution:
         All of it: compilation, solution, certificate.
     solver_seconds, compile_seconds : float
         Spent inside the solver, and in stating and canonicalising the problem for it.
+    certificate_seconds : float
+        Spent by the referee while a first-order method ran.
     psd_violation : float
         Minus the smallest eigenvalue of the solver's raw matrix, relative to the largest; 0 if PSD.
     polished : bool
@@ -85,6 +87,7 @@ class MStepSolution:
     seconds: float
     solver_seconds: float = 0.0
     compile_seconds: float = 0.0
+    certificate_seconds: float = 0.0
     psd_violation: float = 0.0
     evaluations: int = 0
     polished: bool = False

@@ -45,6 +45,11 @@ class MStepSolver:
 
             require_conic(self.solver)
 
+    @property
+    def never_ascends(self) -> bool:
+        """Whether the answer is never worse than the start, however loose the tolerance."""
+        return self.solver in FIRST_ORDER
+
     def solve(
         self, objective: MStepObjective, tol: float = 1e-8, start: FloatArray | None = None
     ) -> MStepSolution:

@@ -104,7 +104,8 @@ def textbook_statement(
     eta, mu = objective.threshold, objective.mu
 
     def scores(rows: IntArray) -> cp.Expression:
-        return pair_matrix(objective, rows) @ _distinct_entries(A) - eta
+        scores = pair_matrix(objective, rows) @ _distinct_entries(A) - eta
+        return scores.set_label("s = v'Av - eta")
 
     terms: list[cp.Expression] = []
     if len(objective.pairs.similar):
@@ -144,7 +145,7 @@ def _primal(objective: MStepObjective) -> MStepStatement:
     entries = _distinct_entries(A)
 
     def scores(rows: IntArray) -> cp.Expression:
-        return pair_matrix(objective, rows) @ entries - eta
+        return (pair_matrix(objective, rows) @ entries - eta).set_label("s = v'Av - eta")
 
     terms = [cp.sum(cp.logistic(scores(pairs.labeled))).set_label("sum_SD log(1 + e^s)")]
     if len(pairs.dissimilar):
@@ -184,7 +185,7 @@ def _dual(objective: MStepObjective) -> MStepStatement:
         terms.append((eta * beta).set_label("eta beta"))
         entries += mu * (_outer_products(objective, pairs.unlabeled).T @ p_unlabeled) - G
     M = cp.reshape(_duplication(m) @ entries, (m, m), order="C").set_label("M(p)")
-    feasible = cp.PSD(M)  # its multiplier is the metric
+    feasible = cp.PSD(M).set_label("M(p) PSD")  # its multiplier is the metric
     problem = cp.Problem(cp.Maximize(_add(terms)), [feasible])
     return MStepStatement(problem, "dual", lambda: feasible.dual_value)
 
@@ -206,7 +207,7 @@ def _outer_products(objective: MStepObjective, rows: IntArray) -> FloatArray:
 
 
 def _distinct_entries(A: cp.Variable) -> cp.Expression:
-    return A[np.triu_indices(A.shape[0])]
+    return A[np.triu_indices(A.shape[0])].set_label("entries of A")
 
 
 def _multiplicity(m: int) -> FloatArray:

@@ -1,0 +1,1 @@
+"""Measurements: our own speed, and the paper's Section 5."""

@@ -1,0 +1,70 @@
+"""Rows of results, to be read by people (Markdown), programs (JSON) and pandas."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """A title, rows with the same keys, and notes that belong to them.
+
+    Examples
+    --------
+    >>> table = ResultTable("Gaps", [{"solver": "fista", "gap": 1.5e-9}])
+    >>> print(table.to_markdown())
+    **Gaps**
+    <BLANKLINE>
+    | solver | gap |
+    | --- | --- |
+    | fista | 1.5e-09 |
+    """
+
+    title: str
+    rows: Sequence[Mapping[str, Any]]
+    notes: Sequence[str] = field(default=())
+
+    @property
+    def columns(self) -> list[str]:
+        """The keys of the rows, in order of first appearance."""
+        return list(dict.fromkeys(key for row in self.rows for key in row))
+
+    def to_markdown(self) -> str:
+        """A Markdown table under its title, the notes below."""
+        lines = [f"**{self.title}**", "", _line(self.columns), _line(["---"] * len(self.columns))]
+        lines += [_line([show(row.get(key, "")) for key in self.columns]) for row in self.rows]
+        lines += [f"\n{note}" for note in self.notes]
+        return "\n".join(lines)
+
+    def to_json(self) -> str:
+        """A JSON object with title, rows and notes; numbers in full precision."""
+        content = {"title": self.title, "rows": list(self.rows), "notes": list(self.notes)}
+        return json.dumps(content, indent=1, default=str)
+
+    def to_pandas(self) -> Any:
+        """A pandas DataFrame of the rows."""
+        import pandas
+
+        return pandas.DataFrame(list(self.rows), columns=self.columns)
+
+
+def show(value: Any) -> str:
+    """A cell as people read it: three digits, exponents only where they help.
+
+    Examples
+    --------
+    >>> show(0.123456), show(1.5e-9), show(12345.6), show("text"), show(7)
+    ('0.123', '1.5e-09', '12346', 'text', '7')
+    """
+    if isinstance(value, bool) or not isinstance(value, float):
+        return str(value)
+    if value == 0.0 or 1e-3 <= abs(value) < 1e3:
+        return f"{value:.3g}"
+    return f"{value:.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.1e}"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

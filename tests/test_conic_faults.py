@@ -1,0 +1,253 @@
+"""Honest answers: broken solvers, limits and impossible requests get a clear status or error."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
+from hypothesis import given
+from hypothesis import strategies as st
+from instances import random_objective, random_psd
+
+from seraph_cvx import (
+    MStepObjective,
+    NotCertified,
+    OptimumNotAttained,
+    PairSet,
+    Status,
+    solve_m_step,
+)
+from seraph_cvx.m_step.conic import ConicMStep, ProblemTooLarge, conic_solvers
+from seraph_cvx.m_step.statement import MStepStatement
+
+
+class Raising(CLARABEL):
+    """A solver that breaks down."""
+
+    def name(self):
+        return "RAISING"
+
+    def solve_via_data(self, *args, **kwargs):
+        raise RuntimeError("licence not found")
+
+
+class Planted(CLARABEL):
+    """A solver that says optimal; the fault is planted in what it leaves behind."""
+
+    def name(self):
+        return "PLANTED"
+
+
+def plant(monkeypatch, matrix):
+    monkeypatch.setattr(MStepStatement, "metric", property(lambda self: matrix))
+
+
+def solve_quietly(objective, solver, **settings):
+    with pytest.warns(NotCertified) as caught:
+        answer = solve_m_step(objective, solver, **settings)
+    return answer, " ".join(str(warning.message) for warning in caught)
+
+
+def test_a_solver_that_raises_is_failed_with_its_words():
+    answer, warning = solve_quietly(random_objective(0, "hyper"), Raising())
+    assert answer.status is Status.FAILED
+    assert answer.metric is None
+    assert answer.certificate is None
+    assert answer.solver_status == "solver_error"
+    assert "licence not found" in answer.message
+    assert 'solver="fista"' in answer.message
+    assert "RAISING" in warning
+
+
+@pytest.mark.parametrize("matrix", [None, np.full((4, 4), np.nan), np.full((4, 4), np.inf)])
+def test_no_usable_matrix_is_failed(monkeypatch, matrix):
+    plant(monkeypatch, matrix)
+    answer, warning = solve_quietly(random_objective(0, "hyper"), Planted())
+    assert answer.status is Status.FAILED
+    assert answer.metric is None
+    assert np.isnan(answer.value)
+    assert "no matrix" in warning or "NaN or infinity" in warning
+
+
+def test_a_matrix_off_the_cone_is_projected_and_the_violation_kept(monkeypatch):
+    plant(monkeypatch, np.diag([1.0, 1.0, 1.0, -0.25]))
+    answer, _ = solve_quietly(random_objective(0, "hyper"), Planted())
+    assert answer.status is Status.INACCURATE
+    assert answer.psd_violation == pytest.approx(0.25)
+    assert np.linalg.eigvalsh(answer.metric)[0] >= -1e-15
+    assert answer.certificate.duality_gap > 0.0
+
+
+def test_optimal_at_a_wrong_point_is_found_out(monkeypatch):
+    wrong = random_psd(np.random.default_rng(0), 4, 50.0)
+    plant(monkeypatch, wrong)
+    objective = random_objective(0, "hyper")
+    answer, warning = solve_quietly(objective, Planted())
+    assert answer.solver_status == "optimal"
+    assert answer.status is Status.INACCURATE
+    assert answer.relative_gap > 0.01
+    assert answer.value == pytest.approx(objective.value(wrong))
+    assert "inaccurate" in warning
+
+
+def test_an_honest_custom_solver_is_certified():
+    answer = solve_m_step(random_objective(0, "hyper"), Planted(), tol=1e-5)
+    assert answer.status is Status.CERTIFIED
+    assert answer.solver == "PLANTED"
+
+
+def test_polish_closes_the_gap_and_says_so(monkeypatch):
+    plant(monkeypatch, np.eye(4))
+    answer = solve_m_step(random_objective(0, "hyper"), Planted(), polish=True)
+    assert answer.status is Status.CERTIFIED
+    assert answer.polished
+    assert answer.solver == "PLANTED + fista"
+    assert answer.relative_gap <= 1e-8
+
+
+def test_no_polish_unless_asked(monkeypatch):
+    plant(monkeypatch, np.eye(4))
+    answer, _ = solve_quietly(random_objective(0, "hyper"), Planted())
+    assert not answer.polished
+    np.testing.assert_array_equal(answer.metric, np.eye(4))
+
+
+def test_a_solver_without_the_cones_is_refused_with_the_reason():
+    with pytest.raises(ValueError, match="OSQP has neither the PSD nor the exponential cone"):
+        solve_m_step(random_objective(0, "hyper"), "OSQP")
+
+
+def test_an_unknown_solver_is_refused_and_the_known_ones_named():
+    with pytest.raises(ValueError, match="'GUROBY'.*CLARABEL"):
+        solve_m_step(random_objective(0, "hyper"), "GUROBY")
+
+
+def test_clarabel_and_scs_can():
+    able = [name for name, reason in conic_solvers().items() if not reason]
+    assert {"CLARABEL", "SCS"} <= set(able)
+
+
+def test_what_would_not_fit_is_refused_before_it_is_built():
+    with pytest.raises(ProblemTooLarge, match='solver="fista"'):
+        solve_m_step(random_objective(0, "hyper"), "SCS", memory_limit=10_000)
+
+
+def test_an_iteration_limit_is_the_solvers_word_and_our_verdict():
+    with pytest.warns(NotCertified), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
+        answer = solve_m_step(random_objective(0, "hyper"), "SCS", max_iter=5)
+    assert answer.solver_status == "optimal_inaccurate"
+    assert answer.status is Status.INACCURATE
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "SCS", "fista", "projected-gradient"])
+def test_a_time_limit_is_kept(solver):
+    """Out of time at once: whatever comes back is graded, never called certified."""
+    objective = random_objective(0, "hyper", n=40, m=6)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
+        answer, _ = solve_quietly(objective, solver, time_limit=1e-9, tol=1e-9)
+    assert answer.status is not Status.CERTIFIED
+
+
+def test_cvxpys_own_warning_is_not_swallowed():
+    with pytest.warns(UserWarning, match="Solution may be inaccurate"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertified)
+        solve_m_step(random_objective(0, "hyper"), "SCS", max_iter=5)
+
+
+def test_solver_options_reach_the_solver():
+    answer, _ = solve_quietly_inaccurate(random_objective(0, "hyper"))
+    assert answer.iterations <= 7
+
+
+def solve_quietly_inaccurate(objective):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
+        return solve_quietly(objective, "SCS", solver_options={"max_iters": 7})
+
+
+def test_first_order_methods_take_no_solver_options():
+    with pytest.raises(ValueError, match="solver_options"):
+        solve_m_step(random_objective(0, "hyper"), solver_options={"eps": 1.0})
+
+
+def test_a_compiled_problem_refuses_other_pairs():
+    compiled = ConicMStep(random_objective(0, "hyper"), "SCS")
+    with pytest.raises(ValueError, match="other pairs"):
+        compiled.solve(random_objective(1, "hyper"))
+
+
+# When no optimum exists -------------------------------------------------------------------------
+
+
+def integer_instance(points, similar, dissimilar):
+    """SERAPH_none on integer points, and by exact rank whether its optimum is attained."""
+    pairs = PairSet.from_constraints(points, similar, dissimilar)
+    V = np.asarray(points)[pairs.similar[:, 0]] - np.asarray(points)[pairs.similar[:, 1]]
+    W = np.asarray(points)[pairs.dissimilar[:, 0]] - np.asarray(points)[pairs.dissimilar[:, 1]]
+    attained = np.linalg.matrix_rank(V) == np.linalg.matrix_rank(np.vstack([V, W]))
+    return pairs, bool(attained)
+
+
+@st.composite
+def integer_instances(draw):
+    n, m = draw(st.integers(3, 7)), draw(st.integers(1, 4))
+    coordinate = st.integers(-4, 4)
+    points = draw(st.lists(st.lists(coordinate, min_size=m, max_size=m), min_size=n, max_size=n))
+    everything = [(i, j) for i in range(n) for j in range(i + 1, n)]
+    kinds = draw(st.lists(st.integers(0, 2), min_size=len(everything), max_size=len(everything)))
+    kinds[:2] = [0, 1]
+    similar = [pair for pair, kind in zip(everything, kinds, strict=True) if kind == 0]
+    dissimilar = [pair for pair, kind in zip(everything, kinds, strict=True) if kind == 1]
+    return integer_instance(np.array(points, dtype=float), similar, dissimilar)
+
+
+@given(integer_instances())
+def test_property_not_attained_exactly_where_a_dissimilar_pair_leaves_the_similar_span(instance):
+    pairs, attained = instance
+    objective = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
+    assert objective.attains_optimum == attained
+    if attained:
+        return
+    with pytest.raises(OptimumNotAttained, match="trace_weight > 0") as caught:
+        solve_m_step(objective)
+    u = caught.value.direction
+    X = pairs.points
+    stretch = (X[pairs.similar[:, 0]] - X[pairs.similar[:, 1]]) @ u
+    assert np.max(np.abs(stretch), initial=0.0) < 1e-5
+    i, j = caught.value.pair
+    assert abs((X[i] - X[j]) @ u) > 1e-6
+
+
+@given(integer_instances(), st.floats(1e-6, 1e3))
+def test_property_a_trace_weight_always_attains(instance, trace_weight):
+    pairs, _ = instance
+    objective = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=trace_weight)
+    assert objective.attains_optimum
+
+
+def test_f_falls_for_ever_along_the_direction():
+    pairs, attained = integer_instance(
+        np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]), [(0, 1)], [(0, 2)]
+    )
+    objective = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
+    assert not attained
+    u = objective.falling_direction
+    values = [objective.value(t * np.outer(u, u)) for t in (0.0, 1.0, 10.0)]
+    assert values[0] > values[1] > values[2]
+
+
+@pytest.mark.parametrize("solver", ["fista", "projected-gradient"])
+def test_allow_unattained_returns_the_last_iterate(solver):
+    pairs, _ = integer_instance(
+        np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]]), [(0, 1)], [(0, 2)]
+    )
+    objective = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
+    with pytest.warns(NotCertified, match="falls for ever"):
+        answer = solve_m_step(objective, solver, allow_unattained=True, max_iter=200)
+    assert answer.status is Status.ITERATION_LIMIT
+    assert np.isfinite(answer.certificate.duality_gap)
+    assert answer.value < objective.value(np.zeros((2, 2)))

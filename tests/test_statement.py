@@ -1,0 +1,159 @@
+"""The CVXPY statements: labelled like (11), DCP and DPP, and all with one optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from instances import random_objective, random_pairs, random_psd
+
+from seraph_cvx import MStepObjective, certify, solve_m_step, state_m_step
+from seraph_cvx.m_step.conic import ConicMStep
+from seraph_cvx.m_step.statement import build_statement, textbook_statement
+from seraph_cvx.psd_cone import project, symmetrise
+
+TOLERANCES = {
+    "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
+    "SCS": ("eps_abs", "eps_rel"),
+}
+SETTINGS = ["none", "post", "proj", "hyper", "other"]
+
+
+def small_instance(seed):
+    """n = 15..30, m = 2..6, random q, mu, lambda and eta."""
+    rng = np.random.default_rng([seed, 7])
+    pairs = random_pairs(seed, n=int(rng.integers(15, 31)), m=int(rng.integers(2, 7)))
+    return MStepObjective(
+        pairs,
+        soft_labels=rng.random(pairs.n_unlabeled),
+        unlabeled_weight=float(rng.uniform(0.02, 1.0)),
+        trace_weight=float(rng.uniform(0.1, 3.0)),
+        threshold=float(rng.uniform(0.5, 3.0)),
+    )
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("formulation", ["primal", "dual", "textbook"])
+def test_every_statement_is_dcp_and_dpp(setting, formulation):
+    objective = random_objective(0, setting)
+    problem = (
+        textbook_statement(objective)
+        if formulation == "textbook"
+        else state_m_step(objective, formulation)
+    )
+    assert problem.is_dcp(dpp=True)
+
+
+def test_the_primal_reads_like_equation_11():
+    text = state_m_step(random_objective(0, "hyper")).format_labeled()
+    assert text == (
+        "minimize sum_SD log(1 + e^s) + (-sum_D s) + mu sum_U log(1 + e^s) + (-<G, A>) + eta beta "
+        "+ lambda tr(A)"
+    )
+
+
+def test_the_dual_names_its_parts():
+    text = state_m_step(random_objective(0, "hyper"), "dual").format_labeled()
+    assert text.startswith("maximize sum_SD H(p) + (-eta sum_SD (p - b)) + mu sum_U H(p)")
+    assert "M(p) PSD" in text
+
+
+def test_the_parameters_are_the_matrix_the_number_and_the_trace_weight():
+    for formulation in ("primal", "dual"):
+        problem = state_m_step(random_objective(0, "hyper", m=4), formulation)
+        sizes = {name: parameter.size for name, parameter in problem.param_dict.items()}
+        assert sizes == {"G": 10, "beta": 1, "lambda": 1}
+
+
+def test_the_variable_is_a_psd_matrix_named_a():
+    A = state_m_step(random_objective(0, "hyper", m=4)).var_dict["A"]
+    assert A.shape == (4, 4)
+    assert A.attributes["PSD"]
+
+
+def test_another_formulation_is_refused():
+    with pytest.raises(ValueError, match="primal"):
+        state_m_step(random_objective(0, "hyper"), "primordial")
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_primal_value_is_f_after_every_update(setting):
+    """One statement, three M-steps: soft labels and trace weight reach it by Parameters alone."""
+    rng = np.random.default_rng(3)
+    first = random_objective(1, setting, q="start")
+    statement = build_statement(first, "primal")
+    others = [
+        MStepObjective(
+            first.pairs,
+            previous_metric=random_psd(rng, 4, 3.0),
+            unlabeled_weight=first.mu,
+            trace_weight=weight,
+            threshold=first.threshold,
+        )
+        for weight in (0.0, 2.0)
+    ]
+    for objective in (first, *others):
+        statement.update(objective)
+        A = random_psd(rng, 4, 5.0)
+        statement.problem.var_dict["A"].value = A
+        assert statement.problem.objective.value == pytest.approx(objective.value(A), rel=1e-9)
+
+
+def test_the_multiplier_of_the_dual_is_the_metric():
+    objective = random_objective(2, "hyper")
+    statement = build_statement(objective, "dual")
+    statement.problem.solve(solver="CLARABEL")
+    metric = project(symmetrise(statement.metric))
+    assert certify(objective, metric).relative_gap < 1e-5
+    np.testing.assert_allclose(metric, solve_m_step(objective).metric, atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+@pytest.mark.filterwarnings("ignore::seraph_cvx.NotCertified")
+@pytest.mark.parametrize("seed", range(20))
+def test_three_statements_two_solvers_one_optimum(seed):
+    """Each certified gap is at most 1e-5 and any two certified intervals overlap."""
+    objective = small_instance(seed)
+    certificates = [solve_m_step(objective, tol=1e-10).certificate]
+    for solver, names in TOLERANCES.items():
+        textbook = textbook_statement(objective, soft_labels_as_parameters=False)
+        textbook.solve(solver=solver, **dict.fromkeys(names, 1e-9))
+        metric = project(symmetrise(textbook.var_dict["A"].value))
+        certificates.append(certify(objective, metric))
+        for formulation in ("primal", "dual"):
+            answer = solve_m_step(objective, solver, tol=1e-9, formulation=formulation)
+            certificates.append(answer.certificate)
+    assert len(certificates) == 7
+    for certificate in certificates:
+        assert certificate.relative_gap <= 1e-5
+    highest_bound = max(certificate.dual_value for certificate in certificates)
+    lowest_value = min(certificate.primal_value for certificate in certificates)
+    assert highest_bound <= lowest_value + 1e-12 * abs(lowest_value)
+
+
+def test_a_warm_start_saves_scs_iterations():
+    """The second of two neighbouring M-steps starts from the first one's answer."""
+    objective = small_instance(0)
+    neighbour = objective.with_trace_weight(1.02 * objective.trace_weight)
+    compiled = ConicMStep(objective, "SCS", "dual")
+    compiled.solve(objective, tol=1e-7)
+    warm = compiled.solve(neighbour, tol=1e-7)
+    cold = ConicMStep(neighbour, "SCS", "dual").solve(neighbour, tol=1e-7)
+    assert warm.relative_gap < 1e-4
+    assert cold.relative_gap < 1e-4
+    assert warm.iterations < cold.iterations
+
+
+def test_compiled_once_it_is_not_compiled_again(monkeypatch):
+    """A second M-step must not canonicalise the expression tree anew."""
+    from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
+
+    trees = []
+    original = Dcp2Cone.apply
+    monkeypatch.setattr(
+        Dcp2Cone, "apply", lambda self, problem: trees.append(1) or original(self, problem)
+    )
+    objective = small_instance(1)
+    compiled = ConicMStep(objective, "CLARABEL")
+    compiled.solve(objective, tol=1e-6)
+    compiled.solve(objective.with_trace_weight(0.5), tol=1e-6)
+    assert len(trees) == 1
