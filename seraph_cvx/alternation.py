@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from .blas_threads import single_threaded_blas
+from .blas_threads import one_blas_thread
 from .m_step.solution import MStepSolution, NotCertified, Status
 from .m_step.solve import MStepSolver
 from .objective import MStepObjective, descent_values
@@ -45,6 +45,10 @@ class Iteration:
         (7) at the new metric, as a minimisation.
     relative_gap : float
         The M-step's, certified.
+    evaluations : int
+        Sweeps over the pairs that the M-step took, where the solver counts them.
+    solver_seconds : float
+        The share of `seconds` inside the solver.
     """
 
     number: int
@@ -54,6 +58,7 @@ class Iteration:
     rank: int
     trace: float
     m_step_iterations: int
+    evaluations: int
     seconds: float
     solver_seconds: float
 
@@ -162,7 +167,7 @@ def alternate(
         solution = door.solve(objective, goal, metric)
         if solution.metric is None:
             return _finish(metric, history, Status.FAILED, solution, objective)
-        with single_threaded_blas(pairs.n_points):
+        with one_blas_thread():
             value, paper_objective = descent_values(objective, solution.metric)
         if value > last_value + 1e-12 * abs(last_value):
             return _finish(metric, history, Status.INACCURATE, solution, objective)
@@ -176,6 +181,7 @@ def alternate(
                 numerical_rank(metric),
                 float(np.trace(metric)),
                 solution.iterations,
+                solution.evaluations,
                 time.perf_counter() - clock,
                 solution.solver_seconds,
             )

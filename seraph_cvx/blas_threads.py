@@ -1,4 +1,4 @@
-"""BLAS on one thread while products are small: its threads would cost more than they bring.
+"""BLAS on one thread: blocks are small, and where more threads help they are ours (`n_jobs`).
 
 On a busy machine the difference is not a few percent: an M-step of 100 points in 30 dimensions took
 50 times longer with two BLAS threads than with one while another process was running.
@@ -12,9 +12,6 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 
 from threadpoolctl import ThreadpoolController
-
-SMALL = 512
-"""Up to this many points a sweep is one block, and one thread is best."""
 
 
 class _SharedLimit:
@@ -47,17 +44,14 @@ def _controller() -> ThreadpoolController:
 
 
 @contextmanager
-def single_threaded_blas(n_points: int) -> Iterator[None]:
-    """Hold BLAS to one thread for the duration, if there are few points.
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread for the duration.
 
     Examples
     --------
-    >>> with single_threaded_blas(100):
+    >>> with one_blas_thread():
     ...     pass
     """
-    if n_points > SMALL:
-        yield
-        return
     _SHARED.enter()
     try:
         yield

@@ -21,7 +21,8 @@ class DirectSolution:
     Attributes
     ----------
     stationarity : float
-        ||B - P(B - grad)||_F / max(1, ||B||_F) in whitened coordinates A = T B T': zero exactly at
+        ||B - P(B - grad)||_F / max(1, ||B||_F), per pair and in whitened coordinates: A is
+        sum_k c_k times T B T', and grad that of (7) divided by sum_k c_k. Zero exactly at
         stationary points, whatever the scale of the features. Not a bound on the optimum.
     status : Status
         certified (stationarity within tol) or iteration_limit.
@@ -134,6 +135,7 @@ def _next_length(move: FloatArray, change: FloatArray, length: float) -> float:
 def _stationarity(m_step: MStepObjective, A: FloatArray, gradient: FloatArray) -> float:
     T = m_step.whitening
     inverse = T.T @ m_step.pair_moment
-    B = symmetrise(inverse @ A @ inverse.T)
+    total = m_step.pairs.n_labeled + m_step.mu * m_step.pairs.n_unlabeled
+    B = symmetrise(inverse @ A @ inverse.T) / total
     step = symmetrise(B - T.T @ gradient @ T)
     return float(np.linalg.norm(B - project(step))) / max(1.0, float(np.linalg.norm(B)))

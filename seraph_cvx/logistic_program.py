@@ -6,18 +6,19 @@ coordinates of the data.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
-from scipy.special import expit
 
 from .pair_sums import Block, PairSums, Place, Terms
-from .pairs import FloatArray, IntArray
-from .posterior import dissimilar_surprise, posterior_similar
+from .pairs import FloatArray
+from .posterior import posterior_variance, surprise_and_posterior
 from .psd_cone import symmetrise
 
-STACK = 1 << 22
-"""Weights held at a time while a Hessian is summed: 32 MiB."""
+SAMPLE = 512
+"""Points whose pairs a Hessian is summed over, where there are more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +44,21 @@ class LogisticProgram:
 
         4 sum_k c_k sigma(s_k) sigma(-s_k) (v_k u_k')(v_k u_k')' + 2 g x I, where u_k = L'v_k and
         g is the `gradient` of f at LL'. Each of the rho(rho + 1)/2 products u_ki u_kj weights one
-        sum over pairs, so it costs as many sweeps.
+        sum over pairs, so it costs as many sweeps; beyond SAMPLE points the sum over the unlabeled
+        pairs is estimated from those of SAMPLE random points, which changes the steps of a Newton
+        method but not the point they end at.
         """
         m, rho = L.shape
-        rows, columns = (np.asarray(side, dtype=np.int64) for side in np.triu_indices(rho))
-        at_once = max(1, STACK // self.sums.largest_place)
+        A = L @ L.T
+        stack = self.sums.over_labeled([A], self._curvature_terms(self.sums, L))[1]
+        if self.unlabeled_weight > 0.0:
+            sums, weight = self._sampled_sums
+            more = sums.over_unlabeled([A], self._curvature_terms(sums, L))[1]
+            stack = stack + weight * more
+        i, j = np.triu_indices(rho)
         hessian = np.zeros((m, rho, m, rho))
-        for start in range(0, len(rows), at_once):
-            i, j = rows[start : start + at_once], columns[start : start + at_once]
-            stack = self._weighted_sums(L @ L.T, self._curvature_terms(L, i, j))[1]
-            hessian[:, i, :, j] = stack
-            hessian[:, j, :, i] = stack
+        hessian[:, i, :, j] = stack
+        hessian[:, j, :, i] = stack
         diagonal = np.arange(rho)
         hessian[:, diagonal, :, diagonal] += 2.0 * gradient
         return hessian.reshape(m * rho, m * rho)
@@ -70,9 +75,8 @@ class LogisticProgram:
 
     def _evaluate(self, A: FloatArray, with_gradient: bool) -> tuple[float, FloatArray]:
         def terms(place: Place, d: FloatArray) -> tuple[list[float], FloatArray | None]:
-            d -= self.threshold
-            total = float(np.sum(dissimilar_surprise(d)))
-            return [total], posterior_similar(d) if with_gradient else None
+            total, similar = surprise_and_posterior(d, self.threshold, with_gradient)
+            return [total], similar
 
         totals, pull = self._weighted_sums(A, terms)
         value = float(totals[0]) + float(np.vdot(self.recession, A)) - self.constant
@@ -87,19 +91,32 @@ class LogisticProgram:
             matrix = matrix + self.unlabeled_weight * more_matrix
         return totals, matrix
 
-    def _curvature_terms(self, L: FloatArray, i: IntArray, j: IntArray) -> Terms:
-        U = (self.sums.points @ L).T
+    @cached_property
+    def _sampled_sums(self) -> tuple[PairSums, float]:
+        """The unlabeled pairs that a Hessian looks at, and the weight of each."""
+        if len(self.sums.points) <= SAMPLE:
+            return self.sums, self.unlabeled_weight
+        sample, stands_for = self.sums.thinned(SAMPLE)
+        return sample, self.unlabeled_weight * stands_for
 
-        def differences(place: Place, which: IntArray) -> FloatArray:
+    def _curvature_terms(self, sums: PairSums, L: FloatArray) -> Terms:
+        """The weights 4 sigma(s) sigma(-s) u_i u_j, i <= j, where u = L'v."""
+        U = (sums.points @ L).T
+
+        def differences(place: Place) -> list[FloatArray]:
             if isinstance(place, Block):
-                u = U[which]
-                return np.asarray(u[:, place.rows, None] - u[:, None, place.columns])
-            first, second = self.sums.labeled_pairs[place].T
-            return np.asarray(U[which][:, first] - U[which][:, second])
+                return [u[place.rows, None] - u[place.columns] for u in U]
+            first, second = sums.labeled_pairs[place].T
+            return [u[first] - u[second] for u in U]
 
-        def terms(place: Place, d: FloatArray) -> tuple[list[float], FloatArray]:
-            d -= self.threshold
-            curvature = 4.0 * expit(d) * expit(-d)
-            return [0.0], differences(place, i) * differences(place, j) * curvature
+        def weights(place: Place, curvature: FloatArray) -> Iterator[FloatArray]:
+            u = differences(place)
+            for i in range(len(u)):
+                weighted = curvature * u[i]
+                for j in range(i, len(u)):
+                    yield weighted * u[j]
+
+        def terms(place: Place, d: FloatArray) -> tuple[list[float], Iterator[FloatArray]]:
+            return [0.0], weights(place, 4.0 * posterior_variance(d - self.threshold))
 
         return terms

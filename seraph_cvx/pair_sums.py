@@ -10,20 +10,22 @@ where W is the symmetric weight matrix: O(n^2 m + n m^2) work, O(n m + block^2) 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TypeAlias
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import effective_n_jobs
 
+from .blas_threads import one_blas_thread
 from .pairs import FloatArray, IntArray, PairSet
 
 FAR = 1e200
 """The squared distance given to entries that are no unlabeled pair: every term vanishes there."""
 
-BLOCK = 512
-"""Points per side of a block: 2 MiB a block, so that its few temporaries stay in the cache."""
+BLOCK = 256
+"""Points per side of a block: 512 KiB, so that a block and its temporaries stay in the cache."""
 
 CHUNK = 1 << 20
 """Numbers per chunk of labeled differences."""
@@ -31,7 +33,10 @@ CHUNK = 1 << 20
 
 @dataclass(frozen=True)
 class Block:
-    """Pairs rows x columns; on the diagonal (rows == columns) those above the diagonal only."""
+    """Pairs rows x columns without the `excluded` ones (local indices), which are labeled.
+
+    On the diagonal, where rows == columns, only the pairs above it.
+    """
 
     rows: slice
     columns: slice
@@ -41,12 +46,19 @@ class Block:
 Place: TypeAlias = Block | slice
 """Where a sweep is: a block of unlabeled pairs, or a slice of the labeled ones."""
 
-Terms: TypeAlias = Callable[..., tuple[Sequence[float], FloatArray | None]]
+Weights: TypeAlias = FloatArray | Iterator[FloatArray] | None
+"""One weight a pair; or several, one array after the other, to be summed over in one sweep."""
+
+Terms: TypeAlias = Callable[..., tuple[Sequence[float], Weights]]
 """terms(place, *distances) -> (sums over the place, weights or None).
 
 One array of squared distances comes for each metric of the sweep; it is the callee's to overwrite.
-A term must vanish as d grows to FAR. Weights may come stacked, (t, ...): t sums then.
+A term must vanish as d grows to FAR.
 """
+
+
+_Visit: TypeAlias = tuple[Sequence[float], tuple[FloatArray, FloatArray, FloatArray] | None]
+"""The sums over a block; the row sums and column sums of its weights W, and X' W X."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +82,26 @@ class PairSums:
         moved.__dict__["_blocks"] = self._blocks  # the layout does not depend on the coordinates
         return moved
 
+    def thinned(self, n_points: int) -> tuple[PairSums, float]:
+        """The unlabeled pairs of `n_points` random points, and how many each stands for.
+
+        The draw is the same every time. Labeled pairs of the points drawn stay excluded.
+        """
+        n = len(self.points)
+        drawn = np.sort(np.random.default_rng(0).permutation(n)[:n_points])
+        place = np.full(n, -1)
+        place[drawn] = np.arange(len(drawn))
+        inside = place[self.labeled_pairs]
+        inside = inside[(inside >= 0).all(axis=1)]
+        sample = PairSums(self.points[drawn], inside, self.block_size, self.n_jobs)
+        return sample, self.n_unlabeled / max(1, sample.n_unlabeled)
+
+    @property
+    def n_unlabeled(self) -> int:
+        """The pairs that `over_unlabeled` visits."""
+        n = len(self.points)
+        return n * (n - 1) // 2 - len(self.labeled_pairs)
+
     def over_labeled(
         self, metrics: Sequence[FloatArray], terms: Terms
     ) -> tuple[FloatArray, FloatArray]:
@@ -81,8 +113,10 @@ class PairSums:
             distances = [np.einsum("ij,ij->i", V @ A, V) for A in metrics]
             sums, weights = terms(place, *distances)
             totals.append(sums)
-            if weights is not None:
-                matrix = matrix + (V.T * weights[..., None, :]) @ V
+            if isinstance(weights, np.ndarray):
+                matrix = matrix + (V.T * weights) @ V
+            elif weights is not None:
+                matrix = matrix + np.array([(V.T * w) @ V for w in weights])
         return np.sum(np.asarray(totals, dtype=np.float64), axis=0), np.asarray(matrix)
 
     def over_unlabeled(
@@ -92,45 +126,50 @@ class PairSums:
         X = self.points
         products = [X @ A for A in metrics]
         squares = [np.einsum("ij,ij->i", XA, X) for XA in products]
+        for XA in products:
+            XA *= -2.0
 
-        def visit(block: Block) -> tuple[Sequence[float], FloatArray | float, FloatArray | float]:
+        def visit(block: Block) -> _Visit:
             distances = [
                 _block_distances(X, XA, square, block)
                 for XA, square in zip(products, squares, strict=True)
             ]
-            sums, W = terms(block, *distances)
-            if W is None:
-                return sums, 0.0, 0.0
-            degrees = np.zeros((*W.shape[:-2], len(X)))
-            degrees[..., block.rows] += W.sum(axis=-1)
-            degrees[..., block.columns] += W.sum(axis=-2)
-            return sums, degrees, X[block.rows].T @ (W @ X[block.columns])
+            sums, weights = terms(block, *distances)
+            if weights is None:
+                return sums, None
+            rows, columns = X[block.rows], X[block.columns]
+            if isinstance(weights, np.ndarray):
+                return sums, _weigh(weights, rows, columns)
+            parts = zip(*(_weigh(W, rows, columns) for W in weights), strict=True)
+            row_sums, column_sums, cross = (np.array(part) for part in parts)
+            return sums, (row_sums, column_sums, cross)
 
-        if self.n_jobs in (None, 1) or len(self._blocks) == 1:
-            visits = map(visit, self._blocks)
-        else:
-            visits = Parallel(n_jobs=self.n_jobs, prefer="threads", return_as="generator")(
-                delayed(visit)(block) for block in self._blocks
-            )
         totals: list[Sequence[float]] = []
-        degrees: FloatArray | float = 0.0
-        cross: FloatArray | float = 0.0
-        for sums, block_degrees, block_cross in visits:
+        degrees = cross = np.zeros(0)
+        for block, (sums, weighted) in zip(self._blocks, self._map(visit), strict=True):
             totals.append(sums)
-            degrees = degrees + block_degrees
-            cross = cross + block_cross
+            if weighted is None:
+                continue
+            if not degrees.size:
+                degrees = np.zeros((*weighted[0].shape[:-1], len(X)))
+                cross = np.zeros(weighted[2].shape)
+            degrees[..., block.rows] += weighted[0]
+            degrees[..., block.columns] += weighted[1]
+            cross += weighted[2]
         total = np.sum(np.asarray(totals, dtype=np.float64), axis=0)
-        if isinstance(degrees, float) or isinstance(cross, float):
+        if not degrees.size:
             return total, np.zeros((X.shape[1], X.shape[1]))
-        matrix = (X.T * degrees[..., None, :]) @ X - cross - np.swapaxes(cross, -1, -2)
-        return total, matrix
+        return total, (X.T * degrees[..., None, :]) @ X - cross - np.swapaxes(cross, -1, -2)
 
-    @property
-    def largest_place(self) -> int:
-        """The most pairs that a sweep looks at together."""
-        chunk = max(place.stop - place.start for place in self._chunks)
-        side = min(len(self.points), self.block_size)
-        return int(max(chunk, side * side))
+    def _map(self, visit: Callable[[Block], _Visit]) -> Iterator[_Visit]:
+        """Visit all blocks; the results come in their order, whatever the threads."""
+        jobs = 1 if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+        n_threads = min(jobs, len(self._blocks))
+        if n_threads == 1:
+            yield from map(visit, self._blocks)
+            return
+        with one_blas_thread(), ThreadPoolExecutor(n_threads) as threads:
+            yield from threads.map(visit, self._blocks)
 
     @cached_property
     def _chunks(self) -> list[slice]:
@@ -164,18 +203,31 @@ def _lay_out(n: int, labeled: IntArray, size: int) -> Iterator[Block]:
             columns = slice(b * size, min((b + 1) * size, n))
             owner = a * n_sides + b
             inside = labeled[order[bounds[owner] : bounds[owner + 1]]]
-            i, j = inside[:, 0] - rows.start, inside[:, 1] - columns.start
-            if a == b:
-                below = np.tril_indices(rows.stop - rows.start)
-                i, j = np.concatenate([i, below[0]]), np.concatenate([j, below[1]])
-            yield Block(rows, columns, (i, j))
+            excluded = inside[:, 0] - rows.start, inside[:, 1] - columns.start
+            yield Block(rows, columns, excluded)
 
 
-def _block_distances(X: FloatArray, XA: FloatArray, square: FloatArray, block: Block) -> FloatArray:
+def _weigh(
+    W: FloatArray, rows: FloatArray, columns: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    return W.sum(axis=1), W.sum(axis=0), rows.T @ (W @ columns)
+
+
+def _block_distances(
+    X: FloatArray, minus_2XA: FloatArray, square: FloatArray, block: Block
+) -> FloatArray:
     """||x_i - x_j||_A^2 = x_i'Ax_i + x_j'Ax_j - 2 x_i'Ax_j over a block."""
-    d = XA[block.rows] @ X[block.columns].T
-    d *= -2.0
+    d = minus_2XA[block.rows] @ X[block.columns].T
     d += square[block.rows, None]
     d += square[block.columns]
-    d[block.excluded] = FAR
+    if block.rows == block.columns:
+        d += _lower_triangle(len(d))
+    if len(block.excluded[0]):
+        d[block.excluded] = FAR
     return d
+
+
+@cache
+def _lower_triangle(size: int) -> FloatArray:
+    """FAR on and below the diagonal, 0 above it."""
+    return np.tril(np.full((size, size), FAR))

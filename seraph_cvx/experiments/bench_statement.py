@@ -30,8 +30,8 @@ def bench_compilation(progress: Progress, time_limit: float = 120.0) -> ResultTa
     rows = []
     for name in DATA_SETS:
         progress(f"compiling {name}")
-        ours = _fastest(lambda name=name: time_ours(name))
-        constant = _fastest(lambda name=name: time_textbook(name, False))
+        ours = _fastest(time_ours, name)
+        constant = _fastest(time_textbook, name, False)
         progress(f"compiling {name}, textbook with q as Parameters (up to {time_limit:g} s)")
         outcome = run_isolated(
             time_textbook, name, True, time_limit=time_limit, memory_limit=16 * 2**30
@@ -158,8 +158,8 @@ def _solvers() -> Iterator[tuple[str, str]]:
             yield solver, formulation
 
 
-def _fastest(measure: Callable[[], dict[str, float]], repeats: int = 3) -> dict[str, float]:
-    results = [measure() for _ in range(repeats)]
+def _fastest(measure: Callable[..., dict[str, float]], *arguments: Any) -> dict[str, float]:
+    results = [measure(*arguments) for _ in range(3)]
     return {key: min(result[key] for result in results) for key in results[0]}
 
 

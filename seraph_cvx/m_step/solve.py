@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from ..blas_threads import single_threaded_blas
+from ..blas_threads import one_blas_thread
 from ..objective import MStepObjective
 from ..pairs import FloatArray, check_number
 from ..psd_cone import check_metric
@@ -58,11 +58,11 @@ class MStepSolver:
         if start is not None:
             start = check_metric(start, objective.pairs.n_features, "start")
         if not self.allow_unattained:
-            with single_threaded_blas(objective.pairs.n_points):
+            with one_blas_thread():
                 require_attained(objective)
         if self.solver in FIRST_ORDER:
             limit = 20_000 if self.max_iter is None else self.max_iter
-            with single_threaded_blas(objective.pairs.n_points):
+            with one_blas_thread():
                 return FIRST_ORDER[self.solver](objective, tol, limit, start, self.time_limit)
         return self._solve_conic(objective, tol)
 
