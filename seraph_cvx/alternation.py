@@ -75,7 +75,11 @@ class Alternation:
     status : Status
         certified: J fell by less than `tol` and the last M-step is certified to `m_step_tol`.
     m_step : MStepSolution
-        The last M-step, with its certificate.
+        The M-step that gave `metric`, with its certificate.
+    objective : MStepObjective
+        What that M-step minimised.
+    message : str
+        Why the run ended, where it did not end certified.
     """
 
     metric: FloatArray | None
@@ -147,6 +151,7 @@ def alternate(
     history: list[Iteration] = []
     metric: FloatArray | None = None
     last_objective: MStepObjective | None = None
+    good: tuple[MStepSolution, MStepObjective] | None = None
     looseness = 0.01 if max_iter > 1 else 0.0
     last_value = np.inf
     while True:
@@ -166,12 +171,16 @@ def alternate(
         goal = max(m_step_tol, looseness) if door.never_ascends else m_step_tol
         solution = door.solve(objective, goal, metric)
         if solution.metric is None:
-            return _finish(metric, history, Status.FAILED, solution, objective)
+            return _finish(
+                metric, history, Status.FAILED, solution, *(good or (solution, objective))
+            )
         with one_blas_thread():
             value, paper_objective = descent_values(objective, solution.metric)
         if value > last_value + 1e-12 * abs(last_value):
-            return _finish(metric, history, Status.INACCURATE, solution, objective)
-        metric = solution.metric
+            return _finish(
+                metric, history, Status.INACCURATE, solution, *(good or (solution, objective))
+            )
+        metric, good = solution.metric, (solution, objective)
         history.append(
             Iteration(
                 len(history) + 1,
@@ -192,9 +201,9 @@ def alternate(
         last_value = value
         exact = solution.relative_gap <= m_step_tol or solution.status is not Status.CERTIFIED
         if fall <= tol and exact:
-            return _finish(metric, history, solution.status, solution, objective)
+            return _finish(metric, history, solution.status, solution, *good)
         if wants_stop or len(history) >= max_iter:
-            return _finish(metric, history, Status.ITERATION_LIMIT, solution, objective)
+            return _finish(metric, history, Status.ITERATION_LIMIT, solution, *good)
         is_last = fall <= tol or len(history) + 1 == max_iter
         looseness = 0.0 if is_last else LOOSENESS * min(fall, 0.1)
 
@@ -203,15 +212,16 @@ def _finish(
     metric: FloatArray | None,
     history: list[Iteration],
     status: Status,
-    solution: MStepSolution,
+    last: MStepSolution,
+    good: MStepSolution,
     objective: MStepObjective,
 ) -> Alternation:
     message = ""
     if status is not Status.CERTIFIED:
         message = (
             f"The alternation ended after {len(history)} iterations with status {status.value} "
-            f"(last M-step: {solution.status.value}, relative gap {solution.relative_gap:.2g}). "
+            f"(last M-step: {last.status.value}, relative gap {last.relative_gap:.2g}). "
         )
-        message += solution.message or "Raise max_iter, or tol."
+        message += last.message or "Raise max_iter, or tol."
         warnings.warn(message, NotCertified, stacklevel=3)
-    return Alternation(metric, history, status, solution, objective, message)
+    return Alternation(metric, history, status, good, objective, message)

@@ -23,7 +23,7 @@ from .objective import MStepObjective
 from .pair_sums import Place
 from .pairs import FloatArray
 from .posterior import binary_entropy, posterior_similar
-from .psd_cone import RANK_TOLERANCE, check_metric, symmetrise
+from .psd_cone import check_metric, symmetrise
 
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
 """How far a sum over pairs may be off, relative to the same sum with all weights 1."""
@@ -75,7 +75,8 @@ def certify(objective: MStepObjective, A: ArrayLike) -> Certificate:
     -------
     Certificate
         Always finite. Rounding is allowed for: the dual point is kept inside the feasible set by
-        the error a sum over pairs may have.
+        the error a sum over pairs may have, and the dual value is lowered by the error that f(A)
+        may have.
 
     Examples
     --------
@@ -88,9 +89,9 @@ def certify(objective: MStepObjective, A: ArrayLike) -> Certificate:
     (True, True)
     """
     metric = check_metric(A, objective.pairs.n_features)
-    value, gradient = objective.program.value_and_gradient(metric)
+    value, pull = objective.program.value_and_pull(metric, objective.whitened_sums)
     anchors = Anchors.of(objective)
-    whitened = anchors.whiten(gradient)
+    whitened = symmetrise(objective.whitened_program.recession - pull)
     candidates = [(anchors.entropy_value, "p = b/c")]
 
     step = anchors.step_from_one(whitened)
@@ -106,7 +107,19 @@ def certify(objective: MStepObjective, A: ArrayLike) -> Certificate:
         candidates.append((_towards_labels(objective, metric, step), "towards p = b/c"))
 
     dual_value, dual_point = max(candidates)
-    return Certificate(value, dual_value, dual_point)
+    return Certificate(value, dual_value - _rounding(objective, metric, value), dual_point)
+
+
+def _rounding(objective: MStepObjective, metric: FloatArray, value: float) -> float:
+    """How far the computed f(A) may be off: it is the size of its terms that counts, not f's own.
+
+    An error in v'Av moves log(1 + e^{-s}) by no more than itself.
+    """
+    program, X = objective.program, objective.sums.points
+    linear = float(np.sum(np.abs(program.recession * metric))) + abs(program.constant)
+    longest = float(np.max(np.einsum("ij,ij->i", X @ metric, X)))
+    total = objective.pairs.n_labeled + objective.mu * objective.pairs.n_unlabeled
+    return ROUNDING * (abs(value) + linear + total * longest)
 
 
 @dataclass(frozen=True)
@@ -119,6 +132,8 @@ class Anchors:
         B with B' M B = I; None where M is singular.
     regulariser_basis : (r, r) array or None
         B with B' R B = I; None where R is singular.
+    noise : float
+        The rounding error of a matrix summed in these coordinates.
     recession_value, entropy_value : float
         D at p = 1, and at p = b/c.
     """
@@ -126,6 +141,7 @@ class Anchors:
     whitening: FloatArray
     basis: FloatArray | None
     regulariser_basis: FloatArray | None
+    noise: float
     recession_value: float
     entropy_value: float
 
@@ -135,23 +151,20 @@ class Anchors:
         T = objective.whitening
         return cls(
             T,
-            _inverse_root(objective.whitened_program.recession),
-            _inverse_root(symmetrise(T.T @ objective.regulariser @ T)),
+            _inverse_root(objective.whitened_program.recession, objective.zero_eigenvalue),
+            _inverse_root(symmetrise(T.T @ objective.regulariser @ T), objective.zero_eigenvalue),
+            16.0 * objective.whitening_noise,
             -objective.program.constant,
             objective.soft_label_entropy,
         )
 
-    def whiten(self, gradient: FloatArray) -> FloatArray:
-        """T' g T."""
-        return symmetrise(self.whitening.T @ gradient @ self.whitening)
-
     def step_from_one(self, gradient: FloatArray) -> float | None:
         """The largest tau in [0, 1] with tau*g + (1 - tau)*M PSD; None where M is singular."""
-        return _feasible_step(gradient, self.basis)
+        return _feasible_step(gradient, self.basis, self.noise)
 
     def step_from_labels(self, gradient: FloatArray) -> float | None:
         """The largest tau in [0, 1] with tau*g + (1 - tau)*R PSD; None where R is singular."""
-        return _feasible_step(gradient, self.regulariser_basis)
+        return _feasible_step(gradient, self.regulariser_basis, self.noise)
 
     def quick_bound(self, tangent: float, gradient: FloatArray) -> float:
         """A lower bound on inf f from f and its gradient g at any symmetric Y, at no sweep.
@@ -169,33 +182,38 @@ class Anchors:
         return max(bounds)
 
 
-def _inverse_root(matrix: FloatArray) -> FloatArray | None:
+def _inverse_root(matrix: FloatArray, zero: float) -> FloatArray | None:
+    if not matrix.size:
+        return matrix
     eigenvalues, vectors = np.linalg.eigh(matrix)
-    if not len(eigenvalues) or eigenvalues[0] <= RANK_TOLERANCE:
+    if eigenvalues[0] <= zero:
         return None
     return np.asarray(vectors / np.sqrt(eigenvalues))
 
 
-def _feasible_step(gradient: FloatArray, basis: FloatArray | None) -> float | None:
+def _feasible_step(gradient: FloatArray, basis: FloatArray | None, noise: float) -> float | None:
     if basis is None:
         return None
+    if not basis.size:
+        return 1.0
     infeasibility = float(np.linalg.eigvalsh(symmetrise(basis.T @ -gradient @ basis))[-1])
-    rounding = ROUNDING * float(np.sum(np.square(basis[:, 0])))  # 1 / the smallest eigenvalue
+    rounding = noise * float(np.sum(np.square(basis[:, 0])))  # 1 / the smallest eigenvalue
     return 1.0 / (1.0 + max(0.0, infeasibility + rounding))
 
 
 def _dual_value(
     objective: MStepObjective, metrics: Sequence[FloatArray], r: SimilarProbability
 ) -> tuple[float, FloatArray]:
-    """D(r) and sum_k c_k r_k v_k v_k', by one sweep."""
+    """D(r) and sum_k c_k r_k v_k v_k' in whitened axes, by one sweep."""
 
     def terms(place: Place, *distances: FloatArray) -> tuple[list[float], FloatArray]:
         probability = r(place, *distances)
         return [float(np.sum(binary_entropy(probability))), float(np.sum(probability))], probability
 
-    totals, matrix = objective.sums.over_labeled(metrics, terms)
+    sums = objective.whitened_sums
+    totals, matrix = sums.over_labeled(metrics, terms)
     if objective.mu > 0.0:
-        more, more_matrix = objective.sums.over_unlabeled(metrics, terms)
+        more, more_matrix = sums.over_unlabeled(metrics, terms)
         totals = totals + objective.mu * more
         matrix = matrix + objective.mu * more_matrix
     return float(totals[0] + objective.threshold * totals[1]) - objective.program.constant, matrix
@@ -231,9 +249,9 @@ def _pinned(objective: MStepObjective, metric: FloatArray, anchors: Anchors) -> 
     On the null space of M feasibility forces those r_k to zero; in its range all goes as usual.
     """
     eigenvalues, vectors = np.linalg.eigh(objective.whitened_program.recession)
-    in_range = eigenvalues > RANK_TOLERANCE
+    in_range = eigenvalues > objective.zero_eigenvalue
     null = anchors.whitening @ vectors[:, ~in_range]
-    basis = anchors.whitening @ (vectors[:, in_range] / np.sqrt(eigenvalues[in_range]))
+    basis = vectors[:, in_range] / np.sqrt(eigenvalues[in_range])
     leaving = null @ null.T
     spread = float(np.max(np.sum(np.square(objective.sums.points @ null), axis=1)))
     limit = 4.0 * ROUNDING * spread  # the rounding error of a squared distance under `leaving`
@@ -248,6 +266,6 @@ def _pinned(objective: MStepObjective, metric: FloatArray, anchors: Anchors) -> 
     _, pull = _dual_value(objective, [metric, leaving], r)
     if basis.shape[1]:
         largest = float(np.linalg.eigvalsh(symmetrise(basis.T @ pull @ basis))[-1])
-        rounding = ROUNDING / float(eigenvalues[in_range][0])
+        rounding = anchors.noise / float(eigenvalues[in_range][0])
         step = 1.0 / max(1.0, largest + rounding)
     return _dual_value(objective, [metric, leaving], r)[0]

@@ -228,6 +228,6 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     if issubclass(category, NotCertified):
-        alert(f"Not certified: {message} (Here: --max-iter, --tol.)")
+        alert(f"Not certified: {message} (Here: --max-iter, --tol, --solver.)")
     else:
         alert(f"Warning ({category.__name__}): {message}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import resource
 import time
-import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -65,11 +65,11 @@ def run_isolated(
     process = context.Process(target=_work, args=(theirs, memory_limit, function, arguments))
     process.start()
     theirs.close()
+    word = "time limit"
     try:
         word, result, detail, peak = _await(ours, time_limit)
     finally:
-        if process.is_alive():
-            process.kill() if not ours.poll() else process.join(5.0)
+        process.join(0.0 if word == "time limit" else 5.0)
         if process.is_alive():
             process.kill()
         process.join()
@@ -97,12 +97,15 @@ def _work(
 ) -> None:
     if memory_limit is not None:
         resource.setrlimit(resource.RLIMIT_AS, (memory_limit, memory_limit))
-    try:
-        answer = ("done", function(*arguments), "")
-    except MemoryError as error:
+    with ThreadPoolExecutor(1) as thread:  # it keeps whatever the work may raise
+        future = thread.submit(function, *arguments)
+        error = future.exception()
+    if error is None:
+        answer = ("done", future.result(), "")
+    elif isinstance(error, MemoryError):
         answer = ("memory limit", None, str(error))
-    except BaseException:
-        answer = ("error", None, traceback.format_exc(limit=-1).strip())
+    else:
+        answer = ("error", None, f"{type(error).__name__}: {error}")
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     connection.send((*answer, peak))
     connection.close()

@@ -63,30 +63,31 @@ class LogisticProgram:
         hessian[:, diagonal, :, diagonal] += 2.0 * gradient
         return hessian.reshape(m * rho, m * rho)
 
-    def in_coordinates(self, T: FloatArray) -> LogisticProgram:
-        """The same program for B, where A = T B T'."""
-        return LogisticProgram(
-            self.sums.in_coordinates(T),
-            self.unlabeled_weight,
-            self.threshold,
-            symmetrise(T.T @ self.recession @ T),
-            self.constant,
-        )
+    def value_and_pull(self, A: FloatArray, sums: PairSums) -> tuple[float, FloatArray]:
+        """f(A) and sum_k c_k sigma(-s_k) v_k v_k', the latter in the coordinates of `sums`."""
+        totals, pull = self._weighted_sums(A, self._logistic_terms(with_gradient=True), sums)
+        value = float(totals[0]) + float(np.vdot(self.recession, A)) - self.constant
+        return value, pull
 
     def _evaluate(self, A: FloatArray, with_gradient: bool) -> tuple[float, FloatArray]:
+        totals, pull = self._weighted_sums(A, self._logistic_terms(with_gradient), self.sums)
+        value = float(totals[0]) + float(np.vdot(self.recession, A)) - self.constant
+        return value, symmetrise(self.recession - pull)
+
+    def _logistic_terms(self, with_gradient: bool) -> Terms:
         def terms(place: Place, d: FloatArray) -> tuple[list[float], FloatArray | None]:
             total, similar = surprise_and_posterior(d, self.threshold, with_gradient)
             return [total], similar
 
-        totals, pull = self._weighted_sums(A, terms)
-        value = float(totals[0]) + float(np.vdot(self.recession, A)) - self.constant
-        return value, symmetrise(self.recession - pull)
+        return terms
 
-    def _weighted_sums(self, A: FloatArray, terms: Terms) -> tuple[FloatArray, FloatArray]:
+    def _weighted_sums(
+        self, A: FloatArray, terms: Terms, sums: PairSums
+    ) -> tuple[FloatArray, FloatArray]:
         """Over all pairs, each with its weight c_k."""
-        totals, matrix = self.sums.over_labeled([A], terms)
+        totals, matrix = sums.over_labeled([A], terms)
         if self.unlabeled_weight > 0.0:
-            more, more_matrix = self.sums.over_unlabeled([A], terms)
+            more, more_matrix = sums.over_unlabeled([A], terms)
             totals = totals + self.unlabeled_weight * more
             matrix = matrix + self.unlabeled_weight * more_matrix
         return totals, matrix

@@ -113,13 +113,18 @@ class MStepObjective:
             self.n_jobs,
         )
         other.inherit(self)
-        other.__dict__["soft_label_sums"] = self.soft_label_sums
+        if (trace_weight > 0.0) == (self.trace_weight > 0.0):  # the same whitening
+            for name in ("whitening", "whitening_noise", "whitened_sums", "soft_label_sums"):
+                other.__dict__[name] = getattr(self, name)
         return other
 
     def inherit(self, other: MStepObjective) -> None:
         """Take over what `other`, an M-step of the same pairs and weight, summed already."""
         _set(self, "sums", other.sums)
-        for name in ("labeled_sums", "pair_moment"):
+        names = ["labeled_sums", "pair_moment"]
+        if self.trace_weight == other.trace_weight:
+            names += ["whitening", "whitening_noise", "whitened_sums"]
+        for name in names:
             self.__dict__[name] = getattr(other, name)
 
     @property
@@ -136,12 +141,36 @@ class MStepObjective:
     @cached_property
     def whitening(self) -> FloatArray:
         """T with T' (sum_k c_k v_k v_k') T = I; see :func:`seraph_cvx.psd_cone.whiten`."""
-        return whiten(self.pair_moment, self.regulariser)
+        return whiten(self.pair_moment, self.regulariser, self._moment_along)
+
+    @cached_property
+    def whitening_noise(self) -> float:
+        """How far rounding may move a whitened coordinate of a point, relative to their size."""
+        T, X = self.whitening, self.sums.points
+        exact = np.max(np.abs(X) @ np.abs(T), axis=0, initial=0.0)
+        cancelled = np.max(np.abs(X @ T), axis=0, initial=np.finfo(np.float64).tiny)
+        return float(np.finfo(np.float64).eps * np.max(exact / cancelled, initial=1.0))
 
     @cached_property
     def whitened_program(self) -> LogisticProgram:
         """f in whitened coordinates, where A = T B T'; same infimum."""
-        return self.program.in_coordinates(self.whitening)
+        T, n_similar = self.whitening, len(self.pairs.similar)
+        similar = PairSums(self.sums.points @ T, self.pairs.similar)
+        recession = self.mu * self.soft_label_sums.matrix + T.T @ self.regulariser @ T
+        if n_similar:
+            recession = recession + similar.over_labeled([], _count)[1]
+        return LogisticProgram(
+            self.sums.in_coordinates(T),
+            self.mu,
+            self.threshold,
+            symmetrise(recession),
+            self.program.constant,
+        )
+
+    @cached_property
+    def whitened_sums(self) -> PairSums:
+        """The pairs at their distances in the data, their outer products in whitened axes."""
+        return self.sums.summed_in(self.whitening)
 
     @cached_property
     def soft_labeling(self) -> SoftLabels:
@@ -152,9 +181,15 @@ class MStepObjective:
 
     @cached_property
     def soft_label_sums(self) -> SoftLabelSums:
-        """The sums of q over the unlabeled pairs."""
+        """The sums of q over the unlabeled pairs, the matrix in whitened axes."""
         source = self.soft_labeling if self.mu > 0.0 else SoftLabels(1.0, self.threshold)
-        return sum_soft_labels(source, self.sums)
+        return sum_soft_labels(source, self.whitened_sums)
+
+    @cached_property
+    def soft_label_matrix(self) -> FloatArray:
+        """sum_U q(+1) v v', in the coordinates of the data."""
+        back = self.whitening.T @ self.pair_moment
+        return symmetrise(back.T @ self.soft_label_sums.matrix @ back)
 
     @cached_property
     def labeled_sums(self) -> tuple[FloatArray, FloatArray]:
@@ -162,26 +197,28 @@ class MStepObjective:
         n_similar = len(self.pairs.similar)
         is_similar = np.arange(self.pairs.n_labeled) < n_similar
 
-        def ones(place: slice) -> tuple[list[float], FloatArray]:
-            return [0.0], np.ones(place.stop - place.start)
-
         def similar_only(place: slice) -> tuple[list[float], FloatArray]:
             return [0.0], is_similar[place].astype(np.float64)
 
-        return self.sums.over_labeled([], similar_only)[1], self.sums.over_labeled([], ones)[1]
+        return self.sums.over_labeled([], similar_only)[1], self.sums.over_labeled([], _count)[1]
 
     @cached_property
     def pair_moment(self) -> FloatArray:
         """C = sum_k c_k v_k v_k'."""
-        labeled = self.labeled_sums[1]
+        return self._moment_along(np.eye(self.pairs.n_features))
+
+    def _moment_along(self, axes: FloatArray) -> FloatArray:
+        """axes' C axes, summed along the axes."""
+        sums = self.sums.summed_in(axes)
+        labeled = sums.over_labeled([], _count)[1]
         if self.mu == 0.0:
             return labeled
-        identity = np.eye(self.pairs.n_features)
 
         def ones(place: Place, d: FloatArray) -> tuple[list[float], FloatArray]:
             return [0.0], (d < FAR).astype(np.float64)
 
-        return labeled + self.mu * self.sums.over_unlabeled([identity], ones)[1]
+        anywhere = np.zeros((self.pairs.n_features,) * 2)
+        return labeled + self.mu * sums.over_unlabeled([anywhere], ones)[1]
 
     @cached_property
     def regulariser(self) -> FloatArray:
@@ -191,7 +228,7 @@ class MStepObjective:
     @cached_property
     def recession_matrix(self) -> FloatArray:
         """M(1) = sum_k (c_k - b_k) v_k v_k' + R: f grows along D as <M(1), D>."""
-        similar = self.labeled_sums[0] + self.mu * self.soft_label_sums.matrix
+        similar = self.labeled_sums[0] + self.mu * self.soft_label_matrix
         return symmetrise(similar + self.regulariser)
 
     @property
@@ -225,17 +262,23 @@ class MStepObjective:
     def attains_optimum(self) -> bool:
         """Whether some PSD A minimises f: trace_weight > 0, or M(1) has the range of C.
 
-        A rank decision: an eigenvalue of M(1) below 1e-12, in coordinates where C = I, is zero.
+        A rank decision: an eigenvalue of M(1) below 1e-12, in coordinates where C = I, is zero, and
+        so is one below the rounding error that nearly collinear features bring.
         """
         return self.falling_direction is None
+
+    @property
+    def zero_eigenvalue(self) -> float:
+        """Up to here an eigenvalue of M(1) in whitened coordinates is zero."""
+        return max(RANK_TOLERANCE, 16.0 * self.whitening_noise)
 
     @cached_property
     def falling_direction(self) -> FloatArray | None:
         """A unit vector u such that f(A + t uu') falls for ever as t grows, or None."""
-        if self.trace_weight > 0.0:
+        if self.trace_weight > 0.0 or not self.whitening.size:
             return None
         eigenvalues, vectors = np.linalg.eigh(self.whitened_program.recession)
-        if not len(eigenvalues) or eigenvalues[0] > RANK_TOLERANCE:
+        if eigenvalues[0] > self.zero_eigenvalue:
             return None
         u = self.whitening @ vectors[:, 0]
         return np.asarray(u / np.linalg.norm(u))
@@ -348,6 +391,10 @@ def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, floa
         supervised + objective.mu * float(totals[0]),
         supervised + objective.mu * float(totals[1]),
     )
+
+
+def _count(place: slice) -> tuple[list[float], FloatArray]:
+    return [0.0], np.ones(place.stop - place.start)
 
 
 def _set(target: object, name: str, value: object) -> None:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -63,12 +63,19 @@ _Visit: TypeAlias = tuple[Sequence[float], tuple[FloatArray, FloatArray, FloatAr
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
-    """All pairs of `points`, ready to be summed over; `labeled` and the rest apart."""
+    """All pairs of `points`, ready to be summed over; `labeled` and the rest apart.
+
+    Attributes
+    ----------
+    axes : (n, k) array, optional
+        Other coordinates of the same points, in which v v' is summed; distances stay in `points`.
+    """
 
     points: FloatArray
     labeled_pairs: IntArray
     block_size: int = BLOCK
     n_jobs: int | None = None
+    axes: FloatArray | None = None
 
     @classmethod
     def of(cls, pairs: PairSet, n_jobs: int | None = None) -> PairSums:
@@ -78,9 +85,20 @@ class PairSums:
 
     def in_coordinates(self, T: FloatArray) -> PairSums:
         """The same pairs of the points T'x."""
-        moved = PairSums(self.points @ T, self.labeled_pairs, self.block_size, self.n_jobs)
-        moved.__dict__["_blocks"] = self._blocks  # the layout does not depend on the coordinates
-        return moved
+        return self._like_this(points=self.points @ T)
+
+    def summed_in(self, T: FloatArray) -> PairSums:
+        """The same pairs and distances; the matrices are T' (sum_k w_k v_k v_k') T.
+
+        They are summed in those coordinates, so that they are exact to rounding there: were the
+        sum made first, T would blow up its rounding errors.
+        """
+        return self._like_this(axes=self.points @ T)
+
+    def _like_this(self, **changes: Any) -> PairSums:
+        other = replace(self, **changes)
+        other.__dict__["_blocks"] = self._blocks  # the layout does not depend on the coordinates
+        return other
 
     def thinned(self, n_points: int) -> tuple[PairSums, float]:
         """The unlabeled pairs of `n_points` random points, and how many each stands for.
@@ -110,13 +128,14 @@ class PairSums:
         matrix: FloatArray | float = 0.0
         for place in self._chunks:
             V = self._labeled_differences(place)
+            Z = V if self.axes is None else self._labeled_axes(place)
             distances = [np.einsum("ij,ij->i", V @ A, V) for A in metrics]
             sums, weights = terms(place, *distances)
             totals.append(sums)
             if isinstance(weights, np.ndarray):
-                matrix = matrix + (V.T * weights) @ V
+                matrix = matrix + (Z.T * weights) @ Z
             elif weights is not None:
-                matrix = matrix + np.array([(V.T * w) @ V for w in weights])
+                matrix = matrix + np.array([(Z.T * w) @ Z for w in weights])
         return np.sum(np.asarray(totals, dtype=np.float64), axis=0), np.asarray(matrix)
 
     def over_unlabeled(
@@ -124,6 +143,7 @@ class PairSums:
     ) -> tuple[FloatArray, FloatArray]:
         """Sweep the unlabeled pairs; the weights come as one array a block."""
         X = self.points
+        Z = X if self.axes is None else self.axes
         products = [X @ A for A in metrics]
         squares = [np.einsum("ij,ij->i", XA, X) for XA in products]
         for XA in products:
@@ -137,7 +157,7 @@ class PairSums:
             sums, weights = terms(block, *distances)
             if weights is None:
                 return sums, None
-            rows, columns = X[block.rows], X[block.columns]
+            rows, columns = Z[block.rows], Z[block.columns]
             if isinstance(weights, np.ndarray):
                 return sums, _weigh(weights, rows, columns)
             parts = zip(*(_weigh(W, rows, columns) for W in weights), strict=True)
@@ -158,8 +178,8 @@ class PairSums:
             cross += weighted[2]
         total = np.sum(np.asarray(totals, dtype=np.float64), axis=0)
         if not degrees.size:
-            return total, np.zeros((X.shape[1], X.shape[1]))
-        return total, (X.T * degrees[..., None, :]) @ X - cross - np.swapaxes(cross, -1, -2)
+            return total, np.zeros((Z.shape[1], Z.shape[1]))
+        return total, (Z.T * degrees[..., None, :]) @ Z - cross - np.swapaxes(cross, -1, -2)
 
     def _map(self, visit: Callable[[Block], _Visit]) -> Iterator[_Visit]:
         """Visit all blocks; the results come in their order, whatever the threads."""
@@ -173,7 +193,7 @@ class PairSums:
 
     @cached_property
     def _chunks(self) -> list[slice]:
-        k, rows = len(self.labeled_pairs), max(1, CHUNK // self.points.shape[1])
+        k, rows = len(self.labeled_pairs), max(1, CHUNK // max(1, self.points.shape[1]))
         return [slice(start, min(start + rows, k)) for start in range(0, k, rows)]
 
     @cached_property
@@ -185,6 +205,11 @@ class PairSums:
             return self._only_chunk
         i, j = self.labeled_pairs[place].T
         return np.asarray(self.points[i] - self.points[j])
+
+    def _labeled_axes(self, place: slice) -> FloatArray:
+        Z = self.points if self.axes is None else self.axes
+        i, j = self.labeled_pairs[place].T
+        return np.asarray(Z[i] - Z[j])
 
     @cached_property
     def _blocks(self) -> list[Block]:

@@ -5,13 +5,21 @@ Everything here uses the symmetric eigendecomposition; none uses the SVD.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .pairs import FloatArray
 
 RANK_TOLERANCE = 1e-12
-"""An eigenvalue below this times the largest, after scaling the diagonal to 1, counts as zero."""
+"""An eigenvalue of M(1) below this, in coordinates where C = I, counts as zero."""
+
+FAINT = 1e-8
+"""Eigenvalues of C, scaled to a unit diagonal, below this are computed anew from the points."""
+
+FAINTEST = 1e-26
+"""And below this, a spread of 1e-13 of the features' own, they count as zero."""
 
 
 def symmetrise(A: FloatArray) -> FloatArray:
@@ -57,6 +65,8 @@ def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
     >>> np.allclose(L.T @ L, np.diag([4.0, 9.0]))
     True
     """
+    if not A.size:
+        return A
     eigenvalues, vectors = np.linalg.eigh(symmetrise(A))
     L = (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))).T[::-1]
     signs = np.sign(L[np.arange(len(L)), np.argmax(np.abs(L), axis=1)])
@@ -78,27 +88,43 @@ def numerical_rank(A: FloatArray, tolerance: float = 1e-8) -> int:
     return int(np.sum(eigenvalues > tolerance * max(eigenvalues[-1], 0.0)))
 
 
-def whiten(moment: FloatArray, regulariser: FloatArray) -> FloatArray:
+def whiten(
+    moment: FloatArray, regulariser: FloatArray, moment_along: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
     """T with T' C T = I on the range of C = `moment`: coordinates z = T'x free of the data's scale.
 
     Restricting a metric to A = T B T' loses nothing: v'Av is free on the range of C, and among all
     A that agree there, those of this form have the least <R, A>, R = `regulariser` (T is
     R-orthogonal to the null space of C).
 
+    Parameters
+    ----------
+    moment, regulariser : (m, m) arrays
+    moment_along : callable
+        Maps axes (m, k) to axes' C axes, summed along these axes. It is asked about the directions
+        that are too faint to be told from rounding in C, where their squares stand beside 1.
+
     Examples
     --------
-    >>> T = whiten(np.diag([4.0, 0.0]), np.eye(2))
-    >>> T.T @ np.diag([4.0, 0.0]) @ T
+    >>> C = np.diag([4.0, 0.0])
+    >>> T = whiten(C, np.eye(2), lambda axes: axes.T @ C @ axes)
+    >>> T.T @ C @ T
     array([[1.]])
     """
     spread = np.sqrt(np.maximum(np.diag(moment), 0.0))
     scale = 1.0 / np.where(spread > 0.0, spread, 1.0)
     eigenvalues, vectors = np.linalg.eigh(moment * scale[:, None] * scale)
-    in_range = eigenvalues > RANK_TOLERANCE * eigenvalues[-1]
+    largest = max(float(eigenvalues[-1]), 0.0)
     axes = scale[:, None] * vectors
-    T = axes[:, in_range] / np.sqrt(eigenvalues[in_range])
-    null = axes[:, ~in_range]
-    if null.shape[1] and np.any(regulariser):
+    clear = eigenvalues > FAINT * largest
+    T, faint = axes[:, clear] / np.sqrt(eigenvalues[clear]), axes[:, ~clear]
+    if not faint.size:
+        return np.asarray(T)
+    eigenvalues, vectors = np.linalg.eigh(symmetrise(moment_along(faint)))
+    seen = eigenvalues > FAINTEST * largest
+    T = np.hstack([T, faint @ (vectors[:, seen] / np.sqrt(eigenvalues[seen]))])
+    null = faint @ vectors[:, ~seen]
+    if null.size and np.any(regulariser):
         weights = np.linalg.lstsq(null.T @ regulariser @ null, null.T @ regulariser @ T, rcond=None)
         T = T - null @ weights[0]
     return np.asarray(T)
@@ -107,7 +133,8 @@ def whiten(moment: FloatArray, regulariser: FloatArray) -> FloatArray:
 def check_metric(A: ArrayLike, n_features: int, name: str = "A") -> FloatArray:
     """`A` as a symmetric PSD matrix, or an error that says what is wrong with it.
 
-    Rounding is forgiven (1e-9 of the largest entry) and removed; more is not.
+    Rounding is forgiven and removed; more is not: an eigenvalue of A scaled to a unit diagonal may
+    be -1e-9. Scaled so, the verdict does not depend on the units of the features.
     """
     matrix = np.array(A, dtype=np.float64)
     if matrix.shape != (n_features, n_features):
@@ -117,14 +144,15 @@ def check_metric(A: ArrayLike, n_features: int, name: str = "A") -> FloatArray:
         )
     if not np.all(np.isfinite(matrix)):
         raise ValueError(f"{name} holds NaN or infinity.")
-    slack = 1e-9 * float(np.max(np.abs(matrix), initial=0.0))
-    if np.max(np.abs(matrix - matrix.T), initial=0.0) > slack:
+    lengths = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    if np.any(np.abs(matrix - matrix.T) > 1e-9 * np.maximum(np.outer(lengths, lengths), 1e-300)):
         raise ValueError(f"{name} is not symmetric: pass (A + A') / 2.")
-    matrix = symmetrise(matrix)
-    smallest = float(np.linalg.eigvalsh(matrix)[0])
-    if smallest < -slack:
+    scale = np.where(lengths > 0.0, lengths, np.sqrt(np.max(np.abs(matrix)) or 1.0))
+    scaled = symmetrise(matrix / scale[:, None] / scale)
+    smallest = float(np.linalg.eigvalsh(scaled)[0])
+    if smallest < -1e-9:
         raise ValueError(
-            f"{name} is not positive semidefinite (eigenvalue {smallest:.3g}): "
-            "pass seraph_cvx.psd_cone.project(A)."
+            f"{name} is not positive semidefinite (scaled to a unit diagonal it has the "
+            f"eigenvalue {smallest:.3g}): pass seraph_cvx.psd_cone.project(A)."
         )
-    return project(matrix)
+    return symmetrise(project(scaled) * scale[:, None] * scale)

@@ -55,7 +55,7 @@ class SoftLabelSums:
 def sum_soft_labels(source: SoftLabels, sums: PairSums) -> SoftLabelSums:
     """One sweep over the unlabeled pairs; none at all for the paper's start, q(+1) = 0."""
     if source.metric is None and source.table is None:
-        m = sums.points.shape[1]
+        m = (sums.points if sums.axes is None else sums.axes).shape[1]
         return SoftLabelSums(np.zeros((m, m)), 0.0, 0.0)
 
     def terms(place: Place, *distances: FloatArray) -> tuple[list[float], FloatArray]:

@@ -1,17 +1,21 @@
-"""A user's table: a text file with a header, numeric columns and one column of class labels."""
+"""A user's files: the table of points and class labels that is read, the metric that is written."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .pairs import UNKNOWN, FloatArray
+from .psd_cone import factor
 
 DELIMITERS = (",", ";", "\t")
 """What may stand between two cells; the one that gives the header most columns is taken."""
@@ -75,6 +79,51 @@ def read_table(path: Path, label_column: str) -> UserTable:
     code = {name: k for k, name in enumerate(classes)} | {"": UNKNOWN}
     y = np.array([code[name] for name in labels], dtype=np.int64)
     return UserTable(X, y, tuple(header[k] for k in features), tuple(classes))
+
+
+def check_output(path: Path, endings: tuple[str, ...], source: Path | None = None) -> None:
+    """Refuse before the work what could not be written after it."""
+    if path.suffix not in endings:
+        raise TableError(f"{path} must end in {' or '.join(endings)}: the ending is the format.")
+    if not path.parent.is_dir():
+        raise TableError(f"There is no folder {path.parent} to write {path.name} into.")
+    if path.is_dir():
+        raise TableError(f"{path} is a folder: give the name of a file.")
+    if source is not None and path.exists() and source.exists() and path.samefile(source):
+        raise TableError(f"{path} is the table itself: give another name to write to.")
+
+
+def write_metric(
+    path: Path, metric: FloatArray, feature_names: Sequence[str], scaling: Mapping[str, FloatArray]
+) -> None:
+    """Write A as text (.csv: feature names, then m rows) or as arrays (.npz).
+
+    The arrays are metric, components (L with A = L'L), feature_names and those of `scaling`.
+    """
+    if path.suffix == ".csv":
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([feature_names, *metric.tolist()])
+        write_whole(path, text.getvalue().encode())
+        return
+    archive = io.BytesIO()
+    arrays: dict[str, Any] = {
+        "metric": metric,
+        "components": factor(metric),
+        "feature_names": np.array(feature_names),
+        **scaling,
+    }
+    np.savez(archive, **arrays)
+    write_whole(path, archive.getvalue())
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put `content` into a file at once: whoever reads it sees all of it or what was there."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        draft.write_bytes(content)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def _split(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:

@@ -24,6 +24,9 @@ from .solution import MStepSolution, Status
 SLACKEN = 0.995
 """L shrinks by this factor a step, so that it follows the curvature down."""
 
+LEAST_CURVATURE = 1e-6
+"""But not below this share of the first guess: where f falls for ever it would vanish."""
+
 CHECK_EVERY = 0.1
 """The gap is looked at again after this share of the iterations so far: cheap, and never late."""
 
@@ -116,6 +119,7 @@ def _minimise(
     now = Iterate.at(where, project(symmetrise(B)))
     start_value = now.value
     curvature = _guess_curvature(objective, where)
+    least = LEAST_CURVATURE * curvature
     referee = Referee(objective, where, tol)
     checks = _checks()
     next_check, next_finish = next(checks), FIRST_FINISH if start is None else 1
@@ -126,7 +130,7 @@ def _minimise(
             word = "iteration limit" if time.perf_counter() < deadline else "time limit"
             break
         iteration += 1
-        now, curvature = _step(where, now, curvature, accelerated)
+        now, curvature = _step(where, now, max(curvature, least), accelerated)
         if iteration >= next_check:
             next_check = next(checks)
             value = now.value if now.Y is now.B else where.value(now.B)

@@ -11,7 +11,7 @@ from ..certificate import Anchors, Certificate, certify
 from ..logistic_program import SAMPLE, LogisticProgram
 from ..objective import MStepObjective
 from ..pairs import FloatArray
-from ..psd_cone import symmetrise
+from ..psd_cone import factor, symmetrise
 
 
 @dataclass
@@ -41,8 +41,9 @@ class Coordinates:
         return self.program.factor_hessian(L, gradient)
 
     def metric(self, B: FloatArray) -> FloatArray:
-        """A = T B T'."""
-        return symmetrise(self.T @ B @ self.T.T)
+        """A = T B T' = FF': so formed it is PSD to rounding in every unit of the features."""
+        F = self.T @ factor(B).T
+        return symmetrise(F @ F.T)
 
 
 @dataclass

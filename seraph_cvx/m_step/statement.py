@@ -228,7 +228,7 @@ def _parameter_values(objective: MStepObjective, formulation: Formulation) -> di
     """lambda, and G and beta of the unlabeled pairs; <G, A> is a product of distinct entries."""
     m, mu = objective.pairs.n_features, objective.mu
     labeled = objective.labeled_sums[1]
-    unlabeled = objective.pair_moment - labeled - mu * objective.soft_label_sums.matrix
+    unlabeled = objective.pair_moment - labeled - mu * objective.soft_label_matrix
     G = symmetrise(unlabeled)[np.triu_indices(m)]
     return {
         "lambda": objective.trace_weight,

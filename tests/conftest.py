@@ -1,0 +1,30 @@
+"""What all tests share: the folder of data sets that are not embedded, and Hypothesis's habits."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+settings.register_profile("seraph", deadline=None, max_examples=50, derandomize=True)
+settings.load_profile("seraph")
+
+
+@pytest.fixture(scope="session")
+def data_folder() -> Path:
+    """SERAPH_CVX_DATA, else shared/data beside the repository, else the test is skipped."""
+    named = os.environ.get("SERAPH_CVX_DATA")
+    folder = Path(named) if named else REPOSITORY.parent / "shared" / "data"
+    if not (folder / "ionosphere.csv").is_file():
+        pytest.skip(f"no ionosphere.csv in {folder.name}: name its folder by SERAPH_CVX_DATA")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The folder of pyproject.toml."""
+    return REPOSITORY

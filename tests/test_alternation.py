@@ -1,0 +1,316 @@
+"""Evidence: J falls along the alternation, the direct method's values fall, and both fail aloud."""
+
+from __future__ import annotations
+
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+import seraph_cvx.alternation
+from seraph_cvx import (
+    SERAPH,
+    MStepObjective,
+    NotCertified,
+    OptimumNotAttained,
+    PairSet,
+    Status,
+    alternate,
+    certify,
+)
+from seraph_cvx.datasets import load, load_sampling, sample
+from seraph_cvx.direct import minimise_directly
+from seraph_cvx.m_step.solution import MStepSolution
+from seraph_cvx.objective import SemiSupervisedObjective
+
+WEIGHTS = np.geomspace(0.01, 10.0, 5).tolist()
+
+
+def pairs_of(name, n_points, seed=0):
+    if name == "digits":
+        X, y = load("digits")
+        drawn = sample("digits", X[y < 3], y[y < 3], n_points=n_points, seed=seed)
+    else:
+        drawn = load_sampling(name, n_points=n_points, seed=seed)
+    return PairSet.from_labels(drawn.X, drawn.y)
+
+
+def descent_value(pairs, A, mu, sharpness):
+    """min_q J(q, A) by the Renyi entropy, lambda = eta = 1, sharing no code with the package."""
+
+    def scores(rows):
+        V = pairs.points[rows[:, 0]] - pairs.points[rows[:, 1]]
+        return np.einsum("ki,ij,kj->k", V, A, V) - 1.0
+
+    labeled = np.logaddexp(0.0, scores(pairs.similar)).sum()
+    labeled += np.logaddexp(0.0, -scores(pairs.dissimilar)).sum()
+    s, a = scores(pairs.unlabeled), sharpness
+    log_sum = np.logaddexp(-a * np.logaddexp(0.0, s), -a * np.logaddexp(0.0, -s))
+    return labeled + np.trace(A) - mu / a * log_sum.sum()
+
+
+def assert_J_never_rises(pairs, mu, sharpness=None, max_iter=30):
+    metrics = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertified)  # thirty iterations need not be enough
+        run = alternate(
+            pairs,
+            unlabeled_weight=mu,
+            sharpness=sharpness,
+            tol=1e-14,
+            max_iter=max_iter,
+            callback=lambda iteration, metric: metrics.append(metric) or False,
+        )
+    assert run.status in (Status.CERTIFIED, Status.ITERATION_LIMIT)
+    assert len(run.history) == len(metrics) >= 3
+    a = 1.0 + mu if sharpness is None else sharpness
+    values = [descent_value(pairs, metric, mu, a) for metric in metrics]
+    for iteration, value in zip(run.history, values, strict=True):
+        assert iteration.descent_value == pytest.approx(value, rel=1e-9)
+    for (before, after), iteration in zip(pairwise(values), run.history[1:], strict=True):
+        allowed = iteration.relative_gap * max(1.0, abs(before)) + 1e-11 * abs(before)
+        assert after <= before + allowed
+    assert values[-1] < values[0]
+
+
+@pytest.mark.parametrize("mu", [0.01, 10.0])
+@pytest.mark.parametrize("name", ["iris", "wine"])
+def test_descent_J_never_rises(name, mu):
+    assert_J_never_rises(pairs_of(name, 45), mu)
+
+
+def test_descent_J_never_rises_with_another_sharpness():
+    assert_J_never_rises(pairs_of("iris", 45), 0.5, sharpness=3.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mu", WEIGHTS)
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "balance", "digits"])
+def test_descent_J_never_rises_on_five_data_sets_and_five_weights(name, mu):
+    assert_J_never_rises(pairs_of(name, 60 if name == "digits" else 100), mu)
+
+
+def test_history_has_what_each_iteration_did():
+    pairs = pairs_of("iris", 50)
+    run = alternate(pairs)
+    assert run.status is Status.CERTIFIED
+    assert run.message == ""
+    assert [iteration.number for iteration in run.history] == list(range(1, len(run.history) + 1))
+    last = run.history[-1]
+    assert last.relative_gap <= 1e-8
+    assert last.relative_gap == run.m_step.relative_gap
+    assert last.trace == pytest.approx(np.trace(run.metric))
+    assert last.rank == np.linalg.matrix_rank(run.metric, tol=1e-8 * np.trace(run.metric))
+    assert all(iteration.seconds > 0.0 for iteration in run.history)
+    assert all(iteration.m_step_iterations >= 0 for iteration in run.history)
+    mu = pairs.resolve_unlabeled_weight("ratio")
+    assert last.descent_value == pytest.approx(descent_value(pairs, run.metric, mu, 1.0 + mu))
+    paper = SemiSupervisedObjective(MStepObjective(pairs))
+    assert last.paper_objective == pytest.approx(paper.value(run.metric), rel=1e-10)
+    fall = run.history[-2].descent_value - last.descent_value
+    assert fall <= 1e-6 * max(1.0, abs(last.descent_value))
+
+
+def test_the_last_m_step_is_certified_at_the_returned_metric():
+    run = alternate(pairs_of("iris", 50))
+    assert np.array_equal(run.metric, run.m_step.metric)
+    assert certify(run.objective, run.metric).relative_gap <= 1.01e-8
+    assert run.m_step.status is Status.CERTIFIED
+
+
+def test_the_alternation_ends_at_a_fixed_point():
+    """One more E-step and M-step from the end lowers J by no more than was asked for."""
+    pairs = pairs_of("iris", 50)
+    run = alternate(pairs, tol=1e-9)
+    mu = pairs.resolve_unlabeled_weight("ratio")
+    next_step = MStepObjective(pairs, previous_metric=run.metric)
+    assert certify(next_step, run.metric).relative_gap <= 1e-5
+    assert descent_value(pairs, run.metric, mu, 1.0 + mu) == pytest.approx(
+        run.history[-1].descent_value, rel=1e-10
+    )
+
+
+def test_callback_sees_every_iteration_and_can_stop():
+    seen = []
+
+    def stop_at_two(iteration, metric):
+        seen.append((iteration.number, metric.shape))
+        return iteration.number == 2
+
+    with pytest.warns(NotCertified, match="ended after 2 iterations"):
+        run = alternate(pairs_of("iris", 40), callback=stop_at_two, tol=1e-12)
+    assert seen == [(1, (4, 4)), (2, (4, 4))]
+    assert len(run.history) == 2
+    assert run.status is Status.ITERATION_LIMIT
+
+
+def test_failure_path_iteration_limit_is_not_silent():
+    with pytest.warns(NotCertified, match="ended after 2 iterations with status iteration_limit"):
+        run = alternate(pairs_of("iris", 40), max_iter=2, tol=1e-12)
+    assert run.status is Status.ITERATION_LIMIT
+    assert run.m_step.relative_gap <= 1e-8  # the last M-step is exact all the same
+
+
+def break_after(monkeypatch, good_steps):
+    """From then on the M-step solver fails as a conic solver does: without a matrix."""
+    solver = seraph_cvx.alternation.MStepSolver
+    solve, calls = solver.solve, []
+
+    def failing(self, *arguments, **settings):
+        calls.append(1)
+        if len(calls) <= good_steps:
+            return solve(self, *arguments, **settings)
+        nothing = (None, np.nan, None, Status.FAILED, "fista", "broken", 0, 0.0)
+        return MStepSolution(*nothing, message="The solver broke on purpose.")
+
+    monkeypatch.setattr(solver, "solve", failing)
+    return calls
+
+
+def test_failure_path_a_failing_m_step_leaves_the_last_good_metric(monkeypatch):
+    metrics = []
+    break_after(monkeypatch, 2)
+    with pytest.warns(NotCertified, match="status failed.*broke on purpose"):
+        run = alternate(
+            pairs_of("iris", 40), tol=1e-12, callback=lambda _, metric: metrics.append(metric)
+        )
+    assert run.status is Status.FAILED
+    assert len(run.history) == 2
+    assert np.array_equal(run.metric, metrics[-1])
+    assert "broke on purpose" in run.message
+
+
+def test_failure_path_a_failing_first_m_step_leaves_nothing(monkeypatch):
+    calls = break_after(monkeypatch, 0)
+    with pytest.warns(NotCertified, match="ended after 0 iterations"):
+        run = alternate(pairs_of("iris", 40))
+    assert run.metric is None
+    assert run.history == []
+    assert len(calls) == 1  # nobody else stepped in
+    pairs = pairs_of("iris", 40)
+    with (
+        pytest.warns(NotCertified),
+        pytest.raises(RuntimeError, match="broke on purpose"),
+    ):
+        SERAPH().fit(pairs.points, [0, 1] + [-1] * 38)
+
+
+@pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio"])
+def test_failure_path_settings_none_and_post_have_no_optimum(unlabeled_weight):
+    """Ten labels in 13 dimensions: the similar pairs do not span, so f falls for ever."""
+    pairs = pairs_of("wine", 40)
+    with pytest.raises(OptimumNotAttained, match="trace_weight > 0") as caught:
+        alternate(pairs, unlabeled_weight=unlabeled_weight, trace_weight=0.0)
+    u, (i, j) = caught.value.direction, caught.value.pair
+    similar, stretched = pairs.similar, pairs.points[i] - pairs.points[j]
+    span = pairs.points[similar[:, 0]] - pairs.points[similar[:, 1]]
+    assert np.max(np.abs(span @ u)) <= 1e-5
+    assert abs(stretched @ u) > 1e-2
+
+
+@pytest.mark.parametrize(("unlabeled_weight", "word"), [(0.0, "not attained"), ("ratio", "ended")])
+def test_settings_none_and_post_run_when_asked_to_and_say_what_they_did(unlabeled_weight, word):
+    """For post only the first M-step has no optimum: then q(+1) > 0 holds every direction."""
+    with pytest.warns(NotCertified, match=word):
+        run = alternate(
+            pairs_of("wine", 40),
+            unlabeled_weight=unlabeled_weight,
+            trace_weight=0.0,
+            allow_unattained=True,
+            max_iter=3,
+            tol=1e-4,
+        )
+    assert run.status is not Status.CERTIFIED
+    assert np.all(np.isfinite(run.metric))
+    assert -1e-12 <= run.m_step.relative_gap <= 1e-2  # near the infimum, and known to be
+
+
+@pytest.mark.parametrize("arguments", [{"tol": 0.0}, {"max_iter": 0}, {"tol": -1.0}])
+def test_failure_path_arguments_of_the_alternation(arguments):
+    with pytest.raises(ValueError, match=next(iter(arguments))):
+        alternate(pairs_of("iris", 40), **arguments)
+
+
+def whitened_optimality(pairs, A, **weights):
+    """<g, A> and the least eigenvalue of g at A, both zero (or above) at a stationary point."""
+    objective = MStepObjective(pairs, **weights)
+    value, gradient = SemiSupervisedObjective(objective).value_and_gradient(A)
+    return np.vdot(gradient, A) / max(1.0, abs(value)), np.linalg.eigvalsh(gradient)[0]
+
+
+@pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio", 1.0])
+@pytest.mark.parametrize("name", ["iris", "balance"])
+def test_direct_values_never_rise_and_the_end_is_stationary(name, unlabeled_weight):
+    pairs = pairs_of(name, 40)
+    found = minimise_directly(pairs, unlabeled_weight=unlabeled_weight, tol=1e-7)
+    assert found.status is Status.CERTIFIED
+    assert found.stationarity <= 1e-7
+    assert np.all(np.diff(found.values) <= 0.0)
+    assert found.values[-1] < found.values[0]
+    assert found.iterations == len(found.values) - 1
+    assert np.linalg.eigvalsh(found.metric)[0] >= -1e-12
+    slackness, least = whitened_optimality(pairs, found.metric, unlabeled_weight=unlabeled_weight)
+    assert abs(slackness) <= 2e-3
+    assert least >= -1e-2
+    objective = SemiSupervisedObjective(MStepObjective(pairs, unlabeled_weight=unlabeled_weight))
+    assert found.value == pytest.approx(objective.value(found.metric), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["wine", "iris"])
+def test_direct_is_not_content_where_the_objective_still_falls(name):
+    """A stationarity within the default tol leaves next to nothing to gain, however many pairs."""
+    pairs = pairs_of(name, 100)
+    found = minimise_directly(pairs, unlabeled_weight=1.0)
+    further = minimise_directly(pairs, unlabeled_weight=1.0, start=found.metric, tol=1e-9)
+    assert found.value <= further.value * (1.0 + 1e-3)
+
+
+def test_direct_with_no_unlabeled_weight_is_the_certified_supervised_problem():
+    """mu = 0 makes (7) convex: the direct method must reach the M-step's certified optimum."""
+    pairs = pairs_of("iris", 40)
+    found = minimise_directly(pairs, unlabeled_weight=0.0, tol=1e-8)
+    assert certify(MStepObjective(pairs, unlabeled_weight=0.0), found.metric).relative_gap <= 1e-6
+
+
+def test_direct_starts_from_the_given_metric():
+    pairs = pairs_of("iris", 40)
+    objective = SemiSupervisedObjective(MStepObjective(pairs))
+    default, start = minimise_directly(pairs), np.diag([3.0, 0.1, 2.0, 0.0])
+    assert default.values[0] == pytest.approx(objective.value(np.eye(4)), rel=1e-12)
+    given = minimise_directly(pairs, start=start)
+    assert given.values[0] == pytest.approx(objective.value(start), rel=1e-12)
+    again = minimise_directly(pairs, start=default.metric, tol=1e-5)
+    assert again.iterations == 0
+    assert again.metric == pytest.approx(default.metric, rel=1e-12)
+
+
+def test_direct_lowers_the_papers_objective_further_than_the_alternation():
+    """DESIGN: the paper's EM is not an ascent on (7); from its end the direct method goes on."""
+    pairs = pairs_of("iris", 60)
+    run = alternate(pairs)
+    direct = minimise_directly(pairs, start=run.metric)
+    assert direct.value < run.history[-1].paper_objective - 1e-3
+
+
+def test_failure_path_direct_start_that_is_no_metric():
+    with pytest.raises(ValueError, match="start is not positive semidefinite"):
+        minimise_directly(pairs_of("iris", 40), start=-np.eye(4))
+
+
+def test_direct_iteration_limit_is_told():
+    found = minimise_directly(pairs_of("iris", 40), max_iter=2, tol=1e-10)
+    assert found.status is Status.ITERATION_LIMIT
+    assert found.iterations == 2
+
+
+def test_closed_form_direct_on_one_unlabeled_pair():
+    """One similar pair at distance 0 and an unlabeled one: only lambda a + mu H(p(a)) is left."""
+    pairs = PairSet.from_constraints([[0.0], [0.0], [2.0]], [(0, 1)], [])
+    found = minimise_directly(pairs, unlabeled_weight=1.0, trace_weight=0.1, tol=1e-10)
+    a = found.metric[0, 0]
+    s = 4.0 * a - 1.0
+    slope = 0.1 + 2.0 * 4.0 * -s * expit(s) * expit(-s)
+    assert abs(slope) <= 1e-6
+    assert a > 0.25

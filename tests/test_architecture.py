@@ -1,0 +1,261 @@
+"""Evidence: the rooms of the package, by parsing its imports; what importing it brings in."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import seraph_cvx
+
+PACKAGE = Path(seraph_cvx.__file__).parent
+
+ROOMS = [
+    "datasets",
+    "result_table",
+    "isolation",
+    "blas_threads",
+    "pairs",
+    "psd_cone",
+    "user_table",
+    "posterior",
+    "pair_sums",
+    "logistic_program",
+    "soft_labels",
+    "objective",
+    "e_step",
+    "certificate",
+    "m_step",
+    "m_step.solution",
+    "m_step.explain",
+    "m_step.statement",
+    "m_step.conic",
+    "m_step.referee",
+    "m_step.face_newton",
+    "m_step.first_order",
+    "m_step.solve",
+    "alternation",
+    "direct",
+    "path",
+    "estimator",
+    "baselines/",
+    "theory/",
+    "comparison/",
+    "experiments/",
+    "__init__",
+    "plots",
+    "explorer/",
+    "cli_report",
+    "cli",
+    "__main__",
+]
+"""The order of the data's way, DESIGN section 2: a file imports only from files above it.
+
+A name that ends in / is a folder whose files share one place; __init__ is the package's front door.
+"""
+
+MAY_IMPORT = {
+    "cvxpy": (
+        "m_step.statement",
+        "m_step.conic",
+        "m_step.explain",
+        "theory/",
+        "comparison/",
+        "baselines/",
+    ),
+    "matplotlib": ("plots",),
+    "typer": ("cli", "cli_report"),
+    "rich": ("cli", "cli_report"),
+    "torch": ("experiments/",),
+}
+MAY_PRINT = ("cli", "cli_report")
+
+
+def module_name(path):
+    """pairs, m_step.solve, ...; a folder's __init__ is the folder, the front door is __init__."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    if parts[-1] == "__init__" and len(parts) > 1:
+        parts = parts[:-1]
+    return ".".join(parts)
+
+
+TREES = {
+    module_name(path): ast.parse(path.read_text(encoding="utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+
+
+def folder_of(module):
+    """theory.rank -> theory/"""
+    return module.partition(".")[0] + "/"
+
+
+def place(module):
+    """The module's number in the order, or None if nobody has placed it."""
+    for name in (module, folder_of(module)):
+        if name in ROOMS:
+            return ROOMS.index(name)
+    return None
+
+
+def inner_imports(module, tree):
+    """The modules of this package that `tree` imports, anywhere in it, however late."""
+    is_folder = module != "__init__" and any(name.startswith(module + ".") for name in TREES)
+    home = [] if module == "__init__" else module.split(".")
+    package = home if is_folder else home[:-1]
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            targets = [
+                alias.name.split(".")[1:]
+                for alias in node.names
+                if alias.name.split(".")[0] == "seraph_cvx"
+            ]
+            found |= {".".join(target) or "__init__" for target in targets}
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        if node.level:
+            base = package[: len(package) - (node.level - 1)]
+        elif (node.module or "").split(".")[0] == "seraph_cvx":
+            base = []
+        else:
+            continue
+        steps = (node.module or "").split(".") if node.module else []
+        base = base + (steps if node.level else steps[1:])
+        for alias in node.names:
+            longer = ".".join([*base, alias.name])
+            found.add(longer if longer in TREES else ".".join(base) or "__init__")
+    return found - {module}
+
+
+def outer_imports(tree):
+    """The top-level names of the other packages that `tree` imports."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add((node.module or "").split(".")[0])
+    return names
+
+
+IMPORTS = {module: inner_imports(module, tree) for module, tree in TREES.items()}
+
+
+def test_architecture_the_parser_sees_the_imports():
+    """Known imports of each kind are found, or every test below would say nothing."""
+    assert {"pairs", "psd_cone", "pair_sums", "logistic_program"} <= IMPORTS["objective"]
+    assert {"certificate", "objective"} <= IMPORTS["m_step.solution"]
+    assert "m_step.conic" in IMPORTS["m_step.solve"]  # inside a function
+    assert "estimator" in IMPORTS["__init__"]  # for the type checker
+    assert "cvxpy" in outer_imports(TREES["m_step.statement"])
+    assert set(IMPORTS) == set(TREES)
+    assert all(target in TREES for targets in IMPORTS.values() for target in targets)
+
+
+def test_architecture_there_is_no_cycle():
+    try:
+        TopologicalSorter(IMPORTS).prepare()
+    except CycleError as error:
+        pytest.fail("these files import each other in a circle: " + " -> ".join(error.args[1]))
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_architecture_every_file_has_a_place(module):
+    assert place(module) is not None, (
+        f"seraph_cvx/{module.replace('.', '/')}.py has no place: put it into ROOMS of this test, "
+        "after every file that it imports and before every file that imports it."
+    )
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_architecture_a_file_imports_only_from_files_above_it(module):
+    here = place(module)
+    for target in IMPORTS[module]:
+        there = place(target)
+        if here is None or there is None:
+            pytest.fail(f"{module} or {target} has no place in ROOMS of this test")
+        same_folder = here == there and ROOMS[here].endswith("/")
+        assert there < here or same_folder, f"{module} imports {target}, which is below it"
+
+
+@pytest.mark.parametrize("library", MAY_IMPORT)
+def test_architecture_a_heavy_library_has_its_rooms(library):
+    for module, tree in TREES.items():
+        if library in outer_imports(tree):
+            allowed = {module, folder_of(module)} & set(MAY_IMPORT[library])
+            assert allowed, f"{module} imports {library}"
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_architecture_nothing_is_printed_swallowed_or_asserted(module):
+    for node in ast.walk(TREES[module]):
+        where = f"{module}, line {getattr(node, 'lineno', 0)}"
+        assert not isinstance(node, ast.Assert), f"{where}: raise an exception, never assert"
+        if isinstance(node, ast.ExceptHandler):
+            caught = node.type.elts if isinstance(node.type, ast.Tuple) else [node.type]
+            for kind in caught:
+                assert kind is not None, f"{where}: a bare except"
+                broad = isinstance(kind, ast.Name) and kind.id in ("Exception", "BaseException")
+                assert not broad, f"{where}: except {kind.id}"
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            assert node.func.id != "print" or module in MAY_PRINT, f"{where}: print"
+
+
+def run_python(code):
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+REPORT = """
+import sys
+print(*[name for name in ("cvxpy", "matplotlib", "typer", "rich") if name in sys.modules])
+"""
+
+
+def test_architecture_the_front_door_is_light():
+    assert run_python("import seraph_cvx" + REPORT) == []
+
+
+def test_architecture_first_order_fit_needs_no_cvxpy():
+    fit = """
+from seraph_cvx import SERAPH
+X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
+SERAPH().fit(X, [0, 0, 1, 1, -1, -1])
+SERAPH(algorithm="direct").fit(X, [0, 0, 1, 1, -1, -1])
+"""
+    assert run_python(fit + REPORT) == []
+
+
+def test_architecture_the_report_of_the_two_tests_above_can_be_red():
+    assert "cvxpy" in run_python("from seraph_cvx import state_m_step" + REPORT)
+
+
+def test_architecture_every_public_name_can_be_imported():
+    assert all(hasattr(seraph_cvx, name) for name in seraph_cvx.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'SERAPHIM'"):
+        seraph_cvx.SERAPHIM  # noqa: B018
+
+
+def test_architecture_top_level_holds_nothing_else(repository):
+    """Files that git ignores are nobody's."""
+    listing = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=repository,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if listing.returncode:
+        pytest.skip("not a git checkout")
+    top = {line.split("/")[0] for line in listing.stdout.splitlines()}
+    allowed = {"pyproject.toml", "README.md", "LICENSE", "seraph_cvx", "tests", "examples"}
+    assert {name for name in top if not name.startswith(".")} <= allowed
+    assert "seraph_cvx" in top

@@ -1,0 +1,152 @@
+"""Evidence: the paper's UCI data sets, hyper's first M-step, judged by the certificate alone."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+
+from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, certify, solve_m_step
+from seraph_cvx.datasets import load_sampling
+
+EMBEDDED = ["iris", "wine", "breast_cancer", "balance"]
+FILES = {"ionosphere": 20, "diabetes": 10}
+SEEDS = range(5)
+
+
+def first_m_step(name, seed, **sampling):
+    drawn = load_sampling(name, seed=seed, **sampling)
+    return MStepObjective(PairSet.from_labels(drawn.X, drawn.y))
+
+
+def assert_certified(objective, solution, tol=1e-8):
+    """Not only the status: the certificate is asked again, at the metric that was returned."""
+    assert solution.status is Status.CERTIFIED
+    again = certify(objective, solution.metric)
+    assert again.relative_gap <= 1.01 * tol
+    assert solution.value == pytest.approx(again.primal_value, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_fista_is_certified_on_the_embedded_data_sets(name, seed):
+    objective = first_m_step(name, seed)
+    assert_certified(objective, solve_m_step(objective, solver="fista", tol=1e-8))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", FILES)
+def test_fista_is_certified_on_the_data_sets_in_files(name, seed, data_folder):
+    objective = first_m_step(name, seed, n_labeled=FILES[name], data_dir=data_folder)
+    assert_certified(objective, solve_m_step(objective, solver="fista", tol=1e-8))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_fista_is_certified_on_a_later_m_step(name, seed):
+    """The second M-step, whose soft labels are streamed from the first metric."""
+    first = first_m_step(name, seed)
+    metric = solve_m_step(first, tol=1e-4).metric
+    second = MStepObjective(first.pairs, previous_metric=metric)
+    assert_certified(second, solve_m_step(second, tol=1e-8, start=metric))
+
+
+@pytest.mark.parametrize("name", ["iris", "balance"])
+def test_two_first_order_methods_agree_by_the_certificate(name):
+    objective = first_m_step(name, 0)
+    paper = solve_m_step(objective, solver="projected-gradient", tol=1e-6)
+    ours = solve_m_step(objective, solver="fista", tol=1e-8)
+    assert paper.status is Status.CERTIFIED
+    assert ours.certificate.dual_value <= paper.value + 1e-12
+    assert paper.certificate.dual_value <= ours.value + 1e-12
+
+
+def solve_and_record(objective, **settings):
+    """The answer of a conic solver, and the NotCertified warnings that came with it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        solution = solve_m_step(objective, **settings)
+    return solution, [w for w in caught if issubclass(w.category, NotCertified)]
+
+
+def check_conic_answer(objective, solution, complaints, certified):
+    """Not below the certified bound; a status other than certified is said aloud, with a cure."""
+    if solution.status is Status.CERTIFIED:
+        assert complaints == []
+    else:
+        assert len(complaints) == 1
+        assert solution.message
+        assert solution.message in str(complaints[0].message)
+    if solution.metric is None:
+        assert solution.status is Status.FAILED
+        assert solution.certificate is None
+        return
+    assert solution.value == pytest.approx(objective.value(solution.metric), rel=1e-10)
+    slack = 1e-12 * max(1.0, abs(solution.value))
+    assert solution.value >= certified.certificate.dual_value - slack
+    assert solution.certificate.dual_value <= certified.value + slack
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("formulation", ["primal", "dual"])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["iris", "balance", "wine"])
+def test_clarabel_never_beats_the_certified_bound(name, seed, formulation):
+    objective = first_m_step(name, seed)
+    certified = solve_m_step(objective, tol=1e-9)
+    answer, complaints = solve_and_record(
+        objective, solver="CLARABEL", tol=1e-6, time_limit=60, formulation=formulation
+    )
+    check_conic_answer(objective, answer, complaints, certified)
+
+
+@pytest.mark.parametrize("formulation", ["primal", "dual"])
+@pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
+def test_conic_solvers_never_beat_the_certified_bound_on_few_points(solver, formulation):
+    objective = first_m_step("iris", 0, n_points=20)
+    certified = solve_m_step(objective, tol=1e-9)
+    answer, complaints = solve_and_record(
+        objective, solver=solver, tol=1e-6, time_limit=20, formulation=formulation
+    )
+    check_conic_answer(objective, answer, complaints, certified)
+    if answer.metric is not None:
+        assert answer.relative_gap < 1e-2
+
+
+def test_failure_path_a_conic_solver_that_gives_up_says_so():
+    """One iteration is not enough for anybody: no silence, no certificate out of thin air."""
+    objective = first_m_step("iris", 0, n_points=20)
+    answer, complaints = solve_and_record(objective, solver="CLARABEL", tol=1e-6, max_iter=1)
+    assert answer.status in (Status.FAILED, Status.INACCURATE)
+    check_conic_answer(objective, answer, complaints, solve_m_step(objective, tol=1e-9))
+
+
+def test_failure_path_first_order_iteration_limit_is_not_silent():
+    objective = first_m_step("wine", 0)
+    with pytest.warns(NotCertified, match="iteration_limit.*asked for 1e-08"):
+        solution = solve_m_step(objective, max_iter=3)
+    assert solution.status is Status.ITERATION_LIMIT
+    assert solution.certificate.relative_gap > 1e-8
+
+
+@pytest.mark.parametrize(
+    ("solver", "message"), [("OSQP", "neither the PSD"), ("NOBODY", "no solver 'NOBODY'")]
+)
+def test_failure_path_a_solver_that_cannot_is_refused_with_the_reason(solver, message):
+    with pytest.raises(ValueError, match=message):
+        solve_m_step(first_m_step("iris", 0, n_points=20), solver=solver)
+
+
+def test_failure_path_a_statement_that_would_not_fit_is_refused():
+    with pytest.raises(MemoryError, match="fista"):
+        solve_m_step(first_m_step("wine", 0), solver="CLARABEL", memory_limit=1000)
+
+
+def test_polish_closes_the_gap_of_a_conic_answer():
+    objective = first_m_step("iris", 0, n_points=20)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Solution may be inaccurate")  # CVXPY's word
+        solution = solve_m_step(objective, solver="SCS", tol=1e-8, max_iter=50, polish=True)
+    assert_certified(objective, solution)
+    assert solution.polished
+    assert "SCS" in solution.solver

@@ -1,0 +1,183 @@
+"""Evidence: problems whose answer is known in closed form, or as the root of a scalar equation."""
+
+from __future__ import annotations
+
+import math
+
+import naive
+import numpy as np
+import pytest
+from instances import SETTINGS, explicit_soft_labels, random_objective, random_pairs, random_psd
+from scipy.optimize import brentq, minimize_scalar
+
+from seraph_cvx import MStepObjective, PairSet, Status, certify, e_step, solve_m_step
+
+FIRST_ORDER = ["fista", "projected-gradient"]
+
+
+@pytest.mark.parametrize("setting", ["proj", "hyper", "other"])
+@pytest.mark.parametrize("q", ["start", "random", "streamed"])
+@pytest.mark.parametrize("factor", [1.001, 3.0])
+@pytest.mark.parametrize("solver", FIRST_ORDER)
+def test_closed_form_zero_is_optimal_above_the_critical_trace_weight(setting, q, factor, solver):
+    objective = random_objective(1, setting, q=q)
+    critical = objective.critical_trace_weight
+    assert critical > 0.0
+    above = objective.with_trace_weight(factor * critical)
+    solution = solve_m_step(above, solver, tol=1e-10)
+    assert solution.status is Status.CERTIFIED
+    assert np.max(np.abs(solution.metric)) <= 1e-12
+    assert certify(above, np.zeros((4, 4))).relative_gap <= 1e-12
+
+
+@pytest.mark.parametrize("setting", ["proj", "hyper", "other"])
+@pytest.mark.parametrize("q", ["start", "random", "streamed"])
+def test_closed_form_zero_is_not_optimal_below_the_critical_trace_weight(setting, q):
+    objective = random_objective(1, setting, q=q)
+    below = objective.with_trace_weight(0.99 * objective.critical_trace_weight)
+    solution = solve_m_step(below, tol=1e-9)
+    zero = np.zeros((4, 4))
+    assert solution.status is Status.CERTIFIED
+    assert np.trace(solution.metric) > 1e-4
+    assert solution.value < below.value(zero) - 1e-6
+    assert certify(below, zero).duality_gap > 1e-6
+
+
+def test_closed_form_critical_trace_weight_by_the_optimality_condition():
+    """A = 0 is optimal <=> the gradient at 0 is PSD, by its definition as a double loop."""
+    objective = random_objective(2, "other")
+    arguments = (objective.pairs, explicit_soft_labels(objective), objective.mu, 0.0)
+    gradient = naive.m_step(*arguments, objective.threshold, np.zeros((4, 4)))[1]
+    expected = -np.linalg.eigvalsh(gradient)[0]
+    assert objective.critical_trace_weight == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("setting", ["post", "proj", "hyper", "other"])
+@pytest.mark.parametrize("solver", FIRST_ORDER)
+def test_closed_form_one_dimension_by_the_root_of_the_derivative(seed, setting, solver):
+    objective = random_objective(seed, setting, n=15, m=1)
+    V, c, b = naive.pair_terms(objective.pairs, explicit_soft_labels(objective), objective.mu)
+    v2, eta = V[:, 0] ** 2, objective.threshold
+
+    def derivative(a):
+        return objective.trace_weight + sum(
+            (ck * naive.sigmoid(a * vk - eta) - bk) * vk
+            for ck, bk, vk in zip(c, b, v2, strict=True)
+        )
+
+    root = brentq(derivative, 0.0, 1e6, xtol=1e-14) if derivative(0.0) < 0.0 else 0.0
+    solution = solve_m_step(objective, solver, tol=1e-11)
+    assert solution.status is Status.CERTIFIED
+    assert solution.metric[0, 0] == pytest.approx(root, rel=1e-4, abs=1e-9)
+    assert solution.value <= objective.value([[root]]) + 1e-10 * max(1.0, abs(solution.value))
+
+
+def test_closed_form_the_one_dimensional_roots_are_not_all_zero():
+    weights = [random_objective(seed, "hyper", n=15, m=1) for seed in range(4)]
+    positive = [objective.critical_trace_weight > objective.trace_weight for objective in weights]
+    assert any(positive)
+
+
+@pytest.mark.parametrize("trace_weight", [0.0, 0.5])
+@pytest.mark.parametrize("m", [1, 3])
+@pytest.mark.parametrize("solver", FIRST_ORDER)
+def test_closed_form_one_similar_pair_gives_the_zero_metric(trace_weight, m, solver):
+    """min log(1 + e^{v'Av - eta}) + lambda tr(A) is at A = 0, with value log(1 + e^{-eta})."""
+    X = np.random.default_rng(0).normal(size=(2, m))
+    pairs = PairSet.from_constraints(X, [(0, 1)], [])
+    objective = MStepObjective(pairs, trace_weight=trace_weight, threshold=1.7)
+    solution = solve_m_step(objective, solver, tol=1e-10)
+    assert solution.status is Status.CERTIFIED
+    assert solution.metric == pytest.approx(np.zeros((m, m)), abs=1e-12)
+    assert solution.value == pytest.approx(math.log1p(math.exp(-1.7)), rel=1e-10)
+
+
+@pytest.mark.parametrize("trace_weight", [1e-3, 0.5, 2.0])
+@pytest.mark.parametrize("m", [1, 3, 6])
+def test_closed_form_one_dissimilar_pair(trace_weight, m):
+    """A = t vv'/||v||^2 with ||v||^2 sigma(-s) = lambda: s = ln(||v||^2/lambda - 1), t = s + eta.
+
+    Off the line of v the trace costs and nothing gains; m = 6 > n = 2.
+    """
+    X = np.random.default_rng(1).normal(size=(2, m))
+    v, eta = X[0] - X[1], 1.3
+    length = float(v @ v)
+    pairs = PairSet.from_constraints(X, [], [(1, 0)])
+    objective = MStepObjective(pairs, trace_weight=trace_weight, threshold=eta)
+    assert objective.critical_trace_weight == pytest.approx(length * naive.sigmoid(eta))
+    s = math.log(length / trace_weight - 1.0) if length > trace_weight else -math.inf
+    t = max(0.0, s + eta) / length
+    solution = solve_m_step(objective, tol=1e-12)
+    assert solution.status is Status.CERTIFIED
+    assert solution.metric == pytest.approx(t * np.outer(v, v) / length, abs=1e-5 * max(1.0, t))
+    expected = naive.softplus(-(t * length - eta)) + trace_weight * t
+    assert solution.value == pytest.approx(expected, rel=1e-11)
+
+
+def test_closed_form_one_dissimilar_pair_without_trace_weight_is_not_attained():
+    objective = MStepObjective(
+        PairSet.from_constraints([[0.0], [1.0]], [], [(0, 1)]), trace_weight=0.0
+    )
+    assert not objective.attains_optimum
+    assert certify(objective, [[40.0]]).dual_value == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("similar", "dissimilar", "attained"),
+    [
+        ([(0, 1), (2, 3)], [(0, 2)], False),  # nothing similar holds the second feature
+        ([(0, 1), (0, 2)], [(0, 3)], True),
+        ([(0, 1), (2, 3)], [], True),  # flat along the second feature: attained, not unique
+        ([(0, 2)], [(1, 3)], True),  # both along the second feature: one holds the other
+        ([(0, 2)], [(0, 1)], False),  # stretched along a feature that no similar pair has
+    ],
+)
+def test_closed_form_attainment_of_four_points_on_a_square(similar, dissimilar, attained):
+    """(0,0), (1,0), (0,1), (1,1) with mu = lambda = 0: attained <=> D stays where S spans."""
+    X = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+    pairs = PairSet.from_constraints(X, similar, dissimilar)
+    objective = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
+    assert objective.attains_optimum is attained
+    assert (objective.falling_direction is None) is attained
+    assert objective.with_trace_weight(1e-6).attains_optimum
+
+
+def test_closed_form_falling_direction_falls_for_ever():
+    objective = MStepObjective(random_pairs(1, n=12, m=8, n_labeled=6), **SETTINGS["none"])
+    u = objective.falling_direction
+    assert u is not None
+    assert np.linalg.norm(u) == pytest.approx(1.0)
+    A = random_psd(np.random.default_rng(1), 8)
+    values = [objective.value(A + t * np.outer(u, u)) for t in (0.0, 1.0, 10.0)]
+    assert values[0] > values[1] > values[2]
+
+
+@pytest.mark.parametrize("unlabeled_weight", [0.0, 0.01, 1.0, 7.0])
+def test_closed_form_theorem_3_is_the_e_step(unlabeled_weight):
+    """q(y) = p(y) exp(mu ln p(y)) / sum_y' p(y') exp(mu ln p(y')), eq. (10), pair by pair."""
+    pairs = random_pairs(4)
+    A, eta = random_psd(np.random.default_rng(4), 4), 1.4
+    q = e_step(pairs, A, unlabeled_weight, eta)
+    assert len(q) == pairs.n_unlabeled
+    for (i, j), actual in zip(pairs.unlabeled.tolist(), q, strict=True):
+        s = naive.score(pairs.points, i, j, A, eta)
+        p = {y: 1.0 / (1.0 + math.exp(y * s)) for y in (1, -1)}
+        weight = {y: p[y] * math.exp(unlabeled_weight * math.log(p[y])) for y in (1, -1)}
+        assert actual == pytest.approx(weight[1] / (weight[1] + weight[-1]), rel=1e-10)
+
+
+@pytest.mark.parametrize("mu", [0.01, 1.0, 7.0])
+@pytest.mark.parametrize("distance", [0.1, 0.9, 1.5])
+def test_closed_form_theorem_3_minimises_problem_9(mu, distance):
+    """q = argmin KL(q || p) + mu E_q[-ln p], eq. (9), by a numerical search over q in (0, 1)."""
+    p = naive.sigmoid(1.0 - distance)
+
+    def cost(q):
+        divergence = q * math.log(q / p) + (1.0 - q) * math.log((1.0 - q) / (1.0 - p))
+        return divergence - mu * (q * math.log(p) + (1.0 - q) * math.log(1.0 - p))
+
+    best = minimize_scalar(cost, bounds=(1e-12, 1.0 - 1e-12), method="bounded").x
+    pairs = PairSet.from_constraints([[0.0], [9.0], [9.0 + math.sqrt(distance)]], [(0, 1)], [])
+    q = e_step(pairs, [[1.0]], unlabeled_weight=mu)[1]
+    assert q == pytest.approx(best, abs=1e-4)

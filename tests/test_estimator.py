@@ -1,0 +1,204 @@
+"""Evidence: scikit-learn's own checks, none excused, and the estimator's words and matrix agree."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from seraph_cvx import (
+    SERAPH,
+    MStepObjective,
+    NotCertified,
+    OptimumNotAttained,
+    PairSet,
+    Status,
+    certify,
+)
+from seraph_cvx.datasets import load, load_sampling
+
+
+@parametrize_with_checks([SERAPH(), SERAPH(algorithm="direct")])
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def sampling():
+    return load_sampling("iris", n_points=50, seed=1)
+
+
+@pytest.fixture(scope="module")
+def model(sampling):
+    return SERAPH().fit(sampling.X, sampling.y)
+
+
+def test_the_metric_is_certified_and_so_is_what_is_said_of_it(model, sampling):
+    assert model.status_ is Status.CERTIFIED
+    assert model.n_iter_ == len(model.history_) >= 2
+    assert model.n_features_in_ == 4
+    assert model.certificate_.relative_gap <= 1e-8
+    assert np.linalg.eigvalsh(model.metric_)[0] >= -1e-12
+    next_m_step = MStepObjective(
+        PairSet.from_labels(sampling.X, sampling.y), previous_metric=model.metric_
+    )
+    assert certify(next_m_step, model.metric_).relative_gap <= 1e-3
+
+
+def test_distances_after_transform_are_distances_of_the_metric(model, sampling):
+    Z = model.transform(sampling.X)
+    assert Z.shape == (50, 4)
+    for i, j in [(0, 1), (3, 40), (20, 30)]:
+        v = sampling.X[i] - sampling.X[j]
+        expected = np.sqrt(v @ model.metric_ @ v)
+        assert np.linalg.norm(Z[i] - Z[j]) == pytest.approx(expected, rel=1e-8, abs=1e-8)
+
+
+@pytest.mark.parametrize("n_components", [None, 1, 3, 4])
+def test_pair_distance_pair_score_get_metric_and_matrix_agree(sampling, n_components):
+    model = SERAPH(n_components=n_components).fit(sampling.X, sampling.y)
+    k = 4 if n_components is None else n_components
+    assert model.components_.shape == (k, 4)
+    assert model.metric_.shape == (4, 4)
+    P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
+    Z = model.transform(sampling.X)
+    expected = np.linalg.norm(Z[:10] - Z[10:20], axis=1)
+    assert model.pair_distance(P) == pytest.approx(expected, rel=1e-9)
+    assert np.array_equal(model.pair_score(P), -model.pair_distance(P))
+    metric = model.get_metric()
+    assert [metric(x, y) for x, y in P] == pytest.approx(expected, rel=1e-9)
+    matrix = model.get_mahalanobis_matrix()
+    V = P[:, 0] - P[:, 1]
+    assert np.sqrt(np.einsum("ki,ij,kj->k", V, matrix, V)) == pytest.approx(expected, rel=1e-9)
+    names = model.get_feature_names_out().tolist()
+    assert names == [f"seraph{i}" for i in range(k)]
+
+
+def test_n_components_keeps_the_widest_axes(sampling, model):
+    cut = SERAPH(n_components=2).fit(sampling.X, sampling.y)
+    assert cut.metric_ == pytest.approx(model.metric_, rel=1e-9)
+    assert cut.components_ == pytest.approx(model.components_[:2], rel=1e-9)
+    lengths = np.linalg.norm(model.components_, axis=1)
+    assert np.all(np.diff(lengths) <= 0.0)
+    assert model.get_mahalanobis_matrix() == pytest.approx(model.metric_, abs=1e-9)
+
+
+def test_get_metric_is_usable_by_scikit_learn_and_outlives_the_model(sampling, model):
+    by_metric = KNeighborsClassifier(1, metric=model.get_metric(), algorithm="brute")
+    known = sampling.labeled
+    by_metric.fit(sampling.X[known], sampling.y[known])
+    by_points = KNeighborsClassifier(1).fit(model.transform(sampling.X[known]), sampling.y[known])
+    assert np.array_equal(
+        by_metric.predict(sampling.X_test), by_points.predict(model.transform(sampling.X_test))
+    )
+
+
+def test_pipeline_with_a_scaler_equals_the_two_by_hand():
+    X, y = load("wine")
+    y = np.where(np.arange(len(y)) % 12 == 0, y, -1)
+    pipeline = make_pipeline(StandardScaler(), SERAPH()).fit(X, y)
+    scaled = StandardScaler().fit_transform(X)
+    by_hand = SERAPH().fit(scaled, y)
+    assert pipeline.transform(X) == pytest.approx(by_hand.transform(scaled), rel=1e-9, abs=1e-9)
+
+
+def test_a_pipeline_can_be_searched():
+    X, y = load("iris")
+    pipeline = make_pipeline(StandardScaler(), SERAPH(), KNeighborsClassifier(1))
+    search = GridSearchCV(pipeline, {"seraph__trace_weight": [1.0, 10.0]}, cv=2)
+    search.fit(X[::3], y[::3])
+    assert search.best_score_ > 0.8
+
+
+def test_clone_has_the_parameters_and_nothing_learned(model):
+    parameters = {"trace_weight": 0.3, "sharpness": 2.0, "n_components": 2}
+    twin = clone(SERAPH(**parameters))
+    assert parameters.items() <= twin.get_params().items()
+    assert not hasattr(clone(model), "metric_")
+
+
+def test_single_precision_is_kept(sampling):
+    X = sampling.X.astype(np.float32)
+    single = SERAPH().fit(X, sampling.y)
+    assert single.transform(X).dtype == np.float32
+    assert single.transform(sampling.X).dtype == np.float64
+    double = SERAPH().fit(X.astype(np.float64), sampling.y)
+    assert single.transform(X) == pytest.approx(double.transform(sampling.X), abs=1e-4)
+
+
+def test_string_labels_with_none_give_the_same_metric(sampling, model):
+    names = np.array(["setosa", "versicolor", "virginica"], dtype=object)
+    labels = np.array([names[label] if label >= 0 else None for label in sampling.y], dtype=object)
+    assert np.array_equal(SERAPH().fit(sampling.X, labels).metric_, model.metric_)
+
+
+def test_refitting_and_n_jobs_change_nothing(sampling, model):
+    again = SERAPH(n_jobs=2).fit(sampling.X, sampling.y)
+    assert again.metric_ == pytest.approx(model.metric_, rel=1e-9)
+    first = SERAPH().fit(sampling.X[:30], sampling.y[:30])
+    assert np.array_equal(first.fit(sampling.X, sampling.y).metric_, model.metric_)
+
+
+def test_direct_has_no_certificate_and_says_so(sampling):
+    model = SERAPH(algorithm="direct").fit(sampling.X, sampling.y)
+    assert model.certificate_ is None
+    assert model.status_ is Status.CERTIFIED  # of stationarity
+    assert np.all(np.diff(model.history_) <= 0.0)
+    assert model.transform(sampling.X).shape == (50, 4)
+
+
+def test_verbose_writes_to_stderr_and_nothing_to_stdout(sampling, capsys):
+    SERAPH(verbose=1).fit(sampling.X, sampling.y)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "iteration 1" in err
+    SERAPH().fit(sampling.X, sampling.y)
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "message"),
+    [
+        ({"algorithm": "emm"}, ValueError, "algorithm='emm' is not known"),
+        ({"solver": "OSQP"}, ValueError, "OSQP has neither"),
+        ({"n_components": 5}, ValueError, "n_components=5 must be between 1 and 4"),
+        ({"n_components": 0}, ValueError, "n_components=0"),
+        ({"trace_weight": -1.0}, ValueError, "trace_weight=-1"),
+        ({"threshold": 0.0}, ValueError, "threshold=0"),
+        ({"unlabeled_weight": "rato"}, ValueError, "'rato' is not known"),
+        ({"tol": 0.0}, ValueError, "tol=0"),
+    ],
+)
+def test_failure_path_parameters(sampling, parameters, error, message):
+    with pytest.raises(error, match=message):
+        SERAPH(**parameters).fit(sampling.X, sampling.y)
+
+
+@pytest.mark.parametrize("algorithm", ["em", "direct"])
+def test_failure_path_iteration_limit_is_not_silent(sampling, algorithm):
+    with pytest.warns(NotCertified):
+        model = SERAPH(algorithm=algorithm, max_iter=1, tol=1e-12).fit(sampling.X, sampling.y)
+    assert model.status_ is Status.ITERATION_LIMIT
+    assert model.n_iter_ == 1
+
+
+def test_failure_path_no_optimum_unless_allowed():
+    drawn = load_sampling("wine", n_points=30)
+    with pytest.raises(OptimumNotAttained, match="trace_weight > 0"):
+        SERAPH(trace_weight=0.0).fit(drawn.X, drawn.y)
+
+
+def test_failure_path_y_is_needed(sampling):
+    with pytest.raises(ValueError, match="requires y"):
+        SERAPH().fit(sampling.X, None)
+
+
+@pytest.mark.parametrize("shape", [(3, 2, 5), (3, 3, 4), (2, 4)])
+def test_failure_path_pairs_of_the_wrong_shape(model, shape):
+    with pytest.raises(ValueError, match=r"shape \(k, 2, 4\)"):
+        model.pair_distance(np.zeros(shape))

@@ -1,0 +1,143 @@
+"""Evidence: gradients by finite differences, convexity by midpoints, the two bounds by sampling."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from instances import SETTINGS, random_objective, random_pairs, random_psd
+
+from seraph_cvx import MStepObjective
+from seraph_cvx.objective import SemiSupervisedObjective
+
+STEP = 1e-5
+
+
+def random_direction(rng, m):
+    D = rng.normal(size=(m, m))
+    return (D + D.T) / np.linalg.norm(D + D.T)
+
+
+def slope_by_difference(function, A, D):
+    return (function(A + STEP * D) - function(A - STEP * D)) / (2.0 * STEP)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("q", ["start", "random", "streamed"])
+@pytest.mark.parametrize("seed", range(3))
+def test_gradient_by_finite_differences_m_step(setting, q, seed):
+    objective = random_objective(seed, setting, q=q)
+    rng = np.random.default_rng(seed)
+    A = random_psd(rng, 4)
+    gradient = objective.gradient(A)
+    assert np.array_equal(gradient, gradient.T)
+    for _ in range(5):
+        D = random_direction(rng, 4)
+        expected = slope_by_difference(objective.value, A, D)
+        assert np.vdot(gradient, D) == pytest.approx(expected, rel=1e-7, abs=1e-6)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("seed", range(3))
+def test_gradient_by_finite_differences_objective_7(setting, seed):
+    paper = SemiSupervisedObjective(random_objective(seed, setting))
+    rng = np.random.default_rng(seed)
+    A = random_psd(rng, 4)
+    gradient = paper.value_and_gradient(A)[1]
+    for _ in range(5):
+        D = random_direction(rng, 4)
+        expected = slope_by_difference(paper.value, A, D)
+        assert np.vdot(gradient, D) == pytest.approx(expected, rel=1e-7, abs=1e-6)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("q", ["start", "random", "streamed"])
+def test_convexity_by_midpoints_of_the_m_step(setting, q):
+    objective = random_objective(11, setting, q=q)
+    rng = np.random.default_rng(11)
+    strictly = False
+    for _ in range(40):
+        A, B = (random_psd(rng, 4, size=10.0 ** rng.uniform(-2, 2)) for _ in range(2))
+        chord = (objective.value(A) + objective.value(B)) / 2.0
+        middle = objective.value((A + B) / 2.0)
+        assert middle <= chord + 1e-12 * max(1.0, abs(chord))
+        strictly |= middle < chord - 1e-3
+    assert strictly
+
+
+def test_convexity_is_absent_from_objective_7():
+    paper = SemiSupervisedObjective(random_objective(0, "hyper", m=1, unlabeled_weight=10.0))
+    grid = [paper.value([[a]]) for a in np.linspace(0.0, 5.0, 60)]
+    assert np.min(np.diff(grid, 2)) < -1e-3
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 1e2])
+def test_bound_on_the_gradient_holds_at_random_points(setting, scale):
+    """(12): ||grad f|| <= lipschitz_bound, whatever the scale of A; lambda*sqrt(m) suffices."""
+    pairs = random_pairs(12, scale=scale)
+    objective = MStepObjective(pairs, **SETTINGS[setting])
+    rng = np.random.default_rng(12)
+    X, eye = pairs.points, np.eye(4)
+    diameter = max(np.linalg.norm(x - y) for x in X for y in X)
+    paper_bound = (pairs.n_labeled + objective.mu * pairs.n_unlabeled) * diameter**2
+    assert objective.lipschitz_bound <= paper_bound + 4 * objective.trace_weight + 1e-9
+    assert objective.lipschitz_bound >= np.linalg.norm(objective.trace_weight * eye)
+    for size in 10.0 ** np.arange(-4, 5):
+        A = random_psd(rng, 4, size=size / scale**2)
+        assert np.linalg.norm(objective.gradient(A)) <= objective.lipschitz_bound
+        B = random_psd(rng, 4, size=size / scale**2)
+        difference = abs(objective.value(A) - objective.value(B))
+        assert difference <= objective.lipschitz_bound * np.linalg.norm(A - B)
+
+
+def test_bound_on_the_gradient_is_attained_by_a_single_pair():
+    """One similar pair far apart: the gradient tends to v v', whose norm is the bound itself."""
+    pairs = random_pairs(0, n=2, m=3, n_labeled=1)
+    pairs = type(pairs).from_constraints(pairs.points, [(0, 1)], [])
+    objective = MStepObjective(pairs, trace_weight=0.0)
+    assert np.linalg.norm(objective.gradient(1e4 * np.eye(3))) == pytest.approx(
+        objective.lipschitz_bound, rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 1e2])
+def test_bound_on_gradient_differences_holds_at_random_points(setting, scale):
+    pairs = random_pairs(13, scale=scale)
+    objective = MStepObjective(pairs, **SETTINGS[setting])
+    rng = np.random.default_rng(13)
+    steepest = 0.0
+    for size in 10.0 ** np.linspace(-4, 2, 13):
+        A = random_psd(rng, 4, size=1.0 / scale**2)
+        B = A + random_psd(rng, 4, size=size / scale**2)
+        rise = np.linalg.norm(objective.gradient(A) - objective.gradient(B)) / np.linalg.norm(A - B)
+        assert rise <= objective.smoothness_bound * (1.0 + 1e-9)
+        steepest = max(steepest, rise)
+    assert steepest >= 1e-2 * objective.smoothness_bound  # the bound is of the right size
+
+
+def test_bound_on_gradient_differences_is_attained_where_the_score_is_zero():
+    """One pair: the Hessian is sigma(s) sigma(-s) ||v||^4 at most, 1/4 of it where s = 0."""
+    pairs = random_pairs(0, n=2, m=1, n_labeled=1)
+    objective = MStepObjective(pairs, trace_weight=0.0)
+    v2 = float(np.square(pairs.points[0] - pairs.points[1])[0])
+    a, h = 1.0 / v2, 1e-5 / v2
+    curvature = (objective.gradient([[a + h]]) - objective.gradient([[a - h]]))[0, 0] / (2.0 * h)
+    assert curvature == pytest.approx(objective.smoothness_bound, rel=1e-6)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_hessian_by_finite_differences_of_the_factored_m_step(setting):
+    """Of L -> f(LL'), whose gradient is 2 g(LL') L, entry by entry of L."""
+    objective = random_objective(14, setting, n=15, m=3)
+    L = np.random.default_rng(14).normal(size=(3, 2)) / 2.0
+    hessian = objective.program.factor_hessian(L, objective.gradient(L @ L.T))
+
+    def slope(entries):
+        factor = entries.reshape(L.shape)
+        return (2.0 * objective.gradient(factor @ factor.T) @ factor).ravel()
+
+    for k in range(L.size):
+        step = STEP * np.eye(L.size)[k]
+        expected = (slope(L.ravel() + step) - slope(L.ravel() - step)) / (2.0 * STEP)
+        assert hessian[k] == pytest.approx(expected, rel=1e-6, abs=1e-5)

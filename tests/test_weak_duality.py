@@ -1,0 +1,370 @@
+"""Evidence: the certificate's bound holds at any PSD point, whoever computes the primal value.
+
+Primal values are recomputed in extended precision from a factor of the metric, so that a bound
+that is too high by rounding alone is seen.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import naive
+import numpy as np
+import pytest
+from instances import SETTINGS, explicit_soft_labels, random_objective, random_pairs, random_psd
+
+from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, certify, solve_m_step
+from seraph_cvx.datasets import load_sampling
+
+ALLOWANCE = 1e-12
+"""Relative to max(1, |f|): rounding, no more."""
+
+
+def gaussian(rng, n, m):
+    return rng.normal(size=(n, m))
+
+
+def duplicated(rng, n, m):
+    X = rng.normal(size=(n, m))
+    X[n // 2 :] = X[: n - n // 2]
+    return X
+
+
+def constant_feature(rng, n, m):
+    X = rng.normal(size=(n, m))
+    X[:, 0] = 0.1
+    return X
+
+
+def collinear(rng, n, m):
+    return np.outer(rng.normal(size=n), rng.normal(size=m))
+
+
+def far_from_the_origin(rng, n, m):
+    return rng.normal(size=(n, m)) + 100.0
+
+
+CASES = {
+    "hyper": (gaussian, 15, 4, SETTINGS["hyper"], "start"),
+    "hyper, random q": (gaussian, 15, 4, SETTINGS["hyper"], "random"),
+    "hyper, streamed q": (gaussian, 15, 4, SETTINGS["hyper"], "streamed"),
+    "no default": (gaussian, 12, 3, SETTINGS["other"], "random"),
+    "post, few labels": (gaussian, 15, 8, SETTINGS["post"], "start"),
+    "post, random q": (gaussian, 15, 4, SETTINGS["post"], "random"),
+    "post, streamed q": (gaussian, 15, 4, SETTINGS["post"], "streamed"),
+    "none, few labels": (gaussian, 15, 8, SETTINGS["none"], "start"),
+    "none, one feature": (gaussian, 15, 1, SETTINGS["none"], "start"),
+    "proj": (gaussian, 15, 4, SETTINGS["proj"], "start"),
+    "more features than points": (gaussian, 6, 12, SETTINGS["hyper"], "random"),
+    "more features than points, lambda = 0": (gaussian, 6, 12, SETTINGS["post"], "random"),
+    "duplicate points": (duplicated, 14, 3, SETTINGS["hyper"], "random"),
+    "duplicate points, lambda = 0": (duplicated, 14, 3, SETTINGS["post"], "start"),
+    "constant feature": (constant_feature, 14, 3, SETTINGS["hyper"], "streamed"),
+    "constant feature, lambda = 0": (constant_feature, 14, 3, SETTINGS["post"], "random"),
+    "collinear": (collinear, 14, 3, SETTINGS["hyper"], "start"),
+    "collinear, lambda = 0": (collinear, 14, 3, SETTINGS["post"], "random"),
+    "large mu": (gaussian, 12, 3, {"unlabeled_weight": 30.0, "trace_weight": 0.1}, "streamed"),
+    "far from the origin": (far_from_the_origin, 12, 3, SETTINGS["hyper"], "random"),
+}
+SCALES = [1e-3, 1.0, 1e3]
+
+
+def make(name, scale, seed=0):
+    points, n, m, weights, q = CASES[name]
+    rng = np.random.default_rng([seed, *name.encode()])
+    X = scale * points(rng, n, m)
+    coin = random_pairs(seed, n=n, m=m, n_labeled=8)
+    pairs = PairSet.from_constraints(X, coin.similar, coin.dissimilar)
+    soft_labels = previous = None
+    if q == "random":
+        soft_labels = rng.random(pairs.n_unlabeled)
+        soft_labels[:2] = 0.0, 1.0
+    elif q == "streamed":
+        previous = random_psd(rng, m, size=1.0 / scale**2)
+    return MStepObjective(pairs, soft_labels, previous, **weights)
+
+
+def random_factors(rng, m, scale, how_many):
+    """Factors F of PSD points FF' of any rank, near zero to far away, zero itself first."""
+    yield np.zeros((m, 1))
+    for _ in range(how_many - 1):
+        rank = int(rng.integers(1, m + 1))
+        yield rng.normal(size=(m, rank)) * 10.0 ** rng.uniform(-2, 2) / scale
+
+
+def solve_quietly(objective, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertified)
+        return solve_m_step(objective, allow_unattained=True, **settings)
+
+
+def factor_of(metric):
+    eigenvalues, vectors = np.linalg.eigh(metric)
+    return vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+
+
+def assert_not_above(lower, upper):
+    assert np.isfinite(lower)
+    assert lower <= upper + ALLOWANCE * max(1.0, abs(upper))
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("name", CASES)
+def test_weak_duality_at_random_psd_points(name, scale):
+    """60 instances, 9 points each: no bound exceeds any primal value, and all are finite."""
+    objective = make(name, scale)
+    q = explicit_soft_labels(objective)
+    rng = np.random.default_rng(3)
+    answer = solve_quietly(objective, tol=1e-9, max_iter=300)
+    factors = [*random_factors(rng, objective.pairs.n_features, scale, 9), factor_of(answer.metric)]
+    certificates = [certify(objective, F @ F.T) for F in factors] + [answer.certificate]
+    for certificate in certificates:
+        assert_not_above(certificate.dual_value, certificate.primal_value)
+        assert certificate.relative_gap == pytest.approx(
+            (certificate.primal_value - certificate.dual_value)
+            / max(1.0, abs(certificate.primal_value))
+        )
+    best = min(naive.exact_value(objective, F, q) for F in factors)
+    assert_not_above(max(certificate.dual_value for certificate in certificates), best)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_weak_duality_cases_are_what_they_say(name):
+    """The unattained and the degenerate instances are really so."""
+    objective = make(name, 1.0)
+    m = objective.pairs.n_features
+    if "few labels" in name:
+        assert not objective.attains_optimum
+    if name in ("constant feature", "collinear", "more features than points"):
+        assert np.linalg.matrix_rank(objective.pair_moment) < m
+
+
+@pytest.mark.parametrize("scale", SCALES)
+@pytest.mark.parametrize("size", [1e8, 1e14, 1e20])
+@pytest.mark.parametrize("trace_weight", [0.0, 1.0])
+def test_weak_duality_at_points_absurdly_far_away(scale, size, trace_weight):
+    """D(r) is a sum over pairs there too, not the difference of two numbers of the size of A."""
+    objective = MStepObjective(random_pairs(1, scale=scale), trace_weight=trace_weight)
+    best = solve_quietly(objective, tol=1e-9, max_iter=2000).value
+    for seed in range(4):
+        A = random_psd(np.random.default_rng(seed), 4, size=size / scale**2)
+        assert_not_above(certify(objective, A).dual_value, best)
+
+
+@pytest.mark.parametrize("size", [1e10, 1e14, 1e18])
+def test_weak_duality_far_along_a_direction_that_similar_pairs_do_not_have(size):
+    """f(A) and <g, A> are both of the size of A there: their difference would be all rounding."""
+    best = []
+    for angle in np.linspace(0.0, 3.0, 40):
+        u, w = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
+        X = [0.0 * u, w, 3.0 * u, 3.0 * u + w]
+        pairs = PairSet.from_constraints(X, [(0, 1), (2, 3)], [(0, 2), (1, 3)])
+        objective = MStepObjective(pairs, unlabeled_weight=0.0)
+        best.append(solve_m_step(objective, tol=1e-9).value)
+        assert_not_above(certify(objective, size * np.outer(u, u)).dual_value, best[-1])
+    assert np.ptp(best) <= 1e-6  # turning the points does not change the problem
+
+
+SAME_POINTS = [(0.0, 0.0), (0.0, 1.0), (0.5, 0.0), (0.5, 1.0)]
+
+
+def objective_of_equal_points(unlabeled_weight, trace_weight):
+    """Two labeled pairs that do not differ; with mu = 0 other points may, and do not count."""
+    X = np.full((5, 2), 0.1)
+    if unlabeled_weight == 0.0:
+        X[3:] = 5.0
+    pairs = PairSet.from_constraints(X, [(0, 1)], [(1, 2)])
+    return MStepObjective(pairs, trace_weight=trace_weight, unlabeled_weight=unlabeled_weight)
+
+
+@pytest.mark.parametrize(("unlabeled_weight", "trace_weight"), SAME_POINTS)
+def test_weak_duality_when_no_two_counted_points_differ(unlabeled_weight, trace_weight):
+    """f is constant but for the trace: A = 0 is optimal, and the certificate sees it."""
+    objective = objective_of_equal_points(unlabeled_weight, trace_weight)
+    assert objective.attains_optimum
+    assert certify(objective, np.zeros((2, 2))).relative_gap == pytest.approx(0.0, abs=1e-9)
+    gap = certify(objective, np.eye(2)).duality_gap
+    assert gap == pytest.approx(2.0 * trace_weight, abs=1e-9)
+
+
+@pytest.mark.parametrize(("unlabeled_weight", "trace_weight"), SAME_POINTS)
+@pytest.mark.parametrize("solver", ["fista", "projected-gradient"])
+def test_solution_when_no_two_counted_points_differ(unlabeled_weight, trace_weight, solver):
+    objective = objective_of_equal_points(unlabeled_weight, trace_weight)
+    solution = solve_m_step(objective, solver)
+    assert solution.status is Status.CERTIFIED
+    assert solution.metric == pytest.approx(np.zeros((2, 2)), abs=1e-9)
+
+
+@pytest.mark.parametrize("noise", [1e-2, 1e-3, 1e-4, 1e-5])
+@pytest.mark.parametrize("trace_weight", [1.0, 1e-3, 1e-6, 1e-9])
+def test_weak_duality_with_nearly_collinear_features(noise, trace_weight):
+    """Three features that agree up to `noise`: sums over pairs lose 1/noise^2 of their digits."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        X = np.outer(rng.normal(size=30), [1.0, 2.0, -3.0]) + noise * rng.normal(size=(30, 3))
+        pairs = PairSet.from_labels(X, [0, 0, 1, 1] + [-1] * 26)
+        objective = MStepObjective(pairs, trace_weight=trace_weight)
+        answer = solve_quietly(objective, tol=1e-9, max_iter=2000)
+        best = naive.exact_value(objective, factor_of(answer.metric))
+        assert_not_above(answer.certificate.dual_value, best)
+
+
+@pytest.mark.parametrize("noise", [1e-4, 1e-5, 1e-6])
+def test_weak_duality_without_trace_weight_with_nearly_collinear_features(noise):
+    """A direction of spread `noise` is small, not absent: a large metric along it lowers f."""
+    rng = np.random.default_rng(2)
+    X = np.outer(rng.normal(size=30), [1.0, 2.0, -3.0]) + noise * rng.normal(size=(30, 3))
+    pairs = PairSet.from_labels(X, [0, 0, 1, 1] + [-1] * 26)
+    objective = MStepObjective(pairs, trace_weight=0.0)
+    answer = solve_quietly(objective, tol=1e-9, max_iter=500)
+    spreads, axes = np.linalg.eigh(np.cov(X.T))
+    best = min(
+        naive.exact_value(objective, np.column_stack([factor_of(answer.metric), t * axis]))
+        for axis in (axes / np.sqrt(np.abs(spreads))).T[:2]
+        for t in (0.3, 1.0, 3.0)
+    )
+    assert_not_above(answer.certificate.dual_value, best)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("spread", [1e2, 1e6])
+def test_weak_duality_with_badly_scaled_features(seed, spread):
+    """Features from 1/sqrt(spread) to sqrt(spread): a PSD matrix in floating point is not quite."""
+    rng = np.random.default_rng(seed)
+    scales = np.geomspace(spread**-0.5, spread**0.5, 5)
+    coin = random_pairs(seed, n=14, m=5)
+    pairs = PairSet.from_constraints(
+        rng.normal(size=(14, 5)) * scales, coin.similar, coin.dissimilar
+    )
+    q = rng.random(pairs.n_unlabeled)
+    objective = MStepObjective(pairs, q, unlabeled_weight=0.5, trace_weight=1.0)
+    answer = solve_quietly(objective, tol=1e-9, max_iter=500)
+    factors = [rng.normal(size=(5, 2)) / scales[:, None] for _ in range(5)]
+    factors += [factor_of(answer.metric)]
+    certificates = [certify(objective, F @ F.T) for F in factors] + [answer.certificate]
+    for certificate in certificates:
+        assert_not_above(certificate.dual_value, certificate.primal_value)
+    best = min(naive.exact_value(objective, F, q) for F in factors)
+    assert_not_above(max(certificate.dual_value for certificate in certificates), best)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_solver_and_referee_agree_on_what_is_psd_with_very_badly_scaled_features(seed):
+    """The solver's B is PSD; T B T' must be so for the referee, though T spans eight orders."""
+    coin = random_pairs(seed, n=14, m=5)
+    X = np.random.default_rng(seed).normal(size=(14, 5)) * np.geomspace(1e-4, 1e4, 5)
+    pairs = PairSet.from_constraints(X, coin.similar, coin.dissimilar)
+    assert solve_m_step(MStepObjective(pairs), tol=1e-6).status is Status.CERTIFIED
+
+
+@pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio"])
+def test_weak_duality_where_the_optimum_is_not_attained_and_the_solver_is_let_go(unlabeled_weight):
+    """Left without a limit on an infimum at infinity, it must stop near it, not run past it."""
+    drawn = load_sampling("wine", n_points=40)
+    objective = MStepObjective(
+        PairSet.from_labels(drawn.X, drawn.y),
+        unlabeled_weight=unlabeled_weight,
+        trace_weight=0.0,
+    )
+    assert not objective.attains_optimum
+    answer = solve_quietly(objective, tol=1e-6)
+    exact = naive.exact_value(objective, factor_of(answer.metric))
+    assert answer.value == pytest.approx(exact, rel=1e-6)
+    assert_not_above(answer.certificate.dual_value, answer.value)
+    assert answer.relative_gap <= 1e-4
+    assert answer.status is not Status.CERTIFIED
+
+
+def feasible_share(matrix_at_p, matrix_at_anchor):
+    """The largest tau in [0, 1] with tau*M(p) + (1 - tau)*M(anchor) PSD, by bisection."""
+
+    def is_feasible(tau):
+        return np.linalg.eigvalsh(tau * matrix_at_p + (1.0 - tau) * matrix_at_anchor)[0] >= 0.0
+
+    low, high = 0.0, 1.0
+    if is_feasible(high):
+        return high
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        low, high = (middle, high) if is_feasible(middle) else (low, middle)
+    return low
+
+
+@pytest.mark.parametrize("q", ["start", "random", "streamed"])
+@pytest.mark.parametrize("setting", ["proj", "hyper", "other"])
+@pytest.mark.parametrize("seed", range(4))
+def test_certificate_recomputed_from_its_definition(setting, q, seed):
+    """p = sigma(s) moved to an anchor; M(p) PSD by eigvalsh; D(p) by DESIGN's formula."""
+    objective = random_objective(seed, setting, q=q, n=9, m=3)
+    V, c, b = naive.pair_terms(objective.pairs, explicit_soft_labels(objective), objective.mu)
+    V, c, b = V[c > 0], c[c > 0], b[c > 0]
+    rng = np.random.default_rng(seed)
+    for size in (0.0, 0.3, 3.0, 30.0):
+        A = random_psd(rng, 3, size=size)
+        s = np.einsum("ki,ij,kj->k", V, A, V) - objective.threshold
+        p = np.array([naive.sigmoid(t) for t in s])
+        matrix = naive.dual_matrix(p, V, c, b, objective.trace_weight)
+        expected = naive.dual_value(b / c, c, b, objective.threshold)
+        for anchor in (np.ones(len(c)), b / c):
+            at_anchor = naive.dual_matrix(anchor, V, c, b, objective.trace_weight)
+            assert np.linalg.eigvalsh(at_anchor)[0] >= -1e-10
+            tau = feasible_share(matrix, at_anchor)
+            moved = tau * p + (1.0 - tau) * anchor
+            assert (
+                np.linalg.eigvalsh(naive.dual_matrix(moved, V, c, b, objective.trace_weight))[0]
+                >= -1e-9
+            )
+            expected = max(expected, naive.dual_value(moved, c, b, objective.threshold))
+        certificate = certify(objective, A)
+        assert certificate.dual_value == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        assert certificate.primal_value == pytest.approx(objective.value(A), rel=1e-12)
+
+
+def test_certificate_recomputed_each_dual_point_is_met():
+    """Far away the anchor b/c wins, near the optimum 1 does: both branches are used."""
+    objective = random_objective(0, "hyper")
+    rng = np.random.default_rng(0)
+    met = {certify(objective, random_psd(rng, 4, size=10.0**k)).dual_point for k in range(-4, 5)}
+    met.add(solve_m_step(objective).certificate.dual_point)
+    assert "towards p = 1" in met or "gradient" in met
+    assert met & {"towards p = b/c", "p = b/c"}
+
+
+@pytest.mark.parametrize("setting", ["proj", "hyper", "other"])
+def test_strong_duality_closes_the_gap_at_the_optimum(setting):
+    objective = random_objective(3, setting)
+    assert solve_m_step(objective, tol=1e-10).relative_gap <= 1e-10
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_certificate_catches_a_wrong_answer(name):
+    """A random PSD matrix is not a solution, and the certificate says so."""
+    objective = make(name, 1.0)
+    rng = np.random.default_rng(5)
+    m = objective.pairs.n_features
+    for size in (1.0, 100.0):
+        assert certify(objective, random_psd(rng, m, size=size, rank=m)).relative_gap > 1e-3
+
+
+def test_certificate_catches_a_slightly_wrong_answer():
+    """5% off the optimum in scale: the gap shows it, and is not below the true distance."""
+    objective = random_objective(3, "hyper")
+    best = solve_m_step(objective, tol=1e-9)
+    wrong = certify(objective, 1.05 * best.metric)
+    assert wrong.duality_gap >= wrong.primal_value - best.value - 1e-9
+    assert wrong.relative_gap > 1e-5
+
+
+@pytest.mark.parametrize(
+    ("matrix", "message"),
+    [
+        (-np.eye(4), "not positive semidefinite"),
+        (np.triu(np.ones((4, 4))), "not symmetric"),
+        (np.eye(3), "shape"),
+        (np.full((4, 4), np.nan), "NaN"),
+    ],
+)
+def test_failure_path_certificate_of_something_that_is_no_metric(matrix, message):
+    with pytest.raises(ValueError, match=message):
+        certify(random_objective(0, "hyper"), matrix)
