@@ -21,7 +21,6 @@ ROOMS = [
     "blas_threads",
     "pairs",
     "psd_cone",
-    "user_table",
     "posterior",
     "pair_sums",
     "logistic_program",
@@ -49,8 +48,7 @@ ROOMS = [
     "__init__",
     "plots",
     "explorer/",
-    "cli_report",
-    "cli",
+    "cli/",
     "__main__",
 ]
 """The order of the data's way, DESIGN section 2: a file imports only from files above it.
@@ -68,11 +66,11 @@ MAY_IMPORT = {
         "baselines/",
     ),
     "matplotlib": ("plots",),
-    "typer": ("cli", "cli_report"),
-    "rich": ("cli", "cli_report"),
+    "typer": ("cli/",),
+    "rich": ("cli/",),
     "torch": ("experiments/",),
 }
-MAY_PRINT = ("cli", "cli_report")
+MAY_PRINT = ("cli/",)
 
 
 def module_name(path):
@@ -203,7 +201,7 @@ def test_architecture_nothing_is_printed_swallowed_or_asserted(module):
                 broad = isinstance(kind, ast.Name) and kind.id in ("Exception", "BaseException")
                 assert not broad, f"{where}: except {kind.id}"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            assert node.func.id != "print" or module in MAY_PRINT, f"{where}: print"
+            assert node.func.id != "print" or folder_of(module) in MAY_PRINT, f"{where}: print"
 
 
 def run_python(code):

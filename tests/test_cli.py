@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 import seraph_cvx
 from seraph_cvx import SERAPH, PairSet, Status, alternate, certify, cli
 from seraph_cvx.__main__ import main
-from seraph_cvx.cli_report import report_alternation
+from seraph_cvx.cli import learn
+from seraph_cvx.cli.report import report_alternation
 from seraph_cvx.datasets import load, load_sampling
 
 HEADER = "length,width,species"
@@ -283,7 +284,7 @@ def assert_answered_in_words(result, culprits):
 
 def test_debug_shows_the_error_itself(table):
     result = run("fit", table, "--label", "kind", "--debug")
-    assert isinstance(result.exception, cli.TableError)
+    assert isinstance(result.exception, learn.TableError)
 
 
 def test_no_optimum_is_answered_with_the_column_and_the_cure(folder):
@@ -336,7 +337,7 @@ def test_failure_without_a_metric_writes_nothing_and_says_so(table, monkeypatch)
     def fail(pairs, **settings):
         return replace(alternate(pairs, **settings), metric=None, status=Status.FAILED)
 
-    monkeypatch.setattr(cli, "alternate", fail)
+    monkeypatch.setattr(learn, "alternate", fail)
     result = run("fit", table, "--label", "species")
     assert result.exit_code == 1
     assert "status is failed, not certified; nothing was written" in words(result.stderr)
@@ -348,7 +349,7 @@ def test_other_warnings_are_shown_too(table, monkeypatch):
         warnings.warn("the sky is falling", stacklevel=1)
         return alternate(pairs, **settings)
 
-    monkeypatch.setattr(cli, "alternate", warn_and_alternate)
+    monkeypatch.setattr(learn, "alternate", warn_and_alternate)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         result = run("fit", table, "--label", "species")
@@ -370,7 +371,7 @@ def test_interruption_keeps_the_last_iteration_beside_the_old_metric(flowers, mo
 
         return alternate(pairs, callback=stop_at_the_third, **settings)
 
-    monkeypatch.setattr(cli, "alternate", interrupted)
+    monkeypatch.setattr(learn, "alternate", interrupted)
     result = run("fit", path, "--label", "species")
     assert result.exit_code == 130
     assert "Interrupted: the metric of iteration 2 is in" in words(result.stderr)
@@ -384,7 +385,7 @@ def test_interruption_before_the_first_iteration_says_nothing_was_written(table,
     def interrupted(pairs, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(cli, "alternate", interrupted)
+    monkeypatch.setattr(learn, "alternate", interrupted)
     result = run("fit", table, "--label", "species")
     assert (result.exit_code, result.stderr) == (130, "Interrupted: nothing was written.\n")
     assert [path.name for path in table.parent.iterdir()] == ["small.csv"]
@@ -426,7 +427,14 @@ def test_help_explains_every_option_of_fit():
 
 @pytest.mark.parametrize("missing", ["typer", "rich"])
 def test_missing_package_is_one_sentence_with_its_cure(missing, monkeypatch, capsys):
-    for name in ("seraph_cvx.cli", "seraph_cvx.cli_report", "rich.console"):
+    for name in (
+        "seraph_cvx.cli",
+        "seraph_cvx.cli.report",
+        "seraph_cvx.cli.main",
+        "seraph_cvx.cli.learn",
+        "seraph_cvx.cli.study",
+        "rich.console",
+    ):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(SystemExit) as end:

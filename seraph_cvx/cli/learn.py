@@ -1,4 +1,4 @@
-"""The `seraph-cvx` command: learn a metric, and say in words how good it is."""
+"""`seraph-cvx demo` and `fit`: learn a metric, and say in words how good it is."""
 
 from __future__ import annotations
 
@@ -11,9 +11,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from . import __version__
-from .alternation import alternate
-from .cli_report import (
+from ..alternation import alternate
+from ..datasets import load_sampling
+from ..direct import minimise_directly
+from ..m_step.solution import OptimumNotAttained, Status
+from ..pairs import FloatArray, PairSet
+from .main import EXAMPLES, app
+from .report import (
     History,
     Progress,
     answers_in_words,
@@ -26,10 +30,6 @@ from .cli_report import (
     say,
     screen,
 )
-from .datasets import load_sampling
-from .direct import minimise_directly
-from .m_step.solution import OptimumNotAttained, Status
-from .pairs import FloatArray, PairSet
 from .user_table import (
     TableError,
     UserTable,
@@ -38,23 +38,7 @@ from .user_table import (
     write_metric,
 )
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: the boxes leave little room for the sentences
-)
 PICTURES = (".png", ".pdf", ".svg")
-EXAMPLES = """\b
-Examples:
-  seraph-cvx demo
-  seraph-cvx fit flowers.csv --label species
-  seraph-cvx fit flowers.csv --label species --trace-weight 5 --out metric.npz
-  seraph-cvx fit flowers.csv --label species --picture flowers.png
-
-\b
-Exit codes:
-  0 certified   1 a result, but not certified   2 an error   130 interrupted"""
 
 
 class Algorithm(StrEnum):
@@ -62,25 +46,6 @@ class Algorithm(StrEnum):
 
     EM = "em"
     DIRECT = "direct"
-
-
-def show_version(wanted: bool) -> None:
-    if wanted:
-        say(f"seraph-cvx {__version__}")
-        raise typer.Exit
-
-
-@app.callback(epilog=EXAMPLES)
-def seraph(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=show_version, is_eager=True, help="Say which version."),
-    ] = False,
-) -> None:
-    """Learn a distance from a few class labels and many points without one (SERAPH).
-
-    The result comes with a certificate: a proof of how far from the best it can be.
-    """
 
 
 @app.command(epilog="Example:  seraph-cvx demo --seed 3 --out iris.png")

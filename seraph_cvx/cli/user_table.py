@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .pairs import UNKNOWN, FloatArray
-from .psd_cone import factor
+from ..pairs import UNKNOWN, FloatArray
+from ..psd_cone import factor
 
 DELIMITERS = (",", ";", "\t")
 """What may stand between two cells; the one that gives the header most columns is taken."""

@@ -13,12 +13,12 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from .alternation import Alternation, Iteration
-from .certificate import certify
-from .direct import DirectSolution
-from .m_step.solution import NotCertified, Status
-from .pairs import UNKNOWN, FloatArray, PairSet
-from .psd_cone import factor, numerical_rank
+from ..alternation import Alternation, Iteration
+from ..certificate import certify
+from ..direct import DirectSolution
+from ..m_step.solution import NotCertified, Status
+from ..pairs import UNKNOWN, FloatArray, PairSet
+from ..psd_cone import factor, numerical_rank
 from .user_table import UserTable, write_whole
 
 screen = Console(markup=False, emoji=False, highlight=False)
@@ -169,7 +169,7 @@ def draw(
 ) -> None:
     """Write the picture of a fit, or say why there is none."""
     try:
-        from .plots import plot_fit
+        from ..plots import plot_fit
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise

@@ -1,0 +1,46 @@
+"""The `seraph-cvx` command itself; each file beside this one adds its commands."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import __version__
+from .report import say
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: the boxes leave little room for the sentences
+)
+EXAMPLES = """\b
+Examples:
+  seraph-cvx demo
+  seraph-cvx fit flowers.csv --label species
+  seraph-cvx fit flowers.csv --label species --trace-weight 5 --out metric.npz
+  seraph-cvx fit flowers.csv --label species --picture flowers.png
+
+\b
+Exit codes:
+  0 certified   1 a result, but not certified   2 an error   130 interrupted"""
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        say(f"seraph-cvx {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog=EXAMPLES)
+def seraph(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=show_version, is_eager=True, help="Say which version."),
+    ] = False,
+) -> None:
+    """Learn a distance from a few class labels and many points without one (SERAPH).
+
+    The result comes with a certificate: a proof of how far from the best it can be.
+    """

@@ -1,0 +1,139 @@
+"""`seraph-cvx explain` and `bench`: the convex program looked at, and measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..datasets import load_sampling
+from ..objective import MStepObjective
+from ..pairs import PairSet
+from ..result_table import ResultTable
+from .main import app
+from .report import alert, answers_in_words, say, screen
+from .user_table import check_output, write_whole
+
+
+class Statement(StrEnum):
+    """Which problem is explained."""
+
+    PRIMAL = "primal"
+    DUAL = "dual"
+    TEXTBOOK = "textbook"
+
+
+class Section(StrEnum):
+    """What is measured."""
+
+    COMPILE = "compile"
+    ANSWERS = "answers"
+    OVERHEAD = "overhead"
+    M_STEP = "m-step"
+    FIT = "fit"
+    KERNEL = "kernel"
+    SCALING = "scaling"
+    LARGE = "large"
+
+
+@app.command(epilog="Example:  seraph-cvx explain --statement dual --data wine")
+def explain(
+    statement: Annotated[
+        Statement,
+        typer.Option(help="primal: equation (11); dual: maximum entropy; textbook: word for word."),
+    ] = Statement.PRIMAL,
+    data: Annotated[
+        str, typer.Option(help="iris, wine, breast_cancer, balance or digits.")
+    ] = "iris",
+) -> None:
+    """Show why the M-step is convex: its expression tree, with the rule at each node."""
+    with answers_in_words():
+        from ..m_step.explain import explain_convexity
+        from ..m_step.statement import state_m_step, textbook_statement
+
+        sampling = load_sampling(data, n_points=30)
+        objective = MStepObjective(PairSet.from_labels(sampling.X, sampling.y))
+        problem = (
+            textbook_statement(objective)
+            if statement is Statement.TEXTBOOK
+            else state_m_step(objective, statement.value)
+        )
+        say(f"The M-step (11) of {objective.pairs}, {statement.value}:\n")
+        say(problem.format_labeled() if statement is not Statement.DUAL else _headline(problem))
+        proof = explain_convexity(problem)
+        say(f"\n{proof}\n")
+        verdict = "is" if proof.holds else "could not be shown to be"
+        say(f"So the problem {verdict} convex, by the rules of disciplined convex programming.")
+
+
+@app.command(epilog="Example:  seraph-cvx bench m-step --time-limit 60 --markdown m-step.md")
+def bench(
+    section: Annotated[
+        Section,
+        typer.Argument(
+            help="compile: stating and compiling (11). answers: what conic solvers say, and what "
+            "is true. overhead: time outside the solver. m-step: own solver against conic ones. "
+            "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
+            "against n and m. large: a fit of 5,000 points."
+        ),
+    ],
+    time_limit: Annotated[
+        float, typer.Option(min=1.0, help="Seconds after which a conic run is stopped.")
+    ] = 600.0,
+    markdown: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the tables as Markdown.")
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Also write the tables as JSON.")
+    ] = None,
+) -> None:
+    """Measure, as ratios inside one run; absolute times are of this machine, today."""
+    with answers_in_words() as kept:
+        for path, ending in ((markdown, ".md"), (json, ".json")):
+            if path is not None:
+                check_output(path, (ending,))
+        tables = []
+        with screen.status("measuring") as status:
+            for measure in _measurements(section, time_limit):
+                tables.append(measure(lambda text: status.update(f"measuring: {text}")))
+                say("\n" + tables[-1].to_markdown())
+        if markdown is not None:
+            text = "\n\n".join(table.to_markdown() for table in tables) + "\n"
+            write_whole(markdown, text.encode())
+            kept.append(f"the tables are in {markdown}")
+        if json is not None:
+            text = "[" + ",\n".join(table.to_json() for table in tables) + "]\n"
+            write_whole(json, text.encode())
+            kept.append(f"the tables are in {json}")
+        for words in kept:
+            alert(words, style="dim")
+
+
+Measurement = Callable[[Callable[[str], None]], ResultTable]
+
+
+def _measurements(section: Section, limit: float) -> list[Measurement]:
+    from ..experiments import bench_speed as speed
+    from ..experiments import bench_statement as statement
+
+    sections: dict[Section, list[Measurement]] = {
+        Section.COMPILE: [lambda tell: statement.bench_compilation(tell, time_limit=limit)],
+        Section.ANSWERS: [lambda tell: statement.bench_answers(tell, time_limit=limit)],
+        Section.OVERHEAD: [statement.bench_overhead],
+        Section.M_STEP: [lambda tell: speed.bench_first_m_steps(tell, time_limit=limit)],
+        Section.FIT: [lambda tell: speed.bench_whole_fit(tell, time_limit=limit)],
+        Section.KERNEL: [speed.bench_kernel],
+        Section.SCALING: [speed.bench_scaling, speed.bench_dimension],
+        Section.LARGE: [speed.bench_large_fit],
+    }
+    return sections[section]
+
+
+def _headline(problem: object) -> str:
+    """The dual without the numbers of its matrix inequality."""
+    text = problem.format_labeled()  # type: ignore[attr-defined]
+    goal = str(text).partition("\nsubject to ")[0]
+    return f"{goal}\nsubject to M(p) = sum c p vv' - G + lambda I PSD"
