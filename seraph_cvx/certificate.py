@@ -89,7 +89,7 @@ def certify(objective: MStepObjective, A: ArrayLike) -> Certificate:
     (True, True)
     """
     metric = check_metric(A, objective.pairs.n_features)
-    value, pull = objective.program.value_and_pull(metric, objective.whitened_sums)
+    value, pull = objective.program.value_and_pull(metric, objective.moments.whitened_sums)
     anchors = Anchors.of(objective)
     whitened = symmetrise(objective.whitened_program.recession - pull)
     candidates = [(anchors.entropy_value, "p = b/c")]
@@ -153,7 +153,7 @@ class Anchors:
             T,
             _inverse_root(objective.whitened_program.recession, objective.zero_eigenvalue),
             _inverse_root(symmetrise(T.T @ objective.regulariser @ T), objective.zero_eigenvalue),
-            16.0 * objective.whitening_noise,
+            16.0 * objective.moments.noise,
             -objective.program.constant,
             objective.soft_label_entropy,
         )
@@ -210,7 +210,7 @@ def _dual_value(
         probability = r(place, *distances)
         return [float(np.sum(binary_entropy(probability))), float(np.sum(probability))], probability
 
-    sums = objective.whitened_sums
+    sums = objective.moments.whitened_sums
     totals, matrix = sums.over_labeled(metrics, terms)
     if objective.mu > 0.0:
         more, more_matrix = sums.over_unlabeled(metrics, terms)

@@ -24,10 +24,11 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from .logistic_program import LogisticProgram
-from .pair_sums import FAR, PairSums, Place
+from .moments import PairMoments
+from .pair_sums import PairSums, Place
 from .pairs import FloatArray, PairSet, check_number
 from .posterior import posterior_entropy, posterior_entropy_slope, sharpened_surprise
-from .psd_cone import RANK_TOLERANCE, check_metric, symmetrise, whiten
+from .psd_cone import RANK_TOLERANCE, check_metric, symmetrise
 from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, sum_soft_labels, tabulate
 
 
@@ -113,19 +114,20 @@ class MStepObjective:
             self.n_jobs,
         )
         other.inherit(self)
-        if (trace_weight > 0.0) == (self.trace_weight > 0.0):  # the same whitening
-            for name in ("whitening", "whitening_noise", "whitened_sums", "soft_label_sums"):
-                other.__dict__[name] = getattr(self, name)
+        if other.moments is self.moments:
+            other.__dict__["soft_label_sums"] = self.soft_label_sums
         return other
 
     def inherit(self, other: MStepObjective) -> None:
         """Take over what `other`, an M-step of the same pairs and weight, summed already."""
         _set(self, "sums", other.sums)
-        names = ["labeled_sums", "pair_moment"]
-        if self.trace_weight == other.trace_weight:
-            names += ["whitening", "whitening_noise", "whitened_sums"]
-        for name in names:
-            self.__dict__[name] = getattr(other, name)
+        if (self.trace_weight > 0.0) == (other.trace_weight > 0.0):
+            self.__dict__["moments"] = other.moments
+
+    @cached_property
+    def moments(self) -> PairMoments:
+        """The sums over pairs that do not depend on the soft labels."""
+        return PairMoments(self.sums, len(self.pairs.similar), self.mu, self.regulariser)
 
     @property
     def mu(self) -> float:
@@ -138,39 +140,28 @@ class MStepObjective:
         constant = self.threshold * self.recession_total
         return LogisticProgram(self.sums, self.mu, self.threshold, self.recession_matrix, constant)
 
-    @cached_property
-    def whitening(self) -> FloatArray:
-        """T with T' (sum_k c_k v_k v_k') T = I; see :func:`seraph_cvx.psd_cone.whiten`."""
-        return whiten(self.pair_moment, self.regulariser, self._moment_along)
+    @property
+    def pair_moment(self) -> FloatArray:
+        """C = sum_k c_k v_k v_k'."""
+        return self.moments.everything
 
-    @cached_property
-    def whitening_noise(self) -> float:
-        """How far rounding may move a whitened coordinate of a point, relative to their size."""
-        T, X = self.whitening, self.sums.points
-        exact = np.max(np.abs(X) @ np.abs(T), axis=0, initial=0.0)
-        cancelled = np.max(np.abs(X @ T), axis=0, initial=np.finfo(np.float64).tiny)
-        return float(np.finfo(np.float64).eps * np.max(exact / cancelled, initial=1.0))
+    @property
+    def whitening(self) -> FloatArray:
+        """T with T' C T = I; see :func:`seraph_cvx.psd_cone.whiten`."""
+        return self.moments.whitening
 
     @cached_property
     def whitened_program(self) -> LogisticProgram:
         """f in whitened coordinates, where A = T B T'; same infimum."""
-        T, n_similar = self.whitening, len(self.pairs.similar)
-        similar = PairSums(self.sums.points @ T, self.pairs.similar)
-        recession = self.mu * self.soft_label_sums.matrix + T.T @ self.regulariser @ T
-        if n_similar:
-            recession = recession + similar.over_labeled([], _count)[1]
+        T = self.whitening
+        similar = self.moments.whitened_similar + self.mu * self.soft_label_sums.matrix
         return LogisticProgram(
             self.sums.in_coordinates(T),
             self.mu,
             self.threshold,
-            symmetrise(recession),
+            symmetrise(similar + T.T @ self.regulariser @ T),
             self.program.constant,
         )
-
-    @cached_property
-    def whitened_sums(self) -> PairSums:
-        """The pairs at their distances in the data, their outer products in whitened axes."""
-        return self.sums.summed_in(self.whitening)
 
     @cached_property
     def soft_labeling(self) -> SoftLabels:
@@ -183,42 +174,13 @@ class MStepObjective:
     def soft_label_sums(self) -> SoftLabelSums:
         """The sums of q over the unlabeled pairs, the matrix in whitened axes."""
         source = self.soft_labeling if self.mu > 0.0 else SoftLabels(1.0, self.threshold)
-        return sum_soft_labels(source, self.whitened_sums)
+        return sum_soft_labels(source, self.moments.whitened_sums)
 
     @cached_property
     def soft_label_matrix(self) -> FloatArray:
         """sum_U q(+1) v v', in the coordinates of the data."""
         back = self.whitening.T @ self.pair_moment
         return symmetrise(back.T @ self.soft_label_sums.matrix @ back)
-
-    @cached_property
-    def labeled_sums(self) -> tuple[FloatArray, FloatArray]:
-        """sum_S v v' and sum_{S u D} v v'."""
-        n_similar = len(self.pairs.similar)
-        is_similar = np.arange(self.pairs.n_labeled) < n_similar
-
-        def similar_only(place: slice) -> tuple[list[float], FloatArray]:
-            return [0.0], is_similar[place].astype(np.float64)
-
-        return self.sums.over_labeled([], similar_only)[1], self.sums.over_labeled([], _count)[1]
-
-    @cached_property
-    def pair_moment(self) -> FloatArray:
-        """C = sum_k c_k v_k v_k'."""
-        return self._moment_along(np.eye(self.pairs.n_features))
-
-    def _moment_along(self, axes: FloatArray) -> FloatArray:
-        """axes' C axes, summed along the axes."""
-        sums = self.sums.summed_in(axes)
-        labeled = sums.over_labeled([], _count)[1]
-        if self.mu == 0.0:
-            return labeled
-
-        def ones(place: Place, d: FloatArray) -> tuple[list[float], FloatArray]:
-            return [0.0], (d < FAR).astype(np.float64)
-
-        anywhere = np.zeros((self.pairs.n_features,) * 2)
-        return labeled + self.mu * sums.over_unlabeled([anywhere], ones)[1]
 
     @cached_property
     def regulariser(self) -> FloatArray:
@@ -228,7 +190,7 @@ class MStepObjective:
     @cached_property
     def recession_matrix(self) -> FloatArray:
         """M(1) = sum_k (c_k - b_k) v_k v_k' + R: f grows along D as <M(1), D>."""
-        similar = self.labeled_sums[0] + self.mu * self.soft_label_matrix
+        similar = self.moments.similar + self.mu * self.soft_label_matrix
         return symmetrise(similar + self.regulariser)
 
     @property
@@ -270,7 +232,7 @@ class MStepObjective:
     @property
     def zero_eigenvalue(self) -> float:
         """Up to here an eigenvalue of M(1) in whitened coordinates is zero."""
-        return max(RANK_TOLERANCE, 16.0 * self.whitening_noise)
+        return max(RANK_TOLERANCE, 16.0 * self.moments.noise)
 
     @cached_property
     def falling_direction(self) -> FloatArray | None:
@@ -283,34 +245,16 @@ class MStepObjective:
         u = self.whitening @ vectors[:, 0]
         return np.asarray(u / np.linalg.norm(u))
 
-    @cached_property
+    @property
     def lipschitz_bound(self) -> float:
         """Of f, in the Frobenius norm: (12) with lambda*sqrt(m) in the place of lambda*m."""
-        widest = [0.0]
-
-        def record(place: Place, d: FloatArray) -> tuple[list[float], None]:
-            widest.append(float(np.max(d[d < FAR], initial=0.0)))
-            return [0.0], None
-
-        identity = np.eye(self.pairs.n_features)
-        self.sums.over_labeled([identity], record)
-        if self.mu > 0.0:
-            self.sums.over_unlabeled([identity], record)
         total = self.pairs.n_labeled + self.mu * self.pairs.n_unlabeled
-        return total * max(widest) + float(np.linalg.norm(self.regulariser))
+        return total * self.moments.longest + float(np.linalg.norm(self.regulariser))
 
-    @cached_property
+    @property
     def smoothness_bound(self) -> float:
         """Of the gradient, in the Frobenius norm: sum_k c_k ||v_k||^4 / 4."""
-
-        def fourth_power(place: Place, d: FloatArray) -> tuple[list[float], None]:
-            return [float(np.sum(np.square(np.where(d < FAR, d, 0.0))))], None
-
-        identity = np.eye(self.pairs.n_features)
-        total = self.sums.over_labeled([identity], fourth_power)[0][0]
-        if self.mu > 0.0:
-            total += self.mu * self.sums.over_unlabeled([identity], fourth_power)[0][0]
-        return float(total) / 4.0
+        return self.moments.fourth / 4.0
 
     def __repr__(self) -> str:
         return (
@@ -364,7 +308,7 @@ class SemiSupervisedObjective:
     def supervised(self) -> LogisticProgram:
         """-sum_{S u D} ln p(y) + <R, A>, the labeled part."""
         m_step = self.m_step
-        recession = symmetrise(m_step.labeled_sums[0] + m_step.regulariser)
+        recession = symmetrise(m_step.moments.similar + m_step.regulariser)
         constant = m_step.threshold * len(m_step.pairs.similar)
         return LogisticProgram(m_step.sums, 0.0, m_step.threshold, recession, constant)
 
@@ -391,10 +335,6 @@ def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, floa
         supervised + objective.mu * float(totals[0]),
         supervised + objective.mu * float(totals[1]),
     )
-
-
-def _count(place: slice) -> tuple[list[float], FloatArray]:
-    return [0.0], np.ones(place.stop - place.start)
 
 
 def _set(target: object, name: str, value: object) -> None:

@@ -23,6 +23,7 @@ ROOMS = [
     "psd_cone",
     "posterior",
     "pair_sums",
+    "moments",
     "logistic_program",
     "soft_labels",
     "objective",

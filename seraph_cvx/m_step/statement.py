@@ -227,7 +227,7 @@ def _duplication(m: int) -> sp.csr_array:
 def _parameter_values(objective: MStepObjective, formulation: Formulation) -> dict[str, Any]:
     """lambda, and G and beta of the unlabeled pairs; <G, A> is a product of distinct entries."""
     m, mu = objective.pairs.n_features, objective.mu
-    labeled = objective.labeled_sums[1]
+    labeled = objective.moments.labeled
     unlabeled = objective.pair_moment - labeled - mu * objective.soft_label_matrix
     G = symmetrise(unlabeled)[np.triu_indices(m)]
     return {

@@ -1,0 +1,125 @@
+"""What is summed once for all M-steps of the same pairs: second moments, and whitened axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from .pair_sums import FAR, PairSums, Place, Terms
+from .pairs import FloatArray
+from .psd_cone import whiten
+
+
+@dataclass(frozen=True, eq=False)
+class PairMoments:
+    """sum_k c_k v_k v_k' and its like, with c_k = 1 for a labeled pair and mu for any other.
+
+    Attributes
+    ----------
+    sums : PairSums
+    n_similar : int
+        The labeled pairs that are similar; they come first.
+    unlabeled_weight : float
+        mu.
+    regulariser : (m, m) array
+        R; only its null space and shape matter here, not its size.
+    """
+
+    sums: PairSums
+    n_similar: int
+    unlabeled_weight: float
+    regulariser: FloatArray
+
+    @cached_property
+    def similar(self) -> FloatArray:
+        """sum_S v v'."""
+        return self._sum_similar(self.sums)
+
+    @cached_property
+    def labeled(self) -> FloatArray:
+        """sum_{S u D} v v'."""
+        return self.sums.over_labeled([], _ones)[1]
+
+    @cached_property
+    def everything(self) -> FloatArray:
+        """C = sum_k c_k v_k v_k'."""
+        return self.along(np.eye(self.sums.points.shape[1]))
+
+    @cached_property
+    def whitening(self) -> FloatArray:
+        """T with T' C T = I; see :func:`seraph_cvx.psd_cone.whiten`."""
+        return whiten(self.everything, self.regulariser, self.along)
+
+    @cached_property
+    def noise(self) -> float:
+        """How far rounding may move a whitened coordinate of a point, relative to their size."""
+        T, X = self.whitening, self.sums.points
+        exact = np.max(np.abs(X) @ np.abs(T), axis=0, initial=0.0)
+        cancelled = np.max(np.abs(X @ T), axis=0, initial=np.finfo(np.float64).tiny)
+        return float(np.finfo(np.float64).eps * np.max(exact / cancelled, initial=1.0))
+
+    @cached_property
+    def whitened_sums(self) -> PairSums:
+        """The pairs at their distances in the data, their outer products in whitened axes."""
+        return self.sums.summed_in(self.whitening)
+
+    @cached_property
+    def whitened_similar(self) -> FloatArray:
+        """sum_S z z', z = T'v."""
+        return self._sum_similar(self.whitened_sums)
+
+    @cached_property
+    def longest(self) -> float:
+        """max_k ||v_k||^2."""
+        found = [0.0]
+
+        def record(place: Place, d: FloatArray) -> tuple[list[float], None]:
+            found.append(float(np.max(d[d < FAR], initial=0.0)))
+            return [0.0], None
+
+        self._sweep(record)
+        return max(found)
+
+    @cached_property
+    def fourth(self) -> float:
+        """sum_k c_k ||v_k||^4."""
+
+        def fourth_power(place: Place, d: FloatArray) -> tuple[list[float], None]:
+            return [float(np.sum(np.square(np.where(d < FAR, d, 0.0))))], None
+
+        return self._sweep(fourth_power)
+
+    def along(self, axes: FloatArray) -> FloatArray:
+        """axes' C axes, summed along the axes."""
+        sums = self.sums.summed_in(axes)
+        labeled = sums.over_labeled([], _ones)[1]
+        if self.unlabeled_weight == 0.0:
+            return labeled
+
+        def ones(place: Place, d: FloatArray) -> tuple[list[float], FloatArray]:
+            return [0.0], (d < FAR).astype(np.float64)
+
+        anywhere = np.zeros((self.sums.points.shape[1],) * 2)
+        return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], ones)[1]
+
+    def _sum_similar(self, sums: PairSums) -> FloatArray:
+        is_similar = np.arange(len(sums.labeled_pairs)) < self.n_similar
+
+        def similar_only(place: slice) -> tuple[list[float], FloatArray]:
+            return [0.0], is_similar[place].astype(np.float64)
+
+        return sums.over_labeled([], similar_only)[1]
+
+    def _sweep(self, terms: Terms) -> float:
+        identity = np.eye(self.sums.points.shape[1])
+        total = self.sums.over_labeled([identity], terms)[0][0]
+        if self.unlabeled_weight > 0.0:
+            more = self.sums.over_unlabeled([identity], terms)[0][0]
+            total += self.unlabeled_weight * more
+        return float(total)
+
+
+def _ones(place: slice) -> tuple[list[float], FloatArray]:
+    return [0.0], np.ones(place.stop - place.start)
