@@ -34,6 +34,7 @@ ROOMS = [
     "m_step.explain",
     "m_step.statement",
     "m_step.conic",
+    "m_step.coarse",
     "m_step.referee",
     "m_step.face_newton",
     "m_step.first_order",

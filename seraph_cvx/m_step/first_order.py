@@ -17,6 +17,7 @@ from ..certificate import certify
 from ..objective import MStepObjective
 from ..pairs import FloatArray
 from ..psd_cone import project, symmetrise
+from .coarse import thin
 from .face_newton import newton_on_face
 from .referee import Coordinates, Iterate, Referee
 from .solution import MStepSolution, Status
@@ -29,6 +30,9 @@ LEAST_CURVATURE = 1e-6
 
 CHECK_EVERY = 0.1
 """The gap is looked at again after this share of the iterations so far: cheap, and never late."""
+
+COARSE = 1e-3
+"""The relative gap of the small M-step that a large one starts from."""
 
 FIRST_FINISH = 30
 """FISTA steps before Newton's method is tried; twice as many before each further try."""
@@ -78,6 +82,7 @@ def fista(
 
     Whitening (T' (sum_k c_k v_k v_k') T = I) frees the method from the scale of the features and
     from directions in which the points do not differ. The momentum restarts when it points uphill.
+    With many points and no `start` it begins at the solution for a few of them.
 
     Parameters
     ----------
@@ -93,6 +98,9 @@ def fista(
     >>> fista(MStepObjective(pairs)).metric.round(4)
     array([[0.9227]])
     """
+    coarse = thin(objective) if start is None and objective.attains_optimum else None
+    if coarse is not None:
+        start = fista(coarse, tol=COARSE, max_iter=max_iter, time_limit=time_limit).metric
     T = objective.whitening
     white = Coordinates(objective.whitened_program, T, T.T @ objective.pair_moment)
     return _minimise(
