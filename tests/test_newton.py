@@ -1,0 +1,92 @@
+"""Newton's method on the face, and the small M-step that a large one starts from."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from instances import random_objective, random_psd
+
+from seraph_cvx import MStepObjective, PairSet, Status, solve_m_step
+from seraph_cvx import logistic_program as program_module
+from seraph_cvx.m_step.coarse import thin
+from seraph_cvx.m_step.first_order import fista
+
+
+def many_points(n=1300, m=4):
+    """Three Gaussian classes, twelve labels."""
+    rng = np.random.default_rng(0)
+    classes = rng.integers(3, size=n)
+    X = rng.normal(size=(n, m)) + np.eye(3, m)[classes]
+    return MStepObjective(PairSet.from_labels(X, np.where(np.arange(n) < 12, classes, -1)))
+
+
+@pytest.mark.parametrize("setting", ["none", "post", "proj", "hyper", "other"])
+@pytest.mark.parametrize("rank", [1, 2, 4])
+def test_factor_hessian_by_finite_differences(setting, rank):
+    """The slope of L -> f(LL') is 2 g L; its differences along random directions."""
+    program = random_objective(3, setting).program
+    rng = np.random.default_rng(rank)
+    L, E = rng.normal(size=(4, rank)), rng.normal(size=(4, rank))
+
+    def slope(L):
+        return 2.0 * program.value_and_gradient(L @ L.T)[1] @ L
+
+    step = 1e-5
+    expected = (slope(L + step * E) - slope(L - step * E)) / (2.0 * step)
+    hessian = program.factor_hessian(L, program.value_and_gradient(L @ L.T)[1])
+    found = (hessian @ E.ravel()).reshape(E.shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())
+
+
+def test_a_sampled_hessian_is_near_the_whole_one(monkeypatch):
+    objective = many_points()
+    L = np.linalg.cholesky(random_psd(np.random.default_rng(0), 4, rank=4))
+    gradient = objective.gradient(L @ L.T)
+    sampled = objective.program.factor_hessian(L, gradient)
+    monkeypatch.setattr(program_module, "SAMPLE", 10_000)
+    whole = many_points().program.factor_hessian(L, gradient)
+    assert 1e-6 < np.linalg.norm(sampled - whole) / np.linalg.norm(whole) < 0.2
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("setting", ["proj", "hyper", "other"])
+def test_newton_and_first_order_steps_alone_end_at_the_same_optimum(setting, seed):
+    """Solver agreement by the certificate alone: each value within the other's interval."""
+    objective = random_objective(seed, setting)
+    with_newton, alone = fista(objective, tol=1e-9), fista(objective, tol=1e-9, finish=False)
+    assert with_newton.status is alone.status is Status.CERTIFIED
+    assert alone.certificate.dual_value <= with_newton.value
+    assert with_newton.certificate.dual_value <= alone.value
+    assert with_newton.iterations < alone.iterations or alone.iterations < 30
+
+
+def test_newton_closes_the_gap_far_below_the_tolerance_of_first_order_methods():
+    assert solve_m_step(random_objective(1, "hyper"), tol=1e-11).relative_gap <= 1e-11
+
+
+def test_a_large_m_step_starts_from_a_small_one_and_is_certified():
+    """The small M-step keeps every labeled pair, and the total weight of the other ones."""
+    objective = many_points()
+    small = thin(objective)
+    assert small.pairs.n_points == 400
+    assert len(small.pairs.similar) == len(objective.pairs.similar)
+    ends = [pairs.points[pairs.dissimilar] for pairs in (small.pairs, objective.pairs)]
+    np.testing.assert_array_equal(*ends)
+    total = objective.mu * objective.pairs.n_unlabeled
+    assert small.mu * small.pairs.n_unlabeled == pytest.approx(total)
+    answer = solve_m_step(objective, tol=1e-8)
+    assert answer.status is Status.CERTIFIED
+    assert answer.evaluations < 40
+
+
+def test_an_m_step_of_few_points_is_not_thinned():
+    assert thin(random_objective(0, "hyper")) is None
+
+
+def test_threads_change_nothing_but_rounding():
+    one, two = (
+        MStepObjective(many_points().pairs, n_jobs=n_jobs).value_and_gradient(np.eye(4))
+        for n_jobs in (1, 2)
+    )
+    assert one[0] == two[0]
+    np.testing.assert_array_equal(one[1], two[1])
