@@ -25,7 +25,7 @@ def bench_compilation(progress: Progress, time_limit: float = 120.0) -> ResultTa
 
     "again" is what a second M-step costs: new Parameters and canonicalisation for ours, stating
     and compiling anew with constant q for the textbook. The textbook with q as Parameters runs in
-    a process of its own under `time_limit`.
+    a process of its own under `time_limit` and a memory limit of 16 GiB.
     """
     rows = []
     for name in DATA_SETS:
@@ -43,7 +43,9 @@ def bench_compilation(progress: Progress, time_limit: float = 120.0) -> ResultTa
                 "data": name,
                 "ours first (s)": ours["first"],
                 "textbook, q constant (s)": constant["first"],
-                "textbook, q Parameters (s)": parameters if done else f"> {parameters:.0f}",
+                "textbook, q Parameters (s)": parameters
+                if done
+                else f"> {parameters:.0f} ({outcome.word})",
                 "first: q Parameters / ours": parameters / ours["first"],
                 "first: q constant / ours": constant["first"] / ours["first"],
                 "ours again (s)": ours["again"],
