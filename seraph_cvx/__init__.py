@@ -14,6 +14,7 @@ from .objective import MStepObjective
 from .pairs import PairSet
 
 if TYPE_CHECKING:
+    from .comparison.race import compare_solvers
     from .estimator import SERAPH
     from .m_step.statement import state_m_step
 
@@ -27,12 +28,17 @@ __all__ = [
     "Status",
     "alternate",
     "certify",
+    "compare_solvers",
     "e_step",
     "solve_m_step",
     "state_m_step",
 ]
 
-_HEAVY_ROOMS = {"SERAPH": "estimator", "state_m_step": "m_step.statement"}
+_HEAVY_ROOMS = {
+    "SERAPH": "estimator",
+    "compare_solvers": "comparison.race",
+    "state_m_step": "m_step.statement",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -115,12 +115,7 @@ def require_attained(objective: MStepObjective) -> None:
     u = objective.falling_direction
     if u is None:
         return
-    pairs = objective.pairs
-    candidates = pairs.dissimilar
-    if len(candidates) == 0 or not np.any(_stretch(objective, candidates, u)):
-        candidates = pairs.unlabeled
-    stretch = _stretch(objective, candidates, u)
-    i, j = candidates[int(np.argmax(stretch))].tolist()
+    i, j = _most_stretched(objective, u)
     raise OptimumNotAttained(
         "This M-step has no optimum: along the direction u of this error (its largest entry is "
         f"feature {int(np.argmax(np.abs(u)))}) no similar pair is stretched, but pair ({i}, {j}), "
@@ -132,7 +127,12 @@ def require_attained(objective: MStepObjective) -> None:
     )
 
 
-def _stretch(objective: MStepObjective, rows: np.ndarray, u: FloatArray) -> FloatArray:
+def _most_stretched(objective: MStepObjective, u: FloatArray) -> tuple[int, int]:
+    """The pair counted as dissimilar that is longest along u: similar ones have no length there."""
     along = objective.sums.points @ u
-    along = np.where(np.abs(along) > 1e-9 * np.max(np.abs(along), initial=0.0), along, 0.0)
-    return np.asarray(np.abs(along[rows[:, 0]] - along[rows[:, 1]]))
+    if objective.mu > 0.0:
+        i, j = sorted((int(np.argmin(along)), int(np.argmax(along))))
+        return i, j
+    rows = objective.pairs.dissimilar
+    i, j = rows[int(np.argmax(np.abs(along[rows[:, 0]] - along[rows[:, 1]])))].tolist()
+    return i, j
