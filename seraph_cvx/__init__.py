@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .comparison.race import compare_solvers
     from .estimator import SERAPH
     from .m_step.statement import state_m_step
+    from .theory.report import verify_paper
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,12 +33,14 @@ __all__ = [
     "e_step",
     "solve_m_step",
     "state_m_step",
+    "verify_paper",
 ]
 
 _HEAVY_ROOMS = {
     "SERAPH": "estimator",
     "compare_solvers": "comparison.race",
     "state_m_step": "m_step.statement",
+    "verify_paper": "theory.report",
 }
 
 

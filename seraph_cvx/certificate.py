@@ -88,9 +88,18 @@ def certify(objective: MStepObjective, A: ArrayLike) -> Certificate:
     >>> far.relative_gap > near.relative_gap, near.relative_gap < 1e-4
     (True, True)
     """
+    return _certify(objective, check_metric(A, objective.pairs.n_features), allow_rounding=True)
+
+
+def is_rounding_all(objective: MStepObjective, A: ArrayLike, tol: float) -> bool:
+    """Whether the relative gap at A would be within `tol` but for what is allowed for rounding."""
     metric = check_metric(A, objective.pairs.n_features)
+    return _certify(objective, metric, allow_rounding=False).relative_gap <= tol
+
+
+def _certify(objective: MStepObjective, metric: FloatArray, allow_rounding: bool) -> Certificate:
     value, pull = objective.program.value_and_pull(metric, objective.moments.whitened_sums)
-    anchors = Anchors.of(objective)
+    anchors = Anchors.of(objective, allow_rounding)
     whitened = symmetrise(objective.whitened_program.recession - pull)
     candidates = [(anchors.entropy_value, "p = b/c")]
 
@@ -107,7 +116,8 @@ def certify(objective: MStepObjective, A: ArrayLike) -> Certificate:
         candidates.append((_towards_labels(objective, metric, step), "towards p = b/c"))
 
     dual_value, dual_point = max(candidates)
-    return Certificate(value, dual_value - _rounding(objective, metric, value), dual_point)
+    error = _rounding(objective, metric, value) if allow_rounding else 0.0
+    return Certificate(value, dual_value - error, dual_point)
 
 
 def _rounding(objective: MStepObjective, metric: FloatArray, value: float) -> float:
@@ -146,14 +156,14 @@ class Anchors:
     entropy_value: float
 
     @classmethod
-    def of(cls, objective: MStepObjective) -> Anchors:
-        """The anchors of an M-step."""
+    def of(cls, objective: MStepObjective, allow_rounding: bool = True) -> Anchors:
+        """The anchors of an M-step; without allowance for rounding, only to steer by."""
         T = objective.whitening
         return cls(
             T,
             _inverse_root(objective.whitened_program.recession, objective.zero_eigenvalue),
             _inverse_root(symmetrise(T.T @ objective.regulariser @ T), objective.zero_eigenvalue),
-            16.0 * objective.moments.noise,
+            16.0 * objective.moments.noise if allow_rounding else 0.0,
             -objective.program.constant,
             objective.soft_label_entropy,
         )

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from instances import random_objective, random_psd
 
-from seraph_cvx import MStepObjective, PairSet, Status, solve_m_step
+from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, solve_m_step
 from seraph_cvx import logistic_program as program_module
+from seraph_cvx.datasets import load
 from seraph_cvx.m_step.coarse import thin
 from seraph_cvx.m_step.first_order import fista
 
@@ -90,3 +91,19 @@ def test_threads_change_nothing_but_rounding():
     )
     assert one[0] == two[0]
     np.testing.assert_array_equal(one[1], two[1])
+
+
+def test_a_gap_that_only_rounding_keeps_open_is_said_to_be_so():
+    """Raw breast cancer: features from 1e-3 to 4e3, a trace weight of nothing beside them."""
+    X, y = load("breast_cancer")
+    rows = np.random.default_rng(0).permutation(len(X))[:100]
+    known = np.where(np.arange(100) < 20, y[rows], -1)
+    objective = MStepObjective(
+        PairSet.from_labels(X[rows], known), trace_weight=1e-3, unlabeled_weight=1.0
+    )
+    with pytest.warns(NotCertified, match="rounding"):
+        answer = solve_m_step(objective, tol=1e-10)
+    assert answer.status is Status.INACCURATE
+    assert answer.solver_status == "gap closed to rounding"
+    assert 1e-10 < answer.relative_gap < 1e-6
+    assert answer.iterations < 1000

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import learn, study
+from . import compare, learn, study, verify
 from .main import app
 
-__all__ = ["app", "learn", "study"]
+__all__ = ["app", "compare", "learn", "study", "verify"]

@@ -20,10 +20,10 @@ MAX_STEPS = 50
 MAX_UNKNOWNS = 1_500
 """Entries of L up to which the Hessian is formed."""
 
-MAX_RANK = 16
+MAX_RANK = 20
 """A Hessian takes rho(rho + 1)/2 sweeps: beyond this rank first-order steps are cheaper."""
 
-NEGLIGIBLE = 1e-3
+NEGLIGIBLE = 1e-2
 """Eigenvalues of the start below this share of the largest are left out at first."""
 
 

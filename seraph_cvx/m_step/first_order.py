@@ -156,6 +156,8 @@ def _minimise(
             metric, certificate = start, certify(objective, start)
     certified = attained and certificate.relative_gap <= tol
     status = Status.CERTIFIED if certified else Status.ITERATION_LIMIT
+    if done and not certified:
+        status, word = Status.INACCURATE, "gap closed to rounding"
     seconds = time.perf_counter() - clock
     return MStepSolution(
         metric=metric,
@@ -213,6 +215,11 @@ def _guess_curvature(objective: MStepObjective, where: Coordinates) -> float:
 def _explain(status: Status, attained: bool) -> str:
     if status is Status.CERTIFIED:
         return ""
+    if status is Status.INACCURATE:
+        return (
+            "The gap is as small as rounding lets it be proved: the features are nearly collinear "
+            "or the trace weight is tiny beside their spread. Standardize them, or ask for less."
+        )
     if not attained:
         return "The optimum is not attained: the objective falls for ever. Use trace_weight > 0."
     return "Raise max_iter or tol, or standardize the features."

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..certificate import Anchors, Certificate, certify
+from ..certificate import Anchors, Certificate, certify, is_rounding_all
 from ..logistic_program import SAMPLE, LogisticProgram
 from ..objective import MStepObjective
 from ..pairs import FloatArray
@@ -69,7 +69,7 @@ class Referee:
         self.objective = objective
         self.where = where
         self.tol = tol
-        self.anchors = Anchors.of(objective)
+        self.anchors = Anchors.of(objective, allow_rounding=False)
         self.to_white = where.inverse @ objective.whitening
         self.bound = -np.inf
         self.margin = 0.5
@@ -77,7 +77,10 @@ class Referee:
         self.seconds = 0.0
 
     def accepts(self, now: Iterate, value: float) -> bool:
-        """Whether the certified relative gap at now.B, where f is `value`, is within tol."""
+        """Whether the certified relative gap at now.B, where f is `value`, is within reach.
+
+        Within tol, that is, or as small as rounding lets it be.
+        """
         clock = time.perf_counter()
         verdict = self._judge(now, value)
         self.seconds += time.perf_counter() - clock
@@ -89,9 +92,12 @@ class Referee:
         self.bound = max(self.bound, self.anchors.quick_bound(tangent, gradient))
         if self.gap_estimate(value) > self.margin * self.tol:
             return False
-        self.certificate = certify(self.objective, self.where.metric(now.B))
+        metric = self.where.metric(now.B)
+        self.certificate = certify(self.objective, metric)
         self.margin /= 2.0  # if this was too early, look less soon
-        return self.certificate.relative_gap <= self.tol
+        return self.certificate.relative_gap <= self.tol or is_rounding_all(
+            self.objective, metric, self.tol / 2.0
+        )
 
     def gap_estimate(self, value: float) -> float:
         """The relative gap of `value` to the best lower bound so far."""
