@@ -64,7 +64,7 @@ def newton_on_face(
     damping = 1e-3
     for step in range(MAX_STEPS):
         found = now.iterate()
-        if referee.accepts(found, now.value):
+        if referee.accepts(found):
             return found, True, step
         m, rho = now.L.shape
         if rho == 0 or rho > MAX_RANK or m * rho > MAX_UNKNOWNS:

@@ -132,11 +132,11 @@ def _minimise(
     start_value = now.value
     curvature = _guess_curvature(objective, where)
     least = LEAST_CURVATURE * curvature
-    referee = Referee(objective, where, tol)
+    referee = Referee(objective, where, tol, start_value)
     checks = _checks()
     next_check, next_finish = next(checks), FIRST_FINISH if start is None else 1
     iteration, newton_steps, word = 0, 0, "gap closed"
-    done = referee.accepts(now, now.value)
+    done = referee.accepts(now)
     while not done:
         if iteration + newton_steps >= max_iter or time.perf_counter() >= deadline:
             word = "iteration limit" if time.perf_counter() < deadline else "time limit"
@@ -145,8 +145,7 @@ def _minimise(
         now, curvature = _step(where, now, max(curvature, least), accelerated)
         if iteration >= next_check:
             next_check = next(checks)
-            value = now.value if now.Y is now.B else where.value(now.B)
-            done = value <= start_value and referee.accepts(now, value)
+            done = referee.accepts(now)
         if not done and finish and attained and iteration >= next_finish:
             next_finish = max(2 * next_finish, FIRST_FINISH)
             now, done, steps = newton_on_face(where, now.B, referee)
@@ -185,7 +184,7 @@ def _checks() -> Iterator[int]:
     iteration = 1
     while True:
         yield iteration
-        iteration += max(1, int(CHECK_EVERY * iteration))
+        iteration += max(3, int(CHECK_EVERY * iteration))
 
 
 def _step(where: Coordinates, now: Iterate, L: float, accelerated: bool) -> tuple[Iterate, float]:

@@ -65,8 +65,11 @@ class Iterate:
 class Referee:
     """Looks at the free lower bound of an iterate, and certifies when that is promising."""
 
-    def __init__(self, objective: MStepObjective, where: Coordinates, tol: float) -> None:
+    def __init__(
+        self, objective: MStepObjective, where: Coordinates, tol: float, start_value: float
+    ) -> None:
         self.objective = objective
+        self.start_value = start_value
         self.where = where
         self.tol = tol
         self.anchors = Anchors.of(objective, allow_rounding=False)
@@ -76,22 +79,30 @@ class Referee:
         self.certificate: Certificate | None = None
         self.seconds = 0.0
 
-    def accepts(self, now: Iterate, value: float) -> bool:
-        """Whether the certified relative gap at now.B, where f is `value`, is within reach.
+    def accepts(self, now: Iterate) -> bool:
+        """Whether the certified relative gap at now.B is within tol.
 
-        Within tol, that is, or as small as rounding lets it be.
+        Or as small as rounding lets it be. A point worse than the start is never accepted.
         """
         clock = time.perf_counter()
-        verdict = self._judge(now, value)
+        verdict = self._is_promising(now) and self._certifies(now)
         self.seconds += time.perf_counter() - clock
         return verdict
 
-    def _judge(self, now: Iterate, value: float) -> bool:
+    def _is_promising(self, now: Iterate) -> bool:
+        """Whether the lower bound that f and its gradient at now.Y give for nothing is near f."""
         gradient = symmetrise(self.to_white.T @ now.gradient @ self.to_white)
         tangent = now.value - float(np.vdot(now.gradient, now.Y))
         self.bound = max(self.bound, self.anchors.quick_bound(tangent, gradient))
-        if self.gap_estimate(value) > self.margin * self.tol:
+        if now.Y is now.B:
+            value = now.value
+        elif self.gap_estimate(now.value) > 100.0 * self.tol:
             return False
+        else:
+            value = self.where.value(now.B)
+        return value <= self.start_value and self.gap_estimate(value) <= self.margin * self.tol
+
+    def _certifies(self, now: Iterate) -> bool:
         metric = self.where.metric(now.B)
         self.certificate = certify(self.objective, metric)
         self.margin /= 2.0  # if this was too early, look less soon
