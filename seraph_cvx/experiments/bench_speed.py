@@ -103,7 +103,7 @@ def bench_whole_fit(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotCertified)
         warnings.filterwarnings("ignore", "Solution may be inaccurate")
-        conic = alternate(pairs, solver="CLARABEL", m_step_tol=TRUE_GAP, callback=late)
+        conic = alternate(pairs, solver="CLARABEL", m_step_tol=1e-7, callback=late)
     seconds = time.perf_counter() - clock
     finished = len(conic.history) >= len(run.history)
     row = {

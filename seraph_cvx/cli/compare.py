@@ -1,0 +1,228 @@
+"""`seraph-cvx compare` and `export`: solvers raced against the referee, instances handed out."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ..result_table import ResultTable, show
+from .main import app
+from .report import alert, alerts, answers_in_words, say, screen
+from .user_table import check_output, write_whole
+
+if TYPE_CHECKING:
+    from ..comparison.race_table import Race
+
+TIME_LIMITS = {"small": 5.0, "full": 120.0, "tiny": 5.0}
+"""Seconds a run, by suite."""
+
+
+class Suite(StrEnum):
+    """Which instances are raced on."""
+
+    SMALL = "small"
+    FULL = "full"
+    TINY = "tiny"
+
+
+class Formulation(StrEnum):
+    """Which problem is handed out."""
+
+    PRIMAL = "primal"
+    DUAL = "dual"
+
+
+@app.command(
+    epilog="Example:  seraph-cvx compare --suite small --solvers fista,SCS/dual --out race"
+)
+def compare(
+    suite: Annotated[
+        Suite, typer.Option(help="small: 16 instances, minutes. full: hours. tiny: a try.")
+    ] = Suite.SMALL,
+    solvers: Annotated[
+        str | None,
+        typer.Option(
+            help="Names with commas between: fista, SCS (both formulations), SCS/dual, or "
+            "name=module:function for one of your own. By default all that can run here."
+        ),
+    ] = None,
+    tol: Annotated[
+        str, typer.Option(help="Tolerances asked for, with commas between.")
+    ] = "1e-3,1e-5,1e-7",
+    time_limit: Annotated[
+        float | None,
+        typer.Option(min=0.1, help="Seconds a run. By default 5 (small, tiny) or 120 (full)."),
+    ] = None,
+    memory_limit: Annotated[
+        float, typer.Option(min=0.2, help="GiB of memory a run may take.")
+    ] = 4.0,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the rows, tables and pictures go.")
+    ] = Path("race"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the race that is in DIR.")
+    ] = False,
+) -> None:
+    """Race solvers on M-steps: what each says of itself, and what is true.
+
+    DIR gets race.jsonl (a line a run, as they come), race.json, race.md (tables) and the pictures.
+    """
+    with answers_in_words() as kept:
+        from ..comparison.race import compare_solvers
+
+        sys.path.insert(0, "")  # name=module:function is looked for where the user stands
+        out.mkdir(parents=True, exist_ok=True)
+        rows = out / "race.jsonl"
+        kept.append(f"the rows so far are in {rows}; --resume goes on from there")
+        with _progress() as progress:
+            task = progress.add_task("starting", total=None)
+            race = compare_solvers(
+                suite.value,
+                None if solvers is None else [name.strip() for name in solvers.split(",")],
+                _numbers(tol),
+                TIME_LIMITS[suite.value] if time_limit is None else time_limit,
+                int(memory_limit * 2**30),
+                rows,
+                resume,
+                _listener(progress, task),
+            )
+        for note in race.notes:
+            alert(note)
+        _show(race.summary())
+        write_whole(out / "race.json", (race.to_json() + "\n").encode())
+        write_whole(out / "race.md", _document(race).encode())
+        pictures = _draw(out, race)
+        say(f"\nWritten to {out}: race.jsonl, race.json, race.md{pictures}.")
+
+
+@app.command(epilog="Example:  seraph-cvx export wine-n40-standard-hyper-w1-s0 --cbf wine.cbf")
+def export(
+    instance: Annotated[
+        str, typer.Argument(help="Its name, which is its spec; see the table of compare.")
+    ],
+    cbf: Annotated[
+        Path, typer.Option("--cbf", metavar="FILE", help="The file to write, ending in .cbf.")
+    ],
+    formulation: Annotated[
+        Formulation, typer.Option(help="Which of the two problems; they have the same value.")
+    ] = Formulation.PRIMAL,
+) -> None:
+    """Write an instance in the Conic Benchmark Format, with its certified value beside it."""
+    with answers_in_words():
+        from ..comparison.cbf import write_cbf
+        from ..comparison.suite import InstanceSpec
+
+        check_output(cbf, (".cbf",))
+        sidecar = write_cbf(InstanceSpec.parse(instance), cbf, formulation.value)
+        say(f"Written: {instance}, {formulation.value}, to {cbf}")
+        say(f"Its optimal value lies in [{sidecar['lower']:.12g}, {sidecar['upper']:.12g}], proved")
+        say(f"from the data; that, the spec and checksums are in {cbf.with_suffix('.json')}")
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"--tol {text}: write numbers with commas between, as 1e-3,1e-6."
+        ) from None
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=alerts,
+        transient=True,
+    )
+
+
+def _listener(progress: Progress, task: Any) -> Callable[[dict[str, Any], int, int], None]:
+    def listen(row: dict[str, Any], number: int, total: int) -> None:
+        from ..comparison.race_table import label_of
+
+        words = f"{row['instance']}: {label_of(row)} at {row['tol']:g}: {row['outcome']}"
+        progress.update(task, completed=number, total=total, description=words)
+        if row["outcome"] not in ("done", "not run"):
+            alert(f"{words} ({row['detail']})")
+
+    return listen
+
+
+def _show(table: ResultTable) -> None:
+    """As a table of lines in a terminal, eighty characters wide."""
+    drawn = Table(title=table.title, title_justify="left", box=None, padding=(0, 1, 0, 0))
+    for k, column in enumerate(table.columns):
+        heading = column.replace(" / ", "/").replace(" ", "\n")
+        drawn.add_column(heading, justify="right" if k else "left", no_wrap=True)
+    for row in table.rows:
+        drawn.add_row(*[show(row[column]) for column in table.columns])
+    screen.print(drawn)
+
+
+def _document(race: Race) -> str:
+    """Tables in Markdown: what raced, the summary, the instances, the rows."""
+    start = race.races[-1]
+    versions = ", ".join(f"{name} {number}" for name, number in start["versions"].items())
+    intervals = [
+        {
+            "instance": name,
+            "n": reference["n_points"],
+            "m": reference["n_features"],
+            "optimal value, at least": f"{reference['lower']:.12g}",
+            "at most": f"{reference['upper']:.12g}",
+            "checksum": reference["checksum"][:12],
+        }
+        for name, reference in race.references.items()
+    ]
+    facts = (
+        f"Made on {start['date']} by `seraph-cvx compare` on {start['machine']}; at most "
+        f"{start['time_limit']:g} s and {start['memory_limit'] / 2**30:g} GiB a run, one BLAS "
+        f"thread. Versions: {versions}."
+    )
+    meaning = (
+        "A claim is a run whose solver says that it reached the tolerance. It is true if the true "
+        "gap is within that tolerance, and proved if the answer's own certificate shows it. The "
+        "true gap is measured against the best lower bound proved for the instance."
+    )
+    instances = ResultTable("The instances, and their optimal values as certified", intervals)
+    parts = [facts, race.summary().to_markdown(), meaning, instances.to_markdown()]
+    return "\n\n".join([*parts, race.to_markdown()]) + "\n"
+
+
+def _draw(out: Path, race: Race) -> str:
+    """Write the pictures, or say why there are none."""
+    try:
+        from ..comparison_plots import (
+            plot_performance_profile,
+            plot_said_against_true,
+            plot_work_precision,
+        )
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        alert('No pictures: matplotlib is not installed. Run  pip install "seraph-cvx[plot]"')
+        return ""
+    figures = {
+        "work-precision": plot_work_precision(race.rows),
+        "performance-profile": plot_performance_profile(race.rows),
+        "said-against-true": plot_said_against_true(race.rows),
+    }
+    for name, figure in figures.items():
+        for ending in ("png", "svg"):
+            content = io.BytesIO()
+            figure.savefig(
+                content, format=ending, metadata={"Date": None} if ending == "svg" else None
+            )
+            write_whole(out / f"{name}.{ending}", content.getvalue())
+    return ", and " + ", ".join(figures) + " as .png and .svg"

@@ -1,0 +1,158 @@
+"""`seraph-cvx verify`: the paper's claims, checked on a data set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..datasets import load_sampling
+from .main import app
+from .report import alert, answers_in_words, say, screen
+from .user_table import TableError, check_output, read_table, write_whole
+
+if TYPE_CHECKING:
+    from ..theory.claim import Claim, ClaimResult
+    from ..theory.paper_report import PaperReport
+
+TABLES = (".csv", ".tsv", ".txt")
+EXAMPLES = """\b
+Examples:
+  seraph-cvx verify
+  seraph-cvx verify wine --html wine.html
+  seraph-cvx verify flowers.csv --label species --json flowers.json
+
+\b
+Exit codes:
+  0 every verdict is as it should be   1 a claim that should hold fails   2 an error"""
+
+
+@app.command(epilog=EXAMPLES)
+def verify(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="iris|wine|FILE.csv",
+            help="iris, wine, balance, breast_cancer (100 points, 10 labels each) or digits, or a "
+            "table as for fit.",
+        ),
+    ] = "iris",
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The column of class labels, for a table."),
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also the claims that are measured in seconds.")
+    ] = False,
+    code: Annotated[
+        bool, typer.Option("--code", help="Print the ten lines that contradict the paper.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Which points, labels and directions.")] = 0,
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write everything as JSON.")
+    ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page with formulas and figures; needs no net."),
+    ] = None,
+) -> None:
+    """Check every claim of the paper, and say which hold, with what residual."""
+    with answers_in_words():
+        from ..theory.report import CLAIMS, SLOW, verify_paper
+
+        for path, ending in ((json, ".json"), (html, ".html")):
+            if path is not None:
+                check_output(path, (ending,), Path(data))
+        X, y, name = _read(data, label, seed)
+        total = len(CLAIMS) - (0 if everything else len(SLOW))
+        done: list[ClaimResult] = []
+        with screen.status("reading") as status:
+
+            def tell(claim: Claim, result: ClaimResult | None) -> None:
+                if result is None:
+                    status.update(f"{len(done) + 1} of {total}: {claim.name}")
+                    return
+                done.append(result)
+                if not result.as_expected:
+                    alert(f"Not as expected: claim {claim.number}, {result.verdict.value}.", "red")
+
+            report = verify_paper(
+                X, y, name=name, include_slow=everything, seed=seed, callback=tell
+            )
+        _show(report)
+        _show_contradictions(report, code)
+        for path, text in ((json, report.to_json), (html, report.to_html)):
+            if path is not None:
+                write_whole(path, text().encode())
+                say(f"Written: {path}")
+        if not report.ok:
+            alert("A claim has not the verdict that it should have. Exit code 1.", style="red")
+            raise typer.Exit(1)
+
+
+def _read(data: str, label: str | None, seed: int) -> tuple[Any, Any, str]:
+    """X, y and the name of a data set, or of a user's table."""
+    path = Path(data)
+    if path.suffix not in TABLES and not path.exists():
+        if label is not None:
+            raise TableError(f"--label is for a table, and {data!r} is no file.")
+        n_labeled = 30 if data == "digits" else 10  # ten classes: ten labels leave no similar pair
+        sampling = load_sampling(data, n_labeled=n_labeled, seed=seed)
+        return sampling.X, sampling.y, data
+    if label is None:
+        raise TableError(f"{path} needs --label COLUMN: the name of its column of class labels.")
+    table = read_table(path, label)
+    return table.X, table.y, path.name
+
+
+def _show(report: PaperReport) -> None:
+    from rich.table import Table
+
+    colours = {"holds": "green", "holds as corrected": "yellow", "refuted": "magenta"}
+    wide = screen.width >= 120
+    table = Table(title=report.description, title_justify="left")
+    table.add_column("", justify="right")
+    table.add_column("claim")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("residual", justify="right", no_wrap=True)
+    table.add_column("tolerance", justify="right", no_wrap=True)
+    if wide:
+        table.add_column("of the check under most strain")
+    for row in report.rows:
+        colour = colours.get(row["verdict"], "red") if row["as expected"] else "red"
+        verdict = row["verdict"] if row["as expected"] else f"{row['verdict']} (unexpected)"
+        table.add_row(
+            str(row["claim"]),
+            row["name"] if row["as expected"] else f"{row['name']}: {row['decisive check']}",
+            verdict,
+            f"{row['residual']:.1e}",
+            f"{row['tolerance']:.0e}",
+            *([row["decisive check"]] if wide else []),
+            style=colour,
+        )
+    screen.print(table)
+
+
+def _show_contradictions(report: PaperReport, code: bool) -> None:
+    """What the paper prints, what holds instead, and the numbers that show it."""
+    from ..theory.mathml import to_text
+
+    contradicted = [result for result in report.results if result.claim.correction]
+    if contradicted:
+        say("\nFalse as printed, and what holds instead", style="bold")
+    for result in contradicted:
+        claim, violation = result.claim, result.violation
+        say(f"\n{claim.number}. {claim.name} ({claim.place})", style="bold")
+        say(f"   {to_text(claim.formula)}")
+        if violation is not None:
+            say(f"   as printed it fails: {violation.name}, {violation.residual:.3g}")
+        say(f"   {claim.correction}")
+        if claim.recomputation is not None:
+            if code:
+                say("\n" + claim.recomputation.code)
+            say(f"   recomputed: {claim.recomputation.prints.strip()}")
+    for result in report.results:
+        if result.message:
+            alert(f"Claim {result.claim.number} could not be decided: {result.message}")
+    say(f"\n{len(report.results)} claims in {report.seconds:.1f} seconds.")

@@ -1,0 +1,209 @@
+"""M-steps handed out in the Conic Benchmark Format (CBF, version 3), and read back.
+
+Beside each ``.cbf`` stands a ``.json`` with what its reader should know: the interval in which the
+optimal value is certified to lie, the spec that regenerates the instance, and a checksum of the
+file. The format is that of Friberg, "CBLIB 2014"; its exponential cone is (r, s, t) with
+r >= s e^{t/s}. MOSEK 11.2 reads these files (``Task.readdata``, which needs no licence), finds the
+counts written here, and a test says so where MOSEK is installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..m_step.first_order import fista
+from ..m_step.solution import require_attained
+from ..objective import MStepObjective
+from .conic_program import ConicProgram, Coordinates
+from .grading import REFERENCE_TOL, data_checksum
+from .suite import InstanceSpec
+
+
+def write_cbf(
+    instance: InstanceSpec | MStepObjective,
+    path: str | os.PathLike[str],
+    formulation: str = "primal",
+) -> dict[str, Any]:
+    """Write an M-step to a ``.cbf`` file and its sidecar ``.json``.
+
+    Parameters
+    ----------
+    instance : InstanceSpec or MStepObjective
+    path : path
+        Ending in .cbf; the sidecar has the same name with .json.
+    formulation : "primal" or "dual"
+        Both have the same optimal value.
+
+    Returns
+    -------
+    dict
+        The sidecar: instance, spec, formulation, lower and upper (the certified interval of the
+        optimal value), data_sha256 and file_sha256.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from seraph_cvx.comparison.suite import InstanceSpec
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = Path(folder.name) / "iris.cbf"
+    >>> sidecar = write_cbf(InstanceSpec.parse("iris-n20-standard-proj-w1-s0"), path, "dual")
+    >>> read_cbf(path).psd_orders
+    (4,)
+    >>> folder.cleanup()
+    """
+    path = Path(path)
+    if path.suffix != ".cbf":
+        raise ValueError(f"{path} must end in .cbf: other programs know the format by it.")
+    is_spec = isinstance(instance, InstanceSpec)
+    objective = instance.objective() if isinstance(instance, InstanceSpec) else instance
+    require_attained(objective)
+    certificate = fista(objective, REFERENCE_TOL, time_limit=600.0).certificate
+    if certificate is None:
+        raise RuntimeError("The optimal value could not be certified.")
+    content = to_cbf(
+        ConicProgram.of(objective, formulation), _heading(instance, objective, formulation)
+    ).encode()
+    sidecar = {
+        "instance": instance.name if isinstance(instance, InstanceSpec) else "objective",
+        "spec": vars(instance) if is_spec else None,
+        "formulation": formulation,
+        "lower": certificate.dual_value,
+        "upper": certificate.primal_value,
+        "n_features": objective.pairs.n_features,
+        "data_sha256": data_checksum(objective),
+        "file_sha256": hashlib.sha256(content).hexdigest(),
+    }
+    path.write_bytes(content)
+    path.with_suffix(".json").write_text(json.dumps(sidecar, indent=1) + "\n", encoding="utf-8")
+    return sidecar
+
+
+def read_sidecar(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """The sidecar of a ``.cbf``, after the file has been found to have the checksum it states."""
+    path = Path(path)
+    sidecar: dict[str, Any] = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != sidecar["file_sha256"]:
+        raise ValueError(f"{path} is not the file its sidecar describes: its checksum is {found}.")
+    return sidecar
+
+
+def _heading(
+    instance: InstanceSpec | MStepObjective, objective: MStepObjective, formulation: str
+) -> list[str]:
+    name = instance.name if isinstance(instance, InstanceSpec) else repr(objective)
+    what = {
+        "primal": "minimise sum c log(1 + e^s) - <G, A> + eta beta + lambda tr(A) over A PSD",
+        "dual": "maximise sum c H(p) - eta (sum c p - beta) with sum c p vv' - G + lambda I PSD",
+    }
+    return [f"SERAPH M-step, {formulation}: {name}", what[formulation]]
+
+
+def to_cbf(program: ConicProgram, heading: list[str] | None = None) -> str:
+    """The text of a program; numbers in full precision."""
+    lines = [f"# {words}" for words in heading or []]
+    lines += ["VER", "3", "", "OBJSENSE", program.sense, ""]
+    if program.matrix_orders:
+        lines += _counted("PSDVAR", program.matrix_orders)
+    if program.psd_orders:
+        lines += _counted("PSDCON", program.psd_orders)
+    lines += ["VAR", f"{program.n_variables} 1", f"F {program.n_variables}", ""]
+    n_rows = sum(size for _, size in program.cones)
+    lines += ["CON", f"{n_rows} {len(program.cones)}"]
+    lines += [f"{kind} {size}" for kind, size in program.cones] + [""]
+    lines += _entries("OBJFCOORD", program.objective_matrix)
+    lines += _entries("OBJACOORD", program.objective_vector)
+    if program.objective_constant:
+        lines += ["OBJBCOORD", repr(float(program.objective_constant)), ""]
+    lines += _entries("FCOORD", program.rows_matrix)
+    lines += _entries("ACOORD", program.rows_vector)
+    lines += _entries("BCOORD", program.rows_constant)
+    lines += _entries("HCOORD", program.psd_vector)
+    lines += _entries("DCOORD", program.psd_constant)
+    return "\n".join(lines)
+
+
+def _counted(keyword: str, orders: tuple[int, ...]) -> list[str]:
+    return [keyword, str(len(orders)), *map(str, orders), ""]
+
+
+def _entries(keyword: str, array: Coordinates) -> Iterator[str]:
+    if not len(array.value):
+        return
+    yield from (keyword, str(len(array.value)))
+    for index, value in zip(array.index.tolist(), array.value.tolist(), strict=True):
+        yield f"{' '.join(map(str, index))} {value!r}"
+    yield ""
+
+
+def read_cbf(path: str | os.PathLike[str]) -> ConicProgram:
+    """The program in a ``.cbf`` file written by :func:`write_cbf`.
+
+    Raises
+    ------
+    ValueError
+        Where the file uses what an M-step does not need: integers, other cones, other versions.
+    """
+    lines = Path(path).read_text(encoding="ascii").splitlines()
+    blocks = _blocks(lines)
+    if blocks.pop("VER", None) != ["3"]:
+        raise ValueError(f"{path} is not in version 3 of the Conic Benchmark Format.")
+    sense = blocks.pop("OBJSENSE", ["?"])[0]
+    variables = _cones(blocks.pop("VAR", ["0 0"]))
+    if any(kind != "F" for kind, _ in variables) or sense not in ("MIN", "MAX"):
+        raise ValueError(f"{path}: only free scalar variables and MIN or MAX are read here.")
+    cones = _cones(blocks.pop("CON", ["0 0"]))
+    if strange := {kind for kind, _ in cones} - {"L+", "EXP"}:
+        raise ValueError(f"{path}: the cones {sorted(strange)} are not read here.")
+    program = ConicProgram(
+        sense=sense,
+        n_variables=sum(size for _, size in variables),
+        matrix_orders=tuple(int(line) for line in blocks.pop("PSDVAR", ["0"])[1:]),
+        psd_orders=tuple(int(line) for line in blocks.pop("PSDCON", ["0"])[1:]),
+        cones=cones,
+        objective_matrix=_coordinates(blocks.pop("OBJFCOORD", []), 3),
+        objective_vector=_coordinates(blocks.pop("OBJACOORD", []), 1),
+        objective_constant=float(blocks.pop("OBJBCOORD", ["0.0"])[0]),
+        rows_matrix=_coordinates(blocks.pop("FCOORD", []), 4),
+        rows_vector=_coordinates(blocks.pop("ACOORD", []), 2),
+        rows_constant=_coordinates(blocks.pop("BCOORD", []), 1),
+        psd_vector=_coordinates(blocks.pop("HCOORD", []), 4),
+        psd_constant=_coordinates(blocks.pop("DCOORD", []), 3),
+    )
+    if blocks:
+        raise ValueError(f"{path}: the parts {', '.join(blocks)} are not read here.")
+    return program
+
+
+def _blocks(lines: list[str]) -> dict[str, list[str]]:
+    """By keyword: the lines up to the next empty one; comments are left out."""
+    kept = [line.strip() for line in lines if not line.startswith("#")]
+    groups = (list(group) for full, group in groupby(kept, bool) if full)
+    return {keyword: body for keyword, *body in groups}
+
+
+def _cones(lines: list[str]) -> tuple[tuple[str, int], ...]:
+    head, *body = lines
+    cones = tuple((kind, int(size)) for kind, size in map(str.split, body))
+    total, count = map(int, head.split())
+    if len(cones) != count or sum(size for _, size in cones) != total:
+        raise ValueError(f"{head!r} announces other cones than follow it.")
+    return cones
+
+
+def _coordinates(lines: list[str], n_indices: int) -> Coordinates:
+    if not lines:
+        return Coordinates.none(n_indices)
+    rows = [line.split() for line in lines[1:]]
+    if len(rows) != int(lines[0]) or any(len(row) != n_indices + 1 for row in rows):
+        raise ValueError(f"{lines[0]} entries of {n_indices} indices and a number were announced.")
+    index = np.array([row[:-1] for row in rows], dtype=np.int64)
+    return Coordinates(index, np.array([float(row[-1]) for row in rows]))

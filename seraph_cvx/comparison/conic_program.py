@@ -1,0 +1,177 @@
+"""The M-step as a conic program in plain numbers; `conic_to_cvxpy.py` states it in CVXPY.
+
+In the form of the Conic Benchmark Format, with matrix variables X_j and scalar variables x:
+
+    min or max  sum_j <F_j, X_j> + a'x + b
+    subject to  sum_j <F_ij, X_j> + a_i'x + b_i  in scalar cones,   sum_j x_j H_j + D  PSD.
+
+The primal M-step has A as its matrix variable, and t, u, w a pair: t_k >= log(1 + e^{s_k}) says
+u_k + w_k <= 1 with u_k >= e^{s_k - t_k} and w_k >= e^{-t_k}. The dual has p, g, h a pair:
+g_k <= -p_k log p_k and h_k <= -(1 - p_k) log(1 - p_k). An exponential cone is three rows (r, s, t)
+with r >= s e^{t/s}, s >= 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..objective import MStepObjective
+from ..pairs import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """A sparse array: a row of indices and a number for each entry that is not zero."""
+
+    index: IntArray
+    value: FloatArray
+
+    @classmethod
+    def none(cls, n_indices: int) -> Coordinates:
+        """An array of zeros."""
+        return cls(np.zeros((0, n_indices), dtype=np.int64), np.zeros(0))
+
+    @classmethod
+    def of(cls, value: FloatArray, *index: NDArray[np.integer] | int) -> Coordinates:
+        """From one column of indices each; zeros are left out."""
+        columns = [np.broadcast_to(column, value.shape).ravel() for column in index]
+        flat = value.ravel()
+        kept = flat != 0.0
+        return cls(np.column_stack(columns)[kept].astype(np.int64), flat[kept])
+
+    def __add__(self, other: Coordinates) -> Coordinates:
+        """The entries of both, one after the other."""
+        index = np.concatenate([self.index, other.index])
+        return Coordinates(index, np.concatenate([self.value, other.value]))
+
+
+@dataclass(frozen=True)
+class ConicProgram:
+    """One program in the form above; matrices by their lower triangles.
+
+    Attributes
+    ----------
+    sense : "MIN" or "MAX"
+    n_variables : int
+        Scalar ones, all free.
+    matrix_orders, psd_orders : tuple of int
+        The orders of the matrix variables, and of the PSD constraints.
+    cones : tuple of (str, int)
+        The scalar constraints in order: "L+" (each >= 0) or "EXP" (threes), and how many rows.
+    objective_matrix, objective_vector, objective_constant
+        F_j as (j, row, column), a as (variable,), b.
+    rows_matrix, rows_vector, rows_constant
+        F_ij as (row, j, row of X, column of X), a_i as (row, variable), b_i as (row,).
+    psd_vector, psd_constant
+        H as (constraint, variable, row, column), D as (constraint, row, column).
+    """
+
+    sense: str
+    n_variables: int
+    matrix_orders: tuple[int, ...]
+    psd_orders: tuple[int, ...]
+    cones: tuple[tuple[str, int], ...]
+    objective_matrix: Coordinates
+    objective_vector: Coordinates
+    objective_constant: float
+    rows_matrix: Coordinates
+    rows_vector: Coordinates
+    rows_constant: Coordinates
+    psd_vector: Coordinates
+    psd_constant: Coordinates
+
+    @classmethod
+    def of(cls, objective: MStepObjective, formulation: str = "primal") -> ConicProgram:
+        """The M-step of an objective, "primal" or "dual"."""
+        if formulation == "primal":
+            return _primal(objective)
+        if formulation == "dual":
+            return _dual(objective)
+        raise ValueError(f'formulation={formulation!r} is not known: use "primal" or "dual".')
+
+    @property
+    def formulation(self) -> str:
+        """Whether the metric is a matrix variable ("primal") or a multiplier ("dual")."""
+        return "primal" if self.matrix_orders else "dual"
+
+
+def _pairs(objective: MStepObjective) -> tuple[FloatArray, FloatArray]:
+    """c_k, and the lower triangle of v_k v_k', one row a pair: the labeled ones first."""
+    pairs, mu = objective.pairs, objective.mu
+    rows, c = pairs.labeled, np.ones(pairs.n_labeled)
+    if mu > 0.0:
+        rows = np.concatenate([rows, pairs.unlabeled])
+        c = np.concatenate([c, np.full(pairs.n_unlabeled, mu)])
+    V = pairs.points[rows[:, 0]] - pairs.points[rows[:, 1]]
+    i, j = np.tril_indices(pairs.n_features)
+    return c, V[:, i] * V[:, j]
+
+
+def _primal(objective: MStepObjective) -> ConicProgram:
+    """Variables t, u, w; rows: N of 1 - u - w >= 0, then for each pair two exponential cones."""
+    c, products = _pairs(objective)
+    m, N, eta = objective.pairs.n_features, len(c), objective.threshold
+    i, j = np.tril_indices(m)
+    k = np.arange(N)
+    t, u, w = k, N + k, 2 * N + k
+    first, second = N + 6 * k, N + 6 * k + 3  # (u, 1, s - t) and (w, 1, -t)
+    linear = objective.regulariser - objective.label_matrix
+    ones = np.ones(N)
+    return ConicProgram(
+        sense="MIN",
+        n_variables=3 * N,
+        matrix_orders=(m,),
+        psd_orders=(),
+        cones=(("L+", N), *[("EXP", 3)] * (2 * N)),
+        objective_matrix=Coordinates.of(linear[i, j], 0, i, j),
+        objective_vector=Coordinates.of(c, t),
+        objective_constant=eta * objective.label_total,
+        rows_matrix=Coordinates.of(products, (first + 2)[:, None], 0, i, j),
+        rows_vector=Coordinates.of(-ones, k, u)
+        + Coordinates.of(-ones, k, w)
+        + Coordinates.of(ones, first, u)
+        + Coordinates.of(-ones, first + 2, t)
+        + Coordinates.of(ones, second, w)
+        + Coordinates.of(-ones, second + 2, t),
+        rows_constant=Coordinates.of(ones, k)
+        + Coordinates.of(ones, first + 1)
+        + Coordinates.of(-eta * ones, first + 2)
+        + Coordinates.of(ones, second + 1),
+        psd_vector=Coordinates.none(4),
+        psd_constant=Coordinates.none(3),
+    )
+
+
+def _dual(objective: MStepObjective) -> ConicProgram:
+    """Variables p, g, h; for each pair the cones (1, p, g) and (1, 1 - p, h)."""
+    c, products = _pairs(objective)
+    m, N, eta = objective.pairs.n_features, len(c), objective.threshold
+    i, j = np.tril_indices(m)
+    k = np.arange(N)
+    p, g, h = k, N + k, 2 * N + k
+    first, second = 6 * k, 6 * k + 3
+    constant = objective.regulariser - objective.label_matrix
+    ones = np.ones(N)
+    return ConicProgram(
+        sense="MAX",
+        n_variables=3 * N,
+        matrix_orders=(),
+        psd_orders=(m,),
+        cones=tuple([("EXP", 3)] * (2 * N)),
+        objective_matrix=Coordinates.none(3),
+        objective_vector=Coordinates.of(-eta * c, p) + Coordinates.of(c, g) + Coordinates.of(c, h),
+        objective_constant=eta * objective.label_total,
+        rows_matrix=Coordinates.none(4),
+        rows_vector=Coordinates.of(ones, first + 1, p)
+        + Coordinates.of(ones, first + 2, g)
+        + Coordinates.of(-ones, second + 1, p)
+        + Coordinates.of(ones, second + 2, h),
+        rows_constant=Coordinates.of(ones, first)
+        + Coordinates.of(ones, second)
+        + Coordinates.of(ones, second + 1),
+        psd_vector=Coordinates.of(c[:, None] * products, 0, p[:, None], i, j),
+        psd_constant=Coordinates.of(constant[i, j], 0, i, j),
+    )

@@ -1,0 +1,149 @@
+"""One run of a race: the attempt, in its own process, and its grade, outside of it.
+
+What comes back of a run is a matrix. The referee symmetrises it, measures how far it is from the
+cone, projects it and computes its value.
+
+    true gap    (f(A) - D) / max(1, |f(A)|), D the best lower bound proved for the instance: by the
+                referee's own reference or by the matrix itself. No answer is further from the
+                optimum than its true gap, and none is nearer by more than the reference's own
+                gap, about 1e-9.
+    proved gap  the relative gap of ``certify(objective, A)``: what the matrix proves of itself.
+                It is wider, about the square root of the true one near the optimum.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ..blas_threads import one_blas_thread
+from ..certificate import certify
+from ..isolation import Outcome
+from ..m_step.first_order import fista
+from ..objective import MStepObjective
+from ..psd_cone import project, symmetrise
+from .journal import Journal
+from .solvers import Attempt, Entrant
+from .suite import InstanceSpec, checksum_of
+
+REFERENCE_TOL = 1e-9
+
+EMPTY_ROW: dict[str, Any] = {
+    "outcome": "",
+    "said": "",
+    "claims": False,
+    "true_gap": None,
+    "proved_gap": None,
+    "psd_violation": None,
+    "value": None,
+    "dimacs": None,
+    "compile_seconds": None,
+    "solve_seconds": None,
+    "total_seconds": None,
+    "iterations": None,
+    "peak_bytes": None,
+    "detail": "",
+}
+
+
+def attempt_once(
+    instance: InstanceSpec | MStepObjective, entrant: Entrant, tol: float, time_limit: float
+) -> dict[str, Any]:
+    """One run, in its own process: the solver's matrix and words, ungraded."""
+    objective = instance.objective() if isinstance(instance, InstanceSpec) else instance
+    warnings.simplefilter("ignore")  # this process ends here; the row says it all
+    solve = entrant.load()
+    clock = time.perf_counter()
+    attempt = solve(objective, tol, time_limit, *entrant.extra)
+    total = time.perf_counter() - clock
+    if not isinstance(attempt, Attempt):
+        raise TypeError(f"{entrant.function} returned {type(attempt).__name__}, not an Attempt")
+    inside = total if attempt.solve_seconds is None else attempt.solve_seconds
+    return {
+        "matrix": None if attempt.matrix is None else np.array(attempt.matrix, dtype=np.float64),
+        "said": str(attempt.word),
+        "claims": bool(attempt.claims),
+        "iterations": int(attempt.iterations),
+        "compile_seconds": float(attempt.compile_seconds),
+        "solve_seconds": float(inside),
+        "total_seconds": total,
+        "dimacs": None if attempt.dimacs is None else [float(e) for e in attempt.dimacs],
+    }
+
+
+class Referee:
+    """Keeps the M-steps and the best lower bound on each; grades matrices."""
+
+    def __init__(self, instances: dict[str, Any], journal: Journal) -> None:
+        self.instances, self.journal = instances, journal
+        self.held: tuple[str, MStepObjective] | None = None
+
+    def grade(self, name: str, outcome: Outcome) -> dict[str, Any]:
+        """The row of what a process came to."""
+        row = EMPTY_ROW | {"outcome": outcome.word, "detail": outcome.detail[:500]}
+        row |= {"total_seconds": outcome.seconds, "peak_bytes": outcome.peak_bytes}
+        objective, lower = self._of(name)
+        if outcome.word != "done":
+            return row
+        answer = dict(outcome.result)
+        raw = answer.pop("matrix")
+        answer["dimacs"] = _finite(answer["dimacs"])
+        row |= answer
+        m = objective.pairs.n_features
+        if raw is None:
+            return row | {"detail": "no matrix came back"}
+        if raw.shape != (m, m) or not np.all(np.isfinite(raw)):
+            return row | {"detail": f"the matrix is not {m} x {m}, or not finite"}
+        with one_blas_thread():
+            symmetric = symmetrise(raw)
+            eigenvalues = np.linalg.eigvalsh(symmetric)
+            largest = max(float(np.max(np.abs(eigenvalues))), float(np.finfo(np.float64).tiny))
+            certificate = certify(objective, project(symmetric))
+        value = certificate.primal_value
+        gap = (value - max(lower, certificate.dual_value)) / max(1.0, abs(value))
+        return row | {
+            "true_gap": max(0.0, gap),
+            "proved_gap": certificate.relative_gap,
+            "psd_violation": max(0.0, -float(eigenvalues[0]) / largest),
+            "value": value,
+        }
+
+    def _of(self, name: str) -> tuple[MStepObjective, float]:
+        """The M-step and a lower bound on its optimum, proved once and kept in the journal."""
+        if self.held is None or self.held[0] != name:
+            instance = self.instances[name]
+            is_spec = isinstance(instance, InstanceSpec)
+            self.held = name, instance.objective() if is_spec else instance
+        objective = self.held[1]
+        if name not in self.journal.references:
+            with one_blas_thread():
+                answer = fista(objective, REFERENCE_TOL, time_limit=60.0)
+            certificate = answer.certificate
+            if certificate is None:
+                raise RuntimeError(f"The referee found no reference for {name}.")
+            content = {
+                "instance": name,
+                "lower": certificate.dual_value,
+                "upper": certificate.primal_value,
+                "checksum": data_checksum(objective),
+                "n_points": objective.pairs.n_points,
+                "n_features": objective.pairs.n_features,
+            }
+            self.journal.add("reference", content)
+        return objective, float(self.journal.references[name]["lower"])
+
+
+def data_checksum(objective: MStepObjective) -> str:
+    """SHA-256 of the points, the labeled pairs and the weights of an M-step."""
+    pairs = objective.pairs
+    numbers = np.array([objective.mu, objective.trace_weight, objective.threshold])
+    given = [a for a in (objective.soft_labels, objective.previous_metric) if a is not None]
+    return checksum_of("M-step", pairs.points, pairs.similar, pairs.dissimilar, numbers, *given)
+
+
+def _finite(errors: Any) -> Any:
+    return errors if errors is None or all(math.isfinite(error) for error in errors) else None

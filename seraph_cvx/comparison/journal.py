@@ -1,0 +1,121 @@
+"""The journal of a race: JSON lines, each appended whole, so that a stopped race can go on."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+Key = tuple[str, str, str, float]
+"""Instance, solver, formulation, tolerance."""
+
+
+def key_of(row: Mapping[str, Any]) -> Key:
+    """What makes a row the same run."""
+    return row["instance"], row["solver"], row["formulation"], float(row["tol"])
+
+
+class Journal:
+    """Lines of three kinds: "race" (who races, with what), "reference" and "row".
+
+    Parameters
+    ----------
+    path : path, optional
+        None keeps the lines in memory alone.
+    resume : bool
+        Read what an earlier race left at `path`, and go on; otherwise the file must not exist.
+
+    Attributes
+    ----------
+    rows : dict
+        The finished rows by key, in order.
+    references : dict
+        The certified interval of each instance, by its name.
+    races : list
+        What the races that wrote here said of themselves.
+    notes : list of str
+        What was strange about the file.
+
+    Notes
+    -----
+    A line is written by one call of the system, to the end of the file, and forced to the disk
+    before the race goes on. A race killed in the middle of that leaves a last line without its
+    end: it is ignored, with a note, and the next one starts on a new line. Two races cannot write
+    to one file at a time.
+    """
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, resume: bool = False) -> None:
+        self.path = None if path is None else Path(path)
+        self.rows: dict[Key, dict[str, Any]] = {}
+        self.references: dict[str, dict[str, Any]] = {}
+        self.races: list[dict[str, Any]] = []
+        self.notes: list[str] = []
+        self._file: int | None = None
+        if self.path is not None:
+            self._open(self.path, resume)
+
+    def _open(self, path: Path, resume: bool) -> None:
+        if path.exists() and not resume:
+            raise FileExistsError(
+                f"{path} is there already: resume the race (resume=True, --resume), give another "
+                "name, or remove it."
+            )
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.close()
+            raise ValueError(f"Another race is writing to {path}: wait for it.") from None
+        self._read(path)
+
+    def _read(self, path: Path) -> None:
+        content = path.read_bytes()
+        if content and not content.endswith(b"\n"):
+            self._write(b"\n")
+        for number, line in enumerate(content.splitlines(), start=1):
+            try:
+                self._take(json.loads(line))
+            except (ValueError, KeyError, TypeError):
+                self.notes.append(
+                    f"Line {number} of {path.name} was cut off in the middle of being written and "
+                    "is ignored: its run is made again."
+                )
+
+    def _take(self, line: dict[str, Any]) -> None:
+        kind, content = line["kind"], {k: v for k, v in line.items() if k != "kind"}
+        if kind == "row":
+            self.rows[key_of(content)] = content
+        elif kind == "reference":
+            self.references[content["instance"]] = content
+        elif kind == "race":
+            self.races.append(content)
+        else:
+            raise ValueError(f"a line of kind {kind!r}")
+
+    def add(self, kind: str, content: Mapping[str, Any]) -> None:
+        """Append a line, and have it on the disk before going on."""
+        line = json.dumps({"kind": kind, **content}, allow_nan=False)
+        self._take(json.loads(line))
+        self._write(line.encode() + b"\n")
+
+    def _write(self, line: bytes) -> None:
+        if self._file is None:
+            return
+        if os.write(self._file, line) != len(line):
+            raise OSError(f"The disk of {self.path} is full: the last line is not whole.")
+        os.fsync(self._file)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,111 @@
+"""The rows of a race, and what they say of each solver."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ..result_table import ResultTable
+
+
+@dataclass(frozen=True)
+class Race(ResultTable):
+    """The rows of a race, with the instances' certified intervals and what raced.
+
+    Attributes
+    ----------
+    references : dict
+        By instance: lower and upper, the certified interval of its optimal value, and a checksum.
+    races : sequence of dict
+        Versions, date, machine and limits: one for the first start and one for each resumption.
+    """
+
+    references: Mapping[str, dict[str, Any]] = field(default_factory=dict)
+    races: Sequence[dict[str, Any]] = ()
+
+    def summary(self) -> ResultTable:
+        """One line a solver: how often it answered, how often its word was true."""
+        return summarise(self.rows)
+
+    def to_markdown(self) -> str:
+        """The rows with what fits a page; :meth:`to_json` has all."""
+        return ResultTable(
+            self.title, [_printed(row) for row in self.rows], self.notes
+        ).to_markdown()
+
+
+def summarise(rows: Sequence[Any]) -> ResultTable:
+    """By solver and formulation: answers, claims, how many claims were true, how many proved.
+
+    A claim is true if the true gap is within the tolerance that was asked for, and proved if the
+    answer's own certificate shows it. How far off the others are is told by the largest gap over
+    that tolerance. The seconds are the median of those that answered.
+
+    Examples
+    --------
+    >>> row = dict(solver="S", formulation="dual", tol=1e-3, outcome="done", claims=True)
+    >>> row |= dict(true_gap=1e-2, proved_gap=5e-2, total_seconds=0.5)
+    >>> print(summarise([row]).to_markdown())
+    **What the solvers said, and what is true**
+    <BLANKLINE>
+    | solver | runs | answers | claims | true | worst true / tol | proved | ...
+    | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+    | S/dual | 1 | 1 | 1 | 0 | 10 | 0 | 50 | 0.5 |
+    """
+    groups: dict[str, list[Any]] = {}
+    for row in rows:
+        groups.setdefault(label_of(row), []).append(row)
+    table = []
+    for label, group in groups.items():
+        run = [row for row in group if row["outcome"] != "not run"]
+        answers = [row for row in run if row["true_gap"] is not None]
+        claims = [row for row in answers if row["claims"]]
+        true = [row["true_gap"] / row["tol"] for row in claims]
+        proved = [row["proved_gap"] / row["tol"] for row in claims]
+        seconds = [row["total_seconds"] for row in answers]
+        table.append(
+            {
+                "solver": label,
+                "runs": len(run),
+                "answers": len(answers),
+                "claims": len(claims),
+                "true": sum(ratio <= 1.0 for ratio in true),
+                "worst true / tol": max(true, default=""),
+                "proved": sum(ratio <= 1.0 for ratio in proved),
+                "worst proved / tol": max(proved, default=""),
+                "seconds": float(np.median(seconds)) if seconds else "",
+            }
+        )
+    return ResultTable("What the solvers said, and what is true", table)
+
+
+def label_of(row: Any) -> str:
+    """``SCS/dual``, or the name alone."""
+    return f"{row['solver']}/{row['formulation']}" if row["formulation"] else str(row["solver"])
+
+
+def _printed(row: Any) -> dict[str, Any]:
+    def blank(value: Any) -> Any:
+        return "" if value is None else value
+
+    dimacs = row["dimacs"]
+    return {
+        "instance": row["instance"],
+        "solver": label_of(row),
+        "tol": row["tol"],
+        "outcome": row["outcome"],
+        "said": row["said"],
+        "true gap": blank(row["true_gap"]),
+        "proved gap": blank(row["proved_gap"]),
+        "PSD violation": blank(row["psd_violation"]),
+        "worst DIMACS": "" if dimacs is None else max(abs(error) for error in dimacs),
+        "compile (s)": blank(row["compile_seconds"]),
+        "solve (s)": blank(row["solve_seconds"]),
+        "total (s)": blank(row["total_seconds"]),
+        "iterations": blank(row["iterations"]),
+        "peak MiB": round(row["peak_bytes"] / 2**20) if row["peak_bytes"] else "",
+        "detail": row["detail"],
+    }

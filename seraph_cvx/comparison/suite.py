@@ -1,0 +1,219 @@
+"""Named M-steps to race on: each name is a short spec that anyone regenerates bit for bit.
+
+``wine-n40-standard-hyper-w1-s0`` is the M-step of 40 points of wine, standardized, in the paper's
+setting hyper, with trace weight 1, drawn with seed 0. The points are drawn by Python's ``random``,
+whose stream is fixed, and scaled with exactly rounded sums: no platform changes a bit of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import random
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..datasets import load
+from ..objective import MStepObjective
+from ..pairs import UNKNOWN, FloatArray, PairSet
+
+SETTINGS: dict[str, float | str] = {"none": 0.0, "post": "ratio", "proj": 0.0, "hyper": "ratio"}
+"""The paper's four settings: their weight of unlabeled pairs; none and post have no trace term."""
+
+SCALINGS = ("standard", "unit", "raw")
+"""Mean 0 and variance 1; from 0 to 1; as they are."""
+
+_NAME = re.compile(r"(\w+)-n(\d+)(?:-l(\d+))?-(\w+)-(\w+)-w([\d.e+]+)-s(\d+)")
+
+
+@dataclass(frozen=True)
+class InstanceSpec:
+    """What defines an M-step.
+
+    Attributes
+    ----------
+    data : str
+        A data set of :func:`seraph_cvx.datasets.load`.
+    n_points, n_labeled : int
+        How many points are drawn, and of how many the class is known.
+    scaling : str
+        "standard", "unit" or "raw".
+    setting : str
+        "none" and "proj" leave the unlabeled pairs out; "post" and "hyper" weight them by ratio.
+    trace_weight : float
+        0 for none and post.
+    seed : int
+
+    Examples
+    --------
+    >>> spec = InstanceSpec.parse("iris-n30-standard-hyper-w1-s0")
+    >>> spec.objective()
+    MStepObjective(PairSet(30 points in R^4: 17 similar, 28 dissimilar, 390 unlabeled pairs),
+                   unlabeled_weight=0.1154, trace_weight=1, threshold=1)
+    >>> spec.checksum()[:12]
+    '80ab68c26c0b'
+    """
+
+    data: str
+    n_points: int
+    scaling: str = "standard"
+    setting: str = "hyper"
+    trace_weight: float = 1.0
+    seed: int = 0
+    n_labeled: int = 10
+
+    def __post_init__(self) -> None:
+        if self.scaling not in SCALINGS:
+            raise ValueError(f"scaling={self.scaling!r}: use one of {', '.join(SCALINGS)}.")
+        if self.setting not in SETTINGS:
+            raise ValueError(f"setting={self.setting!r}: use one of {', '.join(SETTINGS)}.")
+        if self.setting in ("none", "post") and self.trace_weight != 0.0:
+            raise ValueError(
+                f"The setting {self.setting} has no trace term: write w0, or use "
+                f"{'proj' if self.setting == 'none' else 'hyper'}."
+            )
+
+    @property
+    def name(self) -> str:
+        """The spec in one word."""
+        labeled = "" if self.n_labeled == 10 else f"-l{self.n_labeled}"
+        return (
+            f"{self.data}-n{self.n_points}{labeled}-{self.scaling}-{self.setting}"
+            f"-w{np.format_float_positional(self.trace_weight, trim='-')}-s{self.seed}"
+        )
+
+    @classmethod
+    def parse(cls, name: str) -> InstanceSpec:
+        """The spec that a name stands for."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            raise ValueError(
+                f"{name!r} is not the name of an instance: write it like "
+                "wine-n40-standard-hyper-w1-s0 (data, points, scaling, setting, trace weight, "
+                "seed; with -l20 after the points where 20 of them are labeled, not 10)."
+            )
+        data, n_points, n_labeled, scaling, setting, trace_weight, seed = match.groups()
+        return cls(
+            *(data, int(n_points), scaling, setting, float(trace_weight), int(seed)),
+            n_labeled=int(n_labeled or 10),
+        )
+
+    def points(
+        self, data_dir: str | os.PathLike[str] | None = None
+    ) -> tuple[FloatArray, NDArray[np.int64]]:
+        """X and y, with -1 where the class is not told."""
+        X, y = load(self.data, data_dir)
+        n_classes = len(np.unique(y))
+        if not n_classes <= self.n_labeled <= self.n_points <= len(X):
+            raise ValueError(
+                f"{self.name}: {self.data} has {len(X)} points in {n_classes} classes, so "
+                f"{n_classes} <= labeled <= points <= {len(X)} is needed."
+            )
+        rng = random.Random(self.seed)
+        order = _shuffled(rng, len(X))
+        while len(np.unique(y[order[: self.n_labeled]])) < n_classes:
+            order = _shuffled(rng, len(X))
+        drawn = order[: self.n_points]
+        known = np.arange(self.n_points) < self.n_labeled
+        labels = np.where(known, y[drawn], UNKNOWN).astype(np.int64)
+        return _scale(np.asarray(X[drawn], dtype=np.float64), self.scaling), labels
+
+    def objective(self, data_dir: str | os.PathLike[str] | None = None) -> MStepObjective:
+        """The M-step: the first one, all unlabeled pairs counted as dissimilar."""
+        return MStepObjective(
+            PairSet.from_labels(*self.points(data_dir)),
+            unlabeled_weight=SETTINGS[self.setting],
+            trace_weight=self.trace_weight,
+        )
+
+    def checksum(self, data_dir: str | os.PathLike[str] | None = None) -> str:
+        """SHA-256 of the name, X and y: equal checksums, equal bits."""
+        X, y = self.points(data_dir)
+        return checksum_of(self.name, X, y)
+
+
+def checksum_of(name: str, *arrays: NDArray[np.generic]) -> str:
+    """SHA-256 of a name and of arrays, in little-endian bytes."""
+    digest = hashlib.sha256(name.encode())
+    for array in arrays:
+        digest.update(f"{array.shape}".encode())
+        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
+    return digest.hexdigest()
+
+
+def suite(name: str = "small") -> list[InstanceSpec]:
+    """The instances of a suite, from trivial to hard.
+
+    Parameters
+    ----------
+    name : str
+        "small" (minutes), "full" (hours) or "tiny" (a try). Instances of ionosphere and diabetes
+        are left out of "full" where ``SERAPH_CVX_DATA`` does not name the folder of their files.
+
+    Examples
+    --------
+    >>> len(suite("small")), suite("small")[0].name
+    (16, 'iris-n30-standard-hyper-w1000-s0')
+    """
+    if name not in SUITES:
+        raise ValueError(f"There is no suite {name!r}; the known ones are {', '.join(SUITES)}.")
+    specs = [InstanceSpec.parse(instance) for instance in SUITES[name].split()]
+    if "SERAPH_CVX_DATA" not in os.environ:
+        specs = [spec for spec in specs if spec.data not in ("ionosphere", "diabetes")]
+    return specs
+
+
+SUITES = {
+    "tiny": "iris-n20-standard-hyper-w1-s0 balance-n20-standard-proj-w1-s0",
+    "small": """
+        iris-n30-standard-hyper-w1000-s0
+        iris-n30-standard-proj-w1-s0
+        iris-n30-standard-hyper-w1-s0
+        iris-n30-standard-none-w0-s0
+        balance-n40-standard-hyper-w1-s0
+        balance-n40-raw-proj-w0.1-s0
+        iris-n60-standard-hyper-w1-s0
+        iris-n60-raw-hyper-w1-s0
+        iris-n40-l20-standard-post-w0-s0
+        wine-n40-unit-hyper-w0.1-s0
+        wine-n40-standard-hyper-w1-s0
+        wine-n30-standard-hyper-w0.01-s0
+        wine-n30-raw-proj-w1-s0
+        breast_cancer-n30-standard-proj-w1-s0
+        breast_cancer-n24-standard-hyper-w1-s0
+        digits-n20-l12-unit-proj-w1-s0
+        """,
+    "full": " ".join(
+        f"{data}-n100-{scaling}-{setting}-s{seed}"
+        for data in ("iris", "balance", "wine", "breast_cancer", "ionosphere", "diabetes")
+        for scaling in ("standard", "unit", "raw")
+        for setting in ("proj-w1", "hyper-w1", "hyper-w0.01")
+        for seed in (0, 1)
+    )
+    + " digits-n100-l20-unit-proj-w1-s0 digits-n100-l20-unit-hyper-w1-s0"
+    + " iris-n100-l30-standard-none-w0-s0 iris-n100-l30-standard-post-w0-s0",
+}
+
+
+def _shuffled(rng: random.Random, n: int) -> NDArray[np.int64]:
+    """A permutation from ``rng.random()``, the one stream that Python promises not to change."""
+    keys = [rng.random() for _ in range(n)]
+    return np.array(sorted(range(n), key=keys.__getitem__), dtype=np.int64)
+
+
+def _scale(X: FloatArray, scaling: str) -> FloatArray:
+    """Each feature shifted and scaled; a constant one is only shifted."""
+    if scaling == "raw":
+        return X
+    if scaling == "unit":
+        shift, spread = X.min(axis=0), np.ptp(X, axis=0)
+    else:
+        n = len(X)
+        shift = np.array([math.fsum(column) / n for column in X.T])
+        squares = [math.fsum(column) / n for column in np.square(X - shift).T]
+        spread = np.where(np.ptp(X, axis=0) > 0.0, np.sqrt(squares), 0.0)
+    return np.asarray((X - shift) / np.where(spread > 0.0, spread, 1.0))

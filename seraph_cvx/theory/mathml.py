@@ -1,0 +1,187 @@
+"""A small subset of LaTeX, read once and written twice: as MathML for the page, as plain text.
+
+Chromium, Firefox and Safari render MathML by themselves, so that the page needs no network and no
+script.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from html import escape
+
+TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[0-9]+(?:\.[0-9]+)?|[a-zA-Z]|\S")
+
+LETTERS = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "eta": "η", "kappa": "κ", "lambda": "λ", "mu": "μ",
+    "xi": "ξ", "sigma": "σ", "top": "⊤", "#": "#", "emptyset": "∅", "nabla": "∇", "dots": "…",
+}  # fmt: skip
+OPERATORS = {
+    "leq": "≤", "geq": "≥", "neq": "≠", "in": "∈", "cup": "∪", "succeq": "⪰", "succ": "≻",
+    "Rightarrow": "⇒", "langle": "⟨", "rangle": "⟩", "|": "‖", "quad": "  ",
+}  # fmt: skip
+WORDS = {"ln", "exp", "log", "arg"}
+LIMITS = {"sum": "∑", "min": "min", "max": "max", "sup": "sup"}
+SCRIPTS = {"S": "𝒮", "D": "𝒟", "U": "𝒰", "F": "ℱ", "L": "ℒ", "X": "𝒳", "O": "𝒪"}
+
+
+@dataclass(frozen=True)
+class Node:
+    """A piece of a formula: a leaf with its text, or a form with its parts."""
+
+    kind: str
+    text: str = ""
+    parts: tuple[Node, ...] = ()
+
+
+def to_mathml(latex: str) -> str:
+    """The formula as a display ``<math>`` element.
+
+    Examples
+    --------
+    >>> to_mathml(r"x^2")
+    '<math display="block"><msup><mi>x</mi><mn>2</mn></msup></math>'
+    """
+    return f'<math display="block">{_mathml(parse(latex))}</math>'
+
+
+def to_text(latex: str) -> str:
+    r"""The formula as a line of plain text.
+
+    Examples
+    --------
+    >>> to_text(r"\frac{a+b}{2} \leq \lambda_1")
+    '(a + b)/2 ≤ λ_1'
+    """
+    text = re.sub(r"  +", "  ", _text(parse(latex))).strip()
+    return re.sub(r"(^|[(\[{/=≤≥⇒] *)- ", r"\1-", text)  # a minus with nothing before it
+
+
+def parse(latex: str) -> Node:
+    """The formula as a tree; a command that is not known is an error."""
+    tokens = TOKEN.findall(latex)
+    row, rest = _row(tokens, 0)
+    if rest != len(tokens):
+        raise ValueError(f"The formula {latex!r} closes a brace that it did not open.")
+    return row
+
+
+def _row(tokens: list[str], at: int) -> tuple[Node, int]:
+    parts: list[Node] = []
+    while at < len(tokens) and tokens[at] != "}":
+        node, at = _with_scripts(tokens, at)
+        parts.append(node)
+    return (parts[0] if len(parts) == 1 else Node("row", "", tuple(parts))), at
+
+
+def _with_scripts(tokens: list[str], at: int) -> tuple[Node, int]:
+    node, at = _atom(tokens, at)
+    below: Node | None = None
+    above: Node | None = None
+    while at < len(tokens) and tokens[at] in "_^'":
+        if tokens[at] == "'":
+            above, at = Node("mo", "′"), at + 1
+            continue
+        mark = tokens[at]
+        script, at = _atom(tokens, at + 1)
+        below, above = (script, above) if mark == "_" else (below, script)
+    if node.kind == "limits":
+        return (Node("under", "", (node, below)) if below else node), at
+    if below and above:
+        return Node("subsup", "", (node, below, above)), at
+    if below:
+        return Node("sub", "", (node, below)), at
+    return (Node("sup", "", (node, above)) if above else node), at
+
+
+def _atom(tokens: list[str], at: int) -> tuple[Node, int]:
+    token = tokens[at]
+    if token == "{":
+        row, at = _row(tokens, at + 1)
+        return row, at + 1
+    if token.startswith("\\"):
+        return _command(tokens, at)
+    if token[0].isdigit():
+        return Node("mn", token), at + 1
+    return Node("mi" if token.isalpha() else "mo", token), at + 1
+
+
+def _command(tokens: list[str], at: int) -> tuple[Node, int]:
+    name = tokens[at][1:]
+    if name == "frac":
+        top, at = _atom(tokens, at + 1)
+        bottom, at = _atom(tokens, at)
+        return Node("frac", "", (top, bottom)), at
+    if name in ("sqrt", "hat"):
+        inside, at = _atom(tokens, at + 1)
+        return Node(name, "", (inside,)), at
+    if name in ("mathcal", "operatorname"):
+        end = tokens.index("}", at)
+        word = "".join(tokens[at + 2 : end])
+        return Node("mi", SCRIPTS[word]) if name == "mathcal" else Node("word", word), end + 1
+    tables: tuple[tuple[str, dict[str, str]], ...] = (
+        ("mi", LETTERS), ("mo", OPERATORS), ("limits", LIMITS), ("word", {w: w for w in WORDS}),
+    )  # fmt: skip
+    for kind, table in tables:
+        if name in table:
+            return Node("space" if name == "quad" else kind, table[name]), at + 1
+    raise ValueError(f"The command \\{name} is not in this subset of LaTeX.")
+
+
+_TAGS = {
+    "row": "mrow", "frac": "mfrac", "sqrt": "msqrt", "sub": "msub", "sup": "msup",
+    "subsup": "msubsup", "under": "munder",
+}  # fmt: skip
+
+
+def _mathml(node: Node) -> str:
+    inside = "".join(map(_mathml, node.parts))
+    if node.kind in _TAGS:
+        return f"<{_TAGS[node.kind]}>{inside}</{_TAGS[node.kind]}>"
+    if node.kind == "hat":
+        return f'<mover accent="true">{inside}<mo stretchy="false">^</mo></mover>'
+    if node.kind == "space":
+        return '<mspace width="2em"></mspace>'
+    if node.kind == "mo" and node.text in "()|‖⟨⟩[]":
+        return f'<mo stretchy="false">{escape(node.text)}</mo>'
+    if node.kind == "limits":
+        return f'<mo class="{"big" if node.text == "∑" else "word"}">{escape(node.text)}</mo>'
+    if node.kind == "word":
+        thin = '<mspace width="0.17em"></mspace>'
+        return f"{thin}<mi>{escape(node.text)}</mi>{'' if node.text == 'exp' else thin}"
+    return f"<{node.kind}>{escape(node.text.replace('-', '−'))}</{node.kind}>"
+
+
+def _text(node: Node) -> str:
+    forms: dict[str, Callable[[list[str]], str]] = {
+        "frac": lambda p: f"{_grouped(p[0])}/{_grouped(p[1])}",
+        "sqrt": lambda p: f"√{_grouped(p[0])}",
+        "sub": lambda p: f"{p[0]}_{_grouped(p[1], '{}')}",
+        "sup": lambda p: p[0] + p[1] if p[1] == "′" else f"{p[0]}^{_grouped(p[1])}",
+        "subsup": lambda p: f"{p[0]}_{_grouped(p[1], '{}')}^{_grouped(p[2])}",
+        "under": lambda p: f"{p[0]}_{_grouped(p[1], '{}')} ",
+        "hat": lambda p: p[0] + "̂",
+        "row": lambda p: _joined(p, node.parts),
+        "space": lambda p: "  ",
+    }
+    if node.kind in forms:
+        return forms[node.kind]([_text(part) for part in node.parts])
+    if node.text in "=+-≤≥≠⪰≻⇒∈>|" and node.text != "|":
+        return f" {node.text} "
+    return node.text + (" " if node.text in WORDS - {"exp"} or node.text == "," else "")
+
+
+def _joined(texts: list[str], parts: tuple[Node, ...]) -> str:
+    """A row; a space where two indexed letters or a fraction and its factor meet."""
+    out = ""
+    for k, text in enumerate(texts):
+        crowded = k and parts[k - 1].kind in ("sub", "subsup", "frac") and parts[k].kind != "mo"
+        out += f" {text}" if crowded else text
+    return out
+
+
+def _grouped(text: str, brackets: str = "()") -> str:
+    text = text.strip()
+    simple = re.fullmatch(r"[\w⊤′…̂*]+|-\w", text)
+    return text if simple else f"{brackets[0]}{text}{brackets[1]}"

@@ -1,0 +1,158 @@
+"""verify_paper: every claim of the paper, checked on one data set."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import replace
+
+from numpy.typing import ArrayLike
+
+from ..blas_threads import one_blas_thread
+from . import (
+    attainment,
+    complexity,
+    descent,
+    elimination,
+    feature_convexity,
+    kappa_sign,
+    lipschitz,
+    m_step_convexity,
+    maximum_entropy,
+    mixed_norm,
+    posterior_regularisation,
+    printed_gradient,
+    soft_label_form,
+    sparsity,
+    strong_duality,
+)
+from .claim import Claim, ClaimResult, ClaimUndecided
+from .paper_report import PaperReport
+from .preparation import prepare_pairs
+from .setting import Setting
+
+CheckFunction = Callable[[Setting], ClaimResult]
+
+CLAIMS: dict[int, tuple[Claim, CheckFunction]] = {
+    claim.number: (claim, check)
+    for claim, check in [
+        (m_step_convexity.CLAIM, m_step_convexity.check_m_step_convexity),
+        (printed_gradient.CLAIM, printed_gradient.check_printed_gradient),
+        (maximum_entropy.CLAIM, maximum_entropy.check_maximum_entropy),
+        (kappa_sign.CLAIM, kappa_sign.check_kappa_sign),
+        (elimination.CLAIM, elimination.check_elimination),
+        (soft_label_form.CLAIM, soft_label_form.check_soft_label_form),
+        (lipschitz.CLAIM, lipschitz.check_lipschitz),
+        (posterior_regularisation.CLAIM, posterior_regularisation.check_posterior_regularisation),
+        (descent.CLAIM, descent.check_descent),
+        (mixed_norm.CLAIM, mixed_norm.check_mixed_norm),
+        (strong_duality.CLAIM, strong_duality.check_strong_duality),
+        (attainment.CLAIM, attainment.check_attainment),
+        (complexity.CLAIM, complexity.check_complexity),
+        (sparsity.CLAIM, sparsity.check_sparsity),
+        (feature_convexity.CLAIM, feature_convexity.check_feature_convexity),
+    ]
+}
+"""By number; the last one came up while the others were checked."""
+
+SLOW = frozenset({complexity.CLAIM.number})
+"""Measured, so that a busy machine can disturb them: only when asked for."""
+
+Progress = Callable[[Claim, ClaimResult | None], object]
+
+
+def verify_paper(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    name: str = "the data",
+    include_slow: bool = False,
+    claims: Collection[int] | None = None,
+    trace_weight: float = 1.0,
+    threshold: float = 1.0,
+    standardize: bool = True,
+    max_points: int = 100,
+    seed: int = 0,
+    callback: Progress | None = None,
+) -> PaperReport:
+    """Check (1) to (15) and Theorems 1 to 4 of the paper on a data set, each with its residual.
+
+    Parameters
+    ----------
+    X : (n, m) array_like
+        The points.
+    y : (n,) array_like
+        Class labels; -1 is an unknown one, as for ``PairSet.from_labels``.
+    name : str
+        Of the data, for the report.
+    include_slow : bool
+        Also the claims that are measured (13).
+    claims : collection of int, optional
+        Only these.
+    trace_weight, threshold : float
+        lambda > 0 and eta > 0.
+    standardize : bool
+        Bring each feature to mean 0 and variance 1 first.
+    max_points : int
+        Of more points a random part is taken; where every point is labeled, all labels but those
+        of ten points are hidden, as in Section 5.1.
+    seed : int
+        The report is the same for the same seed.
+    callback : callable, optional
+        Called with each claim and None before it is checked, and with its result after.
+
+    Returns
+    -------
+    PaperReport
+        ``ok`` is False where a claim has not the verdict it should have.
+
+    Examples
+    --------
+    >>> from seraph_cvx import verify_paper
+    >>> from seraph_cvx.datasets import load_sampling
+    >>> sampling = load_sampling("iris")
+    >>> report = verify_paper(sampling.X, sampling.y, claims=[6, 8])
+    >>> [result.verdict.value for result in report.results]
+    ['holds', 'refuted']
+    """
+    wanted = _choose(claims, include_slow)
+    clock = time.perf_counter()
+    pairs = prepare_pairs(X, y, standardize, max_points, seed)
+    setting = Setting(name, pairs, trace_weight, threshold, seed)
+    if trace_weight <= 0.0:
+        raise ValueError(f"trace_weight={trace_weight:g}: the claims are checked with lambda > 0.")
+    results = []
+    with one_blas_thread():
+        for number in wanted:
+            claim, check = CLAIMS[number]
+            if callback is not None:
+                callback(claim, None)
+            results.append(_decide(claim, check, setting))
+            if callback is not None:
+                callback(claim, results[-1])
+    description = (
+        f"{name}: {pairs.n_points} points in R^{pairs.n_features}, {len(pairs.similar)} similar, "
+        f"{len(pairs.dissimilar)} dissimilar, {pairs.n_unlabeled} unlabeled pairs"
+    )
+    return PaperReport(name, description, tuple(results), time.perf_counter() - clock)
+
+
+def _choose(claims: Collection[int] | None, include_slow: bool) -> list[int]:
+    """The numbers of the claims to check, or an error that names the known ones."""
+    if claims is None:
+        return [number for number in sorted(CLAIMS) if include_slow or number not in SLOW]
+    unknown = sorted(set(claims) - set(CLAIMS))
+    if unknown:
+        raise ValueError(
+            f"There is no claim {unknown[0]}: they are {min(CLAIMS)} to {max(CLAIMS)}."
+        )
+    return sorted(set(claims))
+
+
+def _decide(claim: Claim, check: CheckFunction, setting: Setting) -> ClaimResult:
+    clock = time.perf_counter()
+    try:
+        result = check(setting)
+    except ClaimUndecided as error:
+        result = ClaimResult(claim, [], message=str(error))
+    return replace(result, seconds=time.perf_counter() - clock)

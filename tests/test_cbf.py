@@ -1,0 +1,174 @@
+"""Evidence that an instance handed out is the instance: read back, rebuilt, solved, same value."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from seraph_cvx import MStepObjective, PairSet, certify, cli, state_m_step
+from seraph_cvx.comparison.cbf import read_cbf, read_sidecar, to_cbf, write_cbf
+from seraph_cvx.comparison.conic_program import ConicProgram, Coordinates
+from seraph_cvx.comparison.conic_to_cvxpy import rebuild
+from seraph_cvx.comparison.suite import InstanceSpec
+from seraph_cvx.m_step.solution import OptimumNotAttained
+from seraph_cvx.psd_cone import project, symmetrise
+
+NAMES = [
+    "iris-n20-standard-hyper-w1-s0",
+    "balance-n20-raw-proj-w0.1-s0",
+    "wine-n16-standard-proj-w0.5-s1",
+]
+FORMULATIONS = ["primal", "dual"]
+
+
+def solve(program):
+    """The value SCS finds, and the metric."""
+    problem, matrices, feasible = rebuild(program)
+    value = problem.solve(solver="SCS", eps_abs=1e-8, eps_rel=1e-8)
+    return float(value), matrices[0].value if matrices else feasible[0].dual_value
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("name", NAMES)
+def test_round_trip_read_back_rebuilt_solved_has_the_certified_value(tmp_path, name, formulation):
+    spec = InstanceSpec.parse(name)
+    path = tmp_path / "instance.cbf"
+    write_cbf(spec, path, formulation)
+    sidecar = read_sidecar(path)
+    objective = InstanceSpec(**sidecar["spec"]).objective()
+    value, metric = solve(read_cbf(path))
+    certificate = certify(objective, project(symmetrise(metric)))
+    assert sidecar["lower"] <= certificate.primal_value
+    assert certificate.dual_value <= sidecar["upper"]
+    assert sidecar["upper"] - sidecar["lower"] <= 1e-8 * max(1.0, sidecar["upper"])
+    assert certificate.primal_value == pytest.approx(sidecar["upper"], rel=1e-7)
+    assert value == pytest.approx(sidecar["upper"], rel=1e-5)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_what_is_read_is_what_was_written_to_the_last_bit(tmp_path, formulation):
+    objective = InstanceSpec.parse(NAMES[0]).objective()
+    written = ConicProgram.of(objective, formulation)
+    path = tmp_path / "x.cbf"
+    path.write_text(to_cbf(written, ["two", "comments"]))
+    read = read_cbf(path)
+    assert read.formulation == formulation
+    for field in vars(written):
+        one, other = getattr(written, field), getattr(read, field)
+        if isinstance(one, Coordinates):
+            np.testing.assert_array_equal(one.index, other.index)
+            np.testing.assert_array_equal(one.value, other.value)
+        else:
+            assert one == other
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_soft_labels_and_threshold_reach_the_file(formulation):
+    """No default in it: the rebuilt program has the value of CVXPY's own statement."""
+    X = np.random.default_rng(0).normal(size=(10, 3))
+    pairs = PairSet.from_labels(X, [0, 0, 1, 1, 2, *[-1] * 5])
+    q = np.random.default_rng(1).random(pairs.n_unlabeled)
+    objective = MStepObjective(pairs, q, unlabeled_weight=0.7, trace_weight=0.3, threshold=2.5)
+    expected = state_m_step(objective, formulation).solve(solver="CLARABEL")
+    value, metric = solve(ConicProgram.of(objective, formulation))
+    assert value == pytest.approx(expected, rel=1e-6)
+    assert certify(objective, project(symmetrise(metric))).relative_gap < 1e-5
+
+
+def test_a_changed_file_is_found_out(tmp_path):
+    path = tmp_path / "x.cbf"
+    write_cbf(InstanceSpec.parse(NAMES[1]), path)
+    path.write_bytes(path.read_bytes().replace(b"-1.0", b"-2.0", 1))
+    with pytest.raises(ValueError, match="checksum"):
+        read_sidecar(path)
+
+
+def test_the_same_spec_gives_the_same_file(tmp_path):
+    one, other = tmp_path / "a.cbf", tmp_path / "b.cbf"
+    for path in (one, other):
+        write_cbf(InstanceSpec.parse(NAMES[0]), path, "dual")
+    assert one.read_bytes() == other.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("VER\n3", "VER\n1", "version 3"),
+        ("F 135", "L+ 135", "free scalar variables"),
+        ("EXP 3", "QR 3", "QR"),
+        ("OBJSENSE\n", "INT\n1\n0\n\nOBJSENSE\n", "INT"),
+        ("CON\n315 91", "CON\n315 90", "announces"),
+        ("\nBCOORD\n", "\nBCOORD\n1", "announced"),
+    ],
+)
+def test_what_the_reader_does_not_know_is_said(tmp_path, old, new, words):
+    path = tmp_path / "x.cbf"
+    objective = InstanceSpec.parse("iris-n20-standard-proj-w1-s0").objective()
+    text = to_cbf(ConicProgram.of(objective))
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(ValueError, match=words):
+        read_cbf(path)
+
+
+def test_an_unknown_formulation_ending_or_unattained_optimum_is_refused(tmp_path):
+    objective = InstanceSpec.parse(NAMES[1]).objective()
+    with pytest.raises(ValueError, match="formulation"):
+        ConicProgram.of(objective, "textbook")
+    with pytest.raises(ValueError, match=r"\.cbf"):
+        write_cbf(objective, tmp_path / "x.txt")
+    pairs = PairSet.from_constraints([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [(0, 1)], [(0, 2)])
+    with pytest.raises(OptimumNotAttained):
+        write_cbf(MStepObjective(pairs, trace_weight=0.0, unlabeled_weight=0.0), tmp_path / "x.cbf")
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_mosek_reads_the_file_and_finds_what_was_written(tmp_path, formulation):
+    """Reading needs no licence; solving would."""
+    mosek = pytest.importorskip("mosek", reason="MOSEK is not installed: pip install Mosek")
+    path = tmp_path / "x.cbf"
+    write_cbf(InstanceSpec.parse(NAMES[0]), path, formulation)
+    program = read_cbf(path)
+    with mosek.Env() as environment, environment.Task() as task:
+        task.readdata(str(path))
+        assert task.getnumvar() == program.n_variables
+        orders = [task.getdimbarvarj(j) for j in range(task.getnumbarvar())]
+        assert tuple(orders) == program.matrix_orders
+        assert task.getcfix() == program.objective_constant
+        maximise = task.getobjsense() == mosek.objsense.maximize
+        assert maximise == (program.sense == "MAX")
+        kinds = [task.getdomaintype(task.getaccdomain(k)) for k in range(task.getnumacc())]
+        exponential = sum(kind == mosek.domaintype.primal_exp_cone for kind in kinds)
+        assert exponential == sum(kind == "EXP" for kind, _ in program.cones)
+        semidefinite = sum(kind == mosek.domaintype.svec_psd_cone for kind in kinds)
+        assert semidefinite == len(program.psd_orders)
+
+
+def test_export_writes_both_files_and_says_the_interval(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = NAMES[1]
+    result = CliRunner().invoke(cli.app, ["export", name, "--cbf", "x.cbf", "--formulation=dual"])
+    assert result.exit_code == 0, result.output
+    sidecar = json.loads((tmp_path / "x.json").read_text())
+    assert sidecar["instance"] == name
+    assert sidecar["formulation"] == "dual"
+    assert f"{sidecar['upper']:.12g}" in result.output
+    assert read_cbf("x.cbf").psd_orders == (4,)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nonsense", "--cbf", "x.cbf"], "not the name of an instance"),
+        ([NAMES[1], "--cbf", "x.mps"], "must end in .cbf"),
+    ],
+)
+def test_export_answers_bad_input_in_words(tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli.app, ["export", *arguments])
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+    assert list(tmp_path.iterdir()) == []

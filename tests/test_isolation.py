@@ -1,0 +1,184 @@
+"""Evidence that work in a process of its own hurts nobody else, and that its end is told."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from seraph_cvx.isolation import Nursery, resident_bytes, run_isolated
+
+MIB = 2**20
+
+
+@pytest.fixture(scope="module")
+def nursery():
+    with Nursery(["numpy", "pytest", "seraph_cvx.isolation"]) as nursery:
+        yield nursery
+
+
+def hold(mebibytes):
+    return len(bytearray(b"x") * (mebibytes * MIB))
+
+
+def hoard():
+    """Allocate without end."""
+    kept = []
+    while True:
+        kept.append(np.ones(MIB))
+
+
+def grab_at_once():
+    return np.ones(2**40).sum()
+
+
+def hang_deaf():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    while True:
+        time.sleep(0.1)
+
+
+def die_by(number):
+    os.kill(os.getpid(), number)
+
+
+def complain_and_die():
+    os.write(2, b"the last words\n")
+    os.abort()
+
+
+def raise_stop():
+    raise KeyError("no such thing")
+
+
+def leave_a_child():
+    """A process that outlives its parent unless somebody ends it."""
+    return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid
+
+
+def test_a_normal_result_comes_back(nursery):
+    outcome = nursery.run(np.arange, 3, time_limit=30)
+    assert outcome.word == "done"
+    np.testing.assert_array_equal(outcome.result, [0, 1, 2])
+    assert 0.0 < outcome.seconds < 30.0
+    assert outcome.peak_bytes > MIB
+
+
+def test_run_isolated_needs_no_nursery():
+    assert run_isolated(math.sqrt, 9.0, time_limit=30).result == 3.0
+
+
+def test_a_large_argument_and_a_large_result_pass(nursery):
+    X = np.random.default_rng(0).normal(size=(700, 700))
+    np.testing.assert_array_equal(nursery.run(np.transpose, X, time_limit=30).result, X.T)
+
+
+def test_an_exception_is_an_error_in_words(nursery):
+    outcome = nursery.run(raise_stop, time_limit=30)
+    assert outcome.word == "error"
+    assert outcome.detail == "KeyError: 'no such thing'"
+
+
+def test_sys_exit_is_an_error_not_an_end(nursery):
+    assert nursery.run(sys.exit, 4, time_limit=30).detail == "SystemExit: 4"
+
+
+def test_a_result_that_cannot_be_sent_is_an_error(nursery):
+    assert nursery.run(open, os.devnull, time_limit=30).word == "error"
+
+
+def test_what_hangs_is_ended_at_the_time_limit(nursery):
+    outcome = nursery.run(hang_deaf, time_limit=0.5)
+    assert outcome.word == "time limit"
+    assert 0.5 <= outcome.seconds < 3.0
+    assert "0.5 s" in outcome.detail
+    assert outcome.peak_bytes > MIB
+
+
+@pytest.mark.parametrize("work", [hoard, grab_at_once])
+def test_what_eats_memory_is_ended_at_the_memory_limit(nursery, work):
+    outcome = nursery.run(work, time_limit=30, memory_limit=300 * MIB)
+    assert outcome.word == "memory limit"
+    assert outcome.peak_bytes < 1500 * MIB
+
+
+def test_what_stays_within_the_memory_limit_is_left_alone(nursery):
+    outcome = nursery.run(hold, 100, time_limit=30, memory_limit=400 * MIB)
+    assert outcome.word == "done"
+    assert outcome.peak_bytes > 100 * MIB
+
+
+def test_exit_code_of_a_crash_is_told(nursery):
+    outcome = nursery.run(os._exit, 7, time_limit=30)
+    assert outcome.word == "crashed"
+    assert "exit code 7" in outcome.detail
+
+
+@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT])
+def test_signal_of_a_crash_is_told(nursery, number):
+    outcome = nursery.run(die_by, number, time_limit=30)
+    assert outcome.word == "crashed"
+    assert signal.Signals(number).name in outcome.detail
+
+
+def test_last_words_of_a_crash_are_kept_and_not_printed(nursery, capfd):
+    outcome = nursery.run(complain_and_die, time_limit=30)
+    assert outcome.detail.endswith("it last printed: the last words")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_one_fault_does_not_reach_the_next_work(nursery):
+    nursery.run(os._exit, 1, time_limit=30)
+    assert nursery.run(math.sqrt, 4.0, time_limit=30).result == 2.0
+
+
+def test_what_the_work_leaves_running_is_ended(nursery):
+    pid = nursery.run(leave_a_child, time_limit=30).result
+    for _ in range(100):
+        if not is_running(pid):
+            return
+        time.sleep(0.05)
+    pytest.fail("the child of the work is still there")
+
+
+def is_running(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_nursery_that_dies_is_started_anew():
+    with Nursery() as nursery:
+        nursery.run(math.sqrt, 4.0, time_limit=30)
+        nursery._process.kill()
+        nursery._process.wait()
+        assert nursery.run(math.sqrt, 4.0, time_limit=30).result == 2.0
+
+
+def test_a_module_that_cannot_be_imported_is_told(capfd):
+    with pytest.raises(RuntimeError, match="no_such_module"), Nursery(["no_such_module"]) as nobody:
+        nobody.run(math.sqrt, 4.0, time_limit=30)
+
+
+def test_a_function_of_the_running_script_is_refused(nursery, monkeypatch):
+    monkeypatch.setattr(hoard, "__module__", "__main__")
+    with pytest.raises(ValueError, match="a file of its own"):
+        nursery.run(hoard, time_limit=1)
+
+
+def test_environment_reaches_the_work():
+    with Nursery(environment={"SERAPH_CVX_TEST": "yes"}) as nursery:
+        assert nursery.run(os.getenv, "SERAPH_CVX_TEST", time_limit=30).result == "yes"
+
+
+def test_resident_bytes_of_nobody_is_zero():
+    assert resident_bytes() > MIB
+    assert resident_bytes(2**22 + 1) == 0

@@ -1,0 +1,598 @@
+"""Evidence that the race goes on whatever a solver does, and that its word is not believed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from instances import random_objective, random_psd
+from typer.testing import CliRunner
+
+from seraph_cvx import (
+    MStepObjective,
+    OptimumNotAttained,
+    PairSet,
+    certify,
+    cli,
+    compare_solvers,
+    solve_m_step,
+)
+from seraph_cvx.comparison import race as race_room
+from seraph_cvx.comparison import solvers as solver_room
+from seraph_cvx.comparison.dimacs import cone_depth, dimacs_errors
+from seraph_cvx.comparison.journal import Journal, key_of
+from seraph_cvx.comparison.race_table import summarise
+from seraph_cvx.comparison.solvers import Attempt, entrants, forget_solver, register_solver
+from seraph_cvx.comparison.suite import InstanceSpec, suite
+from seraph_cvx.m_step.statement import state_m_step
+from seraph_cvx.psd_cone import project
+
+MIB = 2**20
+TINY = "iris-n20-standard-hyper-w1-s0"
+
+
+# Planted solvers: each run imports this file in a process of its own
+
+
+def hang(objective, tol, time_limit):
+    while True:
+        time.sleep(0.1)
+
+
+def crash(objective, tol, time_limit):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def leave(objective, tol, time_limit):
+    os._exit(3)
+
+
+def lie(objective, tol, time_limit):
+    """ "optimal" at a random PSD point."""
+    m = objective.pairs.n_features
+    return Attempt(random_psd(np.random.default_rng(0), m, 50.0), "optimal", claims=True)
+
+
+def hoard(objective, tol, time_limit):
+    kept = []
+    while True:
+        kept.append(np.ones(MIB))
+
+
+def fail(objective, tol, time_limit):
+    raise RuntimeError("licence not found")
+
+
+def indefinite(objective, tol, time_limit):
+    m = objective.pairs.n_features
+    return Attempt(np.diag([1.0] * (m - 1) + [-0.25]), "optimal", claims=True)
+
+
+def not_a_number(objective, tol, time_limit):
+    return Attempt(np.full((4, 4), np.nan), "optimal", claims=True, dimacs=[np.nan] * 6)
+
+
+def wrong_shape(objective, tol, time_limit):
+    return Attempt(np.eye(7), "optimal", claims=True)
+
+
+def nothing(objective, tol, time_limit):
+    return Attempt(None, "infeasible", claims=False)
+
+
+def bare_matrix(objective, tol, time_limit):
+    return np.eye(objective.pairs.n_features)
+
+
+def forge(objective, tol, time_limit):
+    """Bends the referee of its own process: the one that grades sits in another."""
+    import seraph_cvx.comparison.grading as grading
+
+    grading.certify = lambda *_: SimpleNamespace(primal_value=0.0, dual_value=0.0, relative_gap=0.0)
+    return lie(objective, tol, time_limit)
+
+
+def noisy(objective, tol, time_limit):
+    os.write(1, b"to stdout\n")
+    os.write(2, b"to stderr\n")
+    return lie(objective, tol, time_limit)
+
+
+PLANTED = [
+    *("hang", "crash", "leave", "lie", "hoard", "fail", "indefinite", "not_a_number"),
+    *("wrong_shape", "nothing", "bare_matrix", "forge", "noisy"),
+]
+
+
+@pytest.fixture(scope="module")
+def planted():
+    """One race of all the planted solvers, and of an honest one after them."""
+    named = [f"{name}={__name__}:{name}" for name in PLANTED]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(race_room, "GRACE", 0.2)
+        race = compare_solvers(
+            TINY,
+            [*named, "fista", "SCS/dual"],
+            tols=[1e-6],
+            time_limit=1.5,
+            memory_limit=600 * MIB,
+        )
+    for name in PLANTED:
+        forget_solver(name)
+    return {row["solver"]: row for row in race.rows}
+
+
+def test_the_race_completes_whatever_its_solvers_do(planted):
+    assert list(planted) == [*PLANTED, "fista", "SCS"]
+    assert planted["fista"]["true_gap"] <= 1e-6
+    assert planted["SCS"]["outcome"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("solver", "outcome", "words"),
+    [
+        ("hang", "time limit", "no answer within"),
+        ("crash", "crashed", "SIGSEGV"),
+        ("leave", "crashed", "exit code 3"),
+        ("hoard", "memory limit", ""),
+        ("fail", "error", "RuntimeError: licence not found"),
+        ("bare_matrix", "error", "not an Attempt"),
+        ("not_a_number", "done", "not finite"),
+        ("wrong_shape", "done", "not 4 x 4"),
+        ("nothing", "done", "no matrix"),
+    ],
+)
+def test_a_row_tells_what_happened(planted, solver, outcome, words):
+    row = planted[solver]
+    assert row["outcome"] == outcome
+    assert words in row["detail"]
+    assert row["true_gap"] is None
+    assert row["peak_bytes"] > 50 * MIB
+
+
+@pytest.mark.parametrize("solver", ["lie", "forge", "noisy"])
+def test_the_liars_true_gap_is_shown(planted, solver):
+    row = planted[solver]
+    objective = InstanceSpec.parse(TINY).objective()
+    point = random_psd(np.random.default_rng(0), 4, 50.0)
+    certificate = certify(objective, point)
+    assert row["outcome"] == "done"
+    assert row["said"] == "optimal"
+    assert row["claims"]
+    assert row["value"] == pytest.approx(objective.value(point))
+    assert 0.1 < row["true_gap"] <= row["proved_gap"]
+    assert row["proved_gap"] == pytest.approx(certificate.relative_gap)
+
+
+def test_psd_violation_is_measured_before_the_projection(planted):
+    row = planted["indefinite"]
+    objective = InstanceSpec.parse(TINY).objective()
+    assert row["psd_violation"] == pytest.approx(0.25)
+    assert row["value"] == pytest.approx(objective.value(np.diag([1.0, 1.0, 1.0, 0.0])))
+
+
+def test_a_conic_row_is_whole(planted):
+    row = planted["SCS"]
+    assert len(row["dimacs"]) == 6
+    assert max(abs(error) for error in row["dimacs"]) < 1e-4
+    assert row["iterations"] > 10
+    assert 0.0 < row["solve_seconds"] < row["total_seconds"]
+    assert 0.0 < row["compile_seconds"] < row["total_seconds"]
+    assert row["psd_violation"] < 1e-3
+    assert planted["fista"]["dimacs"] is None
+
+
+def test_true_gap_is_a_gap_to_the_optimum(planted):
+    """It is the value's distance to an optimum found apart, and never above what is proved."""
+    optimum = solve_m_step(InstanceSpec.parse(TINY).objective(), tol=1e-11).value
+    for row in planted.values():
+        if row["true_gap"] is not None:
+            excess = (row["value"] - optimum) / max(1.0, abs(row["value"]))
+            assert row["true_gap"] == pytest.approx(excess, abs=2e-9)
+            assert row["true_gap"] <= row["proved_gap"] + 1e-15
+
+
+# What is raced, and how it is said
+
+
+def test_an_objective_can_be_raced_and_the_table_be_read(capfd):
+    objective = random_objective(0, "other")
+    seen = []
+    race = compare_solvers(
+        objective,
+        solvers=["fista", "CLARABEL"],
+        tols=[1e-3, 1e-6],
+        callback=lambda row, number, total: seen.append((row["tol"], number, total)),
+    )
+    assert len(race.rows) == 6
+    assert seen[0] == (1e-3, 1, 6)
+    assert seen[-1][1:] == (6, 6)
+    assert all(row["true_gap"] < 1e-3 for row in race.rows)
+    assert race.to_pandas().shape[0] == 6
+    assert json.loads(race.to_json())["rows"][0]["solver"] == "fista"
+    assert race.to_markdown().count("\n") >= 8
+    assert [row["runs"] for row in race.summary().rows] == [2, 2, 2]
+    (reference,) = race.references.values()
+    assert reference["lower"] <= race.rows[0]["value"]
+    assert {"cvxpy", "clarabel", "seraph-cvx"} <= set(race.races[0]["versions"])
+    assert capfd.readouterr() == ("", "")
+
+
+def test_by_default_everyone_races():
+    labels = [entrant.label for entrant in entrants()]
+    assert labels[:2] == ["fista", "projected-gradient"]
+    assert {"CLARABEL/primal", "CLARABEL/dual", "SCS/primal", "SCS/dual"} <= set(labels)
+
+
+def test_after_a_time_limit_the_tighter_tolerances_are_not_run(monkeypatch):
+    monkeypatch.setattr(race_room, "GRACE", 0.2)
+    race = compare_solvers(
+        TINY, [f"hang={__name__}:hang"], tols=[1e-5, 1e-2], time_limit=0.3, memory_limit=600 * MIB
+    )
+    forget_solver("hang")
+    assert [(row["tol"], row["outcome"]) for row in race.rows] == [
+        (1e-2, "time limit"),
+        (1e-5, "not run"),
+    ]
+    assert "tol 0.01" in race.rows[1]["detail"]
+    assert race.summary().rows[0]["runs"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"solvers": ["OSQP"]}, "neither the PSD nor the exponential cone"),
+        ({"solvers": ["GUROBY"]}, "no solver 'GUROBY'.*fista"),
+        ({"solvers": ["mine=no_such_module:solve"]}, "module:function"),
+        ({"solvers": ["fista=seraph_cvx.comparison.solvers:first_order"]}, "taken"),
+        ({"tols": []}, "between 0 and 1"),
+        ({"tols": [0.0]}, "between 0 and 1"),
+    ],
+)
+def test_a_race_that_cannot_be_is_refused_in_words(arguments, words):
+    with pytest.raises(ValueError, match=words):
+        compare_solvers(TINY, **arguments)
+
+
+def test_what_is_no_instance_is_refused():
+    with pytest.raises(ValueError, match="InstanceSpec"):
+        compare_solvers([3])
+    pairs = PairSet.from_constraints([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [(0, 1)], [(0, 2)])
+    with pytest.raises(OptimumNotAttained):
+        compare_solvers(MStepObjective(pairs, trace_weight=0.0, unlabeled_weight=0.0))
+
+
+def test_a_function_of_the_running_script_is_refused(monkeypatch):
+    monkeypatch.setattr(lie, "__module__", "__main__")
+    with pytest.raises(ValueError, match="own_solver:lie"):
+        register_solver("lie", lie)
+
+
+def test_a_registered_function_races_like_the_others():
+    register_solver("lie", lie)
+    assert "lie" in [entrant.label for entrant in entrants()]
+    forget_solver("lie")
+    assert "lie" not in [entrant.label for entrant in entrants()]
+
+
+def test_summary_counts_true_and_proved_claims():
+    row = {"solver": "S", "formulation": "", "outcome": "done", "tol": 1e-3, "total_seconds": 1.0}
+    true = row | {"claims": True, "true_gap": 1e-4, "proved_gap": 1e-2}
+    false = row | {"claims": True, "true_gap": 5e-3, "proved_gap": 1e-1}
+    silent = row | {"claims": False, "true_gap": 1.0, "proved_gap": 1.0}
+    gone = row | {"claims": False, "true_gap": None, "proved_gap": None, "outcome": "crashed"}
+    (line,) = summarise([true, false, silent, gone]).rows
+    assert (line["runs"], line["answers"], line["claims"]) == (4, 3, 2)
+    assert (line["true"], line["proved"]) == (1, 0)
+    assert line["worst true / tol"] == pytest.approx(5.0)
+    assert line["worst proved / tol"] == pytest.approx(100.0)
+
+
+# The text that shows how a solver is added
+
+
+def code_blocks(text):
+    return [
+        "\n".join(line[4:] if line.startswith("    ") else line for line in block.splitlines())
+        for block in re.findall(r"code-block:: python\n\n((?:    .*\n|\n)+)", text)
+    ]
+
+
+def test_the_documented_toy_solver_runs_as_it_is_printed(tmp_path, monkeypatch, repository):
+    toy, use = code_blocks(solver_room.__doc__)
+    assert len([line for line in toy.splitlines() if line.strip()]) <= 15
+    (tmp_path / "toy.py").write_text(toy)
+    monkeypatch.syspath_prepend(tmp_path)
+    scope = {}
+    exec(compile(use, "the docstring", "exec"), scope)
+    forget_solver("toy")
+    rows = scope["table"].rows
+    own = [row for row in rows if row["solver"] == "toy"]
+    assert len(own) == 6
+    assert all(row["outcome"] == "done" for row in own)
+    assert all(row["true_gap"] < 1e-2 for row in own)
+    readme = (repository / "examples/solver-comparison/README.md").read_text(encoding="utf-8")
+    shown = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+    assert [block.strip() for block in shown] == [toy.strip(), use.strip()]
+
+
+# The journal: nothing finished is lost, nothing is made twice
+
+RACE = """
+import sys
+from seraph_cvx import compare_solvers
+sys.path.insert(0, {folder!r})
+compare_solvers({name!r}, ["slow=slow_one:solve"], tols={tols}, time_limit=9, out={out!r},
+                resume=True)
+"""
+SLOW = """
+import time
+from seraph_cvx.comparison.solvers import Attempt
+
+def solve(objective, tol, time_limit):
+    time.sleep(0.15)
+    return Attempt([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], "tried", False)
+"""
+
+
+@pytest.mark.parametrize("kills", [1, pytest.param(8, marks=pytest.mark.slow)])
+def test_killed_at_random_moments_and_resumed_it_loses_and_repeats_nothing(tmp_path, kills):
+    (tmp_path / "slow_one.py").write_text(SLOW)
+    out, tols = tmp_path / "race.jsonl", [10.0**-k for k in range(1, 11)]
+    code = RACE.format(folder=str(tmp_path), name=TINY, tols=tols, out=str(out))
+    rng = random.Random(kills)
+    finished = {}
+    for attempt in range(kills + 1):
+        process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
+        last = attempt == kills
+        if not last:
+            before = out.stat().st_size if out.exists() else 0
+            while not out.exists() or out.stat().st_size <= before:
+                time.sleep(0.01)
+            time.sleep(rng.uniform(0.0, 1.5))
+            process.send_signal(signal.SIGKILL)
+        assert process.wait(timeout=60) == (0 if last else -signal.SIGKILL)
+        rows = rows_of(out)
+        assert finished.items() <= rows.items()  # the same rows, to the last digit
+        finished = rows
+    assert len(finished) == len(tols)
+    with Journal(out, resume=True) as journal:
+        assert len(journal.races) == kills + 1
+
+
+def test_cut_at_any_byte_the_journal_keeps_every_whole_row(tmp_path):
+    """What a kill in the middle of a write can leave: each beginning of the file."""
+    out = tmp_path / "race.jsonl"
+    row = {"instance": "i", "solver": "s", "formulation": ""}
+    with Journal(out) as journal:
+        journal.add("race", {"date": "today"})
+        for k in range(3):
+            journal.add("row", row | {"tol": 10.0**-k})
+    content = out.read_bytes()
+    for cut in range(len(content) + 1):
+        out.write_bytes(content[:cut])
+        whole = max(0, (content[:cut] + b"\n").count(b"}\n") - 1)
+        with Journal(out, resume=True) as journal:
+            assert len(journal.rows) == whole
+            assert len(journal.notes) == (content[:cut].rstrip(b"\n")[-1:] not in (b"", b"}"))
+            journal.add("row", row | {"tol": 0.5})
+        with Journal(out, resume=True) as journal:
+            assert len(journal.rows) == whole + 1
+            assert ("i", "s", "", 0.5) in journal.rows
+
+
+def rows_of(path):
+    """The finished rows of a file, which must not hold any of them twice."""
+    found = {}
+    for line in path.read_text().splitlines():
+        if '"kind": "row"' not in line or not line.endswith("}"):
+            continue
+        row = json.loads(line)
+        assert key_of(row) not in found
+        found[key_of(row)] = line
+    return found
+
+
+def test_a_cut_off_last_line_is_ignored_with_a_note_and_its_run_made_again(tmp_path):
+    out = tmp_path / "race.jsonl"
+    first = compare_solvers(TINY, ["fista"], tols=[1e-3, 1e-6], out=out)
+    whole = out.read_bytes()
+    out.write_bytes(whole[:-25])
+    again = compare_solvers(TINY, ["fista"], tols=[1e-3, 1e-6], out=out, resume=True)
+    assert any("cut off" in note for note in again.notes)
+    assert [row["value"] for row in again.rows] == [row["value"] for row in first.rows]
+    assert again.rows[0] == first.rows[0]
+    with Journal(out, resume=True) as journal:
+        assert any("cut off" in note for note in journal.notes)
+        assert list(journal.rows.values()) == again.rows
+
+
+def test_a_race_does_not_write_over_another(tmp_path):
+    out = tmp_path / "race.jsonl"
+    out.write_text("precious\n")
+    with pytest.raises(FileExistsError, match="resume=True"):
+        compare_solvers(TINY, ["fista"], out=out)
+    assert out.read_text() == "precious\n"
+
+
+def test_two_races_do_not_write_to_one_file(tmp_path):
+    out = tmp_path / "race.jsonl"
+    with Journal(out), pytest.raises(ValueError, match="Another race"):
+        Journal(out, resume=True)
+
+
+def test_a_resumed_race_with_other_limits_says_so():
+    before = {"versions": {}, "machine": "?", "time_limit": 1, "memory_limit": 1}
+    (note,) = race_room._differences([before], before | {"time_limit": 2})
+    assert "other time_limit: 1, then 2" in note
+    assert list(race_room._differences([], before)) == []
+
+
+# The DIMACS measures
+
+
+@pytest.mark.parametrize("solver", ["SCS", "CLARABEL"])
+@pytest.mark.parametrize("formulation", ["primal", "dual"])
+def test_dimacs_measures_are_small_at_a_solution_and_see_each_fault(solver, formulation):
+    problem = state_m_step(random_objective(0, "hyper", n=8, m=3), formulation)
+    data, chain, _ = problem.get_problem_data(solver, solver_opts={})
+    answer = chain.solve_via_data(problem, data, solver_opts={})
+    x, s, y = solver_room_vectors(answer, solver)
+
+    def errors(x=x, s=s, y=y):
+        vectors = {"x": x, "s": s, "y": y}
+        if solver == "CLARABEL":
+            vectors = SimpleNamespace(x=x, s=s, z=y)
+        return np.array(dimacs_errors(data, vectors, solver))
+
+    good = errors()
+    assert np.max(np.abs(good)) < 1e-3
+    assert errors(y=y + 0.1)[0] > 100 * good[0]
+    assert errors(y=-y - 0.1)[1] > 0.01
+    assert errors(x=x + 1.0)[2] > 0.01
+    assert errors(s=-s - 0.1)[3] > 0.01
+    assert abs(errors(x=2.0 * x)[4]) > 0.01
+    assert abs(errors(s=s + 1.0)[5]) > 0.01
+
+
+def solver_room_vectors(answer, solver):
+    if solver == "SCS":
+        return answer["x"], answer["s"], answer["y"]
+    return np.array(answer.x), np.array(answer.s), np.array(answer.z)
+
+
+def test_dimacs_of_an_unknown_solver_are_not_made_up():
+    assert dimacs_errors({"A": None}, object(), "NEW") is None
+
+
+@pytest.mark.parametrize("lower", [True, False])
+def test_depth_in_a_psd_cone_is_minus_the_smallest_eigenvalue(lower):
+    S = np.random.default_rng(0).normal(size=(4, 4))
+    S = S + S.T
+    i, j = np.triu_indices(4) if lower else np.tril_indices(4)
+    v = np.where(i == j, 1.0, np.sqrt(2.0)) * S[i, j]
+    cones = SimpleNamespace(zero=0, nonneg=0, psd=[4], exp=0, soc=[], p3d=[])
+    assert cone_depth(v, cones, lower, dual=False) == pytest.approx(-np.linalg.eigvalsh(S)[0])
+    P = project(S)
+    inside = np.where(i == j, 1.0, np.sqrt(2.0)) * P[i, j]
+    assert cone_depth(inside, cones, lower, dual=True) == pytest.approx(0.0, abs=1e-14)
+
+
+def test_depth_in_the_exponential_cone_and_its_dual():
+    cones = SimpleNamespace(zero=0, nonneg=0, psd=[], exp=1, soc=[], p3d=[])
+
+    def depth(*v, dual=False):
+        return cone_depth(np.array(v, dtype=float), cones, False, dual)
+
+    assert depth(0.0, 1.0, 1.0) == 0.0
+    assert depth(-1.0, 0.0, 0.0) == 0.0
+    assert depth(0.0, 0.0, -1.0) >= 1.0
+    t = depth(1.0, 1.0, 1.0)
+    assert (1 + t) * np.exp((1 - t) / (1 + t)) == pytest.approx(1 + t)
+    assert t == pytest.approx(1.0)
+    rng = np.random.default_rng(0)
+    for _ in range(50):  # a point of the cone and one of its dual never have a negative product
+        v, w = rng.normal(size=(2, 3))
+        v = v + depth(*v) * np.array([-1.0, 1.0, 1.0])
+        w = w + depth(*w, dual=True) * np.array([-1.0, 1.0, 1.0])
+        assert v @ w >= -1e-9
+
+
+# The command
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+def test_compare_leaves_rows_tables_and_pictures_and_resumes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = ["compare", "--suite", "tiny", "--solvers", "fista,SCS/dual", "--tol", "1e-3,1e-6"]
+    result = run(*command, "--out", "race")
+    assert result.exit_code == 0, result.output
+    names = {path.name for path in (tmp_path / "race").iterdir()}
+    pictures = {"work-precision", "performance-profile", "said-against-true"}
+    assert names == {"race.jsonl", "race.json", "race.md"} | {
+        f"{picture}.{ending}" for picture in pictures for ending in ("png", "svg")
+    }
+    assert "SCS/dual" in result.output
+    document = (tmp_path / "race/race.md").read_text()
+    for word in ("scs 3", "cvxpy", time.strftime("%Y-%m-%d"), "true gap", TINY):
+        assert word in document
+    assert len(json.loads((tmp_path / "race/race.json").read_text())["rows"]) == 8
+    assert run(*command, "--out", "race").exit_code == 2
+    before = rows_of(tmp_path / "race/race.jsonl")
+    assert run(*command, "--out", "race", "--resume").exit_code == 0
+    assert rows_of(tmp_path / "race/race.jsonl") == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--tol", "tight"], "write numbers"),
+        (["--solvers", "GUROBY"], "no solver 'GUROBY'"),
+    ],
+)
+def test_compare_answers_bad_input_in_words(tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    result = run("compare", "--suite", "tiny", *arguments)
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+
+
+# The committed results
+
+
+def test_committed_results_are_whole_and_the_readme_shows_their_table(repository):
+    folder = repository / "examples" / "solver-comparison"
+    lines = [json.loads(line) for line in (folder / "race.jsonl").read_text().splitlines()]
+    rows = [line for line in lines if line["kind"] == "row"]
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    names = [spec.name for spec in suite("small")]
+    assert list(dict.fromkeys(row["instance"] for row in rows)) == names
+    assert len({key_of(row) for row in rows}) == len(rows) == len(names) * 6 * 3
+    assert summarise(rows).to_markdown() in readme
+    (race,) = [line for line in lines if line["kind"] == "race"]
+    for words in (race["date"], *(race["versions"][name] for name in ("cvxpy", "clarabel", "scs"))):
+        assert words in readme
+    references = [line for line in lines if line["kind"] == "reference"]
+    assert [line["instance"] for line in references] == names
+    assert all(line["upper"] - line["lower"] <= 1e-9 * max(1, line["upper"]) for line in references)
+    for path in re.findall(r"\]\(([^)#:]+)\)", readme):
+        assert (folder / path).exists(), path
+    pictures = [*folder.glob("*.png"), *folder.glob("*.svg")]
+    assert len(pictures) == 6
+    assert all(path.stat().st_size < 300_000 for path in pictures)
+
+
+def test_the_readmes_words_hold_in_the_committed_rows(repository):
+    folder = repository / "examples" / "solver-comparison"
+    rows = json.loads((folder / "race.json").read_text())["rows"]
+    readme = " ".join((folder / "README.md").read_text(encoding="utf-8").split())
+    claims = [row for row in rows if row["claims"]]
+    false = [row for row in claims if row["true_gap"] > row["tol"]]
+    assert f"{len(claims)} claims were made; {len(false)} were not true" in readme
+    assert all(row["formulation"] for row in false)
+    assert not [row for row in false if row["solver"] == "SCS" and row["tol"] < 1e-3]
+    (wine,) = [
+        row
+        for row in claims
+        if row["instance"] == "wine-n40-standard-hyper-w1-s0"
+        and (row["solver"], row["formulation"], row["tol"]) == ("SCS", "primal", 1e-3)
+    ]
+    assert wine["said"] == "optimal"
+    assert f"at a true gap of {wine['true_gap']:.3f}" in readme
+    assert max(abs(error) for error in wine["dimacs"]) < 1e-3
+    own = [row for row in rows if row["solver"] == "fista"]
+    assert all(row["claims"] and row["proved_gap"] <= row["tol"] for row in own)
+    failed = {row["instance"] for row in rows if row["said"] == "solver_error"}
+    assert f"dual of {len(failed)} instances" in readme

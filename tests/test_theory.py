@@ -1,0 +1,430 @@
+"""Each claim of the paper has the verdict it deserves; and breaking its formula makes it fall."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+
+import numpy as np
+import pytest
+
+from seraph_cvx import MStepObjective, PairSet, verify_paper
+from seraph_cvx.datasets import load_sampling
+from seraph_cvx.theory import (
+    attainment,
+    complexity,
+    descent,
+    elimination,
+    feature_convexity,
+    kappa_sign,
+    lipschitz,
+    m_step_convexity,
+    maximum_entropy,
+    mixed_norm,
+    posterior_regularisation,
+    printed_gradient,
+    report,
+    setting,
+    soft_label_form,
+    sparsity,
+    strong_duality,
+)
+from seraph_cvx.theory.claim import Check, Claim, ClaimResult, Verdict
+from seraph_cvx.theory.setting import Setting
+
+EXPECTED = {
+    1: "holds",
+    2: "holds",
+    3: "holds as corrected",
+    4: "refuted",
+    5: "holds as corrected",
+    6: "holds",
+    7: "holds",
+    8: "refuted",
+    9: "refuted",
+    10: "holds",
+    11: "holds",
+    12: "holds as corrected",
+    13: "holds",
+    14: "holds",
+    15: "refuted",
+}
+"""Written here by hand: the claims must not grade themselves."""
+
+
+@pytest.fixture(scope="module")
+def iris():
+    sampling = load_sampling("iris")
+    return verify_paper(sampling.X, sampling.y, name="iris")
+
+
+@pytest.fixture(scope="module")
+def small():
+    """Iris with 30 points: enough for a formula to fail on."""
+    sampling = load_sampling("iris", n_points=30)
+    return Setting("small iris", PairSet.from_labels(sampling.X, sampling.y))
+
+
+@pytest.mark.parametrize("number", sorted(set(EXPECTED) - report.SLOW))
+def test_claim_has_its_verdict_on_iris(iris, number):
+    result = iris[number]
+    assert result.verdict.value == EXPECTED[number]
+    assert result.as_expected
+    assert result.residual <= result.tolerance
+    assert (result.violation is None) == (EXPECTED[number] == "holds")
+
+
+def test_claim_whole_report_is_as_expected(iris):
+    assert iris.ok
+    assert [row["claim"] for row in iris.rows] == sorted(set(EXPECTED) - report.SLOW)
+    assert set(report.CLAIMS) == set(EXPECTED)
+
+
+@pytest.mark.parametrize("name", ["wine", "balance", "breast_cancer"])
+@pytest.mark.slow
+def test_claim_verdicts_on_other_data(name):
+    sampling = load_sampling(name)
+    result = verify_paper(sampling.X, sampling.y, name=name)
+    verdicts = {r.claim.number: r.verdict.value for r in result.results}
+    assert verdicts == {k: EXPECTED[k] for k in sorted(set(EXPECTED) - report.SLOW)}
+    assert result.ok
+
+
+@pytest.mark.slow
+def test_claim_13_measured(small):
+    assert complexity.check_complexity(small).as_expected
+
+
+def _entropy_instead(y, s):
+    """Turns each -q ln p of (11) into a concave function."""
+    return np.logaddexp(0.0, y * s)
+
+
+def _no_trace_term(setting, A):
+    return PRINTED_GRADIENT(setting, A) + setting.trace_weight * np.eye(len(A))
+
+
+def _sign_of_unlabeled(setting, A):
+    flipped = Setting(setting.name, setting.pairs, setting.trace_weight, setting.threshold)
+    flipped.__dict__["soft_labels"] = 1.0 - setting.soft_labels
+    return PRINTED_GRADIENT(flipped, A)
+
+
+PRINTED_GRADIENT = printed_gradient.printed_gradient
+DUAL_VALUE = strong_duality.dual_value
+DUAL_MATRIX = strong_duality.dual_matrix
+SUPERVISED = sparsity.supervised
+ENTROPY = sparsity.unlabeled_entropy
+DESCENT = descent.descent_objective
+
+BREAKS = {
+    "1, -F concave": (m_step_convexity, "log_posterior", _entropy_instead),
+    "1, the curvature formula": (m_step_convexity, "curvature", lambda *_: 1.0),
+    "2, the trace term missing": (printed_gradient, "printed_gradient", _no_trace_term),
+    "2, the sign of the unlabeled part": (
+        printed_gradient,
+        "printed_gradient",
+        _sign_of_unlabeled,
+    ),
+    "3, the feature without its half": (maximum_entropy, "feature", lambda y, s: y * s),
+    "3, gamma squared": (
+        maximum_entropy,
+        "dual_value",
+        lambda kappa, s, y: float(np.sum(np.logaddexp(0.0, -kappa * y * s))) + 0.005 * kappa**2,
+    ),
+    "4, the posterior upside down": (
+        kappa_sign,
+        "model_posterior",
+        lambda y, kappa, s: 1.0 / (1.0 + np.exp(kappa * y * s)),
+    ),
+    "4, the slope at A = 0": (
+        kappa_sign,
+        "slope_at_zero_metric",
+        lambda kappa, near, far: near - far + kappa,
+    ),
+    "5, lambda times kappa": (elimination, "hat_trace_weight", lambda kappa, lam: lam * -kappa),
+    "5, eta unchanged": (elimination, "hat_threshold", lambda kappa, eta: eta),
+    "6, the exponent mu": (
+        soft_label_form,
+        "closed_form",
+        lambda p, mu: p**mu / np.sum(p**mu, axis=1, keepdims=True),
+    ),
+    "6, the posterior itself": (soft_label_form, "closed_form", lambda p, mu: p),
+    "7, (12) without its data term": (
+        lipschitz,
+        "printed_bound",
+        lambda setting: setting.trace_weight,
+    ),
+    "7, lambda instead of lambda sqrt(m)": (
+        lipschitz,
+        "tighter_bound",
+        lambda setting: lipschitz._data_term(setting) + setting.trace_weight,
+    ),
+    "7, lambda m is not tight": (
+        lipschitz,
+        "tighter_bound",
+        lambda setting: lipschitz.printed_bound(setting),
+    ),
+    "8, Shannon for Renyi": (
+        posterior_regularisation,
+        "inner_value",
+        lambda s, mu: mu * setting.shannon_entropy(s),
+    ),
+    "8, q = p as printed": (
+        posterior_regularisation,
+        "sharpened",
+        lambda s, mu: setting.posterior(1.0, s),
+    ),
+    "9, J without the sharpness": (
+        descent,
+        "descent_objective",
+        lambda setting, A, q, weight, a: DESCENT(setting, A, q, weight, 1.0),
+    ),
+    "9, (7) taken for J": (
+        descent,
+        "descent_objective",
+        lambda setting, A, q, weight, a: descent.paper_objective(setting, A, weight),
+    ),
+    "9, (7) taken for (14)": (descent, "posterior_regularised", descent.paper_objective),
+    "9, the Renyi term missing": (
+        descent,
+        "renyi_form",
+        lambda setting, A, w, a: descent.labeled_loss(setting, A),
+    ),
+    "10, the Frobenius norm": (mixed_norm, "mixed_norm", lambda W: float(np.linalg.norm(W))),
+    "10, the square root missing": (mixed_norm, "mixed_norm", lambda W: float(np.sum(W**2))),
+    "11, the sign of eta": (
+        strong_duality,
+        "dual_value",
+        lambda setting, p: (
+            DUAL_VALUE(setting, p)
+            + 2.0 * setting.threshold * np.subtract(*strong_duality._moments(setting, p))
+        ),
+    ),
+    "11, the trace term missing": (
+        strong_duality,
+        "dual_matrix",
+        lambda setting, p: (
+            DUAL_MATRIX(setting, p) - setting.trace_weight * np.eye(setting.pairs.n_features)
+        ),
+    ),
+    "12, every pair is similar": (
+        attainment,
+        "recession_matrix",
+        lambda objective, q: np.eye(objective.pairs.n_features),
+    ),
+    "12, no pair is": (
+        attainment,
+        "recession_matrix",
+        lambda objective, q: np.zeros((objective.pairs.n_features,) * 2),
+    ),
+    "13, cubic in n": (complexity, "measure", lambda n, m: 1e-9 * n**3),
+    "13, quadratic in m": (complexity, "measure", lambda n, m: 1e-9 * (n**2 * m**2)),
+    "14, the trace term missing": (
+        sparsity,
+        "supervised",
+        lambda setting, trace_weight: SUPERVISED(setting, 1.0),
+    ),
+    "14, the sign of the entropy": (
+        sparsity,
+        "unlabeled_entropy",
+        lambda setting, A: -ENTROPY(setting, A),
+    ),
+    "15, the sign of the feature": (
+        feature_convexity,
+        "loss",
+        lambda y, near, far: -np.logaddexp(-near, -far),
+    ),
+}
+
+CHECKS = {
+    module: report.CLAIMS[module.CLAIM.number][1]
+    for module in (
+        attainment, complexity, descent, elimination, feature_convexity, kappa_sign, lipschitz,
+        m_step_convexity, maximum_entropy, mixed_norm, posterior_regularisation, printed_gradient,
+        soft_label_form, sparsity, strong_duality,
+    )
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "module", [module for module in CHECKS if module is not complexity], ids=lambda m: m.__name__
+)
+def test_claim_holds_on_the_small_data_that_it_is_broken_on(small, module):
+    """Or the tests below would say nothing."""
+    assert CHECKS[module](small).as_expected
+
+
+@pytest.mark.parametrize("name", BREAKS)
+def test_claim_falls_when_its_formula_is_broken(small, monkeypatch, name):
+    module, function, wrong = BREAKS[name]
+    assert module.CLAIM.number == int(name.split(",")[0])
+    small.metric  # noqa: B018 (made by the package, before anything is broken)
+    monkeypatch.setattr(module, function, wrong)
+    result = CHECKS[module](small)
+    assert not result.as_expected
+    assert result.verdict is not Verdict.HOLDS
+
+
+class _WrongCertificate:
+    dual_value, relative_gap = 0.0, 0.5
+
+
+PACKAGE_BREAKS = {
+    "2, the gradient": (MStepObjective, "gradient", lambda self, A: np.zeros_like(A)),
+    "6, the E-step": (soft_label_form, "e_step", lambda pairs, *_: np.zeros(pairs.n_unlabeled)),
+    "7, the Lipschitz bound": (MStepObjective, "lipschitz_bound", 1.0),
+    "9, J": (descent, "descent_values", lambda objective, A: (0.0, 0.0)),
+    "11, the certificate": (strong_duality, "certify", lambda *_: _WrongCertificate()),
+    "12, the criterion": (MStepObjective, "attains_optimum", True),
+}
+
+
+@pytest.mark.parametrize("name", PACKAGE_BREAKS)
+def test_claim_falls_when_the_package_is_broken(small, monkeypatch, name):
+    """The claims guard the package's own formulas too, where it has them."""
+    owner, attribute, wrong = PACKAGE_BREAKS[name]
+    small.metric  # noqa: B018 (made before anything is broken)
+    monkeypatch.setattr(owner, attribute, wrong)
+    result = report.CLAIMS[int(name.split(",")[0])][1](small)
+    assert not result.as_expected
+
+
+def test_claim_every_one_is_broken_by_some_test():
+    assert {int(name.split(",")[0]) for name in BREAKS} == set(EXPECTED)
+
+
+def test_claim_13_holds_for_the_printed_complexity(small, monkeypatch):
+    monkeypatch.setattr(complexity, "measure", lambda n, m: 1e-9 * (n**2 * m + m**3))
+    assert complexity.check_complexity(small).as_expected
+
+
+CONTRADICTED = [number for number, verdict in EXPECTED.items() if verdict != "holds"]
+
+
+@pytest.mark.parametrize("number", CONTRADICTED)
+def test_claim_contradiction_can_be_recomputed_in_ten_lines(number):
+    claim = report.CLAIMS[number][0]
+    assert claim.correction
+    code = claim.recomputation.code
+    assert len(code.splitlines()) <= 10
+    assert "seraph_cvx" not in code
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(code, {})
+    assert printed.getvalue() == claim.recomputation.prints
+
+
+def _claim(expected):
+    return Claim(0, "name", "place", "statement", "x", "evidence", expected)
+
+
+GOOD, BAD = Check("good", 0.0, 1.0), Check("bad", 2.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "corrected", "verdict", "fine"),
+    [
+        (Verdict.HOLDS, [GOOD], [], Verdict.HOLDS, True),
+        (Verdict.HOLDS, [BAD], [], Verdict.REFUTED, False),
+        (Verdict.HOLDS, [GOOD, BAD], [], Verdict.REFUTED, False),
+        (Verdict.CORRECTED, [BAD], [GOOD], Verdict.CORRECTED, True),
+        (Verdict.CORRECTED, [GOOD], [GOOD], Verdict.HOLDS, False),
+        (Verdict.CORRECTED, [BAD], [GOOD, BAD], Verdict.REFUTED, False),
+        (Verdict.REFUTED, [BAD], [GOOD], Verdict.REFUTED, True),
+        (Verdict.REFUTED, [BAD], [BAD], Verdict.REFUTED, False),
+        (Verdict.HOLDS, [], [], Verdict.UNDECIDED, False),
+        (Verdict.HOLDS, [Check("nan", float("nan"), 1.0)], [], Verdict.REFUTED, False),
+    ],
+)
+def test_verdict_follows_from_the_checks(expected, printed, corrected, verdict, fine):
+    result = ClaimResult(_claim(expected), printed, corrected)
+    assert result.verdict is verdict
+    assert result.as_expected is fine
+
+
+def test_failure_a_solver_without_an_answer_leaves_the_claim_undecided(monkeypatch):
+    def no_answer(problem):
+        raise setting.ClaimUndecided("Clarabel gave no answer: a test")
+
+    monkeypatch.setattr(soft_label_form, "solve_conic", no_answer)
+    sampling = load_sampling("iris", n_points=30)
+    result = verify_paper(sampling.X, sampling.y, claims=[6, 10])
+    assert [r.verdict.value for r in result.results] == ["not decided", "holds"]
+    assert not result.ok
+    assert "a test" in result[6].message
+    assert "a test" in result.to_html()
+
+
+def test_report_is_the_same_for_the_same_seed():
+    sampling = load_sampling("iris", n_points=30)
+    first, second, other = (
+        verify_paper(sampling.X, sampling.y, claims=[1, 6, 10], seed=seed) for seed in (3, 3, 4)
+    )
+    assert [dict(r.numbers) for r in first.results] == [dict(r.numbers) for r in second.results]
+    assert [dict(r.numbers) for r in first.results] != [dict(r.numbers) for r in other.results]
+
+
+def test_report_as_json_has_everything(iris):
+    content = json.loads(iris.to_json())
+    assert content["ok"] is True
+    assert [claim["number"] for claim in content["claims"]] == [
+        r.claim.number for r in iris.results
+    ]
+    for claim in content["claims"]:
+        checks = claim["printed"] + claim["corrected"]
+        assert any(c["residual"] == claim["residual"] for c in checks)
+        assert claim["formula_text"]
+        assert claim["evidence"]
+
+
+def test_report_as_markdown_shows_what_contradicts_the_paper(iris):
+    text = iris.to_markdown()
+    assert text.count("| holds |") == list(EXPECTED.values()).count("holds") - len(report.SLOW)
+    for number in CONTRADICTED:
+        assert report.CLAIMS[number][0].recomputation.code in text
+
+
+def test_report_tells_its_progress():
+    sampling = load_sampling("iris", n_points=30)
+    seen = []
+    verify_paper(
+        sampling.X,
+        sampling.y,
+        claims=[10, 6],
+        callback=lambda claim, result: seen.append((claim.number, result is None)),
+    )
+    assert seen == [(6, True), (6, False), (10, True), (10, False)]
+
+
+def test_data_with_every_label_known_hides_all_but_ten():
+    sampling = load_sampling("wine", n_points=150, n_labeled=150)
+    names = np.array(["red", "white", "rose"])[sampling.y.astype(int)]
+    result = verify_paper(100.0 + 50.0 * sampling.X, names, claims=[1, 2, 10])
+    assert result.ok
+    assert "100 points" in result.description
+    assert f"{4950 - 45} unlabeled" in result.description
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([0, 0, 0, -1], "No pair is dissimilar"),
+        ([0, 1, 2, -1], "No pair is similar"),
+        ([0, -1, -1, -1], "at least two points"),
+    ],
+)
+def test_failure_data_that_cannot_serve(y, message):
+    with pytest.raises(ValueError, match=message):
+        verify_paper([[0.0], [1.0], [2.0], [5.0]], y)
+
+
+def test_failure_other_input():
+    X, y = [[0.0], [1.0], [2.0], [5.0]], [0, 0, 1, -1]
+    with pytest.raises(ValueError, match="There is no claim 99"):
+        verify_paper(X, y, claims=[99])
+    with pytest.raises(ValueError, match="lambda > 0"):
+        verify_paper(X, y, trace_weight=0.0)
+    with pytest.raises(ValueError, match="All points are the same"):
+        verify_paper([[1.0], [1.0], [1.0], [1.0]], y)
