@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,10 +39,14 @@ def grab_at_once():
     return np.ones(2**40).sum()
 
 
-def hang_deaf():
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+def hang():
     while True:
         time.sleep(0.1)
+
+
+def hang_deaf():
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    hang()
 
 
 def die_by(number):
@@ -172,6 +177,36 @@ def test_a_function_of_the_running_script_is_refused(nursery, monkeypatch):
     monkeypatch.setattr(hoard, "__module__", "__main__")
     with pytest.raises(ValueError, match="a file of its own"):
         nursery.run(hoard, time_limit=1)
+
+
+ORPHAN = """
+import sys
+sys.path.insert(0, {tests!r})
+from seraph_cvx import isolation
+from test_isolation import write_pid_and_hang
+isolation.ALARM_MARGIN = 0.0
+with isolation.Nursery(["test_isolation"]) as nursery:
+    nursery.run(write_pid_and_hang, {path!r}, time_limit=1.0)
+"""
+
+
+def write_pid_and_hang(path):
+    Path(path).write_text(str(os.getpid()))
+    hang()
+
+
+def test_work_whose_caller_was_killed_ends_by_its_own_alarm(tmp_path, repository):
+    path = tmp_path / "pid"
+    code = ORPHAN.format(tests=str(repository / "tests"), path=str(path))
+    caller = subprocess.Popen([sys.executable, "-c", code])
+    while not path.exists() or not path.read_text():
+        time.sleep(0.01)
+    caller.kill()
+    caller.wait()
+    pid = int(path.read_text())
+    assert is_running(pid)
+    time.sleep(1.5)
+    assert not is_running(pid)
 
 
 def test_environment_reaches_the_work():

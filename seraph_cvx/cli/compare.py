@@ -78,7 +78,8 @@ def compare(
     with answers_in_words() as kept:
         from ..comparison.race import compare_solvers
 
-        sys.path.insert(0, "")  # name=module:function is looked for where the user stands
+        if solvers is not None and "=" in solvers:
+            sys.path.insert(0, "")  # module:function is looked for where the user stands
         out.mkdir(parents=True, exist_ok=True)
         rows = out / "race.jsonl"
         kept.append(f"the rows so far are in {rows}; --resume goes on from there")
