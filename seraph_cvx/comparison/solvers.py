@@ -260,10 +260,10 @@ def conic(
 
 def _options(solver: str, tol: float, time_limit: float) -> dict[str, Any]:
     """The tolerance and the time limit in the solver's own words, where these are known."""
-    from ..m_step.conic import _translate
+    from ..m_step.conic import options_for
 
     known = solver in ("SCS", "CLARABEL", "MOSEK", "COPT")
-    options = _translate(solver, tol, time_limit if known else None, None)
+    options = options_for(solver, tol, time_limit if known else None, None)
     if solver == "SCS":
         options["max_iters"] = 10_000_000  # its time is limited, as everybody's is
     return options

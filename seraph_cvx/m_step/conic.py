@@ -106,7 +106,7 @@ class ConicMStep:
                 "make a new ConicMStep for them."
             )
         clock = time.perf_counter()
-        options = _translate(self.solver_name, tol, time_limit, max_iter)
+        options = options_for(self.solver_name, tol, time_limit, max_iter)
         options.update(solver_options or {})
         self.statement.update(objective)
         raw, word, trouble, inside = self._run(options)
@@ -191,7 +191,7 @@ def _require_memory(objective: MStepObjective, limit: int) -> None:
         )
 
 
-def _translate(
+def options_for(
     solver: str, tol: float, time_limit: float | None, max_iter: int | None
 ) -> dict[str, Any]:
     """Our tol and limits in the solver's own words."""

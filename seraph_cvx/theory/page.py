@@ -25,7 +25,8 @@ header { display: flex; gap: .8rem; align-items: baseline; flex-wrap: wrap; }
 .holds { background: #dcfce7; color: #14532d; } .corrected { background: #fef3c7; color: #713f12; }
 .refuted, .undecided { background: #fee2e2; color: #7f1d1d; }
 .place { color: #57534e; font-size: .9rem; margin: .1rem 0 .6rem; }
-math { font-size: 1.15rem; margin: .8rem 0; overflow-x: auto; } math .big { font-size: 1.35em; }
+math { font-size: 1.15rem; margin: .8rem 0; padding: .35em 0; }
+math { overflow-x: auto; overflow-y: hidden; } math .big { font-size: 1.35em; }
 table { border-collapse: collapse; font-size: .88rem; margin: .6rem 0; }
 td, th { text-align: left; padding: .15rem .9rem .15rem 0; border-bottom: 1px solid #e7e5e4;
   vertical-align: top; }
