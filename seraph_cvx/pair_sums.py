@@ -9,6 +9,7 @@ where W is the symmetric weight matrix: O(n^2 m + n m^2) work, O(n m + block^2) 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -188,8 +189,8 @@ class PairSums:
         if n_threads == 1:
             yield from map(visit, self._blocks)
             return
-        with one_blas_thread(), ThreadPoolExecutor(n_threads) as threads:
-            yield from threads.map(visit, self._blocks)
+        with one_blas_thread():
+            yield from _threads(n_threads).map(visit, self._blocks)
 
     @cached_property
     def _chunks(self) -> list[slice]:
@@ -250,6 +251,15 @@ def _block_distances(
     if len(block.excluded[0]):
         d[block.excluded] = FAR
     return d
+
+
+@cache
+def _threads(how_many: int) -> ThreadPoolExecutor:
+    """Threads that stay: new ones for every sweep would find their memory cold."""
+    return ThreadPoolExecutor(how_many, thread_name_prefix="seraph_cvx")
+
+
+os.register_at_fork(after_in_child=_threads.cache_clear)  # threads do not survive a fork
 
 
 @cache
