@@ -23,6 +23,7 @@ from ..m_step.solve import solve_m_step
 from ..objective import MStepObjective
 from ..pairs import FloatArray, PairSet
 from ..result_table import ResultTable
+from .bench_statement import best_lower_bound, relative_distance
 
 Progress = Callable[[str], None]
 TASKS = {
@@ -36,7 +37,7 @@ TASKS = {
 """The paper's six UCI tasks and how many of their 100 points are labeled."""
 
 TRUE_GAP = 1e-5
-"""What a conic solver has to reach, by the certificate."""
+"""What a conic solver has to reach: the distance of its value from the best lower bound known."""
 
 
 def bench_first_m_steps(
@@ -47,7 +48,7 @@ def bench_first_m_steps(
 ) -> ResultTable:
     """FISTA certified to 1e-8 against the fastest conic solver to a true 1e-5.
 
-    A conic solver climbs a ladder of tolerances until its answer's certified gap is 1e-5; its time
+    A conic solver climbs a ladder of tolerances until its answer is truly within 1e-5; its time
     is that of the first rung that gets there, compilation included. It is stopped at `time_limit`,
     or at the best conic time so far.
     """
@@ -227,7 +228,8 @@ def solve_once(
     answer = solve_m_step(
         objective, solver, tol=tol, formulation=formulation, time_limit=time_limit
     )
-    return time.perf_counter() - clock, answer.relative_gap
+    seconds = time.perf_counter() - clock
+    return seconds, relative_distance(answer.value, best_lower_bound(objective))
 
 
 def _own_seconds(name: str, seed: int, finish: bool = True) -> tuple[float, float]:
