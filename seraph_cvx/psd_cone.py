@@ -18,8 +18,8 @@ RANK_TOLERANCE = 1e-12
 FAINT = 1e-8
 """Eigenvalues of C, scaled to a unit diagonal, below this are computed anew from the points."""
 
-FAINTEST = 1e-26
-"""And below this, a spread of 1e-13 of the features' own, they count as zero."""
+FAINTEST = 1e-22
+"""And below this, a spread of 1e-11 of the features' own, they count as zero."""
 
 
 def symmetrise(A: FloatArray) -> FloatArray:
