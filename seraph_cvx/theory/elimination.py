@@ -89,7 +89,7 @@ def check_elimination(setting: Setting) -> ClaimResult:
             Check("metric, mu = 0", float(np.linalg.norm(-kappa * A - A_hat)) / size, 1e-3),
             Check("posteriors of all pairs, mu = 0", relative(mapped, 1.0), 1e-3),
             Check("value, mu > 0", relative(mapped_value - direct.value, direct.value), 1e-5),
-            Check("posteriors of all pairs, mu > 0", relative(mapped_mu, 1.0), 5e-2),
+            Check("posteriors of all pairs, mu > 0", relative(mapped_mu, 1.0), 1e-2),
         ],
         numbers={
             "kappa*, mu = 0": kappa,
