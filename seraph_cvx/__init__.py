@@ -12,32 +12,40 @@ from .m_step.solution import NotCertified, OptimumNotAttained, Status
 from .m_step.solve import solve_m_step
 from .objective import MStepObjective
 from .pairs import PairSet
+from .path import seraph_path
 
 if TYPE_CHECKING:
     from .comparison.race import compare_solvers
-    from .estimator import SERAPH
+    from .estimators.kernel_seraph import KernelSERAPH
+    from .estimators.pair_seraph import PairSERAPH
+    from .estimators.seraph import SERAPH
     from .m_step.statement import state_m_step
     from .theory.report import verify_paper
 
 __version__ = "0.1.0"
 __all__ = [
     "SERAPH",
+    "KernelSERAPH",
     "MStepObjective",
     "NotCertified",
     "OptimumNotAttained",
+    "PairSERAPH",
     "PairSet",
     "Status",
     "alternate",
     "certify",
     "compare_solvers",
     "e_step",
+    "seraph_path",
     "solve_m_step",
     "state_m_step",
     "verify_paper",
 ]
 
 _HEAVY_ROOMS = {
-    "SERAPH": "estimator",
+    "SERAPH": "estimators.seraph",
+    "KernelSERAPH": "estimators.kernel_seraph",
+    "PairSERAPH": "estimators.pair_seraph",
     "compare_solvers": "comparison.race",
     "state_m_step": "m_step.statement",
     "verify_paper": "theory.report",

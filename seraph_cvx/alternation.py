@@ -19,13 +19,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .blas_threads import one_blas_thread
+from .checks import FloatArray, check_number
 from .m_step.solution import MStepSolution, NotCertified, Status
 from .m_step.solve import MStepSolver
 from .objective import MStepObjective, descent_values
-from .pairs import FloatArray, PairSet, check_number
-from .psd_cone import numerical_rank
+from .pairs import PairSet
+from .psd_cone import check_metric, numerical_rank
 
 logger = logging.getLogger(__name__)
 
@@ -103,6 +105,8 @@ def alternate(
     allow_unattained: bool = False,
     n_jobs: int | None = None,
     callback: Callable[[Iteration, FloatArray], object] | None = None,
+    manifold_term: FloatArray | None = None,
+    start: ArrayLike | None = None,
     **solver_settings: Any,
 ) -> Alternation:
     """q <- sigma(-a s(A)), eq. (10); A <- argmin f(A; q), eq. (11); until J falls by less than tol.
@@ -128,6 +132,11 @@ def alternate(
         Threads over blocks of pairs.
     callback : callable, optional
         Called with each Iteration and its metric; a true return value ends the run.
+    manifold_term : (m, m) array_like, optional
+        nu*X'LX, added to R.
+    start : (m, m) array_like, optional
+        A metric whose soft labels the first M-step takes, instead of the paper's q(-1) = 1. J is
+        not convex: another start may end elsewhere.
     **solver_settings
         Passed to :class:`seraph_cvx.m_step.solve.MStepSolver`.
 
@@ -149,7 +158,7 @@ def alternate(
     check_number(max_iter, "max_iter", 1.0)
     door = MStepSolver(solver, allow_unattained=allow_unattained, **solver_settings)
     history: list[Iteration] = []
-    metric: FloatArray | None = None
+    metric = None if start is None else check_metric(start, pairs.n_features, "start")
     last_objective: MStepObjective | None = None
     good: tuple[MStepSolution, MStepObjective] | None = None
     looseness = 0.01 if max_iter > 1 else 0.0
@@ -164,6 +173,7 @@ def alternate(
             trace_weight=trace_weight,
             threshold=threshold,
             n_jobs=n_jobs,
+            manifold_term=manifold_term,
         )
         if last_objective is not None:
             objective.inherit(last_objective)

@@ -13,15 +13,15 @@ r = (c - b)/c (matrix R), as far as needed and no further.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .checks import FloatArray
 from .objective import MStepObjective
 from .pair_sums import Place
-from .pairs import FloatArray
 from .posterior import binary_entropy, posterior_similar
 from .psd_cone import check_metric, symmetrise
 
@@ -61,7 +61,7 @@ class Certificate:
         return self.duality_gap / max(1.0, abs(self.primal_value))
 
 
-def certify(objective: MStepObjective, A: ArrayLike) -> Certificate:
+def certify(objective: MStepObjective, A: ArrayLike, *, enough: float = 0.0) -> Certificate:
     """D(r) <= inf f <= f(A): the duality gap of the M-step (11) at a PSD point A.
 
     Parameters
@@ -70,6 +70,8 @@ def certify(objective: MStepObjective, A: ArrayLike) -> Certificate:
         Any trace weight >= 0, attained or not.
     A : (m, m) array_like
         Any PSD matrix, however far from the optimum.
+    enough : float
+        Look no further for a better bound once the relative gap is so small.
 
     Returns
     -------
@@ -88,36 +90,44 @@ def certify(objective: MStepObjective, A: ArrayLike) -> Certificate:
     >>> far.relative_gap > near.relative_gap, near.relative_gap < 1e-4
     (True, True)
     """
-    return _certify(objective, check_metric(A, objective.pairs.n_features), allow_rounding=True)
+    metric = check_metric(A, objective.pairs.n_features)
+    return _certify(objective, metric, allow_rounding=True, enough=enough)
 
 
 def is_rounding_all(objective: MStepObjective, A: ArrayLike, tol: float) -> bool:
     """Whether the relative gap at A would be within `tol` but for what is allowed for rounding."""
     metric = check_metric(A, objective.pairs.n_features)
-    return _certify(objective, metric, allow_rounding=False).relative_gap <= tol
+    return _certify(objective, metric, allow_rounding=False, enough=tol).relative_gap <= tol
 
 
-def _certify(objective: MStepObjective, metric: FloatArray, allow_rounding: bool) -> Certificate:
+def _certify(
+    objective: MStepObjective, metric: FloatArray, allow_rounding: bool, enough: float
+) -> Certificate:
     value, pull = objective.program.value_and_pull(metric, objective.moments.whitened_sums)
     anchors = Anchors.of(objective, allow_rounding)
     whitened = symmetrise(objective.whitened_program.recession - pull)
-    candidates = [(anchors.entropy_value, "p = b/c")]
-
-    step = anchors.step_from_one(whitened)
-    if step == 1.0:
-        candidates.append((_towards_one(objective, metric, step), "gradient"))
-    elif step is not None:
-        candidates.append((_towards_one(objective, metric, step), "towards p = 1"))
-    else:
-        candidates.append((_pinned(objective, metric, anchors), "towards p = 1"))
-
-    step = anchors.step_from_labels(whitened)
-    if step is not None and step < 1.0:
-        candidates.append((_towards_labels(objective, metric, step), "towards p = b/c"))
-
-    dual_value, dual_point = max(candidates)
     error = _rounding(objective, metric, value) if allow_rounding else 0.0
-    return Certificate(value, dual_value - error, dual_point)
+    best = Certificate(value, anchors.entropy_value - error, "p = b/c")
+    for dual_value, dual_point in _candidates(objective, metric, anchors, whitened):
+        if dual_value - error > best.dual_value:
+            best = Certificate(value, dual_value - error, dual_point)
+        if best.relative_gap <= enough:
+            break
+    return best
+
+
+def _candidates(
+    objective: MStepObjective, metric: FloatArray, anchors: Anchors, gradient: FloatArray
+) -> Iterator[tuple[float, str]]:
+    """Dual values at feasible points near r = sigma(-s), and what these are."""
+    step = anchors.step_from_one(gradient)
+    if step is None:
+        yield _pinned(objective, metric, anchors), "towards p = 1"
+    else:
+        yield _towards_one(objective, metric, step), "gradient" if step == 1.0 else "towards p = 1"
+    step = anchors.step_from_labels(gradient)
+    if step is not None and step < 1.0:
+        yield _towards_labels(objective, metric, step), "towards p = b/c"
 
 
 def _rounding(objective: MStepObjective, metric: FloatArray, value: float) -> float:
@@ -128,8 +138,7 @@ def _rounding(objective: MStepObjective, metric: FloatArray, value: float) -> fl
     program, X = objective.program, objective.sums.points
     linear = float(np.sum(np.abs(program.recession * metric))) + abs(program.constant)
     longest = float(np.max(np.einsum("ij,ij->i", X @ metric, X)))
-    total = objective.pairs.n_labeled + objective.mu * objective.pairs.n_unlabeled
-    return ROUNDING * (abs(value) + linear + total * longest)
+    return ROUNDING * (abs(value) + linear + objective.pair_total * longest)
 
 
 @dataclass(frozen=True)
@@ -212,13 +221,19 @@ def _feasible_step(gradient: FloatArray, basis: FloatArray | None, noise: float)
 
 
 def _dual_value(
-    objective: MStepObjective, metrics: Sequence[FloatArray], r: SimilarProbability
+    objective: MStepObjective,
+    metrics: Sequence[FloatArray],
+    r: SimilarProbability,
+    with_matrix: bool = False,
 ) -> tuple[float, FloatArray]:
-    """D(r) and sum_k c_k r_k v_k v_k' in whitened axes, by one sweep."""
+    """D(r) and, if asked for, sum_k c_k r_k v_k v_k' in whitened axes, by one sweep."""
 
-    def terms(place: Place, *distances: FloatArray) -> tuple[list[float], FloatArray]:
+    def terms(place: Place, *distances: FloatArray) -> tuple[list[float], FloatArray | None]:
         probability = r(place, *distances)
-        return [float(np.sum(binary_entropy(probability))), float(np.sum(probability))], probability
+        entropy = sums.weighed(place, binary_entropy(probability))
+        weight = sums.weighed(place, probability)
+        totals = [float(np.sum(entropy)), float(np.sum(weight))]
+        return totals, weight if with_matrix else None
 
     sums = objective.moments.whitened_sums
     totals, matrix = sums.over_labeled(metrics, terms)
@@ -273,7 +288,7 @@ def _pinned(objective: MStepObjective, metric: FloatArray, anchors: Anchors) -> 
         return step * pinned(d, d_null)
 
     step = 1.0
-    _, pull = _dual_value(objective, [metric, leaving], r)
+    _, pull = _dual_value(objective, [metric, leaving], r, with_matrix=True)
     if basis.shape[1]:
         largest = float(np.linalg.eigvalsh(symmetrise(basis.T @ pull @ basis))[-1])
         rounding = anchors.noise / float(eigenvalues[in_range][0])

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .checks import FloatArray
 from .m_step.solution import Status
 from .objective import MStepObjective, SemiSupervisedObjective
-from .pairs import FloatArray, PairSet
+from .pairs import PairSet
 from .psd_cone import check_metric, project, symmetrise
 
 
@@ -48,6 +49,7 @@ def minimise_directly(
     tol: float = 1e-6,
     max_iter: int = 5_000,
     n_jobs: int | None = None,
+    manifold_term: FloatArray | None = None,
 ) -> DirectSolution:
     """A <- P(A - t grad) on -sum_{S u D} ln p(y) + mu sum_U H(p) + lambda tr(A), eq. (7).
 
@@ -62,6 +64,8 @@ def minimise_directly(
         By default A = I. Another start may end at another stationary point.
     tol : float
         Stationarity to reach.
+    manifold_term : (m, m) array_like, optional
+        nu*X'LX, added to R.
 
     Examples
     --------
@@ -78,6 +82,7 @@ def minimise_directly(
             trace_weight=trace_weight,
             threshold=threshold,
             n_jobs=n_jobs,
+            manifold_term=manifold_term,
         )
     )
     m = pairs.n_features
@@ -135,7 +140,6 @@ def _next_length(move: FloatArray, change: FloatArray, length: float) -> float:
 def _stationarity(m_step: MStepObjective, A: FloatArray, gradient: FloatArray) -> float:
     T = m_step.whitening
     inverse = T.T @ m_step.pair_moment
-    total = m_step.pairs.n_labeled + m_step.mu * m_step.pairs.n_unlabeled
-    B = symmetrise(inverse @ A @ inverse.T) / total
+    B = symmetrise(inverse @ A @ inverse.T) / m_step.pair_total
     step = symmetrise(B - T.T @ gradient @ T)
     return float(np.linalg.norm(B - project(step))) / max(1.0, float(np.linalg.norm(B)))

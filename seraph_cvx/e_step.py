@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .checks import FloatArray, check_number
 from .pair_sums import CHUNK
-from .pairs import FloatArray, PairSet, check_number
+from .pairs import PairSet
 from .posterior import soft_label
 from .psd_cone import check_metric
 

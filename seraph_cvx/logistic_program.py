@@ -12,8 +12,8 @@ from functools import cached_property
 
 import numpy as np
 
+from .checks import FloatArray
 from .pair_sums import Block, PairSums, Place, Terms
-from .pairs import FloatArray
 from .posterior import posterior_variance, surprise_and_posterior
 from .psd_cone import symmetrise
 
@@ -76,7 +76,8 @@ class LogisticProgram:
 
     def _logistic_terms(self, with_gradient: bool) -> Terms:
         def terms(place: Place, d: FloatArray) -> tuple[list[float], FloatArray | None]:
-            total, similar = surprise_and_posterior(d, self.threshold, with_gradient)
+            weights = self.sums.confidence_at(place)
+            total, similar = surprise_and_posterior(d, self.threshold, with_gradient, weights)
             return [total], similar
 
         return terms
@@ -118,6 +119,7 @@ class LogisticProgram:
                     yield weighted * u[j]
 
         def terms(place: Place, d: FloatArray) -> tuple[list[float], Iterator[FloatArray]]:
-            return [0.0], weights(place, 4.0 * posterior_variance(d - self.threshold))
+            curvature = 4.0 * posterior_variance(d - self.threshold)
+            return [0.0], weights(place, sums.weighed(place, curvature))
 
         return terms

@@ -7,14 +7,14 @@ from functools import cached_property
 
 import numpy as np
 
+from .checks import FloatArray
 from .pair_sums import FAR, PairSums, Place, Terms
-from .pairs import FloatArray
 from .psd_cone import whiten
 
 
 @dataclass(frozen=True, eq=False)
 class PairMoments:
-    """sum_k c_k v_k v_k' and its like, with c_k = 1 for a labeled pair and mu for any other.
+    """sum_k c_k v_k v_k' and its like, with c_k the confidence of a labeled pair, mu for any other.
 
     Attributes
     ----------
@@ -34,13 +34,13 @@ class PairMoments:
 
     @cached_property
     def similar(self) -> FloatArray:
-        """sum_S v v'."""
+        """sum_S c_k v v'."""
         return self._sum_similar(self.sums)
 
     @cached_property
     def labeled(self) -> FloatArray:
-        """sum_{S u D} v v'."""
-        return self.sums.over_labeled([], _ones)[1]
+        """sum_{S u D} c_k v v'."""
+        return self.sums.over_labeled([], self._confidence)[1]
 
     @cached_property
     def everything(self) -> FloatArray:
@@ -67,7 +67,7 @@ class PairMoments:
 
     @cached_property
     def whitened_similar(self) -> FloatArray:
-        """sum_S z z', z = T'v."""
+        """sum_S c_k z z', z = T'v."""
         return self._sum_similar(self.whitened_sums)
 
     @cached_property
@@ -87,14 +87,29 @@ class PairMoments:
         """sum_k c_k ||v_k||^4."""
 
         def fourth_power(place: Place, d: FloatArray) -> tuple[list[float], None]:
-            return [float(np.sum(np.square(np.where(d < FAR, d, 0.0))))], None
+            fourth = self.sums.weighed(place, np.square(np.where(d < FAR, d, 0.0)))
+            return [float(np.sum(fourth))], None
 
         return self._sweep(fourth_power)
+
+    def serve(self, regulariser: FloatArray) -> bool:
+        """Whether the whitened axes are those of another R too.
+
+        They depend on R only where some direction has no spread, and there only on its shape.
+        """
+        if np.array_equal(regulariser, self.regulariser):
+            return True
+        if self.whitening.shape[0] == self.whitening.shape[1]:
+            return True
+        mine, other = np.linalg.norm(self.regulariser), np.linalg.norm(regulariser)
+        if not mine or not other:
+            return bool(mine == other)
+        return bool(np.allclose(self.regulariser / mine, regulariser / other, rtol=0, atol=1e-15))
 
     def along(self, axes: FloatArray) -> FloatArray:
         """axes' C axes, summed along the axes."""
         sums = self.sums.summed_in(axes)
-        labeled = sums.over_labeled([], _ones)[1]
+        labeled = sums.over_labeled([], self._confidence)[1]
         if self.unlabeled_weight == 0.0:
             return labeled
 
@@ -108,7 +123,7 @@ class PairMoments:
         is_similar = np.arange(len(sums.labeled_pairs)) < self.n_similar
 
         def similar_only(place: slice) -> tuple[list[float], FloatArray]:
-            return [0.0], is_similar[place].astype(np.float64)
+            return [0.0], sums.weighed(place, is_similar[place].astype(np.float64))
 
         return sums.over_labeled([], similar_only)[1]
 
@@ -120,6 +135,5 @@ class PairMoments:
             total += self.unlabeled_weight * more
         return float(total)
 
-
-def _ones(place: slice) -> tuple[list[float], FloatArray]:
-    return [0.0], np.ones(place.stop - place.start)
+    def _confidence(self, place: slice) -> tuple[list[float], FloatArray]:
+        return [0.0], self.sums.weighed(place, np.ones(place.stop - place.start))

@@ -16,17 +16,18 @@ cancels. The matrix M is M(1) of the dual and gives the recession function <M, D
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from .checks import FloatArray, check_number
 from .logistic_program import LogisticProgram
 from .moments import PairMoments
 from .pair_sums import PairSums, Place
-from .pairs import FloatArray, PairSet, check_number
+from .pairs import PairSet
 from .posterior import posterior_entropy, posterior_entropy_slope, sharpened_surprise
 from .psd_cone import RANK_TOLERANCE, check_metric, symmetrise
 from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, sum_soft_labels, tabulate
@@ -53,6 +54,8 @@ class MStepObjective:
         eta > 0.
     n_jobs : int, optional
         Threads over blocks of pairs.
+    manifold_term : (m, m) array_like, optional
+        nu*X'LX, PSD: added to R, see :func:`seraph_cvx.manifold.manifold_term`.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class MStepObjective:
     trace_weight: float = 1.0
     threshold: float = 1.0
     n_jobs: int | None = None
+    manifold_term: FloatArray | None = None
     sums: PairSums = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,6 +91,9 @@ class MStepObjective:
         if self.previous_metric is not None:
             m = self.pairs.n_features
             _set(self, "previous_metric", check_metric(self.previous_metric, m, "previous_metric"))
+        if self.manifold_term is not None:
+            m = self.pairs.n_features
+            _set(self, "manifold_term", check_metric(self.manifold_term, m, "manifold_term"))
         _set(self, "sums", PairSums.of(self.pairs, self.n_jobs))
 
     def value(self, A: ArrayLike) -> float:
@@ -103,16 +110,7 @@ class MStepObjective:
 
     def with_trace_weight(self, trace_weight: float) -> MStepObjective:
         """The same M-step with another lambda; the sums over pairs are not made anew."""
-        other = MStepObjective(
-            self.pairs,
-            self.soft_labels,
-            self.previous_metric,
-            self.sharpness,
-            self.unlabeled_weight,
-            trace_weight,
-            self.threshold,
-            self.n_jobs,
-        )
+        other = replace(self, trace_weight=trace_weight)
         other.inherit(self)
         if other.moments is self.moments:
             other.__dict__["soft_label_sums"] = self.soft_label_sums
@@ -121,7 +119,7 @@ class MStepObjective:
     def inherit(self, other: MStepObjective) -> None:
         """Take over what `other`, an M-step of the same pairs and weight, summed already."""
         _set(self, "sums", other.sums)
-        if (self.trace_weight > 0.0) == (other.trace_weight > 0.0):
+        if other.moments.serve(self.regulariser):
             self.__dict__["moments"] = other.moments
 
     @cached_property
@@ -139,6 +137,11 @@ class MStepObjective:
         """f in the coordinates of the data."""
         constant = self.threshold * self.recession_total
         return LogisticProgram(self.sums, self.mu, self.threshold, self.recession_matrix, constant)
+
+    @property
+    def pair_total(self) -> float:
+        """sum_k c_k."""
+        return self.pairs.labeled_total + self.mu * self.pairs.n_unlabeled
 
     @property
     def pair_moment(self) -> FloatArray:
@@ -184,8 +187,9 @@ class MStepObjective:
 
     @cached_property
     def regulariser(self) -> FloatArray:
-        """R = lambda * I."""
-        return self.trace_weight * np.eye(self.pairs.n_features)
+        """R = lambda*I + nu*X'LX."""
+        R = self.trace_weight * np.eye(self.pairs.n_features)
+        return R if self.manifold_term is None else R + self.manifold_term
 
     @cached_property
     def recession_matrix(self) -> FloatArray:
@@ -196,7 +200,7 @@ class MStepObjective:
     @property
     def recession_total(self) -> float:
         """kappa = sum_k (c_k - b_k)."""
-        return len(self.pairs.similar) + self.mu * self.soft_label_sums.total
+        return self.pairs.similar_total + self.mu * self.soft_label_sums.total
 
     @property
     def label_matrix(self) -> FloatArray:
@@ -206,7 +210,7 @@ class MStepObjective:
     @property
     def label_total(self) -> float:
         """beta = sum_k b_k."""
-        return self.pairs.n_labeled + self.mu * self.pairs.n_unlabeled - self.recession_total
+        return self.pair_total - self.recession_total
 
     @property
     def soft_label_entropy(self) -> float:
@@ -215,7 +219,10 @@ class MStepObjective:
 
     @cached_property
     def critical_trace_weight(self) -> float:
-        """A = 0 is optimal <=> lambda >= lambda_max(G - sigma(-eta) sum_k c_k v_k v_k')."""
+        """A = 0 is optimal <=> lambda >= lambda_max(G - sigma(-eta) sum_k c_k v_k v_k' - nu*X'LX).
+
+        Or lambda >= 0, where that is negative.
+        """
         without_trace = self.recession_matrix - self.trace_weight * np.eye(self.pairs.n_features)
         pull = expit(self.threshold) * self.pair_moment - without_trace
         return max(0.0, float(np.linalg.eigvalsh(symmetrise(pull))[-1]))
@@ -248,8 +255,7 @@ class MStepObjective:
     @property
     def lipschitz_bound(self) -> float:
         """Of f, in the Frobenius norm: (12) with lambda*sqrt(m) in the place of lambda*m."""
-        total = self.pairs.n_labeled + self.mu * self.pairs.n_unlabeled
-        return total * self.moments.longest + float(np.linalg.norm(self.regulariser))
+        return self.pair_total * self.moments.longest + float(np.linalg.norm(self.regulariser))
 
     @property
     def smoothness_bound(self) -> float:
@@ -309,7 +315,7 @@ class SemiSupervisedObjective:
         """-sum_{S u D} ln p(y) + <R, A>, the labeled part."""
         m_step = self.m_step
         recession = symmetrise(m_step.moments.similar + m_step.regulariser)
-        constant = m_step.threshold * len(m_step.pairs.similar)
+        constant = m_step.threshold * m_step.pairs.similar_total
         return LogisticProgram(m_step.sums, 0.0, m_step.threshold, recession, constant)
 
 

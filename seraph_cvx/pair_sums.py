@@ -20,7 +20,8 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from .blas_threads import one_blas_thread
-from .pairs import FloatArray, IntArray, PairSet
+from .checks import FloatArray, IntArray
+from .pairs import PairSet
 
 FAR = 1e200
 """The squared distance given to entries that are no unlabeled pair: every term vanishes there."""
@@ -70,6 +71,8 @@ class PairSums:
     ----------
     axes : (n, k) array, optional
         Other coordinates of the same points, in which v v' is summed; distances stay in `points`.
+    confidence : (k,) array, optional
+        c_k of each labeled pair; None: 1 each.
     """
 
     points: FloatArray
@@ -77,12 +80,13 @@ class PairSums:
     block_size: int = BLOCK
     n_jobs: int | None = None
     axes: FloatArray | None = None
+    confidence: FloatArray | None = None
 
     @classmethod
     def of(cls, pairs: PairSet, n_jobs: int | None = None) -> PairSums:
         """The sums over `pairs`. Centred: differences do not change, cancellation is least."""
         centred = pairs.points - pairs.points.mean(axis=0)
-        return cls(centred, pairs.labeled, n_jobs=n_jobs)
+        return cls(centred, pairs.labeled, n_jobs=n_jobs, confidence=pairs.confidence)
 
     def in_coordinates(self, T: FloatArray) -> PairSums:
         """The same pairs of the points T'x."""
@@ -114,6 +118,17 @@ class PairSums:
         inside = inside[(inside >= 0).all(axis=1)]
         sample = PairSums(self.points[drawn], inside, self.block_size, self.n_jobs)
         return sample, self.n_unlabeled / max(1, sample.n_unlabeled)
+
+    def confidence_at(self, place: Place) -> FloatArray | None:
+        """c_k of the labeled pairs at this place; None where it is 1 for all."""
+        if self.confidence is None or isinstance(place, Block):
+            return None
+        return self.confidence[place]
+
+    def weighed(self, place: Place, terms: FloatArray) -> FloatArray:
+        """The terms of the pairs at this place, each times its confidence."""
+        confidence = self.confidence_at(place)
+        return terms if confidence is None else terms * confidence
 
     @property
     def n_unlabeled(self) -> int:

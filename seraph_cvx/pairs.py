@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
-UNKNOWN = -1
-"""The class label of a point whose class is not known."""
+from .checks import (
+    FloatArray,
+    IntArray,
+    check_index_pairs,
+    check_number,
+    check_points,
+    encode_labels,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,6 +30,8 @@ class PairSet:
         The points x_i, read only.
     similar, dissimilar : (k, 2) integer arrays
         Pairs (i, j) with i < j, in lexicographic order, each once.
+    confidence : (n_labeled,) array or None
+        c_k > 0 of each row of `labeled`; None is 1 for all. It scales the pair's term in (7).
 
     Examples
     --------
@@ -39,6 +43,7 @@ class PairSet:
     points: FloatArray
     similar: IntArray
     dissimilar: IntArray
+    confidence: FloatArray | None = None
 
     @classmethod
     def from_labels(cls, X: ArrayLike, y: ArrayLike) -> PairSet:
@@ -58,8 +63,8 @@ class PairSet:
         array([[0, 2],
                [1, 2]])
         """
-        points = _check_points(X)
-        known, codes = _encode_labels(y, len(points))
+        points = check_points(X)
+        known, codes = encode_labels(y, len(points))
         if len(known) < 2:
             raise ValueError(
                 f"{len(known)} of the {len(points)} labels is known, so no pair is labeled: "
@@ -71,7 +76,14 @@ class PairSet:
         return cls(points, candidates[same], candidates[~same])
 
     @classmethod
-    def from_constraints(cls, X: ArrayLike, similar: ArrayLike, dissimilar: ArrayLike) -> PairSet:
+    def from_constraints(
+        cls,
+        X: ArrayLike,
+        similar: ArrayLike,
+        dissimilar: ArrayLike,
+        similar_confidence: ArrayLike | None = None,
+        dissimilar_confidence: ArrayLike | None = None,
+    ) -> PairSet:
         """S and D as given, U = every other pair.
 
         Parameters
@@ -80,15 +92,19 @@ class PairSet:
             The points.
         similar, dissimilar : (k, 2) array_like of int
             Rows (i, j) of point indices, in any order; a pair given twice counts once.
+        similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
+            c_k > 0 of each row, 1 by default; of a pair given twice, the larger one.
 
         Examples
         --------
         >>> PairSet.from_constraints([[0.0], [1.0], [5.0]], similar=[(1, 0)], dissimilar=[(2, 0)])
         PairSet(3 points in R^1: 1 similar, 1 dissimilar, 1 unlabeled pairs)
         """
-        points = _check_points(X)
-        near = _check_index_pairs(similar, "similar", len(points))
-        far = _check_index_pairs(dissimilar, "dissimilar", len(points))
+        points = check_points(X)
+        near, near_weights = check_index_pairs(similar, "similar", len(points), similar_confidence)
+        far, far_weights = check_index_pairs(
+            dissimilar, "dissimilar", len(points), dissimilar_confidence
+        )
         if len(near) + len(far) == 0:
             raise ValueError(
                 "Both `similar` and `dissimilar` are empty: at least one labeled pair is needed."
@@ -102,7 +118,9 @@ class PairSet:
                 + (f", and so are {len(both) - 1} more" if len(both) > 1 else "")
                 + ": remove it from one of the two lists."
             )
-        return cls(points, near, far)
+        if similar_confidence is None and dissimilar_confidence is None:
+            return cls(points, near, far)
+        return cls(points, near, far, np.concatenate([near_weights, far_weights]))
 
     @property
     def n_points(self) -> int:
@@ -124,6 +142,21 @@ class PairSet:
         """#U = n(n-1)/2 - #(S u D)."""
         return self.n_points * (self.n_points - 1) // 2 - self.n_labeled
 
+    @property
+    def labeled_weights(self) -> FloatArray:
+        """c_k of each row of `labeled`."""
+        return np.ones(self.n_labeled) if self.confidence is None else self.confidence
+
+    @cached_property
+    def similar_total(self) -> float:
+        """sum_S c_k."""
+        return float(np.sum(self.labeled_weights[: len(self.similar)]))
+
+    @cached_property
+    def labeled_total(self) -> float:
+        """sum_{S u D} c_k."""
+        return float(np.sum(self.labeled_weights))
+
     @cached_property
     def labeled(self) -> IntArray:
         """The rows of `similar`, then those of `dissimilar`."""
@@ -137,7 +170,10 @@ class PairSet:
         return np.argwhere(is_unlabeled)
 
     def resolve_unlabeled_weight(self, unlabeled_weight: float | str) -> float:
-        """mu as a number: "ratio" is #(S u D) / #U, the paper's choice, and 0 when U is empty."""
+        """mu as a number: "ratio" is #(S u D) / #U, the paper's choice, and 0 when U is empty.
+
+        It counts pairs, whatever their confidence.
+        """
         if isinstance(unlabeled_weight, str):
             if unlabeled_weight != "ratio":
                 raise ValueError(
@@ -151,89 +187,10 @@ class PairSet:
     def __repr__(self) -> str:
         return (
             f"PairSet({self.n_points} points in R^{self.n_features}: {len(self.similar)} similar, "
-            f"{len(self.dissimilar)} dissimilar, {self.n_unlabeled} unlabeled pairs)"
+            f"{len(self.dissimilar)} dissimilar, {self.n_unlabeled} unlabeled pairs"
+            + (
+                f"; confidence {self.confidence.min():g} to {self.confidence.max():g})"
+                if self.confidence is not None
+                else ")"
+            )
         )
-
-
-def check_number(value: Any, name: str, minimum: float, strict: bool = False) -> float:
-    """`value` as a finite float >= `minimum` (> `minimum` if `strict`), or a clear error."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise TypeError(f"{name} must be a number, not {value!r}.") from None
-    if not np.isfinite(number) or number < minimum or (strict and number == minimum):
-        sign = ">" if strict else ">="
-        raise ValueError(f"{name}={number:g} is out of range: it must be {sign} {minimum:g}.")
-    return number
-
-
-def _check_points(X: ArrayLike) -> FloatArray:
-    points = np.array(X, dtype=np.float64, order="C")  # a copy: the caller's array stays his
-    if points.ndim != 2:
-        raise ValueError(
-            f"X must be a table of n points by m features, not an array of shape {points.shape}."
-        )
-    if len(points) < 2 or points.shape[1] < 1:
-        raise ValueError(f"X has shape {points.shape}: at least 2 points, 1 feature are needed.")
-    bad = np.argwhere(~np.isfinite(points))
-    if len(bad):
-        row, column = bad[0]
-        raise ValueError(
-            f"X[{row}, {column}] is {points[row, column]} ({len(bad)} such entries in all): "
-            "remove these points or impute the missing values first."
-        )
-    points.flags.writeable = False
-    return points
-
-
-def _encode_labels(y: ArrayLike, n_points: int) -> tuple[IntArray, IntArray]:
-    """The indices of the points of known class, and an integer code for the class of each."""
-    labels = np.asarray(y)
-    if labels.shape != (n_points,):
-        raise ValueError(
-            f"y has shape {labels.shape}, but X has {n_points} points: one label each."
-        )
-    if labels.dtype.kind in "OUST":
-        is_known = np.array([not _is_unknown(label) for label in labels], dtype=bool)
-    else:
-        bad = np.flatnonzero(~np.isfinite(labels))
-        if len(bad):
-            raise ValueError(f"y[{bad[0]}] is {labels[bad[0]]}: mark an unknown label by -1.")
-        is_known = labels != UNKNOWN
-    known = np.flatnonzero(is_known)
-    try:
-        codes = np.unique(labels[known], return_inverse=True)[1]
-    except TypeError as error:
-        raise TypeError(
-            f"The class labels cannot be sorted ({error}): use labels of one type."
-        ) from None
-    return known, codes.reshape(-1)
-
-
-def _is_unknown(label: Any) -> bool:
-    if label is None or (isinstance(label, float) and np.isnan(label)):
-        return True
-    return bool(label == UNKNOWN or (isinstance(label, str) and label == str(UNKNOWN)))
-
-
-def _check_index_pairs(given: ArrayLike, name: str, n_points: int) -> IntArray:
-    """The rows of `given` with i < j, sorted, each once."""
-    array = np.asarray(given)
-    if array.size == 0:
-        return np.empty((0, 2), dtype=np.int64)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise ValueError(f"`{name}` must have two columns (i, j); its shape is {array.shape}.")
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"`{name}` must hold integer point indices, not {array.dtype}.")
-    outside = np.flatnonzero(((array < 0) | (array >= n_points)).any(axis=1))
-    if len(outside):
-        pair = tuple(array[outside[0]].tolist())
-        raise ValueError(
-            f"`{name}` row {outside[0]} is {pair}, but the points are numbered 0 to {n_points - 1}."
-        )
-    selves = np.flatnonzero(array[:, 0] == array[:, 1])
-    if len(selves):
-        raise ValueError(
-            f"`{name}` row {selves[0]} pairs point {array[selves[0], 0]} with itself: remove it."
-        )
-    return np.unique(np.sort(array.astype(np.int64), axis=1), axis=0)

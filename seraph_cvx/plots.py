@@ -14,7 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 
 from .alternation import Iteration
-from .pairs import UNKNOWN, FloatArray
+from .checks import UNKNOWN, FloatArray
 
 PALETTE = (
     "#0072B2",

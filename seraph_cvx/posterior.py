@@ -7,12 +7,14 @@ function is stable for any s; none overflows.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import entr, expit
+from scipy.special import expit
 
-from .pairs import FloatArray
+from .checks import FloatArray
 
 LARGE = 600.0
 """e^600 is far from overflow."""
+
+TINY = np.finfo(np.float64).tiny
 
 
 def posterior_similar(s: FloatArray) -> FloatArray:
@@ -23,7 +25,8 @@ def posterior_similar(s: FloatArray) -> FloatArray:
     >>> posterior_similar(np.array([-1e4, 0.0, 1e4]))
     array([1. , 0.5, 0. ])
     """
-    return np.asarray(expit(-s))
+    with np.errstate(over="ignore"):  # 1 / infinity is right
+        return np.asarray(1.0 / (1.0 + np.exp(s)))
 
 
 def dissimilar_surprise(s: FloatArray) -> FloatArray:
@@ -38,12 +41,15 @@ def dissimilar_surprise(s: FloatArray) -> FloatArray:
 
 
 def surprise_and_posterior(
-    d: FloatArray, threshold: float, with_posterior: bool = True
+    d: FloatArray,
+    threshold: float,
+    with_posterior: bool = True,
+    weights: FloatArray | None = None,
 ) -> tuple[float, FloatArray | None]:
-    """sum log(1 + e^{-s}) and each sigma(-s), s = d - threshold, from one exponential a pair.
+    """sum w log(1 + e^{-s}) and each w sigma(-s), s = d - threshold, by one exponential a pair.
 
     The logarithm is taken of products of up to 128 factors 1 + e^{-s}: as accurate as one by one,
-    to rounding, and several times faster. `d` is overwritten.
+    to rounding, and several times faster. `d` is overwritten. The `weights` are 1 by default.
 
     Examples
     --------
@@ -53,6 +59,10 @@ def surprise_and_posterior(
     """
     largest = max(0.0, threshold - float(np.min(d)))
     exponent = np.subtract(threshold, d, out=d)
+    if weights is not None:
+        posterior = weights * posterior_similar(-exponent) if with_posterior else None
+        return float(np.sum(weights * dissimilar_surprise(-exponent))), posterior
+    np.maximum(exponent, -LARGE, out=exponent)  # e^-600 is nothing beside 1; underflow is slow
     if largest > LARGE:
         return float(np.sum(dissimilar_surprise(-exponent))), posterior_similar(-exponent)
     odds = np.exp(exponent, out=exponent)
@@ -134,4 +144,5 @@ def binary_entropy(p: FloatArray) -> FloatArray:
     >>> binary_entropy(np.array([0.0, 0.5, 1.0])) / np.log(2)
     array([0., 1., 0.])
     """
-    return np.asarray(entr(p) + entr(1.0 - p))
+    q = 1.0 - p
+    return np.asarray(-p * np.log(np.maximum(p, TINY)) - q * np.log(np.maximum(q, TINY)))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .pairs import FloatArray
+from .checks import FloatArray
 
 RANK_TOLERANCE = 1e-12
 """An eigenvalue of M(1) below this, in coordinates where C = I, counts as zero."""
@@ -155,4 +155,6 @@ def check_metric(A: ArrayLike, n_features: int, name: str = "A") -> FloatArray:
             f"{name} is not positive semidefinite (scaled to a unit diagonal it has the "
             f"eigenvalue {smallest:.3g}): pass seraph_cvx.psd_cone.project(A)."
         )
+    if smallest >= 0.0:
+        return symmetrise(matrix)
     return symmetrise(project(scaled) * scale[:, None] * scale)

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .checks import FloatArray
 from .pair_sums import Block, PairSums, Place
-from .pairs import FloatArray, PairSet
+from .pairs import PairSet
 from .posterior import binary_entropy, soft_label
 
 

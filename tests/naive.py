@@ -32,24 +32,31 @@ def weak_labels(pairs):
     }
 
 
+def confidences(pairs):
+    """{(i, j): c} of the labeled pairs."""
+    rows = pairs.similar.tolist() + pairs.dissimilar.tolist()
+    c = [1.0] * len(rows) if pairs.confidence is None else pairs.confidence.tolist()
+    return dict(zip(map(tuple, rows), c, strict=True))
+
+
 def score(X, i, j, A, eta):
     """s = ||x_i - x_j||_A^2 - eta; eq. (8) is p(y) = 1 / (1 + e^{y s})."""
     v = X[i] - X[j]
     return float(v @ A @ v) - eta
 
 
-def m_step(pairs, q_similar, mu, trace_weight, eta, A):
+def m_step(pairs, q_similar, mu, trace_weight, eta, A, manifold=0.0):
     """-F(A) of eq. (11) and minus its printed gradient; q_similar runs over U lexicographically."""
-    X, m = np.asarray(pairs.points), pairs.points.shape[1]
-    value = trace_weight * float(np.trace(A))
-    gradient = trace_weight * np.eye(m)
+    X, m, c = np.asarray(pairs.points), pairs.points.shape[1], confidences(pairs)
+    gradient = trace_weight * np.eye(m) + manifold
+    value = float(np.sum(gradient * A))
     unlabeled = iter(q_similar)
     for (i, j), y in weak_labels(pairs).items():
         s = score(X, i, j, A, eta)
         x_ij = np.outer(X[i] - X[j], X[i] - X[j])
         if y != 0:
-            value -= -softplus(y * s)  # ln p(y)
-            gradient += y * (1.0 - sigmoid(-y * s)) * x_ij
+            value -= c[i, j] * -softplus(y * s)  # c ln p(y)
+            gradient += c[i, j] * y * (1.0 - sigmoid(-y * s)) * x_ij
             continue
         q = {1: next(unlabeled)}
         q[-1] = 1.0 - q[1]
@@ -64,17 +71,17 @@ def entropy(p):
     return -sum(t * math.log(t) for t in (p, 1.0 - p) if t > 0.0)
 
 
-def semi_supervised(pairs, mu, trace_weight, eta, A):
+def semi_supervised(pairs, mu, trace_weight, eta, A, manifold=0.0):
     """-L(A) of eq. (7) and its gradient; d/ds of p ln p + (1-p) ln(1-p) by the product rule."""
-    X, m = np.asarray(pairs.points), pairs.points.shape[1]
-    value = trace_weight * float(np.trace(A))
-    gradient = trace_weight * np.eye(m)
+    X, m, c = np.asarray(pairs.points), pairs.points.shape[1], confidences(pairs)
+    gradient = trace_weight * np.eye(m) + manifold
+    value = float(np.sum(gradient * A))
     for (i, j), y in weak_labels(pairs).items():
         s = score(X, i, j, A, eta)
         x_ij = np.outer(X[i] - X[j], X[i] - X[j])
         if y != 0:
-            value += softplus(y * s)
-            gradient += y * sigmoid(y * s) * x_ij
+            value += c[i, j] * softplus(y * s)
+            gradient += c[i, j] * y * sigmoid(y * s) * x_ij
             continue
         p = {1: sigmoid(-s), -1: sigmoid(s)}
         log_p = {1: -softplus(s), -1: -softplus(-s)}
@@ -84,15 +91,15 @@ def semi_supervised(pairs, mu, trace_weight, eta, A):
     return value, gradient
 
 
-def descent(pairs, q_similar, mu, sharpness, trace_weight, eta, A):
-    """J(q, A) = -L_labeled + lambda tr(A) + mu sum_U [E_q(-ln p) - H(q)/sharpness]."""
-    X = np.asarray(pairs.points)
-    value = trace_weight * float(np.trace(A))
+def descent(pairs, q_similar, mu, sharpness, trace_weight, eta, A, manifold=0.0):
+    """J(q, A) = -L_labeled + <R, A> + mu sum_U [E_q(-ln p) - H(q)/sharpness]."""
+    X, c = np.asarray(pairs.points), confidences(pairs)
+    value = float(np.sum((trace_weight * np.eye(len(A)) + manifold) * A))
     unlabeled = iter(q_similar)
     for (i, j), y in weak_labels(pairs).items():
         s = score(X, i, j, A, eta)
         if y != 0:
-            value += softplus(y * s)
+            value += c[i, j] * softplus(y * s)
             continue
         q = next(unlabeled)
         value += mu * (q * softplus(s) + (1.0 - q) * softplus(-s) - entropy(q) / sharpness)
@@ -118,11 +125,12 @@ def pair_terms(pairs, q_similar, mu):
     """v, c and b of DESIGN's first formula, one row per pair: the dual's data."""
     X = np.asarray(pairs.points)
     V, c, b = [], [], []
+    confidence = confidences(pairs)
     unlabeled = iter(q_similar)
     for (i, j), y in weak_labels(pairs).items():
         V.append(X[i] - X[j])
-        c.append(1.0 if y else mu)
-        b.append({1: 0.0, -1: 1.0}[y] if y else mu * (1.0 - next(unlabeled)))
+        c.append(confidence[i, j] if y else mu)
+        b.append((y < 0) * confidence[i, j] if y else mu * (1.0 - next(unlabeled)))
     return np.array(V), np.array(c), np.array(b)
 
 

@@ -12,10 +12,11 @@ import numpy as np
 import typer
 
 from ..alternation import alternate
+from ..checks import FloatArray
 from ..datasets import load_sampling
 from ..direct import minimise_directly
 from ..m_step.solution import OptimumNotAttained, Status
-from ..pairs import FloatArray, PairSet
+from ..pairs import PairSet
 from .main import EXAMPLES, app
 from .report import (
     History,

@@ -15,9 +15,10 @@ from rich.console import Console
 
 from ..alternation import Alternation, Iteration
 from ..certificate import certify
+from ..checks import UNKNOWN, FloatArray
 from ..direct import DirectSolution
 from ..m_step.solution import NotCertified, Status
-from ..pairs import UNKNOWN, FloatArray, PairSet
+from ..pairs import PairSet
 from ..psd_cone import factor, numerical_rank
 from .user_table import UserTable, write_whole
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..pairs import UNKNOWN, FloatArray
+from ..checks import UNKNOWN, FloatArray
 from ..psd_cone import factor
 
 DELIMITERS = (",", ";", "\t")

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import FloatArray, IntArray
 from ..objective import MStepObjective
-from ..pairs import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class ConicProgram:
 def _pairs(objective: MStepObjective) -> tuple[FloatArray, FloatArray]:
     """c_k, and the lower triangle of v_k v_k', one row a pair: the labeled ones first."""
     pairs, mu = objective.pairs, objective.mu
-    rows, c = pairs.labeled, np.ones(pairs.n_labeled)
+    rows, c = pairs.labeled, pairs.labeled_weights
     if mu > 0.0:
         rows = np.concatenate([rows, pairs.unlabeled])
         c = np.concatenate([c, np.full(pairs.n_unlabeled, mu)])

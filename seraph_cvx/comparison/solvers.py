@@ -46,10 +46,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+from ..checks import FloatArray
 from ..m_step.first_order import fista, projected_gradient
 from ..m_step.solution import Status
 from ..objective import MStepObjective
-from ..pairs import FloatArray
 
 
 @dataclass(frozen=True)

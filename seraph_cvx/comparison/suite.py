@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..checks import UNKNOWN, FloatArray
 from ..datasets import load
 from ..objective import MStepObjective
-from ..pairs import UNKNOWN, FloatArray, PairSet
+from ..pairs import PairSet
 
 SETTINGS: dict[str, float | str] = {"none": 0.0, "post": "ratio", "proj": 0.0, "hyper": "ratio"}
 """The paper's four settings: their weight of unlabeled pairs; none and post have no trace term."""

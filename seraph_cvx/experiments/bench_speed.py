@@ -15,13 +15,14 @@ import numpy as np
 
 from ..alternation import Iteration, alternate
 from ..blas_threads import one_blas_thread
+from ..checks import FloatArray
 from ..datasets import load_sampling
 from ..isolation import run_isolated
 from ..m_step.first_order import fista
 from ..m_step.solution import NotCertified
 from ..m_step.solve import solve_m_step
 from ..objective import MStepObjective
-from ..pairs import FloatArray, PairSet
+from ..pairs import PairSet
 from ..result_table import ResultTable
 from .bench_statement import best_lower_bound, relative_distance
 

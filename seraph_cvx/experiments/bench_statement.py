@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 
 from ..alternation import Iteration, alternate
+from ..checks import FloatArray
 from ..datasets import load_sampling
 from ..isolation import run_isolated
 from ..m_step.solution import NotCertified
 from ..m_step.solve import solve_m_step
 from ..objective import MStepObjective
-from ..pairs import FloatArray, PairSet
+from ..pairs import PairSet
 from ..result_table import ResultTable
 
 DATA_SETS = ("iris", "wine", "breast_cancer")

@@ -40,6 +40,7 @@ def thin(objective: MStepObjective, n_points: int = FEW) -> MStepObjective | Non
         pairs.points[kept],
         np.searchsorted(kept, pairs.similar),
         np.searchsorted(kept, pairs.dissimilar),
+        pairs.confidence,
     )
     weight = objective.mu * pairs.n_unlabeled / few.n_unlabeled
     return replace(objective, pairs=few, unlabeled_weight=weight)

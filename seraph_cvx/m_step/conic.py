@@ -17,8 +17,8 @@ import numpy as np
 from cvxpy.error import SolverError
 
 from ..certificate import certify
+from ..checks import FloatArray
 from ..objective import MStepObjective
-from ..pairs import FloatArray
 from ..psd_cone import project, symmetrise
 from .solution import MStepSolution, Status
 from .statement import build_statement
@@ -85,11 +85,19 @@ class ConicMStep:
         self.formulation = formulation
         self.statement = build_statement(objective, formulation)
         self._home = (objective.pairs, objective.mu, objective.threshold)
+        self._manifold_term = objective.manifold_term
         self._fresh_seconds = time.perf_counter() - clock
 
     def serves(self, objective: MStepObjective) -> bool:
         """Whether `objective` differs only in what the Parameters carry."""
-        return (objective.pairs, objective.mu, objective.threshold) == self._home
+        if (objective.pairs, objective.mu, objective.threshold) != self._home:
+            return False
+        mine, other = self._manifold_term, objective.manifold_term
+        return mine is other or (
+            mine is not None
+            and other is not None
+            and np.allclose(mine, other, rtol=1e-14, atol=0.0)
+        )
 
     def solve(
         self,

@@ -15,8 +15,8 @@ from dataclasses import replace
 import numpy as np
 
 from ..certificate import certify
+from ..checks import FloatArray
 from ..objective import MStepObjective
-from ..pairs import FloatArray
 from ..psd_cone import project, symmetrise
 from .coarse import thin
 from .face_newton import newton_on_face
@@ -35,8 +35,8 @@ CHECK_EVERY = 0.1
 COARSE = 1e-3
 """The relative gap of the small M-step that a large one starts from."""
 
-FIRST_FINISH = 30
-"""FISTA steps before Newton's method is tried; twice as many before each further try."""
+LAST_FIRST_FINISH = 30
+"""FISTA steps, at most, before Newton's method is tried; twice as many before each further try."""
 
 
 def projected_gradient(
@@ -130,13 +130,17 @@ def _minimise(
     B = np.zeros((m, m)) if start is None else where.inverse @ start @ where.inverse.T
     now = Iterate.at(where, project(symmetrise(B)))
     start_value = now.value
-    curvature = _guess_curvature(objective, where)
-    least = LEAST_CURVATURE * curvature
     referee = Referee(objective, where, tol, start_value)
     checks = _checks()
-    next_check, next_finish = next(checks), FIRST_FINISH if start is None else 1
+    patience = min(2 * m + 4, LAST_FIRST_FINISH)  # in few dimensions the rank is soon found
+    next_check, next_finish = next(checks), patience
     iteration, newton_steps, word = 0, 0, "gap closed"
     done = referee.accepts(now)
+    if start is not None and not done and finish and attained:
+        now, done, newton_steps = newton_on_face(where, now, referee, is_near=True)
+        word = f"gap closed by Newton's method at rank {np.linalg.matrix_rank(now.B)}"
+    curvature = 0.0 if done else _guess_curvature(objective, where)
+    least = LEAST_CURVATURE * curvature
     while not done:
         if iteration + newton_steps >= max_iter or time.perf_counter() >= deadline:
             word = "iteration limit" if time.perf_counter() < deadline else "time limit"
@@ -147,8 +151,8 @@ def _minimise(
             next_check = next(checks)
             done = referee.accepts(now)
         if not done and finish and attained and iteration >= next_finish:
-            next_finish = max(2 * next_finish, FIRST_FINISH)
-            now, done, steps = newton_on_face(where, now.B, referee)
+            next_finish *= 2
+            now, done, steps = newton_on_face(where, now, referee)
             newton_steps += steps
             if done:
                 word = f"gap closed by Newton's method at rank {np.linalg.matrix_rank(now.B)}"
@@ -211,8 +215,7 @@ def _guess_curvature(objective: MStepObjective, where: Coordinates) -> float:
     """The Hessian's norm for Gaussian differences: (2 + m)/4 * ||C||^2 / sum_k c_k."""
     moment = symmetrise(where.T.T @ objective.pair_moment @ where.T)
     spread = float(np.linalg.eigvalsh(moment)[-1]) if moment.size else 0.0
-    total = objective.pairs.n_labeled + objective.mu * objective.pairs.n_unlabeled
-    guess = (2.0 + len(moment)) / 4.0 * spread**2 / total
+    guess = (2.0 + len(moment)) / 4.0 * spread**2 / objective.pair_total
     return float(max(guess, np.finfo(np.float64).tiny))
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..certificate import Anchors, Certificate, certify, is_rounding_all
+from ..checks import FloatArray
 from ..logistic_program import SAMPLE, LogisticProgram
 from ..objective import MStepObjective
-from ..pairs import FloatArray
 from ..psd_cone import factor, symmetrise
 
 
@@ -104,7 +104,7 @@ class Referee:
 
     def _certifies(self, now: Iterate) -> bool:
         metric = self.where.metric(now.B)
-        self.certificate = certify(self.objective, metric)
+        self.certificate = certify(self.objective, metric, enough=self.tol)
         self.margin /= 2.0  # if this was too early, look less soon
         return self.certificate.relative_gap <= self.tol or is_rounding_all(
             self.objective, metric, self.tol / 2.0

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..certificate import Certificate
+from ..checks import FloatArray
 from ..objective import MStepObjective
-from ..pairs import FloatArray
 
 
 class Status(StrEnum):

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ..blas_threads import one_blas_thread
+from ..checks import FloatArray, check_number
 from ..objective import MStepObjective
-from ..pairs import FloatArray, check_number
 from ..psd_cone import check_metric
 from .first_order import fista, projected_gradient
 from .solution import MStepSolution, Status, require_attained
@@ -57,12 +57,11 @@ class MStepSolver:
         check_number(tol, "tol", 0.0, strict=True)
         if start is not None:
             start = check_metric(start, objective.pairs.n_features, "start")
-        if not self.allow_unattained:
-            with one_blas_thread():
+        with one_blas_thread():
+            if not self.allow_unattained:
                 require_attained(objective)
-        if self.solver in FIRST_ORDER:
-            limit = 20_000 if self.max_iter is None else self.max_iter
-            with one_blas_thread():
+            if self.solver in FIRST_ORDER:
+                limit = 20_000 if self.max_iter is None else self.max_iter
                 return FIRST_ORDER[self.solver](objective, tol, limit, start, self.time_limit)
         return self._solve_conic(objective, tol)
 

@@ -19,8 +19,8 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
+from ..checks import FloatArray, IntArray
 from ..objective import MStepObjective
-from ..pairs import FloatArray, IntArray
 from ..psd_cone import symmetrise
 
 Formulation = Literal["primal", "dual", "textbook"]
@@ -107,16 +107,19 @@ def textbook_statement(
         scores = pair_matrix(objective, rows) @ _distinct_entries(A) - eta
         return scores.set_label("s = v'Av - eta")
 
+    pairs, c = objective.pairs, objective.pairs.labeled_weights
+    near, far = c[: len(pairs.similar)], c[len(pairs.similar) :]
+    weight = "" if pairs.confidence is None else "c "
     terms: list[cp.Expression] = []
-    if len(objective.pairs.similar):
-        surprise = cp.sum(cp.logistic(scores(objective.pairs.similar)))
-        terms.append(surprise.set_label("-sum_S ln p(+1)"))
-    if len(objective.pairs.dissimilar):
-        surprise = cp.sum(cp.logistic(-scores(objective.pairs.dissimilar)))
-        terms.append(surprise.set_label("-sum_D ln p(-1)"))
+    if len(near):
+        surprise = near @ cp.logistic(scores(pairs.similar))
+        terms.append(surprise.set_label(f"-sum_S {weight}ln p(+1)"))
+    if len(far):
+        surprise = far @ cp.logistic(-scores(pairs.dissimilar))
+        terms.append(surprise.set_label(f"-sum_D {weight}ln p(-1)"))
     if mu > 0.0:
         s, q = scores(objective.pairs.unlabeled), soft_label_vector(objective)
-        near, far = q, 1.0 - q
+        near, far = q, 1.0 - q  # q(+1) and q(-1)
         if soft_labels_as_parameters:
             near = cp.Parameter(q.shape, nonneg=True, name="q(+1)", value=q)
             far = cp.Parameter(q.shape, nonneg=True, name="q(-1)", value=1.0 - q)
@@ -125,6 +128,8 @@ def textbook_statement(
         terms.append(similar.set_label("-mu sum_U q(+1) ln p(+1)"))
         terms.append(dissimilar.set_label("-mu sum_U q(-1) ln p(-1)"))
     terms.append((objective.trace_weight * cp.trace(A)).set_label("lambda tr(A)"))
+    if objective.manifold_term is not None:
+        terms.append(_manifold(objective.manifold_term, _distinct_entries(A)))
     return cp.Problem(cp.Minimize(_add(terms)))
 
 
@@ -147,9 +152,12 @@ def _primal(objective: MStepObjective) -> MStepStatement:
     def scores(rows: IntArray) -> cp.Expression:
         return (pair_matrix(objective, rows) @ entries - eta).set_label("s = v'Av - eta")
 
-    terms = [cp.sum(cp.logistic(scores(pairs.labeled))).set_label("sum_SD log(1 + e^s)")]
+    c, weight = pairs.labeled_weights, "" if pairs.confidence is None else "c "
+    surprise = c @ cp.logistic(scores(pairs.labeled))
+    terms = [surprise.set_label(f"sum_SD {weight}log(1 + e^s)")]
     if len(pairs.dissimilar):
-        terms.append((-cp.sum(scores(pairs.dissimilar))).set_label("(-sum_D s)"))
+        told = c[len(pairs.similar) :] @ scores(pairs.dissimilar)
+        terms.append((-told).set_label(f"(-sum_D {weight}s)"))
     if mu > 0.0:
         G = cp.Parameter(m * (m + 1) // 2, name="G", value=values["G"])
         beta = cp.Parameter(name="beta", value=values["beta"])
@@ -159,6 +167,8 @@ def _primal(objective: MStepObjective) -> MStepStatement:
         terms.append((eta * beta).set_label("eta beta"))
     trace_weight = cp.Parameter(nonneg=True, name="lambda", value=values["lambda"])
     terms.append((trace_weight * cp.trace(A)).set_label("lambda tr(A)"))
+    if objective.manifold_term is not None:
+        terms.append(_manifold(objective.manifold_term, entries))
     problem = cp.Problem(cp.Minimize(_add(terms)))
     return MStepStatement(problem, "primal", lambda: A.value)
 
@@ -167,14 +177,20 @@ def _dual(objective: MStepObjective) -> MStepStatement:
     pairs, eta, mu = objective.pairs, objective.threshold, objective.mu
     m, n_similar = pairs.n_features, len(pairs.similar)
     values = _parameter_values(objective, "dual")
+    c, weight = pairs.labeled_weights, "" if pairs.confidence is None else "c "
     is_dissimilar = (np.arange(pairs.n_labeled) >= n_similar).astype(np.float64)
 
     p = cp.Variable(pairs.n_labeled, name="p")
-    terms = [cp.sum(cp.entr(p) + cp.entr(1 - p)).set_label("sum_SD H(p)")]
-    terms.append((-eta * cp.sum(p - is_dissimilar)).set_label("(-eta sum_SD (p - b))"))
+    terms = [(c @ (cp.entr(p) + cp.entr(1 - p))).set_label(f"sum_SD {weight}H(p)")]
+    off = -eta * (c @ (p - is_dissimilar))
+    terms.append(
+        off.set_label("(-eta sum_SD (p - b))" if not weight else "(-eta sum_SD (c p - b))")
+    )
     trace_weight = cp.Parameter(nonneg=True, name="lambda", value=values["lambda"])
-    entries = _outer_products(objective, pairs.labeled).T @ (p - is_dissimilar)
+    entries = (_outer_products(objective, pairs.labeled) * c[:, None]).T @ (p - is_dissimilar)
     entries += trace_weight * np.eye(m)[np.triu_indices(m)]
+    if objective.manifold_term is not None:
+        entries += objective.manifold_term[np.triu_indices(m)]
     if mu > 0.0:
         G = cp.Parameter(m * (m + 1) // 2, name="G", value=values["G"])
         beta = cp.Parameter(name="beta", value=values["beta"])
@@ -188,6 +204,13 @@ def _dual(objective: MStepObjective) -> MStepStatement:
     feasible = cp.PSD(M).set_label("M(p) PSD")  # its multiplier is the metric
     problem = cp.Problem(cp.Maximize(_add(terms)), [feasible])
     return MStepStatement(problem, "dual", lambda: feasible.dual_value)
+
+
+def _manifold(term: FloatArray, entries: cp.Expression) -> cp.Expression:
+    """<nu*X'LX, A>."""
+    m = len(term)
+    weights = term[np.triu_indices(m)] * _multiplicity(m)
+    return (weights @ entries).set_label("nu <X'LX, A>")
 
 
 def _add(terms: list[cp.Expression]) -> cp.Expression:

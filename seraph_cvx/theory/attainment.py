@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..checks import FloatArray
 from ..objective import MStepObjective
-from ..pairs import FloatArray, PairSet
+from ..pairs import PairSet
 from .claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
 from .setting import Setting, certified, differences
 

@@ -7,8 +7,9 @@ import time
 import numpy as np
 
 from ..blas_threads import one_blas_thread
+from ..checks import FloatArray
 from ..objective import MStepObjective
-from ..pairs import FloatArray, PairSet
+from ..pairs import PairSet
 from ..psd_cone import project
 from .claim import Chart, Check, Claim, ClaimResult, Curve
 from .setting import Setting

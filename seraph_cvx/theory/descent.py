@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import entr
 
+from ..checks import FloatArray
 from ..objective import MStepObjective, descent_values
-from ..pairs import FloatArray
 from .claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
 from .em_run import STEPS, Trace, alternation, six_points
 from .posterior_regularisation import inner_value

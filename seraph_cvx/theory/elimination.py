@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
+from ..checks import FloatArray
 from ..direct import minimise_directly
 from ..objective import MStepObjective, SemiSupervisedObjective
-from ..pairs import FloatArray
 from ..psd_cone import symmetrise
 from .claim import Check, Claim, ClaimResult, Recomputation, Verdict
 from .full_model import GAMMA, alternate_model, model_loss, solve_at_kappa

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..checks import FloatArray
 from ..objective import MStepObjective
-from ..pairs import FloatArray, PairSet
+from ..pairs import PairSet
 from .setting import Setting, certified
 
 STEPS = 8

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..pairs import FloatArray
+from ..checks import FloatArray
 from .claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
 from .setting import Setting
 

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import entr, expit
 
-from ..pairs import FloatArray
+from ..checks import FloatArray
 from ..psd_cone import symmetrise
 from .setting import Setting, scores, solve_conic
 

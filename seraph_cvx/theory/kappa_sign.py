@@ -8,8 +8,9 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
+from ..checks import FloatArray
 from ..objective import MStepObjective
-from ..pairs import FloatArray, PairSet
+from ..pairs import PairSet
 from .claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
 from .full_model import GAMMA
 from .setting import Setting, certified, scores

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
-from ..pairs import FloatArray, PairSet
+from ..checks import FloatArray
+from ..pairs import PairSet
 from .claim import Chart, Check, Claim, ClaimResult, Curve
 from .printed_gradient import printed_gradient
 from .setting import Setting, posterior, scores

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..checks import FloatArray
 from ..m_step.explain import explain_convexity
 from ..m_step.statement import textbook_statement as statement
-from ..pairs import FloatArray
 from ..psd_cone import symmetrise
 from .claim import Check, Claim, ClaimResult
 from .setting import Setting, labeled_loss, log_posterior, posterior, relative, scores

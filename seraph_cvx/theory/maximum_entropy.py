@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 from scipy.special import entr, expit
 
-from ..pairs import FloatArray
+from ..checks import FloatArray
 from .claim import Check, Claim, ClaimResult, Recomputation, Verdict
 from .setting import Setting, relative, scores, solve_conic
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..pairs import FloatArray
+from ..checks import FloatArray
 from ..psd_cone import symmetrise
 from .claim import Chart, Check, Claim, ClaimResult, Curve
 from .setting import Setting

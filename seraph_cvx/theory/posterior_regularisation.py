@@ -5,7 +5,7 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 
-from ..pairs import FloatArray
+from ..checks import FloatArray
 from .claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
 from .setting import (
     Setting,

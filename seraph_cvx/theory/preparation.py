@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..pairs import IntArray, PairSet
+from ..checks import IntArray
+from ..pairs import PairSet
 
 
 def prepare_pairs(

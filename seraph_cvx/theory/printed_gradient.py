@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..checks import FloatArray
 from ..m_step.statement import textbook_statement
-from ..pairs import FloatArray
 from ..psd_cone import symmetrise
 from .claim import Check, Claim, ClaimResult
 from .m_step_convexity import m_step_loss

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.special import entr, expit
 
+from ..checks import FloatArray, IntArray
 from ..e_step import e_step
 from ..m_step.solution import MStepSolution
 from ..m_step.solve import solve_m_step
 from ..objective import MStepObjective
-from ..pairs import FloatArray, IntArray, PairSet
+from ..pairs import PairSet
 from .claim import ClaimUndecided
 
 if TYPE_CHECKING:

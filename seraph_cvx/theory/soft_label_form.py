@@ -6,8 +6,8 @@ import cvxpy as cp
 import numpy as np
 from scipy.special import rel_entr
 
+from ..checks import FloatArray
 from ..e_step import e_step
-from ..pairs import FloatArray
 from .claim import Check, Claim, ClaimResult
 from .setting import Setting, posterior, relative, scores, solve_conic
 

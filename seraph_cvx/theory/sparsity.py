@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..checks import FloatArray
 from ..direct import minimise_directly
 from ..objective import MStepObjective
-from ..pairs import FloatArray
 from ..psd_cone import numerical_rank
 from .claim import Chart, Check, Claim, ClaimResult, ClaimUndecided, Curve
 from .setting import Setting, certified, scores, shannon_entropy

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..certificate import certify
+from ..checks import FloatArray
 from ..m_step.statement import build_statement
-from ..pairs import FloatArray
 from ..psd_cone import symmetrise
 from .claim import Check, Claim, ClaimResult
 from .setting import Setting, posterior, relative, scores, solve_conic

@@ -1,0 +1,127 @@
+"""What users give, checked: numbers, points, class labels, pairs of indices, confidences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+UNKNOWN = -1
+"""The class label of a point whose class is not known."""
+
+
+def check_number(value: Any, name: str, minimum: float, strict: bool = False) -> float:
+    """`value` as a finite float >= `minimum` (> `minimum` if `strict`), or a clear error."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name} must be a number, not {value!r}.") from None
+    if not np.isfinite(number) or number < minimum or (strict and number == minimum):
+        sign = ">" if strict else ">="
+        raise ValueError(f"{name}={number:g} is out of range: it must be {sign} {minimum:g}.")
+    return number
+
+
+def check_points(X: ArrayLike) -> FloatArray:
+    points = np.array(X, dtype=np.float64, order="C")  # a copy: the caller's array stays his
+    if points.ndim != 2:
+        raise ValueError(
+            f"X must be a table of n points by m features, not an array of shape {points.shape}."
+        )
+    if len(points) < 2 or points.shape[1] < 1:
+        raise ValueError(f"X has shape {points.shape}: at least 2 points, 1 feature are needed.")
+    bad = np.argwhere(~np.isfinite(points))
+    if len(bad):
+        row, column = bad[0]
+        raise ValueError(
+            f"X[{row}, {column}] is {points[row, column]} ({len(bad)} such entries in all): "
+            "remove these points or impute the missing values first."
+        )
+    points.flags.writeable = False
+    return points
+
+
+def encode_labels(y: ArrayLike, n_points: int) -> tuple[IntArray, IntArray]:
+    """The indices of the points of known class, and an integer code for the class of each."""
+    labels = np.asarray(y)
+    if labels.shape != (n_points,):
+        raise ValueError(
+            f"y has shape {labels.shape}, but X has {n_points} points: one label each."
+        )
+    known = np.flatnonzero(is_known(labels))
+    try:
+        codes = np.unique(labels[known], return_inverse=True)[1]
+    except TypeError as error:
+        raise TypeError(
+            f"The class labels cannot be sorted ({error}): use labels of one type."
+        ) from None
+    return known, codes.reshape(-1)
+
+
+def is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which of the class labels are known: -1 is not, nor None, "-1" and NaN among objects."""
+    if labels.dtype.kind in "OUST":
+        return np.array([not _is_unknown(label) for label in labels], dtype=bool)
+    bad = np.flatnonzero(~np.isfinite(labels))
+    if len(bad):
+        raise ValueError(f"y[{bad[0]}] is {labels[bad[0]]}: mark an unknown label by -1.")
+    return np.asarray(labels != UNKNOWN)
+
+
+def _is_unknown(label: Any) -> bool:
+    if label is None or (isinstance(label, float) and np.isnan(label)):
+        return True
+    return bool(label == UNKNOWN or (isinstance(label, str) and label == str(UNKNOWN)))
+
+
+def check_index_pairs(
+    given: ArrayLike, name: str, n_points: int, confidence: ArrayLike | None
+) -> tuple[IntArray, FloatArray]:
+    """The rows of `given` with i < j, sorted, each once; and the confidence of each."""
+    array = np.asarray(given)
+    if array.size == 0:
+        check_confidence(confidence, name, 0)
+        return np.empty((0, 2), dtype=np.int64), np.empty(0)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(f"`{name}` must have two columns (i, j); its shape is {array.shape}.")
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"`{name}` must hold integer point indices, not {array.dtype}.")
+    outside = np.flatnonzero(((array < 0) | (array >= n_points)).any(axis=1))
+    if len(outside):
+        pair = tuple(array[outside[0]].tolist())
+        raise ValueError(
+            f"`{name}` row {outside[0]} is {pair}, but the points are numbered 0 to {n_points - 1}."
+        )
+    selves = np.flatnonzero(array[:, 0] == array[:, 1])
+    if len(selves):
+        raise ValueError(
+            f"`{name}` row {selves[0]} pairs point {array[selves[0], 0]} with itself: remove it."
+        )
+    rows, place = np.unique(np.sort(array.astype(np.int64), axis=1), axis=0, return_inverse=True)
+    weights = np.zeros(len(rows))
+    np.maximum.at(weights, place.reshape(-1), check_confidence(confidence, name, len(array)))
+    return rows, weights
+
+
+def check_confidence(given: ArrayLike | None, name: str, how_many: int) -> FloatArray:
+    """One positive number a row, or a clear error."""
+    if given is None:
+        return np.ones(how_many)
+    c = np.array(given, dtype=np.float64)
+    if c.ndim > 0 and c.shape != (how_many,):
+        raise ValueError(
+            f"`{name}_confidence` has shape {c.shape}, but `{name}` has {how_many} rows: "
+            "give one number for each, or one for all."
+        )
+    c = np.broadcast_to(c, (how_many,))
+    bad = np.flatnonzero(~(np.isfinite(c) & (c > 0.0)))
+    if len(bad):
+        raise ValueError(
+            f"`{name}_confidence` of row {bad[0]} is {c[bad[0]]:g}: a confidence is > 0; leave out "
+            "a pair that should not count."
+        )
+    return np.asarray(c)

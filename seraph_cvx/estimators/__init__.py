@@ -1,0 +1,1 @@
+"""SERAPH and its relatives: the scikit-learn face."""

@@ -1,0 +1,189 @@
+"""Kernel SERAPH (Appendix C.2): the metric of the feature space, through kernel PCA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics.pairwise import pairwise_kernels
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ..checks import FloatArray
+from ..pairs import PairSet
+from .seraph import BaseSERAPH
+
+NO_SPREAD = 1e-12
+"""Kernel principal components below this share of the largest eigenvalue are left out."""
+
+
+class KernelSERAPH(BaseSERAPH):
+    """Eq. (7) in the feature space of a kernel, exact: x -> phi(x), ||phi(x) - phi(x')||_A.
+
+    A metric on the feature space only matters on the span of the training points, and the trace
+    penalty wants it to be zero elsewhere. The coordinates of kernel PCA, all components kept and
+    none rescaled, are an isometry on that span, so that SERAPH in these coordinates is SERAPH in
+    the feature space. Appendix C.2 of the paper is not to be had: this is derived here.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        Any name of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or a function of two rows.
+    gamma, degree, coef0 : float, optional
+        Of the named kernels, as in scikit-learn.
+    kernel_params : mapping, optional
+        Passed to a callable kernel.
+    unlabeled_weight, trace_weight, threshold, ...
+        As for :class:`seraph_cvx.SERAPH`.
+
+    Attributes
+    ----------
+    metric_ : (r, r) array
+        A in the kernel PCA coordinates.
+    components_ : (n_components, r) array
+        L with A = L'L.
+    certificate_, history_, n_iter_, status_, threshold_, n_features_in_
+        As for :class:`seraph_cvx.SERAPH`.
+
+    Examples
+    --------
+    >>> from seraph_cvx import KernelSERAPH
+    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
+    >>> model = KernelSERAPH(kernel="linear").fit(X, [0, 0, 1, 1, -1, -1])
+    >>> model.pair_distance([[X[0], X[1]], [X[0], X[2]]]).round(2)
+    array([0.04, 2.11])
+    """
+
+    def __init__(
+        self,
+        kernel: str | Callable[..., float] = "rbf",
+        gamma: float | None = None,
+        degree: float = 3,
+        coef0: float = 1.0,
+        kernel_params: Mapping[str, Any] | None = None,
+        unlabeled_weight: float | str = "ratio",
+        trace_weight: float = 1.0,
+        threshold: float = 1.0,
+        sharpness: float | None = None,
+        algorithm: str = "em",
+        solver: Any = "fista",
+        tol: float = 1e-6,
+        m_step_tol: float = 1e-8,
+        max_iter: int | None = None,
+        n_components: int | None = None,
+        allow_unattained: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        laplacian_weight: float = 0.0,
+        laplacian_neighbors: int = 7,
+        laplacian_kernel: str = "heat",
+        laplacian_normalised: bool = False,
+    ) -> None:
+        super().__init__(
+            unlabeled_weight,
+            trace_weight,
+            threshold,
+            sharpness,
+            algorithm,
+            solver,
+            tol,
+            m_step_tol,
+            max_iter,
+            n_components,
+            allow_unattained,
+            n_jobs,
+            verbose,
+            random_state,
+            laplacian_weight,
+            laplacian_neighbors,
+            laplacian_kernel,
+            laplacian_normalised,
+        )
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        similar: ArrayLike | None = None,
+        dissimilar: ArrayLike | None = None,
+        similar_confidence: ArrayLike | None = None,
+        dissimilar_confidence: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the metric from X and class labels, constraints on pairs, or both.
+
+        The parameters are those of :meth:`seraph_cvx.SERAPH.fit`.
+        """
+        pairs = self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
+        self.training_points_ = pairs.points
+        K = self._kernel_with(pairs.points)
+        self._row_means = K.mean(axis=0)
+        self._mean = float(self._row_means.mean())
+        eigenvalues, vectors = np.linalg.eigh(self._centred(K))
+        kept = eigenvalues > NO_SPREAD * max(float(eigenvalues[-1]), 0.0)
+        if not np.any(kept):
+            kept[-1] = True  # all points are one: one coordinate, in which they do not differ
+        roots = np.sqrt(np.maximum(eigenvalues[kept], np.finfo(np.float64).tiny))
+        self.axes_ = vectors[:, kept] / roots
+        coordinates = vectors[:, kept] * roots
+        self._check_n_components(coordinates.shape[1])
+        self._learn(PairSet(coordinates, pairs.similar, pairs.dissimilar, pairs.confidence))
+        return self
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """z = L k(x): Euclidean distances of z are the learned distances of phi(x)."""
+        check_is_fitted(self)
+        points = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        return (self._coordinates(points) @ self.components_.T).astype(points.dtype)
+
+    def pair_distance(self, pairs: ArrayLike) -> FloatArray:
+        """||L(k(x) - k(x'))|| for each pair of a (k, 2, m) array."""
+        check_is_fitted(self)
+        P = self._check_point_pairs(pairs)
+        first, second = self._coordinates(P[:, 0]), self._coordinates(P[:, 1])
+        return np.asarray(np.linalg.norm((first - second) @ self.components_.T, axis=1))
+
+    def get_metric(self) -> Callable[..., float]:
+        """d(x, x', squared=False) as a function, for scikit-learn's ``metric=`` arguments."""
+        check_is_fitted(self)
+
+        def distance(x: ArrayLike, x_prime: ArrayLike, squared: bool = False) -> float:
+            length = float(self.pair_distance(np.array([[x, x_prime]], dtype=np.float64))[0])
+            return length * length if squared else length
+
+        return distance
+
+    def get_mahalanobis_matrix(self) -> FloatArray:
+        """L'L, a matrix of the kernel PCA coordinates: in the features themselves there is none."""
+        return super().get_mahalanobis_matrix()
+
+    def _coordinates(self, points: FloatArray) -> FloatArray:
+        """The kernel PCA coordinates of any points."""
+        if not len(points):
+            return np.empty((0, self.axes_.shape[1]))
+        return np.asarray(self._centred(self._kernel_with(points)) @ self.axes_)
+
+    def _centred(self, K: FloatArray) -> FloatArray:
+        """Inner products of phi(x) - mean with the phi(x_i) - mean."""
+        return np.asarray(K - K.mean(axis=1)[:, None] - self._row_means + self._mean)
+
+    def _kernel_with(self, points: FloatArray) -> FloatArray:
+        settings: dict[str, Any]
+        if callable(self.kernel):
+            settings = dict(self.kernel_params or {})
+        else:
+            settings = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
+        kernel = pairwise_kernels(
+            np.asarray(points, dtype=np.float64),
+            self.training_points_,
+            metric=self.kernel,
+            filter_params=True,
+            **settings,
+        )
+        return np.asarray(kernel, dtype=np.float64)
