@@ -25,9 +25,10 @@ from .blas_threads import one_blas_thread
 from .checks import FloatArray, check_number
 from .m_step.solution import MStepSolution, NotCertified, Status
 from .m_step.solve import MStepSolver
-from .objective import MStepObjective, descent_values
+from .objective import MStepObjective
 from .pairs import PairSet
 from .psd_cone import check_metric, numerical_rank
+from .semi_supervised import descent_values
 
 logger = logging.getLogger(__name__)
 

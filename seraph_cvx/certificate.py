@@ -105,7 +105,7 @@ def _certify(
 ) -> Certificate:
     value, pull = objective.program.value_and_pull(metric, objective.moments.whitened_sums)
     anchors = Anchors.of(objective, allow_rounding)
-    whitened = symmetrise(objective.whitened_program.recession - pull)
+    whitened = symmetrise(objective.whitened_program.recession - objective.axes.turned(pull))
     error = _rounding(objective, metric, value) if allow_rounding else 0.0
     best = Certificate(value, anchors.entropy_value - error, "p = b/c")
     for dual_value, dual_point in _candidates(objective, metric, anchors, whitened):
@@ -143,7 +143,7 @@ def _rounding(objective: MStepObjective, metric: FloatArray, value: float) -> fl
 
 @dataclass(frozen=True)
 class Anchors:
-    """The two dual points that are always feasible, in coordinates where sum_k c_k v_k v_k' = I.
+    """The two dual points that are always feasible, in the axes of `objective.axes`.
 
     Attributes
     ----------
@@ -157,7 +157,7 @@ class Anchors:
         D at p = 1, and at p = b/c.
     """
 
-    whitening: FloatArray
+    axes: FloatArray
     basis: FloatArray | None
     regulariser_basis: FloatArray | None
     noise: float
@@ -167,11 +167,10 @@ class Anchors:
     @classmethod
     def of(cls, objective: MStepObjective, allow_rounding: bool = True) -> Anchors:
         """The anchors of an M-step; without allowance for rounding, only to steer by."""
-        T = objective.whitening
         return cls(
-            T,
+            objective.axes.matrix,
             _inverse_root(objective.whitened_program.recession, objective.zero_eigenvalue),
-            _inverse_root(symmetrise(T.T @ objective.regulariser @ T), objective.zero_eigenvalue),
+            _inverse_root(objective.axes.regulariser, objective.zero_eigenvalue),
             16.0 * objective.moments.noise if allow_rounding else 0.0,
             -objective.program.constant,
             objective.soft_label_entropy,
@@ -275,7 +274,7 @@ def _pinned(objective: MStepObjective, metric: FloatArray, anchors: Anchors) -> 
     """
     eigenvalues, vectors = np.linalg.eigh(objective.whitened_program.recession)
     in_range = eigenvalues > objective.zero_eigenvalue
-    null = anchors.whitening @ vectors[:, ~in_range]
+    null = anchors.axes @ vectors[:, ~in_range]
     basis = vectors[:, in_range] / np.sqrt(eigenvalues[in_range])
     leaving = null @ null.T
     spread = float(np.max(np.sum(np.square(objective.sums.points @ null), axis=1)))
@@ -290,6 +289,7 @@ def _pinned(objective: MStepObjective, metric: FloatArray, anchors: Anchors) -> 
     step = 1.0
     _, pull = _dual_value(objective, [metric, leaving], r, with_matrix=True)
     if basis.shape[1]:
+        pull = objective.axes.turned(pull)
         largest = float(np.linalg.eigvalsh(symmetrise(basis.T @ pull @ basis))[-1])
         rounding = anchors.noise / float(eigenvalues[in_range][0])
         step = 1.0 / max(1.0, largest + rounding)

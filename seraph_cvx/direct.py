@@ -10,9 +10,10 @@ from numpy.typing import ArrayLike
 
 from .checks import FloatArray
 from .m_step.solution import Status
-from .objective import MStepObjective, SemiSupervisedObjective
+from .objective import MStepObjective
 from .pairs import PairSet
 from .psd_cone import check_metric, project, symmetrise
+from .semi_supervised import SemiSupervisedObjective
 
 
 @dataclass(frozen=True, eq=False)

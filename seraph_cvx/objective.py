@@ -1,4 +1,4 @@
-"""The objectives: the M-step (11), the paper's (7), and J, which the alternation descends.
+"""The objective of the M-step (11).
 
 With s_k(A) = v_k' A v_k - eta, c_k the weight of pair k and b_k the weight of its label -1, the
 M-step is the convex program
@@ -23,12 +23,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from .axes import Axes
 from .checks import FloatArray, check_number
 from .logistic_program import LogisticProgram
 from .moments import PairMoments
-from .pair_sums import PairSums, Place
+from .pair_sums import PairSums
 from .pairs import PairSet
-from .posterior import posterior_entropy, posterior_entropy_slope, sharpened_surprise
 from .psd_cone import RANK_TOLERANCE, check_metric, symmetrise
 from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, sum_soft_labels, tabulate
 
@@ -98,15 +98,15 @@ class MStepObjective:
 
     def value(self, A: ArrayLike) -> float:
         """f(A), eq. (11) with the sign turned; A need not be PSD."""
-        return self.program.value(self._check(A))
+        return self.program.value(self.check(A))
 
     def gradient(self, A: ArrayLike) -> FloatArray:
         """sum_k c_k sigma(s_k) v_k v_k' - G + R, the gradient under (11) with the sign turned."""
-        return self.program.value_and_gradient(self._check(A))[1]
+        return self.program.value_and_gradient(self.check(A))[1]
 
     def value_and_gradient(self, A: ArrayLike) -> tuple[float, FloatArray]:
         """Both in one sweep."""
-        return self.program.value_and_gradient(self._check(A))
+        return self.program.value_and_gradient(self.check(A))
 
     def with_trace_weight(self, trace_weight: float) -> MStepObjective:
         """The same M-step with another lambda; the sums over pairs are not made anew."""
@@ -154,15 +154,19 @@ class MStepObjective:
         return self.moments.whitening
 
     @cached_property
+    def axes(self) -> Axes:
+        """The axes in which f is minimised and certified."""
+        return Axes.of(self.moments, self.regulariser)
+
+    @cached_property
     def whitened_program(self) -> LogisticProgram:
-        """f in whitened coordinates, where A = T B T'; same infimum."""
-        T = self.whitening
+        """f in the coordinates B of the axes: A = axes B axes'; same infimum."""
         similar = self.moments.whitened_similar + self.mu * self.soft_label_sums.matrix
         return LogisticProgram(
-            self.sums.in_coordinates(T),
+            self.sums.in_coordinates(self.axes.matrix),
             self.mu,
             self.threshold,
-            symmetrise(similar + T.T @ self.regulariser @ T),
+            symmetrise(self.axes.turned(similar) + self.axes.regulariser),
             self.program.constant,
         )
 
@@ -249,7 +253,7 @@ class MStepObjective:
         eigenvalues, vectors = np.linalg.eigh(self.whitened_program.recession)
         if eigenvalues[0] > self.zero_eigenvalue:
             return None
-        u = self.whitening @ vectors[:, 0]
+        u = self.axes.matrix @ vectors[:, 0]
         return np.asarray(u / np.linalg.norm(u))
 
     @property
@@ -268,79 +272,13 @@ class MStepObjective:
             f"trace_weight={self.trace_weight:.4g}, threshold={self.threshold:.4g})"
         )
 
-    def _check(self, A: ArrayLike) -> FloatArray:
+    def check(self, A: ArrayLike) -> FloatArray:
+        """A as a symmetric matrix of the right size, PSD or not."""
         matrix = np.asarray(A, dtype=np.float64)
         m = self.pairs.n_features
         if matrix.shape != (m, m):
             raise ValueError(f"A has shape {matrix.shape}; the points have {m} features.")
         return symmetrise(matrix)
-
-
-@dataclass(frozen=True, eq=False)
-class SemiSupervisedObjective:
-    """-L(A) of eq. (7) = -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>: not convex.
-
-    Takes the parameters of :class:`MStepObjective` as one such object, and shares its sums.
-
-    Examples
-    --------
-    >>> from seraph_cvx import MStepObjective, PairSet
-    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-    >>> round(SemiSupervisedObjective(MStepObjective(pairs)).value([[1.0]]), 6)
-    2.286558
-    """
-
-    m_step: MStepObjective
-
-    def value(self, A: ArrayLike) -> float:
-        """The sum above."""
-        return self.value_and_gradient(A)[0]
-
-    def value_and_gradient(self, A: ArrayLike) -> tuple[float, FloatArray]:
-        """Both in one sweep."""
-        supervised, gradient = self.supervised.value_and_gradient(self.m_step._check(A))
-        mu, eta = self.m_step.mu, self.m_step.threshold
-        if mu == 0.0:
-            return supervised, gradient
-
-        def terms(place: Place, d: FloatArray) -> tuple[list[float], FloatArray]:
-            d -= eta
-            return [float(np.sum(posterior_entropy(d)))], posterior_entropy_slope(d)
-
-        totals, matrix = self.m_step.sums.over_unlabeled([self.m_step._check(A)], terms)
-        return supervised + mu * float(totals[0]), symmetrise(gradient + mu * matrix)
-
-    @cached_property
-    def supervised(self) -> LogisticProgram:
-        """-sum_{S u D} ln p(y) + <R, A>, the labeled part."""
-        m_step = self.m_step
-        recession = symmetrise(m_step.moments.similar + m_step.regulariser)
-        constant = m_step.threshold * m_step.pairs.similar_total
-        return LogisticProgram(m_step.sums, 0.0, m_step.threshold, recession, constant)
-
-
-def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, float]:
-    """J(q(A), A) and the objective (7) at A, in one sweep.
-
-    J(q, A) = -L_labeled(A) + <R, A> + mu sum_U [E_q(-ln p) - H(q)/sharpness] is what the
-    alternation descends (derived here, not in the paper); q(A) is the E-step (10) at A.
-    """
-    matrix = objective._check(A)
-    supervised = SemiSupervisedObjective(objective).supervised.value(matrix)
-    if objective.mu == 0.0:
-        return supervised, supervised
-    sharpness = objective.soft_labeling.sharpness
-
-    def terms(place: Place, d: FloatArray) -> tuple[list[float], None]:
-        d -= objective.threshold
-        sharpened = float(np.sum(sharpened_surprise(d, sharpness)))
-        return [sharpened, float(np.sum(posterior_entropy(d)))], None
-
-    totals, _ = objective.sums.over_unlabeled([matrix], terms)
-    return (
-        supervised + objective.mu * float(totals[0]),
-        supervised + objective.mu * float(totals[1]),
-    )
 
 
 def _set(target: object, name: str, value: object) -> None:

@@ -121,6 +121,8 @@ def supervise_pairs(
             stacklevel=3,
         )
     near, far = differs & (labels == 1), differs & (labels == -1)
+    codes = np.sort(rows, axis=1) @ np.array([len(points), 1])
+    _refuse_contradictions(codes, near, far)
     c = None if confidence is None else _one_each(confidence, len(P))
     return PairSet.from_constraints(
         points, rows[near], rows[far], *((None, None) if c is None else (c[near], c[far]))
@@ -144,7 +146,7 @@ def _join(constraints: PairSet, X: ArrayLike, y: ArrayLike) -> PairSet:
         return constraints
     labels = PairSet.from_labels(X, y)
     n = labels.n_points
-    classes = np.asarray(y)
+    classes = np.asarray(y).tolist()
     for said, otherwise, word in [
         (constraints.similar, labels.dissimilar, "similar, but their classes differ"),
         (constraints.dissimilar, labels.similar, "dissimilar, but their class is the same"),
@@ -172,6 +174,20 @@ def _union(said: IntArray, weights: FloatArray, labeled: IntArray) -> tuple[IntA
     known = {tuple(row) for row in said.tolist()}
     new = np.array([tuple(row) not in known for row in labeled.tolist()], dtype=bool)
     return np.vstack([said, labeled[new]]), np.concatenate([weights, np.ones(int(new.sum()))])
+
+
+def _refuse_contradictions(codes: Any, near: Any, far: Any) -> None:
+    """Name two rows that hold the same points under different labels, if there are any."""
+    both = np.intersect1d(codes[near], codes[far])
+    if not len(both):
+        return
+    first, second = (int(np.flatnonzero(kind & (codes == both[0]))[0]) for kind in (near, far))
+    raise ValueError(
+        f"Pairs {first} and {second} hold the same two points, but one is called similar (+1) and "
+        "the other dissimilar (-1)"
+        + (f", and so do {len(both) - 1} more" if len(both) > 1 else "")
+        + ": remove one of the two."
+    )
 
 
 def _one_each(confidence: ArrayLike, how_many: int) -> FloatArray:

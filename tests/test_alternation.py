@@ -23,7 +23,7 @@ from seraph_cvx import (
 from seraph_cvx.datasets import load, load_sampling, sample
 from seraph_cvx.direct import minimise_directly
 from seraph_cvx.m_step.solution import MStepSolution
-from seraph_cvx.objective import SemiSupervisedObjective
+from seraph_cvx.semi_supervised import SemiSupervisedObjective
 
 WEIGHTS = np.geomspace(0.01, 10.0, 5).tolist()
 

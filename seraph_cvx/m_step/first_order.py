@@ -103,8 +103,7 @@ def fista(
     coarse = thin(objective) if start is None and objective.attains_optimum else None
     if coarse is not None:
         start = fista(coarse, tol=COARSE, max_iter=max_iter, time_limit=time_limit).metric
-    T = objective.whitening
-    white = Coordinates(objective.whitened_program, T, T.T @ objective.pair_moment)
+    white = Coordinates(objective.whitened_program, objective.axes.matrix, objective.axes.inverse)
     solution = _minimise(
         objective, white, "fista", tol, max_iter, start, time_limit, accelerated=True, finish=finish
     )

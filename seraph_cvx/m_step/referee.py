@@ -73,7 +73,7 @@ class Referee:
         self.where = where
         self.tol = tol
         self.anchors = Anchors.of(objective, allow_rounding=False)
-        self.to_white = where.inverse @ objective.whitening
+        self.to_white = where.inverse @ objective.axes.matrix
         self.bound = -np.inf
         self.margin = 0.5
         self.certificate: Certificate | None = None

@@ -6,7 +6,8 @@ import numpy as np
 from scipy.special import entr
 
 from ..checks import FloatArray
-from ..objective import MStepObjective, descent_values
+from ..objective import MStepObjective
+from ..semi_supervised import descent_values
 from .claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
 from .em_run import STEPS, Trace, alternation, six_points
 from .posterior_regularisation import inner_value

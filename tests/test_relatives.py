@@ -1,0 +1,374 @@
+"""Evidence: SERAPH with constraints, PairSERAPH and KernelSERAPH say what the formulas say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.metrics import roc_auc_score
+from sklearn.metrics.pairwise import polynomial_kernel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
+
+from seraph_cvx import SERAPH, KernelSERAPH, PairSERAPH, PairSet, Status, alternate
+from seraph_cvx.datasets import load, load_sampling
+from seraph_cvx.mahalanobis import best_threshold
+from seraph_cvx.manifold import manifold_term
+
+
+@parametrize_with_checks(
+    [KernelSERAPH(), KernelSERAPH(kernel="linear"), SERAPH(laplacian_weight=0.1)]
+)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+def test_scikit_learn_check_of_pairs():
+    """PairSERAPH takes three-dimensional input, for which scikit-learn has hardly any check."""
+    with pytest.warns(SkipTestWarning, match="three_d_array=True"):
+        check_estimator(PairSERAPH())
+
+
+@pytest.fixture(scope="module")
+def sampling():
+    return load_sampling("iris", n_points=40, seed=2)
+
+
+@pytest.fixture(scope="module")
+def index_pairs(sampling):
+    pairs = PairSet.from_labels(sampling.X, sampling.y)
+    return pairs.similar, pairs.dissimilar
+
+
+@pytest.fixture(scope="module")
+def point_pairs():
+    """300 pairs of iris points with their labels."""
+    X, y = load("iris")
+    X = StandardScaler().fit_transform(X)
+    rng = np.random.default_rng(0)
+    rows = np.unique(np.sort(rng.integers(0, len(X), size=(300, 2)), axis=1), axis=0)
+    rows = rows[np.any(X[rows[:, 0]] != X[rows[:, 1]], axis=1)]
+    rng.shuffle(rows)
+    return X[rows], np.where(y[rows[:, 0]] == y[rows[:, 1]], 1, -1)
+
+
+# --- SERAPH with constraints
+
+
+def test_the_constraints_of_the_labels_give_the_metric_of_the_labels(sampling, index_pairs):
+    similar, dissimilar = index_pairs
+    by_labels = SERAPH().fit(sampling.X, sampling.y)
+    by_pairs = SERAPH().fit(sampling.X, similar=similar, dissimilar=dissimilar)
+    assert np.array_equal(by_labels.metric_, by_pairs.metric_)
+    both = SERAPH().fit(sampling.X, sampling.y, similar=similar[:3])
+    assert np.array_equal(both.metric_, by_labels.metric_)
+
+
+def test_a_confidence_of_one_changes_nothing_and_a_small_one_mutes_a_wrong_pair(
+    sampling, index_pairs
+):
+    similar, dissimilar = index_pairs
+    right = SERAPH().fit(sampling.X, similar=similar, dissimilar=dissimilar)
+    ones = SERAPH().fit(sampling.X, similar=similar, dissimilar=dissimilar, similar_confidence=1.0)
+    assert ones.metric_ == pytest.approx(right.metric_, abs=1e-6)
+    wrong = np.vstack([similar, dissimilar[:4]])
+
+    def distance(weight):
+        c = np.where(np.arange(len(wrong)) < len(similar), 1.0, weight)
+        model = SERAPH().fit(
+            sampling.X, similar=wrong, dissimilar=dissimilar[4:], similar_confidence=c
+        )
+        return np.linalg.norm(model.metric_ - right.metric_)
+
+    assert distance(1e-3) < 0.5 * distance(1.0)
+
+
+def test_constraints_are_routed_through_a_pipeline(sampling, index_pairs):
+    similar, dissimilar = index_pairs
+    expected = SERAPH().fit(
+        StandardScaler().fit_transform(sampling.X), similar=similar, dissimilar=dissimilar
+    )
+    with sklearn.config_context(enable_metadata_routing=True):
+        metric = SERAPH().set_fit_request(similar=True, dissimilar=True)
+        pipeline = Pipeline([("scale", StandardScaler()), ("metric", metric)])
+        pipeline.fit(sampling.X, similar=similar, dissimilar=dissimilar)
+    assert np.array_equal(pipeline["metric"].metric_, expected.metric_)
+
+
+def test_the_manifold_weight_reaches_the_metric(sampling):
+    plain = SERAPH().fit(sampling.X, sampling.y)
+    zero = SERAPH(laplacian_weight=0.0).fit(sampling.X, sampling.y)
+    assert np.array_equal(plain.metric_, zero.metric_)
+    model = SERAPH(laplacian_weight=0.5, laplacian_kernel="binary").fit(sampling.X, sampling.y)
+    term = manifold_term(sampling.X, 0.5, kernel="binary")
+    run = alternate(PairSet.from_labels(sampling.X, sampling.y), manifold_term=term)
+    assert model.metric_ == pytest.approx(run.metric, abs=1e-9)
+    assert np.vdot(term, model.metric_) < np.vdot(term, plain.metric_)
+    assert model.status_ is Status.CERTIFIED
+
+
+def test_inputs_of_every_layout_give_the_same_metric_and_are_left_alone(sampling):
+    plain = SERAPH().fit(sampling.X, sampling.y).metric_
+    frozen = sampling.X.copy()
+    frozen.flags.writeable = False
+    strided = np.repeat(sampling.X, 2, axis=0)[::2]
+    for X in (np.asfortranarray(sampling.X), frozen, strided):
+        before = X.copy()
+        assert np.array_equal(SERAPH().fit(X, sampling.y).metric_, plain)
+        assert np.array_equal(X, before)
+
+
+def test_the_representation_shows_what_was_chosen():
+    assert repr(SERAPH(trace_weight=0.5)) == "SERAPH(trace_weight=0.5)"
+
+
+def test_k_means_on_the_transformed_points(sampling):
+    Z = SERAPH(n_components=2).fit_transform(sampling.X, sampling.y)
+    assert len(set(KMeans(3, n_init=2, random_state=0).fit_predict(Z))) == 3
+
+
+def test_pair_probabilities_are_equation_8(sampling):
+    model = SERAPH(threshold=1.7).fit(sampling.X, sampling.y)
+    P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
+    V = P[:, 0] - P[:, 1]
+    squares = np.einsum("ki,ij,kj->k", V, model.metric_, V)
+    assert model.predict_pair_proba(P) == pytest.approx(1 / (1 + np.exp(squares - 1.7)), rel=1e-9)
+    assert model.threshold_ == pytest.approx(np.sqrt(1.7))
+    assert np.array_equal(model.predict_pairs(P) == 1, model.predict_pair_proba(P) >= 0.5)
+
+
+# --- thresholds
+
+
+def brute_force(distances, y, merit):
+    """The best merit over every threshold that can matter."""
+    cuts = np.concatenate([[0.0], np.sort(distances), [np.inf]])
+    middles = np.concatenate([cuts[:-1] + np.diff(cuts) / 2, [1e9]])
+    return max(merit(np.where(distances <= t, 1, -1), y) for t in middles)
+
+
+def accuracy(predicted, y):
+    return np.mean(predicted == y)
+
+
+def f_score(predicted, y, beta=2.0):
+    hits = np.sum((predicted == 1) & (y == 1))
+    below = (1 + beta**2) * hits + beta**2 * np.sum((predicted == -1) & (y == 1))
+    below += np.sum((predicted == 1) & (y == -1))
+    return (1 + beta**2) * hits / below if below else 0.0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_calibrated_threshold_is_the_best_there_is(seed):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(40) < 0.5, 1, -1)
+    distances = np.round(rng.random(40) + 0.4 * (y == -1), 1)  # with ties
+    t = best_threshold(distances, y)
+    assert accuracy(np.where(distances <= t, 1, -1), y) == brute_force(distances, y, accuracy)
+    t = best_threshold(distances, y, "f_beta", beta=2.0)
+    assert f_score(np.where(distances <= t, 1, -1), y) == pytest.approx(
+        brute_force(distances, y, f_score)
+    )
+
+
+def test_rates_are_kept_above_their_minimum():
+    rng = np.random.default_rng(1)
+    y = np.where(rng.random(200) < 0.5, 1, -1)
+    distances = rng.random(200) + 0.3 * (y == -1)
+    predicted = np.where(distances <= best_threshold(distances, y, "max_tpr", 0.9), 1, -1)
+    assert np.mean(predicted[y == -1] == -1) >= 0.9
+    predicted = np.where(distances <= best_threshold(distances, y, "max_tnr", 0.8), 1, -1)
+    assert np.mean(predicted[y == 1] == 1) >= 0.8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"strategy": "best"}, "strategy='best'"),
+        ({"strategy": "max_tpr"}, "min_rate"),
+        ({"y": np.ones(3, dtype=int)}, "both similar and dissimilar"),
+        ({"y": np.array([1, -1])}, "for each pair"),
+    ],
+)
+def test_failure_path_thresholds(arguments, words):
+    given = {"distances": np.arange(3.0), "y": np.array([1, -1, 1]), **arguments}
+    with pytest.raises(ValueError, match=words):
+        best_threshold(**given)
+
+
+# --- PairSERAPH
+
+
+SNIPPET = """
+import numpy as np
+from metric_learn import ITML
+
+pairs = np.array([[[1.2, 7.5], [1.3, 1.5]],
+                  [[6.4, 2.6], [6.2, 9.7]],
+                  [[1.3, 4.5], [3.2, 4.6]],
+                  [[6.2, 5.5], [5.4, 5.4]]])
+y = np.array([1, 1, -1, -1])
+itml = ITML()
+itml.fit(pairs, y)
+distances = itml.pair_distance(pairs)
+matrix = itml.get_mahalanobis_matrix()
+metric = itml.get_metric()
+itml.calibrate_threshold(pairs, y)
+labels = itml.predict(pairs)
+scores = itml.pair_score(pairs)
+embedded = itml.transform(pairs[:, 0])
+auc = itml.score(pairs, y)
+"""
+
+
+def test_code_written_for_itml_runs_with_the_name_changed():
+    names = {}
+    exec(SNIPPET.replace("metric_learn", "seraph_cvx").replace("ITML", "PairSERAPH"), names)
+    V = names["pairs"][:, 0] - names["pairs"][:, 1]
+    expected = np.sqrt(np.einsum("ki,ij,kj->k", V, names["matrix"], V))
+    assert names["distances"] == pytest.approx(expected, rel=1e-9)
+    assert names["metric"](*names["pairs"][0]) == pytest.approx(expected[0], rel=1e-9)
+    assert names["scores"] == pytest.approx(-expected)
+    assert names["labels"].tolist() == [1, 1, -1, -1]
+    assert names["embedded"].shape == (4, 2)
+    assert names["auc"] == 1.0
+
+
+def test_pairs_of_points_give_the_metric_of_their_indices(sampling, index_pairs):
+    similar, dissimilar = index_pairs
+    everywhere = np.concatenate([similar, dissimilar])
+    y = np.repeat([1, -1], [len(similar), len(dissimilar)])
+    model = PairSERAPH().fit(sampling.X[everywhere], y, unlabeled_points=sampling.X)
+    _, first = np.unique(sampling.X, axis=0, return_index=True)  # iris has a point twice
+    expected = SERAPH().fit(sampling.X[first], sampling.y[first])
+    assert model.metric_ == pytest.approx(expected.metric_, abs=1e-7)
+    assert model.classes_.tolist() == [-1, 1]
+
+
+def test_a_classifier_of_pairs_can_be_searched_scored_and_cloned(point_pairs):
+    P, y = point_pairs
+    search = GridSearchCV(PairSERAPH(), {"trace_weight": [1.0, 30.0]}, cv=3).fit(P, y)
+    assert search.best_score_ > 0.9
+    model = search.best_estimator_
+    assert model.score(P, y) == pytest.approx(roc_auc_score(y, model.decision_function(P)))
+    assert cross_val_score(PairSERAPH(), P, y, cv=3, scoring="accuracy").mean() > 0.8
+    proba = model.predict_proba(P)
+    assert proba.sum(axis=1) == pytest.approx(1.0)
+    assert np.array_equal(proba[:, 1], model.predict_pair_proba(P))
+    twin = clone(model)
+    assert twin.get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        twin.predict(P)
+
+
+def test_confident_pairs_outweigh_noise(point_pairs):
+    P, y = point_pairs
+    rng = np.random.default_rng(3)
+    flipped = rng.random(len(y)) < 0.3
+    noisy = np.where(flipped, -y, y)
+    trusting = PairSERAPH().fit(P, noisy).score(P, y)
+    wary = PairSERAPH().fit(P, noisy, confidence=np.where(flipped, 0.01, 1.0)).score(P, y)
+    clean = PairSERAPH().fit(P, y).score(P, y)
+    assert wary > trusting
+    assert wary == pytest.approx(clean, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    ("P", "y", "words"),
+    [
+        (np.zeros((3, 2)), [1, 1, -1], r"shape \(k, 2, m\)"),
+        (np.zeros((3, 3, 2)), [1, 1, -1], "a pair is two points"),
+        (np.full((2, 2, 2), np.nan), [1, -1], "NaN"),
+        (np.arange(8.0).reshape(2, 2, 2), None, "requires y"),
+        (np.arange(8.0).reshape(2, 2, 2), [0, 1], r"y\[0\] is 0"),
+    ],
+)
+def test_failure_path_pairs(P, y, words):
+    with pytest.raises(ValueError, match=words):
+        PairSERAPH().fit(P, y)
+
+
+# --- KernelSERAPH
+
+
+def all_distances(model, X):
+    i, j = np.triu_indices(len(X), 1)
+    return model.pair_distance(np.stack([X[i], X[j]], axis=1))
+
+
+@pytest.mark.parametrize("name", ["iris", "wine"])
+@pytest.mark.parametrize("seed", range(3))
+def test_with_the_linear_kernel_the_distances_are_those_of_seraph(name, seed):
+    drawn = load_sampling(name, n_points=40, seed=seed)
+    plain = SERAPH().fit(drawn.X, drawn.y)
+    kernel = KernelSERAPH(kernel="linear").fit(drawn.X, drawn.y)
+    X = np.vstack([drawn.X, drawn.X_test[:20]])
+    np.testing.assert_allclose(all_distances(kernel, X), all_distances(plain, X), atol=1e-6)
+
+
+def test_with_more_features_than_points_too():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(15, 40))
+    y = np.where(np.arange(15) < 8, np.arange(15) % 2, -1)
+    plain, kernel = SERAPH().fit(X, y), KernelSERAPH(kernel="linear").fit(X, y)
+    np.testing.assert_allclose(all_distances(kernel, X), all_distances(plain, X), atol=1e-6)
+
+
+def test_a_polynomial_kernel_is_seraph_on_its_features():
+    """(x.z + 1)^2 has the features x_i x_j, sqrt(2) x_i, 1: fit on those directly."""
+    drawn = load_sampling("iris", n_points=40, seed=1)
+
+    def features(X):
+        squares = np.einsum("ki,kj->kij", X, X).reshape(len(X), -1)
+        return np.hstack([squares, np.sqrt(2.0) * X])
+
+    np.testing.assert_allclose(
+        features(drawn.X) @ features(drawn.X).T + 1.0,
+        polynomial_kernel(drawn.X, degree=2, gamma=1.0, coef0=1.0),
+    )
+    kernel = KernelSERAPH(kernel="poly", degree=2, gamma=1.0, coef0=1.0).fit(drawn.X, drawn.y)
+    plain = SERAPH().fit(features(drawn.X), drawn.y)
+    np.testing.assert_allclose(
+        all_distances(kernel, drawn.X_test[:20]),
+        all_distances(plain, features(drawn.X_test[:20])),
+        atol=1e-5,
+    )
+
+
+def test_the_kernel_sees_what_no_metric_of_the_features_can():
+    """Two rings: no linear map tells them apart, the Gaussian kernel does."""
+    rng = np.random.default_rng(0)
+    angle, ring = rng.uniform(0, 2 * np.pi, 120), np.arange(120) % 2
+    X = (1.0 + 2.0 * ring)[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    y = np.where(np.arange(120) < 16, ring, -1)
+
+    def error(model):
+        Z = model.fit(X, y).transform(X)
+        return 1.0 - KNeighborsClassifier(1).fit(Z[:16], ring[:16]).score(Z[16:], ring[16:])
+
+    plain, kernel = error(SERAPH()), error(KernelSERAPH(gamma=0.5))
+    assert kernel < 0.02 < plain
+
+
+def test_a_kernel_given_as_a_function_and_its_distances_agree(sampling):
+    def gaussian(x, z, width=1.0):
+        return float(np.exp(-np.sum((x - z) ** 2) / width))
+
+    named = KernelSERAPH(gamma=0.5).fit(sampling.X, sampling.y)
+    given = KernelSERAPH(gaussian, kernel_params={"width": 2.0}).fit(sampling.X, sampling.y)
+    X = sampling.X_test[:10]
+    np.testing.assert_allclose(all_distances(given, X), all_distances(named, X), atol=1e-8)
+    Z = named.transform(X)
+    assert named.get_metric()(X[0], X[1]) == pytest.approx(np.linalg.norm(Z[0] - Z[1]))
+
+
+def test_points_that_are_all_one_have_the_metric_zero_or_a_clear_error():
+    X = np.ones((4, 2))
+    model = KernelSERAPH().fit(X, [0, 0, 1, -1])
+    assert all_distances(model, X) == pytest.approx(0.0, abs=1e-9)
