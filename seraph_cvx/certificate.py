@@ -43,7 +43,8 @@ class Certificate:
     dual_value : float
         D at a feasible dual point: no PSD matrix has a smaller f.
     dual_point : str
-        Which one: "gradient" (no move was needed), "towards p = 1", "towards p = b/c" or "p = b/c".
+        Which one: "gradient" (no move was needed), "towards p = 1", "towards p = b/c" or "p = b/c";
+        "by concavity" where a bound on D between such points was enough.
     """
 
     primal_value: float
@@ -103,12 +104,13 @@ def is_rounding_all(objective: MStepObjective, A: ArrayLike, tol: float) -> bool
 def _certify(
     objective: MStepObjective, metric: FloatArray, allow_rounding: bool, enough: float
 ) -> Certificate:
-    value, pull = objective.program.value_and_pull(metric, objective.moments.whitened_sums)
+    sums = objective.moments.whitened_sums
+    value, tangent, pull = objective.program.value_tangent_and_pull(metric, sums)
     anchors = Anchors.of(objective, allow_rounding)
     whitened = symmetrise(objective.whitened_program.recession - objective.axes.turned(pull))
     error = _rounding(objective, metric, value) if allow_rounding else 0.0
     best = Certificate(value, anchors.entropy_value - error, "p = b/c")
-    for dual_value, dual_point in _candidates(objective, metric, anchors, whitened):
+    for dual_value, dual_point in _candidates(objective, metric, anchors, whitened, tangent):
         if dual_value - error > best.dual_value:
             best = Certificate(value, dual_value - error, dual_point)
         if best.relative_gap <= enough:
@@ -117,9 +119,14 @@ def _certify(
 
 
 def _candidates(
-    objective: MStepObjective, metric: FloatArray, anchors: Anchors, gradient: FloatArray
+    objective: MStepObjective,
+    metric: FloatArray,
+    anchors: Anchors,
+    gradient: FloatArray,
+    tangent: float,
 ) -> Iterator[tuple[float, str]]:
-    """Dual values at feasible points near r = sigma(-s), and what these are."""
+    """Lower bounds from feasible points near r = sigma(-s), and their names; the free one first."""
+    yield anchors.quick_bound(tangent, gradient), "by concavity"
     step = anchors.step_from_one(gradient)
     if step is None:
         yield _pinned(objective, metric, anchors), "towards p = 1"

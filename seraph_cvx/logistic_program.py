@@ -63,11 +63,24 @@ class LogisticProgram:
         hessian[:, diagonal, :, diagonal] += 2.0 * gradient
         return hessian.reshape(m * rho, m * rho)
 
-    def value_and_pull(self, A: FloatArray, sums: PairSums) -> tuple[float, FloatArray]:
-        """f(A) and sum_k c_k sigma(-s_k) v_k v_k', the latter in the coordinates of `sums`."""
-        totals, pull = self._weighted_sums(A, self._logistic_terms(with_gradient=True), sums)
+    def value_tangent_and_pull(
+        self, A: FloatArray, sums: PairSums
+    ) -> tuple[float, float, FloatArray]:
+        """f(A), f(A) - <grad f(A), A>, and sum_k c_k sigma(-s_k) v_k v_k' in the axes of `sums`.
+
+        The second is sum_k c_k [log(1 + e^{-s_k}) + sigma(-s_k) v_k'Av_k] - constant: no
+        difference of large numbers.
+        """
+
+        def terms(place: Place, d: FloatArray) -> tuple[list[float], FloatArray]:
+            distances = d.copy()
+            weights = self.sums.confidence_at(place)
+            total, similar = surprise_and_posterior(d, self.threshold, True, weights)
+            return [total, float(np.vdot(similar, distances))], similar
+
+        totals, pull = self._weighted_sums(A, terms, sums)
         value = float(totals[0]) + float(np.vdot(self.recession, A)) - self.constant
-        return value, pull
+        return value, float(totals[0] + totals[1]) - self.constant, pull
 
     def _evaluate(self, A: FloatArray, with_gradient: bool) -> tuple[float, FloatArray]:
         totals, pull = self._weighted_sums(A, self._logistic_terms(with_gradient), self.sums)

@@ -1,15 +1,15 @@
 """Evidence that the pictures show what they are given, legibly."""
 
 from dataclasses import fields
-from itertools import combinations
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.text import Text
+from instances import random_pairs
+from pictures import assert_legible
 
+from seraph_cvx import seraph_path
 from seraph_cvx.alternation import Iteration
-from seraph_cvx.plots import plot_fit
+from seraph_cvx.plots import plot_fit, plot_path
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)) * [3.0, 2.0, 1.0, 0.5]
@@ -45,37 +45,11 @@ CASES = {
 }
 
 
-def drawn_texts(figure: Figure) -> list[Text]:
-    """Every text a reader sees; ticks outside the limits of an axis are not drawn."""
-    texts = [part.get_suptitle() and part._suptitle for part in (figure, *figure.subfigs)]
-    for legend in [legend for part in (figure, *figure.subfigs) for legend in part.legends]:
-        texts += legend.get_texts()
-    for ax in figure.axes:
-        texts += [ax.title]
-        for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
-            if not axis.get_visible():
-                continue
-            texts += [axis.label, axis.get_offset_text()]
-            places = zip(axis.get_ticklocs(), axis.get_ticklabels(), strict=True)
-            texts += [text for place, text in places if min(limits) <= place <= max(limits)]
-    return [text for text in texts if text and text.get_visible() and text.get_text().strip()]
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_no_text_overlaps_another_or_is_clipped(case):
     points, labels, components, history, extra = CASES[case]
     figure = plot_fit(points, labels, components, history, **extra)
-    figure.canvas.draw()
-    boxes = [(text.get_text(), text.get_window_extent()) for text in drawn_texts(figure)]
-    assert len(boxes) > 15
-    for text, box in boxes:
-        assert box.x0 >= 0, text
-        assert box.y0 >= 0, text
-        assert box.x1 <= figure.bbox.x1, text
-        assert box.y1 <= figure.bbox.y1, text
-    for (one, box), (other, other_box) in combinations(boxes, 2):
-        overlap = np.minimum(box.max, other_box.max) - np.maximum(box.min, other_box.min)
-        assert overlap.min() <= 1.0, f"{one!r} and {other!r} overlap"
+    assert_legible(figure, at_least=15)
 
 
 @pytest.mark.parametrize("case", ["plane", "strip", "twenty classes", "direct"])
@@ -170,3 +144,17 @@ def test_picture_is_written_and_small(tmp_path):
     content = path.read_bytes()
     assert content.startswith(b"\x89PNG")
     assert len(content) < 300_000
+
+
+@pytest.mark.parametrize("weights", ["auto", [3.0], [1.0, 0.0], [900.0, 30.0, 1.0]])
+def test_a_path_is_drawn_as_it_was_walked(weights, tmp_path):
+    path = seraph_path(random_pairs(3, n_labeled=60), weights, n_weights=8)
+    figure = plot_path(path, tmp_path / "path.png")
+    assert_legible(figure, at_least=12)
+    spectrum, rank, gap = figure.axes
+    assert rank.lines[1].get_ydata().tolist() == path.ranks
+    top = spectrum.lines[0].get_ydata()
+    largest = [np.linalg.eigvalsh(point.metric)[-1] for point in path if point.rank]
+    np.testing.assert_allclose(top, largest)
+    assert gap.get_xlim()[0] > gap.get_xlim()[1]
+    assert len((tmp_path / "path.png").read_bytes()) < 300_000

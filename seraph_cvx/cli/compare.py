@@ -204,7 +204,7 @@ def _document(race: Race) -> str:
 def _draw(out: Path, race: Race) -> str:
     """Write the pictures, or say why there are none."""
     try:
-        from ..comparison_plots import (
+        from ..plots.race import (
             plot_performance_profile,
             plot_said_against_true,
             plot_work_precision,

@@ -37,6 +37,7 @@ class Section(StrEnum):
     KERNEL = "kernel"
     SCALING = "scaling"
     LARGE = "large"
+    PATH = "path"
 
 
 @app.command(epilog="Example:  seraph-cvx explain --statement dual --data wine")
@@ -77,7 +78,8 @@ def bench(
             help="compile: stating and compiling (11). answers: what conic solvers say, and what "
             "is true. overhead: time outside the solver. m-step: own solver against conic ones. "
             "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
-            "against n and m. large: a fit of 5,000 points."
+            "against n and m. large: a fit of 5,000 points. path: a regularisation path, in cold "
+            "solves."
         ),
     ],
     time_limit: Annotated[
@@ -118,6 +120,7 @@ Measurement = Callable[[Callable[[str], None]], ResultTable]
 def _measurements(section: Section, limit: float) -> list[Measurement]:
     from ..experiments import bench_speed as speed
     from ..experiments import bench_statement as statement
+    from ..experiments.bench_path import bench_path
 
     sections: dict[Section, list[Measurement]] = {
         Section.COMPILE: [lambda tell: statement.bench_compilation(tell, time_limit=limit)],
@@ -128,6 +131,7 @@ def _measurements(section: Section, limit: float) -> list[Measurement]:
         Section.KERNEL: [speed.bench_kernel],
         Section.SCALING: [speed.bench_scaling, speed.bench_dimension],
         Section.LARGE: [speed.bench_large_fit],
+        Section.PATH: [bench_path],
     }
     return sections[section]
 

@@ -101,7 +101,7 @@ def newton_on_face(
         shrunk = np.linalg.norm(moved.point.slope) < CHORD * np.linalg.norm(here.slope)
         here, damping = moved.point, moved.damping
         if shrunk:
-            here = _chord_steps(where, here, moved.solve, 0.3 * referee.tol)
+            here = _chord_steps(where, here, moved.solve, 1.5 * referee.tol)
         here = _drop_faded_column(where, here)
     return here.iterate(), False, step
 

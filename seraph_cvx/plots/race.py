@@ -14,8 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from .comparison.race_table import label_of
-from .plots import GREY, MARKERS, PALETTE
+from ..comparison.race_table import label_of
+from .style import GREY, MARKERS, PALETTE
 
 Rows = Sequence[Mapping[str, Any]]
 FLOOR = 1e-12

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from itertools import combinations, product
+from itertools import product
 
 import numpy as np
 import pytest
 from matplotlib.colors import to_hex
+from pictures import assert_legible
 
-from seraph_cvx.comparison_plots import (
+from seraph_cvx.plots.race import (
     FLOOR,
     plot_performance_profile,
     plot_said_against_true,
     plot_work_precision,
     times_to_target,
 )
-from seraph_cvx.plots import PALETTE
+from seraph_cvx.plots.style import PALETTE
 
 DRAW = {
     "work-precision": plot_work_precision,
@@ -54,34 +55,11 @@ CASES = {
 }
 
 
-def drawn_texts(figure):
-    """Every text a reader sees; ticks outside the limits, or shared with a neighbour, are not."""
-    texts = [figure._suptitle]
-    for legend in figure.legends:
-        texts += legend.get_texts()
-    for ax in [ax for ax in figure.axes if ax.get_visible()]:
-        texts += [ax.title, ax.xaxis.label, ax.yaxis.label]
-        for axis, limits in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
-            ticks = [t for t in axis.get_major_ticks() if limits[0] <= t.get_loc() <= limits[1]]
-            texts += [tick.label1 for tick in ticks]
-    return [text for text in texts if text.get_visible() and text.get_text().strip()]
-
-
 @pytest.mark.parametrize("picture", DRAW)
 @pytest.mark.parametrize("case", CASES)
 def test_no_text_overlaps_another_or_is_clipped(picture, case):
     figure = DRAW[picture](CASES[case])
-    figure.canvas.draw()
-    boxes = [(text.get_text(), text.get_window_extent()) for text in drawn_texts(figure)]
-    assert len(boxes) > 6
-    for text, box in boxes:
-        assert box.x0 >= 0, text
-        assert box.y0 >= 0, text
-        assert box.x1 <= figure.bbox.x1, text
-        assert box.y1 <= figure.bbox.y1, text
-    for (one, box), (other, other_box) in combinations(boxes, 2):
-        overlap = np.minimum(box.max, other_box.max) - np.maximum(box.min, other_box.min)
-        assert overlap.min() <= 1.0, f"{one!r} and {other!r} overlap"
+    assert_legible(figure, at_least=6)
 
 
 @pytest.mark.parametrize("picture", DRAW)
