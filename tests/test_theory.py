@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,8 +16,10 @@ from seraph_cvx.theory import (
     attainment,
     complexity,
     descent,
+    distance_features,
     elimination,
     feature_convexity,
+    feature_functions,
     kappa_sign,
     lipschitz,
     m_step_convexity,
@@ -49,6 +52,7 @@ EXPECTED = {
     13: "holds",
     14: "holds",
     15: "refuted",
+    16: "holds as corrected",
 }
 """Written here by hand: the claims must not grade themselves."""
 
@@ -111,12 +115,23 @@ def _sign_of_unlabeled(setting, A):
     return PRINTED_GRADIENT(flipped, A)
 
 
+def _mirrored(feature):
+    """-s in the place of s, the derivatives as they were."""
+    return replace(feature, score=lambda d: -feature.score(d))
+
+
+def _straightened(feature):
+    return replace(feature, curvature=np.zeros_like)
+
+
 PRINTED_GRADIENT = printed_gradient.printed_gradient
 DUAL_VALUE = strong_duality.dual_value
 DUAL_MATRIX = strong_duality.dual_matrix
 SUPERVISED = sparsity.supervised
 ENTROPY = sparsity.unlabeled_entropy
 DESCENT = descent.descent_objective
+VIOLATION = feature_functions.violation
+LOSS_CURVATURES = feature_functions.loss_curvatures
 
 BREAKS = {
     "1, -F concave": (m_step_convexity, "log_posterior", _entropy_instead),
@@ -236,14 +251,34 @@ BREAKS = {
         "loss",
         lambda y, near, far: -np.logaddexp(-near, -far),
     ),
+    "16, y changes its sign in one loss": (
+        distance_features,
+        "losses",
+        lambda s: (np.logaddexp(0.0, s), np.logaddexp(0.0, s)),
+    ),
+    "16, the halves of the inequality exchanged": (
+        feature_functions,
+        "violation",
+        lambda feature, d=None: VIOLATION(_mirrored(feature)),
+    ),
+    "16, the curvature of the losses without that of the feature": (
+        feature_functions,
+        "loss_curvatures",
+        lambda feature, d: LOSS_CURVATURES(_straightened(feature), d),
+    ),
+    "16, every feature absorbs kappa": (
+        feature_functions,
+        "rescaling_error",
+        lambda feature, kappa: 0.0,
+    ),
 }
 
 CHECKS = {
     module: report.CLAIMS[module.CLAIM.number][1]
     for module in (
-        attainment, complexity, descent, elimination, feature_convexity, kappa_sign, lipschitz,
-        m_step_convexity, maximum_entropy, mixed_norm, posterior_regularisation, printed_gradient,
-        soft_label_form, sparsity, strong_duality,
+        attainment, complexity, descent, elimination, feature_convexity, feature_functions,
+        kappa_sign, lipschitz, m_step_convexity, maximum_entropy, mixed_norm,
+        posterior_regularisation, printed_gradient, soft_label_form, sparsity, strong_duality,
     )
 }  # fmt: skip
 
@@ -268,7 +303,7 @@ def test_claim_falls_when_its_formula_is_broken(small, monkeypatch, name):
 
 
 class _WrongCertificate:
-    dual_value, relative_gap = 0.0, 0.5
+    primal_value, dual_value, relative_gap = 1.0, 0.0, 0.5
 
 
 PACKAGE_BREAKS = {
@@ -278,6 +313,11 @@ PACKAGE_BREAKS = {
     "9, J": (descent, "descent_values", lambda objective, A: (0.0, 0.0)),
     "11, the certificate": (strong_duality, "certify", lambda *_: _WrongCertificate()),
     "12, the criterion": (MStepObjective, "attains_optimum", True),
+    "16, the certificate": (
+        feature_functions,
+        "certify_exponential",
+        lambda *_: _WrongCertificate(),
+    ),
 }
 
 

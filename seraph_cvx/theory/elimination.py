@@ -8,8 +8,8 @@ from scipy.special import expit
 from ..checks import FloatArray
 from ..direct import minimise_directly
 from ..objective import MStepObjective
-from ..semi_supervised import SemiSupervisedObjective
 from ..psd_cone import symmetrise
+from ..semi_supervised import SemiSupervisedObjective
 from .claim import Check, Claim, ClaimResult, Recomputation, Verdict
 from .full_model import GAMMA, alternate_model, model_loss, solve_at_kappa
 from .kappa_sign import best_kappa, counterexample

@@ -15,6 +15,7 @@ from . import (
     descent,
     elimination,
     feature_convexity,
+    feature_functions,
     kappa_sign,
     lipschitz,
     m_step_convexity,
@@ -51,9 +52,10 @@ CLAIMS: dict[int, tuple[Claim, CheckFunction]] = {
         (complexity.CLAIM, complexity.check_complexity),
         (sparsity.CLAIM, sparsity.check_sparsity),
         (feature_convexity.CLAIM, feature_convexity.check_feature_convexity),
+        (feature_functions.CLAIM, feature_functions.check_feature_functions),
     ]
 }
-"""By number; the last one came up while the others were checked."""
+"""By number; the last two came up while the others were checked."""
 
 SLOW = frozenset({complexity.CLAIM.number})
 """Measured, so that a busy machine can disturb them: only when asked for."""

@@ -1,0 +1,1 @@
+"""The paper's rivals, each from its own publication."""

@@ -1,0 +1,100 @@
+"""Neighbourhood components analysis (NCA), by scikit-learn."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+
+from ..checks import encode_labels
+from ..mahalanobis import MahalanobisTransformer
+from ..psd_cone import symmetrise
+
+
+class NCA(MahalanobisTransformer):
+    """max_L sum_i p_i, p_i = sum_{j: y_j = y_i} e^{-||L(x_i - x_j)||^2} / sum_{j != i} of the same.
+
+    Goldberger, Roweis, Hinton and Salakhutdinov, "Neighbourhood components analysis", NIPS 2004:
+    the expected leave-one-out accuracy of a stochastic nearest-neighbour rule. The sums run over
+    the points of known class; the others are not used. A = L'L with L square, found by
+    :class:`sklearn.neighbors.NeighborhoodComponentsAnalysis`; the objective is not concave, so A
+    is a local optimum that depends on `init`.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Rows of `components_`: the widest axes of the learned A, which is always m x m. (It is not
+        scikit-learn's parameter of that name, which makes L itself smaller.)
+    init, max_iter, tol, random_state
+        As in scikit-learn; a square L starts from the identity by default.
+
+    Attributes
+    ----------
+    metric_, components_, n_features_in_
+        See :class:`~seraph_cvx.mahalanobis.MahalanobisTransformer`.
+    n_iter_ : int
+        As scikit-learn counts. When `max_iter` ends the search it is silent; here a
+        ConvergenceWarning says so.
+
+    Examples
+    --------
+    >>> X = [[0.0, 0.1], [0.1, 2.3], [2.0, 0.2], [2.1, 2.0], [0.2, 1.2], [1.9, 1.0]]
+    >>> model = NCA().fit(X, [0, 0, 1, 1, -1, -1])
+    >>> near, far = model.pair_distance([[X[0], X[1]], [X[0], X[2]]])
+    >>> bool(near < far)
+    True
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        init: Any = "auto",
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_components = n_components
+        self.init = init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        similar: ArrayLike | None = None,
+        dissimilar: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the metric from X and class labels; -1 is unknown. Constraints are refused."""
+        if similar is not None or dissimilar is not None:
+            raise ValueError(
+                "NCA learns from the classes of points and can make nothing of `similar` and "
+                "`dissimilar`: give class labels y alone, or use LDM, MFDA, GDM or ITML."
+            )
+        pairs = self._take(X, y)
+        known, classes = encode_labels(np.asarray(y).reshape(-1), pairs.n_points)
+        if not len(pairs.dissimilar):
+            raise ValueError(
+                f"All {len(known)} points of known class are of one class: NCA has nothing to tell "
+                "apart. Give the class of points of at least two classes."
+            )
+        nca = NeighborhoodComponentsAnalysis(
+            init=self.init,
+            max_iter=self.max_iter,
+            tol=self.tol,
+            random_state=self.random_state,
+        ).fit(pairs.points[known], classes)
+        self.n_iter_ = int(nca.n_iter_)
+        if self.n_iter_ > self.max_iter:  # scikit-learn counts the start as the first
+            warnings.warn(
+                f"NCA stopped after max_iter={self.max_iter} iterations: raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        self._keep_metric(symmetrise(nca.components_.T @ nca.components_))
+        return self

@@ -1,0 +1,52 @@
+"""The principal axes of the points, labeled or not: all that a metric of theirs can see."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..checks import FloatArray, check_number, check_points
+
+FLAT = 1e-12
+"""A principal axis whose variance is below this part of the largest is no axis of the points."""
+
+
+def principal_axes(X: ArrayLike, keep: float | None = None) -> FloatArray:
+    """V = the leading eigenvectors of (1/n) sum_i (x_i - mean)(x_i - mean)', the widest first.
+
+    Parameters
+    ----------
+    X : (n, m) array_like
+    keep : int or float, optional
+        A number of axes, or (below 1) the part of the variance that they must explain. By default,
+        and at most, all axes along which the points differ.
+
+    Returns
+    -------
+    (m, r) array
+
+    Examples
+    --------
+    >>> np.abs(principal_axes([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]]).round(6))
+    array([[0.6],
+           [0.8]])
+    """
+    points = check_points(X)
+    centred = points - points.mean(axis=0)
+    variances, vectors = np.linalg.eigh(centred.T @ centred / len(points))
+    variances, vectors = variances[::-1], vectors[:, ::-1]
+    rank = int(np.sum(variances > FLAT * max(variances[0], 0.0)))
+    if rank == 0:
+        raise ValueError("All points are equal: there is no axis along which they differ.")
+    if keep is None:
+        return np.ascontiguousarray(vectors[:, :rank])
+    number = check_number(keep, "principal_components", 0.0, strict=True)
+    if number < 1.0:
+        explained = np.cumsum(variances[:rank]) / np.sum(variances[:rank])
+        number = 1 + int(np.searchsorted(explained, number))
+    elif number != int(number):
+        raise ValueError(
+            f"principal_components={number:g} must be a whole number, or a part of the variance "
+            "below 1."
+        )
+    return np.ascontiguousarray(vectors[:, : min(int(number), rank)])

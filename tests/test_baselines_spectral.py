@@ -1,0 +1,436 @@
+"""Evidence: the rivals Euclidean, LDM, MFDA and NCA keep what their publications promise.
+
+Bounds that hold, closed forms, independent optimisers, and scikit-learn's own checks.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+from instances import random_pairs
+from scipy.optimize import minimize_scalar
+from sklearn.decomposition import PCA
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.neighbors import NeighborhoodComponentsAnalysis
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from seraph_cvx import PairSet
+from seraph_cvx.baselines.euclidean import Euclidean
+from seraph_cvx.baselines.ldm import LDM, Neighbourhoods
+from seraph_cvx.baselines.mfda import MFDA, pairwise_scatter, reconstruction_weights
+from seraph_cvx.baselines.nca import NCA
+from seraph_cvx.baselines.principal_axes import principal_axes
+from seraph_cvx.datasets import load, load_sampling
+
+RIVALS = [Euclidean(), LDM(), MFDA(), NCA()]
+
+
+@parametrize_with_checks(RIVALS)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+def crowd(seed, n=24, m=3, n_known=14):
+    """Two overlapping classes, so that LDM's likelihood has a finite maximum."""
+    rng = np.random.default_rng(seed)
+    y = np.where(np.arange(n) < n_known, np.arange(n) % 2, -1)
+    X = rng.normal(size=(n, m)) + 0.8 * np.outer(y == 1, np.arange(m) == 0)
+    return X, y
+
+
+def naive_likelihood(metric, pairs):
+    """L point by point and pair by pair, from the similar and dissimilar lists alone."""
+
+    def masses(i, rows):
+        partners = [j if k == i else k for j, k in rows.tolist() if i in (j, k)]
+        V = pairs.points[partners] - pairs.points[i]
+        return [np.exp(-v @ metric @ v) for v in V]
+
+    total = 0.0
+    for i in range(pairs.n_points):
+        near, far = masses(i, pairs.similar), masses(i, pairs.dissimilar)
+        if near and far:
+            total += np.log(sum(near) / (sum(near) + sum(far)))
+    return total
+
+
+def neighbourhoods(pairs):
+    axes = principal_axes(pairs.points)
+    return Neighbourhoods.of(pairs, axes), axes
+
+
+def test_closed_form_euclidean_distances():
+    X, y = crowd(0)
+    model = Euclidean().fit(X, y)
+    expected = np.linalg.norm(X[:5] - X[5:10], axis=1)
+    assert model.pair_distance(np.stack([X[:5], X[5:10]], axis=1)) == pytest.approx(expected)
+    assert np.array_equal(model.metric_, np.eye(3))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_formulas_agree_ldm_likelihood_and_the_sum_over_points(seed):
+    pairs = random_pairs(seed, n=15, m=4, n_labeled=30)
+    neighbours, axes = neighbourhoods(pairs)
+    g = np.random.default_rng(seed).exponential(size=4)
+    expected = naive_likelihood((axes * g) @ axes.T, pairs)
+    assert neighbours.likelihood(g)[0] == pytest.approx(expected, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gradient_of_the_ldm_likelihood_by_finite_differences(seed):
+    neighbours, _ = neighbourhoods(random_pairs(seed, n=15, m=4, n_labeled=30))
+    g = 0.2 + np.random.default_rng(seed).random(4)
+    _, a, b = neighbours.likelihood(g)
+    for k, step in enumerate(1e-6 * np.eye(4)):
+        rise = neighbours.likelihood(g + step)[0] - neighbours.likelihood(g - step)[0]
+        assert (b - a)[k] == pytest.approx(rise / 2e-6, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_ldm_bound_is_below_the_likelihood_and_touches_it(seed):
+    rng = np.random.default_rng(seed)
+    neighbours, _ = neighbourhoods(random_pairs(seed, n=12, m=3, n_labeled=25))
+    c = neighbours.distances(np.ones(3)).max()
+    g = rng.exponential(size=3)
+    value, a, b = neighbours.likelihood(g)
+    for size in (1e-4, 1e-2, 1.0):
+        d = np.maximum(size * rng.normal(size=3), -g)
+        bound = float(np.sum(-a * d + b / c * (1.0 - np.exp(-c * d))))
+        rise = neighbours.likelihood(g + d)[0] - value
+        assert bound <= rise + 1e-12 * abs(value)
+    d = 1e-7 * rng.random(3)
+    bound = float(np.sum(-a * d + b / c * (1.0 - np.exp(-c * d))))
+    assert bound == pytest.approx(neighbours.likelihood(g + d)[0] - value, rel=1e-3, abs=1e-13)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-6])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_ldm_likelihood_never_falls_in_an_iteration(seed, tol):
+    X, y = crowd(seed)
+    model = LDM(tol=tol).fit(X, y)
+    assert model.n_iter_ == len(model.history_) >= 3
+    assert np.all(np.diff(model.history_) >= 0.0)
+    assert model.history_[-1] > model.history_[0]
+    reached = naive_likelihood(model.metric_, PairSet.from_labels(X, y))
+    assert reached == pytest.approx(model.history_[-1], rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer"])
+def test_the_ldm_likelihood_never_falls_on_real_data(name):
+    drawn = load_sampling(name, seed=2)
+    model = LDM().fit(drawn.X, drawn.y)
+    assert np.all(np.diff(model.history_) >= 0.0)
+
+
+def local_maxima(function):
+    """Every local maximum over g >= 0 that a fine grid shows, refined by scalar search."""
+    grid = np.concatenate([[0.0], np.geomspace(1e-3, 1e2, 80)])
+    values = np.array([function(g) for g in grid])
+    padded = np.concatenate([[-np.inf], values, [-np.inf]])
+    peaks = np.flatnonzero((values >= padded[:-2]) & (values > padded[2:]))
+    found = []
+    for k in peaks:
+        ends = (grid[max(0, k - 1)], grid[min(len(grid) - 1, k + 1)])
+        options = {"xatol": 1e-10}
+        best = minimize_scalar(lambda g: -function(g), bounds=ends, options=options)
+        found.append((0.0, values[0]) if k == 0 and -best.fun < values[0] else (best.x, -best.fun))
+    return found
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_one_eigenvector_is_an_optimum_of_an_independent_scalar_search(seed):
+    X, y = crowd(seed)
+    pairs = PairSet.from_labels(X, y)
+    model = LDM(principal_components=1, tol=1e-9).fit(X, y)
+    axis = np.outer(model.axes_[:, 0], model.axes_[:, 0])
+    maxima = local_maxima(lambda g: naive_likelihood(g * axis, pairs))
+    where, value = min(maxima, key=lambda found: abs(found[0] - model.eigenvalues_[0]))
+    assert model.eigenvalues_[0] == pytest.approx(where, rel=1e-4)
+    assert model.history_[-1] == pytest.approx(value, abs=1e-9)
+
+
+def test_ldm_ends_where_no_eigenvalue_can_improve_alone():
+    """A stationary point, seen by moving each eigenvalue up and down in the naive sum."""
+    X, y = crowd(1)
+    pairs = PairSet.from_labels(X, y)
+    model = LDM(tol=1e-9).fit(X, y)
+    V, g = model.axes_, model.eigenvalues_
+    best = naive_likelihood(model.metric_, pairs)
+    for k in range(3):
+        for change in (-1e-2, 1e-2):
+            moved = g.copy()
+            moved[k] = max(0.0, moved[k] + change)
+            assert naive_likelihood((V * moved) @ V.T, pairs) <= best + 1e-9
+
+
+def test_ldm_axes_are_the_principal_components_of_labeled_and_unlabeled_points():
+    X, y = crowd(2)
+    model = LDM().fit(X, y)
+    expected = PCA().fit(X).components_.T
+    assert np.abs(model.axes_.T @ expected) == pytest.approx(np.eye(3), abs=1e-9)
+    covariance = np.cov(X.T)
+    assert model.metric_ @ covariance == pytest.approx(covariance @ model.metric_, abs=1e-9)
+    fewer = LDM().fit(X[y >= 0], y[y >= 0])
+    assert np.linalg.norm(fewer.metric_ - model.metric_) > 1e-3 * np.linalg.norm(model.metric_)
+
+
+@pytest.mark.parametrize("model", [LDM(), MFDA()], ids=["LDM", "MFDA"])
+def test_units_and_origin_do_not_matter(model):
+    X, y = crowd(3)
+    A = model.fit(X, y).metric_
+    assert model.fit(7.0 * X - 3.0, y).metric_ * 49.0 == pytest.approx(A, rel=1e-6, abs=1e-9)
+
+
+def test_separable_points_drive_the_ldm_likelihood_towards_zero_and_stop():
+    X = np.array([[0.0], [0.1], [5.0], [5.2]])
+    coarse, fine = (LDM(tol=tol).fit(X, [0, 0, 1, 1]) for tol in (1e-3, 1e-8))
+    assert coarse.history_[-1] < fine.history_[-1] < 0.0
+    assert fine.history_[-1] > -1e-5
+
+
+def test_principal_axes_span_what_the_points_span_and_no_more():
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.normal(size=(8, 3)))[0]
+    X = rng.normal(size=(20, 3)) @ basis.T + 4.0
+    axes = principal_axes(X)
+    assert axes.shape == (8, 3)
+    assert axes @ (axes.T @ basis) == pytest.approx(basis, abs=1e-10)
+    spread = np.sort(np.var(X @ axes, axis=0))[::-1]
+    assert np.var(X @ axes, axis=0) == pytest.approx(spread)
+    part = np.cumsum(spread)[1] / np.sum(spread)
+    assert principal_axes(X, part - 1e-9).shape == (8, 2)
+    assert principal_axes(X, part + 1e-9).shape == (8, 3)
+    assert principal_axes(X, 2).shape == (8, 2)
+    assert principal_axes(X, 7).shape == (8, 3)
+
+
+def test_lle_weights_solve_each_points_constrained_least_squares():
+    """By the bordered (Lagrange) system of each point, and neighbours by plain sorting."""
+    X = np.random.default_rng(1).normal(size=(18, 3))
+    M = reconstruction_weights(X, n_neighbors=4)
+    assert M.sum(axis=1) == pytest.approx(np.ones(18))
+    for i in range(18):
+        order = np.argsort(np.linalg.norm(X - X[i], axis=1))
+        near = order[1:5]
+        assert set(np.flatnonzero(M[i])) == set(near)
+        D = X[near] - X[i]
+        gram = D @ D.T
+        gram += 1e-3 * np.trace(gram) * np.eye(4)
+        system = np.block([[gram, np.ones((4, 1))], [np.ones((1, 4)), np.zeros((1, 1))]])
+        weights = np.linalg.solve(system, [0.0, 0.0, 0.0, 0.0, 1.0])[:4]
+        assert M[i, near] == pytest.approx(weights, abs=1e-10)
+
+
+def test_lle_weights_reproduce_points_that_lie_between_their_neighbours():
+    X = np.arange(9.0)[:, None] * [[1.0, 2.0]]
+    M = reconstruction_weights(X, n_neighbors=2)
+    assert (M @ X)[1:-1] == pytest.approx(X[1:-1], abs=1e-9)
+
+
+@pytest.mark.parametrize("points", [np.zeros((4, 2)), [[0.0], [0.0], [0.0], [5.0]]])
+def test_lle_weights_of_coinciding_points_still_sum_to_one(points):
+    assert reconstruction_weights(points, 2).sum(axis=1) == pytest.approx(np.ones(4))
+
+
+def fisher_matrices(X, y, alpha, ridge, k):
+    """S_D and B of the MFDA docstring, pair by pair, in the features themselves."""
+    known = np.flatnonzero(y >= 0)
+    near, far = [], []
+    for place, i in enumerate(known):
+        for j in known[place + 1 :]:
+            (near if y[i] == y[j] else far).append(np.outer(X[i] - X[j], X[i] - X[j]))
+    R = X - reconstruction_weights(X, k) @ X
+    B = np.mean(near, axis=0) + alpha * sum(np.outer(r, r) for r in R) / len(X)
+    return np.mean(far, axis=0), B + ridge * np.trace(B) / len(B) * np.eye(len(B))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_mfda_directions_satisfy_the_generalised_eigenproblem(seed):
+    X, y = crowd(seed, m=5)
+    model = MFDA(n_neighbors=4, structure_weight=0.7, ridge=0.02).fit(X, y)
+    S, B = fisher_matrices(X, y, 0.7, 0.02, 4)
+    W, ratios = model.directions_, model.ratios_
+    assert np.allclose(S @ W, B @ W * ratios, rtol=0.0, atol=1e-8)
+    assert np.allclose(W.T @ B @ W, np.eye(len(ratios)), rtol=0.0, atol=1e-8)
+    assert np.all(np.diff(ratios) <= 0.0)
+    assert model.metric_ == pytest.approx(W @ W.T)
+
+
+@pytest.mark.parametrize("n_directions", [1, 2, 4])
+def test_mfda_beats_random_competitors_in_its_own_criterion(n_directions):
+    X, y = crowd(4, m=5)
+    model = MFDA(n_directions=n_directions).fit(X, y)
+    S, B = fisher_matrices(X, y, 1.0, 0.1, 5)
+
+    def ratio_trace(W):
+        return np.trace(np.linalg.solve(W.T @ B @ W, W.T @ S @ W))
+
+    best = ratio_trace(model.directions_)
+    assert best == pytest.approx(np.sum(model.ratios_))
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        Q = np.linalg.qr(rng.normal(size=(5, n_directions)))[0]
+        nearby = model.directions_ + 0.05 * rng.normal(size=(5, n_directions))
+        assert ratio_trace(Q) <= best + 1e-9
+        assert ratio_trace(nearby) <= best + 1e-9
+
+
+def test_closed_form_mfda_of_one_dissimilar_pair():
+    """S_D = vv' has rank one: w = B^-1 v / sqrt(v'B^-1 v), ratio v'B^-1 v."""
+    X, _ = crowd(5)
+    model = MFDA().fit(X, similar=[(0, 1)], dissimilar=[(0, 2)])
+    labels = np.full(len(X), -1)
+    labels[:3] = 0, 0, 1
+    _, B = fisher_matrices(X, labels, 1.0, 0.1, 5)
+    v = X[0] - X[2]
+    solved = np.linalg.solve(B, v)
+    assert model.ratios_ == pytest.approx([v @ solved])
+    assert model.metric_ == pytest.approx(np.outer(solved, solved) / (v @ solved))
+
+
+def test_mfda_listens_to_unlabeled_points_unless_the_structure_weighs_nothing():
+    X, y = crowd(6)
+    moved = X.copy()
+    moved[-1] += 2.0
+    for weight, listens in [(1.0, True), (0.0, False)]:
+        model = MFDA(structure_weight=weight)
+        change = model.fit(X, y).metric_ - model.fit(moved, y).metric_
+        assert bool(np.linalg.norm(change) > 1e-6) == listens
+
+
+def test_mfda_works_without_similar_pairs():
+    X, _ = crowd(7)
+    model = MFDA().fit(X, dissimilar=[(0, 1), (2, 3)])
+    assert model.ratios_.shape == (2,)
+    assert np.linalg.matrix_rank(model.metric_) == 2
+
+
+def test_pairwise_scatter_of_no_pairs_is_zero():
+    nothing = np.empty((0, 2), dtype=np.int64)
+    assert np.array_equal(pairwise_scatter(np.ones((3, 2)), nothing), np.zeros((2, 2)))
+
+
+def test_nca_equals_scikit_learn_on_the_points_of_known_class():
+    drawn = load_sampling("iris", n_labeled=30, seed=1)
+    model = NCA(max_iter=60, tol=1e-6).fit(drawn.X, drawn.y)
+    known = drawn.labeled
+    theirs = NeighborhoodComponentsAnalysis(max_iter=60, tol=1e-6)
+    theirs.fit(drawn.X[known], drawn.y[known])
+    L = theirs.components_
+    assert model.metric_ == pytest.approx(L.T @ L, rel=1e-9, abs=1e-12)
+    assert model.n_iter_ == theirs.n_iter_
+    names = np.array(["a", "b", "c"], dtype=object)
+    labels = np.array([names[c] if c >= 0 else None for c in drawn.y], dtype=object)
+    assert np.array_equal(NCA(max_iter=60, tol=1e-6).fit(drawn.X, labels).metric_, model.metric_)
+
+
+def wide_points(n, m, rank, seed=0):
+    """n points of R^m that span `rank` directions, three classes, 12 known."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % 3
+    centres = 2.0 * rng.normal(size=(3, rank))
+    X = (rng.normal(size=(n, rank)) + centres[y]) @ np.linalg.qr(rng.normal(size=(m, rank)))[0].T
+    return X, np.where(np.arange(n) < 12, y, -1)
+
+
+@pytest.mark.parametrize("model", RIVALS, ids=lambda model: type(model).__name__)
+@pytest.mark.parametrize("shape", [(300, 196, 196), (100, 196, 99), (150, 30, 6)])
+def test_many_features_and_points_of_a_subspace(model, shape):
+    X, y = wide_points(*shape)
+    start = time.process_time()
+    A = model.fit(X, y).metric_
+    assert time.process_time() - start < 2.0
+    assert np.all(np.isfinite(A))
+    assert np.array_equal(A, A.T)
+    assert np.linalg.eigvalsh(A)[0] >= -1e-10 * np.linalg.norm(A)
+    if isinstance(model, LDM | MFDA):
+        axes = principal_axes(X)
+        assert axes.shape[1] <= shape[2]
+        assert axes @ (axes.T @ A) == pytest.approx(A, abs=1e-9 * np.linalg.norm(A))
+
+
+def test_repeated_and_constant_features_do_no_harm():
+    X, y = load("iris")
+    y = np.where(np.arange(150) % 10 == 0, y, -1)
+    wide = np.column_stack([X, X, np.ones(150)])
+    for model in RIVALS:
+        A = type(model)().fit(wide, y).metric_
+        assert np.all(np.isfinite(A))
+
+
+def test_constraints_teach_as_the_labels_they_come_from():
+    X, y = crowd(8)
+    pairs = PairSet.from_labels(X, y)
+    for model in (LDM(), MFDA()):
+        by_labels = model.fit(X, y).metric_
+        by_pairs = model.fit(X, similar=pairs.similar, dissimilar=pairs.dissimilar).metric_
+        assert np.array_equal(by_labels, by_pairs)
+
+
+@pytest.mark.parametrize("kind", ["similar", "dissimilar"])
+def test_failure_path_ldm_needs_both_kinds_of_partners(kind):
+    X, _ = crowd(0)
+    with pytest.raises(ValueError, match="no point has both"):
+        LDM().fit(X, **{kind: [(0, 1), (2, 3)]})
+    with pytest.raises(ValueError, match="1 similar and 1 dissimilar pairs no point has both"):
+        LDM().fit(X, similar=[(0, 1)], dissimilar=[(2, 3)])
+
+
+def test_failure_path_mfda_needs_a_dissimilar_pair():
+    X, _ = crowd(0)
+    with pytest.raises(ValueError, match="0 dissimilar pairs have no extent"):
+        MFDA().fit(X, similar=[(0, 1)])
+    X[1] = X[0]
+    with pytest.raises(ValueError, match="1 dissimilar pairs have no extent"):
+        MFDA().fit(X, dissimilar=[(0, 1)])
+
+
+def test_failure_path_mfda_without_anything_to_keep_small():
+    X, _ = crowd(0)
+    with pytest.raises(ValueError, match=r"B is singular.*raise ridge"):
+        MFDA(structure_weight=0.0, ridge=0.0).fit(X, similar=[(0, 1)], dissimilar=[(0, 2)])
+
+
+def test_failure_path_nca_needs_classes():
+    X, _ = crowd(0)
+    with pytest.raises(ValueError, match="class labels y alone"):
+        NCA().fit(X, similar=[(0, 1)], dissimilar=[(0, 2)])
+    with pytest.raises(ValueError, match="All 24 points of known class are of one class"):
+        NCA().fit(X, np.zeros(24))
+
+
+@pytest.mark.parametrize("model", [LDM(max_iter=2, tol=1e-9), NCA(max_iter=2)])
+def test_failure_path_iteration_limit_is_not_silent(model):
+    X, y = crowd(0)
+    with pytest.warns(ConvergenceWarning, match="max_iter"):
+        model.fit(X, y)
+    assert model.n_iter_ <= 3
+
+
+@pytest.mark.parametrize("model", [LDM(), MFDA()], ids=["LDM", "MFDA"])
+def test_failure_path_points_that_are_all_equal(model):
+    with pytest.raises(ValueError, match="All points are equal"):
+        model.fit(np.ones((4, 2)), [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (LDM(tol=0.0), "tol=0 is out of range"),
+        (LDM(max_iter=0), "max_iter=0"),
+        (LDM(principal_components=0), "principal_components=0"),
+        (LDM(principal_components=1.5), r"principal_components=1\.5 must be a whole number"),
+        (LDM(n_components=4), "n_components=4 must be between 1 and 3"),
+        (MFDA(structure_weight=-1.0), "structure_weight=-1"),
+        (MFDA(ridge=-1.0), "ridge=-1"),
+        (MFDA(n_neighbors=0), "n_neighbors=0 must be a whole number"),
+        (MFDA(n_directions=4), "n_directions=4 must be between 1 and 3, the rank"),
+        (Euclidean(n_components=0), "n_components=0"),
+    ],
+)
+def test_failure_path_parameters(model, message):
+    X, y = crowd(0)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
