@@ -16,7 +16,6 @@ from seraph_cvx.theory import (
     attainment,
     complexity,
     descent,
-    distance_features,
     elimination,
     feature_convexity,
     feature_functions,
@@ -132,6 +131,7 @@ ENTROPY = sparsity.unlabeled_entropy
 DESCENT = descent.descent_objective
 VIOLATION = feature_functions.violation
 LOSS_CURVATURES = feature_functions.loss_curvatures
+SECOND_DIFFERENCES = feature_functions.second_differences
 
 BREAKS = {
     "1, -F concave": (m_step_convexity, "log_posterior", _entropy_instead),
@@ -252,9 +252,9 @@ BREAKS = {
         lambda y, near, far: -np.logaddexp(-near, -far),
     ),
     "16, y changes its sign in one loss": (
-        distance_features,
-        "losses",
-        lambda s: (np.logaddexp(0.0, s), np.logaddexp(0.0, s)),
+        feature_functions,
+        "second_differences",
+        lambda feature, d: SECOND_DIFFERENCES(feature, d)[[0, 0]],
     ),
     "16, the halves of the inequality exchanged": (
         feature_functions,

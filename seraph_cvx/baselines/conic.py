@@ -1,0 +1,58 @@
+"""The rivals' statements through any conic solver that CVXPY can reach."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cvxpy as cp
+import numpy as np
+
+from ..checks import FloatArray
+from ..psd_cone import project, symmetrise
+
+
+def squared_distances(A: cp.Variable, V: FloatArray) -> cp.Expression:
+    """v_k' A v_k for each row of V: linear in the distinct entries of A.
+
+    Examples
+    --------
+    >>> A = cp.Variable((2, 2), PSD=True)
+    >>> A.value = np.eye(2)
+    >>> squared_distances(A, np.array([[3.0, 4.0]])).value
+    array([25.])
+    """
+    i, j = np.triu_indices(V.shape[1])
+    return (V[:, i] * V[:, j] * np.where(i == j, 1.0, 2.0)) @ A[i, j]
+
+
+def solve_statement(problem: cp.Problem, solver: str) -> tuple[FloatArray, int]:
+    """A of the statement, symmetrised and projected to the cone, and the solver's iterations.
+
+    Parameters
+    ----------
+    problem : cvxpy.Problem
+        With a variable named A.
+    solver : str
+        Any that CVXPY finds installed and that has the cones.
+
+    Examples
+    --------
+    >>> A = cp.Variable((1, 1), PSD=True, name="A")
+    >>> metric, _ = solve_statement(cp.Problem(cp.Minimize(A[0, 0]), [A >= 2.0]), "CLARABEL")
+    >>> metric.round(6)
+    array([[2.]])
+    """
+    if solver not in cp.installed_solvers():
+        raise ValueError(
+            f"solver={solver!r} is not known: use the default, or one that CVXPY finds installed "
+            f"here ({', '.join(cp.installed_solvers())})."
+        )
+    problem.solve(solver=solver)
+    A: Any = problem.var_dict["A"].value
+    if A is None:
+        raise RuntimeError(
+            f"{solver} returned no matrix ({problem.status}): use the default solver, or "
+            "standardize the features."
+        )
+    iterations = int(problem.solver_stats.num_iters or 0)
+    return project(symmetrise(np.asarray(A, dtype=np.float64))), iterations

@@ -1,0 +1,165 @@
+"""The problem of information-theoretic metric learning (Davis, Kulis, Jain, Sra, Dhillon 2007)."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.spatial.distance import pdist
+
+from ..checks import FloatArray, IntArray, check_number
+from ..pairs import PairSet
+from .rival import differences, quadratic_forms
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+PERCENTILES = (5.0, 95.0)
+"""The publication's choice for the bounds u and l."""
+
+
+@dataclass(frozen=True, eq=False)
+class ITMLProblem:
+    """min_{A, xi} D_ld(A, I) + gamma D_ld(diag(xi), diag(xi0)), Davis et al. (2007).
+
+    subject to v'Av <= xi_k for similar pairs (xi0 = u) and v'Av >= xi_k for dissimilar ones
+    (xi0 = l), where D_ld(A, B) = tr(AB^-1) - log det(AB^-1) - m. The best xi for a given A is
+    max(v'Av, u) or min(v'Av, l), so that `value` is a convex function of A alone.
+
+    Parameters
+    ----------
+    pairs : PairSet
+        All labeled pairs are constraints (the publication draws some at random), each counts once
+        whatever its confidence. Pairs of two equal points say nothing and are left out.
+    gamma : float
+        > 0: the weight of the slacks.
+    bounds : (float, float), optional
+        u and l. By default the publication's choice, the 5th and the 95th percentile of the squared
+        Euclidean distances of all pairs of points, unlabeled ones too. Equal points are left out of
+        it (u = 0 would ask for a divergence from 0), which the publication does not discuss.
+
+    Examples
+    --------
+    >>> pairs = PairSet.from_labels([[0.0], [2.0], [5.0]], [0, 0, 1])
+    >>> ITMLProblem(pairs, bounds=(4.0, 9.0)).value(np.eye(1))
+    0.0
+    """
+
+    pairs: PairSet
+    gamma: float = 1.0
+    bounds: tuple[float, float] | None = None
+
+    def __post_init__(self) -> None:
+        check_number(self.gamma, "gamma", 0.0, strict=True)
+        if self.bounds is not None:
+            check_number(self.bounds[0], "bounds[0]", 0.0, strict=True)
+            check_number(self.bounds[1], "bounds[1]", 0.0, strict=True)
+        if not len(self._distinct):
+            raise ValueError(
+                "Every labeled pair joins two equal points, so there is nothing to learn from: "
+                "label distinct points."
+            )
+        void = np.flatnonzero(~np.any(differences(self.pairs, self.pairs.dissimilar), axis=1))
+        if len(void):
+            i, j = self.pairs.dissimilar[void[0]].tolist()
+            warnings.warn(
+                f"Points {i} and {j} are dissimilar but equal ({len(void)} such pairs in all): no "
+                "metric can tell them apart, so they are left out.",
+                stacklevel=4,
+            )
+
+    @cached_property
+    def vectors(self) -> FloatArray:
+        """v_k of each labeled pair of distinct points: similar ones, then dissimilar ones."""
+        return np.asarray(self._labeled[self._distinct])
+
+    @cached_property
+    def signs(self) -> FloatArray:
+        """delta_k = +1 for a similar pair, -1 for a dissimilar one."""
+        is_similar = np.arange(self.pairs.n_labeled) < len(self.pairs.similar)
+        return np.where(is_similar, 1.0, -1.0)[self._distinct]
+
+    @cached_property
+    def targets(self) -> FloatArray:
+        """xi0_k: u for a similar pair, l for a dissimilar one."""
+        if self.bounds is not None:
+            u, l = self.bounds  # noqa: E741  the publication's letters
+        else:
+            squares = pdist(self.pairs.points, "sqeuclidean")
+            u, l = np.percentile(squares[squares > 0.0], PERCENTILES)  # noqa: E741
+        return np.where(self.signs > 0.0, u, l)
+
+    def slacks(self, A: FloatArray, vectors: FloatArray | None = None) -> FloatArray:
+        """xi_k = max(v'Av, u) or min(v'Av, l): the best slack variables for A."""
+        p = quadratic_forms(A, self.vectors if vectors is None else vectors)
+        xi0 = self.targets
+        return np.where(self.signs > 0.0, np.maximum(p, xi0), np.minimum(p, xi0))
+
+    def multipliers(self, A: FloatArray) -> FloatArray:
+        """lambda_k = delta_k gamma (1/xi0_k - 1/xi_k) >= 0: those that make xi(A) stationary."""
+        return self.signs * self.gamma * (1.0 / self.targets - 1.0 / self.slacks(A))
+
+    def value(self, A: FloatArray) -> float:
+        """D_ld(A, I) + gamma sum_k (xi/xi0 - log(xi/xi0) - 1) at the best xi."""
+        sign, log_det = np.linalg.slogdet(A)
+        if sign <= 0.0:
+            return np.inf
+        return float(np.trace(A) - log_det - len(A)) + self.slack_cost(self.slacks(A))
+
+    def slack_cost(self, xi: FloatArray) -> float:
+        """gamma D_ld(diag(xi), diag(xi0))."""
+        ratios = xi / self.targets
+        with np.errstate(divide="ignore"):  # xi = 0 costs infinitely much
+            return float(self.gamma * np.sum(ratios - np.log(ratios) - 1.0))
+
+    def lower_bound(self, multipliers: FloatArray) -> float:
+        """log det(I + sum delta lambda v v') + gamma sum log(1 - delta lambda xi0 / gamma).
+
+        The dual function at lambda >= 0 (derived here): no A has a smaller `value`. Where lambda is
+        outside its domain the bound of lambda = 0, which is 0, stands in.
+        """
+        signed = self.signs * multipliers
+        M = np.eye(self.pairs.n_features) + (self.vectors * signed[:, None]).T @ self.vectors
+        shrunk = 1.0 - signed * self.targets / self.gamma
+        if np.linalg.eigvalsh(M)[0] <= 0.0 or np.min(shrunk) <= 0.0:
+            return 0.0
+        return max(0.0, float(np.linalg.slogdet(M)[1] + self.gamma * np.sum(np.log(shrunk))))
+
+    @cached_property
+    def _labeled(self) -> FloatArray:
+        return differences(self.pairs, self.pairs.labeled)
+
+    @cached_property
+    def _distinct(self) -> IntArray:
+        return np.flatnonzero(np.any(self._labeled, axis=1))
+
+
+def state_itml(problem: ITMLProblem) -> cp.Problem:
+    """The problem of :class:`ITMLProblem`, A and xi both variables, as a ``cvxpy.Problem``.
+
+    Its first two constraints, where present, are those of the similar and the dissimilar pairs.
+
+    Examples
+    --------
+    >>> pairs = PairSet.from_labels([[0.0], [2.0], [5.0]], [0, 0, 1])
+    >>> statement = state_itml(ITMLProblem(pairs, bounds=(4.0, 9.0)))
+    >>> round(abs(float(statement.solve(solver="CLARABEL"))), 4)
+    0.0
+    """
+    import cvxpy as cp
+
+    from .conic import squared_distances
+
+    m, near = problem.pairs.n_features, problem.signs > 0.0
+    A = cp.Variable((m, m), PSD=True, name="A")
+    xi = cp.Variable(len(near), name="xi")
+    p = squared_distances(A, problem.vectors)
+    ratios = cp.multiply(1.0 / problem.targets, xi)
+    divergence = cp.trace(A) - cp.log_det(A) - m
+    slack_divergence = problem.gamma * cp.sum(ratios - cp.log(ratios) - 1)
+    constraints = [p[near] <= xi[near]] if np.any(near) else []
+    constraints += [p[~near] >= xi[~near]] if np.any(~near) else []
+    return cp.Problem(cp.Minimize(divergence + slack_divergence), constraints)

@@ -1,0 +1,135 @@
+"""What the rivals share: a graded solution, the span of the points, descent over A = FF'."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import qr
+from scipy.optimize import minimize
+
+from ..checks import FloatArray, IntArray, check_number
+from ..m_step.solution import NotCertified
+from ..pairs import PairSet
+
+SPAN_TOLERANCE = 1e-12
+"""Directions in which the points differ by less than this share of their spread do not count."""
+
+FIRST_STEP = 0.3
+"""The most, as a share of F, that L-BFGS moves before it knows any curvature."""
+
+
+@dataclass(frozen=True, eq=False)
+class RivalSolution:
+    """f(A) and a bound that no metric beats: a rival's metric with a proof of how good it is.
+
+    Attributes
+    ----------
+    metric : (m, m) PSD array
+    value : float
+        The rival's own objective at `metric`.
+    bound : float
+        No metric has a better value than this; from a dual point, whatever the solver said.
+    solver : str
+    iterations : int
+
+    Examples
+    --------
+    >>> RivalSolution(np.eye(2), 4.0, 3.0, "by hand", 1).relative_gap
+    0.25
+    """
+
+    metric: FloatArray
+    value: float
+    bound: float
+    solver: str
+    iterations: int
+
+    @property
+    def relative_gap(self) -> float:
+        """|value - bound| / max(1, |value|)."""
+        return abs(self.value - self.bound) / max(1.0, abs(self.value))
+
+    def warn_unless_closed(self, tol: float) -> None:
+        """A gap wider than `tol` is never silent."""
+        if not self.relative_gap <= tol:
+            warnings.warn(
+                f"Stopped by {self.solver} after {self.iterations} iterations at a relative gap of "
+                f"{self.relative_gap:.2g}, asked for {tol:.2g}: raise max_iter or tol, or "
+                "standardize the features.",
+                NotCertified,
+                stacklevel=4,
+            )
+
+
+def check_limits(tol: float, max_iter: int) -> None:
+    """tol > 0 and max_iter >= 1, or a clear error."""
+    check_number(tol, "tol", 0.0, strict=True)
+    check_number(max_iter, "max_iter", 1.0)
+
+
+def differences(pairs: PairSet, rows: IntArray) -> FloatArray:
+    """v_k = x_i - x_j for each row (i, j).
+
+    Examples
+    --------
+    >>> pairs = PairSet.from_labels([[0.0], [1.0], [5.0]], [0, 0, 1])
+    >>> differences(pairs, pairs.similar)
+    array([[-1.]])
+    """
+    return np.asarray(pairs.points[rows[:, 0]] - pairs.points[rows[:, 1]])
+
+
+def quadratic_forms(A: FloatArray, V: FloatArray) -> FloatArray:
+    """v_k' A v_k for each row of V, never below 0.
+
+    Examples
+    --------
+    >>> quadratic_forms(np.eye(2), np.array([[3.0, 4.0]]))
+    array([25.])
+    """
+    return np.asarray(np.maximum(np.einsum("ki,ki->k", V @ A, V), 0.0))
+
+
+def span_basis(points: FloatArray) -> FloatArray:
+    """Q with Q'Q = I and span(Q) = span{x_i - x_j}: all that the objectives can see.
+
+    Examples
+    --------
+    >>> span_basis(np.array([[1.0, 5.0, 0.0], [3.0, 5.0, 0.0]])).shape
+    (3, 1)
+    """
+    Q, R, _ = qr((points - points.mean(axis=0)).T, mode="economic", pivoting=True)
+    lengths = np.abs(np.diag(R))
+    return np.asarray(Q[:, lengths > SPAN_TOLERANCE * max(1e-300, float(lengths[0]))])
+
+
+def descend(
+    value_and_gradient: Callable[[FloatArray], tuple[float, FloatArray]],
+    start: FloatArray,
+    max_iter: int,
+) -> tuple[FloatArray, int]:
+    """min_F g(F) by L-BFGS (Byrd, Lu, Nocedal, Zhu 1995) to rounding; F and the iterations.
+
+    For g(F) = f(FF') with f convex and F square no local minimum is worse than the least one; the
+    caller's certificate, not this routine, says whether it was reached. The first step is at most
+    `FIRST_STEP` times the norm of F, so that from F = I it cannot reach a singular F.
+
+    Examples
+    --------
+    >>> F, _ = descend(lambda F: (float(np.sum((F - 2.0) ** 2)), 2.0 * (F - 2.0)), np.eye(1), 50)
+    >>> F.round(6)
+    array([[2.]])
+    """
+    unit = FIRST_STEP * float(np.linalg.norm(start, 2))
+
+    def flat(x: FloatArray) -> tuple[float, FloatArray]:
+        value, gradient = value_and_gradient(unit * x.reshape(start.shape))
+        return value, unit * gradient.ravel()
+
+    limits = {"maxiter": max_iter, "maxfun": 2 * max_iter}
+    options = {**limits, "maxcor": 50, "maxls": 60, "ftol": 1e-15, "gtol": 1e-9}
+    found = minimize(flat, start.ravel() / unit, jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(unit * found.x.reshape(start.shape)), int(found.nit)

@@ -1,0 +1,542 @@
+"""Evidence: GDM, ITML, LMNN against their CVXPY statements, closed forms, duality, invariance."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from instances import random_pairs, random_psd
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from seraph_cvx import NotCertified, PairSet
+from seraph_cvx.baselines.gdm import GDM, solve_gdm
+from seraph_cvx.baselines.gdm_problem import GDMProblem, state_gdm
+from seraph_cvx.baselines.itml import ITML, solve_itml
+from seraph_cvx.baselines.itml_problem import ITMLProblem, state_itml
+from seraph_cvx.baselines.lmnn import LMNN, solve_lmnn
+from seraph_cvx.baselines.lmnn_descent import TargetCoordinates
+from seraph_cvx.baselines.lmnn_problem import LMNNProblem, state_lmnn
+from seraph_cvx.datasets import load_sampling
+
+RIVALS = [GDM, ITML, LMNN]
+
+
+def random_labels(seed, n, m, n_classes, separation=1.0):
+    """Gaussian classes in turn, their centres Gaussian too."""
+    rng = np.random.default_rng(seed)
+    y = np.arange(n) % n_classes
+    return rng.normal(size=(n, m)) + separation * rng.normal(size=(n_classes, m))[y], y
+
+
+def labeled_instance(name):
+    """X, y by a name: "iris" or seed/n/m/classes/separation."""
+    if name == "iris":
+        drawn = load_sampling("iris", n_points=50, seed=3)
+        return drawn.X, drawn.y
+    seed, n, m, n_classes, separation = name.split("/")
+    return random_labels(int(seed), int(n), int(m), int(n_classes), float(separation))
+
+
+def in_a_plane(seed, n=12):
+    """Points of three classes in a plane of R^5."""
+    X, y = random_labels(seed, n, 2, 3)
+    return X @ np.random.default_rng(seed).normal(size=(2, 5)) + 7.0, y
+
+
+# --- scikit-learn --------------------------------------------------------------------------------
+
+
+@parametrize_with_checks([GDM(), ITML(), LMNN()])
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("rival", RIVALS)
+def test_an_estimator_keeps_its_metric_objective_and_iterations_and_nothing_else(rival):
+    X, y = labeled_instance("iris")
+    model = rival(n_components=2).fit(X, y)
+    learned = {name for name in vars(model) if name.endswith("_")}
+    assert learned == {"metric_", "components_", "objective_", "n_iter_", "n_features_in_"}
+    assert vars(model).keys() - learned == model.get_params().keys()
+    assert model.components_.shape == (2, 4)
+    assert np.linalg.eigvalsh(model.metric_)[0] >= -1e-12
+    assert model.n_iter_ >= 1
+
+
+@pytest.mark.parametrize("rival", [GDM, ITML])
+def test_constraints_teach_what_the_labels_teach(rival):
+    X, y = labeled_instance("iris")
+    pairs = PairSet.from_labels(X, y)
+    by_pairs = rival().fit(X, similar=pairs.similar, dissimilar=pairs.dissimilar)
+    assert np.array_equal(by_pairs.metric_, rival().fit(X, y).metric_)
+
+
+def test_architecture_default_fits_need_no_cvxpy():
+    code = """
+import sys
+from seraph_cvx.baselines.gdm import GDM
+from seraph_cvx.baselines.itml import ITML
+from seraph_cvx.baselines.lmnn import LMNN
+X = [[0.0, 1.0], [1.0, 9.0], [2.0, 2.0], [3.0, 8.0]]
+for rival in (GDM(), ITML(), LMNN()):
+    rival.fit(X, [0, 0, 1, 1])
+sys.exit("cvxpy" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=120).returncode == 0
+
+
+# --- the formulas, written twice -----------------------------------------------------------------
+
+
+def values_twice(name, A, seed):
+    """The objective at A in NumPy and in CVXPY, where the slacks are set to their best."""
+    X, y = random_labels(seed, 9, 3, 3)
+    pairs = PairSet.from_labels(X, y)
+    if name == "gdm":
+        problem = GDMProblem(pairs)
+        statement = state_gdm(problem)
+    elif name == "itml":
+        problem = ITMLProblem(pairs, gamma=0.7)
+        statement = state_itml(problem)
+        statement.var_dict["xi"].value = problem.slacks(A)
+    else:
+        problem = LMNNProblem.from_labels(X, y, n_neighbors=2, push_weight=0.3)
+        statement = state_lmnn(problem)
+        statement.var_dict["xi"].value = np.maximum(problem.margins(A), 0.0)
+    statement.var_dict["A"].value = A
+    violations = [float(np.max(c.violation())) for c in statement.constraints]
+    return problem.value(A), float(statement.objective.value), violations
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("name", ["gdm", "itml", "lmnn"])
+def test_formulas_agree_numpy_and_cvxpy(name, seed):
+    A = random_psd(np.random.default_rng(seed), 3, rank=3)
+    by_numpy, by_cvxpy, violations = values_twice(name, A, seed)
+    assert by_numpy == pytest.approx(by_cvxpy, rel=1e-10)
+    if name != "gdm":  # whose constraint a random A need not keep
+        assert max(violations) <= 1e-10
+
+
+@pytest.mark.parametrize("name", ["gdm", "itml", "lmnn"])
+def test_the_statements_are_dcp(name):
+    X, y = random_labels(0, 9, 3, 3)
+    pairs = PairSet.from_labels(X, y)
+    statement = {
+        "gdm": lambda: state_gdm(GDMProblem(pairs)),
+        "itml": lambda: state_itml(ITMLProblem(pairs)),
+        "lmnn": lambda: state_lmnn(LMNNProblem.from_labels(X, y)),
+    }[name]()
+    assert statement.is_dcp()
+
+
+# --- solver agreement ----------------------------------------------------------------------------
+
+
+def assert_agree(solution, statement, tol):
+    """Our value is the conic solver's to 1e-4, whatever it says of itself, and proved to `tol`."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Solution may be inaccurate")
+        conic = float(statement.solve(solver="CLARABEL"))
+    assert solution.value == pytest.approx(conic, rel=1e-4, abs=1e-6)
+    assert solution.relative_gap <= tol
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-3, 0.1])
+@pytest.mark.parametrize("name", ["0/10/4/3/1", "1/15/3/2/0.3", "2/18/6/3/2", "iris"])
+def test_solver_agreement_gdm(name, ridge):
+    problem = GDMProblem(PairSet.from_labels(*labeled_instance(name)), ridge)
+    solution = solve_gdm(problem)
+    assert_agree(solution, state_gdm(problem), 1e-6)
+    assert np.vdot(problem.similar_moment, solution.metric) == pytest.approx(1.0, rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_solver_agreement_gdm_from_constraints(seed):
+    problem = GDMProblem(random_pairs(seed, n=30, m=4, n_labeled=30))
+    assert_agree(solve_gdm(problem), state_gdm(problem), 1e-6)
+
+
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("name", ["0/8/3/2/1", "1/12/4/3/0.3", "2/9/5/3/2", "iris"])
+def test_solver_agreement_itml(name, gamma):
+    problem = ITMLProblem(PairSet.from_labels(*labeled_instance(name)), gamma)
+    assert_agree(solve_itml(problem), state_itml(problem), 1e-6)
+
+
+@pytest.mark.parametrize(("name", "gamma"), [("0/8/3/2/1", 0.3), ("iris", 1.0), ("3/9/9/3/1", 4.0)])
+def test_solver_agreement_itml_by_the_publications_projections(name, gamma):
+    problem = ITMLProblem(PairSet.from_labels(*labeled_instance(name)), gamma)
+    by_projections = solve_itml(problem, "bregman", tol=1e-6, max_iter=2000)
+    by_descent = solve_itml(problem, tol=1e-6)
+    assert by_projections.relative_gap <= 1e-6
+    assert by_projections.value == pytest.approx(by_descent.value, rel=2e-6)
+    assert by_projections.metric == pytest.approx(by_descent.metric, rel=0.01, abs=0.01)
+
+
+@pytest.mark.parametrize("push_weight", [0.2, 0.5, 0.8])
+@pytest.mark.parametrize("name", ["0/10/3/3/1", "1/14/4/2/0.3", "2/15/5/3/0.7", "iris"])
+def test_solver_agreement_lmnn(name, push_weight):
+    problem = LMNNProblem.from_labels(*labeled_instance(name), push_weight=push_weight)
+    assert_agree(solve_lmnn(problem), state_lmnn(problem), 1e-5)
+
+
+@pytest.mark.parametrize("rival", RIVALS)
+def test_solver_agreement_through_the_estimator(rival):
+    X, y = random_labels(4, 12, 3, 3)
+    own = rival().fit(X, y)
+    conic = rival(solver="CLARABEL", tol=1e-4).fit(X, y)
+    assert conic.objective_ == pytest.approx(own.objective_, rel=1e-4)
+    assert conic.metric_ == pytest.approx(own.metric_, rel=0.02, abs=0.02)
+    assert conic.n_iter_ >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_solver_agreement_on_larger_random_instances(seed):
+    X, y = random_labels(seed, 24, 7, 3, separation=0.3 + 0.2 * seed)
+    pairs = PairSet.from_labels(X, y)
+    gdm, itml, lmnn = GDMProblem(pairs), ITMLProblem(pairs), LMNNProblem.from_labels(X, y)
+    assert_agree(solve_gdm(gdm), state_gdm(gdm), 1e-6)
+    assert_agree(solve_itml(itml), state_itml(itml), 1e-6)
+    assert_agree(solve_lmnn(lmnn), state_lmnn(lmnn), 1e-5)
+
+
+@pytest.mark.parametrize("rival", RIVALS)
+@pytest.mark.parametrize(("n", "m", "n_classes"), [(60, 64, 10), (40, 196, 2), (20, 64, 10)])
+def test_the_benchmarks_shapes_are_certified_at_the_defaults(rival, n, m, n_classes):
+    """Warnings are errors here: a gap that is not closed would raise one."""
+    X, y = random_labels(5, n, m, n_classes)
+    model = rival().fit(X, y)
+    assert np.all(np.isfinite(model.metric_))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["0/60/55/2/1", "1/60/30/5/1", "0/60/20/3/0.5", "breast_cancer"])
+def test_lmnn_is_certified_where_its_margins_are_stiff(name):
+    """Hardly more points than features, or a metric of low rank that the descent must find."""
+    if name == "breast_cancer":
+        drawn = load_sampling(name, n_labeled=60, seed=1)
+        X, y = drawn.X, drawn.y
+    else:
+        X, y = labeled_instance(name)
+    problem = LMNNProblem.from_labels(X, y)
+    assert not np.any(TargetCoordinates.of(problem).is_free)
+    assert solve_lmnn(problem).relative_gap <= 1e-5
+
+
+# --- closed forms --------------------------------------------------------------------------------
+
+
+def test_closed_form_gdm_on_a_line():
+    X = np.array([[0.0], [2.0], [5.0], [6.0]])
+    model = GDM(ridge=0.0).fit(X, [0, 0, 1, 1])
+    assert model.metric_[0, 0] == pytest.approx(1.0 / (4.0 + 1.0), rel=1e-12)
+    assert model.objective_ == pytest.approx((5.0 + 6.0 + 3.0 + 4.0) / np.sqrt(5.0), rel=1e-12)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 0.1])
+def test_closed_form_gdm_of_one_dissimilar_pair(ridge):
+    """A = C^-1 vv' C^-1 / (v' C^-1 v), objective sqrt(v' C^-1 v)."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8, 3))
+    similar = [(0, 1), (1, 2), (3, 4), (5, 6)]
+    problem = GDMProblem(PairSet.from_constraints(X, similar, [(0, 7)]), ridge)
+    V = np.array([X[i] - X[j] for i, j in similar])
+    C = V.T @ V
+    C += ridge * np.trace(C) / 3.0 * np.eye(3)
+    u = np.linalg.solve(C, X[0] - X[7])
+    solution = solve_gdm(problem, tol=1e-12)
+    assert solution.metric == pytest.approx(np.outer(u, u) / (u @ C @ u), rel=1e-5, abs=1e-8)
+    assert solution.value == pytest.approx(np.sqrt(u @ C @ u), rel=1e-10)
+
+
+@pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
+@pytest.mark.parametrize("solver", ["descent", "bregman"])
+@pytest.mark.parametrize("is_similar", [True, False])
+def test_closed_form_itml_of_one_violated_pair(gamma, solver, is_similar):
+    """A = I + (a - 1) vv'/|v|^2 with a = (1 + gamma) / (1 + gamma |v|^2 / xi0)."""
+    X = np.array([[0.0, 0.0, 1.0], [1.0, 2.0, 1.0], [4.0, 0.0, 3.0]])
+    pairs = [(0, 1)], np.empty((0, 2), int)
+    pairs = pairs if is_similar else pairs[::-1]
+    bounds = (2.0, 9.0)  # |v|^2 = 5: too long for a similar pair, too short for a dissimilar one
+    problem = ITMLProblem(PairSet.from_constraints(X, *pairs), gamma, bounds)
+    solution = solve_itml(problem, solver, tol=1e-10)
+    v = X[1] - X[0]
+    a = (1.0 + gamma) / (1.0 + gamma * 5.0 / bounds[0 if is_similar else 1])
+    expected = np.eye(3) + (a - 1.0) * np.outer(v, v) / 5.0
+    assert solution.metric == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("solver", ["descent", "bregman"])
+def test_closed_form_itml_is_euclidean_where_that_keeps_the_bounds(solver):
+    X, y = random_labels(0, 9, 3, 3)
+    squares = np.square(X[:, None] - X[None]).sum(axis=2)
+    same = y[:, None] == y
+    bounds = (squares[same].max() + 0.1, squares[~same].min() - 0.1)
+    problem = ITMLProblem(PairSet.from_labels(X, y), bounds=bounds)
+    solution = solve_itml(problem, solver)
+    assert solution.metric == pytest.approx(np.eye(3), abs=1e-12)
+    assert solution.value == pytest.approx(0.0, abs=1e-12)
+
+
+def test_itml_bounds_are_percentiles_of_all_pairs_and_equal_points_do_not_count():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = np.where(np.arange(30) < 6, np.arange(30) % 2, -1)
+    squares = np.square(X[:, None] - X[None]).sum(axis=2)[np.triu_indices(30, 1)]
+    expected = np.percentile(squares, [5, 95])
+    problem = ITMLProblem(PairSet.from_labels(X, y))
+    assert np.unique(problem.targets) == pytest.approx(expected)
+    assert np.array_equal(problem.targets < expected.mean(), problem.signs > 0.0)
+    twice = ITMLProblem(PairSet.from_labels(np.repeat(X, 2, axis=0), np.repeat(y, 2)))
+    expected = np.percentile(np.repeat(squares, 4), [5, 95])
+    assert np.unique(twice.targets) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_closed_form_lmnn_on_a_line(seed):
+    """A convex piecewise linear function of one number is least at 0 or at a corner."""
+    X, y = random_labels(seed, 14, 1, 3)
+    problem = LMNNProblem.from_labels(X, y)
+    i, j, other = problem.triples.T
+    room = np.square(X[i] - X[other]) - np.square(X[i] - X[j])
+    corners = np.concatenate([[0.0], 1.0 / room[room > 0.0]])
+    least = min(problem.value(np.array([[corner]])) for corner in corners)
+    assert solve_lmnn(problem).value == pytest.approx(least, rel=2e-5)
+
+
+def test_lmnn_targets_and_triples_against_loops():
+    X, y = random_labels(3, 11, 2, 4)  # the last class has two points
+    y[2] = 9  # and this one is alone
+    problem = LMNNProblem.from_labels(X, y)
+    expected = []
+    for i in range(11):
+        mates = sorted(
+            (j for j in range(11) if y[j] == y[i] and j != i),
+            key=lambda j, i=i: np.sum((X[i] - X[j]) ** 2),
+        )
+        expected += [(i, j) for j in mates[:3]]
+    assert sorted(map(tuple, problem.target_pairs.tolist())) == sorted(expected)
+    triples = [(i, j, k) for i, j in expected for k in range(11) if y[k] != y[i]]
+    assert sorted(map(tuple, problem.triples.tolist())) == sorted(triples)
+    assert 2 not in problem.target_pairs
+    assert 2 in problem.triples[:, 2]
+
+
+def test_lmnn_ignores_points_of_unknown_class():
+    X, y = random_labels(1, 12, 3, 3)
+    more = np.vstack([X, np.random.default_rng(0).normal(size=(5, 3))])
+    with_unknown = LMNN().fit(more, np.concatenate([y, np.full(5, -1)]))
+    assert np.array_equal(with_unknown.metric_, LMNN().fit(X, y).metric_)
+
+
+def test_closed_form_lmnn_with_more_features_than_points():
+    """The least value is 0: points linked by target neighbours fall together, classes do not."""
+    X, y = random_labels(2, 12, 20, 3)
+    problem = LMNNProblem.from_labels(X, y)
+    where = TargetCoordinates.of(problem)
+    assert np.all(where.is_free)
+    solution = solve_lmnn(problem)
+    assert solution.value == pytest.approx(0.0, abs=1e-9)
+    assert solution.bound == 0.0
+    targets = problem.differences(problem.target_pairs)
+    assert np.einsum("ki,ij,kj->k", targets, solution.metric, targets).max() <= 1e-12
+    assert problem.margins(solution.metric).max() == pytest.approx(0.0, abs=1e-9)
+
+
+def test_lmnn_free_triples_cost_nothing_and_the_others_are_learned():
+    """One class apart along an axis of its own: what is left is the problem of the others."""
+    X, y = random_labels(0, 10, 2, 2)
+    apart = np.array([[0.3, 0.4, 2.0], [0.1, 0.5, 2.0]])
+    both = np.vstack([np.column_stack([X, np.zeros(10)]), apart])
+    problem = LMNNProblem.from_labels(both, np.concatenate([y, [2, 2]]))
+    where = TargetCoordinates.of(problem)
+    assert np.array_equal(where.is_free, (problem.triples[:, [0, 2]] >= 10).any(axis=1))
+    assert_agree(solve_lmnn(problem), state_lmnn(problem), 1e-5)
+
+
+# --- weak duality, at any point ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_weak_duality_gdm_bound_is_above_the_best_value(seed):
+    rng = np.random.default_rng(seed)
+    problem = GDMProblem(PairSet.from_labels(*random_labels(seed % 3, 12, 4, 3)))
+    best = solve_gdm(problem, tol=1e-9).value
+    assert problem.upper_bound(random_psd(rng, 4, rank=4)) >= best * (1.0 - 1e-8)
+    assert problem.upper_bound(np.zeros((4, 4))) == np.inf
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_weak_duality_itml_bound_is_below_every_value(seed):
+    rng = np.random.default_rng(seed)
+    problem = ITMLProblem(PairSet.from_labels(*random_labels(seed % 3, 10, 3, 3)), gamma=0.5)
+    least = solve_itml(problem).value
+    multipliers = rng.exponential(size=len(problem.vectors)) * rng.choice([1e-3, 1e-2, 0.1])
+    assert problem.lower_bound(multipliers) <= least + 1e-8
+    assert problem.value(random_psd(rng, 3, rank=3)) >= least - 1e-8
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_weak_duality_lmnn_bound_is_below_every_value(seed):
+    rng = np.random.default_rng(seed)
+    problem = LMNNProblem.from_labels(*random_labels(seed % 3, 14, 3, 3))
+    where = TargetCoordinates.of(problem)
+    z = rng.uniform(0.0, 0.5, size=len(problem.triples)) * rng.choice([1.0, 0.1, 0.01])
+    assert 0.0 <= where.lower_bound(z) <= problem.value(random_psd(rng, 3)) + 1e-9
+    B = random_psd(rng, 3, rank=3)
+    assert where.value(B) == pytest.approx(problem.value(where.metric(B)), rel=1e-9)
+
+
+# --- optimality conditions of ITML ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("gamma", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("name", ["0/8/3/2/1", "iris"])
+def test_kkt_conditions_itml(name, gamma):
+    """Stationary, feasible, and no multiplier where there is room; multipliers as CVXPY's."""
+    problem = ITMLProblem(PairSet.from_labels(*labeled_instance(name)), gamma)
+    statement = state_itml(problem)
+    statement.solve(solver="CLARABEL")
+    theirs = np.concatenate([c.dual_value for c in statement.constraints[:2]])
+    A = solve_itml(problem).metric
+    V, delta, xi = problem.vectors, problem.signs, problem.slacks(A)
+    assert problem.multipliers(A) == pytest.approx(theirs, abs=1e-4 * theirs.max())
+    stationary = np.linalg.inv(A) - np.eye(len(A)) - (V * (delta * theirs)[:, None]).T @ V
+    assert np.abs(stationary).max() <= 1e-3 * np.abs(np.linalg.inv(A)).max()
+    room = delta * (xi - np.einsum("ki,ij,kj->k", V, A, V))
+    assert room.min() >= -1e-9
+    assert np.abs(theirs * room).max() <= 1e-4 * (theirs * xi).max()
+    assert np.any(theirs > 1e-3 * theirs.max())
+    assert np.any(room > 0.0)
+
+
+# --- invariance ----------------------------------------------------------------------------------
+
+
+def test_gdm_does_not_depend_on_the_units_of_the_features():
+    X, y = random_labels(0, 14, 4, 3)
+    mix = np.random.default_rng(1).normal(size=(4, 4)) * [1e-3, 1.0, 10.0, 1e3]
+    plain, mixed = GDM(ridge=0.0).fit(X, y), GDM(ridge=0.0).fit(X @ mix, y)
+    assert mixed.objective_ == pytest.approx(plain.objective_, rel=1e-5)
+    assert mix @ mixed.metric_ @ mix.T == pytest.approx(plain.metric_, rel=0.01, abs=1e-3)
+
+
+@pytest.mark.parametrize("rival", RIVALS)
+def test_a_rotation_and_a_shift_of_the_points_rotate_the_metric(rival):
+    X, y = random_labels(0, 14, 4, 3)
+    R = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    plain, rotated = rival().fit(X, y), rival().fit(X @ R + 1e5, y)
+    assert rotated.objective_ == pytest.approx(plain.objective_, rel=1e-5)
+    largest = np.abs(plain.metric_).max()
+    assert R @ rotated.metric_ @ R.T == pytest.approx(plain.metric_, abs=0.01 * largest)
+
+
+@pytest.mark.parametrize("rival", [GDM, LMNN])
+def test_larger_units_shrink_the_metric_and_leave_the_objective(rival):
+    X, y = random_labels(0, 14, 4, 3)
+    plain, scaled = rival().fit(X, y), rival().fit(1e3 * X, y)
+    assert scaled.objective_ == pytest.approx(plain.objective_, rel=2e-5)
+    largest = np.abs(plain.metric_).max()
+    assert 1e6 * scaled.metric_ == pytest.approx(plain.metric_, abs=0.01 * largest)
+
+
+@pytest.mark.parametrize("rival", RIVALS)
+def test_points_in_a_plane_are_learned_from_as_points_of_the_plane(rival):
+    X, y = in_a_plane(0)
+    Q = np.linalg.svd(X - X.mean(axis=0))[2][:2].T
+    flat, raised = rival().fit((X - 7.0) @ Q, y), rival().fit(X, y)
+    if rival is not GDM:  # whose ridge is a share of the mean over all features
+        assert raised.objective_ == pytest.approx(flat.objective_, rel=2e-5)
+    v = np.random.default_rng(0).normal(size=5)
+    v -= Q @ (Q.T @ v)
+    outside = v @ raised.metric_ @ v
+    assert outside == pytest.approx(v @ v if rival is ITML else 0.0, abs=1e-9)
+
+
+def test_gdm_that_only_a_ridge_bounds_grows_as_its_inverse_root():
+    X, y = random_labels(0, 8, 10, 2)
+    tiny, tinier = (GDM(ridge=ridge).fit(X, y).objective_ for ridge in (1e-8, 1e-10))
+    assert tinier / tiny == pytest.approx(10.0, rel=1e-3)
+
+
+def test_gdm_in_a_plane_without_a_ridge():
+    X, y = in_a_plane(1)
+    Q = np.linalg.svd(X - X.mean(axis=0))[2][:2].T
+    flat, raised = GDM(ridge=0.0).fit(X @ Q, y), GDM(ridge=0.0).fit(X, y)
+    assert raised.objective_ == pytest.approx(flat.objective_, rel=2e-6)
+
+
+# --- failure paths -------------------------------------------------------------------------------
+
+
+def test_failure_path_gdm_without_similar_or_dissimilar_pairs():
+    X = np.random.default_rng(0).normal(size=(4, 2))
+    with pytest.raises(ValueError, match="GDM needs similar pairs"):
+        GDM().fit(X, [0, 1, 2, 3])
+    with pytest.raises(ValueError, match="GDM needs dissimilar pairs"):
+        GDM().fit(X, [0, 0, 0, 0])
+    with pytest.raises(ValueError, match="All similar pairs join equal points"):
+        GDM().fit([[0.0], [0.0], [1.0]], [0, 0, 1])
+
+
+def test_failure_path_gdm_is_unbounded_without_a_ridge():
+    X, y = random_labels(0, 8, 10, 2)
+    for solver in ("power", "CLARABEL"):
+        with pytest.raises(ValueError, match=r"GDM is unbounded here.*Use ridge > 0"):
+            GDM(ridge=0.0, solver=solver).fit(X, y)
+    assert np.isfinite(GDM().fit(X, y).objective_)
+
+
+def test_failure_path_lmnn_needs_class_labels():
+    X, y = random_labels(0, 8, 2, 2)
+    for labels in (None, y):
+        with pytest.raises(ValueError, match="not from pairs: give y"):
+            LMNN().fit(X, labels, similar=[(0, 2)])
+    with pytest.raises(ValueError, match="LMNN requires y"):
+        LMNN().fit(X)
+    with pytest.raises(ValueError, match="two classes at least"):
+        LMNN().fit(X, np.zeros(8, int))
+    with pytest.raises(ValueError, match="no point has a target neighbour"):
+        LMNN().fit(X, np.arange(8))
+
+
+def test_failure_path_itml_equal_points():
+    X = [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [3.0, 1.0]]
+    with pytest.warns(UserWarning, match="Points 0 and 1 are dissimilar but equal"):
+        model = ITML().fit(X, [0, 1, 0, 1])
+    without = ITML().fit(X, similar=[(0, 2), (1, 3)], dissimilar=[(0, 3), (1, 2), (2, 3)])
+    assert np.array_equal(model.metric_, without.metric_)
+    with pytest.raises(ValueError, match="joins two equal points"):
+        ITML().fit(X, similar=[(0, 1)])
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (GDM(ridge=-1.0), "ridge=-1"),
+        (GDM(tol=0.0), "tol=0"),
+        (ITML(gamma=0.0), "gamma=0"),
+        (ITML(bounds=(0.0, 1.0)), r"bounds\[0\]=0"),
+        (ITML(max_iter=0), "max_iter=0"),
+        (LMNN(push_weight=1.0), "push_weight=1"),
+        (LMNN(n_neighbors=0), "n_neighbors=0"),
+        (LMNN(n_components=9), "n_components=9"),
+        (GDM(solver="newton"), "solver='newton' is not known.*CLARABEL"),
+        (ITML(solver="newton"), "solver='newton' is not known"),
+        (LMNN(solver="newton"), "solver='newton' is not known"),
+    ],
+)
+def test_failure_path_parameters(model, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(*random_labels(0, 12, 3, 3))
+
+
+@pytest.mark.parametrize("model", [GDM(), ITML(), ITML(solver="bregman"), LMNN()])
+def test_failure_path_iteration_limit_is_not_silent(model):
+    model.set_params(max_iter=1, tol=1e-9)
+    with pytest.warns(NotCertified, match=r"after 1 iterations .* asked for 1e-09"):
+        model.fit(*random_labels(0, 12, 3, 3))
