@@ -17,15 +17,22 @@ from .path import seraph_path
 if TYPE_CHECKING:
     from .comparison.race import compare_solvers
     from .estimators.kernel_seraph import KernelSERAPH
+    from .estimators.labeled_only import LabeledOnly
     from .estimators.pair_seraph import PairSERAPH
+    from .estimators.saving import load_model, save_model
+    from .estimators.selection import LabeledKFold, known_accuracy, pair_auc
     from .estimators.seraph import SERAPH
+    from .estimators.seraph_cv import SERAPHCV
     from .m_step.statement import state_m_step
     from .theory.report import verify_paper
 
 __version__ = "0.1.0"
 __all__ = [
     "SERAPH",
+    "SERAPHCV",
     "KernelSERAPH",
+    "LabeledKFold",
+    "LabeledOnly",
     "MStepObjective",
     "NotCertified",
     "OptimumNotAttained",
@@ -36,6 +43,10 @@ __all__ = [
     "certify",
     "compare_solvers",
     "e_step",
+    "known_accuracy",
+    "load_model",
+    "pair_auc",
+    "save_model",
     "seraph_path",
     "solve_m_step",
     "state_m_step",
@@ -44,6 +55,13 @@ __all__ = [
 
 _HEAVY_ROOMS = {
     "SERAPH": "estimators.seraph",
+    "SERAPHCV": "estimators.seraph_cv",
+    "LabeledKFold": "estimators.selection",
+    "LabeledOnly": "estimators.labeled_only",
+    "known_accuracy": "estimators.selection",
+    "load_model": "estimators.saving",
+    "pair_auc": "estimators.selection",
+    "save_model": "estimators.saving",
     "KernelSERAPH": "estimators.kernel_seraph",
     "PairSERAPH": "estimators.pair_seraph",
     "compare_solvers": "comparison.race",

@@ -73,7 +73,9 @@ def is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def _is_unknown(label: Any) -> bool:
-    if label is None or (isinstance(label, float) and np.isnan(label)):
+    if label is None or type(label).__name__ == "NAType":  # pandas' NA, which compares to nothing
+        return True
+    if isinstance(label, float) and np.isnan(label):
         return True
     return bool(label == UNKNOWN or (isinstance(label, str) and label == str(UNKNOWN)))
 

@@ -176,7 +176,7 @@ def seraph_path(
     >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
     >>> path = seraph_path(PairSet.from_labels(X, [0, 0, 1, 1, -1, -1]), n_weights=4)
     >>> path
-    SeraphPath(4 trace weights from 49.23 to 0.04923, ranks [0, 1, 1, 1])
+    SeraphPath(4 trace weights from 97.4 to 0.0974, ranks [0, 2, 2, 1])
     """
     if algorithm not in ("m-step", "em"):
         raise ValueError(f'algorithm={algorithm!r} is not known: use "m-step" or "em".')

@@ -21,7 +21,7 @@ def loose(text):
 def test_every_python_block_prints_what_stands_below_it(repository):
     text = (repository / "README.md").read_text(encoding="utf-8")
     blocks = code_and_output(text)
-    assert len(blocks) == text.count("```python") == 2
+    assert len(blocks) == text.count("```python") == 6
     scope = {}
     for code, output in blocks:
         printed = io.StringIO()

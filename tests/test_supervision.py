@@ -97,6 +97,8 @@ def test_known_labels_of_every_kind():
     assert known_labels([0, -1, 2]).tolist() == [True, False, True]
     mixed = np.array(["a", None, np.nan, "-1", "b"], dtype=object)
     assert known_labels(mixed).tolist() == [True, False, False, False, True]
+    pandas = pytest.importorskip("pandas")
+    assert known_labels(pandas.array(["a", None], dtype="string")).tolist() == [True, False]
 
 
 def test_pairs_of_points_share_their_points():

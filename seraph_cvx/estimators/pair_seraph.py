@@ -41,7 +41,7 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
     >>> model.predict(P)
     array([ 1, -1,  1])
     >>> model.pair_distance(P).round(2)
-    array([0.03, 1.48, 0.03])
+    array([0.01, 1.9 , 0.02])
     """
 
     def fit(

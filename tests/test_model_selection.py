@@ -1,0 +1,532 @@
+"""Evidence: scikit-learn's own checks; folds and scores against counting by hand; held-out labels
+are not seen; the whole workflow on half-labeled wine."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from joblib import parallel_config
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.datasets import load_wine
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+from sklearn.utils.estimator_checks import check_classifiers_classes, parametrize_with_checks
+
+from seraph_cvx import SERAPH, MStepObjective, NotCertified, PairSERAPH, PairSet
+from seraph_cvx.datasets import load, load_sampling
+from seraph_cvx.estimators import seraph_cv
+from seraph_cvx.estimators.labeled_only import LabeledOnly
+from seraph_cvx.estimators.selection import LabeledKFold, known_accuracy, pair_auc
+from seraph_cvx.estimators.seraph_cv import SERAPHCV
+from seraph_cvx.manifold import manifold_term
+
+SMALL = {"trace_weights": (1.0, 10.0), "unlabeled_weights": (0.0,), "cv": 2}
+
+LOOSE = {"tol": 1e-4, "m_step_tol": 1e-7}
+
+
+def excused(estimator):
+    if not isinstance(estimator, LabeledOnly):
+        return {}
+    return {
+        "check_classifiers_classes": "it takes -1 for a class, which here is an unknown label; "
+        "scikit-learn spares its own semi-supervised classifiers the same, by name"
+    }
+
+
+@parametrize_with_checks(
+    [LabeledOnly(), LabeledOnly(LinearDiscriminantAnalysis()), SERAPHCV(**SMALL)],
+    expected_failed_checks=excused,
+    xfail_strict=True,
+)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([SERAPHCV(), SERAPHCV(scoring="pair_auc", cv=3)])
+def test_scikit_learn_check_of_the_defaults(estimator, check):
+    check(estimator)
+
+
+def test_the_excused_check_passes_under_a_semi_supervised_name():
+    check_classifiers_classes("LabelPropagation", LabeledOnly())
+
+
+# LabeledOnly
+
+
+def points_and(labels):
+    X = np.random.default_rng(0).normal(size=(len(labels), 3))
+    return X, labels
+
+
+@pytest.mark.parametrize(
+    ("labels", "known", "classes"),
+    [
+        ([0, -1, 1, 0, -1, 2, 1], [0, 2, 3, 5, 6], [0, 1, 2]),
+        (["a", None, "b", "a", None, "b", "b"], [0, 2, 3, 5, 6], ["a", "b"]),
+        (np.array(["a", np.nan, "b", "a", -1, "b", "-1"], dtype=object), [0, 2, 3, 5], ["a", "b"]),
+        (np.array([4, None, 7, 4, None, 7, 4], dtype=object), [0, 2, 3, 5, 6], [4, 7]),
+        (pd.Series(["a", None, "b", "a", None, "b", "b"]), [0, 2, 3, 5, 6], ["a", "b"]),
+    ],
+)
+def test_labeled_only_is_its_estimator_on_the_known_points(labels, known, classes):
+    X, y = points_and(labels)
+    wrapped = LabeledOnly(KNeighborsClassifier(2)).fit(X, y)
+    by_hand = KNeighborsClassifier(2).fit(X[known], np.array([y[i] for i in known]))
+    new = np.random.default_rng(1).normal(size=(50, 3))
+    assert wrapped.classes_.tolist() == classes
+    assert wrapped.predict(new).tolist() == by_hand.predict(new).tolist()
+    assert np.array_equal(wrapped.predict_proba(new), by_hand.predict_proba(new))
+    assert wrapped.score(X, y) == by_hand.score(X[known], np.array([y[i] for i in known])) < 1.0
+
+
+def test_labeled_only_has_the_methods_that_its_estimator_has():
+    methods = ["predict", "predict_proba", "predict_log_proba", "decision_function", "transform"]
+    for inner in (KNeighborsClassifier(), LinearSVC(), LinearDiscriminantAnalysis(), SERAPH()):
+        for method in [*methods, "score", "set_output", "get_feature_names_out"]:
+            assert hasattr(LabeledOnly(inner), method) == hasattr(inner, method), method
+    X, y = load("iris")
+    half = np.where(np.arange(len(y)) % 3 == 0, y, -1)
+    wrapped = LabeledOnly(LinearDiscriminantAnalysis()).fit(X, half)
+    by_hand = LinearDiscriminantAnalysis().fit(X[::3], y[::3])
+    for method in methods:
+        assert np.array_equal(getattr(wrapped, method)(X), getattr(by_hand, method)(X))
+    assert np.array_equal(clone(wrapped).fit_transform(X, half), by_hand.transform(X))
+
+
+def test_labeled_only_keeps_feature_names_and_the_container_asked_for():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    half = y.where(np.arange(len(y)) % 2 == 0, -1)
+    wrapped = LabeledOnly(LinearDiscriminantAnalysis()).set_output(transform="pandas").fit(X, half)
+    assert wrapped.feature_names_in_.tolist() == X.columns.tolist()
+    assert wrapped.n_features_in_ == 13
+    assert isinstance(wrapped.transform(X), pd.DataFrame)
+    assert isinstance(wrapped.set_output(transform="default").transform(X), np.ndarray)
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_labeled_only_cuts_sample_weights_to_the_known_points(routing):
+    X, y = points_and(np.array([0, -1, 1, 0, -1, 1, 1]))
+    known = y >= 0
+    weights = np.array([1.0, 99.0, 2.0, 3.0, 99.0, 0.5, 4.0])
+    with config_context(enable_metadata_routing=routing):
+        inner = LogisticRegression()
+        if routing:
+            inner.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        wrapped = LabeledOnly(inner).fit(X, y, sample_weight=weights)
+        score = wrapped.score(X, y, sample_weight=list(weights))
+    by_hand = LogisticRegression().fit(X[known], y[known], sample_weight=weights[known])
+    assert np.array_equal(wrapped.estimator_.coef_, by_hand.coef_)
+    assert score == by_hand.score(X[known], y[known], sample_weight=weights[known])
+    unweighted = LogisticRegression().fit(X[known], y[known])
+    assert not np.allclose(by_hand.coef_, unweighted.coef_)
+
+
+def test_failure_path_labeled_only():
+    X, y = points_and(np.array([0, -1, 1, 0]))
+    with pytest.raises(ValueError, match="None of the 4 labels is known"):
+        LabeledOnly().fit(X, np.full(4, -1))
+    with pytest.raises(ValueError, match="score needs at least one point"):
+        LabeledOnly().fit(X, y).score(X, np.full(4, -1))
+    with pytest.raises(ValueError, match="LinearRegression is a regressor"):
+        LabeledOnly(LinearRegression()).fit(X, y)
+    with pytest.raises(ValueError, match="requires y"):
+        LabeledOnly().fit(X, None)
+    with pytest.raises(AttributeError, match="decision_function"):
+        LabeledOnly().decision_function(X)
+
+
+# LabeledKFold
+
+
+@given(
+    labels=st.lists(st.integers(-1, 3), min_size=2, max_size=40),
+    n_splits=st.integers(2, 6),
+    seed=st.none() | st.integers(0, 5),
+)
+def test_property_folds_part_the_known_points_and_share_out_every_class(labels, n_splits, seed):
+    y = np.array(labels)
+    folds = LabeledKFold(n_splits, shuffle=seed is not None, random_state=seed)
+    known = np.flatnonzero(y >= 0)
+    if len(known) < n_splits:
+        with pytest.raises(ValueError, match=f"only {len(known)} points are of known class"):
+            list(folds.split(y, y))
+        return
+    parts = list(folds.split(np.zeros((len(y), 1)), y))
+    assert len(parts) == folds.get_n_splits() == n_splits
+    assert np.array_equal(np.sort(np.concatenate([test for _, test in parts])), known)
+    for train, test in parts:
+        assert np.array_equal(np.union1d(train, test), np.arange(len(y)))
+        assert len(train) + len(test) == len(y)
+    assert np.ptp([len(test) for _, test in parts]) <= 1
+    for label in range(4):
+        assert np.ptp([np.sum(y[test] == label) for _, test in parts]) <= 1
+
+
+def test_folds_are_the_same_for_strings_and_differ_by_the_seed():
+    y = np.array([0, 1, -1, 0, 1, 0, 1, 0, 1, -1])
+    names = np.array([None if label < 0 else "ab"[label] for label in y], dtype=object)
+    tests = [test.tolist() for _, test in LabeledKFold(2).split(names, names)]
+    assert tests == [test.tolist() for _, test in LabeledKFold(2).split(y, y)]
+    shuffled = [
+        [test.tolist() for _, test in LabeledKFold(2, shuffle=True, random_state=s).split(y, y)]
+        for s in (0, 0, 1)
+    ]
+    assert shuffled[0] == shuffled[1] != shuffled[2]
+    assert repr(LabeledKFold(3)) == "LabeledKFold(n_splits=3, random_state=None, shuffle=False)"
+
+
+@pytest.mark.parametrize("n_splits", [1, 2.5, True, "5"])
+def test_failure_path_folds(n_splits):
+    with pytest.raises(ValueError, match="n_splits"):
+        LabeledKFold(n_splits)
+    with pytest.raises(ValueError, match="shuffle=True"):
+        LabeledKFold(2, random_state=0)
+    with pytest.raises(ValueError, match="needs y"):
+        next(LabeledKFold(2).split([[0.0]]))
+
+
+# known_accuracy and pair_auc
+
+
+@pytest.fixture(scope="module")
+def sampling():
+    return load_sampling("iris", n_points=40, n_labeled=16, seed=1)
+
+
+@pytest.fixture(scope="module")
+def metric(sampling):
+    return SERAPH().fit(sampling.X, sampling.y)
+
+
+def area_by_counting(scores, similar):
+    """The share of (similar, dissimilar) couples in the right order, ties counted half."""
+    above = scores[similar][:, None] - scores[~similar]
+    return float(np.mean((above > 0.0) + 0.5 * (above == 0.0)))
+
+
+def test_known_accuracy_ignores_the_unknown_points():
+    X, y = points_and(np.array([0, -1, 1, 0, 1, -1]))
+    classifier = KNeighborsClassifier(1).fit(X, [0, 1, 1, 1, 1, 0])
+    assert known_accuracy(classifier, X, y) == 0.75
+    names = np.array(["no", None, "yes", "no", "yes", None], dtype=object)
+    renamed = KNeighborsClassifier(1).fit(X, ["no", "yes", "yes", "yes", "yes", "no"])
+    assert known_accuracy(renamed, pd.DataFrame(X).to_numpy(), names) == 0.75
+
+
+def test_pair_auc_is_the_share_of_pairs_in_the_right_order(metric, sampling, monkeypatch):
+    known = np.flatnonzero(sampling.labeled)
+    first, second = np.triu_indices(len(known), 1)
+    P = np.stack([sampling.X[known[first]], sampling.X[known[second]]], axis=1)
+    similar = sampling.y[known[first]] == sampling.y[known[second]]
+    expected = area_by_counting(metric.pair_score(P), similar)
+    assert 0.5 < expected < 1.0
+    assert pair_auc(metric, sampling.X, sampling.y) == pytest.approx(expected, abs=1e-12)
+    assert pair_auc(metric, P, np.where(similar, 1, -1)) == pytest.approx(expected, abs=1e-12)
+    monkeypatch.setattr("seraph_cvx.estimators.selection.PAIRS_AT_ONCE", 7)
+    assert pair_auc(metric, sampling.X, sampling.y) == pytest.approx(expected, abs=1e-12)
+    by_pairs = PairSERAPH().fit(P, np.where(similar, 1, -1))
+    assert pair_auc(by_pairs, P, np.where(similar, 1, -1)) == by_pairs.score(
+        P, np.where(similar, 1, -1)
+    )
+
+
+def test_pair_auc_goes_through_a_pipeline(sampling):
+    X = sampling.X * [1.0, 100.0, 0.1, 10.0] + 5.0
+    pipeline = make_pipeline(StandardScaler(), SERAPH()).fit(X, sampling.y)
+    scaled = pipeline[0].transform(X)
+    expected = pair_auc(pipeline[-1], scaled, sampling.y)
+    assert pair_auc(pipeline, X, sampling.y) == expected
+    P, y = X.reshape(20, 2, 4), np.repeat([1, -1], 10)
+    expected = pair_auc(pipeline[-1], scaled.reshape(20, 2, 4), y)
+    assert pair_auc(pipeline, P, y) == expected != pair_auc(pipeline[-1], P, y)
+    search = GridSearchCV(
+        pipeline, {"seraph__trace_weight": [0.1, 10.0]}, cv=LabeledKFold(2), scoring=pair_auc
+    ).fit(X, sampling.y)
+    assert 0.5 < search.best_score_ <= 1.0
+
+
+@pytest.mark.parametrize("y", [[0, 0, 0, -1], [0, 1, 2, -1], [0, -1, -1, -1]])
+def test_failure_path_pair_auc_of_one_kind_of_pair(metric, sampling, y):
+    with pytest.raises(ValueError, match="compares similar with dissimilar pairs"):
+        pair_auc(metric, sampling.X[:4], y)
+
+
+def test_failure_path_scores(metric, sampling):
+    with pytest.raises(TypeError, match=r"SERAPH does not: end a pipeline with LabeledOnly"):
+        known_accuracy(metric, sampling.X, sampling.y)
+    with pytest.raises(TypeError, match="KNeighborsClassifier has none"):
+        pair_auc(KNeighborsClassifier(), sampling.X, sampling.y)
+    with pytest.raises(ValueError, match=r"\+1 \(similar\) or -1"):
+        pair_auc(metric, sampling.X[[[0, 1], [2, 3]]], [0, 1])
+    with pytest.raises(ValueError, match="None of the 40 labels"):
+        known_accuracy(LabeledOnly().fit(sampling.X, sampling.y), sampling.X, np.full(40, -1))
+
+
+# SERAPHCV
+
+
+@pytest.fixture(scope="module")
+def search(sampling):
+    return SERAPHCV([0.1, 1.0, 30.0], cv=3, **LOOSE).fit(sampling.X, sampling.y)
+
+
+def test_search_takes_every_parameter_of_seraph():
+    missing = SERAPH().get_params().keys() - SERAPHCV().get_params().keys()
+    assert missing == {"trace_weight", "unlabeled_weight"}
+    of_search = {"n_jobs", "verbose", "random_state"}
+    assert set(seraph_cv.HANDED_ON) == SERAPH().get_params().keys() - missing - of_search
+    defaults = SERAPH().get_params()
+    assert all(SERAPHCV().get_params()[name] == defaults[name] for name in seraph_cv.HANDED_ON)
+
+
+def test_search_scores_are_those_of_a_loop_that_hides_the_held_out_labels(search, sampling):
+    X, y, results = sampling.X, sampling.y, search.cv_results_
+    assert search.n_splits_ == 3
+    for fold, (train, test) in enumerate(LabeledKFold(3).split(X, y)):
+        hidden = y.copy()
+        hidden[test] = -1
+        kept = train[y[train] >= 0]
+        for index, candidate in enumerate(results["params"]):
+            model = SERAPH(**candidate, **LOOSE).fit(X, hidden)  # all points, the held-out ones too
+            nearest = KNeighborsClassifier(1).fit(model.transform(X[kept]), y[kept])
+            expected = nearest.score(model.transform(X[test]), y[test])
+            assert results[f"split{fold}_test_score"][index] == expected
+
+
+def test_search_results_are_read_as_those_of_grid_search(search, sampling):
+    results = search.cv_results_
+    scores = np.array([results[f"split{i}_test_score"] for i in range(3)])
+    assert results["mean_test_score"] == pytest.approx(scores.mean(axis=0))
+    assert results["std_test_score"] == pytest.approx(scores.std(axis=0))
+    assert len(pd.DataFrame(results)) == 6
+    assert search.best_score_ == np.max(results["mean_test_score"])
+    assert results["rank_test_score"][search.best_index_] == 1
+    assert results["params"][search.best_index_] == search.best_params_
+    assert [p["unlabeled_weight"] for p in results["params"]] == [0.0] * 3 + ["ratio"] * 3
+    assert not results["n_uncertified"].any()
+
+
+def test_search_ends_with_the_seraph_it_chose(search, sampling):
+    chosen = SERAPH(**search.best_params_, **LOOSE).fit(sampling.X, sampling.y)
+    P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
+    assert np.array_equal(search.metric_, chosen.metric_)
+    assert np.array_equal(search.transform(sampling.X), chosen.transform(sampling.X))
+    assert np.array_equal(search.predict_pair_proba(P), chosen.predict_pair_proba(P))
+    assert np.array_equal(search.predict_pairs(P), chosen.predict_pairs(P))
+    assert search.certificate_ == chosen.certificate_
+    assert search.certificate_.relative_gap <= 1e-7
+    assert search.get_feature_names_out()[0] == "seraphcv0"
+
+
+def test_search_breaks_ties_towards_the_larger_trace_weight(sampling):
+    tied = SERAPHCV([0.3, 3.0, 1.0], (0.0,), cv=2, scoring=lambda model, X, y: 0.7)
+    assert tied.fit(sampling.X, sampling.y).best_params_["trace_weight"] == 3.0
+    assert tied.cv_results_["rank_test_score"].tolist() == [1, 1, 1]
+    favoured = SERAPHCV(
+        [0.3, 3.0, 1.0], (0.0,), cv=2, scoring=lambda model, X, y: -model.trace_weight
+    )
+    assert favoured.fit(sampling.X, sampling.y).best_params_["trace_weight"] == 0.3
+
+
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+def test_search_does_not_depend_on_the_number_of_jobs(search, sampling, backend):
+    with parallel_config(backend):
+        parallel = clone(search).set_params(n_jobs=2).fit(sampling.X, sampling.y)
+    for name in ("mean_test_score", "std_test_score", "rank_test_score"):
+        assert np.array_equal(parallel.cv_results_[name], search.cv_results_[name])
+    assert np.array_equal(parallel.metric_, search.metric_)
+
+
+@pytest.mark.parametrize("laplacian_weight", [0.0, 0.1])
+def test_auto_weights_are_shares_of_the_critical_one_of_each_first_m_step(
+    sampling, laplacian_weight
+):
+    model = SERAPHCV(
+        cv=2, max_iter=1, tol=1.0, laplacian_weight=laplacian_weight, threshold=2.0, refit=False
+    )
+    with pytest.warns(NotCertified):
+        model.fit(sampling.X, sampling.y)
+    pairs = PairSet.from_labels(sampling.X, sampling.y)
+    term = manifold_term(sampling.X, laplacian_weight) if laplacian_weight else None
+    for mu, weights in zip(
+        (0.0, "ratio"), np.split(model.cv_results_["param_trace_weight"], 2), strict=True
+    ):
+        first = MStepObjective(pairs, unlabeled_weight=mu, threshold=2.0, manifold_term=term)
+        assert weights[[0, -1]] == pytest.approx(
+            [0.3 * first.critical_trace_weight, 1e-3 * first.critical_trace_weight]
+        )
+        assert np.diff(np.log(weights)) == pytest.approx(np.log(1e-3 / 0.3) / 5)
+
+
+def test_pair_auc_of_a_search_judges_the_pairs_with_a_held_out_point(sampling):
+    X, y = sampling.X, sampling.y
+    found = SERAPHCV(scoring="pair_auc", **SMALL).fit(X, y)
+    for fold, (_, test) in enumerate(LabeledKFold(2).split(X, y)):
+        hidden = y.copy()
+        hidden[test] = -1
+        model = SERAPH(trace_weight=1.0, unlabeled_weight=0.0).fit(X, hidden)
+        known = np.flatnonzero(y >= 0)
+        rows = [(i, j) for i in known for j in known if i < j and (i in test or j in test)]
+        similar = np.array([y[i] == y[j] for i, j in rows])
+        expected = area_by_counting(model.pair_score(X[np.array(rows)]), similar)
+        assert found.cv_results_[f"split{fold}_test_score"][0] == pytest.approx(expected, abs=1e-12)
+    given_as_function = SERAPHCV(scoring=pair_auc, **SMALL).fit(X, y)
+    assert given_as_function.best_score_ == found.best_score_
+
+
+def test_search_counts_what_did_not_end_certified_and_says_so(sampling):
+    cut_short = SERAPHCV([1.0, 1e6], ("ratio",), cv=2, max_iter=1)
+    with pytest.warns(NotCertified) as warned:
+        cut_short.fit(sampling.X, sampling.y)
+    counts = cut_short.cv_results_["n_uncertified"].tolist()
+    assert counts[0] == 2
+    assert len(warned) == 2  # of the final fit, and one for all of the search
+    assert f"{sum(counts)} of the 4 fits of the search" in str(warned[-1].message)
+    assert cut_short.metric_.shape == (4, 4)
+    with pytest.raises(NotCertified, match="of the search"):  # where warnings are errors
+        cut_short.set_params(refit=False).fit(sampling.X, sampling.y)
+    assert not hasattr(cut_short, "metric_")  # that of the first fit is not left behind
+
+
+def test_search_goes_on_where_a_solver_fails_and_ends_where_all_fail(sampling, monkeypatch):
+    fit = SERAPH.fit
+
+    def fail_at(weights):
+        def fit_or_fail(self, X, y):
+            if self.trace_weight in weights:
+                raise RuntimeError("the solver returned nothing")
+            return fit(self, X, y)
+
+        monkeypatch.setattr(SERAPH, "fit", fit_or_fail)
+
+    fail_at({10.0})
+    with pytest.warns(NotCertified, match="2 of the 4 fits"):
+        found = SERAPHCV(**SMALL).fit(sampling.X, sampling.y)
+    assert found.best_params_["trace_weight"] == 1.0
+    assert found.cv_results_["n_failed"].tolist() == [0, 2]
+    assert np.isnan(found.cv_results_["mean_test_score"]).tolist() == [False, True]
+    assert found.cv_results_["rank_test_score"].tolist() == [1, 2]
+    fail_at({1.0, 10.0})
+    with pytest.raises(RuntimeError, match="the solver returned nothing"):
+        SERAPHCV(**SMALL).fit(sampling.X, sampling.y)
+
+
+def test_search_folds_follow_the_smallest_class_and_the_seed(sampling):
+    X, y = sampling.X, sampling.y
+    sizes = np.bincount(y[y >= 0])
+    given_none = SERAPHCV([1.0], (0.0,), refit=False).fit(X, y)
+    assert given_none.n_splits_ == min(5, sizes.min()) < 5
+    seeded = [
+        SERAPHCV([1.0], (0.0,), refit=False, random_state=seed).fit(X, y).cv_results_
+        for seed in (0, 0, 3)
+    ]
+    splits = [[r[f"split{i}_test_score"][0] for i in range(sizes.min())] for r in seeded]
+    assert splits[0] == splits[1] != splits[2]
+
+
+def test_search_takes_other_splitters_and_keeps_to_their_training_part(sampling):
+    X, y = sampling.X, sampling.y
+    some = SERAPHCV([1.0], (0.0,), cv=StratifiedKFold(3), refit=False).fit(X, y)
+    parts = [
+        (np.setdiff1d(np.arange(40), test), test) for _, test in StratifiedKFold(3).split(X, y)
+    ]
+    same = SERAPHCV([1.0], (0.0,), cv=parts, refit=False).fit(X, y)
+    assert some.best_score_ == same.best_score_
+    assert not hasattr(some, "metric_")
+    with pytest.raises(ValueError, match="not fitted"):
+        some.transform(X)
+
+
+def test_search_with_string_labels_and_a_data_frame(search, sampling):
+    names = np.array([None if label < 0 else "abc"[label] for label in sampling.y], dtype=object)
+    frame = pd.DataFrame(sampling.X, columns=list("pqrs"))
+    seen = []
+
+    def score(model, X, y):
+        seen.extend(y)
+        return 0.0
+
+    SERAPHCV([1.0], (0.0,), cv=2, scoring=score).fit(frame, names)
+    assert set(seen) == {"a", "b", "c"}
+    again = clone(search).fit(frame, names)
+    assert np.array_equal(again.metric_, search.metric_)
+    assert again.feature_names_in_.tolist() == list("pqrs")
+    assert again.best_estimator_.feature_names_in_.tolist() == list("pqrs")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"trace_weights": "autos"}, "'autos' is not known"),
+        ({"trace_weights": [-1.0]}, "trace_weights=-1"),
+        ({"trace_weights": []}, "nothing to choose from"),
+        ({"unlabeled_weights": "ratio"}, "must be a sequence"),
+        ({"unlabeled_weights": ["rato"]}, "'rato' is not known"),
+        ({"scoring": "accuracy"}, "scoring='accuracy' is not known"),
+        ({"scoring": lambda model, X, y: np.nan}, "scoring returned NaN"),
+        ({"cv": 17}, "n_splits=17, but only 16 points"),
+        ({"cv": [([0, 1, 20], [3])]}, "leaves . known points of fewer than two classes"),
+        ({"cv": [(np.arange(20), np.arange(20, 40))]}, "Fold 0 of cv holds out no point"),
+        ({"trace_weights": [0.0], "unlabeled_weights": [0.0]}, "trace_weight > 0"),
+    ],
+)
+def test_failure_path_search(sampling, parameters, message):
+    X = np.hstack([sampling.X, sampling.X**2, sampling.X**3, sampling.X**4])
+    y = sampling.y.copy()
+    y[:2] = y[0]
+    with pytest.raises(ValueError, match=message):
+        SERAPHCV(**{**SMALL, **parameters}).fit(X, y)
+
+
+@pytest.mark.parametrize("known", [[0, 0, 0], [0, 1, 2], [0, 0, 1]])
+def test_failure_path_search_with_too_few_labels(sampling, known):
+    y = np.full(40, -1)
+    y[:3] = known
+    with pytest.raises(ValueError, match="two classes"):
+        SERAPHCV(trace_weights=[1.0]).fit(sampling.X, y)
+    with pytest.raises(ValueError, match="requires y"):
+        SERAPHCV().fit(sampling.X, None)
+
+
+# The whole workflow
+
+
+def test_workflow_on_wine_with_four_fifths_of_the_labels_unknown():
+    X, y = load_wine(return_X_y=True, as_frame=True)
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.4, random_state=0, stratify=y)
+    unknown = np.random.default_rng(0).permutation(len(y)) < 0.8 * len(y)
+    half = y.mask(unknown, -1)
+    assert np.mean(half == -1) == pytest.approx(0.8, abs=0.01)
+
+    def pipeline(last):
+        steps = [("scale", StandardScaler()), ("metric", SERAPH()), ("classify", last)]
+        return Pipeline(steps).set_output(transform="pandas")
+
+    search = GridSearchCV(
+        pipeline(LabeledOnly(KNeighborsClassifier())),
+        {"metric__trace_weight": [3.0, 10.0]},
+        cv=LabeledKFold(2),
+        scoring=known_accuracy,
+    ).fit(X, half)
+    assert isinstance(search.best_estimator_[:-1].transform(X_test), pd.DataFrame)
+    predicted = search.predict(X_test)
+    assert set(predicted) == {0, 1, 2}
+    accuracy = np.mean(predicted == y_test)
+    assert search.best_score_ > 0.6  # on 21 points: one of them is 5 %
+    assert accuracy > 0.8
+
+    without = pipeline(KNeighborsClassifier()).fit(X, half).predict(X_test)
+    assert np.mean(without == -1) > 0.5
+    assert accuracy > np.mean(without == y_test) + 0.3

@@ -1,0 +1,430 @@
+"""Evidence: every model comes back bit for bit; a damaged or a stranger's file is refused by name,
+and nothing in it runs."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import NotFittedError
+from sklearn.preprocessing import StandardScaler
+
+from seraph_cvx import SERAPH, KernelSERAPH, PairSERAPH, Status
+from seraph_cvx.alternation import Iteration
+from seraph_cvx.datasets import load_sampling
+from seraph_cvx.estimators import saving
+from seraph_cvx.estimators.saving import load_model, save_model
+from seraph_cvx.estimators.selection import LabeledKFold
+from seraph_cvx.estimators.seraph_cv import SERAPHCV
+
+RIVALS = [name for name, room in saving.MODELS.items() if room.startswith("baselines")]
+
+
+@pytest.fixture(scope="module")
+def sampling():
+    return load_sampling("iris", n_points=40, n_labeled=16, seed=1)
+
+
+@pytest.fixture(scope="module")
+def fitted(sampling):
+    """Every kind of model, fitted, by name."""
+    X, y = sampling.X, sampling.y
+    P = X[[[0, 1], [2, 3], [4, 5], [6, 7], [1, 8], [3, 9]]]
+    same = np.where(y[[0, 2, 4, 6, 1, 3]] == y[[1, 3, 5, 7, 8, 9]], 1, -1)
+    frame = pd.DataFrame(X, columns=["p", "q", "r", "größe"])
+    models = {
+        "SERAPH": SERAPH(sharpness=2.0).fit(X, y),
+        "SERAPH, direct": SERAPH(algorithm="direct", tol=1e-3).fit(X, y),
+        "SERAPH, cut": SERAPH(n_components=2, trace_weight=np.float64(0.3)).fit(X, y),
+        "SERAPH, single": SERAPH().fit(X.astype(np.float32), y),
+        "SERAPH, frame": SERAPH().set_output(transform="pandas").fit(frame, y),
+        "PairSERAPH": PairSERAPH().fit(P, same),
+        "KernelSERAPH": KernelSERAPH(gamma=0.3).fit(X, y),
+        "KernelSERAPH, cut": KernelSERAPH("poly", degree=2, n_components=3).fit(X, y),
+        "SERAPHCV": SERAPHCV(np.array([1.0, 9.0]), cv=2, scoring="pair_auc").fit(X, y),
+    }
+    return models | {name: saving._open_class(name)().fit(X, y) for name in RIVALS}
+
+
+def through_a_file(model, folder):
+    save_model(model, folder / "model.npz")
+    return load_model(folder / "model.npz")
+
+
+def equal(ours, theirs):
+    """The same value and the same type, however deep."""
+    if type(ours) is not type(theirs):
+        return False
+    if isinstance(ours, np.ndarray):
+        if ours.dtype == object:
+            return equal(ours.tolist(), theirs.tolist())
+        return ours.dtype == theirs.dtype and np.array_equal(
+            ours, theirs, equal_nan=ours.dtype.kind == "f"
+        )
+    if isinstance(ours, list | tuple):
+        return len(ours) == len(theirs) and all(map(equal, ours, theirs))
+    if isinstance(ours, dict):
+        return ours.keys() == theirs.keys() and all(equal(ours[k], theirs[k]) for k in ours)
+    if isinstance(ours, SERAPH):
+        return equal(vars(ours), vars(theirs))
+    return ours == theirs
+
+
+KINDS = [
+    "SERAPH",
+    "SERAPH, direct",
+    "SERAPH, cut",
+    "SERAPH, single",
+    "SERAPH, frame",
+    "PairSERAPH",
+    "KernelSERAPH",
+    "KernelSERAPH, cut",
+    "SERAPHCV",
+    *RIVALS,
+]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_model_comes_back_bit_for_bit(fitted, sampling, tmp_path, kind):
+    model = fitted[kind]
+    again = through_a_file(model, tmp_path)
+    assert type(again) is type(model)
+    P = np.stack([sampling.X_test[:30], sampling.X_test[30:60]], axis=1)
+    points = sampling.X_test
+    if hasattr(model, "feature_names_in_"):
+        points = pd.DataFrame(points, columns=model.feature_names_in_)
+    transformed = again.transform(points)
+    assert type(transformed) is type(model.transform(points))
+    assert np.array_equal(transformed, model.transform(points))
+    assert np.array_equal(again.pair_distance(P), model.pair_distance(P))
+    assert np.array_equal(again.get_mahalanobis_matrix(), model.get_mahalanobis_matrix())
+    if kind not in RIVALS:
+        assert np.array_equal(again.predict_pair_proba(P), model.predict_pair_proba(P))
+        assert np.array_equal(again.predict_pairs(P), model.predict_pairs(P))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_that_was_learned_and_all_that_was_asked_for_comes_back(fitted, tmp_path, kind):
+    model = fitted[kind]
+    ours, theirs = vars(model), vars(through_a_file(model, tmp_path))
+    assert ours.keys() == theirs.keys()
+    for name in ours:
+        plain = ours[name].item() if isinstance(ours[name], np.generic) else ours[name]
+        assert equal(plain, theirs[name]), name
+
+
+def test_certificate_history_and_status_are_of_their_own_kinds(fitted, tmp_path):
+    model, again = fitted["SERAPH"], through_a_file(fitted["SERAPH"], tmp_path)
+    assert again.certificate_ == model.certificate_
+    assert again.certificate_.relative_gap == model.certificate_.relative_gap <= 1e-8
+    assert again.status_ is Status.CERTIFIED
+    assert again.history_ == model.history_
+    assert all(isinstance(iteration, Iteration) for iteration in again.history_)
+    direct = through_a_file(fitted["SERAPH, direct"], tmp_path)
+    assert direct.certificate_ is None
+    assert all(isinstance(value, float) for value in direct.history_)
+
+
+def test_a_threshold_that_was_set_is_kept(sampling, tmp_path):
+    model = SERAPH().fit(sampling.X, sampling.y).set_threshold(0.1)
+    assert through_a_file(model, tmp_path).threshold_ == 0.1
+
+
+def test_not_a_number_in_the_scores_of_a_search_is_kept(fitted, tmp_path):
+    search = SERAPHCV()
+    search.__dict__.update(vars(fitted["SERAPHCV"]))
+    search.cv_results_ = {**search.cv_results_, "mean_test_score": np.array([np.nan, 1.0] * 2)}
+    again = through_a_file(search, tmp_path)
+    assert np.isnan(again.cv_results_["mean_test_score"]).tolist() == [True, False] * 2
+
+
+def test_the_file_is_plain_numpy_and_json(fitted, tmp_path):
+    save_model(fitted["SERAPH"], tmp_path / "model.npz")
+    with np.load(tmp_path / "model.npz", allow_pickle=False) as file:
+        assert np.array_equal(file["metric_"], fitted["SERAPH"].metric_)
+        header = json.loads(file["header"].tobytes())
+    assert header["format"] == "seraph_cvx model"
+    assert header["format_version"] == 1
+    assert header["class"] == "SERAPH"
+    assert header["parameters"]["sharpness"] == 2.0
+
+
+# Refused on saving
+
+
+class MyOwnSERAPH(SERAPH):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"solver": object()}, r"`parameters.solver` is <object .* give such a value"),
+        ({"random_state": np.random.RandomState(0)}, r"`parameters.random_state` is RandomState"),
+        ({"remark": "a good one"}, "`remark` is nothing it learns"),
+        ({"extra_": {1, 2}}, r"`extra_` is \{1, 2\}"),
+    ],
+)
+def test_failure_path_what_is_not_plain_is_not_written(sampling, tmp_path, change, message):
+    model = SERAPH().fit(sampling.X, sampling.y)
+    model.__dict__.update(change)
+    with pytest.raises(TypeError, match=f"This SERAPH cannot be saved: {message}"):
+        save_model(model, tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+
+
+def test_failure_path_models_that_are_not_written(fitted, sampling, tmp_path):
+    X, y = sampling.X, sampling.y
+    by_function = KernelSERAPH(kernel=lambda a, b: float(a @ b), tol=1e-3).fit(X[:20], y[:20])
+    with pytest.raises(TypeError, match=r"`parameters\.kernel` is <function"):
+        save_model(by_function, tmp_path / "model.npz")
+    search = SERAPHCV([1.0], (0.0,), cv=LabeledKFold(2)).fit(X, y)
+    with pytest.raises(TypeError, match=r"`parameters\.cv` is LabeledKFold.*best_estimator_"):
+        save_model(search, tmp_path / "model.npz")
+    assert through_a_file(search.best_estimator_, tmp_path).trace_weight == 1.0
+    with pytest.raises(TypeError, match="MyOwnSERAPH cannot be saved: only SERAPH, PairSERAPH"):
+        save_model(MyOwnSERAPH().fit(X, y), tmp_path / "own.npz")
+    with pytest.raises(TypeError, match="StandardScaler cannot be saved"):
+        save_model(StandardScaler().fit(X), tmp_path / "own.npz")
+    with pytest.raises(NotFittedError):
+        save_model(SERAPH(), tmp_path / "own.npz")
+    with pytest.raises(FileNotFoundError):
+        save_model(fitted["SERAPH"], tmp_path / "no such folder" / "model.npz")
+
+
+def test_failure_path_a_write_that_fails_leaves_the_old_file(fitted, tmp_path, monkeypatch):
+    path = tmp_path / "model.npz"
+    save_model(fitted["SERAPH"], path)
+    before = path.read_bytes()
+
+    def full_disk(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="no space left"):
+        save_model(fitted["SERAPH, cut"], path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+    monkeypatch.undo()
+    save_model(fitted["SERAPH, cut"], path)
+    assert load_model(path).n_components == 2
+    assert list(tmp_path.iterdir()) == [path]
+
+
+# Refused on loading
+
+
+def read(path):
+    with np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
+    return json.loads(arrays.pop("header").tobytes()), arrays
+
+
+def write(path, header, arrays, save=np.savez):
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    save(path, header=np.frombuffer(text, dtype=np.uint8), **arrays)
+
+
+def with_nan(arrays, name):
+    arrays[name] = arrays[name].copy()
+    arrays[name].flat[0] = np.nan
+
+
+def cut(arrays, name):
+    arrays[name] = arrays[name][:, :-1]
+
+
+DAMAGES = {
+    "holds NaN or infinity": lambda h, a: with_nan(a, "components_"),
+    "metric_' holds NaN": lambda h, a: with_nan(a, "metric_"),
+    "the metric_ of this SERAPH has shape (4, 3)": lambda h, a: cut(a, "metric_"),
+    "the components_ of this SERAPH has shape (4, 3)": lambda h, a: cut(a, "components_"),
+    "is not positive semidefinite": lambda h, a: a.update(metric_=-np.eye(4)),
+    "is not symmetric": lambda h, a: a.update(metric_=np.triu(np.ones((4, 4)))),
+    "not an array of its kind": lambda h, a: a.update(components_=np.ones((4, 4), dtype=int)),
+    "'metric_' is missing": lambda h, a: a.pop("metric_"),
+    "the metric_ of this SERAPH is missing": lambda h, a: (
+        a.pop("metric_"),
+        h["attributes"].pop("metric_"),
+    ),
+    "does not name its entries ['more']": lambda h, a: a.update(more=np.ones(3)),
+    "does not say 'seraph_cvx model'": lambda h, a: h.update(format="another"),
+    "format version is 'one'": lambda h, a: h.update(format_version="one"),
+    "format version is 0": lambda h, a: h.update(format_version=0),
+    "newer than 1": lambda h, a: h.update(format_version=2, package_version="9.9"),
+    "class 'Popen' is none of SERAPH": lambda h, a: h.update({"class": "Popen"}),
+    "class ['SERAPH'] is none of": lambda h, a: h.update({"class": ["SERAPH"]}),
+    "SERAPH has no parameter 'shell'": lambda h, a: h["parameters"].update(shell=True),
+    "no parameters or no attributes": lambda h, a: h.update(parameters=[1]),
+    "learns no attribute '__class__'": lambda h, a: h["attributes"].update(__class__="x"),
+    "learns no attribute 'transform'": lambda h, a: h["attributes"].update(transform="x"),
+    "learns no attribute 'Metric_'": lambda h, a: h["attributes"].update(Metric_="x"),
+    "the n_iter_ of this SERAPH is 'many'": lambda h, a: h["attributes"].update(n_iter_="many"),
+    "the status_ of this SERAPH is 'fine'": lambda h, a: h["attributes"].update(status_="fine"),
+    "{'status': 'fine'}": lambda h, a: h["attributes"].update(status_={"status": "fine"}),
+    "the threshold_ of this SERAPH is nan": lambda h, a: h["attributes"].update(
+        threshold_={"float": "nan"}
+    ),
+    "the threshold_ of this SERAPH is 'missing'": lambda h, a: h["attributes"].pop("threshold_"),
+    "which is no Certificate": lambda h, a: h["attributes"].update(
+        certificate_={"certificate": {"primal_value": 1.0}}
+    ),
+    "which is no Iteration": lambda h, a: h["attributes"].update(
+        history_=[{"iteration": {**h["attributes"]["history_"][0]["iteration"], "rank": "two"}}]
+    ),
+    "{'eval': '1 + 1'}": lambda h, a: h["parameters"].update(solver={"eval": "1 + 1"}),
+    "which is no value of a model": lambda h, a: h["parameters"].update(solver={"a": 1, "b": 2}),
+    "the n_features_in_ of this SERAPH is None": lambda h, a: h["attributes"].update(
+        n_features_in_=None
+    ),
+    "has shape (4, 4), where (9, 9) fits": lambda h, a: h["attributes"].update(n_features_in_=9),
+    "its output is 'html'": lambda h, a: h.update(output="html"),
+}
+
+
+@pytest.fixture
+def path(fitted, tmp_path):
+    save_model(fitted["SERAPH"], tmp_path / "model.npz")
+    return tmp_path / "model.npz"
+
+
+def refusal(path):
+    with pytest.raises(ValueError, match="cannot be loaded") as caught:
+        load_model(path)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("message", DAMAGES)
+def test_failure_path_a_file_that_does_not_fit_together(path, message):
+    header, arrays = read(path)
+    write(path, header, arrays)
+    load_model(path)  # undamaged, it is read
+    DAMAGES[message](header, arrays)
+    write(path, header, arrays)
+    assert message in refusal(path)
+
+
+def test_failure_path_other_models_must_be_complete(fitted, tmp_path):
+    path = tmp_path / "model.npz"
+    for kind, lacking in [
+        ("KernelSERAPH", "axes_"),
+        ("KernelSERAPH", "_row_means"),
+        ("KernelSERAPH", "_mean"),
+        ("GDM", "components_"),
+    ]:
+        save_model(fitted[kind], path)
+        header, arrays = read(path)
+        header["attributes"].pop(lacking)
+        arrays.pop(lacking, None)
+        write(path, header, arrays)
+        assert lacking in refusal(path)
+    save_model(fitted["SERAPHCV"], path)
+    header, arrays = read(path)
+    header["best_estimator_"]["class"] = "PairSERAPH"
+    write(path, header, arrays)
+    assert "no SERAPH as its best_estimator_" in refusal(path)
+
+
+class Trap:
+    """Unpickled, it makes a folder."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+def test_failure_path_a_pickle_is_not_opened(path, tmp_path):
+    trap = np.array([Trap(tmp_path / "sprung")], dtype=object)
+    header, arrays = read(path)
+    write(path, header, {**arrays, "metric_": trap})
+    assert "'metric_' is no array of plain numbers" in refusal(path)
+    path.write_bytes(_saved(trap))
+    refusal(path)
+    path.write_bytes(trap.dumps())
+    refusal(path)
+    assert not (tmp_path / "sprung").exists()
+    np.load(io.BytesIO(_saved(trap)), allow_pickle=True)
+    assert (tmp_path / "sprung").exists()  # the trap works, where somebody opens it
+
+
+def _saved(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def test_failure_path_files_that_are_something_else(path, fitted):
+    header, arrays = read(path)
+    write(path, header, arrays, save=np.savez_compressed)
+    assert "compressed" in refusal(path)
+    write(path, b"{", arrays)
+    refusal(path)
+    write(path, b"\xff", arrays)
+    refusal(path)
+    write(path, b"[1, 2]", arrays)
+    assert "no JSON object" in refusal(path)
+    write(path, b'{"format": NaN}', arrays)
+    assert "its header holds NaN" in refusal(path)
+    write(path, b"[" * 100_000, arrays)
+    refusal(path)
+    np.savez(path, **arrays)
+    assert "it has no header" in refusal(path)
+    np.savetxt(path, np.eye(2))
+    refusal(path)
+    path.write_bytes(b"")
+    refusal(path)
+    path.unlink()
+    with pytest.raises(FileNotFoundError):
+        load_model(path)
+
+
+def test_failure_path_an_entry_that_claims_more_than_it_has(path):
+    header, arrays = read(path)
+    entries = {name: _saved(array) for name, array in arrays.items()}
+    entries["header"] = _saved(np.frombuffer(json.dumps(header).encode(), dtype=np.uint8))
+    entries["metric_"] = entries["metric_"].replace(b"(4, 4), }" + b" " * 8, b"(4, 4000000000), }")
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, data in entries.items():
+            archive.writestr(f"{name}.npy", data)
+    assert "not as long as its shape (4, 4000000000) says" in refusal(path)
+    with (
+        pytest.warns(UserWarning, match="Duplicate name"),
+        zipfile.ZipFile(path, "a") as archive,
+    ):
+        archive.writestr("metric_.npy", entries["components_"])
+    assert "two of its entries have one name" in refusal(path)
+
+
+def test_failure_path_cut_off_anywhere_or_with_a_bit_turned(path, fitted):
+    whole = path.read_bytes()
+    for length in range(0, len(whole), 97):
+        path.write_bytes(whole[:length])
+        refusal(path)
+    rng = np.random.default_rng(0)
+    refused = 0
+    for place in [*rng.integers(0, len(whole), 280), *range(len(whole) - 20, len(whole))]:
+        turned = bytearray(whole)
+        turned[place] ^= 1 << rng.integers(8)
+        path.write_bytes(turned)
+        if (again := load_or_none(path)) is None:
+            refused += 1
+        else:  # it was a time stamp, or some such, of the archive
+            assert np.array_equal(again.metric_, fitted["SERAPH"].metric_)
+            assert again.get_params() == fitted["SERAPH"].get_params()
+    assert refused > 240
+
+
+def load_or_none(path):
+    """The model, or None where it is refused; any other exception is a failure."""
+    try:
+        return load_model(path)
+    except ValueError:
+        return None
