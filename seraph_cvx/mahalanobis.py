@@ -70,8 +70,8 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def pair_distance(self, pairs: ArrayLike) -> FloatArray:
         """||L(x - x')|| for each pair of a (k, 2, m) array."""
         check_is_fitted(self)
-        P = self._check_point_pairs(pairs)
-        return np.asarray(np.linalg.norm((P[:, 0] - P[:, 1]) @ self.components_.T, axis=1))
+        differences = self._pair_differences(pairs)
+        return np.asarray(np.linalg.norm(differences @ self.components_.T, axis=1))
 
     def pair_score(self, pairs: ArrayLike) -> FloatArray:
         """-||L(x - x')||: larger is more similar."""
@@ -162,6 +162,11 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _keep_metric(self, metric: FloatArray) -> None:
         self.metric_ = metric
         self.components_ = factor(metric, self.n_components)
+
+    def _pair_differences(self, pairs: ArrayLike) -> FloatArray:
+        """x - x' for each pair, in the coordinates that A is a matrix of."""
+        P = self._check_point_pairs(pairs)
+        return np.asarray(P[:, 0] - P[:, 1])
 
     def _check_point_pairs(self, pairs: ArrayLike) -> FloatArray:
         P = check_array(pairs, ensure_2d=False, allow_nd=True, dtype=np.float64)

@@ -76,6 +76,21 @@ def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
     return np.ascontiguousarray(L[:n_components])
 
 
+def shrink(A: FloatArray, share: float) -> FloatArray:
+    """(1 - share) A + share * tr(A)/m * I: towards the Euclidean metric of the same trace.
+
+    Examples
+    --------
+    >>> shrink(np.diag([4.0, 0.0]), 0.5)
+    array([[3., 0.],
+           [0., 1.]])
+    """
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"identity_share={share:g} is out of range: it must be in [0, 1].")
+    m = max(1, len(A))
+    return np.asarray((1.0 - share) * A + share * float(np.trace(A)) / m * np.eye(len(A)))
+
+
 def numerical_rank(A: FloatArray, tolerance: float = 1e-8) -> int:
     """The number of eigenvalues above `tolerance` times the largest.
 

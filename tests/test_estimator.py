@@ -79,6 +79,39 @@ def test_pair_distance_pair_score_get_metric_and_matrix_agree(sampling, n_compon
     assert names == [f"seraph{i}" for i in range(k)]
 
 
+def test_the_identity_share_enters_distances_but_not_what_is_certified(sampling, model):
+    mixed = SERAPH(identity_share=0.3).fit(sampling.X, sampling.y)
+    assert np.array_equal(mixed.metric_, model.metric_)
+    assert mixed.certificate_ == model.certificate_
+    expected = 0.7 * model.metric_ + 0.3 * np.trace(model.metric_) / 4 * np.eye(4)
+    assert mixed.get_mahalanobis_matrix() == pytest.approx(expected, abs=1e-9)
+    P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
+    V = P[:, 0] - P[:, 1]
+    lengths = np.sqrt(np.einsum("ki,ij,kj->k", V, expected, V))
+    assert mixed.pair_distance(P) == pytest.approx(lengths, rel=1e-9)
+    assert np.array_equal(mixed.predict_pair_proba(P), model.predict_pair_proba(P))
+    with pytest.raises(ValueError, match="identity_share=1.5"):
+        SERAPH(identity_share=1.5).fit(sampling.X, sampling.y)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+def test_the_automatic_trace_weight_follows_the_unit_of_the_features(sampling, scale):
+    plain = SERAPH(trace_weight="auto").fit(sampling.X, sampling.y)
+    scaled = SERAPH(trace_weight="auto").fit(scale * sampling.X, sampling.y)
+    assert scale**2 * scaled.metric_ == pytest.approx(plain.metric_, rel=1e-3, abs=1e-4)
+
+
+def test_the_full_weight_is_that_of_the_unlabeled_part_of_j(sampling):
+    pairs = PairSet.from_labels(sampling.X, sampling.y)
+    ratio = pairs.resolve_unlabeled_weight("ratio")
+    full = SERAPH(unlabeled_weight="full", sharpness=3.0).fit(sampling.X, sampling.y)
+    by_hand = SERAPH(unlabeled_weight=1.5 * ratio, sharpness=3.0).fit(sampling.X, sampling.y)
+    assert np.array_equal(full.metric_, by_hand.metric_)
+    for sharpness in (None, 1.0, 0.5):
+        with pytest.raises(ValueError, match="needs sharpness > 1"):
+            SERAPH(unlabeled_weight="full", sharpness=sharpness).fit(sampling.X, sampling.y)
+
+
 def test_n_components_keeps_the_widest_axes(sampling, model):
     cut = SERAPH(n_components=2).fit(sampling.X, sampling.y)
     assert cut.metric_ == pytest.approx(model.metric_, rel=1e-9)
@@ -169,6 +202,7 @@ def test_verbose_writes_to_stderr_and_nothing_to_stdout(sampling, capsys):
         ({"n_components": 5}, ValueError, "n_components=5 must be between 1 and 4"),
         ({"n_components": 0}, ValueError, "n_components=0"),
         ({"trace_weight": -1.0}, ValueError, "trace_weight=-1"),
+        ({"trace_weight": "some"}, ValueError, "trace_weight='some'"),
         ({"threshold": 0.0}, ValueError, "threshold=0"),
         ({"unlabeled_weight": "rato"}, ValueError, "'rato' is not known"),
         ({"tol": 0.0}, ValueError, "tol=0"),

@@ -63,7 +63,7 @@ class KernelSERAPH(BaseSERAPH):
         coef0: float = 1.0,
         kernel_params: Mapping[str, Any] | None = None,
         unlabeled_weight: float | str = "ratio",
-        trace_weight: float = 1.0,
+        trace_weight: float | str = 1.0,
         threshold: float = 1.0,
         sharpness: float | None = None,
         algorithm: str = "em",
@@ -80,6 +80,7 @@ class KernelSERAPH(BaseSERAPH):
         laplacian_neighbors: int = 7,
         laplacian_kernel: str = "heat",
         laplacian_normalised: bool = False,
+        identity_share: float = 0.0,
     ) -> None:
         super().__init__(
             unlabeled_weight,
@@ -100,6 +101,7 @@ class KernelSERAPH(BaseSERAPH):
             laplacian_neighbors,
             laplacian_kernel,
             laplacian_normalised,
+            identity_share,
         )
         self.kernel = kernel
         self.gamma = gamma
@@ -142,13 +144,6 @@ class KernelSERAPH(BaseSERAPH):
         points = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
         return (self._coordinates(points) @ self.components_.T).astype(points.dtype)
 
-    def pair_distance(self, pairs: ArrayLike) -> FloatArray:
-        """||L(k(x) - k(x'))|| for each pair of a (k, 2, m) array."""
-        check_is_fitted(self)
-        P = self._check_point_pairs(pairs)
-        first, second = self._coordinates(P[:, 0]), self._coordinates(P[:, 1])
-        return np.asarray(np.linalg.norm((first - second) @ self.components_.T, axis=1))
-
     def get_metric(self) -> Callable[..., float]:
         """d(x, x', squared=False) as a function, for scikit-learn's ``metric=`` arguments."""
         check_is_fitted(self)
@@ -162,6 +157,10 @@ class KernelSERAPH(BaseSERAPH):
     def get_mahalanobis_matrix(self) -> FloatArray:
         """L'L, a matrix of the kernel PCA coordinates: in the features themselves there is none."""
         return super().get_mahalanobis_matrix()
+
+    def _pair_differences(self, pairs: ArrayLike) -> FloatArray:
+        P = self._check_point_pairs(pairs)
+        return self._coordinates(P[:, 0]) - self._coordinates(P[:, 1])
 
     def _coordinates(self, points: FloatArray) -> FloatArray:
         """The kernel PCA coordinates of any points."""

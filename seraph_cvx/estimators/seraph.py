@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from ..alternation import Iteration, alternate
 from ..certificate import Certificate
@@ -16,8 +17,13 @@ from ..direct import minimise_directly
 from ..m_step.solution import NotCertified, Status
 from ..mahalanobis import MahalanobisTransformer
 from ..manifold import manifold_term
+from ..objective import MStepObjective
 from ..pairs import PairSet
 from ..posterior import posterior_similar
+from ..psd_cone import factor, shrink
+
+AUTO_TRACE_SHARE = 0.02
+"""trace_weight="auto": this share of the weight above which the labeled pairs give A = 0."""
 
 
 class BaseSERAPH(MahalanobisTransformer):
@@ -26,7 +32,7 @@ class BaseSERAPH(MahalanobisTransformer):
     def __init__(
         self,
         unlabeled_weight: float | str = "ratio",
-        trace_weight: float = 1.0,
+        trace_weight: float | str = 1.0,
         threshold: float = 1.0,
         sharpness: float | None = None,
         algorithm: str = "em",
@@ -43,6 +49,7 @@ class BaseSERAPH(MahalanobisTransformer):
         laplacian_neighbors: int = 7,
         laplacian_kernel: str = "heat",
         laplacian_normalised: bool = False,
+        identity_share: float = 0.0,
     ) -> None:
         self.unlabeled_weight = unlabeled_weight
         self.trace_weight = trace_weight
@@ -62,6 +69,7 @@ class BaseSERAPH(MahalanobisTransformer):
         self.laplacian_neighbors = laplacian_neighbors
         self.laplacian_kernel = laplacian_kernel
         self.laplacian_normalised = laplacian_normalised
+        self.identity_share = identity_share
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """p(+1 | x, x') = 1 / (1 + exp(||x - x'||_A^2 - eta)), eq. (8), for each pair.
@@ -73,10 +81,12 @@ class BaseSERAPH(MahalanobisTransformer):
         Returns
         -------
         (k,) array
-            The probability that the two points are of one class. p(-1) is one minus it. With
-            `n_components` it is that of the reduced metric, as all distances are.
+            The probability that the two points are of one class under the learned A, whole as it
+            is (`n_components` and `identity_share` do not enter). p(-1) is one minus it.
         """
-        squares = np.square(self.pair_distance(pairs))
+        check_is_fitted(self)
+        V = self._pair_differences(pairs)
+        squares = np.einsum("ki,ij,kj->k", V, self.metric_, V)
         return posterior_similar(squares - self.threshold)
 
     def _learn(self, pairs: PairSet) -> None:
@@ -93,11 +103,12 @@ class BaseSERAPH(MahalanobisTransformer):
                 self.laplacian_kernel,
                 self.laplacian_normalised,
             )
+        mu, trace_weight = self._unlabeled_weight(pairs), self._trace_weight(pairs, term)
         if self.algorithm == "direct":
             direct = minimise_directly(
                 pairs,
-                self.unlabeled_weight,
-                self.trace_weight,
+                mu,
+                trace_weight,
                 self.threshold,
                 tol=self.tol,
                 max_iter=5_000 if self.max_iter is None else self.max_iter,
@@ -115,8 +126,8 @@ class BaseSERAPH(MahalanobisTransformer):
             return
         run = alternate(
             pairs,
-            self.unlabeled_weight,
-            self.trace_weight,
+            mu,
+            trace_weight,
             self.threshold,
             self.sharpness,
             self.solver,
@@ -132,6 +143,31 @@ class BaseSERAPH(MahalanobisTransformer):
             raise RuntimeError(run.message)
         self._keep(run.metric, run.m_step.certificate, run.history, len(run.history), run.status)
 
+    def _unlabeled_weight(self, pairs: PairSet) -> float:
+        """mu of the M-steps as a number."""
+        if self.unlabeled_weight != "full":
+            return pairs.resolve_unlabeled_weight(self.unlabeled_weight)
+        ratio = pairs.resolve_unlabeled_weight("ratio")
+        if self.algorithm == "direct":
+            return ratio
+        if self.sharpness is None or not self.sharpness > 1.0:
+            raise ValueError(
+                f'unlabeled_weight="full" needs sharpness > 1, not {self.sharpness!r}: the soft '
+                "labels of a sharpness a leave (a - 1)/a of the weight."
+            )
+        return ratio * self.sharpness / (self.sharpness - 1.0)
+
+    def _trace_weight(self, pairs: PairSet, term: FloatArray | None) -> float:
+        """lambda as a number."""
+        if not isinstance(self.trace_weight, str):
+            return self.trace_weight
+        if self.trace_weight != "auto":
+            raise ValueError(f'trace_weight={self.trace_weight!r}: give a number or "auto".')
+        supervised = MStepObjective(
+            pairs, unlabeled_weight=0.0, threshold=self.threshold, manifold_term=term
+        )
+        return AUTO_TRACE_SHARE * supervised.critical_trace_weight or 1.0
+
     def _keep(
         self,
         metric: FloatArray,
@@ -141,6 +177,9 @@ class BaseSERAPH(MahalanobisTransformer):
         status: Status,
     ) -> None:
         self._keep_metric(metric)
+        share = check_number(self.identity_share, "identity_share", 0.0)
+        if share > 0.0:
+            self.components_ = factor(shrink(metric, share), self.n_components)
         self.threshold_ = float(np.sqrt(self.threshold))  # there a pair is as likely as not
         self.certificate_ = certificate
         self.history_ = history
@@ -156,11 +195,14 @@ class SERAPH(BaseSERAPH):
 
     Parameters
     ----------
-    unlabeled_weight : float or "ratio", default="ratio"
-        mu: the weight of the unlabeled pairs. "ratio" is the paper's #(S u D) / #U.
-    trace_weight : float, default=1.0
+    unlabeled_weight : float, "ratio" or "full", default="ratio"
+        mu: the weight of the unlabeled pairs. "ratio" is the paper's #(S u D) / #U. "full" is the
+        weight of the M-steps at which J has all of that ratio: ratio * a/(a - 1), a = sharpness.
+    trace_weight : float or "auto", default=1.0
         lambda: larger gives a metric of lower rank. The paper's settings (mu, lambda) are none
         (0, 0), post ("ratio", 0), proj (0, 1) and hyper ("ratio", 1), which is the default.
+        "auto" is a fiftieth of the critical trace weight of the labeled pairs: it follows the unit
+        of the features, as no number can.
     threshold : float, default=1.0
         eta: the squared distance at which a pair is as likely similar as dissimilar.
     sharpness : float, optional
@@ -192,13 +234,17 @@ class SERAPH(BaseSERAPH):
         near; see :func:`seraph_cvx.manifold.manifold_term`.
     laplacian_neighbors, laplacian_kernel, laplacian_normalised
         Of its graph: 7 neighbours, weights "heat" or "binary", normalised or not.
+    identity_share : float, default=0.0
+        alpha: `components_`, and so `transform` and all distances, are those of
+        (1 - alpha) A + alpha tr(A)/m I. A little of the Euclidean distance keeps what few labels
+        say nothing about. `metric_` and `certificate_` are of A itself.
 
     Attributes
     ----------
     metric_ : (m, m) array
         A, positive semidefinite; always the full one.
     components_ : (n_components, m) array
-        L with A = L'L (its leading rows).
+        L with L'L = A, or what `identity_share` makes of it (its leading rows).
     certificate_ : Certificate or None
         The duality gap of the last M-step; None for algorithm="direct", which has none.
     history_ : list

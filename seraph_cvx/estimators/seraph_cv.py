@@ -47,6 +47,7 @@ HANDED_ON = (
     "laplacian_neighbors",
     "laplacian_kernel",
     "laplacian_normalised",
+    "identity_share",
 )
 """The parameters that every SERAPH of the search takes over."""
 
@@ -145,6 +146,7 @@ class SERAPHCV(MahalanobisTransformer):
         laplacian_neighbors: int = 7,
         laplacian_kernel: str = "heat",
         laplacian_normalised: bool = False,
+        identity_share: float = 0.0,
     ) -> None:
         self.trace_weights = trace_weights
         self.unlabeled_weights = unlabeled_weights
@@ -167,6 +169,7 @@ class SERAPHCV(MahalanobisTransformer):
         self.laplacian_neighbors = laplacian_neighbors
         self.laplacian_kernel = laplacian_kernel
         self.laplacian_normalised = laplacian_normalised
+        self.identity_share = identity_share
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the two weights by cross-validation, then learn the metric from all labels.
