@@ -76,19 +76,22 @@ def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
     return np.ascontiguousarray(L[:n_components])
 
 
-def shrink(A: FloatArray, share: float) -> FloatArray:
-    """(1 - share) A + share * tr(A)/m * I: towards the Euclidean metric of the same trace.
+def shrink(A: FloatArray, share: float, moment: FloatArray) -> FloatArray:
+    """(1 - share) A + share * <A, C>/tr(C) * I: towards the Euclidean metric, C = `moment`.
+
+    The factor gives both metrics the same mean squared distance over points of that moment.
 
     Examples
     --------
-    >>> shrink(np.diag([4.0, 0.0]), 0.5)
+    >>> shrink(np.diag([4.0, 0.0]), 0.5, moment=np.eye(2))
     array([[3., 0.],
            [0., 1.]])
     """
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"identity_share={share:g} is out of range: it must be in [0, 1].")
-    m = max(1, len(A))
-    return np.asarray((1.0 - share) * A + share * float(np.trace(A)) / m * np.eye(len(A)))
+    spread = float(np.trace(moment))
+    scale = float(np.vdot(A, moment)) / spread if spread > 0.0 else 0.0
+    return np.asarray((1.0 - share) * A + share * scale * np.eye(len(A)))
 
 
 def numerical_rank(A: FloatArray, tolerance: float = 1e-8) -> int:

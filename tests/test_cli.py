@@ -17,6 +17,7 @@ from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
 from seraph_cvx.cli.report import report_alternation
 from seraph_cvx.datasets import load, load_sampling
+from seraph_cvx.estimators.settings import RECOMMENDED
 
 HEADER = "length,width,species"
 ROWS = ["1.0,10,a", "1.2,30,a", "3.0,12,b", "3.1,28,b", "1.1,20,", "2.9,22,"]
@@ -70,7 +71,8 @@ def test_demo_states_data_pairs_iterations_certificate_and_error(folder):
     said = words(result.stdout)
     sampling = load_sampling("iris", seed=1)
     pairs = PairSet.from_labels(sampling.X, sampling.y)
-    reference = alternate(pairs)
+    mu, trace_weight = RECOMMENDED.weights(pairs)
+    reference = alternate(pairs, mu, trace_weight, sharpness=RECOMMENDED.sharpness)
     certificate = reference.m_step.certificate
     assert "100 points, 4 features, 3 classes, 10 labeled" in said
     assert f"{len(pairs.similar)} similar (S), {len(pairs.dissimilar)} dissimilar (D)" in said
@@ -79,9 +81,10 @@ def test_demo_states_data_pairs_iterations_certificate_and_error(folder):
     assert f"primal value {certificate.primal_value:.12g}" in said
     assert f"{reference.history[-1].descent_value:.8f}" in said
     assert len(re.findall(r"^ +\d+ +\d+\.\d{8} ", result.stdout, re.M)) == len(reference.history)
-    assert f"Rank {reference.history[-1].rank} of 4" in said
+    learned = RECOMMENDED.metric_of(reference.metric, pairs)
+    assert "Rank 4 of 4" in said
     known = sampling.labeled
-    for name, A in (("learned metric", reference.metric), ("Euclidean distance", np.eye(4))):
+    for name, A in (("learned metric", learned), ("Euclidean distance", np.eye(4))):
         v = sampling.X_test[:, None, :] - sampling.X[known][None, :, :]
         nearest = np.argmin(np.einsum("ijk,kl,ijl->ij", v, A, v), axis=1)
         error = np.mean(sampling.y[known][nearest] != sampling.y_test)
@@ -98,7 +101,7 @@ def test_demo_without_picture_writes_nothing(folder):
 
 def test_demo_without_matplotlib_goes_on_and_says_so(folder, monkeypatch):
     for name in [*sys.modules]:
-        if name == "seraph_cvx.plots" or name.startswith("matplotlib."):
+        if name.startswith(("seraph_cvx.plots", "matplotlib.")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = run("demo")
@@ -137,7 +140,7 @@ def test_options_reach_the_estimator(table):
         "unlabeled_weight": 0.05,
         "trace_weight": 2.0,
         "threshold": 1.5,
-        "sharpness": 2.0,
+        "sharpness": 3.0,
         "solver": "projected-gradient",
         "tol": 1e-3,
     }
@@ -420,7 +423,7 @@ def test_help_explains_every_option_of_fit():
     shown = run("fit", "--help").output
     options = shown.partition("Options:")[2].partition("Examples:")[0]
     blocks = re.split(r"^  (?=--)", options, flags=re.M)[1:]
-    assert len(blocks) == 15
+    assert len(blocks) == 17
     for block in blocks:
         assert len(block.split()) > 5, block
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -18,12 +20,13 @@ from seraph_cvx import (
     OptimumNotAttained,
     PairSet,
     Status,
+    alternate,
     certify,
 )
 from seraph_cvx.datasets import load, load_sampling
 
 
-@parametrize_with_checks([SERAPH(), SERAPH(algorithm="direct")])
+@parametrize_with_checks([SERAPH(), SERAPH(setting="hyper"), SERAPH(algorithm="direct")])
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
@@ -35,7 +38,7 @@ def sampling():
 
 @pytest.fixture(scope="module")
 def model(sampling):
-    return SERAPH().fit(sampling.X, sampling.y)
+    return SERAPH(setting="hyper").fit(sampling.X, sampling.y)
 
 
 def test_the_metric_is_certified_and_so_is_what_is_said_of_it(model, sampling):
@@ -80,17 +83,21 @@ def test_pair_distance_pair_score_get_metric_and_matrix_agree(sampling, n_compon
 
 
 def test_the_identity_share_enters_distances_but_not_what_is_certified(sampling, model):
-    mixed = SERAPH(identity_share=0.3).fit(sampling.X, sampling.y)
-    assert np.array_equal(mixed.metric_, model.metric_)
+    mixed = SERAPH("ratio", 1.0, sharpness=None, identity_share=0.3).fit(sampling.X, sampling.y)
+    assert np.array_equal(mixed.m_step_metric_, model.metric_)
+    assert np.array_equal(model.m_step_metric_, model.metric_)
     assert mixed.certificate_ == model.certificate_
-    expected = 0.7 * model.metric_ + 0.3 * np.trace(model.metric_) / 4 * np.eye(4)
+    C = np.cov(sampling.X.T)
+    scale = np.trace(model.metric_ @ C) / np.trace(C)
+    expected = 0.7 * model.metric_ + 0.3 * scale * np.eye(4)
+    assert mixed.metric_ == pytest.approx(expected, abs=1e-12)
     assert mixed.get_mahalanobis_matrix() == pytest.approx(expected, abs=1e-9)
     P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
     V = P[:, 0] - P[:, 1]
     lengths = np.sqrt(np.einsum("ki,ij,kj->k", V, expected, V))
     assert mixed.pair_distance(P) == pytest.approx(lengths, rel=1e-9)
     assert np.array_equal(mixed.predict_pair_proba(P), model.predict_pair_proba(P))
-    with pytest.raises(ValueError, match="identity_share=1.5"):
+    with pytest.raises(ValueError, match=r"identity_share=1\.5"):
         SERAPH(identity_share=1.5).fit(sampling.X, sampling.y)
 
 
@@ -112,8 +119,45 @@ def test_the_full_weight_is_that_of_the_unlabeled_part_of_j(sampling):
             SERAPH(unlabeled_weight="full", sharpness=sharpness).fit(sampling.X, sampling.y)
 
 
+@pytest.mark.parametrize(
+    ("setting", "parameters"),
+    [
+        ("none", {"unlabeled_weight": 0.0, "trace_weight": 0.0}),
+        ("post", {"unlabeled_weight": "ratio", "trace_weight": 0.0}),
+        ("proj", {"unlabeled_weight": 0.0, "trace_weight": 1.0}),
+        ("hyper", {"unlabeled_weight": "ratio", "trace_weight": 1.0}),
+    ],
+)
+def test_the_papers_settings_are_one_argument_away(setting, parameters):
+    X, y = load("balance")
+    X, y = X[::13], np.where(np.arange(len(y[::13])) < 30, y[::13], -1)
+    rest = {"allow_unattained": True, "max_iter": 3, "tol": 1e-3}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertified)
+        named = SERAPH(setting=setting, **rest).fit(X, y)
+        by_hand = SERAPH(**parameters, sharpness=None, identity_share=0.0, **rest).fit(X, y)
+    assert np.array_equal(named.metric_, by_hand.metric_)
+
+
+def test_the_defaults_are_those_that_the_documentation_gives_reasons_for(sampling):
+    model = SERAPH().fit(sampling.X, sampling.y)
+    pairs = PairSet.from_labels(sampling.X, sampling.y)
+    supervised = MStepObjective(pairs, unlabeled_weight=0.0)
+    run = alternate(
+        pairs,
+        unlabeled_weight=2.0 * pairs.resolve_unlabeled_weight("ratio"),
+        trace_weight=0.02 * supervised.critical_trace_weight,
+        sharpness=2.0,
+    )
+    assert model.m_step_metric_ == pytest.approx(run.metric, abs=1e-9)
+    assert model.certificate_.relative_gap <= 1e-8
+    C = np.cov(sampling.X.T)
+    euclidean = np.trace(run.metric @ C) / np.trace(C) * np.eye(4)
+    assert model.metric_ == pytest.approx(0.7 * run.metric + 0.3 * euclidean, abs=1e-9)
+
+
 def test_n_components_keeps_the_widest_axes(sampling, model):
-    cut = SERAPH(n_components=2).fit(sampling.X, sampling.y)
+    cut = SERAPH(n_components=2, setting="hyper").fit(sampling.X, sampling.y)
     assert cut.metric_ == pytest.approx(model.metric_, rel=1e-9)
     assert cut.components_ == pytest.approx(model.components_[:2], rel=1e-9)
     lengths = np.linalg.norm(model.components_, axis=1)
@@ -167,13 +211,14 @@ def test_single_precision_is_kept(sampling):
 def test_string_labels_with_none_give_the_same_metric(sampling, model):
     names = np.array(["setosa", "versicolor", "virginica"], dtype=object)
     labels = np.array([names[label] if label >= 0 else None for label in sampling.y], dtype=object)
-    assert np.array_equal(SERAPH().fit(sampling.X, labels).metric_, model.metric_)
+    again = SERAPH(setting="hyper").fit(sampling.X, labels)
+    assert np.array_equal(again.metric_, model.metric_)
 
 
 def test_refitting_and_n_jobs_change_nothing(sampling, model):
-    again = SERAPH(n_jobs=2).fit(sampling.X, sampling.y)
+    again = SERAPH(n_jobs=2, setting="hyper").fit(sampling.X, sampling.y)
     assert again.metric_ == pytest.approx(model.metric_, rel=1e-9)
-    first = SERAPH().fit(sampling.X[:30], sampling.y[:30])
+    first = SERAPH(setting="hyper").fit(sampling.X[:30], sampling.y[:30])
     assert np.array_equal(first.fit(sampling.X, sampling.y).metric_, model.metric_)
 
 
@@ -197,6 +242,7 @@ def test_verbose_writes_to_stderr_and_nothing_to_stdout(sampling, capsys):
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
+        ({"setting": "hype"}, ValueError, "setting='hype' is not known"),
         ({"algorithm": "emm"}, ValueError, "algorithm='emm' is not known"),
         ({"solver": "OSQP"}, ValueError, "OSQP has neither"),
         ({"n_components": 5}, ValueError, "n_components=5 must be between 1 and 4"),

@@ -15,6 +15,7 @@ from ..alternation import alternate
 from ..checks import FloatArray
 from ..datasets import load_sampling
 from ..direct import minimise_directly
+from ..estimators.settings import RECOMMENDED, Setting, find_setting
 from ..m_step.solution import OptimumNotAttained, Status
 from ..pairs import PairSet
 from .main import EXAMPLES, app
@@ -66,7 +67,7 @@ def demo(
         table = UserTable(sampling.X, labels, (), ("setosa", "versicolor", "virginica"))
         pairs = PairSet.from_labels(table.X, table.y)
         describe(table, pairs, "iris flowers, standardized")
-        metric, history, status = learn_by_em(pairs, Progress(), {})
+        metric, history, status = learn_by_em(pairs, Progress(), RECOMMENDED, {})
         if metric is not None:
             report_metric(table, metric, sampling.X_test, sampling.y_test)
             if not no_picture:
@@ -101,14 +102,20 @@ def fit(
     unlabeled_weight: Annotated[
         str,
         typer.Option(
-            metavar="ratio|NUMBER",
+            metavar="full|ratio|NUMBER",
             help="mu: how much a pair without labels counts. ratio is the paper's choice, labeled "
-            "pairs over unlabeled pairs; 0 ignores the unlabeled points.",
+            "pairs over unlabeled pairs; full makes up for what the soft labels take away; 0 "
+            "ignores the unlabeled points.",
         ),
-    ] = "ratio",
+    ] = "full",
     trace_weight: Annotated[
-        float, typer.Option(help="lambda: larger gives lower rank; too large, the zero metric.")
-    ] = 1.0,
+        str,
+        typer.Option(
+            metavar="auto|NUMBER",
+            help="lambda: larger gives lower rank; too large, the zero metric. auto is a fiftieth "
+            "of where that begins.",
+        ),
+    ] = "auto",
     threshold: Annotated[
         float,
         typer.Option(help="eta: the squared distance of pairs as likely similar as not."),
@@ -116,8 +123,23 @@ def fit(
     sharpness: Annotated[
         float | None,
         typer.Option(
-            help="How decided the soft labels of em are: the paper's 1 + mu unless given; with 2 "
-            "the unlabeled points count for more."
+            help="How decided the soft labels of em are; 2 unless given. The paper's 1 + mu makes "
+            "the unlabeled points count for little: see --setting."
+        ),
+    ] = None,
+    identity_share: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=1.0,
+            help="The share of the Euclidean distance in the metric that is written.",
+        ),
+    ] = RECOMMENDED.identity_share,
+    setting: Annotated[
+        str | None,
+        typer.Option(
+            metavar="none|post|proj|hyper",
+            help="One of the paper's settings, in the place of the four options above.",
         ),
     ] = None,
     algorithm: Annotated[
@@ -182,20 +204,23 @@ def fit(
             table = replace(table, X=(table.X - mean) / scaling["scale"])
         pairs = PairSet.from_labels(table.X, table.y)
         describe(table, pairs, f"{file}, {'' if standardize else 'not '}standardized")
-        settings: dict[str, Any] = {
-            "unlabeled_weight": number_or_word(unlabeled_weight),
-            "trace_weight": trace_weight,
-            "threshold": threshold,
-            "tol": tol,
-        } | ({} if max_iter is None else {"max_iter": max_iter})
+        chosen = Setting(
+            number_or_word(unlabeled_weight),
+            number_or_word(trace_weight),
+            RECOMMENDED.sharpness if sharpness is None else sharpness,
+            identity_share,
+        )
+        if setting is not None:
+            chosen = find_setting(setting)
+        settings: dict[str, Any] = {"threshold": threshold, "tol": tol}
+        settings |= {} if max_iter is None else {"max_iter": max_iter}
         progress = Progress()
         try:
             if algorithm is Algorithm.DIRECT:
-                metric, history, status = learn_directly(pairs, settings)
+                metric, history, status = learn_directly(pairs, chosen, settings)
             else:
-                settings |= {"sharpness": sharpness, "solver": solver}
-                settings |= {"allow_unattained": allow_unattained}
-                metric, history, status = learn_by_em(pairs, progress, settings)
+                settings |= {"solver": solver, "allow_unattained": allow_unattained}
+                metric, history, status = learn_by_em(pairs, progress, chosen, settings)
         except OptimumNotAttained as error:
             feature = table.feature_names[int(np.argmax(np.abs(error.direction)))]
             error.add_note(
@@ -228,23 +253,37 @@ def fit(
 Outcome = tuple[FloatArray | None, History, Status]
 
 
-def learn_by_em(pairs: PairSet, progress: Progress, settings: Mapping[str, Any]) -> Outcome:
+def learn_by_em(
+    pairs: PairSet, progress: Progress, chosen: Setting, settings: Mapping[str, Any]
+) -> Outcome:
     """Run the alternation and say what happens as it does."""
     say("\nEM: soft labels, then a convex M-step for the metric, until J stops falling.")
     say("J never rises; the paper's objective (7) may. Early M-steps may be left rough.")
+    mu, trace_weight = chosen.weights(pairs, "em", settings.get("threshold", 1.0))
     with screen.status("learning"):
-        run = alternate(pairs, callback=progress, **settings)
+        run = alternate(
+            pairs,
+            unlabeled_weight=mu,
+            trace_weight=trace_weight,
+            sharpness=chosen.sharpness,
+            callback=progress,
+            **settings,
+        )
     report_alternation(run)
-    return run.metric, run.history, run.status
+    metric = None if run.metric is None else chosen.metric_of(run.metric, pairs)
+    return metric, run.history, run.status
 
 
-def learn_directly(pairs: PairSet, settings: Mapping[str, Any]) -> Outcome:
+def learn_directly(pairs: PairSet, chosen: Setting, settings: Mapping[str, Any]) -> Outcome:
     """Run the projected gradient on (7) and say where it ended."""
     say("\nDirect: projected gradient on the paper's objective (7), from the identity.")
+    mu, trace_weight = chosen.weights(pairs, "direct", settings["threshold"])
     with screen.status("learning"):
-        solution = minimise_directly(pairs, **settings)
+        solution = minimise_directly(
+            pairs, unlabeled_weight=mu, trace_weight=trace_weight, **settings
+        )
     report_direct(solution, settings["tol"])
-    return solution.metric, solution.values, solution.status
+    return chosen.metric_of(solution.metric, pairs), solution.values, solution.status
 
 
 def number_or_word(text: str) -> float | str:

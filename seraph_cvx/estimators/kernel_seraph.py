@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..checks import FloatArray
 from ..pairs import PairSet
-from .seraph import BaseSERAPH
+from .base import BaseSERAPH
 
 NO_SPREAD = 1e-12
 """Kernel principal components below this share of the largest eigenvalue are left out."""
@@ -49,10 +49,10 @@ class KernelSERAPH(BaseSERAPH):
     Examples
     --------
     >>> from seraph_cvx import KernelSERAPH
-    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
+    >>> X = [[0.0, 0.1], [0.1, 0.9], [2.0, 0.2], [2.1, 0.8], [0.2, 0.5], [1.9, 0.4]]
     >>> model = KernelSERAPH(kernel="linear").fit(X, [0, 0, 1, 1, -1, -1])
     >>> model.pair_distance([[X[0], X[1]], [X[0], X[2]]]).round(2)
-    array([0.04, 2.11])
+    array([0.55, 2.57])
     """
 
     def __init__(
@@ -62,10 +62,10 @@ class KernelSERAPH(BaseSERAPH):
         degree: float = 3,
         coef0: float = 1.0,
         kernel_params: Mapping[str, Any] | None = None,
-        unlabeled_weight: float | str = "ratio",
-        trace_weight: float | str = 1.0,
+        unlabeled_weight: float | str = "full",
+        trace_weight: float | str = "auto",
         threshold: float = 1.0,
-        sharpness: float | None = None,
+        sharpness: float | None = 2.0,
         algorithm: str = "em",
         solver: Any = "fista",
         tol: float = 1e-6,
@@ -80,7 +80,8 @@ class KernelSERAPH(BaseSERAPH):
         laplacian_neighbors: int = 7,
         laplacian_kernel: str = "heat",
         laplacian_normalised: bool = False,
-        identity_share: float = 0.0,
+        identity_share: float = 0.3,
+        setting: str | None = None,
     ) -> None:
         super().__init__(
             unlabeled_weight,
@@ -102,6 +103,7 @@ class KernelSERAPH(BaseSERAPH):
             laplacian_kernel,
             laplacian_normalised,
             identity_share,
+            setting,
         )
         self.kernel = kernel
         self.gamma = gamma

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array
 
 from ..checks import FloatArray
 from ..supervision import supervise_pairs
-from .seraph import BaseSERAPH
+from .base import BaseSERAPH
 
 
 class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
@@ -25,7 +25,8 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
     Parameters
     ----------
     unlabeled_weight, trace_weight, threshold, ...
-        As for :class:`seraph_cvx.SERAPH`.
+        As for :class:`seraph_cvx.SERAPH`, but with an `identity_share` of 0: what pairs say is all
+        that is asked for here.
 
     Attributes
     ----------
@@ -41,8 +42,54 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
     >>> model.predict(P)
     array([ 1, -1,  1])
     >>> model.pair_distance(P).round(2)
-    array([0.01, 1.9 , 0.02])
+    array([0.02, 2.65, 0.02])
     """
+
+    def __init__(
+        self,
+        unlabeled_weight: float | str = "full",
+        trace_weight: float | str = "auto",
+        threshold: float = 1.0,
+        sharpness: float | None = 2.0,
+        algorithm: str = "em",
+        solver: Any = "fista",
+        tol: float = 1e-6,
+        m_step_tol: float = 1e-8,
+        max_iter: int | None = None,
+        n_components: int | None = None,
+        allow_unattained: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        laplacian_weight: float = 0.0,
+        laplacian_neighbors: int = 7,
+        laplacian_kernel: str = "heat",
+        laplacian_normalised: bool = False,
+        identity_share: float = 0.0,
+        setting: str | None = None,
+    ) -> None:
+        super().__init__(
+            unlabeled_weight,
+            trace_weight,
+            threshold,
+            sharpness,
+            algorithm,
+            solver,
+            tol,
+            m_step_tol,
+            max_iter,
+            n_components,
+            allow_unattained,
+            n_jobs,
+            verbose,
+            random_state,
+            laplacian_weight,
+            laplacian_neighbors,
+            laplacian_kernel,
+            laplacian_normalised,
+            identity_share,
+            setting,
+        )
 
     def fit(
         self,

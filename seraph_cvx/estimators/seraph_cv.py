@@ -115,7 +115,7 @@ class SERAPHCV(MahalanobisTransformer):
     >>> drawn = load_sampling("iris", n_points=40, n_labeled=12, seed=1)
     >>> search = SERAPHCV(trace_weights=[1.0, 10.0], cv=2).fit(drawn.X, drawn.y)
     >>> search.best_params_, round(search.best_score_, 3)
-    ({'trace_weight': 10.0, 'unlabeled_weight': 0.0}, 1.0)
+    ({'trace_weight': 1.0, 'unlabeled_weight': 'ratio'}, 0.917)
     """
 
     history_: list[Any]
@@ -132,7 +132,7 @@ class SERAPHCV(MahalanobisTransformer):
         n_jobs: int | None = None,
         refit: bool = True,
         threshold: float = 1.0,
-        sharpness: float | None = None,
+        sharpness: float | None = 2.0,
         algorithm: str = "em",
         solver: Any = "fista",
         tol: float = 1e-6,
@@ -146,7 +146,7 @@ class SERAPHCV(MahalanobisTransformer):
         laplacian_neighbors: int = 7,
         laplacian_kernel: str = "heat",
         laplacian_normalised: bool = False,
-        identity_share: float = 0.0,
+        identity_share: float = 0.3,
     ) -> None:
         self.trace_weights = trace_weights
         self.unlabeled_weights = unlabeled_weights

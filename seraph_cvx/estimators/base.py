@@ -1,0 +1,175 @@
+"""What SERAPH and its relatives share: the parameters, and the learning from pairs."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
+
+from ..alternation import Iteration, alternate
+from ..certificate import Certificate
+from ..checks import FloatArray, check_number
+from ..direct import minimise_directly
+from ..m_step.solution import NotCertified, Status
+from ..mahalanobis import MahalanobisTransformer
+from ..manifold import manifold_term
+from ..pairs import PairSet
+from ..posterior import posterior_similar
+from .settings import RECOMMENDED, Setting, find_setting
+
+
+class BaseSERAPH(MahalanobisTransformer):
+    """The parameters of SERAPH, and the learning itself, for whatever gives the pairs."""
+
+    def __init__(
+        self,
+        unlabeled_weight: float | str = RECOMMENDED.unlabeled_weight,
+        trace_weight: float | str = RECOMMENDED.trace_weight,
+        threshold: float = 1.0,
+        sharpness: float | None = RECOMMENDED.sharpness,
+        algorithm: str = "em",
+        solver: Any = "fista",
+        tol: float = 1e-6,
+        m_step_tol: float = 1e-8,
+        max_iter: int | None = None,
+        n_components: int | None = None,
+        allow_unattained: bool = False,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+        laplacian_weight: float = 0.0,
+        laplacian_neighbors: int = 7,
+        laplacian_kernel: str = "heat",
+        laplacian_normalised: bool = False,
+        identity_share: float = RECOMMENDED.identity_share,
+        setting: str | None = None,
+    ) -> None:
+        self.unlabeled_weight = unlabeled_weight
+        self.trace_weight = trace_weight
+        self.threshold = threshold
+        self.sharpness = sharpness
+        self.algorithm = algorithm
+        self.solver = solver
+        self.tol = tol
+        self.m_step_tol = m_step_tol
+        self.max_iter = max_iter
+        self.n_components = n_components
+        self.allow_unattained = allow_unattained
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.laplacian_weight = laplacian_weight
+        self.laplacian_neighbors = laplacian_neighbors
+        self.laplacian_kernel = laplacian_kernel
+        self.laplacian_normalised = laplacian_normalised
+        self.identity_share = identity_share
+        self.setting = setting
+
+    def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
+        """p(+1 | x, x') = 1 / (1 + exp(||x - x'||_A^2 - eta)), eq. (8), for each pair.
+
+        Parameters
+        ----------
+        pairs : (k, 2, m) array_like
+
+        Returns
+        -------
+        (k,) array
+            The probability that the two points are of one class under the learned A, whole as it
+            is (`n_components` and `identity_share` do not enter). p(-1) is one minus it.
+        """
+        check_is_fitted(self)
+        V = self._pair_differences(pairs)
+        squares = np.einsum("ki,ij,kj->k", V, self.m_step_metric_, V)
+        return posterior_similar(squares - self.threshold)
+
+    def _learn(self, pairs: PairSet) -> None:
+        """Fit the metric to the pairs, by the algorithm asked for."""
+        if self.algorithm not in ("em", "direct"):
+            raise ValueError(f'algorithm={self.algorithm!r} is not known: use "em" or "direct".')
+        nu = check_number(self.laplacian_weight, "laplacian_weight", 0.0)
+        term = None
+        if nu > 0.0:
+            term = manifold_term(
+                pairs.points,
+                nu,
+                self.laplacian_neighbors,
+                self.laplacian_kernel,
+                self.laplacian_normalised,
+            )
+        chosen = self._chosen()
+        mu, trace_weight = chosen.weights(pairs, self.algorithm, self.threshold, term)
+        if self.algorithm == "direct":
+            direct = minimise_directly(
+                pairs,
+                mu,
+                trace_weight,
+                self.threshold,
+                tol=self.tol,
+                max_iter=5_000 if self.max_iter is None else self.max_iter,
+                n_jobs=self.n_jobs,
+                manifold_term=term,
+            )
+            self._keep(direct.metric, None, direct.values, direct.iterations, direct.status)
+            self._keep_metric(chosen.metric_of(direct.metric, pairs))
+            if direct.status is not Status.CERTIFIED:
+                warnings.warn(
+                    f"Stopped after {direct.iterations} steps at stationarity "
+                    f"{direct.stationarity:.2g}, asked for {self.tol:.2g}: raise max_iter or tol.",
+                    NotCertified,
+                    stacklevel=4,
+                )
+            return
+        run = alternate(
+            pairs,
+            mu,
+            trace_weight,
+            self.threshold,
+            chosen.sharpness,
+            self.solver,
+            self.tol,
+            self.m_step_tol,
+            500 if self.max_iter is None else self.max_iter,
+            self.allow_unattained,
+            self.n_jobs,
+            _show if self.verbose else None,
+            term,
+        )
+        if run.metric is None:
+            raise RuntimeError(run.message)
+        self._keep(run.metric, run.m_step.certificate, run.history, len(run.history), run.status)
+        self._keep_metric(chosen.metric_of(run.metric, pairs))
+
+    def _chosen(self) -> Setting:
+        """What the four parameters say, or the setting where one is named."""
+        if self.setting is not None:
+            return find_setting(self.setting)
+        return Setting(
+            self.unlabeled_weight, self.trace_weight, self.sharpness, self.identity_share
+        )
+
+    def _keep(
+        self,
+        metric: FloatArray,
+        certificate: Certificate | None,
+        history: list[Any],
+        n_iter: int,
+        status: Status,
+    ) -> None:
+        self.m_step_metric_ = metric
+        self.threshold_ = float(np.sqrt(self.threshold))  # there a pair is as likely as not
+        self.certificate_ = certificate
+        self.history_ = history
+        self.n_iter_ = n_iter
+        self.status_ = status
+
+
+def _show(iteration: Iteration, metric: FloatArray) -> None:
+    sys.stderr.write(
+        f"[SERAPH] iteration {iteration.number}: J = {iteration.descent_value:.8g}, "
+        f"M-step gap {iteration.relative_gap:.1e}, rank {iteration.rank}\n"
+    )
