@@ -1,0 +1,234 @@
+"""`seraph-cvx reproduce`: Section 5 of the paper again, its Tables 1 and 2 and Figures 1 to 3."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as ProgressBar
+
+from ..experiments.tasks import find_tasks
+from .main import app
+from .report import alert, alerts, answers_in_words, say
+from .user_table import write_whole
+
+if TYPE_CHECKING:
+    from ..experiments.runner import CellTable, Progress
+
+
+class Part(StrEnum):
+    """What is regenerated."""
+
+    TABLE1 = "table1"
+    TABLE2 = "table2"
+    FIGURE1 = "figure1"
+    FIGURE2 = "figure2"
+    FIGURE3 = "figure3"
+    PROTOCOL = "protocol"
+
+
+@app.command(
+    epilog="Example:  seraph-cvx reproduce table2 --tasks iris,wine --samplings 10 --n-jobs -1"
+)
+def reproduce(
+    part: Annotated[
+        Part,
+        typer.Argument(
+            help="table1: the tasks. table2: the errors. figure1, figure2: the two kinds of "
+            "sparsity. figure3: the times. protocol: which scaling and which way of drawing "
+            "labels agree with what the paper prints."
+        ),
+    ],
+    tasks: Annotated[
+        str | None,
+        typer.Option(help="Names with commas between, as iris,usps-1-5-20; all by default."),
+    ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(
+            help="Names with commas between, as euclidean,gdm,seraph-hyper; all by default. "
+            "name=module:function is one of your own."
+        ),
+    ] = None,
+    samplings: Annotated[int, typer.Option(min=1, help="Random samplings of each task.")] = 50,
+    n_jobs: Annotated[
+        int | None, typer.Option(help="Processes; -1 is one a core. By default one.")
+    ] = None,
+    time_cap: Annotated[
+        float, typer.Option(min=0.01, help="Minutes a method may take on all samplings of a task.")
+    ] = 30.0,
+    scaling: Annotated[
+        str | None,
+        typer.Option(help="unit, pixels, standard or none, instead of each task's own."),
+    ] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(help="How labels are drawn: every-class, random, balanced, ..."),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The folder of the data that are not embedded."),
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the results go.")] = Path(
+        "reproduction"
+    ),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the cells that are in DIR.")
+    ] = False,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="With --resume: failed and cut-off cells again.")
+    ] = False,
+) -> None:
+    """Regenerate a table or figure of the paper's Section 5, beside what the paper prints.
+
+    Table 2 and Figure 3 share DIR/cells.jsonl, a line for each task, sampling and method as they
+    are finished; --resume makes none of them twice.
+    """
+    with answers_in_words() as kept:
+        out.mkdir(parents=True, exist_ok=True)
+        folder = None if data_dir is None else str(data_dir)
+        if part in (Part.FIGURE1, Part.FIGURE2):
+            written = _sparsity(int(part.value[-1]), out)
+        elif part is Part.TABLE1:
+            from ..experiments.documents import table1_files
+
+            written = _write(out, table1_files(find_tasks(_names(tasks)), variant, folder))
+        elif part is Part.PROTOCOL:
+            from ..experiments.documents import protocol_files
+
+            texts = protocol_files(find_tasks(_names(tasks)), samplings, variant, folder)
+            written = _write(out, texts)
+        else:
+            if methods is not None and "=" in methods:
+                sys.path.insert(0, "")  # module:function is looked for where the user stands
+            cells = out / "cells.jsonl"
+            kept.append(
+                f"the finished cells are in {cells}; the same command with --resume goes on"
+            )
+            written = _cells(
+                *(part, _names(tasks), _names(methods), samplings),
+                (scaling, variant, folder),
+                {"resume": resume, "retry": retry, "n_jobs": n_jobs, "time_cap": 60.0 * time_cap},
+                out,
+            )
+        say(f"Written to {out}: {', '.join(written)}")
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _cells(
+    part: Part,
+    tasks: Sequence[str] | None,
+    methods: Sequence[str] | None,
+    samplings: int,
+    protocol: tuple[str | None, str | None, str | None],
+    settings: dict[str, Any],
+    out: Path,
+) -> list[str]:
+    """Run what is not in the file of cells yet, and make Table 2 or Figure 3 of all of them."""
+    from ..experiments.cells import Protocol
+    from ..experiments.runner import run_cells
+
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    with ProgressBar(*columns, console=alerts, transient=True) as bar:
+        settings |= {"callback": _listener(bar), "out": out / "cells.jsonl"}
+        table = run_cells(tasks, methods, samplings, Protocol(*protocol), **settings)
+    for note in table.notes:
+        alert(note)
+    return _report(part, table, out)
+
+
+def _listener(bar: ProgressBar) -> Callable[[Progress], None]:
+    line = bar.add_task("starting", total=None)
+
+    def listen(progress: Progress) -> None:
+        row = progress.row
+        words = f"{row['task']}, sampling {row['sampling']}, {row['method']}"
+        left = f"{words}: about {_duration(progress.seconds_left)} left"
+        bar.update(line, completed=progress.number, total=progress.total, description=left)
+        if row["outcome"] == "failed":
+            alert(f"{words}: failed ({row['detail']})")
+
+    return listen
+
+
+def _duration(seconds: float) -> str:
+    """
+    >>> _duration(42.0), _duration(150.0), _duration(7300.0)
+    ('42 s', '2 min', '2.0 h')
+    """
+    if seconds < 100.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 6000.0 else f"{seconds / 3600:.1f} h"
+
+
+def _report(part: Part, table: CellTable, out: Path) -> list[str]:
+    """Table 2 or Figure 3 from the cells; exit code 1 where one of them failed."""
+    from ..experiments.documents import figure3_files, table2_files
+    from ..experiments.summaries import summarise
+
+    summaries = summarise(table.rows)
+    if part is Part.TABLE2:
+        written = _write(out, table2_files(summaries))
+    else:
+        written = _write(out, figure3_files(summaries))
+        written += _picture(out / "figure3.png", lambda plots: plots.plot_times(summaries))
+    failed = sum(summary.n_failed for summary in summaries)
+    cut_off = sum(summary.n_cut_off for summary in summaries)
+    if failed or cut_off:
+        alert(
+            f"Of {len(table.rows)} cells {failed} failed and {cut_off} were cut off at the time "
+            "cap; table2.md says which and why."
+        )
+    if failed:
+        say(f"Written to {out}: {', '.join(written)}")
+        raise typer.Exit(1)
+    return written
+
+
+def _sparsity(figure: int, out: Path) -> list[str]:
+    from ..experiments.documents import sparsity_files
+    from ..experiments.figures import artificial_set, learn_panels
+
+    sampling = artificial_set(figure)
+    panels = learn_panels(figure, sampling)
+    return _write(out, sparsity_files(figure, sampling, panels)) + _picture(
+        out / f"figure{figure}.png", lambda plots: plots.plot_sparsity(figure, sampling, panels)
+    )
+
+
+def _write(out: Path, texts: dict[str, str]) -> list[str]:
+    """Write the files, and show what is for people."""
+    for name, text in texts.items():
+        write_whole(out / name, text.encode())
+        if name.endswith(".md"):
+            say(text.replace("<br>", " / "))
+    return list(texts)
+
+
+def _picture(path: Path, draw: Callable[[Any], Any]) -> list[str]:
+    """Write a picture, or say why there is none."""
+    try:
+        from .. import reproduction_plots
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        alert('No picture: matplotlib is not installed. Run  pip install "seraph-cvx[plot]"')
+        return []
+    content = io.BytesIO()
+    draw(reproduction_plots).savefig(content, format="png")
+    write_whole(path, content.getvalue())
+    return [path.name]

@@ -1,0 +1,186 @@
+"""Tables 1 and 2 from rows of cells, beside what the paper prints."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..result_table import ResultTable
+from .cells import CUT_OFF
+from .methods import METHODS
+from .protocol_evidence import expected_sizes
+from .summaries import Summary
+from .tasks import TASKS, Task
+
+TASKS_A_BLOCK = 6
+"""Table 2 is printed in two blocks."""
+
+
+def table1(
+    tasks: Sequence[Task],
+    n_draws: int = 2_000,
+    variant: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+) -> ResultTable:
+    """Table 1: sizes of each task, E#S, E#D and #U as drawn here beside the printed ones.
+
+    Examples
+    --------
+    >>> from seraph_cvx.experiments.tasks import find_tasks
+    >>> row = table1(find_tasks(["iris"]), n_draws=20).rows[0]
+    >>> row["#training (n)"], row["E#S printed"], row["#U"]
+    (100, '15.10', '4905')
+    """
+    rows = []
+    for task in tasks:
+        sizes = expected_sizes(task, variant, n_draws, data_dir)
+        rows.append(
+            {
+                "task": task.title,
+                "#classes": task.n_classes,
+                "#features (m)": task.n_features,
+                "#training (n)": task.n_training,
+                "#test": task.n_test,
+                "#class labels": task.n_labels,
+                "E#S": f"{sizes.similar:.2f}",
+                "E#S printed": f"{task.similar:.2f}",
+                "E#D": f"{sizes.dissimilar:.2f}",
+                "E#D printed": f"{task.dissimilar:.2f}",
+                "#U": f"{sizes.unlabeled:.0f}",
+                "#U printed": f"{task.unlabeled}",
+                "±": f"{sizes.error_of_fifty:.2f}",
+            }
+        )
+    note = (
+        f"E#S and E#D are means over {n_draws} draws; ± is the standard error of such a mean over "
+        "50 samplings, as many as are behind the printed figures."
+    )
+    return ResultTable("Table 1. Specification of benchmark data sets", rows, [note])
+
+
+def table2(summaries: Sequence[Summary]) -> list[ResultTable]:
+    """Table 2 as the paper lays it out, in blocks of six tasks, each method beside the paper's row.
+
+    A cell is mean ± standard error, bold where best or comparable; the next line has the printed
+    figure and, in brackets, how many standard errors of the difference ours lies above it.
+
+    Examples
+    --------
+    >>> from seraph_cvx.experiments.summaries import summarise
+    >>> rows = [{"task": "iris", "sampling": s, "method": "euclidean", "outcome": "done",
+    ...          "error": 9.0 + s, "seconds": 1.0, "detail": ""} for s in (0, 1)]
+    >>> table2(summarise(rows))[0].rows[0]["iris"]
+    '**9.50 ± 0.50**<br>9.58 ± 0.73 (-0.1)'
+    """
+    tasks = [name for name in TASKS if any(s.task == name for s in summaries)]
+    methods = list(dict.fromkeys(s.method for s in summaries))
+    by_key = {(s.task, s.method): s for s in summaries}
+    note = (
+        "Means with standard errors of the nearest-neighbour error in %; below, the paper's figure "
+        "and the difference in standard errors. Bold: the best of the task and those comparable "
+        "by the unpaired t-test at 5 %."
+    )
+    blocks = []
+    for start in range(0, len(tasks), TASKS_A_BLOCK):
+        block = tasks[start : start + TASKS_A_BLOCK]
+        rows = []
+        for method in methods:
+            row = {"": method_title(method)}
+            for task in block:
+                row[TASKS[task].title] = _cell(by_key.get((task, method)))
+            rows.append(row)
+        blocks.append(ResultTable("Table 2", rows, [note]))
+    return blocks
+
+
+def table2_reasons(summaries: Sequence[Summary]) -> ResultTable:
+    """One line for each task and method whose samplings are not all done, with the reason.
+
+    Examples
+    --------
+    >>> table2_reasons([]).rows
+    []
+    """
+    rows = [
+        {
+            "task": TASKS[s.task].title,
+            "method": method_title(s.method),
+            "done": s.n_done,
+            "failed": s.n_failed,
+            "cut off": s.n_cut_off,
+            "first reason": s.reason,
+        }
+        for s in summaries
+        if s.n_failed or s.n_cut_off
+    ]
+    return ResultTable("What is not done", rows)
+
+
+def times_table(summaries: Sequence[Summary]) -> ResultTable:
+    """Figure 3 in numbers: mean seconds of learning per run, a row a method, a column a task.
+
+    Examples
+    --------
+    >>> from seraph_cvx.experiments.summaries import summarise
+    >>> row = {"task": "iris", "sampling": 0, "method": "gdm", "outcome": "done", "error": 9.0}
+    >>> times_table(summarise([row | {"seconds": 0.5, "detail": ""}])).rows
+    [{'method': 'GDM', 'iris': 0.5}]
+    """
+    tasks = [name for name in TASKS if any(s.task == name for s in summaries)]
+    seconds = {(s.task, s.method): s.seconds for s in summaries}
+    rows = []
+    for method in dict.fromkeys(s.method for s in summaries):
+        row: dict[str, Any] = {"method": method_title(method)}
+        for task in tasks:
+            found = seconds.get((task, method))
+            row[TASKS[task].title] = "" if found is None else found
+        rows.append(row)
+    return ResultTable("Figure 3. Computation time per run, in seconds", rows)
+
+
+def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV, numbers in full.
+
+    Examples
+    --------
+    >>> to_csv([{"task": "iris", "mean": 9.5}]).split()
+    ['task,mean', 'iris,9.5']
+    """
+    text = io.StringIO(newline="")
+    columns = dict.fromkeys(key for row in rows for key in row)
+    writer = csv.DictWriter(text, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def method_title(name: str) -> str:
+    """How tables and pictures call a method; one of the user's own by its name.
+
+    Examples
+    --------
+    >>> method_title("gdm"), method_title("mine")
+    ('GDM', 'mine')
+    """
+    return METHODS[name].title if name in METHODS else name
+
+
+def _cell(summary: Summary | None) -> str:
+    if summary is None:
+        return ""
+    lost = summary.n_failed + summary.n_cut_off
+    if summary.mean is None:
+        text = CUT_OFF if summary.n_cut_off else "failed"
+    else:
+        text = f"{summary.mean:.2f}"
+        if summary.standard_error is not None:
+            text += f" ± {summary.standard_error:.2f}"
+        text = f"**{text}**" if summary.is_best else text
+        text += f" ({summary.n_done} of {summary.n_done + lost})" if lost else ""
+    if summary.printed is None:
+        return text
+    text += f"<br>{summary.printed:.2f} ± {summary.printed_error:.2f}"
+    return text if summary.difference is None else f"{text} ({summary.difference:+.1f})"

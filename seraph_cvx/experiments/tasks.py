@@ -1,0 +1,125 @@
+"""The twelve tasks of Table 1: sizes as printed, and which data they draw from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Task:
+    """A row of Table 1.
+
+    Attributes
+    ----------
+    name, title : str
+        For programs, and as the paper writes it.
+    data : str
+        A data set of :func:`seraph_cvx.datasets.load`.
+    n_classes, n_features, n_training, n_test, n_labels : int
+        As printed; `n_labels` is #class labels.
+    similar, dissimilar : float
+        E#S and E#D as printed: means over the paper's samplings for UCI, fixed for images.
+    unlabeled : int
+        #U as printed.
+    digits : tuple of int
+        The classes taken from USPS or MNIST; empty for UCI sets, which are taken whole.
+
+    Examples
+    --------
+    >>> find_task("usps-1-5-20").digits
+    (1, 2, 3, 4, 5)
+    """
+
+    name: str
+    title: str
+    data: str
+    n_classes: int
+    n_features: int
+    n_training: int
+    n_test: int
+    n_labels: int
+    similar: float
+    dissimilar: float
+    unlabeled: int
+    digits: tuple[int, ...] = ()
+
+    @property
+    def is_stratified(self) -> bool:
+        """Whether training, labeled and test points are drawn class by class."""
+        return bool(self.digits)
+
+    @property
+    def scaling(self) -> str:
+        """The protocol's scaling of this task's features."""
+        return "pixels" if self.digits else "unit"
+
+
+PRINTED_ROWS = """
+iris           iris           iris           3    4  100    38  10  15.10  29.90   4905
+wine           wine           wine           3   13  100    78  10  13.98  31.02   4905
+ionosphere     ionosphere     ionosphere     2   34  100   251  20  97.50  92.50   4760
+balance        balance        balance        3    4  100   465  10  20.38  24.62   4905
+breast_cancer  breast_cancer  breast_cancer  2   30  100   469  10  23.54  21.46   4905
+diabetes       diabetes       diabetes       2    8  100   668  10  23.02  21.98   4905
+usps-1-5-20    USPS_1-5,20    usps           5   64  100  2500  10   5     40      4905  12345
+usps-1-5-40    USPS_1-5,40    usps           5   64  200  2500  20  30    160     19710  12345
+usps-1-10-20   USPS_1-10,20   usps          10   64  200  2500  20  10    180     19710  1234567890
+usps-1-10-40   USPS_1-10,40   usps          10   64  400  2500  40  60    720     79020  1234567890
+mnist-1-7      MNIST_1,7      mnist          2  196  100  1000   4   2      4      4944  17
+mnist-3-5-8    MNIST_3,5,8    mnist          3  196  150  1500   9   9     27     11139  358
+"""
+"""The fields of :class:`Task` in their order; _ is a blank."""
+
+
+def _parse(line: str) -> Task:
+    name, title, data, *sizes, similar, dissimilar, unlabeled, digits = f"{line} -".split()[:12]
+    classes, features, training, test, labels = map(int, sizes)
+    return Task(
+        name,
+        title.replace("_", " "),
+        data,
+        classes,
+        features,
+        training,
+        test,
+        labels,
+        float(similar),
+        float(dissimilar),
+        int(unlabeled),
+        tuple(int(digit) for digit in digits if digit.isdigit()),
+    )
+
+
+TASKS: dict[str, Task] = {task.name: task for task in map(_parse, PRINTED_ROWS.strip().split("\n"))}
+"""By name, in the order of Table 1."""
+
+UNFILED = ("iris", "wine", "balance", "breast_cancer")
+"""The tasks whose data need no file: three ship with scikit-learn, one is an enumeration."""
+
+
+def find_task(name: str) -> Task:
+    """The task of this name, or an error that lists the names.
+
+    Examples
+    --------
+    >>> find_task("wine").n_test
+    78
+    """
+    if name not in TASKS:
+        raise ValueError(
+            f"There is no task {name!r}; the twelve of Table 1 are {', '.join(TASKS)}."
+        )
+    return TASKS[name]
+
+
+def find_tasks(names: Sequence[str] | None = None) -> list[Task]:
+    """The tasks of these names, in the order of Table 1; None: all twelve.
+
+    Examples
+    --------
+    >>> [task.title for task in find_tasks(["mnist-1-7", "iris"])]
+    ['iris', 'MNIST 1,7']
+    """
+    chosen = [find_task(name) for name in (TASKS if names is None else names)]
+    return sorted(set(chosen), key=list(TASKS.values()).index)
