@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .checks import FloatArray
+from .formulas import CERTIFICATE
+from .notebook import card, facts, gap_in_words, tone_of_gap
 from .objective import MStepObjective
 from .pair_sums import Place
 from .posterior import binary_entropy, posterior_similar
@@ -60,6 +62,16 @@ class Certificate:
     def relative_gap(self) -> float:
         """duality_gap / max(1, |f(A)|)."""
         return self.duality_gap / max(1.0, abs(self.primal_value))
+
+    def _repr_html_(self) -> str:
+        return card(
+            "Certificate",
+            f"relative gap {self.relative_gap:.1e}",
+            tone_of_gap(self.relative_gap),
+            gap_in_words(self.dual_value, self.primal_value),
+            [CERTIFICATE],
+            facts({"duality gap": self.duality_gap, "dual point": self.dual_point}),
+        )
 
 
 def certify(objective: MStepObjective, A: ArrayLike, *, enough: float = 0.0) -> Certificate:

@@ -25,8 +25,10 @@ from scipy.special import expit
 
 from .axes import Axes
 from .checks import FloatArray, check_number
+from .formulas import M_STEP_ONE_TERM
 from .logistic_program import LogisticProgram
 from .moments import PairMoments
+from .notebook import Tone, card, facts
 from .pair_sums import PairSums
 from .pairs import PairSet
 from .psd_cone import RANK_TOLERANCE, check_metric, symmetrise
@@ -270,6 +272,27 @@ class MStepObjective:
         return (
             f"MStepObjective({self.pairs!r}, unlabeled_weight={self.mu:.4g}, "
             f"trace_weight={self.trace_weight:.4g}, threshold={self.threshold:.4g})"
+        )
+
+    def _repr_html_(self) -> str:
+        """What is known already: nothing is summed for it."""
+        verdict, tone = "whether it has an optimum: ask attains_optimum", Tone.PLAIN
+        if self.trace_weight > 0.0 or "falling_direction" in self.__dict__:
+            attained = self.attains_optimum
+            verdict = "convex, with an optimum" if attained else "convex, but without an optimum"
+            tone = Tone.GOOD if attained else Tone.BAD
+        source = "q(-1) = 1, the paper's start" if self.soft_labels is None else "given"
+        source = source if self.previous_metric is None else "of a previous metric, streamed"
+        parameters = {
+            "unlabeled weight mu": self.mu,
+            "trace weight lambda": self.trace_weight,
+            "threshold eta": self.threshold,
+            "manifold term": "" if self.manifold_term is None else "yes",
+            "soft labels": f"{source}; sharpness {self.sharpness:.4g}" if self.mu else "",
+            "critical trace weight": self.__dict__.get("critical_trace_weight", ""),
+        }
+        return card(
+            "MStepObjective", verdict, tone, repr(self.pairs), [M_STEP_ONE_TERM], facts(parameters)
         )
 
     def check(self, A: ArrayLike) -> FloatArray:

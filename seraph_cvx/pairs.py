@@ -16,6 +16,8 @@ from .checks import (
     check_points,
     encode_labels,
 )
+from .formulas import PROBABILITY
+from .notebook import Tone, card, facts
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -193,4 +195,26 @@ class PairSet:
                 if self.confidence is not None
                 else ")"
             )
+        )
+
+    def _repr_html_(self) -> str:
+        counts = {"similar": len(self.similar), "dissimilar": len(self.dissimilar)}
+        missing = [f"no {kind} pair" for kind, count in counts.items() if not count]
+        total = self.n_labeled + self.n_unlabeled
+        c = self.confidence
+        sizes: dict[str, object] = {
+            "points": self.n_points,
+            "features": self.n_features,
+            **counts,
+            "unlabeled": self.n_unlabeled,
+            "mu by ratio": self.resolve_unlabeled_weight("ratio"),
+            "confidence": "" if c is None else f"{c.min():g} to {c.max():g}",
+        }
+        return card(
+            "PairSet",
+            missing[0] if missing else "similar and dissimilar pairs",
+            Tone.CAUTION if missing else Tone.GOOD,
+            f"{self.n_labeled} of {total} pairs are labeled ({self.n_labeled / total:.2%}).",
+            [PROBABILITY],
+            facts(sizes),
         )

@@ -15,8 +15,10 @@ from .alternation import alternate
 from .blas_threads import one_blas_thread
 from .certificate import Certificate
 from .checks import FloatArray, check_number
+from .formulas import CRITICAL_TRACE_WEIGHT, DESCENT, M_STEP
 from .m_step.solution import Status
 from .m_step.solve import FIRST_ORDER, MStepSolver
+from .notebook import Tone, card, grid
 from .objective import MStepObjective
 from .pairs import PairSet
 from .psd_cone import numerical_rank, symmetrise
@@ -120,6 +122,18 @@ class SeraphPath(Sequence[PathPoint]):
         return (
             f"SeraphPath({len(self)} trace weights from {self.trace_weights[0]:.4g} to "
             f"{self.trace_weights[-1]:.4g}, ranks {self.ranks})"
+        )
+
+    def _repr_html_(self) -> str:
+        certified = sum(point.status is Status.CERTIFIED for point in self.points)
+        return card(
+            "SeraphPath",
+            f"{certified} of {len(self)} points certified",
+            Tone.GOOD if certified == len(self) else Tone.CAUTION,
+            f"From the critical trace weight, {self.critical_trace_weight:.6g}, of the first "
+            "M-step on, the metric is zero.",
+            [DESCENT if self.algorithm == "em" else M_STEP, CRITICAL_TRACE_WEIGHT],
+            grid(self.to_table()),
         )
 
 

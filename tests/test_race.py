@@ -123,7 +123,7 @@ def planted():
             TINY,
             [*named, "fista", "SCS/dual"],
             tols=[1e-6],
-            time_limit=1.5,
+            time_limit=4.0,
             memory_limit=600 * MIB,
         )
     for name in PLANTED:

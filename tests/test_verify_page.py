@@ -15,10 +15,10 @@ from typer.testing import CliRunner
 from seraph_cvx import verify_paper
 from seraph_cvx.cli import app
 from seraph_cvx.datasets import load_sampling
+from seraph_cvx.mathml import parse, to_mathml, to_text
 from seraph_cvx.theory import soft_label_form
 from seraph_cvx.theory.chart import to_svg
 from seraph_cvx.theory.claim import Chart, Curve
-from seraph_cvx.theory.mathml import parse, to_mathml, to_text
 from seraph_cvx.theory.report import CLAIMS, SLOW
 
 

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from ..datasets import load_sampling
+from ..formulas import DUAL
 from ..objective import MStepObjective
 from ..pairs import PairSet
 from ..result_table import ResultTable
@@ -140,4 +141,4 @@ def _headline(problem: object) -> str:
     """The dual without the numbers of its matrix inequality."""
     text = problem.format_labeled()  # type: ignore[attr-defined]
     goal = str(text).partition("\nsubject to ")[0]
-    return f"{goal}\nsubject to M(p) = sum c p vv' - G + lambda I PSD"
+    return f"{goal}\nsubject to {DUAL.ascii.splitlines()[1]}"

@@ -136,7 +136,7 @@ def _show(report: PaperReport) -> None:
 
 def _show_contradictions(report: PaperReport, code: bool) -> None:
     """What the paper prints, what holds instead, and the numbers that show it."""
-    from ..theory.mathml import to_text
+    from ..mathml import to_text
 
     contradicted = [result for result in report.results if result.claim.correction]
     if contradicted:

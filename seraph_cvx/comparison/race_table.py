@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ..formulas import CERTIFICATE
+from ..notebook import Tone, card, grid
 from ..result_table import ResultTable
 
 
@@ -35,6 +37,24 @@ class Race(ResultTable):
         return ResultTable(
             self.title, [_printed(row) for row in self.rows], self.notes
         ).to_markdown()
+
+    def _repr_html_(self) -> str:
+        summary = self.summary()
+        claims, true = (sum(row[key] for row in summary.rows) for key in ("claims", "true"))
+        tone = Tone.PLAIN if not claims else Tone.GOOD if true == claims else Tone.BAD
+        words = (
+            f"Runs: {len(self.rows)}, instances: {len(self.references)}. A claim is a run whose "
+            "solver says that it reached the tolerance; it is true if the gap to the best lower "
+            "bound proved for the instance is within it. "
+        )
+        return card(
+            self.title,
+            f"{true} of {claims} claims of success are true",
+            tone,
+            words + " ".join(self.notes),
+            [CERTIFICATE],
+            grid(summary),
+        )
 
 
 def summarise(rows: Sequence[Any]) -> ResultTable:

@@ -11,6 +11,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..certificate import Certificate
 from ..checks import FloatArray
+from ..formulas import CERTIFICATE, M_STEP
+from ..notebook import Tone, card, facts, gap_in_words
 from ..objective import MStepObjective
 
 
@@ -108,6 +110,29 @@ class MStepSolution:
                 NotCertified,
                 stacklevel=stacklevel,
             )
+
+    def _repr_html_(self) -> str:
+        tones = {Status.CERTIFIED: Tone.GOOD, Status.FAILED: Tone.BAD}
+        found = {
+            "metric": "none" if self.metric is None else f"{len(self.metric)} x {len(self.metric)}",
+            "trace": "" if self.metric is None else float(np.trace(self.metric)),
+            "relative gap": self.relative_gap,
+            "solver": self.solver,
+            "its own word": self.solver_status,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+        }
+        words = "There is no certificate." if self.certificate is None else ""
+        if self.certificate is not None:
+            words = gap_in_words(self.certificate.dual_value, self.certificate.primal_value)
+        return card(
+            "MStepSolution",
+            self.status.value.replace("_", " "),
+            tones.get(self.status, Tone.CAUTION),
+            f"{words} {self.message}".rstrip(),
+            [M_STEP, CERTIFICATE],
+            facts(found),
+        )
 
 
 def require_attained(objective: MStepObjective) -> None:

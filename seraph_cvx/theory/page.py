@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from ..mathml import to_mathml
 from ..result_table import show
 from .chart import to_svg
 from .claim import Check, ClaimResult, Verdict
-from .mathml import to_mathml
 
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem;
@@ -26,7 +26,7 @@ header { display: flex; gap: .8rem; align-items: baseline; flex-wrap: wrap; }
 .refuted, .undecided { background: #fee2e2; color: #7f1d1d; }
 .place { color: #57534e; font-size: .9rem; margin: .1rem 0 .6rem; }
 math { font-size: 1.15rem; margin: .8rem 0; padding: .35em 0; }
-math { overflow-x: auto; overflow-y: hidden; } math .big { font-size: 1.35em; }
+math { overflow-x: auto; overflow-y: hidden; }
 table { border-collapse: collapse; font-size: .88rem; margin: .6rem 0; }
 td, th { text-align: left; padding: .15rem .9rem .15rem 0; border-bottom: 1px solid #e7e5e4;
   vertical-align: top; }

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..mathml import to_text
 from ..result_table import ResultTable
 from .claim import Check, ClaimResult
-from .mathml import to_text
 from .page import to_html
 
 

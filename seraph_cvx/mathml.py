@@ -1,7 +1,7 @@
-"""A small subset of LaTeX, read once and written twice: as MathML for the page, as plain text.
+"""A small subset of LaTeX, read once and written twice: as MathML and as plain text.
 
-Chromium, Firefox and Safari render MathML by themselves, so that the page needs no network and no
-script.
+Chromium, Firefox and Safari render MathML by themselves, so that a page or a notebook needs no
+network and no script.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[0-9]+(?:\.[0-9]+)?|[a-zA-Z]|\S")
 
 LETTERS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "eta": "η", "kappa": "κ", "lambda": "λ", "mu": "μ",
-    "xi": "ξ", "sigma": "σ", "top": "⊤", "#": "#", "emptyset": "∅", "nabla": "∇", "dots": "…",
+    "nu": "ν", "xi": "ξ", "sigma": "σ", "top": "⊤", "#": "#", "emptyset": "∅", "nabla": "∇",
+    "dots": "…",
 }  # fmt: skip
 OPERATORS = {
     "leq": "≤", "geq": "≥", "neq": "≠", "in": "∈", "cup": "∪", "succeq": "⪰", "succ": "≻",
-    "Rightarrow": "⇒", "langle": "⟨", "rangle": "⟩", "|": "‖", "quad": "  ",
+    "Rightarrow": "⇒", "Leftrightarrow": "⇔", "langle": "⟨", "rangle": "⟩", "|": "‖", "quad": "  ",
 }  # fmt: skip
 WORDS = {"ln", "exp", "log", "arg"}
-LIMITS = {"sum": "∑", "min": "min", "max": "max", "sup": "sup"}
+LIMITS = {"sum": "∑", "min": "min", "max": "max", "sup": "sup", "inf": "inf"}
 SCRIPTS = {"S": "𝒮", "D": "𝒟", "U": "𝒰", "F": "ℱ", "L": "ℒ", "X": "𝒳", "O": "𝒪"}
 
 
@@ -51,11 +52,12 @@ def to_text(latex: str) -> str:
 
     Examples
     --------
-    >>> to_text(r"\frac{a+b}{2} \leq \lambda_1")
-    '(a + b)/2 ≤ λ_1'
+    >>> to_text(r"\frac{a+b}{2} \leq \lambda_1"), to_text(r"E[-\ln p] = -\eta")
+    ('(a + b)/2 ≤ λ_1', 'E[-ln p] = -η')
     """
     text = re.sub(r"  +", "  ", _text(parse(latex))).strip()
-    return re.sub(r"(^|[(\[{/=≤≥⇒] *)- ", r"\1-", text)  # a minus with nothing before it
+    text = re.sub(r"(^|[(\[{/]) *- ", r"\1-", text)  # a minus with nothing before it
+    return re.sub(r"([=≤≥⇒⇔]) *- ", r"\1 -", text)
 
 
 def parse(latex: str) -> Node:
@@ -146,10 +148,12 @@ def _mathml(node: Node) -> str:
     if node.kind == "mo" and node.text in "()|‖⟨⟩[]":
         return f'<mo stretchy="false">{escape(node.text)}</mo>'
     if node.kind == "limits":
-        return f'<mo class="{"big" if node.text == "∑" else "word"}">{escape(node.text)}</mo>'
+        size = ' mathsize="1.35em"' if node.text == "∑" else ""
+        return f"<mo{size}>{escape(node.text)}</mo>"
     if node.kind == "word":
         thin = '<mspace width="0.17em"></mspace>'
-        return f"{thin}<mi>{escape(node.text)}</mi>{'' if node.text == 'exp' else thin}"
+        after = "" if node.text == "exp" else thin
+        return f"<mrow>{thin}<mi>{escape(node.text)}</mi>{after}</mrow>"
     return f"<{node.kind}>{escape(node.text.replace('-', '−'))}</{node.kind}>"
 
 
@@ -158,8 +162,8 @@ def _text(node: Node) -> str:
         "frac": lambda p: f"{_grouped(p[0])}/{_grouped(p[1])}",
         "sqrt": lambda p: f"√{_grouped(p[0])}",
         "sub": lambda p: f"{p[0]}_{_grouped(p[1], '{}')}",
-        "sup": lambda p: p[0] + p[1] if p[1] == "′" else f"{p[0]}^{_grouped(p[1])}",
-        "subsup": lambda p: f"{p[0]}_{_grouped(p[1], '{}')}^{_grouped(p[2])}",
+        "sup": lambda p: p[0] + p[1] if p[1] == "′" else f"{p[0]}^{_raised(p[1])}",
+        "subsup": lambda p: f"{p[0]}_{_grouped(p[1], '{}')}^{_raised(p[2])}",
         "under": lambda p: f"{p[0]}_{_grouped(p[1], '{}')} ",
         "hat": lambda p: p[0] + "̂",
         "row": lambda p: _joined(p, node.parts),
@@ -167,7 +171,7 @@ def _text(node: Node) -> str:
     }
     if node.kind in forms:
         return forms[node.kind]([_text(part) for part in node.parts])
-    if node.text in "=+-≤≥≠⪰≻⇒∈>|" and node.text != "|":
+    if node.text in "=+-≤≥≠⪰≻⇒⇔∈>|" and node.text != "|":
         return f" {node.text} "
     return node.text + (" " if node.text in WORDS - {"exp"} or node.text == "," else "")
 
@@ -179,6 +183,10 @@ def _joined(texts: list[str], parts: tuple[Node, ...]) -> str:
         crowded = k and parts[k - 1].kind in ("sub", "subsup", "frac") and parts[k].kind != "mo"
         out += f" {text}" if crowded else text
     return out
+
+
+def _raised(text: str) -> str:
+    return f"({text})" if "_" in text else _grouped(text)
 
 
 def _grouped(text: str, brackets: str = "()") -> str:

@@ -1,0 +1,153 @@
+"""Evidence: the exercises can be solved, stop where they say, and notice a wrong answer."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+import traceback
+from pathlib import Path
+
+import pytest
+
+import seraph_cvx
+
+FOLDER = Path(__file__).resolve().parent.parent / "examples" / "exercises"
+SOLUTIONS = sorted(FOLDER.glob("solution_*.py"))
+NAMES = [path.stem.removeprefix("solution_") for path in SOLUTIONS]
+MAY_IMPORT = {"numpy", "cvxpy", "seraph_cvx"}
+
+WRONG = {
+    ("1_convexity", "surprise"): ("label * s", "s - label"),
+    ("1_convexity", "m_step_loss"): ("(1.0 - q) @", "q @"),
+    ("1_convexity", "counterexample"): ("max(bulge", "min(bulge"),
+    ("2_gradient", "scores"): ("- eta", "+ eta"),
+    ("2_gradient", "probability_dissimilar"): ("1.0, small)", "small, 1.0)"),
+    ("2_gradient", "gradient"): ("- b\n", "- b / c\n"),
+    ("3_one_logistic_term", "label_sums"): ("mu * (1.0 - q)", "mu * q"),
+    ("3_one_logistic_term", "one_term"): ("- np.sum(G * A)", "+ np.sum(G * A)"),
+    ("3_one_logistic_term", "twin"): ("[2][-1]", "[2][0]"),
+    ("4_weak_duality", "dual_value"): ("c @ entropy(p)", "np.sum(entropy(p))"),
+    ("4_weak_duality", "dual_matrix"): ("(c * p - b)", "(p - b)"),
+    ("4_weak_duality", "feasible"): ("1.0 / max(1.0, steepest)", "1.0"),
+    ("5_trace_weight", "falling_direction"): ("[2][-1]", "[2][0]"),
+    ("5_trace_weight", "critical_trace_weight"): ("np.exp(eta)", "np.exp(-eta)"),
+    ("6_e_step", "state_e_step"): ("mu * surprise", "surprise"),
+    ("6_e_step", "closed_form"): ("1.0 + mu", "mu"),
+    ("6_e_step", "optimal_value"): ("P ** (1.0 + mu)", "P**2"),
+    ("7_descent", "objective_7"): ("np.exp(-far) * far", "far"),
+    ("7_descent", "descent"): ("/ (1.0 + mu)", "* (1.0 + mu)"),
+    ("8_own_solver", "project"): ("np.maximum(eigenvalues, 0.0)", "np.abs(eigenvalues)"),
+    ("8_own_solver", "my_solver"): ("range(5000)", "range(3)"),
+}
+"""For each TODO: a piece of its solution, and what a mistake puts there."""
+
+
+def source(kind, name):
+    return (FOLDER / f"{kind}_{name}.py").read_text(encoding="utf-8")
+
+
+def is_todo(node):
+    """A function of a starter that does nothing but raise its hint."""
+    last = node.body[-1] if isinstance(node, ast.FunctionDef) else None
+    called = last.exc if isinstance(last, ast.Raise) else None
+    return isinstance(called, ast.Call) and called.func.id == "NotImplementedError"
+
+
+def todos(name):
+    """The names of the functions to fill in, in order."""
+    return [node.name for node in ast.parse(source("exercise", name)).body if is_todo(node)]
+
+
+def bodies(text, functions):
+    """By function: first and last line of what follows the docstring, counted from zero."""
+    return {
+        node.name: (node.body[1].lineno - 1, node.body[-1].end_lineno)
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef) and node.name in functions
+    }
+
+
+def answered(name, how_many):
+    """The starter with its first `how_many` TODOs filled in from the solution."""
+    starter, solution = source("exercise", name), source("solution", name)
+    lines, answers = starter.splitlines(), solution.splitlines()
+    functions = todos(name)[:how_many]
+    places, found = bodies(starter, functions), bodies(solution, functions)
+    for function in reversed(functions):
+        (start, end), (first, last) = places[function], found[function]
+        lines[start:end] = answers[first:last]
+    return "\n".join(lines) + "\n"
+
+
+def run(text, label):
+    """Execute a file's text as a script would be."""
+    exec(compile(text, label, "exec"), {"__name__": "__main__"})
+
+
+def test_there_are_eight_and_the_index_names_each():
+    index = (FOLDER / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d) \| \[.*?\]\(exercise_(\w+)\.py\).*\| (\d) \|$", index, re.M)
+    assert [name for _, name, _ in rows] == NAMES
+    assert [int(number) for number, _, _ in rows] == list(range(1, 9))
+    assert [int(count) for *_, count in rows] == [len(todos(name)) for name in NAMES]
+    assert {path.name for path in FOLDER.glob("*.py")} == {
+        f"{kind}_{name}.py" for kind in ("exercise", "solution") for name in NAMES
+    }
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_solution_runs_and_its_assertions_hold(name, capsys):
+    text = source("solution", name)
+    checks = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Assert)]
+    assert len(checks) > len(todos(name))
+    run(text, f"solution_{name}.py")
+    assert capsys.readouterr().out.count("\n") >= 1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_starter_stops_at_its_todos_one_after_the_other_with_the_hint(name):
+    """As it is at TODO 1; with the answers to the first k, at TODO k + 1; in no other place."""
+    for k, function in enumerate(todos(name)):
+        label = f"exercise_{name}.py"
+        with pytest.raises(NotImplementedError, match=rf"^TODO {k + 1}: .{{20}}") as caught:
+            run(source("exercise", name) if k == 0 else answered(name, k), label)
+        frame = traceback.extract_tb(caught.tb)[-1]
+        assert (frame.filename, frame.name) == (label, function)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_starter_differs_from_its_solution_in_the_todo_places_only(name):
+    starter = source("exercise", name)
+    assert todos(name)
+    assert starter != source("solution", name)
+    assert answered(name, len(todos(name))) == source("solution", name)
+    for k in range(len(todos(name))):
+        assert f"# %% TODO {k + 1}. " in starter
+
+
+@pytest.mark.parametrize(("name", "function"), WRONG)
+def test_wrong_answer_to_a_todo_is_noticed(name, function):
+    text = source("solution", name)
+    right, wrong = WRONG[name, function]
+    start, end = bodies(text, [function])[function]
+    lines = text.splitlines(keepends=True)
+    body = "".join(lines[start:end])
+    assert right in body
+    changed = "".join([*lines[:start], body.replace(right, wrong, 1), *lines[end:]])
+    with pytest.raises(AssertionError):
+        run(changed, f"wrong_{name}.py")
+
+
+def test_wrong_answers_are_tried_for_every_todo():
+    assert list(WRONG) == [(name, function) for name in NAMES for function in todos(name)]
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+def test_only_public_names_are_used(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            assert {alias.name for alias in node.names} <= MAY_IMPORT | sys.stdlib_module_names
+        if isinstance(node, ast.ImportFrom):
+            assert node.module == "seraph_cvx"
+            assert {alias.name for alias in node.names} <= set(seraph_cvx.__all__)
