@@ -80,6 +80,9 @@ MAY_IMPORT = {
     "matplotlib": ("plots/", "reproduction_plots"),
     "typer": ("cli/",),
     "rich": ("cli/",),
+    "marimo": ("explorer/",),
+    "anywidget": ("explorer/",),
+    "traitlets": ("explorer/",),
     "torch": ("experiments/",),
 }
 MAY_PRINT = ("cli/",)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import compare, learn, study, verify
+from . import compare, explore, learn, reproduce, study, verify
 from .main import app
 
-__all__ = ["app", "compare", "learn", "study", "verify"]
+__all__ = ["app", "compare", "explore", "learn", "reproduce", "study", "verify"]

@@ -1,6 +1,30 @@
-"""Every picture, drawn from results, never computing them."""
+"""Every picture, drawn from results, never computing them.
 
+The displays are made by `from_result` or `from_estimator` and drawn by `plot`, as scikit-learn's
+are.
+"""
+
+from .cone_slice import SliceDisplay
+from .duality import DualityDisplay
 from .fit import plot_fit
-from .path import plot_path
+from .history import HistoryDisplay
+from .metric import MetricDisplay
+from .path import PathDisplay, plot_path
+from .posterior import PosteriorDisplay
+from .segment import SegmentDisplay
+from .spectrum import SpectrumDisplay
+from .work_precision import WorkPrecisionDisplay
 
-__all__ = ["plot_fit", "plot_path"]
+__all__ = [
+    "DualityDisplay",
+    "HistoryDisplay",
+    "MetricDisplay",
+    "PathDisplay",
+    "PosteriorDisplay",
+    "SegmentDisplay",
+    "SliceDisplay",
+    "SpectrumDisplay",
+    "WorkPrecisionDisplay",
+    "plot_fit",
+    "plot_path",
+]

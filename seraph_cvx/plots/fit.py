@@ -4,21 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from ..alternation import Iteration
-from ..checks import UNKNOWN, FloatArray
-from .style import GREY, MARKERS, PALETTE, legible, new_figure
-
-FLAT = 1e-3
-"""A second coordinate whose spread is below this share of the first's would be drawn as a line."""
-LEGEND_ENTRIES = 12
+from .points import LEARNED, PRINCIPAL, draw_points, group_by_class, principal_axes
+from .style import PALETTE, add_legend, enlarge_text, new_figure
 
 
 def plot_fit(
@@ -71,80 +66,23 @@ def plot_fit(
     ['Before: Euclidean distance', 'After: learned metric', 'What the iterations do']
     """
     points = np.asarray(X, dtype=np.float64)
-    groups = _group_by_class(np.asarray(y), class_names)
-    figure = new_figure(12, 4.4, title)
+    groups = group_by_class(np.asarray(y), class_names)
+    figure = new_figure(12, 4.7, title)
     left, right = figure.subfigures(1, 2, width_ratios=[2.1, 1.0], squeeze=False)[0]
     before, after = left.subplots(1, 2)
-    _draw_points(before, _principal_coordinates(points), groups, "principal component")
+    centred = points - points.mean(axis=0)
+    draw_points(before, centred @ principal_axes(points), groups, PRINCIPAL)
     before.set_title("Before: Euclidean distance")
     learned = points @ np.asarray(components, dtype=np.float64).T
-    _draw_points(after, learned, groups, "learned coordinate")
+    draw_points(after, learned, groups, LEARNED)
     after.set_title("After: learned metric")
-    _add_legend(left, before)
+    add_legend(left, before.get_legend_handles_labels()[0])
     _draw_history(right.subplots(), right, history)
+    for ax in figure.axes:
+        enlarge_text(ax)
     if path is not None:
         figure.savefig(path)
     return figure
-
-
-Groups = list[tuple[NDArray[np.bool_], dict[str, Any]]]
-"""Which points, and how they are drawn."""
-
-
-def _group_by_class(y: NDArray[Any], class_names: Sequence[str] | None) -> Groups:
-    """The unlabeled points, where there are any, then those of each class in sorted order."""
-    unknown = np.array([label is None or label == UNKNOWN for label in y], dtype=bool)
-    small = {"label": "unlabeled", "s": 20, "c": GREY, "alpha": 0.7, "linewidths": 0}
-    groups: Groups = [(unknown, small)] if np.any(unknown) else []
-    large = {"s": 95, "edgecolors": "black", "linewidths": 0.8, "zorder": 3}
-    for k, label in enumerate(sorted(set(y[~unknown].tolist()))):
-        look = {
-            "label": legible(str(label) if class_names is None else class_names[label], 20),
-            "c": PALETTE[k % 8],
-            "marker": MARKERS[(k + k // 8) % 8],  # 64 classes before one look comes twice
-        }
-        groups.append((~unknown & (y == label), large | look))
-    return groups
-
-
-def _principal_coordinates(points: FloatArray) -> FloatArray:
-    centred = points - points.mean(axis=0)
-    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1]
-    axes = axes * np.where(axes.sum(axis=0) < 0.0, -1.0, 1.0)
-    return np.asarray(centred @ axes)
-
-
-def _draw_points(ax: Axes, coordinates: FloatArray, groups: Groups, what: str) -> None:
-    spread = coordinates.std(axis=0)
-    ax.set_xlabel(f"first {what}")
-    if len(spread) > 1 and spread[1] > FLAT * spread[0]:
-        x, y = coordinates[:, 0], coordinates[:, 1]
-        ax.set_ylabel(f"second {what}")
-        ax.set_aspect("equal", adjustable="datalim")
-    else:
-        x = coordinates[:, 0]
-        y = np.random.default_rng(0).uniform(-0.5, 0.5, len(x))
-        ax.set_ylim(-1.6, 1.6)
-        ax.set_yticks([])
-        flat = "all distances are 0" if spread[0] == 0.0 else "one dimension is left"
-        ax.set_ylabel(f"jitter only ({flat})")
-    for chosen, look in groups:
-        ax.scatter(x[chosen], y[chosen], **look)
-    corners = np.array([[x.min(), y.min()], [x.max(), y.max()]])
-    room = 0.06 * (corners[1] - corners[0])
-    ax.update_datalim(corners + np.array([-room, room]))  # equal aspect eats margins, not data
-    ax.autoscale_view()
-
-
-def _add_legend(figure: SubFigure, ax: Axes) -> None:
-    handles, names = ax.get_legend_handles_labels()
-    texts = names[:LEGEND_ENTRIES]
-    columns = max(1, min(len(texts), 90 // (max(map(len, texts)) + 7)))
-    if len(names) > LEGEND_ENTRIES:
-        texts[-1] += f"   (+ {len(names) - LEGEND_ENTRIES} more)"
-    figure.legend(
-        handles[: len(texts)], texts, loc="outside lower center", ncols=columns, frameon=False
-    )
 
 
 def _draw_history(
@@ -176,7 +114,7 @@ def _draw_history(
     ax.set_xlabel("iteration")
     ax.set_title("What the iterations do")
     ax.grid(axis="y", alpha=0.3)
-    figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
+    add_legend(figure, handles)
 
 
 def _needs_two_scales(first: list[float], second: list[float]) -> bool:

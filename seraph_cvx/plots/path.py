@@ -1,18 +1,121 @@
-"""A regularisation path: rank, trace and objective as the trace weight falls."""
+"""A regularisation path: eigenvalues, rank and certified gap as the trace weight falls."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from ..checks import FloatArray
 from ..path import SeraphPath
-from .style import GREY, PALETTE, new_figure
+from .display import Display
+from .style import GREY, LINE_COLOURS, PALETTE, use_decades
 
 SEEN = 1e-6
 """Eigenvalues below this share of the largest on the path are not drawn."""
+SMALLEST_GAP = 1e-12
+"""Gaps below this are drawn here: they are rounding."""
+
+
+@dataclass(eq=False)
+class PathDisplay(Display):
+    """lambda -> eigenvalues and rank of A(lambda) = argmin f, eq. (11), and its certified gap.
+
+    Parameters
+    ----------
+    trace_weights : (k,) array
+        lambda, largest first.
+    eigenvalues : (k, m) array
+        Largest first.
+    ranks : list of int
+    relative_gaps : (k,) array
+    critical_trace_weight : float
+        From here on up the metric is zero.
+    """
+
+    trace_weights: FloatArray
+    eigenvalues: FloatArray
+    ranks: list[int]
+    relative_gaps: FloatArray
+    critical_trace_weight: float
+
+    @classmethod
+    def from_result(cls, path: SeraphPath) -> Self:
+        """The eigenvalues, ranks and gaps of a path.
+
+        Parameters
+        ----------
+        path : SeraphPath
+            Of :func:`seraph_cvx.seraph_path`.
+
+        Examples
+        --------
+        >>> from seraph_cvx import PairSet, seraph_path
+        >>> from seraph_cvx.plots import PathDisplay
+        >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
+        >>> path = seraph_path(PairSet.from_labels(X, [0, 0, 1, 1, -1, -1]), n_weights=4)
+        >>> PathDisplay.from_result(path).eigenvalues.shape
+        (4, 2)
+        """
+        return cls(
+            path.trace_weights,
+            np.array([np.linalg.eigvalsh(metric)[::-1] for metric in path.metrics]),
+            path.ranks,
+            np.array([point.certificate.relative_gap for point in path]),
+            path.critical_trace_weight,
+        )
+
+    def _draw(self, axes: Sequence[Axes]) -> None:
+        spectrum, rank, gap = axes
+        self._draw_spectrum(spectrum)
+        weights = self.trace_weights
+        rank.step(weights, self.ranks, where="mid", color=PALETTE[0], linewidth=2)
+        rank.plot(weights, self.ranks, "o", color=PALETTE[0], markersize=4)
+        rank.set_title("Its rank")
+        rank.set_ylabel("rank of A")
+        rank.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
+        gaps = np.maximum(self.relative_gaps, SMALLEST_GAP)
+        gap.plot(weights, gaps, color=PALETTE[1], marker="s", markersize=4)
+        gap.set_title("Certified gap")
+        gap.set_ylabel("relative duality gap")
+        use_decades(gap, gaps)
+        for ax in axes:
+            if np.all(weights > 0.0):
+                ax.set_xscale("log")
+            ax.invert_xaxis()
+            ax.axvline(self.critical_trace_weight, color=GREY, linestyle=":", linewidth=1.5)
+            ax.set_xlabel("trace weight (dotted: critical)")
+            ax.grid(alpha=0.3)
+
+    def _draw_spectrum(self, ax: Axes) -> None:
+        largest = max(float(self.eigenvalues.max()), np.finfo(np.float64).tiny)
+        seen = self.eigenvalues > SEEN * largest
+        for k in range(int(seen.any(axis=0).sum())):
+            ax.plot(
+                self.trace_weights[seen[:, k]],
+                self.eigenvalues[seen[:, k], k],
+                color=LINE_COLOURS[k % len(LINE_COLOURS)],
+                marker="o",
+                markersize=4,
+            )
+        ax.set_title("Eigenvalues of the metric")
+        ax.set_ylabel("eigenvalue of A")
+        use_decades(ax, self.eigenvalues[seen] if np.any(seen) else [1.0])
+
+    def _title(self) -> str:
+        return "Regularisation path"
+
+    def _shape(self) -> tuple[int, int]:
+        return 1, 3
+
+    def _size(self) -> tuple[float, float]:
+        return super()._size()[0], 4.0
 
 
 def plot_path(
@@ -42,39 +145,4 @@ def plot_path(
     >>> [ax.get_title() for ax in plot_path(path).axes]
     ['Eigenvalues of the metric', 'Its rank', 'Certified gap']
     """
-    figure = new_figure(12, 4.0, title or "Regularisation path")
-    spectrum, rank, gap = figure.subplots(1, 3)
-    weights = path.trace_weights
-    eigenvalues = np.array([np.linalg.eigvalsh(metric)[::-1] for metric in path.metrics])
-    seen = eigenvalues > SEEN * max(float(eigenvalues.max()), np.finfo(np.float64).tiny)
-    for k in range(int(seen.any(axis=0).sum())):
-        spectrum.plot(
-            weights[seen[:, k]],
-            eigenvalues[seen[:, k], k],
-            color=PALETTE[k % len(PALETTE)],
-            marker="o",
-            markersize=4,
-        )
-    spectrum.set_title("Eigenvalues of the metric")
-    spectrum.set_ylabel("eigenvalue of A")
-    spectrum.set_yscale("log")
-    rank.step(weights, path.ranks, where="mid", color=PALETTE[0], linewidth=2)
-    rank.plot(weights, path.ranks, "o", color=PALETTE[0], markersize=4)
-    rank.set_title("Its rank")
-    rank.set_ylabel("rank of A")
-    rank.yaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
-    gaps = [max(point.certificate.relative_gap, 1e-12) for point in path]
-    gap.plot(weights, gaps, color=PALETTE[1], marker="s", markersize=4)
-    gap.set_title("Certified gap")
-    gap.set_ylabel("relative duality gap")
-    gap.set_yscale("log")
-    for ax in (spectrum, rank, gap):
-        if np.all(weights > 0.0):
-            ax.set_xscale("log")
-        ax.invert_xaxis()
-        ax.axvline(path.critical_trace_weight, color=GREY, linestyle=":", linewidth=1.5)
-        ax.set_xlabel("trace weight (dotted: the critical one)")
-        ax.grid(alpha=0.3)
-    if file is not None:
-        figure.savefig(file)
-    return figure
+    return PathDisplay.from_result(path).draw(file, title or None)

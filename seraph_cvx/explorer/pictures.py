@@ -1,0 +1,217 @@
+"""The page's pictures as SVG, drawn without any library: planes, the pairs, curves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..checks import FloatArray, IntArray
+from ..psd_cone import symmetrise
+from ..theory.chart import to_svg
+from ..theory.claim import Chart, Curve
+from .heat import as_image, pair_heat, plane_heat
+from .scene import SIDE, Scene
+from .walk import Moment
+
+LONGEST = 20.0
+"""An axis of an ellipse is drawn no longer than so many windows: a flat one looks like a strip."""
+
+FLAT = 1e-12
+"""A metric whose largest eigenvalue is below this has no ellipse: everything is near."""
+
+RIM = 16.0
+"""Beside the picture of the pairs there is so much room for the labels."""
+
+
+def draw_plane(scene: Scene, moment: Moment | None) -> str:
+    """{v: v'Av = 1} around the chosen point, p(+1) of every place with it, and the points.
+
+    Where eta is not 1, {v: v'Av = eta} is drawn too: there p(+1) = 1/2.
+
+    Examples
+    --------
+    >>> draw_plane(Scene(((0.0, 0.0),), (0,)), None).count("class0")
+    1
+    """
+    parts = []
+    if moment is not None:
+        x, eta = scene.X[scene.chosen], moment.objective.threshold
+        parts.append(_image(plane_heat(scene, moment), 0.0, SIDE, "smooth"))
+        levels = {"unit": 1.0} if eta == 1.0 else {"unit": 1.0, "even": eta}
+        for kind, level in levels.items():
+            outline = ellipse(moment.metric, level, LONGEST * scene.width)
+            if len(outline):
+                parts.append(_polygon(scene.to_screen(x + outline), kind))
+    parts += _marks(scene.to_screen(scene.X), scene.labels, scene.chosen)
+    return _square(parts, "the plane: click to label or add points")
+
+
+def draw_learned(scene: Scene, moment: Moment) -> str:
+    """A^{1/2} x_i, whose Euclidean distances are those of the metric, and a unit circle.
+
+    The root is the symmetric one, so that nothing is turned that need not be.
+
+    Examples
+    --------
+    >>> from seraph_cvx.explorer.state import ExplorerState
+    >>> state = ExplorerState().forward()
+    >>> draw_learned(state.scene, state.moment).count("<polygon")
+    1
+    """
+    Z = scene.X @ square_root(moment.metric)
+    around = Z[scene.chosen] + ellipse(np.eye(2), 1.0, LONGEST)
+    everything = np.vstack([Z, around])
+    low, high = everything.min(axis=0), everything.max(axis=0)
+    across, up = (low + high) / 2.0
+    view = Scene(centre=(float(across), float(up)), width=1.1 * float(np.max(high - low)))
+    parts = [_polygon(view.to_screen(around), "unit")]
+    parts += _marks(view.to_screen(Z), scene.labels, scene.chosen)
+    return _square(parts, "the points under the learned metric")
+
+
+def draw_pairs(scene: Scene, moment: Moment) -> str:
+    """p(+1) of every pair, eq. (8), above the diagonal; what the M-step is told of it below.
+
+    The points are in the order of their first principal coordinate under the metric; those with a
+    label have a mark at the rim.
+
+    Examples
+    --------
+    >>> from seraph_cvx.explorer.state import ExplorerState
+    >>> state = ExplorerState().forward()
+    >>> draw_pairs(state.scene, state.moment).count("class1")
+    8
+    """
+    order = principal_order(scene.X @ square_root(moment.metric))
+    heat = pair_heat(scene, moment)
+    first, second = np.sort(np.stack(np.meshgrid(order, order)), axis=0)
+    i, j = np.indices(heat.shape)
+    ordered = np.where(j >= i, heat[first, second], heat[second, first])
+    side = SIDE - RIM - 1.0
+    parts = [_image(ordered, RIM, side, "sharp")]
+    cell = side / len(order)
+    for k, point in enumerate(order):
+        label = scene.labels[point]
+        if label >= 0:
+            parts.append(_bar(RIM + k * cell, 2.0, cell, RIM - 4.0, f"class{label}"))
+            parts.append(_bar(2.0, RIM + k * cell, RIM - 4.0, cell, f"class{label}"))
+    parts.append(_bar(RIM, RIM, side, side, "frame"))
+    parts.append(
+        f'<line x1="{RIM}" y1="{RIM}" x2="{RIM + side}" y2="{RIM + side}" class="diagonal"></line>'
+    )
+    return _svg(parts, "the posterior of every pair")
+
+
+def draw_course(history: Sequence[Moment]) -> tuple[str, str]:
+    """J and (7) after each half-step; the start, often far above the rest, only while it is alone.
+
+    Examples
+    --------
+    >>> from seraph_cvx.explorer.state import ExplorerState
+    >>> J, paper = draw_course(ExplorerState().forward().forward().history)
+    >>> J.count("<circle"), paper.count("<circle")
+    (2, 2)
+    """
+    shown = history[1:] or history
+    steps = [float(moment.number) for moment in shown]
+    J = Curve("J", steps, [moment.descent_value for moment in shown])
+    paper = Curve("(7)", steps, [moment.paper_objective for moment in shown])
+    x_title = "half-steps (odd: M-step, even: E-step)"
+    return (
+        to_svg(Chart("J(q, A): no half-step raises it", x_title, "J", [J])),
+        to_svg(Chart("(7) as a minimisation: it may rise", x_title, "(7)", [paper])),
+    )
+
+
+def ellipse(A: FloatArray, level: float, longest: float) -> FloatArray:
+    """{v: v'Av = level}, half-axes sqrt(level / eigenvalue) cut at `longest`; no point where A = 0.
+
+    Examples
+    --------
+    >>> A = np.array([[2.0, 0.5], [0.5, 1.0]])
+    >>> v = ellipse(A, 3.0, longest=10.0)
+    >>> np.allclose(np.sum(v @ A * v, axis=1), 3.0)
+    True
+    """
+    eigenvalues, vectors = np.linalg.eigh(symmetrise(A))
+    if eigenvalues[-1] <= FLAT:
+        return np.empty((0, 2))
+    half_axes = np.sqrt(level / np.maximum(eigenvalues, level / longest**2))
+    angle = np.linspace(0.0, 2.0 * np.pi, 96, endpoint=False)
+    circle = np.column_stack([np.cos(angle), np.sin(angle)])
+    return np.asarray((circle * half_axes) @ vectors.T)
+
+
+def square_root(A: FloatArray) -> FloatArray:
+    """A^{1/2}, symmetric and PSD.
+
+    Examples
+    --------
+    >>> square_root(np.diag([4.0, 9.0]))
+    array([[2., 0.],
+           [0., 3.]])
+    """
+    eigenvalues, vectors = np.linalg.eigh(symmetrise(A))
+    return np.asarray((vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T)
+
+
+def principal_order(Z: FloatArray) -> IntArray:
+    """The points in the order of their first principal coordinate.
+
+    Examples
+    --------
+    >>> principal_order(np.array([[3.0, 0.1], [1.0, 0.0], [2.0, 0.2]]))
+    array([1, 2, 0])
+    """
+    centred = Z - Z.mean(axis=0)
+    axis = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    axis = axis * (1.0 if axis[np.argmax(np.abs(axis))] > 0.0 else -1.0)
+    return np.argsort(centred @ axis, kind="stable")
+
+
+def _marks(places: FloatArray, labels: Sequence[int], chosen: int) -> list[str]:
+    """A small dot for an unknown label; disc, square, triangle for the classes; a ring, chosen."""
+    parts = []
+    for k in np.argsort(labels, kind="stable").tolist():  # those with a label come on top
+        (x, y), label = places[k], labels[k]
+        if k == chosen:
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="10" class="chosen"></circle>')
+        if label < 0:
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.6" class="unknown"></circle>')
+        elif label == 0:
+            parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="6" class="class0"></circle>')
+        elif label == 1:
+            parts.append(_bar(x - 5.5, y - 5.5, 11.0, 11.0, "class1"))
+        else:
+            corners = np.array([[0.0, -7.5], [6.8, 5.0], [-6.8, 5.0]])
+            parts.append(_polygon(places[k] + corners, "class2"))
+    return parts
+
+
+def _image(heat: FloatArray, at: float, side: float, kind: str) -> str:
+    return (
+        f'<image x="{at}" y="{at}" width="{side}" height="{side}" class="{kind}" '
+        f'preserveAspectRatio="none" href="{as_image(heat)}"></image>'
+    )
+
+
+def _bar(x: float, y: float, width: float, height: float, kind: str) -> str:
+    return (
+        f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" '
+        f'class="{kind}"></rect>'
+    )
+
+
+def _polygon(places: FloatArray, kind: str) -> str:
+    corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    return f'<polygon points="{corners}" class="{kind}"></polygon>'
+
+
+def _square(parts: Sequence[str], title: str) -> str:
+    return _svg([*parts, _bar(0.5, 0.5, SIDE - 1.0, SIDE - 1.0, "frame")], title)
+
+
+def _svg(parts: Sequence[str], title: str) -> str:
+    opening = f'<svg viewBox="0 0 {SIDE:g} {SIDE:g}" role="img" aria-label="{title}">'
+    return "".join([opening, *parts, "</svg>"])

@@ -1,0 +1,78 @@
+"""The Python that makes a state of the page again, without the page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from .state import ExplorerState
+
+PER_LINE = 4
+
+
+def python_of(state: ExplorerState) -> str:
+    """A <- argmin f(A; q), eq. (11), and q <- q(A), eq. (10), as often as the page did, in Python.
+
+    Run, the text leaves `metric`, `objective` and `certificate`: the numbers of the page, to the
+    last digit.
+
+    Examples
+    --------
+    >>> from seraph_cvx.explorer.state import ExplorerState
+    >>> names = {}
+    >>> state = ExplorerState().forward()
+    >>> exec(python_of(state), names)
+    >>> bool((names["metric"] == state.moment.metric).all())
+    True
+    """
+    moment = state.moment
+    if moment is None:
+        return f"# {state.trouble}\n"
+    settings = state.settings
+    lines = [
+        f'"""SERAPH on {len(state.scene.points)} points in the plane: {moment.name}."""',
+        "",
+        "import numpy as np",
+        "",
+        "from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step",
+        "",
+        "X = np.array([",
+        *_rows(f"[{a!r}, {b!r}]" for a, b in state.scene.points),
+        "])",
+        "y = np.array([  # -1: unknown",
+        *_rows(map(str, state.scene.labels), 25),
+        "])",
+        "pairs = PairSet.from_labels(X, y)",
+        f'mu = {settings.weight_factor!r} * pairs.resolve_unlabeled_weight("ratio")',
+        "",
+        "",
+        "def program(metric):",
+        '    """The M-step (11) with the soft labels (10) of `metric`; None: q(-1) = 1."""',
+        "    return MStepObjective(",
+        "        pairs, previous_metric=metric, unlabeled_weight=mu,",
+        f"        trace_weight={settings.trace_weight!r}, threshold={settings.threshold!r},",
+        f"        sharpness={settings.sharpness!r},",
+        "    )",
+        "",
+        "",
+        *_steps(moment.number),
+        "certificate = certify(objective, metric)",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _steps(number: int) -> list[str]:
+    if number == 0:
+        return ["metric, objective = np.eye(2), program(None)"]
+    lines = [
+        "metric = None",
+        f"for _ in range({(number + 1) // 2}):",
+        "    objective = program(metric)  # the E-step",
+        "    metric = solve_m_step(objective, start=metric).metric",
+    ]
+    return [*lines, "objective = program(metric)  # the last E-step"] if number % 2 == 0 else lines
+
+
+def _rows(items: Iterable[str], per_line: int = PER_LINE) -> list[str]:
+    texts = list(items)
+    starts = range(0, len(texts), per_line)
+    return ["    " + ", ".join(texts[k : k + per_line]) + "," for k in starts]

@@ -1,0 +1,160 @@
+"""What lies under the pictures: statement, convexity, the solvers' answers, formulas, Python."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from html import escape
+
+import numpy as np
+
+from ..formulas import CERTIFICATE, DESCENT, E_STEP, M_STEP_ONE_TERM, OBJECTIVE, PROBABILITY
+from ..m_step.solution import MStepSolution
+from .recipe import python_of
+from .state import ExplorerState, ask_solver
+from .walk import Moment
+
+SOLVERS = ("fista", "projected-gradient", "CLARABEL", "SCS")
+
+SCROLLED = "overflow:auto;max-height:30rem;font-size:.8rem;line-height:1.35"
+
+SHOWN = (PROBABILITY, M_STEP_ONE_TERM, E_STEP, DESCENT, OBJECTIVE, CERTIFICATE)
+
+
+def heading(text: str, level: int = 1) -> str:
+    """A heading that marimo does not take into its outline, which would cover the panels.
+
+    Examples
+    --------
+    >>> heading("A & B")
+    '<div role="heading" aria-level="1" style="font-size:1.4rem">A &amp; B</div>'
+    """
+    style = "font-weight:600;margin:.8rem 0 .3rem" if level > 1 else "font-size:1.4rem"
+    return f'<div role="heading" aria-level="{level}" style="{style}">{escape(text)}</div>'
+
+
+def grid(*elements: object) -> str:
+    """Controls side by side, as many as there is room for.
+
+    Examples
+    --------
+    >>> grid("<b>1</b>").count("<div")
+    2
+    """
+    layout = "display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:0 1.4rem"
+    cells = "".join(f'<div style="align-self:center">{element}</div>' for element in elements)
+    return f'<div style="{layout}">{cells}</div>'
+
+
+def sheet(state: ExplorerState, name: str, solver: str | None = None) -> str:
+    """The sheet of that name: HTML, and for "Python" the bare text.
+
+    Parameters
+    ----------
+    state : ExplorerState
+    name : "Statement", "Solvers", "Formulas" or "Python"
+    solver : str, optional
+        Whom to ask for the M-step at hand; None asks nobody.
+
+    Examples
+    --------
+    >>> sheet(ExplorerState(), "Python").splitlines()[2]
+    'import numpy as np'
+    """
+    moment = state.moment
+    if name == "Python":
+        return python_of(state)
+    if name == "Formulas":
+        return formula_sheet()
+    if moment is None:
+        return f"<p>{escape(state.trouble)}</p>"
+    if name == "Statement":
+        text = escape(statement_sheet(moment))
+        return f'<pre data-value="statement" style="{SCROLLED}">{text}</pre>'
+    if solver is None:
+        return (
+            "<p>The page goes on by FISTA. Ask another solver for the M-step at hand: the referee "
+            "grades its answer. On 100 points CLARABEL takes about a second, SCS several.</p>"
+        )
+    if moment.trouble:
+        return f"<p>{escape(moment.trouble)}</p>"
+    return answer_table(answers_of(moment, solver))
+
+
+def statement_sheet(moment: Moment) -> str:
+    """min f(A) over A PSD, eq. (11), as CVXPY reads it, and the DCP proof of its convexity.
+
+    Examples
+    --------
+    >>> print(statement_sheet(ExplorerState().moment).splitlines()[0][:46])
+    minimize sum_SD log(1 + e^s) + (-sum_D s) + mu
+    """
+    from ..m_step.explain import explain_convexity
+    from ..m_step.statement import state_m_step
+
+    problem = state_m_step(moment.objective)
+    proof = explain_convexity(problem)
+    return f"{problem.format_labeled()}\n\n{proof}"
+
+
+def formula_sheet() -> str:
+    """(8), (11), (10), J, (7) and the certificate, as MathML.
+
+    Examples
+    --------
+    >>> formula_sheet().count('role="heading"')
+    6
+    """
+    return "".join(
+        heading(formula.title, 2) + f"{formula.mathml}<p>{escape(formula.where)}.</p>"
+        for formula in SHOWN
+    )
+
+
+def answers_of(moment: Moment, solver: str) -> list[MStepSolution]:
+    """The M-step at hand by FISTA, from nothing, and by `solver`, if that is another one.
+
+    Raises
+    ------
+    OptimumNotAttained
+        Where this M-step has no optimum.
+
+    Examples
+    --------
+    >>> [answer.solver for answer in answers_of(ExplorerState().moment, "projected-gradient")]
+    ['fista', 'projected-gradient']
+    """
+    return [ask_solver(moment, name) for name in dict.fromkeys(("fista", solver))]
+
+
+def answer_table(answers: Sequence[MStepSolution]) -> str:
+    """What each solver says of itself, and what the referee says of its answer.
+
+    Examples
+    --------
+    >>> answer_table(answers_of(ExplorerState().moment, "fista")).count("<tr>")
+    2
+    """
+    columns: dict[str, Callable[[MStepSolution], str]] = {
+        "solver": lambda answer: answer.solver,
+        "it says": lambda answer: answer.solver_status,
+        "f(A)": lambda answer: f"{answer.value:.10g}",
+        "relative gap, proved": lambda answer: f"{answer.relative_gap:.1e}",
+        "referee": lambda answer: answer.status.value,
+        "iterations": lambda answer: str(answer.iterations),
+        "seconds": lambda answer: f"{answer.seconds:.3f}",
+        "‖A - A of fista‖": lambda answer: _distance(answer, answers[0]),
+    }
+    rows = [list(columns), *([text(answer) for text in columns.values()] for answer in answers)]
+    style = "padding:.15rem 1.2rem .15rem 0;white-space:nowrap"
+    body = "".join(
+        "<tr>" + "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in row) + "</tr>"
+        for row in rows
+    )
+    notes = "".join(f"<p>{escape(a.solver)}: {escape(a.message)}</p>" for a in answers if a.message)
+    return f'<div data-value="answers" style="{SCROLLED}"><table>{body}</table></div>{notes}'
+
+
+def _distance(answer: MStepSolution, reference: MStepSolution) -> str:
+    if answer.metric is None or reference.metric is None:
+        return "no answer"
+    return f"{np.linalg.norm(answer.metric - reference.metric):.1e}"

@@ -1,0 +1,246 @@
+"""The pair posterior of all pairs as a heat map."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.patheffects import withStroke
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.distance import pdist, squareform
+
+from ..checks import FloatArray, IntArray, check_number, check_points, is_known
+from ..posterior import posterior_similar
+from ..psd_cone import check_metric, factor
+from .display import Display
+from .metric import threshold_of
+from .points import class_name
+from .style import enlarge_text
+
+COLOURS = "cividis"
+"""Perceptually uniform, and made for colour-blind readers."""
+N_COLOURS = 20
+"""Steps of 0.05: to be told apart by eye, and the picture of many points stays small."""
+MOST_CELLS = 200
+"""Of more points several of one class share a cell, which has their mean (a few more cells)."""
+AT_ONCE = 20_000
+"""Pairs that a model is asked about at once."""
+LEAST_SHARE = 1.0 / 28.0
+"""Names of classes stand at least this share of the points apart."""
+
+
+@dataclass(eq=False)
+class PosteriorDisplay(Display):
+    """p(+1) = 1 / (1 + exp(||x_i - x_j||_A^2 - eta)), eq. (8), for all pairs, sorted by class.
+
+    It is at most 1 / (1 + e^{-eta}), 0.73 for the paper's eta = 1, that of two equal points. Of
+    more than 200 points a cell shows the mean over several neighbours of one class.
+
+    Parameters
+    ----------
+    posterior : (n, n) array
+        p(+1) of each pair, its diagonal NaN: a point makes no pair with itself.
+    order : (n,) integer array
+        Which point stands in which row: by class, the points of unknown class last, and in a
+        class along the leading learned coordinate.
+    blocks : list of (str, int)
+        The classes in this order, each with the number of its points; empty without labels.
+    """
+
+    posterior: FloatArray
+    order: IntArray
+    blocks: list[tuple[str, int]]
+
+    @classmethod
+    def from_result(
+        cls,
+        metric: ArrayLike,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        threshold: float = 1.0,
+        class_names: Sequence[str] | None = None,
+    ) -> Self:
+        """Eq. (8) at a metric A and threshold eta.
+
+        Parameters
+        ----------
+        metric : (m, m) array_like
+        X : (n, m) array_like
+        y : (n,) array_like, optional
+            Class labels; -1 or None is unknown. Without them the points keep their order.
+        threshold : float
+        class_names : sequence of str, optional
+            For labels that are positions in this sequence: what the ticks call them.
+
+        Examples
+        --------
+        >>> from seraph_cvx.plots import PosteriorDisplay
+        >>> display = PosteriorDisplay.from_result([[1.0]], [[0.0], [9.0], [1.0]], ["b", "a", "b"])
+        >>> display.order, display.blocks, display.posterior[1, 2]
+        (array([1, 0, 2]), [('a', 1), ('b', 2)], np.float64(0.5))
+        """
+        points = check_points(X)
+        L = factor(check_metric(metric, points.shape[1], "metric"))
+        return cls._at_distances(points @ L.T, y, threshold, class_names)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        model: Any,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        threshold: float | None = None,
+        class_names: Sequence[str] | None = None,
+    ) -> Self:
+        """Eq. (8) of a fitted model, with a kernel or without.
+
+        Parameters
+        ----------
+        model : SERAPH, KernelSERAPH or another fitted metric learner
+        X, y, class_names
+            As for :meth:`from_result`.
+        threshold : float, optional
+            By default p is the model's own `predict_pair_proba`. With a threshold, which a model
+            without that method needs, p is eq. (8) at the distances after `transform`.
+
+        Examples
+        --------
+        >>> from seraph_cvx import SERAPH
+        >>> from seraph_cvx.plots import PosteriorDisplay
+        >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0]]
+        >>> model = SERAPH().fit(X, [0, 0, 1, 1])
+        >>> display = PosteriorDisplay.from_estimator(model, X, [0, 0, 1, 1]).plot()
+        >>> display.ax_.get_xlabel()
+        'points, sorted by class'
+        """
+        coordinates = np.asarray(model.transform(X), dtype=np.float64)
+        if threshold is None and hasattr(model, "predict_pair_proba"):
+            posterior = squareform(_ask(model, np.asarray(X)), checks=False)
+            return cls._sorted(posterior, coordinates[:, 0], y, class_names)
+        return cls._at_distances(coordinates, y, threshold_of(model, threshold), class_names)
+
+    @classmethod
+    def _at_distances(
+        cls,
+        coordinates: FloatArray,
+        y: ArrayLike | None,
+        threshold: float,
+        class_names: Sequence[str] | None,
+    ) -> Self:
+        """Eq. (8) where the Euclidean distance of the coordinates is the learned one."""
+        eta = check_number(threshold, "threshold", 0.0, strict=True)
+        squares = squareform(pdist(coordinates, "sqeuclidean"))
+        return cls._sorted(posterior_similar(squares - eta), coordinates[:, 0], y, class_names)
+
+    @classmethod
+    def _sorted(
+        cls,
+        posterior: FloatArray,
+        leading: FloatArray,
+        y: ArrayLike | None,
+        class_names: Sequence[str] | None,
+    ) -> Self:
+        labels = None if y is None else np.asarray(y)
+        order, blocks = _sort_by_class(labels, leading, class_names)
+        posterior = posterior[np.ix_(order, order)]
+        np.fill_diagonal(posterior, np.nan)
+        return cls(posterior, order, blocks)
+
+    def _draw(self, axes: Sequence[Axes]) -> None:
+        (ax,) = axes
+        colours = mpl.colormaps[COLOURS].resampled(N_COLOURS)
+        starts = self._cells()
+        edges = np.append(starts, len(self.order)) - 0.5
+        look: dict[str, Any] = {"cmap": colours, "vmin": 0.0, "vmax": 1.0, "rasterized": True}
+        image = ax.pcolormesh(edges, edges, _cell_means(self.posterior, starts), **look)
+        ax.set_aspect("equal")
+        ax.invert_yaxis()
+        bar = self.figure_.colorbar(image, ax=ax, label="p(+1): of one class, eq. (8)")
+        enlarge_text(bar.ax)
+        ends = np.cumsum([size for _, size in self.blocks])
+        width = 1.3 if len(ends) <= 8 else 0.6
+        border = [withStroke(linewidth=2.2 * width, foreground="white")]
+        for end in ends[:-1] - 0.5:
+            for line in (ax.axhline(end), ax.axvline(end)):
+                line.set(color="black", linewidth=width, path_effects=border)
+        if self.blocks:
+            self._name_blocks(ax, ends)
+        where = "points, sorted by class" if self.blocks else "points, as given"
+        ax.set_xlabel(where)
+        ax.set_ylabel(where)
+
+    def _cells(self) -> IntArray:
+        """Where each cell of the picture starts: a point each or, of many, a few of one class."""
+        n = len(self.order)
+        step = -(-n // MOST_CELLS)
+        ends = np.cumsum([size for _, size in self.blocks or [("", n)]])
+        begins = np.concatenate([[0], ends[:-1]])
+        return np.concatenate([np.arange(a, b, step) for a, b in zip(begins, ends, strict=True)])
+
+    def _name_blocks(self, ax: Axes, ends: IntArray) -> None:
+        """Ticks at the middles of the blocks, as many as have room."""
+        middles: list[float] = []
+        names: list[str] = []
+        room = LEAST_SHARE * len(self.order)
+        for end, (name, size) in zip(ends, self.blocks, strict=True):
+            middle = end - 0.5 * (size + 1)
+            if not middles or middle - middles[-1] >= room:
+                middles.append(float(middle))
+                names.append(name)
+        closest = min(np.diff(middles), default=len(self.order)) / len(self.order)
+        upright = max(map(len, names)) > 45.0 * closest
+        ax.set_xticks(middles, names, rotation=90 if upright else 0)
+        ax.set_yticks(middles, names)
+        ax.tick_params(length=0)
+
+    def _title(self) -> str:
+        return "Which pairs the metric calls similar"
+
+    def _size(self) -> tuple[float, float]:
+        return 7.6, 6.4
+
+
+def _sort_by_class(
+    y: NDArray[Any] | None, leading: FloatArray, class_names: Sequence[str] | None
+) -> tuple[IntArray, list[tuple[str, int]]]:
+    """The order of the points, and the blocks; within a class they go by `leading`."""
+    if y is None:
+        return np.arange(len(leading)), []
+    if y.shape != leading.shape:
+        raise ValueError(f"y has shape {y.shape}, but X has {len(leading)} points: one label each.")
+    known = is_known(y)
+    labels = sorted(set(y[known].tolist()))
+    members = [np.flatnonzero(known & (y == label)) for label in labels]
+    names = [class_name(label, class_names, 16) for label in labels]
+    if not np.all(known):
+        members.append(np.flatnonzero(~known))
+        names.append("unlabeled")
+    order = [rows[np.argsort(leading[rows], kind="stable")] for rows in members]
+    return np.concatenate(order), [
+        (name, len(rows)) for name, rows in zip(names, members, strict=True)
+    ]
+
+
+def _ask(model: Any, points: NDArray[Any]) -> FloatArray:
+    """The model's p(+1) of all pairs i < j in lexicographic order, asked for in parts."""
+    first, second = np.triu_indices(len(points), 1)
+    parts = [slice(k, k + AT_ONCE) for k in range(0, len(first), AT_ONCE)]
+    pairs = (np.stack([points[first[part]], points[second[part]]], axis=1) for part in parts)
+    return np.concatenate([model.predict_pair_proba(some) for some in pairs])
+
+
+def _cell_means(posterior: FloatArray, starts: IntArray) -> FloatArray:
+    """The mean over the pairs of each cell; NaN where there is none."""
+
+    def sums(values: FloatArray) -> FloatArray:
+        rows = np.add.reduceat(values, starts, axis=0)
+        return np.asarray(np.add.reduceat(rows, starts, axis=1))
+
+    is_pair = np.isfinite(posterior)
+    counts = sums(is_pair.astype(np.float64))
+    totals = sums(np.where(is_pair, posterior, 0.0))
+    return np.where(counts > 0.0, totals / np.maximum(counts, 1.0), np.nan)
