@@ -75,7 +75,8 @@ class LogisticProgram:
         def terms(place: Place, d: FloatArray) -> tuple[list[float], FloatArray]:
             distances = d.copy()
             weights = self.sums.confidence_at(place)
-            total, similar = surprise_and_posterior(d, self.threshold, True, weights)
+            total, posterior = surprise_and_posterior(d, self.threshold, True, weights)
+            similar = np.asarray(posterior)
             return [total, float(np.vdot(similar, distances))], similar
 
         totals, pull = self._weighted_sums(A, terms, sums)

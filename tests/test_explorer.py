@@ -60,7 +60,7 @@ ELABORATE = Settings(2.5, 0.3, 1.7, paper_sharpness=False, own_sharpness=2.2)
 
 
 def state_on(scene, settings=None, position=0):
-    return ExplorerState("", scene, settings or Settings(), position)
+    return ExplorerState("draw your own", scene, settings or Settings(), position)
 
 
 def told(state, event):

@@ -20,8 +20,8 @@ from instances import (
 import seraph_cvx.pair_sums
 from seraph_cvx import MStepObjective, e_step, state_m_step
 from seraph_cvx.m_step.statement import build_statement, textbook_statement
-from seraph_cvx.semi_supervised import SemiSupervisedObjective, descent_values
 from seraph_cvx.posterior import binary_entropy, posterior_entropy, soft_label
+from seraph_cvx.semi_supervised import SemiSupervisedObjective, descent_values
 
 SIZES = [(2, 1), (3, 5), (15, 3), (40, 12)]
 SOFT_LABELS = ["start", "random", "streamed"]
