@@ -1,0 +1,112 @@
+"""Evidence: the gallery's scripts run headless, assert their point and draw a legible picture."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parent.parent / "examples"
+SCRIPTS = sorted(FOLDER.glob("plot_*.py"), key=lambda path: int(path.stem.split("_")[1]))
+INDEX = (FOLDER / "README.md").read_text(encoding="utf-8")
+RUN_AND_READ = """
+import runpy, sys
+from pictures import assert_legible
+sys.argv = sys.argv[1:]
+assert_legible(runpy.run_path(sys.argv[0], run_name="__main__")["draw"]())
+"""
+"""The script as from the command line, once, and then a look at what it draws."""
+each_script = pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+
+
+def png_width(path):
+    """The width in the header of a PNG file."""
+    head = path.read_bytes()[:24]
+    assert head.startswith(b"\x89PNG")
+    return struct.unpack(">I", head[16:20])[0]
+
+
+def run(*arguments, folder):
+    """A Python process that takes warnings for errors, in `folder`."""
+    paths = os.pathsep.join([str(FOLDER), str(Path(__file__).parent)])
+    return subprocess.run(
+        [sys.executable, "-W", "error", *map(str, arguments)],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_there_are_ten_and_the_index_names_each():
+    assert [int(script.stem.split("_")[1]) for script in SCRIPTS] == list(range(1, 11))
+    rows = re.findall(
+        r"^\| \[!\[(.+)\]\(thumbnails/(\w+)\.png\)\]\((\w+)\.py\) \| .{20,} \| .{20,} \|$",
+        INDEX,
+        re.M,
+    )
+    assert [(picture, name) for _, picture, name in rows] == [(s.stem, s.stem) for s in SCRIPTS]
+
+
+def test_every_link_of_the_index_leads_somewhere():
+    links = re.findall(r"\]\(([^)#]+)\)", INDEX)
+    for more in ("exercises", "solver-comparison", "reproduction"):
+        assert f"{more}/README.md" in links
+    assert "benchmarks.md" in links
+    assert [link for link in links if not (FOLDER / link).exists()] == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(path, marks=pytest.mark.slow if path.stem == "plot_3_solvers" else ())
+        for path in SCRIPTS  # a race is a process for each of its twelve runs
+    ],
+    ids=lambda path: path.stem,
+)
+def test_script_runs_headless_and_draws_legible_pictures_where_told(script, tmp_path):
+    picture, thumbnail = tmp_path / "picture.png", tmp_path / "thumbnail.png"
+    arguments = (script, "--out", picture, "--thumbnail", thumbnail)
+    done = run("-c", RUN_AND_READ, *arguments, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert sorted(tmp_path.iterdir()) == [picture, thumbnail]
+    assert 800 <= png_width(picture) <= 1280
+    assert picture.stat().st_size < 300_000
+    assert png_width(thumbnail) == 400
+    assert thumbnail.stat().st_size < 60_000
+
+
+def test_without_out_the_picture_is_in_the_current_folder_under_the_name_of_the_script(tmp_path):
+    done = run(SCRIPTS[5], folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [f"{SCRIPTS[5].stem}.png"]
+
+
+@each_script
+def test_committed_thumbnail_is_small(script):
+    thumbnail = FOLDER / "thumbnails" / f"{script.stem}.png"
+    assert png_width(thumbnail) == 400
+    assert thumbnail.stat().st_size < 60_000
+
+
+@each_script
+def test_script_is_short_has_prose_and_asserts_what_it_shows(script):
+    text = script.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    assert len(text.splitlines()) <= 100
+    assert len(re.findall(r"^# %%\n# \S", text, re.M)) >= 3
+    assert "pyplot" not in text
+    asserted = [node.test for node in tree.body if isinstance(node, ast.Assert)]
+    assert len(asserted) >= 2
+    cells = [node for node in tree.body if not isinstance(node, ast.FunctionDef)]
+    names = [name for cell in cells for name in ast.walk(cell) if isinstance(name, ast.Name)]
+    computed = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    for test in asserted:
+        assert computed & {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
