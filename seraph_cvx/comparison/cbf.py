@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ..formulas import DUAL, M_STEP_ONE_TERM
 from ..m_step.first_order import fista
 from ..m_step.solution import require_attained
 from ..objective import MStepObjective
@@ -100,11 +101,8 @@ def _heading(
     instance: InstanceSpec | MStepObjective, objective: MStepObjective, formulation: str
 ) -> list[str]:
     name = instance.name if isinstance(instance, InstanceSpec) else repr(objective)
-    what = {
-        "primal": "minimise sum c log(1 + e^s) - <G, A> + eta beta + lambda tr(A) over A PSD",
-        "dual": "maximise sum c H(p) - eta (sum c p - beta) with sum c p vv' - G + lambda I PSD",
-    }
-    return [f"SERAPH M-step, {formulation}: {name}", what[formulation]]
+    formula = {"primal": M_STEP_ONE_TERM, "dual": DUAL}[formulation]
+    return [f"SERAPH M-step, {formulation}: {name}", *formula.ascii.splitlines()]
 
 
 def to_cbf(program: ConicProgram, heading: list[str] | None = None) -> str:
