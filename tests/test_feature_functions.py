@@ -368,7 +368,13 @@ def test_closed_form_of_one_dissimilar_pair_on_a_line():
 
 
 @pytest.mark.parametrize(
-    ("name", "seed"), [("iris", 0), ("iris", 6), ("wine", 0), ("breast_cancer", 0)]
+    ("name", "seed"),
+    [
+        ("iris", 0),
+        ("iris", 6),
+        pytest.param("wine", 0, marks=pytest.mark.slow),
+        pytest.param("breast_cancer", 0, marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio"])
 def test_real_data_is_certified(name, seed, unlabeled_weight):

@@ -22,6 +22,9 @@ sys.argv = sys.argv[1:]
 assert_legible(runpy.run_path(sys.argv[0], run_name="__main__")["draw"]())
 """
 """The script as from the command line, once, and then a look at what it draws."""
+QUICK = ("plot_1_convexity", "plot_4_descent", "plot_8_no_optimum")
+"""Run by every test run; the others with the slow evidence."""
+
 each_script = pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 
 
@@ -66,7 +69,7 @@ def test_every_link_of_the_index_leads_somewhere():
 @pytest.mark.parametrize(
     "script",
     [
-        pytest.param(path, marks=pytest.mark.slow if path.stem == "plot_3_solvers" else ())
+        pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.slow)
         for path in SCRIPTS  # a race is a process for each of its twelve runs
     ],
     ids=lambda path: path.stem,

@@ -118,7 +118,7 @@ def bench_whole_fit(
         "CLARABEL gap": conic.m_step.relative_gap,
         "ratio": seconds / own if finished else f"> {seconds / own:.0f}",
     }
-    return ResultTable("SERAPH().fit, end to end", [row])
+    return ResultTable("The paper's alternation (hyper), end to end", [row])
 
 
 def bench_kernel(progress: Progress, n: int = 3_000, m: int = 64) -> ResultTable:
