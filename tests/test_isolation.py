@@ -195,6 +195,7 @@ def write_pid_and_hang(path):
     hang()
 
 
+@pytest.mark.slow
 def test_work_whose_caller_was_killed_ends_by_its_own_alarm(tmp_path, repository):
     path = tmp_path / "pid"
     code = ORPHAN.format(tests=str(repository / "tests"), path=str(path))

@@ -69,6 +69,7 @@ def test_a_large_fit_counts_its_evaluations():
     assert row["gap"] <= 1e-6
 
 
+@pytest.mark.slow
 def test_own_m_step_against_conic_solvers():
     table = bench_speed.bench_first_m_steps(ignore, tasks=("balance",), seeds=(0,), time_limit=0.5)
     (row,) = table.rows
