@@ -13,25 +13,21 @@ r = (c - b)/c (matrix R), as far as needed and no further.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from .checks import FloatArray
+from .dual_points import DualPoint, DualTerms, Pinned, TowardsLabels, TowardsOne
 from .formulas import CERTIFICATE
 from .notebook import card, facts, gap_in_words, tone_of_gap
 from .objective import MStepObjective
-from .pair_sums import Place
-from .posterior import binary_entropy, posterior_similar
 from .psd_cone import check_metric, symmetrise
 
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
 """How far a sum over pairs may be off, relative to the same sum with all weights 1."""
-
-SimilarProbability = Callable[..., FloatArray]
-"""r(place, *distances): the dual point on a block or slice of pairs."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +113,8 @@ def _certify(
     objective: MStepObjective, metric: FloatArray, allow_rounding: bool, enough: float
 ) -> Certificate:
     sums = objective.moments.whitened_sums
-    value, tangent, pull = objective.program.value_tangent_and_pull(metric, sums)
+    swept = objective.sweep_with_soft_labels(metric) if objective.awaits_soft_labels else None
+    value, tangent, pull = objective.program.value_tangent_and_pull(metric, sums, swept)
     anchors = Anchors.of(objective, allow_rounding)
     whitened = symmetrise(objective.whitened_program.recession - objective.axes.turned(pull))
     error = _rounding(objective, metric, value) if allow_rounding else 0.0
@@ -241,19 +238,11 @@ def _feasible_step(gradient: FloatArray, basis: FloatArray | None, noise: float)
 def _dual_value(
     objective: MStepObjective,
     metrics: Sequence[FloatArray],
-    r: SimilarProbability,
+    r: DualPoint,
     with_matrix: bool = False,
 ) -> tuple[float, FloatArray]:
     """D(r) and, if asked for, sum_k c_k r_k v_k v_k' in whitened axes, by one sweep."""
-
-    def terms(place: Place, *distances: FloatArray) -> tuple[list[float], FloatArray | None]:
-        probability = r(place, *distances)
-        entropy = sums.weighed(place, binary_entropy(probability))
-        weight = sums.weighed(place, probability)
-        totals = [float(np.sum(entropy)), float(np.sum(weight))]
-        return totals, weight if with_matrix else None
-
-    sums = objective.moments.whitened_sums
+    sums, terms = objective.moments.whitened_sums, DualTerms(r, with_matrix)
     totals, matrix = sums.over_labeled(metrics, terms)
     if objective.mu > 0.0:
         more, more_matrix = sums.over_unlabeled(metrics, terms)
@@ -263,26 +252,14 @@ def _dual_value(
 
 
 def _towards_one(objective: MStepObjective, metric: FloatArray, step: float) -> float:
-    """D(step * sigma(-s))."""
-
-    def r(place: Place, d: FloatArray) -> FloatArray:
-        return step * posterior_similar(d - objective.threshold)
-
-    return _dual_value(objective, [metric], r)[0]
+    """D at TowardsOne."""
+    return _dual_value(objective, [metric], TowardsOne(step, objective.threshold))[0]
 
 
 def _towards_labels(objective: MStepObjective, metric: FloatArray, step: float) -> float:
-    """D(step * sigma(-s) + (1 - step) * (c - b)/c)."""
+    """D at TowardsLabels."""
     source = objective.soft_labeling
-    n_similar = len(objective.pairs.similar)
-    is_similar = np.arange(objective.pairs.n_labeled) < n_similar
-
-    def r(place: Place, d: FloatArray, *source_distances: FloatArray) -> FloatArray:
-        anchor = (
-            is_similar[place] if isinstance(place, slice) else source.on(place, *source_distances)
-        )
-        return np.asarray(step * posterior_similar(d - objective.threshold) + (1.0 - step) * anchor)
-
+    r = TowardsLabels(step, objective.threshold, source, len(objective.pairs.similar))
     return _dual_value(objective, [metric, *source.metrics], r)[0]
 
 
@@ -298,18 +275,11 @@ def _pinned(objective: MStepObjective, metric: FloatArray, anchors: Anchors) -> 
     leaving = null @ null.T
     spread = float(np.max(np.sum(np.square(objective.sums.points @ null), axis=1)))
     limit = 4.0 * ROUNDING * spread  # the rounding error of a squared distance under `leaving`
-
-    def pinned(d: FloatArray, d_null: FloatArray) -> FloatArray:
-        return np.where(d_null > limit, 0.0, posterior_similar(d - objective.threshold))
-
-    def r(place: Place, d: FloatArray, d_null: FloatArray) -> FloatArray:
-        return step * pinned(d, d_null)
-
-    step = 1.0
+    r = Pinned(1.0, objective.threshold, limit)
     _, pull = _dual_value(objective, [metric, leaving], r, with_matrix=True)
     if basis.shape[1]:
         pull = objective.axes.turned(pull)
         largest = float(np.linalg.eigvalsh(symmetrise(basis.T @ pull @ basis))[-1])
         rounding = anchors.noise / float(eigenvalues[in_range][0])
-        step = 1.0 / max(1.0, largest + rounding)
+        r = replace(r, step=1.0 / max(1.0, largest + rounding))
     return _dual_value(objective, [metric, leaving], r)[0]

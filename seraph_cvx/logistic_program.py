@@ -6,19 +6,48 @@ coordinates of the data.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from .arrays import Array, namespace
+from .blocks import Place, Terms
 from .checks import FloatArray
-from .pair_sums import Block, PairSums, Place, Terms
-from .posterior import posterior_variance, surprise_and_posterior
+from .curvature import Curvature
+from .pair_sums import PairSums
+from .posterior import surprise_and_posterior
 from .psd_cone import symmetrise
 
-SAMPLE = 512
-"""Points whose pairs a Hessian is summed over, where there are more."""
+
+@dataclass(frozen=True)
+class LogisticTerms:
+    """log(1 + e^{-s}) and, as weights, sigma(-s)."""
+
+    threshold: float
+    with_weights: bool
+
+    def __call__(self, place: Place, d: Array) -> tuple[list[Any], Array | None]:
+        """Summed over a place."""
+        total, similar = surprise_and_posterior(
+            d, self.threshold, self.with_weights, place.confidence
+        )
+        return [total], similar
+
+
+@dataclass(frozen=True)
+class TangentTerms:
+    """log(1 + e^{-s}), sigma(-s) d and, as weights, sigma(-s)."""
+
+    threshold: float
+
+    def __call__(self, place: Place, d: Array) -> tuple[list[Any], Array]:
+        """Summed over a place."""
+        xp = namespace(d)
+        distances = xp.asarray(d, copy=True)
+        total, similar = surprise_and_posterior(d, self.threshold, True, place.confidence)
+        return [total, xp.sum(similar * distances)], similar
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,97 +72,55 @@ class LogisticProgram:
         """The Hessian of L -> f(LL') at an (m, rho) factor L, entries of L taken row by row.
 
         4 sum_k c_k sigma(s_k) sigma(-s_k) (v_k u_k')(v_k u_k')' + 2 g x I, where u_k = L'v_k and
-        g is the `gradient` of f at LL'. Each of the rho(rho + 1)/2 products u_ki u_kj weights one
-        sum over pairs, so it costs as many sweeps; beyond SAMPLE points the sum over the unlabeled
-        pairs is estimated from those of SAMPLE random points, which changes the steps of a Newton
-        method but not the point they end at.
+        g is the `gradient` of f at LL'. Where there are many unlabeled pairs the sum over them is
+        estimated, which changes the steps of a Newton method but not the point they end at.
         """
         m, rho = L.shape
-        A = L @ L.T
-        stack = self.sums.over_labeled([A], self._curvature_terms(self.sums, L))[1]
+        curvature = self._curvature
+        hessian = curvature.over_labeled(L, self.threshold)
         if self.unlabeled_weight > 0.0:
-            sums, weight = self._sampled_sums
-            more = sums.over_unlabeled([A], self._curvature_terms(sums, L))[1]
-            stack = stack + weight * more
-        i, j = np.triu_indices(rho)
-        hessian = np.zeros((m, rho, m, rho))
-        hessian[:, i, :, j] = stack
-        hessian[:, j, :, i] = stack
+            hessian += self.unlabeled_weight * curvature.over_unlabeled(L, self.threshold)
         diagonal = np.arange(rho)
+        hessian = hessian.reshape(m, rho, m, rho)
         hessian[:, diagonal, :, diagonal] += 2.0 * gradient
         return hessian.reshape(m * rho, m * rho)
 
     def value_tangent_and_pull(
-        self, A: FloatArray, sums: PairSums
+        self,
+        A: FloatArray,
+        sums: PairSums,
+        unlabeled: tuple[FloatArray, FloatArray] | None = None,
     ) -> tuple[float, float, FloatArray]:
         """f(A), f(A) - <grad f(A), A>, and sum_k c_k sigma(-s_k) v_k v_k' in the axes of `sums`.
 
         The second is sum_k c_k [log(1 + e^{-s_k}) + sigma(-s_k) v_k'Av_k] - constant: no
-        difference of large numbers.
+        difference of large numbers. `unlabeled`: its TangentTerms over U, where known already.
         """
-
-        def terms(place: Place, d: FloatArray) -> tuple[list[float], FloatArray]:
-            distances = d.copy()
-            weights = self.sums.confidence_at(place)
-            total, posterior = surprise_and_posterior(d, self.threshold, True, weights)
-            similar = np.asarray(posterior)
-            return [total, float(np.vdot(similar, distances))], similar
-
-        totals, pull = self._weighted_sums(A, terms, sums)
+        totals, pull = self._weighted_sums(A, TangentTerms(self.threshold), sums, unlabeled)
         value = float(totals[0]) + float(np.vdot(self.recession, A)) - self.constant
         return value, float(totals[0] + totals[1]) - self.constant, pull
 
     def _evaluate(self, A: FloatArray, with_gradient: bool) -> tuple[float, FloatArray]:
-        totals, pull = self._weighted_sums(A, self._logistic_terms(with_gradient), self.sums)
+        terms = LogisticTerms(self.threshold, with_gradient)
+        totals, pull = self._weighted_sums(A, terms, self.sums)
         value = float(totals[0]) + float(np.vdot(self.recession, A)) - self.constant
         return value, symmetrise(self.recession - pull)
 
-    def _logistic_terms(self, with_gradient: bool) -> Terms:
-        def terms(place: Place, d: FloatArray) -> tuple[list[float], FloatArray | None]:
-            weights = self.sums.confidence_at(place)
-            total, similar = surprise_and_posterior(d, self.threshold, with_gradient, weights)
-            return [total], similar
-
-        return terms
-
     def _weighted_sums(
-        self, A: FloatArray, terms: Terms, sums: PairSums
+        self,
+        A: FloatArray,
+        terms: Terms,
+        sums: PairSums,
+        unlabeled: tuple[FloatArray, FloatArray] | None = None,
     ) -> tuple[FloatArray, FloatArray]:
         """Over all pairs, each with its weight c_k."""
         totals, matrix = sums.over_labeled([A], terms)
         if self.unlabeled_weight > 0.0:
-            more, more_matrix = sums.over_unlabeled([A], terms)
+            more, more_matrix = unlabeled or sums.over_unlabeled([A], terms)
             totals = totals + self.unlabeled_weight * more
             matrix = matrix + self.unlabeled_weight * more_matrix
         return totals, matrix
 
     @cached_property
-    def _sampled_sums(self) -> tuple[PairSums, float]:
-        """The unlabeled pairs that a Hessian looks at, and the weight of each."""
-        if len(self.sums.points) <= SAMPLE:
-            return self.sums, self.unlabeled_weight
-        sample, stands_for = self.sums.thinned(SAMPLE)
-        return sample, self.unlabeled_weight * stands_for
-
-    def _curvature_terms(self, sums: PairSums, L: FloatArray) -> Terms:
-        """The weights 4 sigma(s) sigma(-s) u_i u_j, i <= j, where u = L'v."""
-        U = (sums.points @ L).T
-
-        def differences(place: Place) -> list[FloatArray]:
-            if isinstance(place, Block):
-                return [u[place.rows, None] - u[place.columns] for u in U]
-            first, second = sums.labeled_pairs[place].T
-            return [u[first] - u[second] for u in U]
-
-        def weights(place: Place, curvature: FloatArray) -> Iterator[FloatArray]:
-            u = differences(place)
-            for i in range(len(u)):
-                weighted = curvature * u[i]
-                for j in range(i, len(u)):
-                    yield weighted * u[j]
-
-        def terms(place: Place, d: FloatArray) -> tuple[list[float], Iterator[FloatArray]]:
-            curvature = 4.0 * posterior_variance(d - self.threshold)
-            return [0.0], weights(place, sums.weighed(place, curvature))
-
-        return terms
+    def _curvature(self) -> Curvature:
+        return Curvature(self.sums)

@@ -16,6 +16,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from .arrays import beside, is_elsewhere, to_host
 from .checks import FloatArray
 from .pairs import PairSet
 from .psd_cone import factor
@@ -45,10 +46,14 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     n_features_in_: int
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """z = L x: Euclidean distances of z are the learned distances of x."""
+        """z = L x: Euclidean distances of z are the learned distances of x.
+
+        An array of another library than NumPy gives one of the same library, on the same device.
+        """
         check_is_fitted(self)
-        points = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
-        return np.asarray(points @ self.components_.T.astype(points.dtype))
+        points = validate_data(self, to_host(X), dtype=[np.float64, np.float32], reset=False)
+        transformed = np.asarray(points @ self.components_.T.astype(points.dtype))
+        return beside(X, transformed) if is_elsewhere(X) else transformed
 
     def get_mahalanobis_matrix(self) -> FloatArray:
         """L'L: the matrix of the distances after `transform`; A unless n_components cuts it."""
@@ -147,13 +152,18 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 "`dissimilar`."
             )
         points = validate_data(
-            self, X, dtype=[np.float64, np.float32], ensure_min_samples=2, ensure_all_finite=True
+            self,
+            to_host(X),
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2,
+            ensure_all_finite=True,
         )
         if y is not None:
-            y = column_or_1d(y, warn=True)
+            y = column_or_1d(to_host(y), warn=True)
             check_consistent_length(points, y)
         self._check_n_components(points.shape[1])
-        return supervise(points, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
+        where = X if is_elsewhere(X) else points
+        return supervise(where, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
 
     def _check_n_components(self, most: int) -> None:
         if self.n_components is not None and not 1 <= self.n_components <= most:
@@ -169,7 +179,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return np.asarray(P[:, 0] - P[:, 1])
 
     def _check_point_pairs(self, pairs: ArrayLike) -> FloatArray:
-        P = check_array(pairs, ensure_2d=False, allow_nd=True, dtype=np.float64)
+        P = check_array(to_host(pairs), ensure_2d=False, allow_nd=True, dtype=np.float64)
         if P.ndim != 3 or P.shape[1:] != (2, self.n_features_in_):
             raise ValueError(
                 f"Pairs of points must have shape (k, 2, {self.n_features_in_}), not {P.shape}. "

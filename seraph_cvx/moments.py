@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
+from .arrays import Array, namespace
+from .blocks import FAR, Chunk, Place, Terms
 from .checks import FloatArray
-from .pair_sums import FAR, PairSums, Place, Terms
+from .pair_sums import PairSums
 from .psd_cone import whiten
+
+MANY = 512
+"""With more points than this, the moment of all pairs is not summed pair by pair."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +46,7 @@ class PairMoments:
     @cached_property
     def labeled(self) -> FloatArray:
         """sum_{S u D} c_k v v'."""
-        return self.sums.over_labeled([], self._confidence)[1]
+        return self.sums.over_labeled([], confidences)[1]
 
     @cached_property
     def everything(self) -> FloatArray:
@@ -87,8 +93,8 @@ class PairMoments:
         """sum_k c_k ||v_k||^4."""
 
         def fourth_power(place: Place, d: FloatArray) -> tuple[list[float], None]:
-            fourth = self.sums.weighed(place, np.square(np.where(d < FAR, d, 0.0)))
-            return [float(np.sum(fourth))], None
+            fourth = np.square(np.where(d < FAR, d, 0.0))
+            return [float(np.sum(place.weigh(fourth)))], None
 
         return self._sweep(fourth_power)
 
@@ -109,21 +115,19 @@ class PairMoments:
     def along(self, axes: FloatArray) -> FloatArray:
         """axes' C axes, summed along the axes."""
         sums = self.sums.summed_in(axes)
-        labeled = sums.over_labeled([], self._confidence)[1]
+        labeled = sums.over_labeled([], confidences)[1]
         if self.unlabeled_weight == 0.0:
             return labeled
-
-        def ones(place: Place, d: FloatArray) -> tuple[list[float], FloatArray]:
-            return [0.0], (d < FAR).astype(np.float64)
-
+        if sums.n_unlabeled >= len(sums.labeled_pairs) and self.sums.points.shape[0] > MANY:
+            return labeled + self.unlabeled_weight * _everything_but(sums)
         anywhere = np.zeros((self.sums.points.shape[1],) * 2)
-        return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], ones)[1]
+        return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
 
     def _sum_similar(self, sums: PairSums) -> FloatArray:
         is_similar = np.arange(len(sums.labeled_pairs)) < self.n_similar
 
-        def similar_only(place: slice) -> tuple[list[float], FloatArray]:
-            return [0.0], sums.weighed(place, is_similar[place].astype(np.float64))
+        def similar_only(place: Chunk) -> tuple[list[float], FloatArray]:
+            return [0.0], place.weigh(is_similar[place.pairs].astype(np.float64))
 
         return sums.over_labeled([], similar_only)[1]
 
@@ -131,9 +135,26 @@ class PairMoments:
         identity = np.eye(self.sums.points.shape[1])
         total = self.sums.over_labeled([identity], terms)[0][0]
         if self.unlabeled_weight > 0.0:
-            more = self.sums.over_unlabeled([identity], terms)[0][0]
+            more = self.sums.here.over_unlabeled([identity], terms)[0][0]
             total += self.unlabeled_weight * more
         return float(total)
 
-    def _confidence(self, place: slice) -> tuple[list[float], FloatArray]:
-        return [0.0], self.sums.weighed(place, np.ones(place.stop - place.start))
+
+def _everything_but(sums: PairSums) -> FloatArray:
+    """sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v', by no sweep."""
+    Z = sums.points if sums.axes is None else sums.axes
+    total = Z.sum(axis=0)
+    unweighted = replace(sums, confidence=None).over_labeled([], confidences)[1]
+    return len(Z) * (Z.T @ Z) - np.outer(total, total) - unweighted
+
+
+def each_once(place: Place, d: Array) -> tuple[list[Any], Array]:
+    """The weight 1 for every unlabeled pair."""
+    xp = namespace(d)
+    once = xp.astype(d < FAR, d.dtype)
+    return [xp.sum(once)], once
+
+
+def confidences(place: Chunk) -> tuple[list[float], FloatArray]:
+    """The weight c_k for every labeled pair."""
+    return [0.0], place.weigh(np.ones(place.pairs.stop - place.pairs.start))

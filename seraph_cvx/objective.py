@@ -26,13 +26,20 @@ from scipy.special import expit
 from .axes import Axes
 from .checks import FloatArray, check_number
 from .formulas import M_STEP_ONE_TERM
-from .logistic_program import LogisticProgram
+from .logistic_program import LogisticProgram, TangentTerms
 from .moments import PairMoments
 from .notebook import Tone, card, facts
 from .pair_sums import PairSums
 from .pairs import PairSet
 from .psd_cone import RANK_TOLERANCE, check_metric, symmetrise
-from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, sum_soft_labels, tabulate
+from .soft_labels import (
+    JointTerms,
+    SoftLabels,
+    SoftLabelSums,
+    check_soft_labels,
+    sum_soft_labels,
+    tabulate,
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -96,7 +103,8 @@ class MStepObjective:
         if self.manifold_term is not None:
             m = self.pairs.n_features
             _set(self, "manifold_term", check_metric(self.manifold_term, m, "manifold_term"))
-        _set(self, "sums", PairSums.of(self.pairs, self.n_jobs))
+        sums = PairSums.of(self.pairs, self.n_jobs)
+        _set(self, "sums", sums if self.soft_labels is None else sums.here)
 
     def value(self, A: ArrayLike) -> float:
         """f(A), eq. (11) with the sign turned; A need not be PSD."""
@@ -184,6 +192,20 @@ class MStepObjective:
         """The sums of q over the unlabeled pairs, the matrix in whitened axes."""
         source = self.soft_labeling if self.mu > 0.0 else SoftLabels(1.0, self.threshold)
         return sum_soft_labels(source, self.moments.whitened_sums)
+
+    @property
+    def awaits_soft_labels(self) -> bool:
+        """Whether they are still to be streamed."""
+        known = "soft_label_sums" in self.__dict__ or self.pairs.drawn is not None
+        return self.mu > 0.0 and self.previous_metric is not None and not known
+
+    def sweep_with_soft_labels(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The TangentTerms at A over U, in whitened axes, and on the way `soft_label_sums`."""
+        source, sums = self.soft_labeling, self.moments.whitened_sums
+        terms = JointTerms(source, TangentTerms(self.threshold))
+        totals, (soft, matrix) = sums.over_unlabeled([A, *source.metrics], terms)
+        self.__dict__["soft_label_sums"] = SoftLabelSums(soft, float(totals[0]), float(totals[1]))
+        return totals[2:], matrix
 
     @cached_property
     def soft_label_matrix(self) -> FloatArray:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 
+from .arrays import Array, is_elsewhere, to_host
 from .checks import (
     FloatArray,
     IntArray,
@@ -16,6 +19,7 @@ from .checks import (
     check_points,
     encode_labels,
 )
+from .drawn_pairs import draw_unlabeled
 from .formulas import PROBABILITY
 from .notebook import Tone, card, facts
 
@@ -34,6 +38,11 @@ class PairSet:
         Pairs (i, j) with i < j, in lexicographic order, each once.
     confidence : (n_labeled,) array or None
         c_k > 0 of each row of `labeled`; None is 1 for all. It scales the pair's term in (7).
+    home : array or None
+        The array X as given, where it is of another library than NumPy: the sums over unlabeled
+        pairs are made by that library, on that device. `points` is a copy for NumPy.
+    drawn : (k, 2) integer array or None
+        Unlabeled pairs that stand for all of them, see :meth:`sampled`.
 
     Examples
     --------
@@ -46,6 +55,8 @@ class PairSet:
     similar: IntArray
     dissimilar: IntArray
     confidence: FloatArray | None = None
+    home: Array | None = None
+    drawn: IntArray | None = None
 
     @classmethod
     def from_labels(cls, X: ArrayLike, y: ArrayLike) -> PairSet:
@@ -65,8 +76,8 @@ class PairSet:
         array([[0, 2],
                [1, 2]])
         """
-        points = check_points(X)
-        known, codes = encode_labels(y, len(points))
+        points = check_points(to_host(X))
+        known, codes = encode_labels(to_host(y), len(points))
         if len(known) < 2:
             raise ValueError(
                 f"{len(known)} of the {len(points)} labels is known, so no pair is labeled: "
@@ -75,7 +86,7 @@ class PairSet:
         first, second = np.triu_indices(len(known), 1)
         candidates = np.column_stack([known[first], known[second]])
         same = codes[first] == codes[second]
-        return cls(points, candidates[same], candidates[~same])
+        return cls(points, candidates[same], candidates[~same], home=_home(X))
 
     @classmethod
     def from_constraints(
@@ -102,7 +113,7 @@ class PairSet:
         >>> PairSet.from_constraints([[0.0], [1.0], [5.0]], similar=[(1, 0)], dissimilar=[(2, 0)])
         PairSet(3 points in R^1: 1 similar, 1 dissimilar, 1 unlabeled pairs)
         """
-        points = check_points(X)
+        points = check_points(to_host(X))
         near, near_weights = check_index_pairs(similar, "similar", len(points), similar_confidence)
         far, far_weights = check_index_pairs(
             dissimilar, "dissimilar", len(points), dissimilar_confidence
@@ -121,8 +132,8 @@ class PairSet:
                 + ": remove it from one of the two lists."
             )
         if similar_confidence is None and dissimilar_confidence is None:
-            return cls(points, near, far)
-        return cls(points, near, far, np.concatenate([near_weights, far_weights]))
+            return cls(points, near, far, home=_home(X))
+        return cls(points, near, far, np.concatenate([near_weights, far_weights]), _home(X))
 
     @property
     def n_points(self) -> int:
@@ -171,6 +182,28 @@ class PairSet:
         is_unlabeled[tuple(self.labeled.T)] = False
         return np.argwhere(is_unlabeled)
 
+    def sampled(self, unlabeled_pairs: int, random_state: Any = None) -> PairSet:
+        """The same pairs, where k random ones of U stand for all: each sum over U is #U/k times
+        the sum over them, which is unbiased. U itself where it is no larger.
+
+        Examples
+        --------
+        >>> pairs = PairSet.from_labels(np.arange(100.0)[:, None], [0, 1] + 98 * [-1])
+        >>> pairs.sampled(50, random_state=0)
+        PairSet(100 points in R^1: 0 similar, 1 dissimilar, 50 of 4949 unlabeled pairs)
+        """
+        how_many = int(check_number(unlabeled_pairs, "unlabeled_pairs", minimum=1.0))
+        if how_many >= self.n_unlabeled:
+            return self.whole
+        rng = check_random_state(random_state)
+        drawn = draw_unlabeled(self.n_points, self.labeled, how_many, rng)
+        return replace(self, drawn=drawn)
+
+    @property
+    def whole(self) -> PairSet:
+        """The same pairs, nothing drawn."""
+        return self if self.drawn is None else replace(self, drawn=None)
+
     def resolve_unlabeled_weight(self, unlabeled_weight: float | str) -> float:
         """mu as a number: "ratio" is #(S u D) / #U, the paper's choice, and 0 when U is empty.
 
@@ -189,7 +222,9 @@ class PairSet:
     def __repr__(self) -> str:
         return (
             f"PairSet({self.n_points} points in R^{self.n_features}: {len(self.similar)} similar, "
-            f"{len(self.dissimilar)} dissimilar, {self.n_unlabeled} unlabeled pairs"
+            f"{len(self.dissimilar)} dissimilar, "
+            + ("" if self.drawn is None else f"{len(self.drawn)} of ")
+            + f"{self.n_unlabeled} unlabeled pairs"
             + (
                 f"; confidence {self.confidence.min():g} to {self.confidence.max():g})"
                 if self.confidence is not None
@@ -218,3 +253,7 @@ class PairSet:
             [PROBABILITY],
             facts(sizes),
         )
+
+
+def _home(X: ArrayLike) -> Array | None:
+    return X if is_elsewhere(X) else None

@@ -1,23 +1,25 @@
 """The pair posterior (8), its entropy and the soft label (10), as functions of the score s.
 
 The score of a pair is s = ||x_i - x_j||_A^2 - eta: p(+1) = sigma(-s), p(-1) = sigma(s). Every
-function is stable for any s; none overflows.
+function is stable for any s and none overflows; all take arrays of any array API library.
 """
 
 from __future__ import annotations
 
-import numpy as np
-from scipy.special import expit
+from typing import Any
 
+import numpy as np
+
+from .arrays import Array, namespace
 from .checks import FloatArray
 
 LARGE = 600.0
 """e^600 is far from overflow."""
 
-TINY = np.finfo(np.float64).tiny
+TINY = float(np.finfo(np.float64).tiny)
 
 
-def posterior_similar(s: FloatArray) -> FloatArray:
+def posterior_similar(s: Array) -> Array:
     """p(+1) = 1 / (1 + e^s), eq. (8) with y = +1.
 
     Examples
@@ -25,11 +27,12 @@ def posterior_similar(s: FloatArray) -> FloatArray:
     >>> posterior_similar(np.array([-1e4, 0.0, 1e4]))
     array([1. , 0.5, 0. ])
     """
-    with np.errstate(over="ignore"):  # 1 / infinity is right
-        return np.asarray(1.0 / (1.0 + np.exp(s)))
+    xp = namespace(s)
+    decay = xp.exp(-xp.abs(s))
+    return xp.where(s > 0.0, decay, 1.0) / (1.0 + decay)
 
 
-def dissimilar_surprise(s: FloatArray) -> FloatArray:
+def dissimilar_surprise(s: Array) -> Array:
     """-ln p(-1) = log(1 + e^{-s}) = max(-s, 0) + log(1 + e^{-|s|}), from eq. (8).
 
     Examples
@@ -37,15 +40,16 @@ def dissimilar_surprise(s: FloatArray) -> FloatArray:
     >>> dissimilar_surprise(np.array([-1e4, 1e4]))
     array([10000.,     0.])
     """
-    return np.asarray(np.maximum(-s, 0.0) + np.log1p(np.exp(-np.abs(s))))
+    xp = namespace(s)
+    return xp.clip(-s, min=0.0) + xp.log1p(xp.exp(-xp.abs(s)))
 
 
 def surprise_and_posterior(
-    d: FloatArray,
+    d: Array,
     threshold: float,
     with_posterior: bool = True,
     weights: FloatArray | None = None,
-) -> tuple[float, FloatArray | None]:
+) -> tuple[Any, Array | None]:
     """sum w log(1 + e^{-s}) and each w sigma(-s), s = d - threshold, by one exponential a pair.
 
     The logarithm is taken of products of up to 128 factors 1 + e^{-s}: as accurate as one by one,
@@ -57,6 +61,10 @@ def surprise_and_posterior(
     >>> round(total, 6), p.round(12)
     (0.693147, array([0.5, 0. ]))
     """
+    if not isinstance(d, np.ndarray):
+        s = d - threshold
+        total = namespace(d).sum(dissimilar_surprise(s))
+        return total, posterior_similar(s) if with_posterior else None
     largest = max(0.0, threshold - float(np.min(d)))
     exponent = np.subtract(threshold, d, out=d)
     if weights is not None:
@@ -75,7 +83,7 @@ def surprise_and_posterior(
     return total, np.divide(odds, both, out=odds) if with_posterior else None
 
 
-def posterior_entropy(s: FloatArray) -> FloatArray:
+def posterior_entropy(s: Array) -> Array:
     """H(p) = log(1 + e^{-|s|}) + |s| sigma(-|s|), in nats: the unlabeled term of eq. (7).
 
     Examples
@@ -83,11 +91,13 @@ def posterior_entropy(s: FloatArray) -> FloatArray:
     >>> posterior_entropy(np.array([0.0, 1e4])) / np.log(2)
     array([1., 0.])
     """
-    size = np.abs(s)
-    return np.asarray(np.log1p(np.exp(-size)) + size * expit(-size))
+    xp = namespace(s)
+    size = xp.abs(s)
+    decay = xp.exp(-size)
+    return xp.log1p(decay) + size * (decay / (1.0 + decay))
 
 
-def posterior_entropy_slope(s: FloatArray) -> FloatArray:
+def posterior_entropy_slope(s: Array) -> Array:
     """dH/ds = -s sigma(s) sigma(-s).
 
     Examples
@@ -98,7 +108,7 @@ def posterior_entropy_slope(s: FloatArray) -> FloatArray:
     return -s * posterior_variance(s)
 
 
-def posterior_variance(s: FloatArray) -> FloatArray:
+def posterior_variance(s: Array) -> Array:
     """sigma(s) sigma(-s) = e^{-|s|} / (1 + e^{-|s|})^2: the variance of y under p, over 4.
 
     Examples
@@ -106,11 +116,12 @@ def posterior_variance(s: FloatArray) -> FloatArray:
     >>> posterior_variance(np.array([0.0, 1e4]))
     array([0.25, 0.  ])
     """
-    decay = np.exp(-np.abs(s))
-    return np.asarray(decay / np.square(1.0 + decay))
+    xp = namespace(s)
+    decay = xp.exp(-xp.abs(s))
+    return decay / (1.0 + decay) ** 2
 
 
-def soft_label(s: FloatArray, sharpness: float) -> FloatArray:
+def soft_label(s: Array, sharpness: float) -> Array:
     """q(+1) = sigma(-sharpness * s); sharpness = 1 + mu is eq. (10).
 
     Examples
@@ -121,7 +132,7 @@ def soft_label(s: FloatArray, sharpness: float) -> FloatArray:
     return posterior_similar(sharpness * s)
 
 
-def sharpened_surprise(s: FloatArray, sharpness: float) -> FloatArray:
+def sharpened_surprise(s: Array, sharpness: float) -> Array:
     """min_q E_q(-ln p) - H(q)/a = log(1 + e^{-|s|}) - log(1 + e^{-a|s|})/a, with a = sharpness.
 
     The unlabeled term of J, minimised over the soft label: (a - 1)/a times the Renyi entropy of
@@ -132,11 +143,12 @@ def sharpened_surprise(s: FloatArray, sharpness: float) -> FloatArray:
     >>> sharpened_surprise(np.array([0.0]), sharpness=2.0) / np.log(2)
     array([0.5])
     """
-    size = np.abs(s)
-    return np.asarray(np.log1p(np.exp(-size)) - np.log1p(np.exp(-sharpness * size)) / sharpness)
+    xp = namespace(s)
+    size = xp.abs(s)
+    return xp.log1p(xp.exp(-size)) - xp.log1p(xp.exp(-sharpness * size)) / sharpness
 
 
-def binary_entropy(p: FloatArray) -> FloatArray:
+def binary_entropy(p: Array) -> Array:
     """H(p) = -p ln p - (1 - p) ln(1 - p), with 0 ln 0 = 0.
 
     Examples
@@ -144,5 +156,6 @@ def binary_entropy(p: FloatArray) -> FloatArray:
     >>> binary_entropy(np.array([0.0, 0.5, 1.0])) / np.log(2)
     array([0., 1., 0.])
     """
+    xp = namespace(p)
     q = 1.0 - p
-    return np.asarray(-p * np.log(np.maximum(p, TINY)) - q * np.log(np.maximum(q, TINY)))
+    return -p * xp.log(xp.clip(p, min=TINY)) - q * xp.log(xp.clip(q, min=TINY))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""Characters that steer a terminal, turn the direction of writing, or are none."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +64,24 @@ def show(value: Any) -> str:
     ('0.123', '1.5e-09', '12346', 'text', '7')
     """
     if isinstance(value, bool) or not isinstance(value, float):
-        return str(value)
+        return visible(str(value))
     if value == 0.0 or 1e-3 <= abs(value) < 1e3:
         return f"{value:.3g}"
     return f"{value:.0f}" if 1e3 <= abs(value) < 1e6 else f"{value:.1e}"
+
+
+def visible(text: str, but: str = "") -> str:
+    r"""The text with what steers a terminal written out, save for the characters of `but`.
+
+    Examples
+    --------
+    >>> visible("red\x1b[31m, two\nlines")
+    'red\\x1b[31m, two\\nlines'
+    """
+    return UNSEEN.sub(
+        lambda found: found[0] if found[0] in but else found[0].encode("unicode_escape").decode(),
+        text,
+    )
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -4,16 +4,43 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
+from .arrays import Array, namespace
+from .blocks import Place
 from .checks import FloatArray
 from .logistic_program import LogisticProgram
 from .objective import MStepObjective
-from .pair_sums import Place
 from .posterior import posterior_entropy, posterior_entropy_slope, sharpened_surprise
 from .psd_cone import symmetrise
+
+
+@dataclass(frozen=True)
+class EntropyTerms:
+    """H(p) and, as weights, dH/ds."""
+
+    threshold: float
+
+    def __call__(self, place: Place, d: Array) -> tuple[list[Any], Array]:
+        """Summed over a place."""
+        s = d - self.threshold
+        return [namespace(s).sum(posterior_entropy(s))], posterior_entropy_slope(s)
+
+
+@dataclass(frozen=True)
+class DescentTerms:
+    """The unlabeled terms of J, minimised over q, and of (7)."""
+
+    threshold: float
+    sharpness: float
+
+    def __call__(self, place: Place, d: Array) -> tuple[list[Any], None]:
+        """Summed over a place."""
+        s = d - self.threshold
+        xp = namespace(s)
+        return [xp.sum(sharpened_surprise(s, self.sharpness)), xp.sum(posterior_entropy(s))], None
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +69,7 @@ class SemiSupervisedObjective:
         mu, eta = self.m_step.mu, self.m_step.threshold
         if mu == 0.0:
             return supervised, gradient
-
-        def terms(place: Place, d: FloatArray) -> tuple[list[float], FloatArray]:
-            d -= eta
-            return [float(np.sum(posterior_entropy(d)))], posterior_entropy_slope(d)
-
+        terms = EntropyTerms(eta)
         totals, matrix = self.m_step.sums.over_unlabeled([self.m_step.check(A)], terms)
         return supervised + mu * float(totals[0]), symmetrise(gradient + mu * matrix)
 
@@ -70,12 +93,7 @@ def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, floa
     if objective.mu == 0.0:
         return supervised, supervised
     sharpness = objective.soft_labeling.sharpness
-
-    def terms(place: Place, d: FloatArray) -> tuple[list[float], None]:
-        d -= objective.threshold
-        sharpened = float(np.sum(sharpened_surprise(d, sharpness)))
-        return [sharpened, float(np.sum(posterior_entropy(d)))], None
-
+    terms = DescentTerms(objective.threshold, sharpness)
     totals, _ = objective.sums.over_unlabeled([matrix], terms)
     return (
         supervised + objective.mu * float(totals[0]),

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .arrays import Array, namespace
+from .blocks import Block, Place, Terms
 from .checks import FloatArray
-from .pair_sums import Block, PairSums, Place
+from .pair_sums import PairSums
 from .pairs import PairSet
 from .posterior import binary_entropy, soft_label
 
@@ -35,7 +38,7 @@ class SoftLabels:
         """The metrics a sweep needs, besides its own, to know q."""
         return [] if self.metric is None else [self.metric]
 
-    def on(self, place: Place, *distances: FloatArray) -> FloatArray | float:
+    def on(self, place: Place, *distances: Array) -> Array | float:
         """q(+1) on a block, given the distances under `metrics`."""
         if self.metric is not None:
             return soft_label(distances[0] - self.threshold, self.sharpness)
@@ -53,17 +56,39 @@ class SoftLabelSums:
     entropy: float
 
 
+@dataclass(frozen=True)
+class SoftLabelTerms:
+    """q, H(q) and, as weights, q."""
+
+    source: SoftLabels
+
+    def __call__(self, place: Place, *distances: Array) -> tuple[list[Any], Array]:
+        """Summed over a place."""
+        q = self.source.on(place, *distances)
+        xp = namespace(q)
+        return [xp.sum(q), xp.sum(binary_entropy(q))], q
+
+
+@dataclass(frozen=True)
+class JointTerms:
+    """The sums of `SoftLabelTerms`, then those of `other`; both weights. One sweep for two."""
+
+    source: SoftLabels
+    other: Terms
+
+    def __call__(self, place: Place, d: Array, *distances: Array) -> tuple[list[Any], Any]:
+        """Summed over a place."""
+        sums, q = SoftLabelTerms(self.source)(place, *distances)
+        more, weights = self.other(place, d)
+        return [*sums, *more], iter((q, weights))
+
+
 def sum_soft_labels(source: SoftLabels, sums: PairSums) -> SoftLabelSums:
     """One sweep over the unlabeled pairs; none at all for the paper's start, q(+1) = 0."""
     if source.metric is None and source.table is None:
         m = (sums.points if sums.axes is None else sums.axes).shape[1]
         return SoftLabelSums(np.zeros((m, m)), 0.0, 0.0)
-
-    def terms(place: Place, *distances: FloatArray) -> tuple[list[float], FloatArray]:
-        q = np.asarray(source.on(place, *distances))
-        return [float(np.sum(q)), float(np.sum(binary_entropy(q)))], q
-
-    totals, matrix = sums.over_unlabeled(source.metrics, terms)
+    totals, matrix = sums.over_unlabeled(source.metrics, SoftLabelTerms(source))
     return SoftLabelSums(matrix, float(totals[0]), float(totals[1]))
 
 

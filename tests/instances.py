@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from seraph_cvx import MStepObjective, PairSet
+from seraph_cvx.blocks import Layout
 
 SETTINGS = {
     "none": {"unlabeled_weight": 0.0, "trace_weight": 0.0},
@@ -51,7 +52,8 @@ def random_objective(seed, setting, *, q="random", n=20, m=4, **more):
 def with_block_size(objective, block_size):
     """The same objective, its pairs swept in blocks of `block_size` points a side."""
     fresh = replace(objective)
-    object.__setattr__(fresh, "sums", replace(fresh.sums, block_size=block_size))
+    layout = Layout(fresh.pairs.n_points, fresh.pairs.labeled, block_size)
+    object.__setattr__(fresh, "sums", replace(fresh.sums, layout=layout))
     return fresh
 
 

@@ -66,6 +66,16 @@ def test_an_estimator_keeps_its_metric_objective_and_iterations_and_nothing_else
     assert model.n_iter_ >= 1
 
 
+@pytest.mark.parametrize("model", [GDM(max_iter=1, tol=1e-9), ITML(), LMNN(max_iter=1, tol=1e-9)])
+def test_a_warning_names_the_line_that_calls_fit(model):
+    X, y = random_labels(0, 12, 3, 3)
+    X[1] = X[0]  # ITML warns of equal points that are dissimilar
+    y[:2] = 0, 1
+    with pytest.warns(UserWarning, match="asked for|are dissimilar but equal") as caught:
+        model.fit(X, y)
+    assert {warning.filename for warning in caught} == {__file__}
+
+
 @pytest.mark.parametrize("rival", [GDM, ITML])
 def test_constraints_teach_what_the_labels_teach(rival):
     X, y = labeled_instance("iris")

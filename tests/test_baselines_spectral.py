@@ -404,8 +404,9 @@ def test_failure_path_nca_needs_classes():
 @pytest.mark.parametrize("model", [LDM(max_iter=2, tol=1e-9), NCA(max_iter=2)])
 def test_failure_path_iteration_limit_is_not_silent(model):
     X, y = crowd(0)
-    with pytest.warns(ConvergenceWarning, match="max_iter"):
+    with pytest.warns(ConvergenceWarning, match="max_iter") as caught:
         model.fit(X, y)
+    assert {warning.filename for warning in caught} == {__file__}
     assert model.n_iter_ <= 3
 
 

@@ -343,6 +343,29 @@ def test_metric_says_so_where_its_ball_holds_every_point():
     assert flat.get_xlim()[1] > 1.0
 
 
+def legend_of(display):
+    return [text.get_text() for text in display.figure_.legends[0].get_texts()]
+
+
+@pytest.mark.parametrize(
+    ("size", "seen"), [(1.0, (True, True)), (0.02, (True, False)), (1e-4, (False, False))]
+)
+def test_metric_legend_names_the_ball_only_where_one_is_in_view(size, seen):
+    display = MetricDisplay.from_result(size * np.eye(4), X, Y).plot()
+    display.figure_.canvas.draw()
+    for ax, is_seen in zip(display.axes_, seen, strict=True):
+        in_view = ax.get_window_extent().count_contains(edge_pixels(ax))
+        assert bool(in_view) is is_seen
+    assert ("v'Av = η" in legend_of(display)) is any(seen)
+    assert legend_of(display)[-4:] == ["unlabeled", "0", "1", "2"]
+
+
+def edge_pixels(ax):
+    """Where the edge of the ball is drawn, if it is."""
+    edges = [line for line in ax.lines if line.get_label() == "v'Av = η"]
+    return ax.transData.transform(np.vstack([np.empty((0, 2)), *[e.get_xydata() for e in edges]]))
+
+
 def test_metric_view_has_room_for_a_ball_somewhat_larger_than_the_points():
     display = MetricDisplay.from_result(METRIC, X, Y, features=(0, 1)).plot()
     edge = ball_of(display.ax_).get_ydata()
@@ -573,6 +596,9 @@ def test_path_and_race_show_what_they_are_given():
     top = [np.linalg.eigvalsh(point.metric)[-1] for point in path if point.rank]
     np.testing.assert_allclose(spectrum.lines[0].get_ydata(), top)
     assert len(gap.lines[0].get_ydata()) == 8
+    (zero,) = [line for line in spectrum.lines if line.get_markerfacecolor() == "white"]
+    assert zero.get_xdata().tolist() == [path.trace_weights[0]]
+    assert [text.get_text() for text in spectrum.texts] == ["A = 0"]
     rows = race_rows(8)
     display = WorkPrecisionDisplay.from_result(rows, [rows[0]["instance"]]).plot()
     lines = [line for line in display.ax_.lines if line.get_marker() != "None"]
@@ -583,6 +609,22 @@ def test_path_and_race_show_what_they_are_given():
         WorkPrecisionDisplay.from_result(rows, ["iris"])
     with pytest.raises(ValueError, match="has no rows"):
         WorkPrecisionDisplay.from_result([])
+
+
+@pytest.mark.parametrize(
+    "weights", ["auto", [3.0], [1.0, 0.0], [900.0, 30.0, 1.0], [9e3, 3e3]], ids=str
+)
+def test_path_panels_show_the_same_trace_weights_and_all_of_them(weights):
+    path = seraph_path(random_pairs(3, n_labeled=60), weights, n_weights=8)
+    display = PathDisplay.from_result(path).plot()
+    (high, low), *others = (ax.get_xlim() for ax in display.axes_)
+    assert others == [(high, low)] * 2
+    ends = [*path.trace_weights, path.critical_trace_weight]
+    assert low < min(ends) <= max(ends) < high
+    marked = [line for line in display.ax_.lines if line.get_markerfacecolor() == "white"]
+    zeros = [w for w, rank in zip(path.trace_weights, path.ranks, strict=True) if rank == 0]
+    assert [list(line.get_xdata()) for line in marked] == ([zeros] if zeros else [])
+    assert_legible(display.figure_)
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,15 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from seraph_cvx.isolation import Nursery, resident_bytes, run_isolated
+from seraph_cvx.forking import resident_bytes
+from seraph_cvx.isolation import Nursery, run_isolated
 
 MIB = 2**20
 
@@ -166,6 +168,25 @@ def test_a_nursery_that_dies_is_started_anew():
         nursery._process.kill()
         nursery._process.wait()
         assert nursery.run(math.sqrt, 4.0, time_limit=30).result == 2.0
+
+
+def test_closing_ends_the_work_that_another_thread_has_in_it(tmp_path):
+    path = tmp_path / "pid"
+    outcomes = []
+    with Nursery(["test_isolation"]) as nursery:
+
+        def work():
+            outcomes.append(nursery.run(write_pid_and_hang, str(path), time_limit=30))
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        while not path.exists() or not path.read_text():
+            time.sleep(0.01)
+        clock = time.monotonic()
+    thread.join()
+    assert time.monotonic() - clock < 10.0
+    assert not is_running(int(path.read_text()))
+    assert [outcome.word for outcome in outcomes] == ["crashed"]
 
 
 def test_a_module_that_cannot_be_imported_is_told(capfd):

@@ -10,11 +10,14 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from instances import random_objective, random_psd
+from joblib import parallel_config
+from joblib.externals.loky import get_reusable_executor
 from typer.testing import CliRunner
 
 from seraph_cvx import (
@@ -28,12 +31,14 @@ from seraph_cvx import (
 )
 from seraph_cvx.comparison import race as race_room
 from seraph_cvx.comparison import solvers as solver_room
+from seraph_cvx.comparison import workers
 from seraph_cvx.comparison.dimacs import cone_depth, dimacs_errors
 from seraph_cvx.comparison.journal import Journal, key_of
 from seraph_cvx.comparison.race_table import summarise
 from seraph_cvx.comparison.solvers import Attempt, entrants, forget_solver, register_solver
 from seraph_cvx.comparison.suite import InstanceSpec, suite
 from seraph_cvx.m_step.statement import state_m_step
+from seraph_cvx.plots import WorkPrecisionDisplay
 from seraph_cvx.psd_cone import project
 
 MIB = 2**20
@@ -295,6 +300,107 @@ def test_summary_counts_true_and_proved_claims():
     assert (line["true"], line["proved"]) == (1, 0)
     assert line["worst true / tol"] == pytest.approx(5.0)
     assert line["worst proved / tol"] == pytest.approx(100.0)
+
+
+def test_an_objective_is_named_in_words_and_not_taken_for_another(tmp_path):
+    out = tmp_path / "race.jsonl"
+    race = compare_solvers(random_objective(0, "hyper"), ["fista"], [1e-3], out=out)
+    name = "M-step of 20 points in R^4, mu = 0.0674, lambda = 1"
+    assert [row["instance"] for row in race.rows] == [name]
+    assert WorkPrecisionDisplay.from_result(race).plot().ax_.get_title().split() == name.split()
+    again = compare_solvers(random_objective(0, "hyper"), ["fista"], [1e-3], out=out, resume=True)
+    assert again.rows == race.rows
+    with pytest.raises(ValueError, match=r"M-step of 20 points.*give another file"):
+        compare_solvers(random_objective(1, "hyper"), ["fista"], [1e-3], out=out, resume=True)
+
+
+# The workers of joblib
+
+
+WHO = """
+import os, time
+import numpy as np
+from seraph_cvx.comparison.solvers import Attempt
+
+def solve(objective, tol, time_limit):
+    nursery = os.getppid()
+    with open(f"/proc/{nursery}/stat") as file:
+        worker = file.read().rpartition(")")[2].split()[1]
+    time.sleep(0.3)
+    return Attempt(np.eye(objective.pairs.n_features), f"{worker} {nursery}", claims=False)
+"""
+
+
+@pytest.mark.parametrize(
+    "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow), None]
+)
+def test_the_race_runs_on_the_backend_that_joblib_is_told(backend, tmp_path, monkeypatch):
+    """Each run tells the process that forked it, and the worker that keeps that process."""
+    (tmp_path / "who.py").write_text(WHO)
+    monkeypatch.syspath_prepend(tmp_path)
+    get_reusable_executor().shutdown(wait=True)  # the next workers of loky have this path
+    setting = {"n_jobs": 1} if backend is None else {"backend": backend, "n_jobs": 2}
+    seen = []
+    with parallel_config(**setting):
+        race = compare_solvers(
+            TINY,
+            [f"who{k}=who:solve" for k in range(3)],
+            [1e-2, 1e-4],
+            callback=lambda row, *counts: seen.append((row["solver"], row["tol"], *counts)),
+        )
+    for k in range(3):
+        forget_solver(f"who{k}")
+    keepers, nurseries = zip(*(row["said"].split() for row in race.rows), strict=True)
+    assert len(set(keepers)) == (2 if backend == "loky" else 1)
+    assert (str(os.getpid()) in keepers) is (backend != "loky")
+    assert len(set(nurseries)) == (1 if backend is None else 2)
+    asked = [(f"who{k}", tol) for k in range(3) for tol in (1e-2, 1e-4)]
+    assert [(row["solver"], row["tol"]) for row in race.rows] == asked
+    assert [counts for *_, counts in seen] == [6] * 6
+    assert sorted(row[:2] for row in seen) == sorted(asked)
+    assert backend is not None or [row[:2] for row in seen] == asked
+    assert not workers._OF_THREADS
+
+
+def test_with_two_workers_a_tighter_run_still_waits_for_the_looser_one(monkeypatch):
+    monkeypatch.setattr(race_room, "GRACE", 0.2)
+    with parallel_config(backend="threading", n_jobs=2):
+        race = compare_solvers(
+            TINY, [f"hang={__name__}:hang", "fista"], [1e-2, 1e-5], time_limit=1.0
+        )
+    forget_solver("hang")
+    assert [row["outcome"] for row in race.rows] == ["time limit", "not run", "done", "done"]
+    assert race.rows[1]["detail"] == "it came to its time limit at tol 0.01"
+
+
+def test_a_race_stopped_with_two_workers_leaves_no_process(monkeypatch):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    started = set(children())
+    named = [f"{name}={__name__}:hang" for name in ("hang", "hung")]
+    with parallel_config(backend="threading", n_jobs=2), pytest.raises(KeyboardInterrupt):
+        compare_solvers(TINY, ["fista", *named], [1e-2], time_limit=30.0, callback=stop)
+    for name in ("hang", "hung"):
+        forget_solver(name)
+    assert not workers._OF_THREADS
+    assert set(children()) <= started
+
+
+def children():
+    """The processes that this one has started."""
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+
+
+def test_a_thread_keeps_one_nursery_and_gives_it_up_for_another_owner():
+    first = workers.nursery_of_thread("one")
+    assert workers.nursery_of_thread("one") is first
+    second = workers.nursery_of_thread("two")
+    assert second is not first
+    workers.close_nurseries("one")
+    assert workers.nursery_of_thread("two") is second
+    workers.close_nurseries("two")
+    assert not workers._OF_THREADS
 
 
 # The text that shows how a solver is added

@@ -36,7 +36,7 @@ from seraph_cvx.experiments.runner import run_cells
 from seraph_cvx.experiments.summaries import mark_best, summarise
 from seraph_cvx.experiments.tables import table1, table2, table2_reasons, to_csv
 from seraph_cvx.experiments.tasks import TASKS, UNFILED, find_task, find_tasks
-from seraph_cvx.reproduction_plots import plot_sparsity, plot_times
+from seraph_cvx.plots.reproduction import plot_sparsity, plot_times
 from seraph_cvx.semi_supervised import SemiSupervisedObjective
 
 IMAGES = [name for name, task in TASKS.items() if task.is_stratified]
@@ -675,10 +675,10 @@ def test_without_matplotlib_the_numbers_are_written_and_the_missing_picture_is_t
     tmp_path, monkeypatch
 ):
     for name in list(sys.modules):
-        if name == "seraph_cvx.reproduction_plots" or name.startswith("matplotlib."):
+        if name.startswith(("seraph_cvx.plots", "matplotlib.")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.delattr(seraph_cvx, "reproduction_plots")
+    monkeypatch.delattr(seraph_cvx, "plots")
     result = run("figure2", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "No picture: matplotlib is not installed" in words(result.output)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..mahalanobis import MahalanobisTransformer
+from ..pairs import PairSet
+from .rival import Rival
 
 
-class Euclidean(MahalanobisTransformer):
+class Euclidean(Rival):
     """A = I: d(x, x') = ||x - x'||, whatever the labels say.
+
+    The supervision is checked, as every rival checks it, and not used.
 
     Parameters
     ----------
@@ -29,14 +30,5 @@ class Euclidean(MahalanobisTransformer):
     def __init__(self, n_components: int | None = None) -> None:
         self.n_components = n_components
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        similar: ArrayLike | None = None,
-        dissimilar: ArrayLike | None = None,
-    ) -> Self:
-        """Keep A = I; the supervision is checked, as every rival checks it, and not used."""
-        pairs = self._take(X, y, similar, dissimilar)
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
         self._keep_metric(np.eye(pairs.n_features))
-        return self

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..checks import FloatArray
-from ..mahalanobis import MahalanobisTransformer
+from ..pairs import PairSet
 from .gdm_problem import GDMProblem, bound_from_lengths, state_gdm
-from .rival import RivalSolution, check_limits
+from .rival import CertifiedRival, RivalSolution, check_limits
 
 CHECK_EVERY = 10
 """Steps between two looks at the gap, which costs an eigendecomposition."""
@@ -71,7 +69,7 @@ def _ascend(W: FloatArray, tol: float, max_iter: int) -> tuple[FloatArray, int]:
     return F, max_iter
 
 
-class GDM(MahalanobisTransformer):
+class GDM(CertifiedRival):
     """max_{A PSD} sum_D ||x_i - x_j||_A  s.t.  sum_S ||x_i - x_j||_A^2 <= 1, Xing et al. (2002).
 
     The publication leaves open what to do where this is unbounded (usual with fewer labeled points
@@ -118,31 +116,7 @@ class GDM(MahalanobisTransformer):
         n_components: int | None = None,
     ) -> None:
         self.ridge = ridge
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_components = n_components
+        super().__init__(solver, tol, max_iter, n_components)
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        similar: ArrayLike | None = None,
-        dissimilar: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the metric from class labels (-1 = unknown), constraints on pairs, or both.
-
-        Parameters
-        ----------
-        X : (n, m) array_like
-        y : (n,) array_like, optional
-        similar, dissimilar : (k, 2) array_like of int, optional
-            Rows (i, j) of indices into X.
-        """
-        pairs = self._take(X, y, similar, dissimilar)
-        solution = solve_gdm(GDMProblem(pairs, self.ridge), self.solver, self.tol, self.max_iter)
-        solution.warn_unless_closed(self.tol)
-        self._keep_metric(solution.metric)
-        self.objective_ = solution.value
-        self.n_iter_ = solution.iterations
-        return self
+    def _solve(self, pairs: PairSet, y: ArrayLike | None) -> RivalSolution:
+        return solve_gdm(GDMProblem(pairs, self.ridge), self.solver, self.tol, self.max_iter)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..checks import FloatArray
-from ..mahalanobis import MahalanobisTransformer
+from ..pairs import PairSet
 from ..psd_cone import symmetrise
 from .itml_problem import ITMLProblem, state_itml
-from .rival import RivalSolution, check_limits, descend, span_basis
+from .rival import CertifiedRival, RivalSolution, check_limits, descend, span_basis
 
 
 def solve_itml(
@@ -125,14 +123,15 @@ def _outside_identity(Q: FloatArray, B: FloatArray) -> FloatArray:
     return symmetrise(np.eye(len(Q)) + Q @ (B - np.eye(len(B))) @ Q.T)
 
 
-class ITML(MahalanobisTransformer):
+class ITML(CertifiedRival):
     """min_A D_ld(A, I) + gamma D_ld(diag(xi), diag(xi0)), Davis et al. (2007).
 
     subject to v'Av <= xi_k for similar and v'Av >= xi_k for dissimilar pairs: the metric nearest to
     the Euclidean one, in the LogDet divergence, that keeps the bounds up to a priced slack. See
     :class:`~seraph_cvx.baselines.itml_problem.ITMLProblem` for what was chosen where the
     publication is silent. It chooses gamma by cross-validation; 1 is this package's default.
-    Agreement with the authors' program is unverified.
+    Unlabeled points matter only for the default bounds. Agreement with the authors' program is
+    unverified.
 
     Parameters
     ----------
@@ -177,33 +176,8 @@ class ITML(MahalanobisTransformer):
     ) -> None:
         self.gamma = gamma
         self.bounds = bounds
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_components = n_components
+        super().__init__(solver, tol, max_iter, n_components)
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        similar: ArrayLike | None = None,
-        dissimilar: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the metric from class labels (-1 = unknown), constraints on pairs, or both.
-
-        Parameters
-        ----------
-        X : (n, m) array_like
-            Unlabeled points matter only for the default bounds.
-        y : (n,) array_like, optional
-        similar, dissimilar : (k, 2) array_like of int, optional
-            Rows (i, j) of indices into X.
-        """
-        pairs = self._take(X, y, similar, dissimilar)
+    def _solve(self, pairs: PairSet, y: ArrayLike | None) -> RivalSolution:
         problem = ITMLProblem(pairs, self.gamma, self.bounds)
-        solution = solve_itml(problem, self.solver, self.tol, self.max_iter)
-        solution.warn_unless_closed(self.tol)
-        self._keep_metric(solution.metric)
-        self.objective_ = solution.value
-        self.n_iter_ = solution.iterations
-        return self
+        return solve_itml(problem, self.solver, self.tol, self.max_iter)

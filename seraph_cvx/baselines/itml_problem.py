@@ -68,7 +68,7 @@ class ITMLProblem:
             warnings.warn(
                 f"Points {i} and {j} are dissimilar but equal ({len(void)} such pairs in all): no "
                 "metric can tell them apart, so they are left out.",
-                stacklevel=4,
+                stacklevel=6,  # the line that calls ITML.fit
             )
 
     @cached_property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,10 +12,10 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from ..checks import FloatArray, check_number
-from ..mahalanobis import MahalanobisTransformer
 from ..pairs import PairSet
 from ..psd_cone import symmetrise
 from .principal_axes import principal_axes
+from .rival import Rival
 
 LARGEST_RATIO = 1e6
 """b_k/a_k is cut here: the step becomes shorter than the bound's best one, and still ascends it."""
@@ -25,7 +24,7 @@ STRETCH = 1.5
 """After each step the next one is tried longer by this factor."""
 
 
-class LDM(MahalanobisTransformer):
+class LDM(Rival):
     """max_{g >= 0} L(g) = sum_i log(sum_{S_i} f_ij / sum_{S_i u D_i} f_ij);  A = V diag(g) V'.
 
     Yang, Jin, Sukthankar and Liu, "An efficient algorithm for local distance metric learning",
@@ -33,7 +32,7 @@ class LDM(MahalanobisTransformer):
     f_ij = exp(-||x_i - x_j||_A^2), so that near pairs count most: L is the log-likelihood that each
     point finds its like among its neighbours. The columns of V are the principal axes of all
     points, labeled or not; only the eigenvalues g are learned. The sum is over points that have
-    both kinds of partners; no other point's term depends on g.
+    both kinds of partners, of which there must be one; no other point's term depends on g.
 
     With w_ijk = (v_k'(x_i - x_j))^2, local weights p_ij = f_ij / sum_{S_i} f and
     q_ij = f_ij / sum_{S_i u D_i} f at the present g, a_k = sum p_ij w_ijk, b_k = sum q_ij w_ijk and
@@ -96,24 +95,7 @@ class LDM(MahalanobisTransformer):
         self.max_iter = max_iter
         self.n_components = n_components
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        similar: ArrayLike | None = None,
-        dissimilar: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the metric from X and class labels, constraints on pairs, or both.
-
-        Parameters
-        ----------
-        X : (n, m) array_like
-        y : (n,) array_like, optional
-            Class labels; -1 is unknown (None too among strings).
-        similar, dissimilar : (k, 2) array_like of int, optional
-            Rows (i, j) of indices into X. Some point must have both kinds of partners.
-        """
-        pairs = self._take(X, y, similar, dissimilar)
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
         tol = check_number(self.tol, "tol", 0.0, strict=True)
         self.axes_ = principal_axes(pairs.points, self.principal_components)
         neighbours = Neighbourhoods.of(pairs, self.axes_)
@@ -125,10 +107,9 @@ class LDM(MahalanobisTransformer):
                 f"LDM stopped after {self.n_iter_} iterations with a derivative of {reached:.2g} "
                 f"where {tol:.2g} was asked for: raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         self._keep_metric(symmetrise((self.axes_ * self.eigenvalues_) @ self.axes_.T))
-        return self
 
 
 @dataclass(frozen=True, eq=False)

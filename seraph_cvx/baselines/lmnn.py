@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..mahalanobis import MahalanobisTransformer
+from ..pairs import PairSet
 from .lmnn_descent import TargetCoordinates, descend_sharpening
 from .lmnn_problem import LMNNProblem, state_lmnn
-from .rival import RivalSolution, check_limits
+from .rival import CertifiedRival, RivalSolution, check_limits
 
 
 def solve_lmnn(
@@ -50,13 +48,14 @@ def solve_lmnn(
     return RivalSolution(A, problem.value(A), bound, solver, iterations)
 
 
-class LMNN(MahalanobisTransformer):
+class LMNN(CertifiedRival):
     """min_{A PSD} (1 - mu) sum_{j~i} d_ij + mu sum_{j~i, l} [1 + d_ij - d_il]_+.
 
     Weinberger, Blitzer and Saul (2005): each labeled point draws its target neighbours j near and
     keeps the points l of other classes a unit margin farther away. Points of unknown class (-1) are
-    ignored. See :class:`~seraph_cvx.baselines.lmnn_problem.LMNNProblem` for the points that are
-    alone in their class.
+    ignored; constraints on pairs name no neighbours and are an error. See
+    :class:`~seraph_cvx.baselines.lmnn_problem.LMNNProblem` for the points that are alone in their
+    class.
 
     The publication leaves open which optimum to take where there are many. Here the metric is 0 in
     directions in which no labeled points differ, and the same multiple of the identity in those in
@@ -96,6 +95,11 @@ class LMNN(MahalanobisTransformer):
     array([-0.1, -0.1,  0.9,  1. , -0.3])
     """
 
+    _refusal = (
+        "LMNN learns from the neighbours of points of known class, not from pairs: give y (-1 "
+        "where unknown) instead of `similar` and `dissimilar`, or use GDM or ITML."
+    )
+
     def __init__(
         self,
         n_neighbors: int = 3,
@@ -107,40 +111,10 @@ class LMNN(MahalanobisTransformer):
     ) -> None:
         self.n_neighbors = n_neighbors
         self.push_weight = push_weight
-        self.solver = solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.n_components = n_components
+        super().__init__(solver, tol, max_iter, n_components)
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        similar: ArrayLike | None = None,
-        dissimilar: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the metric from class labels.
-
-        Parameters
-        ----------
-        X : (n, m) array_like
-        y : (n,) array_like
-            Class labels; -1 is unknown.
-        similar, dissimilar : not supported
-            Constraints name no neighbours; giving them is an error.
-        """
-        if similar is not None or dissimilar is not None:
-            raise ValueError(
-                "LMNN learns from the neighbours of points of known class, not from pairs: give "
-                "y (-1 where unknown) instead of `similar` and `dissimilar`, or use GDM or ITML."
-            )
-        points = self._take(X, y).points
+    def _solve(self, pairs: PairSet, y: ArrayLike | None) -> RivalSolution:
         problem = LMNNProblem.from_labels(
-            points, np.ravel(np.asarray(y)), self.n_neighbors, self.push_weight
+            pairs.points, np.ravel(np.asarray(y)), self.n_neighbors, self.push_weight
         )
-        solution = solve_lmnn(problem, self.solver, self.tol, self.max_iter)
-        solution.warn_unless_closed(self.tol)
-        self._keep_metric(solution.metric)
-        self.objective_ = solution.value
-        self.n_iter_ = solution.iterations
-        return self
+        return solve_lmnn(problem, self.solver, self.tol, self.max_iter)

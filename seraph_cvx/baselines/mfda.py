@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.neighbors import NearestNeighbors
 
 from ..checks import FloatArray, IntArray, check_number, check_points
-from ..mahalanobis import MahalanobisTransformer
 from ..pairs import PairSet
 from ..psd_cone import symmetrise
 from .principal_axes import principal_axes
+from .rival import Rival
 
 LLE_REGULARISATION = 1e-3
 """Of each local Gram matrix, in parts of its trace, as is usual."""
@@ -22,7 +20,7 @@ POSITIVE = 1e-10
 """A generalised eigenvalue above this part of the largest counts as positive."""
 
 
-class MFDA(MahalanobisTransformer):
+class MFDA(Rival):
     """max_W tr[(W'B W)^{-1} W'S_D W],  B = S_S + alpha*E,  E = X'(I - M)'(I - M)X / n;  A = WW'.
 
     Soleymani Baghshah and Bagheri Shouraki, "Semi-supervised metric learning using pairwise
@@ -36,8 +34,9 @@ class MFDA(MahalanobisTransformer):
     publication, as far as known, maximises tr(W'S_D W) / tr(W'BW) over W'W = I by a search); the
     scatters are means, so that alpha does not depend on the number of labels; B has
     `ridge` * tr(B)/r added to its diagonal, r the rank of the points, in whose span all is done.
-    The defaults are round numbers near the best nearest-neighbour error over ten samplings of each
-    of the tasks of Table 1, where the error hardly depends on them.
+    At least one dissimilar pair is needed. The defaults are round numbers near the best
+    nearest-neighbour error over ten samplings of each of the tasks of Table 1, where the error
+    hardly depends on them.
 
     Parameters
     ----------
@@ -85,24 +84,7 @@ class MFDA(MahalanobisTransformer):
         self.n_directions = n_directions
         self.n_components = n_components
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        similar: ArrayLike | None = None,
-        dissimilar: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the metric from X and class labels, constraints on pairs, or both.
-
-        Parameters
-        ----------
-        X : (n, m) array_like
-        y : (n,) array_like, optional
-            Class labels; -1 is unknown (None too among strings).
-        similar, dissimilar : (k, 2) array_like of int, optional
-            Rows (i, j) of indices into X. At least one dissimilar pair is needed, from either.
-        """
-        pairs = self._take(X, y, similar, dissimilar)
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
         axes = principal_axes(pairs.points)
         between, within = self._scatters(pairs, axes)
         ratios, W = eigh(between, within)
@@ -112,7 +94,6 @@ class MFDA(MahalanobisTransformer):
         self.ratios_ = ratios[::-1][:kept]
         self.directions_ = axes @ W[:, ::-1][:, :kept]
         self._keep_metric(symmetrise(self.directions_ @ self.directions_.T))
-        return self
 
     def _scatters(self, pairs: PairSet, axes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """S_D and the regularised B in the coordinates of the axes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,18 +11,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from ..checks import encode_labels
-from ..mahalanobis import MahalanobisTransformer
+from ..pairs import PairSet
 from ..psd_cone import symmetrise
+from .rival import Rival
 
 
-class NCA(MahalanobisTransformer):
+class NCA(Rival):
     """max_L sum_i p_i, p_i = sum_{j: y_j = y_i} e^{-||L(x_i - x_j)||^2} / sum_{j != i} of the same.
 
     Goldberger, Roweis, Hinton and Salakhutdinov, "Neighbourhood components analysis", NIPS 2004:
     the expected leave-one-out accuracy of a stochastic nearest-neighbour rule. The sums run over
-    the points of known class; the others are not used. A = L'L with L square, found by
-    :class:`sklearn.neighbors.NeighborhoodComponentsAnalysis`; the objective is not concave, so A
-    is a local optimum that depends on `init`.
+    the points of known class; the others are not used, and constraints on pairs are an error.
+    A = L'L with L square, found by :class:`sklearn.neighbors.NeighborhoodComponentsAnalysis`; the
+    objective is not concave, so A is a local optimum that depends on `init`.
 
     Parameters
     ----------
@@ -49,6 +50,11 @@ class NCA(MahalanobisTransformer):
     True
     """
 
+    _refusal = (
+        "NCA learns from the classes of points and can make nothing of `similar` and "
+        "`dissimilar`: give class labels y alone, or use LDM, MFDA, GDM or ITML."
+    )
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -63,20 +69,7 @@ class NCA(MahalanobisTransformer):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        similar: ArrayLike | None = None,
-        dissimilar: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the metric from X and class labels; -1 is unknown. Constraints are refused."""
-        if similar is not None or dissimilar is not None:
-            raise ValueError(
-                "NCA learns from the classes of points and can make nothing of `similar` and "
-                "`dissimilar`: give class labels y alone, or use LDM, MFDA, GDM or ITML."
-            )
-        pairs = self._take(X, y)
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
         known, classes = encode_labels(np.asarray(y).reshape(-1), pairs.n_points)
         if not len(pairs.dissimilar):
             raise ValueError(
@@ -94,7 +87,6 @@ class NCA(MahalanobisTransformer):
             warnings.warn(
                 f"NCA stopped after max_iter={self.max_iter} iterations: raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         self._keep_metric(symmetrise(nca.components_.T @ nca.components_))
-        return self

@@ -1,17 +1,21 @@
-"""What the rivals share: a graded solution, the span of the points, descent over A = FF'."""
+"""What the rivals share: how they are fitted, a graded solution, descent over A = FF'."""
 
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import qr
 from scipy.optimize import minimize
 
 from ..checks import FloatArray, IntArray, check_number
 from ..m_step.solution import NotCertified
+from ..mahalanobis import MahalanobisTransformer
 from ..pairs import PairSet
 
 SPAN_TOLERANCE = 1e-12
@@ -62,6 +66,78 @@ class RivalSolution:
                 NotCertified,
                 stacklevel=4,
             )
+
+
+class Rival(MahalanobisTransformer, ABC):
+    """X and supervision -> A: the fitting that all rivals share.
+
+    A subclass learns A in `_learn`, which is given the pairs and y and ends in `_keep_metric`. One
+    that can make nothing of constraints on pairs says so in `_refusal`.
+
+    Examples
+    --------
+    >>> class Doubled(Rival):
+    ...     def _learn(self, pairs, y):
+    ...         self._keep_metric(2.0 * np.eye(pairs.n_features))
+    >>> Doubled().fit([[0.0], [1.0]], [0, 1]).metric_
+    array([[2.]])
+    """
+
+    _refusal = ""
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        similar: ArrayLike | None = None,
+        dissimilar: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the metric from class labels, constraints on pairs, or both.
+
+        Parameters
+        ----------
+        X : (n, m) array_like
+        y : (n,) array_like, optional
+            Class labels; -1 is unknown (None too among strings).
+        similar, dissimilar : (k, 2) array_like of int, optional
+            Rows (i, j) of indices into X; a rival that needs classes refuses them.
+        """
+        if self._refusal and not (similar is None and dissimilar is None):
+            raise ValueError(self._refusal)
+        self._learn(self._take(X, y, similar, dissimilar), y)
+        return self
+
+    @abstractmethod
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
+        """Find A and keep it."""
+
+
+class CertifiedRival(Rival):
+    """A rival whose problem is convex: it is solved to a relative gap of `tol`, or says so.
+
+    Attributes
+    ----------
+    objective_ : float
+        The rival's own objective at the metric.
+    n_iter_ : int
+    """
+
+    def __init__(self, solver: str, tol: float, max_iter: int, n_components: int | None) -> None:
+        self.solver = solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.n_components = n_components
+
+    @abstractmethod
+    def _solve(self, pairs: PairSet, y: ArrayLike | None) -> RivalSolution:
+        """The rival's problem, solved."""
+
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
+        solution = self._solve(pairs, y)
+        solution.warn_unless_closed(self.tol)
+        self._keep_metric(solution.metric)
+        self.objective_ = solution.value
+        self.n_iter_ = solution.iterations
 
 
 def check_limits(tol: float, max_iter: int) -> None:

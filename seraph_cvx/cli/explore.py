@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from .. import explorer
-from .main import app
+from .main import Debug, app
 from .report import answers_in_words, say
 
 HOST = "127.0.0.1"
@@ -29,6 +29,7 @@ def explore(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Only serve; open no browser.")
     ] = False,
+    debug: Debug = False,
 ) -> None:
     """Open a page to label points, move the weights and step through the alternation.
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,36 +16,42 @@ from ..direct import minimise_directly
 from ..estimators.settings import RECOMMENDED, Setting, find_setting
 from ..m_step.solution import OptimumNotAttained, Status
 from ..pairs import PairSet
-from .main import EXAMPLES, app
+from .fit_options import (
+    Algorithm,
+    AlgorithmChoice,
+    AllowUnattained,
+    IdentityShare,
+    LabelColumn,
+    MaxIter,
+    Out,
+    PaperSetting,
+    Picture,
+    Sharpness,
+    Solver,
+    Standardize,
+    TableFile,
+    Threshold,
+    Tol,
+    TraceWeight,
+    UnlabeledWeight,
+)
+from .main import EXAMPLES, Debug, app
+from .metric_report import History, Progress, draw, report_metric
+from .points import announce_long_work, read_points
 from .report import (
-    History,
-    Progress,
     answers_in_words,
     describe,
-    draw,
     finish,
     report_alternation,
     report_direct,
-    report_metric,
     say,
     screen,
 )
-from .user_table import (
-    TableError,
-    UserTable,
-    check_output,
-    read_table,
-    write_metric,
-)
+from .text_rows import TableError, require_file
+from .user_table import UserTable, check_output, write_metric
+from .workload import require_memory_for_pairs
 
 PICTURES = (".png", ".pdf", ".svg")
-
-
-class Algorithm(StrEnum):
-    """How the metric is learned."""
-
-    EM = "em"
-    DIRECT = "direct"
 
 
 @app.command(epilog="Example:  seraph-cvx demo --seed 3 --out iris.png")
@@ -57,6 +61,7 @@ def demo(
         "seraph-cvx-demo.png"
     ),
     no_picture: Annotated[bool, typer.Option("--no-picture", help="Draw no picture.")] = False,
+    debug: Debug = False,
 ) -> None:
     """Learn a metric for iris flowers from 10 labels; needs no file."""
     with answers_in_words() as kept:
@@ -78,130 +83,35 @@ def demo(
 
 @app.command(epilog=EXAMPLES)
 def fit(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A table: a row of column names, then a row for each point; every column but the "
-            "label holds numbers; commas, semicolons or tabs between the cells.",
-        ),
-    ],
-    label: Annotated[
-        str,
-        typer.Option(metavar="COLUMN", help="The column of class labels. Empty cell: unknown."),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where the metric goes: .csv (the feature names, then its rows) or .npz (arrays "
-            "metric, components, feature_names; mean and scale if standardized). "
-            "By default FILE.metric.csv.",
-        ),
-    ] = None,
-    unlabeled_weight: Annotated[
-        str,
-        typer.Option(
-            metavar="full|ratio|NUMBER",
-            help="mu: how much a pair without labels counts. ratio is the paper's choice, labeled "
-            "pairs over unlabeled pairs; full makes up for what the soft labels take away; 0 "
-            "ignores the unlabeled points.",
-        ),
-    ] = "full",
-    trace_weight: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|NUMBER",
-            help="lambda: larger gives lower rank; too large, the zero metric. auto is a fiftieth "
-            "of where that begins.",
-        ),
-    ] = "auto",
-    threshold: Annotated[
-        float,
-        typer.Option(help="eta: the squared distance of pairs as likely similar as not."),
-    ] = 1.0,
-    sharpness: Annotated[
-        float | None,
-        typer.Option(
-            help="How decided the soft labels of em are; 2 unless given. The paper's 1 + mu makes "
-            "the unlabeled points count for little: see --setting."
-        ),
-    ] = None,
-    identity_share: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            max=1.0,
-            help="The share of the Euclidean distance in the metric that is written.",
-        ),
-    ] = RECOMMENDED.identity_share,
-    setting: Annotated[
-        str | None,
-        typer.Option(
-            metavar="none|post|proj|hyper",
-            help="One of the paper's settings, in the place of the four options above.",
-        ),
-    ] = None,
-    algorithm: Annotated[
-        Algorithm,
-        typer.Option(
-            help="em: the paper's alternation, whose convex steps are certified. direct: projected "
-            "gradient on the paper's objective (7), which is not convex, so without certificate."
-        ),
-    ] = Algorithm.EM,
-    solver: Annotated[
-        str,
-        typer.Option(
-            help="For the convex steps of em: fista (fastest), projected-gradient, CLARABEL, SCS."
-        ),
-    ] = "fista",
-    tol: Annotated[
-        float,
-        typer.Option(
-            help="em ends when J falls by less than this, relatively; direct, when it is this "
-            "near to a stationary point."
-        ),
-    ] = 1e-6,
-    max_iter: Annotated[
-        int | None,
-        typer.Option(min=1, help="The most iterations; by default 500 of em, 5000 of direct."),
-    ] = None,
-    standardize: Annotated[
-        bool,
-        typer.Option(
-            help="Bring each feature to mean 0 and variance 1 first. Features on different scales "
-            "make the trace weight (lambda) meaningless."
-        ),
-    ] = True,
-    picture: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Draw the points before and after, and J: .png, .pdf or .svg."
-        ),
-    ] = None,
-    allow_unattained: Annotated[
-        bool,
-        typer.Option(
-            "--allow-unattained", help="Go on where no best metric exists (with trace weight 0)."
-        ),
-    ] = False,
-    debug: Annotated[
-        bool, typer.Option("--debug", help="Show the Python traceback of an error.")
-    ] = False,
+    file: TableFile,
+    label: LabelColumn,
+    out: Out = None,
+    unlabeled_weight: UnlabeledWeight = "full",
+    trace_weight: TraceWeight = "auto",
+    threshold: Threshold = 1.0,
+    sharpness: Sharpness = None,
+    identity_share: IdentityShare = RECOMMENDED.identity_share,
+    setting: PaperSetting = None,
+    algorithm: AlgorithmChoice = Algorithm.EM,
+    solver: Solver = "fista",
+    tol: Tol = 1e-6,
+    max_iter: MaxIter = None,
+    standardize: Standardize = True,
+    picture: Picture = None,
+    allow_unattained: AllowUnattained = False,
+    debug: Debug = False,
 ) -> None:
     """Learn a metric from your own table, and write it to a file."""
-    with answers_in_words(debug) as kept:
+    with answers_in_words() as kept:
+        require_file(file)
         target = file.with_suffix(".metric.csv") if out is None else out
         check_output(target, (".csv", ".npz"), file)
         if picture is not None:
             check_output(picture, PICTURES, file)
         if algorithm is Algorithm.DIRECT and sharpness is not None:
             raise TableError("--sharpness is of --algorithm em: direct has no soft labels.")
-        table, scaling = read_table(file, label), {}
-        if standardize:
-            mean, spread = table.X.mean(axis=0), table.X.std(axis=0)
-            scaling = {"mean": mean, "scale": np.where(spread > 0.0, spread, 1.0)}
-            table = replace(table, X=(table.X - mean) / scaling["scale"])
+        table, scaling = read_points(file, label, standardize)
+        require_memory_for_pairs(table.y)
         pairs = PairSet.from_labels(table.X, table.y)
         describe(table, pairs, f"{file}, {'' if standardize else 'not '}standardized")
         chosen = Setting(
@@ -212,6 +122,7 @@ def fit(
         )
         if setting is not None:
             chosen = find_setting(setting)
+        announce_long_work(pairs, chosen.unlabeled_weight == 0.0)
         settings: dict[str, Any] = {"threshold": threshold, "tol": tol}
         settings |= {} if max_iter is None else {"max_iter": max_iter}
         progress = Progress()

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from .. import __version__
-from .report import say
+from .report import say, wants_traceback
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -33,12 +33,24 @@ def show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+def remember_debug(context: typer.Context, wanted: bool) -> None:
+    """--debug may stand before the command or after it."""
+    wants_traceback.set(wanted or (context.parent is not None and wants_traceback.get()))
+
+
+Debug = Annotated[
+    bool,
+    typer.Option("--debug", callback=remember_debug, help="Show the Python traceback of an error."),
+]
+
+
 @app.callback(epilog=EXAMPLES)
 def seraph(
     version: Annotated[
         bool,
         typer.Option("--version", callback=show_version, is_eager=True, help="Say which version."),
     ] = False,
+    debug: Debug = False,
 ) -> None:
     """Learn a distance from a few class labels and many points without one (SERAPH).
 

@@ -1,36 +1,60 @@
-"""What the `seraph-cvx` command says and draws: the only place of the package that prints."""
+"""What the `seraph-cvx` command says: the only place of the package that prints."""
 
 from __future__ import annotations
 
-import io
+import errno
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from contextvars import ContextVar
+from types import TracebackType
 from typing import TextIO
 
 import numpy as np
 import typer
 from rich.console import Console
 
-from ..alternation import Alternation, Iteration
+from ..alternation import Alternation
 from ..certificate import certify
-from ..checks import UNKNOWN, FloatArray
 from ..direct import DirectSolution
 from ..m_step.solution import NotCertified, Status
 from ..pairs import PairSet
-from ..psd_cone import factor, numerical_rank
-from .user_table import UserTable, write_whole
+from ..result_table import visible
+from .user_table import UserTable
+
+LOOK_UNKNOWN = {"-1", "?", "na", "n/a", "nan", "none", "null", "unknown"}
+"""Cells of the label column that may have been meant for empty."""
 
 screen = Console(markup=False, emoji=False, highlight=False)
 alerts = Console(markup=False, emoji=False, highlight=False, stderr=True)
-History = Sequence[Iteration] | Sequence[float]
-LOOK_UNKNOWN = {"-1", "?", "na", "n/a", "nan", "none", "null", "unknown"}
+
+wants_traceback: ContextVar[bool] = ContextVar("wants_traceback", default=False)
+"""Whether --debug was given."""
+
+CURES = {
+    errno.EACCES: "ask for the right to it, or give another place",
+    errno.EPERM: "ask for the right to it, or give another place",
+    errno.EROFS: "give a place that can be written to",
+    errno.EISDIR: "give the name of a file, not of a folder",
+    errno.ENOTDIR: "a part of this path is a file, not a folder",
+    errno.EEXIST: "give another name",
+    errno.ENOSPC: "make room, or give a place on another disk",
+    errno.EDQUOT: "make room, or give a place on another disk",
+    errno.EFBIG: "make room, or give a place where larger files may be",
+    errno.ENAMETOOLONG: "give a shorter name",
+}
+"""What to do about an error of the system."""
+
+UNSERVED = (ValueError, TypeError, OSError, MemoryError)
+"""Errors by which the package refuses what it is given; any other is a fault of its own."""
 
 
 def say(text: str, style: str | None = None, console: Console = screen) -> None:
-    """Print a result, wrapped at words in a terminal and nowhere in a file or pipe."""
-    console.print(text, style=style, soft_wrap=not console.is_terminal)
+    """Print a result, wrapped at words in a terminal and nowhere in a file or pipe.
+
+    What a file or a name holds reaches the terminal as text alone: characters that would steer it
+    are written out, and so are those that its encoding lacks.
+    """
+    shown = visible(text, but="\n\t").encode(console.encoding, "backslashreplace")
+    console.print(shown.decode(console.encoding), style=style, soft_wrap=not console.is_terminal)
 
 
 def alert(text: str, style: str = "yellow") -> None:
@@ -38,29 +62,82 @@ def alert(text: str, style: str = "yellow") -> None:
     say(text, style, alerts)
 
 
-class Progress:
-    """Prints each iteration as it happens, and remembers the last one."""
+class Answers:
+    """Turns errors, warnings and Ctrl-C under it into sentences on stderr.
 
-    metric: FloatArray | None = None
-    number = 0
+    The exit code is 2 for what cannot be served and 130 for Ctrl-C. With --debug errors pass as
+    they are.
+    """
 
-    def __call__(self, step: Iteration, metric: FloatArray) -> None:
-        if self.metric is None:
-            titles = ("iter", "J", "objective (7)", "M-step gap", "rank", "trace", "seconds")
-            say("{:>4} {:>15} {:>15} {:>11} {:>5} {:>10} {:>8}".format(*titles), style="bold")
-        self.metric, self.number = metric, step.number
-        say(
-            f"{step.number:>4} {step.descent_value:>15.8f} {step.paper_objective:>15.8f} "
-            f"{step.relative_gap:>11.1e} {step.rank:>5} {step.trace:>10.4g} {step.seconds:>8.2f}"
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+        self._warnings = warnings.catch_warnings()
+
+    def __enter__(self) -> list[str]:
+        """Begin; what is appended to the list is said to be kept, should the work be cut short."""
+        self._warnings.__enter__()
+        warnings.simplefilter("always", NotCertified)
+        warnings.showwarning = _show_warning
+        return self.kept
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        self._warnings.__exit__(kind, error, _)
+        if isinstance(error, KeyboardInterrupt):
+            alert(f"Interrupted: {' and '.join(self.kept) or 'nothing was written'}.")
+            raise typer.Exit(130) from None
+        passes = isinstance(error, typer.Exit | typer.Abort | BrokenPipeError)
+        if not isinstance(error, Exception) or passes or wants_traceback.get():
+            return
+        alert(f"Error: {_sentence(error, self.kept)}", style="red")
+        raise typer.Exit(2) from None
+
+
+def answers_in_words() -> Answers:
+    """Under it, whatever goes wrong is said in words; see :class:`Answers`."""
+    return Answers()
+
+
+def _sentence(error: Exception, kept: list[str]) -> str:
+    words = str(error) or type(error).__name__
+    if isinstance(error, OSError) and error.errno is not None:
+        place = f": {error.filename}" if error.filename else ""
+        words = f"{error.strerror}{place} ({CURES.get(error.errno, 'see that it can be used')})."
+    elif isinstance(error, MemoryError):
+        words = f"There is too little memory ({words}): take fewer points or fewer features."
+    elif not isinstance(error, UNSERVED):
+        words = (
+            f"seraph-cvx has a fault ({type(error).__name__}: {words}). The same command with "
+            "--debug shows where: please report that."
         )
+    sentences = [words, *getattr(error, "__notes__", [])]
+    if kept and not isinstance(error, ValueError | TypeError):
+        sentences.append(f"What was done before: {' and '.join(kept)}.")
+    return " ".join(sentences)
+
+
+def _show_warning(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    if issubclass(category, NotCertified):
+        alert(f"Not certified: {message} (Here: --max-iter, --tol, --solver.)")
+    else:
+        alert(f"Warning ({category.__name__}): {message}")
 
 
 def describe(table: UserTable, pairs: PairSet, name: str) -> None:
     """Say what the data are, and how many pairs are similar, dissimilar and unlabeled."""
     n, m = table.X.shape
     counts = [int(np.sum(table.y == k)) for k in range(len(table.class_names))]
-    classes = ", ".join(f"{c} ({k})" for c, k in zip(table.class_names[:8], counts, strict=False))
-    say(f"Data   {name}")
+    names = [visible(name) for name in table.class_names[:8]]
+    classes = ", ".join(f"{c} ({k})" for c, k in zip(names, counts, strict=False))
+    say(f"Data   {visible(name)}")
     say(f"       {n} points, {m} features, {len(counts)} classes, {sum(counts)} labeled")
     say(f"       labels: {classes}{', ...' if len(counts) > 8 else ''}")
     say(
@@ -97,10 +174,15 @@ def report_alternation(run: Alternation) -> None:
         "  not convex."
     )
     if not np.any(run.metric):
+        critical = run.objective.critical_trace_weight
         alert(
             "Note: the metric is zero, and every distance with it. The trace weight is "
-            f"{run.objective.trace_weight:.4g}; below {run.objective.critical_trace_weight:.4g} "
-            "the last M-step would not be zero."
+            f"{run.objective.trace_weight:.4g}; "
+            + (
+                f"below {critical:.4g} the last M-step would not be zero."
+                if critical > 0.0
+                else "without one it would be zero too: these labels ask for no distance."
+            )
         )
 
 
@@ -121,114 +203,9 @@ def report_direct(solution: DirectSolution, tol: float) -> None:
         )
 
 
-def report_metric(
-    table: UserTable,
-    metric: FloatArray,
-    X_test: FloatArray | None = None,
-    y_test: FloatArray | None = None,
-) -> None:
-    """Say the rank, and the 1-NN error: of test points, or of the labeled ones, each left out."""
-    m, rank = len(metric), numerical_rank(metric)
-    say(f"\nRank {rank} of {m}: the metric measures along {rank} of {m} directions.")
-    if not np.any(metric) or len(table.class_names) < 2:
-        return
-    known = table.y != UNKNOWN
-    X, y = table.X[known], table.y[known]
-    learned, euclidean = (
-        _one_nn_error(X @ L.T, y, None if X_test is None else X_test @ L.T, y_test)
-        for L in (factor(metric), np.eye(m))
-    )
-    if y_test is not None:
-        n = len(y_test)
-        say(f"1-NN test error on {n} other points, by the nearest of the {len(y)} labeled ones")
-    else:
-        say(f"1-NN leave-one-out error on the {len(y)} labeled points, whose labels were used")
-    say(f"  learned metric      {learned:.1%}")
-    say(f"  Euclidean distance  {euclidean:.1%}")
-
-
-def _one_nn_error(
-    X: FloatArray,
-    y: FloatArray,
-    X_test: FloatArray | None = None,
-    y_test: FloatArray | None = None,
-) -> float:
-    from sklearn.neighbors import NearestNeighbors
-
-    search = NearestNeighbors(n_neighbors=1).fit(X)
-    nearest = search.kneighbors(X_test, return_distance=False)[:, 0]
-    return float(np.mean(y[nearest] != (y if y_test is None else y_test)))
-
-
-def draw(
-    path: Path,
-    table: UserTable,
-    metric: FloatArray,
-    history: History,
-    title: str,
-    kept: list[str],
-) -> None:
-    """Write the picture of a fit, or say why there is none."""
-    try:
-        from ..plots import plot_fit
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "matplotlib":
-            raise
-        alert('No picture: matplotlib is not installed. Run  pip install "seraph-cvx[plot]"')
-        return
-    names = table.class_names
-    figure = plot_fit(table.X, table.y, factor(metric), history, title=title, class_names=names)
-    content = io.BytesIO()
-    figure.savefig(content, format=path.suffix[1:])
-    write_whole(path, content.getvalue())
-    kept.append(f"the picture is in {path}")
-    say(f"Written: the picture (points before and after, J by iteration), to {path}")
-
-
 def finish(status: Status, kept: list[str]) -> None:
     """Exit with code 1 unless the result is what was asked for."""
     if status is not Status.CERTIFIED:
         files = " and ".join(kept) or "nothing was written"
         alert(f"The status is {status.value}, not certified; {files}. Exit code 1.", style="red")
         raise typer.Exit(1)
-
-
-@contextmanager
-def answers_in_words(debug: bool = False) -> Iterator[list[str]]:
-    """Turn errors, warnings and Ctrl-C into sentences on stderr; yields the list of what is kept.
-
-    The exit code is 2 for input that cannot be served and 130 for Ctrl-C.
-    """
-    kept: list[str] = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("always", NotCertified)
-        warnings.showwarning = _show_warning
-        try:
-            yield kept
-        except KeyboardInterrupt:
-            alert(f"Interrupted: {' and '.join(kept) or 'nothing was written'}.")
-            raise typer.Exit(130) from None
-        except BrokenPipeError:
-            raise
-        except (ValueError, TypeError, OSError, MemoryError) as error:
-            if debug:
-                raise
-            words = str(error) or type(error).__name__
-            if isinstance(error, OSError) and error.filename:
-                words = f"{error.strerror}: {error.filename}"
-            alert(" ".join([f"Error: {words}", *getattr(error, "__notes__", [])]), style="red")
-            raise typer.Exit(2) from None
-
-
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    if issubclass(category, NotCertified):
-        alert(f"Not certified: {message} (Here: --max-iter, --tol, --solver.)")
-    else:
-        alert(f"Warning ({category.__name__}): {message}")

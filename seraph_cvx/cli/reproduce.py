@@ -222,13 +222,13 @@ def _write(out: Path, texts: dict[str, str]) -> list[str]:
 def _picture(path: Path, draw: Callable[[Any], Any]) -> list[str]:
     """Write a picture, or say why there is none."""
     try:
-        from .. import reproduction_plots
+        from ..plots import reproduction
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
         alert('No picture: matplotlib is not installed. Run  pip install "seraph-cvx[plot]"')
         return []
     content = io.BytesIO()
-    draw(reproduction_plots).savefig(content, format="png")
+    draw(reproduction).savefig(content, format="png")
     write_whole(path, content.getvalue())
     return [path.name]

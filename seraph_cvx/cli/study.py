@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,10 +13,15 @@ from ..datasets import load_sampling
 from ..formulas import DUAL
 from ..objective import MStepObjective
 from ..pairs import PairSet
-from ..result_table import ResultTable
-from .main import app
-from .report import alert, answers_in_words, say, screen
+from ..result_table import ResultTable, show
+from .main import Debug, app
+from .report import alert, alerts, answers_in_words, say
 from .user_table import check_output, write_whole
+
+if TYPE_CHECKING:
+    from ..experiments.bench_report import Report
+
+Measurement = Callable[["Report"], ResultTable]
 
 
 class Statement(StrEnum):
@@ -50,6 +55,7 @@ def explain(
     data: Annotated[
         str, typer.Option(help="iris, wine, breast_cancer, balance or digits.")
     ] = "iris",
+    debug: Debug = False,
 ) -> None:
     """Show why the M-step is convex: its expression tree, with the rule at each node."""
     with answers_in_words():
@@ -92,46 +98,76 @@ def bench(
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the tables as JSON.")
     ] = None,
+    debug: Debug = False,
 ) -> None:
-    """Measure, as ratios inside one run; absolute times are of this machine, today."""
+    """Measure, as ratios inside one run; absolute times are of this machine, today.
+
+    Each row is told on stderr as soon as it is measured. After Ctrl-C the tables hold the rows
+    that were, and say that they are incomplete.
+    """
     with answers_in_words() as kept:
         for path, ending in ((markdown, ".md"), (json, ".json")):
             if path is not None:
                 check_output(path, (ending,))
-        tables = []
-        with screen.status("measuring") as status:
+        tables: list[ResultTable] = []
+        try:
             for measure in _measurements(section, time_limit):
-                tables.append(measure(lambda text: status.update(f"measuring: {text}")))
-                say("\n" + tables[-1].to_markdown())
-        if markdown is not None:
-            text = "\n\n".join(table.to_markdown() for table in tables) + "\n"
-            write_whole(markdown, text.encode())
-            kept.append(f"the tables are in {markdown}")
-        if json is not None:
-            text = "[" + ",\n".join(table.to_json() for table in tables) + "]\n"
-            write_whole(json, text.encode())
-            kept.append(f"the tables are in {json}")
+                _measure(measure, tables)
+        finally:
+            _write_tables(tables, markdown, json, kept)
         for words in kept:
             alert(words, style="dim")
 
 
-Measurement = Callable[[Callable[[str], None]], ResultTable]
+def _measure(measure: Measurement, tables: list[ResultTable]) -> None:
+    """Add the table of a measurement, also of one that is stopped in its midst, and print it."""
+    from ..experiments.bench_report import Report
+
+    with alerts.status("measuring") as status:
+        report = Report(
+            tell=lambda text: status.update(f"measuring: {text}"),
+            show=lambda row: alert(", ".join(f"{k} {show(v)}" for k, v in row.items()), "dim"),
+        )
+        try:
+            measure(report)
+        finally:
+            status.stop()
+            table = report.table()
+            if table.rows:
+                tables.append(table)
+                say("\n" + table.to_markdown())
+
+
+def _write_tables(
+    tables: list[ResultTable], markdown: Path | None, json: Path | None, kept: list[str]
+) -> None:
+    if not tables:
+        return
+    if markdown is not None:
+        text = "\n\n".join(table.to_markdown() for table in tables) + "\n"
+        write_whole(markdown, text.encode())
+        kept.append(f"the tables are in {markdown}")
+    if json is not None:
+        text = "[" + ",\n".join(table.to_json() for table in tables) + "]\n"
+        write_whole(json, text.encode())
+        kept.append(f"the tables are in {json}")
 
 
 def _measurements(section: Section, limit: float) -> list[Measurement]:
-    from ..experiments import bench_speed as speed
+    from ..experiments import bench_conic as conic
+    from ..experiments import bench_passes as passes
     from ..experiments import bench_statement as statement
     from ..experiments.bench_path import bench_path
 
     sections: dict[Section, list[Measurement]] = {
-        Section.COMPILE: [lambda tell: statement.bench_compilation(tell, time_limit=limit)],
-        Section.ANSWERS: [lambda tell: statement.bench_answers(tell, time_limit=limit)],
+        Section.COMPILE: [lambda report: statement.bench_compilation(report, time_limit=limit)],
+        Section.ANSWERS: [lambda report: statement.bench_answers(report, time_limit=limit)],
         Section.OVERHEAD: [statement.bench_overhead],
-        Section.M_STEP: [lambda tell: speed.bench_first_m_steps(tell, time_limit=limit)],
-        Section.FIT: [lambda tell: speed.bench_whole_fit(tell, time_limit=limit)],
-        Section.KERNEL: [speed.bench_kernel],
-        Section.SCALING: [speed.bench_scaling, speed.bench_dimension],
-        Section.LARGE: [speed.bench_large_fit],
+        Section.M_STEP: [lambda report: conic.bench_first_m_steps(report, time_limit=limit)],
+        Section.FIT: [lambda report: conic.bench_whole_fit(report, time_limit=limit)],
+        Section.KERNEL: [passes.bench_kernel],
+        Section.SCALING: [passes.bench_scaling, passes.bench_dimension],
+        Section.LARGE: [passes.bench_large_fit],
         Section.PATH: [bench_path],
     }
     return sections[section]

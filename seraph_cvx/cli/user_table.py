@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import os
+import tempfile
+from array import array
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..checks import UNKNOWN, FloatArray
 from ..psd_cone import factor
+from .table_cells import check_header, numbers_of, ragged
+from .text_rows import TableError, read_rows
+from .workload import require_memory
 
-DELIMITERS = (",", ";", "\t")
-"""What may stand between two cells; the one that gives the header most columns is taken."""
+LOOK_EVERY = 2**16
+"""Rows between two looks at the memory that they take."""
 
-
-class TableError(ValueError):
-    """The table cannot be read; the message says where, and what to do."""
+COPIES = 4
+"""Of the numbers, that reading, standardizing and pairing make of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,10 +49,11 @@ class UserTable:
 
 
 def read_table(path: Path, label_column: str) -> UserTable:
-    """Read a table: a header row, numbers, and the label column, where empty means unknown.
+    r"""Read a table: a header row, numbers, and the label column, where empty means unknown.
 
-    Cells are separated by commas, semicolons or tabs; the file is UTF-8, with or without a
-    byte-order mark. Blank lines are skipped.
+    What may stand between cells, and how the text may be coded, is said by
+    :func:`.text_rows.read_rows`. The rows are read one by one: of each only its numbers and the
+    position of its class stay in memory.
 
     Parameters
     ----------
@@ -59,38 +65,83 @@ def read_table(path: Path, label_column: str) -> UserTable:
     ------
     TableError
         Naming the line and the column that cannot be read.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "a.csv").write_text("x,kind\n1,b\n2,a\n3,\n")
+    ...     table = read_table(Path(folder) / "a.csv", "kind")
+    >>> table.X.ravel().tolist(), table.y.tolist(), table.class_names
+    ([1.0, 2.0, 3.0], [1, 0, -1], ('a', 'b'))
     """
-    header, rows = _split(path)
-    label = _check_header(path, header, label_column)
-    features = [k for k in range(len(header)) if k != label]
-    X = np.array(
-        [[_number(row[k], line, header[k]) for k in features] for line, row in rows],
-        dtype=np.float64,
-    )
-    labels = [row[label] for _, row in rows]
-    classes = sorted({name for name in labels if name})
-    n_known = sum(map(bool, labels))
+    values, codes = array("d"), array("q")
+    names: dict[str, int] = {}
+    with closing(read_rows(path)) as rows:
+        _, header = next(rows)
+        label = check_header(path, header, label_column)
+        features = header[:label] + header[label + 1 :]
+        for line, row in rows:
+            if len(row) != len(header):
+                raise TableError(ragged(path, line, len(row), len(header)))
+            codes.append(names.setdefault(row.pop(label), len(names)))
+            values.extend(numbers_of(row, line, features))
+            if len(codes) % LOOK_EVERY == 0:
+                require_memory(
+                    COPIES * 8 * len(values),
+                    f"Line {line} of {path}: the table",
+                    "take a random sample of its rows, or fewer columns",
+                )
+    if not codes:
+        raise TableError(f"{path} has a row of column names but no points below it.")
+    X = np.frombuffer(values, dtype=np.float64).reshape(len(codes), len(features))
+    y, classes = _sorted_classes(np.array(codes, dtype=np.int64), names)
+    n_known = int(np.sum(y != UNKNOWN))
     if n_known < 2:
         raise TableError(
-            f"{n_known} of the {len(rows)} cells in the label column {label_column!r} "
+            f"{n_known} of the {len(y)} cells in the label column {label_column!r} "
             f"{'is' if n_known == 1 else 'are'} filled: the class of at least two points must be "
             "known (an empty cell means unknown)."
         )
-    code = {name: k for k, name in enumerate(classes)} | {"": UNKNOWN}
-    y = np.array([code[name] for name in labels], dtype=np.int64)
-    return UserTable(X, y, tuple(header[k] for k in features), tuple(classes))
+    return UserTable(X, y, tuple(features), classes)
+
+
+def _sorted_classes(
+    codes: NDArray[np.int64], names: Mapping[str, int]
+) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """The classes in the order of the alphabet, and the class of each point; "" is no class."""
+    classes = tuple(sorted(name for name in names if name))
+    position = {name: k for k, name in enumerate(classes)} | {"": UNKNOWN}
+    return np.array([position[name] for name in names], dtype=np.int64)[codes], classes
 
 
 def check_output(path: Path, endings: tuple[str, ...], source: Path | None = None) -> None:
-    """Refuse before the work what could not be written after it."""
+    """Refuse before the work what could not be written after it.
+
+    Examples
+    --------
+    >>> check_output(Path("metric.txt"), (".csv", ".npz"))
+    Traceback (most recent call last):
+    seraph_cvx.cli.text_rows.TableError: metric.txt must end in .csv or .npz: the ending is the
+    format.
+    """
     if path.suffix not in endings:
         raise TableError(f"{path} must end in {' or '.join(endings)}: the ending is the format.")
     if not path.parent.is_dir():
         raise TableError(f"There is no folder {path.parent} to write {path.name} into.")
     if path.is_dir():
         raise TableError(f"{path} is a folder: give the name of a file.")
+    if path.exists() and not path.is_file():
+        raise TableError(f"{path} is a device or a pipe: give the name of a file.")
     if source is not None and path.exists() and source.exists() and path.samefile(source):
         raise TableError(f"{path} is the table itself: give another name to write to.")
+    try:
+        tempfile.TemporaryFile(dir=path.resolve().parent).close()
+    except OSError as error:
+        raise TableError(
+            f"Nothing can be written into the folder {path.parent} ({error.strerror}): give "
+            f"{path.name} another place."
+        ) from None
 
 
 def write_metric(
@@ -117,98 +168,29 @@ def write_metric(
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put `content` into a file at once: whoever reads it sees all of it or what was there."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.part")
+    """Put `content` into a file at once: whoever reads it sees all of it or what was there.
+
+    Where `path` is a link, the file that it leads to is replaced.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     write_whole(Path(folder) / "a.txt", b"whole")
+    ...     [file.name for file in Path(folder).iterdir()]
+    ['a.txt']
+    """
+    target = path.resolve()
+    draft = target.with_name(f".{target.name}.{uuid4().hex}.part")
     try:
-        draft.write_bytes(content)
-        os.replace(draft, path)
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, target)
+    except OSError as error:
+        if error.errno is not None:
+            error.filename, error.filename2 = str(path), None
+        raise
     finally:
         draft.unlink(missing_ok=True)
-
-
-def _split(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The header, and the rows with their line numbers; cells are stripped of blanks."""
-    text = _decode(path)
-    if not text.strip():
-        raise TableError(f"{path} is empty: it needs a row of column names, then one row a point.")
-    rows = _parse(path, text, _delimiter(text))
-    (_, header), *body = rows
-    if not body:
-        raise TableError(f"{path} has a row of column names but no points below it.")
-    for line, row in body:
-        if len(row) != len(header):
-            raise TableError(
-                f"Line {line} of {path} has {len(row)} cells, but the header has {len(header)} "
-                "columns: every row needs the same number (an unknown label is an empty cell)."
-            )
-    return header, body
-
-
-def _decode(path: Path) -> str:
-    if not path.exists():
-        raise TableError(f"There is no file {path}.")
-    content = path.read_bytes()
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise TableError(
-            f"Line {line} of {path} is not UTF-8 text (byte 0x{content[error.start]:02x}): "
-            "save the table as UTF-8 (in a spreadsheet: CSV UTF-8)."
-        ) from None
-
-
-def _delimiter(text: str) -> str:
-    first = next(line for line in text.splitlines() if line.strip())
-    return max(DELIMITERS, key=lambda mark: len(next(csv.reader([first], delimiter=mark))))
-
-
-def _parse(path: Path, text: str, delimiter: str) -> list[tuple[int, list[str]]]:
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-    try:
-        return [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
-    except csv.Error as error:
-        raise TableError(f"Line {reader.line_num} of {path} cannot be read: {error}.") from None
-
-
-def _check_header(path: Path, header: list[str], label_column: str) -> int:
-    """The position of the label column in a header that names every column once."""
-    if label_column not in header:
-        hint = ""
-        if all(_is_number(name) for name in header):
-            hint = " These are numbers: the first row must hold the names of the columns."
-        names = ", ".join(repr(name) for name in header)
-        raise TableError(f"{path} has no column {label_column!r}. Its columns are {names}.{hint}")
-    for k, name in enumerate(header):
-        if not name:
-            raise TableError(
-                f"Column {k + 1} of {path} has no name (the row numbers of a data frame?): "
-                "name it in the header, or remove it."
-            )
-        if header.count(name) > 1:
-            raise TableError(f"{path} has {header.count(name)} columns {name!r}: rename them.")
-    if len(header) == 1:
-        raise TableError(f"{path} has no column besides {label_column!r}: nothing to measure.")
-    return header.index(label_column)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        return math.isfinite(float(cell))
-    except ValueError:
-        return False
-
-
-def _number(cell: str, line: int, column: str) -> float:
-    if _is_number(cell):
-        return float(cell)
-    where = f"Line {line}, column {column!r}: "
-    if not cell:
-        raise TableError(
-            f"{where}the cell is empty. Only a label may be unknown: fill in the number, or remove "
-            "the row."
-        )
-    cure = "remove the column, or write its values as numbers"
-    if _is_number(cell.replace(",", ".")):
-        cure = "write decimals with a point"
-    raise TableError(f"{where}{cell!r} is not a finite number: {cure}.")

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..datasets import load_sampling
-from .main import app
+from ..result_table import visible
+from .main import Debug, app
 from .report import alert, answers_in_words, say, screen
-from .user_table import TableError, check_output, read_table, write_whole
+from .text_rows import TableError
+from .user_table import check_output, read_table, write_whole
+from .workload import require_memory_for_pairs
 
 if TYPE_CHECKING:
     from ..theory.claim import Claim, ClaimResult
@@ -56,6 +59,7 @@ def verify(
         Path | None,
         typer.Option(metavar="FILE", help="Write a page with formulas and figures; needs no net."),
     ] = None,
+    debug: Debug = False,
 ) -> None:
     """Check every claim of the paper, and say which hold, with what residual."""
     with answers_in_words():
@@ -103,6 +107,7 @@ def _read(data: str, label: str | None, seed: int) -> tuple[Any, Any, str]:
     if label is None:
         raise TableError(f"{path} needs --label COLUMN: the name of its column of class labels.")
     table = read_table(path, label)
+    require_memory_for_pairs(table.y)
     return table.X, table.y, path.name
 
 
@@ -111,7 +116,7 @@ def _show(report: PaperReport) -> None:
 
     colours = {"holds": "green", "holds as corrected": "yellow", "refuted": "magenta"}
     wide = screen.width >= 120
-    table = Table(title=report.description, title_justify="left")
+    table = Table(title=visible(report.description), title_justify="left")
     table.add_column("", justify="right")
     table.add_column("claim")
     table.add_column("verdict", no_wrap=True)

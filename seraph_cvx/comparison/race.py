@@ -6,25 +6,26 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from ..isolation import Nursery
+from ..isolation import Outcome
 from ..m_step.solution import require_attained
 from ..objective import MStepObjective
-from .grading import EMPTY_ROW, Referee, attempt_once, data_checksum
-from .journal import Journal, key_of
+from .grading import EMPTY_ROW, Referee, data_checksum
+from .journal import Journal
 from .race_table import Race
+from .schedule import NOT_RUN, Limits, Run, make_runs
 from .solvers import Entrant, entrants
 from .suite import SUITES, InstanceSpec, suite
+from .workers import ONE_THREAD
+
+__all__ = ["ONE_THREAD", "compare_solvers", "versions"]
 
 DEFAULT_TOLS = (1e-3, 1e-5, 1e-7)
 GRACE = 2.0
 """Seconds after its time limit that a solver has to come back by itself."""
-
-ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-PRELOAD = ("seraph_cvx.comparison.grading", "sklearn.datasets")
-PRELOAD_CONIC = ("seraph_cvx.m_step.conic", "seraph_cvx.comparison.dimacs")
 
 Listener = Callable[[dict[str, Any], int, int], None]
 """callback(row, number of it, how many there will be)"""
@@ -39,6 +40,7 @@ def compare_solvers(
     out: str | os.PathLike[str] | None = None,
     resume: bool = False,
     callback: Listener | None = None,
+    n_jobs: int | None = None,
 ) -> Race:
     """Race solvers on M-steps; the referee grades every answer.
 
@@ -61,6 +63,10 @@ def compare_solvers(
         Go on with the race that is in `out`: no finished row is lost or made again.
     callback : callable, optional
         Called as ``callback(row, number, total)`` after each new row.
+    n_jobs : int, optional
+        Workers of joblib; -1: one a core. None is 1, or what ``joblib.parallel_config`` says; its
+        backend (loky, threading, dask, ...) is used too. Solvers that run at the same time on one
+        machine slow each other down: for seconds to be compared, leave it at 1.
 
     Returns
     -------
@@ -73,6 +79,15 @@ def compare_solvers(
         compile_seconds, solve_seconds, total_seconds, iterations, peak_bytes and detail. BLAS has
         one thread in every run.
 
+    Notes
+    -----
+    A worker of joblib (by default this thread) keeps a process that has imported what solvers
+    need, and that process forks a child for each run, whose time and memory the worker watches. So
+    a worker of a cluster needs nothing but this package, the solvers, and the module of a solver
+    of your own on its path. Only the matrix and the solver's words come back: the referee, the
+    file and the callback are here. A run starts when all looser ones of its solver on its
+    instance are graded; with one worker the runs come in the order of the rows.
+
     Examples
     --------
     >>> from seraph_cvx import MStepObjective, PairSet, compare_solvers
@@ -84,7 +99,7 @@ def compare_solvers(
     instances = _instances(objective_or_suite)
     chosen = entrants(solvers)
     ladder = _check_tols(tols)
-    runs = [(name, e, tol) for name in instances for e in chosen for tol in ladder]
+    runs = [Run(name, e, tol) for name in instances for e in chosen for tol in ladder]
     started = {
         "versions": versions(chosen),
         "date": time.strftime("%Y-%m-%d"),
@@ -95,45 +110,41 @@ def compare_solvers(
         "entrants": [entrant.label for entrant in chosen],
         "tols": ladder,
     }
-    preload = [*PRELOAD, *(PRELOAD_CONIC if any(e.formulation for e in chosen) else ())]
-    with Journal(out, resume) as journal, Nursery(preload, ONE_THREAD) as nursery:
+    with Journal(out, resume) as journal:
+        _check_same_data(instances, journal)
         journal.notes += _differences(journal.races, started)
         journal.add("race", started)
         referee = Referee(instances, journal)
-        for number, (name, entrant, tol) in enumerate(runs, start=1):
-            if (name, entrant.solver, entrant.formulation, tol) in journal.rows:
-                continue
-            row: dict[str, Any] = {
-                "instance": name,
-                "solver": entrant.solver,
-                "formulation": entrant.formulation,
-                "tol": tol,
-            }
-            obstacle = _obstacle(journal, row, ladder, time_limit)
-            if obstacle:
-                row |= EMPTY_ROW | {"outcome": "not run", "detail": obstacle}
-            else:
-                outcome = nursery.run(
-                    attempt_once,
-                    *(instances[name], entrant, tol, time_limit),
-                    time_limit=time_limit + GRACE,
-                    memory_limit=memory_limit,
-                )
-                row |= referee.grade(name, outcome)
-            journal.add("row", row)
-            if callback is not None:
-                callback(row, number, len(runs))
-        wanted = {(name, e.solver, e.formulation, tol) for name, e, tol in runs}
-        rows = [row for key, row in journal.rows.items() if key in wanted]
-        rows.sort(key=lambda row: list(instances).index(row["instance"]))
+        finished = sum(run.key in journal.rows for run in runs)
+        limits = Limits(time_limit, time_limit + GRACE, memory_limit)
+        with closing(make_runs(runs, instances, journal, limits, n_jobs)) as made:
+            for run, outcome in made:
+                row = _row(run, outcome, referee)
+                journal.add("row", row)
+                finished += 1
+                if callback is not None:
+                    callback(row, finished, len(runs))
+        rows = [journal.rows[run.key] for run in runs]
         references = {name: journal.references[name] for name in instances}
         return Race("Solvers against the referee", rows, journal.notes, references, journal.races)
+
+
+def _row(run: Run, outcome: Outcome, referee: Referee) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        "instance": run.instance,
+        "solver": run.entrant.solver,
+        "formulation": run.entrant.formulation,
+        "tol": run.tol,
+    }
+    if outcome.word == NOT_RUN:
+        return row | EMPTY_ROW | {"outcome": NOT_RUN, "detail": outcome.detail}
+    return row | referee.grade(run.instance, outcome)
 
 
 def _instances(given: Any) -> dict[str, InstanceSpec | MStepObjective]:
     if isinstance(given, MStepObjective):
         require_attained(given)
-        return {f"objective-{data_checksum(given)[:12]}": given}
+        return {_in_words(given): given}
     if isinstance(given, str):
         specs = suite(given) if given in SUITES else [InstanceSpec.parse(given)]
     else:
@@ -148,28 +159,31 @@ def _instances(given: Any) -> dict[str, InstanceSpec | MStepObjective]:
     return {spec.name: spec for spec in specs}
 
 
+def _in_words(objective: MStepObjective) -> str:
+    """The name of an M-step that is no instance of a suite."""
+    n, m = objective.pairs.n_points, objective.pairs.n_features
+    weights = f"mu = {objective.mu:.3g}, lambda = {objective.trace_weight:.3g}"
+    return f"M-step of {n} points in R^{m}, {weights}"
+
+
+def _check_same_data(instances: dict[str, InstanceSpec | MStepObjective], journal: Journal) -> None:
+    """Words do not tell two M-steps of a size apart: their checksums do."""
+    for name, instance in instances.items():
+        known = journal.references.get(name)
+        if known is None or isinstance(instance, InstanceSpec):
+            continue
+        if known["checksum"] != data_checksum(instance):
+            raise ValueError(
+                f"The rows of the {name} in {journal.path} are of other points, pairs or soft "
+                "labels: give another file."
+            )
+
+
 def _check_tols(tols: Sequence[float]) -> list[float]:
     ladder = sorted({float(tol) for tol in tols}, reverse=True)
     if not ladder or not all(0.0 < tol < 1.0 for tol in ladder):
         raise ValueError(f"tols={list(tols)}: at least one number between 0 and 1 is needed.")
     return ladder
-
-
-def _obstacle(
-    journal: Journal, row: dict[str, Any], ladder: Sequence[float], time_limit: float
-) -> str:
-    """Why a run is not worth making: a looser one took all its time, or was ended at a limit."""
-    for tol in ladder:
-        if tol <= row["tol"]:
-            break
-        looser = journal.rows.get(key_of(row | {"tol": tol}))
-        if looser is None:
-            continue
-        late = (looser["total_seconds"] or 0.0) >= time_limit and not looser["claims"]
-        if late or looser["outcome"] in ("time limit", "memory limit"):
-            limit = looser["outcome"] if looser["outcome"] != "done" else "time limit"
-            return f"it came to its {limit} at tol {tol:g}"
-    return ""
 
 
 def _differences(races: Sequence[dict[str, Any]], now: dict[str, Any]) -> Iterator[str]:

@@ -19,11 +19,9 @@ from numpy.typing import NDArray
 
 from ..checks import UNKNOWN, FloatArray
 from ..datasets import load
+from ..estimators.settings import PAPER_SETTINGS
 from ..objective import MStepObjective
 from ..pairs import PairSet
-
-SETTINGS: dict[str, float | str] = {"none": 0.0, "post": "ratio", "proj": 0.0, "hyper": "ratio"}
-"""The paper's four settings: their weight of unlabeled pairs; none and post have no trace term."""
 
 SCALINGS = ("standard", "unit", "raw")
 """Mean 0 and variance 1; from 0 to 1; as they are."""
@@ -70,9 +68,9 @@ class InstanceSpec:
     def __post_init__(self) -> None:
         if self.scaling not in SCALINGS:
             raise ValueError(f"scaling={self.scaling!r}: use one of {', '.join(SCALINGS)}.")
-        if self.setting not in SETTINGS:
-            raise ValueError(f"setting={self.setting!r}: use one of {', '.join(SETTINGS)}.")
-        if self.setting in ("none", "post") and self.trace_weight != 0.0:
+        if self.setting not in PAPER_SETTINGS:
+            raise ValueError(f"setting={self.setting!r}: use one of {', '.join(PAPER_SETTINGS)}.")
+        if not PAPER_SETTINGS[self.setting].trace_weight and self.trace_weight != 0.0:
             raise ValueError(
                 f"The setting {self.setting} has no trace term: write w0, or use "
                 f"{'proj' if self.setting == 'none' else 'hyper'}."
@@ -127,7 +125,7 @@ class InstanceSpec:
         """The M-step: the first one, all unlabeled pairs counted as dissimilar."""
         return MStepObjective(
             PairSet.from_labels(*self.points(data_dir)),
-            unlabeled_weight=SETTINGS[self.setting],
+            unlabeled_weight=PAPER_SETTINGS[self.setting].unlabeled_weight,
             trace_weight=self.trace_weight,
         )
 

@@ -19,6 +19,7 @@ from ..mahalanobis import MahalanobisTransformer
 from ..manifold import manifold_term
 from ..pairs import PairSet
 from ..posterior import posterior_similar
+from ..sampling import certify_in_full
 from .settings import RECOMMENDED, Setting, find_setting
 
 
@@ -47,6 +48,7 @@ class BaseSERAPH(MahalanobisTransformer):
         laplacian_normalised: bool = False,
         identity_share: float = RECOMMENDED.identity_share,
         setting: str | None = None,
+        unlabeled_pairs: int | None = None,
     ) -> None:
         self.unlabeled_weight = unlabeled_weight
         self.trace_weight = trace_weight
@@ -68,6 +70,7 @@ class BaseSERAPH(MahalanobisTransformer):
         self.laplacian_normalised = laplacian_normalised
         self.identity_share = identity_share
         self.setting = setting
+        self.unlabeled_pairs = unlabeled_pairs
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """p(+1 | x, x') = 1 / (1 + exp(||x - x'||_A^2 - eta)), eq. (8), for each pair.
@@ -85,7 +88,7 @@ class BaseSERAPH(MahalanobisTransformer):
         check_is_fitted(self)
         V = self._pair_differences(pairs)
         squares = np.einsum("ki,ij,kj->k", V, self.m_step_metric_, V)
-        return posterior_similar(squares - self.threshold)
+        return np.asarray(posterior_similar(squares - self.threshold))
 
     def _learn(self, pairs: PairSet) -> None:
         """Fit the metric to the pairs, by the algorithm asked for."""
@@ -101,6 +104,8 @@ class BaseSERAPH(MahalanobisTransformer):
                 self.laplacian_kernel,
                 self.laplacian_normalised,
             )
+        if self.unlabeled_pairs is not None:
+            pairs = pairs.sampled(self.unlabeled_pairs, self.random_state)
         chosen = self._chosen()
         mu, trace_weight = chosen.weights(pairs, self.algorithm, self.threshold, term)
         if self.algorithm == "direct":
@@ -114,6 +119,7 @@ class BaseSERAPH(MahalanobisTransformer):
                 n_jobs=self.n_jobs,
                 manifold_term=term,
             )
+            self.sampling_ = None
             self._keep(direct.metric, None, direct.values, direct.iterations, direct.status)
             self._keep_metric(chosen.metric_of(direct.metric, pairs))
             if direct.status is not Status.CERTIFIED:
@@ -141,8 +147,27 @@ class BaseSERAPH(MahalanobisTransformer):
         )
         if run.metric is None:
             raise RuntimeError(run.message)
-        self._keep(run.metric, run.m_step.certificate, run.history, len(run.history), run.status)
+        certificate, status = run.m_step.certificate, run.status
+        self.sampling_ = None
+        if pairs.drawn is not None:
+            self.sampling_ = certify_in_full(run.objective, run.metric)
+            certificate = self.sampling_.certificate
+            status = self._judge_sample(certificate.relative_gap, status)
+        self._keep(run.metric, certificate, run.history, len(run.history), status)
         self._keep_metric(chosen.metric_of(run.metric, pairs))
+
+    def _judge_sample(self, full_gap: float, status: Status) -> Status:
+        """Certified only where the gap over all pairs is as small as was asked for."""
+        if full_gap <= self.m_step_tol or status is not Status.CERTIFIED:
+            return status
+        warnings.warn(
+            f"Learned from {self.unlabeled_pairs} unlabeled pairs: over all pairs the certified "
+            f"relative gap is {full_gap:.2g}, more than m_step_tol={self.m_step_tol:.2g}. Draw "
+            "more pairs for a smaller one, or set m_step_tol to what is enough.",
+            NotCertified,
+            stacklevel=4,
+        )
+        return Status.INACCURATE
 
     def _chosen(self) -> Setting:
         """What the four parameters say, or the setting where one is named."""

@@ -82,6 +82,7 @@ class KernelSERAPH(BaseSERAPH):
         laplacian_normalised: bool = False,
         identity_share: float = 0.3,
         setting: str | None = None,
+        unlabeled_pairs: int | None = None,
     ) -> None:
         super().__init__(
             unlabeled_weight,
@@ -104,6 +105,7 @@ class KernelSERAPH(BaseSERAPH):
             laplacian_normalised,
             identity_share,
             setting,
+            unlabeled_pairs,
         )
         self.kernel = kernel
         self.gamma = gamma

@@ -46,6 +46,8 @@ def refuse(reason: str) -> NoReturn:
 def write_number_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
     """Write header and arrays beside `path`, then put the complete file in its place.
 
+    Where `path` is a link, the file that it leads to is replaced.
+
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -54,7 +56,7 @@ def write_number_file(path: str | os.PathLike[str], header: dict[str, Any], arra
     ...     read_number_file(Path(folder) / "a.npz")
     ({'unit': 'm'}, {'length': array([1.5])})
     """
-    target = Path(path)
+    target = Path(path).resolve()
     text = np.frombuffer(json.dumps(header, allow_nan=False).encode(), dtype=np.uint8)
     temporary = target.with_name(f".{target.name}.{uuid4().hex}.tmp")
     try:
@@ -63,6 +65,10 @@ def write_number_file(path: str | os.PathLike[str], header: dict[str, Any], arra
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(target)
+    except OSError as error:
+        if error.errno is not None:
+            error.filename, error.filename2 = os.fspath(path), None
+        raise
     finally:
         temporary.unlink(missing_ok=True)
 

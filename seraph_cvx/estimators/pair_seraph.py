@@ -67,6 +67,7 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
         laplacian_normalised: bool = False,
         identity_share: float = 0.0,
         setting: str | None = None,
+        unlabeled_pairs: int | None = None,
     ) -> None:
         super().__init__(
             unlabeled_weight,
@@ -89,6 +90,7 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
             laplacian_normalised,
             identity_share,
             setting,
+            unlabeled_pairs,
         )
 
     def fit(

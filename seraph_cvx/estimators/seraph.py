@@ -47,8 +47,8 @@ class SERAPH(BaseSERAPH):
         Threads over blocks of pairs.
     verbose : int, default=0
         1 writes a line for each EM iteration to stderr.
-    random_state : ignored
-        Nothing here is random; accepted so that code which passes one to every estimator works.
+    random_state : int, RandomState or None
+        Of the pairs drawn for `unlabeled_pairs`; nothing else here is random.
     laplacian_weight : float, default=0.0
         nu: the weight of the manifold term nu*<X'LX, A> (Appendix C.3), which keeps neighbours
         near; see :func:`seraph_cvx.manifold.manifold_term`.
@@ -62,6 +62,11 @@ class SERAPH(BaseSERAPH):
         The paper's settings, in the place of the four parameters above: (mu, lambda) = (0, 0),
         ("ratio", 0), (0, 1) or ("ratio", 1), the paper's soft labels, nothing of the identity. The
         defaults above, which are not the paper's, had the smaller error on its twelve tasks.
+    unlabeled_pairs : int, optional
+        k: so many random unlabeled pairs stand for all of them in the M-steps, each sum an unbiased
+        estimate. `certificate_` then is of the last M-step over *all* pairs, streamed, at the
+        metric so found, and `sampling_` tells the sampling error. With algorithm="direct" there is
+        no certificate of either kind.
 
     Attributes
     ----------
@@ -73,6 +78,8 @@ class SERAPH(BaseSERAPH):
         L with L'L = metric_ (its leading rows).
     certificate_ : Certificate or None
         The duality gap of the last M-step at `m_step_metric_`; None for algorithm="direct".
+    sampling_ : SamplingReport or None
+        With `unlabeled_pairs`: see :func:`seraph_cvx.sampling.certify_in_full`.
     history_ : list
         One :class:`~seraph_cvx.alternation.Iteration` each, or the values of (7) for "direct".
     n_iter_ : int
@@ -107,6 +114,8 @@ class SERAPH(BaseSERAPH):
         Parameters
         ----------
         X : (n, m) array_like
+            An array of another library than NumPy (torch, CuPy, ...) has the sums over unlabeled
+            pairs made by that library, on its device; what is learned is NumPy's all the same.
         y : (n,) array_like, optional
             Class labels; -1 is unknown (None too among strings).
         similar, dissimilar : (k, 2) array_like of int, optional

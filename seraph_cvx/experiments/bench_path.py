@@ -13,28 +13,29 @@ from ..objective import MStepObjective
 from ..pairs import PairSet
 from ..path import seraph_path
 from ..result_table import ResultTable
-from .bench_speed import TASKS, Progress
+from .bench_conic import TASKS
+from .bench_report import Report, Row
 
 REPEATS = 5
 """Each time is the least of so many."""
 
 
-def bench_path(progress: Progress, seeds: Sequence[int] = (0, 1)) -> ResultTable:
+def bench_path(report: Report, seeds: Sequence[int] = (0, 1)) -> ResultTable:
     """A path of 20 trace weights of the first M-step, against one cold solve at the smallest."""
-    rows: list[dict[str, Any]] = []
+    report.start("Paths of 20 trace weights (n = 100), in cold solves")
     for name, n_labeled in TASKS.items():
         for seed in seeds:
-            progress(f"{name}, seed {seed}: path of 20")
+            report.tell(f"{name}, seed {seed}: path of 20")
             try:
                 drawn = load_sampling(name, n_labeled=n_labeled, seed=seed)
             except FileNotFoundError as missing:
-                rows.append({"task": name, "start": f"not measured: {missing}"})
+                report.add({"task": name, "start": f"not measured: {missing}"})
                 break
-            rows.append(_row(name, seed, PairSet.from_labels(drawn.X, drawn.y)))
-    return ResultTable("Paths of 20 trace weights (n = 100), in cold solves", rows)
+            report.add(_row(name, seed, PairSet.from_labels(drawn.X, drawn.y)))
+    return report.finish()
 
 
-def _row(name: str, seed: int, pairs: PairSet) -> dict[str, Any]:
+def _row(name: str, seed: int, pairs: PairSet) -> Row:
     path, seconds = _least(lambda: seraph_path(pairs))
     smallest = float(path.trace_weights[-1])
     _, cold = _least(lambda: solve_m_step(MStepObjective(pairs, trace_weight=smallest), tol=1e-6))

@@ -18,30 +18,31 @@ from ..m_step.solve import solve_m_step
 from ..objective import MStepObjective
 from ..pairs import PairSet
 from ..result_table import ResultTable
+from .bench_report import Report
 
 DATA_SETS = ("iris", "wine", "breast_cancer")
-Progress = Callable[[str], None]
 
 
-def bench_compilation(progress: Progress, time_limit: float = 120.0) -> ResultTable:
+def bench_compilation(report: Report, time_limit: float = 120.0) -> ResultTable:
     """First compilation and later updates of the primal statement against the textbook's.
 
     "again" is what a second M-step costs: new Parameters and canonicalisation for ours, stating
     and compiling anew with constant q for the textbook. The textbook with q as Parameters runs in
     a process of its own under `time_limit` and a memory limit of 16 GiB.
     """
-    rows = []
+    report.start("Compiling the M-step (n = 100, 4,950 pairs)")
     for name in DATA_SETS:
-        progress(f"compiling {name}")
+        report.tell(f"compiling {name}")
         ours = _fastest(time_ours, name)
         constant = _fastest(time_textbook, name, False)
-        progress(f"compiling {name}, textbook with q as Parameters (up to {time_limit:g} s)")
+        report.tell(f"compiling {name}, textbook with q as Parameters (up to {time_limit:g} s)")
         outcome = run_isolated(
             time_textbook, name, True, time_limit=time_limit, memory_limit=16 * 2**30
         )
         done = outcome.word == "done"
         parameters = outcome.result["first"] if done else outcome.seconds
-        rows.append(
+        ratio = parameters / ours["first"]
+        report.add(
             {
                 "data": name,
                 "ours first (s)": ours["first"],
@@ -49,29 +50,27 @@ def bench_compilation(progress: Progress, time_limit: float = 120.0) -> ResultTa
                 "textbook, q Parameters (s)": parameters
                 if done
                 else f"> {parameters:.0f} ({outcome.word})",
-                "first: q Parameters / ours": parameters / ours["first"],
+                "first: q Parameters / ours": ratio if done else f"> {ratio:.0f}",
                 "first: q constant / ours": constant["first"] / ours["first"],
                 "ours again (s)": ours["again"],
                 "again: textbook / ours": constant["first"] / ours["again"],
             }
         )
-        if not done:
-            rows[-1]["first: q Parameters / ours"] = f"> {parameters / ours['first']:.0f}"
-    return ResultTable("Compiling the M-step (n = 100, 4,950 pairs)", rows)
+    return report.finish()
 
 
-def bench_answers(progress: Progress, tol: float = 1e-6, time_limit: float = 60.0) -> ResultTable:
+def bench_answers(report: Report, tol: float = 1e-6, time_limit: float = 60.0) -> ResultTable:
     """What CLARABEL and SCS say of the first M-step, and what is true.
 
     The true gap is the distance to the best lower bound known, FISTA's at 1e-10; the proved gap is
     what the answer's own certificate shows.
     """
-    rows = []
+    report.start(f"First M-steps at tol = {tol:g}, time limit {time_limit:g} s")
     for name in DATA_SETS:
         objective = _first_m_step(name)
         bound = best_lower_bound(objective)
         for solver, formulation in _solvers():
-            progress(f"{name}: {solver} {formulation}")
+            report.tell(f"{name}: {solver} {formulation}")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", NotCertified)  # the table shows the status
                 warnings.filterwarnings("ignore", "Solution may be inaccurate")  # and this word
@@ -82,7 +81,7 @@ def bench_answers(progress: Progress, tol: float = 1e-6, time_limit: float = 60.
                     formulation=formulation,
                     time_limit=None if solver == "fista" else time_limit,
                 )
-            rows.append(
+            report.add(
                 {
                     "data": name,
                     "solver": solver,
@@ -95,17 +94,17 @@ def bench_answers(progress: Progress, tol: float = 1e-6, time_limit: float = 60.
                     "solve (s)": answer.solver_seconds,
                 }
             )
-    return ResultTable(f"First M-steps at tol = {tol:g}, time limit {time_limit:g} s", rows)
+    return report.finish()
 
 
-def bench_overhead(progress: Progress, iterations: int = 10) -> ResultTable:
+def bench_overhead(report: Report, iterations: int = 10) -> ResultTable:
     """The share of a CLARABEL alternation that is spent outside the solver."""
-    rows = []
+    report.start("A CLARABEL alternation: time outside the solver")
     for name, seed in (("iris", 4), ("wine", 0)):
         pairs = PairSet.from_labels(*_labeled_points(name, seed))
 
-        def report(iteration: Iteration, metric: FloatArray, name: str = name) -> None:
-            progress(f"{name}: CLARABEL iteration {iteration.number} of {iterations}")
+        def tell(iteration: Iteration, metric: FloatArray, name: str = name) -> None:
+            report.tell(f"{name}: CLARABEL iteration {iteration.number} of {iterations}")
 
         clock = time.perf_counter()
         with warnings.catch_warnings():
@@ -117,11 +116,11 @@ def bench_overhead(progress: Progress, iterations: int = 10) -> ResultTable:
                 tol=1e-300,
                 m_step_tol=1e-7,
                 max_iter=iterations,
-                callback=report,
+                callback=tell,
             )
         wall = time.perf_counter() - clock
         inside = sum(iteration.solver_seconds for iteration in run.history)
-        rows.append(
+        report.add(
             {
                 "data": f"{name} (seed {seed})",
                 "iterations": len(run.history),
@@ -131,7 +130,7 @@ def bench_overhead(progress: Progress, iterations: int = 10) -> ResultTable:
                 "last true gap": run.m_step.relative_gap,
             }
         )
-    return ResultTable("A CLARABEL alternation: time outside the solver", rows)
+    return report.finish()
 
 
 def best_lower_bound(objective: MStepObjective) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, Self
 from joblib import effective_n_jobs
 
 from ..comparison.journal import Journal
-from .cells import CUT_OFF, CellKey
+from .cells import CUT_OFF, DONE, FAILED, CellKey
 
 
 class CellJournal(Journal):
@@ -27,7 +28,7 @@ class CellJournal(Journal):
     --------
     >>> journal = CellJournal()
     >>> cell = {"task": "iris", "sampling": 0, "method": "euclidean"}
-    >>> journal.add("cell", cell | {"outcome": "done", "seconds": 0.1})
+    >>> journal.add("cell", cell | {"outcome": "done", "error": 4.0, "seconds": 0.1})
     >>> list(journal.cells)
     [('iris', 0, 'euclidean')]
     """
@@ -46,14 +47,28 @@ class CellJournal(Journal):
         return self
 
     def _take(self, line: dict[str, Any]) -> None:
+        kind = line["kind"]
         content = {key: value for key, value in line.items() if key != "kind"}
-        if line["kind"] == "cell":
-            float(content["seconds"]), str(content["outcome"])  # a line without them is not whole
+        if kind == "cell":
+            _check_cell(content)
             self.cells[content["task"], content["sampling"], content["method"]] = content
-        elif line["kind"] == "run":
+        elif kind == "run":
+            content["protocol"]["scaling"], content["protocol"]["variant"]  # else it is not whole
             self.runs.append(content)
         else:
-            raise ValueError(f"a line of kind {line['kind']!r}")
+            raise ValueError(f"a line of kind {kind!r}")
+
+
+def _check_cell(cell: Mapping[str, Any]) -> None:
+    """Refuse what no run has written: a line that was damaged, or changed by hand."""
+    for name, kind in (("task", str), ("sampling", int), ("method", str)):
+        if type(cell[name]) is not kind:
+            raise TypeError(f"{name} {cell[name]!r}")
+    if cell["outcome"] not in (DONE, FAILED, CUT_OFF):
+        raise ValueError(f"outcome {cell['outcome']!r}")
+    numbers = [cell["seconds"], *([cell["error"]] if cell["outcome"] == DONE else [])]
+    if not all(type(x) in (int, float) and 0.0 <= x < math.inf for x in numbers):
+        raise ValueError(f"numbers {numbers}")
 
 
 class Ledger:

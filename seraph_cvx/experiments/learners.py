@@ -17,6 +17,7 @@ from ..alternation import alternate
 from ..checks import FloatArray
 from ..direct import minimise_directly
 from ..estimators.seraph import SERAPH
+from ..estimators.settings import find_setting
 from ..m_step.solution import NotCertified
 from ..m_step.solve import solve_m_step
 from ..objective import MStepObjective
@@ -24,14 +25,6 @@ from ..pairs import PairSet
 from ..psd_cone import factor
 from ..semi_supervised import descent_values
 from .early_stopping import stop_early
-
-SETTINGS: dict[str, tuple[float | str, float]] = {
-    "none": (0.0, 0.0),
-    "post": ("ratio", 0.0),
-    "proj": (0.0, 1.0),
-    "hyper": ("ratio", 1.0),
-}
-"""(mu, lambda) of the paper's four settings."""
 
 UNATTAINED_M_STEPS, UNATTAINED_STEPS, UNATTAINED_TOL = 20, 300, 1e-4
 """Limits where lambda = 0: M-steps, the steps of each, the fall of J that ends a run."""
@@ -87,8 +80,8 @@ def learn_by_em(
     >>> learn_by_em("hyper", X, y).round(3)
     array([[0.947]])
     """
-    mu, weight = SETTINGS[setting]
     pairs = PairSet.from_labels(X, y)
+    mu, weight = find_setting(setting).weights(pairs)
     if weight == 0.0:
         return factor(_alternate_unattained(pairs, mu))
     with warnings.catch_warnings():
@@ -102,7 +95,7 @@ def learn_by_em(
     return factor(run.metric)
 
 
-def _alternate_unattained(pairs: PairSet, mu: float | str) -> FloatArray:
+def _alternate_unattained(pairs: PairSet, mu: float) -> FloatArray:
     """E-step and M-step with lambda = 0, each M-step cut off, until J hardly falls."""
     metric, value = _cut_off_m_step(pairs, mu, None)
     for _ in range(UNATTAINED_M_STEPS - 1):
@@ -114,7 +107,7 @@ def _alternate_unattained(pairs: PairSet, mu: float | str) -> FloatArray:
 
 
 def _cut_off_m_step(
-    pairs: PairSet, mu: float | str, previous: FloatArray | None
+    pairs: PairSet, mu: float, previous: FloatArray | None
 ) -> tuple[FloatArray, float]:
     """A metric after a limited number of steps, and J at it."""
     objective = MStepObjective(
@@ -141,8 +134,9 @@ def learn_by_early_stopping(
     >>> learn_by_early_stopping("hyper", X, y).shape
     (1, 1)
     """
-    mu, weight = SETTINGS[setting]
-    return factor(stop_early(PairSet.from_labels(X, y), mu, weight).metric)
+    pairs = PairSet.from_labels(X, y)
+    mu, weight = find_setting(setting).weights(pairs)
+    return factor(stop_early(pairs, mu, weight).metric)
 
 
 def learn_directly(X: FloatArray, y: NDArray[Any], seed: int = 0) -> FloatArray:

@@ -16,8 +16,8 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..checks import FloatArray
+from ..estimators.settings import PAPER_SETTINGS
 from .learners import (
-    SETTINGS,
     learn_as_recommended,
     learn_baseline,
     learn_by_early_stopping,
@@ -73,7 +73,7 @@ METHODS: dict[str, Method] = {
         *map(_baseline, ("Euclidean", "GDM", "NCA", "LMNN", "ITML", "LDM", "MFDA")),
         *(
             Method(f"seraph-{s}", f"SERAPH {s}", partial(learn_by_em, s), f"SERAPH_{s}")
-            for s in SETTINGS
+            for s in PAPER_SETTINGS
         ),
         *(
             Method(
@@ -82,7 +82,7 @@ METHODS: dict[str, Method] = {
                 partial(learn_by_early_stopping, s),
                 f"SERAPH_{s}",
             )
-            for s in SETTINGS
+            for s in PAPER_SETTINGS
         ),
         Method(
             "three-steps",

@@ -22,6 +22,11 @@ from .tasks import find_tasks
 DEFAULT_TIME_CAP = 1800.0
 """Seconds that all samplings of one task and method may take together."""
 
+NOT_SAID = (
+    "No whole line says with what scaling and variant the cells that are there already were made: "
+    "they are taken for cells of this run."
+)
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -124,6 +129,8 @@ def run_cells(
     keys = [(t, s, m) for t in chosen for s in range(n_samplings) for m in names]
     with CellJournal(out, resume) as journal:
         _check_same_protocol(journal.runs, protocol, out)
+        if journal.cells and not journal.runs:
+            journal.notes.append(NOT_SAID)
         journal.add("run", _describe(chosen, list(names), n_samplings, protocol, time_cap))
         kept = {
             key: journal.cells[key]

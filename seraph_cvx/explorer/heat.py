@@ -42,7 +42,7 @@ def pair_heat(scene: Scene, moment: Moment) -> FloatArray:
         told = soft_label(s, objective.soft_labeling.sharpness)
     known = (y >= 0)[:, None] & (y >= 0)[None, :]
     told = np.where(known, y[:, None] == y[None, :], told)
-    return np.where(np.tri(len(y), k=-1, dtype=bool), told, heat)
+    return np.asarray(np.where(np.tri(len(y), k=-1, dtype=bool), told, heat))
 
 
 def plane_heat(scene: Scene, moment: Moment) -> FloatArray:
@@ -59,7 +59,7 @@ def plane_heat(scene: Scene, moment: Moment) -> FloatArray:
     across, up = np.meshgrid(scene.centre[0] + steps, scene.centre[1] - steps)
     v = np.stack([across, up], axis=-1) - scene.X[scene.chosen]
     distances = np.einsum("ijk,kl,ijl->ij", v, moment.metric, v)
-    return posterior_similar(distances - moment.objective.threshold)
+    return np.asarray(posterior_similar(distances - moment.objective.threshold))
 
 
 def as_image(probabilities: FloatArray) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 
 from ..certificate import Anchors, Certificate, certify, is_rounding_all
 from ..checks import FloatArray
-from ..logistic_program import SAMPLE, LogisticProgram
+from ..curvature import SAMPLE
+from ..logistic_program import LogisticProgram
 from ..objective import MStepObjective
 from ..psd_cone import factor, symmetrise
 

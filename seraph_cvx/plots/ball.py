@@ -36,32 +36,45 @@ def ball(section: FloatArray, threshold: float, reach: float) -> FloatArray:
     return np.asarray((circle * semi_axes) @ vectors.T)
 
 
-def draw_ball(ax: Axes, points: FloatArray, section: FloatArray, threshold: float) -> None:
-    """The edge of the ball about the mean of the points, and a note where it holds them all."""
+def draw_ball(ax: Axes, points: FloatArray, section: FloatArray, threshold: float) -> Line2D | None:
+    """{v: v'Bv = eta} about the mean of the points; in words where it lies beyond the view.
+
+    Returns
+    -------
+    Line2D or None
+        The edge of the ball; None where it is not drawn.
+    """
     k = 1 if is_strip(points) else 2
     centre, low, high = (part[:k] for part in (points.mean(0), points.min(0), points.max(0)))
     B = section[:k, :k]
     diameter = float(np.linalg.norm(high - low))
     reach = REACH * max(diameter, np.sqrt(threshold))
-    edge = _interval(B, threshold, reach) if k == 1 else ball(B, threshold, reach)
-    look: dict[str, Any] = {"color": "black", "linewidth": 2, "zorder": 4, "label": "v'Av = η"}
-    look["path_effects"] = [withStroke(linewidth=4.5, foreground="white")]
-    if k == 1:
-        left, right = (centre + edge)[:, 0]
-        look["transform"] = ax.get_xaxis_transform()
-        lines = [left, left, np.nan, right, right], [0.0, 1.0, np.nan, 0.0, 1.0]
-    else:
-        lines = tuple((centre + edge).T)
-    ax.add_artist(Line2D(*lines, **look))  # unlike ax.plot, it leaves the limits alone
-    holds_all = _holds_box(B, low - centre, high - centre, threshold)
-    if not holds_all:
-        _make_room(ax, centre + edge, low - ROOM * diameter, high + ROOM * diameter)
-    elif diameter == 0.0:
-        _make_room(ax, centre + edge, low - reach, high + reach)
-    if holds_all:
+    edge = centre + (_interval(B, threshold, reach) if k == 1 else ball(B, threshold, reach))
+    room = ROOM * diameter if diameter > 0.0 else reach
+    box = low - room, high + room
+    is_seen = not _holds_box(B, box[0] - centre, box[1] - centre, threshold)
+    if _holds_box(B, low - centre, high - centre, threshold) and (k == 1 or not is_seen):
         note = "all points lie within v'Av = η"
         where: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "top"}
         ax.text(0.5, 0.98, note, fontsize=TEXT_SIZE, **where)
+    if not is_seen:
+        return None
+    _make_room(ax, edge, *box)
+    return _draw_edge(ax, edge)
+
+
+def _draw_edge(ax: Axes, edge: FloatArray) -> Line2D:
+    """A closed curve, or the ends of an interval as two upright lines."""
+    look: dict[str, Any] = {"color": "black", "linewidth": 2, "zorder": 4, "label": "v'Av = η"}
+    look["path_effects"] = [withStroke(linewidth=4.5, foreground="white")]
+    if edge.shape[1] == 1:
+        left, right = edge[:, 0]
+        look["transform"] = ax.get_xaxis_transform()
+        line = Line2D([left, left, np.nan, right, right], [0.0, 1.0, np.nan, 0.0, 1.0], **look)
+    else:
+        line = Line2D(*edge.T, **look)
+    ax.add_artist(line)  # unlike ax.plot, it leaves the limits alone
+    return line
 
 
 def _make_room(ax: Axes, edge: FloatArray, low: FloatArray, high: FloatArray) -> None:

@@ -146,12 +146,14 @@ class MetricDisplay(Display):
         groups = group_by_class(self.y, self.class_names)
         draw_points(left, self.before, groups, self.before_names)
         draw_points(right, self.after, groups, self.after_names)
-        draw_ball(left, self.before, self.section, self.threshold)
-        draw_ball(right, self.after, np.eye(self.after.shape[1]), self.threshold)
+        classes = left.get_legend_handles_labels()[0]
+        edges = (
+            draw_ball(left, self.before, self.section, self.threshold),
+            draw_ball(right, self.after, np.eye(self.after.shape[1]), self.threshold),
+        )
         left.set_title("Before: Euclidean distance")
         right.set_title("After: learned metric")
-        *classes, edge = left.get_legend_handles_labels()[0]
-        self._add_legend([edge, *classes])
+        self._add_legend([*[edge for edge in edges if edge is not None][:1], *classes])
 
     def _title(self) -> str:
         return "The points and the ball of the metric"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -15,12 +15,14 @@ from matplotlib.ticker import MaxNLocator
 from ..checks import FloatArray
 from ..path import SeraphPath
 from .display import Display
-from .style import GREY, LINE_COLOURS, PALETTE, use_decades
+from .style import GREY, LINE_COLOURS, PALETTE, TEXT_SIZE, use_decades
 
 SEEN = 1e-6
 """Eigenvalues below this share of the largest on the path are not drawn."""
 SMALLEST_GAP = 1e-12
 """Gaps below this are drawn here: they are rounding."""
+ROOM = 0.05
+"""Beyond the trace weights on either side, as a share of their range."""
 
 
 @dataclass(eq=False)
@@ -85,10 +87,10 @@ class PathDisplay(Display):
         gap.set_title("Certified gap")
         gap.set_ylabel("relative duality gap")
         use_decades(gap, gaps)
+        low, high = self._range()
         for ax in axes:
-            if np.all(weights > 0.0):
-                ax.set_xscale("log")
-            ax.invert_xaxis()
+            ax.set_xscale("log" if low > 0.0 else "linear")
+            ax.set_xlim(high, low)
             ax.axvline(self.critical_trace_weight, color=GREY, linestyle=":", linewidth=1.5)
             ax.set_xlabel("trace weight (dotted: critical)")
             ax.grid(alpha=0.3)
@@ -107,6 +109,28 @@ class PathDisplay(Display):
         ax.set_title("Eigenvalues of the metric")
         ax.set_ylabel("eigenvalue of A")
         use_decades(ax, self.eigenvalues[seen] if np.any(seen) else [1.0])
+        self._mark_zeros(ax)
+
+    def _mark_zeros(self, ax: Axes) -> None:
+        """At the foot of a log scale, which has no 0: where on the path all eigenvalues are 0."""
+        zeros = self.trace_weights[np.array(self.ranks) == 0]
+        if not len(zeros):
+            return
+        foot = ax.get_xaxis_transform()
+        look: dict[str, Any] = {"color": GREY, "markerfacecolor": "white", "zorder": 3}
+        ax.plot(zeros, np.zeros(len(zeros)), "o", transform=foot, clip_on=False, **look)
+        offset: dict[str, Any] = {"xytext": (7, 6), "textcoords": "offset points"}
+        ax.annotate("A = 0", (zeros.min(), 0.0), xycoords=foot, fontsize=TEXT_SIZE, **offset)
+
+    def _range(self) -> tuple[float, float]:
+        """The trace weights that every panel shows: the path's and the critical one, with room."""
+        ends = np.append(self.trace_weights, self.critical_trace_weight)
+        if np.any(self.trace_weights <= 0.0):
+            room = ROOM * (float(np.ptp(ends)) or 1.0)
+            return float(ends.min()) - room, float(ends.max()) + room
+        logs = np.log10(ends[ends > 0.0])
+        room = ROOM * (float(np.ptp(logs)) or 1.0)
+        return 10.0 ** float(logs.min() - room), 10.0 ** float(logs.max() + room)
 
     def _title(self) -> str:
         return "Regularisation path"

@@ -13,13 +13,13 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
-from .checks import UNKNOWN, FloatArray
-from .datasets import Sampling
-from .experiments.figures import LearnedPanel
-from .experiments.summaries import Summary
-from .experiments.tables import method_title
-from .experiments.tasks import TASKS
-from .plots.style import GREY, MARKERS, PALETTE, new_figure
+from ..checks import UNKNOWN, FloatArray
+from ..datasets import Sampling
+from ..experiments.figures import LearnedPanel
+from ..experiments.summaries import Summary
+from ..experiments.tables import method_title
+from ..experiments.tasks import TASKS
+from .style import GREY, MARKERS, PALETTE, new_figure
 
 CAPTIONS = {
     1: "Figure 1. Posterior sparsity: mu = 10 #(S u D)/#U, lambda = 0",

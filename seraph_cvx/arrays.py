@@ -1,0 +1,68 @@
+"""Arrays of NumPy, of a GPU, of any library that keeps the array API standard.
+
+All m x m matrices stay with NumPy on the host; only the sums over unlabeled pairs are made where
+the user's array lives.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from array_api_compat import (
+    array_namespace,
+    device,
+    is_array_api_obj,
+    is_cupy_array,
+    is_numpy_array,
+    is_torch_array,
+)
+
+from .checks import FloatArray
+
+Array: TypeAlias = Any
+"""An array of whatever library."""
+
+
+def namespace(x: Array) -> Any:
+    """The functions of the array API for this array."""
+    return np if isinstance(x, np.ndarray) else array_namespace(x)
+
+
+def is_elsewhere(x: Any) -> bool:
+    """Whether `x` is an array of another library than NumPy.
+
+    Examples
+    --------
+    >>> is_elsewhere(np.zeros(2)), is_elsewhere([0.0, 1.0])
+    (False, False)
+    """
+    return is_array_api_obj(x) and not is_numpy_array(x)
+
+
+def to_host(x: Any) -> Any:
+    """An array of another library as one of NumPy's; anything else as it is."""
+    if not is_elsewhere(x):
+        return x
+    if is_torch_array(x):
+        return x.detach().cpu().numpy()
+    if is_cupy_array(x):
+        return x.get()
+    return np.asarray(x)
+
+
+def beside(home: Array, x: Any) -> Array:
+    """`x` as a float64 array of the library and on the device of `home`."""
+    if home is None or isinstance(home, np.ndarray):
+        return x
+    xp = array_namespace(home)
+    return xp.asarray(x, dtype=xp.float64, device=device(home))
+
+
+def to_numbers(rows: list[list[Any]]) -> FloatArray:
+    """A table of scalars as a NumPy array, by one transfer."""
+    if not rows or not is_elsewhere(rows[0][0]):
+        return np.asarray(rows, dtype=np.float64)
+    xp = array_namespace(rows[0][0])
+    flat = xp.stack([number for row in rows for number in row])
+    return np.asarray(to_host(flat), dtype=np.float64).reshape(len(rows), -1)

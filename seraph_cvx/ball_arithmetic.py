@@ -1,0 +1,183 @@
+"""Real numbers as balls: a midpoint and a radius that holds every rounding error (Arb, in FLINT).
+
+An operation on balls returns a ball with all results of the operation on their members, and a
+comparison of balls is true only where it is true of all members. So a positive pivot is proven to
+be positive, whatever was rounded on the way to it; and what cannot be proven is false, not wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .checks import FloatArray, IntArray
+
+try:
+    from flint import arb as arb
+    from flint import arb_mat as arb_mat
+    from flint import ctx as ctx
+    from flint import fmpq as fmpq
+    from flint import fmpq_mat as fmpq_mat
+except ImportError:
+    raise ImportError(
+        'A rigorous proof needs python-flint: pip install "seraph-cvx[rigorous]".'
+    ) from None
+
+NOTHING, ALL = arb(0), arb(1)
+
+
+def ball_matrix(values: FloatArray) -> arb_mat:
+    """The matrix of these very doubles, without rounding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ball_matrix(np.array([[0.1]]))[0, 0] == arb("1/10")  # the double is not a tenth
+    False
+    """
+    rows, columns = values.shape
+    return arb_mat(rows, columns, values.ravel().tolist())
+
+
+def surprise(s: arb, similar: arb, dissimilar: arb) -> arb:
+    """-q ln sigma(-s) - (1 - q) ln sigma(s), from eq. (8); q = `similar`, 1 - q = `dissimilar`.
+
+    It is log(1 + e^{-s}) + q*s = log(1 + e^s) - (1 - q)*s: whichever does not cancel, both true.
+
+    Examples
+    --------
+    >>> surprise(arb(0), arb(1), arb(0)).overlaps(arb(2).log())
+    True
+    """
+    if s.mid() >= 0:
+        return (-s).exp().log1p() + similar * s
+    return s.exp().log1p() - dissimilar * s
+
+
+def posterior(s: arb) -> tuple[arb, arb]:
+    """(sigma(-s), sigma(s)), eq. (8): neither as 1 minus the other, so that both are sharp.
+
+    Examples
+    --------
+    >>> similar, dissimilar = posterior(arb(1000))
+    >>> bool(similar > 0), (similar + dissimilar).overlaps(arb(1))
+    (True, True)
+    """
+    odds = (-s if s.mid() >= 0 else s).exp()
+    rare, frequent = odds / (1 + odds), 1 / (1 + odds)
+    return (rare, frequent) if s.mid() >= 0 else (frequent, rare)
+
+
+def entropy_from_below(p: arb, complement: arb) -> arb:
+    """-p ln p - (1 - p) ln(1 - p) in nats; a term whose ball reaches 0 counts as 0, its least.
+
+    Examples
+    --------
+    >>> entropy_from_below(arb(0.5), arb(0.5)).overlaps(arb(2).log())
+    True
+    >>> entropy_from_below(arb(1), arb(0)).is_zero()
+    True
+    """
+    return sum((-x * x.log() for x in (p, complement) if x > 0), NOTHING)
+
+
+def pair_matrix(X: arb_mat, pairs: IntArray, weights: Sequence[arb]) -> arb_mat:
+    """sum_k w_k v_k v_k' = X' (Diag(W 1) - W) X, v_k = x_i - x_j, by two matrix products.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> pair_matrix(arb_mat([[1.0], [4.0]]), np.array([[0, 1]]), [arb(2)])
+    [18.0000000000000]
+    """
+    n = X.nrows()
+    laplacian = [[NOTHING] * n for _ in range(n)]
+    for (i, j), w in zip(pairs.tolist(), weights, strict=True):
+        laplacian[i][i] += w
+        laplacian[j][j] += w
+        laplacian[i][j] -= w
+        laplacian[j][i] -= w
+    flat = (entry for row in laplacian for entry in row)
+    return X.transpose() * (arb_mat(n, n, flat) * X)
+
+
+def is_proven_psd(S: arb_mat) -> bool:
+    """Whether every symmetric matrix in the ball S is PSD, by a block Cholesky factorisation.
+
+    S is PSD if its rows that are exactly zero are left out and the rest is positive definite; that
+    rest is scaled to a diagonal near 1 first. False is no verdict: S may be singular, or the balls
+    too wide.
+
+    Examples
+    --------
+    >>> is_proven_psd(arb_mat([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 0.0]]))
+    True
+    >>> is_proven_psd(arb_mat([[1.0, 1.0], [1.0, 1.0]]))  # it is, but rounding could hide that
+    False
+    """
+    rows = S.table()
+    kept = [j for j, row in enumerate(rows) if not all(entry.is_zero() for entry in row)]
+    if not all(certainly_positive(rows[j][j]) for j in kept):
+        return False
+    scale = {j: rows[j][j].mid().rsqrt() for j in kept}
+    scaled = (scale[i] * rows[i][j] * scale[j] for i in kept for j in kept)
+    return _is_positive_definite(arb_mat(len(kept), len(kept), scaled))
+
+
+def certainly_positive(pivot: arb) -> bool:
+    """Whether all of the ball is above zero.
+
+    Examples
+    --------
+    >>> certainly_positive(arb(1, 0.5)), certainly_positive(arb(1, 2))
+    (True, False)
+    """
+    return bool(pivot > 0)
+
+
+def _is_positive_definite(S: arb_mat) -> bool:
+    """[[P, Q'], [Q, T]] is positive definite <=> P and T - Q P^{-1} Q' are."""
+    m = S.nrows()
+    if m <= 1:
+        return m == 0 or certainly_positive(S[0, 0])
+    first, second = range(m // 2), range(m // 2, m)
+    rows = S.table()
+    P = _block(rows, first, first)
+    if not _is_positive_definite(P):
+        return False
+    Q, T = _block(rows, second, first), _block(rows, second, second)
+    try:
+        return _is_positive_definite(T - Q * P.solve(_block(rows, first, second)))
+    except ZeroDivisionError:  # P cannot be told from a singular matrix at this precision
+        return False
+
+
+def _block(entries: list[list[arb]], rows: range, columns: range) -> arb_mat:
+    return arb_mat(len(rows), len(columns), [entries[i][j] for i in rows for j in columns])
+
+
+def rounded_up(x: arb) -> float:
+    """The smallest double, or the next, above all of x; infinity where there is none.
+
+    Examples
+    --------
+    >>> rounded_up(arb("1/10")) == 0.1, rounded_up(-arb("1/10")) > -0.1
+    (True, True)
+    """
+    if not x.is_finite():
+        return math.inf
+    value = float(x.upper())
+    while not arb(value) >= x:
+        value = math.nextafter(value, math.inf)
+    return value
+
+
+def rounded_down(x: arb) -> float:
+    """The largest double, or the next, below all of x; minus infinity where there is none.
+
+    Examples
+    --------
+    >>> rounded_down(arb("1/10")) < 0.1
+    True
+    """
+    return 0.0 - rounded_up(-x)

@@ -1,0 +1,125 @@
+"""The options of `seraph-cvx fit`, and what the help says of each."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Algorithm(StrEnum):
+    """How the metric is learned."""
+
+    EM = "em"
+    DIRECT = "direct"
+
+
+TableFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="A table: a row of column names, then a row for each point; every column but the "
+        "label holds numbers; commas, semicolons or tabs between the cells.",
+    ),
+]
+LabelColumn = Annotated[
+    str,
+    typer.Option(metavar="COLUMN", help="The column of class labels. Empty cell: unknown."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Where the metric goes: .csv (the feature names, then its rows) or .npz (arrays "
+        "metric, components, feature_names; mean and scale if standardized). "
+        "By default FILE.metric.csv.",
+    ),
+]
+UnlabeledWeight = Annotated[
+    str,
+    typer.Option(
+        metavar="full|ratio|NUMBER",
+        help="mu: how much a pair without labels counts. ratio is the paper's choice, labeled "
+        "pairs over unlabeled pairs; full makes up for what the soft labels take away; 0 "
+        "ignores the unlabeled points.",
+    ),
+]
+TraceWeight = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|NUMBER",
+        help="lambda: larger gives lower rank; too large, the zero metric. auto is a fiftieth "
+        "of where that begins.",
+    ),
+]
+Threshold = Annotated[
+    float,
+    typer.Option(help="eta: the squared distance of pairs as likely similar as not."),
+]
+Sharpness = Annotated[
+    float | None,
+    typer.Option(
+        help="How decided the soft labels of em are; 2 unless given. The paper's 1 + mu makes "
+        "the unlabeled points count for little: see --setting."
+    ),
+]
+IdentityShare = Annotated[
+    float,
+    typer.Option(
+        min=0.0,
+        max=1.0,
+        help="The share of the Euclidean distance in the metric that is written.",
+    ),
+]
+PaperSetting = Annotated[
+    str | None,
+    typer.Option(
+        metavar="none|post|proj|hyper",
+        help="One of the paper's settings, in the place of the four options above.",
+    ),
+]
+AlgorithmChoice = Annotated[
+    Algorithm,
+    typer.Option(
+        help="em: the paper's alternation, whose convex steps are certified. direct: projected "
+        "gradient on the paper's objective (7), which is not convex, so without certificate."
+    ),
+]
+Solver = Annotated[
+    str,
+    typer.Option(
+        help="For the convex steps of em: fista (fastest), projected-gradient, CLARABEL, SCS."
+    ),
+]
+Tol = Annotated[
+    float,
+    typer.Option(
+        help="em ends when J falls by less than this, relatively; direct, when it is this "
+        "near to a stationary point."
+    ),
+]
+MaxIter = Annotated[
+    int | None,
+    typer.Option(min=1, help="The most iterations; by default 500 of em, 5000 of direct."),
+]
+Standardize = Annotated[
+    bool,
+    typer.Option(
+        help="Bring each feature to mean 0 and variance 1 first. Features on different scales "
+        "make the trace weight (lambda) meaningless."
+    ),
+]
+Picture = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Draw the points before and after, and J: .png, .pdf or .svg."
+    ),
+]
+AllowUnattained = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unattained", help="Go on where no best metric exists (with trace weight 0)."
+    ),
+]

@@ -1,0 +1,103 @@
+"""What the `seraph-cvx` command says of a metric, as it is learned and when it is, and draws."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ..alternation import Iteration
+from ..checks import UNKNOWN, FloatArray
+from ..psd_cone import factor, numerical_rank
+from ..result_table import visible
+from .report import alert, say
+from .user_table import UserTable, write_whole
+
+History = Sequence[Iteration] | Sequence[float]
+
+
+class Progress:
+    """Prints each iteration as it happens, and remembers the last one."""
+
+    metric: FloatArray | None = None
+    number = 0
+
+    def __call__(self, step: Iteration, metric: FloatArray) -> None:
+        if self.metric is None:
+            titles = ("iter", "J", "objective (7)", "M-step gap", "rank", "trace", "seconds")
+            say("{:>4} {:>15} {:>15} {:>11} {:>5} {:>10} {:>8}".format(*titles), style="bold")
+        self.metric, self.number = metric, step.number
+        say(
+            f"{step.number:>4} {step.descent_value:>15.8f} {step.paper_objective:>15.8f} "
+            f"{step.relative_gap:>11.1e} {step.rank:>5} {step.trace:>10.4g} {step.seconds:>8.2f}"
+        )
+
+
+def report_metric(
+    table: UserTable,
+    metric: FloatArray,
+    X_test: FloatArray | None = None,
+    y_test: FloatArray | None = None,
+) -> None:
+    """Say the rank, and the 1-NN error: of test points, or of the labeled ones, each left out."""
+    m, rank = len(metric), numerical_rank(metric)
+    say(f"\nRank {rank} of {m}: the metric measures along {rank} of {m} directions.")
+    if not np.any(metric) or len(table.class_names) < 2:
+        return
+    known = table.y != UNKNOWN
+    X, y = table.X[known], table.y[known]
+    learned, euclidean = (
+        _one_nn_error(X @ L.T, y, None if X_test is None else X_test @ L.T, y_test)
+        for L in (factor(metric), np.eye(m))
+    )
+    if y_test is not None:
+        n = len(y_test)
+        say(f"1-NN test error on {n} other points, by the nearest of the {len(y)} labeled ones")
+    else:
+        say(f"1-NN leave-one-out error on the {len(y)} labeled points, whose labels were used")
+    say(f"  learned metric      {learned:.1%}")
+    say(f"  Euclidean distance  {euclidean:.1%}")
+
+
+def _one_nn_error(
+    X: FloatArray,
+    y: FloatArray,
+    X_test: FloatArray | None = None,
+    y_test: FloatArray | None = None,
+) -> float:
+    from sklearn.neighbors import NearestNeighbors
+
+    search = NearestNeighbors(n_neighbors=1).fit(X)
+    nearest = search.kneighbors(X_test, return_distance=False)[:, 0]
+    return float(np.mean(y[nearest] != (y if y_test is None else y_test)))
+
+
+def draw(
+    path: Path,
+    table: UserTable,
+    metric: FloatArray,
+    history: History,
+    title: str,
+    kept: list[str],
+) -> None:
+    """Write the picture of a fit, or say why there is none."""
+    try:
+        from ..plots import plot_fit
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        alert('No picture: matplotlib is not installed. Run  pip install "seraph-cvx[plot]"')
+        return
+    names = [visible(name) for name in table.class_names]
+    figure = plot_fit(
+        *(table.X, table.y, factor(metric), history),
+        title=visible(title),
+        class_names=names,
+    )
+    content = io.BytesIO()
+    figure.savefig(content, format=path.suffix[1:])
+    write_whole(path, content.getvalue())
+    kept.append(f"the picture is in {path}")
+    say(f"Written: the picture (points before and after, J by iteration), to {path}")

@@ -1,0 +1,154 @@
+"""Sums over the unlabeled pairs on the workers of a joblib backend, such as a Dask cluster.
+
+The points travel once; a sweep sends m x m matrices and the number of a tile, and gets back the
+sums over it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Sequence
+from concurrent.futures import BrokenExecutor, CancelledError
+from dataclasses import dataclass, replace
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from joblib import Parallel, delayed, effective_n_jobs
+from joblib.parallel import get_active_backend
+
+from .blas_threads import one_blas_thread
+from .blocks import BLOCK, Layout, Terms
+from .checks import FloatArray
+from .sweep import sweep
+
+logger = logging.getLogger(__name__)
+
+ENOUGH_POINTS = 4 * BLOCK
+"""With fewer, a sweep is over before a worker has heard of it."""
+
+TASKS_A_WORKER = 2
+"""Of each sweep: few, since each costs a message; more than one, since workers differ."""
+
+TRIES = 3
+"""Of a sweep whose workers were lost."""
+
+
+@dataclass(frozen=True, eq=False)
+class Shipment:
+    """What a worker keeps."""
+
+    points: FloatArray
+    layout: Layout
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterSums:
+    """The way to the workers, where the user has configured any (`joblib.parallel_config`).
+
+    Attributes
+    ----------
+    shipment : Shipment
+    turn : (m, r) array, optional
+        Distances are of the points turn'x.
+    axes : (m, k) array, optional
+        v v' is summed along these; None: where distances are taken.
+    """
+
+    shipment: Shipment
+    turn: FloatArray | None = None
+    axes: FloatArray | None = None
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether joblib's backend works in other processes, and there is enough to do."""
+        if len(self.shipment.points) < ENOUGH_POINTS:
+            return False
+        backend, _ = get_active_backend(prefer="threads")
+        return not getattr(backend, "supports_sharedmem", False) and not _is_worker()
+
+    def in_coordinates(self, T: FloatArray) -> Self:
+        """The points T'x."""
+        return replace(self, turn=T if self.turn is None else self.turn @ T)
+
+    def summed_in(self, T: FloatArray) -> Self:
+        """The same distances; v v' along the axes T."""
+        return replace(self, axes=T if self.turn is None else self.turn @ T)
+
+    def over_unlabeled(
+        self, metrics: Sequence[FloatArray], terms: Terms
+    ) -> tuple[FloatArray, FloatArray]:
+        """The sums over all tiles, in their order, whichever worker made which."""
+        shipment, recipe = self.shipment, (self.turn, self.axes, list(metrics), terms)
+        n_tiles = len(shipment.layout.tiles)
+        for attempt in range(TRIES):
+            _ship(shipment, again=attempt > 0)
+            try:
+                parallel = Parallel(n_jobs=None, prefer="threads", batch_size=1)
+                shares = min(n_tiles, TASKS_A_WORKER * effective_n_jobs(None))
+                done = parallel(
+                    delayed(_sweep_tiles)(shipment, range(share, n_tiles, shares), recipe)
+                    for share in range(shares)
+                )
+                break
+            except _losses() as error:
+                if attempt + 1 == TRIES:
+                    raise
+                logger.warning("A sweep lost its workers (%r) and is made again.", error)
+        parts = {number: part for share in done for number, part in share.items()}
+        totals, matrices = zip(*(parts[number] for number in range(n_tiles)), strict=True)
+        return np.sum(totals, axis=0), np.sum(matrices, axis=0)
+
+
+Recipe: TypeAlias = tuple[FloatArray | None, FloatArray | None, list[FloatArray], Terms]
+"""turn, axes, metrics and terms: all that a sweep sends."""
+
+
+def _sweep_tiles(
+    shipment: Shipment, numbers: range, recipe: Recipe
+) -> dict[int, tuple[FloatArray, FloatArray]]:
+    """The two sums over each of these tiles."""
+    with one_blas_thread():
+        return {number: _sweep_tile(shipment, number, *recipe) for number in numbers}
+
+
+def _sweep_tile(
+    shipment: Shipment,
+    number: int,
+    turn: FloatArray | None,
+    axes: FloatArray | None,
+    metrics: list[FloatArray],
+    terms: Terms,
+) -> tuple[FloatArray, FloatArray]:
+    tile = shipment.layout.tiles[number]
+    points = tile.of(shipment.points)
+    X = points if turn is None else points @ turn
+    Z = X if axes is None else points @ axes
+    return sweep(X, Z, tile.blocks, metrics, terms)
+
+
+def _ship(shipment: Shipment, again: bool) -> None:
+    """Send the points to all workers of a Dask cluster, once; other backends need no such word."""
+    backend: Any = get_active_backend(prefer="threads")[0]
+    futures = getattr(backend, "data_futures", None)
+    if futures is None or (id(shipment) in futures and not again):
+        return
+    futures[id(shipment)] = backend.client.scatter(shipment, broadcast=True, hash=False)
+    backend._scatter.append(shipment)  # so that its id stays its own as long as the backend lives
+
+
+def _losses() -> tuple[type[BaseException], ...]:
+    """Errors that say that workers, or what they kept, are gone; not that the work is at fault."""
+    found: list[type[BaseException]] = [CancelledError, BrokenExecutor, OSError]
+    if distributed := sys.modules.get("distributed"):
+        found.append(distributed.KilledWorker)
+    return tuple(found)
+
+
+def _is_worker() -> bool:
+    """Whether this already is a task of a Dask worker: its work is not sent on."""
+    distributed = sys.modules.get("distributed")
+    try:
+        return distributed is not None and distributed.get_worker() is not None
+    except ValueError:
+        return False

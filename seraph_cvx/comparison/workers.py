@@ -1,0 +1,63 @@
+"""What a worker of joblib keeps between two pieces of isolated work: a nursery of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+
+from ..isolation import Nursery
+
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+"""The environment of work whose seconds are compared: one thread of BLAS."""
+
+_OF_THREADS: dict[int, tuple[str, Nursery]] = {}
+"""By thread: whose work its nursery is for, and the nursery."""
+
+
+def nursery_of_thread(
+    owner: str, preload: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> Nursery:
+    """The nursery of the thread that asks, started at its first call and kept for the next ones.
+
+    So a worker of joblib, be it a thread, a process or one of a cluster's, pays for the imports
+    once. A thread keeps one nursery: one that it has for another owner is ended first.
+
+    Parameters
+    ----------
+    owner : str
+        A word for all the work that belongs together; :func:`close_nurseries` takes it.
+    preload, environment
+        As for :class:`Nursery`.
+
+    Examples
+    --------
+    >>> import math
+    >>> nursery_of_thread("mine").run(math.sqrt, 4.0, time_limit=60).result
+    2.0
+    >>> nursery_of_thread("mine") is nursery_of_thread("mine")
+    True
+    >>> close_nurseries("mine")
+    """
+    thread = threading.get_ident()
+    whose, nursery = _OF_THREADS.get(thread, ("", None))
+    if nursery is None or whose != owner:
+        if nursery is not None:
+            nursery.close()
+        nursery = Nursery(preload, environment)
+        _OF_THREADS[thread] = owner, nursery
+    return nursery
+
+
+def close_nurseries(owner: str) -> None:
+    """End the nurseries that this process's threads keep for an owner.
+
+    Those of other processes end with the processes, or when their thread works for another owner.
+
+    Examples
+    --------
+    >>> close_nurseries("nobody")
+    """
+    for thread, (whose, nursery) in list(_OF_THREADS.items()):
+        if whose == owner:
+            del _OF_THREADS[thread]
+            nursery.close()

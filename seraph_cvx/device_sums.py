@@ -1,0 +1,81 @@
+"""Sums over the unlabeled pairs on the user's own device: a GPU, or any array API library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from .arrays import Array, beside, namespace
+from .blocks import Block, Terms, lay_out
+from .checks import FloatArray, IntArray
+from .sweep import sweep
+
+DEVICE_BLOCK = 8192
+"""Points per side of a block there: half a GiB of distances at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceSums:
+    """The points as arrays of another library, those of labeled pairs first.
+
+    In that order all labeled pairs lie in the first few blocks, and only these need to know them.
+    """
+
+    points: Array
+    labeled: IntArray
+    blocks: list[Block]
+    axes: Array | None = None
+
+    @classmethod
+    def of(cls, points: FloatArray, labeled: IntArray, home: Array) -> Self:
+        """The same points beside the array `home`."""
+        involved = np.unique(labeled)
+        order = np.concatenate([involved, np.setdiff1d(np.arange(len(points)), involved)])
+        moved = np.sort(np.searchsorted(involved, labeled), axis=1)
+        there = beside(home, np.ascontiguousarray(points[order]))
+        return cls(there, moved, list(_masked(len(points), moved, there)))
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Always."""
+        return True
+
+    def in_coordinates(self, T: FloatArray) -> Self:
+        """The points T'x."""
+        return replace(self, points=self.points @ beside(self.points, T))
+
+    def summed_in(self, T: FloatArray) -> Self:
+        """The same distances; v v' in the axes T."""
+        return replace(self, axes=self.points @ beside(self.points, T))
+
+    def over_unlabeled(
+        self, metrics: Sequence[FloatArray], terms: Terms
+    ) -> tuple[FloatArray, FloatArray]:
+        """As :meth:`seraph_cvx.pair_sums.PairSums.over_unlabeled`."""
+        Z = self.points if self.axes is None else self.axes
+        return sweep(self.points, Z, self.blocks, metrics, terms)
+
+
+def _masked(n: int, labeled: IntArray, home: Array) -> Iterator[Block]:
+    """The layout, what is no unlabeled pair marked by a boolean array there."""
+    xp = namespace(home)
+    triangles: dict[int, Array] = {}
+    for block in lay_out(n, labeled, DEVICE_BLOCK):
+        height = block.rows.stop - block.rows.start
+        width = block.columns.stop - block.columns.start
+        on_diagonal = block.rows == block.columns
+        if len(block.excluded[0]):
+            hidden = np.tri(height, width, dtype=bool) & on_diagonal
+            hidden[block.excluded] = True
+            mask = xp.asarray(hidden, device=home.device)
+        elif on_diagonal:
+            if height not in triangles:
+                everything = xp.ones((height, width), dtype=xp.int8, device=home.device)
+                triangles[height] = xp.tril(everything) > 0
+            mask = triangles[height]
+        else:
+            mask = None
+        yield replace(block, excluded=mask)

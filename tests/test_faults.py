@@ -1,0 +1,475 @@
+"""Evidence: full disks, kills, damaged files, broken solvers and Ctrl-C leave nothing half done."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
+from instances import random_psd
+from typer.testing import CliRunner
+
+from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status, alternate, cli
+from seraph_cvx.cli import learn
+from seraph_cvx.estimators.saving import load_model, save_model
+from seraph_cvx.experiments.bookkeeping import CellJournal
+from seraph_cvx.experiments.runner import run_cells
+from seraph_cvx.m_step.statement import MStepStatement
+
+X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
+Y = np.array([0, 0, 1, 1, -1, -1])
+TABLE = "length,width,species\n1,10,a\n1.2,30,a\n3,12,b\n3.1,28,b\n1.1,20,\n2.9,22,\n"
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
+
+
+def words(text):
+    return " ".join(text.split())
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.csv").write_text(TABLE)
+    return tmp_path / "small.csv"
+
+
+def full_disk(*_):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+# Files: whole, or what was there before
+
+
+def test_a_full_disk_leaves_the_old_metric_and_names_the_file(table, monkeypatch):
+    target = table.with_name("small.metric.csv")
+    target.write_text("an older metric")
+    monkeypatch.setattr(os, "fsync", full_disk)
+    result = run("fit", table, "--label", "species")
+    assert result.exit_code == 2
+    assert "No space left on device: " in words(result.stderr)
+    assert "small.metric.csv (make room" in words(result.stderr)
+    assert target.read_text() == "an older metric"
+    assert {p.name for p in table.parent.iterdir()} == {"small.csv", "small.metric.csv"}
+
+
+def test_a_full_disk_leaves_the_old_model_and_names_the_file(tmp_path, monkeypatch):
+    path = tmp_path / "model.npz"
+    model = SERAPH(trace_weight=2.0).fit(X, Y)
+    save_model(model, path)
+    monkeypatch.setattr(os, "fsync", full_disk)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        save_model(SERAPH(trace_weight=3.0).fit(X, Y), path)
+    assert caught.value.filename == str(path)
+    np.testing.assert_array_equal(load_model(path).metric_, model.metric_)
+    assert [p.name for p in tmp_path.iterdir()] == ["model.npz"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)
+from seraph_cvx.cli.user_table import write_whole
+from seraph_cvx.estimators.number_file import write_number_file
+if sys.argv[1].endswith(".npz"):
+    write_number_file(sys.argv[1], {"new": True}, {})
+write_whole(Path(sys.argv[1]), b"new")
+"""
+
+
+@pytest.mark.parametrize("name", ["metric.csv", "model.npz"])
+def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path, name):
+    path = tmp_path / name
+    path.write_text("old")
+    done = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False, timeout=120)
+    assert done.returncode == -signal.SIGKILL
+    assert path.read_text() == "old"
+
+
+def test_a_link_to_a_model_stays_a_link(tmp_path):
+    (tmp_path / "there").mkdir()
+    link = tmp_path / "model.npz"
+    link.symlink_to(tmp_path / "there" / "model.npz")
+    save_model(SERAPH().fit(X, Y), link)
+    assert link.is_symlink()
+    assert load_model(tmp_path / "there" / "model.npz").status_ is Status.CERTIFIED
+
+
+def test_a_damaged_model_is_refused_in_words_or_is_the_same_model(tmp_path):
+    """Cut off anywhere, or with any byte changed: nothing but a ValueError that names the file."""
+    path = tmp_path / "model.npz"
+    model = SERAPH(trace_weight=2.0).fit(X, Y)
+    save_model(model, path)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    damaged = [whole[:k] for k in range(0, len(whole), 211)]
+    for place in rng.integers(len(whole), size=300):
+        changed = bytearray(whole)
+        changed[place] ^= int(rng.integers(1, 256))
+        damaged.append(bytes(changed))
+    n_refused = 0
+    for content in damaged:
+        path.write_bytes(content)
+        try:
+            np.testing.assert_array_equal(load_model(path).metric_, model.metric_)
+        except ValueError as error:
+            assert str(error).startswith(f"{path} cannot be loaded: ")  # noqa: PT017
+            n_refused += 1
+    assert n_refused > 200
+
+
+# The cells of a reproduction
+
+SMALL_RUN = (["iris"], ["euclidean", "mfda"], 3)
+
+
+def results(rows):
+    return [(r["task"], r["sampling"], r["method"], r["outcome"], r["error"]) for r in rows]
+
+
+@pytest.fixture(scope="module")
+def undisturbed():
+    return results(run_cells(*SMALL_RUN).rows)
+
+
+def test_a_full_disk_keeps_the_finished_cells_and_the_run_goes_on(
+    tmp_path, monkeypatch, undisturbed
+):
+    """The disk takes half of the third cell's line and then no more."""
+    out, write, n_cells = tmp_path / "cells.jsonl", os.write, 0
+
+    def nearly_full(number, content):
+        nonlocal n_cells
+        n_cells += content.startswith(b'{"kind": "cell"')
+        if n_cells == 3:
+            write(number, content[: len(content) // 2])
+            full_disk()
+        return write(number, content)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", nearly_full)
+        with pytest.raises(OSError, match="No space left on device"):
+            run_cells(*SMALL_RUN, out=out)
+    assert len(out.read_text().splitlines()) == 4  # the run, two cells, half a cell
+    table = run_cells(*SMALL_RUN, out=out, resume=True)
+    assert results(table.rows) == undisturbed
+    assert len(table.notes) == 1
+    assert table.notes[0].startswith("Line 4 of cells.jsonl ")
+    assert run_cells(*SMALL_RUN, out=out, resume=True).rows == table.rows
+
+
+def test_an_interrupt_after_any_cell_keeps_it_and_the_run_goes_on(tmp_path, undisturbed):
+    for number in (1, 6):
+        out = tmp_path / f"cells{number}.jsonl"
+
+        def stop(progress, number=number):
+            if progress.number == number:
+                raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            run_cells(*SMALL_RUN, out=out, callback=stop)
+        with CellJournal(out, resume=True) as journal:
+            assert len(journal.cells) == number
+            assert journal.notes == []
+        table = run_cells(*SMALL_RUN, out=out, resume=True)
+        assert results(table.rows) == undisturbed
+
+
+@pytest.mark.slow
+def test_a_killed_reproduction_has_whole_lines_and_goes_on(table, undisturbed):
+    """SIGKILL at five moments; no process of it is left over."""
+    options = ["table2", "--tasks", "iris", "--methods", "euclidean,mfda", "--samplings", "3"]
+    command = [sys.executable, "-m", "seraph_cvx", "reproduce", *options]
+    for n_lines in range(1, 6):
+        out = table.parent / f"r{n_lines}"
+        with subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.DEVNULL) as process:
+            cells = out / "cells.jsonl"
+            while not cells.exists() or cells.read_bytes().count(b"\n") < n_lines:
+                time.sleep(0.001)
+            children = children_of(process.pid)
+            process.kill()
+        deadline = time.monotonic() + 20.0
+        while any(map(is_running, children)) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not any(map(is_running, children))
+        lines = cells.read_text().split("\n")
+        for line in lines[:-1]:
+            assert json.loads(line)["kind"] in ("run", "cell")
+        resumed = run_cells(*SMALL_RUN, out=cells, resume=True)
+        assert results(resumed.rows) == undisturbed
+
+
+def children_of(pid):
+    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+
+def is_running(pid):
+    status = Path(f"/proc/{pid}/status")
+    return status.exists() and "zombie" not in status.read_text()
+
+
+CELL = {"kind": "cell", "task": "iris", "sampling": 0, "method": "gdm", "outcome": "done"}
+CELL |= {"error": 4.0, "seconds": 0.1, "detail": ""}
+DAMAGED = {
+    "garbage": b"\x00\xff\x1b[2J",
+    "half a line": json.dumps(CELL).encode()[:40],
+    "a number": b"7",
+    "a list": b"[1, 2]",
+    "a word": b'"cell"',
+    "null": b"null",
+    "another kind": b'{"kind": "elephant"}',
+    "no outcome": json.dumps({k: v for k, v in CELL.items() if k != "outcome"}).encode(),
+    "an unknown outcome": json.dumps(CELL | {"outcome": "splendid"}).encode(),
+    "seconds in words": json.dumps(CELL | {"seconds": "1.0"}).encode(),
+    "endless seconds": json.dumps(CELL | {"seconds": np.inf}).encode(),
+    "an error that is none": json.dumps(CELL | {"error": np.nan}).encode(),
+    "no error": json.dumps(CELL | {"error": None}).encode(),
+    "a task that is a list": json.dumps(CELL | {"task": ["iris"]}).encode(),
+    "a sampling in words": json.dumps(CELL | {"sampling": "0"}).encode(),
+    "a run without protocol": b'{"kind": "run", "date": "2012-06-26"}',
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_a_damaged_line_is_reported_by_its_number_and_the_rest_is_used(tmp_path, case):
+    path = tmp_path / "cells.jsonl"
+    good = [json.dumps(CELL | {"sampling": k}).encode() for k in (1, 2)]
+    path.write_bytes(b"\n".join([good[0], DAMAGED[case], good[1]]) + b"\n")
+    with CellJournal(path, resume=True) as journal:
+        assert list(journal.cells) == [("iris", 1, "gdm"), ("iris", 2, "gdm")]
+        assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
+
+
+def test_cells_whose_run_line_is_lost_are_used_with_a_note(tmp_path, undisturbed):
+    path = tmp_path / "cells.jsonl"
+    run_cells(*SMALL_RUN, out=path)
+    first, *rest = path.read_text().splitlines(keepends=True)
+    path.write_text(first[:30] + "\n" + "".join(rest))
+    table = run_cells(*SMALL_RUN, out=path, resume=True)
+    assert results(table.rows) == undisturbed
+    assert table.notes[0].startswith("Line 1 of cells.jsonl")
+    assert "scaling and variant" in table.notes[1]
+
+
+def test_the_command_shows_the_number_of_a_damaged_line(table):
+    options = ["reproduce", "table2", "--tasks", "iris", "--methods", "euclidean"]
+    options += ["--samplings", 2, "--out", "r"]
+    assert run(*options).exit_code == 0
+    cells = table.parent / "r" / "cells.jsonl"
+    cells.write_text(cells.read_text() + "{damaged\n")
+    result = run(*options, "--resume")
+    assert result.exit_code == 0, result.output
+    assert "Line 4 of cells.jsonl" in words(result.stderr)
+
+
+def test_a_full_disk_in_a_reproduction_is_answered_with_what_is_kept(table, monkeypatch):
+    monkeypatch.setattr(os, "fsync", full_disk)
+    result = run("reproduce", "table2", "--tasks", "iris", "--methods", "euclidean")
+    assert result.exit_code == 2
+    said = words(result.stderr)
+    assert "No space left on device" in said
+    assert "the finished cells are in reproduction/cells.jsonl" in said
+    assert "--resume" in said
+
+
+# Solvers that break, through the estimator and through the command
+
+
+class Raising(CLARABEL):
+    """Breaks down."""
+
+    def name(self):
+        return "RAISING"
+
+    def solve_via_data(self, *args, **kwargs):
+        raise RuntimeError("licence not found")
+
+
+class Planted(CLARABEL):
+    """Says optimal; the fault is planted in what it leaves behind."""
+
+    def name(self):
+        return "PLANTED"
+
+
+class Hanging(CLARABEL):
+    """Answers only after the patience of everybody."""
+
+    def name(self):
+        return "HANGING"
+
+    def solve_via_data(self, *args, **kwargs):
+        time.sleep(60.0)
+
+
+WITHOUT_A_METRIC = {
+    "raises": (Raising(), None, "licence not found"),
+    "leaves nothing": (Planted(), None, "no matrix"),
+    "leaves NaN": (Planted(), np.full((2, 2), np.nan), "NaN or infinity"),
+    "leaves infinity": (Planted(), np.full((2, 2), np.inf), "NaN or infinity"),
+}
+WRONG = {
+    "a wrong point": random_psd(np.random.default_rng(0), 2, 50.0),
+    "off the cone": np.diag([1.0, -0.25]),
+    "zero": np.zeros((2, 2)),
+}
+
+
+def plant(monkeypatch, solver, matrix):
+    if solver.name() == "PLANTED":
+        monkeypatch.setattr(MStepStatement, "metric", property(lambda self: matrix))
+
+
+def serve_by(monkeypatch, solver):
+    """Let the command's --solver be an object, which no command line can name."""
+
+    def alternate_by(pairs, **settings):
+        return alternate(pairs, **settings | {"solver": solver})
+
+    monkeypatch.setattr(learn, "alternate", alternate_by)
+
+
+@pytest.mark.parametrize("case", WITHOUT_A_METRIC)
+def test_a_solver_without_an_answer_is_an_error_of_the_estimator(monkeypatch, case):
+    solver, matrix, reason = WITHOUT_A_METRIC[case]
+    plant(monkeypatch, solver, matrix)
+    model = SERAPH(solver=solver, trace_weight=2.0)
+    with (
+        pytest.warns(NotCertified, match=reason),
+        pytest.raises(RuntimeError, match="status failed") as caught,
+    ):
+        model.fit(X, Y)
+    assert reason in str(caught.value)
+    assert not hasattr(model, "metric_")
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_solver_that_says_optimal_falsely_is_never_certified(monkeypatch, case):
+    plant(monkeypatch, Planted(), WRONG[case])
+    model = SERAPH(solver=Planted(), trace_weight=2.0)
+    with pytest.warns(NotCertified):
+        model.fit(X, Y)
+    assert model.status_ is not Status.CERTIFIED
+    assert model.certificate_.relative_gap > 1e-3
+    assert np.linalg.eigvalsh(model.metric_)[0] >= -1e-12
+
+
+@pytest.mark.parametrize("case", WITHOUT_A_METRIC)
+def test_a_solver_without_an_answer_is_exit_code_1_of_the_command(monkeypatch, table, case):
+    solver, matrix, reason = WITHOUT_A_METRIC[case]
+    plant(monkeypatch, solver, matrix)
+    serve_by(monkeypatch, solver)
+    result = run("fit", table, "--label", "species")
+    assert result.exit_code == 1
+    assert reason in words(result.stderr)
+    assert "status is failed, not certified; nothing was written" in words(result.stderr)
+    assert "Traceback" not in result.output
+    assert [p.name for p in table.parent.iterdir()] == ["small.csv"]
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_false_optimal_is_exit_code_1_of_the_command(monkeypatch, table, case):
+    plant(monkeypatch, Planted(), WRONG[case])
+    serve_by(monkeypatch, Planted())
+    result = run("fit", table, "--label", "species")
+    assert result.exit_code == 1
+    assert "Not certified: " in result.stderr
+    assert "status is inaccurate, not certified" in words(result.stderr)
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
+@pytest.mark.parametrize("solver", ["fista", "CLARABEL"])
+def test_a_time_limit_reached_is_never_certified(solver):
+    pairs = learn.PairSet.from_labels(X, Y)
+    with pytest.warns(NotCertified):
+        run = alternate(pairs, solver=solver, time_limit=1e-9, max_iter=2)
+    assert run.status is not Status.CERTIFIED
+
+
+# Ctrl-C in a fit
+
+
+class CtrlC:
+    """Sends this process the signal of Ctrl-C after some seconds."""
+
+    def __init__(self, seconds):
+        self._timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+
+    def __enter__(self):
+        self._timer.start()
+
+    def __exit__(self, *_):
+        self._timer.cancel()
+        self._timer.join()
+
+
+@pytest.mark.parametrize("algorithm", ["em", "direct"])
+def test_ctrl_c_ends_a_fit_and_leaves_no_thread_at_work(algorithm):
+    """The threads of n_jobs are made once for all fits; after Ctrl-C they rest."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(3_000, 20))
+    labels = np.where(np.arange(3_000) < 30, np.arange(3_000) % 3, -1)
+    with pytest.warns(NotCertified):
+        SERAPH(algorithm=algorithm, n_jobs=2, max_iter=1).fit(points, labels)
+    model, threads = SERAPH(algorithm=algorithm, n_jobs=2, tol=1e-14), set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt), CtrlC(0.3):
+        model.fit(points, labels)
+    assert not hasattr(model, "metric_")
+    assert set(threading.enumerate()) <= threads
+    clock = time.process_time()
+    time.sleep(1.0)
+    assert time.process_time() - clock < 0.5
+
+
+def test_ctrl_c_ends_a_solver_that_hangs():
+    model = SERAPH(solver=Hanging(), trace_weight=2.0)
+    clock = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt), CtrlC(1.0):
+        model.fit(X, Y)
+    assert time.perf_counter() - clock < 30.0
+    assert not hasattr(model, "metric_")
+
+
+class Interrupting(CLARABEL):
+    """Ctrl-C is pressed while it works."""
+
+    def name(self):
+        return "INTERRUPTING"
+
+    def solve_via_data(self, *args, **kwargs):
+        raise KeyboardInterrupt
+
+
+HALF_FITTED = pytest.mark.xfail(
+    strict=True, reason="fit writes n_features_in_, axes_ and their like before it has learned"
+)
+
+
+@pytest.mark.parametrize(
+    ("kind", "n_features"),
+    [
+        (SERAPH, 2),
+        pytest.param(SERAPH, 3, marks=HALF_FITTED),
+        pytest.param(KernelSERAPH, 2, marks=HALF_FITTED),
+        pytest.param(KernelSERAPH, 3, marks=HALF_FITTED),
+    ],
+)
+def test_a_fit_cut_short_leaves_the_fit_before_it_whole(kind, n_features):
+    model = kind(trace_weight=2.0).fit(X, Y)
+    learned, answers = vars(model).keys(), model.transform(X)
+    other = np.random.default_rng(0).normal(size=(6, n_features))
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(solver=Interrupting()).fit(other, Y)
+    assert vars(model).keys() == learned
+    np.testing.assert_array_equal(model.transform(X), answers)
