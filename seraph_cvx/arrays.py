@@ -6,6 +6,8 @@ the user's array lives.
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.util import find_spec
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -57,6 +59,22 @@ def beside(home: Array, x: Any) -> Array:
         return x
     xp = array_namespace(home)
     return xp.asarray(x, dtype=xp.float64, device=device(home))
+
+
+def fused_kernels(x: Array) -> Any:
+    """The kernels that take this array in one pass, where there are such; else None."""
+    if not is_torch_array(x) or not x.is_cuda or not x.is_contiguous():
+        return None
+    return _cuda_kernels()
+
+
+@cache
+def _cuda_kernels() -> Any:
+    if find_spec("triton") is None:
+        return None
+    from . import cuda_kernels
+
+    return cuda_kernels
 
 
 def to_numbers(rows: list[list[Any]]) -> FloatArray:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +26,9 @@ from .formulas import CERTIFICATE
 from .notebook import card, facts, gap_in_words, tone_of_gap
 from .objective import MStepObjective
 from .psd_cone import check_metric, symmetrise
+
+if TYPE_CHECKING:
+    from .proof import Proof
 
 ROUNDING = 16 * float(np.finfo(np.float64).eps)
 """How far a sum over pairs may be off, relative to the same sum with all weights 1."""
@@ -70,7 +74,25 @@ class Certificate:
         )
 
 
-def certify(objective: MStepObjective, A: ArrayLike, *, enough: float = 0.0) -> Certificate:
+@overload
+def certify(
+    objective: MStepObjective,
+    A: ArrayLike,
+    *,
+    enough: float = ...,
+    rigorous: Literal[False] = ...,
+) -> Certificate: ...
+
+
+@overload
+def certify(
+    objective: MStepObjective, A: ArrayLike, *, enough: float = ..., rigorous: Literal[True]
+) -> Proof: ...
+
+
+def certify(
+    objective: MStepObjective, A: ArrayLike, *, enough: float = 0.0, rigorous: bool = False
+) -> Certificate | Proof:
     """D(r) <= inf f <= f(A): the duality gap of the M-step (11) at a PSD point A.
 
     Parameters
@@ -81,13 +103,23 @@ def certify(objective: MStepObjective, A: ArrayLike, *, enough: float = 0.0) -> 
         Any PSD matrix, however far from the optimum.
     enough : float
         Look no further for a better bound once the relative gap is so small.
+    rigorous : bool
+        Prove it: all in ball arithmetic, every rounding error enclosed. Needs python-flint,
+        ``pip install "seraph-cvx[rigorous]"``, and a few hundred points at most.
 
     Returns
     -------
     Certificate
         Always finite. Rounding is allowed for: the dual point is kept inside the feasible set by
         the error a sum over pairs may have, and the dual value is lowered by the error that f(A)
-        may have.
+        may have. With `rigorous` a :class:`~seraph_cvx.proof.Proof`, which has the same names.
+
+    Notes
+    -----
+    The points are taken as rounded. A direction in which they spread less than 1e-11 of what their
+    features do (collinear but for rounding) counts as one in which they do not differ. With
+    `trace_weight` zero, or tiny beside that spread squared, a huge metric along it could lower f
+    below `dual_value`. With `rigorous` the points are exact.
 
     Examples
     --------
@@ -100,6 +132,10 @@ def certify(objective: MStepObjective, A: ArrayLike, *, enough: float = 0.0) -> 
     (True, True)
     """
     metric = check_metric(A, objective.pairs.n_features)
+    if rigorous:
+        from .proof import prove
+
+        return prove(objective, metric, enough=enough)
     return _certify(objective, metric, allow_rounding=True, enough=enough)
 
 

@@ -13,6 +13,9 @@ IntArray = NDArray[np.int64]
 UNKNOWN = -1
 """The class label of a point whose class is not known."""
 
+MOST = float(np.finfo(np.float64).max) / 1e4
+"""What a sum over pairs of squared distances may be at most, with room for weights."""
+
 
 def check_number(value: Any, name: str, minimum: float, strict: bool = False) -> float:
     """`value` as a finite float >= `minimum` (> `minimum` if `strict`), or a clear error."""
@@ -27,7 +30,11 @@ def check_number(value: Any, name: str, minimum: float, strict: bool = False) ->
 
 
 def check_points(X: ArrayLike) -> FloatArray:
-    points = np.array(X, dtype=np.float64, order="C")  # a copy: the caller's array stays his
+    """`X` as a read-only (n, m) copy, or an error that says what is wrong with it."""
+    try:
+        points = np.array(X, dtype=np.float64, order="C")  # a copy: the caller's array stays his
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"X must be a table of numbers, one row a point: {error}.") from None
     if points.ndim != 2:
         raise ValueError(
             f"X must be a table of n points by m features, not an array of shape {points.shape}."
@@ -40,6 +47,12 @@ def check_points(X: ArrayLike) -> FloatArray:
         raise ValueError(
             f"X[{row}, {column}] is {points[row, column]} ({len(bad)} such entries in all): "
             "remove these points or impute the missing values first."
+        )
+    largest, limit = float(np.max(np.abs(points))), np.sqrt(MOST / points.size) / len(points)
+    if largest > limit:
+        raise ValueError(
+            f"X holds {largest:.3g}: sums of squared distances of points beyond {limit:.3g} are "
+            "too large for floating point. Divide the features by a constant."
         )
     points.flags.writeable = False
     return points

@@ -13,18 +13,12 @@ from functools import cached_property
 import numpy as np
 
 from .arrays import Array, beside, namespace, to_host
-from .blocks import Block, Terms
-from .checks import FloatArray
+from .blocks import Block, Terms, sample_size
+from .checks import FloatArray, IntArray
 from .device_sums import DeviceSums
-from .drawn_pairs import DrawnPairs, draw_unlabeled
+from .drawn_pairs import DrawnPairs, take_differences
 from .pair_sums import PairSums
 from .posterior import posterior_variance
-
-SAMPLE = 512
-"""Points all of whose pairs are looked at, where there are more."""
-
-DRAWN_SAMPLE = 1 << 15
-"""Pairs that are looked at on a device, or where the unlabeled pairs are a sample anyway."""
 
 FACTOR_CHUNK = 1 << 24
 """Numbers of a chunk of the matrices v_k u_k'."""
@@ -43,43 +37,46 @@ class Curvature:
 
     def over_unlabeled(self, L: FloatArray, threshold: float) -> FloatArray:
         """Over U, or an estimate of it."""
-        if self._drawn is not None:
-            return self._drawn.stands_for * _gram(self._drawn.differences, L, threshold)
-        sums, stands_for = self._clique
-        stack = sums.over_unlabeled([L @ L.T], _clique_terms(sums.points, L, threshold))[1]
+        if self.is_whole and isinstance(self._labeled, np.ndarray):
+            return self._over_blocks(L, threshold)
+        V, stands_for = self._unlabeled
+        return stands_for * _gram(V, L, threshold)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all unlabeled pairs are looked at."""
+        return len(self.sums.layout.sample) == self.sums.n_unlabeled
+
+    def _over_blocks(self, L: FloatArray, threshold: float) -> FloatArray:
+        """Over all of U by matrix products: each u_i u_j weights one sum over pairs."""
+        terms = _product_terms(self.sums.points, L, threshold)
+        stack = self.sums.here.over_unlabeled([L @ L.T], terms)[1]
         m, rho = L.shape
         i, j = np.triu_indices(rho)
         hessian = np.zeros((m, rho, m, rho))
-        hessian[:, i, :, j] = stands_for * stack
-        hessian[:, j, :, i] = stands_for * stack
+        hessian[:, i, :, j] = stack
+        hessian[:, j, :, i] = stack
         return hessian.reshape(m * rho, m * rho)
 
     @cached_property
     def _labeled(self) -> Array:
-        i, j = self.sums.labeled_pairs.T
-        V = self.sums.points[i] - self.sums.points[j]
-        away = self.sums.away
-        return beside(away.points, V) if isinstance(away, DeviceSums | DrawnPairs) else V
+        return self._there(self.sums.labeled_pairs)
 
     @cached_property
-    def _drawn(self) -> DrawnPairs | None:
-        """The pairs that are looked at, where they are drawn one by one."""
-        away = self.sums.away
+    def _unlabeled(self) -> tuple[Array, float]:
+        """The pairs that are looked at, and how many each stands for."""
+        away, n_unlabeled = self.sums.away, self.sums.n_unlabeled
+        pairs = self.sums.layout.sample
         if isinstance(away, DrawnPairs):
-            kept = away.pairs[:: -(-len(away.pairs) // DRAWN_SAMPLE)]
-            return DrawnPairs(away.points, kept, self.sums.n_unlabeled / len(kept))
-        if not isinstance(away, DeviceSums) or not self.sums.n_unlabeled:
-            return None
-        k = min(DRAWN_SAMPLE, self.sums.n_unlabeled)
-        kept = draw_unlabeled(len(self.sums.points), away.labeled, k, np.random.RandomState(0))
-        return DrawnPairs(away.points, kept, self.sums.n_unlabeled / k)
+            pairs = away.pairs[:: -(-len(away.pairs) // sample_size(len(self.sums.points)))]
+        return self._there(pairs), n_unlabeled / max(1, len(pairs))
 
-    @cached_property
-    def _clique(self) -> tuple[PairSums, float]:
-        """All unlabeled pairs of a few points, and how many each stands for."""
-        if len(self.sums.points) <= SAMPLE:
-            return self.sums.here, 1.0
-        return self.sums.thinned(SAMPLE)
+    def _there(self, pairs: IntArray) -> Array:
+        """v_k of these pairs, where the sums are made."""
+        away = self.sums.away
+        if isinstance(away, DeviceSums | DrawnPairs):
+            return away.differences(pairs)
+        return take_differences(self.sums.points, pairs)
 
 
 def _gram(V: Array, L: FloatArray, threshold: float, confidence: Array | None = None) -> FloatArray:
@@ -89,11 +86,12 @@ def _gram(V: Array, L: FloatArray, threshold: float, confidence: Array | None = 
     rows = max(1, FACTOR_CHUNK // max(1, size))
     total = None
     for start in range(0, V.shape[0], rows):
-        part = V[start : start + rows, :]
+        stop = min(start + rows, V.shape[0])
+        part = V[start:stop, :]
         U = part @ there
         weights = 4.0 * posterior_variance(xp.sum(U * U, axis=1) - threshold)
         if confidence is not None:
-            weights = weights * confidence[start : start + rows]
+            weights = weights * confidence[start:stop]
         scaled = part * xp.sqrt(weights)[:, None]
         F = xp.reshape(scaled[:, :, None] * U[:, None, :], (part.shape[0], size))
         gram = xp.matrix_transpose(F) @ F
@@ -101,7 +99,7 @@ def _gram(V: Array, L: FloatArray, threshold: float, confidence: Array | None = 
     return np.zeros((size, size)) if total is None else np.array(to_host(total))
 
 
-def _clique_terms(points: FloatArray, L: FloatArray, threshold: float) -> Terms:
+def _product_terms(points: FloatArray, L: FloatArray, threshold: float) -> Terms:
     """The weights 4 sigma(s) sigma(-s) u_i u_j, i <= j, where u = L'v."""
     U = (points @ L).T
 

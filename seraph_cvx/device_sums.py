@@ -11,6 +11,7 @@ import numpy as np
 from .arrays import Array, beside, namespace
 from .blocks import Block, Terms, lay_out
 from .checks import FloatArray, IntArray
+from .drawn_pairs import take_differences
 from .sweep import sweep
 
 DEVICE_BLOCK = 8192
@@ -25,7 +26,7 @@ class DeviceSums:
     """
 
     points: Array
-    labeled: IntArray
+    order: IntArray
     blocks: list[Block]
     axes: Array | None = None
 
@@ -36,7 +37,7 @@ class DeviceSums:
         order = np.concatenate([involved, np.setdiff1d(np.arange(len(points)), involved)])
         moved = np.sort(np.searchsorted(involved, labeled), axis=1)
         there = beside(home, np.ascontiguousarray(points[order]))
-        return cls(there, moved, list(_masked(len(points), moved, there)))
+        return cls(there, order, list(_masked(len(points), moved, there)))
 
     @property
     def is_at_hand(self) -> bool:
@@ -50,6 +51,12 @@ class DeviceSums:
     def summed_in(self, T: FloatArray) -> Self:
         """The same distances; v v' in the axes T."""
         return replace(self, axes=self.points @ beside(self.points, T))
+
+    def differences(self, pairs: IntArray) -> Array:
+        """v_k of these pairs, given as they are numbered here."""
+        place = np.empty(len(self.order), dtype=np.int64)
+        place[self.order] = np.arange(len(place))
+        return take_differences(self.points, place[pairs])
 
     def over_unlabeled(
         self, metrics: Sequence[FloatArray], terms: Terms

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from .arrays import Array, namespace
+from .arrays import Array, beside, namespace
 from .blocks import Chunk, Place
 from .posterior import binary_entropy, posterior_similar
 from .soft_labels import SoftLabels
@@ -57,7 +57,8 @@ class TowardsLabels:
     def __call__(self, place: Place, d: Array, *source_distances: Array) -> Array:
         """On a block or chunk of pairs."""
         if isinstance(place, Chunk):
-            anchor: Array = np.arange(place.pairs.start, place.pairs.stop) < self.n_similar
+            similar = np.arange(place.pairs.start, place.pairs.stop) < self.n_similar
+            anchor: Array = beside(d, similar.astype(np.float64))
         else:
             anchor = self.source.on(place, *source_distances)
         return self.step * posterior_similar(d - self.threshold) + (1.0 - self.step) * anchor

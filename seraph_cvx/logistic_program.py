@@ -17,7 +17,7 @@ from .blocks import Place, Terms
 from .checks import FloatArray
 from .curvature import Curvature
 from .pair_sums import PairSums
-from .posterior import surprise_and_posterior
+from .posterior import logistic_sums, surprise_and_posterior
 from .psd_cone import symmetrise
 
 
@@ -44,10 +44,13 @@ class TangentTerms:
 
     def __call__(self, place: Place, d: Array) -> tuple[list[Any], Array]:
         """Summed over a place."""
+        if place.confidence is None:
+            total, pull, similar = logistic_sums(d, self.threshold)
+            return [total, pull], similar
         xp = namespace(d)
         distances = xp.asarray(d, copy=True)
-        total, similar = surprise_and_posterior(d, self.threshold, True, place.confidence)
-        return [total, xp.sum(similar * distances)], similar
+        total, weights = surprise_and_posterior(d, self.threshold, True, place.confidence)
+        return [total, xp.sum(weights * distances)], weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +79,7 @@ class LogisticProgram:
         estimated, which changes the steps of a Newton method but not the point they end at.
         """
         m, rho = L.shape
-        curvature = self._curvature
+        curvature = self.curvature
         hessian = curvature.over_labeled(L, self.threshold)
         if self.unlabeled_weight > 0.0:
             hessian += self.unlabeled_weight * curvature.over_unlabeled(L, self.threshold)
@@ -122,5 +125,6 @@ class LogisticProgram:
         return totals, matrix
 
     @cached_property
-    def _curvature(self) -> Curvature:
+    def curvature(self) -> Curvature:
+        """How the terms bend."""
         return Curvature(self.sums)

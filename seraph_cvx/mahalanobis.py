@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -23,10 +24,34 @@ from .psd_cone import factor
 from .supervision import supervise
 
 
+@contextmanager
+def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
+    """Fitted anew, or as it was: a `fit` cut short, by Ctrl-C too, leaves no attribute behind.
+
+    Examples
+    --------
+    >>> model = MahalanobisTransformer()
+    >>> try:
+    ...     with all_or_nothing(model):
+    ...         model.n_features_in_ = 2
+    ...         raise KeyboardInterrupt
+    ... except KeyboardInterrupt:
+    ...     hasattr(model, "n_features_in_")
+    False
+    """
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__ = before
+        raise
+
+
 class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """d(x, x')^2 = (x - x')' A (x - x') = ||L(x - x')||^2: the base of all metric learners here.
 
-    A subclass learns A from X and a :class:`~seraph_cvx.PairSet` and hands it to `_keep_metric`.
+    A subclass learns A from X and a :class:`~seraph_cvx.PairSet` and hands it to `_keep_metric`,
+    all of it under :func:`all_or_nothing`.
 
     Attributes
     ----------
@@ -151,13 +176,14 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 "point, -1 where it is not known, or pairs of point indices `similar` and "
                 "`dissimilar`."
             )
-        points = validate_data(
-            self,
-            to_host(X),
-            dtype=[np.float64, np.float32],
-            ensure_min_samples=2,
-            ensure_all_finite=True,
-        )
+        with np.errstate(invalid="ignore"):  # infinities are refused in words
+            points = validate_data(
+                self,
+                to_host(X),
+                dtype=[np.float64, np.float32],
+                ensure_min_samples=2,
+                ensure_all_finite=True,
+            )
         if y is not None:
             y = column_or_1d(to_host(y), warn=True)
             check_consistent_length(points, y)

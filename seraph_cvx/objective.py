@@ -249,11 +249,13 @@ class MStepObjective:
     def critical_trace_weight(self) -> float:
         """A = 0 is optimal <=> lambda >= lambda_max(G - sigma(-eta) sum_k c_k v_k v_k' - nu*X'LX).
 
-        Or lambda >= 0, where that is negative.
+        Or lambda >= 0, where that is negative, or positive by rounding alone.
         """
         without_trace = self.recession_matrix - self.trace_weight * np.eye(self.pairs.n_features)
         pull = expit(self.threshold) * self.pair_moment - without_trace
-        return max(0.0, float(np.linalg.eigvalsh(symmetrise(pull))[-1]))
+        largest = float(np.linalg.eigvalsh(symmetrise(pull))[-1])
+        size = len(pull) * float(np.max(np.abs(self.pair_moment)) + np.max(np.abs(without_trace)))
+        return largest if largest > 16.0 * np.finfo(np.float64).eps * size else 0.0
 
     @property
     def attains_optimum(self) -> bool:

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
+from threading import Lock
+from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from joblib import effective_n_jobs
 
-from .arrays import beside
+from .arrays import Array, beside, namespace, to_host, to_numbers
 from .blas_threads import one_blas_thread
 from .blocks import Block, Chunk, Layout, Terms
 from .checks import FloatArray, IntArray
@@ -52,7 +55,18 @@ class PairSums:
 
     @classmethod
     def of(cls, pairs: PairSet, n_jobs: int | None = None) -> PairSums:
-        """The sums over `pairs`. Centred: differences do not change, cancellation is least."""
+        """The sums over `pairs`, made once for each set of pairs.
+
+        Centred: differences do not change, cancellation is least.
+        """
+        with _LOCK:
+            kept = _MADE.setdefault(pairs, {})
+            if n_jobs not in kept:
+                kept[n_jobs] = cls._make(pairs, n_jobs)
+            return kept[n_jobs]
+
+    @classmethod
+    def _make(cls, pairs: PairSet, n_jobs: int | None) -> PairSums:
         centred = pairs.points - pairs.points.mean(axis=0)
         layout = Layout(len(centred), pairs.labeled)
         away: UnlabeledSums = ClusterSums(Shipment(centred, layout))
@@ -82,21 +96,6 @@ class PairSums:
         """The same sums by threads of this process."""
         return replace(self, away=None)
 
-    def thinned(self, n_points: int) -> tuple[PairSums, float]:
-        """The unlabeled pairs of `n_points` random points, and how many each stands for.
-
-        The draw is the same every time. Labeled pairs of the points drawn stay excluded.
-        """
-        n = len(self.points)
-        drawn = np.sort(np.random.default_rng(0).permutation(n)[:n_points])
-        place = np.full(n, -1)
-        place[drawn] = np.arange(len(drawn))
-        inside = place[self.labeled_pairs]
-        inside = inside[(inside >= 0).all(axis=1)]
-        layout = Layout(len(drawn), inside, self.layout.block_size)
-        sample = PairSums(self.points[drawn], inside, layout, self.n_jobs)
-        return sample, self.n_unlabeled / max(1, sample.n_unlabeled)
-
     @property
     def n_unlabeled(self) -> int:
         """The pairs that `over_unlabeled` visits."""
@@ -107,19 +106,20 @@ class PairSums:
         self, metrics: Sequence[FloatArray], terms: Terms
     ) -> tuple[FloatArray, FloatArray]:
         """Sweep the labeled pairs, in their order; the weights are one number a pair."""
-        totals: list[Sequence[float]] = []
-        matrix: FloatArray | float = 0.0
-        for place in self._chunks:
-            V = self._labeled_differences(place)
-            Z = V if self.axes is None else self._labeled_axes(place)
-            distances = [np.einsum("ij,ij->i", V @ A, V) for A in metrics]
+        home = self._home if metrics else None
+        totals: list[list[Any]] = []
+        matrix: Array | None = None
+        for place in self._chunks if home is None else self._chunks_there:
+            V, Z = self._differences(place.pairs, home)
+            xp = namespace(V)
+            distances = (xp.sum((V @ beside(V, A)) * V, axis=1) for A in metrics)
             sums, weights = terms(place, *distances)
-            totals.append(sums)
-            if isinstance(weights, np.ndarray):
-                matrix = matrix + (Z.T * weights) @ Z
-            elif weights is not None:
-                matrix = matrix + np.array([(Z.T * w) @ Z for w in weights])
-        return np.sum(np.asarray(totals, dtype=np.float64), axis=0), np.asarray(matrix)
+            totals.append(list(sums))
+            if weights is not None:
+                part = (xp.matrix_transpose(Z) * weights) @ Z
+                matrix = part if matrix is None else matrix + part
+        total = np.sum(to_numbers(totals), axis=0)
+        return total, np.asarray(0.0 if matrix is None else to_host(matrix))
 
     def over_unlabeled(
         self, metrics: Sequence[FloatArray], terms: Terms
@@ -150,19 +150,40 @@ class PairSums:
         return [Chunk(run, None if c is None else c[run]) for run in runs]
 
     @cached_property
-    def _only_chunk(self) -> FloatArray:
-        return self.points[self.labeled_pairs[:, 0]] - self.points[self.labeled_pairs[:, 1]]
+    def _chunks_there(self) -> list[Chunk]:
+        """The same, confidences on the device."""
+        return [
+            c if c.confidence is None else Chunk(c.pairs, beside(self._home, c.confidence))
+            for c in self._chunks
+        ]
 
-    def _labeled_differences(self, place: Chunk) -> FloatArray:
-        if len(self._chunks) == 1:
-            return self._only_chunk
-        i, j = self.labeled_pairs[place.pairs].T
-        return np.asarray(self.points[i] - self.points[j])
+    @property
+    def _home(self) -> Array | None:
+        """An array of the device where labeled pairs are summed over too, if it is not here."""
+        return self.away.points if isinstance(self.away, DeviceSums) else None
 
-    def _labeled_axes(self, place: Chunk) -> FloatArray:
-        Z = self.points if self.axes is None else self.axes
-        i, j = self.labeled_pairs[place.pairs].T
-        return np.asarray(Z[i] - Z[j])
+    def _differences(self, run: slice, home: Array | None) -> tuple[Array, Array]:
+        """v_k of labeled pairs, for distances and for v v'."""
+        if len(self._chunks) > 1:
+            return self._make_differences(run, home)
+        is_here = home is None
+        if is_here not in self._only_chunk:
+            self._only_chunk[is_here] = self._make_differences(run, home)
+        return self._only_chunk[is_here]
+
+    def _make_differences(self, run: slice, home: Array | None) -> tuple[Array, Array]:
+        i, j = self.labeled_pairs[run].T
+        V = beside(home, self.points[i] - self.points[j])
+        return V, V if self.axes is None else beside(home, self.axes[i] - self.axes[j])
+
+    @cached_property
+    def _only_chunk(self) -> dict[bool, tuple[Array, Array]]:
+        """The differences of all labeled pairs, where one chunk holds them: here, and there."""
+        return {}
+
+
+_MADE: WeakKeyDictionary[PairSet, dict[int | None, PairSums]] = WeakKeyDictionary()
+_LOCK = Lock()
 
 
 @cache

@@ -19,7 +19,7 @@ from .checks import (
     check_points,
     encode_labels,
 )
-from .drawn_pairs import draw_unlabeled
+from .drawing import draw_unlabeled
 from .formulas import PROBABILITY
 from .notebook import Tone, card, facts
 

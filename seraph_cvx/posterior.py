@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, namespace
+from .arrays import Array, fused_kernels, namespace
 from .checks import FloatArray
 
 LARGE = 600.0
@@ -61,15 +61,15 @@ def surprise_and_posterior(
     >>> round(total, 6), p.round(12)
     (0.693147, array([0.5, 0. ]))
     """
+    if weights is not None:
+        s, xp = d - threshold, namespace(d)
+        posterior = weights * posterior_similar(s) if with_posterior else None
+        return xp.sum(weights * dissimilar_surprise(s)), posterior
     if not isinstance(d, np.ndarray):
-        s = d - threshold
-        total = namespace(d).sum(dissimilar_surprise(s))
-        return total, posterior_similar(s) if with_posterior else None
+        total, _, similar = logistic_sums(d, threshold)
+        return total, similar if with_posterior else None
     largest = max(0.0, threshold - float(np.min(d)))
     exponent = np.subtract(threshold, d, out=d)
-    if weights is not None:
-        posterior = weights * posterior_similar(-exponent) if with_posterior else None
-        return float(np.sum(weights * dissimilar_surprise(-exponent))), posterior
     np.maximum(exponent, -LARGE, out=exponent)  # e^-600 is nothing beside 1; underflow is slow
     if largest > LARGE:
         return float(np.sum(dissimilar_surprise(-exponent))), posterior_similar(-exponent)
@@ -81,6 +81,56 @@ def surprise_and_posterior(
     products = np.multiply.reduceat(both, np.arange(0, len(both), factors), axis=0)
     total = float(np.sum(np.log(products)))
     return total, np.divide(odds, both, out=odds) if with_posterior else None
+
+
+def logistic_sums(d: Array, threshold: float) -> tuple[Any, Any, Array]:
+    """sum log(1 + e^{-s}), sum sigma(-s) d, and each sigma(-s); `d` may be overwritten.
+
+    Examples
+    --------
+    >>> total, pull, p = logistic_sums(np.array([1.0, 1e4]), threshold=1.0)
+    >>> round(float(total), 6), float(pull), p
+    (0.693147, 0.5, array([0.5, 0. ]))
+    """
+    if kernels := fused_kernels(d):
+        sums: tuple[Any, Any, Array] = kernels.logistic(d, threshold)
+        return sums
+    xp, s = namespace(d), d - threshold
+    similar = posterior_similar(s)
+    return xp.sum(dissimilar_surprise(s)), xp.sum(similar * d), similar
+
+
+def soft_label_sums(d: Array, threshold: float, sharpness: float) -> tuple[Any, Any, Array]:
+    """sum q, sum H(q), and each q(+1) = sigma(-sharpness * s), eq. (10); `d` may be overwritten.
+
+    Examples
+    --------
+    >>> total, entropy, q = soft_label_sums(np.array([1.0, 1e4]), threshold=1.0, sharpness=2.0)
+    >>> float(total), round(float(entropy), 6), q
+    (0.5, 0.693147, array([0.5, 0. ]))
+    """
+    if kernels := fused_kernels(d):
+        sums: tuple[Any, Any, Array] = kernels.soft_label(d, threshold, sharpness)
+        return sums
+    xp, s = namespace(d), sharpness * (d - threshold)
+    q = posterior_similar(s)
+    return xp.sum(q), xp.sum(posterior_entropy(s)), q
+
+
+def descent_sums(d: Array, threshold: float, sharpness: float) -> tuple[Any, Any]:
+    """The sums of :func:`sharpened_surprise` and :func:`posterior_entropy`.
+
+    Examples
+    --------
+    >>> sharpened, entropy = descent_sums(np.array([1.0]), threshold=1.0, sharpness=2.0)
+    >>> round(float(sharpened), 6), round(float(entropy), 6)
+    (0.346574, 0.693147)
+    """
+    if kernels := fused_kernels(d):
+        sums: tuple[Any, Any] = kernels.descent(d, threshold, sharpness)
+        return sums
+    xp, s = namespace(d), d - threshold
+    return xp.sum(sharpened_surprise(s, sharpness)), xp.sum(posterior_entropy(s))
 
 
 def posterior_entropy(s: Array) -> Array:

@@ -127,6 +127,11 @@ def prove(
     >>> proof.relative_gap < 1e-4
     True
     """
+    if objective.pairs.drawn is not None:
+        raise ValueError(
+            "A proof counts every pair, but these stand for others: prove the M-step of "
+            "pairs.whole instead."
+        )
     if precision < 53:
         raise ValueError(f"precision={precision} is out of range: give at least 53 bits.")
     L = _psd_factor(objective.check(A))

@@ -130,18 +130,19 @@ def whiten(
     array([[1.]])
     """
     spread = np.sqrt(np.maximum(np.diag(moment), 0.0))
-    scale = 1.0 / np.where(spread > 0.0, spread, 1.0)
-    eigenvalues, vectors = np.linalg.eigh(moment * scale[:, None] * scale)
-    largest = max(float(eigenvalues[-1]), 0.0)
-    axes = scale[:, None] * vectors
+    moving = spread > 0.0
+    frame = np.eye(len(spread)) / np.where(moving, spread, np.max(spread) or 1.0)
+    frame, null = frame[:, moving], frame[:, ~moving]
+    eigenvalues, vectors = np.linalg.eigh(symmetrise(frame.T @ moment @ frame))
+    largest = float(np.max(eigenvalues, initial=0.0))
+    axes = frame @ vectors
     clear = eigenvalues > FAINT * largest
     T, faint = axes[:, clear] / np.sqrt(eigenvalues[clear]), axes[:, ~clear]
-    if not faint.size:
-        return np.asarray(T)
-    eigenvalues, vectors = np.linalg.eigh(symmetrise(moment_along(faint)))
-    seen = eigenvalues > FAINTEST * largest
-    T = np.hstack([T, faint @ (vectors[:, seen] / np.sqrt(eigenvalues[seen]))])
-    null = faint @ vectors[:, ~seen]
+    if faint.size:
+        eigenvalues, vectors = np.linalg.eigh(symmetrise(moment_along(faint)))
+        seen = eigenvalues > FAINTEST * largest
+        T = np.hstack([T, faint @ (vectors[:, seen] / np.sqrt(eigenvalues[seen]))])
+        null = np.hstack([faint @ vectors[:, ~seen], null])
     if null.size and np.any(regulariser):
         weights = np.linalg.lstsq(null.T @ regulariser @ null, null.T @ regulariser @ T, rcond=None)
         T = T - null @ weights[0]

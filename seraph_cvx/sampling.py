@@ -59,7 +59,7 @@ class LossTerms:
         return [xp.sum(t), xp.sum(t * t)], None
 
 
-def certify_in_full(objective: MStepObjective, A: ArrayLike) -> SamplingReport:
+def certify_in_full(objective: MStepObjective, A: ArrayLike, enough: float = 0.0) -> SamplingReport:
     """D(r) <= inf f <= f(A) over ALL pairs, for an A learned from drawn ones.
 
     The pairs are streamed, a block at a time; none is stored.
@@ -70,6 +70,9 @@ def certify_in_full(objective: MStepObjective, A: ArrayLike) -> SamplingReport:
         Of ``pairs.sampled(k)``.
     A : (m, m) array_like
         Any PSD matrix; usually what minimises `objective`.
+    enough : float
+        Look no further for a better bound once the relative gap is so small: the first bound takes
+        one pass over all pairs, better ones one more each.
 
     Examples
     --------
@@ -83,7 +86,7 @@ def certify_in_full(objective: MStepObjective, A: ArrayLike) -> SamplingReport:
     """
     pairs = objective.pairs
     matrix = objective.check(A)
-    certificate = certify(replace(objective, pairs=pairs.whole), matrix)
+    certificate = certify(replace(objective, pairs=pairs.whole), matrix, enough=enough)
     n_drawn = pairs.n_unlabeled if pairs.drawn is None else len(pairs.drawn)
     source = objective.soft_labeling
     terms = LossTerms(objective.threshold, source)

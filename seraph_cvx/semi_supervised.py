@@ -13,7 +13,7 @@ from .blocks import Place
 from .checks import FloatArray
 from .logistic_program import LogisticProgram
 from .objective import MStepObjective
-from .posterior import posterior_entropy, posterior_entropy_slope, sharpened_surprise
+from .posterior import descent_sums, posterior_entropy, posterior_entropy_slope
 from .psd_cone import symmetrise
 
 
@@ -38,9 +38,7 @@ class DescentTerms:
 
     def __call__(self, place: Place, d: Array) -> tuple[list[Any], None]:
         """Summed over a place."""
-        s = d - self.threshold
-        xp = namespace(s)
-        return [xp.sum(sharpened_surprise(s, self.sharpness)), xp.sum(posterior_entropy(s))], None
+        return list(descent_sums(d, self.threshold, self.sharpness)), None
 
 
 @dataclass(frozen=True, eq=False)

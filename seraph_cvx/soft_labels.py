@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .arrays import Array, namespace
+from .arrays import Array
 from .blocks import Block, Place, Terms
 from .checks import FloatArray
 from .pair_sums import PairSums
 from .pairs import PairSet
-from .posterior import binary_entropy, soft_label
+from .posterior import binary_entropy, soft_label, soft_label_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +64,13 @@ class SoftLabelTerms:
 
     def __call__(self, place: Place, *distances: Array) -> tuple[list[Any], Array]:
         """Summed over a place."""
-        q = self.source.on(place, *distances)
-        xp = namespace(q)
-        return [xp.sum(q), xp.sum(binary_entropy(q))], q
+        if self.source.metric is not None:
+            total, entropy, q = soft_label_sums(
+                distances[0], self.source.threshold, self.source.sharpness
+            )
+            return [total, entropy], q
+        q = self.source.on(place)
+        return [np.sum(q), np.sum(binary_entropy(q))], q
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ where W is the symmetric weight matrix: O(n^2 m + n m^2) work, O(n m + block^2) 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -76,16 +76,10 @@ def sweep(
     array([14.])
     """
     xp = namespace(X)
-    products = [X @ beside(X, A) for A in metrics]
-    squares = [xp.sum(XA * X, axis=1) for XA in products]
-    for XA in products:
-        XA *= -2.0
+    distances_on = [_distances(X, beside(X, A)) for A in metrics]
 
     def visit(block: Block) -> Visit:
-        distances = [
-            _block_distances(X, XA, square, block)
-            for XA, square in zip(products, squares, strict=True)
-        ]
+        distances = [on(block) for on in distances_on]
         sums, weights = terms(block, *distances)
         if weights is None:
             return sums, None
@@ -127,18 +121,36 @@ def _weigh(W: Array, rows: Array, columns: Array) -> tuple[Array, Array, Array]:
     return xp.sum(W, axis=1), xp.sum(W, axis=0), xp.matrix_transpose(rows) @ (W @ columns)
 
 
-def _block_distances(X: Array, minus_2XA: Array, square: Array, block: Block) -> Array:
+def _distances(X: Array, A: Array) -> Callable[[Block], Array]:
     """||x_i - x_j||_A^2 = x_i'Ax_i + x_j'Ax_j - 2 x_i'Ax_j over a block; FAR off its pairs."""
-    d = minus_2XA[block.rows, :] @ namespace(X).matrix_transpose(X[block.columns, :])
+    xp = namespace(X)
+    XA = X @ A
+    square = xp.sum(XA * X, axis=1)
+    XA *= -2.0
+    if isinstance(X, np.ndarray):
+        return partial(_distances_here, X, XA, square)
+    one = xp.ones_like(square)
+    left = xp.concat([XA, square[:, None], one[:, None]], axis=1)
+    right = xp.concat([X, one[:, None], square[:, None]], axis=1)
+    return partial(_distances_there, left, right)
+
+
+def _distances_here(X: FloatArray, XA: FloatArray, square: FloatArray, block: Block) -> FloatArray:
+    d = XA[block.rows] @ X[block.columns].T
     d += square[block.rows, None]
     d += square[block.columns]
-    if not isinstance(d, np.ndarray):
-        return d if block.excluded is None else namespace(d).where(block.excluded, FAR, d)
     if block.rows == block.columns:
         d += _lower_triangle(len(d))
     if block.excluded is not None and len(block.excluded[0]):
         d[block.excluded] = FAR
     return d
+
+
+def _distances_there(left: Array, right: Array, block: Block) -> Array:
+    """All three terms by one product: on a GPU a pass over the block costs more than that."""
+    xp = namespace(left)
+    d = left[block.rows, :] @ xp.matrix_transpose(right[block.columns, :])
+    return d if block.excluded is None else xp.where(block.excluded, FAR, d)
 
 
 @cache

@@ -6,12 +6,31 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 settings.register_profile("seraph", deadline=None, max_examples=50, derandomize=True)
-settings.load_profile("seraph")
+settings.register_profile(
+    "marathon",
+    deadline=None,
+    max_examples=1_000,
+    derandomize=False,
+    database=None,
+    print_blob=True,
+    suppress_health_check=list(HealthCheck),
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "seraph"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How the random instances of tests/test_any_input.py ended, where there were any."""
+    from strategies import ENDINGS
+
+    if ENDINGS:
+        words = ", ".join(f"{count} {ending}" for ending, count in sorted(ENDINGS.items()))
+        share = ENDINGS["certified"] / sum(ENDINGS.values())
+        terminalreporter.write_line(f"Random instances: {words}; {share:.1%} ended certified.")
 
 
 @pytest.fixture(scope="session")

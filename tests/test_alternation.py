@@ -212,6 +212,7 @@ def test_failure_path_settings_none_and_post_have_no_optimum(unlabeled_weight):
     assert abs(stretched @ u) > 1e-2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("unlabeled_weight", "word"), [(0.0, "not attained"), ("ratio", "ended")])
 def test_settings_none_and_post_run_when_asked_to_and_say_what_they_did(unlabeled_weight, word):
     """For post only the first M-step has no optimum: then q(+1) > 0 holds every direction."""

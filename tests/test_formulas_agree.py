@@ -99,7 +99,7 @@ def test_formulas_agree_when_the_pairs_are_listed_in_many_chunks(setting, monkey
     q = e_step(whole.pairs, A)
     for room in (seraph_cvx.pair_sums, sys.modules["seraph_cvx.e_step"]):
         monkeypatch.setattr(room, "CHUNK", 20)
-    chunks = replace(whole)
+    chunks = replace(whole, pairs=replace(whole.pairs))
     assert_same(chunks.value(A), value, 1e-12)
     assert_same(chunks.gradient(A), gradient, 1e-12)
     assert_same(chunks.recession_matrix, whole.recession_matrix, 1e-12)

@@ -46,7 +46,6 @@ def excused(estimator):
 @parametrize_with_checks(
     [LabeledOnly(), LabeledOnly(LinearDiscriminantAnalysis()), SERAPHCV(**SMALL)],
     expected_failed_checks=excused,
-    xfail_strict=True,
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)

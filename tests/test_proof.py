@@ -22,7 +22,7 @@ from instances import random_objective, random_psd  # noqa: E402
 
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step  # noqa: E402
 from seraph_cvx.datasets import load_sampling  # noqa: E402
-from seraph_cvx.proof import prove  # noqa: E402
+from seraph_cvx.proof import Proof, prove  # noqa: E402
 
 arb, ctx = flint.arb, flint.ctx
 
@@ -207,3 +207,20 @@ def test_proof_on_uci_first_and_second_m_step(name, seed, request):
         proof = prove(objective, A)
         assert time.perf_counter() - started < 60.0
         assert proof.relative_gap <= 1e-9
+
+
+def test_certify_proves_when_asked_to():
+    objective = random_objective(4, "hyper", q="streamed")
+    metric = solve_m_step(objective, tol=1e-9).metric
+    proven, computed = certify(objective, metric, rigorous=True), certify(objective, metric)
+    assert isinstance(proven, Proof)
+    assert proven.relative_gap <= 1e-8
+    assert proven.dual_value <= computed.primal_value
+    assert computed.dual_value <= proven.primal_value
+
+
+def test_a_sample_of_pairs_is_not_proven():
+    objective = random_objective(4, "hyper")
+    sampled = replace(objective, pairs=objective.pairs.sampled(5, random_state=0))
+    with pytest.raises(ValueError, match=r"prove the M-step of pairs\.whole"):
+        certify(sampled, np.eye(4), rigorous=True)

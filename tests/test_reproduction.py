@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 import sys
 import time
 
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 from joblib import parallel_config
 from pictures import assert_legible
-from scipy.stats import ttest_ind
+from scipy.stats import ttest_ind, ttest_rel
 from typer.testing import CliRunner
 
 import seraph_cvx
@@ -19,8 +21,10 @@ from seraph_cvx.cli import app, reproduce
 from seraph_cvx.experiments import runner
 from seraph_cvx.experiments.bookkeeping import Ledger
 from seraph_cvx.experiments.cells import EMPTY, Protocol
+from seraph_cvx.experiments.documents import errors_files, judgement_again
 from seraph_cvx.experiments.early_stopping import stop_early
 from seraph_cvx.experiments.figures import artificial_set, learn_panels
+from seraph_cvx.experiments.judgement import duel_table, judge, judgement_table
 from seraph_cvx.experiments.methods import METHODS, PAPER_METHODS, find_methods
 from seraph_cvx.experiments.paper_figures import PRINTED
 from seraph_cvx.experiments.protocol import (
@@ -33,8 +37,8 @@ from seraph_cvx.experiments.protocol import (
 )
 from seraph_cvx.experiments.protocol_evidence import expected_sizes, scaling_evidence
 from seraph_cvx.experiments.runner import run_cells
-from seraph_cvx.experiments.summaries import mark_best, summarise
-from seraph_cvx.experiments.tables import table1, table2, table2_reasons, to_csv
+from seraph_cvx.experiments.summaries import are_comparable, mark_best, summarise
+from seraph_cvx.experiments.tables import read_errors, table1, table2, table2_reasons, to_csv
 from seraph_cvx.experiments.tasks import TASKS, UNFILED, find_task, find_tasks
 from seraph_cvx.plots.reproduction import plot_sparsity, plot_times
 from seraph_cvx.semi_supervised import SemiSupervisedObjective
@@ -487,6 +491,18 @@ def test_boldface_agrees_with_the_unpaired_t_test_of_scipy():
     assert seen == {True, False}
 
 
+def test_the_paired_t_test_agrees_with_scipys_and_sees_what_the_unpaired_one_does_not():
+    rng = np.random.default_rng(1)
+    seen = set()
+    for shift in np.linspace(0.0, 3.0, 61):
+        hard = rng.normal(10.0, 4.0, size=5)  # some samplings are hard for both
+        a, b = hard + rng.normal(size=5), hard + shift + rng.normal(size=5)
+        tied = are_comparable(a, b), are_comparable(a, b, paired=True)
+        assert tied == (ttest_ind(a, b).pvalue >= 0.05, ttest_rel(a, b).pvalue >= 0.05)
+        seen.add(tied)
+    assert seen >= {(True, True), (True, False)}
+
+
 def test_boldface_without_variance_or_with_one_sampling():
     flat = np.full(4, 5.0)
     assert mark_best({"a": flat, "b": flat.copy(), "c": flat + 1.0}) == {"a", "b"}
@@ -535,6 +551,204 @@ def test_scaling_evidence_names_the_scaling_nearest_to_the_paper():
     assert row["nearest"] == "unit"  # unscaled wine errs by a third, the paper prints 12.93
     assert row["printed"] == "12.93 ± 0.83"
     assert "+" in row["none"]
+
+
+# The judgement
+
+
+def invented_table(task="iris", n=12, seed=0, **means):
+    """Cells of all methods, some samplings hard for all; `means` are the errors of some methods."""
+    rng = np.random.default_rng(seed)
+    hard = rng.normal(0.0, 2.0, size=n)
+    return [
+        cell(task, method, s, means.get(method, 15.0) + hard[s] + rng.normal(0.0, 0.5))
+        for method in METHODS
+        for s in range(n)
+    ]
+
+
+def column(rows, method):
+    return np.array([row["error"] for row in rows if row["method"] == method])
+
+
+def test_closed_form_of_the_judgement():
+    rows = invented_table(recommended=9.0, euclidean=13.0, itml=8.2)
+    (verdict,) = judge(rows)
+    own, reference = column(rows, "recommended"), column(rows, "euclidean")
+    s, s0 = own.std(ddof=1) / np.sqrt(12), reference.std(ddof=1) / np.sqrt(12)
+    assert verdict.mean == pytest.approx(own.mean())
+    assert verdict.largest == pytest.approx(5.31 + 2 * np.sqrt(s**2 + 0.43**2))
+    assert verdict.improvement == pytest.approx(reference.mean() - own.mean())
+    squares = s**2 + s0**2 + 0.43**2 + 0.73**2
+    assert verdict.least == pytest.approx(9.58 - 5.31 - 2 * np.sqrt(squares))
+    r = np.corrcoef(own, reference)[0, 1]
+    ours = np.var(reference - own, ddof=1) / 12
+    paired = np.sqrt(ours + 0.43**2 + 0.73**2 - 2 * r * 0.43 * 0.73)
+    assert verdict.least_paired == pytest.approx(9.58 - 5.31 - 2 * paired)
+    assert verdict.least < verdict.least_paired  # stricter
+    assert verdict.best == "itml"
+    assert verdict.is_best == (ttest_ind(own, column(rows, "itml")).pvalue >= 0.05)
+    assert verdict.is_best_paired == (ttest_rel(own, column(rows, "itml")).pvalue >= 0.05)
+
+
+@pytest.mark.parametrize(
+    ("own", "euclidean", "near", "near_paired"),
+    [
+        (5.3, 6.0, True, True),  # the error itself
+        (20.0, 24.0, True, True),  # the improvement alone
+        (20.0, 22.5, True, False),  # only by the wider standard error
+        (20.0, 20.0, False, False),
+    ],
+)
+def test_the_error_or_the_improvement_is_enough(own, euclidean, near, near_paired):
+    (verdict,) = judge(invented_table(recommended=own, euclidean=euclidean))
+    assert (verdict.agrees, verdict.agrees_paired) == (near, near_paired)
+
+
+def test_the_recommended_one_is_best_tied_or_beaten():
+    said = {}
+    for error in (5.0, 9.0, 12.0):
+        row = judgement_table(judge(invented_table(recommended=error, gdm=8.0))).rows[0]
+        said[error] = row["smallest mean"], row["best or tied"], row["best or tied, paired test"]
+    assert said == {
+        5.0: ("recommended", "yes", "yes"),
+        9.0: ("GDM", "yes", "no"),
+        12.0: ("GDM", "no", "no"),
+    }
+
+
+def test_verdicts_and_duels_are_counted_over_the_tasks():
+    rows = invented_table("iris", recommended=5.0, gdm=8.0)
+    rows += invented_table("balance", recommended=40.0, gdm=8.0)
+    count = judgement_table(judge(rows)).rows[-1]
+    assert count["task"] == "of 2"
+    assert (count["near the paper"], count["best or tied"]) == ("1", "1")
+    duels = {row["method"]: row for row in duel_table(rows).rows}
+    assert duels["GDM"]["better, tied, worse"] == "1, 0, 1"
+    assert duels["recommended"]["better, tied, worse, paired"] == "0, 2, 0"
+    assert float(duels["GDM"]["mean error"]) == pytest.approx(column(rows, "gdm").mean(), abs=0.01)
+    assert duels["GDM"]["printed"] == f"{(8.95 + 22.89) / 2:.2f}"
+
+
+def test_a_task_that_lacks_a_cell_is_not_judged():
+    rows = invented_table()
+    assert judge(rows)
+    assert judge(rows[:-1]) == []
+    assert judge([row for row in rows if row["method"] != "nca"]) == []
+    assert judge([row for row in rows if row["sampling"] == 0]) == []
+    failed = [row | {"outcome": "failed", "error": None} for row in rows[:1]]
+    assert judge(failed + rows[1:]) == []
+
+
+def test_errors_csv_keeps_every_error_and_every_gap():
+    rows = [cell("iris", m, s, 100.0 * (s + k) / 38) for k, m in enumerate("ab") for s in (0, 1)]
+    rows += [cell("wine", "a", 0, None, "failed")]
+    again = read_errors(errors_files(rows)["errors.csv"])
+    found = {(r["task"], r["method"], r["sampling"]): r["error"] for r in again}
+    for row in rows:
+        assert found[row["task"], row["method"], row["sampling"]] == (
+            None if row["error"] is None else pytest.approx(row["error"])
+        )
+    with pytest.raises(ValueError, match=r"Line 3 is not one of errors\.csv"):
+        read_errors("task,sampling,test points,a\niris,0,38,2\niris,1,38,many\n")
+
+
+def test_the_command_judges_under_table_2_and_again_from_its_errors(monkeypatch, tmp_path):
+    def fake(key, method, protocol, time_limit):
+        row = dict(zip(("task", "sampling", "method"), key, strict=True)) | EMPTY
+        wrong = key[1] + (1 if key[2] == "recommended" else 4)
+        return row | {"outcome": "done", "error": 100.0 * wrong / 38, "seconds": 0.1}
+
+    monkeypatch.setattr(runner, "run_cell", fake)
+    done = run("table2", "--tasks", "iris", "--samplings", 3, "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "The recommended configuration, judged" in done.output
+    first = (tmp_path / "judgement.md").read_text()
+    assert "| of 1 |" in first
+    (tmp_path / "judgement.md").unlink()
+    (tmp_path / "cells.jsonl").unlink()
+    again = run("judgement", "--out", tmp_path)
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "judgement.md").read_text() == first
+
+
+def test_the_command_says_what_a_judgement_lacks(cheap_cells, tmp_path):
+    nothing = run("judgement", "--out", tmp_path)
+    assert nothing.exit_code == 2
+    assert "reproduce table2 makes it" in words(nothing.output)
+    few = run(
+        *("table2", "--tasks", "iris", "--methods", "euclidean,recommended"),
+        *("--samplings", 2, "--out", tmp_path),
+    )
+    assert few.exit_code == 0, few.output
+    assert not (tmp_path / "judgement.md").exists()
+    result = run("judgement", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "no task with every method" in words(result.output)
+
+
+# The results that are committed
+
+
+def test_the_committed_judgement_and_means_are_those_of_the_committed_errors(repository):
+    folder = repository / "examples" / "reproduction"
+    assert judgement_again(folder)["judgement.md"] == (folder / "judgement.md").read_text("utf-8")
+    rows = read_errors((folder / "errors.csv").read_text("utf-8"))
+    assert len(rows) == 12 * 50 * len(METHODS)
+    with (folder / "table2.csv").open(encoding="utf-8") as file:
+        printed = {(line["task"], line["method"]): line for line in csv.DictReader(file)}
+    for summary in summarise([row | {"seconds": 0.0, "detail": ""} for row in rows]):
+        line = printed[summary.task, summary.method]
+        assert float(line["mean"]) == pytest.approx(summary.mean)
+        assert float(line["standard_error"]) == pytest.approx(summary.standard_error)
+        assert line["is_best"] == str(summary.is_best)
+
+
+def test_the_committed_readmes_say_what_the_judgement_says(repository):
+    folder = repository / "examples" / "reproduction"
+    rows = read_errors((folder / "errors.csv").read_text("utf-8"))
+    count = judgement_table(judge(rows)).rows[-1]
+    text = words((folder / "README.md").read_text("utf-8"))
+    assert f"near the paper on {count['near the paper']} of 12" in text
+    assert f"paired standard error {count['near, paired errors']} of 12" in text
+    assert f"best or tied on {count['best or tied']} of 12" in text
+    assert f"paired t-test {count['best or tied, paired test']} of 12" in text
+    duels = {row["method"]: row for row in duel_table(rows).rows}
+    hyper, own = duels["SERAPH hyper"], duels["recommended"]
+    better, tied, worse = hyper["better, tied, worse"].split(", ")
+    front = words((repository / "README.md").read_text("utf-8"))
+    for page in (text, front):
+        assert f"{own['mean error']} % against {hyper['mean error']} %" in page
+        assert f"better on {better} tasks, tied on {tied}, worse on {worse}" in page
+
+
+def test_the_code_of_the_committed_readme_prints_what_stands_below_it(
+    repository, monkeypatch, capsys
+):
+    folder = repository / "examples" / "reproduction"
+    monkeypatch.chdir(folder)
+    text = (folder / "README.md").read_text("utf-8")
+    ((code, output),) = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL)
+    exec(compile(code, "README.md", "exec"), {})
+    assert capsys.readouterr().out == output
+
+
+def test_files_the_committed_readme_points_at_exist(repository):
+    folder = repository / "examples" / "reproduction"
+    linked = re.findall(r"\]\(([^)#:]+)\)", (folder / "README.md").read_text("utf-8"))
+    assert len(linked) > 10
+    for path in linked:
+        assert (folder / path).exists(), path
+
+
+def test_the_committed_results_are_small_and_name_no_machine(repository):
+    files = list((repository / "examples" / "reproduction").iterdir())
+    assert {path.suffix for path in files} == {".md", ".csv", ".png"}
+    for path in files:
+        assert path.stat().st_size < 300_000, path.name
+        if path.suffix != ".png":
+            text = path.read_text("utf-8")
+            assert not any(root in text for root in ("/tmp", "/home", "/work", "/root")), path.name
 
 
 # Figures 1 and 2

@@ -258,6 +258,7 @@ def test_solver_and_referee_agree_on_what_is_psd_with_very_badly_scaled_features
     assert solve_m_step(MStepObjective(pairs), tol=1e-6).status is Status.CERTIFIED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio"])
 def test_weak_duality_where_the_optimum_is_not_attained_and_the_solver_is_let_go(unlabeled_weight):
     """Left without a limit on an infimum at infinity, it must stop near it, not run past it."""

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 from ..checks import FloatArray, IntArray, check_number
 from ..m_step.solution import NotCertified
-from ..mahalanobis import MahalanobisTransformer
+from ..mahalanobis import MahalanobisTransformer, all_or_nothing
 from ..pairs import PairSet
 
 SPAN_TOLERANCE = 1e-12
@@ -104,7 +104,8 @@ class Rival(MahalanobisTransformer, ABC):
         """
         if self._refusal and not (similar is None and dissimilar is None):
             raise ValueError(self._refusal)
-        self._learn(self._take(X, y, similar, dissimilar), y)
+        with all_or_nothing(self):
+            self._learn(self._take(X, y, similar, dissimilar), y)
         return self
 
     @abstractmethod

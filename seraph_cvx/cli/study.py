@@ -44,6 +44,16 @@ class Section(StrEnum):
     SCALING = "scaling"
     LARGE = "large"
     PATH = "path"
+    SIZE = "size"
+    SAMPLING = "sampling"
+
+
+class Place(StrEnum):
+    """Where the sums over pairs are made."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    DASK = "dask"
 
 
 @app.command(epilog="Example:  seraph-cvx explain --statement dual --data wine")
@@ -86,12 +96,24 @@ def bench(
             "is true. overhead: time outside the solver. m-step: own solver against conic ones. "
             "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
             "against n and m. large: a fit of 5,000 points. path: a regularisation path, in cold "
-            "solves."
+            "solves. size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap "
+            "over all pairs of a fit to a few of them."
         ),
     ],
     time_limit: Annotated[
         float, typer.Option(min=1.0, help="Seconds after which a conic run is stopped.")
     ] = 600.0,
+    place: Annotated[Place, typer.Option(help="Of size: cpu, cuda or dask.")] = Place.CPU,
+    sizes: Annotated[
+        str, typer.Option(help="Of size: numbers of points, with commas between.")
+    ] = "1000,3000,10000",
+    unlabeled_pairs: Annotated[
+        int | None, typer.Option(min=1, help="Of size: draw so many pairs for the M-steps.")
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Of size on dask: a scheduler's address; else two processes here."),
+    ] = None,
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the tables as Markdown.")
     ] = None,
@@ -111,7 +133,8 @@ def bench(
                 check_output(path, (ending,))
         tables: list[ResultTable] = []
         try:
-            for measure in _measurements(section, time_limit):
+            size = (place.value, _numbers(sizes), unlabeled_pairs, scheduler)
+            for measure in _measurements(section, time_limit, size):
                 _measure(measure, tables)
         finally:
             _write_tables(tables, markdown, json, kept)
@@ -153,12 +176,26 @@ def _write_tables(
         kept.append(f"the tables are in {json}")
 
 
-def _measurements(section: Section, limit: float) -> list[Measurement]:
+def _numbers(text: str) -> list[int]:
+    try:
+        numbers = [int(word) for word in text.split(",")]
+    except ValueError:
+        raise ValueError(f"--sizes {text!r}: write whole numbers, as 1000,10000.") from None
+    if min(numbers) < 200:
+        raise ValueError(f"--sizes {min(numbers)}: ten classes of ten labels need 200 points.")
+    return numbers
+
+
+def _measurements(
+    section: Section, limit: float, size: tuple[str, list[int], int | None, str | None]
+) -> list[Measurement]:
     from ..experiments import bench_conic as conic
     from ..experiments import bench_passes as passes
     from ..experiments import bench_statement as statement
     from ..experiments.bench_path import bench_path
+    from ..experiments.bench_size import bench_sampling, bench_sizes
 
+    place, sizes, drawn, scheduler = size
     sections: dict[Section, list[Measurement]] = {
         Section.COMPILE: [lambda report: statement.bench_compilation(report, time_limit=limit)],
         Section.ANSWERS: [lambda report: statement.bench_answers(report, time_limit=limit)],
@@ -169,6 +206,8 @@ def _measurements(section: Section, limit: float) -> list[Measurement]:
         Section.SCALING: [passes.bench_scaling, passes.bench_dimension],
         Section.LARGE: [passes.bench_large_fit],
         Section.PATH: [bench_path],
+        Section.SIZE: [lambda report: bench_sizes(report, place, sizes, 64, drawn, scheduler)],
+        Section.SAMPLING: [bench_sampling],
     }
     return sections[section]
 

@@ -22,6 +22,9 @@ from ..posterior import posterior_similar
 from ..sampling import certify_in_full
 from .settings import RECOMMENDED, Setting, find_setting
 
+LARGEST_SPREAD = 1e60
+"""Of a feature, for algorithm="direct": its fourth power is still a number."""
+
 
 class BaseSERAPH(MahalanobisTransformer):
     """The parameters of SERAPH, and the learning itself, for whatever gives the pairs."""
@@ -94,6 +97,11 @@ class BaseSERAPH(MahalanobisTransformer):
         """Fit the metric to the pairs, by the algorithm asked for."""
         if self.algorithm not in ("em", "direct"):
             raise ValueError(f'algorithm={self.algorithm!r} is not known: use "em" or "direct".')
+        if self.algorithm == "direct" and np.max(np.ptp(pairs.points, axis=0)) > LARGEST_SPREAD:
+            raise ValueError(
+                f'algorithm="direct" starts at A = I, and distances beyond {LARGEST_SPREAD:g} are '
+                'too large for that: divide X by a constant, or use algorithm="em".'
+            )
         nu = check_number(self.laplacian_weight, "laplacian_weight", 0.0)
         term = None
         if nu > 0.0:

@@ -11,8 +11,15 @@ from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..checks import FloatArray
+from ..mahalanobis import all_or_nothing
 from ..pairs import PairSet
 from .base import BaseSERAPH
+
+LARGEST = 1e290
+"""Sums of larger inner products may overflow."""
+
+LOST = 1e-3
+"""The exponent of the rbf kernel may be wrong by this much."""
 
 NO_SPREAD = 1e-12
 """Kernel principal components below this share of the largest eigenvalue are left out."""
@@ -126,21 +133,30 @@ class KernelSERAPH(BaseSERAPH):
 
         The parameters are those of :meth:`seraph_cvx.SERAPH.fit`.
         """
-        pairs = self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
+        with all_or_nothing(self):
+            self._learn(
+                self._embed(
+                    self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
+                )
+            )
+        return self
+
+    def _embed(self, pairs: PairSet) -> PairSet:
+        """The pairs in kernel PCA coordinates, which are kept for points to come."""
+        self._refuse_lost_differences(pairs.points)
         self.training_points_ = pairs.points
         K = self._kernel_with(pairs.points)
         self._row_means = K.mean(axis=0)
         self._mean = float(self._row_means.mean())
         eigenvalues, vectors = np.linalg.eigh(self._centred(K))
-        kept = eigenvalues > NO_SPREAD * max(float(eigenvalues[-1]), 0.0)
-        if not np.any(kept):
-            kept[-1] = True  # all points are one: one coordinate, in which they do not differ
-        roots = np.sqrt(np.maximum(eigenvalues[kept], np.finfo(np.float64).tiny))
-        self.axes_ = vectors[:, kept] / roots
-        coordinates = vectors[:, kept] * roots
+        rounding = 4.0 * np.finfo(np.float64).eps * len(K) * float(np.max(np.abs(K)))
+        kept = eigenvalues > max(NO_SPREAD * float(eigenvalues[-1]), rounding)
+        roots = np.sqrt(eigenvalues[kept])
+        self.axes_, coordinates = vectors[:, kept] / roots, vectors[:, kept] * roots
+        if not np.any(kept):  # all points are one: one coordinate, in which they do not differ
+            self.axes_ = coordinates = np.zeros((len(K), 1))
         self._check_n_components(coordinates.shape[1])
-        self._learn(PairSet(coordinates, pairs.similar, pairs.dissimilar, pairs.confidence))
-        return self
+        return PairSet(coordinates, pairs.similar, pairs.dissimilar, pairs.confidence)
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """z = L k(x): Euclidean distances of z are the learned distances of phi(x)."""
@@ -176,17 +192,37 @@ class KernelSERAPH(BaseSERAPH):
         """Inner products of phi(x) - mean with the phi(x_i) - mean."""
         return np.asarray(K - K.mean(axis=1)[:, None] - self._row_means + self._mean)
 
+    def _refuse_lost_differences(self, points: FloatArray) -> None:
+        """The kernel "rbf" is of ||x||^2 + ||x'||^2 - 2x'x, which cancels."""
+        if self.kernel != "rbf":
+            return
+        gamma = 1.0 / points.shape[1] if self.gamma is None else self.gamma
+        largest = float(np.max(np.sum(np.square(points), axis=1)))
+        if gamma * largest * np.finfo(np.float64).eps > LOST:
+            raise ValueError(
+                f"The points are so large (||x||^2 up to {largest:.2g}) that rounding drowns the "
+                f"differences that the rbf kernel with gamma={gamma:g} sees: standardize the "
+                "features, or choose a smaller gamma."
+            )
+
     def _kernel_with(self, points: FloatArray) -> FloatArray:
         settings: dict[str, Any]
         if callable(self.kernel):
             settings = dict(self.kernel_params or {})
         else:
             settings = {"gamma": self.gamma, "degree": self.degree, "coef0": self.coef0}
-        kernel = pairwise_kernels(
-            np.asarray(points, dtype=np.float64),
-            self.training_points_,
-            metric=self.kernel,
-            filter_params=True,
-            **settings,
-        )
-        return np.asarray(kernel, dtype=np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            kernel = pairwise_kernels(
+                np.asarray(points, dtype=np.float64),
+                self.training_points_,
+                metric=self.kernel,
+                filter_params=True,
+                **settings,
+            )
+        K = np.asarray(kernel, dtype=np.float64)
+        if not np.max(np.abs(K)) <= LARGEST:
+            raise ValueError(
+                f"kernel={self.kernel!r} is beyond {LARGEST:g}, or no number, at some two points: "
+                "standardize the features, or choose another kernel or gamma."
+            )
+        return K

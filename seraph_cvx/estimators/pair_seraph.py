@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_array
 
 from ..checks import FloatArray
+from ..mahalanobis import all_or_nothing
 from ..supervision import supervise_pairs
 from .base import BaseSERAPH
 
@@ -124,7 +125,6 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
                 f"Pairs of points must have shape (k, 2, m), not {P.shape}: a pair is two points. "
                 "From an array of indices make them by X[pairs]. Reshape your data."
             )
-        self.n_features_in_ = P.shape[2]
         self._check_n_components(P.shape[2])
         more = None
         if unlabeled_points is not None:
@@ -133,8 +133,10 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
                 raise ValueError(
                     f"unlabeled_points have {more.shape[1]} features, the pairs {P.shape[2]}."
                 )
-        self._learn(supervise_pairs(P, np.asarray(y), confidence, more))
-        self.classes_ = np.array([-1, 1])
+        with all_or_nothing(self):
+            self.n_features_in_ = P.shape[2]
+            self._learn(supervise_pairs(P, np.asarray(y), confidence, more))
+            self.classes_ = np.array([-1, 1])
         return self
 
     def predict(self, pairs: ArrayLike) -> Any:

@@ -6,6 +6,7 @@ from typing import Self
 
 from numpy.typing import ArrayLike
 
+from ..mahalanobis import all_or_nothing
 from .base import BaseSERAPH
 
 
@@ -61,7 +62,10 @@ class SERAPH(BaseSERAPH):
     setting : "none", "post", "proj" or "hyper", optional
         The paper's settings, in the place of the four parameters above: (mu, lambda) = (0, 0),
         ("ratio", 0), (0, 1) or ("ratio", 1), the paper's soft labels, nothing of the identity. The
-        defaults above, which are not the paper's, had the smaller error on its twelve tasks.
+        defaults above are not the paper's: over 50 samplings of its twelve tasks (0 to 49) their
+        mean error is 23.2 %, that of "hyper" at convergence 25.3 %; by the t-test at 5 % they are
+        better on five tasks, tied on seven, worse on none. Samplings 5000 to 5219 of the same data
+        sets chose them.
     unlabeled_pairs : int, optional
         k: so many random unlabeled pairs stand for all of them in the M-steps, each sum an unbiased
         estimate. `certificate_` then is of the last M-step over *all* pairs, streamed, at the
@@ -125,7 +129,8 @@ class SERAPH(BaseSERAPH):
         similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
             c_k > 0: how much each constraint counts; 1 by default, as a pair of class labels does.
         """
-        self._learn(
-            self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
-        )
+        with all_or_nothing(self):
+            self._learn(
+                self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
+            )
         return self

@@ -15,7 +15,7 @@ from sklearn.utils.validation import column_or_1d
 from ..certificate import Certificate
 from ..checks import FloatArray, check_number, encode_labels
 from ..m_step.solution import NotCertified, Status
-from ..mahalanobis import MahalanobisTransformer
+from ..mahalanobis import MahalanobisTransformer, all_or_nothing
 from ..manifold import manifold_term
 from ..objective import MStepObjective
 from ..pairs import PairSet
@@ -185,6 +185,13 @@ class SERAPHCV(MahalanobisTransformer):
                 "SERAPHCV requires y to be passed, but the target y is None: give the class of "
                 "each point, -1 where it is not known."
             )
+        with all_or_nothing(self):
+            cells = self._search(X, y)
+        _warn_of_uncertified(cells)
+        return self
+
+    def _search(self, X: ArrayLike, y: ArrayLike) -> list[Cell]:
+        """Choose, and learn by what is chosen; the cells on which the choice is founded."""
         pairs = self._take(X, y)
         scorer = choose_scorer(self.scoring)
         labels = column_or_1d(y)
@@ -192,8 +199,8 @@ class SERAPHCV(MahalanobisTransformer):
         candidates = self._candidates(pairs)
         settings = {name: getattr(self, name) for name in HANDED_ON}
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotCertified)  # counted, and told in one warning below
-            cells = Parallel(n_jobs=self.n_jobs)(
+            warnings.simplefilter("ignore", NotCertified)  # counted, and told in one warning by fit
+            cells: list[Cell] = Parallel(n_jobs=self.n_jobs)(
                 delayed(run_cell)(fold, SERAPH(**settings, **candidate), scorer)
                 for candidate in candidates
                 for fold in folds
@@ -210,8 +217,7 @@ class SERAPHCV(MahalanobisTransformer):
             self.best_estimator_.fit(X, y)
             for name in LEARNED:
                 setattr(self, name, getattr(self.best_estimator_, name))
-        _warn_of_uncertified(cells)
-        return self
+        return cells
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """p(+1 | x, x') of eq. (8) by `best_estimator_`, for each pair of a (k, 2, m) array."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import asdict
+from pathlib import Path
 
 from ..datasets import Sampling
 from .figures import LearnedPanel, panels_table, points_table
+from .judgement import duel_table, judge, judgement_table
 from .protocol_evidence import sampling_evidence, scaling_evidence
-from .summaries import Summary
-from .tables import table1, table2, table2_reasons, times_table, to_csv
+from .summaries import Rows, Summary
+from .tables import errors_table, read_errors, table1, table2, table2_reasons, times_table, to_csv
 from .tasks import Task
 
 
@@ -68,6 +70,55 @@ def table2_files(summaries: Sequence[Summary]) -> dict[str, str]:
         parts.append(reasons.to_markdown())
     text = "\n\n".join(parts) + "\n"
     return {"table2.md": text, "table2.csv": to_csv([asdict(summary) for summary in summaries])}
+
+
+def judgement_files(rows: Rows) -> dict[str, str]:
+    """The verdicts on the recommended configuration; nothing where no task has all its cells.
+
+    Examples
+    --------
+    >>> judgement_files([])
+    {}
+    """
+    judgements = judge(rows)
+    if not judgements:
+        return {}
+    tables = (judgement_table(judgements), duel_table(rows))
+    text = "\n\n".join(table.to_markdown() for table in tables) + "\n"
+    return {"judgement.md": text}
+
+
+def judgement_again(folder: str | os.PathLike[str]) -> dict[str, str]:
+    """The verdicts from the errors.csv that Table 2 left in a folder, without any data.
+
+    Examples
+    --------
+    >>> judgement_again("nowhere")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: nowhere/errors.csv is not there: reproduce table2 makes it.
+    """
+    path = Path(folder) / "errors.csv"
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is not there: reproduce table2 makes it.")
+    texts = judgement_files(read_errors(path.read_text(encoding="utf-8")))
+    if not texts:
+        raise ValueError(
+            f"{path} has no task with every method on the same samplings, two at least: run "
+            "reproduce table2 with all methods."
+        )
+    return texts
+
+
+def errors_files(rows: Rows) -> dict[str, str]:
+    """The errors behind Table 2, from which its tests can be made again.
+
+    Examples
+    --------
+    >>> list(errors_files([]))
+    ['errors.csv']
+    """
+    return {"errors.csv": to_csv(errors_table(rows))}
 
 
 def figure3_files(summaries: Sequence[Summary]) -> dict[str, str]:

@@ -84,8 +84,7 @@ def summarise(rows: Rows) -> list[Summary]:
 def mark_best(errors: Mapping[Any, FloatArray]) -> set[Any]:
     """The key of the smallest mean, and those whose mean does not differ from it significantly.
 
-    By Student's unpaired t-test with pooled variance, two-sided, at the level of 5 %. Samples
-    without variance differ if their means do; a single error is comparable to nothing.
+    By Student's unpaired t-test, two-sided, at the level of 5 %: see :func:`are_comparable`.
 
     Examples
     --------
@@ -97,18 +96,31 @@ def mark_best(errors: Mapping[Any, FloatArray]) -> set[Any]:
         return set()
     winner = min(errors, key=lambda key: float(np.mean(errors[key])))
     best = errors[winner]
-    return {key for key, sample in errors.items() if key == winner or _comparable(sample, best)}
+    return {key for key, sample in errors.items() if key == winner or are_comparable(sample, best)}
 
 
-def _comparable(sample: FloatArray, best: FloatArray) -> bool:
-    """p >= 5 % for t = (mean - mean') / sqrt(s^2 (1/n + 1/n')), s^2 the pooled variance."""
-    n, n_best = len(sample), len(best)
-    if n < 2 or n_best < 2:
+def are_comparable(a: FloatArray, b: FloatArray, paired: bool = False) -> bool:
+    """p >= 5 % for t = (mean - mean') / sqrt(s^2 (1/n + 1/n')), s^2 the pooled variance.
+
+    Paired: t = mean(d) / (s_d / sqrt(n)) of the differences d, sampling by sampling. Without
+    variance two means differ if they are not equal; a single error is comparable to nothing.
+
+    Examples
+    --------
+    >>> a, b = np.array([1.0, 5.0, 9.0]), np.array([1.5, 5.6, 9.4])
+    >>> are_comparable(a, b), are_comparable(a, b, paired=True)
+    (True, False)
+    """
+    n, n_b = len(a), len(b)
+    if n < 2 or n_b < 2:
         return False
-    apart = abs(float(np.mean(sample) - np.mean(best)))
-    squares = sum(float(np.sum(np.square(e - np.mean(e)))) for e in (sample, best))
-    freedom = n + n_best - 2
-    error = np.sqrt(squares / freedom * (1.0 / n + 1.0 / n_best))
+    apart = abs(float(np.mean(a) - np.mean(b)))
+    if paired:
+        freedom, error = n - 1, float(np.std(a - b, ddof=1)) / np.sqrt(n)
+    else:
+        squares = sum(float(np.sum(np.square(e - np.mean(e)))) for e in (a, b))
+        freedom = n + n_b - 2
+        error = np.sqrt(squares / freedom * (1.0 / n + 1.0 / n_b))
     if error == 0.0:
         return apart == 0.0
     return bool(2.0 * stdtr(freedom, -apart / error) >= SIGNIFICANCE)

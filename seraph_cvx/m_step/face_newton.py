@@ -130,11 +130,14 @@ def _damped_step(where: Coordinates, now: _Factor, damping: float) -> _Step | No
     """The first step, from little damping to much, that lowers f (or the slope, at rounding)."""
     hessian = where.factor_hessian(now.L, now.gradient)
     size = float(np.trace(hessian)) / len(hessian)
-    identity = np.eye(len(hessian))
     slope = now.slope
     rounding = 1e-12 * abs(now.value)
     for _ in range(30):
-        cholesky, trouble = dpotrf(hessian + damping * size * identity, overwrite_a=True)
+        damped = np.array(
+            hessian.T, order="F"
+        )  # symmetric: the transpose is itself, in LAPACK's order
+        damped[np.diag_indices_from(damped)] += damping * size
+        cholesky, trouble = dpotrf(damped, overwrite_a=True)
         if trouble:  # not positive definite
             damping *= 10.0
             continue

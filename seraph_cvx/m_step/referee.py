@@ -9,7 +9,6 @@ import numpy as np
 
 from ..certificate import Anchors, Certificate, certify, is_rounding_all
 from ..checks import FloatArray
-from ..curvature import SAMPLE
 from ..logistic_program import LogisticProgram
 from ..objective import MStepObjective
 from ..psd_cone import factor, symmetrise
@@ -37,7 +36,7 @@ class Coordinates:
     def factor_hessian(self, L: FloatArray, gradient: FloatArray) -> FloatArray:
         """Of L -> f(LL'); counted by the sweeps it takes, where these are over all pairs."""
         rho = L.shape[1]
-        if len(self.program.sums.points) <= SAMPLE:
+        if self.program.curvature.is_whole:
             self.evaluations += rho * (rho + 1) // 2
         return self.program.factor_hessian(L, gradient)
 
@@ -74,6 +73,9 @@ class Referee:
         self.where = where
         self.tol = tol
         self.anchors = Anchors.of(objective, allow_rounding=False)
+        self.has_free_bound = (
+            self.anchors.basis is not None or self.anchors.regulariser_basis is not None
+        )
         self.to_white = where.inverse @ objective.axes.matrix
         self.bound = -np.inf
         self.margin = 0.5
@@ -91,21 +93,26 @@ class Referee:
         return verdict
 
     def _is_promising(self, now: Iterate) -> bool:
-        """Whether the lower bound that f and its gradient at now.Y give for nothing is near f."""
+        """Whether the lower bound that f and its gradient at now.Y give for nothing is near f.
+
+        Where M is singular to rounding there is none, and only a certificate can tell.
+        """
         gradient = symmetrise(self.to_white.T @ now.gradient @ self.to_white)
         tangent = now.value - float(np.vdot(now.gradient, now.Y))
         self.bound = max(self.bound, self.anchors.quick_bound(tangent, gradient))
         if now.Y is now.B:
             value = now.value
-        elif self.gap_estimate(now.value) > 100.0 * self.tol:
+        elif self.has_free_bound and self.gap_estimate(now.value) > 100.0 * self.tol:
             return False
         else:
             value = self.where.value(now.B)
-        return value <= self.start_value and self.gap_estimate(value) <= self.margin * self.tol
+        near = not self.has_free_bound or self.gap_estimate(value) <= self.margin * self.tol
+        return value <= self.start_value and near
 
     def _certifies(self, now: Iterate) -> bool:
         metric = self.where.metric(now.B)
         self.certificate = certify(self.objective, metric, enough=self.tol)
+        self.bound = max(self.bound, self.certificate.dual_value)
         self.margin /= 2.0  # if this was too early, look less soon
         return self.certificate.relative_gap <= self.tol or is_rounding_all(
             self.objective, metric, self.tol / 2.0

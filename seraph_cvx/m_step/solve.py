@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..blas_threads import one_blas_thread
 from ..checks import FloatArray, check_number
 from ..objective import MStepObjective
@@ -17,6 +19,9 @@ if TYPE_CHECKING:
     from .conic import ConicMStep
 
 FIRST_ORDER = {"fista": fista, "projected-gradient": projected_gradient}
+
+LARGEST_MOMENT = 1e150
+"""The square of a larger trace of C may overflow."""
 
 
 @dataclass
@@ -61,6 +66,7 @@ class MStepSolver:
             if not self.allow_unattained:
                 require_attained(objective)
             if self.solver in FIRST_ORDER:
+                _refuse_overflow(self.solver, objective)
                 limit = 20_000 if self.max_iter is None else self.max_iter
                 return FIRST_ORDER[self.solver](objective, tol, limit, start, self.time_limit)
         return self._solve_conic(objective, tol)
@@ -87,6 +93,15 @@ class MStepSolver:
             compile_seconds=answer.compile_seconds,
             psd_violation=answer.psd_violation,
             polished=True,
+        )
+
+
+def _refuse_overflow(solver: str, objective: MStepObjective) -> None:
+    """The curvature in the coordinates of the data grows with the fourth power of their size."""
+    if solver == "projected-gradient" and np.trace(objective.pair_moment) > LARGEST_MOMENT:
+        raise ValueError(
+            "projected-gradient works in the unit of the features, and fourth powers of these "
+            'overflow: divide X by a constant, or use solver="fista", which knows no unit.'
         )
 
 

@@ -1,0 +1,550 @@
+"""Evidence: random input of every kind ends certified, or in a clear error or warning (Hypothesis).
+
+A plain run tries few instances. The long one, ten thousand over the public API, is
+
+    HYPOTHESIS_PROFILE=marathon pytest tests/test_any_input.py
+
+and tells at its end how many of them ended certified.
+"""
+
+from __future__ import annotations
+
+import itertools
+import linecache
+import traceback
+import warnings
+from contextlib import nullcontext
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from importlib import import_module
+
+import numpy as np
+import pytest
+import strategies as some
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from seraph_cvx import (
+    SERAPH,
+    SERAPHCV,
+    KernelSERAPH,
+    MStepObjective,
+    NotCertified,
+    PairSERAPH,
+    PairSet,
+    Status,
+    alternate,
+    certify,
+    direct,
+    e_step,
+    logistic_program,
+    seraph_path,
+    solve_m_step,
+)
+from seraph_cvx import certificate as certificates
+from seraph_cvx.baselines.euclidean import Euclidean
+from seraph_cvx.baselines.gdm import GDM
+from seraph_cvx.baselines.itml import ITML
+from seraph_cvx.baselines.ldm import LDM
+from seraph_cvx.baselines.lmnn import LMNN
+from seraph_cvx.baselines.mfda import MFDA
+from seraph_cvx.baselines.nca import NCA
+from seraph_cvx.estimators import kernel_seraph, pair_seraph, seraph
+from seraph_cvx.m_step import first_order
+from seraph_cvx.pair_sums import PairSums
+from seraph_cvx.posterior import posterior_similar
+from seraph_cvx.proof import prove
+from seraph_cvx.psd_cone import check_metric, symmetrise
+
+OWN_WARNINGS = ("y holds only -1 and +1", "is called dissimilar, but its two points are equal")
+"""Advice about the input, by the words it is known by."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What a call gave, unless it was refused, and its status by the words that were said."""
+
+    result: object
+    is_certified: bool
+
+    @property
+    def is_refused(self):
+        return self.result is None
+
+
+def end_of(call, *inputs):
+    """Call it: clear words or none, no other warning, and the input as it was."""
+    before = [contents(given) for given in inputs]
+    result = None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = call()
+        except (ValueError, TypeError) as error:
+            assert_clear(error)
+    for given_input, its_contents in zip(inputs, before, strict=True):
+        assert contents(given_input) == its_contents, "the input was modified"
+    others = [w for w in caught if not issubclass(w.category, NotCertified)]
+    leaked = [w for w in others if not any(words in str(w.message) for words in OWN_WARNINGS)]
+    assert not leaked, [str(w) for w in leaked]
+    is_certified = result is not None and len(caught) == len(others)
+    word = "certified" if is_certified else "not certified"
+    some.ENDINGS["refused" if result is None else word] += 1
+    return Ending(result, is_certified)
+
+
+def contents(given_input):
+    """All that could be changed about an input."""
+    if isinstance(given_input, np.ndarray) and given_input.dtype != object:
+        return given_input.tobytes(), given_input.dtype, given_input.shape, given_input.strides
+    return repr(deepcopy(given_input))
+
+
+def assert_clear(error):
+    """Raised on purpose, by this package or by scikit-learn's checks, and in words."""
+    *_, last = traceback.walk_tb(error.__traceback__)
+    frame, line = last
+    statement = linecache.getline(frame.f_code.co_filename, line).strip()
+    assert statement.startswith("raise"), f"{error!r} comes from: {statement}"
+    assert len(str(error).split()) >= 4, error
+
+
+def assert_finite(*numbers):
+    for number in numbers:
+        assert np.all(np.isfinite(np.asarray(number, dtype=np.float64))), number
+
+
+def assert_psd(metric):
+    try:
+        check_metric(metric, len(metric))
+    except ValueError as error:
+        raise AssertionError(error) from None
+
+
+def assert_sound(certificate):
+    assert_finite(certificate.primal_value, certificate.dual_value)
+    assert certificate.duality_gap >= 0.0
+
+
+# One M-step
+
+
+@given(data=st.data(), objective=some.objectives())
+def test_any_m_step_is_solved_or_refused(data, objective):
+    options = data.draw(
+        st.fixed_dictionaries(
+            {
+                "solver": st.sampled_from(["fista", "fista", "fista", "projected-gradient"]),
+                "tol": st.sampled_from([1e-8, 1e-8, 1e-4]),
+                "max_iter": st.sampled_from([0, 3, 300, 300, 300]),
+                "allow_unattained": st.booleans(),
+            }
+        )
+    )
+    start = data.draw(st.none() | some.metrics(objective.pairs))
+    ending = end_of(lambda: solve_m_step(objective, start=start, **options), start)
+    if ending.is_refused:
+        return
+    solution = ending.result
+    assert (solution.status is Status.CERTIFIED) == ending.is_certified
+    assert_sound(solution.certificate)
+    assert solution.value == solution.certificate.primal_value
+    assert (solution.relative_gap <= options["tol"]) or not ending.is_certified
+    assert_psd(solution.metric)
+
+
+@given(data=st.data(), objective=some.objectives())
+def test_any_certificate_bounds_f_from_below(data, objective):
+    A, other = (data.draw(some.metrics(objective.pairs)) for _ in range(2))
+    certificate = end_of(lambda: certify(objective, A), A).result
+    assert_sound(certificate)
+    assert certificate.dual_value <= objective.value(other) + 1e-12 * abs(objective.value(other))
+
+
+@given(objective=some.objectives(max_points=6, max_features=3, shapes=some.SEEN_IN_FLOATS))
+def test_no_certificate_contradicts_the_proof_in_ball_arithmetic(objective):
+    """Both intervals hold the optimum, so they meet; the proven one is all but a point."""
+    ending = end_of(lambda: solve_m_step(objective, max_iter=300, allow_unattained=True))
+    try:
+        proof = prove(objective, ending.result.metric)
+    except ArithmeticError:  # in its own words: a manifold term alone, singular but for rounding
+        assert objective.trace_weight == 0.0
+        return
+    zero = np.zeros_like(ending.result.metric)
+    for certificate in (ending.result.certificate, certify(objective, zero)):
+        assert certificate.dual_value <= proof.primal_value
+        rounding = certificate.duality_gap  # is allowed for at the lower end alone
+        assert proof.dual_value <= certificate.primal_value + rounding
+
+
+@given(data=st.data(), pairs=some.pair_sets())
+def test_any_soft_labels_are_probabilities_by_their_formula(data, pairs):
+    A = data.draw(some.metrics(pairs))
+    given_settings = data.draw(some.weights(pairs))
+    del given_settings["trace_weight"]
+    sharpness = data.draw(some.SHARPNESSES)
+    q = end_of(lambda: e_step(pairs, A, sharpness=sharpness, **given_settings), A).result
+    mu = pairs.resolve_unlabeled_weight(given_settings["unlabeled_weight"])
+    a = 1.0 + mu if sharpness is None else sharpness
+    V = pairs.points[pairs.unlabeled[:, 0]] - pairs.points[pairs.unlabeled[:, 1]]
+    odds = a * (np.einsum("ki,ij,kj->k", V, A, V) - given_settings["threshold"])
+    np.testing.assert_allclose(q, 1.0 / (1.0 + np.exp(np.minimum(odds, 700.0))), 1e-9, 1e-300)
+
+
+# The alternation and the path
+
+
+@given(data=st.data(), pairs=some.pair_sets())
+def test_any_alternation_ends_certified_or_says_why(data, pairs):
+    arguments = {
+        **data.draw(some.weights(pairs)),
+        "sharpness": data.draw(some.SHARPNESSES),
+        "max_iter": data.draw(st.sampled_from([1, 5, 50])),
+        "allow_unattained": data.draw(st.booleans()),
+        "start": data.draw(st.none() | some.metrics(pairs)),
+    }
+    ending = end_of(lambda: alternate(pairs, time_limit=1.0, **arguments), arguments["start"])
+    if ending.is_refused:
+        return
+    run = ending.result
+    assert (run.status is Status.CERTIFIED) == ending.is_certified == (not run.message)
+    assert_sound(run.m_step.certificate)
+    assert_psd(run.metric)
+    values = [iteration.descent_value for iteration in run.history]
+    assert_finite(values, [iteration.paper_objective for iteration in run.history])
+    assert all(b <= a + 1e-12 * abs(a) for a, b in itertools.pairwise(values))
+
+
+@given(data=st.data(), pairs=some.pair_sets(max_points=6, max_features=3))
+def test_any_path_is_certified_point_by_point_or_says_why(data, pairs):
+    arguments = {
+        "trace_weights": data.draw(
+            st.just("auto")
+            | st.lists(st.floats(1e-3, 2.0), max_size=3, unique=True).map(
+                lambda shares: [share * some.unit_of(pairs) for share in shares]
+            )
+        ),
+        "algorithm": data.draw(st.sampled_from(["m-step", "m-step", "em"])),
+        "unlabeled_weight": data.draw(some.UNLABELED_WEIGHTS),
+        "threshold": data.draw(some.THRESHOLDS),
+        "n_weights": data.draw(st.integers(1, 4)),
+    }
+    ending = end_of(lambda: seraph_path(pairs, **arguments), arguments["trace_weights"])
+    if ending.is_refused:
+        return
+    path = ending.result
+    assert all(point.status is Status.CERTIFIED for point in path) == ending.is_certified
+    for point in path:
+        assert_sound(point.certificate)
+        assert_finite(point.metric, point.descent_value)
+    assert list(path.trace_weights) == sorted(path.trace_weights, reverse=True)
+
+
+# The estimators
+
+
+def size_of(model, rows):
+    """Of the coordinates that `components_` is a matrix of: what rounding is relative to."""
+    if isinstance(model, KernelSERAPH):
+        K = np.max(np.abs(model._kernel_with(rows)))
+        return len(model.axes_) * K * np.linalg.norm(model.axes_, 2)
+    return np.max(np.linalg.norm(rows, axis=1))
+
+
+def check_estimator(model, ending, X):
+    assert (model.status_ is Status.CERTIFIED) == ending.is_certified
+    if model.certificate_ is not None:
+        assert_sound(model.certificate_)
+    assert_psd(model.metric_)
+    Z = end_of(lambda: model.transform(X), X).result
+    assert_finite(Z, model.components_, model.threshold_)
+    rows = np.asarray(X, dtype=np.float64)
+    P = np.stack([rows[:-1], rows[1:]], axis=1)
+    distances, chances = model.pair_distance(P), model.predict_pair_proba(P)
+    assert_finite(distances)
+    assert np.all((chances >= 0.0) & (chances <= 1.0))
+    assert set(model.predict_pairs(P).tolist()) <= {-1, 1}
+    between = np.linalg.norm(np.diff(np.asarray(Z, dtype=np.float64), axis=0), axis=1)
+    size = np.linalg.norm(model.components_, 2) * size_of(model, rows)
+    precision = np.finfo(Z.dtype).eps
+    np.testing.assert_allclose(between, distances, rtol=1e-6, atol=1e3 * precision * size)
+
+
+@given(data=st.data(), X=some.tables())
+def test_any_table_is_fitted_or_refused(data, X):
+    model = SERAPH(**data.draw(some.ESTIMATOR_SETTINGS))
+    y, more = data.draw(some.supervisions(len(X)))
+    ending = end_of(lambda: model.fit(X, y, **more), X, y, *more.values())
+    if not ending.is_refused:
+        check_estimator(model, ending, X)
+    else:
+        assert not hasattr(model, "n_features_in_")
+
+
+@given(data=st.data(), X=some.tables(max_points=6))
+def test_any_table_is_fitted_or_refused_by_any_kernel(data, X):
+    kernel = data.draw(st.sampled_from(["rbf", "rbf", "linear", "poly", "cosine", "laplacian"]))
+    model = KernelSERAPH(kernel, **data.draw(some.ESTIMATOR_SETTINGS))
+    y, more = data.draw(some.supervisions(len(X)))
+    ending = end_of(lambda: model.fit(X, y, **more), X, y, *more.values())
+    if not ending.is_refused:
+        check_estimator(model, ending, X)
+    else:
+        assert not hasattr(model, "n_features_in_")
+
+
+@given(data=st.data(), X=some.points())
+def test_any_pairs_of_points_are_fitted_or_refused(data, X):
+    rng = np.random.default_rng(data.draw(some.SEEDS))
+    P = X[rng.integers(len(X), size=(data.draw(st.integers(1, 8)), 2))]
+    y = data.draw(st.lists(st.sampled_from([-1, 1]), min_size=len(P), max_size=len(P)))
+    confidence = data.draw(st.none() | st.just(2.0) | st.just(np.full(len(P), 0.5)))
+    more = data.draw(st.none() | st.just(X))
+    model = PairSERAPH(**data.draw(some.ESTIMATOR_SETTINGS))
+    ending = end_of(lambda: model.fit(P, y, confidence, more), P, y, confidence, more)
+    if not ending.is_refused:
+        check_estimator(model, ending, X)
+        assert_finite(model.decision_function(P), model.predict_proba(P))
+    else:
+        assert not hasattr(model, "n_features_in_")
+
+
+@given(data=st.data(), X=some.points())
+def test_every_container_of_the_same_numbers_gives_the_same_metric(data, X):
+    y = data.draw(some.labels(len(X), min_known=2))
+    other = some.EXACT_CONTAINERS[data.draw(st.sampled_from(list(some.EXACT_CONTAINERS)))](X)
+    first, second = (SERAPH(max_iter=3), SERAPH(max_iter=3))
+    ending = end_of(lambda: first.fit(X, y), X, y)
+    again = end_of(lambda: second.fit(other, y), other, y)
+    assert ending.is_refused == again.is_refused
+    if not ending.is_refused:
+        np.testing.assert_array_equal(first.metric_, second.metric_)
+        np.testing.assert_array_equal(first.transform(X), second.transform(other))
+
+
+@pytest.mark.parametrize("make", [PairSet.from_labels, SERAPH().fit])
+def test_points_too_large_for_their_squares_are_refused_in_words(make):
+    with pytest.raises(ValueError, match="too large for floating point"):
+        make([[0.0], [1e160]], [0, 1])
+
+
+def test_words_are_no_points():
+    with pytest.raises(ValueError, match="table of numbers"):
+        PairSet.from_labels([["a"], ["b"]], [0, 1])
+
+
+def test_a_kernel_that_overflows_is_refused_in_words():
+    for kernel, word in [("poly", "is beyond"), ("rbf", "rounding drowns")]:
+        with pytest.raises(ValueError, match=word):
+            KernelSERAPH(kernel).fit([[0.0], [1e120]], [0, 1])
+
+
+def test_methods_in_the_unit_of_the_features_refuse_what_overflows_there():
+    X, y = [[0.0], [1e120], [3e120]], [0, 0, 1]
+    with pytest.raises(ValueError, match="divide X by a constant"):
+        SERAPH(algorithm="direct").fit(X, y)
+    with pytest.raises(ValueError, match="divide X by a constant"):
+        solve_m_step(MStepObjective(PairSet.from_labels(X, y)), "projected-gradient")
+
+
+def test_one_class_alone_has_no_critical_trace_weight_by_rounding():
+    X = np.random.default_rng(0).normal(size=(3, 3))
+    objective = MStepObjective(PairSet.from_labels(X, [0, 0, -1]), unlabeled_weight=0.0)
+    assert objective.critical_trace_weight == 0.0
+
+
+def test_a_trace_weight_that_is_nothing_beside_rounding_does_not_keep_the_solver_busy():
+    """M is singular to rounding, so that no bound comes for free; certificates are asked for."""
+    X = np.random.default_rng(0).normal(size=(3, 3))
+    pairs = PairSet.from_labels(X, [0, 0, -1])
+    solution = solve_m_step(MStepObjective(pairs, unlabeled_weight=1.0, trace_weight=1e-18))
+    assert solution.status is Status.CERTIFIED
+    assert solution.iterations < 500
+
+
+# Invariances
+
+CALM = {
+    "shapes": ("gaussian", "integer grid", "duplicated", "constant feature"),
+    "exponents": st.integers(-2, 2),
+}
+"""Points near the origin, whose moves cost no digits."""
+
+MOVED = 1e-7
+"""A metric certified to 1e-8 is certified to this after a move that should change nothing."""
+
+
+@st.composite
+def solved(draw):
+    """Points, labels, settings with lambda > 0; the M-step they state, and its certified metric."""
+    X = draw(some.points(**CALM))
+    y = np.array(draw(some.labels(len(X), dresses=["integers"], min_known=2)))
+    pairs = PairSet.from_labels(X, y)
+    arguments = draw(some.weights(pairs)) | {"previous_metric": draw(some.metrics(pairs))}
+    assume(arguments["trace_weight"] > 0.0)
+    objective = MStepObjective(pairs, **arguments)
+    ending = end_of(lambda: solve_m_step(objective))
+    assume(ending.is_certified)
+    return X, y, arguments, objective, ending.result.metric
+
+
+def assert_moved(objective, metric, moved, moved_metric):
+    """The same f at the metric moved along, and that metric as good as before."""
+    assert moved.value(moved_metric) == pytest.approx(objective.value(metric), rel=MOVED, abs=MOVED)
+    assert certify(moved, moved_metric).relative_gap <= MOVED
+
+
+@given(case=solved(), seed=some.SEEDS)
+def test_translated_points_have_the_same_metric(case, seed):
+    X, y, arguments, objective, metric = case
+    far = np.ptp(X) * np.random.default_rng(seed).uniform(-10.0, 10.0, size=X.shape[1])
+    moved = MStepObjective(PairSet.from_labels(X + far, y), **arguments)
+    assert_moved(objective, metric, moved, metric)
+
+
+@given(case=solved(), seed=some.SEEDS)
+def test_the_metric_of_rotated_points_rotates_along(case, seed):
+    X, y, arguments, objective, metric = case
+    Q = np.linalg.qr(np.random.default_rng(seed).normal(size=(X.shape[1],) * 2))[0]
+    previous = symmetrise(Q @ arguments["previous_metric"] @ Q.T)
+    rotated = arguments | {"previous_metric": previous}
+    moved = MStepObjective(PairSet.from_labels(X @ Q.T, y), **rotated)
+    assert_moved(objective, metric, moved, symmetrise(Q @ metric @ Q.T))
+
+
+@given(case=solved(), exponent=st.integers(-140, 140))
+def test_the_metric_of_points_in_another_unit_is_in_that_unit(case, exponent):
+    """X times t and lambda times t^2 give A over t^2; t a power of two, so that nothing rounds."""
+    X, y, arguments, objective, metric = case
+    t = 2.0**exponent
+    scaled = arguments | {
+        "trace_weight": arguments["trace_weight"] * t**2,
+        "previous_metric": arguments["previous_metric"] / t**2,
+    }
+    moved = MStepObjective(PairSet.from_labels(X * t, y), **scaled)
+    assert_moved(objective, metric, moved, metric / t**2)
+    again = end_of(lambda: solve_m_step(moved))
+    assert again.is_certified
+    assert again.result.value == pytest.approx(objective.value(metric), rel=MOVED, abs=MOVED)
+
+
+@given(case=solved(), seed=some.SEEDS)
+def test_the_order_of_points_and_the_names_of_classes_do_not_matter(case, seed):
+    X, y, arguments, objective, metric = case
+    order = np.random.default_rng(seed).permutation(len(X))
+    names = np.array(["z", "m", "a", "-1"])[y]  # the last is that of -1
+    moved = MStepObjective(PairSet.from_labels(X[order], names[order]), **arguments)
+    assert_moved(objective, metric, moved, metric)
+
+
+# A fit that is cut short
+
+
+SMALL_SEARCH = {"trace_weights": [1.0], "unlabeled_weights": [0.0], "cv": 2}
+ESTIMATORS = [SERAPH, KernelSERAPH, SERAPHCV, GDM, ITML, LDM, LMNN, MFDA, NCA, Euclidean]
+
+
+@pytest.mark.parametrize("kind", ESTIMATORS)
+def test_a_fit_cut_short_anywhere_leaves_any_estimator_as_it_was(kind):
+    """Ctrl-C at the first, second, ... attribute that a refit on other features writes."""
+    rng, y = np.random.default_rng(0), np.array([0, 0, 0, 1, 1, 1, -1, -1])
+    model = kind(**SMALL_SEARCH if kind is SERAPHCV else {}).fit(rng.normal(size=(8, 2)), y)
+    before, other = dict(vars(model)), rng.normal(size=(8, 3))
+    writes_left = 0
+
+    class Interrupted(kind):
+        def __setattr__(self, name, value):
+            nonlocal writes_left
+            writes_left -= 1
+            if writes_left == -1:
+                raise KeyboardInterrupt
+            super().__setattr__(name, value)
+
+    for n_writes in itertools.count():
+        model.__class__, writes_left = Interrupted, n_writes
+        try:
+            model.fit(other, y)
+        except KeyboardInterrupt:
+            assert vars(model).keys() == before.keys()
+            assert all(vars(model)[name] is before[name] for name in before)
+        else:
+            break
+    assert n_writes >= 3
+    assert model.n_features_in_ == 3
+
+
+# The count
+
+
+def test_at_least_half_of_all_instances_end_certified():
+    """Of this run, whatever tests of this file it was made of."""
+    how_many = sum(some.ENDINGS.values())
+    if not how_many:
+        pytest.skip("no random instance was run before this")
+    assert some.ENDINGS["certified"] >= how_many / 2, some.ENDINGS
+    if settings.get_current_profile_name() == "marathon":
+        assert how_many >= 10_000, some.ENDINGS
+
+
+# Planted bugs
+
+
+def without_a_labeled_pair(monkeypatch):
+    right = PairSums.over_labeled
+
+    def wrong(self, metrics, terms):
+        if len(self.labeled_pairs) < 2 or self.confidence is not None:
+            return right(self, metrics, terms)
+        return right(replace(self, labeled_pairs=self.labeled_pairs[:-1]), metrics, terms)
+
+    monkeypatch.setattr(PairSums, "over_labeled", wrong)
+
+
+def with_a_posterior_of_the_wrong_sign(monkeypatch):
+    right = logistic_program.surprise_and_posterior
+
+    def wrong(d, threshold, *more):
+        total, similar = right(d, threshold, *more)
+        return total, None if similar is None else np.abs(1.0 - similar)
+
+    monkeypatch.setattr(logistic_program, "surprise_and_posterior", wrong)
+
+
+def without_the_move_to_feasibility(monkeypatch):
+    def wrong(gradient, basis, noise):
+        return None if basis is None else 1.0
+
+    monkeypatch.setattr(certificates, "_feasible_step", wrong)
+
+
+def without_the_projection(monkeypatch):
+    for room in (direct, first_order):
+        monkeypatch.setattr(room, "project", lambda A: A)
+
+
+def without_the_sharpness(monkeypatch):
+    room = import_module("seraph_cvx.e_step")  # whose name in the package is the function's
+    monkeypatch.setattr(room, "soft_label", lambda s, sharpness: posterior_similar(s))
+
+
+def without_all_or_nothing(monkeypatch):
+    for room in (seraph, kernel_seraph, pair_seraph):
+        monkeypatch.setattr(room, "all_or_nothing", lambda estimator: nullcontext())
+
+
+PLANTED = {
+    without_a_labeled_pair: test_no_certificate_contradicts_the_proof_in_ball_arithmetic,
+    with_a_posterior_of_the_wrong_sign: test_any_certificate_bounds_f_from_below,
+    without_the_move_to_feasibility: test_any_certificate_bounds_f_from_below,
+    without_the_projection: test_any_table_is_fitted_or_refused,
+    without_the_sharpness: test_any_soft_labels_are_probabilities_by_their_formula,
+    without_all_or_nothing: test_any_table_is_fitted_or_refused,
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.__name__)
+def test_a_planted_bug_is_found(monkeypatch, bug):
+    bug(monkeypatch)
+    with pytest.raises((AssertionError, ExceptionGroup)):
+        PLANTED[bug]()

@@ -1,0 +1,351 @@
+"""Evidence: the same fit on arrays of another library, on a cluster, and by a sample of pairs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+import array_api_strict
+import joblib
+import numpy as np
+import pytest
+from instances import random_objective, random_psd
+
+import seraph_cvx.device_sums
+from seraph_cvx import SERAPH, MStepObjective, NotCertified, PairSet, Status, certify, solve_m_step
+from seraph_cvx.blocks import Layout, lay_out, tile
+from seraph_cvx.drawing import draw_unlabeled
+from seraph_cvx.experiments.gaussian_classes import gaussian_classes
+from seraph_cvx.sampling import certify_in_full
+from seraph_cvx.semi_supervised import SemiSupervisedObjective, descent_values
+
+
+def libraries():
+    """array-api-strict always, torch where it is installed."""
+    yield pytest.param(array_api_strict.asarray, id="array-api-strict")
+    try:
+        import torch
+    except ImportError:
+        return
+    yield pytest.param(torch.asarray, id="torch")
+
+
+@pytest.fixture(params=libraries())
+def moved(request):
+    """Takes an array of NumPy to another library."""
+    return request.param
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(seraph_cvx.device_sums, "DEVICE_BLOCK", 32)
+
+
+def few_classes(n=120, m=4, seed=0, n_labels=20):
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(3, size=n)
+    X = rng.normal(size=(3, m))[classes] * 1.5 + rng.normal(size=(n, m))
+    y = np.full(n, -1)
+    known = rng.choice(n, n_labels, replace=False)  # anywhere, so that labeled pairs lie anywhere
+    y[known] = classes[known]
+    return X, y
+
+
+@pytest.mark.parametrize("setting", ["post", "proj", "hyper", "other"])
+@pytest.mark.parametrize("q", ["start", "streamed"])
+def test_every_sum_is_the_same_in_another_library(moved, small_blocks, setting, q):
+    here = random_objective(3, setting, q=q, n=70, m=4)
+    there = MStepObjective(
+        PairSet.from_constraints(
+            moved(np.array(here.pairs.points)), here.pairs.similar, here.pairs.dissimilar
+        ),
+        previous_metric=here.previous_metric,
+        sharpness=here.sharpness,
+        unlabeled_weight=here.mu,
+        trace_weight=here.trace_weight,
+        threshold=here.threshold,
+    )
+    A = random_psd(np.random.default_rng(0), 4, size=2.0)
+    np.testing.assert_allclose(there.value(A), here.value(A), rtol=1e-13)
+    np.testing.assert_allclose(there.gradient(A), here.gradient(A), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(descent_values(there, A), descent_values(here, A), rtol=1e-13)
+    for objective in (here, there):
+        assert type(objective.pair_moment) is np.ndarray
+    for name in ("pair_moment", "recession_matrix", "soft_label_entropy", "smoothness_bound"):
+        np.testing.assert_allclose(
+            getattr(there, name), getattr(here, name), rtol=1e-11, atol=1e-11
+        )
+    direct_here, direct_there = map(SemiSupervisedObjective, (here, there))
+    np.testing.assert_allclose(
+        direct_there.value_and_gradient(A)[1], direct_here.value_and_gradient(A)[1], atol=1e-10
+    )
+    L = np.linalg.cholesky(A)[:, :2]
+    gradient = here.gradient(L @ L.T)
+    np.testing.assert_allclose(
+        there.program.factor_hessian(L, gradient),
+        here.program.factor_hessian(L, gradient),
+        rtol=1e-9,
+        atol=1e-9,
+    )
+    mine, other = certify(here, A), certify(there, A)
+    assert mine.dual_point == other.dual_point
+    np.testing.assert_allclose(mine.dual_value, other.dual_value, rtol=1e-11)
+
+
+def test_confidences_count_in_another_library_too(moved, small_blocks):
+    X, _ = few_classes()
+    similar, dissimilar = [(0, 1), (2, 90)], [(3, 4), (5, 60), (7, 100)]
+    given = {"similar_confidence": [0.5, 2.0], "dissimilar_confidence": 3.0}
+    A = random_psd(np.random.default_rng(1), 4)
+    here, there = (
+        MStepObjective(PairSet.from_constraints(points, similar, dissimilar, **given))
+        for points in (X, moved(X))
+    )
+    np.testing.assert_allclose(there.value(A), here.value(A), rtol=1e-13)
+    np.testing.assert_allclose(there.gradient(A), here.gradient(A), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(
+        certify(there, A).dual_value, certify(here, A).dual_value, rtol=1e-11
+    )
+
+
+@pytest.mark.parametrize("setting", [None, "hyper"])
+def test_a_fit_in_another_library_is_the_same_to_rounding(moved, small_blocks, setting):
+    X, y = few_classes()
+    here, there = SERAPH(setting=setting).fit(X, y), SERAPH(setting=setting).fit(moved(X), moved(y))
+    assert there.status_ is Status.CERTIFIED
+    assert there.n_iter_ == here.n_iter_
+    np.testing.assert_allclose(there.metric_, here.metric_, rtol=0, atol=1e-10 * here.metric_.max())
+    transformed = there.transform(moved(X))
+    assert type(transformed) is type(moved(X))
+    expected = X @ there.components_.T
+    np.testing.assert_allclose(np.asarray(transformed), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_sample_in_another_library_is_the_same_sample(moved):
+    X, y = few_classes(n=300)
+    A = random_psd(np.random.default_rng(1), 4)
+    here, there = (
+        MStepObjective(PairSet.from_labels(points, y).sampled(5000, random_state=3))
+        for points in (X, moved(X))
+    )
+    np.testing.assert_allclose(there.value(A), here.value(A), rtol=1e-13)
+    np.testing.assert_allclose(there.gradient(A), here.gradient(A), rtol=1e-10, atol=1e-10)
+
+
+def test_nothing_of_torch_or_dask_is_imported_unasked():
+    code = (
+        "import sys; import numpy as np; from seraph_cvx import SERAPH;"
+        "X = np.arange(12.0).reshape(6, 2) ** 1.5; SERAPH().fit(X, [0, 0, 1, 1, -1, -1]);"
+        "print({'torch', 'triton', 'distributed', 'dask', 'cupy'} & set(sys.modules))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "set()"
+
+
+def test_the_fused_kernels_are_the_formulas():
+    """By Triton's interpreter: it needs no GPU."""
+    pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("triton", reason="triton is not installed")
+    code = """
+import numpy as np, torch
+from seraph_cvx import cuda_kernels, posterior
+d = np.abs(np.random.default_rng(0).normal(size=(37, 53))) * 3
+d[0, :5], d[3, 3], d[4, 4] = 1e200, 900.0, -1e-9
+for kernel, formula, numbers in [
+    (cuda_kernels.logistic, posterior.logistic_sums, (0.3,)),
+    (cuda_kernels.soft_label, posterior.soft_label_sums, (0.3, 1.01)),
+    (cuda_kernels.descent, posterior.descent_sums, (0.3, 1.01)),
+]:
+    for mine, other in zip(kernel(torch.asarray(d.copy()), *numbers), formula(d.copy(), *numbers)):
+        np.testing.assert_allclose(np.asarray(mine), np.asarray(other), rtol=1e-14, atol=1e-300)
+"""
+    environment = {**os.environ, "TRITON_INTERPRET": "1"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+def test_tiles_hold_every_unlabeled_pair_once():
+    n, size = 61, 4
+    rng = np.random.default_rng(0)
+    labeled = np.unique(np.sort(rng.choice(n, (40, 2), replace=True), axis=1), axis=0)
+    labeled = labeled[labeled[:, 0] < labeled[:, 1]]
+    seen = np.zeros((n, n), dtype=int)
+    for piece in tile(list(lay_out(n, labeled, size))):
+        numbers = piece.of(np.arange(n)[:, None])[:, 0]
+        for block in piece.blocks:
+            rows, columns = numbers[block.rows], numbers[block.columns]
+            inside = np.ones((len(rows), len(columns)), dtype=int)
+            if block.rows == block.columns:
+                inside = np.triu(inside, 1)
+            inside[block.excluded] = 0
+            seen[np.ix_(rows, columns)] += inside
+    expected = np.triu(np.ones((n, n), dtype=int), 1)
+    expected[tuple(labeled.T)] = 0
+    np.testing.assert_array_equal(seen, expected)
+
+
+def test_a_layout_travels_without_its_blocks():
+    layout = Layout(5000, np.array([[0, 1]]))
+    assert len(layout.blocks) > 100
+    assert len(pickle.dumps(layout)) < 1000
+    assert len(pickle.loads(pickle.dumps(layout)).blocks) == len(layout.blocks)
+
+
+@pytest.fixture(scope="module")
+def dask_client():
+    distributed = pytest.importorskip("distributed", reason="dask is not installed")
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, dashboard_address=None
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            yield client
+
+
+def cluster_fit(X, y):
+    with joblib.parallel_config(backend="dask"):
+        return SERAPH(setting="hyper", tol=1e-4).fit(X, y)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_of_two_processes_finds_the_same_metric(dask_client):
+    X, y = few_classes(n=1200, n_labels=40)
+    alone = SERAPH(setting="hyper", tol=1e-4).fit(X, y)
+    together = cluster_fit(X, y)
+    assert together.status_ is Status.CERTIFIED
+    np.testing.assert_allclose(together.metric_, alone.metric_, rtol=0, atol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_killed_in_the_midst_changes_nothing(dask_client):
+    X, y = few_classes(n=1200, n_labels=40)
+    alone = SERAPH(setting="hyper", tol=1e-4).fit(X, y)
+    victims = []
+
+    def kill():
+        time.sleep(1.0)
+        victims.append(min(dask_client.run(os.getpid).values()))
+        os.kill(victims[0], signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    together = cluster_fit(X, y)
+    was_working = not killer.is_alive()
+    killer.join()
+    assert victims
+    assert was_working
+    np.testing.assert_allclose(together.metric_, alone.metric_, rtol=0, atol=1e-10)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_points_travel_once(dask_client):
+    """Many sweeps, one shipment; each task carries little."""
+    X, y = few_classes(n=1200, n_labels=40)
+    objective = MStepObjective(PairSet.from_labels(X, y))
+    with joblib.parallel_config(backend="dask"):
+        from joblib.parallel import get_active_backend
+
+        backend = get_active_backend()[0]
+        for scale in (0.5, 1.0, 2.0):
+            objective.value(scale * np.eye(4))
+        assert len(backend.data_futures) == 1
+
+
+def test_drawn_pairs_are_distinct_unlabeled_and_uniform():
+    labeled = np.array([[0, 1], [2, 5]])
+    counts = np.zeros((7, 7))
+    for seed in range(3000):
+        drawn = draw_unlabeled(7, labeled, 6, np.random.RandomState(seed))
+        assert len(np.unique(drawn, axis=0)) == 6
+        counts[tuple(drawn.T)] += 1
+    assert counts[0, 1] == counts[2, 5] == 0
+    assert np.all(counts[np.tril_indices(7)] == 0)
+    expected = 3000 * 6 / 19
+    unlabeled = counts[np.triu_indices(7, 1)]
+    unlabeled = unlabeled[unlabeled > 0]
+    assert len(unlabeled) == 19
+    assert np.all(np.abs(unlabeled - expected) < 5 * np.sqrt(expected))
+
+
+def test_all_pairs_drawn_is_the_whole_problem():
+    X, y = few_classes(n=40, n_labels=8)
+    pairs = PairSet.from_labels(X, y)
+    assert pairs.sampled(pairs.n_unlabeled).drawn is None
+    nearly = MStepObjective(pairs.sampled(pairs.n_unlabeled - 1, random_state=0))
+    A = random_psd(np.random.default_rng(0), 4)
+    assert abs(nearly.value(A) / MStepObjective(pairs).value(A) - 1.0) < 0.02
+
+
+def test_the_sampled_sums_are_unbiased_and_their_error_is_as_reported():
+    X, y = few_classes(n=150, n_labels=12)
+    pairs = PairSet.from_labels(X, y)
+    A = random_psd(np.random.default_rng(0), 4, size=2.0)
+    truth = MStepObjective(pairs).value(A)
+    reports = [
+        certify_in_full(MStepObjective(pairs.sampled(400, random_state=seed)), A)
+        for seed in range(200)
+    ]
+    errors = np.array([report.sampling_error for report in reports])
+    stated = np.mean([report.standard_error for report in reports])
+    assert reports[0].certificate.primal_value == pytest.approx(truth, rel=1e-12)
+    assert abs(errors.mean()) < 4 * stated / np.sqrt(len(errors))
+    assert 0.8 < errors.std() / stated < 1.25
+
+
+def test_the_sampled_fit_is_certified_on_all_pairs():
+    X, y = few_classes(n=200, n_labels=20)
+    with pytest.warns(NotCertified, match="over all pairs the certified relative gap is"):
+        model = SERAPH(setting="hyper", unlabeled_pairs=2000, random_state=0).fit(X, y)
+    assert model.status_ is Status.INACCURATE
+    assert model.sampling_.n_drawn == 2000
+    assert model.certificate_ is model.sampling_.certificate
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        enough = SERAPH(setting="hyper", unlabeled_pairs=2000, random_state=0, m_step_tol=0.1).fit(
+            X, y
+        )
+    assert enough.status_ is Status.CERTIFIED
+    whole = SERAPH(setting="hyper").fit(X, y)
+    assert whole.sampling_ is None
+    assert 0.0 < model.certificate_.relative_gap < 0.05
+
+
+def test_the_gap_over_all_pairs_falls_at_least_as_one_over_the_root_of_k():
+    """Two instances here; `seraph-cvx bench sampling` has five."""
+    draws = np.array([500, 2000, 8000, 32000])
+    for seed in (0, 1):
+        pairs = PairSet.from_labels(*gaussian_classes(400, 3, seed=seed))
+        gaps = []
+        for k in draws:
+            found = []
+            for draw in range(4):
+                sampled = MStepObjective(pairs.sampled(int(k), random_state=draw))
+                metric = solve_m_step(sampled, tol=1e-9).metric
+                found.append(certify_in_full(sampled, metric).certificate.relative_gap)
+            gaps.append(np.mean(found))
+        slope = np.polyfit(np.log(draws), np.log(gaps), 1)[0]
+        assert slope < -0.5
+
+
+def test_the_one_pass_certificate_is_the_certificate():
+    """Soft labels and bound swept together, or one after the other."""
+    objective = random_objective(2, "hyper", q="streamed")
+    A = random_psd(np.random.default_rng(0), 4)
+    together = certify(objective, A)
+    apart = random_objective(2, "hyper", q="streamed")
+    _ = apart.soft_label_sums
+    assert not apart.awaits_soft_labels
+    np.testing.assert_allclose(certify(apart, A).dual_value, together.dual_value, rtol=1e-13)
