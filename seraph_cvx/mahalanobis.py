@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -39,12 +39,10 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
     ...     hasattr(model, "n_features_in_")
     False
     """
-    before = dict(vars(estimator))
-    try:
+    with ExitStack() as undo:
+        undo.callback(setattr, estimator, "__dict__", dict(vars(estimator)))
         yield
-    except BaseException:
-        estimator.__dict__ = before
-        raise
+        undo.pop_all()
 
 
 class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -173,8 +173,8 @@ with ThreadPoolExecutor(2) as pool:
 
 @pytest.mark.xfail(
     hasattr(threadpoolctl.OpenBLASController, "clear_controlling_thread"),
-    reason="this threadpoolctl lets only the thread that set a limit lift it: the second fit to end "
-    "cannot, and BLAS stays on one thread",
+    reason="only the thread that set a limit may lift it in this threadpoolctl: the second fit to "
+    "end cannot, and BLAS stays on one thread",
 )
 def test_one_blas_thread_is_lifted_by_the_last_that_leaves():
     """The first to enter leaves first: it may not lift the limit of the other, nor keep it."""

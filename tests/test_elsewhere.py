@@ -19,10 +19,20 @@ import pytest
 from instances import random_objective, random_psd
 
 import seraph_cvx.device_sums
-from seraph_cvx import SERAPH, MStepObjective, NotCertified, PairSet, Status, certify, solve_m_step
+from seraph_cvx import (
+    SERAPH,
+    MStepObjective,
+    NotCertified,
+    PairSet,
+    Status,
+    certify,
+    compare_solvers,
+    solve_m_step,
+)
 from seraph_cvx.blocks import Layout, lay_out, tile
 from seraph_cvx.drawing import draw_unlabeled
 from seraph_cvx.experiments.gaussian_classes import gaussian_classes
+from seraph_cvx.experiments.runner import run_cells
 from seraph_cvx.sampling import certify_in_full
 from seraph_cvx.semi_supervised import SemiSupervisedObjective, descent_values
 
@@ -349,3 +359,21 @@ def test_the_one_pass_certificate_is_the_certificate():
     _ = apart.soft_label_sums
     assert not apart.awaits_soft_labels
     np.testing.assert_allclose(certify(apart, A).dual_value, together.dual_value, rtol=1e-13)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_the_reproduction_and_the_race_run_on_the_cluster(dask_client, tmp_path):
+    tasks, methods = ["iris"], ["euclidean", "seraph-hyper"]
+    here = run_cells(tasks, methods, 2)
+    objective = random_objective(1, "hyper", n=20, m=3)
+    with joblib.parallel_config(backend="dask"):
+        there = run_cells(tasks, methods, 2, out=tmp_path / "cells.jsonl")
+        race = compare_solvers(objective, ["fista", "CLARABEL"], [1e-5], 30.0)
+    workers = dask_client.run(os.getpid).values()
+    assert os.getpid() not in workers
+    assert sorted(cell["error"] for cell in there.rows) == sorted(
+        cell["error"] for cell in here.rows
+    )
+    assert {row["outcome"] for row in race.rows} == {"done"}
+    assert all(row["true gap"] < 1e-5 for row in race.rows)

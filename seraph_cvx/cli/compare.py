@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from ..result_table import ResultTable, show
-from .main import app
+from .cluster import Scheduler, on_cluster
+from .main import Debug, app
 from .report import alert, alerts, answers_in_words, say, screen
 from .user_table import check_output, write_whole
 
@@ -70,6 +71,11 @@ def compare(
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the race that is in DIR.")
     ] = False,
+    n_jobs: Annotated[
+        int | None, typer.Option(help="Runs at a time; -1 is one a core. By default one.")
+    ] = None,
+    scheduler: Scheduler = None,
+    debug: Debug = False,
 ) -> None:
     """Race solvers on M-steps: what each says of itself, and what is true.
 
@@ -83,7 +89,7 @@ def compare(
         out.mkdir(parents=True, exist_ok=True)
         rows = out / "race.jsonl"
         kept.append(f"the rows so far are in {rows}; --resume goes on from there")
-        with _progress() as progress:
+        with _progress() as progress, on_cluster(scheduler):
             task = progress.add_task("starting", total=None)
             race = compare_solvers(
                 suite.value,
@@ -94,6 +100,7 @@ def compare(
                 rows,
                 resume,
                 _listener(progress, task),
+                n_jobs,
             )
         for note in race.notes:
             alert(note)
@@ -115,6 +122,7 @@ def export(
     formulation: Annotated[
         Formulation, typer.Option(help="Which of the two problems; they have the same value.")
     ] = Formulation.PRIMAL,
+    debug: Debug = False,
 ) -> None:
     """Write an instance in the Conic Benchmark Format, with its certified value beside it."""
     with answers_in_words():

@@ -14,7 +14,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as ProgressBar
 
 from ..experiments.tasks import find_tasks
-from .main import app
+from .cluster import Scheduler, on_cluster
+from .main import Debug, app
 from .report import alert, alerts, answers_in_words, say
 from .user_table import write_whole
 
@@ -86,6 +87,8 @@ def reproduce(
     retry: Annotated[
         bool, typer.Option("--retry", help="With --resume: failed and cut-off cells again.")
     ] = False,
+    scheduler: Scheduler = None,
+    debug: Debug = False,
 ) -> None:
     """Regenerate a table or figure of the paper's Section 5, beside what the paper prints.
 
@@ -117,12 +120,14 @@ def reproduce(
             kept.append(
                 f"the finished cells are in {cells}; the same command with --resume goes on"
             )
-            written = _cells(
-                *(part, _names(tasks), _names(methods), samplings),
-                (scaling, variant, folder),
-                {"resume": resume, "retry": retry, "n_jobs": n_jobs, "time_cap": 60.0 * time_cap},
-                out,
-            )
+            settings = {"resume": resume, "retry": retry, "n_jobs": n_jobs}
+            with on_cluster(scheduler):
+                written = _cells(
+                    *(part, _names(tasks), _names(methods), samplings),
+                    (scaling, variant, folder),
+                    settings | {"time_cap": 60.0 * time_cap},
+                    out,
+                )
         say(f"Written to {out}: {', '.join(written)}")
 
 

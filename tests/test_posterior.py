@@ -1,0 +1,122 @@
+"""Evidence: the functions of the score against their definitions in hundreds of digits, and at extremes."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+
+from seraph_cvx import posterior
+from seraph_cvx.dual_points import Pinned, TowardsOne
+
+SHARPNESS = 1.7
+
+SCORES = np.array([-900.0, -37.5, -3.0, -1e-9, 0.0, 1e-9, 0.4, 3.0, 37.5, 900.0])
+
+
+def in_decimals(formula, *more):
+    """`formula` at each score, computed in hundreds of digits and rounded once."""
+    with localcontext() as context:
+        context.prec = 450
+        return np.array([float(formula(Decimal(float(s)), *more)) for s in SCORES])
+
+
+def sigma(x):
+    return 1 / (1 + (-x).exp())
+
+
+def entropy(p):
+    return -sum(x * x.ln() for x in (p, 1 - p) if x > 0)
+
+
+def surprise(s):
+    return -sigma(s).ln()
+
+
+def sharpened_label(s):
+    return sigma(-Decimal(SHARPNESS) * s)
+
+
+def sharpened(s, a):
+    """min over q of E_q(-ln p) - H(q)/a is reached at q = sigma(-a s)."""
+    a = Decimal(a)
+    q = sigma(-a * s)
+    return q * surprise(-s) + (1 - q) * surprise(s) - entropy(q) / a
+
+
+@pytest.mark.parametrize(
+    ("function", "formula"),
+    [
+        (posterior.posterior_similar, lambda s: sigma(-s)),
+        (posterior.dissimilar_surprise, surprise),
+        (posterior.posterior_entropy, lambda s: entropy(sigma(s))),
+        (posterior.posterior_variance, lambda s: sigma(s) * sigma(-s)),
+        (posterior.posterior_entropy_slope, lambda s: -s * sigma(s) * sigma(-s)),
+        (lambda s: posterior.soft_label(s, SHARPNESS), sharpened_label),
+        (lambda s: posterior.sharpened_surprise(s, 1.7), lambda s: sharpened(s, 1.7)),
+        (lambda s: posterior.sharpened_surprise(s, 0.6), lambda s: sharpened(s, 0.6)),
+    ],
+)
+def test_closed_form_in_decimals(function, formula):
+    np.testing.assert_allclose(function(SCORES), in_decimals(formula), rtol=1e-12, atol=1e-300)
+
+
+def test_closed_form_binary_entropy_in_decimals():
+    p = np.array([0.0, 1e-300, 1e-9, 0.3, 0.5, 1.0 - 1e-9, 1.0])
+    with localcontext() as context:
+        context.prec = 400
+        expected = [float(entropy(Decimal(float(x)))) for x in p]
+    rounding_of_q = 2.0**-52  # q = 1 - p is rounded, and -ln q is q's distance from 1
+    np.testing.assert_allclose(
+        posterior.binary_entropy(p), expected, rtol=1e-13, atol=rounding_of_q
+    )
+
+
+@pytest.mark.parametrize("threshold", [0.5, 20.0, 599.0, 601.0, 5000.0])
+@pytest.mark.parametrize("size", [1, 127, 128, 129, 700])
+def test_formulas_agree_products_of_factors_with_one_logarithm_a_pair(threshold, size):
+    """From a product of 128 factors to one factor at a time, and where even that overflows."""
+    d = np.random.default_rng(size).exponential(2.0 * threshold, size)
+    d[0] = 0.0
+    s = d - threshold
+    total, p = posterior.surprise_and_posterior(d.copy(), threshold)
+    assert total == pytest.approx(float(np.sum(posterior.dissimilar_surprise(s))), rel=1e-12)
+    np.testing.assert_allclose(p, posterior.posterior_similar(s), rtol=1e-12, atol=1e-250)
+    alone, nothing = posterior.surprise_and_posterior(d.copy(), threshold, with_posterior=False)
+    assert alone == total
+    assert nothing is None or threshold > posterior.LARGE
+
+
+def test_formulas_agree_with_weights():
+    rng = np.random.default_rng(0)
+    d, w = rng.exponential(2.0, 50), rng.uniform(0.5, 3.0, 50)
+    total, p = posterior.surprise_and_posterior(d.copy(), 1.5, weights=w)
+    expected = float(np.sum(w * posterior.dissimilar_surprise(d - 1.5)))
+    assert total == pytest.approx(expected, rel=1e-13)
+    np.testing.assert_allclose(p, w * posterior.posterior_similar(d - 1.5), rtol=1e-13)
+    assert posterior.surprise_and_posterior(d.copy(), 1.5, False, w) == (total, None)
+
+
+def test_formulas_agree_sums_with_the_functions_they_sum():
+    d, threshold, a = np.random.default_rng(1).exponential(3.0, 40), 2.5, 1.3
+    s = d - threshold
+    total, pull, p = posterior.logistic_sums(d.copy(), threshold)
+    assert total == pytest.approx(np.sum(posterior.dissimilar_surprise(s)), rel=1e-13)
+    assert pull == pytest.approx(np.sum(posterior.posterior_similar(s) * d), rel=1e-13)
+    np.testing.assert_allclose(p, posterior.posterior_similar(s), rtol=1e-13)
+    total, uncertainty, q = posterior.soft_label_sums(d.copy(), threshold, a)
+    assert total == pytest.approx(np.sum(posterior.soft_label(s, a)), rel=1e-13)
+    assert uncertainty == pytest.approx(np.sum(posterior.posterior_entropy(a * s)), rel=1e-13)
+    np.testing.assert_allclose(q, posterior.soft_label(s, a), rtol=1e-13)
+    sharp, uncertainty = posterior.descent_sums(d.copy(), threshold, a)
+    assert sharp == pytest.approx(np.sum(posterior.sharpened_surprise(s, a)), rel=1e-13)
+    assert uncertainty == pytest.approx(np.sum(posterior.posterior_entropy(s)), rel=1e-13)
+
+
+def test_closed_form_dual_points():
+    d, d_null = np.array([0.0, 2.0, 5.0]), np.array([0.0, 1e-9, 1.1e-9])
+    p = posterior.posterior_similar(d - 2.0)
+    np.testing.assert_allclose(TowardsOne(0.3, 2.0)(None, d), 0.3 * p, rtol=1e-15)
+    expected = 0.3 * p * [1.0, 1.0, 0.0]
+    np.testing.assert_allclose(Pinned(0.3, 2.0, 1e-9)(None, d, d_null), expected, rtol=1e-15)
