@@ -376,4 +376,4 @@ def test_the_reproduction_and_the_race_run_on_the_cluster(dask_client, tmp_path)
         cell["error"] for cell in here.rows
     )
     assert {row["outcome"] for row in race.rows} == {"done"}
-    assert all(row["true gap"] < 1e-5 for row in race.rows)
+    assert all(row["true_gap"] < 1e-5 for row in race.rows)

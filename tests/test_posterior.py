@@ -1,4 +1,4 @@
-"""Evidence: the functions of the score against their definitions in hundreds of digits, and at extremes."""
+"""Evidence: the functions of the score against their definitions in 450 digits, extremes included."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCORES = np.array([-900.0, -37.5, -3.0, -1e-9, 0.0, 1e-9, 0.4, 3.0, 37.5, 900.0]
 
 
 def in_decimals(formula, *more):
-    """`formula` at each score, computed in hundreds of digits and rounded once."""
+    """`formula` at each score, computed in 450 digits and rounded once."""
     with localcontext() as context:
         context.prec = 450
         return np.array([float(formula(Decimal(float(s)), *more)) for s in SCORES])
