@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as under nohup: no test could press Ctrl-C
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("seraph", deadline=None, max_examples=50, derandomize=True)
 settings.register_profile(

@@ -1,4 +1,4 @@
-"""Evidence: the functions of the score against their definitions in 450 digits, extremes included."""
+"""Evidence: the functions of the score against their definitions in 450 digits, and far out."""
 
 from __future__ import annotations
 

@@ -35,6 +35,11 @@ def test_closed_form_projection_splits_a_matrix_into_orthogonal_parts(rng):
     assert 0 < numerical_rank(P) < 5
 
 
+def test_closed_form_projection_keeps_small_eigenvalues_and_drops_zeros():
+    projected = project(np.diag([3.0, 0.5, 0.0, -1.0]))
+    np.testing.assert_allclose(projected, np.diag([3.0, 0.5, 0.0, 0.0]), atol=1e-15)
+
+
 @pytest.mark.parametrize("A", [np.diag([2.0, 0.0]), np.eye(3), np.zeros((0, 0))])
 def test_closed_form_a_psd_matrix_is_its_own_projection(A):
     assert project(A) is A
@@ -119,6 +124,8 @@ def test_closed_form_whitening_without_a_regulariser_or_without_spread(rng):
     C, moment_along = points_of_rank_two(rng)
     T = whiten(C, np.zeros((4, 4)), moment_along)
     np.testing.assert_allclose(T.T @ C @ T, np.eye(2), atol=1e-9)
+    rounded = np.diag([4.0, -1e-20])
+    np.testing.assert_allclose(whiten(rounded, np.eye(2), along(rounded)), [[0.5], [0.0]])
     zero = np.zeros((2, 2))
     assert whiten(zero, np.eye(2), along(zero)).shape == (2, 0)
 

@@ -158,7 +158,7 @@ class BaseSERAPH(MahalanobisTransformer):
         certificate, status = run.m_step.certificate, run.status
         self.sampling_ = None
         if pairs.drawn is not None:
-            self.sampling_ = certify_in_full(run.objective, run.metric)
+            self.sampling_ = certify_in_full(run.objective, run.metric, self.m_step_tol)
             certificate = self.sampling_.certificate
             status = self._judge_sample(certificate.relative_gap, status)
         self._keep(run.metric, certificate, run.history, len(run.history), status)
