@@ -144,9 +144,17 @@ def whiten(
         T = np.hstack([T, faint @ (vectors[:, seen] / np.sqrt(eigenvalues[seen]))])
         null = np.hstack([faint @ vectors[:, ~seen], null])
     if null.size and np.any(regulariser):
-        weights = np.linalg.lstsq(null.T @ regulariser @ null, null.T @ regulariser @ T, rcond=None)
-        T = T - null @ weights[0]
+        T = _orthogonalise(T, null, regulariser)
     return np.asarray(T)
+
+
+def _orthogonalise(T: FloatArray, null: FloatArray, R: FloatArray) -> FloatArray:
+    """T + null W with null' R T = 0, W = 0 where R is zero to rounding."""
+    size = float(np.max(np.abs(null).T @ np.abs(R) @ np.abs(null)))
+    penalties, vectors = np.linalg.eigh(symmetrise(null.T @ R @ null))
+    felt = penalties > 16.0 * len(R) * np.finfo(np.float64).eps * size
+    axes = null @ vectors[:, felt]
+    return np.asarray(T - axes @ ((axes.T @ R @ T) / penalties[felt][:, None]))
 
 
 def check_metric(A: ArrayLike, n_features: int, name: str = "A") -> FloatArray:

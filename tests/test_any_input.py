@@ -51,6 +51,7 @@ from seraph_cvx.baselines.mfda import MFDA
 from seraph_cvx.baselines.nca import NCA
 from seraph_cvx.estimators import kernel_seraph, pair_seraph, seraph
 from seraph_cvx.m_step import first_order
+from seraph_cvx.manifold import manifold_term
 from seraph_cvx.pair_sums import PairSums
 from seraph_cvx.posterior import posterior_similar
 from seraph_cvx.proof import prove
@@ -340,11 +341,20 @@ def test_a_kernel_that_overflows_is_refused_in_words():
 
 
 def test_methods_in_the_unit_of_the_features_refuse_what_overflows_there():
-    X, y = [[0.0], [1e120], [3e120]], [0, 0, 1]
-    with pytest.raises(ValueError, match="divide X by a constant"):
-        SERAPH(algorithm="direct").fit(X, y)
+    X, y = np.array([[0.0], [1e120], [3e120]]), [0, 0, 1]
+    for points in (X, 1e-240 * X):
+        with pytest.raises(ValueError, match="divide X by a constant"):
+            SERAPH(algorithm="direct").fit(points, y)
     with pytest.raises(ValueError, match="divide X by a constant"):
         solve_m_step(MStepObjective(PairSet.from_labels(X, y)), "projected-gradient")
+
+
+def test_a_manifold_term_that_is_zero_but_for_rounding_off_the_data_leaves_the_axes_alone():
+    X = np.outer([-1.75, 0.75, -2.0], [1.0, 1.0])
+    pairs = PairSet.from_labels(X, [0, 0, -1])
+    objective = MStepObjective(pairs, trace_weight=0.0, manifold_term=manifold_term(X, 1e-3))
+    assert objective.whitening.shape == (2, 1)
+    assert np.ptp(objective.whitening) <= 1e-12 * np.max(np.abs(objective.whitening))
 
 
 def test_one_class_alone_has_no_critical_trace_weight_by_rounding():

@@ -147,7 +147,8 @@ from threadpoolctl import ThreadpoolController
 from seraph_cvx.blas_threads import one_blas_thread
 
 def threads_of_blas():
-    return {library["num_threads"] for library in ThreadpoolController().info()}
+    libraries = ThreadpoolController().select(user_api="blas").info()
+    return {library["num_threads"] for library in libraries}
 
 first_is_in, second_is_in, first_is_out = (threading.Event() for _ in range(3))
 
@@ -172,16 +173,18 @@ with ThreadPoolExecutor(2) as pool:
 
 
 @pytest.mark.xfail(
-    hasattr(threadpoolctl.OpenBLASController, "clear_controlling_thread"),
+    hasattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread"),
     reason="only the thread that set a limit may lift it in this threadpoolctl: the second fit to "
     "end cannot, and BLAS stays on one thread",
 )
 def test_one_blas_thread_is_lifted_by_the_last_that_leaves():
     """The first to enter leaves first: it may not lift the limit of the other, nor keep it."""
-    before, held, lifted = run_python(
+    has_two, held, lifted = run_python(
         OVERLAPPING, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2"
     ).split()
-    assert before == held == "True"
+    if has_two == "False":
+        pytest.skip("BLAS has one thread here, whatever it is told: a process held to one core")
+    assert held == "True"
     assert lifted == "True"
 
 

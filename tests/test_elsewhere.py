@@ -333,6 +333,7 @@ def test_the_sampled_fit_is_certified_on_all_pairs():
     assert 0.0 < model.certificate_.relative_gap < 0.05
 
 
+@pytest.mark.slow
 def test_the_gap_over_all_pairs_falls_at_least_as_one_over_the_root_of_k():
     """Two instances here; `seraph-cvx bench sampling` has five."""
     draws = np.array([500, 2000, 8000, 32000])

@@ -88,6 +88,7 @@ write_whole(Path(sys.argv[1]), b"new")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["metric.csv", "model.npz"])
 def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path, name):
     path = tmp_path / name
@@ -143,6 +144,7 @@ def undisturbed():
     return results(run_cells(*SMALL_RUN).rows)
 
 
+@pytest.mark.slow
 def test_a_full_disk_keeps_the_finished_cells_and_the_run_goes_on(
     tmp_path, monkeypatch, undisturbed
 ):
@@ -169,6 +171,7 @@ def test_a_full_disk_keeps_the_finished_cells_and_the_run_goes_on(
     assert run_cells(*SMALL_RUN, out=out, resume=True).rows == table.rows
 
 
+@pytest.mark.slow
 def test_an_interrupt_after_any_cell_keeps_it_and_the_run_goes_on(tmp_path, undisturbed):
     for number in (1, 6):
         out = tmp_path / f"cells{number}.jsonl"

@@ -22,7 +22,7 @@ sys.argv = sys.argv[1:]
 assert_legible(runpy.run_path(sys.argv[0], run_name="__main__")["draw"]())
 """
 """The script as from the command line, once, and then a look at what it draws."""
-QUICK = ("plot_1_convexity", "plot_4_descent", "plot_8_no_optimum")
+QUICK = ("plot_1_convexity",)
 """Run by every test run; the others with the slow evidence."""
 
 each_script = pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)

@@ -283,7 +283,7 @@ def search(sampling):
 
 def test_search_takes_every_parameter_of_seraph():
     missing = SERAPH().get_params().keys() - SERAPHCV().get_params().keys()
-    assert missing == {"trace_weight", "unlabeled_weight", "setting"}
+    assert missing == {"trace_weight", "unlabeled_weight", "setting", "unlabeled_pairs"}
     of_search = {"n_jobs", "verbose", "random_state"}
     assert set(seraph_cv.HANDED_ON) == SERAPH().get_params().keys() - missing - of_search
     defaults = SERAPH().get_params()

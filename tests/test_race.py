@@ -238,6 +238,7 @@ def test_by_default_everyone_races():
     assert {"CLARABEL/primal", "CLARABEL/dual", "SCS/primal", "SCS/dual"} <= set(labels)
 
 
+@pytest.mark.slow
 def test_after_a_time_limit_the_tighter_tolerances_are_not_run(monkeypatch):
     monkeypatch.setattr(race_room, "GRACE", 0.2)
     race = compare_solvers(
@@ -362,6 +363,7 @@ def test_the_race_runs_on_the_backend_that_joblib_is_told(backend, tmp_path, mon
     assert not workers._OF_THREADS
 
 
+@pytest.mark.slow
 def test_with_two_workers_a_tighter_run_still_waits_for_the_looser_one(monkeypatch):
     monkeypatch.setattr(race_room, "GRACE", 0.2)
     with parallel_config(backend="threading", n_jobs=2):
@@ -373,6 +375,7 @@ def test_with_two_workers_a_tighter_run_still_waits_for_the_looser_one(monkeypat
     assert race.rows[1]["detail"] == "it came to its time limit at tol 0.01"
 
 
+@pytest.mark.slow
 def test_a_race_stopped_with_two_workers_leaves_no_process(monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
@@ -413,6 +416,7 @@ def code_blocks(text):
     ]
 
 
+@pytest.mark.slow
 def test_the_documented_toy_solver_runs_as_it_is_printed(tmp_path, monkeypatch, repository):
     toy, use = code_blocks(solver_room.__doc__)
     assert len([line for line in toy.splitlines() if line.strip()]) <= 15
@@ -510,6 +514,7 @@ def rows_of(path):
     return found
 
 
+@pytest.mark.slow
 def test_a_cut_off_last_line_is_ignored_with_a_note_and_its_run_made_again(tmp_path):
     out = tmp_path / "race.jsonl"
     first = compare_solvers(TINY, ["fista"], tols=[1e-3, 1e-6], out=out)
@@ -622,6 +627,7 @@ def run(*arguments):
     return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
 
 
+@pytest.mark.slow
 def test_compare_leaves_rows_tables_and_pictures_and_resumes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = ["compare", "--suite", "tiny", "--solvers", "fista,SCS/dual", "--tol", "1e-3,1e-6"]

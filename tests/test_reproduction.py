@@ -374,6 +374,7 @@ def facts_of(table):
     return [{name: row[name] for name in facts} for row in table.rows]
 
 
+@pytest.mark.slow
 def test_cells_on_another_backend_are_those_of_one_process(planted):
     """Whatever backend joblib is told to use: seeds are the samplings' alone."""
     asked = (["iris"], ["euclidean", "seraph-proj", planted("boom")], 2)

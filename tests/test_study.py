@@ -149,6 +149,7 @@ def test_bench_refuses_an_unknown_section():
     assert run("bench", "everything").exit_code == 2
 
 
+@pytest.mark.slow
 def test_kernel_ratio_is_own_over_products():
     table = bench_passes.bench_kernel(Report(), n=300, m=8)
     assert [row["threads"] for row in table.rows] == [1, 2]
@@ -156,6 +157,7 @@ def test_kernel_ratio_is_own_over_products():
         assert row["own / products"] == pytest.approx(row["own (s)"] / row["products (s)"])
 
 
+@pytest.mark.slow
 def test_scaling_fits_an_exponent():
     table = bench_passes.bench_scaling(Report(), sizes=(200, 400), m=3)
     assert [row["n"] for row in table.rows] == [200, 400]

@@ -22,8 +22,8 @@ from ..posterior import posterior_similar
 from ..sampling import certify_in_full
 from .settings import RECOMMENDED, Setting, find_setting
 
-LARGEST_SPREAD = 1e60
-"""Of a feature, for algorithm="direct": its fourth power is still a number."""
+MODERATE = 1e60
+"""The fourth power of a spread up to this, and of its inverse, is a number."""
 
 
 class BaseSERAPH(MahalanobisTransformer):
@@ -97,11 +97,8 @@ class BaseSERAPH(MahalanobisTransformer):
         """Fit the metric to the pairs, by the algorithm asked for."""
         if self.algorithm not in ("em", "direct"):
             raise ValueError(f'algorithm={self.algorithm!r} is not known: use "em" or "direct".')
-        if self.algorithm == "direct" and np.max(np.ptp(pairs.points, axis=0)) > LARGEST_SPREAD:
-            raise ValueError(
-                f'algorithm="direct" starts at A = I, and distances beyond {LARGEST_SPREAD:g} are '
-                'too large for that: divide X by a constant, or use algorithm="em".'
-            )
+        if self.algorithm == "direct":
+            _refuse_spread(pairs.points)
         nu = check_number(self.laplacian_weight, "laplacian_weight", 0.0)
         term = None
         if nu > 0.0:
@@ -199,6 +196,15 @@ class BaseSERAPH(MahalanobisTransformer):
         self.history_ = history
         self.n_iter_ = n_iter
         self.status_ = status
+
+
+def _refuse_spread(points: FloatArray) -> None:
+    spread = float(np.max(np.ptp(points, axis=0)))
+    if spread and not 1.0 / MODERATE <= spread <= MODERATE:
+        raise ValueError(
+            f'algorithm="direct" starts at A = I, which a spread of the features of {spread:.2g} '
+            'is too far from: divide X by a constant, or use algorithm="em".'
+        )
 
 
 def _show(iteration: Iteration, metric: FloatArray) -> None:
