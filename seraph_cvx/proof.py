@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from threading import Lock
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +29,9 @@ from .formulas import CERTIFICATE
 from .notebook import card, facts, gap_in_words, tone_of_gap
 from .objective import MStepObjective
 from .psd_cone import factor
+
+_ONE_AT_A_TIME = Lock()
+"""FLINT's precision is one number for the whole process."""
 
 
 @dataclass(frozen=True)
@@ -135,7 +139,7 @@ def prove(
     if precision < 53:
         raise ValueError(f"precision={precision} is out of range: give at least 53 bits.")
     L = _psd_factor(objective.check(A))
-    with ctx.workprec(precision):
+    with _ONE_AT_A_TIME, ctx.workprec(precision):
         return _prove(BallProgram.of(objective, L), L, precision, enough)
 
 

@@ -221,10 +221,6 @@ def test_two_searches_at_once_leave_the_filters_of_warnings_as_they_were(samplin
         assert warnings.filters == before
 
 
-@pytest.mark.xfail(
-    reason="the precision of FLINT is one number for the process: the proof that ends last sets it "
-    "for the other, and leaves it changed"
-)
 def test_two_proofs_at_once_keep_their_own_precision(samplings):
     flint = pytest.importorskip("flint")
     from seraph_cvx.proof import prove
