@@ -519,6 +519,7 @@ def press_ctrl_c(*arguments, cwd, when):
         os.close(terminal)
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_fit_keeps_the_last_iteration(folder):
     X, y = load("iris")
     lines = [",".join(map(str, [*x, y[k] if k % 9 == 0 else ""])) for k, x in enumerate(X.tolist())]

@@ -254,6 +254,7 @@ def test_a_damaged_line_is_reported_by_its_number_and_the_rest_is_used(tmp_path,
         assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
 
 
+@pytest.mark.slow
 def test_cells_whose_run_line_is_lost_are_used_with_a_note(tmp_path, undisturbed):
     path = tmp_path / "cells.jsonl"
     run_cells(*SMALL_RUN, out=path)
@@ -265,6 +266,7 @@ def test_cells_whose_run_line_is_lost_are_used_with_a_note(tmp_path, undisturbed
     assert "scaling and variant" in table.notes[1]
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_number_of_a_damaged_line(table):
     options = ["reproduce", "table2", "--tasks", "iris", "--methods", "euclidean"]
     options += ["--samplings", 2, "--out", "r"]
@@ -417,6 +419,7 @@ class CtrlC:
         self._timer.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["em", "direct"])
 def test_ctrl_c_ends_a_fit_and_leaves_no_thread_at_work(algorithm):
     """The threads of n_jobs are made once for all fits; after Ctrl-C they rest."""

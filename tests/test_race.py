@@ -136,12 +136,14 @@ def planted():
     return {row["solver"]: row for row in race.rows}
 
 
+@pytest.mark.slow
 def test_the_race_completes_whatever_its_solvers_do(planted):
     assert list(planted) == [*PLANTED, "fista", "SCS"]
     assert planted["fista"]["true_gap"] <= 1e-6
     assert planted["SCS"]["outcome"] == "done"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "outcome", "words"),
     [
@@ -164,6 +166,7 @@ def test_a_row_tells_what_happened(planted, solver, outcome, words):
     assert row["peak_bytes"] > 50 * MIB
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["lie", "forge", "noisy"])
 def test_the_liars_true_gap_is_shown(planted, solver):
     row = planted[solver]
@@ -178,6 +181,7 @@ def test_the_liars_true_gap_is_shown(planted, solver):
     assert row["proved_gap"] == pytest.approx(certificate.relative_gap)
 
 
+@pytest.mark.slow
 def test_psd_violation_is_measured_before_the_projection(planted):
     row = planted["indefinite"]
     objective = InstanceSpec.parse(TINY).objective()
@@ -185,6 +189,7 @@ def test_psd_violation_is_measured_before_the_projection(planted):
     assert row["value"] == pytest.approx(objective.value(np.diag([1.0, 1.0, 1.0, 0.0])))
 
 
+@pytest.mark.slow
 def test_a_conic_row_is_whole(planted):
     row = planted["SCS"]
     assert len(row["dimacs"]) == 6
@@ -196,6 +201,7 @@ def test_a_conic_row_is_whole(planted):
     assert planted["fista"]["dimacs"] is None
 
 
+@pytest.mark.slow
 def test_true_gap_is_a_gap_to_the_optimum(planted):
     """It is the value's distance to an optimum found apart, and never above what is proved."""
     optimum = solve_m_step(InstanceSpec.parse(TINY).objective(), tol=1e-11).value

@@ -356,6 +356,7 @@ def test_failures_are_rows_with_their_reason_and_the_others_go_on(planted, tmp_p
     assert [line["kind"] for line in on_disk] == ["run"] + ["cell"] * 5
 
 
+@pytest.mark.slow
 def test_the_time_cap_cuts_off_what_is_beyond_it_and_says_so(planted):
     table = run_cells(["iris"], [planted("sleep")], 4, time_cap=0.7)
     outcomes = [row["outcome"] for row in table.rows]
@@ -780,6 +781,7 @@ def test_figure_2_projection_sparsity_leaves_one_nearly_horizontal_direction(see
     assert projection.error <= 3.0 < euclidean.error
 
 
+@pytest.mark.slow
 def test_figures_1_and_2_are_legible_and_mark_exactly_the_errors(tmp_path):
     for number in (1, 2):
         sampling = artificial_set(number)
