@@ -14,13 +14,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as under nohup: no test could press Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile(
-    "seraph",
-    deadline=None,
-    max_examples=50,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],  # a busy machine is no fault of the tests
-)
+settings.register_profile("seraph", deadline=None, max_examples=50, derandomize=True)
 settings.register_profile(
     "marathon",
     deadline=None,
