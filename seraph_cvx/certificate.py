@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Literal, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .anchors import Anchors
 from .checks import FloatArray
 from .dual_points import DualPoint, DualTerms, Pinned, TowardsLabels, TowardsOne
 from .formulas import CERTIFICATE
@@ -191,84 +192,6 @@ def _rounding(objective: MStepObjective, metric: FloatArray, value: float) -> fl
     linear = float(np.sum(np.abs(program.recession * metric))) + abs(program.constant)
     longest = float(np.max(np.einsum("ij,ij->i", X @ metric, X)))
     return ROUNDING * (abs(value) + linear + objective.pair_total * longest)
-
-
-@dataclass(frozen=True)
-class Anchors:
-    """The two dual points that are always feasible, in the axes of `objective.axes`.
-
-    Attributes
-    ----------
-    basis : (r, r) array or None
-        B with B' M B = I; None where M is singular.
-    regulariser_basis : (r, r) array or None
-        B with B' R B = I; None where R is singular.
-    noise : float
-        The rounding error of a matrix summed in these coordinates.
-    recession_value, entropy_value : float
-        D at p = 1, and at p = b/c.
-    """
-
-    axes: FloatArray
-    basis: FloatArray | None
-    regulariser_basis: FloatArray | None
-    noise: float
-    recession_value: float
-    entropy_value: float
-
-    @classmethod
-    def of(cls, objective: MStepObjective, allow_rounding: bool = True) -> Anchors:
-        """The anchors of an M-step; without allowance for rounding, only to steer by."""
-        return cls(
-            objective.axes.matrix,
-            _inverse_root(objective.whitened_program.recession, objective.zero_eigenvalue),
-            _inverse_root(objective.axes.regulariser, objective.zero_eigenvalue),
-            16.0 * objective.moments.noise if allow_rounding else 0.0,
-            -objective.program.constant,
-            objective.soft_label_entropy,
-        )
-
-    def step_from_one(self, gradient: FloatArray) -> float | None:
-        """The largest tau in [0, 1] with tau*g + (1 - tau)*M PSD; None where M is singular."""
-        return _feasible_step(gradient, self.basis, self.noise)
-
-    def step_from_labels(self, gradient: FloatArray) -> float | None:
-        """The largest tau in [0, 1] with tau*g + (1 - tau)*R PSD; None where R is singular."""
-        return _feasible_step(gradient, self.regulariser_basis, self.noise)
-
-    def quick_bound(self, tangent: float, gradient: FloatArray) -> float:
-        """A lower bound on inf f from f and its gradient g at any symmetric Y, at no sweep.
-
-        D is concave, so D(tau*r + (1 - tau)*anchor) >= tau*D(r) + (1 - tau)*D(anchor), and
-        D(r) = f(Y) - <g, Y> is the `tangent` of f at Y, read at 0. `gradient` is T' g T.
-        """
-        bounds = [self.entropy_value]
-        step = self.step_from_one(gradient)
-        if step is not None:
-            bounds.append(step * tangent + (1.0 - step) * self.recession_value)
-        step = self.step_from_labels(gradient)
-        if step is not None:
-            bounds.append(step * tangent + (1.0 - step) * self.entropy_value)
-        return max(bounds)
-
-
-def _inverse_root(matrix: FloatArray, zero: float) -> FloatArray | None:
-    if not matrix.size:
-        return matrix
-    eigenvalues, vectors = np.linalg.eigh(matrix)
-    if eigenvalues[0] <= zero:
-        return None
-    return np.asarray(vectors / np.sqrt(eigenvalues))
-
-
-def _feasible_step(gradient: FloatArray, basis: FloatArray | None, noise: float) -> float | None:
-    if basis is None:
-        return None
-    if not basis.size:
-        return 1.0
-    infeasibility = float(np.linalg.eigvalsh(symmetrise(basis.T @ -gradient @ basis))[-1])
-    rounding = noise * float(np.sum(np.square(basis[:, 0])))  # 1 / the smallest eigenvalue
-    return 1.0 / (1.0 + max(0.0, infeasibility + rounding))
 
 
 def _dual_value(

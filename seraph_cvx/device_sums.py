@@ -11,7 +11,7 @@ import numpy as np
 from .arrays import Array, beside, namespace
 from .blocks import Block, Terms, lay_out
 from .checks import FloatArray, IntArray
-from .drawn_pairs import take_differences
+from .drawn_pairs import HeldPoints, take_differences
 from .sweep import sweep
 
 DEVICE_BLOCK = 8192
@@ -19,16 +19,14 @@ DEVICE_BLOCK = 8192
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceSums:
+class DeviceSums(HeldPoints):
     """The points as arrays of another library, those of labeled pairs first.
 
     In that order all labeled pairs lie in the first few blocks, and only these need to know them.
     """
 
-    points: Array
     order: IntArray
     blocks: list[Block]
-    axes: Array | None = None
 
     @classmethod
     def of(cls, points: FloatArray, labeled: IntArray, home: Array) -> Self:
@@ -38,19 +36,6 @@ class DeviceSums:
         moved = np.sort(np.searchsorted(involved, labeled), axis=1)
         there = beside(home, np.ascontiguousarray(points[order]))
         return cls(there, order, list(_masked(len(points), moved, there)))
-
-    @property
-    def is_at_hand(self) -> bool:
-        """Always."""
-        return True
-
-    def in_coordinates(self, T: FloatArray) -> Self:
-        """The points T'x."""
-        return replace(self, points=self.points @ beside(self.points, T))
-
-    def summed_in(self, T: FloatArray) -> Self:
-        """The same distances; v v' in the axes T."""
-        return replace(self, axes=self.points @ beside(self.points, T))
 
     def differences(self, pairs: IntArray) -> Array:
         """v_k of these pairs, given as they are numbered here."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -20,24 +20,18 @@ DRAWN_CHUNK_THERE = 1 << 26
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnPairs:
-    """sum_U ~ #U/k times the sum over k drawn pairs.
+class HeldPoints:
+    """Points of any library, always at hand, that turn where they are.
 
     Attributes
     ----------
     points : (n, m) array
-        Of any library.
-    pairs : (k, 2) array of int
-    stands_for : float
-        #U/k.
     axes : (n, r) array, optional
         Other coordinates, in which v v' is summed.
     """
 
     points: Array
-    pairs: IntArray
-    stands_for: float
-    axes: Array | None = None
+    axes: Array | None = field(default=None, kw_only=True)
 
     @property
     def is_at_hand(self) -> bool:
@@ -51,6 +45,21 @@ class DrawnPairs:
     def summed_in(self, T: FloatArray) -> Self:
         """The same distances; v v' along the axes T."""
         return replace(self, axes=self.points @ beside(self.points, T))
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnPairs(HeldPoints):
+    """sum_U ~ #U/k times the sum over k drawn pairs.
+
+    Attributes
+    ----------
+    pairs : (k, 2) array of int
+    stands_for : float
+        #U/k.
+    """
+
+    pairs: IntArray
+    stands_for: float
 
     def over_unlabeled(
         self, metrics: Sequence[FloatArray], terms: Terms

@@ -46,6 +46,7 @@ ROOMS = [
     "semi_supervised",
     "e_step",
     "dual_points",
+    "anchors",
     "ball_arithmetic",
     "exact_range",
     "ball_program",

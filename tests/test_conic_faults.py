@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
+from faulty_solvers import Planted, Raising
 from hypothesis import given
 from hypothesis import strategies as st
 from instances import random_objective, random_psd
@@ -21,23 +21,6 @@ from seraph_cvx import (
 )
 from seraph_cvx.m_step.conic import ConicMStep, ProblemTooLarge, conic_solvers
 from seraph_cvx.m_step.statement import MStepStatement
-
-
-class Raising(CLARABEL):
-    """A solver that breaks down."""
-
-    def name(self):
-        return "RAISING"
-
-    def solve_via_data(self, *args, **kwargs):
-        raise RuntimeError("licence not found")
-
-
-class Planted(CLARABEL):
-    """A solver that says optimal; the fault is planted in what it leaves behind."""
-
-    def name(self):
-        return "PLANTED"
 
 
 def plant(monkeypatch, matrix):

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
+from faulty_solvers import Planted, Raising
 from instances import random_psd
 from typer.testing import CliRunner
 
@@ -289,23 +290,6 @@ def test_a_full_disk_in_a_reproduction_is_answered_with_what_is_kept(table, monk
 
 
 # Solvers that break, through the estimator and through the command
-
-
-class Raising(CLARABEL):
-    """Breaks down."""
-
-    def name(self):
-        return "RAISING"
-
-    def solve_via_data(self, *args, **kwargs):
-        raise RuntimeError("licence not found")
-
-
-class Planted(CLARABEL):
-    """Says optimal; the fault is planted in what it leaves behind."""
-
-    def name(self):
-        return "PLANTED"
 
 
 class Hanging(CLARABEL):

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..certificate import Anchors, Certificate, certify, is_rounding_all
+from ..anchors import Anchors
+from ..certificate import Certificate, certify, is_rounding_all
 from ..checks import FloatArray
 from ..logistic_program import LogisticProgram
 from ..objective import MStepObjective
