@@ -36,6 +36,7 @@ from seraph_cvx import (
     PairSet,
     Status,
     alternate,
+    anchors,
     certify,
     direct,
     e_step,
@@ -43,7 +44,6 @@ from seraph_cvx import (
     seraph_path,
     solve_m_step,
 )
-from seraph_cvx import certificate as certificates
 from seraph_cvx.baselines.euclidean import Euclidean
 from seraph_cvx.baselines.gdm import GDM
 from seraph_cvx.baselines.itml import ITML
@@ -534,7 +534,7 @@ def without_the_move_to_feasibility(monkeypatch):
     def wrong(gradient, basis, noise):
         return None if basis is None else 1.0
 
-    monkeypatch.setattr(certificates, "_feasible_step", wrong)
+    monkeypatch.setattr(anchors, "_feasible_step", wrong)
 
 
 def without_the_projection(monkeypatch):
