@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import logging
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from .blas_threads import one_blas_thread
 from .checks import FloatArray, check_number
-from .m_step.solution import MStepSolution, NotCertified, Status
+from .m_step.solution import MStepSolution, Status, warn_not_certified
 from .m_step.solve import MStepSolver
 from .objective import MStepObjective
 from .pairs import PairSet
@@ -234,5 +233,5 @@ def _finish(
             f"(last M-step: {last.status.value}, relative gap {last.relative_gap:.2g}). "
         )
         message += last.message or "Raise max_iter, or tol."
-        warnings.warn(message, NotCertified, stacklevel=3)
+        warn_not_certified(message, stacklevel=3)
     return Alternation(metric, history, status, good, objective, message)

@@ -11,28 +11,42 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 
 class _SharedLimit:
-    """One limit for all fits of the process: the first to enter sets it, the last one lifts it."""
+    """One limit for all fits of the process: the first to enter sets it, the last one lifts it.
+
+    Since threadpoolctl 3.8 only the thread that set a limit may lift it, others do nothing without
+    a word: where the last one to leave is another thread, it takes that right over first.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
         self._limit = ExitStack()
+        self._setter = 0
 
     def enter(self) -> None:
         with self._lock:
             if self._inside == 0:
                 self._limit.enter_context(_controller().limit(limits=1, user_api="blas"))
+                self._setter = threading.get_ident()
             self._inside += 1
 
     def leave(self) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
+                if self._setter != threading.get_ident():
+                    _take_over_the_limit()
                 self._limit.close()
+
+
+def _take_over_the_limit() -> None:
+    forget = getattr(OpenBLASController, "clear_controlling_thread", None)
+    if forget is not None:
+        forget(force=True)
 
 
 _SHARED = _SharedLimit()

@@ -12,7 +12,6 @@ from dataclasses import astuple
 
 import numpy as np
 import pytest
-import threadpoolctl
 
 from seraph_cvx import (
     SERAPH,
@@ -172,12 +171,6 @@ with ThreadPoolExecutor(2) as pool:
 """
 
 
-@pytest.mark.xfail(
-    hasattr(getattr(threadpoolctl, "OpenBLASController", None), "clear_controlling_thread"),
-    reason="only the thread that set a limit may lift it in this threadpoolctl: the second fit to "
-    "end cannot, and BLAS stays on one thread",
-    strict=False,  # on a busy machine the fits may not overlap
-)
 def test_one_blas_thread_is_lifted_by_the_last_that_leaves():
     """The first to enter leaves first: it may not lift the limit of the other, nor keep it."""
     has_two, held, lifted = run_python(
@@ -189,11 +182,6 @@ def test_one_blas_thread_is_lifted_by_the_last_that_leaves():
     assert lifted == "True"
 
 
-@pytest.mark.xfail(
-    reason="SERAPHCV.fit changes the filters of the process: the second search to end brings back "
-    "those that it found, which are of the first",
-    strict=False,  # on a busy machine the searches may not overlap
-)
 def test_two_searches_at_once_leave_the_filters_of_warnings_as_they_were(samplings, monkeypatch):
     """The first search to begin ends first: the filters it found are not those of the second."""
     second_runs, first_is_done = threading.Event(), threading.Event()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from scipy.linalg import qr
 from scipy.optimize import minimize
 
 from ..checks import FloatArray, IntArray, check_number
-from ..m_step.solution import NotCertified
+from ..m_step.solution import warn_not_certified
 from ..mahalanobis import MahalanobisTransformer, all_or_nothing
 from ..pairs import PairSet
 
@@ -59,11 +58,10 @@ class RivalSolution:
     def warn_unless_closed(self, tol: float) -> None:
         """A gap wider than `tol` is never silent."""
         if not self.relative_gap <= tol:
-            warnings.warn(
+            warn_not_certified(
                 f"Stopped by {self.solver} after {self.iterations} iterations at a relative gap of "
                 f"{self.relative_gap:.2g}, asked for {tol:.2g}: raise max_iter or tol, or "
                 "standardize the features.",
-                NotCertified,
                 stacklevel=4,
             )
 

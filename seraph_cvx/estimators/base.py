@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from ..alternation import Iteration, alternate
 from ..certificate import Certificate
 from ..checks import FloatArray, check_number
 from ..direct import minimise_directly
-from ..m_step.solution import NotCertified, Status
+from ..m_step.solution import Status, warn_not_certified
 from ..mahalanobis import MahalanobisTransformer
 from ..manifold import manifold_term
 from ..pairs import PairSet
@@ -128,10 +127,9 @@ class BaseSERAPH(MahalanobisTransformer):
             self._keep(direct.metric, None, direct.values, direct.iterations, direct.status)
             self._keep_metric(chosen.metric_of(direct.metric, pairs))
             if direct.status is not Status.CERTIFIED:
-                warnings.warn(
+                warn_not_certified(
                     f"Stopped after {direct.iterations} steps at stationarity "
                     f"{direct.stationarity:.2g}, asked for {self.tol:.2g}: raise max_iter or tol.",
-                    NotCertified,
                     stacklevel=4,
                 )
             return
@@ -165,11 +163,10 @@ class BaseSERAPH(MahalanobisTransformer):
         """Certified only where the gap over all pairs is as small as was asked for."""
         if full_gap <= self.m_step_tol or status is not Status.CERTIFIED:
             return status
-        warnings.warn(
+        warn_not_certified(
             f"Learned from {self.unlabeled_pairs} unlabeled pairs: over all pairs the certified "
             f"relative gap is {full_gap:.2g}, more than m_step_tol={self.m_step_tol:.2g}. Draw "
             "more pairs for a smaller one, or set m_step_tol to what is enough.",
-            NotCertified,
             stacklevel=4,
         )
         return Status.INACCURATE

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from sklearn.neighbors import KNeighborsClassifier
 
 from ..checks import UNKNOWN, FloatArray, IntArray, encode_labels
-from ..m_step.solution import Status
+from ..m_step.solution import Status, told_elsewhere
 from .selection import area_over_pairs, known_accuracy, pair_auc
 from .seraph import SERAPH
 
@@ -101,7 +101,8 @@ def run_cell(fold: Fold, model: SERAPH, scorer: Callable[[SERAPH, Fold], float])
     """
     clock = time.perf_counter()
     try:
-        model.fit(fold.points, fold.masked)
+        with told_elsewhere():  # counted in the table, and told in one warning by the search
+            model.fit(fold.points, fold.masked)
     except RuntimeError as error:  # the solver returned no metric at all
         return Cell(np.nan, False, time.perf_counter() - clock, str(error))
     seconds = time.perf_counter() - clock

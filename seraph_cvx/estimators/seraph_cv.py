@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import ArrayLike
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
@@ -198,13 +199,16 @@ class SERAPHCV(MahalanobisTransformer):
         folds = make_folds(pairs.points, labels, self._splitter(labels))
         candidates = self._candidates(pairs)
         settings = {name: getattr(self, name) for name in HANDED_ON}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", NotCertified)  # counted, and told in one warning by fit
-            cells: list[Cell] = Parallel(n_jobs=self.n_jobs)(
-                delayed(run_cell)(fold, SERAPH(**settings, **candidate), scorer)
-                for candidate in candidates
-                for fold in folds
-            )
+        tasks = [
+            (fold, SERAPH(**settings, **candidate), scorer)
+            for candidate in candidates
+            for fold in folds
+        ]
+        cells: list[Cell]
+        if effective_n_jobs(self.n_jobs) == 1:  # Parallel would change the process's warnings
+            cells = [run_cell(*task) for task in tasks]
+        else:
+            cells = Parallel(n_jobs=self.n_jobs)(delayed(run_cell)(*task) for task in tasks)
         for name in (*LEARNED, "best_estimator_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         self.n_splits_ = len(folds)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -27,6 +30,28 @@ class Status(StrEnum):
 
 class NotCertified(ConvergenceWarning):  # type: ignore[misc]
     """A result is returned whose duality gap is larger than was asked for."""
+
+
+_TOLD_ELSEWHERE = ContextVar("told_elsewhere", default=False)
+
+
+@contextmanager
+def told_elsewhere() -> Iterator[None]:
+    """Hold back :class:`NotCertified` here: the caller tells of it in its own words.
+
+    Unlike the filters of `warnings`, which belong to the whole process, this is of one thread.
+    """
+    token = _TOLD_ELSEWHERE.set(True)
+    try:
+        yield
+    finally:
+        _TOLD_ELSEWHERE.reset(token)
+
+
+def warn_not_certified(message: str, stacklevel: int) -> None:
+    """Issue the warning for the caller of `stacklevel`, as `warnings.warn` counts it."""
+    if not _TOLD_ELSEWHERE.get():
+        warnings.warn(message, NotCertified, stacklevel=stacklevel + 1)
 
 
 class OptimumNotAttained(ValueError):
@@ -103,12 +128,11 @@ class MStepSolution:
     def warn_unless_certified(self, tol: float, stacklevel: int = 3) -> None:
         """A status other than certified is never silent."""
         if self.status is not Status.CERTIFIED:
-            warnings.warn(
+            warn_not_certified(
                 f"M-step by {self.solver}: {self.status.value} "
                 f"(relative gap {self.relative_gap:.2g}, asked for {tol:.2g}; "
                 f"the solver said {self.solver_status!r}). {self.message}".rstrip(),
-                NotCertified,
-                stacklevel=stacklevel,
+                stacklevel + 1,
             )
 
     def _repr_html_(self) -> str:
