@@ -74,7 +74,9 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         An array of another library than NumPy gives one of the same library, on the same device.
         """
         check_is_fitted(self)
-        points = validate_data(self, to_host(X), dtype=[np.float64, np.float32], reset=False)
+        points = validate_data(
+            self, to_host(X), dtype=[np.float64, np.float32], order="C", reset=False
+        )
         transformed = np.asarray(points @ self.components_.T.astype(points.dtype))
         return beside(X, transformed) if is_elsewhere(X) else transformed
 
@@ -179,6 +181,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 self,
                 to_host(X),
                 dtype=[np.float64, np.float32],
+                order="C",
                 ensure_min_samples=2,
                 ensure_all_finite=True,
             )

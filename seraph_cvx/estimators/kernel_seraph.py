@@ -161,7 +161,7 @@ class KernelSERAPH(BaseSERAPH):
     def transform(self, X: ArrayLike) -> FloatArray:
         """z = L k(x): Euclidean distances of z are the learned distances of phi(x)."""
         check_is_fitted(self)
-        points = validate_data(self, X, dtype=[np.float64, np.float32], reset=False)
+        points = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         return (self._coordinates(points) @ self.components_.T).astype(points.dtype)
 
     def get_metric(self) -> Callable[..., float]:
