@@ -220,10 +220,14 @@ class MStepObjective:
         return R if self.manifold_term is None else R + self.manifold_term
 
     @cached_property
+    def similar_matrix(self) -> FloatArray:
+        """sum_k (c_k - b_k) v_k v_k'."""
+        return symmetrise(self.moments.similar + self.mu * self.soft_label_matrix)
+
+    @cached_property
     def recession_matrix(self) -> FloatArray:
         """M(1) = sum_k (c_k - b_k) v_k v_k' + R: f grows along D as <M(1), D>."""
-        similar = self.moments.similar + self.mu * self.soft_label_matrix
-        return symmetrise(similar + self.regulariser)
+        return symmetrise(self.similar_matrix + self.regulariser)
 
     @property
     def recession_total(self) -> float:
@@ -233,7 +237,7 @@ class MStepObjective:
     @property
     def label_matrix(self) -> FloatArray:
         """G = sum_k b_k v_k v_k'."""
-        return symmetrise(self.pair_moment + self.regulariser - self.recession_matrix)
+        return symmetrise(self.pair_moment - self.similar_matrix)
 
     @property
     def label_total(self) -> float:
@@ -251,10 +255,12 @@ class MStepObjective:
 
         Or lambda >= 0, where that is negative, or positive by rounding alone.
         """
-        without_trace = self.recession_matrix - self.trace_weight * np.eye(self.pairs.n_features)
-        pull = expit(self.threshold) * self.pair_moment - without_trace
+        push = self.similar_matrix
+        if self.manifold_term is not None:
+            push = push + self.manifold_term
+        pull = expit(self.threshold) * self.pair_moment - push
         largest = float(np.linalg.eigvalsh(symmetrise(pull))[-1])
-        size = len(pull) * float(np.max(np.abs(self.pair_moment)) + np.max(np.abs(without_trace)))
+        size = len(pull) * float(np.max(np.abs(self.pair_moment)) + np.max(np.abs(push)))
         return largest if largest > 16.0 * np.finfo(np.float64).eps * size else 0.0
 
     @property

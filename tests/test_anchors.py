@@ -1,0 +1,94 @@
+"""Evidence: the dual points that are always feasible, against their definitions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from instances import SETTINGS, random_objective, random_psd
+from scipy.linalg import eigh
+
+from seraph_cvx import solve_m_step
+from seraph_cvx.anchors import Anchors, _feasible_step, _inverse_root
+
+
+def largest_step(gradient, anchor):
+    """The largest tau in [0, 1] with tau*g + (1 - tau)*anchor PSD, by SciPy's pencil."""
+    infeasible = max(0.0, float(eigh(-gradient, anchor, eigvals_only=True)[-1]))
+    return 1.0 / (1.0 + infeasible)
+
+
+def whitened_gradient(objective, Y):
+    turned = objective.axes.matrix
+    return turned.T @ objective.gradient(Y) @ turned
+
+
+@pytest.mark.parametrize("setting", ["proj", "hyper", "other"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_steps_are_those_of_the_pencil(setting, seed):
+    objective = random_objective(seed, setting)
+    anchors = Anchors.of(objective, allow_rounding=False)
+    gradient = whitened_gradient(objective, np.zeros((4, 4)))
+    M, R = objective.whitened_program.recession, objective.axes.regulariser
+    assert 0.0 < anchors.step_from_one(gradient) < 1.0
+    assert anchors.step_from_one(gradient) == pytest.approx(largest_step(gradient, M))
+    assert anchors.step_from_labels(gradient) == pytest.approx(largest_step(gradient, R))
+
+
+@pytest.mark.parametrize("setting", ["hyper", "other"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_quick_bound_is_the_better_of_the_two_chords(setting, seed):
+    """And both are met: near the optimum one of them is far above the entropy alone."""
+    objective = random_objective(seed, setting)
+    optimum = solve_m_step(objective, tol=1e-10)
+    anchors = Anchors.of(objective, allow_rounding=False)
+    M, R = objective.whitened_program.recession, objective.axes.regulariser
+    rng = np.random.default_rng(seed)
+    for share in (0.0, 0.5, 0.99):
+        Y = share * optimum.metric + (1.0 - share) * random_psd(rng, 4)
+        value, gradient = objective.value_and_gradient(Y)
+        tangent, turned = value - np.sum(gradient * Y), whitened_gradient(objective, Y)
+        one, labels = largest_step(turned, M), largest_step(turned, R)
+        chords = [
+            one * tangent - (1.0 - one) * objective.threshold * objective.recession_total,
+            labels * tangent + (1.0 - labels) * objective.soft_label_entropy,
+        ]
+        bound = anchors.quick_bound(tangent, turned)
+        assert bound == pytest.approx(max(*chords, objective.soft_label_entropy), rel=1e-9)
+        assert bound <= optimum.certificate.primal_value + 1e-9
+
+
+def test_each_chord_alone_is_a_bound():
+    """Where the other anchor is missing, its chord is not there to help."""
+    for seed, setting in enumerate(SETTINGS):
+        objective = random_objective(seed, setting)
+        anchors = Anchors.of(objective)
+        value, gradient = objective.value_and_gradient(np.eye(4))
+        turned = whitened_gradient(objective, np.eye(4))
+        bound = anchors.quick_bound(value - np.trace(gradient), turned)
+        assert anchors.entropy_value <= bound <= value
+        if SETTINGS[setting]["trace_weight"] == 0.0:
+            assert anchors.step_from_labels(turned) is None
+
+
+def test_the_allowance_for_rounding_is_that_of_the_shortest_axis():
+    """An error e in a matrix is e / the smallest eigenvalue of the anchor where that is I."""
+    anchor = np.diag([0.25, 1.0])
+    basis = _inverse_root(anchor, zero=0.0)
+    assert _feasible_step(np.zeros((2, 2)), basis, noise=0.0) == 1.0
+    assert _feasible_step(np.zeros((2, 2)), basis, noise=0.1) == pytest.approx(1.0 / 1.4)
+    assert _feasible_step(-anchor, basis, noise=0.1) == pytest.approx(1.0 / 2.4)
+    assert _feasible_step(np.zeros((0, 0)), np.zeros((0, 0)), noise=0.1) == 1.0
+
+
+def test_only_to_steer_by_is_rounding_not_allowed_for():
+    objective = random_objective(0, "hyper")
+    assert objective.moments.noise > 0.0
+    assert Anchors.of(objective).noise == 16.0 * objective.moments.noise
+    assert Anchors.of(objective, allow_rounding=False).noise == 0.0
+
+
+def test_an_eigenvalue_that_counts_as_zero_is_no_basis():
+    assert _inverse_root(np.diag([1e-13, 1.0]), zero=1e-12) is None
+    assert _inverse_root(np.diag([1e-12, 1.0]), zero=1e-12) is None
+    assert _inverse_root(np.diag([1e-11, 1.0]), zero=1e-12) is not None
+    assert _inverse_root(np.zeros((0, 0)), zero=1e-12).shape == (0, 0)

@@ -1,0 +1,91 @@
+"""Evidence: what an M-step decides by itself, and what it hands on instead of summing it again."""
+
+from __future__ import annotations
+
+import array_api_strict
+import numpy as np
+import pytest
+from instances import random_objective, random_pairs
+
+from seraph_cvx import MStepObjective, PairSet, certify
+from seraph_cvx.pair_sums import PairSums
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e6])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_critical_trace_weight_is_zero_where_only_rounding_pulls(seed, scale):
+    """Similar pairs alone, on a line in space: nothing pulls up, and two eigenvalues are zero."""
+    rng = np.random.default_rng(seed)
+    X = scale * np.outer(rng.normal(size=8), rng.normal(size=3))
+    similar = np.column_stack(np.triu_indices(8, 1))
+    objective = MStepObjective(PairSet.from_constraints(X, similar, []), unlabeled_weight=0.0)
+    assert objective.critical_trace_weight == 0.0
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1.0, 1e3])
+def test_the_critical_trace_weight_of_a_tiny_pull_is_not_zero(scale):
+    """By its closed form: one dissimilar pair, lambda = sigma(eta)*|v|^2 in its direction."""
+    pairs = PairSet.from_constraints([[0.0, 0.0], [scale, 0.0]], [], [(0, 1)])
+    objective = MStepObjective(pairs, unlabeled_weight=0.0)
+    expected = scale**2 / (1.0 + np.exp(-1.0))
+    assert objective.critical_trace_weight == pytest.approx(expected, rel=1e-12)
+
+
+def test_soft_labels_are_awaited_only_where_they_count_and_are_not_known():
+    streamed = random_objective(0, "hyper", q="streamed")
+    assert streamed.awaits_soft_labels
+    certify(streamed, np.eye(4))
+    assert not streamed.awaits_soft_labels
+    assert not random_objective(0, "proj", q="streamed").awaits_soft_labels
+    assert not random_objective(0, "hyper", q="random").awaits_soft_labels
+    assert not random_objective(0, "hyper", q="start").awaits_soft_labels
+
+
+def test_soft_labels_of_weight_zero_are_never_asked_for():
+    objective = random_objective(0, "proj", q="streamed")
+    assert objective.soft_label_sums.total == objective.soft_label_sums.entropy == 0.0
+
+
+@pytest.mark.parametrize("q", ["random", "streamed", "start"])
+def test_another_trace_weight_needs_no_new_sweep(q, monkeypatch):
+    objective = random_objective(0, "hyper", q=q)
+    assert objective.recession_total >= 0.0  # its sums are made
+    sweeps = []
+    sweep = PairSums.over_unlabeled
+    monkeypatch.setattr(
+        PairSums, "over_unlabeled", lambda *given: sweeps.append(1) or sweep(*given)
+    )
+    other = objective.with_trace_weight(3.0)
+    assert other.recession_total == objective.recession_total
+    assert not sweeps
+    without = objective.with_trace_weight(0.0)
+    assert without.soft_label_sums.total == pytest.approx(objective.soft_label_sums.total)
+
+
+def test_given_soft_labels_bring_the_sums_home():
+    """They lie in a NumPy table, so that pairs of another library are summed by NumPy too."""
+    home = random_pairs(0)
+    points = array_api_strict.asarray(home.points)
+    away = PairSet.from_constraints(points, home.similar, home.dissimilar)
+    q = np.random.default_rng(0).random(home.n_unlabeled)
+    here, there = MStepObjective(away, soft_labels=q), MStepObjective(away)
+    assert here.sums.away is None
+    assert there.sums.away is not None
+    expected = MStepObjective(home, soft_labels=q).value(np.eye(4))
+    assert here.value(np.eye(4)) == pytest.approx(expected, rel=1e-14)
+
+
+def test_the_card_says_where_the_soft_labels_come_from():
+    for q, words in [
+        ("start", "q(-1) = 1, the paper's start"),
+        ("random", "given; sharpness"),
+        ("streamed", "of a previous metric, streamed; sharpness"),
+    ]:
+        assert words in random_objective(0, "hyper", q=q)._repr_html_().replace("&#x27;", "'")
+    assert "soft labels" not in random_objective(0, "proj", q="random")._repr_html_()
+
+
+def test_the_card_tells_of_a_manifold_term():
+    plain = random_objective(0, "hyper")
+    assert "manifold term" not in plain._repr_html_()
+    assert "manifold term" in random_objective(0, "hyper", manifold_term=np.eye(4))._repr_html_()
