@@ -19,8 +19,9 @@ from faulty_solvers import Planted, Raising
 from instances import random_psd
 from typer.testing import CliRunner
 
-from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status, alternate, cli
+from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status, alternate, cli, compare_solvers
 from seraph_cvx.cli import learn
+from seraph_cvx.comparison.journal import EMPTY_ROW, Journal
 from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.experiments.bookkeeping import CellJournal
 from seraph_cvx.experiments.runner import run_cells
@@ -253,6 +254,55 @@ def test_a_damaged_line_is_reported_by_its_number_and_the_rest_is_used(tmp_path,
     with CellJournal(path, resume=True) as journal:
         assert list(journal.cells) == [("iris", 1, "gdm"), ("iris", 2, "gdm")]
         assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
+
+
+ROW = {"kind": "row", "instance": "i", "solver": "s", "formulation": "", "tol": 0.1} | EMPTY_ROW
+DAMAGED_RACE = {
+    **{case: DAMAGED[case] for case in ("garbage", "half a line", "a list", "null")},
+    "a tower of brackets": b"[" * 100_000,
+    "no outcome": json.dumps({k: v for k, v in ROW.items() if k != "outcome"}).encode(),
+    "a claim in words": json.dumps(ROW | {"claims": "yes"}).encode(),
+    "seconds in words": json.dumps(ROW | {"total_seconds": "1.0"}).encode(),
+    "a gap that is none": json.dumps(ROW | {"true_gap": np.nan}).encode(),
+    "a tolerance in a list": json.dumps(ROW | {"tol": [0.1]}).encode(),
+    "one DIMACS error": json.dumps(ROW | {"dimacs": 1e-3}).encode(),
+    "DIMACS errors in words": json.dumps(ROW | {"dimacs": ["small"]}).encode(),
+    "a reference without bounds": b'{"kind": "reference", "instance": "i", "checksum": "0"}',
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED_RACE)
+def test_a_damaged_line_of_a_race_is_reported_by_its_number_and_the_rest_is_used(tmp_path, case):
+    path = tmp_path / "race.jsonl"
+    good = [json.dumps(ROW | {"tol": tol, "dimacs": [0.1, 0]}).encode() for tol in (0.5, 0.25)]
+    path.write_bytes(b"\n".join([good[0], DAMAGED_RACE[case], good[1]]) + b"\n")
+    with Journal(path, resume=True) as journal:
+        assert list(journal.rows) == [("i", "s", "", 0.5), ("i", "s", "", 0.25)]
+        assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
+
+
+@pytest.mark.parametrize("part", [0.0, 0.5])
+def test_a_full_disk_keeps_the_rows_of_a_race_and_names_the_file(tmp_path, monkeypatch, part):
+    """The disk takes a part of the second row's line: an error, or a short write, says so."""
+    out, write, n_rows = tmp_path / "race.jsonl", os.write, 0
+
+    def nearly_full(number, content):
+        nonlocal n_rows
+        n_rows += content.startswith(b'{"kind": "row"')
+        if n_rows < 2:
+            return write(number, content)
+        return write(number, content[: int(part * len(content))]) if part else full_disk()
+
+    race = ("iris-n20-standard-hyper-w1-s0", ["fista"], [1e-2, 1e-4])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", nearly_full)
+        with pytest.raises(OSError, match="No space left on device") as caught:
+            compare_solvers(*race, out=out)
+    assert caught.value.filename == str(out)
+    first = [line for line in out.read_text().splitlines() if line.endswith("}")]
+    again = compare_solvers(*race, out=out, resume=True)
+    assert [row["outcome"] for row in again.rows] == ["done", "done"]
+    assert out.read_text().splitlines()[: len(first)] == first
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from seraph_cvx.comparison import race as race_room
 from seraph_cvx.comparison import solvers as solver_room
 from seraph_cvx.comparison import workers
 from seraph_cvx.comparison.dimacs import cone_depth, dimacs_errors
-from seraph_cvx.comparison.journal import Journal, key_of
+from seraph_cvx.comparison.journal import EMPTY_ROW, Journal, key_of
 from seraph_cvx.comparison.race_table import summarise
 from seraph_cvx.comparison.solvers import Attempt, entrants, forget_solver, register_solver
 from seraph_cvx.comparison.suite import InstanceSpec, suite
@@ -490,7 +490,7 @@ def test_killed_at_random_moments_and_resumed_it_loses_and_repeats_nothing(tmp_p
 def test_cut_at_any_byte_the_journal_keeps_every_whole_row(tmp_path):
     """What a kill in the middle of a write can leave: each beginning of the file."""
     out = tmp_path / "race.jsonl"
-    row = {"instance": "i", "solver": "s", "formulation": ""}
+    row = EMPTY_ROW | {"instance": "i", "solver": "s", "formulation": ""}
     with Journal(out) as journal:
         journal.add("race", {"date": "today"})
         for k in range(3):

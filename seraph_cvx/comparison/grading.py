@@ -26,28 +26,11 @@ from ..isolation import Outcome
 from ..m_step.first_order import fista
 from ..objective import MStepObjective
 from ..psd_cone import project, symmetrise
-from .journal import Journal
+from .journal import EMPTY_ROW, Journal
 from .solvers import Attempt, Entrant
 from .suite import InstanceSpec, checksum_of
 
 REFERENCE_TOL = 1e-9
-
-EMPTY_ROW: dict[str, Any] = {
-    "outcome": "",
-    "said": "",
-    "claims": False,
-    "true_gap": None,
-    "proved_gap": None,
-    "psd_violation": None,
-    "value": None,
-    "dimacs": None,
-    "compile_seconds": None,
-    "solve_seconds": None,
-    "total_seconds": None,
-    "iterations": None,
-    "peak_bytes": None,
-    "detail": "",
-}
 
 
 def attempt_once(

@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
+import math
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 Key = tuple[str, str, str, float]
 """Instance, solver, formulation, tolerance."""
+
+EMPTY_ROW: dict[str, Any] = {
+    "outcome": "",
+    "said": "",
+    "claims": False,
+    "true_gap": None,
+    "proved_gap": None,
+    "psd_violation": None,
+    "value": None,
+    "dimacs": None,
+    "compile_seconds": None,
+    "solve_seconds": None,
+    "total_seconds": None,
+    "iterations": None,
+    "peak_bytes": None,
+    "detail": "",
+}
+"""What a row says besides its key, before anything is known."""
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
@@ -78,17 +98,20 @@ class Journal:
         for number, line in enumerate(content.splitlines(), start=1):
             try:
                 self._take(json.loads(line))
-            except (ValueError, KeyError, TypeError):
+            except (ValueError, KeyError, TypeError, RecursionError):
                 self.notes.append(
-                    f"Line {number} of {path.name} was cut off in the middle of being written and "
-                    "is ignored: its run is made again."
+                    f"Line {number} of {path.name} is damaged, or was cut off in the middle of "
+                    "being written, and is ignored: its run is made again."
                 )
 
     def _take(self, line: dict[str, Any]) -> None:
         kind, content = line["kind"], {k: v for k, v in line.items() if k != "kind"}
         if kind == "row":
+            _check_row(content)
             self.rows[key_of(content)] = content
         elif kind == "reference":
+            check_kind(content, ("instance", "checksum"), str)
+            check_numbers(content["lower"], content["upper"])
             self.references[content["instance"]] = content
         elif kind == "race":
             self.races.append(content)
@@ -104,9 +127,13 @@ class Journal:
     def _write(self, line: bytes) -> None:
         if self._file is None:
             return
-        if os.write(self._file, line) != len(line):
-            raise OSError(f"The disk of {self.path} is full: the last line is not whole.")
-        os.fsync(self._file)
+        try:
+            written = os.write(self._file, line)
+            os.fsync(self._file)
+        except OSError as error:
+            raise OSError(error.errno, os.strerror(error.errno or 0), str(self.path)) from None
+        if written != len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 
     def close(self) -> None:
         """Let go of the file."""
@@ -119,3 +146,25 @@ class Journal:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _check_row(row: Mapping[str, Any]) -> None:
+    """Refuse what no race has written: a line that was damaged, or changed by hand."""
+    check_kind(row, ("instance", "solver", "formulation", "outcome", "said", "detail"), str)
+    check_kind(row, ("claims",), bool)
+    known = [row[name] for name, empty in EMPTY_ROW.items() if empty is None]
+    dimacs = row["dimacs"] or []
+    check_numbers(row["tol"], *dimacs, *(x for x in known if x is not None and x is not dimacs))
+
+
+def check_kind(content: Mapping[str, Any], names: Sequence[str], kind: type) -> None:
+    """Refuse a line in which one of the named things is of another type, or missing."""
+    for name in names:
+        if type(content[name]) is not kind:
+            raise TypeError(f"{name} {content[name]!r}")
+
+
+def check_numbers(*numbers: Any) -> None:
+    """Refuse what is no finite number."""
+    if not all(type(x) in (int, float) and math.isfinite(x) for x in numbers):
+        raise ValueError(f"numbers {numbers}")

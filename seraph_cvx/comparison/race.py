@@ -13,8 +13,8 @@ from typing import Any
 from ..isolation import Outcome
 from ..m_step.solution import require_attained
 from ..objective import MStepObjective
-from .grading import EMPTY_ROW, Referee, data_checksum
-from .journal import Journal
+from .grading import Referee, data_checksum
+from .journal import EMPTY_ROW, Journal
 from .race_table import Race
 from .schedule import NOT_RUN, Limits, Run, make_runs
 from .solvers import Entrant, entrants

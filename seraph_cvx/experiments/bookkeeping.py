@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any, Self
 
 from joblib import effective_n_jobs
 
-from ..comparison.journal import Journal
+from ..comparison.journal import Journal, check_kind, check_numbers
 from .cells import CUT_OFF, DONE, FAILED, CellKey
 
 
@@ -61,13 +60,13 @@ class CellJournal(Journal):
 
 def _check_cell(cell: Mapping[str, Any]) -> None:
     """Refuse what no run has written: a line that was damaged, or changed by hand."""
-    for name, kind in (("task", str), ("sampling", int), ("method", str)):
-        if type(cell[name]) is not kind:
-            raise TypeError(f"{name} {cell[name]!r}")
+    check_kind(cell, ("task", "method"), str)
+    check_kind(cell, ("sampling",), int)
     if cell["outcome"] not in (DONE, FAILED, CUT_OFF):
         raise ValueError(f"outcome {cell['outcome']!r}")
     numbers = [cell["seconds"], *([cell["error"]] if cell["outcome"] == DONE else [])]
-    if not all(type(x) in (int, float) and 0.0 <= x < math.inf for x in numbers):
+    check_numbers(*numbers)
+    if min(numbers) < 0.0:
         raise ValueError(f"numbers {numbers}")
 
 
