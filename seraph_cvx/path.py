@@ -162,7 +162,7 @@ def seraph_path(
     trace_weights : "auto" or array_like
         "auto": `n_weights` of them, geometrically from the critical trace weight, above which the
         metric of the first M-step is zero, down to `smallest` times it. Given ones are taken from
-        the largest down.
+        the largest down, each once.
     algorithm : "m-step" or "em"
         One M-step each, with the soft labels of `previous_metric` (None: q(-1) = 1, the paper's
         start); or the whole alternation.
@@ -232,7 +232,7 @@ def _choose(
     numbers = [check_number(w, "trace_weights", 0.0) for w in np.ravel(np.asarray(given))]
     if not numbers:
         raise ValueError("trace_weights is empty: give at least one number.")
-    return sorted(numbers, reverse=True)
+    return sorted(set(numbers), reverse=True)
 
 
 def _m_steps(

@@ -283,11 +283,22 @@ def search(sampling):
 
 def test_search_takes_every_parameter_of_seraph():
     missing = SERAPH().get_params().keys() - SERAPHCV().get_params().keys()
-    assert missing == {"trace_weight", "unlabeled_weight", "setting", "unlabeled_pairs"}
-    of_search = {"n_jobs", "verbose", "random_state"}
+    assert missing == {"trace_weight", "unlabeled_weight", "setting"}
+    of_search = {"n_jobs", "verbose"}
     assert set(seraph_cv.HANDED_ON) == SERAPH().get_params().keys() - missing - of_search
     defaults = SERAPH().get_params()
     assert all(SERAPHCV().get_params()[name] == defaults[name] for name in seraph_cv.HANDED_ON)
+
+
+def test_search_with_drawn_pairs_is_certified_over_all_of_them(sampling):
+    search = SERAPHCV(
+        [1.0, 30.0], ["ratio"], cv=2, unlabeled_pairs=300, random_state=0, tol=1e-3, m_step_tol=0.5
+    ).fit(sampling.X, sampling.y)
+    alone = SERAPH(**search.best_estimator_.get_params()).fit(sampling.X, sampling.y)
+    np.testing.assert_array_equal(alone.metric_, search.metric_)
+    assert search.sampling_.certificate == search.certificate_
+    other = clone(search).set_params(random_state=1).fit(sampling.X, sampling.y)
+    assert not np.array_equal(other.metric_, search.metric_)
 
 
 def test_search_scores_are_those_of_a_loop_that_hides_the_held_out_labels(search, sampling):

@@ -31,6 +31,20 @@ def test_the_critical_trace_weight_of_a_tiny_pull_is_not_zero(scale):
     assert objective.critical_trace_weight == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("scale", [1e-9, 1e-4, 1e4, 1e9])
+def test_the_critical_trace_weight_follows_the_unit_of_the_features(scale):
+    """Whatever the trace weight: it must not be lost in the rounding of lambda*I."""
+    pairs = random_pairs(0)
+    scaled = PairSet.from_constraints(scale * pairs.points, pairs.similar, pairs.dissimilar)
+    one, other = (MStepObjective(p, unlabeled_weight=0.0) for p in (pairs, scaled))
+    expected = scale**2 * one.critical_trace_weight
+    assert one.critical_trace_weight > 0.0
+    assert other.critical_trace_weight == pytest.approx(expected, rel=1e-12)
+    assert np.max(np.abs(other.label_matrix)) == pytest.approx(
+        scale**2 * np.max(np.abs(one.label_matrix)), rel=1e-12
+    )
+
+
 def test_soft_labels_are_awaited_only_where_they_count_and_are_not_known():
     streamed = random_objective(0, "hyper", q="streamed")
     assert streamed.awaits_soft_labels

@@ -67,6 +67,13 @@ def test_given_weights_are_taken_from_the_largest_down_with_zero_last():
     assert path[-1].status is Status.CERTIFIED
 
 
+def test_a_weight_given_twice_is_taken_once():
+    """Of two equal weights no parabola goes through the points before."""
+    weights = [0.5, 1.0, 0.5, 0.25, 1.0]
+    path = seraph_path(random_pairs(1, n_labeled=60), weights)
+    assert path.trace_weights.tolist() == [1.0, 0.5, 0.25]
+
+
 def test_the_manifold_term_is_carried_along(pairs):
     term = manifold_term(pairs.points, 2.0)
     path = seraph_path(pairs, manifold_term=term, n_weights=5)

@@ -23,7 +23,8 @@ class SERAPH(BaseSERAPH):
         weight of the M-steps at which J has all of that ratio: ratio * a/(a - 1), a = sharpness.
     trace_weight : float or "auto", default="auto"
         lambda: larger gives a metric of lower rank. "auto" is a fiftieth of the critical trace
-        weight of the labeled pairs: it follows the unit of the features, as no number can.
+        weight of the labeled pairs: it follows the unit of the features, as no number can. Where
+        that is zero (no labeled pair pulls the metric up) it is 1.0.
     threshold : float, default=1.0
         eta: the squared distance at which a pair is as likely similar as dissimilar.
     sharpness : float or None, default=2.0

@@ -49,6 +49,8 @@ HANDED_ON = (
     "laplacian_kernel",
     "laplacian_normalised",
     "identity_share",
+    "unlabeled_pairs",
+    "random_state",
 )
 """The parameters that every SERAPH of the search takes over."""
 
@@ -60,6 +62,7 @@ LEARNED = (
     "history_",
     "n_iter_",
     "status_",
+    "sampling_",
 )
 """The attributes that the chosen SERAPH passes on."""
 
@@ -94,7 +97,8 @@ class SERAPHCV(MahalanobisTransformer):
     threshold, sharpness, algorithm, solver, tol, m_step_tol, max_iter, n_components, ...
         As for :class:`seraph_cvx.SERAPH`; `verbose` is of the final fit.
     random_state : int, RandomState or None
-        Shuffles the folds, where given and `cv` is None or an int.
+        Shuffles the folds, where given and `cv` is None or an int; and draws the pairs of
+        `unlabeled_pairs`, the same ones for every candidate where it is an int.
 
     Attributes
     ----------
@@ -106,7 +110,7 @@ class SERAPHCV(MahalanobisTransformer):
         std_test_score, rank_test_score, mean_fit_time; and for each candidate `n_uncertified`,
         the cells that did not end certified, and `n_failed`, those without a metric (score NaN).
     best_estimator_ : SERAPH
-    metric_, components_, threshold_, certificate_, history_, n_iter_, status_
+    metric_, components_, threshold_, certificate_, history_, n_iter_, status_, sampling_
         Of `best_estimator_`.
     n_features_in_ : int
 
@@ -148,6 +152,7 @@ class SERAPHCV(MahalanobisTransformer):
         laplacian_kernel: str = "heat",
         laplacian_normalised: bool = False,
         identity_share: float = 0.3,
+        unlabeled_pairs: int | None = None,
     ) -> None:
         self.trace_weights = trace_weights
         self.unlabeled_weights = unlabeled_weights
@@ -171,6 +176,7 @@ class SERAPHCV(MahalanobisTransformer):
         self.laplacian_kernel = laplacian_kernel
         self.laplacian_normalised = laplacian_normalised
         self.identity_share = identity_share
+        self.unlabeled_pairs = unlabeled_pairs
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the two weights by cross-validation, then learn the metric from all labels.
