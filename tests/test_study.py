@@ -12,6 +12,7 @@ from seraph_cvx import cli
 from seraph_cvx.cli import study
 from seraph_cvx.experiments import bench_conic, bench_passes, bench_statement
 from seraph_cvx.experiments.bench_path import bench_path
+from seraph_cvx.experiments.bench_proof import bench_proof
 from seraph_cvx.experiments.bench_report import Report
 from seraph_cvx.result_table import ResultTable
 
@@ -123,6 +124,20 @@ def test_a_path_is_reported_row_by_row(monkeypatch):
     assert told == ["iris, seed 0: path of 20"]
     assert list(table.rows) == rows
     assert rows[0]["largest gap"] < 1e-6
+
+
+def test_a_proof_is_reported_beside_the_certificate(monkeypatch):
+    monkeypatch.setattr("seraph_cvx.experiments.bench_proof.TASKS", {"iris": 10})
+    (row,) = bench_proof(Report(), seeds=(0,)).rows
+    assert row["proven gap"] <= 1e-7
+    assert row["proven gap"] == pytest.approx(row["certified gap"], rel=0.1)
+
+
+def test_data_that_is_not_there_is_a_row_that_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr("seraph_cvx.experiments.bench_proof.TASKS", {"ionosphere": 20})
+    monkeypatch.setenv("SERAPH_CVX_DATA", str(tmp_path))
+    (row,) = bench_proof(Report(), seeds=(0, 1)).rows
+    assert row["proven gap"].startswith("not measured: ")
 
 
 def test_a_stopped_fit_keeps_its_own_half(monkeypatch):

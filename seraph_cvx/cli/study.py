@@ -44,6 +44,7 @@ class Section(StrEnum):
     SCALING = "scaling"
     LARGE = "large"
     PATH = "path"
+    PROOF = "proof"
     SIZE = "size"
     SAMPLING = "sampling"
 
@@ -96,8 +97,8 @@ def bench(
             "is true. overhead: time outside the solver. m-step: own solver against conic ones. "
             "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
             "against n and m. large: a fit of 5,000 points. path: a regularisation path, in cold "
-            "solves. size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap "
-            "over all pairs of a fit to a few of them."
+            "solves. proof: a proof beside a certificate. size: a fit against n, on this machine, "
+            "a GPU or a cluster. sampling: the gap over all pairs of a fit to a few of them."
         ),
     ],
     time_limit: Annotated[
@@ -193,6 +194,7 @@ def _measurements(
     from ..experiments import bench_passes as passes
     from ..experiments import bench_statement as statement
     from ..experiments.bench_path import bench_path
+    from ..experiments.bench_proof import bench_proof
     from ..experiments.bench_size import bench_sampling, bench_sizes
 
     place, sizes, drawn, scheduler = size
@@ -206,6 +208,7 @@ def _measurements(
         Section.SCALING: [passes.bench_scaling, passes.bench_dimension],
         Section.LARGE: [passes.bench_large_fit],
         Section.PATH: [bench_path],
+        Section.PROOF: [bench_proof],
         Section.SIZE: [lambda report: bench_sizes(report, place, sizes, 64, drawn, scheduler)],
         Section.SAMPLING: [bench_sampling],
     }
