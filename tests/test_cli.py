@@ -9,10 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from command_line import run, words
 
 import seraph_cvx
-from seraph_cvx import SERAPH, PairSet, Status, alternate, certify, cli
+from seraph_cvx import SERAPH, PairSet, Status, alternate, certify
 from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
 from seraph_cvx.cli.report import report_alternation
@@ -21,15 +21,6 @@ from seraph_cvx.estimators.settings import RECOMMENDED
 
 HEADER = "length,width,species"
 ROWS = ["1.0,10,a", "1.2,30,a", "3.0,12,b", "3.1,28,b", "1.1,20,", "2.9,22,"]
-
-
-def run(*arguments):
-    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-
-
-def words(text):
-    """The text as it reads, however its lines are broken."""
-    return " ".join(text.split())
 
 
 @pytest.fixture

@@ -19,9 +19,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from command_line import run, words
 
-from seraph_cvx import cli
 from seraph_cvx.cli import learn, points, text_rows, user_table, workload
 from seraph_cvx.cli.report import say
 from seraph_cvx.comparison.race_table import Race
@@ -34,14 +33,6 @@ ROWS = ["1.0,10,a", "1.2,30,a", "3.0,12,b", "3.1,28,b", "1.1,20,", "2.9,22,"]
 TABLE = "\n".join([HEADER, *ROWS]) + "\n"
 ESCAPES = "\x1b[2Jred\x1b]0;owned\x07\u202e"
 SCRIPT = "<script>alert(1)<\\script><img src=x onerror=alert(1)>"
-
-
-def run(*arguments):
-    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-
-
-def words(text):
-    return " ".join(text.split())
 
 
 @pytest.fixture

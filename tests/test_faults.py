@@ -14,12 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import run, words
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 from faulty_solvers import Planted, Raising
 from instances import random_psd
-from typer.testing import CliRunner
 
-from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status, alternate, cli, compare_solvers
+from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status, alternate, compare_solvers
 from seraph_cvx.cli import learn
 from seraph_cvx.comparison.journal import EMPTY_ROW, Journal
 from seraph_cvx.estimators.saving import load_model, save_model
@@ -30,14 +30,6 @@ from seraph_cvx.m_step.statement import MStepStatement
 X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
 Y = np.array([0, 0, 1, 1, -1, -1])
 TABLE = "length,width,species\n1,10,a\n1.2,30,a\n3,12,b\n3.1,28,b\n1.1,20,\n2.9,22,\n"
-
-
-def run(*arguments):
-    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
-
-
-def words(text):
-    return " ".join(text.split())
 
 
 @pytest.fixture

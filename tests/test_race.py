@@ -15,17 +15,16 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from command_line import run
 from instances import random_objective, random_psd
 from joblib import parallel_config
 from joblib.externals.loky import get_reusable_executor
-from typer.testing import CliRunner
 
 from seraph_cvx import (
     MStepObjective,
     OptimumNotAttained,
     PairSet,
     certify,
-    cli,
     compare_solvers,
     solve_m_step,
 )
@@ -627,10 +626,6 @@ def test_depth_in_the_exponential_cone_and_its_dual():
 
 
 # The command
-
-
-def run(*arguments):
-    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
 
 
 @pytest.mark.slow

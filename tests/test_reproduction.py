@@ -10,6 +10,7 @@ import time
 
 import numpy as np
 import pytest
+from command_line import words
 from joblib import parallel_config
 from pictures import assert_legible
 from scipy.stats import ttest_ind, ttest_rel
@@ -49,10 +50,6 @@ IMAGES = [name for name, task in TASKS.items() if task.is_stratified]
 def run(*arguments):
     assert reproduce.app is app  # importing it is what registers the command
     return CliRunner().invoke(app, ["reproduce", *(str(argument) for argument in arguments)])
-
-
-def words(text):
-    return " ".join(text.split())
 
 
 @pytest.fixture

@@ -6,19 +6,14 @@ import json
 from types import SimpleNamespace
 
 import pytest
-from typer.testing import CliRunner
+from command_line import run
 
-from seraph_cvx import cli
 from seraph_cvx.cli import study
 from seraph_cvx.experiments import bench_conic, bench_passes, bench_statement
 from seraph_cvx.experiments.bench_path import bench_path
 from seraph_cvx.experiments.bench_proof import bench_proof
 from seraph_cvx.experiments.bench_report import Report
 from seraph_cvx.result_table import ResultTable
-
-
-def run(*arguments):
-    return CliRunner().invoke(cli.app, [str(argument) for argument in arguments])
 
 
 @pytest.mark.parametrize("statement", ["primal", "dual", "textbook"])
