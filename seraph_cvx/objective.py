@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -184,8 +185,8 @@ class MStepObjective:
     def soft_labeling(self) -> SoftLabels:
         """Where q comes from."""
         table = None if self.soft_labels is None else tabulate(self.soft_labels, self.pairs)
-        sharpness = 1.0 + self.mu if self.sharpness is None else self.sharpness
-        return SoftLabels(sharpness, self.threshold, self.previous_metric, table)
+        a = cast(float, self.sharpness)  # a number since __post_init__
+        return SoftLabels(a, self.threshold, self.previous_metric, table)
 
     @cached_property
     def soft_label_sums(self) -> SoftLabelSums:

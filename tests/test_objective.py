@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import array_api_strict
 import numpy as np
 import pytest
@@ -103,3 +105,34 @@ def test_the_card_tells_of_a_manifold_term():
     plain = random_objective(0, "hyper")
     assert "manifold term" not in plain._repr_html_()
     assert "manifold term" in random_objective(0, "hyper", manifold_term=np.eye(4))._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("sharpness", 0.0),
+        ("sharpness", -0.5),
+        ("threshold", 0.0),
+        ("threshold", -0.5),
+        ("trace_weight", -0.5),
+        ("unlabeled_weight", -0.5),
+    ],
+)
+def test_failure_path_a_weight_out_of_range_is_named(name, wrong):
+    with pytest.raises(ValueError, match=f"{name}={wrong:g} is out of range"):
+        MStepObjective(random_pairs(0), **{name: wrong})
+
+
+def test_two_objectives_are_equal_only_if_they_are_one():
+    """Or to compare them would compare arrays; and they are keys of caches."""
+    objective = random_objective(0, "hyper")
+    assert objective == objective
+    assert objective != replace(objective)
+    assert len({objective, replace(objective)}) == 2
+
+
+def test_an_objective_in_a_line():
+    assert repr(random_objective(0, "other")) == (
+        "MStepObjective(PairSet(20 points in R^4: 6 similar, 6 dissimilar, 178 unlabeled pairs), "
+        "unlabeled_weight=0.7, trace_weight=0.3, threshold=2.5)"
+    )
