@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from importlib import import_module
 from importlib.util import find_spec
 
+import array_api_strict
 import numpy as np
 import pytest
 import strategies as some
@@ -75,7 +76,7 @@ class Ending:
         return self.result is None
 
 
-def end_of(call, *inputs):
+def end_of(call, *inputs, expected=OWN_WARNINGS):
     """Call it: clear words or none, no other warning, and the input as it was."""
     before = [contents(given) for given in inputs]
     result = None
@@ -88,7 +89,7 @@ def end_of(call, *inputs):
     for given_input, its_contents in zip(inputs, before, strict=True):
         assert contents(given_input) == its_contents, "the input was modified"
     others = [w for w in caught if not issubclass(w.category, NotCertified)]
-    leaked = [w for w in others if not any(words in str(w.message) for words in OWN_WARNINGS)]
+    leaked = [w for w in others if not any(words in str(w.message) for words in expected)]
     assert not leaked, [str(w) for w in leaked]
     is_certified = result is not None and len(caught) == len(others)
     word = "certified" if is_certified else "not certified"
@@ -154,6 +155,36 @@ def test_any_m_step_is_solved_or_refused(data, objective):
     assert solution.value == solution.certificate.primal_value
     assert (solution.relative_gap <= options["tol"]) or not ending.is_certified
     assert_psd(solution.metric)
+
+
+FEWER = settings(max_examples=settings.default.max_examples // 5)
+"""For what takes ten times as long."""
+
+
+@FEWER
+@given(data=st.data(), objective=some.objectives(max_points=6, max_features=3))
+def test_any_m_step_is_solved_or_refused_by_a_conic_solver(data, objective):
+    """A wrong word of the solver is no certificate, and a failure is told."""
+    options = {
+        "solver": data.draw(st.sampled_from(["CLARABEL", "SCS"])),
+        "formulation": data.draw(st.sampled_from(["primal", "dual"])),
+        "polish": data.draw(st.booleans()),
+        "allow_unattained": data.draw(st.booleans()),
+        "time_limit": 2.0,
+    }
+    ending = end_of(
+        lambda: solve_m_step(objective, tol=1e-4, **options),
+        expected=("Solution may be inaccurate",),  # CVXPY's word, which is passed on
+    )
+    if ending.is_refused:
+        return
+    solution = ending.result
+    assert (solution.status is Status.CERTIFIED) == ending.is_certified
+    assert (solution.status is Status.FAILED) == (solution.metric is None)
+    if solution.metric is not None:
+        assert_sound(solution.certificate)
+        assert_psd(solution.metric)
+        assert solution.relative_gap <= 1e-4 or not ending.is_certified
 
 
 @given(data=st.data(), objective=some.objectives())
@@ -318,6 +349,38 @@ def test_any_pairs_of_points_are_fitted_or_refused(data, X):
         assert_finite(model.decision_function(P), model.predict_proba(P))
     else:
         assert not hasattr(model, "n_features_in_")
+
+
+@FEWER
+@given(data=st.data(), X=some.tables())
+def test_any_table_is_searched_or_refused(data, X):
+    """By cross-validation over two weights; the cells that do not end certified are counted."""
+    chosen = data.draw(some.ESTIMATOR_SETTINGS)
+    chosen = {name: chosen[name] for name in chosen.keys() & SERAPHCV().get_params().keys()}
+    model = SERAPHCV([0.3, 3.0], (0.0, "ratio")[: data.draw(st.integers(1, 2))], cv=2)
+    y = data.draw(some.labels(len(X), min_known=4))
+    ending = end_of(lambda: model.set_params(**chosen).fit(X, y), X, y)
+    if ending.is_refused:
+        assert not hasattr(model, "n_features_in_")
+        return
+    assert_psd(model.metric_)
+    assert_finite(end_of(lambda: model.transform(X), X).result, model.best_score_)
+    cells_and_fit = [*model.cv_results_["n_uncertified"], model.status_ is not Status.CERTIFIED]
+    assert ending.is_certified == (not any(cells_and_fit))
+
+
+@FEWER
+@given(data=st.data(), X=some.points())
+def test_points_of_another_library_give_the_metric_of_numpys(data, X):
+    y = data.draw(some.labels(len(X), min_known=2, dresses=["integers"]))
+    away = array_api_strict.asarray(X)
+    here, there = SERAPH(setting="hyper", max_iter=3), SERAPH(setting="hyper", max_iter=3)
+    ending = end_of(lambda: here.fit(X, y), X, y)
+    again = end_of(lambda: there.fit(away, y), y)
+    assert (ending.is_refused, ending.is_certified) == (again.is_refused, again.is_certified)
+    if not ending.is_refused:
+        largest = np.max(np.abs(here.metric_))
+        np.testing.assert_allclose(there.metric_, here.metric_, rtol=1e-6, atol=1e-6 * largest)
 
 
 @given(data=st.data(), X=some.points())
