@@ -101,7 +101,7 @@ def test_the_identity_share_enters_distances_but_not_what_is_certified(sampling,
         SERAPH(identity_share=1.5).fit(sampling.X, sampling.y)
 
 
-@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e4, 1e9])
 def test_the_automatic_trace_weight_follows_the_unit_of_the_features(sampling, scale):
     plain = SERAPH(trace_weight="auto").fit(sampling.X, sampling.y)
     scaled = SERAPH(trace_weight="auto").fit(scale * sampling.X, sampling.y)
