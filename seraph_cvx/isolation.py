@@ -69,11 +69,11 @@ class Nursery:
 
     Examples
     --------
-    >>> import math, os
+    >>> import math, signal
     >>> with Nursery() as nursery:
     ...     good = nursery.run(math.sqrt, 4.0, time_limit=60)
     ...     bad = nursery.run(math.sqrt, -1.0, time_limit=60)
-    ...     gone = nursery.run(os._exit, 3, time_limit=60)
+    ...     gone = nursery.run(signal.raise_signal, signal.SIGKILL, time_limit=60)
     >>> good.result, bad.word, gone.word
     (2.0, 'error', 'crashed')
     """

@@ -120,3 +120,20 @@ def test_closed_form_dual_points():
     np.testing.assert_allclose(TowardsOne(0.3, 2.0)(None, d), 0.3 * p, rtol=1e-15)
     expected = 0.3 * p * [1.0, 1.0, 0.0]
     np.testing.assert_allclose(Pinned(0.3, 2.0, 1e-9)(None, d, d_null), expected, rtol=1e-15)
+
+
+def test_fused_kernels_are_used_where_there_are_some(monkeypatch):
+    """On a GPU; what they compute is judged there, see tests/test_elsewhere.py."""
+    d = np.array([0.5, 2.0])
+    told = []
+
+    class Kernels:
+        def __getattr__(self, name):
+            return lambda *given: told.append((name, *given[1:])) or name
+
+    monkeypatch.setattr(posterior, "fused_kernels", lambda given: Kernels() if given is d else None)
+    assert posterior.logistic_sums(d, 1.5) == "logistic"
+    assert posterior.soft_label_sums(d, 1.5, 2.0) == "soft_label"
+    assert posterior.descent_sums(d, 1.5, 2.0) == "descent"
+    assert told == [("logistic", 1.5), ("soft_label", 1.5, 2.0), ("descent", 1.5, 2.0)]
+    assert len(posterior.logistic_sums(d.copy(), 1.5)) == 3
