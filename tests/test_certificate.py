@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 
 import naive
 import numpy as np
@@ -20,6 +20,7 @@ from seraph_cvx.certificate import (
     _rounding,
     is_rounding_all,
 )
+from seraph_cvx.psd_cone import check_metric
 
 
 def with_a_plane(seed, mu):
@@ -111,6 +112,7 @@ def test_enough_is_enough():
     assert first.relative_gap <= 10.0
     assert first.dual_value < best.dual_value
     assert first.dual_point == "by concavity"
+    assert certify(objective, A, enough=first.relative_gap) == first
     assert certify(objective, A, enough=best.relative_gap / 2.0) == best
 
 
@@ -123,13 +125,20 @@ def test_the_gap_is_relative_to_the_value_from_one_on():
 @pytest.mark.parametrize("seed", range(3))
 def test_a_gap_that_is_only_what_rounding_is_allowed_is_told_from_others(seed):
     objective = random_objective(seed, "hyper")
-    A = solve_m_step(objective, tol=1e-12).metric
+    A = check_metric(solve_m_step(objective, tol=1e-12).metric, 4)
     with_allowance = certify(objective, A).relative_gap
     without = _certify(objective, A, allow_rounding=False, enough=0.0).relative_gap
     assert 0.0 < without < with_allowance
     assert is_rounding_all(objective, A, (without + with_allowance) / 2.0)
+    assert is_rounding_all(objective, A, without)
     assert not is_rounding_all(objective, A, without / 2.0)
     assert not is_rounding_all(objective, np.eye(4), 1e-3)
+
+
+def test_a_certificate_cannot_be_changed():
+    certificate = certify(random_objective(0, "hyper"), np.eye(4))
+    with pytest.raises(FrozenInstanceError):
+        certificate.dual_value = certificate.primal_value
 
 
 def test_how_much_is_enough_is_said_by_name():
