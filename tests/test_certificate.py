@@ -13,7 +13,6 @@ from scipy.linalg import eigh
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
 from seraph_cvx.anchors import Anchors
 from seraph_cvx.certificate import (
-    ROUNDING,
     Certificate,
     _certify,
     _pinned,
@@ -89,8 +88,8 @@ def test_what_is_allowed_for_rounding_grows_with_every_term(setting, size):
         objective.threshold * objective.recession_total,
         objective.pair_total * max(x @ A @ x for x in X),
     ]
-    assert _rounding(objective, A, value) == pytest.approx(ROUNDING * sum(terms), rel=1e-9)
-    assert pytest.approx(3.553e-15, rel=0.01) == ROUNDING
+    in_units = _rounding(objective, A, value) / np.finfo(np.float64).eps
+    assert in_units == pytest.approx(16.0 * sum(terms), rel=1e-9)
 
 
 def test_the_bound_is_lowered_by_what_is_allowed():
