@@ -87,6 +87,20 @@ def test_proof_positive_definite_matrices_of_any_scale_are_proven(size, spread):
         assert not is_proven_psd(negative)
 
 
+def test_proof_is_withheld_where_a_leading_block_cannot_be_told_from_a_singular_one():
+    """Its pivots in order are positive for certain, but not with the pivots of the solver."""
+    P = [[3.50, -0.60, -2.15], [-0.60, 0.394, 1.18], [-2.15, 1.18, 5.20]]
+    with ctx.workprec(128):
+        block = arb_mat([[arb(x, 0.05) for x in row] for row in P])
+        assert ball_arithmetic._is_positive_definite(block)
+        S = arb_mat(6, 6)
+        for i, j in np.ndindex(3, 3):
+            S[i, j], S[i + 3, j + 3] = block[i, j], arb(int(i == j))
+        with pytest.raises(ZeroDivisionError):
+            block.solve(arb_mat(3, 3))
+        assert not ball_arithmetic._is_positive_definite(S)
+
+
 def test_proof_zero_rows_are_left_out_only_if_they_are_exactly_zero():
     assert is_proven_psd(arb_mat(2, 2))
     assert is_proven_psd(arb_mat([[0, 0], [0, 1]]))

@@ -6,12 +6,14 @@ import subprocess
 import sys
 import warnings
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from instances import random_pairs, random_psd
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from seraph_cvx import NotCertified, PairSet
+from seraph_cvx.baselines.conic import solve_statement
 from seraph_cvx.baselines.gdm import GDM, solve_gdm
 from seraph_cvx.baselines.gdm_problem import GDMProblem, state_gdm
 from seraph_cvx.baselines.itml import ITML, solve_itml
@@ -550,3 +552,26 @@ def test_failure_path_iteration_limit_is_not_silent(model):
     model.set_params(max_iter=1, tol=1e-9)
     with pytest.warns(NotCertified, match=r"after 1 iterations .* asked for 1e-09"):
         model.fit(*random_labels(0, 12, 3, 3))
+
+
+def test_failure_path_a_statement_without_a_solution_is_said_to_have_none():
+    A = cp.Variable((2, 2), PSD=True, name="A")
+    problem = cp.Problem(cp.Minimize(cp.trace(A)), [A[0, 0] <= -1.0])
+    with pytest.raises(RuntimeError, match=r"CLARABEL returned no matrix \(infeasible\): use"):
+        solve_statement(problem, "CLARABEL")
+
+
+def test_itml_a_metric_that_is_not_positive_definite_costs_infinitely_much():
+    problem = ITMLProblem(random_pairs(0, n=8, m=3, n_labeled=6))
+    for last in (0.0, -1e-3):
+        assert problem.value(np.diag([1.0, 1.0, last])) == np.inf
+    assert np.isfinite(problem.value(np.eye(3)))
+
+
+def test_failure_path_itml_bounds_that_the_descent_cannot_meet_are_not_silent():
+    """The metric of the optimum is about 1e-19: the descent steps onto the boundary on its way."""
+    pairs = random_pairs(2, n=8, m=1, n_labeled=6, scale=1e6)
+    rows = {"similar": pairs.similar, "dissimilar": pairs.dissimilar}
+    with pytest.warns(NotCertified):
+        model = ITML(gamma=1e3, bounds=(1e-6, 1e6)).fit(pairs.points, **rows)
+    assert model.metric_[0, 0] > 0.0

@@ -117,6 +117,16 @@ def test_the_ldm_likelihood_never_falls_in_an_iteration(seed, tol):
     assert reached == pytest.approx(model.history_[-1], rel=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_ldm_stops_where_rounding_hides_any_further_rise(seed):
+    """A tolerance that no derivative can meet: it ends by itself, far below the limit."""
+    with pytest.warns(ConvergenceWarning):
+        model = LDM(tol=1e-300, max_iter=5000).fit(*crowd(seed))
+    assert model.n_iter_ < 1000
+    assert np.all(np.diff(model.history_) >= 0.0)
+    assert model.history_[-1] >= LDM(tol=1e-6).fit(*crowd(seed)).history_[-1]
+
+
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer"])
 def test_the_ldm_likelihood_never_falls_on_real_data(name):
     drawn = load_sampling(name, seed=2)

@@ -81,6 +81,29 @@ def test_soft_labels_and_threshold_reach_the_file(formulation):
     assert certify(objective, project(symmetrise(metric))).relative_gap < 1e-5
 
 
+def test_a_program_without_a_constant_is_written_without_one_and_read_back(tmp_path):
+    """eta*beta = 0 where no pair pulls the metric up; A = 0 is then optimal, at N log(1 + 1/e)."""
+    pairs = PairSet.from_constraints([[0.0], [1.0], [3.0]], [(0, 1), (0, 2)], [])
+    objective = MStepObjective(pairs, unlabeled_weight=0.0)
+    text = to_cbf(ConicProgram.of(objective))
+    assert "OBJBCOORD" not in text
+    path = tmp_path / "x.cbf"
+    path.write_text(text)
+    value, _ = solve(read_cbf(path))
+    assert value == pytest.approx(2.0 * np.log1p(np.exp(-1.0)), rel=1e-6)
+
+
+def test_a_program_without_exponential_cones_is_rebuilt_too(tmp_path):
+    """min tr(X) subject to X_11 - 2 >= 0: a hand-written file; the optimum is 2."""
+    parts = ["VER\n3", "OBJSENSE\nMIN", "PSDVAR\n1\n2", "VAR\n1 1\nF 1", "CON\n1 1\nL+ 1"]
+    parts += ["OBJFCOORD\n2\n0 0 0 1.0\n0 1 1 1.0", "FCOORD\n1\n0 0 0 0 1.0"]
+    path = tmp_path / "x.cbf"
+    path.write_text("\n\n".join([*parts, "BCOORD\n1\n0 -2.0"]) + "\n")
+    value, metric = solve(read_cbf(path))
+    assert value == pytest.approx(2.0, abs=1e-6)
+    np.testing.assert_allclose(metric, np.diag([2.0, 0.0]), atol=1e-5)
+
+
 def test_a_changed_file_is_found_out(tmp_path):
     path = tmp_path / "x.cbf"
     write_cbf(InstanceSpec.parse(NAMES[1]), path)

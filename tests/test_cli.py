@@ -1,11 +1,15 @@
 """Evidence that the `seraph-cvx` command says the truth, and answers bad input in words."""
 
+import json
 import os
 import re
 import subprocess
 import sys
 import warnings
+from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,9 +19,15 @@ import seraph_cvx
 from seraph_cvx import SERAPH, PairSet, Status, alternate, certify
 from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
+from seraph_cvx.cli.cluster import on_cluster
 from seraph_cvx.cli.report import report_alternation
+from seraph_cvx.cli.workload import free_bytes
+from seraph_cvx.comparison import race
+from seraph_cvx.comparison.race_table import Race
+from seraph_cvx.comparison.solvers import forget_solver
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.estimators.settings import RECOMMENDED
+from seraph_cvx.experiments import dask_cluster
 
 HEADER = "length,width,species"
 ROWS = ["1.0,10,a", "1.2,30,a", "3.0,12,b", "3.1,28,b", "1.1,20,", "2.9,22,"]
@@ -90,16 +100,59 @@ def test_demo_without_picture_writes_nothing(folder):
     assert list(folder.iterdir()) == []
 
 
-def test_demo_without_matplotlib_goes_on_and_says_so(folder, monkeypatch):
+@pytest.fixture
+def no_matplotlib(monkeypatch):
     for name in [*sys.modules]:
         if name.startswith(("seraph_cvx.plots", "matplotlib.")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
+
+
+def test_demo_without_matplotlib_goes_on_and_says_so(folder, no_matplotlib):
     result = run("demo")
     assert result.exit_code == 0
     assert "no metric can have" in words(result.stdout)
     assert 'matplotlib is not installed. Run pip install "seraph-cvx[plot]"' in words(result.stderr)
     assert list(folder.iterdir()) == []
+
+
+def failed(pairs, **settings):
+    """An alternation whose last M-step gave no metric."""
+    return replace(alternate(pairs, **settings), metric=None, status=Status.FAILED)
+
+
+def test_demo_without_a_metric_draws_nothing_and_says_so(folder, monkeypatch):
+    monkeypatch.setattr(learn, "alternate", failed)
+    result = run("demo")
+    assert result.exit_code == 1
+    assert "status is failed, not certified" in words(result.stderr)
+    assert "Rank" not in result.stdout
+    assert list(folder.iterdir()) == []
+
+
+EMPTY_RACE = Race(
+    "Nobody raced",
+    [],
+    races=[{"versions": {}, "date": "", "machine": "", "time_limit": 1.0, "memory_limit": 2**30}],
+)
+
+
+@pytest.mark.parametrize(
+    ("command", "room"),
+    [
+        (["demo"], "seraph_cvx.plots"),
+        (["reproduce", "figure2", "--out", "."], "seraph_cvx.plots.reproduction"),
+        (["compare", "--out", "."], "seraph_cvx.plots.race"),
+    ],
+)
+def test_another_missing_package_is_not_taken_for_matplotlib(command, room, folder, monkeypatch):
+    monkeypatch.setattr(race, "compare_solvers", lambda *arguments: EMPTY_RACE)
+    monkeypatch.delattr(import_module("seraph_cvx.plots"), "reproduction", raising=False)
+    monkeypatch.setitem(sys.modules, room, None)
+    result = run(*command)
+    assert result.exit_code == 2
+    assert f"import of {room} halted" in words(result.stderr)
+    assert "matplotlib" not in result.stderr
 
 
 # The metric that fit writes is the estimator's
@@ -148,6 +201,16 @@ def test_options_reach_the_estimator(table):
         fewer = {other: options[other] for other in options if other != name}
         other = SERAPH(**fewer).fit(Z, [0, 0, 1, 1, -1, -1]).metric_
         assert not np.allclose(other, expected, rtol=1e-9, atol=1e-12), f"{name} changes nothing"
+
+
+def test_a_setting_of_the_paper_stands_in_the_place_of_the_weights(flowers):
+    path, X, y = flowers
+    options = ["--label", "species", "--no-standardize", "--setting", "proj"]
+    assert run("fit", path, *options).exit_code == 0
+    metric = read_csv(path.with_name("flowers.metric.csv"))[1]
+    expected = SERAPH(setting="proj").fit(X, y).metric_
+    np.testing.assert_allclose(metric, expected, rtol=1e-9, atol=1e-12)
+    assert not np.allclose(metric, SERAPH().fit(X, y).metric_, rtol=1e-3)
 
 
 def test_direct_has_no_certificate_and_says_so(flowers):
@@ -256,6 +319,10 @@ BAD_OPTIONS = {
     ),
     "seed": (["demo", "--seed", -1], ["--seed"]),
     "demo ending": (["demo", "--out", "iris"], ["iris must end in .png"]),
+    "setting": (
+        ["fit", "small.csv", "--label", "species", "--setting", "best"],
+        ["'best'", "none, post, proj, hyper"],
+    ),
 }
 
 
@@ -266,6 +333,12 @@ def test_bad_option(table, case):
     assert_answered_in_words(run(*arguments), culprits)
     assert table.read_text() == before
     assert [path.name for path in table.parent.iterdir()] == ["small.csv"]
+
+
+def test_a_folder_is_no_file_to_write_to(table):
+    (table.parent / "metrics.csv").mkdir()
+    result = run("fit", table, "--label", "species", "--out", "metrics.csv")
+    assert_answered_in_words(result, ["metrics.csv is a folder: give the name of a file"])
 
 
 def assert_answered_in_words(result, culprits):
@@ -294,6 +367,27 @@ def test_label_that_looks_unknown_is_taken_for_a_class_and_noted(table):
     assert result.exit_code == 0
     assert "2 classes, 4 labeled" in words(result.stdout)
     assert "'-1' is taken for a class" in words(result.stderr)
+
+
+def test_columns_that_do_not_vary_are_named_and_the_metric_is_that_of_the_others(table):
+    run("fit", table, "--label", "species")
+    expected = read_csv(table.with_name("small.metric.csv"))[1]
+    lines = table.read_text().splitlines()
+    table.write_text("\n".join(["unit," + lines[0], *("7," + line for line in lines[1:])]) + "\n")
+    result = run("fit", table, "--label", "species")
+    assert result.exit_code == 0
+    assert "the column 'unit' is constant" in words(result.stderr)
+    assert "'length'" not in result.stderr
+    names, metric = read_csv(table.with_name("small.metric.csv"))
+    assert names == ["unit", "length", "width"]
+    np.testing.assert_allclose(metric[1:, 1:], expected, rtol=1e-6, atol=1e-9)
+
+
+def test_a_single_class_is_learned_from_and_noted(table):
+    table.write_text(table.read_text().replace(",b", ","))
+    result = run("fit", table, "--label", "species")
+    assert "1 similar (S), 0 dissimilar (D)" in words(result.stdout)
+    assert "only one class is known" in words(result.stderr)
 
 
 def test_zero_metric_is_explained_by_the_critical_trace_weight(table):
@@ -328,10 +422,7 @@ def test_certificate_is_of_the_metric_kept_where_the_last_answer_was_refused(cap
 
 
 def test_failure_without_a_metric_writes_nothing_and_says_so(table, monkeypatch):
-    def fail(pairs, **settings):
-        return replace(alternate(pairs, **settings), metric=None, status=Status.FAILED)
-
-    monkeypatch.setattr(learn, "alternate", fail)
+    monkeypatch.setattr(learn, "alternate", failed)
     result = run("fit", table, "--label", "species")
     assert result.exit_code == 1
     assert "status is failed, not certified; nothing was written" in words(result.stderr)
@@ -398,6 +489,79 @@ def test_failed_writing_leaves_the_old_file_and_no_draft(table, monkeypatch):
     assert target.read_text() == "an older metric"
     names = sorted(path.name for path in table.parent.iterdir())
     assert names == ["small.csv", "small.metric.csv"]
+
+
+def test_a_failure_to_write_without_a_number_keeps_its_own_words(table, monkeypatch):
+    def full(source, destination):
+        raise OSError("the tape has run out")
+
+    monkeypatch.setattr(os, "replace", full)
+    result = run("fit", table, "--label", "species")
+    assert_answered_in_words(result, ["Error: the tape has run out"])
+    assert [path.name for path in table.parent.iterdir()] == ["small.csv"]
+
+
+# The race and the cluster
+
+
+OWN_SOLVER = """
+def without_licence(objective, tol, time_limit):
+    raise RuntimeError("licence not found")
+"""
+
+
+def test_a_race_tells_who_fails_what_is_not_drawn_and_what_a_resumption_changes(
+    folder, no_matplotlib, monkeypatch
+):
+    """A solver of the user's own, found where the user stands; it fails, fista goes on."""
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (folder / "solver_of_mine.py").write_text(OWN_SOLVER)
+    command = ["compare", "--suite", "tiny", "--tol", "1e-3", "--out", "race"]
+    command += ["--solvers", "fista,mine=solver_of_mine:without_licence"]
+    result = run(*command)
+    forget_solver("mine")
+    assert result.exit_code == 0, result.output
+    told = words(result.stderr)
+    assert "mine at 0.001: error (RuntimeError: licence not found" in told
+    assert "fista at" not in told
+    assert "No pictures: matplotlib is not installed" in told
+    names = sorted(path.name for path in (folder / "race").iterdir())
+    assert names == ["race.json", "race.jsonl", "race.md"]
+    rows = json.loads((folder / "race/race.json").read_text())["rows"]
+    outcomes = {(row["solver"], row["outcome"]) for row in rows}
+    assert outcomes == {("fista", "done"), ("mine", "error")}
+    again = run(*command, "--resume", "--time-limit", 7)
+    forget_solver("mine")
+    assert again.exit_code == 0, again.output
+    assert "Resumed with other time_limit: 5.0, then 7.0." in words(again.stderr)
+
+
+@pytest.mark.parametrize(("named", "address"), [("local", None), ("tcp://a:8786", "tcp://a:8786")])
+def test_work_goes_to_the_cluster_that_is_named(named, address, monkeypatch):
+    asked = []
+
+    @contextmanager
+    def cluster(scheduler):
+        asked.append(scheduler)
+        yield
+
+    monkeypatch.setattr(dask_cluster, "dask_cluster", cluster)
+    with on_cluster(None):
+        assert asked == []
+    with on_cluster(named):
+        assert asked == [address]
+
+
+@pytest.mark.parametrize("text", [None, "MemTotal: 1 kB\n"])
+def test_where_the_system_does_not_tell_its_free_memory_all_of_it_counts(text, monkeypatch):
+    def read_text(path):
+        if text is None:
+            raise FileNotFoundError(path)
+        return text
+
+    free = free_bytes()
+    monkeypatch.setattr(Path, "read_text", read_text)
+    assert free_bytes() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") > free
 
 
 # The command itself

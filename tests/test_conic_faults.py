@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import warnings
 
+import cvxpy as cp
 import numpy as np
 import pytest
+from cvxpy.error import SolverError
 from faulty_solvers import Planted, Raising
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +21,7 @@ from seraph_cvx import (
     Status,
     solve_m_step,
 )
-from seraph_cvx.m_step.conic import ConicMStep, ProblemTooLarge, conic_solvers
+from seraph_cvx.m_step.conic import ConicMStep, ProblemTooLarge, conic_solvers, options_for
 from seraph_cvx.m_step.statement import MStepStatement
 
 
@@ -105,6 +107,58 @@ def test_a_solver_without_the_cones_is_refused_with_the_reason():
 def test_an_unknown_solver_is_refused_and_the_known_ones_named():
     with pytest.raises(ValueError, match=r"'GUROBY'.*CLARABEL"):
         solve_m_step(random_objective(0, "hyper"), "GUROBY")
+
+
+@pytest.mark.parametrize(
+    ("name", "cones", "reason"),
+    [
+        ("PSD_ALONE", [{"PSD"}], "PSD_ALONE has no exponential cone"),
+        ("EXP_ALONE", [{"exp"}], "EXP_ALONE has no PSD cone"),
+        ("APART", [{"PSD"}, {"exp"}], "APART has the PSD and the exponential cone, but not both"),
+    ],
+)
+def test_a_solver_that_lacks_a_cone_is_refused_with_the_cone_named(
+    monkeypatch, name, cones, reason
+):
+    """A stand-in takes a problem only if all of its cones are in one of the sets."""
+
+    def take(problem, solver):
+        needed = {"exp"} if cp.logistic in problem.atoms() else set()
+        needed |= {"PSD"} if any(v.attributes["PSD"] for v in problem.variables()) else set()
+        if not any(needed <= known for known in cones):
+            raise SolverError("a cone is lacking")
+
+    monkeypatch.setattr(cp.Problem, "get_problem_data", take)
+    monkeypatch.setattr(cp, "installed_solvers", lambda: [name])
+    assert conic_solvers()[name].startswith(reason)
+    with pytest.raises(ValueError, match=f'{reason}.*or "fista"'):
+        ConicMStep(random_objective(0, "hyper"), name)
+
+
+def test_tolerance_and_limits_reach_mosek_and_copt_in_their_own_words():
+    assert options_for("MOSEK", 1e-7, 5.0, 30) == {
+        "mosek_params": {
+            "MSK_DPAR_INTPNT_CO_TOL_REL_GAP": 1e-7,
+            "MSK_DPAR_INTPNT_CO_TOL_PFEAS": 1e-7,
+            "MSK_DPAR_INTPNT_CO_TOL_DFEAS": 1e-7,
+            "MSK_DPAR_OPTIMIZER_MAX_TIME": 5.0,
+            "MSK_IPAR_INTPNT_MAX_ITERATIONS": 30,
+        }
+    }
+    tolerances = {"RelGap": 1e-7, "FeasTol": 1e-7, "DualTol": 1e-7}
+    assert options_for("COPT", 1e-7, 5.0, None) == tolerances | {"TimeLimit": 5.0}
+
+
+def test_no_limit_is_said_where_none_is_asked_for():
+    assert len(options_for("MOSEK", 1e-7, None, None)["mosek_params"]) == 3
+    assert set(options_for("COPT", 1e-7, None, None)) == {"RelGap", "FeasTol", "DualTol"}
+    assert options_for("NEW", 1e-7, None, None) == {}
+
+
+@pytest.mark.parametrize("limits", [(5.0, None), (None, 30)])
+def test_a_limit_that_is_not_known_of_a_solver_is_refused_with_the_cure(limits):
+    with pytest.raises(ValueError, match=r"limit of NEW is not known.*through solver_options"):
+        options_for("NEW", 1e-7, *limits)
 
 
 def test_clarabel_and_scs_can():

@@ -248,6 +248,36 @@ def test_openml_mnist_is_cut_to_the_images_of_the_file(openml, data_folder):
     assert calls[0]["data_id"] == 554
 
 
+def test_an_image_file_comes_back_halved_with_whole_digits(tmp_path):
+    image = np.zeros((16, 16))
+    image[:2, :2] = [[10.0, 20.0], [30.0, 40.0]]
+    np.savez(tmp_path / "usps.npz", X=image.reshape(1, 256), y=np.array([7.0]))
+    X, y = load("usps", tmp_path)
+    assert X.shape == (1, 64)
+    assert X[0].tolist() == [25.0, *[0.0] * 63]
+    assert y.tolist() == [7]
+    assert y.dtype == np.int64
+
+
+def test_closed_form_openml_usps_is_taken_to_grey_values_and_digits(openml):
+    """There the pixels are in [-1, 1], and the label of the digit d is d + 1."""
+    openml(np.array([[-1.0] * 256, [0.0] * 256, [1.0] * 256]), ["1", "6", "10"])
+    X, y = load("usps", download=True)
+    assert [sorted(set(row)) for row in X.tolist()] == [[0.0], [127.5], [255.0]]
+    assert y.tolist() == [0, 5, 9]
+
+
+def test_closed_form_openml_mnist_keeps_3000_training_images_of_each_of_five_digits(openml):
+    """The grey value of an image tells its number; ones are plenty, threes few, fours not kept."""
+    digits = np.repeat([1, 3, 4, 7], [3100, 5, 60_000 - 3105, 10])
+    grey = (np.arange(len(digits)) % 251).astype(np.uint8)
+    openml(np.broadcast_to(grey[:, None], (len(digits), 784)), digits.astype(str))
+    X, y = load("mnist", download=True)
+    kept = [*range(3000), *range(3100, 3105)]
+    assert y.tolist() == [1] * 3000 + [3] * 5
+    assert np.array_equal(X, np.repeat(grey[kept][:, None], 196, axis=1))
+
+
 @pytest.mark.parametrize("installed", [True, False])
 def test_openml_is_read_with_pandas_only_where_it_is_installed(installed, openml, monkeypatch):
     monkeypatch.setattr("seraph_cvx.datasets.find_spec", lambda name: installed or None)

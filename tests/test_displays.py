@@ -13,6 +13,7 @@ import pytest
 from instances import random_objective, random_pairs, random_psd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_hex
+from matplotlib.contour import ContourSet
 from matplotlib.figure import Figure
 from matplotlib.image import imsave
 from pictures import assert_legible, drawn_texts
@@ -562,6 +563,41 @@ def test_slice_needs_three_matrices_that_span_one():
         SliceDisplay.from_result(random_objective(0, "hyper", m=1), line)
 
 
+def test_slice_of_a_corner_given_twice_or_of_too_few_points_is_refused():
+    objective = random_objective(0, "hyper", m=2)
+    corners = {"zero": np.zeros((2, 2)), "identity": np.eye(2), "again": np.zeros((2, 2))}
+    with pytest.raises(ValueError, match=r"'again' lie on one line.*choose another third one"):
+        SliceDisplay.from_result(objective, corners)
+    corners["again"] = np.diag([1.0, 0.0])
+    with pytest.raises(ValueError, match="resolution=1: a grid has at least 2 points a side"):
+        SliceDisplay.from_result(objective, corners, resolution=1)
+
+
+def test_slice_all_in_the_cone_draws_no_boundary():
+    display = slice_display(resolution=9)
+    inside = SliceDisplay(
+        display.x,
+        display.y,
+        display.values,
+        np.ones_like(display.smallest_eigenvalues),
+        display.corner_names,
+    )
+    contours = [
+        sum(isinstance(c, ContourSet) for c in d.plot().ax_.collections) for d in (display, inside)
+    ]
+    assert contours == [3, 1]
+
+
+def test_posterior_of_many_classes_names_those_that_have_room():
+    """40 classes of two points: every other one, since a name takes a 28th of the height."""
+    points = np.tile(X, (2, 1))[:80]
+    display = PosteriorDisplay.from_result(METRIC, points, np.arange(80) // 2).plot()
+    assert [tick.get_text() for tick in display.ax_.get_yticklabels()] == [
+        str(k) for k in range(0, 40, 2)
+    ]
+    assert len(display.blocks) == 40
+
+
 def test_duality_shows_the_records_and_their_gap():
     values, gap = DualityDisplay.from_result(records()).plot().axes_
     primal, dual = values.lines
@@ -638,6 +674,10 @@ def test_path_panels_show_the_same_trace_weights_and_all_of_them(weights):
         (lambda: SpectrumDisplay.from_result({}), "no metric to draw"),
         (lambda: SpectrumDisplay.from_result({"a": -np.eye(2)}), "the metric 'a' is not positive"),
         (lambda: SegmentDisplay.from_result(bent_objective(), -np.eye(2), np.eye(2)), "start is"),
+        (
+            lambda: SegmentDisplay.from_result(bent_objective(), np.eye(2), np.eye(2), n_points=1),
+            "n_points=1: a segment has at least its two ends",
+        ),
     ],
 )
 def test_errors_name_the_culprit(draw, message):

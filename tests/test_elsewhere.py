@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 import warnings
+from types import SimpleNamespace
 
 import array_api_strict
 import joblib
@@ -18,6 +19,8 @@ import numpy as np
 import pytest
 from instances import random_objective, random_psd
 
+import seraph_cvx.arrays
+import seraph_cvx.cluster_sums
 import seraph_cvx.device_sums
 from seraph_cvx import (
     SERAPH,
@@ -29,7 +32,9 @@ from seraph_cvx import (
     compare_solvers,
     solve_m_step,
 )
-from seraph_cvx.blocks import Layout, lay_out, tile
+from seraph_cvx.arrays import fused_kernels, to_host
+from seraph_cvx.blocks import FAR, Layout, lay_out, tile
+from seraph_cvx.cluster_sums import ClusterSums
 from seraph_cvx.drawing import draw_unlabeled
 from seraph_cvx.experiments.gaussian_classes import gaussian_classes
 from seraph_cvx.experiments.runner import run_cells
@@ -178,6 +183,106 @@ for kernel, formula, numbers in [
 """
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
+
+
+class OnAGpu:
+    """What is asked of an array before it goes to the kernels."""
+
+    is_cuda = True
+
+    def __init__(self, contiguous=True):
+        self.is_contiguous = lambda: contiguous
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    """Stand-ins for torch, for the kernels and for what finds Triton; a list says if it is here."""
+    here = [True]
+    stand_in = SimpleNamespace()
+    monkeypatch.setattr(seraph_cvx.arrays, "is_torch_array", lambda x: isinstance(x, OnAGpu))
+    monkeypatch.setattr(seraph_cvx.arrays, "find_spec", lambda name: here[0] or None)
+    monkeypatch.setattr(seraph_cvx, "cuda_kernels", stand_in, raising=False)
+    monkeypatch.setitem(sys.modules, "seraph_cvx.cuda_kernels", stand_in)
+    seraph_cvx.arrays._cuda_kernels.cache_clear()
+    yield here, stand_in
+    seraph_cvx.arrays._cuda_kernels.cache_clear()
+
+
+def test_an_array_on_a_gpu_goes_through_the_fused_kernels_if_it_lies_in_one_piece(kernels):
+    assert fused_kernels(OnAGpu()) is kernels[1]
+    assert fused_kernels(OnAGpu(contiguous=False)) is None
+    assert fused_kernels(np.zeros(3)) is None
+
+
+def test_without_triton_an_array_on_a_gpu_goes_through_the_formulas(kernels):
+    kernels[0][0] = False
+    assert fused_kernels(OnAGpu()) is None
+
+
+def test_an_array_of_cupy_is_fetched_by_its_own_method(monkeypatch):
+    class Array:
+        def get(self):
+            return np.array([1.0, 2.0])
+
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(ndarray=Array, generic=Array))
+    assert to_host(Array()).tolist() == [1.0, 2.0]
+
+
+def counted(block, d):
+    """One for each pair, as a sum and as a weight of v v'."""
+    ones = (d < FAR).astype(float)
+    return [ones.sum()], ones
+
+
+@pytest.fixture
+def forgetful(monkeypatch):
+    """Sums go by workers, which are threads here; the list holds the losses to come."""
+    losses = []
+
+    class Forgetful(joblib.Parallel):
+        def __call__(self, tasks):
+            if losses:
+                raise losses.pop(0)
+            return super().__call__(tasks)
+
+    monkeypatch.setattr(ClusterSums, "is_at_hand", property(lambda self: True))
+    monkeypatch.setattr(seraph_cvx.cluster_sums, "Parallel", Forgetful)
+    return losses
+
+
+class KilledWorker(Exception):
+    """As the one of `distributed`, which is no OSError."""
+
+
+@pytest.mark.parametrize("loss", [OSError("a worker is gone"), KilledWorker("twice")])
+def test_a_sweep_that_loses_its_workers_is_made_again_and_says_so(
+    forgetful, monkeypatch, caplog, loss
+):
+    stand_in = SimpleNamespace(KilledWorker=KilledWorker)
+    monkeypatch.setitem(sys.modules, "distributed", stand_in)
+    sums = random_objective(0, "hyper", q="start", n=60).sums
+    forgetful.append(loss)
+    found = sums.over_unlabeled([np.eye(4)], counted)
+    assert not forgetful
+    assert found[0] == [sums.n_unlabeled]
+    np.testing.assert_allclose(found[1], sums.here.over_unlabeled([np.eye(4)], counted)[1])
+    assert "lost its workers" in caplog.text
+    assert str(loss) in caplog.text
+
+
+@pytest.mark.parametrize("distributed", [None, SimpleNamespace(KilledWorker=KilledWorker)])
+def test_a_sweep_gives_up_at_the_third_loss_and_at_once_where_the_work_is_at_fault(
+    forgetful, monkeypatch, distributed
+):
+    monkeypatch.setitem(sys.modules, "distributed", distributed)
+    sums = random_objective(0, "hyper", q="start", n=60).sums
+    forgetful.extend(OSError(f"loss {k}") for k in range(3))
+    with pytest.raises(OSError, match="loss 2"):
+        sums.over_unlabeled([np.eye(4)], counted)
+    forgetful.extend([ZeroDivisionError("the work"), OSError("not met")])
+    with pytest.raises(ZeroDivisionError):
+        sums.over_unlabeled([np.eye(4)], counted)
+    assert len(forgetful) == 1
 
 
 def test_tiles_hold_every_unlabeled_pair_once():

@@ -29,6 +29,7 @@ from typer.testing import CliRunner
 from seraph_cvx import PairSet, Status, alternate, certify, e_step
 from seraph_cvx.cli import app
 from seraph_cvx.cli import explore as command
+from seraph_cvx.explorer import walk as walk_room
 from seraph_cvx.explorer.heat import encode_png, pair_heat, plane_heat
 from seraph_cvx.explorer.panels import (
     BUTTONS,
@@ -111,6 +112,12 @@ def test_a_click_on_the_plane_adds_an_unknown_point_there():
     assert scene.labels[-1] == -1
     assert scene.chosen == 7
     np.testing.assert_allclose(scene.to_screen(scene.X)[-1], [350.0, 40.0], atol=0.1)
+
+
+def test_the_first_click_on_an_empty_plane_adds_its_first_point():
+    scene = Scene().answer({"x": 200.0, "y": 100.0})
+    assert (len(scene.points), scene.labels, scene.chosen) == (1, (-1,), 0)
+    assert Scene().answer({"x": 200.0, "y": 100.0, "shift": True}) == Scene()
 
 
 def test_shift_removes_a_point_and_adds_none():
@@ -213,6 +220,13 @@ def test_run_to_the_end_agrees_with_alternate():
         state.forward().moment.descent_value, run.history[-1].descent_value, rtol=1e-5
     )
     assert abs(len(run.history) - (state.position + 1) // 2) <= 2
+
+
+def test_a_walk_that_does_not_come_to_rest_ends_at_the_last_step_allowed(monkeypatch):
+    monkeypatch.setattr(walk_room, "MOST_ITERATIONS", 2)
+    walk = Walk(FEW, Settings())
+    assert walk.end() == 3
+    assert walk.at(3).name == "M-step 2"
 
 
 def test_position_forward_back_reset_and_sliders():
@@ -341,6 +355,18 @@ def test_ellipse_of_a_flat_metric_is_a_long_strip_and_of_zero_nothing():
     np.testing.assert_allclose(square_root(A) @ square_root(A), A, atol=1e-14)
 
 
+def test_each_class_has_a_mark_of_its_own():
+    labels = (0, 0, 1, 1, 2, -1, -1)
+    plane = well_formed(draw_plane(replace(FEW, labels=labels), state_on(FEW).moment))
+    marks = [(mark.tag, mark.get("class")) for mark in plane.iter() if mark.get("class")]
+    assert [marks.count(mark) for mark in (("circle", "class0"), ("circle", "unknown"))] == [2, 2]
+    assert sum(kind == "class1" for _, kind in marks) == 2
+    (triangle,) = [mark for mark in plane.iter() if mark.get("class") == "class2"]
+    corners = np.array([c.split(",") for c in triangle.get("points").split()], dtype=float)
+    assert len(corners) == 3
+    np.testing.assert_allclose(corners.mean(axis=0), FEW.to_screen(FEW.X)[4], atol=1.0)
+
+
 def test_the_even_odds_line_is_drawn_where_eta_is_not_1():
     assert 'class="even"' not in draw_plane(FEW, state_on(FEW).moment)
     assert 'class="even"' in draw_plane(FEW, state_on(FEW, ELABORATE).moment)
@@ -373,6 +399,12 @@ def test_every_solvers_grade_is_the_referees_and_not_its_own(solver):
     for text in (f"{answers[-1].value:.10g}", f"{answers[-1].relative_gap:.1e}"):
         assert f">{text}<" in html
     assert f">{answers[-1].status.value}<" in html
+
+
+def test_no_solver_is_asked_unless_one_is_named():
+    said = "".join(well_formed(sheet(ExplorerState(), "Solvers")).itertext())
+    assert "Ask another solver" in said
+    assert "relative gap" not in said
 
 
 def test_failure_a_solver_that_gives_nothing_is_told_in_words():

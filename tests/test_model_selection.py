@@ -102,6 +102,8 @@ def test_labeled_only_has_the_methods_that_its_estimator_has():
     for method in methods:
         assert np.array_equal(getattr(wrapped, method)(X), getattr(by_hand, method)(X))
     assert np.array_equal(clone(wrapped).fit_transform(X, half), by_hand.transform(X))
+    names = wrapped.get_feature_names_out()
+    assert names.tolist() == by_hand.get_feature_names_out().tolist()
 
 
 def test_labeled_only_keeps_feature_names_and_the_container_asked_for():
@@ -498,6 +500,15 @@ def test_failure_path_search(sampling, parameters, message):
     y[:2] = y[0]
     with pytest.raises(ValueError, match=message):
         SERAPHCV(**{**SMALL, **parameters}).fit(X, y)
+
+
+def test_failure_path_auto_weights_where_the_first_metric_is_always_zero():
+    """One class at both ends, the other in the middle: similar pairs are the farther ones."""
+    X = np.array([[0.0], [10.0], [0.1], [9.9], [5.0], [5.1], [2.0]])
+    y = np.array([0, 0, 0, 0, 1, 1, -1])
+    model = SERAPHCV(unlabeled_weights=(0.0,), cv=2, threshold=1e-3)
+    with pytest.raises(ValueError, match=r"zero at every trace weight.*trace_weights as numbers"):
+        model.fit(X, y)
 
 
 @pytest.mark.parametrize("known", [[0, 0, 0], [0, 1, 2], [0, 0, 1]])

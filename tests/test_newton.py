@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from instances import random_objective, random_psd
 
 from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, blocks, solve_m_step
 from seraph_cvx.datasets import load, sample
+from seraph_cvx.direct import minimise_directly
 from seraph_cvx.m_step.coarse import thin
-from seraph_cvx.m_step.first_order import fista
+from seraph_cvx.m_step.face_newton import _add_column, _Factor
+from seraph_cvx.m_step.first_order import fista, projected_gradient
+from seraph_cvx.m_step.referee import Coordinates
 
 
 def many_points(n=1300, m=4):
@@ -115,3 +120,44 @@ def test_rounding_is_not_taken_for_a_direction():
     objective = MStepObjective(PairSet.from_labels(drawn.X, drawn.y), unlabeled_weight=0.01)
     assert np.max(np.linalg.norm(objective.whitening, axis=0)) < 1e6
     assert solve_m_step(objective).status is Status.CERTIFIED
+
+
+def test_the_hessian_over_drawn_pairs_is_near_that_over_all():
+    objective = many_points()
+    L = np.linalg.cholesky(random_psd(np.random.default_rng(0), 4, rank=4))
+    gradient = objective.gradient(L @ L.T)
+    drawn = replace(objective, pairs=objective.pairs.sampled(20_000, random_state=0))
+    found, whole = (o.program.factor_hessian(L, gradient) for o in (drawn, objective))
+    assert 0.0 < np.linalg.norm(found - whole) < 0.03 * np.linalg.norm(whole)
+
+
+@pytest.mark.parametrize("method", [fista, projected_gradient])
+def test_a_start_that_cannot_be_improved_is_the_answer(method):
+    objective = random_objective(0, "hyper")
+    start = solve_m_step(objective, tol=1e-12).metric
+    answer = method(objective, tol=1e-300, max_iter=1, start=start)
+    assert answer.value <= objective.value(start)
+    np.testing.assert_array_equal(answer.metric, start)
+
+
+def test_the_rank_grows_only_along_a_negative_eigenvalue_of_the_gradient():
+    objective = random_objective(0, "hyper")
+    for share, grows in ((0.5, True), (1.01, False)):
+        problem = objective.with_trace_weight(share * objective.critical_trace_weight)
+        where = Coordinates(problem.program, np.eye(4), np.eye(4))
+        now = _Factor.at(where, 1e-4 * np.eye(4)[:, :1])
+        spent = where.evaluations
+        longer = _add_column(where, now)
+        assert (longer is not None) is (where.evaluations > spent) is grows
+        if longer is not None:
+            assert longer.L.shape == (4, 2)
+            assert longer.value < now.value
+
+
+def test_the_direct_method_ends_by_itself_where_no_step_lowers_its_value():
+    """A tolerance that rounding keeps out of reach: far fewer steps than allowed, and said so."""
+    solution = minimise_directly(random_objective(0, "hyper").pairs, tol=1e-300, max_iter=5000)
+    assert solution.status is Status.ITERATION_LIMIT
+    assert solution.iterations < 1000
+    assert solution.stationarity < 1e-8
+    assert np.all(np.diff(solution.values) <= 0.0)

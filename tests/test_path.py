@@ -4,9 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from faulty_solvers import Raising
 from instances import random_pairs
 
-from seraph_cvx import MStepObjective, PairSet, Status, alternate, seraph_path, solve_m_step
+from seraph_cvx import (
+    MStepObjective,
+    NotCertified,
+    PairSet,
+    Status,
+    alternate,
+    seraph_path,
+    solve_m_step,
+)
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.manifold import manifold_term
 
@@ -133,3 +142,12 @@ def test_failure_path_no_dissimilar_pair_leaves_no_path():
     pairs = PairSet.from_constraints(np.random.default_rng(0).normal(size=(6, 2)), [(0, 1)], [])
     with pytest.raises(ValueError, match="zero at every trace weight"):
         seraph_path(pairs, unlabeled_weight=0.0)
+
+
+@pytest.mark.parametrize("algorithm", ["m-step", "em"])
+def test_failure_path_a_solver_that_breaks_down_is_quoted_with_the_trace_weight(algorithm):
+    with (
+        pytest.warns(NotCertified, match="licence not found"),
+        pytest.raises(RuntimeError, match=r"At trace_weight=0\.5: .*licence not found"),
+    ):
+        seraph_path(random_pairs(0), [0.5], algorithm=algorithm, solver=Raising())

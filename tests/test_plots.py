@@ -9,7 +9,9 @@ from pictures import assert_legible
 
 from seraph_cvx import seraph_path
 from seraph_cvx.alternation import Iteration
+from seraph_cvx.experiments.summaries import summarise
 from seraph_cvx.plots import plot_fit, plot_path
+from seraph_cvx.plots.reproduction import plot_times
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)) * [3.0, 2.0, 1.0, 0.5]
@@ -158,3 +160,9 @@ def test_a_path_is_drawn_as_it_was_walked(weights, tmp_path):
     np.testing.assert_allclose(top, largest)
     assert gap.get_xlim()[0] > gap.get_xlim()[1]
     assert len((tmp_path / "path.png").read_bytes()) < 300_000
+
+
+def test_times_of_a_reproduction_without_a_finished_run_are_not_drawn():
+    row = {"task": "iris", "sampling": 0, "method": "gdm", "outcome": "failed", "error": None}
+    with pytest.raises(ValueError, match="no time to draw"):
+        plot_times(summarise([row | {"seconds": None, "detail": "it broke down"}]))

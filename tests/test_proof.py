@@ -224,3 +224,13 @@ def test_a_sample_of_pairs_is_not_proven():
     sampled = replace(objective, pairs=objective.pairs.sampled(5, random_state=0))
     with pytest.raises(ValueError, match=r"prove the M-step of pairs\.whole"):
         certify(sampled, np.eye(4), rigorous=True)
+
+
+def test_proof_that_is_sharp_enough_looks_no_further():
+    """Far from the optimum the second bound tried is the better one."""
+    objective = random_objective(0, "hyper", n=9, m=3)
+    A = 30.0 * np.eye(3)
+    best, quick = prove(objective, A), prove(objective, A, enough=1e6)
+    assert quick.relative_gap <= 1e6
+    assert quick.dual_value < best.dual_value
+    assert quick.primal_value == best.primal_value

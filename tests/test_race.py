@@ -34,7 +34,7 @@ from seraph_cvx.comparison import workers
 from seraph_cvx.comparison.dimacs import cone_depth, dimacs_errors
 from seraph_cvx.comparison.journal import EMPTY_ROW, Journal, key_of
 from seraph_cvx.comparison.race_table import summarise
-from seraph_cvx.comparison.solvers import Attempt, entrants, forget_solver, register_solver
+from seraph_cvx.comparison.solvers import Attempt, Entrant, entrants, forget_solver, register_solver
 from seraph_cvx.comparison.suite import InstanceSpec, suite
 from seraph_cvx.m_step.statement import state_m_step
 from seraph_cvx.plots import WorkPrecisionDisplay
@@ -555,6 +555,12 @@ def test_a_resumed_race_with_other_limits_says_so():
     assert list(race_room._differences([], before)) == []
 
 
+def test_the_version_of_a_solver_that_is_no_package_is_a_question_mark():
+    found = race_room.versions([Entrant("HOMEMADE", "primal", "module:function")])
+    assert found["homemade"] == "?"
+    assert found["numpy"] == np.__version__
+
+
 # The DIMACS measures
 
 
@@ -590,6 +596,29 @@ def solver_room_vectors(answer, solver):
 
 def test_dimacs_of_an_unknown_solver_are_not_made_up():
     assert dimacs_errors({"A": None}, object(), "NEW") is None
+
+
+@pytest.mark.parametrize("fault", ["not finite", "too short"])
+def test_dimacs_of_vectors_that_are_none_are_not_made_up(fault):
+    data, _, _ = state_m_step(random_objective(0, "hyper", n=8, m=3)).get_problem_data("SCS")
+    answer = {"x": np.zeros(len(data["c"])), "s": data["b"], "y": np.zeros(len(data["b"]))}
+    assert dimacs_errors(data, answer, "SCS") is not None
+    x = np.full_like(answer["x"], np.nan) if fault == "not finite" else answer["x"][1:]
+    assert dimacs_errors(data, answer | {"x": x}, "SCS") is None
+
+
+def test_depth_in_the_zero_cone_is_the_largest_entry_and_its_dual_is_everything():
+    cones = SimpleNamespace(zero=2, nonneg=1, psd=[], exp=0, soc=[], p3d=[])
+    v = np.array([0.5, -3.0, 1.0])
+    assert cone_depth(v, cones, False, dual=False) == 3.0
+    assert cone_depth(v, cones, False, dual=True) == 0.0
+
+
+@pytest.mark.parametrize("others", [{"soc": [3], "p3d": []}, {"soc": [], "p3d": [0.5]}])
+def test_depth_in_cones_that_no_m_step_has_is_refused(others):
+    cones = SimpleNamespace(zero=0, nonneg=3, psd=[], exp=0, **others)
+    with pytest.raises(ValueError, match="no second-order and no power cones"):
+        cone_depth(np.ones(3), cones, False, dual=False)
 
 
 @pytest.mark.parametrize("lower", [True, False])

@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 from seraph_cvx import SERAPH, KernelSERAPH, PairSERAPH, PairSet, Status, alternate
+from seraph_cvx.baselines.gdm import GDM
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.mahalanobis import best_threshold
 from seraph_cvx.manifold import manifold_term
@@ -205,6 +206,22 @@ def test_failure_path_thresholds(arguments, words):
         best_threshold(**given)
 
 
+def test_a_threshold_below_or_above_all_distances_calls_all_pairs_alike():
+    distances = np.array([2.0, 3.0, 4.0])
+    assert best_threshold(distances, np.array([-1, -1, 1])) == 1.0
+    assert best_threshold(distances, np.array([-1, 1, 1])) == 4.0
+
+
+def test_failure_path_pairs_are_not_predicted_without_a_threshold(sampling):
+    model = GDM().fit(sampling.X, sampling.y)
+    P = sampling.X[[[0, 1], [2, 3]]]
+    with pytest.raises(AttributeError, match=r"This GDM has no threshold.*set_threshold first"):
+        model.predict_pairs(P)
+    distances = model.pair_distance(P)
+    found = model.set_threshold(distances.mean()).predict_pairs(P)
+    assert found.tolist() == np.where(distances <= distances.mean(), 1, -1).tolist()
+
+
 # --- PairSERAPH
 
 
@@ -297,6 +314,11 @@ def test_failure_path_pairs(P, y, words):
         PairSERAPH().fit(P, y)
 
 
+def test_failure_path_unlabeled_points_of_another_width(point_pairs):
+    with pytest.raises(ValueError, match="unlabeled_points have 7 features, the pairs"):
+        PairSERAPH().fit(*point_pairs, unlabeled_points=np.zeros((3, 7)))
+
+
 # --- KernelSERAPH
 
 
@@ -375,3 +397,14 @@ def test_points_that_are_all_one_have_the_metric_zero_or_a_clear_error():
     X = np.ones((4, 2))
     model = KernelSERAPH().fit(X, [0, 0, 1, -1])
     assert all_distances(model, X) == pytest.approx(0.0, abs=1e-9)
+
+
+@pytest.mark.parametrize("model", [KernelSERAPH(), PairSERAPH(), SERAPH()])
+def test_failure_path_no_points_at_all_are_refused_and_not_answered(model, sampling, point_pairs):
+    data = point_pairs if isinstance(model, PairSERAPH) else (sampling.X, sampling.y)
+    fitted = clone(model).fit(*data)
+    m = fitted.n_features_in_
+    with pytest.raises(ValueError, match="0 sample"):
+        fitted.transform(np.empty((0, m)))
+    with pytest.raises(ValueError, match="0 sample"):
+        fitted.pair_distance(np.empty((0, 2, m)))

@@ -7,6 +7,7 @@ import json
 import re
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -17,11 +18,11 @@ from scipy.stats import ttest_ind, ttest_rel
 from typer.testing import CliRunner
 
 import seraph_cvx
-from seraph_cvx import MStepObjective, PairSet, alternate, datasets
+from seraph_cvx import MStepObjective, PairSet, alternate, datasets, solve_m_step
 from seraph_cvx.cli import app, reproduce
-from seraph_cvx.experiments import runner
+from seraph_cvx.experiments import figures, learners, runner
 from seraph_cvx.experiments.bookkeeping import Ledger
-from seraph_cvx.experiments.cells import EMPTY, Protocol
+from seraph_cvx.experiments.cells import EMPTY, Protocol, learn
 from seraph_cvx.experiments.documents import errors_files, judgement_again
 from seraph_cvx.experiments.early_stopping import stop_early
 from seraph_cvx.experiments.figures import artificial_set, learn_panels
@@ -152,6 +153,12 @@ def test_a_sampling_of_images_is_stratified(name, invented_images):
     assert not {*labeled, *unlabeled} & {*test}
 
 
+def test_data_of_another_width_than_table_1_are_refused(monkeypatch):
+    monkeypatch.setattr(datasets, "load", lambda *a: (np.ones((150, 5)), np.repeat([0, 1, 2], 50)))
+    with pytest.raises(ValueError, match="iris has 5 features where Table 1 has 4"):
+        load_task(find_task("iris"))
+
+
 def test_a_sampling_depends_on_its_seed_alone():
     task = find_task("wine")
     data = load_task(task)
@@ -204,8 +211,17 @@ def test_unknown_words_are_refused_with_the_known_ones():
         run_cells(["iris"], ["euclidean"], 1, Protocol(scaling="metric"))
     with pytest.raises(ValueError, match="every-class, random"):
         run_cells(["iris"], ["euclidean"], 1, Protocol(variant="lucky"))
+    with pytest.raises(ValueError, match="unit, pixels, standard, none"):
+        scale_features(np.eye(2), "metric")
+    with pytest.raises(ValueError, match="every-class, random"):
+        draw_sampling(find_task("iris"), *load_task(find_task("iris")), 0, "lucky")
+    with pytest.raises(ValueError, match="those of Figures 1 and 2"):
+        artificial_set(3)
     with pytest.raises(ValueError, match="euclidean, gdm"):
         find_methods(["svm"])
+    for name in ("mine=module", "mine=:learn", "gdm=module:learn"):
+        with pytest.raises(ValueError, match=f"'{name}': write name=module:function, the name not"):
+            find_methods([name])
     with pytest.raises(ValueError, match="No module named 'nowhere'"):
         find_methods(["mine=nowhere:learn"])
 
@@ -287,6 +303,52 @@ def test_early_stopping_ends_at_a_small_move():
     assert abs(longer.metric[0, 0] - result.metric[0, 0]) < 2e-2
 
 
+def test_early_stopping_ends_where_nothing_descends():
+    """Points that are all the same have no gradient; at an optimum every step raises (7)."""
+    same = stop_early(PairSet.from_labels(np.ones((4, 2)), [0, 0, 1, -1]), 0.0, 0.0)
+    assert (same.stopped_by, same.steps) == ("no descent", 0)
+    assert np.array_equal(same.metric, 2.0 / 3.0 * np.eye(2))
+    pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    best = stop_early(pairs, 0.0, 1.0, smallest_move=0.0, max_steps=500)
+    objective = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=1.0)
+    assert best.stopped_by == "no descent"
+    assert np.linalg.norm(objective.gradient(best.metric)) < 1e-6
+
+
+def without_metric(solve):
+    """The same solver, whose answer is lost."""
+
+    def lost(*arguments, **settings):
+        return replace(solve(*arguments, **settings), metric=None, message="planted trouble")
+
+    return lost
+
+
+@pytest.mark.parametrize("setting", ["hyper", "none"])
+def test_an_em_whose_solver_gives_nothing_is_a_failure_with_its_reason(setting, monkeypatch):
+    monkeypatch.setattr(learners, "alternate", without_metric(alternate))
+    monkeypatch.setattr(learners, "solve_m_step", without_metric(solve_m_step))
+    X, y = np.array([[0.0], [0.2], [2.0], [2.3]]), np.array([0, 0, 1, -1])
+    with pytest.raises(RuntimeError, match="planted trouble"):
+        learners.learn_by_em(setting, X, y)
+
+
+def test_an_em_without_a_trace_weight_is_cut_off_after_so_many_m_steps(monkeypatch):
+    starts = []
+
+    def counted(objective, start=None, **settings):
+        starts.append(start)
+        return solve_m_step(objective, start=start, **settings)
+
+    monkeypatch.setattr(learners, "solve_m_step", counted)
+    monkeypatch.setattr(learners, "UNATTAINED_TOL", -1.0)  # J never falls too little
+    X, y = np.array([[0.0], [0.2], [2.0], [2.3]]), np.array([0, 0, 1, -1])
+    L = learners.learn_by_em("post", X, y)
+    assert len(starts) == learners.UNATTAINED_M_STEPS == 20
+    assert starts[0] is None
+    assert L.shape == (1, 1)
+
+
 # The runner
 
 
@@ -351,6 +413,11 @@ def test_failures_are_rows_with_their_reason_and_the_others_go_on(planted, tmp_p
     assert rows["warn"]["error"] == rows["euclidean"]["error"] is not None
     on_disk = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["kind"] for line in on_disk] == ["run"] + ["cell"] * 5
+
+
+def test_components_that_are_no_metric_are_refused_with_their_shape(planted):
+    with pytest.raises(ValueError, match=r"shape \(1, 2\), or not finite: \(k, 2\) finite"):
+        learn(planted("not_finite"), np.eye(2), np.array([0, 1]), 0)
 
 
 @pytest.mark.slow
@@ -529,6 +596,13 @@ def test_table_2_shows_means_boldface_the_paper_and_what_is_missing():
     assert (reasons["GDM"]["done"], reasons["GDM"]["cut off"]) == (0, 10)
 
 
+def test_table_2_shows_a_single_sampling_and_a_method_of_ones_own_without_a_comparison():
+    rows = [cell("iris", "euclidean", 0, 9.0), cell("iris", "mine", 0, 8.0)]
+    shown = {row[""]: row["iris"] for row in table2(summarise(rows))[0].rows}
+    assert shown["Euclidean"] == "9.00<br>9.58 ± 0.73"
+    assert shown["mine"] == "**8.00**"
+
+
 def test_table_2_has_a_block_for_every_six_tasks():
     rows = [cell(task, "euclidean", s, 9.0 + s) for task in TASKS for s in (0, 1)]
     blocks = table2(summarise(rows))
@@ -588,6 +662,16 @@ def test_closed_form_of_the_judgement():
     assert verdict.best == "itml"
     assert verdict.is_best == (ttest_ind(own, column(rows, "itml")).pvalue >= 0.05)
     assert verdict.is_best_paired == (ttest_rel(own, column(rows, "itml")).pvalue >= 0.05)
+
+
+def test_a_column_that_does_not_vary_is_judged_as_uncorrelated():
+    rows = invented_table(recommended=9.0, euclidean=13.0)
+    rows = [row | {"error": 13.0} if row["method"] == "euclidean" else row for row in rows]
+    (verdict,) = judge(rows)
+    assert verdict.least_paired == verdict.least
+    s = column(rows, "recommended").std(ddof=1) / np.sqrt(12)
+    squares = s**2 + 0.43**2 + 0.73**2
+    assert verdict.least == pytest.approx(9.58 - 5.31 - 2 * np.sqrt(squares))
 
 
 @pytest.mark.parametrize(
@@ -776,6 +860,12 @@ def test_figure_2_projection_sparsity_leaves_one_nearly_horizontal_direction(see
     assert abs(eigenvalues[0]) < 1e-8 * eigenvalues[1]
     assert abs(vectors[0, 1]) > 0.95
     assert projection.error <= 3.0 < euclidean.error
+
+
+def test_figure_2_without_an_answer_says_what_the_solver_said(monkeypatch):
+    monkeypatch.setattr(figures, "solve_m_step", without_metric(solve_m_step))
+    with pytest.raises(RuntimeError, match="The M-step of Figure 2 failed: planted trouble"):
+        learn_panels(2)
 
 
 @pytest.mark.slow

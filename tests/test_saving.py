@@ -6,6 +6,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import sys
 import zipfile
 
 import numpy as np
@@ -308,6 +309,13 @@ def test_failure_path_a_file_that_does_not_fit_together(path, message):
     DAMAGES[message](header, arrays)
     write(path, header, arrays)
     assert message in refusal(path)
+
+
+def test_failure_path_a_class_whose_room_cannot_be_imported(fitted, tmp_path, monkeypatch):
+    path = tmp_path / "model.npz"
+    save_model(fitted["GDM"], path)
+    monkeypatch.setitem(sys.modules, "seraph_cvx.baselines.gdm", None)
+    assert "its class GDM is not to be had here" in refusal(path)
 
 
 def test_failure_path_other_models_must_be_complete(fitted, tmp_path):

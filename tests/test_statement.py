@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from instances import random_objective, random_pairs, random_psd
 
-from seraph_cvx import MStepObjective, certify, solve_m_step, state_m_step
+from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_step
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.m_step.statement import build_statement, textbook_statement
 from seraph_cvx.psd_cone import project, symmetrise
@@ -159,3 +159,15 @@ def test_compiled_once_it_is_not_compiled_again(monkeypatch):
     compiled.solve(objective, tol=1e-6)
     compiled.solve(objective.with_trace_weight(0.5), tol=1e-6)
     assert len(trees) == 1
+
+
+@pytest.mark.parametrize(("kind", "absent"), [("similar", "sum_D"), ("dissimilar", "sum_S")])
+def test_the_textbook_statement_has_no_term_for_a_kind_of_pair_that_is_not_there(kind, absent):
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    pairs = PairSet.from_constraints(X, **{"similar": [], "dissimilar": [], kind: [(0, 1), (2, 4)]})
+    objective = MStepObjective(pairs)
+    problem = textbook_statement(objective)
+    assert absent not in problem.format_labeled()
+    A = random_psd(np.random.default_rng(1), 3)
+    problem.var_dict["A"].value = A
+    assert problem.objective.value == pytest.approx(objective.value(A), rel=1e-12)

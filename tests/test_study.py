@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
-from command_line import run
+from command_line import run, words
 
+from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.cli import study
-from seraph_cvx.experiments import bench_conic, bench_passes, bench_statement
+from seraph_cvx.datasets import load_sampling
+from seraph_cvx.experiments import bench_conic, bench_passes, bench_size, bench_statement
 from seraph_cvx.experiments.bench_path import bench_path
 from seraph_cvx.experiments.bench_proof import bench_proof
 from seraph_cvx.experiments.bench_report import Report
+from seraph_cvx.isolation import Outcome
 from seraph_cvx.result_table import ResultTable
 
 
@@ -93,6 +98,34 @@ def test_a_stopped_bench_keeps_the_rows_it_has_and_says_so(
     assert json.loads(data.read_text())[0]["notes"] == ["Incomplete: stopped after 1 of its rows."]
 
 
+def test_a_bench_writes_json_alone_where_only_that_is_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench_passes, "bench_kernel", planted())
+    assert run("bench", "kernel", "--json", tmp_path / "kernel.json").exit_code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["kernel.json"]
+
+
+def test_the_options_of_size_reach_the_bench(monkeypatch):
+    asked = []
+
+    def measure(report, *arguments):
+        asked.append(arguments)
+
+    monkeypatch.setattr(bench_size, "bench_sizes", measure)
+    options = ["--sizes", "500,900", "--place", "dask", "--unlabeled-pairs", 7]
+    assert run("bench", "size", *options, "--scheduler", "tcp://a:1").exit_code == 0
+    assert asked == [("dask", [500, 900], 64, 7, "tcp://a:1")]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [("ten", "'ten': write whole numbers, as 1000,10000"), ("900,50", "50: ten classes")],
+)
+def test_sizes_that_cannot_be_measured_are_answered_in_words(sizes, said):
+    result = run("bench", "size", "--sizes", sizes)
+    assert result.exit_code == 2
+    assert said in words(result.stderr)
+
+
 def test_a_bench_that_fails_keeps_the_rows_it_has(tmp_path, monkeypatch):
     monkeypatch.setattr(bench_passes, "bench_kernel", planted(RuntimeError("out of luck")))
     result = run("bench", "kernel", "--markdown", tmp_path / "table.md")
@@ -128,11 +161,23 @@ def test_a_proof_is_reported_beside_the_certificate(monkeypatch):
     assert row["proven gap"] == pytest.approx(row["certified gap"], rel=0.1)
 
 
-def test_data_that_is_not_there_is_a_row_that_says_so(monkeypatch, tmp_path):
-    monkeypatch.setattr("seraph_cvx.experiments.bench_proof.TASKS", {"ionosphere": 20})
+@pytest.mark.parametrize(
+    ("measure", "column"),
+    [
+        (bench_proof, "proven gap"),
+        (bench_path, "start"),
+        (bench_conic.bench_first_m_steps, "fastest conic to 1e-5"),
+    ],
+)
+def test_data_that_is_not_there_is_a_row_that_says_so(measure, column, monkeypatch, tmp_path):
+    for room in ("bench_proof", "bench_path"):
+        monkeypatch.setattr(f"seraph_cvx.experiments.{room}.TASKS", {"ionosphere": 20})
     monkeypatch.setenv("SERAPH_CVX_DATA", str(tmp_path))
-    (row,) = bench_proof(Report(), seeds=(0, 1)).rows
-    assert row["proven gap"].startswith("not measured: ")
+    tasks = {"tasks": ["ionosphere"]} if measure is bench_conic.bench_first_m_steps else {}
+    (row,) = measure(Report(), seeds=(0, 1), **tasks).rows
+    assert row["task"] == "ionosphere"
+    assert row[column].startswith("not measured: ")
+    assert "ionosphere.csv" in row[column]
 
 
 def test_a_stopped_fit_keeps_its_own_half(monkeypatch):
@@ -155,6 +200,128 @@ def test_a_stopped_fit_keeps_its_own_half(monkeypatch):
     assert row["ratio"].startswith("> ")
 
 
+@pytest.fixture
+def small_samplings(monkeypatch):
+    """The benches of conic solvers on samplings of 20 points."""
+    for room in (bench_conic, bench_statement):
+        monkeypatch.setattr(room, "load_sampling", partial(load_sampling, n_points=20))
+    monkeypatch.setattr(bench_statement, "DATA_SETS", ("iris",))
+
+
+def test_a_whole_fit_is_timed_to_the_end_or_is_a_bound(small_samplings):
+    """A limit of no seconds stops CLARABEL after its first iteration."""
+    (whole,) = bench_conic.bench_whole_fit(Report(), "iris", time_limit=60.0).rows
+    assert whole["CLARABEL iterations"] >= whole["own iterations"] > 1
+    assert whole["ratio"] == whole["CLARABEL (s)"] / whole["own (s)"]
+    (cut,) = bench_conic.bench_whole_fit(Report(), "iris", time_limit=0.0).rows
+    assert cut["CLARABEL iterations"] == 1
+    assert (cut["CLARABEL (s)"][:2], cut["ratio"][:2]) == ("> ", "> ")
+
+
+LADDER = {
+    ("CLARABEL", "dual"): [Outcome("memory limit", None, "", 1.0)],
+    ("CLARABEL", "primal"): [(2.0, 1e-3), (3.0, 1e-5)],
+    ("SCS", "dual"): [(9.0, 1e-2)],
+    ("SCS", "primal"): [(0.5, 1e-4)] * 5,
+}
+"""By solver and formulation: seconds and true gap of each rung that it climbs."""
+
+
+def test_the_fastest_conic_solver_is_the_first_rung_that_is_truly_within_the_gap(
+    small_samplings, monkeypatch
+):
+    """One dies, one gets there on its second rung, one is too slow to go on, one never does."""
+    asked = []
+
+    def climb(function, name, seed, solver, formulation, tol, limit, time_limit):
+        asked.append((solver, formulation, tol, limit))
+        rung = LADDER[solver, formulation][sum(a[:2] == asked[-1][:2] for a in asked) - 1]
+        return rung if isinstance(rung, Outcome) else Outcome("done", rung, "", rung[0])
+
+    monkeypatch.setattr(bench_conic, "run_isolated", climb)
+    (row,) = bench_conic.bench_first_m_steps(Report(), ["iris"], (0,), time_limit=60.0).rows
+    assert row["fastest conic to 1e-5"] == "CLARABEL primal"
+    assert row["conic (s)"] == 3.0
+    assert row["ratio"] == 3.0 / row["fista to 1e-8 (s)"]
+    assert 0.0 < row["certificate's share"] < 1.0
+    rungs = [1e-5, 1e-6, 1e-7, 1e-8, 1e-9]
+    expected = [("CLARABEL", "dual", 1e-5, 60.0)]
+    expected += [("CLARABEL", "primal", tol, 60.0) for tol in rungs[:2]]
+    expected += [("SCS", "dual", 1e-5, 3.0), *(("SCS", "primal", tol, 3.0) for tol in rungs)]
+    assert asked == expected
+
+
+def test_a_conic_run_is_graded_by_the_best_bound_known(small_samplings):
+    loose, tight = (
+        bench_conic.solve_once("iris", 0, "SCS", "dual", tol, 30.0)[1] for tol in (1e-2, 1e-7)
+    )
+    assert -1e-9 <= tight <= 1e-6 < loose
+
+
+def test_an_own_solver_that_is_not_certified_is_no_measurement(small_samplings, monkeypatch):
+    monkeypatch.setattr(
+        bench_conic,
+        "fista",
+        lambda objective, **settings: SimpleNamespace(
+            relative_gap=1e-7, seconds=1.0, certificate_seconds=0.1
+        ),
+    )
+    with pytest.raises(RuntimeError, match="fista is not certified on iris, seed 3"):
+        bench_conic.bench_first_m_steps(Report(), ["iris"], (3,))
+
+
+def test_compilation_is_told_as_ratios_to_ours(small_samplings, monkeypatch):
+    done = Outcome("done", {"first": 6.0}, "", 7.0)
+    monkeypatch.setattr(bench_statement, "run_isolated", lambda *a, **limits: done)
+    (row,) = bench_statement.bench_compilation(Report()).rows
+    ours = row["ours first (s)"]
+    assert row["textbook, q Parameters (s)"] == 6.0
+    assert row["first: q Parameters / ours"] == 6.0 / ours
+    assert row["first: q constant / ours"] == row["textbook, q constant (s)"] / ours
+    assert row["again: textbook / ours"] == row["textbook, q constant (s)"] / row["ours again (s)"]
+
+
+def test_a_textbook_that_does_not_compile_in_time_is_a_bound(small_samplings):
+    (row,) = bench_statement.bench_compilation(Report(), time_limit=0.05).rows
+    assert re.fullmatch(r"> \d+ \(time limit\)", row["textbook, q Parameters (s)"])
+    assert re.fullmatch(r"> \d+", row["first: q Parameters / ours"])
+
+
+def test_answers_show_the_solvers_word_beside_the_truth(small_samplings):
+    told = []
+    rows = bench_statement.bench_answers(Report(told.append), tol=1e-6).rows
+    labels = [
+        "fista primal",
+        *(f"{s} {f}" for s in ("CLARABEL", "SCS") for f in ("primal", "dual")),
+    ]
+    assert told == [f"iris: {label}" for label in labels]
+    assert [f"{row['solver']} {row['formulation']}" for row in rows] == labels
+    for row in rows:
+        assert -1e-9 <= row["true gap"] <= row["proved gap"] + 1e-9
+        assert (row["status"] == "certified") == (row["proved gap"] <= 1e-6)
+        assert (row["compile (s)"] > 0.0) == (row["solver"] != "fista")
+
+
+def test_the_best_lower_bound_is_below_every_value(small_samplings):
+    sampling = load_sampling("iris", n_points=20)
+    objective = MStepObjective(PairSet.from_labels(sampling.X, sampling.y))
+    bound = bench_statement.best_lower_bound(objective)
+    metric = bench_statement.solve_m_step(objective, tol=1e-6).metric
+    assert certify(objective, metric).dual_value <= bound <= objective.value(metric)
+
+
+def test_overhead_is_the_share_of_time_outside_the_solver(small_samplings):
+    told = []
+    rows = bench_statement.bench_overhead(Report(told.append), iterations=2).rows
+    assert [row["data"] for row in rows] == ["iris (seed 4)", "wine (seed 0)"]
+    assert told == [f"{d}: CLARABEL iteration {k} of 2" for d in ("iris", "wine") for k in (1, 2)]
+    for row in rows:
+        assert row["iterations"] == 2
+        assert 0.0 < row["in the solver (s)"] < row["wall (s)"]
+        share = (row["wall (s)"] - row["in the solver (s)"]) / row["wall (s)"]
+        assert row["outside"] == pytest.approx(share)
+
+
 def test_bench_refuses_an_unknown_section():
     assert run("bench", "everything").exit_code == 2
 
@@ -172,6 +339,21 @@ def test_scaling_fits_an_exponent():
     table = bench_passes.bench_scaling(Report(), sizes=(200, 400), m=3)
     assert [row["n"] for row in table.rows] == [200, 400]
     assert "exponent in n" in table.notes[0]
+
+
+def test_the_exponent_in_m_is_the_slope_of_the_times(monkeypatch):
+    """Passes whose seconds are 2 m^1.5."""
+    monkeypatch.setattr(bench_passes, "three_passes", lambda n, m: (2.0 * m**1.5, 0))
+    table = bench_passes.bench_dimension(Report(), dimensions=(4, 8, 16), n=50)
+    assert [(row["m"], row["n"]) for row in table.rows] == [(4, 50), (8, 50), (16, 50)]
+    assert table.notes == ["Fitted exponent in m: 1.50."]
+
+
+def test_passes_that_do_not_come_back_end_the_bench_with_their_reason(monkeypatch):
+    gone = Outcome("crashed", None, "the process ended by signal 9", 1.0)
+    monkeypatch.setattr(bench_passes, "run_isolated", lambda *arguments, **limits: gone)
+    with pytest.raises(RuntimeError, match=r"n = 300: crashed\. the process ended by"):
+        bench_passes.bench_scaling(Report(), sizes=(300,))
 
 
 def test_a_large_fit_counts_its_evaluations():

@@ -6,12 +6,15 @@ import contextlib
 import io
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 
+import cvxpy as cp
 import numpy as np
 import pytest
 
-from seraph_cvx import MStepObjective, PairSet, verify_paper
+from seraph_cvx import MStepObjective, PairSet, Status, verify_paper
 from seraph_cvx.datasets import load_sampling
+from seraph_cvx.m_step.solution import MStepSolution
 from seraph_cvx.theory import (
     attainment,
     complexity,
@@ -19,6 +22,7 @@ from seraph_cvx.theory import (
     elimination,
     feature_convexity,
     feature_functions,
+    full_model,
     kappa_sign,
     lipschitz,
     m_step_convexity,
@@ -32,7 +36,9 @@ from seraph_cvx.theory import (
     sparsity,
     strong_duality,
 )
-from seraph_cvx.theory.claim import Check, Claim, ClaimResult, Verdict
+from seraph_cvx.theory.claim import Check, Claim, ClaimResult, ClaimUndecided, Verdict
+from seraph_cvx.theory.paper_report import PaperReport
+from seraph_cvx.theory.preparation import prepare_pairs
 from seraph_cvx.theory.setting import Setting
 
 EXPECTED = {
@@ -384,6 +390,11 @@ def test_verdict_follows_from_the_checks(expected, printed, corrected, verdict, 
     assert result.as_expected is fine
 
 
+def test_verdict_a_check_that_is_not_a_number_speaks_for_its_claim():
+    result = ClaimResult(_claim(Verdict.HOLDS), [BAD, Check("nan", float("nan"), 1.0), GOOD])
+    assert result.decisive.name == "nan"
+
+
 def test_failure_a_solver_without_an_answer_leaves_the_claim_undecided(monkeypatch):
     def no_answer(problem):
         raise setting.ClaimUndecided("Clarabel gave no answer: a test")
@@ -395,6 +406,117 @@ def test_failure_a_solver_without_an_answer_leaves_the_claim_undecided(monkeypat
     assert not result.ok
     assert "a test" in result[6].message
     assert "a test" in result.to_html()
+
+
+class _Clarabel:
+    """A CVXPY problem whose solver does, try by try, what it is told: an error or a value."""
+
+    status = "optimal"
+
+    def __init__(self, *tries):
+        self.tries, self.options, self.variable = list(tries), [], cp.Variable()
+
+    def variables(self):
+        return [self.variable]
+
+    def solve(self, solver, **options):
+        self.options.append(options)
+        outcome = self.tries.pop(0)
+        if isinstance(outcome, Exception):
+            raise outcome
+        self.variable.value = outcome
+
+
+@pytest.fixture
+def stuck(monkeypatch):
+    """A search that ends at the factor 0, stationary for any loss, the first `stuck[0]` times."""
+    times, search = [0], full_model.minimize
+
+    def minimize(loss, start, **more):
+        if not times[0]:
+            return search(loss, start, **more)
+        times[0] -= 1
+        return SimpleNamespace(x=0.0 * start, fun=loss(0.0 * start)[0])
+
+    monkeypatch.setattr(full_model, "minimize", minimize)
+    return times
+
+
+def test_claim_5_a_search_over_factors_that_lost_its_rank_gets_out_again(small, stuck):
+    A = np.eye(small.pairs.n_features)
+    expected, value = full_model._minimise_over_metric(small, A, -1.0)
+    stuck[0] = 2
+    found, again = full_model._minimise_over_metric(small, A, -1.0)
+    assert again == pytest.approx(value, rel=1e-9)
+    np.testing.assert_allclose(found, expected, atol=1e-4 * np.trace(expected))
+
+
+def test_claim_5_a_search_over_factors_that_never_gets_out_comes_to_an_end(small, stuck):
+    stuck[0] = 1000
+    metric, value = full_model._minimise_over_metric(small, np.eye(small.pairs.n_features), -1.0)
+    assert stuck[0] == 1000 - full_model.ESCAPES
+    assert not np.any(metric)
+    assert value == full_model.model_loss(small, metric, -1.0, small.mu)[0]
+
+
+@pytest.mark.parametrize("first", [cp.SolverError("too tight"), None])
+def test_failure_clarabel_gets_a_second_try_with_its_own_tolerances(first):
+    problem = _Clarabel(first, 1.0)
+    assert setting.solve_conic(problem) == "optimal"
+    assert problem.options == [setting.TIGHT, {}]
+
+
+@pytest.mark.parametrize(
+    ("tries", "words"),
+    [
+        ([cp.SolverError("too tight"), cp.SolverError("broken down")], "no answer: broken down"),
+        ([None, None], "no answer: its status is optimal"),
+    ],
+)
+def test_failure_clarabel_without_an_answer_in_two_tries_is_quoted(tries, words):
+    with pytest.raises(ClaimUndecided, match=words):
+        setting.solve_conic(_Clarabel(*tries))
+
+
+def test_failure_a_solver_without_a_metric_is_named():
+    nothing = MStepSolution(
+        None, np.nan, None, Status.FAILED, "SCS", "", 0, 0.0, message="It broke down."
+    )
+    with pytest.raises(ClaimUndecided, match=r"SCS returned no metric: It broke down\."):
+        Setting.metric_of(nothing)
+
+
+def test_claim_14_is_undecided_where_the_labels_want_the_zero_metric():
+    """One similar pair far apart, one dissimilar pair close together."""
+    pairs = PairSet.from_constraints([[0.0], [5.0], [0.1], [2.0]], [(0, 1)], [(0, 2)])
+    with pytest.raises(ClaimUndecided, match="zero metric, at any lambda"):
+        sparsity.check_sparsity(Setting("four points", pairs))
+
+
+def test_formulas_agree_the_automatic_gradient_in_one_dimension():
+    four = Setting("four points", PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1]))
+    A = np.array([[0.7]])
+    found = printed_gradient.automatic_gradient(four, A)
+    np.testing.assert_allclose(found, -four.m_step.gradient(A), rtol=1e-12)
+
+
+def test_report_of_a_claim_that_was_not_checked_is_asked_for_in_vain(iris):
+    with pytest.raises(KeyError, match="claim 99 was not checked"):
+        iris[99]
+
+
+def test_report_of_numbers_of_any_kind_is_json():
+    numbers = {"single": np.float32(0.5), "count": np.int64(3), "none": np.float64("nan")}
+    result = ClaimResult(_claim(Verdict.HOLDS), [Check("far", np.inf, 1.0)], numbers=numbers)
+    (claim,) = json.loads(PaperReport("data", "data", [result], 0.0).to_json())["claims"]
+    assert claim["numbers"] == {"single": 0.5, "count": 3, "none": "nan"}
+    assert claim["residual"] == "inf"
+
+
+def test_report_as_markdown_has_no_violation_and_no_code_where_there_is_none():
+    claim = replace(_claim(Verdict.CORRECTED), correction="x is at most 1.")
+    text = PaperReport("data", "data", [ClaimResult(claim, [GOOD], [GOOD])], 0.0).to_markdown()
+    assert text.endswith("**0. name** (place): holds.\n\nWhat holds: x is at most 1.")
 
 
 def test_report_is_the_same_for_the_same_seed():
@@ -445,6 +567,32 @@ def test_data_with_every_label_known_hides_all_but_ten():
     assert result.ok
     assert "100 points" in result.description
     assert f"{4950 - 45} unlabeled" in result.description
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_data_with_few_labels_keeps_them_all_and_is_standardized_if_asked(standardize):
+    X = np.random.default_rng(0).normal(loc=7.0, scale=3.0, size=(60, 2))
+    y = np.where(np.arange(60) < 12, np.arange(60) % 2, -1)
+    pairs = prepare_pairs(X, y, standardize, max_points=30, seed=0)
+    assert (pairs.n_points, len(pairs.similar), len(pairs.dissimilar)) == (30, 30, 36)
+    assert np.allclose(pairs.points.mean(axis=0), 0.0) is standardize
+    kept = {tuple(point) for point in pairs.points}
+    assert (kept <= {tuple(point) for point in X}) is not standardize
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_data_with_one_similar_pair_among_all_known_labels_keeps_that_pair(seed):
+    """A tenth of the draws of ten labels out of 30 has both of its points."""
+    X = np.arange(30.0)[:, None]
+    pairs = prepare_pairs(X, [0, *range(29)], standardize=False, max_points=100, seed=seed)
+    assert (len(pairs.similar), len(pairs.dissimilar)) == (1, 44)
+    (i, j) = pairs.similar[0]
+    assert abs(pairs.points[i] - pairs.points[j]) == 1.0
+
+
+def test_failure_three_labeled_points_leave_no_pair_unlabeled():
+    with pytest.raises(ValueError, match=r"No pair is unlabeled: add points.*label -1"):
+        verify_paper([[0.0], [1.0], [2.0]], [0, 0, 1])
 
 
 @pytest.mark.parametrize(

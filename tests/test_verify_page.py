@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -16,9 +17,10 @@ from seraph_cvx import verify_paper
 from seraph_cvx.cli import app
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.mathml import parse, to_mathml, to_text
-from seraph_cvx.theory import soft_label_form
+from seraph_cvx.theory import descent, soft_label_form
+from seraph_cvx.theory import report as theory_report
 from seraph_cvx.theory.chart import to_svg
-from seraph_cvx.theory.claim import Chart, Curve
+from seraph_cvx.theory.claim import Chart, ClaimUndecided, Curve
 from seraph_cvx.theory.report import CLAIMS, SLOW
 
 
@@ -133,6 +135,43 @@ def test_command_exits_with_1_where_a_claim_that_should_hold_fails(monkeypatch, 
     assert "refuted (unexpected)" in done.output
     assert "claim 6" in done.output
     assert "Exit code 1" in done.output
+
+
+def undecided(setting):
+    raise ClaimUndecided("Clarabel gave no answer")
+
+
+def test_command_exits_with_1_where_a_claim_could_not_be_decided(monkeypatch):
+    """No number contradicts the paper then, and none is shown; what holds instead is said."""
+    claim = replace(descent.CLAIM, recomputation=None)
+    monkeypatch.setattr(theory_report, "CLAIMS", {9: (claim, undecided)})
+    done = CliRunner().invoke(app, ["verify", "iris", "--code"])
+    said = " ".join(done.output.split())
+    assert done.exit_code == 1
+    assert "Not as expected: claim 9, not decided." in said
+    assert "Claim 9 could not be decided: Clarabel gave no answer" in said
+    assert " ".join(claim.correction.split()) in said
+    assert "as printed it fails" not in said
+    assert "recomputed" not in said
+
+
+def test_command_speaks_of_no_contradiction_where_there_is_none(monkeypatch):
+    monkeypatch.setattr(theory_report, "CLAIMS", {6: CLAIMS[6]})
+    done = CliRunner().invoke(app, ["verify", "iris"])
+    assert done.exit_code == 0, done.output
+    assert "holds" in done.output
+    assert "False as printed" not in done.output
+
+
+def test_command_names_the_check_under_most_strain_where_there_is_room(monkeypatch):
+    monkeypatch.setattr(theory_report, "CLAIMS", {6: CLAIMS[6]})
+    sampling = load_sampling("iris")
+    check = verify_paper(sampling.X, sampling.y, claims=[6])[6].decisive.name
+    for columns, shown in (("80", False), ("150", True)):
+        monkeypatch.setenv("COLUMNS", columns)
+        done = CliRunner().invoke(app, ["verify", "iris"])
+        assert ("of the check under most strain" in done.output) == shown
+        assert (check in done.output) == shown
 
 
 def test_command_reads_a_table(tmp_path):

@@ -56,8 +56,7 @@ def _scalar_cones(program: ConicProgram, rows: Any) -> list[cp.Constraint]:
     first, constraints = np.array(triples, dtype=np.int64), []
     if len(chosen := np.concatenate(nonnegative)):
         constraints.append(rows[chosen] >= 0)
-    if len(first):
-        constraints.append(cp.ExpCone(rows[first + 2], rows[first + 1], rows[first]))
+    constraints.append(cp.ExpCone(rows[first + 2], rows[first + 1], rows[first]))
     return constraints
 
 

@@ -48,8 +48,6 @@ def dimacs_errors(data: Mapping[str, Any], answer: Any, solver: str) -> list[flo
         return None
     x, s, y = vectors
     A, b, c = data["A"], np.asarray(data["b"]), np.asarray(data["c"])
-    if s is None:
-        s = b - A @ x
     if len(x) != len(c) or len(y) != len(b) or not all(np.all(np.isfinite(v)) for v in (x, s, y)):
         return None
     primal, dual = float(c @ x), float(b @ y)
@@ -137,7 +135,7 @@ def _largest(v: FloatArray) -> float:
     return float(np.max(np.abs(v), initial=0.0))
 
 
-def _vectors(answer: Any, solver: str) -> tuple[FloatArray, FloatArray | None, FloatArray] | None:
+def _vectors(answer: Any, solver: str) -> tuple[FloatArray, FloatArray, FloatArray] | None:
     """x, s and y of a solver's own answer."""
     if solver == "SCS":
         return np.asarray(answer["x"]), np.asarray(answer["s"]), np.asarray(answer["y"])

@@ -184,8 +184,6 @@ class KernelSERAPH(BaseSERAPH):
 
     def _coordinates(self, points: FloatArray) -> FloatArray:
         """The kernel PCA coordinates of any points."""
-        if not len(points):
-            return np.empty((0, self.axes_.shape[1]))
         return np.asarray(self._centred(self._kernel_with(points)) @ self.axes_)
 
     def _centred(self, K: FloatArray) -> FloatArray:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..checks import IntArray
 from ..pairs import PairSet
 
 
@@ -40,18 +39,16 @@ def _thin(pairs: PairSet, max_points: int, rng: np.random.Generator) -> PairSet:
         return pairs
     kept_labels = labeled
     if len(labeled) == n or 2 * len(labeled) > max_points:
-        for _ in range(1000):
-            kept_labels = rng.permutation(labeled)[: min(10, max(3, n // 2))]
-            inside = [np.isin(rows, kept_labels).all(axis=1) for rows in _rows(pairs)]
-            if all(np.any(some) for some in inside):
-                break
+        one, other = rng.choice(pairs.similar)
+        apart = rng.choice(pairs.dissimilar[np.any(pairs.dissimilar == one, axis=1)])
+        needed = np.unique([one, other, *apart])  # three points, with a pair of each kind
+        more = rng.permutation(np.setdiff1d(labeled, needed))
+        kept_labels = np.concatenate([needed, more])[: min(10, max(3, n // 2))]
     others = rng.permutation(np.setdiff1d(np.arange(n), kept_labels))
     kept = np.concatenate([kept_labels, others])[: max(max_points, len(kept_labels) + 1)]
     place = np.full(n, -1)
     place[kept_labels] = np.arange(len(kept_labels))
-    near, far = (place[rows[(place[rows] >= 0).all(axis=1)]] for rows in _rows(pairs))
+    near, far = (
+        place[rows[(place[rows] >= 0).all(axis=1)]] for rows in (pairs.similar, pairs.dissimilar)
+    )
     return PairSet.from_constraints(pairs.points[kept], near, far)
-
-
-def _rows(pairs: PairSet) -> tuple[IntArray, IntArray]:
-    return pairs.similar, pairs.dissimilar
