@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .checks import FloatArray, IntArray
+from .checks import FloatArray, IntArray, MissingExtra
 
 try:
     from flint import arb as arb
@@ -19,7 +19,7 @@ try:
     from flint import fmpq as fmpq
     from flint import fmpq_mat as fmpq_mat
 except ImportError:
-    raise ImportError(
+    raise MissingExtra(
         'A rigorous proof needs python-flint: pip install "seraph-cvx[rigorous]".'
     ) from None
 

@@ -17,6 +17,10 @@ MOST = float(np.finfo(np.float64).max) / 1e4
 """What a sum over pairs of squared distances may be at most, with room for weights."""
 
 
+class MissingExtra(ImportError):
+    """A package that only some uses need is not installed; the message says how to install it."""
+
+
 def check_number(value: Any, name: str, minimum: float, strict: bool = False) -> float:
     """`value` as a finite float >= `minimum` (> `minimum` if `strict`), or a clear error."""
     try:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import joblib
 import numpy as np
 import pytest
+from command_line import run, words
 from joblib.parallel import get_active_backend
 
 from seraph_cvx import MStepObjective, PairSet, alternate, certify, solve_m_step
@@ -112,6 +113,7 @@ def test_the_memory_of_a_fit_on_a_gpu_is_that_of_the_gpu_since_its_start(monkeyp
     """A planted torch: its arrays are NumPy's, and its memory is counted from the reset on."""
     events = []
     cuda = SimpleNamespace(
+        is_available=lambda: True,
         reset_peak_memory_stats=lambda: events.append("reset"),
         max_memory_allocated=lambda: 7 * 2**20 if events == ["moved to cuda", "reset"] else 0,
     )
@@ -131,6 +133,35 @@ def test_a_cluster_needs_the_extra_and_says_so(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ImportError, match=r'pip install "seraph-cvx\[dask\]"'):
         measured("dask")
+
+
+@pytest.mark.parametrize(
+    ("place", "planted", "cure"),
+    [
+        ("dask", {"distributed": None}, 'pip install "seraph-cvx[dask]"'),
+        ("cuda", {"torch": None}, "pip install torch"),
+        (
+            "cuda",
+            {"torch": SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False))},
+            "no CUDA device here",
+        ),
+    ],
+)
+def test_what_is_missing_is_no_fault_of_the_command(monkeypatch, place, planted, cure):
+    for name, module in planted.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    result = run("bench", "size", "--place", place, "--sizes", "200")
+    assert result.exit_code == 2
+    assert cure in words(result.stderr)
+    assert "fault" not in result.stderr
+
+
+def test_a_race_that_never_started_has_kept_nothing(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    for command in (["compare", "--suite", "tiny"], ["reproduce", "table2", "--tasks", "iris"]):
+        result = run(*command, "--out", tmp_path / command[0], "--scheduler", "local")
+        assert result.exit_code == 2
+        assert "What was done before" not in words(result.stderr)
 
 
 @pytest.mark.slow

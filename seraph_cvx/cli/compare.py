@@ -88,8 +88,8 @@ def compare(
             sys.path.insert(0, "")  # module:function is looked for where the user stands
         out.mkdir(parents=True, exist_ok=True)
         rows = out / "race.jsonl"
-        kept.append(f"the rows so far are in {rows}; --resume goes on from there")
         with _progress() as progress, on_cluster(scheduler):
+            kept.append(f"the rows so far are in {rows}; --resume goes on from there")
             task = progress.add_task("starting", total=None)
             race = compare_solvers(
                 suite.value,

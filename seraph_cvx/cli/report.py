@@ -14,6 +14,7 @@ from rich.console import Console
 
 from ..alternation import Alternation
 from ..certificate import certify
+from ..checks import MissingExtra
 from ..direct import DirectSolution
 from ..m_step.solution import NotCertified, Status
 from ..pairs import PairSet
@@ -43,7 +44,7 @@ CURES = {
 }
 """What to do about an error of the system."""
 
-UNSERVED = (ValueError, TypeError, OSError, MemoryError)
+UNSERVED = (ValueError, TypeError, OSError, MemoryError, MissingExtra)
 """Errors by which the package refuses what it is given; any other is a fault of its own."""
 
 

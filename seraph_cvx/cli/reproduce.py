@@ -117,11 +117,11 @@ def reproduce(
             if methods is not None and "=" in methods:
                 sys.path.insert(0, "")  # module:function is looked for where the user stands
             cells = out / "cells.jsonl"
-            kept.append(
-                f"the finished cells are in {cells}; the same command with --resume goes on"
-            )
             settings = {"resume": resume, "retry": retry, "n_jobs": n_jobs}
             with on_cluster(scheduler):
+                kept.append(
+                    f"the finished cells are in {cells}; the same command with --resume goes on"
+                )
                 written = _cells(
                     *(part, _names(tasks), _names(methods), samplings),
                     (scaling, variant, folder),

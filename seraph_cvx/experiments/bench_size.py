@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..alternation import Iteration, alternate
-from ..checks import FloatArray
+from ..checks import FloatArray, MissingExtra
 from ..m_step.solution import NotCertified
 from ..pairs import PairSet
 from ..result_table import ResultTable
@@ -134,8 +134,12 @@ def _moved(X: FloatArray, place: str) -> Any:
     """X on the GPU, which is awake by then."""
     if place != "cuda":
         return X
-    import torch
-
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra('place="cuda" needs PyTorch: pip install torch.') from None
+    if not torch.cuda.is_available():
+        raise ValueError('place="cuda": PyTorch finds no CUDA device here. Use cpu or dask.')
     there = torch.asarray(X, device="cuda")
     (there.T @ there).sum().item()
     torch.cuda.reset_peak_memory_stats()

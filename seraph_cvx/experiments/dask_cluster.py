@@ -8,6 +8,8 @@ from typing import Any
 
 import joblib
 
+from ..checks import MissingExtra
+
 
 @contextmanager
 def dask_cluster(scheduler: str | None = None, n_workers: int = 2) -> Iterator[Any]:
@@ -26,7 +28,7 @@ def dask_cluster(scheduler: str | None = None, n_workers: int = 2) -> Iterator[A
     try:
         import distributed
     except ImportError:
-        raise ImportError(
+        raise MissingExtra(
             'A Dask cluster needs the package distributed: pip install "seraph-cvx[dask]".'
         ) from None
     make_client: Any = distributed.Client
