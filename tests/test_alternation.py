@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -182,6 +184,111 @@ def test_failure_path_a_failing_m_step_leaves_the_last_good_metric(monkeypatch):
     assert len(run.history) == 2
     assert np.array_equal(run.metric, metrics[-1])
     assert "broke on purpose" in run.message
+
+
+def listen(monkeypatch, change=lambda call, solution: solution):
+    """The goal and the start of every M-step, whose answer is changed on the way."""
+    solver = seraph_cvx.alternation.MStepSolver
+    solve, asked = solver.solve, []
+
+    def heard(self, objective, goal, start):
+        asked.append((goal, start))
+        return change(len(asked), solve(self, objective, goal, start))
+
+    monkeypatch.setattr(solver, "solve", heard)
+    return asked
+
+
+def test_an_m_step_is_as_exact_as_the_last_descent_of_j_and_the_last_one_as_asked_for(monkeypatch):
+    asked, metrics = listen(monkeypatch), []
+    run = alternate(pairs_of("iris", 40), callback=lambda _, metric: metrics.append(metric))
+    goals, starts = zip(*asked, strict=True)
+    values = [iteration.descent_value for iteration in run.history]
+    assert len(goals) == len(values) >= 4
+    assert goals[0] == 0.01
+    for k in range(1, len(goals)):
+        before = values[k - 2] if k > 1 else np.inf
+        fall = (before - values[k - 1]) / max(1.0, abs(values[k - 1]))
+        expected = 1e-8 if fall <= 1e-6 else max(1e-8, 0.1 * min(fall, 0.1))
+        assert goals[k] == pytest.approx(expected, rel=1e-9, abs=0.0)
+    assert gaps(run)[-1] <= 1e-8 < goals[1]
+    assert starts[0] is None
+    assert all(start is metric for start, metric in zip(starts[1:], metrics, strict=False))
+    assert all(gap <= goal for gap, goal in zip(gaps(run), goals, strict=True))
+
+
+def gaps(run):
+    return [iteration.relative_gap for iteration in run.history]
+
+
+def test_a_single_m_step_is_as_exact_as_asked_for(monkeypatch):
+    asked = listen(monkeypatch)
+    with pytest.warns(NotCertified):
+        alternate(pairs_of("iris", 40), max_iter=1, m_step_tol=1e-7)
+    assert [goal for goal, _ in asked] == [1e-7]
+
+
+def test_a_conic_solver_is_always_asked_for_all_since_its_answers_may_raise_j(monkeypatch):
+    asked = listen(monkeypatch)
+    alternate(pairs_of("iris", 20), solver="CLARABEL", m_step_tol=1e-4, tol=1e-2)
+    assert {goal for goal, _ in asked} == {1e-4}
+
+
+def test_failure_path_an_answer_that_raises_j_is_not_taken(monkeypatch):
+    """As that of a conic solver may; J may rise by rounding, no more."""
+
+    def worse(call, solution):
+        return solution if call < 3 else replace(solution, metric=1.5 * solution.metric)
+
+    listen(monkeypatch, worse)
+    metrics = []
+    with pytest.warns(NotCertified, match=r"after 2 iterations with status inaccurate \(last M-st"):
+        run = alternate(
+            pairs_of("iris", 40), tol=1e-12, callback=lambda _, metric: metrics.append(metric)
+        )
+    assert run.status is Status.INACCURATE
+    assert len(run.history) == 2
+    assert np.array_equal(run.metric, metrics[-1])
+    assert np.array_equal(run.m_step.metric, metrics[-1])
+    assert certify(run.objective, run.metric).primal_value == pytest.approx(run.m_step.value)
+    assert "Raise max_iter, or tol." in run.message
+
+
+def test_failure_path_a_first_answer_is_taken_whatever_it_is(monkeypatch):
+    listen(monkeypatch, lambda call, solution: replace(solution, metric=3.0 * solution.metric))
+    with pytest.warns(NotCertified):
+        run = alternate(pairs_of("iris", 40), max_iter=1)
+    assert len(run.history) == 1
+
+
+def test_the_history_tells_the_work_of_each_m_step(monkeypatch):
+    answers = []
+    listen(monkeypatch, lambda call, solution: answers.append(solution) or solution)
+    started = time.perf_counter()
+    run = alternate(pairs_of("iris", 40))
+    elapsed = time.perf_counter() - started
+    for iteration, answer in zip(run.history, answers, strict=True):
+        assert iteration.m_step_iterations == answer.iterations
+        assert iteration.evaluations == answer.evaluations > 0
+        assert iteration.solver_seconds == answer.solver_seconds
+        assert iteration.seconds >= answer.seconds
+    assert 0.0 < sum(iteration.seconds for iteration in run.history) <= elapsed
+
+
+def test_an_m_step_takes_over_the_sums_of_the_one_before(monkeypatch):
+    objectives = []
+    solver = seraph_cvx.alternation.MStepSolver
+    solve = solver.solve
+
+    def heard(self, objective, *more):
+        objectives.append(objective)
+        return solve(self, objective, *more)
+
+    monkeypatch.setattr(solver, "solve", heard)
+    alternate(pairs_of("iris", 40), sharpness=2.0, threshold=0.9)
+    assert len({id(objective.moments) for objective in objectives}) == 1
+    assert len({id(objective.sums) for objective in objectives}) == 1
+    assert [objective.previous_metric is None for objective in objectives[:2]] == [True, False]
 
 
 def test_failure_path_a_failing_first_m_step_leaves_nothing(monkeypatch):
