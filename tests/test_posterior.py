@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal, localcontext
 
+import array_api_strict
 import numpy as np
 import pytest
 
@@ -137,3 +138,16 @@ def test_fused_kernels_are_used_where_there_are_some(monkeypatch):
     assert posterior.descent_sums(d, 1.5, 2.0) == "descent"
     assert told == [("logistic", 1.5), ("soft_label", 1.5, 2.0), ("descent", 1.5, 2.0)]
     assert len(posterior.logistic_sums(d.copy(), 1.5)) == 3
+
+
+@pytest.mark.parametrize("with_posterior", [True, False])
+def test_arrays_of_another_library_have_the_same_sum_and_posterior_if_asked_for(with_posterior):
+    d = np.array([0.5, 2.0, 40.0])
+    away = array_api_strict.asarray(d)
+    total, similar = posterior.surprise_and_posterior(away, 1.5, with_posterior)
+    expected, each = posterior.surprise_and_posterior(d.copy(), 1.5)
+    assert float(total) == pytest.approx(expected, rel=1e-14)
+    if with_posterior:
+        np.testing.assert_allclose(np.asarray(similar), each, rtol=1e-14)
+    else:
+        assert similar is None
