@@ -32,7 +32,7 @@ from .moments import PairMoments
 from .notebook import Tone, card, facts
 from .pair_sums import PairSums
 from .pairs import PairSet
-from .psd_cone import RANK_TOLERANCE, check_metric, symmetrise
+from .psd_cone import check_metric, symmetrise
 from .soft_labels import (
     JointTerms,
     SoftLabels,
@@ -41,6 +41,9 @@ from .soft_labels import (
     sum_soft_labels,
     tabulate,
 )
+
+RANK_TOLERANCE = 1e-12
+"""An eigenvalue of M(1) below this, in coordinates where C = I, counts as zero."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

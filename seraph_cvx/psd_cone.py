@@ -12,9 +12,6 @@ from numpy.typing import ArrayLike
 
 from .checks import FloatArray
 
-RANK_TOLERANCE = 1e-12
-"""An eigenvalue of M(1) below this, in coordinates where C = I, counts as zero."""
-
 FAINT = 1e-8
 """Eigenvalues of C, scaled to a unit diagonal, below this are computed anew from the points."""
 

@@ -151,3 +151,13 @@ def test_arrays_of_another_library_have_the_same_sum_and_posterior_if_asked_for(
         np.testing.assert_allclose(np.asarray(similar), each, rtol=1e-14)
     else:
         assert similar is None
+
+
+@pytest.mark.parametrize("threshold", [1.5, 599.5, 600.5])
+def test_a_table_of_distances_is_summed_as_its_entries_are(threshold):
+    """However few factors a product may have before it overflows."""
+    d = np.random.default_rng(0).uniform(0.0, 3.0, size=(300, 3))
+    d[0, 0] = 0.0
+    total, similar = posterior.surprise_and_posterior(d.copy(), threshold)
+    assert total == pytest.approx(np.sum(posterior.dissimilar_surprise(d - threshold)), rel=1e-13)
+    np.testing.assert_allclose(similar, posterior.posterior_similar(d - threshold), rtol=1e-13)

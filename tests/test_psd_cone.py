@@ -130,6 +130,19 @@ def test_closed_form_whitening_without_a_regulariser_or_without_spread(rng):
     assert whiten(zero, np.eye(2), along(zero)).shape == (2, 0)
 
 
+@pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
+def test_closed_form_the_regulariser_counts_whatever_its_unit(unit, rng):
+    """It is zero along one axis of the null space, but for rounding: nothing is bent that way."""
+    C, moment_along = points_of_rank_two(rng)
+    null = np.linalg.eigh(C)[1][:, :2]
+    R = random_psd(rng, 4, rank=4)
+    free = null[:, 0]
+    R -= np.outer(R @ free, R @ free) / (free @ R @ free)
+    T = whiten(C, unit * R, moment_along)
+    np.testing.assert_allclose(T, whiten(C, R, moment_along), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(null[:, 1] @ R @ T, 0.0, atol=1e-9 * np.abs(R @ T).max())
+
+
 @pytest.mark.parametrize(("share", "columns"), [(1e-5, 2), (1e-9, 2), (1e-12, 1)])
 def test_closed_form_a_faint_direction_is_summed_along_itself_down_to_1e_minus_11(share, columns):
     """Two nearly collinear features, whose difference only `moment_along` can see."""
