@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, fields, replace
 
 import naive
 import numpy as np
@@ -19,6 +19,7 @@ from seraph_cvx.certificate import (
     _rounding,
     is_rounding_all,
 )
+from seraph_cvx.dual_points import DualTerms, Pinned, TowardsLabels, TowardsOne
 from seraph_cvx.psd_cone import check_metric
 
 
@@ -134,10 +135,20 @@ def test_a_gap_that_is_only_what_rounding_is_allowed_is_told_from_others(seed):
     assert not is_rounding_all(objective, np.eye(4), 1e-3)
 
 
-def test_a_certificate_cannot_be_changed():
-    certificate = certify(random_objective(0, "hyper"), np.eye(4))
-    with pytest.raises(FrozenInstanceError):
-        certificate.dual_value = certificate.primal_value
+def test_neither_a_certificate_nor_what_it_is_made_of_can_be_changed():
+    objective = random_objective(0, "hyper")
+    towards_one = TowardsOne(0.5, 1.0)
+    for made in [
+        certify(objective, np.eye(4)),
+        objective,
+        Anchors.of(objective),
+        towards_one,
+        TowardsLabels(0.5, 1.0, objective.soft_labeling, 6),
+        Pinned(0.5, 1.0, 0.0),
+        DualTerms(towards_one),
+    ]:
+        with pytest.raises(FrozenInstanceError):
+            setattr(made, fields(made)[0].name, None)
 
 
 def test_how_much_is_enough_is_said_by_name():

@@ -65,9 +65,10 @@ def test_closed_form_factor_drops_what_rounding_made_negative():
     np.testing.assert_allclose(factor(np.diag([4.0, -1e-13])), [[2.0, 0.0], [0.0, 0.0]])
 
 
+@pytest.mark.parametrize("size", [1e-6, 50.0])
 @pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
-def test_closed_form_shrinking_keeps_the_mean_squared_distance(share, rng):
-    A, C = random_psd(rng, 4), random_psd(rng, 4, size=50.0, rank=4)
+def test_closed_form_shrinking_keeps_the_mean_squared_distance(share, size, rng):
+    A, C = random_psd(rng, 4), random_psd(rng, 4, size=size, rank=4)
     shrunk = shrink(A, share, C)
     assert np.vdot(shrunk, C) == pytest.approx(np.vdot(A, C), rel=1e-12)
     identity_part = shrunk - (1.0 - share) * A
@@ -92,6 +93,7 @@ def test_closed_form_rank_counts_eigenvalues_above_the_tolerance():
     assert numerical_rank(A, 1e-10) == 3
     assert numerical_rank(np.zeros((2, 2))) == 0
     assert numerical_rank(-np.eye(2)) == 0
+    assert numerical_rank(1e-9 * A) == 2
 
 
 @pytest.mark.parametrize("scales", [(1.0, 1.0, 1.0), (1e-6, 1.0, 1e6)])
@@ -183,6 +185,11 @@ def test_failure_path_asymmetry_and_negative_eigenvalues_whatever_the_units(unit
             check_metric(lopsided, 2)
         with pytest.raises(ValueError, match=r"A is not positive semidefinite .* -4e-09"):
             check_metric(indefinite, 2)
+
+
+def test_failure_path_a_negative_diagonal_is_no_metric_and_no_warning():
+    with pytest.raises(ValueError, match=r"not positive semidefinite .* -1\)"):
+        check_metric([[-1.0, 0.0], [0.0, 1.0]], 2)
 
 
 def test_failure_path_a_zero_diagonal_forgives_nothing_beside_it():
