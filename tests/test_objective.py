@@ -136,3 +136,14 @@ def test_an_objective_in_a_line():
         "MStepObjective(PairSet(20 points in R^4: 6 similar, 6 dissimilar, 178 unlabeled pairs), "
         "unlabeled_weight=0.7, trace_weight=0.3, threshold=2.5)"
     )
+
+
+def test_an_eigenvalue_is_zero_below_1e_minus_12_or_below_the_rounding_of_its_sum():
+    """The second where features are nearly collinear, so that whitening enlarges rounding."""
+    even = random_objective(0, "none")
+    assert even.zero_eigenvalue == 1e-12 > 16.0 * even.moments.noise
+    X = np.array(even.pairs.points)
+    X[:, 1] = X[:, 0] + 1e-7 * X[:, 1]
+    pairs = PairSet.from_constraints(X, even.pairs.similar, even.pairs.dissimilar)
+    collinear = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
+    assert collinear.zero_eigenvalue == 16.0 * collinear.moments.noise > 1e-12
