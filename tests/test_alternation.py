@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, fields, replace
 from itertools import pairwise
 
 import numpy as np
@@ -199,9 +199,23 @@ def listen(monkeypatch, change=lambda call, solution: solution):
     return asked
 
 
-def test_an_m_step_is_as_exact_as_the_last_descent_of_j_and_the_last_one_as_asked_for(monkeypatch):
+def small_pairs():
+    """Eight points in two heaps: J ends below 1, so that its fall is not relative to it."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(4, 2)), rng.normal(size=(4, 2)) + 3.0])
+    return PairSet.from_labels(X, [0, -1, -1, -1, 1, 1, -1, -1])
+
+
+@pytest.mark.parametrize(
+    ("pairs", "trace_weight"), [(pairs_of("iris", 40), 1.0), (small_pairs(), 0.01)]
+)
+def test_an_m_step_is_as_exact_as_the_last_descent_of_j_and_the_last_one_as_asked_for(
+    monkeypatch, pairs, trace_weight
+):
     asked, metrics = listen(monkeypatch), []
-    run = alternate(pairs_of("iris", 40), callback=lambda _, metric: metrics.append(metric))
+    run = alternate(
+        pairs, trace_weight=trace_weight, callback=lambda _, metric: metrics.append(metric)
+    )
     goals, starts = zip(*asked, strict=True)
     values = [iteration.descent_value for iteration in run.history]
     assert len(goals) == len(values) >= 4
@@ -219,6 +233,22 @@ def test_an_m_step_is_as_exact_as_the_last_descent_of_j_and_the_last_one_as_aske
 
 def gaps(run):
     return [iteration.relative_gap for iteration in run.history]
+
+
+def test_of_two_m_steps_the_first_is_loose(monkeypatch):
+    asked = listen(monkeypatch)
+    with pytest.warns(NotCertified) as told:
+        alternate(pairs_of("iris", 40), max_iter=2)
+    assert [goal for goal, _ in asked] == [0.01, 1e-8]
+    assert [warning.filename for warning in told] == [__file__]  # where it was called
+
+
+def test_an_alternation_and_its_history_cannot_be_changed():
+    run = alternate(small_pairs())
+    assert run != replace(run)
+    for made in (run, run.history[0]):
+        with pytest.raises(FrozenInstanceError):
+            setattr(made, fields(made)[0].name, None)
 
 
 def test_a_single_m_step_is_as_exact_as_asked_for(monkeypatch):
