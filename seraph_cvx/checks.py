@@ -16,6 +16,9 @@ UNKNOWN = -1
 MOST = float(np.finfo(np.float64).max) / 1e4
 """What a sum over pairs of squared distances may be at most, with room for weights."""
 
+LEAST = 1e-153
+"""How little a feature may vary, if it does: the square of less, or one over it, is no number."""
+
 
 class MissingExtra(ImportError):
     """A package that only some uses need is not installed; the message says how to install it."""
@@ -57,6 +60,14 @@ def check_points(X: ArrayLike) -> FloatArray:
         raise ValueError(
             f"X holds {largest:.3g}: sums of squared distances of points beyond {limit:.3g} are "
             "too large for floating point. Divide the features by a constant."
+        )
+    spread = np.ptp(points, axis=0)
+    faint = np.flatnonzero((spread > 0.0) & (spread < LEAST))
+    if len(faint):
+        raise ValueError(
+            f"Feature {faint[0]} of X varies by {spread[faint[0]]:.3g} in all: squares of "
+            f"differences below {LEAST:.0g} are too small for floating point. Multiply it by a "
+            "constant, or leave it out."
         )
     points.flags.writeable = False
     return points

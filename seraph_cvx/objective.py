@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from .axes import Axes
-from .checks import FloatArray, check_number
+from .checks import MOST, FloatArray, check_number
 from .formulas import M_STEP_ONE_TERM
 from .logistic_program import LogisticProgram, TangentTerms
 from .moments import PairMoments
@@ -107,6 +107,12 @@ class MStepObjective:
         if self.manifold_term is not None:
             m = self.pairs.n_features
             _set(self, "manifold_term", check_metric(self.manifold_term, m, "manifold_term"))
+        least = self.pairs.least_spread
+        if self.trace_weight > MOST * least**2:
+            raise ValueError(
+                f"trace_weight={self.trace_weight:g} is too large for a feature that varies by "
+                f"{least:.3g}: it counts by its square. Lower it, or multiply the features."
+            )
         sums = PairSums.of(self.pairs, self.n_jobs)
         _set(self, "sums", sums if self.soft_labels is None else sums.here)
 

@@ -150,6 +150,12 @@ class PairSet:
         """#(S u D)."""
         return len(self.similar) + len(self.dissimilar)
 
+    @cached_property
+    def least_spread(self) -> float:
+        """By how much the feature that varies least does vary; infinity where none does."""
+        spread = np.ptp(self.points, axis=0)
+        return float(np.min(spread, where=spread > 0.0, initial=np.inf))
+
     @property
     def n_unlabeled(self) -> int:
         """#U = n(n-1)/2 - #(S u D)."""

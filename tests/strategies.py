@@ -57,7 +57,7 @@ SHAPES = {
 EXPONENTS = st.one_of(st.just(0), st.just(0), st.integers(-4, 4), st.integers(-150, 150))
 """Half of the time the points are of size 1, now and then of 1e-150 or 1e150."""
 
-LARGEST = 1e150
+LARGEST, SMALLEST = 1e150, 1e-152
 
 
 @st.composite
@@ -65,7 +65,9 @@ def points(draw, max_points=8, max_features=4, shapes=tuple(SHAPES), exponents=E
     """(n, m) floats: n = 2 and m = 1 included, m > n too."""
     n, m = draw(st.integers(2, max_points)), draw(st.integers(1, max_features))
     X = SHAPES[draw(st.sampled_from(shapes))](np.random.default_rng(draw(SEEDS)), n, m)
-    size = 10.0 ** draw(exponents)
+    spread = np.ptp(X, axis=0)
+    least = np.min(spread, where=spread > 0.0, initial=1.0)
+    size = max(10.0 ** draw(exponents), SMALLEST / least)
     return X * min(size, LARGEST / max(1.0, np.max(np.abs(X))))
 
 

@@ -123,6 +123,21 @@ def test_failure_path_a_weight_out_of_range_is_named(name, wrong):
         MStepObjective(random_pairs(0), **{name: wrong})
 
 
+@pytest.mark.parametrize(
+    ("scale", "too_large", "fine"), [(1e-150, 1e10, 1.0), (1e-100, 1e150, 1e90)]
+)
+def test_failure_path_a_trace_weight_that_overflows_in_the_unit_of_the_points(
+    scale, too_large, fine
+):
+    pairs = PairSet.from_labels(scale * np.arange(8.0).reshape(4, 2), [0, 0, 1, -1])
+    with pytest.raises(ValueError, match=r"trace_weight=.* is too large for a feature that varies"):
+        MStepObjective(pairs, trace_weight=too_large)
+    assert certify(MStepObjective(pairs, trace_weight=fine), np.zeros((2, 2))).relative_gap < 1.0
+    apart = PairSet.from_labels(np.ones((4, 2)), [0, 0, 1, -1])
+    assert apart.least_spread == np.inf
+    assert MStepObjective(apart, trace_weight=too_large).trace_weight == too_large
+
+
 def test_two_objectives_are_equal_only_if_they_are_one():
     """Or to compare them would compare arrays; and they are keys of caches."""
     objective = random_objective(0, "hyper")
