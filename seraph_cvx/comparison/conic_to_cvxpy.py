@@ -56,7 +56,8 @@ def _scalar_cones(program: ConicProgram, rows: Any) -> list[cp.Constraint]:
     first, constraints = np.array(triples, dtype=np.int64), []
     if len(chosen := np.concatenate(nonnegative)):
         constraints.append(rows[chosen] >= 0)
-    constraints.append(cp.ExpCone(rows[first + 2], rows[first + 1], rows[first]))
+    if len(first):  # CVXPY 1.8 takes no empty cone
+        constraints.append(cp.ExpCone(rows[first + 2], rows[first + 1], rows[first]))
     return constraints
 
 
