@@ -185,10 +185,10 @@ def test_an_interrupt_after_any_cell_keeps_it_and_the_run_goes_on(tmp_path, undi
 
 @pytest.mark.slow
 def test_a_killed_reproduction_has_whole_lines_and_goes_on(table, undisturbed):
-    """SIGKILL at five moments; no process of it is left over."""
+    """SIGKILL at three moments; no process of it is left over."""
     options = ["table2", "--tasks", "iris", "--methods", "euclidean,mfda", "--samplings", "3"]
     command = [sys.executable, "-m", "seraph_cvx", "reproduce", *options]
-    for n_lines in range(1, 6):
+    for n_lines in (1, 3, 5):
         out = table.parent / f"r{n_lines}"
         with subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.DEVNULL) as process:
             cells = out / "cells.jsonl"
