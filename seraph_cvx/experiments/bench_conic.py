@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,21 @@ TASKS = {
 
 TRUE_GAP = 1e-5
 """What a conic solver has to reach: the distance of its value from the best lower bound known."""
+
+
+def draw_tasks(
+    report: Report, tasks: Mapping[str, int], seeds: Sequence[int], column: str
+) -> Iterator[tuple[str, int, PairSet]]:
+    """The pairs of each task and seed; data that is not there is a row whose `column` says so."""
+    for name, n_labeled in tasks.items():
+        for seed in seeds:
+            report.tell(f"{name}, seed {seed}")
+            try:
+                drawn = load_sampling(name, n_labeled=n_labeled, seed=seed)
+            except FileNotFoundError as missing:
+                report.add({"task": name, column: f"not measured: {missing}"})
+                break
+            yield name, seed, PairSet.from_labels(drawn.X, drawn.y)
 
 
 def bench_first_m_steps(

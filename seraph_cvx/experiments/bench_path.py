@@ -7,13 +7,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..alternation import alternate
-from ..datasets import load_sampling
 from ..m_step.solve import solve_m_step
 from ..objective import MStepObjective
 from ..pairs import PairSet
 from ..path import seraph_path
 from ..result_table import ResultTable
-from .bench_conic import TASKS
+from .bench_conic import TASKS, draw_tasks
 from .bench_report import Report, Row
 
 REPEATS = 5
@@ -23,15 +22,8 @@ REPEATS = 5
 def bench_path(report: Report, seeds: Sequence[int] = (0, 1)) -> ResultTable:
     """A path of 20 trace weights of the first M-step, against one cold solve at the smallest."""
     report.start("Paths of 20 trace weights (n = 100), in cold solves")
-    for name, n_labeled in TASKS.items():
-        for seed in seeds:
-            report.tell(f"{name}, seed {seed}: path of 20")
-            try:
-                drawn = load_sampling(name, n_labeled=n_labeled, seed=seed)
-            except FileNotFoundError as missing:
-                report.add({"task": name, "start": f"not measured: {missing}"})
-                break
-            report.add(_row(name, seed, PairSet.from_labels(drawn.X, drawn.y)))
+    for name, seed, pairs in draw_tasks(report, TASKS, seeds, "start"):
+        report.add(_row(name, seed, pairs))
     return report.finish()
 
 

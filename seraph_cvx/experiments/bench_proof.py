@@ -9,28 +9,18 @@ from typing import Any
 import numpy as np
 
 from ..certificate import certify
-from ..datasets import load_sampling
 from ..m_step.solve import solve_m_step
 from ..objective import MStepObjective
-from ..pairs import PairSet
 from ..result_table import ResultTable
-from .bench_conic import TASKS
+from .bench_conic import TASKS, draw_tasks
 from .bench_report import Report, Row
 
 
 def bench_proof(report: Report, seeds: Sequence[int] = (0, 1)) -> ResultTable:
     """`certify(rigorous=True)` on the first M-steps of the six UCI tasks, solved to 1e-9."""
     report.start("Proofs of first M-steps (n = 100), beside certificates in floating point")
-    for name, n_labeled in TASKS.items():
-        for seed in seeds:
-            report.tell(f"{name}, seed {seed}")
-            try:
-                drawn = load_sampling(name, n_labeled=n_labeled, seed=seed)
-            except FileNotFoundError as missing:
-                report.add({"task": name, "proven gap": f"not measured: {missing}"})
-                break
-            objective = MStepObjective(PairSet.from_labels(drawn.X, drawn.y))
-            report.add({"task": name, "seed": seed, **_row(objective)})
+    for name, seed, pairs in draw_tasks(report, TASKS, seeds, "proven gap"):
+        report.add({"task": name, "seed": seed, **_row(MStepObjective(pairs))})
     return report.finish()
 
 
