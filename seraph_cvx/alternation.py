@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .blas_threads import one_blas_thread
-from .checks import FloatArray, check_number
+from .checks import FloatArray, check_count, check_number
 from .m_step.solution import MStepSolution, Status, warn_not_certified
 from .m_step.solve import MStepSolver
 from .objective import MStepObjective
@@ -154,8 +154,9 @@ def alternate(
     >>> run.status.value, run.metric.round(3)
     ('certified', array([[0.897]]))
     """
-    check_number(tol, "tol", 0.0, strict=True)
-    check_number(max_iter, "max_iter", 1.0)
+    tol = check_number(tol, "tol", 0.0, strict=True)
+    m_step_tol = check_number(m_step_tol, "m_step_tol", 0.0, strict=True)
+    max_iter = check_count(max_iter, "max_iter")
     door = MStepSolver(solver, allow_unattained=allow_unattained, **solver_settings)
     history: list[Iteration] = []
     metric = None if start is None else check_metric(start, pairs.n_features, "start")

@@ -1,4 +1,7 @@
-"""The two points of the dual that are always feasible, and the way from them to any other."""
+"""The two points of the dual that are always feasible, and a quick bound for a solver to steer by.
+
+Nothing here allows for rounding: no bound of this file is ever shown or certified.
+"""
 
 from __future__ import annotations
 
@@ -21,38 +24,32 @@ class Anchors:
         B with B' M B = I; None where M is singular.
     regulariser_basis : (r, r) array or None
         B with B' R B = I; None where R is singular.
-    noise : float
-        The rounding error of a matrix summed in these coordinates.
     recession_value, entropy_value : float
         D at p = 1, and at p = b/c.
     """
 
-    axes: FloatArray
     basis: FloatArray | None
     regulariser_basis: FloatArray | None
-    noise: float
     recession_value: float
     entropy_value: float
 
     @classmethod
-    def of(cls, objective: MStepObjective, allow_rounding: bool = True) -> Anchors:
-        """The anchors of an M-step; without allowance for rounding, only to steer by."""
+    def of(cls, objective: MStepObjective) -> Anchors:
+        """The anchors of an M-step."""
         return cls(
-            objective.axes.matrix,
             _inverse_root(objective.whitened_program.recession, objective.zero_eigenvalue),
             _inverse_root(objective.axes.regulariser, objective.zero_eigenvalue),
-            16.0 * objective.moments.noise if allow_rounding else 0.0,
             -objective.program.constant,
             objective.soft_label_entropy,
         )
 
     def step_from_one(self, gradient: FloatArray) -> float | None:
         """The largest tau in [0, 1] with tau*g + (1 - tau)*M PSD; None where M is singular."""
-        return _feasible_step(gradient, self.basis, self.noise)
+        return _feasible_step(gradient, self.basis)
 
     def step_from_labels(self, gradient: FloatArray) -> float | None:
         """The largest tau in [0, 1] with tau*g + (1 - tau)*R PSD; None where R is singular."""
-        return _feasible_step(gradient, self.regulariser_basis, self.noise)
+        return _feasible_step(gradient, self.regulariser_basis)
 
     def quick_bound(self, tangent: float, gradient: FloatArray) -> float:
         """A lower bound on inf f from f and its gradient g at any symmetric Y, at no sweep.
@@ -79,11 +76,10 @@ def _inverse_root(matrix: FloatArray, zero: float) -> FloatArray | None:
     return np.asarray(vectors / np.sqrt(eigenvalues))
 
 
-def _feasible_step(gradient: FloatArray, basis: FloatArray | None, noise: float) -> float | None:
+def _feasible_step(gradient: FloatArray, basis: FloatArray | None) -> float | None:
     if basis is None:
         return None
     if not basis.size:
         return 1.0
     infeasibility = float(np.linalg.eigvalsh(symmetrise(basis.T @ -gradient @ basis))[-1])
-    rounding = noise * float(np.sum(np.square(basis[:, 0])))  # 1 / the smallest eigenvalue
-    return 1.0 / (1.0 + max(0.0, infeasibility + rounding))
+    return 1.0 / (1.0 + max(0.0, infeasibility))

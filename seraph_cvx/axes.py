@@ -47,7 +47,7 @@ class Axes:
             penalty = np.einsum("ji,jk,ki->i", T, R, T)
             s = 1.0 / np.sqrt(1.0 + np.maximum(penalty, 0.0))
         Z = T * s
-        inverse = (T.T @ moments.everything) / s[:, None]
+        inverse = (T.T @ moments.typical.everything) / s[:, None]
         return cls(Z, inverse, symmetrise(Z.T @ R @ Z), V, s)
 
     def turned(self, matrix: FloatArray) -> FloatArray:

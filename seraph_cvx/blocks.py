@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from .arrays import Array
+from .arrays import Array, namespace
 from .checks import FloatArray, IntArray
 from .drawing import draw_unlabeled
 
@@ -50,6 +50,18 @@ class Block:
         """The terms as they are: unlabeled pairs have no confidence."""
         return terms
 
+    def hide(self, values: Array) -> Array:
+        """The values, zero where an entry is no unlabeled pair; they may be overwritten."""
+        if isinstance(values, np.ndarray):
+            if self.rows == self.columns:
+                values *= _upper_triangle(len(values))
+            if self.excluded is not None:
+                values[self.excluded] = 0.0
+            return values
+        if self.excluded is None:
+            return values
+        return namespace(values).where(self.excluded, 0.0, values)
+
 
 @dataclass(frozen=True)
 class Chunk:
@@ -61,6 +73,10 @@ class Chunk:
     def weigh(self, terms: FloatArray) -> FloatArray:
         """Each term times its confidence."""
         return terms if self.confidence is None else terms * self.confidence
+
+    def hide(self, values: Array) -> Array:
+        """The values as they are: each is of a pair."""
+        return values
 
 
 Place: TypeAlias = Block | Chunk
@@ -124,6 +140,12 @@ class Tile:
         if self.rows == self.columns:
             return points[self.rows]
         return np.concatenate([points[self.rows], points[self.columns]])
+
+
+@cache
+def _upper_triangle(size: int) -> FloatArray:
+    """1 above the diagonal, 0 elsewhere."""
+    return np.triu(np.ones((size, size)), 1)
 
 
 def sample_size(n_points: int) -> int:

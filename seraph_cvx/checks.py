@@ -27,7 +27,11 @@ class MissingExtra(ImportError):
 def check_number(value: Any, name: str, minimum: float, strict: bool = False) -> float:
     """`value` as a finite float >= `minimum` (> `minimum` if `strict`), or a clear error."""
     try:
+        if isinstance(value, str | bytes | bytearray) or getattr(value, "ndim", 0) != 0:
+            raise TypeError("float() takes a number in words, too, and an array of one")
         number = float(value)
+    except OverflowError:  # of an integer that no float can hold
+        number = np.inf
     except (TypeError, ValueError):
         raise TypeError(f"{name} must be a number, not {value!r}.") from None
     if not np.isfinite(number) or number < minimum or (strict and number == minimum):
@@ -36,8 +40,43 @@ def check_number(value: Any, name: str, minimum: float, strict: bool = False) ->
     return number
 
 
+def check_count(value: Any, name: str, minimum: int = 1) -> int:
+    """`value` as an integer >= `minimum`, or a clear error; 500.0 is one, 2.5 is not.
+
+    Examples
+    --------
+    >>> check_count(2.5, "max_iter")
+    Traceback (most recent call last):
+    ValueError: max_iter=2.5 is no whole number: give an integer.
+    """
+    number = check_number(value, name, minimum)
+    if not number.is_integer():
+        raise ValueError(f"{name}={number:g} is no whole number: give an integer.")
+    return int(number)
+
+
+def refuse_masked(given: Any, name: str, cure: str) -> None:
+    """Raise a ValueError where `given` is a masked array that hides an entry.
+
+    NumPy would drop the mask without a word, and what it hides be taken for data.
+
+    Examples
+    --------
+    >>> refuse_masked(np.ma.array([1, 2], mask=[0, 1]), "y", "mark an unknown label by -1")
+    Traceback (most recent call last):
+    ValueError: y[1] is masked (1 such entry in all): mark an unknown label by -1.
+    """
+    if not isinstance(given, np.ma.MaskedArray) or not np.ma.is_masked(given):
+        return
+    hidden = np.argwhere(np.ma.getmaskarray(given))
+    place = f"[{', '.join(map(str, hidden[0]))}]" if given.ndim else ""
+    entries = "entry" if len(hidden) == 1 else "entries"
+    raise ValueError(f"{name}{place} is masked ({len(hidden)} such {entries} in all): {cure}.")
+
+
 def check_points(X: ArrayLike) -> FloatArray:
     """`X` as a read-only (n, m) copy, or an error that says what is wrong with it."""
+    refuse_masked(X, "X", "remove these points or impute the missing values first")
     try:
         points = np.array(X, dtype=np.float64, order="C")  # a copy: the caller's array stays his
     except (TypeError, ValueError) as error:
@@ -75,6 +114,7 @@ def check_points(X: ArrayLike) -> FloatArray:
 
 def encode_labels(y: ArrayLike, n_points: int) -> tuple[IntArray, IntArray]:
     """The indices of the points of known class, and an integer code for the class of each."""
+    refuse_masked(y, "y", "mark an unknown label by -1")
     labels = np.asarray(y)
     if labels.shape != (n_points,):
         raise ValueError(
@@ -112,6 +152,7 @@ def check_index_pairs(
     given: ArrayLike, name: str, n_points: int, confidence: ArrayLike | None
 ) -> tuple[IntArray, FloatArray]:
     """The rows of `given` with i < j, sorted, each once; and the confidence of each."""
+    refuse_masked(given, f"`{name}`", "leave out the pairs that are not known")
     array = np.asarray(given)
     if array.size == 0:
         check_confidence(confidence, name, 0)
@@ -141,6 +182,7 @@ def check_confidence(given: ArrayLike | None, name: str, how_many: int) -> Float
     """One positive number a row, or a clear error."""
     if given is None:
         return np.ones(how_many)
+    refuse_masked(given, f"`{name}_confidence`", "give a number > 0, or leave out the pair")
     c = np.array(given, dtype=np.float64)
     if c.ndim > 0 and c.shape != (how_many,):
         raise ValueError(

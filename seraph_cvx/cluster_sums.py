@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass, replace
-from typing import Any, Self, TypeAlias
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
@@ -20,7 +20,8 @@ from joblib.parallel import get_active_backend
 from .blas_threads import one_blas_thread
 from .blocks import BLOCK, Layout, Terms
 from .checks import FloatArray
-from .sweep import sweep
+from .distances import Metric
+from .sweep import Swept, longest_chain, sweep
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,17 @@ class Shipment:
     layout: Layout
 
 
+class Turn(NamedTuple):
+    """Other coordinates of the points: matrix' x - shift."""
+
+    matrix: FloatArray
+    shift: FloatArray
+
+    def of(self, points: FloatArray) -> FloatArray:
+        """The points in these coordinates."""
+        return points @ self.matrix - self.shift
+
+
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
     """The way to the workers, where the user has configured any (`joblib.parallel_config`).
@@ -49,15 +61,18 @@ class ClusterSums:
     Attributes
     ----------
     shipment : Shipment
-    turn : (m, r) array, optional
-        Distances are of the points turn'x.
-    axes : (m, k) array, optional
+    turn : Turn, optional
+        Distances are of the points turned so.
+    axes : Turn, optional
         v v' is summed along these; None: where distances are taken.
+    with_spread : bool
+        Whether the rounding errors of the matrices are to be bounded.
     """
 
     shipment: Shipment
-    turn: FloatArray | None = None
-    axes: FloatArray | None = None
+    turn: Turn | None = None
+    axes: Turn | None = None
+    with_spread: bool = False
 
     @property
     def is_at_hand(self) -> bool:
@@ -67,19 +82,30 @@ class ClusterSums:
         backend, _ = get_active_backend(prefer="threads")
         return not getattr(backend, "supports_sharedmem", False) and not _is_worker()
 
-    def in_coordinates(self, T: FloatArray) -> Self:
-        """The points T'x."""
-        return replace(self, turn=T if self.turn is None else self.turn @ T)
+    def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
+        """The points T'x - shift."""
+        return replace(self, turn=self._after(T, shift))
 
-    def summed_in(self, T: FloatArray) -> Self:
-        """The same distances; v v' along the axes T."""
-        return replace(self, axes=T if self.turn is None else self.turn @ T)
+    def summed_in(self, T: FloatArray, shift: FloatArray, with_spread: bool = False) -> Self:
+        """The same distances; v v' along the axes T, of points shifted there."""
+        return replace(self, axes=self._after(T, shift), with_spread=with_spread)
 
-    def over_unlabeled(
-        self, metrics: Sequence[FloatArray], terms: Terms
-    ) -> tuple[FloatArray, FloatArray]:
+    def _after(self, T: FloatArray, shift: FloatArray) -> Turn:
+        if self.turn is None:
+            return Turn(T, shift)
+        return Turn(self.turn.matrix @ T, self.turn.shift @ T + shift)
+
+    @property
+    def longest_chain(self) -> int:
+        """The number of additions, at most, that a term goes through."""
+        layout = self.shipment.layout
+        n_blocks = len(layout.blocks) + len(layout.tiles)
+        return longest_chain(layout.n_points, layout.block_size, n_blocks)
+
+    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """The sums over all tiles, in their order, whichever worker made which."""
-        shipment, recipe = self.shipment, (self.turn, self.axes, list(metrics), terms)
+        shipment = self.shipment
+        recipe = Recipe(self.turn, self.axes, list(metrics), terms, self.with_spread)
         n_tiles = len(shipment.layout.tiles)
         for attempt in range(TRIES):
             _ship(shipment, again=attempt > 0)
@@ -96,35 +122,38 @@ class ClusterSums:
                     raise
                 logger.warning("A sweep lost its workers (%r) and is made again.", error)
         parts = {number: part for share in done for number, part in share.items()}
-        totals, matrices = zip(*(parts[number] for number in range(n_tiles)), strict=True)
-        return np.sum(totals, axis=0), np.sum(matrices, axis=0)
+        tiles = [parts[number] for number in range(n_tiles)]
+        totals = np.sum([tile.totals for tile in tiles], axis=0)
+        spreads = [tile.spread for tile in tiles if tile.spread is not None]
+        spread = np.sum(spreads, axis=0) if spreads else None
+        return Swept(totals, np.sum([tile.matrix for tile in tiles], axis=0), spread)
 
 
-Recipe: TypeAlias = tuple[FloatArray | None, FloatArray | None, list[FloatArray], Terms]
-"""turn, axes, metrics and terms: all that a sweep sends."""
+class Recipe(NamedTuple):
+    """All that a sweep sends."""
+
+    turn: Turn | None
+    axes: Turn | None
+    metrics: list[Metric]
+    terms: Terms
+    with_spread: bool
 
 
-def _sweep_tiles(
-    shipment: Shipment, numbers: range, recipe: Recipe
-) -> dict[int, tuple[FloatArray, FloatArray]]:
+def _sweep_tiles(shipment: Shipment, numbers: range, recipe: Recipe) -> dict[int, Swept]:
     """The two sums over each of these tiles."""
     with one_blas_thread():
-        return {number: _sweep_tile(shipment, number, *recipe) for number in numbers}
+        return {number: _sweep_tile(shipment, number, recipe) for number in numbers}
 
 
-def _sweep_tile(
-    shipment: Shipment,
-    number: int,
-    turn: FloatArray | None,
-    axes: FloatArray | None,
-    metrics: list[FloatArray],
-    terms: Terms,
-) -> tuple[FloatArray, FloatArray]:
+def _sweep_tile(shipment: Shipment, number: int, recipe: Recipe) -> Swept:
     tile = shipment.layout.tiles[number]
     points = tile.of(shipment.points)
-    X = points if turn is None else points @ turn
-    Z = X if axes is None else points @ axes
-    return sweep(X, Z, tile.blocks, metrics, terms)
+    X = points if recipe.turn is None else recipe.turn.of(points)
+    Z, sizes = X, None
+    if recipe.axes is not None:
+        Z = recipe.axes.of(points)
+        sizes = np.abs(points) @ np.abs(recipe.axes.matrix) if recipe.with_spread else None
+    return sweep(X, Z, tile.blocks, recipe.metrics, recipe.terms, sizes=sizes)
 
 
 def _ship(shipment: Shipment, again: bool) -> None:

@@ -11,8 +11,9 @@ import numpy as np
 from .arrays import Array, beside, namespace
 from .blocks import Block, Terms, lay_out
 from .checks import FloatArray, IntArray
+from .distances import Metric
 from .drawn_pairs import HeldPoints, take_differences
-from .sweep import sweep
+from .sweep import Swept, longest_chain, sweep
 
 DEVICE_BLOCK = 8192
 """Points per side of a block there: half a GiB of distances at a time."""
@@ -43,12 +44,15 @@ class DeviceSums(HeldPoints):
         place[self.order] = np.arange(len(place))
         return take_differences(self.points, place[pairs])
 
-    def over_unlabeled(
-        self, metrics: Sequence[FloatArray], terms: Terms
-    ) -> tuple[FloatArray, FloatArray]:
+    @property
+    def longest_chain(self) -> int:
+        """The number of additions, at most, that a term goes through."""
+        return longest_chain(len(self.order), DEVICE_BLOCK, len(self.blocks))
+
+    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """As :meth:`seraph_cvx.pair_sums.PairSums.over_unlabeled`."""
         Z = self.points if self.axes is None else self.axes
-        return sweep(self.points, Z, self.blocks, metrics, terms)
+        return sweep(self.points, Z, self.blocks, metrics, terms, sizes=self.sizes)
 
 
 def _masked(n: int, labeled: IntArray, home: Array) -> Iterator[Block]:

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array, namespace
-from .blocks import Place, Terms
+from .arrays import Array
+from .blocks import Place
 from .checks import FloatArray
 from .curvature import Curvature
 from .pair_sums import PairSums
-from .posterior import logistic_sums, surprise_and_posterior
+from .posterior import surprise_and_posterior
 from .psd_cone import symmetrise
 
 
@@ -34,23 +34,6 @@ class LogisticTerms:
             d, self.threshold, self.with_weights, place.confidence
         )
         return [total], similar
-
-
-@dataclass(frozen=True)
-class TangentTerms:
-    """log(1 + e^{-s}), sigma(-s) d and, as weights, sigma(-s)."""
-
-    threshold: float
-
-    def __call__(self, place: Place, d: Array) -> tuple[list[Any], Array]:
-        """Summed over a place."""
-        if place.confidence is None:
-            total, pull, similar = logistic_sums(d, self.threshold)
-            return [total, pull], similar
-        xp = namespace(d)
-        distances = xp.asarray(d, copy=True)
-        total, weights = surprise_and_posterior(d, self.threshold, True, place.confidence)
-        return [total, xp.sum(weights * distances)], weights
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,41 +71,15 @@ class LogisticProgram:
         hessian[:, diagonal, :, diagonal] += 2.0 * gradient
         return hessian.reshape(m * rho, m * rho)
 
-    def value_tangent_and_pull(
-        self,
-        A: FloatArray,
-        sums: PairSums,
-        unlabeled: tuple[FloatArray, FloatArray] | None = None,
-    ) -> tuple[float, float, FloatArray]:
-        """f(A), f(A) - <grad f(A), A>, and sum_k c_k sigma(-s_k) v_k v_k' in the axes of `sums`.
-
-        The second is sum_k c_k [log(1 + e^{-s_k}) + sigma(-s_k) v_k'Av_k] - constant: no
-        difference of large numbers. `unlabeled`: its TangentTerms over U, where known already.
-        """
-        totals, pull = self._weighted_sums(A, TangentTerms(self.threshold), sums, unlabeled)
-        value = float(totals[0]) + float(np.vdot(self.recession, A)) - self.constant
-        return value, float(totals[0] + totals[1]) - self.constant, pull
-
     def _evaluate(self, A: FloatArray, with_gradient: bool) -> tuple[float, FloatArray]:
         terms = LogisticTerms(self.threshold, with_gradient)
-        totals, pull = self._weighted_sums(A, terms, self.sums)
+        totals, pull, _ = self.sums.over_labeled([A], terms)
+        if self.unlabeled_weight > 0.0:
+            more, more_pull, _ = self.sums.over_unlabeled([A], terms)
+            totals = totals + self.unlabeled_weight * more
+            pull = pull + self.unlabeled_weight * more_pull
         value = float(totals[0]) + float(np.vdot(self.recession, A)) - self.constant
         return value, symmetrise(self.recession - pull)
-
-    def _weighted_sums(
-        self,
-        A: FloatArray,
-        terms: Terms,
-        sums: PairSums,
-        unlabeled: tuple[FloatArray, FloatArray] | None = None,
-    ) -> tuple[FloatArray, FloatArray]:
-        """Over all pairs, each with its weight c_k."""
-        totals, matrix = sums.over_labeled([A], terms)
-        if self.unlabeled_weight > 0.0:
-            more, more_matrix = unlabeled or sums.over_unlabeled([A], terms)
-            totals = totals + self.unlabeled_weight * more
-            matrix = matrix + self.unlabeled_weight * more_matrix
-        return totals, matrix
 
     @cached_property
     def curvature(self) -> Curvature:

@@ -18,7 +18,8 @@ from sklearn.utils.validation import (
 )
 
 from .arrays import beside, is_elsewhere, to_host
-from .checks import FloatArray
+from .checks import FloatArray, refuse_masked
+from .far_points import warn_of_far_values
 from .pairs import PairSet
 from .psd_cone import factor
 from .supervision import supervise
@@ -176,6 +177,8 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
                 "point, -1 where it is not known, or pairs of point indices `similar` and "
                 "`dissimilar`."
             )
+        refuse_masked(X, "X", "remove these points or impute the missing values first")
+        refuse_masked(y, "y", "mark an unknown label by -1")
         with np.errstate(invalid="ignore"):  # infinities are refused in words
             points = validate_data(
                 self,
@@ -188,6 +191,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if y is not None:
             y = column_or_1d(to_host(y), warn=True)
             check_consistent_length(points, y)
+        warn_of_far_values(points, stacklevel=3)
         self._check_n_components(points.shape[1])
         where = X if is_elsewhere(X) else points
         return supervise(where, y, similar, dissimilar, similar_confidence, dissimilar_confidence)

@@ -11,6 +11,7 @@ import numpy as np
 from .arrays import Array, namespace
 from .blocks import FAR, Chunk, Place, Terms
 from .checks import FloatArray
+from .far_points import cut_off
 from .pair_sums import PairSums
 from .psd_cone import whiten
 
@@ -54,9 +55,22 @@ class PairMoments:
         return self.along(np.eye(self.sums.points.shape[1]))
 
     @cached_property
+    def typical(self) -> PairMoments:
+        """The same moments with far values cut off: of these the axes are made.
+
+        Otherwise one value of 1e8 would set the scale of its feature, and all other points would
+        be as good as equal in it.
+        """
+        points = cut_off(self.sums.points)
+        if points is None:
+            return self
+        sums = replace(self.sums.here, points=points, given=None)
+        return PairMoments(sums, self.n_similar, self.unlabeled_weight, self.regulariser)
+
+    @cached_property
     def whitening(self) -> FloatArray:
-        """T with T' C T = I; see :func:`seraph_cvx.psd_cone.whiten`."""
-        return whiten(self.everything, self.regulariser, self.along)
+        """T with T' C T = I, C of typical points; see :func:`seraph_cvx.psd_cone.whiten`."""
+        return whiten(self.typical.everything, self.regulariser, self.typical.along)
 
     @cached_property
     def noise(self) -> float:
@@ -114,7 +128,10 @@ class PairMoments:
 
     def along(self, axes: FloatArray) -> FloatArray:
         """axes' C axes, summed along the axes."""
-        sums = self.sums.summed_in(axes)
+        return self.summed(self.sums.summed_in(axes))
+
+    def summed(self, sums: PairSums) -> FloatArray:
+        """C along the axes of `sums`, other coordinates of the same points."""
         labeled = sums.over_labeled([], confidences)[1]
         if self.unlabeled_weight == 0.0:
             return labeled

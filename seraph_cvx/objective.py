@@ -26,15 +26,15 @@ from scipy.special import expit
 
 from .axes import Axes
 from .checks import MOST, FloatArray, check_number
+from .dual_coordinates import DualCoordinates, Penalty, dual_coordinates
 from .formulas import M_STEP_ONE_TERM
-from .logistic_program import LogisticProgram, TangentTerms
+from .logistic_program import LogisticProgram
 from .moments import PairMoments
 from .notebook import Tone, card, facts
 from .pair_sums import PairSums
 from .pairs import PairSet
 from .psd_cone import check_metric, symmetrise
 from .soft_labels import (
-    JointTerms,
     SoftLabels,
     SoftLabelSums,
     check_soft_labels,
@@ -141,6 +141,10 @@ class MStepObjective:
         _set(self, "sums", other.sums)
         if other.moments.serve(self.regulariser):
             self.__dict__["moments"] = other.moments
+        if np.array_equal(self.regulariser, other.regulariser):
+            for name in ("axes", "dual_coordinates"):
+                if name in other.__dict__:
+                    self.__dict__[name] = other.__dict__[name]
 
     @cached_property
     def moments(self) -> PairMoments:
@@ -178,6 +182,16 @@ class MStepObjective:
         """The axes in which f is minimised and certified."""
         return Axes.of(self.moments, self.regulariser)
 
+    @property
+    def penalty(self) -> Penalty:
+        """R, in parts."""
+        return Penalty(self.trace_weight, self.manifold_term)
+
+    @cached_property
+    def dual_coordinates(self) -> DualCoordinates | None:
+        """The coordinates in which a dual point is proven feasible."""
+        return dual_coordinates(self.moments, self.axes, self.penalty)
+
     @cached_property
     def whitened_program(self) -> LogisticProgram:
         """f in the coordinates B of the axes: A = axes B axes'; same infimum."""
@@ -204,23 +218,15 @@ class MStepObjective:
         return sum_soft_labels(source, self.moments.whitened_sums)
 
     @property
-    def awaits_soft_labels(self) -> bool:
-        """Whether they are still to be streamed."""
-        known = "soft_label_sums" in self.__dict__ or self.pairs.drawn is not None
-        return self.mu > 0.0 and self.previous_metric is not None and not known
-
-    def sweep_with_soft_labels(self, A: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The TangentTerms at A over U, in whitened axes, and on the way `soft_label_sums`."""
-        source, sums = self.soft_labeling, self.moments.whitened_sums
-        terms = JointTerms(source, TangentTerms(self.threshold))
-        totals, (soft, matrix) = sums.over_unlabeled([A, *source.metrics], terms)
-        self.__dict__["soft_label_sums"] = SoftLabelSums(soft, float(totals[0]), float(totals[1]))
-        return totals[2:], matrix
+    def has_soft_labels(self) -> bool:
+        """Whether some unlabeled pair may have a label q(+1) > 0."""
+        given = self.soft_labels is not None or self.previous_metric is not None
+        return self.mu > 0.0 and given
 
     @cached_property
     def soft_label_matrix(self) -> FloatArray:
         """sum_U q(+1) v v', in the coordinates of the data."""
-        back = self.whitening.T @ self.pair_moment
+        back = self.whitening.T @ self.moments.typical.everything
         return symmetrise(back.T @ self.soft_label_sums.matrix @ back)
 
     @cached_property

@@ -16,6 +16,7 @@ factorisation whose pivots are balls.
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass, field
 from threading import Lock
 
@@ -28,10 +29,20 @@ from .checks import FloatArray
 from .formulas import CERTIFICATE
 from .notebook import card, facts, gap_in_words, tone_of_gap
 from .objective import MStepObjective
-from .psd_cone import factor
+from .psd_cone import scaled_factor
 
 _ONE_AT_A_TIME = Lock()
 """FLINT's precision is one number for the whole process."""
+
+
+def _start_anew() -> None:
+    """In a forked child: the thread that held the lock is not there to release it."""
+    global _ONE_AT_A_TIME
+    _ONE_AT_A_TIME = Lock()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(after_in_child=_start_anew)
 
 
 @dataclass(frozen=True)
@@ -138,7 +149,10 @@ def prove(
         )
     if precision < 53:
         raise ValueError(f"precision={precision} is out of range: give at least 53 bits.")
-    L = _psd_factor(objective.check(A))
+    matrix = objective.check(A)
+    if not np.all(np.isfinite(matrix)):
+        raise ValueError("A holds NaN or infinity.")
+    L = scaled_factor(matrix)
     with _ONE_AT_A_TIME, ctx.workprec(precision):
         return _prove(BallProgram.of(objective, L), L, precision, enough)
 
@@ -164,12 +178,3 @@ def _prove(program: BallProgram, L: FloatArray, precision: int, enough: float) -
             "Raise `trace_weight`, or `precision`."
         )
     return best
-
-
-def _psd_factor(A: FloatArray) -> FloatArray:
-    """L with L L' near the PSD part of A, found with A scaled to a unit diagonal."""
-    if not np.all(np.isfinite(A)):
-        raise ValueError("A holds NaN or infinity.")
-    lengths = np.sqrt(np.maximum(np.diag(A), 0.0))
-    scale = np.where(lengths > 0.0, lengths, np.sqrt(np.max(np.abs(A), initial=0.0)) or 1.0)
-    return np.asarray(scale[:, None] * factor(A / scale[:, None] / scale).T)

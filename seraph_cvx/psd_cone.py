@@ -15,6 +15,9 @@ from .checks import FloatArray
 FAINT = 1e-8
 """Eigenvalues of C, scaled to a unit diagonal, below this are computed anew from the points."""
 
+ROUNDING_EIGENVALUE = 1e-14
+"""An eigenvalue of minus this, times the size of a matrix with unit diagonal, is rounding."""
+
 FAINTEST = 1e-22
 """And below this, a spread of 1e-11 of the features' own, they count as zero."""
 
@@ -71,6 +74,22 @@ def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
         L * np.where(signs == 0.0, 1.0, signs)[:, None]
     )  # an eigenvector's sign is arbitrary: fix it
     return np.ascontiguousarray(L[:n_components])
+
+
+def scaled_factor(A: FloatArray) -> FloatArray:
+    """L with LL' = A to rounding, or near its PSD part; found with A scaled to a unit diagonal.
+
+    So scaled, L does not depend on the units of the features.
+
+    Examples
+    --------
+    >>> L = scaled_factor(np.diag([4.0, 1e-30]))
+    >>> np.allclose(L @ L.T, np.diag([4.0, 1e-30]), rtol=1e-12, atol=0.0)
+    True
+    """
+    lengths = np.sqrt(np.maximum(np.diag(A), 0.0))
+    scale = np.where(lengths > 0.0, lengths, np.sqrt(np.max(np.abs(A), initial=0.0)) or 1.0)
+    return np.asarray(scale[:, None] * factor(A / scale[:, None] / scale).T)
 
 
 def shrink(A: FloatArray, share: float, moment: FloatArray) -> FloatArray:
@@ -141,24 +160,32 @@ def whiten(
         T = np.hstack([T, faint @ (vectors[:, seen] / np.sqrt(eigenvalues[seen]))])
         null = np.hstack([faint @ vectors[:, ~seen], null])
     if null.size and np.any(regulariser):
-        T = _orthogonalise(T, null, regulariser)
+        T = _orthogonalise(T, moment, regulariser)
     return np.asarray(T)
 
 
-def _orthogonalise(T: FloatArray, null: FloatArray, R: FloatArray) -> FloatArray:
-    """T + null W with null' R T = 0, W = 0 where R is zero to rounding."""
-    size = float(np.max(np.abs(null).T @ np.abs(R) @ np.abs(null)))
-    penalties, vectors = np.linalg.eigh(symmetrise(null.T @ R @ null))
-    felt = penalties > 16.0 * len(R) * np.finfo(np.float64).eps * size
-    axes = null @ vectors[:, felt]
-    return np.asarray(T - axes @ ((axes.T @ R @ T) / penalties[felt][:, None]))
+def _orthogonalise(T: FloatArray, moment: FloatArray, R: FloatArray) -> FloatArray:
+    """T + N W with N'RT = 0, N an orthonormal basis of the directions without spread.
+
+    Orthonormal in the units of the features: R weighs N as it is, however their scales differ.
+    """
+    if not T.size:
+        return T
+    span = moment @ T
+    N = np.linalg.qr(span / np.linalg.norm(span, axis=0), mode="complete")[0][:, T.shape[1] :]
+    penalties, vectors = np.linalg.eigh(symmetrise(N.T @ R @ N))
+    felt = penalties > 16.0 * len(R) * np.finfo(np.float64).eps * float(np.max(penalties))
+    N = N @ vectors[:, felt]
+    return np.asarray(T - N @ ((N.T @ R @ T) / penalties[felt][:, None]))
 
 
 def check_metric(A: ArrayLike, n_features: int, name: str = "A") -> FloatArray:
     """`A` as a symmetric PSD matrix, or an error that says what is wrong with it.
 
-    Rounding is forgiven and removed; more is not: an eigenvalue of A scaled to a unit diagonal may
-    be -1e-9. Scaled so, the verdict does not depend on the units of the features.
+    A slightly indefinite matrix is forgiven: an eigenvalue of A scaled to a unit diagonal may be
+    -1e-9, and the matrix is then projected; one that is negative by rounding alone is left as it
+    is, so that what was checked once is not changed by a second check. Scaled so, the verdict does
+    not depend on the units of the features.
     """
     matrix = np.array(A, dtype=np.float64)
     if matrix.shape != (n_features, n_features):
@@ -179,6 +206,6 @@ def check_metric(A: ArrayLike, n_features: int, name: str = "A") -> FloatArray:
             f"{name} is not positive semidefinite (scaled to a unit diagonal it has the "
             f"eigenvalue {smallest:.3g}): pass seraph_cvx.psd_cone.project(A)."
         )
-    if smallest >= 0.0:
+    if smallest >= -ROUNDING_EIGENVALUE * n_features:
         return symmetrise(matrix)
     return symmetrise(project(scaled) * scale[:, None] * scale)

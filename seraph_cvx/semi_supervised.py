@@ -68,7 +68,7 @@ class SemiSupervisedObjective:
         if mu == 0.0:
             return supervised, gradient
         terms = EntropyTerms(eta)
-        totals, matrix = self.m_step.sums.over_unlabeled([self.m_step.check(A)], terms)
+        totals, matrix, _ = self.m_step.sums.over_unlabeled([self.m_step.check(A)], terms)
         return supervised + mu * float(totals[0]), symmetrise(gradient + mu * matrix)
 
     @cached_property
@@ -92,7 +92,7 @@ def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, floa
         return supervised, supervised
     sharpness = objective.soft_labeling.sharpness
     terms = DescentTerms(objective.threshold, sharpness)
-    totals, _ = objective.sums.over_unlabeled([matrix], terms)
+    totals = objective.sums.over_unlabeled([matrix], terms).totals
     return (
         supervised + objective.mu * float(totals[0]),
         supervised + objective.mu * float(totals[1]),

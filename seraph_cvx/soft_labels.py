@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .arrays import Array
-from .blocks import Block, Place, Terms
+from .blocks import Block, Place
 from .checks import FloatArray
 from .pair_sums import PairSums
 from .pairs import PairSet
@@ -73,26 +73,12 @@ class SoftLabelTerms:
         return [np.sum(q), np.sum(binary_entropy(q))], q
 
 
-@dataclass(frozen=True)
-class JointTerms:
-    """The sums of `SoftLabelTerms`, then those of `other`; both weights. One sweep for two."""
-
-    source: SoftLabels
-    other: Terms
-
-    def __call__(self, place: Place, d: Array, *distances: Array) -> tuple[list[Any], Any]:
-        """Summed over a place."""
-        sums, q = SoftLabelTerms(self.source)(place, *distances)
-        more, weights = self.other(place, d)
-        return [*sums, *more], iter((q, weights))
-
-
 def sum_soft_labels(source: SoftLabels, sums: PairSums) -> SoftLabelSums:
     """One sweep over the unlabeled pairs; none at all for the paper's start, q(+1) = 0."""
     if source.metric is None and source.table is None:
         m = (sums.points if sums.axes is None else sums.axes).shape[1]
         return SoftLabelSums(np.zeros((m, m)), 0.0, 0.0)
-    totals, matrix = sums.over_unlabeled(source.metrics, SoftLabelTerms(source))
+    totals, matrix, _ = sums.over_unlabeled(source.metrics, SoftLabelTerms(source))
     return SoftLabelSums(matrix, float(totals[0]), float(totals[1]))
 
 

@@ -10,20 +10,40 @@ where W is the symmetric weight matrix: O(n^2 m + n m^2) work, O(n m + block^2) 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, partial
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from .arrays import Array, beside, namespace, to_host, to_numbers
-from .blocks import FAR, Block, Terms
+from .arrays import Array, namespace, to_host, to_numbers
+from .blocks import Block, Terms
 from .checks import FloatArray
+from .distances import Metric, block_distances
 
 Visit: TypeAlias = tuple[Sequence[Any], tuple[Array, Array, Array] | None]
 """The sums over a block; the row sums and column sums of its weights W, and X' W X."""
 
 VisitAll: TypeAlias = Callable[[Callable[[Block], Visit], Sequence[Block]], Iterable[Visit]]
 """As `map`: the results come in the order of the blocks."""
+
+
+class Swept(NamedTuple):
+    """What a sweep returns.
+
+    Attributes
+    ----------
+    totals : (t,) array
+        The sums of the terms.
+    matrix : (k, k) or (w, k, k) array
+        sum_k w_k v_k v_k', one for each array of weights.
+    spread : (2, k) or (w, 2, k) array, optional
+        sum_i deg_i z_i^2 along each axis, deg_i the sum of the weights of the pairs of point i, and
+        the same of the sizes that z_i is rounded from: what bounds the rounding error of `matrix`.
+        Made where the sweep knows the sizes.
+    """
+
+    totals: FloatArray
+    matrix: FloatArray
+    spread: FloatArray | None = None
 
 
 class UnlabeledSums(Protocol):
@@ -33,15 +53,17 @@ class UnlabeledSums(Protocol):
     def is_at_hand(self) -> bool:
         """Whether to go that way now."""
 
-    def in_coordinates(self, T: FloatArray) -> Self:
-        """The same pairs of the points T'x."""
+    def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
+        """The same pairs of the points T'x - shift."""
 
-    def summed_in(self, T: FloatArray) -> Self:
-        """The same distances; v v' along the axes T."""
+    def summed_in(self, T: FloatArray, shift: FloatArray, with_spread: bool = False) -> Self:
+        """The same distances; v v' along the axes T, of points shifted there."""
 
-    def over_unlabeled(
-        self, metrics: Sequence[FloatArray], terms: Terms
-    ) -> tuple[FloatArray, FloatArray]:
+    @property
+    def longest_chain(self) -> int:
+        """The number of additions, at most, that any term of a sum goes through."""
+
+    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """The two sums."""
 
 
@@ -49,10 +71,11 @@ def sweep(
     X: Array,
     Z: Array,
     blocks: Sequence[Block],
-    metrics: Sequence[FloatArray],
+    metrics: Sequence[Metric],
     terms: Terms,
     visit_all: VisitAll = map,
-) -> tuple[FloatArray, FloatArray]:
+    sizes: Array | None = None,
+) -> Swept:
     """The two sums over the pairs of `blocks`.
 
     Parameters
@@ -62,21 +85,24 @@ def sweep(
     Z : (n, k) array
         The same points, for v v'; usually X.
     blocks : sequence of Block
-    metrics : sequence of (m, m) arrays
+    metrics : sequence of (m, m) arrays or DistanceBounds
         NumPy's, like the result.
     terms : callable
     visit_all : callable
         `map`, or one that works in threads.
+    sizes : (n, k) array, optional
+        Bounds on what Z was rounded from; with them the spread is made.
 
     Examples
     --------
+    >>> from seraph_cvx.blocks import FAR
     >>> X = np.array([[0.0], [1.0], [3.0]])
     >>> whole = Block(slice(0, 3), slice(0, 3), None)
     >>> sweep(X, X, [whole], [np.eye(1)], lambda block, d: ([np.sum(d[d < FAR])], None))[0]
     array([14.])
     """
     xp = namespace(X)
-    distances_on = [_distances(X, beside(X, A)) for A in metrics]
+    distances_on = [block_distances(X, metric) for metric in metrics]
 
     def visit(block: Block) -> Visit:
         distances = [on(block) for on in distances_on]
@@ -104,9 +130,26 @@ def sweep(
         cross += weighted[2]
     total = np.sum(to_numbers(totals), axis=0)
     if degrees is None or cross is None:
-        return total, np.zeros((Z.shape[1], Z.shape[1]))
+        return Swept(total, np.zeros((Z.shape[1], Z.shape[1])))
     matrix = (xp.matrix_transpose(Z) * degrees[..., None, :]) @ Z
-    return total, np.asarray(to_host(matrix - cross - xp.matrix_transpose(cross)))
+    matrix = np.asarray(to_host(matrix - cross - xp.matrix_transpose(cross)))
+    spread = None if sizes is None else np.asarray(to_host(spread_of(degrees, Z, sizes)))
+    return Swept(total, matrix, spread)
+
+
+def spread_of(weights: Array, Z: Array, sizes: Array) -> Array:
+    """sum_i w_i z_i^2 along each axis, and the same of the sizes."""
+    return namespace(Z).stack([weights @ (Z * Z), weights @ (sizes * sizes)], axis=-2)
+
+
+def longest_chain(n_points: int, block_size: int, n_blocks: int) -> int:
+    """The number of additions, at most, that a term of a sum over blocks of pairs goes through.
+
+    A block is summed along its rows, then along its columns; row sums, of which there are as many
+    as points, are summed over the blocks and then over the points.
+    """
+    block = min(block_size, n_points)
+    return block + max(block, n_points) + n_blocks + 8
 
 
 def _kind(x: Array) -> dict[str, Any]:
@@ -119,41 +162,3 @@ def _kind(x: Array) -> dict[str, Any]:
 def _weigh(W: Array, rows: Array, columns: Array) -> tuple[Array, Array, Array]:
     xp = namespace(W)
     return xp.sum(W, axis=1), xp.sum(W, axis=0), xp.matrix_transpose(rows) @ (W @ columns)
-
-
-def _distances(X: Array, A: Array) -> Callable[[Block], Array]:
-    """||x_i - x_j||_A^2 = x_i'Ax_i + x_j'Ax_j - 2 x_i'Ax_j over a block; FAR off its pairs."""
-    xp = namespace(X)
-    XA = X @ A
-    square = xp.sum(XA * X, axis=1)
-    XA *= -2.0
-    if isinstance(X, np.ndarray):
-        return partial(_distances_here, X, XA, square)
-    one = xp.ones_like(square)
-    left = xp.concat([XA, square[:, None], one[:, None]], axis=1)
-    right = xp.concat([X, one[:, None], square[:, None]], axis=1)
-    return partial(_distances_there, left, right)
-
-
-def _distances_here(X: FloatArray, XA: FloatArray, square: FloatArray, block: Block) -> FloatArray:
-    d = XA[block.rows] @ X[block.columns].T
-    d += square[block.rows, None]
-    d += square[block.columns]
-    if block.rows == block.columns:
-        d += _lower_triangle(len(d))
-    if block.excluded is not None and len(block.excluded[0]):
-        d[block.excluded] = FAR
-    return d
-
-
-def _distances_there(left: Array, right: Array, block: Block) -> Array:
-    """All three terms by one product: on a GPU a pass over the block costs more than that."""
-    xp = namespace(left)
-    d = left[block.rows, :] @ xp.matrix_transpose(right[block.columns, :])
-    return d if block.excluded is None else xp.where(block.excluded, FAR, d)
-
-
-@cache
-def _lower_triangle(size: int) -> FloatArray:
-    """FAR on and below the diagonal, 0 above it."""
-    return np.tril(np.full((size, size), FAR))

@@ -382,12 +382,13 @@ def whitened_optimality(pairs, A, **weights):
 
 @pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio", 1.0])
 @pytest.mark.parametrize("name", ["iris", "balance"])
-def test_direct_values_never_rise_and_the_end_is_stationary(name, unlabeled_weight):
+def test_direct_values_rise_by_rounding_at_most_and_the_end_is_stationary(name, unlabeled_weight):
     pairs = pairs_of(name, 40)
     found = minimise_directly(pairs, unlabeled_weight=unlabeled_weight, tol=1e-7)
-    assert found.status is Status.CERTIFIED
+    assert found.status is Status.STATIONARY
     assert found.stationarity <= 1e-7
-    assert np.all(np.diff(found.values) <= 0.0)
+    rounding = 2e-14 * (found.values[0] + 2.0 * len(pairs.similar))  # of the terms of the sum
+    assert np.all(np.diff(found.values) <= rounding)
     assert found.values[-1] < found.values[0]
     assert found.iterations == len(found.values) - 1
     assert np.linalg.eigvalsh(found.metric)[0] >= -1e-12

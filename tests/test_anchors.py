@@ -26,7 +26,7 @@ def whitened_gradient(objective, Y):
 @pytest.mark.parametrize("seed", range(4))
 def test_the_steps_are_those_of_the_pencil(setting, seed):
     objective = random_objective(seed, setting)
-    anchors = Anchors.of(objective, allow_rounding=False)
+    anchors = Anchors.of(objective)
     gradient = whitened_gradient(objective, np.zeros((4, 4)))
     M, R = objective.whitened_program.recession, objective.axes.regulariser
     assert 0.0 < anchors.step_from_one(gradient) < 1.0
@@ -40,7 +40,7 @@ def test_the_quick_bound_is_the_better_of_the_two_chords(setting, seed):
     """And both are met: near the optimum one of them is far above the entropy alone."""
     objective = random_objective(seed, setting)
     optimum = solve_m_step(objective, tol=1e-10)
-    anchors = Anchors.of(objective, allow_rounding=False)
+    anchors = Anchors.of(objective)
     M, R = objective.whitened_program.recession, objective.axes.regulariser
     rng = np.random.default_rng(seed)
     for share in (0.0, 0.5, 0.99):
@@ -70,21 +70,12 @@ def test_each_chord_alone_is_a_bound():
             assert anchors.step_from_labels(turned) is None
 
 
-def test_the_allowance_for_rounding_is_that_of_the_shortest_axis():
-    """An error e in a matrix is e / the smallest eigenvalue of the anchor where that is I."""
+def test_the_step_ends_where_the_matrix_leaves_the_cone():
     anchor = np.diag([0.25, 1.0])
     basis = _inverse_root(anchor, zero=0.0)
-    assert _feasible_step(np.zeros((2, 2)), basis, noise=0.0) == 1.0
-    assert _feasible_step(np.zeros((2, 2)), basis, noise=0.1) == pytest.approx(1.0 / 1.4)
-    assert _feasible_step(-anchor, basis, noise=0.1) == pytest.approx(1.0 / 2.4)
-    assert _feasible_step(np.zeros((0, 0)), np.zeros((0, 0)), noise=0.1) == 1.0
-
-
-def test_only_to_steer_by_is_rounding_not_allowed_for():
-    objective = random_objective(0, "hyper")
-    assert objective.moments.noise > 0.0
-    assert Anchors.of(objective).noise == 16.0 * objective.moments.noise
-    assert Anchors.of(objective, allow_rounding=False).noise == 0.0
+    assert _feasible_step(np.zeros((2, 2)), basis) == 1.0
+    assert _feasible_step(-anchor, basis) == pytest.approx(1.0 / 2.0)
+    assert _feasible_step(np.zeros((0, 0)), np.zeros((0, 0))) == 1.0
 
 
 def test_an_eigenvalue_that_counts_as_zero_is_no_basis():

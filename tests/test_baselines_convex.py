@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import warnings
+from contextlib import contextmanager, nullcontext
 
 import cvxpy as cp
 import numpy as np
@@ -46,6 +47,13 @@ def in_a_plane(seed, n=12):
     """Points of three classes in a plane of R^5."""
     X, y = random_labels(seed, n, 2, 3)
     return X @ np.random.default_rng(seed).normal(size=(2, 5)) + 7.0, y
+
+
+@contextmanager
+def expect_no_certificate(is_expected=True):
+    """A warning that the gap is not closed must come, or must not."""
+    with pytest.warns(NotCertified) if is_expected else nullcontext():
+        yield
 
 
 # --- scikit-learn --------------------------------------------------------------------------------
@@ -377,8 +385,8 @@ def test_lmnn_free_triples_cost_nothing_and_the_others_are_learned():
 def test_weak_duality_gdm_bound_is_above_the_best_value(seed):
     rng = np.random.default_rng(seed)
     problem = GDMProblem(PairSet.from_labels(*random_labels(seed % 3, 12, 4, 3)))
-    best = solve_gdm(problem, tol=1e-9).value
-    assert problem.upper_bound(random_psd(rng, 4, rank=4)) >= best * (1.0 - 1e-8)
+    best = solve_gdm(problem, tol=1e-9).proven_value
+    assert problem.upper_bound(random_psd(rng, 4, rank=4)) >= best
     assert problem.upper_bound(np.zeros((4, 4))) == np.inf
 
 
@@ -386,10 +394,12 @@ def test_weak_duality_gdm_bound_is_above_the_best_value(seed):
 def test_weak_duality_itml_bound_is_below_every_value(seed):
     rng = np.random.default_rng(seed)
     problem = ITMLProblem(PairSet.from_labels(*random_labels(seed % 3, 10, 3, 3)), gamma=0.5)
-    least = solve_itml(problem).value
+    solution = solve_itml(problem)
     multipliers = rng.exponential(size=len(problem.vectors)) * rng.choice([1e-3, 1e-2, 0.1])
-    assert problem.lower_bound(multipliers) <= least + 1e-8
-    assert problem.value(random_psd(rng, 3, rank=3)) >= least - 1e-8
+    assert problem.lower_bound(multipliers) <= solution.proven_value
+    A = random_psd(rng, 3, rank=3)
+    assert problem.value_from_above(A) == pytest.approx(problem.value(A), rel=1e-9)
+    assert problem.value_from_above(A) >= solution.bound
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -398,9 +408,10 @@ def test_weak_duality_lmnn_bound_is_below_every_value(seed):
     problem = LMNNProblem.from_labels(*random_labels(seed % 3, 14, 3, 3))
     where = TargetCoordinates.of(problem)
     z = rng.uniform(0.0, 0.5, size=len(problem.triples)) * rng.choice([1.0, 0.1, 0.01])
-    assert 0.0 <= where.lower_bound(z) <= problem.value(random_psd(rng, 3)) + 1e-9
+    assert 0.0 < where.lower_bound(z) <= solve_lmnn(problem).proven_value
     B = random_psd(rng, 3, rank=3)
     assert where.value(B) == pytest.approx(problem.value(where.metric(B)), rel=1e-9)
+    assert problem.value_from_above(where.factor(B)) == pytest.approx(where.value(B), rel=1e-9)
 
 
 # --- optimality conditions of ITML ---------------------------------------------------------------
@@ -412,7 +423,7 @@ def test_kkt_conditions_itml(name, gamma):
     """Stationary, feasible, and no multiplier where there is room; multipliers as CVXPY's."""
     problem = ITMLProblem(PairSet.from_labels(*labeled_instance(name)), gamma)
     statement = state_itml(problem)
-    statement.solve(solver="CLARABEL")
+    statement.solve(solver="CLARABEL", tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
     theirs = np.concatenate([c.dual_value for c in statement.constraints[:2]])
     A = solve_itml(problem).metric
     V, delta, xi = problem.vectors, problem.signs, problem.slacks(A)
@@ -460,7 +471,9 @@ def test_larger_units_shrink_the_metric_and_leave_the_objective(rival):
 def test_points_in_a_plane_are_learned_from_as_points_of_the_plane(rival):
     X, y = in_a_plane(0)
     Q = np.linalg.svd(X - X.mean(axis=0))[2][:2].T
-    flat, raised = rival().fit((X - 7.0) @ Q, y), rival().fit(X, y)
+    flat = rival().fit((X - 7.0) @ Q, y)
+    with expect_no_certificate(rival is LMNN):  # rounded, the points are in no plane
+        raised = rival().fit(X, y)
     if rival is not GDM:  # whose ridge is a share of the mean over all features
         assert raised.objective_ == pytest.approx(flat.objective_, rel=2e-5)
     v = np.random.default_rng(0).normal(size=5)
@@ -478,7 +491,9 @@ def test_gdm_that_only_a_ridge_bounds_grows_as_its_inverse_root():
 def test_gdm_in_a_plane_without_a_ridge():
     X, y = in_a_plane(1)
     Q = np.linalg.svd(X - X.mean(axis=0))[2][:2].T
-    flat, raised = GDM(ridge=0.0).fit(X @ Q, y), GDM(ridge=0.0).fit(X, y)
+    flat = GDM(ridge=0.0).fit(X @ Q, y)
+    with expect_no_certificate():
+        raised = GDM(ridge=0.0).fit(X, y)
     assert raised.objective_ == pytest.approx(flat.objective_, rel=2e-6)
 
 

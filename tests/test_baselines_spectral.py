@@ -6,6 +6,7 @@ Bounds that hold, closed forms, independent optimisers, and scikit-learn's own c
 from __future__ import annotations
 
 import time
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from sklearn.neighbors import NeighborhoodComponentsAnalysis
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from seraph_cvx import PairSet
+from seraph_cvx.baselines import nca
 from seraph_cvx.baselines.euclidean import Euclidean
 from seraph_cvx.baselines.ldm import LDM, Neighbourhoods
 from seraph_cvx.baselines.mfda import MFDA, pairwise_scatter, reconstruction_weights
@@ -322,18 +324,37 @@ def test_pairwise_scatter_of_no_pairs_is_zero():
     assert np.array_equal(pairwise_scatter(np.ones((3, 2)), nothing), np.zeros((2, 2)))
 
 
-def test_nca_equals_scikit_learn_on_the_points_of_known_class():
+class RecordedNCA(NeighborhoodComponentsAnalysis):
+    """Scikit-learn's, which keeps a list of its fits: what it was given, and itself."""
+
+    fits: ClassVar[list] = []
+
+    def fit(self, X, y):
+        self.fits.append((X, y, self))
+        return super().fit(X, y)
+
+
+def test_nca_is_scikit_learn_on_the_points_of_known_class(monkeypatch):
+    """The same points, classes and settings go in and the same matrix comes out, of one run.
+
+    Two runs may differ in the last bit, and then in the number of their iterations.
+    """
+    monkeypatch.setattr(nca, "NeighborhoodComponentsAnalysis", RecordedNCA)
+    monkeypatch.setattr(RecordedNCA, "fits", [])
     drawn = load_sampling("iris", n_labeled=30, seed=1)
-    model = NCA(max_iter=60, tol=1e-6).fit(drawn.X, drawn.y)
-    known = drawn.labeled
-    theirs = NeighborhoodComponentsAnalysis(max_iter=60, tol=1e-6)
-    theirs.fit(drawn.X[known], drawn.y[known])
-    L = theirs.components_
-    assert model.metric_ == pytest.approx(L.T @ L, rel=1e-9, abs=1e-12)
-    assert model.n_iter_ == theirs.n_iter_
     names = np.array(["a", "b", "c"], dtype=object)
     labels = np.array([names[c] if c >= 0 else None for c in drawn.y], dtype=object)
-    assert np.array_equal(NCA(max_iter=60, tol=1e-6).fit(drawn.X, labels).metric_, model.metric_)
+    for y in (drawn.y, labels):
+        model = NCA(max_iter=60, tol=1e-6).fit(drawn.X, y)
+        X, classes, theirs = RecordedNCA.fits[-1]
+        assert np.array_equal(X, drawn.X[drawn.labeled])
+        assert np.array_equal(classes, drawn.y[drawn.labeled])
+        defaults = NeighborhoodComponentsAnalysis().get_params()
+        assert theirs.get_params() == {**defaults, "max_iter": 60, "tol": 1e-6}
+        L = theirs.components_
+        assert model.metric_ == pytest.approx(L.T @ L, rel=1e-12)
+        assert model.n_iter_ == theirs.n_iter_
+    assert len(RecordedNCA.fits) == 2
 
 
 def wide_points(n, m, rank, seed=0):

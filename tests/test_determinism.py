@@ -8,7 +8,6 @@ import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -44,7 +43,9 @@ def bits(model, sampling):
     """All that a fit learns in numbers: the metric, and where the fit has one its certificate."""
     fitted = type(model)(**model.get_params(deep=False)).fit(sampling.X, sampling.y)
     certificate = getattr(fitted, "certificate_", None)
-    return fitted.metric_.tobytes(), certificate and astuple(certificate)
+    bounds = certificate and (certificate.primal_value, certificate.dual_value)
+    factor = certificate and certificate.factor.tobytes()
+    return fitted.metric_.tobytes(), bounds, factor
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -456,17 +456,6 @@ def test_the_gap_over_all_pairs_falls_at_least_as_one_over_the_root_of_k():
         assert slope < -0.5
 
 
-def test_the_one_pass_certificate_is_the_certificate():
-    """Soft labels and bound swept together, or one after the other."""
-    objective = random_objective(2, "hyper", q="streamed")
-    A = random_psd(np.random.default_rng(0), 4)
-    together = certify(objective, A)
-    apart = random_objective(2, "hyper", q="streamed")
-    _ = apart.soft_label_sums
-    assert not apart.awaits_soft_labels
-    np.testing.assert_allclose(certify(apart, A).dual_value, together.dual_value, rtol=1e-13)
-
-
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_the_reproduction_and_the_race_run_on_the_cluster(dask_client, tmp_path):

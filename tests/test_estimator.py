@@ -225,8 +225,8 @@ def test_refitting_and_n_jobs_change_nothing(sampling, model):
 def test_direct_has_no_certificate_and_says_so(sampling):
     model = SERAPH(algorithm="direct").fit(sampling.X, sampling.y)
     assert model.certificate_ is None
-    assert model.status_ is Status.CERTIFIED  # of stationarity
-    assert np.all(np.diff(model.history_) <= 0.0)
+    assert model.status_ is Status.STATIONARY
+    assert np.max(np.diff(model.history_)) <= 1e-12 * model.history_[0]  # the sum's rounding
     assert model.transform(sampling.X).shape == (50, 4)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import io
+import json
 import os
+import queue
 import re
 import shutil
 import signal
@@ -15,8 +18,8 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import replace
+from http.client import HTTPConnection
 from itertools import pairwise
-from pathlib import Path
 from xml.etree import ElementTree
 
 import naive
@@ -30,6 +33,7 @@ from seraph_cvx import PairSet, Status, alternate, certify, e_step
 from seraph_cvx.cli import app
 from seraph_cvx.cli import explore as command
 from seraph_cvx.explorer import walk as walk_room
+from seraph_cvx.explorer.guard import Guard
 from seraph_cvx.explorer.heat import encode_png, pair_heat, plane_heat
 from seraph_cvx.explorer.panels import (
     BUTTONS,
@@ -538,34 +542,74 @@ def test_command_refuses_a_port_in_use():
     assert f"Port {port} cannot be used" in " ".join(done.output.split())
 
 
-def test_command_serves_the_page_to_this_machine_only(monkeypatch):
+@pytest.fixture
+def launched(monkeypatch):
+    """What the command starts, with the token given to it and whom its socket hears."""
     pytest.importorskip("marimo")
-    asked = []
+    launches = []
 
-    def run(arguments, check):
-        asked.append(arguments)
+    def run(arguments, input, pass_fds, **_):
+        with socket.socket(fileno=os.dup(pass_fds[0])) as listener:
+            assert arguments[3:] == [str(pass_fds[0])]
+            launches.append((arguments, input, listener.getsockname()))
         return subprocess.CompletedProcess(arguments, 3)
 
     monkeypatch.setattr(command.subprocess, "run", run)
+    return launches
+
+
+def test_command_serves_the_page_to_this_machine_only(launched):
     done = CliRunner().invoke(app, ["explore", "--no-browser"])
     assert done.exit_code == 3
-    (arguments,) = asked
-    assert arguments[2:4] == ["marimo", "run"]
-    assert Path(arguments[4]).is_file()
-    assert arguments[arguments.index("--host") + 1] == "127.0.0.1"
-    assert "--headless" in arguments
-    assert "--port" not in arguments
+    ((arguments, token, (host, port)),) = launched
+    assert arguments[:3] == [sys.executable, "-m", "seraph_cvx.explorer.server"]
+    assert host == "127.0.0.1"
+    assert 2718 <= port <= 2818
+    assert f"\nhttp://127.0.0.1:{port}/?token={token}\n" in done.output
+
+
+def test_command_makes_a_new_token_at_each_start_and_shows_it_in_no_command_line(launched):
+    for _ in range(2):
+        CliRunner().invoke(app, ["explore", "--no-browser"])
+    (arguments, first, _), (_, second, _) = launched
+    assert first != second
+    assert len(first) >= 22
+    assert not any(first in argument for argument in arguments)
+
+
+def test_command_opens_the_link_in_a_browser_unless_told_not_to(launched, monkeypatch):
+    opened = queue.Queue()
+    monkeypatch.setattr(command.webbrowser, "open", opened.put)
+    done = CliRunner().invoke(app, ["explore"])
+    assert opened.get(timeout=10) in done.output.split()
+    CliRunner().invoke(app, ["explore", "--no-browser"])
+    assert opened.empty()
+
+
+def test_command_takes_the_next_port_where_the_first_is_in_use(launched, monkeypatch):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(command, "FIRST_PORT", port)
+        monkeypatch.setattr(command, "LAST_PORT", port)
+        done = CliRunner().invoke(app, ["explore", "--no-browser"])
+        assert done.exit_code == 2
+        assert f"No port from {port} to {port} is free" in " ".join(done.output.split())
+        monkeypatch.setattr(command, "LAST_PORT", port + 20)
+        CliRunner().invoke(app, ["explore", "--no-browser"])
+    assert port < launched[0][2][1] <= port + 20
 
 
 def test_command_ends_well_by_ctrl_c(monkeypatch):
     pytest.importorskip("marimo")
 
-    def run(arguments, check):
+    def run(arguments, **_):
         raise KeyboardInterrupt
 
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(command.subprocess, "run", run)
-    done = CliRunner().invoke(app, ["explore"])
+    done = CliRunner().invoke(app, ["explore", "--no-browser"])
     assert done.exit_code == 0
     assert "The explorer has ended." in done.output
     assert signal.getsignal(signal.SIGTERM) is before
@@ -586,6 +630,91 @@ def test_the_widget_names_no_address():
 
 def test_walks_are_kept():
     assert walk_of(FEW, Settings()) is walk_of(FEW, Settings())
+
+
+# The guard of the page
+
+
+def guarded(kind="http", query="", path="/", method="GET", host="127.0.0.1:5", **more):
+    """What the guard of a page on port 5, with the token "right", sends; or what `app` would."""
+    sent = []
+
+    async def receive():
+        return {"type": f"{kind}.connect"}
+
+    async def send(message):
+        sent.append(message)
+
+    async def page(scope, receive, send):
+        sent.append({"type": "served"})
+
+    headers = [(b"host", host.encode())] if host else []
+    headers += [(name.encode(), value.encode()) for name, value in more.items()]
+    scope = {"type": kind, "path": path, "method": method, "headers": headers}
+    scope["query_string"] = query.encode()
+    asyncio.run(Guard(page, "right", 5)(scope, receive, send))
+    return sent
+
+
+RIGHT = {"cookie": "a=b; seraph_explorer_5=right"}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        RIGHT,
+        RIGHT | {"kind": "websocket", "origin": "http://127.0.0.1:5"},
+        RIGHT | {"method": "POST", "origin": "http://127.0.0.1:5"},
+        RIGHT | {"host": "localhost:9", "origin": "http://localhost:9"},  # by way of ssh -L 9:...
+        {"kind": "websocket", "query": "session_id=7&token=right"},
+        {"path": "/manifest.json"},
+        {"kind": "lifespan"},
+    ],
+)
+def test_guard_lets_through_what_knows_the_token_and_comes_from_the_page(asked):
+    assert guarded(**asked) == [{"type": "served"}]
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"query": "token=wrong"},
+        {"query": "token="},
+        {"query": "token=right%00"},
+        {"query": "token=%FF"},
+        {"cookie": "seraph_explorer_5=wrong"},
+        {"cookie": "seraph_explorer_6=right"},
+        {"cookie": "seraph_explorer_5"},
+        {"cookie": "\xff=; =; ;"},
+        RIGHT | {"origin": "http://evil.example"},
+        RIGHT | {"origin": "http://127.0.0.1:6"},
+        RIGHT | {"origin": "https://127.0.0.1:5"},
+        RIGHT | {"origin": "http://127.0.0.1:5.evil.example"},
+        RIGHT | {"origin": "http://localhost:5"},
+        RIGHT | {"origin": "null"},
+        RIGHT | {"origin": ""},
+        RIGHT | {"host": "evil.example:5", "origin": "http://evil.example:5"},
+        RIGHT | {"host": "127.0.0.1.evil.example"},
+        RIGHT | {"host": ""},
+        {"query": "token=right", "origin": "http://evil.example"},
+        {"path": "/manifest.json", "origin": "http://evil.example"},
+    ],
+)
+def test_guard_refuses_whoever_lacks_the_token_or_comes_from_elsewhere(kind, asked):
+    sent = guarded(kind, **asked)
+    assert sent[0].get("status", sent[0].get("code")) in (403, 1008)
+    assert b"explorer" in sent[-1].get("body", b"explorer")
+    assert {"type": "served"} not in sent
+
+
+def test_guard_answers_the_link_by_a_cookie_and_leads_on_without_the_token():
+    start, _ = guarded(query="token=right", path="//evil.example")
+    headers = dict(start["headers"])
+    assert (start["status"], headers[b"location"]) == (303, b"/")
+    assert headers[b"set-cookie"] == b"seraph_explorer_5=right; HttpOnly; SameSite=Lax; Path=/"
+    assert headers[b"cache-control"] == b"no-store"
 
 
 # The page in a real browser
@@ -613,8 +742,8 @@ STOPWATCH = """() => {
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """The page, served by the command."""
+def link(tmp_path_factory):
+    """The link of the page, served by the command."""
     pytest.importorskip("marimo", reason="marimo is not installed")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -631,7 +760,7 @@ def address(tmp_path_factory):
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5):
                 break
             time.sleep(0.25)
-        yield f"http://127.0.0.1:{port}/"
+        yield re.search(r"^http\S+$", (home / "log").read_text(encoding="utf-8"), re.M).group()
     finally:
         server.terminate()
         server.wait(20)
@@ -641,8 +770,14 @@ def address(tmp_path_factory):
     assert "Traceback" not in said
 
 
+@pytest.fixture(scope="module")
+def address(link):
+    """Where the page is, without its token."""
+    return link.partition("?")[0]
+
+
 @pytest.fixture
-def open_page(address, tmp_path):
+def open_page(link, address, tmp_path):
     """A function that opens the page in Chromium; what it asked for and complained of is kept."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
@@ -661,7 +796,7 @@ def open_page(address, tmp_path):
             page.on("pageerror", lambda error: page.complaints.append(("error", str(error))))
             page.on("request", lambda request: page.asked.append(request.url))
             page.on("websocket", lambda socket: page.asked.append(socket.url))
-            page.goto(address)
+            page.goto(link)
             page.wait_for_selector("[data-value=descent]", timeout=90_000)
             return page
 
@@ -695,6 +830,78 @@ def agrees(page, state):
     assert float(shown(page, "gap")) == pytest.approx(
         moment.certificate.relative_gap, rel=0.02, abs=1e-9
     )
+
+
+def ask(address, path="/", method="GET", **headers):
+    """The status, headers and body of a real answer; redirections are not followed."""
+    connection = HTTPConnection(address.removeprefix("http://").strip("/"), timeout=60)
+    try:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode(errors="replace")
+    finally:
+        connection.close()
+
+
+def first_word(address, query="", origin=None, cookie=None):
+    """What the page's kernel says first over a real WebSocket, or the status of the refusal."""
+    client = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
+    place = f"{address.replace('http', 'ws')}ws?session_id=s_{os.urandom(4).hex()}{query}"
+    headers = {"Cookie": cookie} if cookie else {}
+    try:
+        with client.connect(place, origin=origin, additional_headers=headers, proxy=None) as socket:
+            return json.loads(socket.recv(timeout=60))["op"]
+    except client.InvalidStatus as error:
+        return error.response.status_code
+
+
+def cookie_of(link):
+    """What a browser keeps after it followed the link."""
+    address, _, query = link.partition("?")
+    status, headers, _ = ask(address, f"/?{query}")
+    assert (status, headers["location"]) == (303, "/")
+    return headers["set-cookie"].partition(";")[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("query", ["", "token=wrong"])
+def test_server_refuses_requests_without_the_token(address, query):
+    for path in ("/", "/index.html", "/favicon.ico", "/api/status", "/health"):
+        status, _, body = ask(address, f"{path}?{query}")
+        assert (status, body.partition(":")[0]) == (403, "The explorer needs its token")
+    status, _, _ = ask(address, f"/api/kernel/instantiate?{query}", "POST", Origin=address[:-1])
+    assert status == 403
+    assert first_word(address, f"&{query}", origin=address[:-1]) == 403
+
+
+@pytest.mark.slow
+def test_server_lets_in_who_follows_the_link(link, address):
+    cookie = cookie_of(link)
+    status, _, body = ask(address, Cookie=cookie)
+    assert (status, "<title>SERAPH explorer" in body) == (200, True)
+    assert ask(address, "/favicon.ico", Cookie=cookie)[0] == 200
+    assert first_word(address, origin=address[:-1], cookie=cookie) == "kernel-ready"
+    token = link.partition("?")[2]
+    assert first_word(address, f"&{token}", origin=address[:-1]) == "kernel-ready"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:1", "null"])
+def test_server_refuses_a_foreign_origin_even_with_the_token(link, address, origin):
+    token, cookie = link.partition("?")[2], cookie_of(link)
+    assert first_word(address, origin=origin, cookie=cookie) == 403
+    assert first_word(address, f"&{token}", origin=origin) == 403
+    assert ask(address, Cookie=cookie, Origin=origin)[0] == 403
+    assert ask(address, "/api/kernel/instantiate", "POST", Cookie=cookie, Origin=origin)[0] == 403
+    assert ask(address, Cookie=cookie, Host="evil.example")[0] == 403
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is this machine on Linux alone")
+def test_server_hears_no_other_address_of_this_machine(address):
+    port = int(address.strip("/").rpartition(":")[2])
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", port), 5)
 
 
 @pytest.mark.slow

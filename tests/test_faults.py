@@ -493,3 +493,54 @@ def test_a_fit_cut_short_leaves_the_fit_before_it_whole(kind, n_features):
         model.set_params(solver=Interrupting()).fit(other, Y)
     assert vars(model).keys() == learned
     np.testing.assert_array_equal(model.transform(X), answers)
+
+
+# Journals whose numbers are not of this world
+
+REFERENCE = {"kind": "reference", "instance": "i", "checksum": "0", "lower": 1.0, "upper": 2.0}
+REFERENCE |= {"n_points": 9, "n_features": 2}
+ENORMOUS = 10**400
+ODD_RACE = {
+    "an enormous iteration count": ROW | {"iterations": ENORMOUS},
+    "an enormous tolerance": ROW | {"tol": ENORMOUS},
+    "an enormous negative gap": ROW | {"true_gap": -ENORMOUS, "proved_gap": 0.1},
+    "an enormous DIMACS error": ROW | {"dimacs": [0.1, ENORMOUS]},
+    "DIMACS errors that are nought": ROW | {"dimacs": 0},
+    "no DIMACS error in a list": ROW | {"dimacs": []},
+    "a true gap without a proved one": ROW | {"true_gap": 0.1, "total_seconds": 1.0},
+    "a true gap without seconds": ROW | {"true_gap": 0.1, "proved_gap": 0.1},
+    "a reference with an enormous bound": REFERENCE | {"upper": ENORMOUS},
+    "a reference with an enormous count": REFERENCE | {"n_points": ENORMOUS},
+    "a reference without counts": {k: v for k, v in REFERENCE.items() if k[:2] != "n_"},
+}
+
+
+@pytest.mark.parametrize("case", ODD_RACE)
+def test_a_number_that_no_race_wrote_is_a_damaged_line_told_by_its_number(tmp_path, case):
+    path = tmp_path / "race.jsonl"
+    lines = [ROW | {"tol": 0.5}, ODD_RACE[case], REFERENCE | {"instance": "j"}]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    with Journal(path, resume=True) as journal:
+        assert list(journal.rows) == [("i", "s", "", 0.5)]
+        assert list(journal.references) == ["j"]
+        assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
+
+
+@pytest.mark.parametrize("change", [{"seconds": ENORMOUS}, {"error": ENORMOUS}])
+def test_an_enormous_number_of_a_cell_is_a_damaged_line_told_by_its_number(tmp_path, change):
+    path = tmp_path / "cells.jsonl"
+    path.write_text(f"{json.dumps(CELL)}\n{json.dumps(CELL | {'sampling': 1} | change)}\n")
+    with CellJournal(path, resume=True) as journal:
+        assert list(journal.cells) == [("iris", 0, "gdm")]
+        assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
+
+
+def test_compare_tells_the_number_of_a_line_with_an_enormous_integer(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "race").mkdir()
+    (tmp_path / "race" / "race.jsonl").write_text(
+        f'{{"kind": "race"}}\n{json.dumps(ROW | {"peak_bytes": ENORMOUS})}\n'
+    )
+    result = run("compare", "--suite", "tiny", "--solvers", "fista", "--tol", "1e-2", "--resume")
+    assert result.exit_code == 0, result.output
+    assert "Line 2 of race.jsonl is damaged" in words(result.stderr)

@@ -305,7 +305,7 @@ def test_solver_agreement_with_clarabel_judged_by_the_certificate(seed):
     statement.solve(solver="CLARABEL", tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
     size = max(1.0, abs(certificate.primal_value))
     assert abs(statement.value - certificate.primal_value) / size < 1e-7
-    assert problem.value(solution.metric) == certificate.primal_value
+    assert problem.value(solution.metric) == pytest.approx(certificate.primal_value, rel=1e-12)
 
 
 def test_statement_can_be_used_again_with_other_labels():
@@ -441,9 +441,15 @@ def test_failure_a_wrong_argument_is_named(arguments, message):
 
 
 def test_failure_a_trace_weight_that_rounding_swallows():
-    pairs = PairSet.from_constraints([[0.0, 0.0], [1e9, 1e9], [1.0, 2.0]], [(0, 1)], [(0, 2)])
-    with pytest.raises(ValueError, match="raise trace_weight, or standardize"):
-        solve_exponential(ExponentialMStep(pairs, trace_weight=1e-3))
+    """1e-3 beside 1e22, askew to the features: nothing but w = 0 is proven feasible."""
+    X = [[0.0, 0.0, 0.0], [1e11, 0.3e11, 0.7e11], [1.0, 2.0, 3.0]]
+    pairs = PairSet.from_constraints(X, [(0, 1)], [(0, 2)])
+    problem = ExponentialMStep(pairs, unlabeled_weight=0.0, trace_weight=1e-3)
+    with pytest.warns(NotCertified, match="trace_weight, or standardize"):
+        solution = solve_exponential(problem, max_iter=20)
+    assert solution.certificate.dual_point == "w = 0"
+    assert solution.certificate.dual_value == pytest.approx(0.1, rel=1e-14)
+    assert solution.certificate.dual_value < solution.value
 
 
 def test_failure_a_metric_that_is_not_psd():

@@ -8,13 +8,22 @@ import numpy as np
 import pytest
 from instances import random_objective, random_psd
 
-from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, blocks, solve_m_step
+from seraph_cvx import (
+    MStepObjective,
+    NotCertified,
+    PairSet,
+    Status,
+    blocks,
+    certify,
+    solve_m_step,
+)
 from seraph_cvx.datasets import load, sample
 from seraph_cvx.direct import minimise_directly
+from seraph_cvx.m_step import first_order
 from seraph_cvx.m_step.coarse import thin
 from seraph_cvx.m_step.face_newton import _add_column, _Factor
 from seraph_cvx.m_step.first_order import fista, projected_gradient
-from seraph_cvx.m_step.referee import Coordinates
+from seraph_cvx.m_step.referee import Coordinates, Iterate
 
 
 def many_points(n=1300, m=4):
@@ -105,10 +114,10 @@ def test_a_gap_that_only_rounding_keeps_open_is_said_to_be_so():
     objective = MStepObjective(
         PairSet.from_labels(X[rows], known), trace_weight=1e-3, unlabeled_weight=1.0
     )
-    with pytest.warns(NotCertified, match="rounding"):
+    with pytest.warns(NotCertified, match="Rounding errors hide the rest of the gap"):
         answer = solve_m_step(objective, tol=1e-10)
     assert answer.status is Status.INACCURATE
-    assert answer.solver_status == "gap closed to rounding"
+    assert answer.solver_status in ("gap closed to rounding", "no further progress")
     assert 1e-10 < answer.relative_gap < 1e-6
     assert answer.iterations < 1000
 
@@ -132,12 +141,19 @@ def test_the_hessian_over_drawn_pairs_is_near_that_over_all():
 
 
 @pytest.mark.parametrize("method", [fista, projected_gradient])
-def test_a_start_that_cannot_be_improved_is_the_answer(method):
+def test_an_answer_worse_than_the_start_is_the_start(method, monkeypatch):
+    """Values are compared that come by one formula; the start is handed back as it is."""
     objective = random_objective(0, "hyper")
     start = solve_m_step(objective, tol=1e-12).metric
+
+    def worse(where, now, L, accelerated):
+        return Iterate.at(where, 4.0 * now.B), L
+
+    monkeypatch.setattr(first_order, "_step", worse)
+    monkeypatch.setattr(first_order, "newton_on_face", lambda where, now, *_, **__: (now, False, 0))
     answer = method(objective, tol=1e-300, max_iter=1, start=start)
-    assert answer.value <= objective.value(start)
     np.testing.assert_array_equal(answer.metric, start)
+    assert answer.certificate == certify(objective, start)
 
 
 def test_the_rank_grows_only_along_a_negative_eigenvalue_of_the_gradient():
@@ -160,4 +176,5 @@ def test_the_direct_method_ends_by_itself_where_no_step_lowers_its_value():
     assert solution.status is Status.ITERATION_LIMIT
     assert solution.iterations < 1000
     assert solution.stationarity < 1e-8
-    assert np.all(np.diff(solution.values) <= 0.0)
+    assert "raise tol" in solution.message
+    assert np.max(np.diff(solution.values)) <= 1e-12 * solution.values[0]  # the sum's rounding

@@ -47,14 +47,11 @@ def test_the_critical_trace_weight_follows_the_unit_of_the_features(scale):
     )
 
 
-def test_soft_labels_are_awaited_only_where_they_count_and_are_not_known():
-    streamed = random_objective(0, "hyper", q="streamed")
-    assert streamed.awaits_soft_labels
-    certify(streamed, np.eye(4))
-    assert not streamed.awaits_soft_labels
-    assert not random_objective(0, "proj", q="streamed").awaits_soft_labels
-    assert not random_objective(0, "hyper", q="random").awaits_soft_labels
-    assert not random_objective(0, "hyper", q="start").awaits_soft_labels
+def test_an_objective_knows_whether_its_unlabeled_pairs_have_labels():
+    assert random_objective(0, "hyper", q="streamed").has_soft_labels
+    assert random_objective(0, "hyper", q="random").has_soft_labels
+    assert not random_objective(0, "proj", q="streamed").has_soft_labels
+    assert not random_objective(0, "hyper", q="start").has_soft_labels
 
 
 def test_soft_labels_of_weight_zero_are_never_asked_for():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seraph_cvx import posterior
-from seraph_cvx.dual_points import Pinned, TowardsOne
+from seraph_cvx.certificate.pair_bounds import Move
 
 SHARPNESS = 1.7
 
@@ -116,11 +116,11 @@ def test_formulas_agree_sums_with_the_functions_they_sum():
 
 
 def test_closed_form_dual_points():
-    d, d_null = np.array([0.0, 2.0, 5.0]), np.array([0.0, 1e-9, 1.1e-9])
-    p = posterior.posterior_similar(d - 2.0)
-    np.testing.assert_allclose(TowardsOne(0.3, 2.0)(None, d), 0.3 * p, rtol=1e-15)
-    expected = 0.3 * p * [1.0, 1.0, 0.0]
-    np.testing.assert_allclose(Pinned(0.3, 2.0, 1e-9)(None, d, d_null), expected, rtol=1e-15)
+    p, q = np.array([0.1, 0.5, 1.0]), np.array([0.0, 1.0, 1.0])
+    np.testing.assert_array_equal(Move().of(p, q), p)
+    np.testing.assert_allclose(Move(0.3).of(p, q), 0.3 * p, rtol=1e-15)
+    np.testing.assert_allclose(Move(0.3, to_labels=True).of(p, q), 0.3 * p + 0.7 * q, rtol=1e-15)
+    assert np.max(Move(0.3, to_labels=True).of(p, q)) <= 1.0
 
 
 def test_fused_kernels_are_used_where_there_are_some(monkeypatch):

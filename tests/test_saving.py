@@ -6,8 +6,11 @@ from __future__ import annotations
 import io
 import json
 import os
+import struct
 import sys
+import tracemalloc
 import zipfile
+import zlib
 
 import numpy as np
 import pandas as pd
@@ -409,6 +412,88 @@ def test_failure_path_an_entry_that_claims_more_than_it_has(path):
     ):
         archive.writestr("metric_.npy", entries["components_"])
     assert "two of its entries have one name" in refusal(path)
+
+
+def zip_entry(name, data):
+    """A stored entry as it stands in a zip file: its own header, then its bytes."""
+    numbers = (20, 0, 0, 0, 33, zlib.crc32(data), len(data), len(data), len(name), 0)
+    return struct.pack("<4s5H3L2H", b"PK\3\4", *numbers) + name + data
+
+
+def zip_line(name, data, offset, stored=None):
+    """Its line in the directory at the file's end; `stored` is what it says of its size there."""
+    stored = len(data) if stored is None else stored
+    sizes = (zlib.crc32(data), stored, len(data), len(name), 0, 0, 0, 0, 0, offset)
+    return struct.pack("<4s6H3L5H2L", b"PK\1\2", 20, 20, 0, 0, 0, 33, *sizes) + name
+
+
+def zip_file(body, lines):
+    directory = b"".join(lines)
+    numbers = (0, 0, len(lines), len(lines), len(directory), len(body), 0)
+    return body + directory + struct.pack("<4s4H2LH", b"PK\5\6", *numbers)
+
+
+def nested(n_entries, n_bytes):
+    """A zip file whose every entry holds the next one as its numbers, the last one zeros."""
+    body, places = bytes(n_bytes), []
+    for k in range(n_entries):
+        name, data = b"e%d.npy" % k, _saved(np.frombuffer(body, dtype=np.uint8))
+        body = zip_entry(name, data)
+        places.append((name, data, len(body)))
+    return zip_file(body, [zip_line(n, d, len(body) - length) for n, d, length in places])
+
+
+def test_failure_path_entries_that_hold_each_other_are_refused_before_they_are_read(tmp_path):
+    path = tmp_path / "nested.npz"
+    path.write_bytes(nested(n_entries=100, n_bytes=500_000))
+    with zipfile.ZipFile(path) as archive:  # it would unfold a hundredfold
+        assert sum(entry.file_size for entry in archive.infolist()) > 100 * 500_000
+    tracemalloc.start()
+    try:
+        message = refusal(path)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert "more than the" in message
+    assert peak < 4 * path.stat().st_size
+
+
+def test_failure_path_entries_on_the_same_bytes(tmp_path):
+    path = tmp_path / "shared.npz"
+    small = _saved(np.arange(3, dtype=np.uint8))
+    large = _saved(np.arange(9_000, dtype=np.uint8))
+    body = zip_entry(b"large", large) + zip_entry(b"a", small)
+    offset = len(body) - len(zip_entry(b"a", small))
+    lines = [zip_line(b"large", large, 0), zip_line(b"a", small, offset)]
+    path.write_bytes(zip_file(body, lines))
+    assert "it has no header" in refusal(path)  # as far as the layout goes, all is well
+    path.write_bytes(zip_file(body, [lines[1], zip_line(b"b", small, offset)]))
+    assert "its entry 'a' and its entry 'b' overlap" in refusal(path)
+    path.write_bytes(zip_file(body, [lines[0], zip_line(b"a", small, offset - 9)]))
+    assert "its entry 'large' and its entry 'a' overlap" in refusal(path)
+    path.write_bytes(zip_file(body, [zip_line(b"a", small + b"more", offset)]))
+    assert "its entry 'a' and the archive's directory overlap" in refusal(path)
+    path.write_bytes(zip_file(body, [zip_line(b"a", small, offset, stored=len(small) - 9)]))
+    assert f"'a' declares {len(small)} bytes and stores {len(small) - 9}" in refusal(path)
+    path.write_bytes(zip_file(body, [zip_line(b"a", small, 10**9)]))
+    assert "its entry 'a' starts outside of the file" in refusal(path)
+
+
+def test_failure_path_an_entry_that_declares_four_gigabytes(tmp_path):
+    path = tmp_path / "huge.npz"
+    data = _saved(np.arange(3, dtype=np.uint8))
+    line = bytearray(zip_line(b"a", data, 0))
+    line[20:28] = b"\xfe\xff\xff\xff" * 2
+    path.write_bytes(zip_file(zip_entry(b"a", data), [bytes(line)]))
+    assert "its entries declare 4294967294 bytes, more than the" in refusal(path)
+
+
+def test_failure_path_an_empty_array_of_endless_rows(tmp_path):
+    path = tmp_path / "endless.npz"
+    endless = _saved(np.empty((0, 3))).replace(b"3), }" + b" " * 30, b"3" * 31 + b"), }")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.npy", endless)
+    assert "not as long as its shape (0, 3333333333333333333333333333333) says" in refusal(path)
 
 
 def test_failure_path_cut_off_anywhere_or_with_a_bit_turned(path, fitted):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from cvxpy.reductions.solvers.conic_solvers.scs_conif import SCS
 from instances import random_objective, random_pairs, random_psd
 
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_step
 from seraph_cvx.m_step.conic import ConicMStep
+from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.m_step.statement import build_statement, textbook_statement
 from seraph_cvx.psd_cone import project, symmetrise
 
@@ -138,7 +142,7 @@ def test_a_warm_start_saves_scs_iterations():
     neighbour = objective.with_trace_weight(1.02 * objective.trace_weight)
     compiled = ConicMStep(objective, "SCS", "dual")
     compiled.solve(objective, tol=1e-7)
-    warm = compiled.solve(neighbour, tol=1e-7)
+    warm = compiled.solve(neighbour, tol=1e-7, warm_start=True)
     cold = ConicMStep(neighbour, "SCS", "dual").solve(neighbour, tol=1e-7)
     assert warm.relative_gap < 1e-4
     assert cold.relative_gap < 1e-4
@@ -171,3 +175,68 @@ def test_the_textbook_statement_has_no_term_for_a_kind_of_pair_that_is_not_there
     A = random_psd(np.random.default_rng(1), 3)
     problem.var_dict["A"].value = A
     assert problem.objective.value == pytest.approx(objective.value(A), rel=1e-12)
+
+
+# The same M-step, the same answer, whatever was solved before
+
+
+def other_m_step(objective):
+    """An M-step of the same pairs with other soft labels and another trace weight."""
+    q = np.random.default_rng(5).random(objective.pairs.n_unlabeled)
+    return replace(objective, soft_labels=q, trace_weight=3.0 * objective.trace_weight)
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+@pytest.mark.parametrize("formulation", ["primal", "dual"])
+@pytest.mark.parametrize("solver", ["SCS", "CLARABEL"])
+def test_an_answer_does_not_depend_on_the_m_steps_solved_before(solver, formulation):
+    a = small_instance(3)
+    b = other_m_step(a)
+    fresh = {m_step: ConicMStep(m_step, solver, formulation).solve(m_step) for m_step in (a, b)}
+    assert not np.array_equal(fresh[a].metric, fresh[b].metric)
+    compiled, door = ConicMStep(a, solver, formulation), MStepSolver(solver, formulation)
+    for m_step in (a, b, a, b):
+        for answer in (compiled.solve(m_step), door.solve(m_step)):
+            assert np.array_equal(answer.metric, fresh[m_step].metric)
+            assert answer.iterations == fresh[m_step].iterations
+            assert answer.certificate == fresh[m_step].certificate
+
+
+class AlwaysWarm(SCS):
+    """A solver that starts from what CVXPY kept of its last run, whether it is told to or not."""
+
+    def name(self):
+        return "ALWAYS_WARM"
+
+    def solve_via_data(self, data, warm_start, verbose, solver_opts, solver_cache=None):
+        return super().solve_via_data(data, True, verbose, solver_opts, solver_cache)
+
+
+def test_a_solver_that_always_starts_warm_is_given_nothing_to_start_from():
+    a = small_instance(3)
+    compiled = ConicMStep(a, AlwaysWarm(), "dual")
+    first, _, again = (compiled.solve(m_step, tol=1e-6) for m_step in (a, other_m_step(a), a))
+    assert np.array_equal(first.metric, again.metric)
+    assert compiled.solve(a, tol=1e-6, warm_start=True).iterations < first.iterations
+
+
+def test_warm_starts_are_had_for_the_asking_of_a_solver_kept():
+    a = small_instance(0)
+    cold, warm = (MStepSolver("SCS", "dual", warm_start=wanted) for wanted in (False, True))
+    neighbour = a.with_trace_weight(1.02 * a.trace_weight)
+    counts = [
+        [door.solve(m_step, 1e-7).iterations for m_step in (a, neighbour)] for door in (cold, warm)
+    ]
+    assert counts[0][0] == counts[1][0]
+    assert counts[1][1] < counts[0][1]
+    single = solve_m_step(a, "SCS", tol=1e-4, formulation="dual", warm_start=True, polish=True)
+    assert single.relative_gap <= 1e-4
+
+
+def test_a_manifold_term_that_differs_by_a_rounding_error_is_compiled_anew():
+    a = replace(small_instance(1), manifold_term=0.1 * np.eye(small_instance(1).pairs.n_features))
+    b = replace(a, manifold_term=a.manifold_term * (1.0 + 2e-15))
+    door = MStepSolver("CLARABEL")
+    door.solve(a, 1e-6)
+    fresh = MStepSolver("CLARABEL").solve(b, 1e-6)
+    assert np.array_equal(door.solve(b, 1e-6).metric, fresh.metric)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,15 @@ import numpy as np
 from ..checks import FloatArray, check_number
 from ..pairs import PairSet
 from ..psd_cone import symmetrise, whiten
+from ..rounding import down, up
+from .proven_sums import (
+    independent_features,
+    moment_along,
+    proven_step,
+    squared_lengths,
+    sum_bounds,
+    unit_axes,
+)
 from .rival import differences, quadratic_forms, span_basis
 
 if TYPE_CHECKING:
@@ -26,7 +37,8 @@ class GDMProblem:
 
     With ridge = 0 it is the publication's problem in its second form, the one solved there for a
     full matrix. It is unbounded as soon as a dissimilar pair leaves the span of the similar ones,
-    as is usual where the labeled points are no more than the features; a ridge bounds it.
+    as is usual where the labeled points are no more than the features; a ridge bounds it. What
+    joins the diagonal of C is the double that the machine has for ridge tr(.)/m.
 
     Parameters
     ----------
@@ -94,16 +106,44 @@ class GDMProblem:
         """sum_D ||x_i - x_j||_A."""
         return float(np.sum(np.sqrt(quadratic_forms(A, self.dissimilar))))
 
-    def upper_bound(self, A: FloatArray) -> float:
-        """sqrt(2 g(A) lambda_max(T' grad g(A) T)) >= g(A*), g the objective; equal at A = A*.
+    def value_from_below(self, L: FloatArray) -> float:
+        """Not above the objective at the multiple of LL' that meets the constraint."""
+        try:
+            least = sum_bounds(np.sqrt(squared_lengths(L, self.dissimilar)[0]), 1)[0]
+            near = squared_lengths(L, differences(self.pairs, self.pairs.similar))[1]
+            cost = sum_bounds(near)[1]
+            cost += Fraction(self._ridge_entry) * sum_bounds(np.square(L).ravel(), 1)[1]
+            root = math.nextafter(math.sqrt(up(cost)), math.inf)
+            return max(0.0, math.nextafter(down(least) / root, 0.0))
+        except OverflowError:
+            return 0.0
 
-        g is concave, so g(A*) <= g(tA) + <grad g(tA), A* - tA> for each t > 0; with g homogeneous
-        of degree 1/2 and <C, A*> <= 1 the best t leaves this. Infinite where a distance is 0.
+    def upper_bound(self, A: FloatArray) -> float:
+        """sqrt(2 theta sum_k l_k) >= g(A*), g the objective; equal at A = A*.
+
+        For any lengths l > 0 and t > 0, sqrt(d) <= (t l + d / (t l)) / 2. So, if the difference
+        theta C - G is proven PSD for G = sum_D v v' / (2 l), g(A*) <= t sum l / 2 + <G, A*> / t <=
+        t sum l / 2 + theta / t, and the best t leaves this. l are the distances under A. Infinite
+        where one of them is 0, and where nothing can be proven: C is singular, or nearly.
         """
-        lengths = np.sqrt(quadratic_forms(A, self.dissimilar))
-        if not np.all(lengths > 0.0):
+        far, near = self.dissimilar, differences(self.pairs, self.pairs.similar)
+        lengths = np.sqrt(quadratic_forms(A, far))
+        if not np.all(lengths > 0.0) or not np.all(np.isfinite(self.similar_moment)):
             return np.inf
-        return bound_from_lengths(self.dissimilar @ self.whitening, lengths)
+        kept = np.flatnonzero(np.any(far, axis=0) | np.any(near, axis=0))
+        if self._ridge_entry == 0.0:
+            kept = independent_features(self.pairs.points[np.unique(self.pairs.labeled)])
+        T = unit_axes(self.similar_moment[np.ix_(kept, kept)])
+        C = moment_along(T, near[:, kept], np.ones(len(near)), self._ridge_entry)
+        G = moment_along(T, far[:, kept], 0.5 / lengths)
+        step = proven_step(*C, *G)
+        if step is None:
+            return np.inf
+        try:
+            square = 2 * sum_bounds(lengths)[1] / Fraction(step)
+            return math.nextafter(math.sqrt(up(square)), math.inf)
+        except OverflowError:
+            return np.inf
 
     @cached_property
     def _ridge_entry(self) -> float:
@@ -115,16 +155,17 @@ class GDMProblem:
         outside = np.abs(V - V @ T @ (T.T @ C)) / spread
         if T.shape[1] < len(C) and np.max(outside) > LEAK:
             raise ValueError(
-                "GDM is unbounded here: some dissimilar pair differs in a direction in which no "
-                "similar pair does, so the metric may grow along it for ever. Use ridge > 0, or "
-                "label more points."
+                "GDM is unbounded here, as far as rounding lets one see: some dissimilar pair "
+                "differs in a direction in which no similar pair does, so the metric may grow "
+                "along it for ever. Use ridge > 0, or label more points."
             )
 
 
 def bound_from_lengths(W: FloatArray, lengths: FloatArray) -> float:
     """sqrt(2 g lambda_max(G)), g = sum_k ||F'w_k||, G = sum_k w_k w_k' / (2 ||F'w_k||).
 
-    :meth:`GDMProblem.upper_bound` in whitened coordinates, from the lengths ||F'w_k||.
+    :meth:`GDMProblem.upper_bound` in whitened coordinates, from the lengths ||F'w_k||, but for the
+    rounding errors: it tells the solver when to stop and is no proof.
 
     Examples
     --------

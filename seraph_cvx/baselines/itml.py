@@ -50,7 +50,14 @@ def solve_itml(
 
         A, iterations = solve_statement(state_itml(problem), solver)
         multipliers = problem.multipliers(A)
-    return RivalSolution(A, problem.value(A), problem.lower_bound(multipliers), solver, iterations)
+    return RivalSolution(
+        metric=A,
+        value=problem.value(A),
+        proven_value=problem.value_from_above(A),
+        bound=problem.lower_bound(multipliers),
+        solver=solver,
+        iterations=iterations,
+    )
 
 
 def _minimise_without_slacks(problem: ITMLProblem, max_iter: int) -> tuple[FloatArray, int]:
@@ -84,7 +91,7 @@ def _project_in_turn(
         _sweep(B, xi, multipliers, V, signs, problem.gamma)
         B[:] = np.linalg.inv(np.eye(len(B)) + (V * (signs * multipliers)[:, None]).T @ V)
         A = _outside_identity(Q, B)
-        value = problem.value(A)
+        value = problem.value_from_above(A)
         closed = value - problem.lower_bound(multipliers) <= tol * max(1.0, value)
         if closed or sweeps == max_iter:
             return A, multipliers, sweeps

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,18 @@ from scipy.spatial.distance import pdist
 
 from ..checks import FloatArray, IntArray, check_number
 from ..pairs import PairSet
+from ..psd_cone import symmetrise
+from ..rounding import (
+    FEW_ROUNDINGS,
+    FUNCTION_ERROR,
+    SECOND_ORDER,
+    UNDERFLOW_ENTRY,
+    UNIT,
+    down,
+    gamma,
+    up,
+)
+from .proven_sums import inverse_factor, log_det_from_below, moment_along, sum_bounds
 from .rival import differences, quadratic_forms
 
 if TYPE_CHECKING:
@@ -28,6 +41,10 @@ class ITMLProblem:
     subject to v'Av <= xi_k for similar pairs (xi0 = u) and v'Av >= xi_k for dissimilar ones
     (xi0 = l), where D_ld(A, B) = tr(AB^-1) - log det(AB^-1) - m. The best xi for a given A is
     max(v'Av, u) or min(v'Av, l), so that `value` is a convex function of A alone.
+
+    What `value_from_above` and `lower_bound` return is proven for the points, u and l as the
+    doubles they are. Each determinant is bounded from below by a triangular T, see
+    :func:`~seraph_cvx.baselines.proven_sums.log_det_from_below`, each other sum term by term.
 
     Parameters
     ----------
@@ -115,18 +132,68 @@ class ITMLProblem:
         with np.errstate(divide="ignore"):  # xi = 0 costs infinitely much
             return float(self.gamma * np.sum(ratios - np.log(ratios) - 1.0))
 
+    def value_from_above(self, A: FloatArray) -> float:
+        """Not below `value` at this very, symmetric A; infinite unless proven positive definite."""
+        A = symmetrise(A)
+        T = inverse_factor(A)
+        if T is None:
+            return np.inf
+        size = np.abs(T)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            sizes = np.sum(size.T @ np.abs(A) @ size, axis=1)
+            error = gamma(2 * len(A) + FEW_ROUNDINGS) * SECOND_ORDER * sizes + UNDERFLOW_ENTRY
+            log_det = log_det_from_below(T, symmetrise(T.T @ A @ T), error)
+        if log_det is None:
+            return np.inf
+        try:
+            trace = sum_bounds(np.diag(A))[1]
+            return up(trace - log_det - len(A) + Fraction(self.gamma) * self._slack_cost(A))
+        except OverflowError:
+            return np.inf
+
     def lower_bound(self, multipliers: FloatArray) -> float:
         """log det(I + sum delta lambda v v') + gamma sum log(1 - delta lambda xi0 / gamma).
 
-        The dual function at lambda >= 0 (derived here): no A has a smaller `value`. Where lambda is
-        outside its domain the bound of lambda = 0, which is 0, stands in.
+        The dual function at lambda >= 0 (derived here), rounded down: no A has a smaller `value`.
+        Where lambda is not proven to be inside its domain, and where that is better, the bound of
+        lambda = 0, which is 0, stands in.
         """
-        signed = self.signs * multipliers
-        M = np.eye(self.pairs.n_features) + (self.vectors * signed[:, None]).T @ self.vectors
-        shrunk = 1.0 - signed * self.targets / self.gamma
-        if np.linalg.eigvalsh(M)[0] <= 0.0 or np.min(shrunk) <= 0.0:
+        V, signed = self.vectors, self.signs * np.maximum(multipliers, 0.0)
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            t = signed * self.targets / self.gamma
+            shrunk = (1.0 - t) - 8.0 * UNIT * (1.0 + np.abs(t))
+            M = np.eye(self.pairs.n_features) + symmetrise((V * signed[:, None]).T @ V)
+        if not np.all(shrunk > 0.0) or not np.all(np.isfinite(t)) or not np.all(np.isfinite(M)):
             return 0.0
-        return max(0.0, float(np.linalg.slogdet(M)[1] + self.gamma * np.sum(np.log(shrunk))))
+        T = inverse_factor(M)
+        if T is None:
+            return 0.0
+        log_det = log_det_from_below(T, *moment_along(T, V, signed, ridge=1.0))
+        if log_det is None:
+            return 0.0
+        logarithms = np.where(t < 0.5, np.log1p(-np.minimum(t, 0.5)), np.log(shrunk))
+        least = sum_bounds(logarithms, 2 * FUNCTION_ERROR)[0]
+        return max(0.0, down(log_det + Fraction(self.gamma) * least))
+
+    def _slack_cost(self, A: FloatArray) -> Fraction:
+        """Not below D_ld(diag(xi), diag(xi0)) at the best xi.
+
+        With x = xi/xi0 - 1 a term is x - log(1 + x): it grows with a distance that is too long and
+        falls with one that is too short, so that the bound of that side is put in.
+        """
+        V, xi0 = self.vectors, self.targets
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            p, sizes = np.einsum("ki,ki->k", V @ A, V), np.abs(V)
+            sizes = np.einsum("ki,ki->k", sizes @ np.abs(A), sizes)
+            error = gamma(2 * len(A) + FEW_ROUNDINGS) * SECOND_ORDER * sizes + UNDERFLOW_ENTRY
+            long = np.maximum(p + error - xi0, 0.0) / xi0
+            near_zero = np.maximum(p - error, 0.0) / xi0
+            short = np.minimum(p - error - xi0, 0.0) / xi0
+        x = np.where(self.signs > 0.0, long, short)
+        with np.errstate(divide="ignore"):  # a distance that may be 0 costs infinitely much
+            deep = np.log(near_zero)
+        logarithms = np.where(x < -0.5, deep, np.log1p(np.maximum(x, -0.5)))
+        return sum_bounds(np.concatenate([x, -logarithms]), 2 * FUNCTION_ERROR)[1]
 
     @cached_property
     def _labeled(self) -> FloatArray:

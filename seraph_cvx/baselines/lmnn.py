@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..pairs import PairSet
+from ..psd_cone import scaled_factor
 from .lmnn_descent import TargetCoordinates, descend_sharpening
 from .lmnn_problem import LMNNProblem, state_lmnn
 from .rival import CertifiedRival, RivalSolution, check_limits
@@ -37,15 +38,22 @@ def solve_lmnn(
     where = TargetCoordinates.of(problem)
     if solver == "descent":
         B, bound, iterations = descend_sharpening(where, tol, max_iter)
-        A = where.metric(B)
+        A, L = where.metric(B), where.factor(B)
     else:
         from .conic import solve_statement
 
         statement = state_lmnn(problem)
         A, iterations = solve_statement(statement, solver)
-        multipliers = np.clip(statement.constraints[0].dual_value, 0.0, problem.push_weight)
-        bound = where.lower_bound(multipliers[~where.is_free])
-    return RivalSolution(A, problem.value(A), bound, solver, iterations)
+        L = scaled_factor(A)
+        bound = where.lower_bound(np.asarray(statement.constraints[0].dual_value)[~where.is_free])
+    return RivalSolution(
+        metric=A,
+        value=problem.value(A),
+        proven_value=problem.value_from_above(L),
+        bound=bound,
+        solver=solver,
+        iterations=iterations,
+    )
 
 
 class LMNN(CertifiedRival):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..checks import FloatArray, IntArray
-from ..psd_cone import symmetrise
+from ..psd_cone import factor, symmetrise
 from .lmnn_problem import LMNNProblem
 from .rival import descend, span_basis
 
@@ -100,20 +100,28 @@ class TargetCoordinates:
         return np.asarray(self.points.T @ (w.sum(axis=1)[:, None] * self.points - w @ self.points))
 
     def lower_bound(self, z: FloatArray) -> float:
-        """tau sum z, tau <= 1 the largest with (1 - mu) I + tau sum z_t W_t PSD: weak duality."""
-        least = np.min(np.linalg.eigvalsh(self.weighted_sum(z)), initial=0.0)
-        pull = 1.0 - self.problem.push_weight
-        return float(np.sum(z)) * (1.0 if least >= -pull else float(-pull / least))
+        """:meth:`LMNNProblem.lower_bound` at these multipliers of the triples that are not free.
+
+        Which ones are free is decided by a tolerance; the proof does not rely on it.
+        """
+        multipliers = np.zeros(len(self.is_free))
+        multipliers[~self.is_free] = z
+        return self.problem.lower_bound(multipliers)
+
+    def factor(self, B: FloatArray) -> FloatArray:
+        """L with LL' = T B T' + t N N', t the least that meets the free triples."""
+        L = self.T @ factor(B).T
+        if not np.any(self.is_free):
+            return L
+        impostors = self.problem.differences(self.problem.triples[self.is_free][:, [0, 2]])
+        needed = self.problem.margins(symmetrise(L @ L.T))[self.is_free]
+        t = np.max(needed / np.sum(np.square(impostors @ self.N), axis=1), initial=0.0)
+        return np.hstack([L, np.sqrt(t) * self.N])
 
     def metric(self, B: FloatArray) -> FloatArray:
-        """A = T B T' + t N N', t the least that meets the free triples."""
-        A = symmetrise(self.T @ B @ self.T.T)
-        if not np.any(self.is_free):
-            return A
-        impostors = self.problem.differences(self.problem.triples[self.is_free][:, [0, 2]])
-        needed = self.problem.margins(A)[self.is_free]
-        t = np.max(needed / np.sum(np.square(impostors @ self.N), axis=1), initial=0.0)
-        return symmetrise(A + t * (self.N @ self.N.T))
+        """A = T B T' + t N N'."""
+        L = self.factor(B)
+        return symmetrise(L @ L.T)
 
     @cached_property
     def _near(self) -> IntArray:
@@ -164,7 +172,7 @@ def descend_sharpening(
 ) -> tuple[FloatArray, float, int]:
     """min_B of :class:`TargetCoordinates` by L-BFGS on :class:`RoundedObjective`, w -> 0.
 
-    Returns B, the best lower bound, which decides when to stop, and the iterations.
+    Returns B, the best proven lower bound, which decides when to stop, and the iterations.
 
     Examples
     --------
@@ -176,18 +184,18 @@ def descend_sharpening(
     mu, rank = where.problem.push_weight, where.T.shape[1]
     B, least, bound = np.zeros((rank, rank)), np.inf, 0.0
     if not rank or np.all(where.is_free):  # each margin left is 1, whatever the metric
-        return B, mu * float(np.sum(~where.is_free)), 0
+        return B, where.lower_bound(np.full(int(np.sum(~where.is_free)), mu)), 0
     F = np.eye(rank) / np.sqrt(2.0 * np.sum(np.var(where.points, axis=0)))
     iterations, width = 0, 1.0
     while iterations < max_iter and width > SHARPEST:
         objective = RoundedObjective(where, width)
         F, steps = descend(objective.value_and_gradient, _refill(F), max_iter - iterations)
         iterations += steps
-        value = where.value(F @ F.T)
+        value = where.problem.value_from_above(where.factor(F @ F.T))
         bound = max(bound, where.lower_bound(mu * objective.slopes(F)))
         if value < least:
             B, least = F @ F.T, value
-        if least - bound <= tol * max(1.0, least):
+        if least - bound <= tol * max(1.0, least) or not np.any(_refill(F)):  # F = 0 stays there
             break
         width *= SHARPEN
     return B, bound, iterations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,15 @@ from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
 from ..checks import FloatArray, IntArray, check_number, check_points, encode_labels
+from ..rounding import UNIT, down, up
+from .proven_sums import (
+    independent_features,
+    moment_along,
+    proven_step,
+    squared_lengths,
+    sum_bounds,
+    unit_axes,
+)
 from .rival import quadratic_forms
 
 if TYPE_CHECKING:
@@ -115,6 +125,59 @@ class LMNNProblem:
         push = np.sum(np.maximum(self.margins(A), 0.0))
         pull = np.sum(quadratic_forms(A, self.differences(self.target_pairs)))
         return float((1.0 - self.push_weight) * pull + self.push_weight * push)
+
+    def value_from_above(self, L: FloatArray) -> float:
+        """Not below `value` at LL', with every rounding error allowed for."""
+        mu = Fraction(self.push_weight)
+        targets = squared_lengths(L, self.differences(self.target_pairs))[1]
+        near = squared_lengths(L, self.differences(self.triples[:, :2]))[1]
+        far = squared_lengths(L, self.differences(self.triples[:, [0, 2]]))[0]
+        with np.errstate(over="ignore"):
+            margins = (near - far) + (1.0 + 4.0 * UNIT * (1.0 + near + far))
+        try:
+            push = sum_bounds(np.maximum(margins, 0.0))[1]
+            return up((1 - mu) * sum_bounds(targets)[1] + mu * push)
+        except OverflowError:
+            return np.inf
+
+    def lower_bound(self, multipliers: FloatArray) -> float:
+        """tau sum_t z_t, tau <= 1 the largest with (1 - mu) P + tau sum_t z_t W_t proven PSD.
+
+        W_t = v_ij v_ij' - v_il v_il'. The dual of the problem is to maximise sum z over 0 <= z <=
+        mu with this matrix PSD at tau = 1, so that no metric has a smaller `value`. A triple whose
+        impostor differs in a feature in which no target neighbours do must have z = 0, and is
+        given it. Those whose impostor is at the place of i or of j have a W_t that is PSD: z = mu
+        on these alone needs no proof.
+
+        Parameters
+        ----------
+        multipliers : (n_triples,) array
+            z; what is outside [0, mu] is cut off.
+        """
+        mu, n = self.push_weight, len(self.points)
+        targets = self.differences(self.target_pairs)
+        away = self.differences(self.triples[:, [0, 2]])
+        unseen = ~np.any(targets, axis=0)
+        i, j, impostor = self.triples.T
+        beyond = self.differences(self.triples[:, 1:])
+        least = Fraction(mu) * int(np.sum(~np.any(away, axis=1) | ~np.any(beyond, axis=1)))
+        z = np.where(np.any(away[:, unseen], axis=1), 0.0, np.clip(multipliers, 0.0, mu))
+        if not np.any(z) or not np.all(np.isfinite(self.target_moment)):
+            return down(least)
+        codes = np.concatenate([i * n + j, i * n + impostor])
+        used, place = np.unique(codes, return_inverse=True)
+        weights = np.bincount(place, np.concatenate([z, -z])).astype(np.float64)
+        sizes = np.bincount(place, np.concatenate([z, z])).astype(np.float64)
+        longest = int(np.max(np.bincount(place)))
+        V = self.differences(np.column_stack(np.divmod(used, n)))
+        kept = np.setdiff1d(independent_features(self.points), np.flatnonzero(unseen))
+        T = unit_axes(self.target_moment[np.ix_(kept, kept)])
+        P = moment_along(T, targets[:, kept], np.full(len(targets), 1.0 - mu))
+        W, W_error = moment_along(T, V[:, kept], weights, sizes=sizes, roundings=longest)
+        tau = proven_step(*P, -W, W_error, furthest=1.0)
+        if tau is not None:
+            least = max(least, Fraction(tau) * sum_bounds(z)[0])
+        return down(least)
 
 
 def state_lmnn(problem: LMNNProblem) -> cp.Problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,42 +27,69 @@ FIRST_STEP = 0.3
 
 @dataclass(frozen=True, eq=False)
 class RivalSolution:
-    """f(A) and a bound that no metric beats: a rival's metric with a proof of how good it is.
+    """A rival's metric with a proof of how good it is: the optimum is between two numbers.
+
+    Both hold for the points as the doubles they are, with every rounding error allowed for.
 
     Attributes
     ----------
     metric : (m, m) PSD array
     value : float
-        The rival's own objective at `metric`.
+        The rival's own objective at `metric`, as computed.
+    proven_value : float
+        Some metric, the same as `metric` to rounding, has this value or a better one.
     bound : float
         No metric has a better value than this; from a dual point, whatever the solver said.
     solver : str
     iterations : int
+    is_maximum : bool
+        Whether a larger value is a better one.
 
     Examples
     --------
-    >>> RivalSolution(np.eye(2), 4.0, 3.0, "by hand", 1).relative_gap
-    0.25
+    >>> RivalSolution(np.eye(2), 4.0, 4.0, 3.0, "by hand", 1).relative_gap <= 0.2500001
+    True
     """
 
     metric: FloatArray
     value: float
+    proven_value: float
     bound: float
     solver: str
     iterations: int
+    is_maximum: bool = False
+
+    def __post_init__(self) -> None:
+        if not self._signed_gap >= 0.0:
+            raise ArithmeticError(
+                f"A metric of the value {self.proven_value!r} is beyond the bound {self.bound!r}. "
+                "This is a defect of seraph_cvx: please report it with the data."
+            )
+
+    @property
+    def duality_gap(self) -> float:
+        """From `proven_value` to `bound`, rounded up; infinite where one of them is."""
+        gap = self._signed_gap
+        return gap if gap in (0.0, math.inf) else math.nextafter(gap, math.inf)
 
     @property
     def relative_gap(self) -> float:
-        """|value - bound| / max(1, |value|)."""
-        return abs(self.value - self.bound) / max(1.0, abs(self.value))
+        """duality_gap / max(1, |proven_value|)."""
+        gap = self.duality_gap
+        return gap if math.isinf(gap) else gap / max(1.0, abs(self.proven_value))
+
+    @property
+    def _signed_gap(self) -> float:
+        gap = self.proven_value - self.bound
+        return -gap if self.is_maximum else gap
 
     def warn_unless_closed(self, tol: float) -> None:
         """A gap wider than `tol` is never silent."""
         if not self.relative_gap <= tol:
             warn_not_certified(
                 f"Stopped by {self.solver} after {self.iterations} iterations at a relative gap of "
-                f"{self.relative_gap:.2g}, asked for {tol:.2g}: raise max_iter or tol, or "
-                "standardize the features.",
+                f"{self.relative_gap:.2g}, asked for {tol:.2g}: raise max_iter or tol, standardize "
+                "the features, or leave out those that follow from others.",
                 stacklevel=4,
             )
 
@@ -112,7 +140,7 @@ class Rival(MahalanobisTransformer, ABC):
 
 
 class CertifiedRival(Rival):
-    """A rival whose problem is convex: it is solved to a relative gap of `tol`, or says so.
+    """A rival whose problem is convex: it is solved to a proven relative gap of `tol`, or says so.
 
     Attributes
     ----------

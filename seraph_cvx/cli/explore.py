@@ -1,22 +1,27 @@
-"""`seraph-cvx explore`: the interactive page, served on this machine only."""
+"""`seraph-cvx explore`: the interactive page, served on this machine only to who has its link."""
 
 from __future__ import annotations
 
+import errno
+import os
+import secrets
 import signal
 import socket
 import subprocess
 import sys
+import threading
+import webbrowser
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from .. import explorer
+from ..explorer.guard import TOKEN
 from .main import Debug, app
 from .report import answers_in_words, say
 
 HOST = "127.0.0.1"
+FIRST_PORT, LAST_PORT = 2718, 2818
 NEEDED = ("marimo", "anywidget")
 
 
@@ -33,7 +38,8 @@ def explore(
 ) -> None:
     """Open a page to label points, move the weights and step through the alternation.
 
-    It is served by marimo to this machine only and needs no network. Ctrl-C ends it.
+    It is served by marimo to this machine only and needs no network. The link that is printed
+    holds a token, new at each start, without which nothing is served. Ctrl-C ends it.
     """
     with answers_in_words():
         missing = [name for name in NEEDED if find_spec(name) is None]
@@ -42,40 +48,49 @@ def explore(
                 f"The explorer needs {' and '.join(missing)}, which is not installed: "
                 'run  pip install "seraph-cvx[explore]"'
             )
-        if port is not None:
-            _require_free(port)
-        say("The explorer is starting; Ctrl-C ends it.")
-        code = _serve(_command(port, no_browser))
+        token = secrets.token_urlsafe(16)
+        with _listen(port) as listener:
+            link = f"http://{HOST}:{listener.getsockname()[1]}/?{TOKEN}={token}"
+            say(f"The explorer is starting; Ctrl-C ends it. Its link, for you alone:\n{link}")
+            if not no_browser:
+                threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
+            code = _serve(listener, token)
         if code:
             raise typer.Exit(code)
 
 
-def _command(port: int | None, no_browser: bool) -> list[str]:
-    """How marimo's own server is asked to run the page as an app, its code not shown."""
-    page = Path(explorer.__file__).with_name("page.py")
-    command = [sys.executable, "-m", "marimo", "run", str(page), "--host", HOST, "--no-token"]
-    command += [] if port is None else ["--port", str(port)]
-    return [*command, "--headless"] if no_browser else command
+def _listen(port: int | None) -> socket.socket:
+    """A socket that listens on this port, or on the first free one; this machine alone hears it."""
+    ports = range(FIRST_PORT, LAST_PORT + 1) if port is None else [port]
+    for candidate in ports:
+        listener = socket.socket()
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((HOST, candidate))
+            listener.listen()
+        except OSError as error:
+            listener.close()
+            if port is None and error.errno == errno.EADDRINUSE:
+                continue
+            raise ValueError(
+                f"Port {candidate} cannot be used ({os.strerror(error.errno or 0)}): give another "
+                "by --port, or none."
+            ) from None
+        return listener
+    raise ValueError(f"No port from {FIRST_PORT} to {LAST_PORT} is free: give another by --port.")
 
 
-def _serve(command: list[str]) -> int:
+def _serve(listener: socket.socket, token: str) -> int:
     """Run the server; Ctrl-C and a plain kill of this process end it, and are no failure."""
+    number = listener.fileno()
+    command = [sys.executable, "-m", "seraph_cvx.explorer.server", str(number)]
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return subprocess.run(command, check=False).returncode
+        return subprocess.run(
+            command, input=token, text=True, pass_fds=[number], check=False
+        ).returncode
     except KeyboardInterrupt:
         say("The explorer has ended.")
         return 0
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _require_free(port: int) -> None:
-    with socket.socket() as trial:
-        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            trial.bind((HOST, port))
-        except OSError as error:
-            raise ValueError(
-                f"Port {port} cannot be used ({error.strerror}): give another by --port, or none."
-            ) from None

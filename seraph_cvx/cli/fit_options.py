@@ -96,8 +96,8 @@ Solver = Annotated[
 Tol = Annotated[
     float,
     typer.Option(
-        help="em ends when J falls by less than this, relatively; direct, when it is this "
-        "near to a stationary point."
+        help="em ends when J falls by less than this, relatively; direct, when the slope of (7) "
+        "promises no larger relative fall."
     ),
 ]
 MaxIter = Annotated[

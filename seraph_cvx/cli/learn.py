@@ -187,13 +187,13 @@ def learn_by_em(
 
 def learn_directly(pairs: PairSet, chosen: Setting, settings: Mapping[str, Any]) -> Outcome:
     """Run the projected gradient on (7) and say where it ended."""
-    say("\nDirect: projected gradient on the paper's objective (7), from the identity.")
+    say("\nDirect: projected gradient on the paper's objective (7), from the scaled identity.")
     mu, trace_weight = chosen.weights(pairs, "direct", settings["threshold"])
     with screen.status("learning"):
         solution = minimise_directly(
             pairs, unlabeled_weight=mu, trace_weight=trace_weight, **settings
         )
-    report_direct(solution, settings["tol"])
+    report_direct(solution)
     return chosen.metric_of(solution.metric, pairs), solution.values, solution.status
 
 

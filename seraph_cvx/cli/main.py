@@ -24,7 +24,7 @@ Examples:
 
 \b
 Exit codes:
-  0 certified   1 a result, but not certified   2 an error   130 interrupted"""
+  0 certified (direct: stationary)   1 a result, but neither   2 an error   130 interrupted"""
 
 
 def show_version(wanted: bool) -> None:

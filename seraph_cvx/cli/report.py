@@ -187,7 +187,7 @@ def report_alternation(run: Alternation) -> None:
         )
 
 
-def report_direct(solution: DirectSolution, tol: float) -> None:
+def report_direct(solution: DirectSolution) -> None:
     """Say how near to a stationary point of (7) the projected gradient ended."""
     say(
         f"Objective (7) fell from {solution.values[0]:.8g} to {solution.value:.8g} in "
@@ -197,16 +197,13 @@ def report_direct(solution: DirectSolution, tol: float) -> None:
         f"Certificate: none, for (7) is not convex. The metric is stationary to "
         f"{solution.stationarity:.1e}; a better one may exist."
     )
-    if solution.status is not Status.CERTIFIED:
-        alert(
-            f"Not certified: stationarity {solution.stationarity:.1e} where {tol:.1e} was asked "
-            "for. Raise --max-iter or --tol."
-        )
+    if not solution.status.reached_tolerance:
+        alert(f"Not certified: {solution.message} (Here: --max-iter, --tol.)")
 
 
 def finish(status: Status, kept: list[str]) -> None:
-    """Exit with code 1 unless the result is what was asked for."""
-    if status is not Status.CERTIFIED:
+    """Exit with code 1 unless the result is what was asked for: certified, or stationary."""
+    if not status.reached_tolerance:
         files = " and ".join(kept) or "nothing was written"
         alert(f"The status is {status.value}, not certified; {files}. Exit code 1.", style="red")
         raise typer.Exit(1)

@@ -111,7 +111,7 @@ class Journal:
             self.rows[key_of(content)] = content
         elif kind == "reference":
             check_kind(content, ("instance", "checksum"), str)
-            check_numbers(content["lower"], content["upper"])
+            check_numbers(*(content[k] for k in ("lower", "upper", "n_points", "n_features")))
             self.references[content["instance"]] = content
         elif kind == "race":
             self.races.append(content)
@@ -152,9 +152,15 @@ def _check_row(row: Mapping[str, Any]) -> None:
     """Refuse what no race has written: a line that was damaged, or changed by hand."""
     check_kind(row, ("instance", "solver", "formulation", "outcome", "said", "detail"), str)
     check_kind(row, ("claims",), bool)
-    known = [row[name] for name, empty in EMPTY_ROW.items() if empty is None]
-    dimacs = row["dimacs"] or []
-    check_numbers(row["tol"], *dimacs, *(x for x in known if x is not None and x is not dimacs))
+    known = [row[name] for name, empty in EMPTY_ROW.items() if empty is None and name != "dimacs"]
+    check_numbers(row["tol"], *(number for number in known if number is not None))
+    if row["true_gap"] is not None:
+        check_numbers(row["proved_gap"], row["total_seconds"])
+    if row["dimacs"] is not None:
+        check_kind(row, ("dimacs",), list)
+        check_numbers(*row["dimacs"])
+        if not row["dimacs"]:
+            raise ValueError("an empty list of DIMACS errors")
 
 
 def check_kind(content: Mapping[str, Any], names: Sequence[str], kind: type) -> None:
@@ -165,6 +171,16 @@ def check_kind(content: Mapping[str, Any], names: Sequence[str], kind: type) -> 
 
 
 def check_numbers(*numbers: Any) -> None:
-    """Refuse what is no finite number."""
-    if not all(type(x) in (int, float) and math.isfinite(x) for x in numbers):
-        raise ValueError(f"numbers {numbers}")
+    """Refuse what is neither a finite float nor an integer of 64 bits.
+
+    Examples
+    --------
+    >>> check_numbers(0.1, 3)
+    >>> check_numbers(2**64)
+    Traceback (most recent call last):
+    ValueError: number 18446744073709551616
+    """
+    for x in numbers:
+        is_integer = type(x) is int and abs(x) < 2**63
+        if not is_integer and not (type(x) is float and math.isfinite(x)):
+            raise ValueError(f"number {x!r}")

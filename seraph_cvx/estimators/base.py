@@ -126,12 +126,7 @@ class BaseSERAPH(MahalanobisTransformer):
             self.sampling_ = None
             self._keep(direct.metric, None, direct.values, direct.iterations, direct.status)
             self._keep_metric(chosen.metric_of(direct.metric, pairs))
-            if direct.status is not Status.CERTIFIED:
-                warn_not_certified(
-                    f"Stopped after {direct.iterations} steps at stationarity "
-                    f"{direct.stationarity:.2g}, asked for {self.tol:.2g}: raise max_iter or tol.",
-                    stacklevel=4,
-                )
+            direct.warn_unless_stationary(stacklevel=4)
             return
         run = alternate(
             pairs,
@@ -199,8 +194,8 @@ def _refuse_spread(points: FloatArray) -> None:
     spread = float(np.max(np.ptp(points, axis=0)))
     if spread and not 1.0 / MODERATE <= spread <= MODERATE:
         raise ValueError(
-            f'algorithm="direct" starts at A = I, which a spread of the features of {spread:.2g} '
-            'is too far from: divide X by a constant, or use algorithm="em".'
+            f'algorithm="direct" works in the unit of the features; their spread {spread:.2g} has '
+            'a fourth power that is no number: divide X by a constant, or use algorithm="em".'
         )
 
 

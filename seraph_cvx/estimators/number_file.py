@@ -1,8 +1,8 @@
 """One .npz file of numbers with a JSON header: written whole or not at all, read with suspicion.
 
 The entry ``header`` holds the UTF-8 bytes of a JSON object; every other entry is an array of
-numbers. Nothing is pickled, nothing compressed, so that a file can neither execute anything nor
-unfold into more memory than it has bytes.
+numbers. Nothing is pickled, so a file executes nothing; nothing is compressed and no two entries
+share a byte, so its arrays together take no more memory than it has bytes.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ import json
 import math
 import os
 import re
+import struct
 import zipfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 from uuid import uuid4
@@ -29,6 +31,12 @@ NPY_HEADER = re.compile(
     rb"\{'descr': '(?P<type>[<>|][biuf][1248])', 'fortran_order': (True|False), "
     rb"'shape': \((?P<shape>[0-9, ]*)\), \}\s*"
 )
+
+LOCAL_HEADER = struct.Struct("<26xHH")
+"""What precedes the bytes of a zip entry: at its end, the lengths of the name and the extra."""
+
+LARGEST_SIZE = int(np.iinfo(np.intp).max)
+"""More rows or columns than this are no shape of an array."""
 
 
 def refuse(reason: str) -> NoReturn:
@@ -91,14 +99,15 @@ def read_number_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arra
     ValueError: it has no header, so it is no model
     """
     with open(path, "rb") as file:
-        content = io.BytesIO(file.read())
-    with zipfile.ZipFile(content) as archive:
+        content = file.read()
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
         entries = archive.infolist()
         names = [entry.filename.removesuffix(".npy") for entry in entries]
         if len(set(names)) < len(names):
             refuse("two of its entries have one name")
         if any(e.compress_type != zipfile.ZIP_STORED or e.flag_bits & 1 for e in entries):
             refuse("its entries are compressed or encrypted, which models are not")
+        _check_layout(entries, content, archive.start_dir)
         arrays = {n: _parse(archive.read(e), n) for n, e in zip(names, entries, strict=True)}
     if "header" not in arrays or arrays["header"].dtype != np.uint8:
         refuse("it has no header, so it is no model")
@@ -109,6 +118,39 @@ def read_number_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arra
     return header, arrays
 
 
+def _check_layout(entries: list[zipfile.ZipInfo], content: bytes, end: int) -> None:
+    """Refuse entries that say they hold more than the file does, or that lie on each other.
+
+    `end` is where the entries end and the archive's directory begins.
+    """
+    for entry in entries:
+        if entry.file_size != entry.compress_size:
+            refuse(
+                f"its entry {entry.filename!r} declares {entry.file_size} bytes and stores "
+                f"{entry.compress_size}: it is damaged"
+            )
+    declared = sum(entry.file_size for entry in entries)
+    if declared > len(content):
+        refuse(
+            f"its entries declare {declared} bytes, more than the {len(content)} of the whole "
+            "file: it was made to exhaust memory, or is damaged"
+        )
+    places = [(*_span(entry, content), entry.filename) for entry in entries]
+    for (_, stop, name), (start, _, other) in pairwise([*sorted(places), (end, end, "")]):
+        if stop > start:
+            where = f"its entry {other!r}" if other else "the archive's directory"
+            refuse(f"its entry {name!r} and {where} overlap: no model is written so")
+
+
+def _span(entry: zipfile.ZipInfo, content: bytes) -> tuple[int, int]:
+    """Where an entry starts in the file, with its own header, and where it stops."""
+    start, first = entry.header_offset, entry.header_offset + LOCAL_HEADER.size
+    if start < 0 or first > len(content):
+        refuse(f"its entry {entry.filename!r} starts outside of the file: it is damaged")
+    name_length, extra_length = LOCAL_HEADER.unpack_from(content, start)
+    return start, first + name_length + extra_length + entry.compress_size
+
+
 def _parse(data: bytes, name: str) -> NDArray[Any]:
     """A .npy entry, if it holds numbers, and as many as it says."""
     length = int.from_bytes(data[8:10], "little")
@@ -116,6 +158,7 @@ def _parse(data: bytes, name: str) -> NDArray[Any]:
     if data[:8] != NPY_MAGIC or said is None:
         refuse(f"its entry {name!r} is no array of plain numbers (pickled objects are never read)")
     shape = [int(size) for size in said["shape"].decode().split(",") if size.strip()]
-    if math.prod(shape) * np.dtype(said["type"].decode()).itemsize != len(data) - 10 - length:
+    n_bytes = math.prod(shape) * np.dtype(said["type"].decode()).itemsize
+    if n_bytes != len(data) - 10 - length or max(shape, default=0) > LARGEST_SIZE:
         refuse(f"its entry {name!r} is not as long as its shape {tuple(shape)} says: it is damaged")
     return np.asarray(np.load(io.BytesIO(data), allow_pickle=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,12 @@ from .number_file import NUMBERS, Arrays, refuse
 RESULTS: dict[str, Any] = {"certificate": Certificate, "iteration": Iteration}
 """The result classes of this package that a model keeps."""
 
-FIELD_TYPES: dict[str, Any] = {"float": (float, int), "int": int, "str": str}
+FIELD_TYPES: dict[str, Any] = {
+    "float": (float, int),
+    "int": int,
+    "str": str,
+    "FloatArray": np.ndarray,
+}
 
 
 class NotPlain(Exception):
@@ -129,8 +134,9 @@ def _take(name: str, arrays: Arrays, may_be_nan: bool) -> Any:
 
 def _result(cls: Any, content: dict[str, Any]) -> Any:
     types = {field.name: FIELD_TYPES[str(field.type)] for field in fields(cls)}
-    fits = content.keys() == types.keys() and all(
-        isinstance(content[key], kind) for key, kind in types.items()
+    needed = {field.name for field in fields(cls) if field.default_factory is MISSING}
+    fits = needed <= content.keys() <= types.keys() and all(  # files of before have no factor
+        isinstance(content[key], types[key]) for key in content
     )
     if not fits:
         refuse(f"its header holds {str(content)[:80]}, which is no {cls.__name__}")

@@ -13,7 +13,7 @@ from scipy.stats import rankdata
 from sklearn.neighbors import KNeighborsClassifier
 
 from ..checks import UNKNOWN, FloatArray, IntArray, encode_labels
-from ..m_step.solution import Status, told_elsewhere
+from ..m_step.solution import told_elsewhere
 from .selection import area_over_pairs, known_accuracy, pair_auc
 from .seraph import SERAPH
 
@@ -49,10 +49,13 @@ class Fold:
 
 @dataclass(frozen=True)
 class Cell:
-    """What a candidate did in a fold; `failure` says why where it has no score."""
+    """What a candidate did in a fold; `failure` says why where it has no score.
+
+    `reached_tolerance`: the fit ended certified, or stationary where algorithm="direct".
+    """
 
     score: float
-    certified: bool
+    reached_tolerance: bool
     seconds: float
     failure: str = ""
 
@@ -96,7 +99,7 @@ def run_cell(fold: Fold, model: SERAPH, scorer: Callable[[SERAPH, Fold], float])
     >>> from seraph_cvx.estimators.selection import LabeledKFold
     >>> X, y = np.array([[0.0], [0.1], [2.0], [2.1]]), np.array([0, 0, 1, 1])
     >>> cell = run_cell(make_folds(X, y, LabeledKFold(2))[0], SERAPH(), nearest_labeled_accuracy)
-    >>> cell.score, cell.certified
+    >>> cell.score, cell.reached_tolerance
     (1.0, True)
     """
     clock = time.perf_counter()
@@ -109,7 +112,7 @@ def run_cell(fold: Fold, model: SERAPH, scorer: Callable[[SERAPH, Fold], float])
     score = float(scorer(model, fold))
     if np.isnan(score):
         raise ValueError("scoring returned NaN: it must return a number for every fold.")
-    return Cell(score, model.status_ is Status.CERTIFIED, seconds)
+    return Cell(score, model.status_.reached_tolerance, seconds)
 
 
 def tabulate_cells(candidates: list[dict[str, Any]], cells: list[Cell]) -> dict[str, Any]:
@@ -139,7 +142,7 @@ def tabulate_cells(candidates: list[dict[str, Any]], cells: list[Cell]) -> dict[
         )
     merit = np.where(np.isnan(mean), -np.inf, np.round(mean, 12))
     seconds = np.array([cell.seconds for cell in cells]).reshape(in_rows)
-    uncertified = np.array([not cell.certified for cell in cells]).reshape(in_rows)
+    uncertified = np.array([not cell.reached_tolerance for cell in cells]).reshape(in_rows)
     mus = [candidate["unlabeled_weight"] for candidate in candidates]
     return {
         "mean_fit_time": seconds.mean(axis=1),

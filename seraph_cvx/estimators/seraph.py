@@ -32,11 +32,13 @@ class SERAPH(BaseSERAPH):
         descends a J in which the unlabeled pairs weigh far less than in (7).
     algorithm : "em" or "direct", default="em"
         The paper's EM-like scheme, whose M-steps are convex and certified; or projected gradient
-        on (7) itself from A = I, which is nonconvex: it ends at a stationary point.
+        on (7) itself, which is nonconvex: it starts at a multiple of the identity (A = I for
+        standardized points) and ends at a stationary point.
     solver : str, default="fista"
         Of the M-step; see :func:`seraph_cvx.solve_m_step`.
     tol : float, default=1e-6
-        EM stops when J falls by less, relatively; direct, when its stationarity is below.
+        EM stops when J falls by less, relatively; direct, when the slope of (7) promises no larger
+        relative fall, see :func:`seraph_cvx.direct.measure_stationarity`.
     m_step_tol : float, default=1e-8
         Certified relative gap of the last M-step.
     max_iter : int, optional
@@ -89,6 +91,7 @@ class SERAPH(BaseSERAPH):
         One :class:`~seraph_cvx.alternation.Iteration` each, or the values of (7) for "direct".
     n_iter_ : int
     status_ : Status
+        certified, or stationary for algorithm="direct"; any other one is also a warning.
     threshold_ : float
         `predict_pairs` calls pairs up to this distance similar: sqrt(eta), where p = 1/2, until
         `calibrate_threshold` or `set_threshold` is called.

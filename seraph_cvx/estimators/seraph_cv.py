@@ -108,7 +108,8 @@ class SERAPHCV(MahalanobisTransformer):
     cv_results_ : dict of arrays
         As of scikit-learn's GridSearchCV: params, param_*, split*_test_score, mean_test_score,
         std_test_score, rank_test_score, mean_fit_time; and for each candidate `n_uncertified`,
-        the cells that did not end certified, and `n_failed`, those without a metric (score NaN).
+        the cells that did not end certified (for algorithm="direct": stationary), and `n_failed`,
+        those without a metric (score NaN).
     best_estimator_ : SERAPH
     metric_, components_, threshold_, certificate_, history_, n_iter_, status_, sampling_
         Of `best_estimator_`.
@@ -301,10 +302,11 @@ class SERAPHCV(MahalanobisTransformer):
 
 
 def _warn_of_uncertified(cells: list[Cell]) -> None:
-    uncertified = sum(not cell.certified for cell in cells)
+    uncertified = sum(not cell.reached_tolerance for cell in cells)
     if uncertified:
         warnings.warn(
-            f"{uncertified} of the {len(cells)} fits of the search did not end certified; "
+            f"{uncertified} of the {len(cells)} fits of the search did not end certified (for "
+            'algorithm="direct": stationary); '
             "cv_results_['n_uncertified'] says for which weights. Raise max_iter, or tol.",
             NotCertified,
             stacklevel=3,

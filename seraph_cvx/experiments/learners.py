@@ -148,7 +148,9 @@ def learn_directly(X: FloatArray, y: NDArray[Any], seed: int = 0) -> FloatArray:
     >>> learn_directly(X, y).shape
     (1, 1)
     """
-    return factor(minimise_directly(PairSet.from_labels(X, y)).metric)
+    solution = minimise_directly(PairSet.from_labels(X, y), start=np.eye(X.shape[1]))
+    solution.warn_unless_stationary()
+    return factor(solution.metric)
 
 
 def learn_as_recommended(X: FloatArray, y: NDArray[Any], seed: int = 0) -> FloatArray:

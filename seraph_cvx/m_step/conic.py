@@ -94,9 +94,7 @@ class ConicMStep:
             return False
         mine, other = self._manifold_term, objective.manifold_term
         return mine is other or (
-            mine is not None
-            and other is not None
-            and np.allclose(mine, other, rtol=1e-14, atol=0.0)
+            mine is not None and other is not None and np.array_equal(mine, other)
         )
 
     def solve(
@@ -106,8 +104,22 @@ class ConicMStep:
         time_limit: float | None = None,
         max_iter: int | None = None,
         solver_options: Mapping[str, Any] | None = None,
+        *,
+        warm_start: bool = False,
     ) -> MStepSolution:
-        """Set the Parameters, let the solver run, let the referee judge what it returns."""
+        """Set the Parameters, let the solver run, let the referee judge what it returns.
+
+        Parameters
+        ----------
+        objective : MStepObjective
+            One that this problem :meth:`serves`.
+        tol, time_limit, max_iter, solver_options
+            See :func:`seraph_cvx.solve_m_step`.
+        warm_start : bool
+            Start from what the solver kept of the M-step before, where it can: faster, but the
+            answer then depends on that M-step. Without it the same M-step has the same answer, bit
+            for bit, whatever was solved before.
+        """
         if not self.serves(objective):
             raise ValueError(
                 "This problem was compiled for other pairs, unlabeled_weight or threshold: "
@@ -117,7 +129,7 @@ class ConicMStep:
         options = options_for(self.solver_name, tol, time_limit, max_iter)
         options.update(solver_options or {})
         self.statement.update(objective)
-        raw, word, trouble, inside = self._run(options)
+        raw, word, trouble, inside = self._run(options, warm_start)
         outside = time.perf_counter() - clock - inside + self._fresh_seconds
         self._fresh_seconds = 0.0
         stats = None if trouble else self.statement.problem.solver_stats
@@ -130,13 +142,17 @@ class ConicMStep:
             compile_seconds=outside,
         )
 
-    def _run(self, options: dict[str, Any]) -> tuple[FloatArray | None, str, str, float]:
+    def _run(
+        self, options: dict[str, Any], warm_start: bool
+    ) -> tuple[FloatArray | None, str, str, float]:
         """The raw matrix, the solver's word, what went wrong, and the seconds inside the solver."""
         problem = self.statement.problem
         data, chain, inverse = problem.get_problem_data(self.solver, solver_opts=options)
+        if not warm_start:
+            problem._solver_cache.clear()  # for the interfaces that look there unasked
         clock = time.perf_counter()
         try:
-            answer = chain.solve_via_data(problem, data, warm_start=True, solver_opts=options)
+            answer = chain.solve_via_data(problem, data, warm_start, solver_opts=options)
             inside = time.perf_counter() - clock
             problem.unpack_results(answer, chain, inverse)
         except _SOLVER_FAULTS as error:

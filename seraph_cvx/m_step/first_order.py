@@ -14,7 +14,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..certificate import certify
+from ..certificate import certify, certify_factor
+from ..certificate.cause import why_inaccurate
 from ..checks import FloatArray
 from ..objective import MStepObjective
 from ..psd_cone import project, symmetrise
@@ -37,6 +38,11 @@ COARSE = 1e-3
 
 LAST_FIRST_FINISH = 30
 """FISTA steps, at most, before Newton's method is tried; twice as many before each further try."""
+
+
+STALLED = "no further progress"
+LEAST_FALL, SHORTEST_STALL = 1e-13, 500
+"""f has stalled if it fell by less than this share over so many iterations, and half of all."""
 
 
 def projected_gradient(
@@ -131,6 +137,7 @@ def _minimise(
     start_value = now.value
     referee = Referee(objective, where, tol, start_value)
     checks = _checks()
+    progress = _Progress(start_value)
     patience = min(2 * m + 4, LAST_FIRST_FINISH)  # in few dimensions the rank is soon found
     next_check, next_finish = next(checks), patience
     iteration, newton_steps, word = 0, 0, "gap closed"
@@ -149,22 +156,26 @@ def _minimise(
         if iteration >= next_check:
             next_check = next(checks)
             done = referee.accepts(now)
+            if progress.has_stalled(iteration, now.value):
+                word = STALLED
+                break
         if not done and finish and attained and iteration >= next_finish:
             next_finish *= 2
             now, done, steps = newton_on_face(where, now, referee)
             newton_steps += steps
             if done:
                 word = f"gap closed by Newton's method at rank {np.linalg.matrix_rank(now.B)}"
-    metric = where.metric(now.B)
     certificate = referee.certificate
     if not done or certificate is None:
-        certificate = certify(objective, metric)
-        if start is not None and certificate.primal_value > start_value:
-            metric, certificate = start, certify(objective, start)
+        certificate = certify_factor(objective, where.factor(now.B))
+    metric = symmetrise(certificate.factor @ certificate.factor.T)
+    if start is not None and not done and where.value(now.B) > start_value:
+        metric, certificate = start, certify(objective, start)
     certified = attained and certificate.relative_gap <= tol
     status = Status.CERTIFIED if certified else Status.ITERATION_LIMIT
-    if done and attained and not certified:
-        status, word = Status.INACCURATE, "gap closed to rounding"
+    if attained and not certified and (done or word == STALLED):
+        status = Status.INACCURATE
+        word = "gap closed to rounding" if done else word
     seconds = time.perf_counter() - clock
     return MStepSolution(
         metric=metric,
@@ -178,8 +189,21 @@ def _minimise(
         solver_seconds=seconds,
         evaluations=where.evaluations,
         certificate_seconds=referee.seconds,
-        message=_explain(status, attained),
+        message=_explain(objective, status, attained),
     )
+
+
+class _Progress:
+    """Sees when f has stopped falling: what is left of the gap is then hidden by rounding."""
+
+    def __init__(self, value: float) -> None:
+        self.value, self.iteration = value, 0
+
+    def has_stalled(self, iteration: int, value: float) -> bool:
+        """Whether f has not fallen for as long as it did before, and for long enough."""
+        if value < self.value - LEAST_FALL * abs(self.value):
+            self.value, self.iteration = value, iteration
+        return iteration - self.iteration > max(SHORTEST_STALL, iteration // 2)
 
 
 def _checks() -> Iterator[int]:
@@ -212,20 +236,17 @@ def _step(where: Coordinates, now: Iterate, L: float, accelerated: bool) -> tupl
 
 def _guess_curvature(objective: MStepObjective, where: Coordinates) -> float:
     """The Hessian's norm for Gaussian differences: (2 + m)/4 * ||C||^2 / sum_k c_k."""
-    moment = symmetrise(where.T.T @ objective.pair_moment @ where.T)
+    moment = symmetrise(where.T.T @ objective.moments.typical.everything @ where.T)
     spread = float(np.linalg.eigvalsh(moment)[-1]) if moment.size else 0.0
     guess = (2.0 + len(moment)) / 4.0 * spread**2 / objective.pair_total
     return float(max(guess, np.finfo(np.float64).tiny))
 
 
-def _explain(status: Status, attained: bool) -> str:
+def _explain(objective: MStepObjective, status: Status, attained: bool) -> str:
     if status is Status.CERTIFIED:
         return ""
     if status is Status.INACCURATE:
-        return (
-            "The gap is as small as rounding lets it be proved: the features are nearly collinear "
-            "or the trace weight is tiny beside their spread. Standardize them, or ask for less."
-        )
+        return f"Rounding errors hide the rest of the gap. {why_inaccurate(objective)}"
     if not attained:
         return "The optimum is not attained: the objective falls for ever. Use trace_weight > 0."
     return "Raise max_iter or tol, or standardize the features."

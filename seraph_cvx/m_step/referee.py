@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..anchors import Anchors
-from ..certificate import Certificate, certify, is_rounding_all
+from ..certificate import Certificate, certify_factor, nominal_gap
 from ..checks import FloatArray
 from ..logistic_program import LogisticProgram
 from ..objective import MStepObjective
@@ -41,9 +41,13 @@ class Coordinates:
             self.evaluations += rho * (rho + 1) // 2
         return self.program.factor_hessian(L, gradient)
 
+    def factor(self, B: FloatArray) -> FloatArray:
+        """F with A = T B T' = FF'."""
+        return np.asarray(self.T @ factor(B).T)
+
     def metric(self, B: FloatArray) -> FloatArray:
-        """A = T B T' = FF': so formed it is PSD to rounding in every unit of the features."""
-        F = self.T @ factor(B).T
+        """A = FF': so formed it is PSD to rounding in every unit of the features."""
+        F = self.factor(B)
         return symmetrise(F @ F.T)
 
 
@@ -63,6 +67,18 @@ class Iterate:
         return cls(B, B, *where.value_and_gradient(B))
 
 
+MARGIN = 0.5
+"""An iterate is certified where the gap that the free bound shows is below this share of the one
+asked for."""
+
+MOST_RETRIES = 3
+"""What a certificate allows for rounding may need a smaller gap: the share shrinks tenfold so often
+before the gap counts as being as small as rounding lets it be proved."""
+
+PATIENCE = 8
+"""How many looks later that is decided, where the smaller gap does not come."""
+
+
 class Referee:
     """Looks at the free lower bound of an iterate, and certifies when that is promising."""
 
@@ -73,13 +89,14 @@ class Referee:
         self.start_value = start_value
         self.where = where
         self.tol = tol
-        self.anchors = Anchors.of(objective, allow_rounding=False)
+        self.anchors = Anchors.of(objective)
         self.has_free_bound = (
             self.anchors.basis is not None or self.anchors.regulariser_basis is not None
         )
         self.to_white = where.inverse @ objective.axes.matrix
         self.bound = -np.inf
-        self.margin = 0.5
+        self.margin = MARGIN
+        self.retries = self.looks = 0
         self.certificate: Certificate | None = None
         self.seconds = 0.0
 
@@ -89,7 +106,11 @@ class Referee:
         Or as small as rounding lets it be. A point worse than the start is never accepted.
         """
         clock = time.perf_counter()
-        verdict = self._is_promising(now) and self._certifies(now)
+        if self._is_promising(now):
+            verdict = self._certifies(now)
+        else:
+            self.looks += 1
+            verdict = self.retries > 0 and self.looks >= PATIENCE
         self.seconds += time.perf_counter() - clock
         return verdict
 
@@ -111,13 +132,21 @@ class Referee:
         return value <= self.start_value and near
 
     def _certifies(self, now: Iterate) -> bool:
-        metric = self.where.metric(now.B)
-        self.certificate = certify(self.objective, metric, enough=self.tol)
-        self.bound = max(self.bound, self.certificate.dual_value)
-        self.margin /= 2.0  # if this was too early, look less soon
-        return self.certificate.relative_gap <= self.tol or is_rounding_all(
-            self.objective, metric, self.tol / 2.0
-        )
+        """Whether the gap is proved, or all that is left of it is the allowance for rounding."""
+        L = self.where.factor(now.B)
+        certificate = certify_factor(self.objective, L, self.tol)
+        if self.certificate is None or certificate.relative_gap < self.certificate.relative_gap:
+            self.certificate = certificate
+        if certificate.relative_gap <= self.tol:
+            return True
+        nominal = nominal_gap(self.objective, L)
+        if nominal > MARGIN * self.tol:
+            return False
+        if certificate.relative_gap - nominal > self.tol or self.retries == MOST_RETRIES:
+            return True
+        self.retries, self.looks = self.retries + 1, 0
+        self.margin *= 0.1
+        return False
 
     def gap_estimate(self, value: float) -> float:
         """The relative gap of `value` to the best lower bound so far."""

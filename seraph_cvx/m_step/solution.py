@@ -20,16 +20,26 @@ from ..objective import MStepObjective
 
 
 class Status(StrEnum):
-    """The referee's verdict; a solver's own word is `solver_status`."""
+    """How a fit ended by the package's own measure; a solver's own word is `solver_status`.
+
+    "certified" is a duality gap within tolerance and nothing else. "stationary" is how the descent
+    on (7) ends: that is not convex and has no such gap, but its slope is within tolerance.
+    """
 
     CERTIFIED = "certified"
+    STATIONARY = "stationary"
     INACCURATE = "inaccurate"
     ITERATION_LIMIT = "iteration_limit"
     FAILED = "failed"
 
+    @property
+    def reached_tolerance(self) -> bool:
+        """Whether a fit ended as it was asked to; any other end is told in a warning."""
+        return self in (Status.CERTIFIED, Status.STATIONARY)
+
 
 class NotCertified(ConvergenceWarning):  # type: ignore[misc]
-    """A result is returned whose duality gap is larger than was asked for."""
+    """A result is returned whose duality gap, or stationarity, is larger than was asked for."""
 
 
 _TOLD_ELSEWHERE = ContextVar("told_elsewhere", default=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..blas_threads import one_blas_thread
-from ..checks import FloatArray, check_number
+from ..checks import FloatArray, check_count, check_number
 from ..objective import MStepObjective
 from ..psd_cone import check_metric
 from .first_order import fista, projected_gradient
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .conic import ConicMStep
 
 FIRST_ORDER = {"fista": fista, "projected-gradient": projected_gradient}
+FORMULATIONS = ("primal", "dual")
 
 LARGEST_MOMENT = 1e150
 """The square of a larger trace of C may overflow."""
@@ -39,9 +40,17 @@ class MStepSolver:
     polish: bool = False
     memory_limit: int | None = None
     allow_unattained: bool = False
+    warm_start: bool = False
     _compiled: ConicMStep | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
+        _require_solver(self.solver)
+        if self.formulation not in FORMULATIONS:
+            raise ValueError(
+                f'formulation={self.formulation!r} is not known: use "primal" or "dual".'
+            )
+        if self.max_iter is not None:
+            self.max_iter = check_count(self.max_iter, "max_iter")
         if self.solver in FIRST_ORDER:
             if self.solver_options:
                 raise ValueError(f"{self.solver} takes no solver_options.")
@@ -59,7 +68,7 @@ class MStepSolver:
         self, objective: MStepObjective, tol: float = 1e-8, start: FloatArray | None = None
     ) -> MStepSolution:
         """The M-step to a certified relative gap of `tol`, from `start` where the solver can."""
-        check_number(tol, "tol", 0.0, strict=True)
+        tol = check_number(tol, "tol", 0.0, strict=True)
         if start is not None:
             start = check_metric(start, objective.pairs.n_features, "start")
         with one_blas_thread():
@@ -78,7 +87,12 @@ class MStepSolver:
             limit = DEFAULT_MEMORY_LIMIT if self.memory_limit is None else self.memory_limit
             self._compiled = ConicMStep(objective, self.solver, self.formulation, limit)
         answer = self._compiled.solve(
-            objective, tol, self.time_limit, self.max_iter, self.solver_options
+            objective,
+            tol,
+            self.time_limit,
+            self.max_iter,
+            self.solver_options,
+            warm_start=self.warm_start,
         )
         if not self.polish or answer.metric is None or answer.status is Status.CERTIFIED:
             return answer
@@ -94,6 +108,17 @@ class MStepSolver:
             psd_violation=answer.psd_violation,
             polished=True,
         )
+
+
+def _require_solver(solver: Any) -> None:
+    """Refuse what is neither a name nor an object that CVXPY could call."""
+    methods = (getattr(solver, name, None) for name in ("name", "solve_via_data"))
+    if isinstance(solver, str) or (not isinstance(solver, type) and all(map(callable, methods))):
+        return
+    raise TypeError(
+        f"solver={solver!r} is neither the name of a solver nor a solver object of CVXPY: use "
+        '"fista", or the name of a conic solver such as "CLARABEL".'
+    )
 
 
 def _refuse_overflow(solver: str, objective: MStepObjective) -> None:
@@ -118,6 +143,7 @@ def solve_m_step(
     polish: bool = False,
     memory_limit: int | None = None,
     allow_unattained: bool = False,
+    warm_start: bool = False,
 ) -> MStepSolution:
     """argmin f(A) over A PSD, eq. (11), with the certificate of how good the answer is.
 
@@ -144,6 +170,10 @@ def solve_m_step(
         Bytes the CVXPY compilation may take (4 GiB); more is refused before it starts.
     allow_unattained : bool
         Solve although no optimum exists: a first-order method then returns its last iterate.
+    warm_start : bool
+        Let a conic solver start from what it kept of the M-step before: faster, but an answer then
+        depends on the M-steps before it. This one call has none before it; it is
+        :func:`seraph_cvx.alternate` and :class:`MStepSolver` that solve several.
 
     Returns
     -------
@@ -172,6 +202,7 @@ def solve_m_step(
         polish,
         memory_limit,
         allow_unattained,
+        warm_start,
     )
     solution = door.solve(objective, tol, start)
     solution.warn_unless_certified(tol)

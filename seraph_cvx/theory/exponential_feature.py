@@ -24,40 +24,68 @@ A = I is strictly feasible and f >= 0, so the optima agree; lambda > 0 makes f c
 **The certificate.** At a PSD A take w_k = -g'(u_k) = 1 / (e^{u_k} - 1), whose matrix is the
 gradient of f. The anchor w = 0 is always feasible. Each term of D grows up to 1 / (e^delta - 1), so
 on the ray from the anchor through w, cut off there, the best point is where the ray leaves the
-feasible set: with T'CT = I and z = T'v, at 1 / lambda_max(sum_k b_k w_k z_k z_k') times w.
+feasible set: at tau*w, tau the largest with C - tau * sum_k b_k w_k v_k v_k' PSD.
+
+**Its rounding errors.** The problem is that of the points, a, b, lambda and delta as the doubles
+they are. w need not be accurate, only feasible: D is taken at the doubles that the machine holds
+for min(tau w_k, 1 / (e^delta - 1)). The matrix of tau*w is proven positive definite, its error
+bounded as :mod:`~seraph_cvx.baselines.proven_sums` says, and that of a smaller w is not below it.
+h is a sum of positive terms, log(1 + w) + w log(1 + 1/w), so it is accurate relative to itself;
+what D subtracts is summed apart. f is bounded at LL', L the factor of A: a distance enters by its
+upper bound where it pulls and by its lower bound where g falls with it.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import xlogy
 
-from ..certificate import ROUNDING, Certificate
+from ..baselines.proven_sums import (
+    moment_along,
+    proven_step,
+    squared_lengths,
+    sum_bounds,
+    unit_axes,
+)
+from ..certificate import Certificate
 from ..checks import FloatArray, check_number
 from ..pairs import PairSet
-from ..psd_cone import check_metric, symmetrise
+from ..psd_cone import check_metric, scaled_factor, symmetrise
+from ..rounding import (
+    ENTROPY_ROUNDINGS,
+    LARGEST_SCORE,
+    LOSS_ROUNDINGS,
+    UNIT,
+    down,
+    up,
+)
 from ..soft_labels import check_soft_labels
 
 if TYPE_CHECKING:
     import cvxpy as cp
 
 LEAST_PUSH = 1e-100
-"""Smaller ones would be lost in the sum that the dual point is judged by."""
+"""A push to start the ray from is never smaller, or the ray would have no direction."""
+
+NO_PUSH = 1e-200
+"""On the ray, smaller ones count as 0: their reciprocals are near overflow."""
 
 
 def dissimilar_loss(u: FloatArray) -> FloatArray:
-    """g(u) = -log(1 - e^{-u}) = -ln p(-1), for u > 0.
+    """g(u) = -log(1 - e^{-u}) = -ln p(-1), for u > 0; accurate however small 1 - e^{-u} or g is.
 
     Examples
     --------
     >>> dissimilar_loss(np.log([2.0, 4.0])).round(4)
     array([0.6931, 0.2877])
     """
-    return np.asarray(-np.log(-np.expm1(-u)))
+    far = -np.log1p(-np.minimum(np.exp(-u), 0.5))
+    return np.asarray(np.where(u > np.log(2.0), far, -np.log(-np.expm1(-u))))
 
 
 def dissimilar_push(u: FloatArray) -> FloatArray:
@@ -74,12 +102,14 @@ def dissimilar_push(u: FloatArray) -> FloatArray:
 def geometric_entropy(w: FloatArray) -> FloatArray:
     """h(w) = (1 + w) log(1 + w) - w log w = inf over u > 0 of g(u) + w u, for w >= 0.
 
+    As log(1 + w) + w log(1 + 1/w), in which nothing cancels.
+
     Examples
     --------
     >>> geometric_entropy(np.array([0.0, 1.0])).round(4)
     array([0.    , 1.3863])
     """
-    return np.asarray((1.0 + w) * np.log1p(w) - xlogy(w, w))
+    return np.asarray(np.log1p(w) + w * np.log1p(1.0 / np.maximum(w, NO_PUSH)))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,7 +131,8 @@ class ExponentialMStep:
     Attributes
     ----------
     differences, near, far : arrays
-        v_k, a_k and b_k: of the similar, the dissimilar and, with mu > 0, the unlabeled pairs.
+        v_k, a_k and b_k: of the similar, the dissimilar and, with mu > 0, the unlabeled pairs. The
+        doubles a_k and b_k are the problem, whatever was rounded on the way to them.
 
     Examples
     --------
@@ -206,16 +237,20 @@ def state_exponential_m_step(
 
 
 def certify_exponential(problem: ExponentialMStep, A: ArrayLike) -> Certificate:
-    """D(w) <= inf f <= f(A), w = min(w_A / lambda_max(sum_k b_k w_k z_k z_k'), 1/(e^delta - 1)).
+    """D(w) <= inf f <= f(LL'), LL' = A to rounding, w on the ray through the gradient's.
 
-    Plain NumPy; no solver is trusted. The dual point is kept inside the feasible set by the error
-    that its matrix may have, and the dual value lowered by that of the sums.
+    Plain NumPy; no solver is trusted, and no tolerance decides: see the head of this file.
 
     Parameters
     ----------
     problem : ExponentialMStep
     A : (m, m) array_like
         Any PSD matrix, however far from the optimum.
+
+    Returns
+    -------
+    Certificate
+        `dual_point` is "ray through the gradient", or "w = 0" where only that is proven feasible.
 
     Examples
     --------
@@ -227,27 +262,64 @@ def certify_exponential(problem: ExponentialMStep, A: ArrayLike) -> Certificate:
     >>> certify_exponential(problem, solve_exponential(problem).metric).relative_gap <= 1e-6
     True
     """
-    metric = check_metric(A, problem.pairs.n_features)
-    w = np.maximum(dissimilar_push(problem.shifted_distances(metric)), LEAST_PUSH)
-    T, noise = whitened_axes(problem.pull)
-    Z, b = problem.differences @ T, problem.far
-    largest = float(np.linalg.eigvalsh(symmetrise((Z * (b * w)[:, None]).T @ Z))[-1])
-    w = np.minimum(w / max(largest * (1.0 + noise), LEAST_PUSH), 1.0 / np.expm1(problem.offset))
-    entropies, costs = b * geometric_entropy(w), problem.offset * b * w
-    value = problem.value(metric)
-    dual = float(np.sum(entropies) - np.sum(costs)) + problem.constant
-    size = abs(value) + float(np.sum(np.abs(problem.pull * metric)) + np.sum(entropies + costs))
-    return Certificate(value, dual - ROUNDING * size, "ray through the gradient")
+    return certify_exponential_factor(
+        problem, scaled_factor(check_metric(A, problem.pairs.n_features))
+    )
 
 
-def whitened_axes(C: FloatArray) -> tuple[FloatArray, float]:
-    """T with T'CT = I, and how far a sum of z z', z = T'v, may be off relative to its size."""
-    scale = 1.0 / np.sqrt(np.diag(C))
-    eigenvalues, vectors = np.linalg.eigh(C * scale[:, None] * scale)
-    if eigenvalues[0] <= ROUNDING * len(C):
-        raise ValueError(
-            "The trace weight is lost in rounding beside the spread of the similar pairs: raise "
-            "trace_weight, or standardize the features."
+def certify_exponential_factor(problem: ExponentialMStep, L: FloatArray) -> Certificate:
+    """Certify A = LL', given its factor L: an (m, rho) array."""
+    try:
+        primal_value = up(_value_from_above(problem, L))
+    except OverflowError:
+        primal_value = math.inf
+    anchor = Fraction(problem.offset) * sum_bounds(problem.near)[0]
+    dual_value, dual_point = down(anchor), "w = 0"
+    w = _feasible_pushes(problem, L)
+    if w is not None:
+        on_ray = down(anchor + _dual_gain(problem, w))
+        if on_ray > dual_value:
+            dual_value, dual_point = on_ray, "ray through the gradient"
+    if dual_value > primal_value:
+        raise ArithmeticError(
+            f"The lower bound {dual_value!r} is above the upper bound {primal_value!r}. "
+            "This is a defect of seraph_cvx: please report it with the data."
         )
-    noise = ROUNDING * len(C) * float(eigenvalues[-1] / eigenvalues[0])
-    return scale[:, None] * vectors / np.sqrt(eigenvalues), noise
+    return Certificate(primal_value, dual_value, dual_point, L)
+
+
+def _value_from_above(problem: ExponentialMStep, L: FloatArray) -> Fraction:
+    """Not below f(LL')."""
+    lower, upper = squared_lengths(L, problem.differences)
+    u = np.minimum((lower + problem.offset) * (1.0 - 4.0 * UNIT), LARGEST_SCORE)
+    with np.errstate(over="ignore"):
+        pulls, squares = problem.near * upper, np.square(L).ravel()
+    value = sum_bounds(pulls, 1)[1] + Fraction(problem.trace_weight) * sum_bounds(squares, 1)[1]
+    value += Fraction(problem.offset) * sum_bounds(problem.near)[1]
+    return value + sum_bounds(problem.far * dissimilar_loss(u), LOSS_ROUNDINGS)[1]
+
+
+def _feasible_pushes(problem: ExponentialMStep, L: FloatArray) -> FloatArray | None:
+    """w >= 0 with C - sum_k b_k w_k v_k v_k' proven PSD, on the ray through those at LL'; or None.
+
+    Each is at most tau times that of LL', rounded, and the matrix is proven PSD at that.
+    """
+    V, b, C = problem.differences, problem.far, problem.pull
+    if not np.all(np.isfinite(C)):
+        return None
+    T = unit_axes(C)
+    M = moment_along(T, V, problem.near, ridge=problem.trace_weight)
+    u = squared_lengths(L, V)[0] + problem.offset
+    with np.errstate(over="ignore", divide="ignore"):
+        start = np.maximum(dissimilar_push(u), LEAST_PUSH)
+        tau = proven_step(*M, *moment_along(T, V, b * start))
+        if tau is None:
+            return None
+        w = np.minimum(tau * start, 1.0 / np.expm1(problem.offset))
+    return np.where(w > NO_PUSH, w, 0.0)
+
+
+def _dual_gain(problem: ExponentialMStep, w: FloatArray) -> Fraction:
+    """Not above sum_k b_k (h(w_k) - delta w_k)."""
+    entropies = sum_bounds(problem.far * geometric_entropy(w), ENTROPY_ROUNDINGS)[0]
+    return entropies - Fraction(problem.offset) * sum_bounds(problem.far * w, 1)[1]

@@ -7,14 +7,14 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..baselines.proven_sums import unit_axes
 from ..checks import FloatArray
 from ..m_step.solution import MStepSolution, Status
 from ..psd_cone import factor, project, symmetrise
 from .exponential_feature import (
     ExponentialMStep,
-    certify_exponential,
+    certify_exponential_factor,
     dissimilar_push,
-    whitened_axes,
 )
 
 
@@ -23,9 +23,10 @@ def solve_exponential(
 ) -> MStepSolution:
     """argmin f over A PSD by B <- P(B - grad(B) / L), A = T B T', until the certified gap is small.
 
-    In these coordinates, T'CT = I, f is tr(B) + sum_k b_k g(z_k'Bz_k + delta) + constant. L is
-    raised until 2 <grad(new) - grad(B), new - B> <= L ||new - B||^2: as f is convex, that is enough
-    for f(new) <= f(B) + <grad(B), new - B> + L/2 ||new - B||^2, so that no step raises f.
+    In these coordinates f is <M, B> + sum_k b_k g(z_k'Bz_k + delta) + constant, M = T'CT = I to
+    rounding. L is raised until 2 <grad(new) - grad(B), new - B> <= L ||new - B||^2: as f is convex,
+    that is enough for f(new) <= f(B) + <grad(B), new - B> + L/2 ||new - B||^2, so that no step
+    raises f.
 
     Parameters
     ----------
@@ -37,7 +38,8 @@ def solve_exponential(
     Returns
     -------
     MStepSolution
-        A status other than certified is also issued as a ``NotCertified`` warning.
+        `value` is the upper bound of its certificate. A status other than certified is also issued
+        as a ``NotCertified`` warning.
 
     Examples
     --------
@@ -48,30 +50,29 @@ def solve_exponential(
     ('certified', array([[0.81]]))
     """
     clock = time.perf_counter()
-    T = whitened_axes(problem.pull)[0]
+    T = unit_axes(problem.pull)
     Z, b, delta = problem.differences @ T, problem.far, problem.offset
+    M = symmetrise((Z * problem.near[:, None]).T @ Z + problem.trace_weight * (T.T @ T))
 
     def gradient(B: FloatArray) -> FloatArray:
         d = np.maximum(np.einsum("ij,ij->i", Z @ B, Z), 0.0)
-        return np.eye(len(B)) - symmetrise((Z * (b * dissimilar_push(d + delta))[:, None]).T @ Z)
+        return M - symmetrise((Z * (b * dissimilar_push(d + delta))[:, None]).T @ Z)
 
     bend = 1.0 / (np.expm1(delta) * -np.expm1(-delta))  # g''(delta), the largest on the cone
     steepest = 2.0 * bend * float(np.sum(b * np.sum(Z**2, axis=1) ** 2)) + 1e-300
-    A = B = np.zeros_like(T)
+    B = np.zeros_like(T)
     slope, L, iteration = gradient(B), steepest, 0
-    certificate = certify_exponential(problem, A)
+    certificate = certify_exponential_factor(problem, B)
     while certificate.relative_gap > tol and iteration < max_iter:
         iteration += 1
         B, slope, L = _descend(gradient, B, slope, L, steepest)
-        half = factor(B) @ T.T  # T B T' itself may round to a matrix that is not PSD
-        A = half.T @ half
-        certificate = certify_exponential(problem, A)
+        certificate = certify_exponential_factor(problem, T @ factor(B).T)
     closed = certificate.relative_gap <= tol
     status = Status.CERTIFIED if closed else Status.ITERATION_LIMIT
     word = "gap closed" if closed else "iteration limit"
-    message = "" if closed else "Raise max_iter or tol, or standardize the features."
+    message = "" if closed else "Raise max_iter, tol or trace_weight, or standardize the features."
     solution = MStepSolution(
-        metric=A,
+        metric=symmetrise(certificate.factor @ certificate.factor.T),
         value=certificate.primal_value,
         certificate=certificate,
         status=status,

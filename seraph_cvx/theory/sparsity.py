@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..checks import FloatArray
-from ..direct import minimise_directly
+from ..direct import DirectSolution, minimise_directly
 from ..objective import MStepObjective
 from ..psd_cone import numerical_rank
 from .claim import Chart, Check, Claim, ClaimResult, ClaimUndecided, Curve
@@ -39,11 +39,11 @@ def supervised(setting: Setting, trace_weight: float) -> tuple[FloatArray, float
 
 def semi_supervised(
     setting: Setting, mu: float, trace_weight: float, start: FloatArray
-) -> FloatArray:
-    """A stationary point of (7), never above `start` in value."""
+) -> DirectSolution:
+    """A stationary point of (7), or where 400 steps lead: never above `start` in value."""
     return minimise_directly(
         setting.pairs, mu, trace_weight, setting.threshold, start=start, tol=1e-5, max_iter=400
-    ).metric
+    )
 
 
 def check_sparsity(setting: Setting) -> ClaimResult:
@@ -57,22 +57,26 @@ def check_sparsity(setting: Setting) -> ClaimResult:
     ranks = [_rank(A, traces[0]) for A, _ in along]
     low, high = (0, along[0][0]), (3, along[3][0])
     factors = np.array([0.3, 1.0, 3.0, 10.0])
-    entropies = {}
+    entropies, descents = {}, []
     for name, (k, start) in {"small": low, "large": high}.items():
         found = [
             semi_supervised(setting, float(mu), float(lambdas[k]), start)
             for mu in factors * setting.mu
         ]
-        entropies[name] = [unlabeled_entropy(setting, A) for A in (start, *found)]
+        descents += found
+        metrics = [start, *(run.metric for run in found)]
+        entropies[name] = [unlabeled_entropy(setting, A) for A in metrics]
         if name == "small":
-            post = found[-1]
+            post = metrics[-1]
         else:
-            hyper = found[-1]
+            hyper = metrics[-1]
     strong = float(factors[-1]) * setting.mu
-    with_mu = [
-        _rank(semi_supervised(setting, strong, float(value), A), traces[0])
+    with_strong_mu = [
+        semi_supervised(setting, strong, float(value), A)
         for value, (A, _) in zip(lambdas, along, strict=True)
     ]
+    descents += with_strong_mu
+    with_mu = [_rank(run.metric, traces[0]) for run in with_strong_mu]
     mus = [0.0, *map(float, factors)]
     rises = [max(values) - values[0] for values in entropies.values()]
     trace_rises = np.diff(traces) / max(traces[0], 1e-300)
@@ -94,6 +98,7 @@ def check_sparsity(setting: Setting) -> ClaimResult:
             "critical lambda": critical,
             "rank at 0.001 of it": ranks[0],
             "rank at 0.95 of it": ranks[-2],
+            "largest stationarity of (7), mu > 0": max(run.stationarity for run in descents),
             "none: entropy, rank": _show(entropies["small"][0], ranks[0]),
             "post: entropy, rank": _show(entropies["small"][-1], _rank(post, traces[0])),
             "proj: entropy, rank": _show(entropies["large"][0], ranks[3]),

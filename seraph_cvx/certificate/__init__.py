@@ -1,0 +1,5 @@
+"""Proven bounds on the optimum of an M-step, at any metric: `certify`, and what it is made of."""
+
+from .certify import Certificate, certify, certify_factor, nominal_gap
+
+__all__ = ["Certificate", "certify", "certify_factor", "nominal_gap"]

@@ -1,0 +1,57 @@
+"""Why a gap cannot be proved to be smaller: what in the data makes the sums cancel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..far_points import describe_far_values
+from ..objective import MStepObjective
+
+UNEVEN = 1e6
+"""Confidences whose largest is so many times the smallest are named."""
+
+FAINT = 1e-7
+"""Correlated features are named from so small an eigenvalue of their correlation matrix on."""
+
+
+def why_inaccurate(objective: MStepObjective) -> str:
+    """Name the value, the confidence or the features that rounding errors come from, and a cure.
+
+    Examples
+    --------
+    >>> from seraph_cvx import PairSet
+    >>> pairs = PairSet.from_constraints([[0.0], [1.0], [2.0], [1e9]], [(0, 1)], [(0, 2)])
+    >>> why_inaccurate(MStepObjective(pairs))
+    'X[3, 0] is 1e+09, which is 1e+09 times the spread of feature 0 away from its median. ...'
+    """
+    pairs = objective.pairs
+    if sentence := describe_far_values(pairs.points):
+        return sentence
+    c = pairs.confidence
+    if c is not None and float(np.max(c)) > UNEVEN * float(np.min(c)):
+        most, least = int(np.argmax(c)), int(np.argmin(c))
+        return (
+            f"The confidences range from {c[least]:.2g} (pair {_pair(objective, least)}) to "
+            f"{c[most]:.2g} (pair {_pair(objective, most)}): beside the largest, the smallest is "
+            "lost in rounding. Leave out pairs that hardly count."
+        )
+    X = pairs.points[:, np.ptp(pairs.points, axis=0) > 0.0]
+    features = np.flatnonzero(np.ptp(pairs.points, axis=0) > 0.0)
+    if 1 < len(features) < len(X):
+        standard = (X - np.mean(X, axis=0)) / np.std(X, axis=0)
+        eigenvalues, vectors = np.linalg.eigh(standard.T @ standard / len(X))
+        if eigenvalues[0] < FAINT:
+            first, second = features[np.argsort(-np.abs(vectors[:, 0]))[:2]]
+            return (
+                f"Features {min(first, second)} and {max(first, second)} are nearly collinear, "
+                "alone or together with others: leave one of them out, or raise trace_weight."
+            )
+    return (
+        "The trace weight is tiny beside the spread of the features, or their scales differ "
+        "widely: standardize them, raise trace_weight, or ask for a larger tol."
+    )
+
+
+def _pair(objective: MStepObjective, k: int) -> tuple[int, int]:
+    i, j = objective.pairs.labeled[k].tolist()
+    return i, j

@@ -1,0 +1,338 @@
+"""The duality gap of the M-step at any PSD point, rounding errors included, trusting no solver.
+
+The dual of the M-step is a maximum-entropy problem. With r_k = 1 - p_k it reads
+
+    maximise  D(r) = sum_k c_k H(r_k) + eta * (sum_k c_k r_k - kappa)       over r in [0, 1]^N
+    subject to  R + sum_k c_k (q_k - r_k) v_k v_k'  PSD,
+
+and every feasible r bounds the optimum from below. At LL' the natural candidate is
+r_k = sigma(-s_k), whose matrix is the gradient of f. Where that is not proven PSD, r is moved
+towards a point that is feasible anyway: r = 0 (which is p = 1), or r = q (p = b/c).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Literal, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.linalg import solve_triangular
+
+from ..checks import FloatArray
+from ..dual_coordinates import DualCoordinates
+from ..formulas import CERTIFICATE
+from ..notebook import card, facts, gap_in_words, tone_of_gap
+from ..objective import MStepObjective
+from ..psd_cone import check_metric, scaled_factor, symmetrise
+from ..rounding import FEW_ROUNDINGS, FUNCTION_ERROR, UNIT, down, gamma, up
+from ..verified_psd import is_proven_positive_definite, power_of_two_scale
+from .pair_bounds import Move, PairBounds, bound_pairs
+from .pinned import pinned_bounds
+
+if TYPE_CHECKING:
+    from ..proof import Proof
+
+NEAR = 1e-6
+"""Relative gap up to which bounds between dual points are not improved by a sweep at the point."""
+
+MARGINS = (1.0, 4.0, 64.0)
+"""How much more than the errors a step leaves to the proof, one try each."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds on the optimum of an M-step: it lies in [dual_value, primal_value].
+
+    Attributes
+    ----------
+    primal_value : float
+        Not below f(LL'), L = `factor`.
+    dual_value : float
+        Not above D at a dual point that is proven feasible: no PSD matrix has a smaller f.
+    dual_point : str
+        Which one: "gradient" (r = sigma(-s), no move was needed), "towards p = 1",
+        "towards p = b/c" or "p = b/c"; empty where nothing could be proven.
+    factor : (m, rho) array
+        L, taken as the doubles they are: LL' is PSD, and as near to A as rounding allows.
+    """
+
+    primal_value: float
+    dual_value: float
+    dual_point: str
+    factor: FloatArray = field(default_factory=lambda: np.zeros((0, 0)), repr=False, compare=False)
+
+    @property
+    def duality_gap(self) -> float:
+        """primal_value - dual_value, rounded up: f(LL') is no further than this from inf f."""
+        gap = self.primal_value - self.dual_value
+        return gap if gap in (0.0, math.inf) else math.nextafter(gap, math.inf)
+
+    @property
+    def relative_gap(self) -> float:
+        """duality_gap / max(1, |primal_value|)."""
+        if math.isinf(self.duality_gap):
+            return math.inf
+        return self.duality_gap / max(1.0, abs(self.primal_value))
+
+    def _repr_html_(self) -> str:
+        return card(
+            "Certificate",
+            f"relative gap {self.relative_gap:.1e}",
+            tone_of_gap(self.relative_gap),
+            gap_in_words(self.dual_value, self.primal_value),
+            [CERTIFICATE],
+            facts({"duality gap": self.duality_gap, "dual point": self.dual_point}),
+        )
+
+
+@overload
+def certify(
+    objective: MStepObjective,
+    A: ArrayLike,
+    *,
+    enough: float = ...,
+    rigorous: Literal[False] = ...,
+) -> Certificate: ...
+
+
+@overload
+def certify(
+    objective: MStepObjective, A: ArrayLike, *, enough: float = ..., rigorous: Literal[True]
+) -> Proof: ...
+
+
+def certify(
+    objective: MStepObjective, A: ArrayLike, *, enough: float = 0.0, rigorous: bool = False
+) -> Certificate | Proof:
+    """Bound the optimum of an M-step from both sides, whoever found the metric A.
+
+    D(r) <= inf f <= f(LL'), LL' = A to rounding: the duality gap of the M-step (11). Both bounds
+    hold for the doubles that `objective` was given, with every rounding error of their
+    computation allowed for; how, is in `examples/guide/certificate.md`.
+
+    Parameters
+    ----------
+    objective : MStepObjective
+        Any trace weight >= 0, attained or not.
+    A : (m, m) array_like
+        Any PSD matrix, however far from the optimum.
+    enough : float
+        Look no further for a better bound once the relative gap is so small.
+    rigorous : bool
+        Compute the bounds in ball arithmetic instead, an independent check of all that is
+        assumed here. Needs python-flint, ``pip install "seraph-cvx[rigorous]"``, and a few hundred
+        points at most.
+
+    Returns
+    -------
+    Certificate
+        Where nothing can be proven `dual_value` is minus infinity: only for a manifold term that
+        is not PSD. With `rigorous` a :class:`~seraph_cvx.proof.Proof`, which has the same names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from seraph_cvx import MStepObjective, PairSet, certify
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> far = certify(MStepObjective(pairs), np.eye(1))
+    >>> near = certify(MStepObjective(pairs), 0.9227 * np.eye(1))
+    >>> far.relative_gap > near.relative_gap, near.relative_gap < 1e-4
+    (True, True)
+    """
+    metric = check_metric(A, objective.pairs.n_features)
+    if rigorous:
+        from ..proof import prove
+
+        return prove(objective, metric, enough=enough)
+    return certify_factor(objective, scaled_factor(metric), enough)
+
+
+def certify_factor(objective: MStepObjective, L: FloatArray, enough: float = 0.0) -> Certificate:
+    """Certify A = LL', given its factor L: an (m, rho) array."""
+    L = np.ascontiguousarray(L[:, np.any(L != 0.0, axis=0)])
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        bounds = bound_pairs(objective, L)
+        best = Certificate(math.inf if bounds is None else _up(bounds.primal_value), -math.inf, "")
+        moves: list[Move] = []
+        for found in _lower_bounds(objective, L, bounds):
+            best = found.improve(best)
+            if best.relative_gap <= enough:
+                break
+            if found.move is not None:
+                moves.append(found.move)
+        for move in moves:
+            if best.relative_gap <= max(enough, NEAR):
+                break
+            moved = bound_pairs(objective, L, move)
+            for found in _towards_one(objective, moved):
+                best = found._replace(dual_point=move.name).improve(best)
+    if best.dual_value > best.primal_value:
+        raise ArithmeticError(
+            f"The lower bound {best.dual_value!r} is above the upper bound {best.primal_value!r}. "
+            "This is a defect of seraph_cvx: please report it with the data."
+        )
+    return replace(best, factor=L)
+
+
+class LowerBound(NamedTuple):
+    """A bound on the optimum, the dual point it is of, and a sweep there that may improve it."""
+
+    value: Fraction
+    dual_point: str
+    move: Move | None = None
+
+    def improve(self, best: Certificate) -> Certificate:
+        """The certificate with this bound, if that is better."""
+        value = down(self.value)
+        if value <= best.dual_value:
+            return best
+        return replace(best, dual_value=value, dual_point=self.dual_point)
+
+
+def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
+    """The relative gap at LL' without the allowance for rounding: to steer by, not to be shown."""
+    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+        bounds = bound_pairs(objective, L)
+        coordinates = objective.dual_coordinates
+        if bounds is None or coordinates is None:
+            return math.inf
+        S, N, R = bounds.pull, bounds.labels, coordinates.regulariser
+        values = [bounds.label_value]
+        largest = _largest_eigenvalue(S, R + N)
+        if largest is not None and largest > 0.0:
+            step = min(1.0, 1.0 / largest)
+            values.append(_value_towards_one(bounds, step, Fraction(objective.threshold)))
+        stretch = _largest_eigenvalue(S - N, R)
+        if stretch is not None:
+            share = 1 / Fraction(max(1.0, stretch))
+            values.append(share * bounds.tangent_value + (1 - share) * bounds.label_value)
+    gap = float(bounds.primal_value - max(values))
+    return gap / max(1.0, abs(float(bounds.primal_value)))
+
+
+def _up(value: Fraction) -> float:
+    try:
+        return up(value)
+    except OverflowError:
+        return math.inf
+
+
+def _lower_bounds(
+    objective: MStepObjective, L: FloatArray, bounds: PairBounds | None
+) -> Iterator[LowerBound]:
+    """D from below at feasible points."""
+    is_psd = objective.penalty.is_proven_psd()
+    if is_psd:
+        yield LowerBound(Fraction(0) if bounds is None else bounds.label_value, "p = b/c")
+    if bounds is None:  # f(LL') overflows
+        return
+    yield from _towards_one(objective, bounds)
+    if is_psd and not objective.penalty.is_zero():
+        yield from _towards_labels(objective, bounds)
+    if is_psd and not objective.has_soft_labels:
+        for coordinates, pinned in pinned_bounds(objective, L):
+            step = _step_towards_one(coordinates, pinned)
+            if step is not None:
+                eta = Fraction(objective.threshold)
+                yield LowerBound(_value_towards_one(pinned, step, eta), "towards p = 1")
+
+
+def _towards_one(objective: MStepObjective, bounds: PairBounds | None) -> Iterator[LowerBound]:
+    if bounds is None or objective.dual_coordinates is None:
+        return
+    step = _step_towards_one(objective.dual_coordinates, bounds)
+    if step == 1.0:
+        yield LowerBound(bounds.tangent_value, "gradient")
+    elif step is not None:
+        move = Move(step)
+        value = _value_towards_one(bounds, step, Fraction(objective.threshold))
+        yield LowerBound(value, move.name, move)
+
+
+def _towards_labels(objective: MStepObjective, bounds: PairBounds) -> Iterator[LowerBound]:
+    """r = q + (r - q)/t is feasible where t*R + N - S(r) is PSD; D is concave between the two."""
+    if objective.dual_coordinates is None:
+        return
+    stretch = _stretch_of_regulariser(objective.dual_coordinates, bounds)
+    if stretch is not None and stretch > 1.0:
+        share, move = 1 / Fraction(stretch), Move(1.0 / stretch, to_labels=True)
+        value = share * bounds.tangent_value + (1 - share) * bounds.label_value
+        yield LowerBound(value, move.name, move)
+
+
+def _value_towards_one(bounds: PairBounds, step: float, eta: Fraction) -> Fraction:
+    """A lower bound on D(tau*r) for tau = `step`.
+
+    -(1 - x) log(1 - x) is concave and zero at x = 0, so H(tau*r) >= tau*H(r) - r*tau*log(tau).
+    """
+    tau = Fraction(step)
+    bonus = Fraction(-math.log(step)) * (1 - Fraction(2 * FUNCTION_ERROR * UNIT))
+    moved = tau * bounds.tangent_value - (1 - tau) * eta * bounds.label_total
+    return moved + tau * bonus * bounds.similar_total
+
+
+def _step_towards_one(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
+    """The largest tau in (0, 1], nearly, with R + N - tau*S(r) proven PSD; None if none is."""
+    M, S = coordinates.regulariser + bounds.labels, bounds.pull
+    D = np.diag(M)
+    if not np.all(D > 0.0):
+        return None
+    error = coordinates.regulariser_error(D) + bounds.label_error.relative_to(D)
+    S_error = bounds.pull_error.relative_to(D)
+    if is_proven_positive_definite(M - S, (error + S_error) * D):
+        return 1.0
+    for margin in MARGINS:
+        spare = error + margin * _proof_margin(M, S)
+        largest = _largest_eigenvalue(S + np.diag(S_error * D), M - np.diag(spare * D))
+        if largest is None:
+            return None
+        step = min(1.0, (1.0 - 4.0 * UNIT) / largest) if largest > 0.0 else 1.0
+        if step > 0.0 and is_proven_positive_definite(M - step * S, (error + step * S_error) * D):
+            return step
+    return None
+
+
+def _stretch_of_regulariser(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
+    """The smallest t >= 1, nearly, with t*R + N - S(r) proven PSD; None if none is."""
+    R, missing = coordinates.regulariser, bounds.pull - bounds.labels
+    D = np.diag(R)
+    if not np.all(D > 0.0):
+        return None
+    error = bounds.pull_error.relative_to(D) + bounds.label_error.relative_to(D)
+    R_error = coordinates.regulariser_error(D)
+    for margin in MARGINS:
+        spare = error + margin * _proof_margin(R, missing)
+        largest = _largest_eigenvalue(missing + np.diag(spare * D), R - np.diag(R_error * D))
+        if largest is None:
+            return None
+        stretch = max(1.0, largest * (1.0 + 4.0 * UNIT))
+        if is_proven_positive_definite(stretch * R - missing, (stretch * R_error + error) * D):
+            return stretch
+    return None
+
+
+def _proof_margin(M: FloatArray, S: FloatArray) -> float:
+    """The share of the diagonal of M that the proof of positive definiteness takes, about."""
+    lengths = np.sqrt(np.diag(M))
+    sums = np.sum(np.abs(M - S) / lengths, axis=1) / lengths
+    return 8.0 * gamma(len(M) + FEW_ROUNDINGS) * float(np.max(sums, initial=1.0))
+
+
+def _largest_eigenvalue(S: FloatArray, M: FloatArray) -> float | None:
+    """Of the pencil S - t*M; None where M is not positive definite."""
+    if not len(S):
+        return 0.0
+    if not np.all(np.isfinite(S)) or not np.all(np.isfinite(M)) or not np.all(np.diag(M) > 0.0):
+        return None
+    scale = power_of_two_scale(np.diag(M))
+    try:
+        F = np.linalg.cholesky(M * scale[:, None] * scale)
+    except np.linalg.LinAlgError:
+        return None
+    half = solve_triangular(F, S * scale[:, None] * scale, lower=True)
+    turned = solve_triangular(F, half.T, lower=True)
+    return float(np.linalg.eigvalsh(symmetrise(turned))[-1])

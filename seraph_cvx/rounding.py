@@ -1,0 +1,123 @@
+"""The constants of the error analysis, one name each: `examples/guide/certificate.md` lists them.
+
+Floating point is IEEE double precision, rounded to nearest: fl(a op b) = (a op b)(1 + e) with
+|e| <= u = 2^-53 unless it underflows. A sum or product of several numbers, in any order, with or
+without fused multiply-add, is off by a factor within 1 +- gamma(h), h the number of roundings that
+a term goes through.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+UNIT = 2.0**-53
+"""u, the largest relative error of one operation."""
+
+FUNCTION_ERROR = 8
+"""exp, log and log1p of every array library are trusted to this many units u, and no further."""
+
+LOSS_ROUNDINGS = 2 * FUNCTION_ERROR + 8
+"""Roundings in log(1 + e^{-s}), given s."""
+
+ENTROPY_ROUNDINGS = FUNCTION_ERROR + 8
+"""Roundings in H(r) = -r log r - (1 - r) log1p(-r), given r."""
+
+LABEL_ERROR = (FUNCTION_ERROR + 8) * UNIT
+"""How far a soft label 1 / (1 + e^x) may be off, relative to itself, given x."""
+
+FEW_ROUNDINGS = 24
+"""What is left, never more: shifts, scalings, the weight of a pair, the last additions."""
+
+LARGEST_SCORE = 600.0
+"""Scores are cut off here: e^-600 is far from underflow and nothing beside 1."""
+
+SMALLEST_LOSS = 2.0**-860
+"""Above e^-600: what a pair beyond the largest score may add to f."""
+
+SECOND_ORDER = 1.01
+"""Products of gammas, and the rounding of the bounds themselves, are covered by this factor."""
+
+UNDERFLOW_ENTRY = 2.0**-900
+"""More than all underflows in one entry of a matrix of weighted pairs together."""
+
+
+def gamma(roundings: int) -> float:
+    """h*u / (1 - h*u), rounded up: the relative error of h roundings in a row.
+
+    Examples
+    --------
+    >>> gamma(1) >= UNIT, gamma(1000) < 1.2e-13
+    (True, True)
+    """
+    size = roundings * UNIT
+    if size > 0.01:
+        raise ArithmeticError(f"A sum of {roundings} terms is too long for double precision.")
+    return size / (1.0 - size) * (1.0 + 8.0 * UNIT)
+
+
+def score_slack(n_features: int, rank: int) -> float:
+    """The relative error of v'LL'v = |L'v|^2 against the sizes in `DistanceBounds`, and of s.
+
+    2 (m + 2) roundings for L'x, its square counted; r + 6 for the sum of squares and the product
+    of the two points; the rest for the shift of the points, eta, and a soft label's sharpness.
+    """
+    return 2.0 * gamma(2 * n_features + rank + FEW_ROUNDINGS + 8) * SECOND_ORDER
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixError:
+    """How far a computed matrix of weighted pairs may be off, in terms of any diagonal matrix D.
+
+    |E_ab| <= u_a u_b implies E >= -t D with t = sum_a u_a^2 / D_a; and |E_ab| <= u_a w_b + w_a u_b
+    implies it with t = 2 sqrt(sum_a u_a^2 / D_a) sqrt(sum_a w_a^2 / D_a).
+
+    Attributes
+    ----------
+    summed, rounded : (k,) arrays
+        The spread of the coordinates, and of the sizes that they are rounded from: see `Swept`.
+    n_base : int
+        Products that a coordinate is the sum of.
+    chain : int
+        Additions that a term of the sum goes through.
+    """
+
+    summed: NDArray[np.float64]
+    rounded: NDArray[np.float64]
+    n_base: int
+    chain: int
+
+    def relative_to(self, diagonal: NDArray[np.float64]) -> float:
+        """t with E >= -t * Diag(diagonal), E the error of the matrix.
+
+        The sum, |E_ab| <= 2 gamma(chain) sqrt(g_a g_b), g = `summed`; and the coordinates, with
+        h = `rounded`, |E_ab| <= 2 gamma(n_base) (sqrt(g_a h_b) + sqrt(h_a g_b)) and a square.
+        """
+        if not len(diagonal):
+            return 0.0
+        g = float(np.sum((self.summed + UNDERFLOW_ENTRY) / diagonal))
+        h = float(np.sum((self.rounded + UNDERFLOW_ENTRY) / diagonal))
+        of_sum = 2.0 * gamma(self.chain + FEW_ROUNDINGS) * g
+        one = gamma(self.n_base + 4)
+        return (of_sum + 4.0 * one * math.sqrt(g * h) + 2.0 * one * one * h) * SECOND_ORDER
+
+
+def down(x: Fraction) -> float:
+    """The largest double not above x.
+
+    Examples
+    --------
+    >>> down(Fraction(1, 10)) < 0.1, down(Fraction(1, 2))
+    (True, 0.5)
+    """
+    value = float(x)
+    return math.nextafter(value, -math.inf) if Fraction(value) > x else value
+
+
+def up(x: Fraction) -> float:
+    """The smallest double not below x."""
+    return -down(-x)

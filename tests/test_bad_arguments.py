@@ -1,0 +1,133 @@
+"""Failure paths: an argument of the wrong kind gets a sentence that names it, from every door."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from instances import random_objective, random_pairs
+
+from seraph_cvx import SERAPH, PairSet, Status, alternate, solve_m_step
+from seraph_cvx.checks import check_count, check_number
+from seraph_cvx.m_step.solve import MStepSolver
+
+X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
+Y = np.array([0, 0, 1, 1, -1, -1])
+
+DOORS = {
+    "solve_m_step": lambda **settings: solve_m_step(random_objective(0, "hyper"), **settings),
+    "alternate": lambda **settings: alternate(random_pairs(0), **settings),
+    "SERAPH.fit": lambda **settings: SERAPH(**settings).fit(X, Y),
+}
+BAD = {
+    "no solver": ({"solver": None}, TypeError, "solver=None is neither the name of a solver"),
+    "a number as solver": ({"solver": 3}, TypeError, "solver=3 is neither"),
+    "a list as solver": ({"solver": ["SCS"]}, TypeError, r"solver=\['SCS'\] is neither"),
+    "a class as solver": ({"solver": PairSet}, TypeError, "is neither the name of a solver"),
+    "tol in words": ({"tol": "1e-8"}, TypeError, "tol must be a number, not '1e-8'"),
+    "tol in bytes": ({"tol": b"1"}, TypeError, "tol must be a number, not b'1'"),
+    "tol in an array": ({"tol": np.array([1e-8])}, TypeError, "tol must be a number, not array"),
+    "no tol": ({"tol": None}, TypeError, "tol must be a number, not None"),
+    "tol not a number": ({"tol": np.nan}, ValueError, "tol=nan is out of range"),
+    "an enormous tol": ({"tol": 10**400}, ValueError, "tol=inf is out of range"),
+    "max_iter nan": ({"max_iter": np.nan}, ValueError, "max_iter=nan is out of range"),
+    "max_iter 2.5": ({"max_iter": 2.5}, ValueError, r"max_iter=2\.5 is no whole number"),
+    "max_iter 0": ({"max_iter": 0}, ValueError, "max_iter=0 is out of range: it must be >= 1"),
+    "max_iter in words": ({"max_iter": "9"}, TypeError, "max_iter must be a number, not '9'"),
+}
+FORMULATION = 'formulation=\'triple\' is not known: use "primal" or "dual"'
+
+
+@pytest.mark.parametrize("case", BAD)
+@pytest.mark.parametrize("door", DOORS)
+def test_failure_path_a_bad_setting_is_named_by_every_door(door, case):
+    settings, kind, words = BAD[case]
+    with pytest.raises(kind, match=words):
+        DOORS[door](**settings)
+
+
+@pytest.mark.parametrize("door", ["alternate", "SERAPH.fit"])
+@pytest.mark.parametrize("value", ["1e-8", None, np.nan, 0.0])
+def test_failure_path_a_bad_m_step_tol_is_named_before_anything_is_solved(door, value):
+    with pytest.raises((TypeError, ValueError), match="m_step_tol"):
+        DOORS[door](m_step_tol=value)
+
+
+@pytest.mark.parametrize("solver", ["fista", "projected-gradient", "CLARABEL"])
+@pytest.mark.parametrize("door", ["solve_m_step", "alternate"])
+def test_failure_path_a_formulation_that_is_none_is_refused_whatever_the_solver(door, solver):
+    with pytest.raises(ValueError, match=FORMULATION):
+        DOORS[door](solver=solver, formulation="triple")
+
+
+@pytest.mark.parametrize(
+    "tol", [1, np.float32(1e-3), np.float64(1e-3), np.int64(1), Fraction(1, 9)]
+)
+def test_a_tolerance_may_be_any_kind_of_number(tol):
+    assert solve_m_step(random_objective(0, "hyper"), tol=tol).status is Status.CERTIFIED
+    assert alternate(random_pairs(0), tol=tol, m_step_tol=tol).status is Status.CERTIFIED
+    assert SERAPH(tol=tol, m_step_tol=tol).fit(X, Y).status_ is Status.CERTIFIED
+
+
+@pytest.mark.parametrize("max_iter", [500, 500.0, np.int32(500), np.float64(500.0)])
+def test_a_whole_number_of_iterations_may_be_of_any_kind(max_iter):
+    assert MStepSolver(max_iter=max_iter).max_iter == 500
+    assert type(check_count(max_iter, "max_iter")) is int
+    assert alternate(random_pairs(0), max_iter=max_iter).status is Status.CERTIFIED
+
+
+def test_a_number_is_returned_as_a_float():
+    assert type(check_number(np.float32(0.5), "tol", 0.0)) is float
+    assert check_number(np.array(0.5), "tol", 0.0) == 0.5
+
+
+# Masked arrays: what is hidden is missing, and must not be read
+
+MASKED = np.ma.array(X, mask=np.zeros(X.shape, dtype=bool))
+MASKED[4, 1] = MASKED[5, 0] = np.ma.masked
+HIDDEN = np.ma.array(Y, mask=[0, 0, 0, 0, 0, 1])
+PAIRS = np.ma.array([[0, 1], [2, 3]], mask=[[0, 0], [0, 1]])
+
+
+def test_failure_path_masked_points_and_labels_are_refused_by_their_places():
+    with pytest.raises(ValueError, match=r"X\[4, 1\] is masked \(2 such entries in all\): remove"):
+        PairSet.from_labels(MASKED, Y)
+    with pytest.raises(ValueError, match=r"X\[4, 1\] is masked"):
+        PairSet.from_constraints(MASKED, [(0, 1)], [(0, 2)])
+    with pytest.raises(ValueError, match=r"y\[5\] is masked .*mark an unknown label by -1"):
+        PairSet.from_labels(X, HIDDEN)
+    with pytest.raises(ValueError, match=r"X\[4, 1\] is masked"):
+        SERAPH().fit(MASKED, Y)
+    with pytest.raises(ValueError, match=r"y\[5\] is masked"):
+        SERAPH().fit(X, HIDDEN)
+
+
+@pytest.mark.parametrize("name", ["similar", "dissimilar"])
+def test_failure_path_masked_pairs_are_refused_by_their_rows(name):
+    words = rf"`{name}`\[1, 1\] is masked \(1 such entry in all\): leave out"
+    given = {"similar": [(0, 1)], "dissimilar": [(0, 2)], name: PAIRS}
+    with pytest.raises(ValueError, match=words):
+        PairSet.from_constraints(X, **given)
+    with pytest.raises(ValueError, match=words):
+        SERAPH().fit(X, **given)
+
+
+def test_failure_path_masked_confidences_are_refused():
+    c = np.ma.array([1.0, 2.0], mask=[1, 0])
+    with pytest.raises(ValueError, match=r"`similar_confidence`\[0\] is masked"):
+        SERAPH().fit(X, similar=PAIRS.data, dissimilar=[(0, 2)], similar_confidence=c)
+    with pytest.raises(ValueError, match="`similar_confidence` is masked"):
+        PairSet.from_constraints(X, [(0, 1)], [(0, 2)], similar_confidence=np.ma.masked)
+
+
+@pytest.mark.parametrize("mask", [np.ma.nomask, False])
+def test_a_masked_array_that_masks_nothing_is_an_array(mask):
+    points, labels = np.ma.array(X, mask=mask), np.ma.array(Y, mask=mask)
+    plain = alternate(PairSet.from_labels(X, Y)).metric
+    np.testing.assert_array_equal(alternate(PairSet.from_labels(points, labels)).metric, plain)
+    fitted = SERAPH().fit(points, labels).metric_
+    np.testing.assert_array_equal(fitted, SERAPH().fit(X, Y).metric_)
+    similar = np.ma.array([[0, 1]], mask=mask)
+    pairs = PairSet.from_constraints(points, similar, [(0, 2)], np.ma.array([2.0], mask=mask))
+    assert type(pairs.points) is type(pairs.similar) is type(pairs.labeled_weights) is np.ndarray

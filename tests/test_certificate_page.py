@@ -1,0 +1,48 @@
+"""Evidence: the page on certificates names the constants that the code has, with their values."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from seraph_cvx import distances, rounding
+from seraph_cvx.rounding import UNIT
+
+PAGE = Path(__file__).parent.parent / "examples" / "guide" / "certificate.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", TEXT, flags=re.M)
+
+
+def value_of(words):
+    """24, 16 u, 2^-53 as numbers."""
+    words = words.strip()
+    if words.endswith(" u"):
+        return float(words[:-2]) * UNIT
+    base, _, exponent = words.partition("^")
+    return float(base) ** float(exponent) if exponent else float(base)
+
+
+@pytest.mark.parametrize(("name", "words"), ROWS)
+def test_each_constant_of_the_page_is_in_the_code(name, words):
+    holder = rounding if hasattr(rounding, name) else distances
+    assert getattr(holder, name) == value_of(words)
+
+
+def test_each_constant_of_the_code_is_on_the_page():
+    constants = {name for name in vars(rounding) if name.isupper()}
+    assert constants <= {name for name, _ in ROWS}, constants - {name for name, _ in ROWS}
+
+
+def test_the_files_and_functions_that_the_page_names_are_there():
+    package = Path(rounding.__file__).parent
+    named = re.findall(r"`(?:seraph_cvx/)?([a-z_/]+\.py)`", TEXT)
+    assert named
+    for name in named:
+        assert (package / name).is_file(), name
+    source = "\n".join(path.read_text(encoding="utf-8") for path in package.rglob("*.py"))
+    named = [name for name in re.findall(r"\(`([A-Za-z_]+)`[,)]", TEXT) if not name.isupper()]
+    assert len(named) > 4
+    for name in named:
+        assert re.search(rf"(def|class) {name}\b", source), name

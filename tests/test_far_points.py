@@ -1,0 +1,78 @@
+"""Evidence: values far out are found, told with row and column, and do not spoil a solution."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
+from seraph_cvx.datasets import load_sampling
+from seraph_cvx.far_points import cut_off, describe_far_values, far_values
+
+
+def iris_with(value, how_many=1):
+    sampling = load_sampling("iris", seed=0)
+    X = np.array(sampling.X)
+    rows = np.flatnonzero(np.asarray(sampling.y) == -1)[:how_many]
+    X[rows, 0] = value
+    return X, sampling.y, rows
+
+
+@pytest.mark.parametrize("value", [1e3, 1e5, 2e7, 1e8, -1e10, 1e12])
+def test_a_sentinel_among_the_points_does_not_spoil_the_m_step(value):
+    """Certified, and at the value that the clean data have nearby: 32.40224."""
+    X, y, _ = iris_with(value)
+    solution = solve_m_step(MStepObjective(PairSet.from_labels(X, y)))
+    assert solution.status is Status.CERTIFIED
+    assert solution.value == pytest.approx(32.4022, abs=1e-3)
+
+
+def test_a_far_point_in_one_dimension_is_certified_at_the_true_optimum():
+    pairs = PairSet.from_constraints([[0.0], [1.0], [1e8]], [], [(0, 1), (0, 2)])
+    objective = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.3)
+    solution = solve_m_step(objective)
+    assert solution.status is Status.CERTIFIED
+    # 0.3 = sigma(-s): s = log(7/3), A = 1 + s
+    assert solution.metric[0, 0] == pytest.approx(1.0 + np.log(7.0 / 3.0), rel=1e-3)
+    assert certify(objective, [[1.85]]).dual_value <= 0.91087
+
+
+def test_scales_that_differ_by_a_trillion_are_certified_at_the_closed_form():
+    """One dissimilar pair: min log(1 + e^(eta - d)) + lambda*d/|v|^2 over d >= 0."""
+    v = np.array([1e-6, 1.0, 1e6])
+    pairs = PairSet.from_constraints([np.zeros(3), v], [], [(0, 1)])
+    solution = solve_m_step(MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=1e8))
+    price = 1e8 / float(v @ v)
+    d = 1.0 + np.log(1.0 / price - 1.0)
+    expected = np.log1p(np.exp(1.0 - d)) + price * d
+    assert solution.status is Status.CERTIFIED
+    assert solution.value == pytest.approx(expected, rel=1e-9)
+
+
+def test_far_values_are_found_with_row_and_column():
+    X, _, rows = iris_with(1e8, how_many=2)
+    np.testing.assert_array_equal(np.sort(far_values(X)[:, 0]), rows)
+    message = describe_far_values(X)
+    assert f"X[{rows[0]}, 0] is 1e+08" in message
+    assert "(1 more like it)" in message
+    assert "impute" in message
+    assert describe_far_values(load_sampling("iris", seed=0).X) == ""
+
+
+def test_a_feature_that_is_mostly_zero_has_no_far_values_by_that():
+    """As a pixel at the rim of a digit."""
+    X = np.zeros((50, 2))
+    X[:, 0] = np.arange(50.0)
+    X[7, 1] = 0.3
+    assert not len(far_values(X))
+    assert cut_off(X) is None
+    X[8:12, 1] = [0.5, 0.2, 1e9, 0.1]
+    np.testing.assert_array_equal(far_values(X), [[10, 1]])
+
+
+def test_only_far_values_are_cut_off():
+    X, _, rows = iris_with(1e8)
+    cut = cut_off(X)
+    moved = np.argwhere(cut != X)
+    np.testing.assert_array_equal(moved, [[rows[0], 0]])
+    assert 1.0 < cut[rows[0], 0] < 1e4
