@@ -147,6 +147,9 @@ def _surrogate(moments: PairMoments, penalty: Penalty) -> DualCoordinates | None
     gram = X @ X.T
     squares = np.diag(gram)
     away = squares > 0.0
+    if not np.any(away):  # no two points differ: every sum over pairs is zero
+        nothing = np.zeros((0, 0))
+        return DualCoordinates(Frame(nothing, np.zeros((n, 0))), nothing, np.zeros(0))
     error = n * gamma(m + FEW_ROUNDINGS) * SECOND_ORDER * squares[away]
     S = dominating_root(gram[np.ix_(away, away)], error)
     if S is None:

@@ -174,7 +174,8 @@ def _orthogonalise(T: FloatArray, moment: FloatArray, R: FloatArray) -> FloatArr
     span = moment @ T
     N = np.linalg.qr(span / np.linalg.norm(span, axis=0), mode="complete")[0][:, T.shape[1] :]
     penalties, vectors = np.linalg.eigh(symmetrise(N.T @ R @ N))
-    felt = penalties > 16.0 * len(R) * np.finfo(np.float64).eps * float(np.max(penalties))
+    size = float(np.max(np.abs(N).T @ np.abs(R) @ np.abs(N)))
+    felt = penalties > 16.0 * len(R) * np.finfo(np.float64).eps * size
     N = N @ vectors[:, felt]
     return np.asarray(T - N @ ((N.T @ R @ T) / penalties[felt][:, None]))
 

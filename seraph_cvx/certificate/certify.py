@@ -151,8 +151,10 @@ def certify(
     return certify_factor(objective, scaled_factor(metric), enough)
 
 
-def certify_factor(objective: MStepObjective, L: FloatArray, enough: float = 0.0) -> Certificate:
-    """Certify A = LL', given its factor L: an (m, rho) array."""
+def certify_factor(
+    objective: MStepObjective, L: FloatArray, enough: float = 0.0, refine: bool = True
+) -> Certificate:
+    """Certify A = LL', given its factor L: an (m, rho) array; by one sweep unless `refine`."""
     L = np.ascontiguousarray(L[:, np.any(L != 0.0, axis=0)])
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         bounds = bound_pairs(objective, L)
@@ -164,7 +166,7 @@ def certify_factor(objective: MStepObjective, L: FloatArray, enough: float = 0.0
                 break
             if found.move is not None:
                 moves.append(found.move)
-        for move in moves:
+        for move in moves if refine else ():
             if best.relative_gap <= max(enough, NEAR):
                 break
             moved = bound_pairs(objective, L, move)

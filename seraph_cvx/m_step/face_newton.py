@@ -76,6 +76,8 @@ def newton_on_face(
         Not accepted where the rank is too large for a Hessian or no step helps any more; the
         iterate is then the best point found.
     """
+    if not now.B.size:  # no two points differ
+        return now, False, 0
     L = _leading_factor(now.B, NEGLIGIBLE_NEAR if is_near else NEGLIGIBLE)
     if now.Y is now.B and np.allclose(L @ L.T, now.B, rtol=0.0, atol=1e-14 * np.max(np.abs(now.B))):
         here = _Factor(L, now.value, now.gradient)

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..certificate import certify, certify_factor
+from ..certificate import Certificate, certify, certify_factor
 from ..certificate.cause import why_inaccurate
 from ..checks import FloatArray
 from ..objective import MStepObjective
@@ -41,7 +41,7 @@ LAST_FIRST_FINISH = 30
 
 
 STALLED = "no further progress"
-LEAST_FALL, SHORTEST_STALL = 1e-13, 500
+LEAST_FALL, SHORTEST_STALL = 1e-13, 200
 """f has stalled if it fell by less than this share over so many iterations, and half of all."""
 
 
@@ -168,8 +168,10 @@ def _minimise(
     certificate = referee.certificate
     if not done or certificate is None:
         certificate = certify_factor(objective, where.factor(now.B))
+        if word == STALLED and certificate.relative_gap > tol:
+            certificate = _stretched(objective, certificate, tol)
     metric = symmetrise(certificate.factor @ certificate.factor.T)
-    if start is not None and not done and where.value(now.B) > start_value:
+    if start is not None and not done and objective.value(metric) > objective.value(start):
         metric, certificate = start, certify(objective, start)
     certified = attained and certificate.relative_gap <= tol
     status = Status.CERTIFIED if certified else Status.ITERATION_LIMIT
@@ -191,6 +193,17 @@ def _minimise(
         certificate_seconds=referee.seconds,
         message=_explain(objective, status, attained),
     )
+
+
+def _stretched(objective: MStepObjective, best: Certificate, tol: float) -> Certificate:
+    """The best certificate of 2A, 4A, 8A: where R is nearly zero, A has to be large to show it.
+
+    f falls like e^{-d} with the distance of dissimilar pairs, soon by less than rounding; but only
+    where e^{-d} is as small as R beside the pairs' moment is the dual point feasible.
+    """
+    stretched = (np.sqrt(t) * best.factor for t in (2.0, 4.0, 8.0))
+    others = (certify_factor(objective, L, tol) for L in stretched)
+    return min([best, *others], key=lambda certificate: certificate.relative_gap)
 
 
 class _Progress:

@@ -134,11 +134,11 @@ class Referee:
     def _certifies(self, now: Iterate) -> bool:
         """Whether the gap is proved, or all that is left of it is the allowance for rounding."""
         L = self.where.factor(now.B)
-        certificate = certify_factor(self.objective, L, self.tol)
-        if self.certificate is None or certificate.relative_gap < self.certificate.relative_gap:
-            self.certificate = certificate
+        certificate = self.look_at(L)
         if certificate.relative_gap <= self.tol:
             return True
+        if not self.has_free_bound:
+            return False
         nominal = nominal_gap(self.objective, L)
         if nominal > MARGIN * self.tol:
             return False
@@ -147,6 +147,13 @@ class Referee:
         self.retries, self.looks = self.retries + 1, 0
         self.margin *= 0.1
         return False
+
+    def look_at(self, L: FloatArray) -> Certificate:
+        """The certificate of LL', kept if it is the best so far."""
+        certificate = certify_factor(self.objective, L, self.tol, refine=False)
+        if self.certificate is None or certificate.relative_gap < self.certificate.relative_gap:
+            self.certificate = certificate
+        return certificate
 
     def gap_estimate(self, value: float) -> float:
         """The relative gap of `value` to the best lower bound so far."""
