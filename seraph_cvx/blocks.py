@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .arrays import Array, namespace
 from .checks import FloatArray, IntArray
@@ -50,17 +51,39 @@ class Block:
         """The terms as they are: unlabeled pairs have no confidence."""
         return terms
 
-    def hide(self, values: Array) -> Array:
-        """The values, zero where an entry is no unlabeled pair; they may be overwritten."""
-        if isinstance(values, np.ndarray):
-            if self.rows == self.columns:
-                values *= _upper_triangle(len(values))
-            if self.excluded is not None:
-                values[self.excluded] = 0.0
+    def pairs_of(self, values: Array) -> Array:
+        """The values of the unlabeled pairs: in a row where some entries of the block are none."""
+        if self._entries is None:
             return values
-        if self.excluded is None:
-            return values
-        return namespace(values).where(self.excluded, 0.0, values)
+        return values.reshape(-1)[self._entries]
+
+    def laid_out(self, values: Array) -> Array:
+        """The inverse of `pairs_of`: as a block, zero where an entry is no unlabeled pair."""
+        if self._entries is None:
+            if self.excluded is None or isinstance(values, np.ndarray):
+                return values
+            return namespace(values).where(self.excluded, 0.0, values)
+        height, width = (part.stop - part.start for part in (self.rows, self.columns))
+        block = np.zeros(height * width)
+        block[self._entries] = values
+        return block.reshape(height, width)
+
+    @cached_property
+    def _entries(self) -> IntArray | None:
+        """Which entries of a NumPy block are unlabeled pairs; None where all are, or elsewhere."""
+        on_diagonal = self.rows == self.columns
+        if not isinstance(self.excluded, tuple):
+            return np.flatnonzero(self._is_above) if on_diagonal and self.excluded is None else None
+        if not on_diagonal and not len(self.excluded[0]):
+            return None
+        is_pair = self._is_above if on_diagonal else np.ones(self._is_above.shape, dtype=bool)
+        is_pair[self.excluded] = False
+        return np.flatnonzero(is_pair)
+
+    @property
+    def _is_above(self) -> NDArray[np.bool_]:
+        height, width = (part.stop - part.start for part in (self.rows, self.columns))
+        return np.triu(np.ones((height, width), dtype=bool), 1)
 
 
 @dataclass(frozen=True)
@@ -74,8 +97,12 @@ class Chunk:
         """Each term times its confidence."""
         return terms if self.confidence is None else terms * self.confidence
 
-    def hide(self, values: Array) -> Array:
+    def pairs_of(self, values: Array) -> Array:
         """The values as they are: each is of a pair."""
+        return values
+
+    def laid_out(self, values: Array) -> Array:
+        """The values as they are."""
         return values
 
 
@@ -140,12 +167,6 @@ class Tile:
         if self.rows == self.columns:
             return points[self.rows]
         return np.concatenate([points[self.rows], points[self.columns]])
-
-
-@cache
-def _upper_triangle(size: int) -> FloatArray:
-    """1 above the diagonal, 0 elsewhere."""
-    return np.triu(np.ones((size, size)), 1)
 
 
 def sample_size(n_points: int) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .axes import Axes
-from .checks import FloatArray
+from .checks import FloatArray, IntArray
 from .moments import PairMoments
 from .pair_sums import Frame
 from .psd_cone import symmetrise
@@ -94,7 +94,7 @@ def dual_coordinates(moments: PairMoments, axes: Axes, penalty: Penalty) -> Dual
         if axes.matrix.shape[1] == np.count_nonzero(varies):
             return DualCoordinates(Frame(axes.matrix), *penalty.along(axes.matrix))
         return _nodes(n) if n <= MOST_NODES else None
-    if m > n and penalty.manifold_term is None:
+    if m > len(_involved_points(moments)) and penalty.manifold_term is None:
         return _surrogate(moments, penalty)
     R = penalty.trace_weight * np.eye(m)
     R = R if penalty.manifold_term is None else R + penalty.manifold_term
@@ -102,6 +102,13 @@ def dual_coordinates(moments: PairMoments, axes: Axes, penalty: Penalty) -> Dual
     T = np.zeros((m, np.count_nonzero(kept)))
     T[kept] = _completed(axes.matrix[kept], R[np.ix_(kept, kept)])
     return DualCoordinates(Frame(T), *penalty.along(T))
+
+
+def _involved_points(moments: PairMoments) -> IntArray:
+    """The points of pairs that count."""
+    if moments.unlabeled_weight > 0.0:
+        return np.arange(len(moments.sums.points))
+    return np.unique(moments.sums.labeled_pairs)
 
 
 def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
@@ -141,21 +148,23 @@ def _completed(T: FloatArray, R: FloatArray) -> FloatArray:
 
 def _surrogate(moments: PairMoments, penalty: Penalty) -> DualCoordinates | None:
     """Points s_i in R^n with SS' >= XX', along axes in which C and R are diagonal, nearly."""
-    given = moments.sums.given
-    X = moments.sums.points if given is None else given - np.mean(given, axis=0)
+    given, involved = moments.sums.given, _involved_points(moments)
+    X = (moments.sums.points if given is None else given)[involved]
+    X = X - np.mean(X, axis=0)
     n, m = X.shape
     gram = X @ X.T
     squares = np.diag(gram)
     away = squares > 0.0
     if not np.any(away):  # no two points differ: every sum over pairs is zero
         nothing = np.zeros((0, 0))
-        return DualCoordinates(Frame(nothing, np.zeros((n, 0))), nothing, np.zeros(0))
+        base = np.zeros((len(moments.sums.points), 0))
+        return DualCoordinates(Frame(nothing, base), nothing, np.zeros(0))
     error = n * gamma(m + FEW_ROUNDINGS) * SECOND_ORDER * squares[away]
     S = dominating_root(gram[np.ix_(away, away)], error)
     if S is None:
         return None
-    base = np.zeros((n, len(S)))
-    base[away] = S
+    base = np.zeros((len(moments.sums.points), len(S)))
+    base[involved[away]] = S
     moment = moments.summed(replace(moments.sums.here, axes=base))
     eigenvalues, vectors = np.linalg.eigh(symmetrise(moment))
     T = vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + penalty.trace_weight)

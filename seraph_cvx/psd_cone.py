@@ -79,7 +79,8 @@ def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
 def scaled_factor(A: FloatArray) -> FloatArray:
     """L with LL' = A to rounding, or near its PSD part; found with A scaled to a unit diagonal.
 
-    So scaled, L does not depend on the units of the features.
+    So scaled, L does not depend on the units of the features. Eigenvalues that are rounding of
+    the entries of A and nothing else are left out: their columns of L are zero.
 
     Examples
     --------
@@ -89,7 +90,10 @@ def scaled_factor(A: FloatArray) -> FloatArray:
     """
     lengths = np.sqrt(np.maximum(np.diag(A), 0.0))
     scale = np.where(lengths > 0.0, lengths, np.sqrt(np.max(np.abs(A), initial=0.0)) or 1.0)
-    return np.asarray(scale[:, None] * factor(A / scale[:, None] / scale).T)
+    L = scale[:, None] * factor(A / scale[:, None] / scale).T
+    lengths = np.sum(np.square(L / scale[:, None]), axis=0)
+    noise = len(A) * float(np.finfo(np.float64).eps) / 2.0
+    return np.where(lengths > noise * np.max(lengths, initial=0.0), L, 0.0)
 
 
 def shrink(A: FloatArray, share: float, moment: FloatArray) -> FloatArray:

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
     from ..proof import Proof
 
 NEAR = 1e-6
-"""Relative gap up to which bounds between dual points are not improved by a sweep at the point."""
+"""Relative gap up to which bounds from pairs within the span of similar ones are not tried."""
+
+WORTHWHILE = 4
+"""A dual point whose gap is more than so many times the least one found is not looked at again."""
 
 MARGINS = (1.0, 4.0, 64.0)
 """How much more than the errors a step leaves to the proof, one try each."""
@@ -159,15 +162,17 @@ def certify_factor(
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         bounds = bound_pairs(objective, L)
         best = Certificate(math.inf if bounds is None else _up(bounds.primal_value), -math.inf, "")
-        moves: list[Move] = []
-        for found in _lower_bounds(objective, L, bounds):
+        found_so_far: list[LowerBound] = []
+        for found in _lower_bounds(objective, bounds):
             best = found.improve(best)
+            found_so_far.append(found)
             if best.relative_gap <= enough:
                 break
-            if found.move is not None:
-                moves.append(found.move)
-        for move in moves if refine else ():
-            if best.relative_gap <= max(enough, NEAR):
+        if best.relative_gap > max(enough, NEAR):
+            for found in _pinned_bounds(objective, L):
+                best = found.improve(best)
+        for move in _worth_a_sweep(found_so_far, best.primal_value) if refine else []:
+            if best.relative_gap <= enough:
                 break
             moved = bound_pairs(objective, L, move)
             for found in _towards_one(objective, moved):
@@ -178,6 +183,15 @@ def certify_factor(
             "This is a defect of seraph_cvx: please report it with the data."
         )
     return replace(best, factor=L)
+
+
+def _worth_a_sweep(found: list[LowerBound], primal_value: float) -> list[Move]:
+    """The moves whose bounds are nearly as good as the best one: a sweep there may be better."""
+    ordered = sorted(found, key=lambda bound: -bound.value)
+    if not ordered or math.isinf(primal_value):
+        return []
+    worst = ordered[0].value - (WORTHWHILE - 1) * (Fraction(primal_value) - ordered[0].value)
+    return [bound.move for bound in ordered if bound.move is not None and bound.value >= worst]
 
 
 class LowerBound(NamedTuple):
@@ -223,24 +237,29 @@ def _up(value: Fraction) -> float:
         return math.inf
 
 
-def _lower_bounds(
-    objective: MStepObjective, L: FloatArray, bounds: PairBounds | None
-) -> Iterator[LowerBound]:
+def _lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Iterator[LowerBound]:
     """D from below at feasible points."""
     is_psd = objective.penalty.is_proven_psd()
     if is_psd:
         yield LowerBound(Fraction(0) if bounds is None else bounds.label_value, "p = b/c")
     if bounds is None:  # f(LL') overflows
         return
-    yield from _towards_one(objective, bounds)
+    for found in _towards_one(objective, bounds):
+        yield found
+        if found.move is None:  # the gradient itself is feasible
+            return
     if is_psd and not objective.penalty.is_zero():
         yield from _towards_labels(objective, bounds)
-    if is_psd and not objective.has_soft_labels:
-        for coordinates, pinned in pinned_bounds(objective, L):
-            step = _step_towards_one(coordinates, pinned)
-            if step is not None:
-                eta = Fraction(objective.threshold)
-                yield LowerBound(_value_towards_one(pinned, step, eta), "towards p = 1")
+
+
+def _pinned_bounds(objective: MStepObjective, L: FloatArray) -> Iterator[LowerBound]:
+    if objective.has_soft_labels or not objective.penalty.is_proven_psd():
+        return
+    for coordinates, pinned in pinned_bounds(objective, L):
+        step = _step_towards_one(coordinates, pinned)
+        if step is not None:
+            value = _value_towards_one(pinned, step, Fraction(objective.threshold))
+            yield LowerBound(value, "towards p = 1")
 
 
 def _towards_one(objective: MStepObjective, bounds: PairBounds | None) -> Iterator[LowerBound]:

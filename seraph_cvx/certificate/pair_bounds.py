@@ -66,16 +66,25 @@ class Thresholds:
         return d - self.below
 
 
-def loss(s: Array) -> Array:
-    """log(1 + e^{-s}) for a score that is cut off at LARGEST_SCORE."""
+def loss_and_posterior(s: Array) -> tuple[Array, Array]:
+    """log(1 + e^{-s}) and 1 / (1 + e^s), for a score that is cut off at LARGEST_SCORE."""
     xp = namespace(s)
-    return xp.clip(-s, 0.0, None) + xp.log1p(xp.exp(-xp.abs(s)))
+    decay = xp.exp(-xp.abs(s))
+    loss = xp.clip(-s, 0.0, None) + xp.log1p(decay)
+    return loss, xp.where(s > 0.0, decay, 1.0) / (1.0 + decay)
 
 
 def total(values: Array) -> Any:
-    """The sum, row by row: no number goes through more additions than a row and a column have."""
+    """The sum, row by row: no number goes through more additions than a row and a column have.
+
+    Numbers in a row of their own are summed in runs, as many as each is long.
+    """
     xp = namespace(values)
-    return xp.sum(xp.sum(values, axis=-1)) if values.ndim > 1 else xp.sum(values)
+    if values.ndim > 1:
+        return xp.sum(xp.sum(values, axis=-1))
+    if isinstance(values, np.ndarray) and len(values) > 1:
+        values = np.add.reduceat(values, np.arange(0, len(values), math.isqrt(len(values))))
+    return xp.sum(values)
 
 
 @dataclass(frozen=True)
@@ -118,13 +127,13 @@ class LabeledTerms:
         xp = namespace(lower)
         numbers = np.arange(place.pairs.start, place.pairs.stop) < self.n_similar
         similar = beside(lower, numbers.astype(np.float64))
-        s = self.thresholds.lower_score(lower)
-        r = self.move.of(posterior_similar(s), similar)
+        loss, posterior = loss_and_posterior(self.thresholds.lower_score(lower))
+        r = self.move.of(posterior, similar)
         far = self.thresholds.upper_score(upper)
         losses = xp.where(
             similar > 0.0,
             xp.clip(far, 0.0, None) + xp.log1p(xp.exp(-xp.abs(far))),
-            loss(s),
+            loss,
         )
         sums = [
             losses,
@@ -153,39 +162,39 @@ class UnlabeledTerms:
 
     def __call__(self, place: Place, bounds: Any, *labels: Any) -> tuple[list[Any], Any]:
         """Summed over a block, or over drawn pairs."""
-        if self.source is None:
-            s = self.thresholds.lower_score(bounds)
-            r = place.hide(self.move.of(posterior_similar(s), 0.0))
-            return [total(place.hide(loss(s))), total(binary_entropy(r)), total(r)], r
-        lower, upper = bounds
-        s = self.thresholds.lower_score(lower)
-        least, most = self._soft_labels(place, *labels)
-        r = place.hide(self.move.of(posterior_similar(s), least))
-        sums = [
-            total(place.hide(loss(s))),
-            total(binary_entropy(r)),
-            total(r),
-            total(least),
-            total(most),
-            total(binary_entropy(least)),
-            total(place.hide(most * namespace(upper).clip(upper, 0.0, None))),
-        ]
-        return sums, iter((r, least))
+        known = self.source is not None
+        lower, upper = bounds if known else (bounds, None)
+        s = self.thresholds.lower_score(place.pairs_of(lower))
+        loss, posterior = loss_and_posterior(s)
+        least, most = self._soft_labels(place, *labels) if known else (0.0, 0.0)
+        r = self.move.of(posterior, least)
+        sums = [loss, binary_entropy(r), r]
+        if not known:
+            return self._summed(place, sums), place.laid_out(r)
+        longest = namespace(s).clip(place.pairs_of(upper), 0.0, None)
+        sums += [least, most, binary_entropy(least), most * longest]
+        return self._summed(place, sums), iter((place.laid_out(r), place.laid_out(least)))
+
+    def _summed(self, place: Place, sums: list[Array]) -> list[Any]:
+        """The total of each over the pairs of a block; on a device, all other entries hidden."""
+        if sums[0].ndim == 1:
+            return [total(x) for x in sums]
+        return [total(place.laid_out(x)) for x in sums]
 
     def _soft_labels(self, place: Place, *labels: Any) -> tuple[Array, Array]:
         """Bounds on q(+1) from below and above, zero off the pairs."""
         source = self.source
         if source is None or not labels:
-            q = np.asarray(source.on(place)) if source is not None else np.zeros(())
-            return q, q
-        ((lower, upper),) = labels
+            q = np.asarray(0.0 if source is None else source.on(place))
+            return (place.pairs_of(q),) * 2
+        lower, upper = (place.pairs_of(d) for d in labels[0])
         xp = namespace(lower)
         most = xp.clip(self.thresholds.lower_score(lower) * source.sharpness, None, LARGEST_SCORE)
         least = self.thresholds.upper_score(upper) * source.sharpness
         surely = posterior_similar(xp.clip(least, None, LARGEST_SCORE)) * (1.0 - LABEL_ERROR)
         return (
-            place.hide(xp.where(least > LARGEST_SCORE, 0.0, surely)),
-            place.hide(xp.clip(posterior_similar(most) * (1.0 + LABEL_ERROR), None, 1.0)),
+            xp.where(least > LARGEST_SCORE, 0.0, surely),
+            xp.clip(posterior_similar(most) * (1.0 + LABEL_ERROR), None, 1.0),
         )
 
 
@@ -302,11 +311,16 @@ def _values(
     eta, mu = Fraction(objective.threshold), Fraction(objective.mu)
     n_similar = len(objective.pairs.similar)
 
+    errors = {
+        extra: Fraction(gamma(chain + extra + FEW_ROUNDINGS))
+        for extra in (0, LOSS_ROUNDINGS, ENTROPY_ROUNDINGS)
+    }
+
     def most(x: float, roundings: int) -> Fraction:
-        return Fraction(float(x)) * (1 + Fraction(gamma(chain + roundings + FEW_ROUNDINGS)))
+        return Fraction(float(x)) * (1 + errors[roundings])
 
     def least(x: float, roundings: int) -> Fraction:
-        return Fraction(float(x)) * (1 - Fraction(gamma(chain + roundings + FEW_ROUNDINGS)))
+        return Fraction(float(x)) * (1 - errors[roundings])
 
     kappa = Fraction(math.fsum(objective.pairs.labeled_weights[:n_similar]))
     kappa *= 1 + Fraction(2 * UNIT)
