@@ -56,10 +56,10 @@ class PairMoments:
 
     @cached_property
     def typical(self) -> PairMoments:
-        """The same moments with far values cut off: of these the axes are made.
+        """The same moments with far values cut off, from which the axes are derived.
 
-        Otherwise one value of 1e8 would set the scale of its feature, and all other points would
-        be as good as equal in it.
+        Otherwise a single value of 1e8 would set the scale of its feature, and all other points
+        would look equal in it.
         """
         points = cut_off(self.sums.points)
         if points is None:

@@ -141,10 +141,6 @@ class MStepObjective:
         _set(self, "sums", other.sums)
         if other.moments.serve(self.regulariser):
             self.__dict__["moments"] = other.moments
-        if np.array_equal(self.regulariser, other.regulariser):
-            for name in ("axes", "dual_coordinates"):
-                if name in other.__dict__:
-                    self.__dict__[name] = other.__dict__[name]
 
     @cached_property
     def moments(self) -> PairMoments:
@@ -184,7 +180,7 @@ class MStepObjective:
 
     @property
     def penalty(self) -> Penalty:
-        """R, in parts."""
+        """R = lambda*I + manifold term, the two parts kept apart."""
         return Penalty(self.trace_weight, self.manifold_term)
 
     @cached_property

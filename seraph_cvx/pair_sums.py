@@ -42,7 +42,7 @@ class Frame:
     axes : (k, r) array
         z = axes' b for a point b.
     base : (n, k) array, optional
-        Other points b in the place of the centred ones: see `certificate/coordinates.py`.
+        Other points b in the place of the centred ones: see `dual_coordinates.py`.
     """
 
     axes: FloatArray
@@ -282,7 +282,7 @@ def _threads(how_many: int) -> ThreadPoolExecutor:
 
 
 def _start_anew() -> None:
-    """In a forked child: threads do not survive a fork, and a lock may be held by none."""
+    """Replace, in a forked child, the threads and the lock: their owners were not forked."""
     global _LOCK
     _LOCK = Lock()
     _threads.cache_clear()

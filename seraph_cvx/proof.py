@@ -36,7 +36,7 @@ _ONE_AT_A_TIME = Lock()
 
 
 def _start_anew() -> None:
-    """In a forked child: the thread that held the lock is not there to release it."""
+    """Replace the lock in a forked child: the thread that held it was not forked."""
     global _ONE_AT_A_TIME
     _ONE_AT_A_TIME = Lock()
 

@@ -15,7 +15,8 @@ from scipy.linalg import eigh
 
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
 from seraph_cvx.certificate import Certificate, certify_factor
-from seraph_cvx.certificate.pair_bounds import Move, bound_pairs
+from seraph_cvx.certificate.pair_bounds import bound_pairs
+from seraph_cvx.certificate.terms import Move
 from seraph_cvx.posterior import binary_entropy
 from seraph_cvx.psd_cone import check_metric, scaled_factor
 from seraph_cvx.rounding import SMALLEST_LOSS, UNIT, MatrixError, down, gamma, up

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from seraph_cvx import posterior
-from seraph_cvx.certificate.pair_bounds import Move
+from seraph_cvx.certificate.terms import Move
 
 SHARPNESS = 1.7
 

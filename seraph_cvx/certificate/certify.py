@@ -20,18 +20,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg import solve_triangular
 
 from ..checks import FloatArray
-from ..dual_coordinates import DualCoordinates
 from ..formulas import CERTIFICATE
 from ..notebook import card, facts, gap_in_words, tone_of_gap
 from ..objective import MStepObjective
-from ..psd_cone import check_metric, scaled_factor, symmetrise
-from ..rounding import FEW_ROUNDINGS, FUNCTION_ERROR, UNIT, down, gamma, up
-from ..verified_psd import is_proven_positive_definite, power_of_two_scale
-from .pair_bounds import Move, PairBounds, bound_pairs
+from ..psd_cone import check_metric, scaled_factor
+from ..rounding import FUNCTION_ERROR, UNIT, down, up
+from .feasible_steps import largest_eigenvalue, step_towards_one, stretch_of_regulariser
+from .pair_bounds import PairBounds, bound_pairs
 from .pinned import pinned_bounds
+from .terms import Move
 
 if TYPE_CHECKING:
     from ..proof import Proof
@@ -41,9 +40,6 @@ NEAR = 1e-6
 
 WORTHWHILE = 4
 """A dual point whose gap is more than so many times the least one found is not looked at again."""
-
-MARGINS = (1.0, 4.0, 64.0)
-"""How much more than the errors a step leaves to the proof, one try each."""
 
 
 @dataclass(frozen=True)
@@ -218,11 +214,11 @@ def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
             return math.inf
         S, N, R = bounds.pull, bounds.labels, coordinates.regulariser
         values = [bounds.label_value]
-        largest = _largest_eigenvalue(S, R + N)
+        largest = largest_eigenvalue(S, R + N)
         if largest is not None and largest > 0.0:
             step = min(1.0, 1.0 / largest)
             values.append(_value_towards_one(bounds, step, Fraction(objective.threshold)))
-        stretch = _largest_eigenvalue(S - N, R)
+        stretch = largest_eigenvalue(S - N, R)
         if stretch is not None:
             share = 1 / Fraction(max(1.0, stretch))
             values.append(share * bounds.tangent_value + (1 - share) * bounds.label_value)
@@ -256,7 +252,7 @@ def _pinned_bounds(objective: MStepObjective, L: FloatArray) -> Iterator[LowerBo
     if objective.has_soft_labels or not objective.penalty.is_proven_psd():
         return
     for coordinates, pinned in pinned_bounds(objective, L):
-        step = _step_towards_one(coordinates, pinned)
+        step = step_towards_one(coordinates, pinned)
         if step is not None:
             value = _value_towards_one(pinned, step, Fraction(objective.threshold))
             yield LowerBound(value, "towards p = 1")
@@ -265,7 +261,7 @@ def _pinned_bounds(objective: MStepObjective, L: FloatArray) -> Iterator[LowerBo
 def _towards_one(objective: MStepObjective, bounds: PairBounds | None) -> Iterator[LowerBound]:
     if bounds is None or objective.dual_coordinates is None:
         return
-    step = _step_towards_one(objective.dual_coordinates, bounds)
+    step = step_towards_one(objective.dual_coordinates, bounds)
     if step == 1.0:
         yield LowerBound(bounds.tangent_value, "gradient")
     elif step is not None:
@@ -278,7 +274,7 @@ def _towards_labels(objective: MStepObjective, bounds: PairBounds) -> Iterator[L
     """r = q + (r - q)/t is feasible where t*R + N - S(r) is PSD; D is concave between the two."""
     if objective.dual_coordinates is None:
         return
-    stretch = _stretch_of_regulariser(objective.dual_coordinates, bounds)
+    stretch = stretch_of_regulariser(objective.dual_coordinates, bounds)
     if stretch is not None and stretch > 1.0:
         share, move = 1 / Fraction(stretch), Move(1.0 / stretch, to_labels=True)
         value = share * bounds.tangent_value + (1 - share) * bounds.label_value
@@ -294,66 +290,3 @@ def _value_towards_one(bounds: PairBounds, step: float, eta: Fraction) -> Fracti
     bonus = Fraction(-math.log(step)) * (1 - Fraction(2 * FUNCTION_ERROR * UNIT))
     moved = tau * bounds.tangent_value - (1 - tau) * eta * bounds.label_total
     return moved + tau * bonus * bounds.similar_total
-
-
-def _step_towards_one(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
-    """The largest tau in (0, 1], nearly, with R + N - tau*S(r) proven PSD; None if none is."""
-    M, S = coordinates.regulariser + bounds.labels, bounds.pull
-    D = np.diag(M)
-    if not np.all(D > 0.0):
-        return None
-    error = coordinates.regulariser_error(D) + bounds.label_error.relative_to(D)
-    S_error = bounds.pull_error.relative_to(D)
-    if is_proven_positive_definite(M - S, (error + S_error) * D):
-        return 1.0
-    for margin in MARGINS:
-        spare = error + margin * _proof_margin(M, S)
-        largest = _largest_eigenvalue(S + np.diag(S_error * D), M - np.diag(spare * D))
-        if largest is None:
-            return None
-        step = min(1.0, (1.0 - 4.0 * UNIT) / largest) if largest > 0.0 else 1.0
-        if step > 0.0 and is_proven_positive_definite(M - step * S, (error + step * S_error) * D):
-            return step
-    return None
-
-
-def _stretch_of_regulariser(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
-    """The smallest t >= 1, nearly, with t*R + N - S(r) proven PSD; None if none is."""
-    R, missing = coordinates.regulariser, bounds.pull - bounds.labels
-    D = np.diag(R)
-    if not np.all(D > 0.0):
-        return None
-    error = bounds.pull_error.relative_to(D) + bounds.label_error.relative_to(D)
-    R_error = coordinates.regulariser_error(D)
-    for margin in MARGINS:
-        spare = error + margin * _proof_margin(R, missing)
-        largest = _largest_eigenvalue(missing + np.diag(spare * D), R - np.diag(R_error * D))
-        if largest is None:
-            return None
-        stretch = max(1.0, largest * (1.0 + 4.0 * UNIT))
-        if is_proven_positive_definite(stretch * R - missing, (stretch * R_error + error) * D):
-            return stretch
-    return None
-
-
-def _proof_margin(M: FloatArray, S: FloatArray) -> float:
-    """The share of the diagonal of M that the proof of positive definiteness takes, about."""
-    lengths = np.sqrt(np.diag(M))
-    sums = np.sum(np.abs(M - S) / lengths, axis=1) / lengths
-    return 8.0 * gamma(len(M) + FEW_ROUNDINGS) * float(np.max(sums, initial=1.0))
-
-
-def _largest_eigenvalue(S: FloatArray, M: FloatArray) -> float | None:
-    """Of the pencil S - t*M; None where M is not positive definite."""
-    if not len(S):
-        return 0.0
-    if not np.all(np.isfinite(S)) or not np.all(np.isfinite(M)) or not np.all(np.diag(M) > 0.0):
-        return None
-    scale = power_of_two_scale(np.diag(M))
-    try:
-        F = np.linalg.cholesky(M * scale[:, None] * scale)
-    except np.linalg.LinAlgError:
-        return None
-    half = solve_triangular(F, S * scale[:, None] * scale, lower=True)
-    turned = solve_triangular(F, half.T, lower=True)
-    return float(np.linalg.eigvalsh(symmetrise(turned))[-1])

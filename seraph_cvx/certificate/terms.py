@@ -1,0 +1,172 @@
+"""The terms of a certificate's sweep: what is summed over a block or a list of pairs.
+
+r_k is the double that the machine holds for 1 / (1 + e^s); H(r), r and the weights of the matrix
+are those of that very double. Of scores and soft labels lower and upper bounds are used.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array, beside, namespace
+from ..blocks import Chunk, Place
+from ..posterior import binary_entropy, posterior_similar
+from ..rounding import LABEL_ERROR, LARGEST_SCORE, UNIT
+from ..soft_labels import SoftLabels
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """eta as subtracted for lower and for upper bounds on a score, its own rounding included."""
+
+    above: float
+    below: float
+
+    @classmethod
+    def of(cls, threshold: float) -> Thresholds:
+        """A few units around eta."""
+        return cls(threshold * (1.0 + 8.0 * UNIT), threshold * (1.0 - 8.0 * UNIT))
+
+    def lower_score(self, d: Array) -> Array:
+        """A lower bound on s, given one on the squared distance, which is not negative."""
+        return namespace(d).clip(d - self.above, -self.above, LARGEST_SCORE)
+
+    def upper_score(self, d: Array) -> Array:
+        """An upper bound on s, given one on the squared distance."""
+        return d - self.below
+
+
+def loss_and_posterior(s: Array) -> tuple[Array, Array]:
+    """log(1 + e^{-s}) and 1 / (1 + e^s), for a score that is cut off at LARGEST_SCORE."""
+    xp = namespace(s)
+    decay = xp.exp(-xp.abs(s))
+    loss = xp.clip(-s, 0.0, None) + xp.log1p(decay)
+    return loss, xp.where(s > 0.0, decay, 1.0) / (1.0 + decay)
+
+
+def total(values: Array) -> Any:
+    """The sum, row by row: no number goes through more additions than a row and a column have.
+
+    Numbers in a row of their own are summed in runs, as many as each is long.
+    """
+    xp = namespace(values)
+    if values.ndim > 1:
+        return xp.sum(xp.sum(values, axis=-1))
+    if isinstance(values, np.ndarray) and len(values) > 1:
+        values = np.add.reduceat(values, np.arange(0, len(values), math.isqrt(len(values))))
+    return xp.sum(values)
+
+
+@dataclass(frozen=True)
+class Move:
+    """r = step * sigma(-s), and the rest of the way to the label q if `to_labels`, else to 0."""
+
+    step: float = 1.0
+    to_labels: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the dual point in a certificate."""
+        return "towards p = b/c" if self.to_labels else "towards p = 1"
+
+    def of(self, posterior: Array, q: Array | float) -> Array:
+        """The dual point, a number in [0, 1] for each pair."""
+        if self.step == 1.0:
+            return posterior
+        r = self.step * posterior
+        if not self.to_labels:
+            return r
+        return namespace(r).clip(r + (1.0 - self.step) * q, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class LabeledTerms:
+    """The sums over similar and dissimilar pairs: loss, entropy, label term; weights r and q."""
+
+    thresholds: Thresholds
+    n_similar: int
+    move: Move
+
+    def __call__(self, place: Chunk, bounds: tuple[Array, Array]) -> tuple[list[Any], Array]:
+        """Summed over a chunk of labeled pairs.
+
+        A similar pair has the loss log(1 + e^s) and the label term r - 1, a dissimilar one
+        log(1 + e^{-s}) and r; the label terms of the two kinds are summed apart.
+        """
+        lower, upper = bounds
+        xp = namespace(lower)
+        numbers = np.arange(place.pairs.start, place.pairs.stop) < self.n_similar
+        similar = beside(lower, numbers.astype(np.float64))
+        loss, posterior = loss_and_posterior(self.thresholds.lower_score(lower))
+        r = self.move.of(posterior, similar)
+        far = self.thresholds.upper_score(upper)
+        losses = xp.where(
+            similar > 0.0,
+            xp.clip(far, 0.0, None) + xp.log1p(xp.exp(-xp.abs(far))),
+            loss,
+        )
+        sums = [
+            losses,
+            binary_entropy(r),
+            (1.0 - r) * similar,
+            r * (1.0 - similar),
+            r,
+        ]
+        weights = xp.stack([place.weigh(r), place.weigh(similar)])
+        return [total(place.weigh(x)) for x in sums], weights
+
+
+@dataclass(frozen=True)
+class UnlabeledTerms:
+    """The sums over unlabeled pairs: losses, entropies, dual point, soft labels; weights r and q.
+
+    Attributes
+    ----------
+    source : SoftLabels
+        Where q comes from; None where q = 0.
+    """
+
+    thresholds: Thresholds
+    source: SoftLabels | None
+    move: Move
+
+    def __call__(self, place: Place, bounds: Any, *labels: Any) -> tuple[list[Any], Any]:
+        """Summed over a block, or over drawn pairs."""
+        known = self.source is not None
+        lower, upper = bounds if known else (bounds, None)
+        s = self.thresholds.lower_score(place.pairs_of(lower))
+        loss, posterior = loss_and_posterior(s)
+        least, most = self._soft_labels(place, *labels) if known else (0.0, 0.0)
+        r = self.move.of(posterior, least)
+        sums = [loss, binary_entropy(r), r]
+        if not known:
+            return self._summed(place, sums), place.laid_out(r)
+        longest = namespace(s).clip(place.pairs_of(upper), 0.0, None)
+        sums += [least, most, binary_entropy(least), most * longest]
+        return self._summed(place, sums), iter((place.laid_out(r), place.laid_out(least)))
+
+    def _summed(self, place: Place, sums: list[Array]) -> list[Any]:
+        """The total of each over the pairs of a block; on a device, all other entries hidden."""
+        if sums[0].ndim == 1:
+            return [total(x) for x in sums]
+        return [total(place.laid_out(x)) for x in sums]
+
+    def _soft_labels(self, place: Place, *labels: Any) -> tuple[Array, Array]:
+        """Bounds on q(+1) from below and above, zero off the pairs."""
+        source = self.source
+        if source is None or not labels:
+            q = np.asarray(0.0 if source is None else source.on(place))
+            return (place.pairs_of(q),) * 2
+        lower, upper = (place.pairs_of(d) for d in labels[0])
+        xp = namespace(lower)
+        most = xp.clip(self.thresholds.lower_score(lower) * source.sharpness, None, LARGEST_SCORE)
+        least = self.thresholds.upper_score(upper) * source.sharpness
+        surely = posterior_similar(xp.clip(least, None, LARGEST_SCORE)) * (1.0 - LABEL_ERROR)
+        return (
+            xp.where(least > LARGEST_SCORE, 0.0, surely),
+            xp.clip(posterior_similar(most) * (1.0 + LABEL_ERROR), None, 1.0),
+        )
