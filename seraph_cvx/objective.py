@@ -31,7 +31,7 @@ from .formulas import M_STEP_ONE_TERM
 from .logistic_program import LogisticProgram
 from .moments import PairMoments
 from .notebook import Tone, card, facts
-from .pair_sums import PairSums
+from .pair_sums import Frame, PairSums
 from .pairs import PairSet
 from .psd_cone import check_metric, symmetrise
 from .soft_labels import (
@@ -187,6 +187,14 @@ class MStepObjective:
     def dual_coordinates(self) -> DualCoordinates | None:
         """The coordinates in which a dual point is proven feasible."""
         return dual_coordinates(self.moments, self.axes, self.penalty)
+
+    @cached_property
+    def dual_sums(self) -> PairSums:
+        """The pairs, to be summed over in those coordinates with bounds on the rounding errors."""
+        coordinates, m = self.dual_coordinates, self.pairs.n_features
+        return self.sums.framed(
+            Frame(np.zeros((m, 0))) if coordinates is None else coordinates.frame
+        )
 
     @cached_property
     def whitened_program(self) -> LogisticProgram:

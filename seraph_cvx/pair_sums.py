@@ -150,6 +150,11 @@ class PairSums:
         return replace(self, axes=axes, away=away, frame=frame, sizes=sizes)
 
     @property
+    def n_base(self) -> int:
+        """Products that a coordinate along the axes of the frame is the sum of."""
+        return 0 if self.frame is None else len(self.frame.axes)
+
+    @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term of any of these sums goes through."""
         listed = min(self._rows, len(self.labeled_pairs)) + len(self._chunks)

@@ -207,7 +207,12 @@ def binary_entropy(p: Array) -> Array:
     >>> binary_entropy(np.array([0.0, 0.5, 1.0])) / np.log(2)
     array([0., 1., 0.])
     """
+    similar, dissimilar = entropy_parts(p)
+    return similar + dissimilar
+
+
+def entropy_parts(p: Array) -> tuple[Array, Array]:
+    """-p ln p and -(1 - p) ln(1 - p), which add up to H(p): neither is negative."""
     xp = namespace(p)
-    rest = 1.0 - p
     inside = xp.clip(p, 0.0, ALMOST_ONE)
-    return -p * xp.log(xp.clip(p, TINY, 1.0)) - rest * xp.log1p(-inside)
+    return -p * xp.log(xp.clip(p, TINY, 1.0)), (p - 1.0) * xp.log1p(-inside)

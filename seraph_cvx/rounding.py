@@ -39,6 +39,9 @@ LARGEST_SCORE = 600.0
 SMALLEST_LOSS = 2.0**-860
 """Above e^-600: what a pair beyond the largest score may add to f."""
 
+TERM_ROUNDINGS = 16
+"""Roundings in a product of a few scalars, and in adding a handful of such products."""
+
 SECOND_ORDER = 1.01
 """Products of gammas, and the rounding of the bounds themselves, are covered by this factor."""
 
@@ -104,6 +107,30 @@ class MatrixError:
         of_sum = 2.0 * gamma(self.chain + FEW_ROUNDINGS) * g
         one = gamma(self.n_base + 4)
         return (of_sum + 4.0 * one * math.sqrt(g * h) + 2.0 * one * one * h) * SECOND_ORDER
+
+
+def at_least(*terms: float) -> float:
+    """A double not above the sum of these terms, each the product of a few doubles.
+
+    A term may be off by `TERM_ROUNDINGS` roundings, or by underflow; the sum itself is exact.
+    Minus infinity where it overflows.
+
+    Examples
+    --------
+    >>> at_least(0.1, 0.2) < 0.3, at_least(0.0, 0.0)
+    (True, 0.0)
+    """
+    try:
+        size = math.fsum(map(abs, terms))
+        total = math.fsum(terms) - gamma(TERM_ROUNDINGS) * size - UNDERFLOW_ENTRY * (size > 0.0)
+    except (OverflowError, ValueError):  # infinite, or infinity minus infinity
+        return -math.inf
+    return -math.inf if math.isnan(total) else total
+
+
+def at_most(*terms: float) -> float:
+    """A double not below the sum of these terms: see `at_least`."""
+    return -at_least(*(-term for term in terms))
 
 
 def down(x: Fraction) -> float:

@@ -16,7 +16,6 @@ from scipy.linalg import eigh
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
 from seraph_cvx.certificate import Certificate, certify_factor
 from seraph_cvx.certificate.pair_bounds import bound_pairs
-from seraph_cvx.certificate.terms import Move
 from seraph_cvx.posterior import binary_entropy
 from seraph_cvx.psd_cone import check_metric, scaled_factor
 from seraph_cvx.rounding import SMALLEST_LOSS, UNIT, MatrixError, down, gamma, up
@@ -104,7 +103,6 @@ def test_neither_a_certificate_nor_what_it_is_made_of_can_be_changed():
         objective,
         bounds,
         bounds.pull_error,
-        Move(),
         objective.dual_coordinates,
     ]:
         with pytest.raises(FrozenInstanceError):
@@ -134,7 +132,7 @@ def test_a_lower_bound_above_the_upper_one_is_a_defect_and_said_to_be_one(monkey
 
     module = sys.modules["seraph_cvx.certificate.certify"]
     objective = random_objective(0, "hyper")
-    wrong = module.LowerBound(Fraction(10**9), "gradient")
+    wrong = module.LowerBound(1e9, "gradient")
     monkeypatch.setattr(module, "_lower_bounds", lambda *_: iter([wrong]))
     with pytest.raises(ArithmeticError, match="defect of seraph_cvx"):
         certify(objective, np.eye(4))

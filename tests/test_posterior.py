@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from seraph_cvx import posterior
-from seraph_cvx.certificate.terms import Move
 
 SHARPNESS = 1.7
 
@@ -113,14 +112,6 @@ def test_formulas_agree_sums_with_the_functions_they_sum():
     sharp, uncertainty = posterior.descent_sums(d.copy(), threshold, a)
     assert sharp == pytest.approx(np.sum(posterior.sharpened_surprise(s, a)), rel=1e-13)
     assert uncertainty == pytest.approx(np.sum(posterior.posterior_entropy(s)), rel=1e-13)
-
-
-def test_closed_form_dual_points():
-    p, q = np.array([0.1, 0.5, 1.0]), np.array([0.0, 1.0, 1.0])
-    np.testing.assert_array_equal(Move().of(p, q), p)
-    np.testing.assert_allclose(Move(0.3).of(p, q), 0.3 * p, rtol=1e-15)
-    np.testing.assert_allclose(Move(0.3, to_labels=True).of(p, q), 0.3 * p + 0.7 * q, rtol=1e-15)
-    assert np.max(Move(0.3, to_labels=True).of(p, q)) <= 1.0
 
 
 def test_fused_kernels_are_used_where_there_are_some(monkeypatch):

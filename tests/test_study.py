@@ -15,7 +15,7 @@ from seraph_cvx.cli import study
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.experiments import bench_conic, bench_passes, bench_size, bench_statement
 from seraph_cvx.experiments.bench_path import bench_path
-from seraph_cvx.experiments.bench_proof import bench_proof
+from seraph_cvx.experiments.bench_proof import bench_certificate, bench_proof
 from seraph_cvx.experiments.bench_report import Report
 from seraph_cvx.isolation import Outcome
 from seraph_cvx.result_table import ResultTable
@@ -159,6 +159,17 @@ def test_a_proof_is_reported_beside_the_certificate(monkeypatch):
     (row,) = bench_proof(Report(), seeds=(0,)).rows
     assert row["proven gap"] <= 1e-7
     assert row["proven gap"] == pytest.approx(row["certified gap"], rel=0.1)
+
+
+def test_certificates_of_two_m_steps_are_reported_with_their_cost(monkeypatch):
+    monkeypatch.setattr("seraph_cvx.experiments.bench_proof.TASKS", {"iris": 10})
+    monkeypatch.setattr("seraph_cvx.experiments.bench_proof.DIGITS", {})
+    rows = bench_certificate(Report(), seeds=(0,)).rows
+    assert [row["M-step"] for row in rows] == ["first", "second"]
+    for row in rows:
+        assert 0.0 < row["certified gap"] <= 1e-8
+        ratio = row["certificate (ms)"] / row["pass (ms)"]
+        assert row["certificate / pass"] == pytest.approx(ratio)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ that is too high by rounding alone is seen.
 
 from __future__ import annotations
 
+import math
 import warnings
 
 import naive
@@ -292,14 +293,26 @@ def feasible_share(matrix_at_p, matrix_at_anchor):
     return low
 
 
+def gain_over_chord(tau, distance, c):
+    """By how much D(anchor + tau*(p - anchor)) is above its chord, from the guide's formula."""
+    gain = 0.0
+    for x, weight in zip(distance, c, strict=True):
+        bend = x + (1.0 - x) * math.log1p(-x) if x < 1.0 else 1.0
+        gain += weight * tau * (-math.log(tau) * x + (1.0 - tau) * bend)
+    return gain
+
+
 @pytest.mark.parametrize("q", ["start", "random", "streamed"])
 @pytest.mark.parametrize("setting", ["proj", "hyper", "other"])
 @pytest.mark.parametrize("seed", range(4))
 def test_certificate_recomputed_from_its_definition(setting, q, seed):
-    """p = sigma(s) moved to an anchor; M(p) PSD by eigvalsh; D(p) by DESIGN's formula."""
+    """p = sigma(s) moved to an anchor; M(p) PSD by eigvalsh; D there by the guide's formula."""
     objective = random_objective(seed, setting, q=q, n=9, m=3)
     V, c, b = naive.pair_terms(objective.pairs, explicit_soft_labels(objective), objective.mu)
-    V, c, b = V[c > 0], c[c > 0], b[c > 0]
+    is_sure = np.array(
+        [y != 0 or q == "start" for y in naive.weak_labels(objective.pairs).values()]
+    )
+    is_sure, V, c, b = is_sure[c > 0], V[c > 0], c[c > 0], b[c > 0]
     rng = np.random.default_rng(seed)
     for size in (0.0, 0.3, 3.0, 30.0):
         A = random_psd(rng, 3, size=size)
@@ -316,7 +329,16 @@ def test_certificate_recomputed_from_its_definition(setting, q, seed):
                 np.linalg.eigvalsh(naive.dual_matrix(moved, V, c, b, objective.trace_weight))[0]
                 >= -1e-9
             )
-            expected = max(expected, naive.dual_value(moved, c, b, objective.threshold))
+            at_p, there = (naive.dual_value(x, c, b, objective.threshold) for x in (p, anchor))
+            known = is_sure | np.all(anchor == 1.0)
+            bound = tau * at_p + (1.0 - tau) * there
+            bound += gain_over_chord(tau, np.abs(p - anchor)[known], c[known])
+            exact = naive.dual_value(moved, c, b, objective.threshold)
+            assert bound <= exact + 1e-9
+            assert exact - bound <= 0.5 * (exact - tau * at_p - (1.0 - tau) * there) + 1e-9 or (
+                not np.all(known)
+            )
+            expected = max(expected, bound)
         certificate = certify(objective, A)
         assert certificate.dual_value == pytest.approx(expected, rel=1e-9, abs=1e-9)
         assert certificate.primal_value == pytest.approx(objective.value(A), rel=1e-12)

@@ -15,7 +15,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 
 import numpy as np
@@ -26,20 +25,16 @@ from ..formulas import CERTIFICATE
 from ..notebook import card, facts, gap_in_words, tone_of_gap
 from ..objective import MStepObjective
 from ..psd_cone import check_metric, scaled_factor
-from ..rounding import FUNCTION_ERROR, UNIT, down, up
+from ..rounding import at_least
 from .feasible_steps import largest_eigenvalue, step_towards_one, stretch_of_regulariser
 from .pair_bounds import PairBounds, bound_pairs
 from .pinned import pinned_bounds
-from .terms import Move
 
 if TYPE_CHECKING:
     from ..proof import Proof
 
 NEAR = 1e-6
 """Relative gap up to which bounds from pairs within the span of similar ones are not tried."""
-
-WORTHWHILE = 4
-"""A dual point whose gap is more than so many times the least one found is not looked at again."""
 
 
 @dataclass(frozen=True)
@@ -150,29 +145,19 @@ def certify(
     return certify_factor(objective, scaled_factor(metric), enough)
 
 
-def certify_factor(
-    objective: MStepObjective, L: FloatArray, enough: float = 0.0, refine: bool = True
-) -> Certificate:
-    """Certify A = LL', given its factor L: an (m, rho) array; by one sweep unless `refine`."""
+def certify_factor(objective: MStepObjective, L: FloatArray, enough: float = 0.0) -> Certificate:
+    """Certify A = LL', given its factor L: an (m, rho) array."""
     L = np.ascontiguousarray(L[:, np.any(L != 0.0, axis=0)])
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         bounds = bound_pairs(objective, L)
-        best = Certificate(math.inf if bounds is None else _up(bounds.primal_value), -math.inf, "")
-        found_so_far: list[LowerBound] = []
+        best = Certificate(math.inf if bounds is None else bounds.primal_value, -math.inf, "")
         for found in _lower_bounds(objective, bounds):
             best = found.improve(best)
-            found_so_far.append(found)
             if best.relative_gap <= enough:
                 break
         if best.relative_gap > max(enough, NEAR):
             for found in _pinned_bounds(objective, L):
                 best = found.improve(best)
-        for move in _worth_a_sweep(found_so_far, best.primal_value) if refine else []:
-            if best.relative_gap <= enough:
-                break
-            moved = bound_pairs(objective, L, move)
-            for found in _towards_one(objective, moved):
-                best = found._replace(dual_point=move.name).improve(best)
     if best.dual_value > best.primal_value:
         raise ArithmeticError(
             f"The lower bound {best.dual_value!r} is above the upper bound {best.primal_value!r}. "
@@ -181,28 +166,17 @@ def certify_factor(
     return replace(best, factor=L)
 
 
-def _worth_a_sweep(found: list[LowerBound], primal_value: float) -> list[Move]:
-    """The moves whose bounds are nearly as good as the best one: a sweep there may be better."""
-    ordered = sorted(found, key=lambda bound: -bound.value)
-    if not ordered or math.isinf(primal_value):
-        return []
-    worst = ordered[0].value - (WORTHWHILE - 1) * (Fraction(primal_value) - ordered[0].value)
-    return [bound.move for bound in ordered if bound.move is not None and bound.value >= worst]
-
-
 class LowerBound(NamedTuple):
-    """A bound on the optimum, the dual point it is of, and a sweep there that may improve it."""
+    """A bound on the optimum, and the dual point it is of."""
 
-    value: Fraction
+    value: float
     dual_point: str
-    move: Move | None = None
 
     def improve(self, best: Certificate) -> Certificate:
         """The certificate with this bound, if that is better."""
-        value = down(self.value)
-        if value <= best.dual_value:
+        if not self.value > best.dual_value:
             return best
-        return replace(best, dual_value=value, dual_point=self.dual_point)
+        return replace(best, dual_value=self.value, dual_point=self.dual_point)
 
 
 def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
@@ -217,35 +191,34 @@ def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
         largest = largest_eigenvalue(S, R + N)
         if largest is not None and largest > 0.0:
             step = min(1.0, 1.0 / largest)
-            values.append(_value_towards_one(bounds, step, Fraction(objective.threshold)))
+            values.append(_value_towards_one(bounds, step, objective.threshold))
         stretch = largest_eigenvalue(S - N, R)
         if stretch is not None:
-            share = 1 / Fraction(max(1.0, stretch))
-            values.append(share * bounds.tangent_value + (1 - share) * bounds.label_value)
-    gap = float(bounds.primal_value - max(values))
-    return gap / max(1.0, abs(float(bounds.primal_value)))
-
-
-def _up(value: Fraction) -> float:
-    try:
-        return up(value)
-    except OverflowError:
-        return math.inf
+            values.append(_value_towards_labels(bounds, 1.0 / max(1.0, stretch)))
+    return (bounds.primal_value - max(values)) / max(1.0, abs(bounds.primal_value))
 
 
 def _lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Iterator[LowerBound]:
     """D from below at feasible points."""
     is_psd = objective.penalty.is_proven_psd()
     if is_psd:
-        yield LowerBound(Fraction(0) if bounds is None else bounds.label_value, "p = b/c")
-    if bounds is None:  # f(LL') overflows
+        yield LowerBound(0.0 if bounds is None else bounds.label_value, "p = b/c")
+    coordinates = objective.dual_coordinates
+    if bounds is None or coordinates is None:  # f(LL') overflows, or nothing is summed
         return
-    for found in _towards_one(objective, bounds):
-        yield found
-        if found.move is None:  # the gradient itself is feasible
-            return
+    step = step_towards_one(coordinates, bounds)
+    if step == 1.0:
+        yield LowerBound(bounds.tangent_value, "gradient")
+        return
+    if step is not None:
+        yield LowerBound(_value_towards_one(bounds, step, objective.threshold), "towards p = 1")
     if is_psd and not objective.penalty.is_zero():
-        yield from _towards_labels(objective, bounds)
+        stretch = stretch_of_regulariser(coordinates, bounds)
+        if stretch == 1.0:
+            yield LowerBound(bounds.tangent_value, "gradient")
+        elif stretch is not None:  # q + (r - q)/t is feasible for every t from here on
+            share = math.nextafter(1.0 / stretch, 0.0)
+            yield LowerBound(_value_towards_labels(bounds, share), "towards p = b/c")
 
 
 def _pinned_bounds(objective: MStepObjective, L: FloatArray) -> Iterator[LowerBound]:
@@ -254,39 +227,23 @@ def _pinned_bounds(objective: MStepObjective, L: FloatArray) -> Iterator[LowerBo
     for coordinates, pinned in pinned_bounds(objective, L):
         step = step_towards_one(coordinates, pinned)
         if step is not None:
-            value = _value_towards_one(pinned, step, Fraction(objective.threshold))
+            value = _value_towards_one(pinned, step, objective.threshold)
             yield LowerBound(value, "towards p = 1")
 
 
-def _towards_one(objective: MStepObjective, bounds: PairBounds | None) -> Iterator[LowerBound]:
-    if bounds is None or objective.dual_coordinates is None:
-        return
-    step = step_towards_one(objective.dual_coordinates, bounds)
-    if step == 1.0:
-        yield LowerBound(bounds.tangent_value, "gradient")
-    elif step is not None:
-        move = Move(step)
-        value = _value_towards_one(bounds, step, Fraction(objective.threshold))
-        yield LowerBound(value, move.name, move)
+def _value_towards_one(bounds: PairBounds, step: float, eta: float) -> float:
+    """A lower bound on D(tau*r) for tau = `step`; D(0) = -eta*kappa."""
+    return at_least(
+        step * bounds.tangent_value,
+        -(1.0 - step) * eta * bounds.label_total,
+        bounds.towards_one.at(step),
+    )
 
 
-def _towards_labels(objective: MStepObjective, bounds: PairBounds) -> Iterator[LowerBound]:
-    """r = q + (r - q)/t is feasible where t*R + N - S(r) is PSD; D is concave between the two."""
-    if objective.dual_coordinates is None:
-        return
-    stretch = stretch_of_regulariser(objective.dual_coordinates, bounds)
-    if stretch is not None and stretch > 1.0:
-        share, move = 1 / Fraction(stretch), Move(1.0 / stretch, to_labels=True)
-        value = share * bounds.tangent_value + (1 - share) * bounds.label_value
-        yield LowerBound(value, move.name, move)
-
-
-def _value_towards_one(bounds: PairBounds, step: float, eta: Fraction) -> Fraction:
-    """A lower bound on D(tau*r) for tau = `step`.
-
-    -(1 - x) log(1 - x) is concave and zero at x = 0, so H(tau*r) >= tau*H(r) - r*tau*log(tau).
-    """
-    tau = Fraction(step)
-    bonus = Fraction(-math.log(step)) * (1 - Fraction(2 * FUNCTION_ERROR * UNIT))
-    moved = tau * bounds.tangent_value - (1 - tau) * eta * bounds.label_total
-    return moved + tau * bonus * bounds.similar_total
+def _value_towards_labels(bounds: PairBounds, share: float) -> float:
+    """A lower bound on D(q + share*(r - q))."""
+    return at_least(
+        share * bounds.tangent_value,
+        (1.0 - share) * bounds.label_value,
+        bounds.towards_labels.at(share),
+    )

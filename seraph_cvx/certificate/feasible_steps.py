@@ -6,11 +6,10 @@ Eigenvalues only choose the step; a verified Cholesky factorisation proves it.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.lapack import dsygst
 
 from ..checks import FloatArray
 from ..dual_coordinates import DualCoordinates
-from ..psd_cone import symmetrise
 from ..rounding import FEW_ROUNDINGS, UNIT, gamma
 from ..verified_psd import is_proven_positive_definite, power_of_two_scale
 from .pair_bounds import PairBounds
@@ -77,6 +76,5 @@ def largest_eigenvalue(S: FloatArray, M: FloatArray) -> float | None:
         F = np.linalg.cholesky(M * scale[:, None] * scale)
     except np.linalg.LinAlgError:
         return None
-    half = solve_triangular(F, S * scale[:, None] * scale, lower=True)
-    turned = solve_triangular(F, half.T, lower=True)
-    return float(np.linalg.eigvalsh(symmetrise(turned))[-1])
+    turned = dsygst(S * scale[:, None] * scale, F, lower=1)[0]
+    return float(np.linalg.eigvalsh(turned, UPLO="L")[-1])

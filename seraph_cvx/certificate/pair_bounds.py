@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass
-from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,19 +24,21 @@ from ..checks import FloatArray
 from ..distances import DistanceBounds, Metric
 from ..dual_coordinates import entry_bound
 from ..objective import MStepObjective
-from ..pair_sums import Frame
 from ..psd_cone import symmetrise
 from ..rounding import (
     ENTROPY_ROUNDINGS,
     FEW_ROUNDINGS,
+    FUNCTION_ERROR,
     LOSS_ROUNDINGS,
     SMALLEST_LOSS,
     UNIT,
     MatrixError,
+    at_least,
+    at_most,
     gamma,
     score_slack,
 )
-from .terms import LabeledTerms, Move, Thresholds, UnlabeledTerms
+from .terms import LabeledTerms, Thresholds, UnlabeledTerms
 
 
 def refuse_emulated_float64() -> None:
@@ -49,58 +51,78 @@ def refuse_emulated_float64() -> None:
             )
 
 
+class Gain(NamedTuple):
+    """How far D(a + tau (r - a)) lies above tau D(r) + (1 - tau) D(a), a_k in {0, 1}, at least.
+
+    With x_k = |r_k - a_k| and (1 - x) ln(1 - x) = -x + sum_{j >= 2} x^j / (j (j - 1)), since
+    tau^j <= tau^2 for these j,
+
+        H(tau x) >= tau H(x) - tau ln(tau) x + tau (1 - tau) [x + (1 - x) ln(1 - x)].
+
+    Attributes
+    ----------
+    distance : float
+        Not above sum_k c_k x_k.
+    bend : float
+        Not above sum_k c_k [x_k + (1 - x_k) ln(1 - x_k)].
+    """
+
+    distance: float
+    bend: float
+
+    def at(self, step: float) -> float:
+        """The gain for tau = `step`; good to a few roundings."""
+        log = -math.log(step) * (1.0 - 2.0 * FUNCTION_ERROR * UNIT)
+        return step * (log * max(self.distance, 0.0) + (1.0 - step) * max(self.bend, 0.0))
+
+
 @dataclass(frozen=True, eq=False)
 class PairBounds:
     """The sums of a certificate at LL', bounded in the direction that each is used in.
 
     Attributes
     ----------
-    primal_value : Fraction
+    primal_value : float
         Not below f(LL').
-    tangent_value : Fraction
+    tangent_value : float
         Not above D(r) at the dual point r of the sweep, feasible or not.
-    label_value : Fraction
+    label_value : float
         Not above D(q), which is feasible where R is PSD.
-    label_total : Fraction
+    label_total : float
         Not below kappa = sum_k c_k q_k, so that D(0) >= -eta*kappa.
-    similar_total : Fraction
-        Not above sum_k c_k r_k.
+    towards_one, towards_labels : Gain
+        What D gains over its chords as r moves towards 0, and towards q.
     pull, labels : (k, k) arrays
         sum_k c_k r_k z_k z_k' and sum_k c_k q_k z_k z_k' (q from below) as computed.
     pull_error, label_error : MatrixError
         How far they may be off.
     """
 
-    primal_value: Fraction
-    tangent_value: Fraction
-    label_value: Fraction
-    label_total: Fraction
-    similar_total: Fraction
+    primal_value: float
+    tangent_value: float
+    label_value: float
+    label_total: float
+    towards_one: Gain
+    towards_labels: Gain
     pull: FloatArray
     labels: FloatArray
     pull_error: MatrixError
     label_error: MatrixError
 
 
-def bound_pairs(
-    objective: MStepObjective, L: FloatArray, move: Move | None = None
-) -> PairBounds | None:
+def bound_pairs(objective: MStepObjective, L: FloatArray) -> PairBounds | None:
     """All sums of a certificate at LL', by one sweep over the labeled and one over all others.
 
-    None where they overflow. The dual point is r = sigma(-s), moved as `move` says.
+    None where they overflow.
     """
     if objective.pairs.home is not None:
         refuse_emulated_float64()
-    move = Move() if move is None else move
-    coordinates = objective.dual_coordinates
-    m = objective.pairs.n_features
-    frame = Frame(np.zeros((m, 0))) if coordinates is None else coordinates.frame
-    sums = objective.sums.framed(frame)
+    sums, m = objective.dual_sums, objective.pairs.n_features
     slack = score_slack(m, L.shape[1])
     thresholds = Thresholds.of(objective.threshold)
     labeled = sums.over_labeled(
         [DistanceBounds(L, slack, with_upper=True)],
-        LabeledTerms(thresholds, len(objective.pairs.similar), move),
+        LabeledTerms(thresholds, len(objective.pairs.similar)),
     )
     unlabeled = None
     if objective.mu > 0.0:
@@ -108,7 +130,7 @@ def bound_pairs(
         metrics: list[Metric] = [DistanceBounds(L, slack, with_upper=known)]
         if source.metric is not None:
             metrics.append(_previous(source.metric))
-        terms = UnlabeledTerms(thresholds, source if known else None, move)
+        terms = UnlabeledTerms(thresholds, source if known else None)
         unlabeled = sums.over_unlabeled(metrics, terms)
     chain = sums.longest_chain
     pull, labels = labeled.matrix
@@ -120,16 +142,16 @@ def bound_pairs(
         labels = labels + mu * unlabeled.matrix[1] if two else labels
         more = np.asarray(unlabeled.spread)
         spreads = spreads + mu * (more if two else np.stack([more, np.zeros_like(more)]))
-    errors = [MatrixError(g, h, len(frame.axes), chain) for g, h in spreads]
+    errors = [MatrixError(g, h, sums.n_base, chain) for g, h in spreads]
     totals = [labeled.totals] if unlabeled is None else [labeled.totals, unlabeled.totals]
     if not all(np.all(np.isfinite(x)) for x in [*totals, pull, labels, spreads, L * L]):
         return None
     return PairBounds(
-        *_values(objective, L, labeled.totals, unlabeled and unlabeled.totals, chain),
-        symmetrise(pull),
-        symmetrise(labels),
-        errors[0],
-        errors[1],
+        **_values(objective, L, labeled.totals, unlabeled and unlabeled.totals, chain),
+        pull=symmetrise(pull),
+        labels=symmetrise(labels),
+        pull_error=errors[0],
+        label_error=errors[1],
     )
 
 
@@ -146,55 +168,56 @@ def _values(
     labeled: FloatArray,
     unlabeled: FloatArray | None,
     chain: int,
-) -> tuple[Fraction, Fraction, Fraction, Fraction, Fraction]:
-    """The scalars of PairBounds: exact arithmetic with the sums, each moved by its error."""
-    eta, mu = Fraction(objective.threshold), Fraction(objective.mu)
-    n_similar = len(objective.pairs.similar)
+) -> dict[str, Any]:
+    """The scalars of PairBounds: the sums, each moved by its error."""
+    eta, mu = objective.threshold, objective.mu
+    of_sum = gamma(chain + FEW_ROUNDINGS)
+    of_loss = gamma(chain + LOSS_ROUNDINGS + FEW_ROUNDINGS)
+    of_entropy = gamma(chain + ENTROPY_ROUNDINGS + FEW_ROUNDINGS)
+    fewer, more = 1.0 - of_sum, 1.0 + of_sum
 
-    errors = {
-        extra: Fraction(gamma(chain + extra + FEW_ROUNDINGS))
-        for extra in (0, LOSS_ROUNDINGS, ENTROPY_ROUNDINGS)
+    kappa = [math.fsum(objective.pairs.labeled_weights[: len(objective.pairs.similar)])]
+    loss, entropy, rest, own, missing, found, r = map(float, labeled)
+    primal = [loss * (1.0 + of_loss), *_penalty(objective, L)]
+    tangent = [entropy * (1.0 - of_entropy), eta * found * fewer, -eta * missing * more]
+    to_one, one_bend = [r * fewer], [-rest * (1.0 + of_entropy)]
+    to_labels, label_bend = [found * fewer, missing * fewer], [-own * (1.0 + of_entropy)]
+    labels: list[float] = []
+    if unlabeled is not None:
+        loss, entropy, rest, r = map(float, unlabeled[:4])
+        primal.append(mu * loss * (1.0 + of_loss))
+        tangent += [mu * entropy * (1.0 - of_entropy), mu * eta * r * fewer]
+        distance, bend = mu * r * fewer, -mu * rest * (1.0 + of_entropy)
+        to_one.append(distance)
+        one_bend.append(bend)
+        if len(unlabeled) == 4:  # q = 0
+            to_labels.append(distance)
+            label_bend.append(bend)
+        else:
+            q_least, q_most, label_entropy, label_loss = map(float, unlabeled[4:])
+            kappa.append(mu * q_most * more)
+            primal += [mu * label_loss * more, -mu * eta * q_least * fewer]
+            tangent.append(-mu * eta * q_most * more)
+            labels = [mu * label_entropy * (1.0 - of_entropy)]
+            labels += [mu * eta * q_least * fewer, -mu * eta * q_most * more]
+    count = objective.pairs.n_labeled + objective.pairs.n_unlabeled
+    primal.append(SMALLEST_LOSS * count * (objective.pair_total + 1.0) * (1.0 + eta))
+    return {
+        "primal_value": at_most(*primal),
+        "tangent_value": at_least(*tangent),
+        "label_value": max(at_least(*labels), 0.0),
+        "label_total": at_most(*kappa),
+        "towards_one": Gain(at_least(*to_one), at_least(*to_one, *one_bend)),
+        "towards_labels": Gain(at_least(*to_labels), at_least(*to_labels, *label_bend)),
     }
 
-    def most(x: float, roundings: int) -> Fraction:
-        return Fraction(float(x)) * (1 + errors[roundings])
 
-    def least(x: float, roundings: int) -> Fraction:
-        return Fraction(float(x)) * (1 - errors[roundings])
-
-    kappa = Fraction(math.fsum(objective.pairs.labeled_weights[:n_similar]))
-    kappa *= 1 + Fraction(2 * UNIT)
-    losses, entropies, missing, found, r = labeled
-    primal = most(losses, LOSS_ROUNDINGS) + _penalty(objective, L)
-    tangent = least(entropies, ENTROPY_ROUNDINGS) + eta * (least(found, 0) - most(missing, 0))
-    label_value, similar_total = Fraction(0), least(r, 0)
-    if unlabeled is not None:
-        losses, entropies, r = unlabeled[:3]
-        primal += mu * most(losses, LOSS_ROUNDINGS)
-        tangent += mu * (least(entropies, ENTROPY_ROUNDINGS) + eta * least(r, 0))
-        similar_total += mu * least(r, 0)
-        if len(unlabeled) > 3:
-            q_least, q_most, label_entropy, label_loss = unlabeled[3:]
-            kappa += mu * most(q_most, 0)
-            primal += mu * (most(label_loss, 0) - eta * least(q_least, 0))
-            tangent -= mu * eta * most(q_most, 0)
-            label_value = mu * (
-                least(label_entropy, ENTROPY_ROUNDINGS)
-                - eta * (most(q_most, 0) - least(q_least, 0))
-            )
-    count = objective.pairs.n_labeled + objective.pairs.n_unlabeled
-    weights = Fraction(objective.pair_total) + 1
-    primal += Fraction(SMALLEST_LOSS) * count * weights * (1 + eta)
-    return primal, tangent, max(label_value, Fraction(0)), kappa, similar_total
-
-
-def _penalty(objective: MStepObjective, L: FloatArray) -> Fraction:
-    """Not below <R, LL'>."""
-    m = len(L)
-    slack = Fraction(gamma(2 * m + L.size + FEW_ROUNDINGS))
-    penalty = Fraction(objective.trace_weight) * Fraction(float(np.sum(L * L))) * (1 + slack)
+def _penalty(objective: MStepObjective, L: FloatArray) -> list[float]:
+    """Terms whose sum is not below <R, LL'>."""
+    slack = gamma(2 * len(L) + L.size + FEW_ROUNDINGS)
+    terms = [objective.trace_weight * float(np.sum(L * L)) * (1.0 + slack)]
     if objective.manifold_term is not None:
         size, term = np.abs(L), objective.manifold_term
-        penalty += Fraction(float(np.sum((term @ L) * L)))
-        penalty += slack * 2 * Fraction(float(np.sum((np.abs(term) @ size) * size)))
-    return penalty
+        terms.append(float(np.sum((term @ L) * L)))
+        terms.append(slack * 2.0 * float(np.sum((np.abs(term) @ size) * size)))
+    return terms

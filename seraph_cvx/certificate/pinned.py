@@ -11,7 +11,6 @@ the features is left to `rigorous=True`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fractions import Fraction
 
 import numpy as np
 from scipy.sparse import coo_array
@@ -21,11 +20,11 @@ from ..checks import FloatArray, IntArray
 from ..dual_coordinates import DualCoordinates
 from ..objective import MStepObjective
 from ..pair_sums import Frame
-from ..posterior import binary_entropy, posterior_similar
+from ..posterior import entropy_parts, posterior_similar
 from ..psd_cone import symmetrise
-from ..rounding import ENTROPY_ROUNDINGS, FEW_ROUNDINGS, MatrixError, gamma
+from ..rounding import ENTROPY_ROUNDINGS, FEW_ROUNDINGS, MatrixError, at_least, at_most, gamma
 from ..sweep import spread_of
-from .pair_bounds import PairBounds
+from .pair_bounds import Gain, PairBounds
 
 MOST_PAIRS = 1 << 17
 """Joined pairs up to which this is tried."""
@@ -75,21 +74,26 @@ def _bounds(
     pull, labels = (symmetrise((Z.T * row) @ Z) for row in w)
     spreads = spread_of(w, Z, sizes)
     pull_error, label_error = (MatrixError(g, h, len(T), len(r)) for g, h in spreads)
-    eta = Fraction(objective.threshold)
-    error = Fraction(gamma(len(r) + ENTROPY_ROUNDINGS + FEW_ROUNDINGS))
+    eta = objective.threshold
+    error = gamma(len(r) + ENTROPY_ROUNDINGS + FEW_ROUNDINGS)
+    fewer, more = 1.0 - error, 1.0 + error
+    similar_entropy, rest_entropy = entropy_parts(r)
 
-    def total(terms: FloatArray) -> Fraction:
-        return Fraction(float(np.sum(weights * terms)))
+    def total(terms: FloatArray) -> float:
+        return float(np.sum(weights * terms))
 
-    tangent = total(binary_entropy(r)) * (1 - error)
-    tangent += eta * total(r * (1.0 - is_similar)) * (1 - error)
-    tangent -= eta * total((1.0 - r) * is_similar) * (1 + error)
+    similar, bend = total(r) * fewer, -total(rest_entropy) * more
     bounds = PairBounds(
-        primal_value=Fraction(0),
-        tangent_value=tangent,
-        label_value=Fraction(0),
-        label_total=total(is_similar) * (1 + error),
-        similar_total=total(r) * (1 - error),
+        primal_value=0.0,
+        tangent_value=at_least(
+            total(similar_entropy + rest_entropy) * fewer,
+            eta * total(r * (1.0 - is_similar)) * fewer,
+            -eta * total((1.0 - r) * is_similar) * more,
+        ),
+        label_value=0.0,
+        label_total=at_most(total(is_similar) * more),
+        towards_one=Gain(at_least(similar), at_least(similar, bend)),
+        towards_labels=Gain(0.0, 0.0),
         pull=pull,
         labels=labels,
         pull_error=pull_error,

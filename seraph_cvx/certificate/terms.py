@@ -14,7 +14,7 @@ import numpy as np
 
 from ..arrays import Array, beside, namespace
 from ..blocks import Chunk, Place
-from ..posterior import binary_entropy, posterior_similar
+from ..posterior import binary_entropy, entropy_parts, posterior_similar
 from ..rounding import LABEL_ERROR, LARGEST_SCORE, UNIT
 from ..soft_labels import SoftLabels
 
@@ -48,39 +48,19 @@ def loss_and_posterior(s: Array) -> tuple[Array, Array]:
     return loss, xp.where(s > 0.0, decay, 1.0) / (1.0 + decay)
 
 
-def total(values: Array) -> Any:
-    """The sum, row by row: no number goes through more additions than a row and a column have.
+def totals(terms: list[Array]) -> list[Any]:
+    """The sum of each: no number goes through more additions than a row and a column have.
 
-    Numbers in a row of their own are summed in runs, as many as each is long.
+    A block is summed row by row; a list of numbers in runs, as many as each is long.
     """
-    xp = namespace(values)
-    if values.ndim > 1:
-        return xp.sum(xp.sum(values, axis=-1))
-    if isinstance(values, np.ndarray) and len(values) > 1:
-        values = np.add.reduceat(values, np.arange(0, len(values), math.isqrt(len(values))))
-    return xp.sum(values)
-
-
-@dataclass(frozen=True)
-class Move:
-    """r = step * sigma(-s), and the rest of the way to the label q if `to_labels`, else to 0."""
-
-    step: float = 1.0
-    to_labels: bool = False
-
-    @property
-    def name(self) -> str:
-        """The name of the dual point in a certificate."""
-        return "towards p = b/c" if self.to_labels else "towards p = 1"
-
-    def of(self, posterior: Array, q: Array | float) -> Array:
-        """The dual point, a number in [0, 1] for each pair."""
-        if self.step == 1.0:
-            return posterior
-        r = self.step * posterior
-        if not self.to_labels:
-            return r
-        return namespace(r).clip(r + (1.0 - self.step) * q, 0.0, 1.0)
+    xp = namespace(terms[0])
+    if terms[0].ndim > 1:
+        return [xp.sum(xp.sum(values, axis=-1)) for values in terms]
+    if not isinstance(terms[0], np.ndarray) or not len(terms[0]):
+        return [xp.sum(values) for values in terms]
+    table = np.stack(terms)
+    starts = np.arange(0, table.shape[1], math.isqrt(table.shape[1]))
+    return list(np.sum(np.add.reduceat(table, starts, axis=1), axis=1))
 
 
 @dataclass(frozen=True)
@@ -89,35 +69,37 @@ class LabeledTerms:
 
     thresholds: Thresholds
     n_similar: int
-    move: Move
 
     def __call__(self, place: Chunk, bounds: tuple[Array, Array]) -> tuple[list[Any], Array]:
         """Summed over a chunk of labeled pairs.
 
         A similar pair has the loss log(1 + e^s) and the label term r - 1, a dissimilar one
-        log(1 + e^{-s}) and r; the label terms of the two kinds are summed apart.
+        log(1 + e^{-s}) and r; the label terms of the two kinds are summed apart. Of the two parts
+        of the entropy, that of p = 0 and that of the other label are summed by themselves.
         """
         lower, upper = bounds
         xp = namespace(lower)
         numbers = np.arange(place.pairs.start, place.pairs.stop) < self.n_similar
         similar = beside(lower, numbers.astype(np.float64))
-        loss, posterior = loss_and_posterior(self.thresholds.lower_score(lower))
-        r = self.move.of(posterior, similar)
+        loss, r = loss_and_posterior(self.thresholds.lower_score(lower))
         far = self.thresholds.upper_score(upper)
         losses = xp.where(
             similar > 0.0,
             xp.clip(far, 0.0, None) + xp.log1p(xp.exp(-xp.abs(far))),
             loss,
         )
+        of_similar, of_dissimilar = entropy_parts(r)
         sums = [
             losses,
-            binary_entropy(r),
+            of_similar + of_dissimilar,
+            of_dissimilar,
+            xp.where(similar > 0.0, of_similar, of_dissimilar),
             (1.0 - r) * similar,
             r * (1.0 - similar),
             r,
         ]
         weights = xp.stack([place.weigh(r), place.weigh(similar)])
-        return [total(place.weigh(x)) for x in sums], weights
+        return totals([place.weigh(x) for x in sums]), weights
 
 
 @dataclass(frozen=True)
@@ -132,19 +114,18 @@ class UnlabeledTerms:
 
     thresholds: Thresholds
     source: SoftLabels | None
-    move: Move
 
     def __call__(self, place: Place, bounds: Any, *labels: Any) -> tuple[list[Any], Any]:
         """Summed over a block, or over drawn pairs."""
         known = self.source is not None
         lower, upper = bounds if known else (bounds, None)
         s = self.thresholds.lower_score(place.pairs_of(lower))
-        loss, posterior = loss_and_posterior(s)
-        least, most = self._soft_labels(place, *labels) if known else (0.0, 0.0)
-        r = self.move.of(posterior, least)
-        sums = [loss, binary_entropy(r), r]
+        loss, r = loss_and_posterior(s)
+        of_similar, of_dissimilar = entropy_parts(r)
+        sums = [loss, of_similar + of_dissimilar, of_dissimilar, r]
         if not known:
             return self._summed(place, sums), place.laid_out(r)
+        least, most = self._soft_labels(place, *labels)
         longest = namespace(s).clip(place.pairs_of(upper), 0.0, None)
         sums += [least, most, binary_entropy(least), most * longest]
         return self._summed(place, sums), iter((place.laid_out(r), place.laid_out(least)))
@@ -152,8 +133,8 @@ class UnlabeledTerms:
     def _summed(self, place: Place, sums: list[Array]) -> list[Any]:
         """The total of each over the pairs of a block; on a device, all other entries hidden."""
         if sums[0].ndim == 1:
-            return [total(x) for x in sums]
-        return [total(place.laid_out(x)) for x in sums]
+            return totals(sums)
+        return totals([place.laid_out(x) for x in sums])
 
     def _soft_labels(self, place: Place, *labels: Any) -> tuple[Array, Array]:
         """Bounds on q(+1) from below and above, zero off the pairs."""

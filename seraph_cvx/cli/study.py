@@ -44,6 +44,7 @@ class Section(StrEnum):
     SCALING = "scaling"
     LARGE = "large"
     PATH = "path"
+    CERTIFICATE = "certificate"
     PROOF = "proof"
     SIZE = "size"
     SAMPLING = "sampling"
@@ -97,8 +98,9 @@ def bench(
             "is true. overhead: time outside the solver. m-step: own solver against conic ones. "
             "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
             "against n and m. large: a fit of 5,000 points. path: a regularisation path, in cold "
-            "solves. proof: a proof beside a certificate. size: a fit against n, on this machine, "
-            "a GPU or a cluster. sampling: the gap over all pairs of a fit to a few of them."
+            "solves. certificate: what a certificate costs. proof: a proof beside one. size: a fit "
+            "against n, on this machine, a GPU or a cluster. sampling: the gap over all pairs of a "
+            "fit to a few of them."
         ),
     ],
     time_limit: Annotated[
@@ -194,7 +196,7 @@ def _measurements(
     from ..experiments import bench_passes as passes
     from ..experiments import bench_statement as statement
     from ..experiments.bench_path import bench_path
-    from ..experiments.bench_proof import bench_proof
+    from ..experiments.bench_proof import bench_certificate, bench_proof
     from ..experiments.bench_size import bench_sampling, bench_sizes
 
     place, sizes, drawn, scheduler = size
@@ -208,6 +210,7 @@ def _measurements(
         Section.SCALING: [passes.bench_scaling, passes.bench_dimension],
         Section.LARGE: [passes.bench_large_fit],
         Section.PATH: [bench_path],
+        Section.CERTIFICATE: [bench_certificate],
         Section.PROOF: [bench_proof],
         Section.SIZE: [lambda report: bench_sizes(report, place, sizes, 64, drawn, scheduler)],
         Section.SAMPLING: [bench_sampling],

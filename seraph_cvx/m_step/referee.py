@@ -150,7 +150,7 @@ class Referee:
 
     def look_at(self, L: FloatArray) -> Certificate:
         """The certificate of LL', kept if it is the best so far."""
-        certificate = certify_factor(self.objective, L, self.tol, refine=self.has_free_bound)
+        certificate = certify_factor(self.objective, L, self.tol)
         if self.certificate is None or certificate.relative_gap < self.certificate.relative_gap:
             self.certificate = certificate
         return certificate
