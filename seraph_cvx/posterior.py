@@ -215,4 +215,4 @@ def entropy_parts(p: Array) -> tuple[Array, Array]:
     """-p ln p and -(1 - p) ln(1 - p), which add up to H(p): neither is negative."""
     xp = namespace(p)
     inside = xp.clip(p, 0.0, ALMOST_ONE)
-    return -p * xp.log(xp.clip(p, TINY, 1.0)), (p - 1.0) * xp.log1p(-inside)
+    return -p * xp.log(xp.clip(p, TINY, 1.0)), (1.0 - p) * -xp.log1p(-inside)
