@@ -6,7 +6,7 @@ Eigenvalues only choose the step; a verified Cholesky factorisation proves it.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
+import scipy
 
 from ..checks import FloatArray
 from ..dual_coordinates import DualCoordinates
@@ -77,6 +77,6 @@ def largest_eigenvalue(S: FloatArray, M: FloatArray) -> float | None:
         F = np.linalg.cholesky(M * scale[:, None] * scale)
     except np.linalg.LinAlgError:
         return None
-    half = solve_triangular(F, S * scale[:, None] * scale, lower=True)
-    turned = solve_triangular(F, half.T, lower=True)
+    half = scipy.linalg.solve_triangular(F, S * scale[:, None] * scale, lower=True)
+    turned = scipy.linalg.solve_triangular(F, half.T, lower=True)
     return float(np.linalg.eigvalsh(symmetrise(turned))[-1])

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..alternation import Iteration, alternate
 from ..checks import FloatArray, MissingExtra
-from ..m_step.solution import NotCertified
+from ..m_step.not_certified import NotCertified
 from ..pairs import PairSet
 from ..result_table import ResultTable
 from ..sampling import certify_in_full
