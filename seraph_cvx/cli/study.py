@@ -47,6 +47,7 @@ class Section(StrEnum):
     PROOF = "proof"
     SIZE = "size"
     SAMPLING = "sampling"
+    STARTUP = "startup"
 
 
 class Place(StrEnum):
@@ -98,7 +99,8 @@ def bench(
             "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
             "against n and m. large: a fit of 5,000 points. path: a regularisation path, in cold "
             "solves. proof: a proof beside a certificate. size: a fit against n, on this machine, "
-            "a GPU or a cluster. sampling: the gap over all pairs of a fit to a few of them."
+            "a GPU or a cluster. sampling: the gap over all pairs of a fit to a few of them. "
+            "startup: an import and --help, in imports of NumPy."
         ),
     ],
     time_limit: Annotated[
@@ -196,6 +198,7 @@ def _measurements(
     from ..experiments.bench_path import bench_path
     from ..experiments.bench_proof import bench_proof
     from ..experiments.bench_size import bench_sampling, bench_sizes
+    from ..experiments.bench_startup import bench_startup
 
     place, sizes, drawn, scheduler = size
     sections: dict[Section, list[Measurement]] = {
@@ -211,6 +214,7 @@ def _measurements(
         Section.PROOF: [bench_proof],
         Section.SIZE: [lambda report: bench_sizes(report, place, sizes, 64, drawn, scheduler)],
         Section.SAMPLING: [bench_sampling],
+        Section.STARTUP: [bench_startup],
     }
     return sections[section]
 
