@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from .alternation import alternate
 from .certificate import certify
 from .e_step import e_step
-from .m_step.solution import NotCertified, OptimumNotAttained, Status
+from .m_step.solution import OptimumNotAttained, Status
 from .m_step.solve import solve_m_step
 from .objective import MStepObjective
 from .pairs import PairSet
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .estimators.selection import LabeledKFold, known_accuracy, pair_auc
     from .estimators.seraph import SERAPH
     from .estimators.seraph_cv import SERAPHCV
+    from .m_step.not_certified import NotCertified
     from .m_step.statement import state_m_step
     from .theory.report import verify_paper
 
@@ -63,6 +64,7 @@ _HEAVY_ROOMS = {
     "pair_auc": "estimators.selection",
     "save_model": "estimators.saving",
     "KernelSERAPH": "estimators.kernel_seraph",
+    "NotCertified": "m_step.not_certified",
     "PairSERAPH": "estimators.pair_seraph",
     "compare_solvers": "comparison.race",
     "state_m_step": "m_step.statement",

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit
+import scipy
 
 from .ball_arithmetic import (
     ALL,
@@ -148,10 +148,10 @@ class BallProgram:
         low, high = LEAST, MOST
         while high - low > RESOLUTION:
             middle = (low + high) / 2.0
-            proven = is_proven_psd(matrix_at(float(expit(middle))))
+            proven = is_proven_psd(matrix_at(float(scipy.special.expit(middle))))
             low, high = (middle, high) if proven else (low, middle)
         if low > LEAST:
-            return float(expit(low))
+            return float(scipy.special.expit(low))
         return 0.0 if self.regulariser_is_psd or is_proven_psd(matrix_at(0.0)) else None
 
     def _dual_value(self, step: float, to_labels: bool, live: IntArray | None = None) -> arb:

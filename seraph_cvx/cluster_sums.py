@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from joblib import Parallel, delayed, effective_n_jobs
-from joblib.parallel import get_active_backend
 
 from .blas_threads import one_blas_thread
 from .blocks import BLOCK, Layout, Terms
@@ -79,7 +77,7 @@ class ClusterSums:
         """Whether joblib's backend works in other processes, and there is enough to do."""
         if len(self.shipment.points) < ENOUGH_POINTS:
             return False
-        backend, _ = get_active_backend(prefer="threads")
+        backend = _backend()
         return not getattr(backend, "supports_sharedmem", False) and not _is_worker()
 
     def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
@@ -104,6 +102,8 @@ class ClusterSums:
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """The sums over all tiles, in their order, whichever worker made which."""
+        from joblib import Parallel, delayed, effective_n_jobs
+
         shipment = self.shipment
         recipe = Recipe(self.turn, self.axes, list(metrics), terms, self.with_spread)
         n_tiles = len(shipment.layout.tiles)
@@ -158,12 +158,19 @@ def _sweep_tile(shipment: Shipment, number: int, recipe: Recipe) -> Swept:
 
 def _ship(shipment: Shipment, again: bool) -> None:
     """Send the points to all workers of a Dask cluster, once; other backends need no such word."""
-    backend: Any = get_active_backend(prefer="threads")[0]
+    backend = _backend()
     futures = getattr(backend, "data_futures", None)
     if futures is None or (id(shipment) in futures and not again):
         return
     futures[id(shipment)] = backend.client.scatter(shipment, broadcast=True, hash=False)
     backend._scatter.append(shipment)  # so that its id stays its own as long as the backend lives
+
+
+def _backend() -> Any:
+    """The backend that the user has configured, or joblib's threads."""
+    from joblib.parallel import get_active_backend
+
+    return get_active_backend(prefer="threads")[0]
 
 
 def _losses() -> tuple[type[BaseException], ...]:

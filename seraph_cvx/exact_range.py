@@ -7,8 +7,7 @@ rounded arithmetic proves a singular matrix PSD. In coordinates of what the pair
 from __future__ import annotations
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from .ball_arithmetic import fmpq, fmpq_mat
 from .checks import FloatArray, IntArray
@@ -55,8 +54,8 @@ def exact_coordinates(points: FloatArray, pairs: IntArray) -> tuple[FloatArray, 
 def _components(n: int, pairs: IntArray) -> tuple[IntArray, IntArray]:
     """The first point of each point's component in the graph of `pairs`, and its number."""
     i, j = pairs.T
-    graph = coo_array((np.ones(len(pairs)), (i, j)), shape=(n, n))
-    component = connected_components(graph, directed=False)[1].astype(np.int64)
+    graph = scipy.sparse.coo_array((np.ones(len(pairs)), (i, j)), shape=(n, n))
+    component = scipy.sparse.csgraph.connected_components(graph, directed=False)[1].astype(np.int64)
     first = np.unique(component, return_index=True)[1]
     return np.asarray(first[component]), component
 

@@ -2,7 +2,8 @@
 
 A :class:`Nursery` is one more Python process that has imported what the work needs. It forks a
 child for each piece of work, so that the imports are paid for once; what it does there is in
-:mod:`~seraph_cvx.forking`.
+:mod:`~seraph_cvx.forking`. On Windows and macOS, where that cannot be done or is not safe, each
+piece of work has a fresh process that imports anew, before its time begins to count.
 """
 
 from __future__ import annotations
@@ -10,20 +11,21 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
-import select
+import platform
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from . import forking
-from .forking import END, PID, end_group, receive, resident_bytes, send
+from .forking import END, FORKS, PID, end_group, receive, resident_bytes, send
 
 LOOK_EVERY = 0.02
 """Seconds between two looks at the memory of a piece of work."""
@@ -47,7 +49,7 @@ class Outcome:
     seconds : float
     peak_bytes : int
         The largest resident memory of the process, the imported libraries included; known however
-        the process ended.
+        the process ended, save in a fresh process, which tells it with its answer. 0: not known.
     """
 
     word: str
@@ -59,6 +61,8 @@ class Outcome:
 
 class Nursery:
     """A process that imports modules once and forks a child for each piece of work.
+
+    Where there is no fork, each piece of work has a process of its own that imports them.
 
     Parameters
     ----------
@@ -117,6 +121,8 @@ class Nursery:
                 f"{function!r} lives in the script that is running, which another process cannot "
                 "import: put it into a file of its own and import it from there."
             )
+        if memory_limit is not None and (obstacle := memory_limit_obstacle()):
+            warnings.warn(obstacle, RuntimeWarning, stacklevel=2)
         work = pickle.dumps((function, arguments))
         with self._one_at_a_time:
             return self._run(work, time_limit, memory_limit)
@@ -132,7 +138,7 @@ class Nursery:
             send(process.stdin, pickle.dumps(order))
         start = receive(process.stdout, PID.size)
         if process.stdout is None or len(start) < PID.size:
-            gone = "the process that forks the others is gone"
+            gone = "the process that was to do the work is gone"
             return Outcome("crashed", None, gone, time.perf_counter() - clock)
         (self._child,) = PID.unpack(start)
         try:
@@ -141,9 +147,12 @@ class Nursery:
             )
         finally:
             self._child = None
+        if not FORKS:
+            exit_code = process.wait()
         result = None
         if not word and answer.is_file():
-            word, result, detail = pickle.loads(answer.read_bytes())
+            word, result, detail, told = pickle.loads(answer.read_bytes())
+            peak = max(peak, told)
         elif not word:
             word, detail = "crashed", f"the process ended {_manner(exit_code)}"
             said = printed.read_bytes() if printed.is_file() else b""
@@ -172,6 +181,7 @@ class Nursery:
                 env=self._environment,
                 bufsize=0,
                 start_new_session=True,  # Ctrl-C is for the process that waits here
+                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # on Windows too
             )
             send(self._process.stdin, pickle.dumps((sys.path, self._preload)))
             if receive(self._process.stdout, 1) != b"!":
@@ -197,7 +207,12 @@ def run_isolated(
         Seconds, the import of the function's module included.
     memory_limit : int, optional
         Bytes of resident memory, looked at fifty times a second; an allocation of more than that
-        at once fails in the process itself.
+        at once fails in the process itself. Where the system does not tell the memory of another
+        process (macOS, Windows) there is no limit, and a warning says so.
+
+    Notes
+    -----
+    Whatever the work has started is ended with it, but for Windows, which has no process groups.
 
     Examples
     --------
@@ -209,15 +224,35 @@ def run_isolated(
         return nursery.run(function, *arguments, time_limit=time_limit, memory_limit=memory_limit)
 
 
+def memory_limit_obstacle() -> str:
+    """Why the memory of work cannot be limited on this system; empty where it can.
+
+    Examples
+    --------
+    >>> memory_limit_obstacle()  # on Linux
+    ''
+    """
+    if resident_bytes():
+        return ""
+    return (
+        f"Memory is not limited: {platform.system()} does not tell how much another process has "
+        "in use (there is no /proc). Time is limited as everywhere."
+    )
+
+
 def _watch(
     pid: int, pipe: IO[bytes], time_limit: float, memory_limit: int | None
 ) -> tuple[str, str, int, int]:
     """Wait for the child and end it at a limit: the limit's name, words, exit code, peak memory."""
     deadline = time.perf_counter() + time_limit
     word = detail = ""
+    ends: list[bytes] = []
+    reader = threading.Thread(target=lambda: ends.append(receive(pipe, END.size)), daemon=True)
+    reader.start()
     try:
-        while not select.select([pipe], [], [], LOOK_EVERY)[0]:
-            if word:
+        while reader.is_alive():
+            reader.join(LOOK_EVERY)
+            if word or not reader.is_alive():
                 continue
             if time.perf_counter() > deadline:
                 word, detail = "time limit", f"no answer within {time_limit:g} s"
@@ -228,8 +263,9 @@ def _watch(
                 end_group(pid)
     except KeyboardInterrupt:
         end_group(pid)
+        reader.join()
         raise
-    end = receive(pipe, END.size)
+    end = b"".join(ends)
     exit_code, peak = END.unpack(end) if len(end) == END.size else (0, 0)
     return word, detail, exit_code, peak
 

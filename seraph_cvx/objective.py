@@ -21,8 +21,8 @@ from functools import cached_property
 from typing import cast
 
 import numpy as np
+import scipy  # imports its parts when they are first used
 from numpy.typing import ArrayLike
-from scipy.special import expit
 
 from .axes import Axes
 from .checks import MOST, FloatArray, check_number
@@ -278,7 +278,7 @@ class MStepObjective:
         push = self.similar_matrix
         if self.manifold_term is not None:
             push = push + self.manifold_term
-        pull = expit(self.threshold) * self.pair_moment - push
+        pull = scipy.special.expit(self.threshold) * self.pair_moment - push
         largest = float(np.linalg.eigvalsh(symmetrise(pull))[-1])
         size = len(pull) * float(np.max(np.abs(self.pair_moment)) + np.max(np.abs(push)))
         return largest if largest > 16.0 * np.finfo(np.float64).eps * size else 0.0

@@ -12,7 +12,6 @@ from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from .arrays import Array, beside, namespace, to_host, to_numbers
 from .blas_threads import one_blas_thread
@@ -209,8 +208,7 @@ class PairSums:
         self, visit: Callable[[Block], Visit], blocks: Sequence[Block]
     ) -> Iterable[Visit]:
         """Visit all blocks; the results come in their order, whatever the threads."""
-        jobs = 1 if self.n_jobs is None else effective_n_jobs(self.n_jobs)
-        n_threads = min(jobs, len(blocks))
+        n_threads = min(_jobs(self.n_jobs), len(blocks))
         if n_threads == 1:
             yield from map(visit, blocks)
             return
@@ -278,6 +276,15 @@ def _turned(points: FloatArray, T: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 _MADE: WeakKeyDictionary[PairSet, dict[int | None, PairSums]] = WeakKeyDictionary()
 _LOCK = Lock()
+
+
+def _jobs(n_jobs: int | None) -> int:
+    """The number of threads that joblib makes of `n_jobs`; joblib is imported where it is asked."""
+    if n_jobs is None:
+        return 1
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(n_jobs))
 
 
 @cache

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 
 from .arrays import Array, is_elsewhere, to_host
 from .checks import (
@@ -198,6 +197,8 @@ class PairSet:
         >>> pairs.sampled(50, random_state=0)
         PairSet(100 points in R^1: 0 similar, 1 dissimilar, 50 of 4949 unlabeled pairs)
         """
+        from sklearn.utils import check_random_state
+
         how_many = int(check_number(unlabeled_pairs, "unlabeled_pairs", minimum=1.0))
         if how_many >= self.n_unlabeled:
             return self.whole

@@ -9,8 +9,10 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
 import seraph_cvx
+from seraph_cvx.m_step.solution import warn_not_certified
 
 PACKAGE = Path(seraph_cvx.__file__).parent
 
@@ -63,6 +65,7 @@ ROOMS = [
     "certificate.cause",
     "certificate",
     "m_step",
+    "m_step.not_certified",
     "m_step.solution",
     "m_step.explain",
     "m_step.statement",
@@ -263,8 +266,49 @@ print(*[name for name in ("cvxpy", "matplotlib", "typer", "rich") if name in sys
 """
 
 
+HEAVY = {
+    *("sklearn", "pandas", "cvxpy", "matplotlib", "joblib", "dask", "distributed", "torch"),
+    *("flint", "marimo", "IPython", "typer", "rich"),
+    *("scipy.linalg", "scipy.optimize", "scipy.sparse", "scipy.special", "scipy.stats"),
+}
+"""What `import seraph_cvx` must not wait for; a submodule never comes without its package."""
+
+MODULES = "import sys; print('modules:', *sys.modules)"
+
+
+def modules_after(code):
+    printed = run_python(f"{code}\n{MODULES}")
+    return set(printed[printed.index("modules:") + 1 :])
+
+
 def test_architecture_the_front_door_is_light():
-    assert run_python("import seraph_cvx" + REPORT) == []
+    assert not modules_after("import seraph_cvx") & HEAVY
+
+
+def test_architecture_help_is_light():
+    """As little comes with --help, but for the two libraries that print it."""
+    code = """
+import sys
+from seraph_cvx.__main__ import main
+sys.argv = ["seraph-cvx", "--help"]
+try:
+    main()
+except SystemExit as end:
+    assert end.code == 0
+"""
+    assert modules_after(code) & HEAVY == {"typer", "rich"}
+
+
+def test_architecture_the_two_tests_above_can_be_red():
+    assert "sklearn" in modules_after("from seraph_cvx import NotCertified") & HEAVY
+
+
+def test_architecture_the_warning_is_one_of_scikit_learns():
+    """Whoever filters scikit-learn's warning filters ours, which is imported when it is issued."""
+    assert issubclass(seraph_cvx.NotCertified, ConvergenceWarning)
+    with pytest.warns(ConvergenceWarning, match="not good enough") as caught:
+        warn_not_certified("not good enough", stacklevel=1)
+    assert caught[0].category is seraph_cvx.NotCertified
 
 
 def test_architecture_first_order_fit_needs_no_cvxpy():
@@ -277,7 +321,7 @@ SERAPH(algorithm="direct").fit(X, [0, 0, 1, 1, -1, -1])
     assert run_python(fit + REPORT) == []
 
 
-def test_architecture_the_report_of_the_two_tests_above_can_be_red():
+def test_architecture_the_report_of_the_test_above_can_be_red():
     assert "cvxpy" in run_python("from seraph_cvx import state_m_step" + REPORT)
 
 

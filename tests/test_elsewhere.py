@@ -246,7 +246,7 @@ def forgetful(monkeypatch):
             return super().__call__(tasks)
 
     monkeypatch.setattr(ClusterSums, "is_at_hand", property(lambda self: True))
-    monkeypatch.setattr(seraph_cvx.cluster_sums, "Parallel", Forgetful)
+    monkeypatch.setattr(joblib, "Parallel", Forgetful)
     return losses
 
 

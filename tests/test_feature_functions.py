@@ -18,7 +18,8 @@ from scipy.special import expit
 
 from seraph_cvx import MStepObjective, PairSet
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.m_step.solution import NotCertified, Status
+from seraph_cvx.m_step.not_certified import NotCertified
+from seraph_cvx.m_step.solution import Status
 from seraph_cvx.theory.distance_features import (
     AFFINE,
     BENT,

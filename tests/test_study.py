@@ -17,6 +17,7 @@ from seraph_cvx.experiments import bench_conic, bench_passes, bench_size, bench_
 from seraph_cvx.experiments.bench_path import bench_path
 from seraph_cvx.experiments.bench_proof import bench_certificate, bench_proof
 from seraph_cvx.experiments.bench_report import Report
+from seraph_cvx.experiments.bench_startup import bench_startup
 from seraph_cvx.isolation import Outcome
 from seraph_cvx.result_table import ResultTable
 
@@ -395,3 +396,11 @@ def test_a_table_is_read_by_people_programs_and_pandas():
     assert "| 2 |  | x\\|y |" in table.to_markdown()
     assert json.loads(table.to_json())["notes"] == ["note"]
     assert list(table.to_pandas().columns) == ["a", "b", "c"]
+
+
+def test_startup_is_told_in_imports_of_numpy():
+    rows = bench_startup(Report(), rounds=1).rows
+    names = [row["process"] for row in rows]
+    assert names == ["import numpy", "import seraph_cvx", "seraph-cvx --help"]
+    assert rows[0]["imports of NumPy"] == 1.0
+    assert all(0.0 < row["processor (s)"] < 60.0 for row in rows)

@@ -6,7 +6,7 @@ Eigenvalues only choose the step; a verified Cholesky factorisation proves it.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dsygst
+import scipy
 
 from ..checks import FloatArray
 from ..dual_coordinates import DualCoordinates
@@ -76,5 +76,5 @@ def largest_eigenvalue(S: FloatArray, M: FloatArray) -> float | None:
         F = np.linalg.cholesky(M * scale[:, None] * scale)
     except np.linalg.LinAlgError:
         return None
-    turned = dsygst(S * scale[:, None] * scale, F, lower=1)[0]
+    turned = scipy.linalg.lapack.dsygst(S * scale[:, None] * scale, F, lower=1)[0]
     return float(np.linalg.eigvalsh(turned, UPLO="L")[-1])

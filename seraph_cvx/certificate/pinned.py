@@ -13,8 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
+import scipy
 
 from ..checks import FloatArray, IntArray
 from ..dual_coordinates import DualCoordinates
@@ -107,8 +106,9 @@ def _component(objective: MStepObjective) -> IntArray:
     """The number of each point's component in the graph of similar pairs."""
     n = objective.pairs.n_points
     i, j = objective.pairs.similar.T
-    graph = coo_array((np.ones(len(i)), (i, j)), shape=(n, n))
-    return np.asarray(connected_components(graph, directed=False)[1].astype(np.int64))
+    graph = scipy.sparse.coo_array((np.ones(len(i)), (i, j)), shape=(n, n))
+    components = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
+    return np.asarray(components.astype(np.int64))
 
 
 def _pairs_within(objective: MStepObjective, group: IntArray) -> IntArray:

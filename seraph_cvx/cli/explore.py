@@ -42,6 +42,11 @@ def explore(
     holds a token, new at each start, without which nothing is served. Ctrl-C ends it.
     """
     with answers_in_words():
+        if sys.platform == "win32":
+            raise ValueError(
+                "The explorer hands its open port to a second process, which Python cannot do on "
+                "Windows: use it on Linux, on macOS, or in the Windows Subsystem for Linux."
+            )
         missing = [name for name in NEEDED if find_spec(name) is None]
         if missing:
             raise ValueError(

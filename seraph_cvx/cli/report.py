@@ -16,7 +16,7 @@ from ..alternation import Alternation
 from ..certificate import certify
 from ..checks import MissingExtra
 from ..direct import DirectSolution
-from ..m_step.solution import NotCertified, Status
+from ..m_step.solution import Status
 from ..pairs import PairSet
 from ..result_table import visible
 from .user_table import UserTable
@@ -76,6 +76,8 @@ class Answers:
 
     def __enter__(self) -> list[str]:
         """Begin; what is appended to the list is said to be kept, should the work be cut short."""
+        from ..m_step.not_certified import NotCertified
+
         self._warnings.__enter__()
         warnings.simplefilter("always", NotCertified)
         warnings.showwarning = _show_warning
@@ -126,6 +128,8 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
+    from ..m_step.not_certified import NotCertified
+
     if issubclass(category, NotCertified):
         alert(f"Not certified: {message} (Here: --max-iter, --tol, --solver.)")
     else:

@@ -48,6 +48,7 @@ class Section(StrEnum):
     PROOF = "proof"
     SIZE = "size"
     SAMPLING = "sampling"
+    STARTUP = "startup"
 
 
 class Place(StrEnum):
@@ -100,7 +101,7 @@ def bench(
             "against n and m. large: a fit of 5,000 points. path: a regularisation path, in cold "
             "solves. certificate: what a certificate costs. proof: a proof beside one. size: a fit "
             "against n, on this machine, a GPU or a cluster. sampling: the gap over all pairs of a "
-            "fit to a few of them."
+            "fit to a few of them. startup: an import and --help, in imports of NumPy."
         ),
     ],
     time_limit: Annotated[
@@ -198,6 +199,7 @@ def _measurements(
     from ..experiments.bench_path import bench_path
     from ..experiments.bench_proof import bench_certificate, bench_proof
     from ..experiments.bench_size import bench_sampling, bench_sizes
+    from ..experiments.bench_startup import bench_startup
 
     place, sizes, drawn, scheduler = size
     sections: dict[Section, list[Measurement]] = {
@@ -214,6 +216,7 @@ def _measurements(
         Section.PROOF: [bench_proof],
         Section.SIZE: [lambda report: bench_sizes(report, place, sizes, 64, drawn, scheduler)],
         Section.SAMPLING: [bench_sampling],
+        Section.STARTUP: [bench_startup],
     }
     return sections[section]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from pathlib import Path
 
@@ -32,18 +33,22 @@ LONG = 600.0
 def free_bytes() -> int:
     """Memory that can be had without swapping; where the system does not tell, that of the machine.
 
+    Windows tells neither by Python's own means: nothing is refused there for want of memory.
+
     Examples
     --------
     >>> free_bytes() > 0
     True
     """
     try:
-        for line in Path("/proc/meminfo").read_text().splitlines():
+        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
             if line.startswith("MemAvailable:"):
                 return int(line.split()[1]) * 1024
     except OSError:
         pass  # not Linux
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if hasattr(os, "sysconf"):
+        return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return sys.maxsize
 
 
 def require_memory(needed: int, what: str, cure: str) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import math
 import os
 from collections.abc import Mapping, Sequence
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
+
+fcntl: Any = import_module("fcntl") if find_spec("fcntl") else None  # not on Windows
 
 Key = tuple[str, str, str, float]
 """Instance, solver, formulation, tolerance."""
@@ -64,7 +67,7 @@ class Journal:
     A line is written by one call of the system, to the end of the file, and forced to the disk
     before the race goes on. A race killed in the middle of that leaves a last line without its
     end: it is ignored, with a note, and the next one starts on a new line. Two races cannot write
-    to one file at a time.
+    to one file at a time; on Windows nothing hinders them, and a note says so.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None, resume: bool = False) -> None:
@@ -83,13 +86,22 @@ class Journal:
                 f"{path} is there already: resume the race (resume=True, --resume), give another "
                 "name, or remove it."
             )
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        binary = getattr(os, "O_BINARY", 0)  # on Windows: a line ends as it is written
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | binary, 0o644)
+        self._lock(path)
+        self._read(path)
+
+    def _lock(self, path: Path) -> None:
+        if fcntl is None:
+            self.notes.append(
+                f"This system cannot lock {path.name}: start no other race that writes to it."
+            )
+            return
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
             raise ValueError(f"Another race is writing to {path}: wait for it.") from None
-        self._read(path)
 
     def _read(self, path: Path) -> None:
         content = path.read_bytes()

@@ -10,7 +10,7 @@ from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from ..isolation import Outcome
+from ..isolation import Outcome, memory_limit_obstacle
 from ..m_step.solution import require_attained
 from ..objective import MStepObjective
 from .grading import Referee, data_checksum
@@ -56,7 +56,8 @@ def compare_solvers(
     time_limit : float
         Seconds a run may take. A solver is told so; two seconds later its process is ended.
     memory_limit : int
-        Bytes of resident memory a run may take, the imported libraries included.
+        Bytes of resident memory a run may take, the imported libraries included. Where a system
+        cannot limit it (macOS, Windows), the notes of the table say so.
     out : path, optional
         A file of JSON lines to which each row is appended as it comes.
     resume : bool
@@ -82,7 +83,8 @@ def compare_solvers(
     Notes
     -----
     A worker of joblib (by default this thread) keeps a process that has imported what solvers
-    need, and that process forks a child for each run, whose time and memory the worker watches. So
+    need, and that process forks a child for each run, whose time and memory the worker watches (on
+    macOS and Windows each run has a fresh process, and its imports are not in its seconds). So
     a worker of a cluster needs nothing but this package, the solvers, and the module of a solver
     of your own on its path. Only the matrix and the solver's words come back: the referee, the
     file and the callback are here. A run starts when all looser ones of its solver on its
@@ -116,7 +118,9 @@ def compare_solvers(
         journal.add("race", started)
         referee = Referee(instances, journal)
         finished = sum(run.key in journal.rows for run in runs)
-        limits = Limits(time_limit, time_limit + GRACE, memory_limit)
+        obstacle = memory_limit_obstacle()
+        journal.notes += [obstacle] if obstacle else []
+        limits = Limits(time_limit, time_limit + GRACE, None if obstacle else memory_limit)
         with closing(make_runs(runs, instances, journal, limits, n_jobs)) as made:
             for run, outcome in made:
                 row = _row(run, outcome, referee)

@@ -38,11 +38,14 @@ class Run(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Seconds a run may take, those after which its process is ended, and bytes of memory."""
+    """Seconds a run may take, those after which its process is ended, and bytes of memory.
+
+    None is no limit of memory.
+    """
 
     seconds: float
     hard_seconds: float
-    memory: int
+    memory: int | None
 
 
 def make_runs(
@@ -118,7 +121,7 @@ def make_run(
     owner: str,
     preload: Sequence[str],
 ) -> tuple[Run, Outcome]:
-    """One run, in a process of its own that the worker's nursery forks; or why it is not made.
+    """One run, in a process of its own that the worker's nursery starts; or why it is not made.
 
     Examples
     --------

@@ -15,7 +15,8 @@ from sklearn.utils.validation import column_or_1d
 
 from ..certificate import Certificate
 from ..checks import FloatArray, check_number, encode_labels
-from ..m_step.solution import NotCertified, Status
+from ..m_step.not_certified import NotCertified
+from ..m_step.solution import Status
 from ..mahalanobis import MahalanobisTransformer, all_or_nothing
 from ..manifold import manifold_term
 from ..objective import MStepObjective

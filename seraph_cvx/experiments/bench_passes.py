@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -14,7 +13,7 @@ import numpy as np
 from ..alternation import Iteration, alternate
 from ..blas_threads import one_blas_thread
 from ..checks import FloatArray
-from ..forking import resident_bytes
+from ..forking import peak_bytes, resident_bytes
 from ..isolation import run_isolated
 from ..objective import MStepObjective
 from ..pairs import PairSet
@@ -124,8 +123,7 @@ def three_passes(n: int, m: int) -> tuple[float, int]:
         clock = time.perf_counter()
         program.value_and_gradient(A)
         seconds.append(time.perf_counter() - clock)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    return min(seconds), peak - before
+    return min(seconds), peak_bytes() - before
 
 
 def _alternately(first: Callable[[], Any], second: Callable[[], Any]) -> tuple[float, float]:

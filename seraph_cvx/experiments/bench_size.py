@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,8 @@ import numpy as np
 
 from ..alternation import Iteration, alternate
 from ..checks import FloatArray, MissingExtra
-from ..m_step.solution import NotCertified
+from ..forking import peak_bytes
+from ..m_step.not_certified import NotCertified
 from ..pairs import PairSet
 from ..result_table import ResultTable
 from ..sampling import certify_in_full
@@ -158,9 +158,9 @@ def _at(place: str, scheduler: str | None) -> Iterator[None]:
 
 
 def _peak_mebibytes(place: str) -> float:
-    """Of the GPU, or of this process (not of the workers)."""
+    """Of the GPU, or of this process (not of the workers); 0 where the system does not tell."""
     if place == "cuda":
         import torch
 
         return float(torch.cuda.max_memory_allocated()) / 2**20
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**10
+    return peak_bytes() / 2**20

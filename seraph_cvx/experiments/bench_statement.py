@@ -13,7 +13,7 @@ from ..alternation import Iteration, alternate
 from ..checks import FloatArray
 from ..datasets import load_sampling
 from ..isolation import run_isolated
-from ..m_step.solution import NotCertified
+from ..m_step.not_certified import NotCertified
 from ..m_step.solve import solve_m_step
 from ..objective import MStepObjective
 from ..pairs import PairSet

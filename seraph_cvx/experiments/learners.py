@@ -18,7 +18,7 @@ from ..checks import FloatArray
 from ..direct import minimise_directly
 from ..estimators.seraph import SERAPH
 from ..estimators.settings import find_setting
-from ..m_step.solution import NotCertified
+from ..m_step.not_certified import NotCertified
 from ..m_step.solve import solve_m_step
 from ..objective import MStepObjective
 from ..pairs import PairSet

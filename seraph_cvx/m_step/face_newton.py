@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+import scipy
 
 from ..checks import FloatArray
 from .referee import Coordinates, Iterate, Referee
@@ -139,7 +139,7 @@ def _damped_step(where: Coordinates, now: _Factor, damping: float) -> _Step | No
             hessian.T, order="F"
         )  # symmetric: the transpose is itself, in LAPACK's order
         damped[np.diag_indices_from(damped)] += damping * size
-        cholesky, trouble = dpotrf(damped, overwrite_a=True)
+        cholesky, trouble = scipy.linalg.lapack.dpotrf(damped, overwrite_a=True)
         if trouble:  # not positive definite
             damping *= 10.0
             continue
@@ -153,7 +153,7 @@ def _damped_step(where: Coordinates, now: _Factor, damping: float) -> _Step | No
 
 
 def _solve(cholesky: FloatArray, slope: FloatArray) -> FloatArray:
-    return np.asarray(dpotrs(cholesky, slope.ravel())[0]).reshape(slope.shape)
+    return np.asarray(scipy.linalg.lapack.dpotrs(cholesky, slope.ravel())[0]).reshape(slope.shape)
 
 
 def _chord_steps(

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ..certificate import Certificate
 from ..checks import FloatArray
@@ -38,16 +37,12 @@ class Status(StrEnum):
         return self in (Status.CERTIFIED, Status.STATIONARY)
 
 
-class NotCertified(ConvergenceWarning):  # type: ignore[misc]
-    """A result is returned whose duality gap, or stationarity, is larger than was asked for."""
-
-
 _TOLD_ELSEWHERE = ContextVar("told_elsewhere", default=False)
 
 
 @contextmanager
 def told_elsewhere() -> Iterator[None]:
-    """Hold back :class:`NotCertified` here: the caller tells of it in its own words.
+    """Hold back :class:`~seraph_cvx.NotCertified` here: the caller tells of it in its own words.
 
     Unlike the filters of `warnings`, which belong to the whole process, this is of one thread.
     """
@@ -61,6 +56,8 @@ def told_elsewhere() -> Iterator[None]:
 def warn_not_certified(message: str, stacklevel: int) -> None:
     """Issue the warning for the caller of `stacklevel`, as `warnings.warn` counts it."""
     if not _TOLD_ELSEWHERE.get():
+        from .not_certified import NotCertified
+
         warnings.warn(message, NotCertified, stacklevel=stacklevel + 1)
 
 

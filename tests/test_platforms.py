@@ -1,0 +1,172 @@
+"""Evidence that the package works where POSIX does not: by processes from which it was removed.
+
+A `sitecustomize.py` on PYTHONPATH takes the names away as Python starts, so that processes that the
+package starts lack them too. What is left of Linux there: /proc, file names, signals that kill.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import pytest
+
+from seraph_cvx import isolation
+from seraph_cvx.comparison import journal
+
+REMOVE_POSIX = """
+import multiprocessing.connection, multiprocessing.synchronize  # they import these names
+import os, signal, subprocess, sys
+
+LACKING = {
+    os: "fork forkpty register_at_fork killpg setsid getpgid setpgid wait3 wait4 nice getuid "
+    "geteuid sysconf sched_getaffinity getloadavg statvfs mkfifo",
+    signal: "SIGKILL SIGALRM SIGHUP SIGUSR1 alarm setitimer getitimer pause ITIMER_REAL",
+}
+for module, names in LACKING.items():
+    for name in names.split():
+        delattr(module, name)
+for name in ("resource", "fcntl", "pwd", "grp", "pty", "termios"):
+    sys.modules[name] = None  # to import it is an error
+subprocess.Popen.kill = subprocess.Popen.terminate  # as on Windows
+"""
+
+
+COMMANDS = """
+from seraph_cvx.cli import app
+
+for command in {commands}:
+    try:
+        app(command, prog_name="seraph-cvx")
+    except SystemExit as end:
+        print("exit code", end.code)
+"""
+
+
+def run_without_posix(code, folder):
+    """Run code in a fresh process without POSIX that works in `folder`; what it printed."""
+    site = folder / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(REMOVE_POSIX)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        env=dict(os.environ) | {"PYTHONPATH": str(site)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+LIBRARY = """
+import importlib.util, json, math, os, signal, time
+from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, compare_solvers, solve_m_step
+from seraph_cvx.isolation import Nursery
+
+X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
+y = [0, 0, 1, 1, -1, -1]
+told = {"lacks fork": not hasattr(os, "fork"), "lacks SIGKILL": not hasattr(signal, "SIGKILL")}
+told["fit"] = SERAPH().fit(X, y).certificate_.relative_gap
+objective = MStepObjective(PairSet.from_labels(X, y))
+solution = solve_m_step(objective, solver="CLARABEL", tol=1e-4)
+told["conic"] = [solution.solver, certify(objective, solution.metric).relative_gap]
+with Nursery() as nursery:
+    outcomes = [
+        nursery.run(importlib.util.find_spec, "resource", time_limit=60),
+        nursery.run(math.sqrt, 4.0, time_limit=60),
+        nursery.run(math.sqrt, -1.0, time_limit=60),
+        nursery.run(os._exit, 7, time_limit=60),
+        nursery.run(time.sleep, 60, time_limit=0.3),
+        nursery.run(bytearray, 2**31, time_limit=60, memory_limit=2**28),
+    ]
+told["isolated"] = [(outcome.word, outcome.result, outcome.detail) for outcome in outcomes]
+print(json.dumps(told))
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where the process below works."""
+    return tmp_path_factory.mktemp("without_posix")
+
+
+@pytest.fixture(scope="module")
+def printed(folder):
+    """What one process without POSIX prints: the library's results as JSON, then the commands'."""
+    rows = ["width,kind", "0.0,a", "0.1,a", "2.0,b", "2.2,b", "0.3,", "1.8,"]
+    (folder / "points.csv").write_text("\n".join(rows))
+    fit = ["fit", "points.csv", "--label", "kind", "--out", "metric.npz"]
+    commands = [["--help"], ["demo"], ["explain"], fit]
+    return run_without_posix(LIBRARY + COMMANDS.format(commands=commands), folder)[0]
+
+
+def test_the_library_works_without_posix(printed):
+    told = json.loads(printed.splitlines()[0])
+    assert told["lacks fork"]
+    assert told["lacks SIGKILL"]
+    assert told["fit"] <= 1e-6
+    assert told["conic"][0] == "CLARABEL"
+    assert told["conic"][1] <= 1e-4
+    assert told["isolated"] == [
+        ["done", None, ""],
+        ["done", 2.0, ""],
+        ["error", None, "ValueError: math domain error"],
+        ["crashed", None, "the process ended with exit code 7 and without an answer"],
+        ["time limit", None, "no answer within 0.3 s"],
+        ["memory limit", None, "more than 256 MiB were in use"],
+    ]
+
+
+def test_the_command_works_without_posix(printed, folder):
+    assert printed.count("exit code 0") == 4
+    assert "Usage: seraph-cvx" in printed
+    assert "Certificate of the last M-step" in printed
+    assert "So the problem is convex" in printed
+    assert (folder / "metric.npz").is_file()
+
+
+def test_memory_that_cannot_be_watched_is_not_limited_and_that_is_said(monkeypatch):
+    monkeypatch.setattr(isolation, "resident_bytes", lambda pid="self": 0)
+    with pytest.warns(RuntimeWarning, match="Memory is not limited.*Time is limited"):
+        outcome = isolation.run_isolated(math.sqrt, 4.0, time_limit=60, memory_limit=2**30)
+    assert outcome.result == 2.0
+
+
+def test_a_journal_that_cannot_be_locked_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(journal, "fcntl", None)
+    with journal.Journal(tmp_path / "race.jsonl") as unlocked:
+        unlocked.add("race", {"date": "today"})
+        assert unlocked.notes == [
+            "This system cannot lock race.jsonl: start no other race that writes to it."
+        ]
+    with journal.Journal(tmp_path / "race.jsonl", resume=True) as resumed:
+        assert resumed.races == [{"date": "today"}]
+
+
+NO_PROC = """
+from seraph_cvx import isolation
+isolation.resident_bytes = lambda pid="self": 0
+"""
+
+
+@pytest.mark.slow
+def test_a_race_and_verify_work_without_posix_and_proc(tmp_path):
+    """The race says what it cannot do, and makes every run all the same."""
+    race = ["compare", "--suite", "tiny", "--solvers", "fista,CLARABEL/dual", "--tol", "1e-3,1e-5"]
+    code = NO_PROC + COMMANDS.format(commands=[race, ["verify"]])
+    printed, alerts = run_without_posix(code, tmp_path)
+    assert printed.count("exit code 0") == 2
+    assert "Memory is not limited" in alerts
+    assert "cannot lock race.jsonl" in alerts
+    lines = (tmp_path / "race" / "race.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if row["kind"] == "row"]
+    assert rows
+    assert {row["outcome"] for row in rows} == {"done"}
+    assert {row["solver"] for row in rows} == {"fista", "CLARABEL"}
+    assert all(row["true_gap"] < 1e-2 for row in rows)
