@@ -71,7 +71,7 @@ def receive(pipe: IO[bytes] | None, size: int) -> bytes:
 def end_group(pid: int) -> None:
     """End a child and whatever it has started; it may not lead its group yet.
 
-    Without process groups (Windows) the child alone is ended, there by any signal.
+    Windows has no process groups: the child alone is ended there, as any signal does.
     """
     if hasattr(os, "killpg") and hasattr(signal, "SIGKILL"):
         for end in (os.killpg, os.kill):
@@ -129,9 +129,10 @@ def _serve(orders: IO[bytes], reports: IO[bytes]) -> None:
     reports.write(b"!")
     if FORKS:
         _fork_for_each_order(orders, reports)
-    order = _next_order(orders)
-    reports.write(PID.pack(os.getpid()))
-    _work(*order)
+    else:
+        order = _next_order(orders)
+        reports.write(PID.pack(os.getpid()))
+        _work(*order)
 
 
 def _next_order(orders: IO[bytes]) -> Any:
@@ -142,6 +143,7 @@ def _next_order(orders: IO[bytes]) -> Any:
 
 
 def _fork_for_each_order(orders: IO[bytes], reports: IO[bytes]) -> None:
+    """Until nobody orders any more; each child tells its number, then how it ended."""
     if sys.platform == "win32":
         raise NotImplementedError("Windows cannot fork.")
     while True:
@@ -163,6 +165,7 @@ def _work(alarm: float, memory_limit: int | None, answer: str, printed: str, wor
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    # An alarm that every system has, and that rings however busy the work is.
     faulthandler.dump_traceback_later(alarm, exit=True, file=output)
     pages = memory_pages("self")[0]
     if memory_limit is not None and resource is not None and pages:

@@ -49,7 +49,7 @@ class Outcome:
     seconds : float
     peak_bytes : int
         The largest resident memory of the process, the imported libraries included; known however
-        the process ended, save in a fresh process, which tells it with its answer. 0: not known.
+        the process ended. A fresh process tells it with its answer only; 0 is not known.
     """
 
     word: str
@@ -140,15 +140,16 @@ class Nursery:
         if process.stdout is None or len(start) < PID.size:
             gone = "the process that was to do the work is gone"
             return Outcome("crashed", None, gone, time.perf_counter() - clock)
-        (self._child,) = PID.unpack(start)
+        (child,) = PID.unpack(start)
+        self._child = child
         try:
-            word, detail, exit_code, peak = _watch(
-                self._child, process.stdout, time_limit, memory_limit
-            )
+            word, detail, exit_code, peak = _watch(child, process.stdout, time_limit, memory_limit)
         finally:
             self._child = None
         if not FORKS:
             exit_code = process.wait()
+            if hasattr(os, "killpg"):
+                end_group(child)  # what it may have left running
         result = None
         if not word and answer.is_file():
             word, result, detail, told = pickle.loads(answer.read_bytes())

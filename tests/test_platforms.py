@@ -13,6 +13,7 @@ import subprocess
 import sys
 
 import pytest
+from test_isolation import ends_soon
 
 from seraph_cvx import isolation
 from seraph_cvx.comparison import journal
@@ -46,11 +47,11 @@ for command in {commands}:
 """
 
 
-def run_without_posix(code, folder):
+def run_without_posix(code, folder, removal=REMOVE_POSIX):
     """Run code in a fresh process without POSIX that works in `folder`; what it printed."""
     site = folder / "site"
     site.mkdir()
-    (site / "sitecustomize.py").write_text(REMOVE_POSIX)
+    (site / "sitecustomize.py").write_text(removal)
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=folder,
@@ -129,6 +130,26 @@ def test_the_command_works_without_posix(printed, folder):
     assert "Certificate of the last M-step" in printed
     assert "So the problem is convex" in printed
     assert (folder / "metric.npz").is_file()
+
+
+LEAVE_A_CHILD = """
+import json, os
+from seraph_cvx.isolation import Nursery
+
+with Nursery() as nursery:
+    left = nursery.run(os.system, "sleep 60 & echo $! > left", time_limit=60)
+    grabbed = nursery.run(bytearray, 2**40, time_limit=60, memory_limit=2**28)
+print(json.dumps([left.word, left.peak_bytes, grabbed.word]))
+"""
+
+
+def test_a_fresh_process_has_its_limits_and_leaves_nothing_running(tmp_path):
+    """As on macOS: there are process groups and `resource`, but work is not done by forks."""
+    printed, _ = run_without_posix(LEAVE_A_CHILD, tmp_path, removal="import os; del os.fork")
+    word, peak, grabbed = json.loads(printed)
+    assert (word, grabbed) == ("done", "memory limit")
+    assert peak > 2**20
+    assert ends_soon(int((tmp_path / "left").read_text()))
 
 
 def test_memory_that_cannot_be_watched_is_not_limited_and_that_is_said(monkeypatch):
