@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,6 +26,22 @@ settings.register_profile(
     suppress_health_check=list(HealthCheck),
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "seraph"))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand the endings of random instances on to the process that shows the summary."""
+    from strategies import ENDINGS
+
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["endings"] = dict(ENDINGS)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add up what the processes of pytest-xdist hand on."""
+    from strategies import ENDINGS
+
+    ENDINGS.update(getattr(node, "workeroutput", {}).get("endings", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

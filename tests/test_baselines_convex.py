@@ -59,6 +59,7 @@ def expect_no_certificate(is_expected=True):
 # --- scikit-learn --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @parametrize_with_checks([GDM(), ITML(), LMNN()])
 def test_scikit_learn_check(estimator, check):
     check(estimator)
@@ -225,6 +226,7 @@ def test_solver_agreement_on_larger_random_instances(seed):
     assert_agree(solve_lmnn(lmnn), state_lmnn(lmnn), 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rival", RIVALS)
 @pytest.mark.parametrize(("n", "m", "n_classes"), [(60, 64, 10), (40, 196, 2), (20, 64, 10)])
 def test_the_benchmarks_shapes_are_certified_at_the_defaults(rival, n, m, n_classes):

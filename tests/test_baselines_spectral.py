@@ -29,6 +29,7 @@ from seraph_cvx.datasets import load, load_sampling
 RIVALS = [Euclidean(), LDM(), MFDA(), NCA()]
 
 
+@pytest.mark.slow
 @parametrize_with_checks(RIVALS)
 def test_scikit_learn_check(estimator, check):
     check(estimator)

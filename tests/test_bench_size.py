@@ -92,6 +92,7 @@ def test_a_gap_of_drawn_pairs_is_the_certificate_of_the_whole_m_step():
         assert row[f"k = {k}"] == pytest.approx(whole.relative_gap, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_the_exponent_of_sampling_is_the_slope_of_the_mean_gaps():
     told, draws = [], (500, 2_000, 8_000)
     table = bench_sampling(Report(told.append), draws=draws, n=250, m=2, n_instances=2, n_samples=2)

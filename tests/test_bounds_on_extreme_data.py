@@ -79,6 +79,12 @@ def extreme_points(family, seed):
     return X, y, rng
 
 
+def few_and_more(few, many):
+    """The first seeds in every run, the others in the slow one."""
+    more = pytest.param(range(few, many), marks=pytest.mark.slow)
+    return pytest.mark.parametrize("seeds", [range(few), more], ids=["few", "more"])
+
+
 def quietly(solve, *arguments, **settings):
     """Some of these instances are not solved, and say so."""
     with warnings.catch_warnings():
@@ -136,12 +142,13 @@ def check_gdm(family, seeds):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_metric_beats_the_bound_of_gdm(family):
-    check_gdm(family, range(12))
+    check_gdm(family, range(3))
 
 
+@few_and_more(3, 6)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_value_of_gdm_is_proven_from_below(family):
-    for problem, _, rng in gdm_instances(family, range(6)):
+def test_value_of_gdm_is_proven_from_below(family, seeds):
+    for problem, _, rng in gdm_instances(family, seeds):
         m = problem.pairs.n_features
         L = rng.normal(size=(m, 2)) * 10.0 ** rng.uniform(-6.0, 6.0, size=(m, 1))
         assert gdm_value(problem, exact(L)) >= problem.value_from_below(L)
@@ -193,10 +200,11 @@ def itml_value(problem, A):
     return value
 
 
+@few_and_more(3, 8)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_bound_of_itml_is_not_above_the_dual_function(family):
+def test_bound_of_itml_is_not_above_the_dual_function(family, seeds):
     """At the solver's multipliers and at random ones, in the domain and outside it."""
-    for problem, rng in itml_instances(family, range(8)):
+    for problem, rng in itml_instances(family, seeds):
         found = [problem.multipliers(quietly(solve_itml, problem, max_iter=300).metric)]
         for _ in range(3):
             z = rng.exponential(size=len(problem.vectors)) * 10.0 ** rng.uniform(-18.0, 2.0)
@@ -207,9 +215,10 @@ def test_bound_of_itml_is_not_above_the_dual_function(family):
             assert bound == 0.0 if dual is None else bound == 0.0 or dual >= bound
 
 
+@few_and_more(3, 6)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_value_of_itml_is_proven_from_above(family):
-    for problem, rng in itml_instances(family, range(6)):
+def test_value_of_itml_is_proven_from_above(family, seeds):
+    for problem, rng in itml_instances(family, seeds):
         solution = quietly(solve_itml, problem, max_iter=300)
         m = problem.pairs.n_features
         unit = 10.0 ** rng.uniform(-6.0, 6.0, size=m)
@@ -271,12 +280,13 @@ def check_lmnn(family, seeds):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_metric_beats_the_bound_of_lmnn(family):
-    check_lmnn(family, range(4))
+    check_lmnn(family, range(1))
 
 
+@few_and_more(3, 6)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_value_of_lmnn_is_proven_from_above(family):
-    for seed in range(6):
+def test_value_of_lmnn_is_proven_from_above(family, seeds):
+    for seed in seeds:
         X, y, rng = extreme_points(family, seed)
         problem = LMNNProblem.from_labels(X, y)
         L = rng.normal(size=(X.shape[1], 2)) * 10.0 ** rng.uniform(-6.0, 6.0, size=(X.shape[1], 1))
@@ -367,9 +377,10 @@ def exponential_candidate(problem, rng):
     return T * exact(found.x.reshape(m, m))
 
 
+@few_and_more(2, 8)
 @pytest.mark.parametrize("family", FAMILIES)
-def test_certificate_of_the_exponential_m_step_is_true(family):
-    for seed in range(8):
+def test_certificate_of_the_exponential_m_step_is_true(family, seeds):
+    for seed in seeds:
         problem, rng = exponential_instance(family, seed)
         solution = quietly(solve_exponential, problem, max_iter=200)
         candidates = [exponential_candidate(problem, rng) for _ in range(2)]
@@ -518,5 +529,5 @@ def test_features_that_are_exact_combinations_are_found():
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_metric_beats_a_bound_on_many_instances(family):
-    check_gdm(family, range(12, 150))
-    check_lmnn(family, range(4, 40))
+    check_gdm(family, range(3, 150))
+    check_lmnn(family, range(1, 40))

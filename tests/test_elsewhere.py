@@ -404,6 +404,7 @@ def test_all_pairs_drawn_is_the_whole_problem():
     assert abs(nearly.value(A) / MStepObjective(pairs).value(A) - 1.0) < 0.02
 
 
+@pytest.mark.slow
 def test_the_sampled_sums_are_unbiased_and_their_error_is_as_reported():
     X, y = few_classes(n=150, n_labels=12)
     pairs = PairSet.from_labels(X, y)

@@ -26,8 +26,14 @@ from seraph_cvx import (
 from seraph_cvx.datasets import load, load_sampling
 
 
-@parametrize_with_checks([SERAPH(), SERAPH(setting="hyper"), SERAPH(algorithm="direct")])
+@parametrize_with_checks([SERAPH()])
 def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([SERAPH(setting="hyper"), SERAPH(algorithm="direct")])
+def test_scikit_learn_check_of_other_settings(estimator, check):
     check(estimator)
 
 

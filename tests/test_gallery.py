@@ -86,6 +86,7 @@ def test_script_runs_headless_and_draws_legible_pictures_where_told(script, tmp_
     assert thumbnail.stat().st_size < 60_000
 
 
+@pytest.mark.slow
 def test_without_out_the_picture_is_in_the_current_folder_under_the_name_of_the_script(tmp_path):
     done = run(SCRIPTS[5], folder=tmp_path)
     assert done.returncode == 0, done.stderr

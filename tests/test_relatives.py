@@ -23,6 +23,7 @@ from seraph_cvx.mahalanobis import best_threshold
 from seraph_cvx.manifold import manifold_term
 
 
+@pytest.mark.slow
 @parametrize_with_checks(
     [KernelSERAPH(), KernelSERAPH(kernel="linear"), SERAPH(laplacian_weight=0.1)]
 )
