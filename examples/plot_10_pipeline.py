@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from seraph_cvx import SERAPH, LabeledOnly
+from seraph_cvx.numerics.psd_cone import numerical_rank
 from seraph_cvx.plots import PosteriorDisplay
-from seraph_cvx.psd_cone import numerical_rank
 
 # %%
 # 300 digits of 8 x 8 pixels, five of each class labeled, the others y = -1; 1497 more for a test.

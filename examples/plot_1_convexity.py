@@ -8,7 +8,7 @@ import numpy as np
 from gallery import save
 
 from seraph_cvx import MStepObjective, PairSet, state_m_step
-from seraph_cvx.experiments.figures import artificial_set
+from seraph_cvx.experiments.results.figures import artificial_set
 from seraph_cvx.m_step.explain import explain_convexity
 from seraph_cvx.plots import SegmentDisplay
 

@@ -9,10 +9,10 @@ from gallery import save
 from sklearn.datasets import load_iris
 
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_step
+from seraph_cvx.model.posterior import posterior_similar
+from seraph_cvx.numerics.psd_cone import project
 from seraph_cvx.plots import DualityDisplay
 from seraph_cvx.plots.style import PALETTE, enlarge_text, new_figure
-from seraph_cvx.posterior import posterior_similar
-from seraph_cvx.psd_cone import project
 
 # %%
 # Every third iris, nine of these 50 with a label: 36 labeled pairs and 1189 others.

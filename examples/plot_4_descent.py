@@ -10,8 +10,8 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import MStepObjective, PairSet, alternate
+from seraph_cvx.model.semi_supervised import descent_values
 from seraph_cvx.plots import HistoryDisplay
-from seraph_cvx.semi_supervised import descent_values
 
 # %%
 # Wine, standardised, with four points of each class labeled.

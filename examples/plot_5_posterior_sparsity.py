@@ -8,13 +8,13 @@ import numpy as np
 from gallery import save
 
 from seraph_cvx import PairSet
-from seraph_cvx.experiments.early_stopping import stop_early
-from seraph_cvx.experiments.figures import POSTERIOR_FACTOR, artificial_set
-from seraph_cvx.experiments.protocol import nearest_neighbour_error
+from seraph_cvx.experiments.protocol.samplings import nearest_neighbour_error
+from seraph_cvx.experiments.results.figures import POSTERIOR_FACTOR, artificial_set
+from seraph_cvx.experiments.runs.early_stopping import stop_early
+from seraph_cvx.model.posterior import posterior_entropy
+from seraph_cvx.numerics.psd_cone import factor
 from seraph_cvx.plots import PosteriorDisplay
 from seraph_cvx.plots.style import new_figure
-from seraph_cvx.posterior import posterior_entropy
-from seraph_cvx.psd_cone import factor
 
 # %%
 # Two boxes of 50 points side by side, with a gap between them, and two labeled points in each. The

@@ -8,10 +8,10 @@ import numpy as np
 from gallery import save
 
 from seraph_cvx import MStepObjective, OptimumNotAttained, PairSet, solve_m_step
-from seraph_cvx.experiments.figures import PROJECTION_WEIGHT, artificial_set
-from seraph_cvx.experiments.protocol import nearest_neighbour_error
+from seraph_cvx.experiments.protocol.samplings import nearest_neighbour_error
+from seraph_cvx.experiments.results.figures import PROJECTION_WEIGHT, artificial_set
+from seraph_cvx.numerics.psd_cone import factor, numerical_rank
 from seraph_cvx.plots import MetricDisplay
-from seraph_cvx.psd_cone import factor, numerical_rank
 
 # %%
 # Two tall boxes of points side by side, four labels which favour the vertical feature at close

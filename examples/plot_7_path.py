@@ -10,8 +10,8 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import MStepObjective, PairSet, Status, seraph_path, solve_m_step
+from seraph_cvx.numerics.psd_cone import numerical_rank
 from seraph_cvx.plots import PathDisplay
-from seraph_cvx.psd_cone import numerical_rank
 
 # %%
 # Wine has 13 features, each in its own unit, so we standardise; four points of each class labeled.

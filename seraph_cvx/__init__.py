@@ -5,26 +5,26 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .alternation import alternate
 from .certificate import certify
-from .e_step import e_step
-from .m_step.solution import OptimumNotAttained, Status
+from .fit.alternation import alternate
+from .fit.path import seraph_path
 from .m_step.solve import solve_m_step
-from .objective import MStepObjective
-from .pairs import PairSet
-from .path import seraph_path
+from .model.e_step import e_step
+from .model.m_step_objective import MStepObjective
+from .pairs.pair_set import PairSet
+from .solvers.solution import OptimumNotAttained, Status
 
 if TYPE_CHECKING:
     from .comparison.race import compare_solvers
     from .estimators.kernel_seraph import KernelSERAPH
     from .estimators.labeled_only import LabeledOnly
     from .estimators.pair_seraph import PairSERAPH
-    from .estimators.saving import load_model, save_model
-    from .estimators.selection import LabeledKFold, known_accuracy, pair_auc
+    from .estimators.saving.model_file import load_model, save_model
+    from .estimators.selection.scoring import LabeledKFold, known_accuracy, pair_auc
+    from .estimators.selection.seraph_cv import SERAPHCV
     from .estimators.seraph import SERAPH
-    from .estimators.seraph_cv import SERAPHCV
-    from .m_step.not_certified import NotCertified
     from .m_step.statement import state_m_step
+    from .solvers.not_certified import NotCertified
     from .theory.report import verify_paper
 
 __version__ = "0.1.0"
@@ -56,15 +56,15 @@ __all__ = [
 
 _HEAVY_ROOMS = {
     "SERAPH": "estimators.seraph",
-    "SERAPHCV": "estimators.seraph_cv",
-    "LabeledKFold": "estimators.selection",
+    "SERAPHCV": "estimators.selection.seraph_cv",
+    "LabeledKFold": "estimators.selection.scoring",
     "LabeledOnly": "estimators.labeled_only",
-    "known_accuracy": "estimators.selection",
-    "load_model": "estimators.saving",
-    "pair_auc": "estimators.selection",
-    "save_model": "estimators.saving",
+    "known_accuracy": "estimators.selection.scoring",
+    "load_model": "estimators.saving.model_file",
+    "pair_auc": "estimators.selection.scoring",
+    "save_model": "estimators.saving.model_file",
     "KernelSERAPH": "estimators.kernel_seraph",
-    "NotCertified": "m_step.not_certified",
+    "NotCertified": "solvers.not_certified",
     "PairSERAPH": "estimators.pair_seraph",
     "compare_solvers": "comparison.race",
     "state_m_step": "m_step.statement",

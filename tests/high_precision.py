@@ -9,7 +9,7 @@ from flint import arb, arb_mat, ctx
 from instances import random_pairs
 
 from seraph_cvx import MStepObjective, NotCertified, PairSet, solve_m_step
-from seraph_cvx.proof import prove
+from seraph_cvx.certificate.proof import prove
 
 MANY_BITS = 700
 """More than 200 digits."""

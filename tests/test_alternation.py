@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-import seraph_cvx.alternation
+import seraph_cvx.fit.alternation
 from seraph_cvx import (
     SERAPH,
     MStepObjective,
@@ -23,9 +23,9 @@ from seraph_cvx import (
     certify,
 )
 from seraph_cvx.datasets import load, load_sampling, sample
-from seraph_cvx.direct import minimise_directly
-from seraph_cvx.m_step.solution import MStepSolution
-from seraph_cvx.semi_supervised import SemiSupervisedObjective
+from seraph_cvx.fit.direct import minimise_directly
+from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
+from seraph_cvx.solvers.solution import MStepSolution
 
 WEIGHTS = np.geomspace(0.01, 10.0, 5).tolist()
 
@@ -159,7 +159,7 @@ def test_failure_path_iteration_limit_is_not_silent():
 
 def break_after(monkeypatch, good_steps):
     """From then on the M-step solver fails as a conic solver does: without a matrix."""
-    solver = seraph_cvx.alternation.MStepSolver
+    solver = seraph_cvx.fit.alternation.MStepSolver
     solve, calls = solver.solve, []
 
     def failing(self, *arguments, **settings):
@@ -188,7 +188,7 @@ def test_failure_path_a_failing_m_step_leaves_the_last_good_metric(monkeypatch):
 
 def listen(monkeypatch, change=lambda call, solution: solution):
     """The goal and the start of every M-step, whose answer is changed on the way."""
-    solver = seraph_cvx.alternation.MStepSolver
+    solver = seraph_cvx.fit.alternation.MStepSolver
     solve, asked = solver.solve, []
 
     def heard(self, objective, goal, start):
@@ -307,7 +307,7 @@ def test_the_history_tells_the_work_of_each_m_step(monkeypatch):
 
 def test_an_m_step_takes_over_the_sums_of_the_one_before(monkeypatch):
     objectives = []
-    solver = seraph_cvx.alternation.MStepSolver
+    solver = seraph_cvx.fit.alternation.MStepSolver
     solve = solver.solve
 
     def heard(self, objective, *more):

@@ -8,7 +8,7 @@ from instances import SETTINGS, random_objective, random_psd
 from scipy.linalg import eigh
 
 from seraph_cvx import solve_m_step
-from seraph_cvx.anchors import Anchors, _feasible_step, _inverse_root
+from seraph_cvx.certificate.anchors import Anchors, _feasible_step, _inverse_root
 
 
 def largest_step(gradient, anchor):

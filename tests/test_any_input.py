@@ -39,9 +39,6 @@ from seraph_cvx import (
     Status,
     alternate,
     certify,
-    direct,
-    e_step,
-    logistic_program,
     seraph_path,
     solve_m_step,
 )
@@ -49,16 +46,18 @@ from seraph_cvx.baselines.euclidean import Euclidean
 from seraph_cvx.baselines.gdm import GDM
 from seraph_cvx.baselines.itml import ITML
 from seraph_cvx.baselines.ldm import LDM
-from seraph_cvx.baselines.lmnn import LMNN
+from seraph_cvx.baselines.lmnn.estimator import LMNN
 from seraph_cvx.baselines.mfda import MFDA
 from seraph_cvx.baselines.nca import NCA
+from seraph_cvx.certificate.proof import prove
 from seraph_cvx.estimators import kernel_seraph, pair_seraph, seraph
-from seraph_cvx.m_step import first_order
-from seraph_cvx.manifold import manifold_term
-from seraph_cvx.pair_sums import PairSums
-from seraph_cvx.posterior import posterior_similar
-from seraph_cvx.proof import prove
-from seraph_cvx.psd_cone import check_metric, symmetrise
+from seraph_cvx.fit import direct
+from seraph_cvx.model import e_step, logistic_program
+from seraph_cvx.model.posterior import posterior_similar
+from seraph_cvx.numerics.psd_cone import check_metric, symmetrise
+from seraph_cvx.penalties.manifold import manifold_term
+from seraph_cvx.solvers import first_order
+from seraph_cvx.sums.pair_sums import PairSums
 
 OWN_WARNINGS = ("y holds only -1 and +1", "is called dissimilar, but its two points are equal")
 """Advice about the input, by the words it is known by."""
@@ -629,7 +628,7 @@ def without_the_projection(monkeypatch):
 
 
 def without_the_sharpness(monkeypatch):
-    room = import_module("seraph_cvx.e_step")  # whose name in the package is the function's
+    room = import_module("seraph_cvx.model.e_step")  # whose name in the package is the function's
     monkeypatch.setattr(room, "soft_label", lambda s, sharpness: posterior_similar(s))
 
 

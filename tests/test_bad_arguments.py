@@ -9,8 +9,8 @@ import pytest
 from instances import random_objective, random_pairs
 
 from seraph_cvx import SERAPH, PairSet, Status, alternate, solve_m_step
-from seraph_cvx.checks import check_count, check_number
 from seraph_cvx.m_step.solve import MStepSolver
+from seraph_cvx.numerics.checks import check_count, check_number
 
 X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
 Y = np.array([0, 0, 1, 1, -1, -1])

@@ -11,8 +11,8 @@ import pytest
 
 flint = pytest.importorskip("flint")
 
-from seraph_cvx import ball_arithmetic  # noqa: E402
-from seraph_cvx.ball_arithmetic import (  # noqa: E402
+from seraph_cvx.numerics import ball_arithmetic  # noqa: E402
+from seraph_cvx.numerics.ball_arithmetic import (  # noqa: E402
     ball_matrix,
     entropy_from_below,
     is_proven_psd,
@@ -22,7 +22,7 @@ from seraph_cvx.ball_arithmetic import (  # noqa: E402
     rounded_up,
     surprise,
 )
-from seraph_cvx.exact_range import exact_coordinates  # noqa: E402
+from seraph_cvx.numerics.exact_range import exact_coordinates  # noqa: E402
 
 arb, arb_mat, ctx, fmpq, fmpq_mat = flint.arb, flint.arb_mat, flint.ctx, flint.fmpq, flint.fmpq_mat
 
@@ -210,7 +210,12 @@ def test_exact_coordinates_where_no_pair_spans_anything():
 
 def test_failure_path_without_flint_the_cure_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "flint", None)
-    for name in ("ball_arithmetic", "exact_range", "ball_program", "proof"):
+    for name in (
+        "numerics.ball_arithmetic",
+        "numerics.exact_range",
+        "certificate.ball_program",
+        "certificate.proof",
+    ):
         monkeypatch.delitem(sys.modules, f"seraph_cvx.{name}", raising=False)
     with pytest.raises(ImportError, match=r'pip install "seraph-cvx\[rigorous\]"'):
-        importlib.import_module("seraph_cvx.proof")
+        importlib.import_module("seraph_cvx.certificate.proof")

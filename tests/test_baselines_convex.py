@@ -19,9 +19,9 @@ from seraph_cvx.baselines.gdm import GDM, solve_gdm
 from seraph_cvx.baselines.gdm_problem import GDMProblem, state_gdm
 from seraph_cvx.baselines.itml import ITML, solve_itml
 from seraph_cvx.baselines.itml_problem import ITMLProblem, state_itml
-from seraph_cvx.baselines.lmnn import LMNN, solve_lmnn
-from seraph_cvx.baselines.lmnn_descent import TargetCoordinates
-from seraph_cvx.baselines.lmnn_problem import LMNNProblem, state_lmnn
+from seraph_cvx.baselines.lmnn.descent import TargetCoordinates
+from seraph_cvx.baselines.lmnn.estimator import LMNN, solve_lmnn
+from seraph_cvx.baselines.lmnn.problem import LMNNProblem, state_lmnn
 from seraph_cvx.datasets import load_sampling
 
 RIVALS = [GDM, ITML, LMNN]
@@ -100,7 +100,7 @@ def test_architecture_default_fits_need_no_cvxpy():
 import sys
 from seraph_cvx.baselines.gdm import GDM
 from seraph_cvx.baselines.itml import ITML
-from seraph_cvx.baselines.lmnn import LMNN
+from seraph_cvx.baselines.lmnn.estimator import LMNN
 X = [[0.0, 1.0], [1.0, 9.0], [2.0, 2.0], [3.0, 8.0]]
 for rival in (GDM(), ITML(), LMNN()):
     rival.fit(X, [0, 0, 1, 1])

@@ -13,11 +13,11 @@ from command_line import run, words
 from joblib.parallel import get_active_backend
 
 from seraph_cvx import MStepObjective, PairSet, alternate, certify, solve_m_step
-from seraph_cvx.experiments import bench_size
-from seraph_cvx.experiments.bench_report import Report
-from seraph_cvx.experiments.bench_size import ENOUGH, bench_sampling, bench_sizes
-from seraph_cvx.experiments.dask_cluster import dask_cluster
-from seraph_cvx.experiments.gaussian_classes import gaussian_classes
+from seraph_cvx.experiments.bench import size as bench_size
+from seraph_cvx.experiments.bench.gaussian_classes import gaussian_classes
+from seraph_cvx.experiments.bench.report import Report
+from seraph_cvx.experiments.bench.size import ENOUGH, bench_sampling, bench_sizes
+from seraph_cvx.experiments.runs.dask_cluster import dask_cluster
 
 M = 3
 

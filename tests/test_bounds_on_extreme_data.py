@@ -16,18 +16,18 @@ from instances import random_psd
 from scipy.optimize import minimize
 
 from seraph_cvx import NotCertified, PairSet
-from seraph_cvx.baselines import proven_sums
 from seraph_cvx.baselines.gdm import GDM, solve_gdm
 from seraph_cvx.baselines.gdm_problem import GDMProblem
 from seraph_cvx.baselines.itml import solve_itml
 from seraph_cvx.baselines.itml_problem import ITMLProblem
-from seraph_cvx.baselines.lmnn import LMNN, solve_lmnn
-from seraph_cvx.baselines.lmnn_problem import LMNNProblem
+from seraph_cvx.baselines.lmnn.estimator import LMNN, solve_lmnn
+from seraph_cvx.baselines.lmnn.problem import LMNNProblem
 from seraph_cvx.baselines.rival import RivalSolution
-from seraph_cvx.m_step.solution import Status
-from seraph_cvx.theory import exponential_feature
-from seraph_cvx.theory.exponential_feature import ExponentialMStep, certify_exponential
-from seraph_cvx.theory.exponential_solver import solve_exponential
+from seraph_cvx.solvers.solution import Status
+from seraph_cvx.sums import proven_sums
+from seraph_cvx.theory.features import exponential_feature
+from seraph_cvx.theory.features.exponential_feature import ExponentialMStep, certify_exponential
+from seraph_cvx.theory.features.exponential_solver import solve_exponential
 
 flint = pytest.importorskip("flint")
 from exact_pairs import (  # noqa: E402

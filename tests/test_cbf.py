@@ -13,8 +13,8 @@ from seraph_cvx.comparison.cbf import read_cbf, read_sidecar, to_cbf, write_cbf
 from seraph_cvx.comparison.conic_program import ConicProgram, Coordinates
 from seraph_cvx.comparison.conic_to_cvxpy import rebuild
 from seraph_cvx.comparison.suite import InstanceSpec
-from seraph_cvx.m_step.solution import OptimumNotAttained
-from seraph_cvx.psd_cone import project, symmetrise
+from seraph_cvx.numerics.psd_cone import project, symmetrise
+from seraph_cvx.solvers.solution import OptimumNotAttained
 
 NAMES = [
     "iris-n20-standard-hyper-w1-s0",

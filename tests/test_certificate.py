@@ -16,9 +16,9 @@ from scipy.linalg import eigh
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
 from seraph_cvx.certificate import Certificate, certify_factor
 from seraph_cvx.certificate.pair_bounds import bound_pairs
-from seraph_cvx.posterior import binary_entropy
-from seraph_cvx.psd_cone import check_metric, scaled_factor
-from seraph_cvx.rounding import SMALLEST_LOSS, UNIT, MatrixError, down, gamma, up
+from seraph_cvx.model.posterior import binary_entropy
+from seraph_cvx.numerics.psd_cone import check_metric, scaled_factor
+from seraph_cvx.numerics.rounding import SMALLEST_LOSS, UNIT, MatrixError, down, gamma, up
 
 
 def with_a_plane(seed, mu):
@@ -269,7 +269,9 @@ def test_emulated_float64_is_refused_on_a_device(monkeypatch):
         certify(MStepObjective(away), np.eye(4))
 
 
-@pytest.mark.parametrize("held", ["seraph_cvx.proof._ONE_AT_A_TIME", "seraph_cvx.pair_sums._LOCK"])
+@pytest.mark.parametrize(
+    "held", ["seraph_cvx.certificate.proof._ONE_AT_A_TIME", "seraph_cvx.sums.pair_sums._LOCK"]
+)
 def test_a_lock_that_is_held_while_forking_does_not_stop_the_child(held):
     """The thread that holds it is not there to release it."""
     import os

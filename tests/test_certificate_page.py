@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from seraph_cvx import distances, rounding
-from seraph_cvx.rounding import UNIT
+from seraph_cvx.numerics import rounding
+from seraph_cvx.numerics.rounding import UNIT
+from seraph_cvx.sums import distances
 
 PAGE = Path(__file__).parent.parent / "examples" / "guide" / "certificate.md"
 TEXT = PAGE.read_text(encoding="utf-8")

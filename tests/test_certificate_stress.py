@@ -22,14 +22,7 @@ from stress_families import FAMILIES, Instance, optimum_of_one_pair  # noqa: E40
 from stress_judge import Judge, ball  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-from seraph_cvx import (  # noqa: E402
-    SERAPH,
-    MStepObjective,
-    NotCertified,
-    PairSet,
-    certify,
-    solve_m_step,
-)
+from seraph_cvx import SERAPH, MStepObjective, NotCertified, PairSet, certify, solve_m_step  # noqa: E402
 from seraph_cvx.datasets import load_sampling  # noqa: E402
 
 arb = flint.arb

@@ -21,13 +21,13 @@ from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
 from seraph_cvx.cli.cluster import on_cluster
 from seraph_cvx.cli.report import report_alternation
-from seraph_cvx.cli.workload import free_bytes
+from seraph_cvx.cli.tables.workload import free_bytes
 from seraph_cvx.comparison import race
 from seraph_cvx.comparison.race_table import Race
 from seraph_cvx.comparison.solvers import forget_solver
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.estimators.settings import RECOMMENDED
-from seraph_cvx.experiments import dask_cluster
+from seraph_cvx.experiments.runs import dask_cluster
 
 HEADER = "length,width,species"
 ROWS = ["1.0,10,a", "1.2,30,a", "3.0,12,b", "3.1,28,b", "1.1,20,", "2.9,22,"]
@@ -142,7 +142,7 @@ EMPTY_RACE = Race(
     [
         (["demo"], "seraph_cvx.plots"),
         (["reproduce", "figure2", "--out", "."], "seraph_cvx.plots.reproduction"),
-        (["compare", "--out", "."], "seraph_cvx.plots.race"),
+        (["compare", "--out", "."], "seraph_cvx.plots.race.race"),
     ],
 )
 def test_another_missing_package_is_not_taken_for_matplotlib(command, room, folder, monkeypatch):

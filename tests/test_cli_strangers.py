@@ -21,12 +21,13 @@ import numpy as np
 import pytest
 from command_line import run, words
 
-from seraph_cvx.cli import learn, points, text_rows, user_table, workload
+from seraph_cvx.cli import learn, points
 from seraph_cvx.cli.report import say
+from seraph_cvx.cli.tables import text_rows, user_table, workload
 from seraph_cvx.comparison.race_table import Race
 from seraph_cvx.datasets import load
-from seraph_cvx.notebook import Tone, card, facts, grid
-from seraph_cvx.result_table import ResultTable
+from seraph_cvx.display.notebook import Tone, card, facts, grid
+from seraph_cvx.display.result_table import ResultTable
 
 HEADER = "length,width,species"
 ROWS = ["1.0,10,a", "1.2,30,a", "3.0,12,b", "3.1,28,b", "1.1,20,", "2.9,22,"]

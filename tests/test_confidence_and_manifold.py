@@ -24,10 +24,10 @@ from seraph_cvx import (
     state_m_step,
 )
 from seraph_cvx.comparison.conic_program import ConicProgram
-from seraph_cvx.direct import minimise_directly
+from seraph_cvx.fit.direct import minimise_directly
 from seraph_cvx.m_step.statement import textbook_statement
-from seraph_cvx.manifold import manifold_term
-from seraph_cvx.semi_supervised import SemiSupervisedObjective, descent_values
+from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
+from seraph_cvx.penalties.manifold import manifold_term
 
 
 def weighted_objective(seed, mu=0.4, trace_weight=0.6, manifold=True, n=18, m=4, **more):

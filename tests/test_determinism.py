@@ -22,7 +22,7 @@ from seraph_cvx import (
     solve_m_step,
 )
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.estimators import seraph_cv
+from seraph_cvx.estimators.selection import seraph_cv
 
 MODELS = {
     "em": SERAPH(),
@@ -144,7 +144,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 import numpy, scipy.linalg
 from threadpoolctl import ThreadpoolController
-from seraph_cvx.blas_threads import one_blas_thread
+from seraph_cvx.numerics.blas_threads import one_blas_thread
 
 def threads_of_blas():
     libraries = ThreadpoolController().select(user_api="blas").info()
@@ -214,7 +214,7 @@ def test_two_searches_at_once_leave_the_filters_of_warnings_as_they_were(samplin
 
 def test_two_proofs_at_once_keep_their_own_precision(samplings):
     flint = pytest.importorskip("flint")
-    from seraph_cvx.proof import prove
+    from seraph_cvx.certificate.proof import prove
 
     objective = MStepObjective(PairSet.from_labels(samplings[0].X, samplings[0].y))
     metric = solve_m_step(objective).metric

@@ -9,20 +9,12 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from seraph_cvx import (
-    SERAPH,
-    SERAPHCV,
-    MStepObjective,
-    NotCertified,
-    PairSet,
-    Status,
-    direct,
-    solve_m_step,
-)
+from seraph_cvx import SERAPH, SERAPHCV, MStepObjective, NotCertified, PairSet, Status, solve_m_step
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.direct import minimise_directly
-from seraph_cvx.experiments import learners
-from seraph_cvx.semi_supervised import SemiSupervisedObjective
+from seraph_cvx.experiments.runs import learners
+from seraph_cvx.fit import direct
+from seraph_cvx.fit.direct import minimise_directly
+from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 
 FLOWERS = load_iris()
 KNOWN = np.where(np.arange(150) % 10 == 0, FLOWERS.target, -1)

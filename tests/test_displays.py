@@ -28,8 +28,10 @@ from seraph_cvx import (
     seraph_path,
     solve_m_step,
 )
-from seraph_cvx.alternation import Iteration
 from seraph_cvx.baselines.euclidean import Euclidean
+from seraph_cvx.fit.alternation import Iteration
+from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
+from seraph_cvx.numerics.psd_cone import project, symmetrise
 from seraph_cvx.plots import (
     DualityDisplay,
     HistoryDisplay,
@@ -42,8 +44,6 @@ from seraph_cvx.plots import (
     WorkPrecisionDisplay,
 )
 from seraph_cvx.plots.style import PALETTE, new_figure
-from seraph_cvx.psd_cone import project, symmetrise
-from seraph_cvx.semi_supervised import SemiSupervisedObjective
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)) * [3.0, 2.0, 1.0, 0.5]

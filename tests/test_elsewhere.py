@@ -19,9 +19,9 @@ import numpy as np
 import pytest
 from instances import random_objective, random_psd
 
-import seraph_cvx.arrays
-import seraph_cvx.cluster_sums
-import seraph_cvx.device_sums
+import seraph_cvx.numerics.arrays
+import seraph_cvx.sums.cluster_sums
+import seraph_cvx.sums.device_sums
 from seraph_cvx import (
     SERAPH,
     MStepObjective,
@@ -32,14 +32,14 @@ from seraph_cvx import (
     compare_solvers,
     solve_m_step,
 )
-from seraph_cvx.arrays import fused_kernels, to_host
-from seraph_cvx.blocks import FAR, Layout, lay_out, tile
-from seraph_cvx.cluster_sums import ClusterSums
-from seraph_cvx.drawing import draw_unlabeled
-from seraph_cvx.experiments.gaussian_classes import gaussian_classes
-from seraph_cvx.experiments.runner import run_cells
-from seraph_cvx.sampling import certify_in_full
-from seraph_cvx.semi_supervised import SemiSupervisedObjective, descent_values
+from seraph_cvx.certificate.sampling import certify_in_full
+from seraph_cvx.experiments.bench.gaussian_classes import gaussian_classes
+from seraph_cvx.experiments.runs.runner import run_cells
+from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
+from seraph_cvx.numerics.arrays import fused_kernels, to_host
+from seraph_cvx.pairs.drawing import draw_unlabeled
+from seraph_cvx.sums.blocks import FAR, Layout, lay_out, tile
+from seraph_cvx.sums.cluster_sums import ClusterSums
 
 
 def libraries():
@@ -60,7 +60,7 @@ def moved(request):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(seraph_cvx.device_sums, "DEVICE_BLOCK", 32)
+    monkeypatch.setattr(seraph_cvx.sums.device_sums, "DEVICE_BLOCK", 32)
 
 
 def few_classes(n=120, m=4, seed=0, n_labels=20):
@@ -199,13 +199,15 @@ def kernels(monkeypatch):
     """Stand-ins for torch, for the kernels and for what finds Triton; a list says if it is here."""
     here = [True]
     stand_in = SimpleNamespace()
-    monkeypatch.setattr(seraph_cvx.arrays, "is_torch_array", lambda x: isinstance(x, OnAGpu))
-    monkeypatch.setattr(seraph_cvx.arrays, "find_spec", lambda name: here[0] or None)
-    monkeypatch.setattr(seraph_cvx, "cuda_kernels", stand_in, raising=False)
-    monkeypatch.setitem(sys.modules, "seraph_cvx.cuda_kernels", stand_in)
-    seraph_cvx.arrays._cuda_kernels.cache_clear()
+    monkeypatch.setattr(
+        seraph_cvx.numerics.arrays, "is_torch_array", lambda x: isinstance(x, OnAGpu)
+    )
+    monkeypatch.setattr(seraph_cvx.numerics.arrays, "find_spec", lambda name: here[0] or None)
+    monkeypatch.setattr(seraph_cvx.numerics, "cuda_kernels", stand_in, raising=False)
+    monkeypatch.setitem(sys.modules, "seraph_cvx.numerics.cuda_kernels", stand_in)
+    seraph_cvx.numerics.arrays._cuda_kernels.cache_clear()
     yield here, stand_in
-    seraph_cvx.arrays._cuda_kernels.cache_clear()
+    seraph_cvx.numerics.arrays._cuda_kernels.cache_clear()
 
 
 def test_an_array_on_a_gpu_goes_through_the_fused_kernels_if_it_lies_in_one_piece(kernels):

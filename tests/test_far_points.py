@@ -7,7 +7,7 @@ import pytest
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.far_points import cut_off, describe_far_values, far_values
+from seraph_cvx.pairs.far_points import cut_off, describe_far_values, far_values
 
 
 def iris_with(value, how_many=1):

@@ -22,9 +22,9 @@ from instances import random_psd
 from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status, alternate, compare_solvers
 from seraph_cvx.cli import learn
 from seraph_cvx.comparison.journal import EMPTY_ROW, Journal
-from seraph_cvx.estimators.saving import load_model, save_model
-from seraph_cvx.experiments.bookkeeping import CellJournal
-from seraph_cvx.experiments.runner import run_cells
+from seraph_cvx.estimators.saving.model_file import load_model, save_model
+from seraph_cvx.experiments.runs.bookkeeping import CellJournal
+from seraph_cvx.experiments.runs.runner import run_cells
 from seraph_cvx.m_step.statement import MStepStatement
 
 X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
@@ -74,8 +74,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)
-from seraph_cvx.cli.user_table import write_whole
-from seraph_cvx.estimators.number_file import write_number_file
+from seraph_cvx.cli.tables.user_table import write_whole
+from seraph_cvx.estimators.saving.number_file import write_number_file
 if sys.argv[1].endswith(".npz"):
     write_number_file(sys.argv[1], {"new": True}, {})
 write_whole(Path(sys.argv[1]), b"new")

@@ -18,9 +18,9 @@ from scipy.special import expit
 
 from seraph_cvx import MStepObjective, PairSet
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.m_step.not_certified import NotCertified
-from seraph_cvx.m_step.solution import Status
-from seraph_cvx.theory.distance_features import (
+from seraph_cvx.solvers.not_certified import NotCertified
+from seraph_cvx.solvers.solution import Status
+from seraph_cvx.theory.features.distance_features import (
     AFFINE,
     BENT,
     CONCAVE,
@@ -36,14 +36,14 @@ from seraph_cvx.theory.distance_features import (
     second_differences,
     violation,
 )
-from seraph_cvx.theory.exponential_feature import (
+from seraph_cvx.theory.features.exponential_feature import (
     ExponentialMStep,
     certify_exponential,
     dissimilar_loss,
     geometric_entropy,
     state_exponential_m_step,
 )
-from seraph_cvx.theory.exponential_solver import solve_exponential
+from seraph_cvx.theory.features.exponential_solver import solve_exponential
 
 D = np.linspace(0.02, 8.0, 300)
 NOTHING = np.empty((0, 2), dtype=int)

@@ -17,11 +17,12 @@ from instances import (
     with_block_size,
 )
 
-import seraph_cvx.pair_sums
-from seraph_cvx import MStepObjective, e_step, state_m_step
+import seraph_cvx.sums.pair_sums
+from seraph_cvx import MStepObjective, state_m_step
 from seraph_cvx.m_step.statement import build_statement, textbook_statement
-from seraph_cvx.posterior import binary_entropy, posterior_entropy, soft_label
-from seraph_cvx.semi_supervised import SemiSupervisedObjective, descent_values
+from seraph_cvx.model import e_step
+from seraph_cvx.model.posterior import binary_entropy, posterior_entropy, soft_label
+from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
 
 SIZES = [(2, 1), (3, 5), (15, 3), (40, 12)]
 SOFT_LABELS = ["start", "random", "streamed"]
@@ -97,7 +98,7 @@ def test_formulas_agree_when_the_pairs_are_listed_in_many_chunks(setting, monkey
     A = random_psd(np.random.default_rng(0), 4, size=2.0)
     value, gradient = whole.value_and_gradient(A)
     q = e_step(whole.pairs, A)
-    for room in (seraph_cvx.pair_sums, sys.modules["seraph_cvx.e_step"]):
+    for room in (seraph_cvx.sums.pair_sums, sys.modules["seraph_cvx.model.e_step"]):
         monkeypatch.setattr(room, "CHUNK", 20)
     chunks = replace(whole, pairs=replace(whole.pairs))
     assert_same(chunks.value(A), value, 1e-12)

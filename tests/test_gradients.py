@@ -7,7 +7,7 @@ import pytest
 from instances import SETTINGS, random_objective, random_pairs, random_psd
 
 from seraph_cvx import MStepObjective
-from seraph_cvx.semi_supervised import SemiSupervisedObjective
+from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 
 STEP = 1e-5
 

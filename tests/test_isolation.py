@@ -15,15 +15,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seraph_cvx.forking import resident_bytes
-from seraph_cvx.isolation import Nursery, run_isolated
+from seraph_cvx.processes.forking import resident_bytes
+from seraph_cvx.processes.isolation import Nursery, run_isolated
 
 MIB = 2**20
 
 
 @pytest.fixture(scope="module")
 def nursery():
-    with Nursery(["numpy", "pytest", "seraph_cvx.isolation"]) as nursery:
+    with Nursery(["numpy", "pytest", "seraph_cvx.processes.isolation"]) as nursery:
         yield nursery
 
 

@@ -23,11 +23,11 @@ from sklearn.utils.estimator_checks import check_classifiers_classes, parametriz
 
 from seraph_cvx import SERAPH, MStepObjective, NotCertified, PairSERAPH, PairSet
 from seraph_cvx.datasets import load, load_sampling
-from seraph_cvx.estimators import seraph_cv
 from seraph_cvx.estimators.labeled_only import LabeledOnly
-from seraph_cvx.estimators.selection import LabeledKFold, known_accuracy, pair_auc
-from seraph_cvx.estimators.seraph_cv import SERAPHCV
-from seraph_cvx.manifold import manifold_term
+from seraph_cvx.estimators.selection import seraph_cv
+from seraph_cvx.estimators.selection.scoring import LabeledKFold, known_accuracy, pair_auc
+from seraph_cvx.estimators.selection.seraph_cv import SERAPHCV
+from seraph_cvx.penalties.manifold import manifold_term
 
 SMALL = {"trace_weights": (1.0, 10.0), "unlabeled_weights": (0.0,), "cv": 2}
 
@@ -235,7 +235,7 @@ def test_pair_auc_is_the_share_of_pairs_in_the_right_order(metric, sampling, mon
     assert 0.5 < expected < 1.0
     assert pair_auc(metric, sampling.X, sampling.y) == pytest.approx(expected, abs=1e-12)
     assert pair_auc(metric, P, np.where(similar, 1, -1)) == pytest.approx(expected, abs=1e-12)
-    monkeypatch.setattr("seraph_cvx.estimators.selection.PAIRS_AT_ONCE", 7)
+    monkeypatch.setattr("seraph_cvx.estimators.selection.scoring.PAIRS_AT_ONCE", 7)
     assert pair_auc(metric, sampling.X, sampling.y) == pytest.approx(expected, abs=1e-12)
     by_pairs = PairSERAPH().fit(P, np.where(similar, 1, -1))
     assert pair_auc(by_pairs, P, np.where(similar, 1, -1)) == by_pairs.score(

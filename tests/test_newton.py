@@ -8,22 +8,15 @@ import numpy as np
 import pytest
 from instances import random_objective, random_psd
 
-from seraph_cvx import (
-    MStepObjective,
-    NotCertified,
-    PairSet,
-    Status,
-    blocks,
-    certify,
-    solve_m_step,
-)
+from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, certify, solve_m_step
 from seraph_cvx.datasets import load, sample
-from seraph_cvx.direct import minimise_directly
-from seraph_cvx.m_step import first_order
-from seraph_cvx.m_step.coarse import thin
-from seraph_cvx.m_step.face_newton import _add_column, _Factor
-from seraph_cvx.m_step.first_order import fista, projected_gradient
-from seraph_cvx.m_step.referee import Coordinates, Iterate
+from seraph_cvx.fit.direct import minimise_directly
+from seraph_cvx.solvers import first_order
+from seraph_cvx.solvers.coarse import thin
+from seraph_cvx.solvers.face_newton import _add_column, _Factor
+from seraph_cvx.solvers.first_order import fista, projected_gradient
+from seraph_cvx.solvers.referee import Coordinates, Iterate
+from seraph_cvx.sums import blocks
 
 
 def many_points(n=1300, m=4):

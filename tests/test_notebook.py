@@ -18,10 +18,10 @@ from seraph_cvx import MStepObjective, PairSet, Status, certify, seraph_path, so
 from seraph_cvx.cli import app
 from seraph_cvx.comparison.journal import EMPTY_ROW
 from seraph_cvx.comparison.race_table import Race
-from seraph_cvx.formulas import DUAL, FORMULAS
-from seraph_cvx.mathml import to_mathml
-from seraph_cvx.notebook import Tone, card, facts, grid
-from seraph_cvx.result_table import ResultTable
+from seraph_cvx.display.formulas import DUAL, FORMULAS
+from seraph_cvx.display.mathml import to_mathml
+from seraph_cvx.display.notebook import Tone, card, facts, grid
+from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.theory.report import CLAIMS
 
 PACKAGE = Path(seraph_cvx.__file__).parent
@@ -341,7 +341,7 @@ def test_notebook_output_sums_and_solves_nothing(monkeypatch):
     X = np.random.default_rng(0).normal(size=(20_000, 3))
     pairs = PairSet.from_constraints(X, [(0, 1)], [(0, 2)])
     for name in ("over_labeled", "over_unlabeled"):
-        monkeypatch.setattr(f"seraph_cvx.pair_sums.PairSums.{name}", refuse)
+        monkeypatch.setattr(f"seraph_cvx.sums.pair_sums.PairSums.{name}", refuse)
     objectives = [MStepObjective(pairs), MStepObjective(pairs, trace_weight=0.0)]
     for thing in (pairs, *objectives):
         before = set(vars(thing))

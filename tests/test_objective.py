@@ -10,7 +10,7 @@ import pytest
 from instances import random_objective, random_pairs
 
 from seraph_cvx import MStepObjective, PairSet, certify
-from seraph_cvx.pair_sums import PairSums
+from seraph_cvx.sums.pair_sums import PairSums
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e6])

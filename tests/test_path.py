@@ -17,7 +17,7 @@ from seraph_cvx import (
     solve_m_step,
 )
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.manifold import manifold_term
+from seraph_cvx.penalties.manifold import manifold_term
 
 
 @pytest.fixture(scope="module")

@@ -15,8 +15,8 @@ import sys
 import pytest
 from test_isolation import ends_soon
 
-from seraph_cvx import isolation
 from seraph_cvx.comparison import journal
+from seraph_cvx.processes import isolation
 
 REMOVE_POSIX = """
 import multiprocessing.connection, multiprocessing.synchronize  # they import these names
@@ -68,7 +68,7 @@ def run_without_posix(code, folder, removal=REMOVE_POSIX):
 LIBRARY = """
 import importlib.util, json, math, os, signal, time
 from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, compare_solvers, solve_m_step
-from seraph_cvx.isolation import Nursery
+from seraph_cvx.processes.isolation import Nursery
 
 X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
 y = [0, 0, 1, 1, -1, -1]
@@ -134,7 +134,7 @@ def test_the_command_works_without_posix(printed, folder):
 
 LEAVE_A_CHILD = """
 import json, os
-from seraph_cvx.isolation import Nursery
+from seraph_cvx.processes.isolation import Nursery
 
 with Nursery() as nursery:
     left = nursery.run(os.system, "sleep 60 & echo $! > left", time_limit=60)

@@ -8,8 +8,8 @@ from instances import random_pairs
 from pictures import assert_legible
 
 from seraph_cvx import seraph_path
-from seraph_cvx.alternation import Iteration
-from seraph_cvx.experiments.summaries import summarise
+from seraph_cvx.experiments.results.summaries import summarise
+from seraph_cvx.fit.alternation import Iteration
 from seraph_cvx.plots import plot_fit, plot_path
 from seraph_cvx.plots.reproduction import plot_times
 

@@ -8,7 +8,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-from seraph_cvx import posterior
+from seraph_cvx.model import posterior
 
 SHARPNESS = 1.7
 

@@ -21,8 +21,8 @@ from high_precision import (  # noqa: E402
 from instances import random_objective, random_psd  # noqa: E402
 
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step  # noqa: E402
+from seraph_cvx.certificate.proof import Proof, prove  # noqa: E402
 from seraph_cvx.datasets import load_sampling  # noqa: E402
-from seraph_cvx.proof import Proof, prove  # noqa: E402
 
 arb, ctx = flint.arb, flint.ctx
 

@@ -11,14 +11,9 @@ flint = pytest.importorskip("flint")
 
 from high_precision import check, gaussian, solve_quietly, with_points  # noqa: E402
 
-from seraph_cvx import (  # noqa: E402
-    MStepObjective,
-    PairSet,
-    ball_arithmetic,
-    certify,
-    solve_m_step,
-)
-from seraph_cvx.proof import prove  # noqa: E402
+from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step  # noqa: E402
+from seraph_cvx.certificate.proof import prove  # noqa: E402
+from seraph_cvx.numerics import ball_arithmetic  # noqa: E402
 
 arb = flint.arb
 

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 from instances import random_psd
 
-from seraph_cvx.psd_cone import check_metric, factor, numerical_rank, project, shrink, whiten
+from seraph_cvx.numerics.psd_cone import (
+    check_metric,
+    factor,
+    numerical_rank,
+    project,
+    shrink,
+    whiten,
+)
 
 
 @pytest.fixture

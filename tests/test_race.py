@@ -37,8 +37,8 @@ from seraph_cvx.comparison.race_table import summarise
 from seraph_cvx.comparison.solvers import Attempt, Entrant, entrants, forget_solver, register_solver
 from seraph_cvx.comparison.suite import InstanceSpec, suite
 from seraph_cvx.m_step.statement import state_m_step
+from seraph_cvx.numerics.psd_cone import project
 from seraph_cvx.plots import WorkPrecisionDisplay
-from seraph_cvx.psd_cone import project
 
 MIB = 2**20
 TINY = "iris-n20-standard-hyper-w1-s0"

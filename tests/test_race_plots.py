@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex
 from pictures import assert_legible
 
-from seraph_cvx.plots.race import (
+from seraph_cvx.plots.race.race import (
     FLOOR,
     plot_performance_profile,
     plot_said_against_true,

@@ -19,8 +19,8 @@ from sklearn.utils.estimator_checks import check_estimator, parametrize_with_che
 from seraph_cvx import SERAPH, KernelSERAPH, PairSERAPH, PairSet, Status, alternate
 from seraph_cvx.baselines.gdm import GDM
 from seraph_cvx.datasets import load, load_sampling
-from seraph_cvx.mahalanobis import best_threshold
-from seraph_cvx.manifold import manifold_term
+from seraph_cvx.estimators.mahalanobis import best_threshold
+from seraph_cvx.penalties.manifold import manifold_term
 
 
 @pytest.mark.slow

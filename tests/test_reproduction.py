@@ -20,16 +20,9 @@ from typer.testing import CliRunner
 import seraph_cvx
 from seraph_cvx import MStepObjective, PairSet, alternate, datasets, solve_m_step
 from seraph_cvx.cli import app, reproduce
-from seraph_cvx.experiments import figures, learners, runner
-from seraph_cvx.experiments.bookkeeping import Ledger
-from seraph_cvx.experiments.cells import EMPTY, Protocol, learn
-from seraph_cvx.experiments.documents import errors_files, judgement_again
-from seraph_cvx.experiments.early_stopping import stop_early
-from seraph_cvx.experiments.figures import artificial_set, learn_panels
-from seraph_cvx.experiments.judgement import duel_table, judge, judgement_table
-from seraph_cvx.experiments.methods import METHODS, PAPER_METHODS, find_methods
-from seraph_cvx.experiments.paper_figures import PRINTED
-from seraph_cvx.experiments.protocol import (
+from seraph_cvx.experiments.protocol.printed_table2 import PRINTED
+from seraph_cvx.experiments.protocol.protocol_evidence import expected_sizes, scaling_evidence
+from seraph_cvx.experiments.protocol.samplings import (
     VARIANTS,
     draw_indices,
     draw_sampling,
@@ -37,13 +30,27 @@ from seraph_cvx.experiments.protocol import (
     nearest_neighbour_error,
     scale_features,
 )
-from seraph_cvx.experiments.protocol_evidence import expected_sizes, scaling_evidence
-from seraph_cvx.experiments.runner import run_cells
-from seraph_cvx.experiments.summaries import are_comparable, mark_best, summarise
-from seraph_cvx.experiments.tables import read_errors, table1, table2, table2_reasons, to_csv
-from seraph_cvx.experiments.tasks import TASKS, UNFILED, find_task, find_tasks
+from seraph_cvx.experiments.protocol.tasks import TASKS, UNFILED, find_task, find_tasks
+from seraph_cvx.experiments.results import figures
+from seraph_cvx.experiments.results.acceptance import duel_table, judge, judgement_table
+from seraph_cvx.experiments.results.documents import errors_files, judgement_again
+from seraph_cvx.experiments.results.figures import artificial_set, learn_panels
+from seraph_cvx.experiments.results.summaries import are_comparable, mark_best, summarise
+from seraph_cvx.experiments.results.tables import (
+    read_errors,
+    table1,
+    table2,
+    table2_reasons,
+    to_csv,
+)
+from seraph_cvx.experiments.runs import learners, runner
+from seraph_cvx.experiments.runs.bookkeeping import Ledger
+from seraph_cvx.experiments.runs.cells import EMPTY, Protocol, learn
+from seraph_cvx.experiments.runs.early_stopping import stop_early
+from seraph_cvx.experiments.runs.methods import METHODS, PAPER_METHODS, find_methods
+from seraph_cvx.experiments.runs.runner import run_cells
+from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 from seraph_cvx.plots.reproduction import plot_sparsity, plot_times
-from seraph_cvx.semi_supervised import SemiSupervisedObjective
 
 IMAGES = [name for name, task in TASKS.items() if task.is_stratified]
 

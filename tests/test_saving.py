@@ -19,12 +19,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import SERAPH, KernelSERAPH, PairSERAPH, Status
-from seraph_cvx.alternation import Iteration
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.estimators import saving
-from seraph_cvx.estimators.saving import load_model, save_model
-from seraph_cvx.estimators.selection import LabeledKFold
-from seraph_cvx.estimators.seraph_cv import SERAPHCV
+from seraph_cvx.estimators.saving import model_file as saving
+from seraph_cvx.estimators.saving.model_file import load_model, save_model
+from seraph_cvx.estimators.selection.scoring import LabeledKFold
+from seraph_cvx.estimators.selection.seraph_cv import SERAPHCV
+from seraph_cvx.fit.alternation import Iteration
 
 RIVALS = [name for name, room in saving.MODELS.items() if room.startswith("baselines")]
 

@@ -13,7 +13,7 @@ from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_s
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.m_step.statement import build_statement, textbook_statement
-from seraph_cvx.psd_cone import project, symmetrise
+from seraph_cvx.numerics.psd_cone import project, symmetrise
 
 TOLERANCES = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),

@@ -13,13 +13,16 @@ from command_line import run, words
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.cli import study
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.experiments import bench_conic, bench_passes, bench_size, bench_statement
-from seraph_cvx.experiments.bench_path import bench_path
-from seraph_cvx.experiments.bench_proof import bench_certificate, bench_proof
-from seraph_cvx.experiments.bench_report import Report
-from seraph_cvx.experiments.bench_startup import bench_startup
-from seraph_cvx.isolation import Outcome
-from seraph_cvx.result_table import ResultTable
+from seraph_cvx.display.result_table import ResultTable
+from seraph_cvx.experiments.bench import conic as bench_conic
+from seraph_cvx.experiments.bench import passes as bench_passes
+from seraph_cvx.experiments.bench import size as bench_size
+from seraph_cvx.experiments.bench import statement as bench_statement
+from seraph_cvx.experiments.bench.path import bench_path
+from seraph_cvx.experiments.bench.proof import bench_certificate, bench_proof
+from seraph_cvx.experiments.bench.report import Report
+from seraph_cvx.experiments.bench.startup import bench_startup
+from seraph_cvx.processes.isolation import Outcome
 
 
 @pytest.mark.parametrize("statement", ["primal", "dual", "textbook"])
@@ -147,8 +150,8 @@ def test_a_bench_stopped_before_its_first_row_writes_nothing(tmp_path, monkeypat
 
 def test_a_path_is_reported_row_by_row(monkeypatch):
     told, rows = [], []
-    monkeypatch.setattr("seraph_cvx.experiments.bench_path.TASKS", {"iris": 10})
-    monkeypatch.setattr("seraph_cvx.experiments.bench_path.REPEATS", 1)
+    monkeypatch.setattr("seraph_cvx.experiments.bench.path.TASKS", {"iris": 10})
+    monkeypatch.setattr("seraph_cvx.experiments.bench.path.REPEATS", 1)
     table = bench_path(Report(told.append, rows.append), seeds=(0,))
     assert told == ["iris, seed 0"]
     assert list(table.rows) == rows
@@ -156,15 +159,15 @@ def test_a_path_is_reported_row_by_row(monkeypatch):
 
 
 def test_a_proof_is_reported_beside_the_certificate(monkeypatch):
-    monkeypatch.setattr("seraph_cvx.experiments.bench_proof.TASKS", {"iris": 10})
+    monkeypatch.setattr("seraph_cvx.experiments.bench.proof.TASKS", {"iris": 10})
     (row,) = bench_proof(Report(), seeds=(0,)).rows
     assert row["proven gap"] <= 1e-7
     assert row["proven gap"] == pytest.approx(row["certified gap"], rel=0.1)
 
 
 def test_certificates_of_two_m_steps_are_reported_with_their_cost(monkeypatch):
-    monkeypatch.setattr("seraph_cvx.experiments.bench_proof.TASKS", {"iris": 10})
-    monkeypatch.setattr("seraph_cvx.experiments.bench_proof.DIGITS", {})
+    monkeypatch.setattr("seraph_cvx.experiments.bench.proof.TASKS", {"iris": 10})
+    monkeypatch.setattr("seraph_cvx.experiments.bench.proof.DIGITS", {})
     rows = bench_certificate(Report(), seeds=(0,)).rows
     assert [row["M-step"] for row in rows] == ["first", "second"]
     for row in rows:
@@ -182,8 +185,8 @@ def test_certificates_of_two_m_steps_are_reported_with_their_cost(monkeypatch):
     ],
 )
 def test_data_that_is_not_there_is_a_row_that_says_so(measure, column, monkeypatch, tmp_path):
-    for room in ("bench_proof", "bench_path"):
-        monkeypatch.setattr(f"seraph_cvx.experiments.{room}.TASKS", {"ionosphere": 20})
+    for room in ("proof", "path"):
+        monkeypatch.setattr(f"seraph_cvx.experiments.bench.{room}.TASKS", {"ionosphere": 20})
     monkeypatch.setenv("SERAPH_CVX_DATA", str(tmp_path))
     tasks = {"tasks": ["ionosphere"]} if measure is bench_conic.bench_first_m_steps else {}
     (row,) = measure(Report(), seeds=(0, 1), **tasks).rows

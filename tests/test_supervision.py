@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from seraph_cvx import PairSet
-from seraph_cvx.supervision import known_labels, supervise, supervise_pairs
+from seraph_cvx.pairs.supervision import known_labels, supervise, supervise_pairs
 
 X5 = np.array([[0.0, 1.0], [0.5, 0.0], [3.0, 1.0], [3.5, 2.0], [9.0, 9.0]])
 

@@ -14,32 +14,33 @@ import pytest
 
 from seraph_cvx import MStepObjective, PairSet, Status, verify_paper
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.m_step.solution import MStepSolution
-from seraph_cvx.theory import (
+from seraph_cvx.solvers.solution import MStepSolution
+from seraph_cvx.theory import claim_data as setting
+from seraph_cvx.theory import report
+from seraph_cvx.theory.algorithm import (
     attainment,
     complexity,
     descent,
-    elimination,
-    feature_convexity,
-    feature_functions,
-    full_model,
-    kappa_sign,
     lipschitz,
     m_step_convexity,
-    maximum_entropy,
-    mixed_norm,
-    posterior_regularisation,
     printed_gradient,
-    report,
-    setting,
-    soft_label_form,
-    sparsity,
     strong_duality,
 )
 from seraph_cvx.theory.claim import Check, Claim, ClaimResult, ClaimUndecided, Verdict
+from seraph_cvx.theory.claim_data import Setting
+from seraph_cvx.theory.features import feature_convexity, feature_functions
+from seraph_cvx.theory.model import (
+    elimination,
+    full_model,
+    kappa_sign,
+    maximum_entropy,
+    posterior_regularisation,
+    soft_label_form,
+)
 from seraph_cvx.theory.paper_report import PaperReport
 from seraph_cvx.theory.preparation import prepare_pairs
-from seraph_cvx.theory.setting import Setting
+from seraph_cvx.theory.sparsity import both_sparsities as sparsity
+from seraph_cvx.theory.sparsity import mixed_norm
 
 EXPECTED = {
     1: "holds",

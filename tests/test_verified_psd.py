@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from seraph_cvx.verified_psd import (
+from seraph_cvx.numerics.verified_psd import (
     dominating_root,
     is_proven_positive_definite,
     power_of_two_scale,

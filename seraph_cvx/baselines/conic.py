@@ -7,8 +7,8 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 
-from ..checks import FloatArray
-from ..psd_cone import project, symmetrise
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import project, symmetrise
 
 
 def squared_distances(A: cp.Variable, V: FloatArray) -> cp.Expression:

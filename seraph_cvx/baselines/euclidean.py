@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..pairs import PairSet
+from ..pairs.pair_set import PairSet
 from .rival import Rival
 
 

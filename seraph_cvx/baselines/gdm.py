@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..checks import FloatArray
-from ..pairs import PairSet
-from ..psd_cone import scaled_factor
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import scaled_factor
+from ..pairs.pair_set import PairSet
 from .gdm_problem import GDMProblem, bound_from_lengths, state_gdm
 from .rival import CertifiedRival, RivalSolution, check_limits
 
@@ -107,7 +107,7 @@ class GDM(CertifiedRival):
     Attributes
     ----------
     metric_, components_, n_features_in_
-        As for :class:`~seraph_cvx.mahalanobis.MahalanobisTransformer`.
+        As for :class:`~seraph_cvx.estimators.mahalanobis.MahalanobisTransformer`.
     objective_ : float
         sum_D ||x_i - x_j||_A.
     n_iter_ : int

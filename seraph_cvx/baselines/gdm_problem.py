@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..checks import FloatArray, check_number
-from ..pairs import PairSet
-from ..psd_cone import symmetrise, whiten
-from ..rounding import down, up
-from .proven_sums import (
+from ..numerics.checks import FloatArray, check_number
+from ..numerics.psd_cone import symmetrise, whiten
+from ..numerics.rounding import down, up
+from ..pairs.pair_set import PairSet
+from ..sums.proven_sums import (
     independent_features,
     moment_along,
     proven_step,

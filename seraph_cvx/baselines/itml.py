@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..checks import FloatArray
-from ..pairs import PairSet
-from ..psd_cone import symmetrise
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import symmetrise
+from ..pairs.pair_set import PairSet
 from .itml_problem import ITMLProblem, state_itml
 from .rival import CertifiedRival, RivalSolution, check_limits, descend, span_basis
 
@@ -158,7 +158,7 @@ class ITML(CertifiedRival):
     Attributes
     ----------
     metric_, components_, n_features_in_
-        As for :class:`~seraph_cvx.mahalanobis.MahalanobisTransformer`.
+        As for :class:`~seraph_cvx.estimators.mahalanobis.MahalanobisTransformer`.
     objective_ : float
         The two divergences together.
     n_iter_ : int

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.spatial.distance import pdist
 
-from ..checks import FloatArray, IntArray, check_number
-from ..pairs import PairSet
-from ..psd_cone import symmetrise
-from ..rounding import (
+from ..numerics.checks import FloatArray, IntArray, check_number
+from ..numerics.psd_cone import symmetrise
+from ..numerics.rounding import (
     FEW_ROUNDINGS,
     FUNCTION_ERROR,
     SECOND_ORDER,
@@ -24,7 +23,8 @@ from ..rounding import (
     gamma,
     up,
 )
-from .proven_sums import inverse_factor, log_det_from_below, moment_along, sum_bounds
+from ..pairs.pair_set import PairSet
+from ..sums.proven_sums import inverse_factor, log_det_from_below, moment_along, sum_bounds
 from .rival import differences, quadratic_forms
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ITMLProblem:
 
     What `value_from_above` and `lower_bound` return is proven for the points, u and l as the
     doubles they are. Each determinant is bounded from below by a triangular T, see
-    :func:`~seraph_cvx.baselines.proven_sums.log_det_from_below`, each other sum term by term.
+    :func:`~seraph_cvx.sums.proven_sums.log_det_from_below`, each other sum term by term.
 
     Parameters
     ----------

@@ -11,9 +11,9 @@ from scipy.spatial.distance import cdist
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
-from ..checks import FloatArray, check_number
-from ..pairs import PairSet
-from ..psd_cone import symmetrise
+from ..numerics.checks import FloatArray, check_number
+from ..numerics.psd_cone import symmetrise
+from ..pairs.pair_set import PairSet
 from .principal_axes import principal_axes
 from .rival import Rival
 
@@ -65,7 +65,7 @@ class LDM(Rival):
     Attributes
     ----------
     metric_, components_, n_features_in_
-        See :class:`~seraph_cvx.mahalanobis.MahalanobisTransformer`.
+        See :class:`~seraph_cvx.estimators.mahalanobis.MahalanobisTransformer`.
     axes_ : (m, r) array
         V.
     eigenvalues_ : (r,) array

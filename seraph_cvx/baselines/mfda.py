@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 from sklearn.neighbors import NearestNeighbors
 
-from ..checks import FloatArray, IntArray, check_number, check_points
-from ..pairs import PairSet
-from ..psd_cone import symmetrise
+from ..numerics.checks import FloatArray, IntArray, check_number, check_points
+from ..numerics.psd_cone import symmetrise
+from ..pairs.pair_set import PairSet
 from .principal_axes import principal_axes
 from .rival import Rival
 
@@ -55,7 +55,7 @@ class MFDA(Rival):
     Attributes
     ----------
     metric_, components_, n_features_in_
-        See :class:`~seraph_cvx.mahalanobis.MahalanobisTransformer`.
+        See :class:`~seraph_cvx.estimators.mahalanobis.MahalanobisTransformer`.
     directions_ : (m, n_directions) array
         W, the direction of the largest ratio first.
     ratios_ : (n_directions,) array

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
-from ..checks import encode_labels
-from ..pairs import PairSet
-from ..psd_cone import symmetrise
+from ..numerics.checks import encode_labels
+from ..numerics.psd_cone import symmetrise
+from ..pairs.pair_set import PairSet
 from .rival import Rival
 
 
@@ -36,7 +36,7 @@ class NCA(Rival):
     Attributes
     ----------
     metric_, components_, n_features_in_
-        See :class:`~seraph_cvx.mahalanobis.MahalanobisTransformer`.
+        See :class:`~seraph_cvx.estimators.mahalanobis.MahalanobisTransformer`.
     n_iter_ : int
         As scikit-learn counts. When `max_iter` ends the search it is silent; here a
         ConvergenceWarning says so.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..checks import FloatArray, check_number, check_points
+from ..numerics.checks import FloatArray, check_number, check_points
 
 FLAT = 1e-12
 """A principal axis whose variance is below this part of the largest is no axis of the points."""

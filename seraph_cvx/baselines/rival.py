@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike
 from scipy.linalg import qr
 from scipy.optimize import minimize
 
-from ..checks import FloatArray, IntArray, check_number
-from ..m_step.solution import warn_not_certified
-from ..mahalanobis import MahalanobisTransformer, all_or_nothing
-from ..pairs import PairSet
+from ..estimators.mahalanobis import MahalanobisTransformer, all_or_nothing
+from ..numerics.checks import FloatArray, IntArray, check_number
+from ..pairs.pair_set import PairSet
+from ..solvers.solution import warn_not_certified
 
 SPAN_TOLERANCE = 1e-12
 """Directions in which the points differ by less than this share of their spread do not count."""

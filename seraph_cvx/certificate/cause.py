@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..far_points import describe_far_values
-from ..objective import MStepObjective
+from ..model.m_step_objective import MStepObjective
+from ..pairs.far_points import describe_far_values
 
 UNEVEN = 1e6
 """Confidences whose largest is so many times the smallest are named."""

@@ -20,18 +20,18 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..checks import FloatArray
-from ..formulas import CERTIFICATE
-from ..notebook import card, facts, gap_in_words, tone_of_gap
-from ..objective import MStepObjective
-from ..psd_cone import check_metric, scaled_factor
-from ..rounding import at_least
+from ..display.formulas import CERTIFICATE
+from ..display.notebook import card, facts, gap_in_words, tone_of_gap
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import check_metric, scaled_factor
+from ..numerics.rounding import at_least
 from .feasible_steps import largest_eigenvalue, step_towards_one, stretch_of_regulariser
 from .pair_bounds import PairBounds, bound_pairs
 from .pinned import pinned_bounds
 
 if TYPE_CHECKING:
-    from ..proof import Proof
+    from .proof import Proof
 
 NEAR = 1e-6
 """Relative gap up to which bounds from pairs within the span of similar ones are not tried."""
@@ -125,7 +125,8 @@ def certify(
     -------
     Certificate
         Where nothing can be proven `dual_value` is minus infinity: only for a manifold term that
-        is not PSD. With `rigorous` a :class:`~seraph_cvx.proof.Proof`, which has the same names.
+        is not PSD. With `rigorous` a :class:`~seraph_cvx.certificate.proof.Proof`, which has the
+        same names.
 
     Examples
     --------
@@ -139,7 +140,7 @@ def certify(
     """
     metric = check_metric(A, objective.pairs.n_features)
     if rigorous:
-        from ..proof import prove
+        from .proof import prove
 
         return prove(objective, metric, enough=enough)
     return certify_factor(objective, scaled_factor(metric), enough)

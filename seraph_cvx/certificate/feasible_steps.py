@@ -8,10 +8,10 @@ from __future__ import annotations
 import numpy as np
 import scipy
 
-from ..checks import FloatArray
-from ..dual_coordinates import DualCoordinates
-from ..rounding import FEW_ROUNDINGS, UNIT, gamma
-from ..verified_psd import is_proven_positive_definite, power_of_two_scale
+from ..model.dual_coordinates import DualCoordinates
+from ..numerics.checks import FloatArray
+from ..numerics.rounding import FEW_ROUNDINGS, UNIT, gamma
+from ..numerics.verified_psd import is_proven_positive_definite, power_of_two_scale
 from .pair_bounds import PairBounds
 
 MARGINS = (1.0, 4.0, 64.0)

@@ -20,12 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checks import FloatArray
-from ..distances import DistanceBounds, Metric
-from ..dual_coordinates import entry_bound
-from ..objective import MStepObjective
-from ..psd_cone import symmetrise
-from ..rounding import (
+from ..model.dual_coordinates import entry_bound
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import symmetrise
+from ..numerics.rounding import (
     ENTROPY_ROUNDINGS,
     FEW_ROUNDINGS,
     FUNCTION_ERROR,
@@ -38,6 +37,7 @@ from ..rounding import (
     gamma,
     score_slack,
 )
+from ..sums.distances import DistanceBounds, Metric
 from .terms import LabeledTerms, Thresholds, UnlabeledTerms
 
 

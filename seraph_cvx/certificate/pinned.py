@@ -15,14 +15,21 @@ from collections.abc import Iterator
 import numpy as np
 import scipy
 
-from ..checks import FloatArray, IntArray
-from ..dual_coordinates import DualCoordinates
-from ..objective import MStepObjective
-from ..pair_sums import Frame
-from ..posterior import entropy_parts, posterior_similar
-from ..psd_cone import symmetrise
-from ..rounding import ENTROPY_ROUNDINGS, FEW_ROUNDINGS, MatrixError, at_least, at_most, gamma
-from ..sweep import spread_of
+from ..model.dual_coordinates import DualCoordinates
+from ..model.m_step_objective import MStepObjective
+from ..model.posterior import entropy_parts, posterior_similar
+from ..numerics.checks import FloatArray, IntArray
+from ..numerics.psd_cone import symmetrise
+from ..numerics.rounding import (
+    ENTROPY_ROUNDINGS,
+    FEW_ROUNDINGS,
+    MatrixError,
+    at_least,
+    at_most,
+    gamma,
+)
+from ..sums.pair_sums import Frame
+from ..sums.sweep import spread_of
 from .pair_bounds import Gain, PairBounds
 
 MOST_PAIRS = 1 << 17

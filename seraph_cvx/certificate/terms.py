@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array, beside, namespace
-from ..blocks import Chunk, Place
-from ..posterior import binary_entropy, entropy_parts, posterior_similar
-from ..rounding import LABEL_ERROR, LARGEST_SCORE, UNIT
-from ..soft_labels import SoftLabels
+from ..model.posterior import binary_entropy, entropy_parts, posterior_similar
+from ..model.soft_labels import SoftLabels
+from ..numerics.arrays import Array, beside, namespace
+from ..numerics.rounding import LABEL_ERROR, LARGEST_SCORE, UNIT
+from ..sums.blocks import Chunk, Place
 
 
 @dataclass(frozen=True)

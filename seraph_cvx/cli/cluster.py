@@ -20,6 +20,6 @@ def on_cluster(scheduler: str | None) -> AbstractContextManager[Any]:
     """Within it joblib's work is done there; None: here."""
     if scheduler is None:
         return nullcontext()
-    from ..experiments.dask_cluster import dask_cluster
+    from ..experiments.runs.dask_cluster import dask_cluster
 
     return dask_cluster(None if scheduler == "local" else scheduler)

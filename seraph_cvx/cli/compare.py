@@ -13,11 +13,11 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ..result_table import ResultTable, show
+from ..display.result_table import ResultTable, show
 from .cluster import Scheduler, on_cluster
 from .main import Debug, app
 from .report import alert, alerts, answers_in_words, say, screen
-from .user_table import check_output, write_whole
+from .tables.user_table import check_output, write_whole
 
 if TYPE_CHECKING:
     from ..comparison.race_table import Race
@@ -212,7 +212,7 @@ def _document(race: Race) -> str:
 def _draw(out: Path, race: Race) -> str:
     """Write the pictures, or say why there are none."""
     try:
-        from ..plots.race import (
+        from ..plots.race.race import (
             plot_performance_profile,
             plot_said_against_true,
             plot_work_precision,

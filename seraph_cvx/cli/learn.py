@@ -9,13 +9,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..alternation import alternate
-from ..checks import FloatArray
 from ..datasets import load_sampling
-from ..direct import minimise_directly
 from ..estimators.settings import RECOMMENDED, Setting, find_setting
-from ..m_step.solution import OptimumNotAttained, Status
-from ..pairs import PairSet
+from ..fit.alternation import alternate
+from ..fit.direct import minimise_directly
+from ..numerics.checks import FloatArray
+from ..pairs.pair_set import PairSet
+from ..solvers.solution import OptimumNotAttained, Status
 from .fit_options import (
     Algorithm,
     AlgorithmChoice,
@@ -47,9 +47,9 @@ from .report import (
     say,
     screen,
 )
-from .text_rows import TableError, require_file
-from .user_table import UserTable, check_output, write_metric
-from .workload import require_memory_for_pairs
+from .tables.text_rows import TableError, require_file
+from .tables.user_table import UserTable, check_output, write_metric
+from .tables.workload import require_memory_for_pairs
 
 PICTURES = (".png", ".pdf", ".svg")
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ..alternation import Iteration
-from ..checks import UNKNOWN, FloatArray
-from ..psd_cone import factor, numerical_rank
-from ..result_table import visible
+from ..display.result_table import visible
+from ..fit.alternation import Iteration
+from ..numerics.checks import UNKNOWN, FloatArray
+from ..numerics.psd_cone import factor, numerical_rank
 from .report import alert, say
-from .user_table import UserTable, write_whole
+from .tables.user_table import UserTable, write_whole
 
 History = Sequence[Iteration] | Sequence[float]
 

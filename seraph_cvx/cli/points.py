@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from ..checks import FloatArray
-from ..pairs import PairSet
+from ..numerics.checks import FloatArray
+from ..pairs.pair_set import PairSet
 from .report import alert
-from .text_rows import TableError
-from .user_table import UserTable, read_table
-from .workload import LONG, expected_seconds, in_words
+from .tables.text_rows import TableError
+from .tables.user_table import UserTable, read_table
+from .tables.workload import LONG, expected_seconds, in_words
 
 
 def read_points(

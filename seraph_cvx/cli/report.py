@@ -12,14 +12,14 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from ..alternation import Alternation
 from ..certificate import certify
-from ..checks import MissingExtra
-from ..direct import DirectSolution
-from ..m_step.solution import Status
-from ..pairs import PairSet
-from ..result_table import visible
-from .user_table import UserTable
+from ..display.result_table import visible
+from ..fit.alternation import Alternation
+from ..fit.direct import DirectSolution
+from ..numerics.checks import MissingExtra
+from ..pairs.pair_set import PairSet
+from ..solvers.solution import Status
+from .tables.user_table import UserTable
 
 LOOK_UNKNOWN = {"-1", "?", "na", "n/a", "nan", "none", "null", "unknown"}
 """Cells of the label column that may have been meant for empty."""
@@ -76,7 +76,7 @@ class Answers:
 
     def __enter__(self) -> list[str]:
         """Begin; what is appended to the list is said to be kept, should the work be cut short."""
-        from ..m_step.not_certified import NotCertified
+        from ..solvers.not_certified import NotCertified
 
         self._warnings.__enter__()
         warnings.simplefilter("always", NotCertified)
@@ -128,7 +128,7 @@ def _show_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    from ..m_step.not_certified import NotCertified
+    from ..solvers.not_certified import NotCertified
 
     if issubclass(category, NotCertified):
         alert(f"Not certified: {message} (Here: --max-iter, --tol, --solver.)")

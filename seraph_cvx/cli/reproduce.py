@@ -13,14 +13,14 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
-from ..experiments.tasks import find_tasks
+from ..experiments.protocol.tasks import find_tasks
 from .cluster import Scheduler, on_cluster
 from .main import Debug, app
 from .report import alert, alerts, answers_in_words, say
-from .user_table import write_whole
+from .tables.user_table import write_whole
 
 if TYPE_CHECKING:
-    from ..experiments.runner import CellTable, Progress
+    from ..experiments.runs.runner import CellTable, Progress
 
 
 class Part(StrEnum):
@@ -101,15 +101,15 @@ def reproduce(
         if part in (Part.FIGURE1, Part.FIGURE2):
             written = _sparsity(int(part.value[-1]), out)
         elif part is Part.TABLE1:
-            from ..experiments.documents import table1_files
+            from ..experiments.results.documents import table1_files
 
             written = _write(out, table1_files(find_tasks(_names(tasks)), variant, folder))
         elif part is Part.JUDGEMENT:
-            from ..experiments.documents import judgement_again
+            from ..experiments.results.documents import judgement_again
 
             written = _write(out, judgement_again(out))
         elif part is Part.PROTOCOL:
-            from ..experiments.documents import protocol_files
+            from ..experiments.results.documents import protocol_files
 
             texts = protocol_files(find_tasks(_names(tasks)), samplings, variant, folder)
             written = _write(out, texts)
@@ -145,8 +145,8 @@ def _cells(
     out: Path,
 ) -> list[str]:
     """Run what is not in the file of cells yet, and make Table 2 or Figure 3 of all of them."""
-    from ..experiments.cells import Protocol
-    from ..experiments.runner import run_cells
+    from ..experiments.runs.cells import Protocol
+    from ..experiments.runs.runner import run_cells
 
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -188,8 +188,13 @@ def _duration(seconds: float) -> str:
 
 def _report(part: Part, table: CellTable, out: Path) -> list[str]:
     """Table 2 or Figure 3 from the cells; exit code 1 where one of them failed."""
-    from ..experiments.documents import errors_files, figure3_files, judgement_files, table2_files
-    from ..experiments.summaries import summarise
+    from ..experiments.results.documents import (
+        errors_files,
+        figure3_files,
+        judgement_files,
+        table2_files,
+    )
+    from ..experiments.results.summaries import summarise
 
     summaries = summarise(table.rows)
     if part is Part.TABLE2:
@@ -212,8 +217,8 @@ def _report(part: Part, table: CellTable, out: Path) -> list[str]:
 
 
 def _sparsity(figure: int, out: Path) -> list[str]:
-    from ..experiments.documents import sparsity_files
-    from ..experiments.figures import artificial_set, learn_panels
+    from ..experiments.results.documents import sparsity_files
+    from ..experiments.results.figures import artificial_set, learn_panels
 
     sampling = artificial_set(figure)
     panels = learn_panels(figure, sampling)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..datasets import load_sampling
-from ..formulas import DUAL
-from ..objective import MStepObjective
-from ..pairs import PairSet
-from ..result_table import ResultTable, show
+from ..display.formulas import DUAL
+from ..display.result_table import ResultTable, show
+from ..model.m_step_objective import MStepObjective
+from ..pairs.pair_set import PairSet
 from .main import Debug, app
 from .report import alert, alerts, answers_in_words, say
-from .user_table import check_output, write_whole
+from .tables.user_table import check_output, write_whole
 
 if TYPE_CHECKING:
-    from ..experiments.bench_report import Report
+    from ..experiments.bench.report import Report
 
 Measurement = Callable[["Report"], ResultTable]
 
@@ -148,7 +148,7 @@ def bench(
 
 def _measure(measure: Measurement, tables: list[ResultTable]) -> None:
     """Add the table of a measurement, also of one that is stopped in its midst, and print it."""
-    from ..experiments.bench_report import Report
+    from ..experiments.bench.report import Report
 
     with alerts.status("measuring") as status:
         report = Report(
@@ -193,13 +193,13 @@ def _numbers(text: str) -> list[int]:
 def _measurements(
     section: Section, limit: float, size: tuple[str, list[int], int | None, str | None]
 ) -> list[Measurement]:
-    from ..experiments import bench_conic as conic
-    from ..experiments import bench_passes as passes
-    from ..experiments import bench_statement as statement
-    from ..experiments.bench_path import bench_path
-    from ..experiments.bench_proof import bench_certificate, bench_proof
-    from ..experiments.bench_size import bench_sampling, bench_sizes
-    from ..experiments.bench_startup import bench_startup
+    from ..experiments.bench import conic as conic
+    from ..experiments.bench import passes as passes
+    from ..experiments.bench import statement as statement
+    from ..experiments.bench.path import bench_path
+    from ..experiments.bench.proof import bench_certificate, bench_proof
+    from ..experiments.bench.size import bench_sampling, bench_sizes
+    from ..experiments.bench.startup import bench_startup
 
     place, sizes, drawn, scheduler = size
     sections: dict[Section, list[Measurement]] = {

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..datasets import load_sampling
-from ..result_table import visible
+from ..display.result_table import visible
 from .main import Debug, app
 from .report import alert, answers_in_words, say, screen
-from .text_rows import TableError
-from .user_table import check_output, read_table, write_whole
-from .workload import require_memory_for_pairs
+from .tables.text_rows import TableError
+from .tables.user_table import check_output, read_table, write_whole
+from .tables.workload import require_memory_for_pairs
 
 if TYPE_CHECKING:
     from ..theory.claim import Claim, ClaimResult
@@ -141,7 +141,7 @@ def _show(report: PaperReport) -> None:
 
 def _show_contradictions(report: PaperReport, code: bool) -> None:
     """What the paper prints, what holds instead, and the numbers that show it."""
-    from ..mathml import to_text
+    from ..display.mathml import to_text
 
     contradicted = [result for result in report.results if result.claim.correction]
     if contradicted:

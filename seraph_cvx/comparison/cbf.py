@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from ..formulas import DUAL, M_STEP_ONE_TERM
-from ..m_step.first_order import fista
-from ..m_step.solution import require_attained
-from ..objective import MStepObjective
+from ..display.formulas import DUAL, M_STEP_ONE_TERM
+from ..model.m_step_objective import MStepObjective
+from ..solvers.first_order import fista
+from ..solvers.solution import require_attained
 from .conic_program import ConicProgram, Coordinates
 from .grading import REFERENCE_TOL, data_checksum
 from .suite import InstanceSpec

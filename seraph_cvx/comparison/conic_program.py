@@ -18,8 +18,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import FloatArray, IntArray
-from ..objective import MStepObjective
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from ..checks import IntArray
+from ..numerics.checks import IntArray
 from .conic_program import ConicProgram, Coordinates
 
 

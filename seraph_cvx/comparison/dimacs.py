@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import FloatArray
+from ..numerics.checks import FloatArray
 
 
 def dimacs_errors(data: Mapping[str, Any], answer: Any, solver: str) -> list[float] | None:

@@ -20,12 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from ..blas_threads import one_blas_thread
 from ..certificate import certify
-from ..isolation import Outcome
-from ..m_step.first_order import fista
-from ..objective import MStepObjective
-from ..psd_cone import project, symmetrise
+from ..model.m_step_objective import MStepObjective
+from ..numerics.blas_threads import one_blas_thread
+from ..numerics.psd_cone import project, symmetrise
+from ..processes.isolation import Outcome
+from ..solvers.first_order import fista
 from .journal import EMPTY_ROW, Journal
 from .solvers import Attempt, Entrant
 from .suite import InstanceSpec, checksum_of

@@ -10,9 +10,9 @@ from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from ..isolation import Outcome, memory_limit_obstacle
-from ..m_step.solution import require_attained
-from ..objective import MStepObjective
+from ..model.m_step_objective import MStepObjective
+from ..processes.isolation import Outcome, memory_limit_obstacle
+from ..solvers.solution import require_attained
 from .grading import Referee, data_checksum
 from .journal import EMPTY_ROW, Journal
 from .race_table import Race

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ..formulas import CERTIFICATE
-from ..notebook import Tone, card, grid
-from ..result_table import ResultTable
+from ..display.formulas import CERTIFICATE
+from ..display.notebook import Tone, card, grid
+from ..display.result_table import ResultTable
 
 
 @dataclass(frozen=True)

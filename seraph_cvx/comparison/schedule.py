@@ -9,8 +9,8 @@ from uuid import uuid4
 
 from joblib import Parallel, delayed
 
-from ..isolation import Outcome
-from ..objective import MStepObjective
+from ..model.m_step_objective import MStepObjective
+from ..processes.isolation import Outcome
 from .grading import attempt_once
 from .journal import Journal, Key
 from .solvers import Entrant

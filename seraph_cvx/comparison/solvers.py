@@ -10,7 +10,7 @@ file ``toy.py``, takes projected gradient steps of fixed length:
     import numpy as np
 
     from seraph_cvx.comparison.solvers import Attempt
-    from seraph_cvx.psd_cone import project
+    from seraph_cvx.numerics.psd_cone import project
 
 
     def solve(objective, tol, time_limit):
@@ -46,10 +46,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from ..checks import FloatArray
-from ..m_step.first_order import fista, projected_gradient
-from ..m_step.solution import Status
-from ..objective import MStepObjective
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray
+from ..solvers.first_order import fista, projected_gradient
+from ..solvers.solution import Status
 
 
 @dataclass(frozen=True)

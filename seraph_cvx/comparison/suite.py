@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ..checks import UNKNOWN, FloatArray
 from ..datasets import load
 from ..estimators.settings import PAPER_SETTINGS
-from ..objective import MStepObjective
-from ..pairs import PairSet
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import UNKNOWN, FloatArray
+from ..pairs.pair_set import PairSet
 
 SCALINGS = ("standard", "unit", "raw")
 """Mean 0 and variance 1; from 0 to 1; as they are."""

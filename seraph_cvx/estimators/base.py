@@ -9,16 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from ..alternation import Iteration, alternate
 from ..certificate import Certificate
-from ..checks import FloatArray, check_number
-from ..direct import minimise_directly
-from ..m_step.solution import Status, warn_not_certified
-from ..mahalanobis import MahalanobisTransformer
-from ..manifold import manifold_term
-from ..pairs import PairSet
-from ..posterior import posterior_similar
-from ..sampling import certify_in_full
+from ..certificate.sampling import certify_in_full
+from ..fit.alternation import Iteration, alternate
+from ..fit.direct import minimise_directly
+from ..model.posterior import posterior_similar
+from ..numerics.checks import FloatArray, check_number
+from ..pairs.pair_set import PairSet
+from ..penalties.manifold import manifold_term
+from ..solvers.solution import Status, warn_not_certified
+from .mahalanobis import MahalanobisTransformer
 from .settings import RECOMMENDED, Setting, find_setting
 
 MODERATE = 1e60

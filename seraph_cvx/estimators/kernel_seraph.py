@@ -10,10 +10,10 @@ from numpy.typing import ArrayLike
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..checks import FloatArray
-from ..mahalanobis import all_or_nothing
-from ..pairs import PairSet
+from ..numerics.checks import FloatArray
+from ..pairs.pair_set import PairSet
 from .base import BaseSERAPH
+from .mahalanobis import all_or_nothing
 
 LARGEST = 1e290
 """Sums of larger inner products may overflow."""

@@ -16,8 +16,8 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from ..checks import IntArray
-from .selection import known_rows
+from ..numerics.checks import IntArray
+from .selection.scoring import known_rows
 
 
 def _inner_has(method: str) -> Callable[[Any], bool]:

@@ -10,10 +10,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_array
 
-from ..checks import FloatArray
-from ..mahalanobis import all_or_nothing
-from ..supervision import supervise_pairs
+from ..numerics.checks import FloatArray
+from ..pairs.supervision import supervise_pairs
 from .base import BaseSERAPH
+from .mahalanobis import all_or_nothing
 
 
 class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]

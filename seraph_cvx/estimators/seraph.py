@@ -6,8 +6,8 @@ from typing import Self
 
 from numpy.typing import ArrayLike
 
-from ..mahalanobis import all_or_nothing
 from .base import BaseSERAPH
+from .mahalanobis import all_or_nothing
 
 
 class SERAPH(BaseSERAPH):
@@ -38,7 +38,7 @@ class SERAPH(BaseSERAPH):
         Of the M-step; see :func:`seraph_cvx.solve_m_step`.
     tol : float, default=1e-6
         EM stops when J falls by less, relatively; direct, when the slope of (7) promises no larger
-        relative fall, see :func:`seraph_cvx.direct.measure_stationarity`.
+        relative fall, see :func:`seraph_cvx.fit.direct.measure_stationarity`.
     m_step_tol : float, default=1e-8
         Certified relative gap of the last M-step.
     max_iter : int, optional
@@ -55,7 +55,7 @@ class SERAPH(BaseSERAPH):
         Of the pairs drawn for `unlabeled_pairs`; nothing else here is random.
     laplacian_weight : float, default=0.0
         nu: the weight of the manifold term nu*<X'LX, A> (Appendix C.3), which keeps neighbours
-        near; see :func:`seraph_cvx.manifold.manifold_term`.
+        near; see :func:`seraph_cvx.penalties.manifold.manifold_term`.
     laplacian_neighbors, laplacian_kernel, laplacian_normalised
         Of its graph: 7 neighbours, weights "heat" or "binary", normalised or not.
     identity_share : float, default=0.3
@@ -86,9 +86,9 @@ class SERAPH(BaseSERAPH):
     certificate_ : Certificate or None
         The duality gap of the last M-step at `m_step_metric_`; None for algorithm="direct".
     sampling_ : SamplingReport or None
-        With `unlabeled_pairs`: see :func:`seraph_cvx.sampling.certify_in_full`.
+        With `unlabeled_pairs`: see :func:`seraph_cvx.certificate.sampling.certify_in_full`.
     history_ : list
-        One :class:`~seraph_cvx.alternation.Iteration` each, or the values of (7) for "direct".
+        One :class:`~seraph_cvx.fit.alternation.Iteration` each, or the values of (7) for "direct".
     n_iter_ : int
     status_ : Status
         certified, or stationary for algorithm="direct"; any other one is also a warning.

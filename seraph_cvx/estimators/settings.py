@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..checks import FloatArray
-from ..objective import MStepObjective
-from ..pairs import PairSet
-from ..psd_cone import shrink
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import shrink
+from ..pairs.pair_set import PairSet
 
 AUTO_TRACE_SHARE = 0.02
 """trace_weight="auto": this share of the weight above which the labeled pairs give A = 0."""

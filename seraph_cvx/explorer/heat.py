@@ -8,8 +8,8 @@ import zlib
 
 import numpy as np
 
-from ..checks import FloatArray
-from ..posterior import posterior_similar, soft_label
+from ..model.posterior import posterior_similar, soft_label
+from ..numerics.checks import FloatArray
 from .scene import Scene
 from .walk import Moment
 

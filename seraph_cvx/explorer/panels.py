@@ -6,7 +6,7 @@ from html import escape
 
 import numpy as np
 
-from ..psd_cone import numerical_rank
+from ..numerics.psd_cone import numerical_rank
 from .pictures import draw_course, draw_learned, draw_pairs, draw_plane
 from .scene import MOST_POINTS
 from .state import ExplorerState

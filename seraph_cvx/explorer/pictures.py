@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..checks import FloatArray, IntArray
-from ..psd_cone import symmetrise
+from ..numerics.checks import FloatArray, IntArray
+from ..numerics.psd_cone import symmetrise
 from ..theory.chart import to_svg
 from ..theory.claim import Chart, Curve
 from .heat import as_image, pair_heat, plane_heat

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..checks import UNKNOWN, FloatArray, IntArray
 from ..datasets import load, sample
+from ..numerics.checks import UNKNOWN, FloatArray, IntArray
 
 SIDE = 400.0
 """The plane is drawn as a square of so many units; clicks come in these."""

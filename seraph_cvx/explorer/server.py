@@ -13,7 +13,7 @@ from contextlib import suppress
 import marimo
 import uvicorn
 
-from . import page  # before it is served: two tabs that open at once must not both import all
+from . import page
 from .guard import Guard
 
 

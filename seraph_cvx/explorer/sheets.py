@@ -7,8 +7,8 @@ from html import escape
 
 import numpy as np
 
-from ..formulas import CERTIFICATE, DESCENT, E_STEP, M_STEP_ONE_TERM, OBJECTIVE, PROBABILITY
-from ..m_step.solution import MStepSolution
+from ..display.formulas import CERTIFICATE, DESCENT, E_STEP, M_STEP_ONE_TERM, OBJECTIVE, PROBABILITY
+from ..solvers.solution import MStepSolution
 from .recipe import python_of
 from .state import ExplorerState, ask_solver
 from .walk import Moment

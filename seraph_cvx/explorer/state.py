@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..m_step.solution import MStepSolution
 from ..m_step.solve import MStepSolver
+from ..solvers.solution import MStepSolution
 from .scene import Scene, scene_named
 from .walk import TOLERANCE, Moment, Settings, Walk, walk_of
 

@@ -8,14 +8,14 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from ..blas_threads import one_blas_thread
 from ..certificate import Certificate, certify
-from ..checks import FloatArray
-from ..m_step.solution import OptimumNotAttained, require_attained
 from ..m_step.solve import MStepSolver
-from ..objective import MStepObjective
-from ..pairs import PairSet
-from ..semi_supervised import descent_values
+from ..model.m_step_objective import MStepObjective
+from ..model.semi_supervised import descent_values
+from ..numerics.blas_threads import one_blas_thread
+from ..numerics.checks import FloatArray
+from ..pairs.pair_set import PairSet
+from ..solvers.solution import OptimumNotAttained, require_attained
 from .scene import Scene
 
 TOLERANCE = 1e-8

@@ -17,10 +17,10 @@ import numpy as np
 from cvxpy.error import SolverError
 
 from ..certificate import certify
-from ..checks import FloatArray
-from ..objective import MStepObjective
-from ..psd_cone import project, symmetrise
-from .solution import MStepSolution, Status
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import project, symmetrise
+from ..solvers.solution import MStepSolution, Status
 from .statement import build_statement
 
 DEFAULT_MEMORY_LIMIT = 4 * 2**30

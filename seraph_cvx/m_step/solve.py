@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..blas_threads import one_blas_thread
-from ..checks import FloatArray, check_count, check_number
-from ..objective import MStepObjective
-from ..psd_cone import check_metric
-from .first_order import fista, projected_gradient
-from .solution import MStepSolution, Status, require_attained
+from ..model.m_step_objective import MStepObjective
+from ..numerics.blas_threads import one_blas_thread
+from ..numerics.checks import FloatArray, check_count, check_number
+from ..numerics.psd_cone import check_metric
+from ..solvers.first_order import fista, projected_gradient
+from ..solvers.solution import MStepSolution, Status, require_attained
 
 if TYPE_CHECKING:
     from .conic import ConicMStep

@@ -19,9 +19,9 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from ..checks import FloatArray, IntArray
-from ..objective import MStepObjective
-from ..psd_cone import symmetrise
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray, IntArray
+from ..numerics.psd_cone import symmetrise
 
 Formulation = Literal["primal", "dual", "textbook"]
 
@@ -262,7 +262,7 @@ def _parameter_values(objective: MStepObjective, formulation: Formulation) -> di
 
 def soft_label_vector(objective: MStepObjective) -> FloatArray:
     """q(+1) per row of ``pairs.unlabeled``, one by one: the textbook needs it."""
-    from ..e_step import e_step
+    from ..model.e_step import e_step
 
     if objective.soft_labels is not None:
         return objective.soft_labels

@@ -11,9 +11,9 @@ from .history import HistoryDisplay
 from .metric import MetricDisplay
 from .path import PathDisplay, plot_path
 from .posterior import PosteriorDisplay
+from .race.work_precision import WorkPrecisionDisplay
 from .segment import SegmentDisplay
 from .spectrum import SpectrumDisplay
-from .work_precision import WorkPrecisionDisplay
 
 __all__ = [
     "DualityDisplay",

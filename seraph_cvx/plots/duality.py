@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from ..checks import FloatArray
+from ..numerics.checks import FloatArray
 from .display import Display
 from .style import GREY, PALETTE, SHOWN_MARKERS, use_decades
 

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure, SubFigure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from ..alternation import Iteration
+from ..fit.alternation import Iteration
 from .points import LEARNED, PRINCIPAL, draw_points, group_by_class, principal_axes
 from .style import PALETTE, add_legend, enlarge_text, new_figure
 

@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from ..alternation import Alternation, Iteration
-from ..checks import FloatArray, IntArray
-from ..direct import DirectSolution
+from ..fit.alternation import Alternation, Iteration
+from ..fit.direct import DirectSolution
+from ..numerics.checks import FloatArray, IntArray
 from .display import Display
 from .style import PALETTE, SHOWN_MARKERS, use_decades
 

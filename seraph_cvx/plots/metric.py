@@ -10,11 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
-from ..checks import FloatArray, check_number, check_points
-from ..psd_cone import check_metric, factor, symmetrise
-from .ball import draw_ball
+from ..numerics.checks import FloatArray, check_number, check_points
+from ..numerics.psd_cone import check_metric, factor, symmetrise
 from .display import Display
-from .points import LEARNED, PRINCIPAL, draw_points, group_by_class, principal_axes
+from .points import LEARNED, PRINCIPAL, draw_ball, draw_points, group_by_class, principal_axes
 from .style import legible
 
 

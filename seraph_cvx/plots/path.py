@@ -12,8 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from ..checks import FloatArray
-from ..path import SeraphPath
+from ..fit.path import SeraphPath
+from ..numerics.checks import FloatArray
 from .display import Display
 from .style import GREY, LINE_COLOURS, PALETTE, TEXT_SIZE, use_decades
 

@@ -13,9 +13,9 @@ from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist, squareform
 
-from ..checks import FloatArray, IntArray, check_number, check_points, is_known
-from ..posterior import posterior_similar
-from ..psd_cone import check_metric, factor
+from ..model.posterior import posterior_similar
+from ..numerics.checks import FloatArray, IntArray, check_number, check_points, is_known
+from ..numerics.psd_cone import check_metric, factor
 from .display import Display
 from .metric import threshold_of
 from .points import class_name

@@ -13,12 +13,12 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import LogLocator, NullFormatter
 from numpy.typing import NDArray
 
-from ..checks import UNKNOWN, FloatArray
 from ..datasets import Sampling
-from ..experiments.figures import LearnedPanel
-from ..experiments.summaries import Summary
-from ..experiments.tables import method_title
-from ..experiments.tasks import TASKS
+from ..experiments.protocol.tasks import TASKS
+from ..experiments.results.figures import LearnedPanel
+from ..experiments.results.summaries import Summary
+from ..experiments.results.tables import method_title
+from ..numerics.checks import UNKNOWN, FloatArray
 from .style import GREY, MARKERS, PALETTE, new_figure
 
 CAPTIONS = {
@@ -41,7 +41,7 @@ def plot_sparsity(
     ----------
     figure : 1 or 2
     sampling : Sampling
-        Of :func:`seraph_cvx.experiments.figures.artificial_set`.
+        Of :func:`seraph_cvx.experiments.results.figures.artificial_set`.
     panels : sequence of LearnedPanel
         A row each.
     path : path, optional
@@ -49,7 +49,7 @@ def plot_sparsity(
 
     Examples
     --------
-    >>> from seraph_cvx.experiments.figures import artificial_set, learn_panels
+    >>> from seraph_cvx.experiments.results.figures import artificial_set, learn_panels
     >>> drawn = plot_sparsity(2, artificial_set(2), learn_panels(2))
     >>> drawn.axes[0].get_title()
     '(a) Original data'
@@ -111,13 +111,14 @@ def plot_times(summaries: Sequence[Summary], path: str | os.PathLike[str] | None
     Parameters
     ----------
     summaries : sequence of Summary
-        Of :func:`seraph_cvx.experiments.summaries.summarise`; those without a time are left out.
+        Of :func:`seraph_cvx.experiments.results.summaries.summarise`; those without a time are
+        left out.
     path : path, optional
         Also save the picture here.
 
     Examples
     --------
-    >>> from seraph_cvx.experiments.summaries import summarise
+    >>> from seraph_cvx.experiments.results.summaries import summarise
     >>> row = {"task": "iris", "sampling": 0, "method": "gdm", "outcome": "done", "error": 9.0}
     >>> drawn = plot_times(summarise([row | {"seconds": 0.5, "detail": ""}]))
     >>> drawn.axes[0].get_ylabel()

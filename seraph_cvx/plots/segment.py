@@ -13,10 +13,10 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
-from ..checks import FloatArray
-from ..objective import MStepObjective
-from ..psd_cone import check_metric
-from ..semi_supervised import SemiSupervisedObjective
+from ..model.m_step_objective import MStepObjective
+from ..model.semi_supervised import SemiSupervisedObjective
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import check_metric
 from .display import Display
 from .style import GREY, PALETTE
 

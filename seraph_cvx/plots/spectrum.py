@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from ..checks import FloatArray
-from ..psd_cone import check_metric, numerical_rank
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import check_metric, numerical_rank
 from .display import Display
 from .style import GREY, SHOWN_MARKERS, TEXT_SIZE, legible, line_look, use_decades
 

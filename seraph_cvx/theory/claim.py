@@ -95,7 +95,7 @@ class Claim:
     statement : str
         One sentence.
     formula : str
-        In LaTeX; :mod:`seraph_cvx.mathml` turns it into MathML and into plain text.
+        In LaTeX; :mod:`seraph_cvx.display.mathml` turns it into MathML and into plain text.
     evidence : str
         How it is checked.
     expected : Verdict

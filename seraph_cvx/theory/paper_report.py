@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from ..mathml import to_text
-from ..result_table import ResultTable
+from ..display.mathml import to_text
+from ..display.result_table import ResultTable
 from .claim import Check, ClaimResult
 from .page import to_html
 

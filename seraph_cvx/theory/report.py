@@ -8,29 +8,30 @@ from dataclasses import replace
 
 from numpy.typing import ArrayLike
 
-from ..blas_threads import one_blas_thread
-from . import (
+from ..numerics.blas_threads import one_blas_thread
+from .algorithm import (
     attainment,
     complexity,
     descent,
-    elimination,
-    feature_convexity,
-    feature_functions,
-    kappa_sign,
     lipschitz,
     m_step_convexity,
-    maximum_entropy,
-    mixed_norm,
-    posterior_regularisation,
     printed_gradient,
-    soft_label_form,
-    sparsity,
     strong_duality,
 )
 from .claim import Claim, ClaimResult, ClaimUndecided
+from .claim_data import Setting
+from .features import feature_convexity, feature_functions
+from .model import (
+    elimination,
+    kappa_sign,
+    maximum_entropy,
+    posterior_regularisation,
+    soft_label_form,
+)
 from .paper_report import PaperReport
 from .preparation import prepare_pairs
-from .setting import Setting
+from .sparsity import both_sparsities as sparsity
+from .sparsity import mixed_norm
 
 CheckFunction = Callable[[Setting], ClaimResult]
 

@@ -1,0 +1,1 @@
+"""Formulas as text and MathML, cards for notebooks, tables of results."""

@@ -1,0 +1,157 @@
+"""The pieces of what notebooks show: HTML with inline styles, all escaped, nothing fetched.
+
+Text and lines take the notebook's own colour, and a verdict brings its own ground with it, so that
+both are readable on light and on dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from html import escape
+from typing import Any
+
+from .formulas import Formula
+from .result_table import ResultTable, show
+
+MOST_ROWS = 24
+"""A longer table is shown by its first and last rows."""
+
+NEAR, FAR = 1e-6, 1e-2
+"""Relative gaps up to which an answer counts as near the optimum, and from which as far."""
+
+
+class Tone(Enum):
+    """Text and ground of a verdict."""
+
+    GOOD = ("#14532d", "#bbf7d0")
+    CAUTION = ("#451a03", "#fde68a")
+    BAD = ("#450a0a", "#fecaca")
+    PLAIN = ("#1c1917", "#e7e5e4")
+
+
+def card(
+    name: str,
+    verdict: str,
+    tone: Tone,
+    sentence: str,
+    formulas: Sequence[Formula],
+    *parts: str,
+) -> str:
+    """A result as it stands in a notebook: verdict, sentence, formulas, then `parts`.
+
+    Parameters
+    ----------
+    name, verdict, sentence : str
+        Plain text: it is escaped here.
+    tone : Tone
+        Of the verdict.
+    formulas : sequence of Formula
+        From :mod:`seraph_cvx.display.formulas`.
+    *parts : str
+        HTML made by :func:`facts` or :func:`grid`.
+
+    Examples
+    --------
+    >>> "<b>a &lt; b</b>" in card("a < b", "so it is", Tone.GOOD, "", [])
+    True
+    """
+    text, ground = tone.value
+    badge = (
+        f'<span style="color:{text};background:{ground};border-radius:1em;padding:.1em .7em;'
+        f'margin-left:.6em;white-space:nowrap">{escape(verdict)}</span>'
+    )
+    said = f'<div style="margin:.4em 0">{escape(sentence)}</div>' if sentence else ""
+    return (
+        '<div style="max-width:62em;border:1px solid rgba(128,128,128,.5);border-radius:.5em;'
+        'padding:.7em 1em;line-height:1.45">'
+        f"<div><b>{escape(name)}</b>{badge}</div>"
+        f"{said}{''.join(map(_drawn, formulas))}{''.join(parts)}</div>"
+    )
+
+
+def facts(values: Mapping[str, Any]) -> str:
+    """Names and values in two columns; an empty value is left out.
+
+    Examples
+    --------
+    >>> facts({"points": 100, "confidence": ""}).count("<tr>")
+    1
+    """
+    rows = [
+        f"<tr>{_cell('th', name)}{_cell('td', show(value))}</tr>"
+        for name, value in values.items()
+        if value != ""
+    ]
+    return f'<table style="{_TABLE}"><tbody>{"".join(rows)}</tbody></table>'
+
+
+def grid(table: ResultTable) -> str:
+    """A table of results; of a long one the first and the last rows.
+
+    Examples
+    --------
+    >>> grid(ResultTable("Gaps", [{"gap": k} for k in range(100)])).count("<tr>")
+    26
+    """
+    half = MOST_ROWS // 2
+    left_out = len(table.rows) - 2 * half
+    rows = [_row(row, table.columns) for row in table.rows]
+    if left_out > 0:
+        words = escape(f"… {left_out} more …")
+        gap = f'<tr><td colspan="{len(table.columns)}" style="text-align:center">{words}</td></tr>'
+        rows = [*rows[:half], gap, *rows[-half:]]
+    head = "".join(_cell("th", name) for name in table.columns)
+    return (
+        f'<div style="overflow-x:auto"><table style="{_TABLE}"><thead><tr>{head}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table></div>"
+    )
+
+
+def gap_in_words(lower: float, upper: float) -> str:
+    """optimum in [lower, upper], in a sentence.
+
+    Examples
+    --------
+    >>> gap_in_words(2.0, 2.5)
+    'No metric has f below 2; this one, at 2.5, is at most 5.0e-01 above the optimum: proved from
+    the data, not taken from a solver.'
+    """
+    return (
+        f"No metric has f below {lower:.12g}; this one, at {upper:.12g}, is at most "
+        f"{upper - lower:.1e} above the optimum: proved from the data, not taken from a solver."
+    )
+
+
+def tone_of_gap(relative_gap: float) -> Tone:
+    """Good up to 1e-6, bad from 1e-2 on.
+
+    Examples
+    --------
+    >>> tone_of_gap(1e-9).name, tone_of_gap(1e-4).name, tone_of_gap(float("inf")).name
+    ('GOOD', 'CAUTION', 'BAD')
+    """
+    if relative_gap <= NEAR:
+        return Tone.GOOD
+    return Tone.CAUTION if relative_gap < FAR else Tone.BAD
+
+
+_TABLE = "border-collapse:collapse;margin:.5em 0 0;font-variant-numeric:tabular-nums"
+_CELL = "text-align:left;padding:.1em 1em .1em 0;vertical-align:top"
+_MATH = "display:grid;row-gap:.6em;overflow-x:auto;padding:.4em 0;font-size:1.15em"
+
+
+def _cell(tag: str, text: str) -> str:
+    return f'<{tag} style="{_CELL}">{escape(text)}</{tag}>'
+
+
+def _row(row: Mapping[str, Any], columns: Sequence[str]) -> str:
+    return f"<tr>{''.join(_cell('td', show(row.get(name, ''))) for name in columns)}</tr>"
+
+
+def _drawn(formula: Formula) -> str:
+    return (
+        f'<div style="margin:.6em 0"><i>{escape(formula.title)}</i>'
+        f'<div style="{_MATH}">{formula.mathml}</div>'
+        f'<div style="font-size:.85em;opacity:.8">{escape(formula.where)}</div></div>'
+    )

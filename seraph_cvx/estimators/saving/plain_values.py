@@ -1,0 +1,143 @@
+"""Values as JSON and arrays of numbers, and back: what a model file may hold, and nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import MISSING, asdict, fields
+from typing import Any
+
+import numpy as np
+
+from ...certificate import Certificate
+from ...fit.alternation import Iteration
+from ...solvers.solution import Status
+from .number_file import NUMBERS, Arrays, refuse
+
+RESULTS: dict[str, Any] = {"certificate": Certificate, "iteration": Iteration}
+"""The result classes of this package that a model keeps."""
+
+FIELD_TYPES: dict[str, Any] = {
+    "float": (float, int),
+    "int": int,
+    "str": str,
+    "FloatArray": np.ndarray,
+}
+
+
+class NotPlain(Exception):
+    """A value that JSON and arrays of numbers cannot hold."""
+
+
+def pack(value: Any, place: str, arrays: Arrays) -> Any:
+    """Plain values as they are, all others as {kind: content}.
+
+    Parameters
+    ----------
+    value : object
+    place : str
+        Its name; an array becomes an entry of this name.
+    arrays : dict
+        Takes the arrays of numbers.
+
+    Raises
+    ------
+    NotPlain
+        When the value is of no kind that can be written.
+
+    Examples
+    --------
+    >>> arrays = {}
+    >>> pack({"a": (1, 0.5), "b": np.eye(2)}, "v", arrays)
+    {'dict': {'a': {'tuple': [1, 0.5]}, 'b': {'array': 'v.b'}}}
+    >>> list(arrays)
+    ['v.b']
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Status):
+        return {"status": value.value}
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": repr(value)}
+    if isinstance(value, list | tuple):
+        items = [pack(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
+        return items if isinstance(value, list) else {"tuple": items}
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: pack(v, f"{place}.{key}", arrays) for key, v in value.items()}}
+    if isinstance(value, np.ndarray) and value.dtype.kind in NUMBERS:
+        arrays[place] = value
+        return {"array": place}
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        return {"objects": pack(value.tolist(), place, arrays)}
+    for kind, result in RESULTS.items():
+        if type(value) is result:
+            return {kind: pack(asdict(value), place, arrays)["dict"]}
+    raise NotPlain(f"`{place}` is {value!r}")
+
+
+def unpack(value: Any, arrays: Arrays, may_be_nan: bool = False) -> Any:
+    """What `pack` was given, or a ValueError: the file may be anybody's.
+
+    Parameters
+    ----------
+    value : object
+        Out of JSON.
+    arrays : dict
+        The arrays that are taken are removed from it.
+    may_be_nan : bool
+        Whether NaN and infinity may stand in the arrays.
+
+    Examples
+    --------
+    >>> unpack({"tuple": [1, {"array": "v"}]}, {"v": np.array([1.0])})
+    (1, array([1.]))
+    """
+    match value:
+        case list():
+            return [unpack(item, arrays, may_be_nan) for item in value]
+        case dict() if len(value) != 1:
+            pass
+        case {"array": str(name)}:
+            return _take(name, arrays, may_be_nan)
+        case {"tuple": list(items)}:
+            return tuple(unpack(items, arrays, may_be_nan))
+        case {"objects": list(items)}:
+            objects = np.empty(len(items), dtype=object)
+            objects[:] = unpack(items, arrays, may_be_nan)
+            return objects
+        case {"dict": dict(content)}:
+            return {key: unpack(item, arrays, may_be_nan) for key, item in content.items()}
+        case {"float": ("nan" | "inf" | "-inf") as word}:
+            return float(word)
+        case {"status": str(word)} if word in list(Status):
+            return Status(word)
+        case {"certificate": dict(content)}:
+            return _result(Certificate, unpack({"dict": content}, arrays))
+        case {"iteration": dict(content)}:
+            return _result(Iteration, unpack({"dict": content}, arrays))
+        case dict():
+            pass
+        case _:
+            return value
+    raise ValueError(f"its header holds {str(value)[:80]}, which is no value of a model")
+
+
+def _take(name: str, arrays: Arrays, may_be_nan: bool) -> Any:
+    if name not in arrays:
+        refuse(f"its array {name!r} is missing, or named twice")
+    if not may_be_nan and not np.all(np.isfinite(arrays[name])):
+        refuse(f"its array {name!r} holds NaN or infinity")
+    return arrays.pop(name)
+
+
+def _result(cls: Any, content: dict[str, Any]) -> Any:
+    types = {field.name: FIELD_TYPES[str(field.type)] for field in fields(cls)}
+    needed = {field.name for field in fields(cls) if field.default_factory is MISSING}
+    fits = needed <= content.keys() <= types.keys() and all(  # files of before have no factor
+        isinstance(content[key], types[key]) for key in content
+    )
+    if not fits:
+        refuse(f"its header holds {str(content)[:80]}, which is no {cls.__name__}")
+    return cls(**content)

@@ -1,0 +1,1 @@
+"""Choosing parameters by cross-validation on labeled points."""

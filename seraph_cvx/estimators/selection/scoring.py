@@ -1,0 +1,245 @@
+"""Folds and scores for half-labeled data: only points of known class are held out and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, check_random_state, indexable
+from sklearn.utils.validation import column_or_1d
+
+from ...numerics.checks import FloatArray, IntArray, encode_labels
+from ...pairs.supervision import known_labels
+
+PAIRS_AT_ONCE = 1 << 16
+"""`pair_auc` hands so many pairs to `pair_score` in one call."""
+
+
+def known_rows(X: Any, y: ArrayLike, purpose: str) -> tuple[Any, Any, IntArray]:
+    """X_K, y_K and K = {i : y_i is known}, or an error when K is empty.
+
+    Parameters
+    ----------
+    X : array_like, sparse or data frame of n rows
+        Kept in its kind.
+    y : (n,) array_like
+        Class labels, -1 (None or NaN among strings and objects) where unknown.
+    purpose : str
+        What the known points are wanted for, to be said in the error.
+
+    Examples
+    --------
+    >>> known_rows([[0.0], [1.0], [2.0]], ["a", None, "b"], "an example")
+    ([[0.0], [2.0]], array(['a', 'b'], dtype=object), array([0, 2]))
+    """
+    labels = column_or_1d(y, warn=True)
+    X, labels = indexable(X, labels)
+    known = np.flatnonzero(known_labels(labels))
+    if not len(known):
+        raise ValueError(
+            f"None of the {len(labels)} labels is known (-1 and None mark unknown ones): {purpose} "
+            "needs at least one point of known class."
+        )
+    kept = labels[known]
+    if kept.dtype == object and not any(isinstance(label, str) for label in kept):
+        kept = np.array(kept.tolist())  # integers that stood beside None are integers again
+    return _safe_indexing(X, known), kept, known
+
+
+class LabeledKFold(BaseCrossValidator):  # type: ignore[misc]
+    """K = T_1 u ... u T_k, training on {1..n} minus T_f: only the points K of known class move.
+
+    Each test fold holds points of known class alone; all other points, the unlabeled ones
+    included, train. The known points are dealt out class by class, one to each fold in turn, so
+    that the folds differ by at most one point, in total and in each class. A class with fewer
+    known points than there are folds is missing in some of them.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+    shuffle : bool, default=False
+        Shuffle the points of each class before they are dealt.
+    random_state : int, RandomState or None
+        Of the shuffle.
+
+    Examples
+    --------
+    >>> y = [0, 0, 1, 1, -1]
+    >>> for train, test in LabeledKFold(2).split([[0.0]] * 5, y):
+    ...     train.tolist(), test.tolist()
+    ([1, 3, 4], [0, 2])
+    ([0, 2, 4], [1, 3])
+    """
+
+    def __init__(self, n_splits: int = 5, shuffle: bool = False, random_state: Any = None) -> None:
+        if isinstance(n_splits, bool) or not isinstance(n_splits, int | np.integer) or n_splits < 2:
+            raise ValueError(f"n_splits={n_splits!r} must be an integer, at least 2.")
+        if not shuffle and random_state is not None:
+            raise ValueError(
+                "random_state has no effect without a shuffle: set shuffle=True or leave it out."
+            )
+        self.n_splits = int(n_splits)
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """The number of folds; the arguments are not used."""
+        return self.n_splits
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
+        """Pairs (training indices, test indices), one for each fold.
+
+        Parameters
+        ----------
+        X : array_like of n rows
+        y : (n,) array_like
+            Class labels, -1 (None among strings) where unknown.
+        groups : ignored
+        """
+        if y is None:
+            raise ValueError("LabeledKFold needs y: the class of each point, -1 where unknown.")
+        X, labels = indexable(X, column_or_1d(y))
+        known, codes = encode_labels(labels, len(labels))
+        if len(known) < self.n_splits:
+            raise ValueError(
+                f"n_splits={self.n_splits}, but only {len(known)} points are of known class: "
+                "ask for fewer folds or label more points."
+            )
+        order = np.arange(len(known))
+        if self.shuffle:
+            order = check_random_state(self.random_state).permutation(len(known))
+        order = order[np.argsort(codes[order], kind="stable")]
+        for fold in range(self.n_splits):
+            test = np.sort(known[order[fold :: self.n_splits]])
+            yield np.setdiff1d(np.arange(len(labels)), test), test
+
+
+def known_accuracy(estimator: Any, X: Any, y: ArrayLike) -> float:
+    """#{i in K : predict(x_i) = y_i} / #K, K the points of known class: a scikit-learn scorer.
+
+    Parameters
+    ----------
+    estimator : fitted classifier, or a pipeline that ends in one
+    X : array_like of n rows
+    y : (n,) array_like
+        Class labels, -1 (None among strings) where unknown.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> classifier = KNeighborsClassifier(1).fit([[0.0], [1.0]], [0, 1])
+    >>> known_accuracy(classifier, [[0.1], [0.2], [0.9], [0.8]], [0, 1, 1, -1])
+    0.6666666666666666
+    """
+    if not hasattr(estimator, "predict"):
+        raise TypeError(
+            f"known_accuracy needs an estimator that predicts classes, and "
+            f"{type(estimator).__name__} does not: end a pipeline with LabeledOnly(...), or use "
+            "pair_auc, which judges the metric itself."
+        )
+    points, labels, _ = known_rows(X, y, "known_accuracy")
+    return float(accuracy_score(labels, estimator.predict(points)))
+
+
+def pair_auc(estimator: Any, X: Any, y: ArrayLike) -> float:
+    """P(score of a similar pair > score of a dissimilar one) + P(equal)/2, over known pairs.
+
+    The area under the ROC curve of `pair_score`: it needs no threshold, and no classifier.
+
+    Parameters
+    ----------
+    estimator : fitted metric learner of this package
+        Anything with `pair_score`, or a pipeline of transformers that ends in one.
+    X : (n, m) array_like, or (k, 2, m) array_like of pairs
+        Points, of which all pairs of known class are taken, or the pairs themselves.
+    y : (n,) or (k,) array_like
+        Class labels, -1 (None among strings) where unknown; or +1 (similar) and -1 (dissimilar).
+
+    Raises
+    ------
+    ValueError
+        When all the pairs are similar, or all are dissimilar.
+
+    Examples
+    --------
+    >>> from seraph_cvx import SERAPH
+    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
+    >>> model = SERAPH().fit(X, [0, 0, 1, 1, -1, -1])
+    >>> pair_auc(model, X, [0, 0, 1, 1, -1, -1])
+    1.0
+    >>> pair_auc(model, [[X[0], X[1]], [X[0], X[2]]], [1, -1])
+    1.0
+    """
+    head, learner = _head_and_learner(estimator)
+    if np.ndim(X) == 3:
+        return area_over_pairs(learner, *_given_pairs(head, X, y))
+    if head is not None:
+        X = head.transform(X)
+    points, labels, known = known_rows(X, y, "pair_auc")
+    _, codes = encode_labels(labels, len(known))
+    first, second = np.triu_indices(len(known), 1)
+    similar = codes[first] == codes[second]
+    return area_over_pairs(learner, np.asarray(points), np.column_stack([first, second]), similar)
+
+
+def _head_and_learner(estimator: Any) -> tuple[Any, Any]:
+    """What comes before the metric learner in a pipeline (None: nothing), and the learner."""
+    head, learner = None, estimator
+    if isinstance(estimator, Pipeline):
+        head = estimator[:-1] if len(estimator) > 1 else None
+        learner = estimator[-1]
+    if not hasattr(learner, "pair_score"):
+        raise TypeError(
+            f"pair_auc needs a metric learner with `pair_score`, and {type(learner).__name__} has "
+            "none: score the metric learner itself, or use known_accuracy for a classifier."
+        )
+    return head, learner
+
+
+def _given_pairs(head: Any, P: Any, y: ArrayLike) -> tuple[FloatArray, IntArray, Any]:
+    """The points of the pairs, which of them each pair joins, and whether it is similar."""
+    pairs, labels = np.asarray(P), column_or_1d(y)
+    if pairs.shape[1] != 2 or labels.shape != (len(pairs),) or set(labels) - {-1, 1}:
+        raise ValueError(
+            f"For pairs, X must have shape (k, 2, m), not {pairs.shape}, and y must hold +1 "
+            "(similar) or -1 (dissimilar) for each of them."
+        )
+    points = pairs.reshape(-1, pairs.shape[2])
+    if head is not None:
+        points = np.asarray(head.transform(points))
+    return points, np.arange(2 * len(pairs)).reshape(-1, 2), labels == 1
+
+
+def area_over_pairs(learner: Any, points: FloatArray, rows: IntArray, similar: Any) -> float:
+    """The ROC area of `pair_score` over the pairs (x_i, x_j), (i, j) a row; see `pair_auc`.
+
+    Parameters
+    ----------
+    learner : fitted metric learner
+    points : (n, m) array
+    rows : (k, 2) array of int
+    similar : (k,) array of bool
+
+    Examples
+    --------
+    >>> from seraph_cvx import SERAPH
+    >>> X = np.array([[0.0], [0.1], [2.0], [2.2]])
+    >>> model = SERAPH().fit(X, [0, 0, 1, 1])
+    >>> area_over_pairs(model, X, np.array([[0, 1], [0, 2]]), np.array([True, False]))
+    1.0
+    """
+    n_similar = int(np.sum(similar))
+    if n_similar in (0, len(rows)):
+        raise ValueError(
+            f"pair_auc compares similar with dissimilar pairs, but of the {len(rows)} known pairs "
+            f"{n_similar} are similar and {len(rows) - n_similar} dissimilar: give points of two "
+            "classes, two of one class among them (by fewer folds, or more labels)."
+        )
+    blocks = np.array_split(rows, -(-len(rows) // PAIRS_AT_ONCE))
+    scores = np.concatenate([learner.pair_score(points[block]) for block in blocks])
+    return float(roc_auc_score(similar, scores))

@@ -1,0 +1,307 @@
+"""SERAPH with its trace weight and unlabeled weight chosen by cross-validation."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
+from sklearn.model_selection import check_cv
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import column_or_1d
+
+from ...certificate import Certificate
+from ...model.m_step_objective import MStepObjective
+from ...numerics.checks import FloatArray, check_number, encode_labels
+from ...pairs.pair_set import PairSet
+from ...penalties.manifold import manifold_term
+from ...solvers.not_certified import NotCertified
+from ...solvers.solution import Status
+from ..mahalanobis import MahalanobisTransformer, all_or_nothing
+from ..seraph import SERAPH
+from .scoring import LabeledKFold
+from .search_cells import Cell, best_candidate, choose_scorer, make_folds, run_cell, tabulate_cells
+
+AUTO_SHARES = np.geomspace(0.3, 1e-3, 6)
+"""The trace weights of "auto", as shares of the critical trace weight."""
+
+HANDED_ON = (
+    "threshold",
+    "sharpness",
+    "algorithm",
+    "solver",
+    "tol",
+    "m_step_tol",
+    "max_iter",
+    "n_components",
+    "allow_unattained",
+    "laplacian_weight",
+    "laplacian_neighbors",
+    "laplacian_kernel",
+    "laplacian_normalised",
+    "identity_share",
+    "unlabeled_pairs",
+    "random_state",
+)
+"""The parameters that every SERAPH of the search takes over."""
+
+LEARNED = (
+    "metric_",
+    "components_",
+    "threshold_",
+    "certificate_",
+    "history_",
+    "n_iter_",
+    "status_",
+    "sampling_",
+)
+"""The attributes that the chosen SERAPH passes on."""
+
+
+class SERAPHCV(MahalanobisTransformer):
+    """(lambda, mu) = argmax mean_f score_f(A(lambda, mu; y with fold f unknown)), then eq. (7).
+
+    The held-out labels become unknown, but their points stay, as unlabeled ones: the search is
+    transductive, as SERAPH itself is. Every cell of the search starts as SERAPH does (J is not
+    convex: from a neighbour's metric it might end elsewhere), so that a score belongs to the
+    model that is fitted in the end.
+
+    Parameters
+    ----------
+    trace_weights : "auto" or sequence of float, default="auto"
+        The lambdas to try. "auto": six, from 0.3 down to 1e-3 times the critical trace weight of
+        the first M-step on all labels (each mu has its own), above which its metric is zero.
+    unlabeled_weights : sequence of float or "ratio", default=(0.0, "ratio")
+        The mus to try.
+    cv : int, splitter or iterable of (train, test), optional
+        An int is the number of folds of :class:`~seraph_cvx.LabeledKFold`. None: five, or as many
+        as the smallest class of two or more known points has. Of other splitters' test parts only
+        the known points are judged, and labels outside their training part are unknown.
+    scoring : "known_accuracy", "pair_auc" or callable, optional
+        None and "known_accuracy": the accuracy on the held-out points of 1-NN to the labeled ones.
+        "pair_auc": the ROC area of the distances over the pairs with a held-out point in them.
+        A callable: ``scoring(fitted SERAPH, X_held_out, y_held_out)``, larger is better.
+    n_jobs : int, optional
+        Cells (fold, candidate) at a time, through joblib. The result does not depend on it.
+    refit : bool, default=True
+        Fit the chosen SERAPH on all labels. Without it there is no metric, only `cv_results_`.
+    threshold, sharpness, algorithm, solver, tol, m_step_tol, max_iter, n_components, ...
+        As for :class:`seraph_cvx.SERAPH`; `verbose` is of the final fit.
+    random_state : int, RandomState or None
+        Shuffles the folds, where given and `cv` is None or an int; and draws the pairs of
+        `unlabeled_pairs`, the same ones for every candidate where it is an int.
+
+    Attributes
+    ----------
+    best_params_ : dict
+        "trace_weight" and "unlabeled_weight". Of equal scores the larger trace weight wins.
+    best_score_, best_index_, n_splits_ : float, int, int
+    cv_results_ : dict of arrays
+        As of scikit-learn's GridSearchCV: params, param_*, split*_test_score, mean_test_score,
+        std_test_score, rank_test_score, mean_fit_time; and for each candidate `n_uncertified`,
+        the cells that did not end certified (for algorithm="direct": stationary), and `n_failed`,
+        those without a metric (score NaN).
+    best_estimator_ : SERAPH
+    metric_, components_, threshold_, certificate_, history_, n_iter_, status_, sampling_
+        Of `best_estimator_`.
+    n_features_in_ : int
+
+    Examples
+    --------
+    >>> from seraph_cvx.datasets import load_sampling
+    >>> drawn = load_sampling("iris", n_points=40, n_labeled=12, seed=1)
+    >>> search = SERAPHCV(trace_weights=[1.0, 10.0], cv=2).fit(drawn.X, drawn.y)
+    >>> search.best_params_, round(search.best_score_, 3)
+    ({'trace_weight': 1.0, 'unlabeled_weight': 'ratio'}, 0.917)
+    """
+
+    history_: list[Any]
+    certificate_: Certificate | None
+    n_iter_: int
+    status_: Status
+
+    def __init__(
+        self,
+        trace_weights: str | Sequence[float] = "auto",
+        unlabeled_weights: Sequence[float | str] = (0.0, "ratio"),
+        cv: Any = None,
+        scoring: Any = None,
+        n_jobs: int | None = None,
+        refit: bool = True,
+        threshold: float = 1.0,
+        sharpness: float | None = 2.0,
+        algorithm: str = "em",
+        solver: Any = "fista",
+        tol: float = 1e-6,
+        m_step_tol: float = 1e-8,
+        max_iter: int | None = None,
+        n_components: int | None = None,
+        allow_unattained: bool = False,
+        verbose: int = 0,
+        random_state: Any = None,
+        laplacian_weight: float = 0.0,
+        laplacian_neighbors: int = 7,
+        laplacian_kernel: str = "heat",
+        laplacian_normalised: bool = False,
+        identity_share: float = 0.3,
+        unlabeled_pairs: int | None = None,
+    ) -> None:
+        self.trace_weights = trace_weights
+        self.unlabeled_weights = unlabeled_weights
+        self.cv = cv
+        self.scoring = scoring
+        self.n_jobs = n_jobs
+        self.refit = refit
+        self.threshold = threshold
+        self.sharpness = sharpness
+        self.algorithm = algorithm
+        self.solver = solver
+        self.tol = tol
+        self.m_step_tol = m_step_tol
+        self.max_iter = max_iter
+        self.n_components = n_components
+        self.allow_unattained = allow_unattained
+        self.verbose = verbose
+        self.random_state = random_state
+        self.laplacian_weight = laplacian_weight
+        self.laplacian_neighbors = laplacian_neighbors
+        self.laplacian_kernel = laplacian_kernel
+        self.laplacian_normalised = laplacian_normalised
+        self.identity_share = identity_share
+        self.unlabeled_pairs = unlabeled_pairs
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Choose the two weights by cross-validation, then learn the metric from all labels.
+
+        Parameters
+        ----------
+        X : (n, m) array_like
+        y : (n,) array_like
+            Class labels; -1 is unknown (None too among strings).
+        """
+        if y is None:
+            raise ValueError(
+                "SERAPHCV requires y to be passed, but the target y is None: give the class of "
+                "each point, -1 where it is not known."
+            )
+        with all_or_nothing(self):
+            cells = self._search(X, y)
+        _warn_of_uncertified(cells)
+        return self
+
+    def _search(self, X: ArrayLike, y: ArrayLike) -> list[Cell]:
+        """Choose, and learn by what is chosen; the cells on which the choice is founded."""
+        pairs = self._take(X, y)
+        scorer = choose_scorer(self.scoring)
+        labels = column_or_1d(y)
+        folds = make_folds(pairs.points, labels, self._splitter(labels))
+        candidates = self._candidates(pairs)
+        settings = {name: getattr(self, name) for name in HANDED_ON}
+        tasks = [
+            (fold, SERAPH(**settings, **candidate), scorer)
+            for candidate in candidates
+            for fold in folds
+        ]
+        cells: list[Cell]
+        if effective_n_jobs(self.n_jobs) == 1:  # Parallel would change the process's warnings
+            cells = [run_cell(*task) for task in tasks]
+        else:
+            cells = Parallel(n_jobs=self.n_jobs)(delayed(run_cell)(*task) for task in tasks)
+        for name in (*LEARNED, "best_estimator_"):
+            self.__dict__.pop(name, None)  # of an earlier fit
+        self.n_splits_ = len(folds)
+        self.cv_results_ = tabulate_cells(candidates, cells)
+        self.best_index_ = best_candidate(self.cv_results_)
+        self.best_params_ = dict(candidates[self.best_index_])
+        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        if self.refit:
+            self.best_estimator_ = SERAPH(**settings, **self.best_params_, verbose=self.verbose)
+            self.best_estimator_.fit(X, y)
+            for name in LEARNED:
+                setattr(self, name, getattr(self.best_estimator_, name))
+        return cells
+
+    def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
+        """p(+1 | x, x') of eq. (8) by `best_estimator_`, for each pair of a (k, 2, m) array."""
+        return self.best_estimator_.predict_pair_proba(self._check_point_pairs(pairs))
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "components_")
+
+    def _candidates(self, pairs: PairSet) -> list[dict[str, Any]]:
+        """One for each pair of weights."""
+        if isinstance(self.unlabeled_weights, str) or not np.iterable(self.unlabeled_weights):
+            raise ValueError(
+                f"unlabeled_weights={self.unlabeled_weights!r} must be a sequence of weights to "
+                'try, such as (0.0, "ratio").'
+            )
+        found = [
+            {"trace_weight": trace_weight, "unlabeled_weight": mu}
+            for mu in self.unlabeled_weights
+            for trace_weight in self._weights_to_try(pairs, mu)
+        ]
+        if not found:
+            raise ValueError(
+                "There is nothing to choose from: trace_weights or unlabeled_weights is empty."
+            )
+        return found
+
+    def _weights_to_try(self, pairs: PairSet, mu: float | str) -> list[float]:
+        if not isinstance(self.trace_weights, str):
+            return [check_number(w, "trace_weights", 0.0) for w in self.trace_weights]
+        if self.trace_weights != "auto":
+            raise ValueError(
+                f'trace_weights={self.trace_weights!r} is not known: give numbers or "auto".'
+            )
+        critical = MStepObjective(
+            pairs,
+            unlabeled_weight=mu,
+            threshold=self.threshold,
+            manifold_term=self._manifold_term(pairs.points),
+        ).critical_trace_weight
+        if critical == 0.0:
+            raise ValueError(
+                f"With unlabeled_weight={mu!r} the first metric is zero at every trace weight (no "
+                'pair pulls it up), so "auto" has no weights to try: give trace_weights as numbers.'
+            )
+        return [float(share * critical) for share in AUTO_SHARES]
+
+    def _manifold_term(self, points: FloatArray) -> FloatArray | None:
+        if self.laplacian_weight == 0.0:
+            return None
+        return manifold_term(
+            points,
+            self.laplacian_weight,
+            self.laplacian_neighbors,
+            self.laplacian_kernel,
+            self.laplacian_normalised,
+        )
+
+    def _splitter(self, labels: Any) -> Any:
+        class_sizes = np.bincount(encode_labels(labels, len(labels))[1])
+        if len(class_sizes) < 2 or np.max(class_sizes) < 2:
+            raise ValueError(
+                f"The known points are of {len(class_sizes)} classes with at most "
+                f"{np.max(class_sizes)} points each: to choose by cross-validation SERAPHCV needs "
+                "two classes, and two known points of one of them. Label more points, or use "
+                "SERAPH with a trace_weight of your choice."
+            )
+        cv = min(5, int(np.min(class_sizes[class_sizes >= 2]))) if self.cv is None else self.cv
+        if not isinstance(cv, int | np.integer):
+            return check_cv(cv)
+        return LabeledKFold(int(cv), self.random_state is not None, self.random_state)
+
+
+def _warn_of_uncertified(cells: list[Cell]) -> None:
+    uncertified = sum(not cell.reached_tolerance for cell in cells)
+    if uncertified:
+        warnings.warn(
+            f"{uncertified} of the {len(cells)} fits of the search did not end certified (for "
+            'algorithm="direct": stationary); '
+            "cv_results_['n_uncertified'] says for which weights. Raise max_iter, or tol.",
+            NotCertified,
+            stacklevel=3,
+        )

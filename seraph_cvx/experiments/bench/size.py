@@ -1,0 +1,166 @@
+"""How large: time and memory of a whole fit against n, on this machine, a GPU or a cluster."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ...certificate.sampling import certify_in_full
+from ...display.result_table import ResultTable
+from ...fit.alternation import Iteration, alternate
+from ...numerics.checks import FloatArray, MissingExtra
+from ...pairs.pair_set import PairSet
+from ...processes.forking import peak_bytes
+from ...solvers.not_certified import NotCertified
+from .gaussian_classes import gaussian_classes
+from .report import Report
+
+PLACES = ("cpu", "cuda", "dask")
+
+ENOUGH = 1e-4
+"""J's last relative fall, and the relative gap of the last M-step."""
+
+
+def bench_sizes(
+    report: Report,
+    place: str = "cpu",
+    sizes: Sequence[int] = (1_000, 3_000, 10_000),
+    m: int = 64,
+    unlabeled_pairs: int | None = None,
+    scheduler: str | None = None,
+) -> ResultTable:
+    """A fit of the paper's hyper setting to ten Gaussian classes, for each n.
+
+    Parameters
+    ----------
+    report : Report
+    place : "cpu", "cuda" or "dask"
+        Where the sums over pairs are made.
+    sizes : sequence of int
+        n of each fit.
+    m : int
+    unlabeled_pairs : int, optional
+        Draw so many pairs for the M-steps; the certificate is of all pairs all the same.
+    scheduler : str, optional
+        Address of a Dask scheduler; by default two worker processes on this machine.
+    """
+    if place not in PLACES:
+        raise ValueError(f"place={place!r} is not known: use one of {', '.join(PLACES)}.")
+    report.start(f"A whole fit on {place} (hyper, m = {m}, J to {ENOUGH:g}, gap to {ENOUGH:g})")
+    with _at(place, scheduler):
+        for n in sizes:
+            report.tell(f"n = {n}")
+            report.add(_fit(report, place, n, m, unlabeled_pairs))
+    return report.finish()
+
+
+def bench_sampling(
+    report: Report,
+    draws: Sequence[int] = (1_000, 4_000, 16_000, 64_000, 256_000),
+    n: int = 2_000,
+    m: int = 8,
+    n_instances: int = 5,
+    n_samples: int = 4,
+) -> ResultTable:
+    """The certified gap over all pairs of an M-step learned from k drawn ones, against k.
+
+    An instance is a first M-step of ten Gaussian classes, each with a seed of its own; a gap is the
+    mean over `n_samples` draws.
+    """
+    from ...m_step.solve import solve_m_step
+    from ...model.m_step_objective import MStepObjective
+
+    report.start(f"Certified relative gap over all {n * (n - 1) // 2} pairs, k of them drawn")
+    for seed in range(n_instances):
+        pairs = PairSet.from_labels(*gaussian_classes(n, m, seed=seed))
+        gaps = []
+        for k in draws:
+            report.tell(f"instance {seed}, k = {k}")
+            found = []
+            for draw in range(n_samples):
+                sampled = MStepObjective(pairs.sampled(k, random_state=draw))
+                metric = solve_m_step(sampled, tol=1e-9).metric
+                report_in_full = certify_in_full(sampled, np.asarray(metric))
+                found.append(report_in_full.certificate.relative_gap)
+            gaps.append(float(np.mean(found)))
+        slope = float(np.polyfit(np.log(draws), np.log(gaps), 1)[0])
+        named = {f"k = {k}": gap for k, gap in zip(draws, gaps, strict=True)}
+        report.add({"instance": seed, **named, "exponent of k": slope})
+    return report.finish(["1/sqrt(k) is the exponent -0.5."])
+
+
+def _fit(report: Report, place: str, n: int, m: int, unlabeled_pairs: int | None) -> dict[str, Any]:
+    X, y = gaussian_classes(n, m)
+    X = _moved(X, place)
+    clock = time.perf_counter()
+    pairs = PairSet.from_labels(X, y)
+    if unlabeled_pairs is not None:
+        pairs = pairs.sampled(unlabeled_pairs, random_state=0)
+
+    def tell(iteration: Iteration, metric: FloatArray) -> None:
+        report.tell(f"n = {n}: iteration {iteration.number}, J = {iteration.descent_value:.8g}")
+        seconds = time.perf_counter() - clock
+        report.draft({"n": n, "seconds": seconds, "iterations": iteration.number})
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertified)  # the row says it
+        run = alternate(pairs, tol=ENOUGH, m_step_tol=ENOUGH, n_jobs=-1, callback=tell)
+    gap, fitted = run.m_step.relative_gap, time.perf_counter() - clock
+    row: dict[str, Any] = {"n": n, "pairs": n * (n - 1) // 2}
+    if pairs.drawn is not None:
+        in_full = certify_in_full(run.objective, np.asarray(run.metric), enough=ENOUGH)
+        gap = in_full.certificate.relative_gap
+        row |= {"drawn": unlabeled_pairs, "fit alone (s)": fitted}
+    seconds = time.perf_counter() - clock
+    evaluations = sum(iteration.evaluations for iteration in run.history)
+    return row | {
+        "seconds": seconds,
+        "iterations": len(run.history),
+        "evaluations": evaluations,
+        "seconds / evaluation": fitted / max(1, evaluations),
+        "status": run.status.value,
+        "gap over all pairs": gap,
+        "J": run.history[-1].descent_value,
+        "peak MiB": _peak_mebibytes(place),
+    }
+
+
+def _moved(X: FloatArray, place: str) -> Any:
+    """X on the GPU, which is awake by then."""
+    if place != "cuda":
+        return X
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra('place="cuda" needs PyTorch: pip install torch.') from None
+    if not torch.cuda.is_available():
+        raise ValueError('place="cuda": PyTorch finds no CUDA device here. Use cpu or dask.')
+    there = torch.asarray(X, device="cuda")
+    (there.T @ there).sum().item()
+    torch.cuda.reset_peak_memory_stats()
+    return there
+
+
+@contextmanager
+def _at(place: str, scheduler: str | None) -> Iterator[None]:
+    if place != "dask":
+        yield
+        return
+    from ..runs.dask_cluster import dask_cluster
+
+    with dask_cluster(scheduler):
+        yield
+
+
+def _peak_mebibytes(place: str) -> float:
+    """Of the GPU, or of this process (not of the workers); 0 where the system does not tell."""
+    if place == "cuda":
+        import torch
+
+        return float(torch.cuda.max_memory_allocated()) / 2**20
+    return peak_bytes() / 2**20

@@ -1,0 +1,59 @@
+"""What it costs to start: processor time of fresh processes, in imports of NumPy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from ...display.result_table import ResultTable
+from .report import Report
+
+STARTS = {
+    "import numpy": "import numpy",
+    "import seraph_cvx": "import seraph_cvx",
+    "seraph-cvx --help": """
+import sys
+from seraph_cvx.__main__ import main
+sys.argv = ["seraph-cvx", "--help"]
+try:
+    main()
+except SystemExit:
+    pass
+""",
+}
+"""What is started, the unit first."""
+
+TELL = "\nimport sys, time\nsys.stderr.write(str(time.process_time()))"
+"""What a process does last: it tells the processor time that it has taken, its start included."""
+
+
+def bench_startup(report: Report, rounds: int = 10) -> ResultTable:
+    """The least processor time of each start, taken in turns so that a busy machine hits all."""
+    report.start("Processor time of fresh processes")
+    best = dict.fromkeys(STARTS, float("inf"))
+    for number in range(1, rounds + 1):
+        report.tell(f"round {number} of {rounds}")
+        for name, code in STARTS.items():
+            best[name] = min(best[name], processor_seconds(code))
+    for name, seconds in best.items():
+        ratio = seconds / best["import numpy"]
+        report.add({"process": name, "processor (s)": seconds, "imports of NumPy": ratio})
+    return report.finish()
+
+
+def processor_seconds(code: str) -> float:
+    """Seconds that a fresh process takes to run `code`, user and system time together.
+
+    Examples
+    --------
+    >>> processor_seconds("sum(range(1_000_000))") > processor_seconds("pass") > 0.0
+    True
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", code + TELL],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    return float(done.stderr)

@@ -1,0 +1,273 @@
+"""How Section 5.1 turns a data set into samplings, and a metric into an error.
+
+A sampling is n training points of which the first few show their class, and test points. What the
+paper leaves open is a parameter here: how features are scaled, how the labeled points are drawn.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from ... import datasets
+from ...datasets import Sampling
+from ...numerics.checks import UNKNOWN, FloatArray, IntArray
+from .tasks import Task
+
+SCALINGS = ("unit", "pixels", "standard", "none")
+"""Each feature to [0, 1]; one factor for all features; mean 0 and variance 1; as they are."""
+
+WHITE = 255.0
+"""The value of a white pixel."""
+
+
+def load_task(
+    task: Task, scaling: str | None = None, data_dir: str | os.PathLike[str] | None = None
+) -> tuple[FloatArray, NDArray[Any]]:
+    """X and y of a task: the points of its classes, features scaled.
+
+    Parameters
+    ----------
+    task : Task
+    scaling : str, optional
+        One of SCALINGS, over the whole data set; by default the task's own. "pixels" divides an
+        image by 255 and another table by its largest entry.
+    data_dir : path, optional
+        The folder of the files that are not embedded.
+
+    Examples
+    --------
+    >>> from seraph_cvx.experiments.protocol.tasks import find_task
+    >>> X, y = load_task(find_task("iris"))
+    >>> X.shape, X.min(), X.max()
+    ((150, 4), np.float64(0.0), np.float64(1.0))
+    """
+    X, y = datasets.load(task.data, data_dir)
+    y = np.asarray(y)
+    if task.digits:
+        chosen = np.isin(y, task.digits)
+        X, y = X[chosen], y[chosen]
+    X = np.asarray(X, dtype=np.float64)
+    if X.shape[1] != task.n_features:
+        raise ValueError(
+            f"{task.data} has {X.shape[1]} features where Table 1 has {task.n_features}: it is "
+            "not the data set of the paper."
+        )
+    return scale_features(X, task.scaling if scaling is None else scaling, bool(task.digits)), y
+
+
+def scale_features(X: FloatArray, scaling: str, is_image: bool = False) -> FloatArray:
+    """(X - shift) / spread, as `scaling` says; a constant feature is only shifted.
+
+    Examples
+    --------
+    >>> scale_features(np.array([[1.0, 7.0], [3.0, 7.0]]), "unit")
+    array([[0., 0.],
+           [1., 0.]])
+    """
+    if scaling == "unit":
+        shift, spread = X.min(axis=0), np.ptp(X, axis=0)
+    elif scaling == "standard":
+        shift, spread = X.mean(axis=0), np.where(np.ptp(X, axis=0) > 0.0, X.std(axis=0), 0.0)
+    elif scaling == "pixels":
+        shift, spread = np.zeros(1), np.full(1, WHITE if is_image else np.max(np.abs(X)))
+    elif scaling == "none":
+        return X
+    else:
+        raise ValueError(f"scaling={scaling!r} is not known: use one of {', '.join(SCALINGS)}.")
+    return np.asarray((X - shift) / np.where(spread > 0.0, spread, 1.0))
+
+
+def draw_sampling(
+    task: Task, X: FloatArray, y: NDArray[Any], seed: int, variant: str | None = None
+) -> Sampling:
+    """Training points with the class of the first few revealed, and test points (Section 5.1).
+
+    Parameters
+    ----------
+    task : Task
+    X, y : arrays
+        Of :func:`load_task`.
+    seed : int
+        Samplings are numbered by their seeds.
+    variant : str, optional
+        How the labeled points are drawn. "every-class": at random, again until every class is
+        among them. "random": without that condition. "one-each": one of each class, the others at
+        random. "balanced" (default for USPS and MNIST): as many of each class. "proportional": by
+        the classes' shares of the data set. "trimmed-every-class", "trimmed-random" and
+        "trimmed-two-classes" (default for UCI; at least two classes are among the labeled points):
+        the points that Table 1 leaves out (12 of iris, 60 of balance) are taken in equal numbers
+        from each class, not at random. It is nearest to the sizes of S that Table 1 prints.
+
+    Notes
+    -----
+    For USPS and MNIST as many training points, and as many test points, are of each class.
+
+    Examples
+    --------
+    >>> from seraph_cvx.experiments.protocol.tasks import find_task
+    >>> task = find_task("iris")
+    >>> sampling = draw_sampling(task, *load_task(task), seed=1)
+    >>> sampling.X.shape, int(sampling.labeled.sum()), len(sampling.y_test)
+    ((100, 4), 10, 38)
+    """
+    labeled, unlabeled, test = draw_indices(task, y, np.random.default_rng(seed), variant)
+    train = np.concatenate([labeled, unlabeled])
+    known = np.arange(len(train)) < len(labeled)
+    classes = np.where(known, y[train].astype(np.int64), UNKNOWN)
+    return Sampling(task.name, X[train], classes, X[test], y[test].astype(np.int64))
+
+
+def draw_indices(
+    task: Task, y: NDArray[Any], rng: np.random.Generator, variant: str | None = None
+) -> tuple[IntArray, IntArray, IntArray]:
+    """The rows of a sampling: labeled, unlabeled and test points; see :func:`draw_sampling`.
+
+    Examples
+    --------
+    >>> from seraph_cvx.experiments.protocol.tasks import find_task
+    >>> y = np.repeat([0, 1, 2], 50)
+    >>> rows = draw_indices(find_task("iris"), y, np.random.default_rng(0), "balanced")
+    >>> [len(part) for part in rows], np.bincount(y[rows[0]]).tolist()
+    ([10, 90, 38], [4, 3, 3])
+    """
+    labeled, rest = draw_labeled(task, y, rng, variant)
+    n_rest = task.n_training - task.n_labels
+    if not task.is_stratified:
+        return labeled, rest[:n_rest], rest[n_rest : n_rest + task.n_test]
+    each = task.n_training // task.n_classes
+    wanted = {c: each - int(np.sum(y[labeled] == c)) for c in np.unique(y)}
+    unlabeled = rng.permutation(_take_of_each(y, rest, wanted))
+    rest = rest[~np.isin(rest, unlabeled)]
+    tested = dict.fromkeys(wanted, task.n_test // task.n_classes)
+    return labeled, unlabeled, _take_of_each(y, rest, tested)
+
+
+def draw_labeled(
+    task: Task, y: NDArray[Any], rng: np.random.Generator, variant: str | None = None
+) -> tuple[IntArray, IntArray]:
+    """The rows of the labeled points, and the others in random order; see :func:`draw_sampling`.
+
+    Examples
+    --------
+    >>> from seraph_cvx.experiments.protocol.tasks import find_task
+    >>> y = np.repeat([0, 1, 2], 50)
+    >>> labeled, rest = draw_labeled(find_task("iris"), y, np.random.default_rng(0))
+    >>> len(labeled), len(rest), sorted({int(c) for c in y[labeled]})
+    (10, 128, [0, 1, 2])
+    """
+    if variant is None:
+        variant = "balanced" if task.is_stratified else "trimmed-two-classes"
+    if variant not in VARIANTS:
+        raise ValueError(f"variant={variant!r} is not known: use one of {', '.join(VARIANTS)}.")
+    order = rng.permutation(len(y))
+    if variant.startswith(TRIMMED) and not task.is_stratified:
+        order = _trim(task, y, order, rng)
+    labeled = VARIANTS[variant](task, y, order, rng)
+    return labeled, order[~np.isin(order, labeled)]
+
+
+def nearest_neighbour_error(sampling: Sampling, components: FloatArray) -> float:
+    """Share (in %) of the test points whose nearest labeled point, by ||L(x - x')||, errs.
+
+    Examples
+    --------
+    >>> points, classes = np.array([[0.0], [1.0], [9.0]]), np.array([0, 1, -1])
+    >>> sampling = Sampling("line", points, classes, np.array([[0.4], [0.7]]), np.array([0, 0]))
+    >>> nearest_neighbour_error(sampling, np.eye(1))
+    50.0
+    """
+    known = sampling.labeled
+    distances = cdist(sampling.X_test @ components.T, sampling.X[known] @ components.T)
+    nearest = sampling.y[known][np.argmin(distances, axis=1)]
+    return 100.0 * float(np.mean(nearest != sampling.y_test))
+
+
+Chooser = Callable[[Task, NDArray[Any], IntArray, np.random.Generator], IntArray]
+
+
+def _every_class(
+    task: Task, y: NDArray[Any], order: IntArray, rng: np.random.Generator
+) -> IntArray:
+    return _until(len(np.unique(y)), task, y, order, rng)
+
+
+def _two_classes(
+    task: Task, y: NDArray[Any], order: IntArray, rng: np.random.Generator
+) -> IntArray:
+    return _until(2, task, y, order, rng)
+
+
+def _until(
+    n_classes: int, task: Task, y: NDArray[Any], order: IntArray, rng: np.random.Generator
+) -> IntArray:
+    """The first labels of the first random order that has so many classes among them."""
+    while len(np.unique(y[order[: task.n_labels]])) < n_classes:
+        order = rng.permutation(order)
+    return order[: task.n_labels]
+
+
+def _at_random(task: Task, y: NDArray[Any], order: IntArray, rng: np.random.Generator) -> IntArray:
+    return order[: task.n_labels]
+
+
+def _one_each(task: Task, y: NDArray[Any], order: IntArray, rng: np.random.Generator) -> IntArray:
+    first = _take_of_each(y, order, dict.fromkeys(np.unique(y), 1))
+    others = order[~np.isin(order, first)]
+    return np.concatenate([first, others[: task.n_labels - len(first)]])
+
+
+def _balanced(task: Task, y: NDArray[Any], order: IntArray, rng: np.random.Generator) -> IntArray:
+    classes = np.unique(y)
+    return _take_of_each(y, order, _shared(task.n_labels, classes, np.ones(len(classes))))
+
+
+def _proportional(
+    task: Task, y: NDArray[Any], order: IntArray, rng: np.random.Generator
+) -> IntArray:
+    classes, counts = np.unique(y, return_counts=True)
+    return _take_of_each(y, order, _shared(task.n_labels, classes, counts))
+
+
+TRIMMED = "trimmed-"
+
+VARIANTS: dict[str, Chooser] = {
+    "every-class": _every_class,
+    "random": _at_random,
+    "one-each": _one_each,
+    "balanced": _balanced,
+    "proportional": _proportional,
+    f"{TRIMMED}every-class": _every_class,
+    f"{TRIMMED}random": _at_random,
+    f"{TRIMMED}two-classes": _two_classes,
+}
+"""How the labeled points are drawn; see :func:`draw_sampling`."""
+
+
+def _trim(task: Task, y: NDArray[Any], order: IntArray, rng: np.random.Generator) -> IntArray:
+    """A new order without what Table 1 leaves out, as many points of each class."""
+    surplus = len(y) - task.n_training - task.n_test
+    classes, counts = np.unique(y, return_counts=True)
+    kept = dict(zip(classes.tolist(), (counts - surplus // len(classes)).tolist(), strict=True))
+    return rng.permutation(_take_of_each(y, order, kept))
+
+
+def _shared(total: int, classes: NDArray[Any], weights: NDArray[Any]) -> dict[Any, int]:
+    """`total` divided by weight, one at least each, the largest remainders rounded up."""
+    exact = total * weights / weights.sum()
+    whole = np.maximum(np.floor(exact).astype(int), 1)
+    left = total - int(whole.sum())
+    for c in np.argsort(whole - exact, kind="stable")[: max(left, 0)]:
+        whole[c] += 1
+    return dict(zip(classes.tolist(), whole.tolist(), strict=True))
+
+
+def _take_of_each(y: NDArray[Any], order: IntArray, wanted: dict[Any, int]) -> IntArray:
+    """The first so many of each class, in the given order."""
+    chosen = [order[y[order] == c][:how_many] for c, how_many in wanted.items()]
+    return np.concatenate(chosen)

@@ -1,0 +1,150 @@
+"""The files of each table and figure, as texts by name: Markdown for people, CSV for programs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from ...datasets import Sampling
+from ..protocol.protocol_evidence import sampling_evidence, scaling_evidence
+from ..protocol.tasks import Task
+from .acceptance import duel_table, judge, judgement_table
+from .figures import LearnedPanel, panels_table, points_table
+from .summaries import Rows, Summary
+from .tables import errors_table, read_errors, table1, table2, table2_reasons, times_table, to_csv
+
+
+def table1_files(
+    tasks: Sequence[Task],
+    variant: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    n_draws: int = 2_000,
+) -> dict[str, str]:
+    """Table 1.
+
+    Examples
+    --------
+    >>> from seraph_cvx.experiments.protocol.tasks import find_tasks
+    >>> list(table1_files(find_tasks(["iris"]), n_draws=2))
+    ['table1.md', 'table1.csv']
+    """
+    table = table1(tasks, n_draws, variant, data_dir)
+    return {"table1.md": table.to_markdown() + "\n", "table1.csv": to_csv(table.rows)}
+
+
+def protocol_files(
+    tasks: Sequence[Task],
+    n_samplings: int = 50,
+    variant: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    n_draws: int = 2_000,
+) -> dict[str, str]:
+    """What speaks for which scaling, and for which way of drawing labels.
+
+    Examples
+    --------
+    >>> from seraph_cvx.experiments.protocol.tasks import find_tasks
+    >>> list(protocol_files(find_tasks(["iris"]), n_samplings=2, n_draws=2))
+    ['protocol.md']
+    """
+    tables = (
+        sampling_evidence(tasks, n_draws, data_dir),
+        scaling_evidence(tasks, n_samplings, data_dir=data_dir, variant=variant),
+    )
+    return {"protocol.md": "\n\n".join(table.to_markdown() for table in tables) + "\n"}
+
+
+def table2_files(summaries: Sequence[Summary]) -> dict[str, str]:
+    """Table 2, and which cells are missing for what reason.
+
+    Examples
+    --------
+    >>> list(table2_files([]))
+    ['table2.md', 'table2.csv']
+    """
+    parts = [block.to_markdown() for block in table2(summaries)]
+    reasons = table2_reasons(summaries)
+    if reasons.rows:
+        parts.append(reasons.to_markdown())
+    text = "\n\n".join(parts) + "\n"
+    return {"table2.md": text, "table2.csv": to_csv([asdict(summary) for summary in summaries])}
+
+
+def judgement_files(rows: Rows) -> dict[str, str]:
+    """The verdicts on the recommended configuration; nothing where no task has all its cells.
+
+    Examples
+    --------
+    >>> judgement_files([])
+    {}
+    """
+    judgements = judge(rows)
+    if not judgements:
+        return {}
+    tables = (judgement_table(judgements), duel_table(rows))
+    text = "\n\n".join(table.to_markdown() for table in tables) + "\n"
+    return {"judgement.md": text}
+
+
+def judgement_again(folder: str | os.PathLike[str]) -> dict[str, str]:
+    """The verdicts from the errors.csv that Table 2 left in a folder, without any data.
+
+    Examples
+    --------
+    >>> judgement_again("nowhere")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: nowhere/errors.csv is not there: reproduce table2 makes it.
+    """
+    path = Path(folder) / "errors.csv"
+    if not path.exists():
+        raise FileNotFoundError(f"{path} is not there: reproduce table2 makes it.")
+    texts = judgement_files(read_errors(path.read_text(encoding="utf-8")))
+    if not texts:
+        raise ValueError(
+            f"{path} has no task with every method on the same samplings, two at least: run "
+            "reproduce table2 with all methods."
+        )
+    return texts
+
+
+def errors_files(rows: Rows) -> dict[str, str]:
+    """The errors behind Table 2, from which its tests can be made again.
+
+    Examples
+    --------
+    >>> list(errors_files([]))
+    ['errors.csv']
+    """
+    return {"errors.csv": to_csv(errors_table(rows))}
+
+
+def figure3_files(summaries: Sequence[Summary]) -> dict[str, str]:
+    """Figure 3 in numbers.
+
+    Examples
+    --------
+    >>> list(figure3_files([]))
+    ['figure3.md', 'figure3.csv']
+    """
+    table = times_table(summaries)
+    return {"figure3.md": table.to_markdown() + "\n", "figure3.csv": to_csv(table.rows)}
+
+
+def sparsity_files(
+    figure: int, sampling: Sampling, panels: Sequence[LearnedPanel]
+) -> dict[str, str]:
+    """Figure 1 or 2 in numbers.
+
+    Examples
+    --------
+    >>> from seraph_cvx.experiments.results.figures import artificial_set, learn_panels
+    >>> list(sparsity_files(2, artificial_set(2), learn_panels(2)))
+    ['figure2.md', 'figure2.csv']
+    """
+    return {
+        f"figure{figure}.md": panels_table(figure, panels).to_markdown() + "\n",
+        f"figure{figure}.csv": to_csv(points_table(sampling, panels).rows),
+    }

@@ -1,0 +1,150 @@
+"""Errors of many samplings in one line: mean, standard error, boldface, distance from the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import stdtr
+
+from ...numerics.checks import FloatArray
+from ..protocol.printed_table2 import PRINTED
+from ..runs.cells import CUT_OFF, DONE
+from ..runs.methods import METHODS
+
+SIGNIFICANCE = 0.05
+"""Of the t-test behind the boldface."""
+
+Rows = Sequence[Mapping[str, Any]]
+"""Of cells, see :func:`.cells.run_cell`."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """All samplings of one task and method.
+
+    Attributes
+    ----------
+    task, method : str
+    n_done, n_failed, n_cut_off : int
+    mean, standard_error : float or None
+        Of the 1-NN error in %; the error is s / sqrt(n) with s^2 = sum (e - mean)^2 / (n - 1).
+    is_best : bool
+        The smallest mean of its task, or comparable to it: see :func:`mark_best`.
+    printed, printed_error : float or None
+        The paper's.
+    difference : float or None
+        (mean - printed) / sqrt(standard_error^2 + printed_error^2).
+    seconds : float or None
+        Mean learning time of the cells that are done.
+    reason : str
+        Of the first cell that is not done.
+    """
+
+    task: str
+    method: str
+    n_done: int
+    n_failed: int
+    n_cut_off: int
+    mean: float | None
+    standard_error: float | None
+    is_best: bool
+    printed: float | None
+    printed_error: float | None
+    difference: float | None
+    seconds: float | None
+    reason: str
+
+
+def summarise(rows: Rows) -> list[Summary]:
+    """Mean, standard error, boldface, and the distance from Table 2, of each task and method.
+
+    Examples
+    --------
+    >>> def row(sampling, error):
+    ...     key = {"task": "iris", "sampling": sampling, "method": "euclidean"}
+    ...     return key | {"outcome": "done", "error": error, "seconds": 1.0, "detail": ""}
+    >>> (summary,) = summarise([row(0, 8.0), row(1, 10.0)])
+    >>> summary.mean, summary.standard_error, summary.is_best
+    (9.0, 1.0, True)
+    """
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault((row["task"], row["method"]), []).append(row)
+    errors = {key: _errors(group) for key, group in groups.items()}
+    best: set[tuple[str, str]] = set()
+    for task in dict.fromkeys(task for task, _ in groups):
+        found = {key: e for key, e in errors.items() if key[0] == task and len(e)}
+        best |= mark_best(found)
+    return [_summary(key, group, errors[key], key in best) for key, group in groups.items()]
+
+
+def mark_best(errors: Mapping[Any, FloatArray]) -> set[Any]:
+    """The key of the smallest mean, and those whose mean does not differ from it significantly.
+
+    By Student's unpaired t-test, two-sided, at the level of 5 %: see :func:`are_comparable`.
+
+    Examples
+    --------
+    >>> near, far = np.array([1.0, 2.0, 3.0]), np.array([8.0, 9.0, 10.0])
+    >>> sorted(mark_best({"a": near, "b": near + 0.1, "c": far}))
+    ['a', 'b']
+    """
+    if not errors:
+        return set()
+    winner = min(errors, key=lambda key: float(np.mean(errors[key])))
+    best = errors[winner]
+    return {key for key, sample in errors.items() if key == winner or are_comparable(sample, best)}
+
+
+def are_comparable(a: FloatArray, b: FloatArray, paired: bool = False) -> bool:
+    """p >= 5 % for t = (mean - mean') / sqrt(s^2 (1/n + 1/n')), s^2 the pooled variance.
+
+    Paired: t = mean(d) / (s_d / sqrt(n)) of the differences d, sampling by sampling. Without
+    variance two means differ if they are not equal; a single error is comparable to nothing.
+
+    Examples
+    --------
+    >>> a, b = np.array([1.0, 5.0, 9.0]), np.array([1.5, 5.6, 9.4])
+    >>> are_comparable(a, b), are_comparable(a, b, paired=True)
+    (True, False)
+    """
+    n, n_b = len(a), len(b)
+    if n < 2 or n_b < 2:
+        return False
+    apart = abs(float(np.mean(a) - np.mean(b)))
+    if paired:
+        freedom, error = n - 1, float(np.std(a - b, ddof=1)) / np.sqrt(n)
+    else:
+        squares = sum(float(np.sum(np.square(e - np.mean(e)))) for e in (a, b))
+        freedom = n + n_b - 2
+        error = np.sqrt(squares / freedom * (1.0 / n + 1.0 / n_b))
+    if error == 0.0:
+        return apart == 0.0
+    return bool(2.0 * stdtr(freedom, -apart / error) >= SIGNIFICANCE)
+
+
+def _errors(group: Rows) -> FloatArray:
+    return np.array([row["error"] for row in group if row["outcome"] == DONE], dtype=np.float64)
+
+
+def _summary(key: tuple[str, str], group: Rows, errors: FloatArray, is_best: bool) -> Summary:
+    task, method = key
+    n = len(errors)
+    mean = float(np.mean(errors)) if n else None
+    spread = float(np.std(errors, ddof=1) / np.sqrt(n)) if n > 1 else None
+    row = METHODS[method].paper_row if method in METHODS else None
+    printed, printed_error = PRINTED.get((str(row), task), (None, None))
+    difference = None
+    if mean is not None and spread is not None and printed is not None and printed_error:
+        difference = (mean - printed) / float(np.hypot(spread, printed_error))
+    times = [row["seconds"] for row in group if row["outcome"] == DONE]
+    not_done = [row for row in group if row["outcome"] != DONE]
+    n_cut_off = sum(row["outcome"] == CUT_OFF for row in not_done)
+    return Summary(
+        *(task, method, n, len(not_done) - n_cut_off, n_cut_off, mean, spread, is_best),
+        *(printed, printed_error, difference, float(np.mean(times)) if times else None),
+        not_done[0]["detail"] if not_done else "",
+    )

@@ -1,0 +1,233 @@
+"""Tables 1 and 2 from rows of cells, beside what the paper prints."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...display.result_table import ResultTable
+from ..protocol.protocol_evidence import expected_sizes
+from ..protocol.tasks import TASKS, Task
+from ..runs.cells import CUT_OFF, DONE, EMPTY
+from ..runs.methods import METHODS
+from .summaries import Rows, Summary
+
+TASKS_A_BLOCK = 6
+"""Table 2 is printed in two blocks."""
+
+
+def table1(
+    tasks: Sequence[Task],
+    n_draws: int = 2_000,
+    variant: str | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+) -> ResultTable:
+    """Table 1: sizes of each task, E#S, E#D and #U as drawn here beside the printed ones.
+
+    Examples
+    --------
+    >>> from seraph_cvx.experiments.protocol.tasks import find_tasks
+    >>> row = table1(find_tasks(["iris"]), n_draws=20).rows[0]
+    >>> row["#training (n)"], row["E#S printed"], row["#U"]
+    (100, '15.10', '4905')
+    """
+    rows = []
+    for task in tasks:
+        sizes = expected_sizes(task, variant, n_draws, data_dir)
+        rows.append(
+            {
+                "task": task.title,
+                "#classes": task.n_classes,
+                "#features (m)": task.n_features,
+                "#training (n)": task.n_training,
+                "#test": task.n_test,
+                "#class labels": task.n_labels,
+                "E#S": f"{sizes.similar:.2f}",
+                "E#S printed": f"{task.similar:.2f}",
+                "E#D": f"{sizes.dissimilar:.2f}",
+                "E#D printed": f"{task.dissimilar:.2f}",
+                "#U": f"{sizes.unlabeled:.0f}",
+                "#U printed": f"{task.unlabeled}",
+                "±": f"{sizes.error_of_fifty:.2f}",
+            }
+        )
+    note = (
+        f"E#S and E#D are means over {n_draws} draws; ± is the standard error of such a mean over "
+        "50 samplings, as many as are behind the printed figures."
+    )
+    return ResultTable("Table 1. Specification of benchmark data sets", rows, [note])
+
+
+def table2(summaries: Sequence[Summary]) -> list[ResultTable]:
+    """Table 2 as the paper lays it out, in blocks of six tasks, each method beside the paper's row.
+
+    A cell is mean ± standard error, bold where best or comparable; the next line has the printed
+    figure and, in brackets, how many standard errors of the difference ours lies above it.
+
+    Examples
+    --------
+    >>> from seraph_cvx.experiments.results.summaries import summarise
+    >>> rows = [{"task": "iris", "sampling": s, "method": "euclidean", "outcome": "done",
+    ...          "error": 9.0 + s, "seconds": 1.0, "detail": ""} for s in (0, 1)]
+    >>> table2(summarise(rows))[0].rows[0]["iris"]
+    '**9.50 ± 0.50**<br>9.58 ± 0.73 (-0.1)'
+    """
+    tasks = [name for name in TASKS if any(s.task == name for s in summaries)]
+    methods = list(dict.fromkeys(s.method for s in summaries))
+    by_key = {(s.task, s.method): s for s in summaries}
+    note = (
+        "Means with standard errors of the nearest-neighbour error in %; below, the paper's figure "
+        "and the difference in standard errors. Bold: the best of the task and those comparable "
+        "by the unpaired t-test at 5 %."
+    )
+    blocks = []
+    for start in range(0, len(tasks), TASKS_A_BLOCK):
+        block = tasks[start : start + TASKS_A_BLOCK]
+        rows = []
+        for method in methods:
+            row = {"": method_title(method)}
+            for task in block:
+                row[TASKS[task].title] = _cell(by_key.get((task, method)))
+            rows.append(row)
+        blocks.append(ResultTable("Table 2", rows, [note]))
+    return blocks
+
+
+def table2_reasons(summaries: Sequence[Summary]) -> ResultTable:
+    """One line for each task and method whose samplings are not all done, with the reason.
+
+    Examples
+    --------
+    >>> table2_reasons([]).rows
+    []
+    """
+    rows = [
+        {
+            "task": TASKS[s.task].title,
+            "method": method_title(s.method),
+            "done": s.n_done,
+            "failed": s.n_failed,
+            "cut off": s.n_cut_off,
+            "first reason": s.reason,
+        }
+        for s in summaries
+        if s.n_failed or s.n_cut_off
+    ]
+    return ResultTable("What is not done", rows)
+
+
+def times_table(summaries: Sequence[Summary]) -> ResultTable:
+    """Figure 3 in numbers: mean seconds of learning per run, a row a method, a column a task.
+
+    Examples
+    --------
+    >>> from seraph_cvx.experiments.results.summaries import summarise
+    >>> row = {"task": "iris", "sampling": 0, "method": "gdm", "outcome": "done", "error": 9.0}
+    >>> times_table(summarise([row | {"seconds": 0.5, "detail": ""}])).rows
+    [{'method': 'GDM', 'iris': 0.5}]
+    """
+    tasks = [name for name in TASKS if any(s.task == name for s in summaries)]
+    seconds = {(s.task, s.method): s.seconds for s in summaries}
+    rows = []
+    for method in dict.fromkeys(s.method for s in summaries):
+        row: dict[str, Any] = {"method": method_title(method)}
+        for task in tasks:
+            found = seconds.get((task, method))
+            row[TASKS[task].title] = "" if found is None else found
+        rows.append(row)
+    note = (
+        "Every cell has a process of its own. The Euclidean distance learns nothing: its seconds "
+        "are those of the first call in a fresh process, which all rows have."
+    )
+    return ResultTable("Figure 3. Computation time per run, in seconds", rows, [note])
+
+
+def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows as CSV, numbers in full.
+
+    Examples
+    --------
+    >>> to_csv([{"task": "iris", "mean": 9.5}]).split()
+    ['task,mean', 'iris,9.5']
+    """
+    text = io.StringIO(newline="")
+    columns = dict.fromkeys(key for row in rows for key in row)
+    writer = csv.DictWriter(text, list(columns), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def errors_table(rows: Rows) -> list[dict[str, Any]]:
+    """How many test points each method got wrong: a row for each task and sampling.
+
+    Examples
+    --------
+    >>> row = {"task": "iris", "sampling": 0, "method": "gdm", "outcome": "done"}
+    >>> errors_table([row | {"error": 100.0 * 3 / 38}])
+    [{'task': 'iris', 'sampling': 0, 'test points': 38, 'gdm': 3}]
+    """
+    lines: dict[tuple[str, int], dict[str, Any]] = {}
+    for row in rows:
+        task, sampling = row["task"], row["sampling"]
+        n = TASKS[task].n_test
+        head = {"task": task, "sampling": sampling, "test points": n}
+        line = lines.setdefault((task, sampling), head)
+        line[row["method"]] = round(row["error"] * n / 100.0) if row["outcome"] == DONE else ""
+    return list(lines.values())
+
+
+def read_errors(text: str) -> list[dict[str, Any]]:
+    r"""The rows of cells, as far as :func:`errors_table` keeps them, from its CSV.
+
+    Examples
+    --------
+    >>> read_errors("task,sampling,test points,gdm\niris,0,38,19\n")[0]["error"]
+    50.0
+    """
+    rows = []
+    for number, line in enumerate(csv.DictReader(io.StringIO(text)), start=2):
+        try:
+            task, sampling = line.pop("task"), int(line.pop("sampling"))
+            n = int(line.pop("test points"))
+            for method, wrong in line.items():
+                done = {"outcome": DONE, "error": 100.0 * int(wrong) / n} if wrong else EMPTY
+                rows.append(done | {"task": task, "sampling": sampling, "method": method})
+        except (KeyError, TypeError, ValueError, ZeroDivisionError):
+            raise ValueError(
+                f"Line {number} is not one of errors.csv (task, sampling, test points, then a "
+                "number for each method): make the file again by  seraph-cvx reproduce table2"
+            ) from None
+    return rows
+
+
+def method_title(name: str) -> str:
+    """How tables and pictures call a method; one of the user's own by its name.
+
+    Examples
+    --------
+    >>> method_title("gdm"), method_title("mine")
+    ('GDM', 'mine')
+    """
+    return METHODS[name].title if name in METHODS else name
+
+
+def _cell(summary: Summary | None) -> str:
+    if summary is None:
+        return ""
+    lost = summary.n_failed + summary.n_cut_off
+    if summary.mean is None:
+        text = CUT_OFF if summary.n_cut_off else "failed"
+    else:
+        text = f"{summary.mean:.2f}"
+        if summary.standard_error is not None:
+            text += f" ± {summary.standard_error:.2f}"
+        text = f"**{text}**" if summary.is_best else text
+        text += f" ({summary.n_done} of {summary.n_done + lost})" if lost else ""
+    if summary.printed is None:
+        return text
+    text += f"<br>{summary.printed:.2f} ± {summary.printed_error:.2f}"
+    return text if summary.difference is None else f"{text} ({summary.difference:+.1f})"

@@ -1,0 +1,1 @@
+"""Runs of Section 5: methods, cells, in parallel and resumable."""

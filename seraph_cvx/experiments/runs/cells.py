@@ -1,0 +1,170 @@
+"""One cell of Table 2: a method learns on one sampling of a task, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+import warnings
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...comparison.race import ONE_THREAD
+from ...numerics.blas_threads import one_blas_thread
+from ...numerics.checks import FloatArray
+from ...numerics.psd_cone import numerical_rank
+from ...processes.isolation import Nursery, Outcome
+from ..protocol.samplings import draw_sampling, load_task, nearest_neighbour_error
+from ..protocol.tasks import find_task
+from .methods import METHODS, find_methods
+
+CellKey = tuple[str, int, str]
+"""Task, sampling, method."""
+
+DONE, FAILED, CUT_OFF = "done", "failed", "cut off"
+"""What can come of a cell."""
+
+_NURSERIES: dict[int, Nursery] = {}
+"""By thread: a joblib worker has one, a worker of a cluster one for each of its threads."""
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What is the same for all cells of a run.
+
+    Attributes
+    ----------
+    scaling, variant : str or None
+        See :mod:`.protocol`; None is each task's own.
+    data_dir : str or None
+        The folder of the files that are not embedded.
+    """
+
+    scaling: str | None = None
+    variant: str | None = None
+    data_dir: str | None = None
+
+    def points(self, task: str) -> tuple[FloatArray, NDArray[Any]]:
+        """X and y of a task, scaled; kept in memory."""
+        return _points(self.scaling, self.data_dir, task)
+
+
+def run_cell(key: CellKey, method: str, protocol: Protocol, time_limit: float) -> dict[str, Any]:
+    """The 1-NN error (in %) of one method on one sampling, and the seconds that learning took.
+
+    Parameters
+    ----------
+    key : (task, sampling, method)
+    method : str
+        As :func:`.methods.find_methods` takes it; its name is in `key`.
+    protocol : Protocol
+    time_limit : float
+        Seconds for learning; without any left the cell is cut off at once.
+
+    Returns
+    -------
+    dict
+        task, sampling, method; outcome ("done", "failed" or "cut off"); error; seconds and
+        cpu_seconds of learning; rank of L; detail (why there is no error); warnings.
+
+    Examples
+    --------
+    >>> row = run_cell(("iris", 0, "euclidean"), "euclidean", Protocol(), time_limit=60.0)
+    >>> row["outcome"], row["rank"], 0.0 <= row["error"] <= 100.0
+    ('done', 4, True)
+    >>> close_nurseries()
+    """
+    task, seed, name = key
+    row: dict[str, Any] = {"task": task, "sampling": seed, "method": name, **EMPTY}
+    if time_limit <= 0.0:
+        return row | {"outcome": CUT_OFF, "detail": "the time of this task and method is spent"}
+    sampling = draw_sampling(find_task(task), *protocol.points(task), seed, protocol.variant)
+    outcome = _nursery().run(learn, method, sampling.X, sampling.y, seed, time_limit=time_limit)
+    if outcome.word != "done":
+        return row | _failure(outcome)
+    components, facts = outcome.result
+    row |= facts
+    with one_blas_thread():
+        error = nearest_neighbour_error(sampling, components)
+    return row | {"outcome": DONE, "error": error}
+
+
+EMPTY: dict[str, Any] = {
+    "outcome": None,
+    "error": None,
+    "seconds": 0.0,
+    "cpu_seconds": 0.0,
+    "rank": None,
+    "detail": "",
+    "warnings": [],
+}
+
+
+def learn(
+    method: str, X: FloatArray, y: NDArray[Any], seed: int
+) -> tuple[FloatArray, dict[str, Any]]:
+    """L of a method, and what learning it took: the work of the process that a cell starts.
+
+    Examples
+    --------
+    >>> L, facts = learn("euclidean", np.eye(3), np.array([0, 1, -1]), 0)
+    >>> facts["rank"], facts["warnings"]
+    (3, [])
+    """
+    (chosen,) = find_methods([method])
+    import_module(chosen.module)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clock, cpu_clock = time.perf_counter(), time.process_time()
+        L = np.asarray(chosen.learn(X, y, seed), dtype=np.float64)
+        seconds, cpu_seconds = time.perf_counter() - clock, time.process_time() - cpu_clock
+    if L.ndim != 2 or L.shape[1] != X.shape[1] or not np.all(np.isfinite(L)):
+        raise ValueError(
+            f"{method} returned components of shape {L.shape}, or not finite: (k, {X.shape[1]}) "
+            "finite numbers are needed."
+        )
+    said = list(dict.fromkeys(f"{w.category.__name__}: {w.message}" for w in caught))
+    facts = {
+        "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
+        "rank": numerical_rank(L.T @ L),
+        "warnings": said,
+    }
+    return L, facts
+
+
+def close_nurseries() -> None:
+    """End the processes that this process's cells were forked from; the next cell starts another.
+
+    Examples
+    --------
+    >>> close_nurseries()
+    """
+    while _NURSERIES:
+        _NURSERIES.popitem()[1].close()
+
+
+def _nursery() -> Nursery:
+    thread = threading.get_ident()
+    if thread not in _NURSERIES:
+        modules = dict.fromkeys(method.module for method in METHODS.values())
+        _NURSERIES[thread] = Nursery([__name__, *modules], ONE_THREAD)
+    return _NURSERIES[thread]
+
+
+def _failure(outcome: Outcome) -> dict[str, Any]:
+    word = CUT_OFF if outcome.word == "time limit" else FAILED
+    detail = outcome.detail if outcome.word == "error" else f"{outcome.word}: {outcome.detail}"
+    return {"outcome": word, "seconds": outcome.seconds, "detail": detail}
+
+
+@lru_cache(maxsize=4)
+def _points(
+    scaling: str | None, data_dir: str | os.PathLike[str] | None, task: str
+) -> tuple[FloatArray, NDArray[Any]]:
+    return load_task(find_task(task), scaling, data_dir)

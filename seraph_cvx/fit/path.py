@@ -1,0 +1,319 @@
+"""The regularisation path: the metric as the trace weight falls from where it is zero."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..certificate import Certificate
+from ..display.formulas import CRITICAL_TRACE_WEIGHT, DESCENT, M_STEP
+from ..display.notebook import Tone, card, grid
+from ..display.result_table import ResultTable
+from ..m_step.solve import FIRST_ORDER, MStepSolver
+from ..model.m_step_objective import MStepObjective
+from ..numerics.blas_threads import one_blas_thread
+from ..numerics.checks import FloatArray, check_number
+from ..numerics.psd_cone import numerical_rank, symmetrise
+from ..pairs.pair_set import PairSet
+from ..solvers.solution import Status
+from .alternation import alternate
+
+
+@dataclass(frozen=True, eq=False)
+class PathPoint:
+    """The metric at one trace weight.
+
+    Attributes
+    ----------
+    trace_weight : float
+        lambda.
+    metric : (m, m) array
+    value : float
+        f of the M-step, eq. (11); for algorithm="em", of its last M-step.
+    descent_value : float
+        J; for one M-step the same as `value`.
+    certificate : Certificate
+        Of the (last) M-step.
+    start : str
+        "zero", "previous point" (the metric before it on the path) or "cold" (the paper's start,
+        q(-1) = 1).
+    evaluations : int
+        Sweeps over the pairs.
+    """
+
+    trace_weight: float
+    metric: FloatArray
+    value: float
+    descent_value: float
+    certificate: Certificate
+    status: Status
+    start: str
+    evaluations: int
+    seconds: float
+
+    @property
+    def rank(self) -> int:
+        """Of the metric."""
+        return numerical_rank(self.metric)
+
+    @property
+    def trace(self) -> float:
+        """Of the metric."""
+        return float(np.trace(self.metric))
+
+
+@dataclass(frozen=True, eq=False)
+class SeraphPath(Sequence[PathPoint]):
+    """The points of a path, largest trace weight first; a sequence of :class:`PathPoint`."""
+
+    points: tuple[PathPoint, ...]
+    algorithm: str
+    critical_trace_weight: float
+
+    @property
+    def trace_weights(self) -> FloatArray:
+        """lambda of each point."""
+        return np.array([point.trace_weight for point in self.points])
+
+    @property
+    def metrics(self) -> FloatArray:
+        """(n_weights, m, m)."""
+        return np.array([point.metric for point in self.points])
+
+    @property
+    def ranks(self) -> list[int]:
+        """Rank of each metric."""
+        return [point.rank for point in self.points]
+
+    def to_table(self) -> ResultTable:
+        """One row a point."""
+        return ResultTable(
+            f"Regularisation path ({self.algorithm})",
+            [
+                {
+                    "trace weight": point.trace_weight,
+                    "rank": point.rank,
+                    "trace": point.trace,
+                    "f": point.value,
+                    "J": point.descent_value,
+                    "relative gap": point.certificate.relative_gap,
+                    "status": point.status.value,
+                    "start": point.start,
+                    "evaluations": point.evaluations,
+                    "seconds": point.seconds,
+                }
+                for point in self.points
+            ],
+        )
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.points[index]
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def __repr__(self) -> str:
+        return (
+            f"SeraphPath({len(self)} trace weights from {self.trace_weights[0]:.4g} to "
+            f"{self.trace_weights[-1]:.4g}, ranks {self.ranks})"
+        )
+
+    def _repr_html_(self) -> str:
+        certified = sum(point.status is Status.CERTIFIED for point in self.points)
+        return card(
+            "SeraphPath",
+            f"{certified} of {len(self)} points certified",
+            Tone.GOOD if certified == len(self) else Tone.CAUTION,
+            f"From the critical trace weight, {self.critical_trace_weight:.6g}, of the first "
+            "M-step on, the metric is zero.",
+            [DESCENT if self.algorithm == "em" else M_STEP, CRITICAL_TRACE_WEIGHT],
+            grid(self.to_table()),
+        )
+
+
+def seraph_path(
+    pairs: PairSet,
+    trace_weights: str | ArrayLike = "auto",
+    *,
+    algorithm: str = "m-step",
+    n_weights: int = 20,
+    smallest: float = 1e-3,
+    unlabeled_weight: float | str = "ratio",
+    threshold: float = 1.0,
+    sharpness: float | None = None,
+    previous_metric: FloatArray | None = None,
+    solver: Any = "fista",
+    tol: float = 1e-6,
+    m_step_tol: float = 1e-6,
+    manifold_term: FloatArray | None = None,
+    n_jobs: int | None = None,
+) -> SeraphPath:
+    """A(lambda) = argmin_A f(A) with R = lambda*I, eq. (11), for falling lambda; certified each.
+
+    Parameters
+    ----------
+    pairs : PairSet
+    trace_weights : "auto" or array_like
+        "auto": `n_weights` of them, geometrically from the critical trace weight, above which the
+        metric of the first M-step is zero, down to `smallest` times it. Given ones are taken from
+        the largest down, each once.
+    algorithm : "m-step" or "em"
+        One M-step each, with the soft labels of `previous_metric` (None: q(-1) = 1, the paper's
+        start); or the whole alternation.
+    n_weights, smallest : int, float
+        Of "auto".
+    unlabeled_weight, threshold, sharpness, solver, n_jobs
+        As for :func:`seraph_cvx.alternate`.
+    tol : float
+        Of the alternation: stop when J falls by less.
+    m_step_tol : float
+        Certified relative gap of each (last) M-step.
+    manifold_term : (m, m) array_like, optional
+        nu*X'LX, added to R.
+
+    Returns
+    -------
+    SeraphPath
+        Each point starts from the one before. For "em" that matters, since J is not convex: the
+        point says which start it had. The metric zero is a start like no other (all its soft
+        labels are equal), so a point after it starts cold.
+
+    Examples
+    --------
+    >>> from seraph_cvx import PairSet, seraph_path
+    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
+    >>> path = seraph_path(PairSet.from_labels(X, [0, 0, 1, 1, -1, -1]), n_weights=4)
+    >>> path
+    SeraphPath(4 trace weights from 97.4 to 0.0974, ranks [0, 2, 2, 1])
+    """
+    if algorithm not in ("m-step", "em"):
+        raise ValueError(f'algorithm={algorithm!r} is not known: use "m-step" or "em".')
+    if algorithm == "em" and previous_metric is not None:
+        raise ValueError('previous_metric belongs to algorithm="m-step": the alternation moves it.')
+    first = MStepObjective(
+        pairs,
+        previous_metric=previous_metric,
+        sharpness=sharpness,
+        unlabeled_weight=unlabeled_weight,
+        threshold=threshold,
+        n_jobs=n_jobs,
+        manifold_term=manifold_term,
+    )
+    weights = _choose(trace_weights, first.critical_trace_weight, n_weights, smallest)
+    with one_blas_thread() if solver in FIRST_ORDER else nullcontext():
+        if algorithm == "m-step":
+            points = tuple(_m_steps(first, weights, solver, m_step_tol))
+        else:
+            points = tuple(_alternations(first, weights, solver, tol, m_step_tol))
+    return SeraphPath(points, algorithm, first.critical_trace_weight)
+
+
+def _choose(
+    given: str | ArrayLike, critical: float, n_weights: int, smallest: float
+) -> list[float]:
+    """The trace weights, largest first."""
+    if isinstance(given, str):
+        if given != "auto":
+            raise ValueError(f'trace_weights={given!r} is not known: give numbers or "auto".')
+        check_number(n_weights, "n_weights", 1.0)
+        check_number(smallest, "smallest", 0.0, strict=True)
+        if critical == 0.0:
+            raise ValueError(
+                "The metric is zero at every trace weight (no pair pulls it up), so there is no "
+                "path from the critical one: give dissimilar pairs, or trace_weights as numbers."
+            )
+        return [float(w) for w in np.geomspace(critical, smallest * critical, int(n_weights))]
+    numbers = [check_number(w, "trace_weights", 0.0) for w in np.ravel(np.asarray(given))]
+    if not numbers:
+        raise ValueError("trace_weights is empty: give at least one number.")
+    return sorted(set(numbers), reverse=True)
+
+
+def _m_steps(
+    first: MStepObjective, weights: Sequence[float], solver: Any, tol: float
+) -> Iterator[PathPoint]:
+    door = MStepSolver(solver)
+    objective, metric = first, None
+    passed: list[tuple[float, FloatArray]] = []
+    for weight in weights:
+        clock = time.perf_counter()
+        objective = objective.with_trace_weight(weight)
+        start = _predict(passed, weight) if metric is not None and np.any(metric) else None
+        solution = door.solve(objective, tol, start)
+        solution.warn_unless_certified(tol)
+        if solution.metric is None or solution.certificate is None:
+            raise RuntimeError(f"At trace_weight={weight:g}: {solution.message}")
+        metric = solution.metric
+        passed = [*passed[-2:], (weight, metric)]
+        yield PathPoint(
+            weight,
+            metric,
+            solution.value,
+            solution.value,
+            solution.certificate,
+            solution.status,
+            "zero" if start is None else "previous point",
+            solution.evaluations,
+            time.perf_counter() - clock,
+        )
+
+
+def _predict(passed: Sequence[tuple[float, FloatArray]], weight: float) -> FloatArray:
+    """The metric at `weight`, by the parabola in log(lambda) through the last points.
+
+    Of the last one's rank: what the parabola has beyond it is not to be trusted.
+    """
+    known = [(np.log(at), metric) for at, metric in passed if at > 0.0]
+    if weight <= 0.0 or len(known) < len(passed) or len(known) < 2:
+        return passed[-1][1]
+    x = np.log(weight)
+    total = np.zeros_like(passed[-1][1])
+    for i, (at, metric) in enumerate(known):
+        others = [other for j, (other, _) in enumerate(known) if j != i]
+        total += metric * np.prod([(x - other) / (at - other) for other in others])
+    eigenvalues, vectors = np.linalg.eigh(symmetrise(total))
+    rank = numerical_rank(passed[-1][1])
+    kept = vectors[:, -rank:] * np.sqrt(np.maximum(eigenvalues[-rank:], 0.0))
+    return np.asarray(kept @ kept.T)
+
+
+def _alternations(
+    first: MStepObjective, weights: Sequence[float], solver: Any, tol: float, m_step_tol: float
+) -> Iterator[PathPoint]:
+    metric = None
+    for weight in weights:
+        clock = time.perf_counter()
+        start = None if metric is None or not np.any(metric) else metric
+        run = alternate(
+            first.pairs,
+            first.mu,
+            weight,
+            first.threshold,
+            first.sharpness,
+            solver,
+            tol,
+            m_step_tol,
+            n_jobs=first.n_jobs,
+            manifold_term=first.manifold_term,
+            start=start,
+        )
+        if run.metric is None or run.m_step.certificate is None:
+            raise RuntimeError(f"At trace_weight={weight:g}: {run.message}")
+        metric = run.metric
+        yield PathPoint(
+            weight,
+            metric,
+            run.m_step.value,
+            run.history[-1].descent_value,
+            run.m_step.certificate,
+            run.status,
+            "cold" if start is None else "previous point",
+            sum(iteration.evaluations for iteration in run.history),
+            time.perf_counter() - clock,
+        )

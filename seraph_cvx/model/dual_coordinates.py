@@ -1,0 +1,177 @@
+"""Coordinates in which the matrix of a dual point is summed and proven PSD.
+
+The matrix is R + sum_k w_k v_k v_k' with weights w_k of either sign. It is proven to be positive
+definite in coordinates z = T'x, where T'(C + R)T is the identity or nearly so; a square T needs no
+proof of its own, for where T'BT is positive definite T is nonsingular. Two shortcuts:
+
+- With more features than points and R = lambda*I, any points s_i with SS' >= XX' will do in the
+  place of the x_i: if lambda*I + S'LS is PSD for the matrix L of the weights, L >= -lambda
+  (SS')^{-1}, so X'LX >= -lambda X'(SS')^{-1}X >= -lambda*I.
+- With R = 0 and points in general position L itself is proven PSD: S = I.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.checks import FloatArray, IntArray
+from ..numerics.psd_cone import symmetrise
+from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, gamma
+from ..numerics.verified_psd import dominating_root, is_proven_positive_definite
+from ..sums.axes import Axes
+from ..sums.moments import PairMoments
+from ..sums.pair_sums import Frame
+
+MOST_NODES = 1_500
+"""Points up to which the matrix of the weights itself is factored."""
+
+
+@dataclass(frozen=True, eq=False)
+class DualCoordinates:
+    """Where the matrix of a dual point is proven PSD.
+
+    Attributes
+    ----------
+    frame : Frame
+        The axes T, and the points if they are not those of the data.
+    regulariser : (k, k) array
+        T'RT as computed.
+    regulariser_spread : (k,) array
+        e with T'RT >= `regulariser` - t D for t = sum_a e_a / D_a and any diagonal D.
+    """
+
+    frame: Frame
+    regulariser: FloatArray
+    regulariser_spread: FloatArray
+
+    def regulariser_error(self, diagonal: FloatArray) -> float:
+        """t with T'RT >= `regulariser` - t * Diag(diagonal)."""
+        return float(np.sum(self.regulariser_spread / diagonal))
+
+
+@dataclass(frozen=True, eq=False)
+class Penalty:
+    """R = trace_weight * I + manifold_term, as the doubles they are given in."""
+
+    trace_weight: float
+    manifold_term: FloatArray | None
+
+    def is_zero(self) -> bool:
+        """Whether R = 0."""
+        term = self.manifold_term
+        return self.trace_weight == 0.0 and (term is None or not np.any(term))
+
+    def is_proven_psd(self) -> bool:
+        """Whether R is PSD, for certain."""
+        if self.manifold_term is None:
+            return True
+        R = self.trace_weight * np.eye(len(self.manifold_term)) + self.manifold_term
+        used = np.any(R != 0.0, axis=1)
+        error = 2.0 * gamma(FEW_ROUNDINGS) * np.abs(np.diag(R))
+        return is_proven_positive_definite(R[np.ix_(used, used)], error[used])
+
+    def along(self, T: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """T'RT as computed, and e with T'RT >= that - t D, t = sum_a e_a / D_a."""
+        size = np.abs(T)
+        R = self.trace_weight * (T.T @ T)
+        spread = gamma(len(T) + FEW_ROUNDINGS) * self.trace_weight * np.sum(size * size, axis=0)
+        if self.manifold_term is not None:
+            R = R + T.T @ self.manifold_term @ T
+            lengths, worst = entry_bound(self.manifold_term)
+            slack = gamma(2 * len(T) + FEW_ROUNDINGS)
+            spread = spread + slack * worst * np.square(lengths @ size)
+        return symmetrise(R), spread * SECOND_ORDER
+
+
+def dual_coordinates(moments: PairMoments, axes: Axes, penalty: Penalty) -> DualCoordinates | None:
+    """The coordinates for these pairs and R; None where none will do: R = 0, collinear features."""
+    n, m = moments.sums.points.shape
+    varies = _varying_features(moments)
+    if penalty.is_zero():
+        if axes.matrix.shape[1] == np.count_nonzero(varies):
+            return DualCoordinates(Frame(axes.matrix), *penalty.along(axes.matrix))
+        return _nodes(n) if n <= MOST_NODES else None
+    if m > len(_involved_points(moments)) and penalty.manifold_term is None:
+        return _surrogate(moments, penalty)
+    R = penalty.trace_weight * np.eye(m)
+    R = R if penalty.manifold_term is None else R + penalty.manifold_term
+    kept = varies | np.any(R != 0.0, axis=1)  # the others are zero in every sum, and in R
+    T = np.zeros((m, np.count_nonzero(kept)))
+    T[kept] = _completed(axes.matrix[kept], R[np.ix_(kept, kept)])
+    return DualCoordinates(Frame(T), *penalty.along(T))
+
+
+def _involved_points(moments: PairMoments) -> IntArray:
+    """The points of pairs that count."""
+    if moments.unlabeled_weight > 0.0:
+        return np.arange(len(moments.sums.points))
+    return np.unique(moments.sums.labeled_pairs)
+
+
+def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
+    """The features in which some pair that counts differs; all others drop out of every sum."""
+    sums = moments.sums
+    if moments.unlabeled_weight > 0.0:
+        return np.asarray(np.ptp(sums.points, axis=0) > 0.0)
+    points = sums.points if sums.given is None else sums.given
+    i, j = sums.labeled_pairs.T
+    return np.asarray(np.any(points[i] != points[j], axis=0))
+
+
+def entry_bound(matrix: FloatArray) -> tuple[FloatArray, float]:
+    """Lengths l and w with |matrix_ij| <= w l_i l_j; for a PSD matrix l^2 is the diagonal, w = 1.
+
+    It makes a bound of rank one on |T|' |matrix| |T|.
+    """
+    lengths = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    shape = np.outer(lengths, lengths)
+    if np.any((shape == 0.0) & (matrix != 0.0)):
+        lengths = np.full_like(lengths, np.sqrt(np.max(np.abs(matrix))))
+        shape = np.outer(lengths, lengths)
+    return lengths, 1.001 * float(np.max(np.abs(matrix) / np.where(shape > 0.0, shape, 1.0)))
+
+
+def _completed(T: FloatArray, R: FloatArray) -> FloatArray:
+    """T with columns N added so that it is square and N'RT = 0, N'RN = I, nearly."""
+    m, k = T.shape
+    if k == m:
+        return T
+    rest = np.linalg.qr(R @ T, mode="complete")[0][:, k:] if k else np.eye(m)
+    penalties, vectors = np.linalg.eigh(symmetrise(rest.T @ R @ rest))
+    largest = max(float(np.max(np.abs(penalties))), np.finfo(np.float64).tiny)
+    felt = penalties > 1e-12 * largest
+    return np.hstack([T, rest @ vectors / np.sqrt(np.where(felt, penalties, largest))])
+
+
+def _surrogate(moments: PairMoments, penalty: Penalty) -> DualCoordinates | None:
+    """Points s_i in R^n with SS' >= XX', along axes in which C and R are diagonal, nearly."""
+    given, involved = moments.sums.given, _involved_points(moments)
+    X = (moments.sums.points if given is None else given)[involved]
+    X = X - np.mean(X, axis=0)
+    n, m = X.shape
+    gram = X @ X.T
+    squares = np.diag(gram)
+    away = squares > 0.0
+    if not np.any(away):  # no two points differ: every sum over pairs is zero
+        nothing = np.zeros((0, 0))
+        base = np.zeros((len(moments.sums.points), 0))
+        return DualCoordinates(Frame(nothing, base), nothing, np.zeros(0))
+    error = n * gamma(m + FEW_ROUNDINGS) * SECOND_ORDER * squares[away]
+    S = dominating_root(gram[np.ix_(away, away)], error)
+    if S is None:
+        return None
+    base = np.zeros((len(moments.sums.points), len(S)))
+    base[involved[away]] = S
+    moment = moments.summed(replace(moments.sums.here, axes=base))
+    eigenvalues, vectors = np.linalg.eigh(symmetrise(moment))
+    T = vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + penalty.trace_weight)
+    return DualCoordinates(Frame(T, base), *penalty.along(T))
+
+
+def _nodes(n: int) -> DualCoordinates:
+    """The matrix of the weights itself, without the first point's row and column."""
+    T = np.eye(n - 1)
+    return DualCoordinates(Frame(T, np.eye(n)[:, 1:]), np.zeros((n - 1, n - 1)), np.zeros(n - 1))

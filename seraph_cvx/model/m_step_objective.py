@@ -1,0 +1,352 @@
+"""The objective of the M-step (11).
+
+With s_k(A) = v_k' A v_k - eta, c_k the weight of pair k and b_k the weight of its label -1, the
+M-step is the convex program
+
+    f(A) = sum_k c_k log(1 + e^{s_k}) - <G, A> + eta*beta + <R, A>        over A PSD.
+
+Since log(1 + e^s) = s + log(1 + e^{-s}), it is also
+
+    f(A) = sum_k c_k log(1 + e^{-s_k}) + <M, A> - eta*kappa,
+    M = sum_k (c_k - b_k) v_k v_k' + R,      kappa = sum_k (c_k - b_k),
+
+which is the form computed here: s_k >= -eta on the cone, so that no term is large and nothing
+cancels. The matrix M is M(1) of the dual and gives the recession function <M, D> of f.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+import scipy  # imports its parts when they are first used
+from numpy.typing import ArrayLike
+
+from ..display.formulas import M_STEP_ONE_TERM
+from ..display.notebook import Tone, card, facts
+from ..numerics.checks import MOST, FloatArray, check_number
+from ..numerics.psd_cone import check_metric, symmetrise
+from ..pairs.pair_set import PairSet
+from ..sums.axes import Axes
+from ..sums.moments import PairMoments
+from ..sums.pair_sums import Frame, PairSums
+from .dual_coordinates import DualCoordinates, Penalty, dual_coordinates
+from .logistic_program import LogisticProgram
+from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, sum_soft_labels, tabulate
+
+RANK_TOLERANCE = 1e-12
+"""An eigenvalue of M(1) below this, in coordinates where C = I, counts as zero."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MStepObjective:
+    """f(A) = -F(A) of eq. (11), to be minimised over A PSD.
+
+    Parameters
+    ----------
+    pairs : PairSet
+    soft_labels : (n_unlabeled,) array_like, optional
+        q(+1) per row of ``pairs.unlabeled``. None: q(-1) = 1, the paper's start.
+    previous_metric : (m, m) array_like, optional
+        Instead of `soft_labels`: the soft labels (10) of this metric, streamed, never stored.
+    sharpness : float, optional
+        Of those soft labels; None is the paper's 1 + mu.
+    unlabeled_weight : float or "ratio"
+        mu; "ratio" is #(S u D) / #U, and 0 when U is empty.
+    trace_weight : float
+        lambda >= 0.
+    threshold : float
+        eta > 0.
+    n_jobs : int, optional
+        Threads over blocks of pairs.
+    manifold_term : (m, m) array_like, optional
+        nu*X'LX, PSD: added to R, see :func:`seraph_cvx.penalties.manifold.manifold_term`.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> objective = MStepObjective(pairs)
+    >>> round(objective.value([[1.0]]), 6)
+    2.768322
+    """
+
+    pairs: PairSet
+    soft_labels: FloatArray | None = None
+    previous_metric: FloatArray | None = None
+    sharpness: float | None = None
+    unlabeled_weight: float | str = "ratio"
+    trace_weight: float = 1.0
+    threshold: float = 1.0
+    n_jobs: int | None = None
+    manifold_term: FloatArray | None = None
+    sums: PairSums = field(init=False)
+
+    def __post_init__(self) -> None:
+        mu = self.pairs.resolve_unlabeled_weight(self.unlabeled_weight)
+        a = 1.0 + mu if self.sharpness is None else self.sharpness
+        _set(self, "unlabeled_weight", mu)
+        _set(self, "sharpness", check_number(a, "sharpness", minimum=0.0, strict=True))
+        _set(self, "trace_weight", check_number(self.trace_weight, "trace_weight", minimum=0.0))
+        _set(self, "threshold", check_number(self.threshold, "threshold", 0.0, strict=True))
+        if self.soft_labels is not None and self.previous_metric is not None:
+            raise ValueError("Give either soft_labels or previous_metric, not both.")
+        if self.soft_labels is not None:
+            _set(self, "soft_labels", check_soft_labels(self.soft_labels, self.pairs))
+        if self.previous_metric is not None:
+            m = self.pairs.n_features
+            _set(self, "previous_metric", check_metric(self.previous_metric, m, "previous_metric"))
+        if self.manifold_term is not None:
+            m = self.pairs.n_features
+            _set(self, "manifold_term", check_metric(self.manifold_term, m, "manifold_term"))
+        least = self.pairs.least_spread
+        if self.trace_weight > MOST * least**2:
+            raise ValueError(
+                f"trace_weight={self.trace_weight:g} is too large for a feature that varies by "
+                f"{least:.3g}: it counts by its square. Lower it, or multiply the features."
+            )
+        sums = PairSums.of(self.pairs, self.n_jobs)
+        _set(self, "sums", sums if self.soft_labels is None else sums.here)
+
+    def value(self, A: ArrayLike) -> float:
+        """f(A), eq. (11) with the sign turned; A need not be PSD."""
+        return self.program.value(self.check(A))
+
+    def gradient(self, A: ArrayLike) -> FloatArray:
+        """sum_k c_k sigma(s_k) v_k v_k' - G + R, the gradient under (11) with the sign turned."""
+        return self.program.value_and_gradient(self.check(A))[1]
+
+    def value_and_gradient(self, A: ArrayLike) -> tuple[float, FloatArray]:
+        """Both in one sweep."""
+        return self.program.value_and_gradient(self.check(A))
+
+    def with_trace_weight(self, trace_weight: float) -> MStepObjective:
+        """The same M-step with another lambda; the sums over pairs are not made anew."""
+        other = replace(self, trace_weight=trace_weight)
+        other.inherit(self)
+        if other.moments is self.moments:
+            other.__dict__["soft_label_sums"] = self.soft_label_sums
+        return other
+
+    def inherit(self, other: MStepObjective) -> None:
+        """Take over what `other`, an M-step of the same pairs and weight, summed already."""
+        _set(self, "sums", other.sums)
+        if other.moments.serve(self.regulariser):
+            self.__dict__["moments"] = other.moments
+
+    @cached_property
+    def moments(self) -> PairMoments:
+        """The sums over pairs that do not depend on the soft labels."""
+        return PairMoments(self.sums, len(self.pairs.similar), self.mu, self.regulariser)
+
+    @property
+    def mu(self) -> float:
+        """mu as a number."""
+        return float(self.unlabeled_weight)
+
+    @cached_property
+    def program(self) -> LogisticProgram:
+        """f in the coordinates of the data."""
+        constant = self.threshold * self.recession_total
+        return LogisticProgram(self.sums, self.mu, self.threshold, self.recession_matrix, constant)
+
+    @property
+    def pair_total(self) -> float:
+        """sum_k c_k."""
+        return self.pairs.labeled_total + self.mu * self.pairs.n_unlabeled
+
+    @property
+    def pair_moment(self) -> FloatArray:
+        """C = sum_k c_k v_k v_k'."""
+        return self.moments.everything
+
+    @property
+    def whitening(self) -> FloatArray:
+        """T with T' C T = I; see :func:`seraph_cvx.numerics.psd_cone.whiten`."""
+        return self.moments.whitening
+
+    @cached_property
+    def axes(self) -> Axes:
+        """The axes in which f is minimised and certified."""
+        return Axes.of(self.moments, self.regulariser)
+
+    @property
+    def penalty(self) -> Penalty:
+        """R = lambda*I + manifold term, the two parts kept apart."""
+        return Penalty(self.trace_weight, self.manifold_term)
+
+    @cached_property
+    def dual_coordinates(self) -> DualCoordinates | None:
+        """The coordinates in which a dual point is proven feasible."""
+        return dual_coordinates(self.moments, self.axes, self.penalty)
+
+    @cached_property
+    def dual_sums(self) -> PairSums:
+        """The pairs, to be summed over in those coordinates with bounds on the rounding errors."""
+        coordinates, m = self.dual_coordinates, self.pairs.n_features
+        return self.sums.framed(
+            Frame(np.zeros((m, 0))) if coordinates is None else coordinates.frame
+        )
+
+    @cached_property
+    def whitened_program(self) -> LogisticProgram:
+        """f in the coordinates B of the axes: A = axes B axes'; same infimum."""
+        similar = self.moments.whitened_similar + self.mu * self.soft_label_sums.matrix
+        return LogisticProgram(
+            self.sums.in_coordinates(self.axes.matrix),
+            self.mu,
+            self.threshold,
+            symmetrise(self.axes.turned(similar) + self.axes.regulariser),
+            self.program.constant,
+        )
+
+    @cached_property
+    def soft_labeling(self) -> SoftLabels:
+        """Where q comes from."""
+        table = None if self.soft_labels is None else tabulate(self.soft_labels, self.pairs)
+        a = cast(float, self.sharpness)  # a number since __post_init__
+        return SoftLabels(a, self.threshold, self.previous_metric, table)
+
+    @cached_property
+    def soft_label_sums(self) -> SoftLabelSums:
+        """The sums of q over the unlabeled pairs, the matrix in whitened axes."""
+        source = self.soft_labeling if self.mu > 0.0 else SoftLabels(1.0, self.threshold)
+        return sum_soft_labels(source, self.moments.whitened_sums)
+
+    @property
+    def has_soft_labels(self) -> bool:
+        """Whether some unlabeled pair may have a label q(+1) > 0."""
+        given = self.soft_labels is not None or self.previous_metric is not None
+        return self.mu > 0.0 and given
+
+    @cached_property
+    def soft_label_matrix(self) -> FloatArray:
+        """sum_U q(+1) v v', in the coordinates of the data."""
+        back = self.whitening.T @ self.moments.typical.everything
+        return symmetrise(back.T @ self.soft_label_sums.matrix @ back)
+
+    @cached_property
+    def regulariser(self) -> FloatArray:
+        """R = lambda*I + nu*X'LX."""
+        R = self.trace_weight * np.eye(self.pairs.n_features)
+        return R if self.manifold_term is None else R + self.manifold_term
+
+    @cached_property
+    def similar_matrix(self) -> FloatArray:
+        """sum_k (c_k - b_k) v_k v_k'."""
+        return symmetrise(self.moments.similar + self.mu * self.soft_label_matrix)
+
+    @cached_property
+    def recession_matrix(self) -> FloatArray:
+        """M(1) = sum_k (c_k - b_k) v_k v_k' + R: f grows along D as <M(1), D>."""
+        return symmetrise(self.similar_matrix + self.regulariser)
+
+    @property
+    def recession_total(self) -> float:
+        """kappa = sum_k (c_k - b_k)."""
+        return self.pairs.similar_total + self.mu * self.soft_label_sums.total
+
+    @property
+    def label_matrix(self) -> FloatArray:
+        """G = sum_k b_k v_k v_k'."""
+        return symmetrise(self.pair_moment - self.similar_matrix)
+
+    @property
+    def label_total(self) -> float:
+        """beta = sum_k b_k."""
+        return self.pair_total - self.recession_total
+
+    @property
+    def soft_label_entropy(self) -> float:
+        """mu * sum_U H(q_k) = D(b/c), the dual value of the anchor p = b/c."""
+        return self.mu * self.soft_label_sums.entropy
+
+    @cached_property
+    def critical_trace_weight(self) -> float:
+        """A = 0 is optimal <=> lambda >= lambda_max(G - sigma(-eta) sum_k c_k v_k v_k' - nu*X'LX).
+
+        Or lambda >= 0, where that is negative, or positive by rounding alone.
+        """
+        push = self.similar_matrix
+        if self.manifold_term is not None:
+            push = push + self.manifold_term
+        pull = scipy.special.expit(self.threshold) * self.pair_moment - push
+        largest = float(np.linalg.eigvalsh(symmetrise(pull))[-1])
+        size = len(pull) * float(np.max(np.abs(self.pair_moment)) + np.max(np.abs(push)))
+        return largest if largest > 16.0 * np.finfo(np.float64).eps * size else 0.0
+
+    @property
+    def attains_optimum(self) -> bool:
+        """Whether some PSD A minimises f: trace_weight > 0, or M(1) has the range of C.
+
+        A rank decision: an eigenvalue of M(1) below 1e-12, in coordinates where C = I, is zero, and
+        so is one below the rounding error that nearly collinear features bring.
+        """
+        return self.falling_direction is None
+
+    @property
+    def zero_eigenvalue(self) -> float:
+        """Up to here an eigenvalue of M(1) in whitened coordinates is zero."""
+        return max(RANK_TOLERANCE, 16.0 * self.moments.noise)
+
+    @cached_property
+    def falling_direction(self) -> FloatArray | None:
+        """A unit vector u such that f(A + t uu') falls for ever as t grows, or None."""
+        if self.trace_weight > 0.0 or not self.whitening.size:
+            return None
+        eigenvalues, vectors = np.linalg.eigh(self.whitened_program.recession)
+        if eigenvalues[0] > self.zero_eigenvalue:
+            return None
+        u = self.axes.matrix @ vectors[:, 0]
+        return np.asarray(u / np.linalg.norm(u))
+
+    @property
+    def lipschitz_bound(self) -> float:
+        """Of f, in the Frobenius norm: (12) with lambda*sqrt(m) in the place of lambda*m."""
+        return self.pair_total * self.moments.longest + float(np.linalg.norm(self.regulariser))
+
+    @property
+    def smoothness_bound(self) -> float:
+        """Of the gradient, in the Frobenius norm: sum_k c_k ||v_k||^4 / 4."""
+        return self.moments.fourth / 4.0
+
+    def __repr__(self) -> str:
+        return (
+            f"MStepObjective({self.pairs!r}, unlabeled_weight={self.mu:.4g}, "
+            f"trace_weight={self.trace_weight:.4g}, threshold={self.threshold:.4g})"
+        )
+
+    def _repr_html_(self) -> str:
+        """What is known already: nothing is summed for it."""
+        verdict, tone = "whether it has an optimum: ask attains_optimum", Tone.PLAIN
+        if self.trace_weight > 0.0 or "falling_direction" in self.__dict__:
+            attained = self.attains_optimum
+            verdict = "convex, with an optimum" if attained else "convex, but without an optimum"
+            tone = Tone.GOOD if attained else Tone.BAD
+        source = "q(-1) = 1, the paper's start" if self.soft_labels is None else "given"
+        source = source if self.previous_metric is None else "of a previous metric, streamed"
+        parameters = {
+            "unlabeled weight mu": self.mu,
+            "trace weight lambda": self.trace_weight,
+            "threshold eta": self.threshold,
+            "manifold term": "" if self.manifold_term is None else "yes",
+            "soft labels": f"{source}; sharpness {self.sharpness:.4g}" if self.mu else "",
+            "critical trace weight": self.__dict__.get("critical_trace_weight", ""),
+        }
+        return card(
+            "MStepObjective", verdict, tone, repr(self.pairs), [M_STEP_ONE_TERM], facts(parameters)
+        )
+
+    def check(self, A: ArrayLike) -> FloatArray:
+        """A as a symmetric matrix of the right size, PSD or not."""
+        matrix = np.asarray(A, dtype=np.float64)
+        m = self.pairs.n_features
+        if matrix.shape != (m, m):
+            raise ValueError(f"A has shape {matrix.shape}; the points have {m} features.")
+        return symmetrise(matrix)
+
+
+def _set(target: object, name: str, value: object) -> None:
+    object.__setattr__(target, name, value)  # the normalised form of a frozen field

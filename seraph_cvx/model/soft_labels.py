@@ -1,0 +1,103 @@
+"""The soft labels q(+1) as the M-step sees them: a source, and three sums over it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..numerics.arrays import Array
+from ..numerics.checks import FloatArray
+from ..pairs.pair_set import PairSet
+from ..sums.blocks import Block, Place
+from ..sums.pair_sums import PairSums
+from .posterior import binary_entropy, soft_label, soft_label_sums
+
+
+@dataclass(frozen=True, eq=False)
+class SoftLabels:
+    """q(+1) of the unlabeled pairs: of a metric (streamed), given one by one, or zero.
+
+    Attributes
+    ----------
+    metric : (m, m) array or None
+        q(+1) = sigma(-sharpness * s(metric)).
+    table : (n, n) array or None
+        q(+1) of pair (i, j), i < j; zero elsewhere.
+    """
+
+    sharpness: float
+    threshold: float
+    metric: FloatArray | None = None
+    table: FloatArray | None = None
+
+    @property
+    def metrics(self) -> list[FloatArray]:
+        """The metrics a sweep needs, besides its own, to know q."""
+        return [] if self.metric is None else [self.metric]
+
+    def on(self, place: Place, *distances: Array) -> Array | float:
+        """q(+1) on a block, given the distances under `metrics`."""
+        if self.metric is not None:
+            return soft_label(distances[0] - self.threshold, self.sharpness)
+        if self.table is not None and isinstance(place, Block):
+            return self.table[place.rows, place.columns]
+        return 0.0
+
+
+@dataclass(frozen=True)
+class SoftLabelSums:
+    """sum_U q(+1) v v', sum_U q(+1) and sum_U H(q): all that the M-step sees of the soft labels."""
+
+    matrix: FloatArray
+    total: float
+    entropy: float
+
+
+@dataclass(frozen=True)
+class SoftLabelTerms:
+    """q, H(q) and, as weights, q."""
+
+    source: SoftLabels
+
+    def __call__(self, place: Place, *distances: Array) -> tuple[list[Any], Array]:
+        """Summed over a place."""
+        if self.source.metric is not None:
+            total, entropy, q = soft_label_sums(
+                distances[0], self.source.threshold, self.source.sharpness
+            )
+            return [total, entropy], q
+        q = self.source.on(place)
+        return [np.sum(q), np.sum(binary_entropy(q))], q
+
+
+def sum_soft_labels(source: SoftLabels, sums: PairSums) -> SoftLabelSums:
+    """One sweep over the unlabeled pairs; none at all for the paper's start, q(+1) = 0."""
+    if source.metric is None and source.table is None:
+        m = (sums.points if sums.axes is None else sums.axes).shape[1]
+        return SoftLabelSums(np.zeros((m, m)), 0.0, 0.0)
+    totals, matrix, _ = sums.over_unlabeled(source.metrics, SoftLabelTerms(source))
+    return SoftLabelSums(matrix, float(totals[0]), float(totals[1]))
+
+
+def tabulate(given: ArrayLike, pairs: PairSet) -> FloatArray:
+    """q(+1) per row of ``pairs.unlabeled`` as an (n, n) table, zero off the unlabeled pairs."""
+    table = np.zeros((pairs.n_points, pairs.n_points))
+    table[tuple(pairs.unlabeled.T)] = given
+    return table
+
+
+def check_soft_labels(given: ArrayLike, pairs: PairSet) -> FloatArray:
+    """`given` as one probability per unlabeled pair, or a clear error."""
+    q = np.array(given, dtype=np.float64)
+    if q.shape != (pairs.n_unlabeled,):
+        raise ValueError(
+            f"soft_labels has shape {q.shape}, but there are {pairs.n_unlabeled} unlabeled pairs: "
+            "give q(+1) for each row of pairs.unlabeled."
+        )
+    bad = np.flatnonzero(~((q >= 0.0) & (q <= 1.0)))
+    if len(bad):
+        raise ValueError(f"soft_labels[{bad[0]}] is {q[bad[0]]}: a probability is in [0, 1].")
+    return q

@@ -1,0 +1,1 @@
+"""Arrays of any library, checks of input, the PSD cone, rounding errors, threads of BLAS."""

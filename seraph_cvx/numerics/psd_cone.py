@@ -1,0 +1,216 @@
+"""The cone of positive semidefinite matrices: symmetrise, project, factor, whiten.
+
+Everything here uses the symmetric eigendecomposition; none uses the SVD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .checks import FloatArray
+
+FAINT = 1e-8
+"""Eigenvalues of C, scaled to a unit diagonal, below this are computed anew from the points."""
+
+ROUNDING_EIGENVALUE = 1e-14
+"""An eigenvalue of minus this, times the size of a matrix with unit diagonal, is rounding."""
+
+FAINTEST = 1e-22
+"""And below this, a spread of 1e-11 of the features' own, they count as zero."""
+
+
+def symmetrise(A: FloatArray) -> FloatArray:
+    """(A + A') / 2.
+
+    Examples
+    --------
+    >>> symmetrise(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+    return np.asarray((A + A.T) / 2.0)
+
+
+def project(A: FloatArray) -> FloatArray:
+    """argmin over B PSD of ||B - A||_F: the negative eigenvalues become zero.
+
+    Examples
+    --------
+    >>> project(np.diag([2.0, -1.0]))
+    array([[2., 0.],
+           [0., 0.]])
+    """
+    eigenvalues, vectors = np.linalg.eigh(A)
+    if not len(eigenvalues) or eigenvalues[0] >= 0.0:
+        return np.asarray(A)
+    kept = vectors[:, eigenvalues > 0.0] * np.sqrt(eigenvalues[eigenvalues > 0.0])
+    return np.asarray(kept @ kept.T)
+
+
+def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
+    """L with A = L'L, so that ||x||_A = ||L x||: the projection of Section 3, widest axis first.
+
+    Parameters
+    ----------
+    A : (m, m) PSD array
+    n_components : int, optional
+        Keep only this many rows, those of the largest eigenvalues; by default all m.
+
+    Examples
+    --------
+    >>> L = factor(np.diag([4.0, 9.0]))
+    >>> np.allclose(L.T @ L, np.diag([4.0, 9.0]))
+    True
+    """
+    if not A.size:
+        return A
+    eigenvalues, vectors = np.linalg.eigh(symmetrise(A))
+    L = (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))).T[::-1]
+    signs = np.sign(L[np.arange(len(L)), np.argmax(np.abs(L), axis=1)])
+    L = (
+        L * np.where(signs == 0.0, 1.0, signs)[:, None]
+    )  # an eigenvector's sign is arbitrary: fix it
+    return np.ascontiguousarray(L[:n_components])
+
+
+def scaled_factor(A: FloatArray) -> FloatArray:
+    """L with LL' = A to rounding, or near its PSD part; found with A scaled to a unit diagonal.
+
+    So scaled, L does not depend on the units of the features. Eigenvalues that are rounding of
+    the entries of A and nothing else are left out: their columns of L are zero.
+
+    Examples
+    --------
+    >>> L = scaled_factor(np.diag([4.0, 1e-30]))
+    >>> np.allclose(L @ L.T, np.diag([4.0, 1e-30]), rtol=1e-12, atol=0.0)
+    True
+    """
+    lengths = np.sqrt(np.maximum(np.diag(A), 0.0))
+    scale = np.where(lengths > 0.0, lengths, np.sqrt(np.max(np.abs(A), initial=0.0)) or 1.0)
+    L = scale[:, None] * factor(A / scale[:, None] / scale).T
+    lengths = np.sum(np.square(L / scale[:, None]), axis=0)
+    noise = len(A) * float(np.finfo(np.float64).eps) / 2.0
+    return np.where(lengths > noise * np.max(lengths, initial=0.0), L, 0.0)
+
+
+def shrink(A: FloatArray, share: float, moment: FloatArray) -> FloatArray:
+    """(1 - share) A + share * <A, C>/tr(C) * I: towards the Euclidean metric, C = `moment`.
+
+    The factor gives both metrics the same mean squared distance over points of that moment.
+
+    Examples
+    --------
+    >>> shrink(np.diag([4.0, 0.0]), 0.5, moment=np.eye(2))
+    array([[3., 0.],
+           [0., 1.]])
+    """
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"identity_share={share:g} is out of range: it must be in [0, 1].")
+    spread = float(np.trace(moment))
+    scale = float(np.vdot(A, moment)) / spread if spread > 0.0 else 0.0
+    return np.asarray((1.0 - share) * A + share * scale * np.eye(len(A)))
+
+
+def numerical_rank(A: FloatArray, tolerance: float = 1e-8) -> int:
+    """The number of eigenvalues above `tolerance` times the largest.
+
+    Examples
+    --------
+    >>> numerical_rank(np.diag([1.0, 1e-12]))
+    1
+    """
+    eigenvalues = np.linalg.eigvalsh(symmetrise(A))
+    return int(np.sum(eigenvalues > tolerance * max(eigenvalues[-1], 0.0)))
+
+
+def whiten(
+    moment: FloatArray, regulariser: FloatArray, moment_along: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
+    """T with T' C T = I on the range of C = `moment`: coordinates z = T'x free of the data's scale.
+
+    Restricting a metric to A = T B T' loses nothing: v'Av is free on the range of C, and among all
+    A that agree there, those of this form have the least <R, A>, R = `regulariser` (T is
+    R-orthogonal to the null space of C).
+
+    Parameters
+    ----------
+    moment, regulariser : (m, m) arrays
+    moment_along : callable
+        Maps axes (m, k) to axes' C axes, summed along these axes. It is asked about the directions
+        that are too faint to be told from rounding in C, where their squares stand beside 1.
+
+    Examples
+    --------
+    >>> C = np.diag([4.0, 0.0])
+    >>> T = whiten(C, np.eye(2), lambda axes: axes.T @ C @ axes)
+    >>> T.T @ C @ T
+    array([[1.]])
+    """
+    spread = np.sqrt(np.maximum(np.diag(moment), 0.0))
+    moving = spread > 0.0
+    frame = np.eye(len(spread)) / np.where(moving, spread, np.max(spread) or 1.0)
+    frame, null = frame[:, moving], frame[:, ~moving]
+    eigenvalues, vectors = np.linalg.eigh(symmetrise(frame.T @ moment @ frame))
+    largest = float(np.max(eigenvalues, initial=0.0))
+    axes = frame @ vectors
+    clear = eigenvalues > FAINT * largest
+    T, faint = axes[:, clear] / np.sqrt(eigenvalues[clear]), axes[:, ~clear]
+    if faint.size:
+        eigenvalues, vectors = np.linalg.eigh(symmetrise(moment_along(faint)))
+        seen = eigenvalues > FAINTEST * largest
+        T = np.hstack([T, faint @ (vectors[:, seen] / np.sqrt(eigenvalues[seen]))])
+        null = np.hstack([faint @ vectors[:, ~seen], null])
+    if null.size and np.any(regulariser):
+        T = _orthogonalise(T, moment, regulariser)
+    return np.asarray(T)
+
+
+def _orthogonalise(T: FloatArray, moment: FloatArray, R: FloatArray) -> FloatArray:
+    """T + N W with N'RT = 0, N an orthonormal basis of the directions without spread.
+
+    Orthonormal in the units of the features: R weighs N as it is, however their scales differ.
+    """
+    if not T.size:
+        return T
+    span = moment @ T
+    N = np.linalg.qr(span / np.linalg.norm(span, axis=0), mode="complete")[0][:, T.shape[1] :]
+    penalties, vectors = np.linalg.eigh(symmetrise(N.T @ R @ N))
+    size = float(np.max(np.abs(N).T @ np.abs(R) @ np.abs(N)))
+    felt = penalties > 16.0 * len(R) * np.finfo(np.float64).eps * size
+    N = N @ vectors[:, felt]
+    return np.asarray(T - N @ ((N.T @ R @ T) / penalties[felt][:, None]))
+
+
+def check_metric(A: ArrayLike, n_features: int, name: str = "A") -> FloatArray:
+    """`A` as a symmetric PSD matrix, or an error that says what is wrong with it.
+
+    A slightly indefinite matrix is forgiven: an eigenvalue of A scaled to a unit diagonal may be
+    -1e-9, and the matrix is then projected; one that is negative by rounding alone is left as it
+    is, so that what was checked once is not changed by a second check. Scaled so, the verdict does
+    not depend on the units of the features.
+    """
+    matrix = np.array(A, dtype=np.float64)
+    if matrix.shape != (n_features, n_features):
+        raise ValueError(
+            f"{name} has shape {matrix.shape}, but the points have {n_features} features: "
+            f"it must be {n_features} x {n_features}."
+        )
+    if not np.all(np.isfinite(matrix)):
+        raise ValueError(f"{name} holds NaN or infinity.")
+    lengths = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    if np.any(np.abs(matrix - matrix.T) > 1e-9 * np.maximum(np.outer(lengths, lengths), 1e-300)):
+        raise ValueError(f"{name} is not symmetric: pass (A + A') / 2.")
+    scale = np.where(lengths > 0.0, lengths, np.sqrt(np.max(np.abs(matrix)) or 1.0))
+    scaled = symmetrise(matrix / scale[:, None] / scale)
+    smallest = float(np.linalg.eigvalsh(scaled)[0])
+    if smallest < -1e-9:
+        raise ValueError(
+            f"{name} is not positive semidefinite (scaled to a unit diagonal it has the "
+            f"eigenvalue {smallest:.3g}): pass seraph_cvx.numerics.psd_cone.project(A)."
+        )
+    if smallest >= -ROUNDING_EIGENVALUE * n_features:
+        return symmetrise(matrix)
+    return symmetrise(project(scaled) * scale[:, None] * scale)

@@ -1,0 +1,84 @@
+"""Values far out of their feature: a sentinel for "missing", a slip of the decimal point.
+
+One value of 1e8 among standardized features makes every sum of squares the sum of that one square.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+
+from ..numerics.checks import FloatArray, IntArray
+
+FAR_SPREADS = 1e3
+"""From so many spreads on, a value is cut off where the typical scale of a feature is measured."""
+
+TOLD_SPREADS = 1e6
+"""From so many spreads on, users are told of a value."""
+
+
+def deviations_and_spreads(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """|x - median| of each value, and the median of those of each feature that are not zero.
+
+    Examples
+    --------
+    >>> deviations_and_spreads(np.array([[0.0], [1.0], [2.0], [1e8]]))[1]
+    array([1.])
+    """
+    deviations = np.abs(points - np.median(points, axis=0))
+    spreads = np.median(deviations, axis=0)
+    for feature in np.flatnonzero(spreads == 0.0):
+        moved = deviations[deviations[:, feature] > 0.0, feature]
+        spreads[feature] = np.median(moved) if len(moved) else 0.0
+    return deviations, spreads
+
+
+def far_values(points: FloatArray, spreads_away: float = TOLD_SPREADS) -> IntArray:
+    """(row, column) of each value that is so many spreads from the median, the farthest first.
+
+    Examples
+    --------
+    >>> far_values(np.array([[0.0], [1.0], [2.0], [1e8]]))
+    array([[3, 0]])
+    """
+    deviations, spreads = deviations_and_spreads(points)
+    found = np.argwhere(deviations > spreads_away * spreads)
+    return np.asarray(
+        found[np.argsort(-(deviations / np.where(spreads > 0, spreads, 1.0))[*found.T])]
+    )
+
+
+def cut_off(points: FloatArray) -> FloatArray | None:
+    """The points with far values moved to the limit of what is typical; None if there are none."""
+    if not len(far_values(points, FAR_SPREADS)):
+        return None
+    centre = np.median(points, axis=0)
+    reach = FAR_SPREADS * deviations_and_spreads(points)[1]
+    return np.asarray(np.clip(points, centre - reach, centre + reach))
+
+
+class FarValueWarning(UserWarning):
+    """A value of X is so far from all others of its feature that it may be a mistake."""
+
+
+def warn_of_far_values(points: FloatArray, stacklevel: int) -> None:
+    """Issue a FarValueWarning for the caller of `stacklevel`, as `warnings.warn` counts it."""
+    if sentence := describe_far_values(points):
+        warnings.warn(sentence, FarValueWarning, stacklevel=stacklevel + 1)
+
+
+def describe_far_values(points: FloatArray) -> str:
+    """A sentence about the farthest value, with row, column and cure; empty if there is none."""
+    found = far_values(points)
+    if not len(found):
+        return ""
+    row, column = found[0]
+    deviations, spreads = deviations_and_spreads(points)
+    more = f" ({len(found) - 1} more like it)" if len(found) > 1 else ""
+    away = deviations[row, column] / spreads[column]
+    return (
+        f"X[{row}, {column}] is {points[row, column]:.6g}, which is {away:.1g} times the spread of "
+        f"feature {column} away from its median{more}. If it stands for a missing value, impute "
+        "it or remove the row."
+    )

@@ -1,0 +1,266 @@
+"""Which pairs of points are similar, dissimilar or unlabeled (Section 2.1 of the paper)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..display.formulas import PROBABILITY
+from ..display.notebook import Tone, card, facts
+from ..numerics.arrays import Array, is_elsewhere, to_host
+from ..numerics.checks import (
+    FloatArray,
+    IntArray,
+    check_index_pairs,
+    check_number,
+    check_points,
+    encode_labels,
+)
+from .drawing import draw_unlabeled
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PairSet:
+    """S, D and U: the similar, the dissimilar and all other pairs of n points.
+
+    Build one with :meth:`from_labels` or :meth:`from_constraints`.
+
+    Attributes
+    ----------
+    points : (n, m) array
+        The points x_i, read only.
+    similar, dissimilar : (k, 2) integer arrays
+        Pairs (i, j) with i < j, in lexicographic order, each once.
+    confidence : (n_labeled,) array or None
+        c_k > 0 of each row of `labeled`; None is 1 for all. It scales the pair's term in (7).
+    home : array or None
+        The array X as given, where it is of another library than NumPy: the sums over unlabeled
+        pairs are made by that library, on that device. `points` is a copy for NumPy.
+    drawn : (k, 2) integer array or None
+        Unlabeled pairs that stand for all of them, see :meth:`sampled`.
+
+    Examples
+    --------
+    >>> from seraph_cvx import PairSet
+    >>> PairSet.from_labels([[0.0], [0.1], [3.0], [3.2]], ["a", "a", "b", None])
+    PairSet(4 points in R^1: 1 similar, 2 dissimilar, 3 unlabeled pairs)
+    """
+
+    points: FloatArray
+    similar: IntArray
+    dissimilar: IntArray
+    confidence: FloatArray | None = None
+    home: Array | None = None
+    drawn: IntArray | None = None
+
+    @classmethod
+    def from_labels(cls, X: ArrayLike, y: ArrayLike) -> PairSet:
+        """S = {(i, j): y_i = y_j}, D = {(i, j): y_i != y_j} over the points of known class.
+
+        Parameters
+        ----------
+        X : (n, m) array_like
+            The points.
+        y : (n,) array_like
+            Class labels of any sortable type. -1 is an unknown label; among strings and objects
+            None, "-1" and NaN are unknown too.
+
+        Examples
+        --------
+        >>> PairSet.from_labels([[0.0], [1.0], [5.0]], [0, 0, -1]).unlabeled
+        array([[0, 2],
+               [1, 2]])
+        """
+        points = check_points(to_host(X))
+        known, codes = encode_labels(to_host(y), len(points))
+        if len(known) < 2:
+            raise ValueError(
+                f"{len(known)} of the {len(points)} labels is known, so no pair is labeled: "
+                "give the class of at least two points (-1 marks an unknown one)."
+            )
+        first, second = np.triu_indices(len(known), 1)
+        candidates = np.column_stack([known[first], known[second]])
+        same = codes[first] == codes[second]
+        return cls(points, candidates[same], candidates[~same], home=_home(X))
+
+    @classmethod
+    def from_constraints(
+        cls,
+        X: ArrayLike,
+        similar: ArrayLike,
+        dissimilar: ArrayLike,
+        similar_confidence: ArrayLike | None = None,
+        dissimilar_confidence: ArrayLike | None = None,
+    ) -> PairSet:
+        """S and D as given, U = every other pair.
+
+        Parameters
+        ----------
+        X : (n, m) array_like
+            The points.
+        similar, dissimilar : (k, 2) array_like of int
+            Rows (i, j) of point indices, in any order; a pair given twice counts once.
+        similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
+            c_k > 0 of each row, 1 by default; of a pair given twice, the larger one.
+
+        Examples
+        --------
+        >>> PairSet.from_constraints([[0.0], [1.0], [5.0]], similar=[(1, 0)], dissimilar=[(2, 0)])
+        PairSet(3 points in R^1: 1 similar, 1 dissimilar, 1 unlabeled pairs)
+        """
+        points = check_points(to_host(X))
+        near, near_weights = check_index_pairs(similar, "similar", len(points), similar_confidence)
+        far, far_weights = check_index_pairs(
+            dissimilar, "dissimilar", len(points), dissimilar_confidence
+        )
+        if len(near) + len(far) == 0:
+            raise ValueError(
+                "Both `similar` and `dissimilar` are empty: at least one labeled pair is needed."
+            )
+        n = len(points)
+        both = np.intersect1d(near @ [n, 1], far @ [n, 1])
+        if len(both):
+            i, j = divmod(int(both[0]), n)
+            raise ValueError(
+                f"Pair ({i}, {j}) is both similar and dissimilar"
+                + (f", and so are {len(both) - 1} more" if len(both) > 1 else "")
+                + ": remove it from one of the two lists."
+            )
+        if similar_confidence is None and dissimilar_confidence is None:
+            return cls(points, near, far, home=_home(X))
+        return cls(points, near, far, np.concatenate([near_weights, far_weights]), _home(X))
+
+    @property
+    def n_points(self) -> int:
+        """n, the number of points."""
+        return len(self.points)
+
+    @property
+    def n_features(self) -> int:
+        """m, the number of features."""
+        return int(self.points.shape[1])
+
+    @property
+    def n_labeled(self) -> int:
+        """#(S u D)."""
+        return len(self.similar) + len(self.dissimilar)
+
+    @cached_property
+    def least_spread(self) -> float:
+        """By how much the feature that varies least does vary; infinity where none does."""
+        spread = np.ptp(self.points, axis=0)
+        return float(np.min(spread, where=spread > 0.0, initial=np.inf))
+
+    @property
+    def n_unlabeled(self) -> int:
+        """#U = n(n-1)/2 - #(S u D)."""
+        return self.n_points * (self.n_points - 1) // 2 - self.n_labeled
+
+    @property
+    def labeled_weights(self) -> FloatArray:
+        """c_k of each row of `labeled`."""
+        return np.ones(self.n_labeled) if self.confidence is None else self.confidence
+
+    @cached_property
+    def similar_total(self) -> float:
+        """sum_S c_k."""
+        return float(np.sum(self.labeled_weights[: len(self.similar)]))
+
+    @cached_property
+    def labeled_total(self) -> float:
+        """sum_{S u D} c_k."""
+        return float(np.sum(self.labeled_weights))
+
+    @cached_property
+    def labeled(self) -> IntArray:
+        """The rows of `similar`, then those of `dissimilar`."""
+        return np.vstack([self.similar, self.dissimilar])
+
+    @cached_property
+    def unlabeled(self) -> IntArray:
+        """The rows of U in lexicographic order; made when first asked for (O(n^2) memory)."""
+        is_unlabeled = np.triu(np.ones((self.n_points, self.n_points), dtype=bool), 1)
+        is_unlabeled[tuple(self.labeled.T)] = False
+        return np.argwhere(is_unlabeled)
+
+    def sampled(self, unlabeled_pairs: int, random_state: Any = None) -> PairSet:
+        """The same pairs, where k random ones of U stand for all: each sum over U is #U/k times
+        the sum over them, which is unbiased. U itself where it is no larger.
+
+        Examples
+        --------
+        >>> pairs = PairSet.from_labels(np.arange(100.0)[:, None], [0, 1] + 98 * [-1])
+        >>> pairs.sampled(50, random_state=0)
+        PairSet(100 points in R^1: 0 similar, 1 dissimilar, 50 of 4949 unlabeled pairs)
+        """
+        from sklearn.utils import check_random_state
+
+        how_many = int(check_number(unlabeled_pairs, "unlabeled_pairs", minimum=1.0))
+        if how_many >= self.n_unlabeled:
+            return self.whole
+        rng = check_random_state(random_state)
+        drawn = draw_unlabeled(self.n_points, self.labeled, how_many, rng)
+        return replace(self, drawn=drawn)
+
+    @property
+    def whole(self) -> PairSet:
+        """The same pairs, nothing drawn."""
+        return self if self.drawn is None else replace(self, drawn=None)
+
+    def resolve_unlabeled_weight(self, unlabeled_weight: float | str) -> float:
+        """mu as a number: "ratio" is #(S u D) / #U, the paper's choice, and 0 when U is empty.
+
+        It counts pairs, whatever their confidence.
+        """
+        if isinstance(unlabeled_weight, str):
+            if unlabeled_weight != "ratio":
+                raise ValueError(
+                    f"unlabeled_weight={unlabeled_weight!r} is not known: "
+                    'give a number >= 0 or "ratio".'
+                )
+            return self.n_labeled / self.n_unlabeled if self.n_unlabeled else 0.0
+        weight = check_number(unlabeled_weight, "unlabeled_weight", minimum=0.0)
+        return weight if self.n_unlabeled else 0.0
+
+    def __repr__(self) -> str:
+        return (
+            f"PairSet({self.n_points} points in R^{self.n_features}: {len(self.similar)} similar, "
+            f"{len(self.dissimilar)} dissimilar, "
+            + ("" if self.drawn is None else f"{len(self.drawn)} of ")
+            + f"{self.n_unlabeled} unlabeled pairs"
+            + (
+                f"; confidence {self.confidence.min():g} to {self.confidence.max():g})"
+                if self.confidence is not None
+                else ")"
+            )
+        )
+
+    def _repr_html_(self) -> str:
+        counts = {"similar": len(self.similar), "dissimilar": len(self.dissimilar)}
+        missing = [f"no {kind} pair" for kind, count in counts.items() if not count]
+        total = self.n_labeled + self.n_unlabeled
+        c = self.confidence
+        sizes: dict[str, object] = {
+            "points": self.n_points,
+            "features": self.n_features,
+            **counts,
+            "unlabeled": self.n_unlabeled,
+            "mu by ratio": self.resolve_unlabeled_weight("ratio"),
+            "confidence": "" if c is None else f"{c.min():g} to {c.max():g}",
+        }
+        return card(
+            "PairSet",
+            missing[0] if missing else "similar and dissimilar pairs",
+            Tone.CAUTION if missing else Tone.GOOD,
+            f"{self.n_labeled} of {total} pairs are labeled ({self.n_labeled / total:.2%}).",
+            [PROBABILITY],
+            facts(sizes),
+        )
+
+
+def _home(X: ArrayLike) -> Array | None:
+    return X if is_elsewhere(X) else None

@@ -1,0 +1,213 @@
+"""Supervision as it comes: class labels, constraints on points, pairs of points, confidences."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..numerics.checks import FloatArray, IntArray, is_known
+from .pair_set import PairSet
+
+
+def supervise(
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    similar: ArrayLike | None = None,
+    dissimilar: ArrayLike | None = None,
+    similar_confidence: ArrayLike | None = None,
+    dissimilar_confidence: ArrayLike | None = None,
+) -> PairSet:
+    """S and D of class labels, of constraints, or of both; U = every other pair.
+
+    Parameters
+    ----------
+    X : (n, m) array_like
+        The points.
+    y : (n,) array_like, optional
+        Class labels, -1 (or None, among strings) where unknown.
+    similar, dissimilar : (k, 2) array_like of int, optional
+        Rows (i, j) of point indices.
+    similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
+        c_k > 0 of each of those rows; by default 1, which is also the confidence of a pair that
+        only the class labels tell about.
+
+    Raises
+    ------
+    ValueError
+        Where labels and constraints contradict each other, with the pair and its classes.
+
+    Examples
+    --------
+    >>> X = [[0.0], [1.0], [5.0], [6.0]]
+    >>> supervise(X, [0, 0, -1, -1], dissimilar=[(1, 2)], dissimilar_confidence=0.5)
+    PairSet(4 points in R^1: 1 similar, 1 dissimilar, 4 unlabeled pairs; confidence 0.5 to 1)
+    """
+    nothing = np.empty((0, 2), dtype=np.int64)
+    if similar is None and dissimilar is None:
+        for name, given in [
+            ("similar_confidence", similar_confidence),
+            ("dissimilar_confidence", dissimilar_confidence),
+        ]:
+            if given is not None:
+                raise ValueError(
+                    f"{name} is given, but neither `similar` nor `dissimilar` is: "
+                    "confidences belong to the rows of these."
+                )
+        if y is None:
+            raise ValueError(
+                "No supervision: give class labels y (-1 where unknown), or pairs of point "
+                "indices `similar` and `dissimilar`, or both."
+            )
+        _warn_of_pair_labels(y)
+        return PairSet.from_labels(X, y)
+    constraints = PairSet.from_constraints(
+        X,
+        nothing if similar is None else similar,
+        nothing if dissimilar is None else dissimilar,
+        similar_confidence,
+        dissimilar_confidence,
+    )
+    return constraints if y is None else _join(constraints, X, y)
+
+
+def supervise_pairs(
+    P: FloatArray, y: ArrayLike, confidence: ArrayLike | None = None, more: FloatArray | None = None
+) -> PairSet:
+    """S = {P_k: y_k = +1}, D = {P_k: y_k = -1}; U = every other pair of the points met.
+
+    A point that occurs in several pairs is one point. A pair of two equal points has v = 0: it
+    says nothing about any metric and is left out (with a warning, if it is called dissimilar).
+
+    Parameters
+    ----------
+    P : (k, 2, m) array
+        Pairs of points.
+    y : (k,) array_like of +1 and -1
+    confidence : (k,) array_like, optional
+        c_k > 0 of each pair.
+    more : (u, m) array, optional
+        Further points, about which nothing is known.
+
+    Examples
+    --------
+    >>> P = np.array([[[0.0], [1.0]], [[0.0], [5.0]]])
+    >>> supervise_pairs(P, [1, -1])
+    PairSet(3 points in R^1: 1 similar, 1 dissimilar, 1 unlabeled pairs)
+    """
+    labels = np.asarray(y)
+    if labels.shape != (len(P),):
+        raise ValueError(
+            f"y has shape {labels.shape}, but there are {len(P)} pairs: one label each."
+        )
+    strange = np.flatnonzero(~np.isin(labels, (-1, 1)))
+    if len(strange):
+        raise ValueError(
+            f"y[{strange[0]}] is {labels[strange[0]]}: a pair is similar (+1) or dissimilar (-1)."
+        )
+    flat = P.reshape(-1, P.shape[2])
+    points, where = np.unique(
+        flat if more is None else np.vstack([flat, more]), axis=0, return_inverse=True
+    )
+    rows = where.reshape(-1)[: len(flat)].reshape(-1, 2)
+    differs = rows[:, 0] != rows[:, 1]
+    void = np.flatnonzero(~differs & (labels == -1))
+    if len(void):
+        warnings.warn(
+            f"Pair {void[0]} is called dissimilar, but its two points are equal ({len(void)} such "
+            "in all): no metric can tell them apart, so it is left out.",
+            stacklevel=3,
+        )
+    near, far = differs & (labels == 1), differs & (labels == -1)
+    codes = np.sort(rows, axis=1) @ np.array([len(points), 1])
+    _refuse_contradictions(codes, near, far)
+    c = None if confidence is None else _one_each(confidence, len(P))
+    return PairSet.from_constraints(
+        points, rows[near], rows[far], *((None, None) if c is None else (c[near], c[far]))
+    )
+
+
+def known_labels(y: ArrayLike) -> Any:
+    """Which entries of y are the class of a point: a boolean array; -1 (None, NaN) are not.
+
+    Examples
+    --------
+    >>> known_labels(["a", None, "b", "-1"])
+    array([ True, False,  True, False])
+    """
+    return is_known(np.asarray(y))
+
+
+def _join(constraints: PairSet, X: ArrayLike, y: ArrayLike) -> PairSet:
+    """The constraints and the pairs of the class labels; what a constraint says counts as said."""
+    if np.count_nonzero(known_labels(y)) < 2:
+        return constraints
+    labels = PairSet.from_labels(X, y)
+    n = labels.n_points
+    classes = np.asarray(y).tolist()
+    for said, otherwise, word in [
+        (constraints.similar, labels.dissimilar, "similar, but their classes differ"),
+        (constraints.dissimilar, labels.similar, "dissimilar, but their class is the same"),
+    ]:
+        both = np.intersect1d(said @ [n, 1], otherwise @ [n, 1])
+        if len(both):
+            i, j = divmod(int(both[0]), n)
+            raise ValueError(
+                f"Points {i} and {j} are said to be {word}: y[{i}] = {classes[i]!r}, "
+                f"y[{j}] = {classes[j]!r}"
+                + (f" (and {len(both) - 1} more such pairs)" if len(both) > 1 else "")
+                + ". Drop the constraint or mark a label as unknown (-1)."
+            )
+    weights = constraints.labeled_weights
+    n_similar = len(constraints.similar)
+    near, near_weights = _union(constraints.similar, weights[:n_similar], labels.similar)
+    far, far_weights = _union(constraints.dissimilar, weights[n_similar:], labels.dissimilar)
+    unweighted = constraints.confidence is None
+    return PairSet.from_constraints(
+        X, near, far, *((None, None) if unweighted else (near_weights, far_weights))
+    )
+
+
+def _union(said: IntArray, weights: FloatArray, labeled: IntArray) -> tuple[IntArray, FloatArray]:
+    known = {tuple(row) for row in said.tolist()}
+    new = np.array([tuple(row) not in known for row in labeled.tolist()], dtype=bool)
+    return np.vstack([said, labeled[new]]), np.concatenate([weights, np.ones(int(new.sum()))])
+
+
+def _refuse_contradictions(codes: Any, near: Any, far: Any) -> None:
+    """Name two rows that hold the same points under different labels, if there are any."""
+    both = np.intersect1d(codes[near], codes[far])
+    if not len(both):
+        return
+    first, second = (int(np.flatnonzero(kind & (codes == both[0]))[0]) for kind in (near, far))
+    raise ValueError(
+        f"Pairs {first} and {second} hold the same two points, but one is called similar (+1) and "
+        "the other dissimilar (-1)"
+        + (f", and so do {len(both) - 1} more" if len(both) > 1 else "")
+        + ": remove one of the two."
+    )
+
+
+def _one_each(confidence: ArrayLike, how_many: int) -> FloatArray:
+    c = np.asarray(confidence, dtype=np.float64)
+    if c.ndim > 1 or (c.ndim == 1 and len(c) != how_many):
+        raise ValueError(
+            f"confidence has shape {c.shape}, but there are {how_many} pairs: one number each."
+        )
+    return np.asarray(np.broadcast_to(c, (how_many,)))
+
+
+def _warn_of_pair_labels(y: ArrayLike) -> None:
+    """y of only -1 and +1 is what the labels of pairs look like."""
+    labels = np.asarray(y)
+    if labels.dtype.kind in "OUST" or not labels.size:
+        return
+    if set(np.unique(labels).tolist()) == {-1, 1}:
+        warnings.warn(
+            "y holds only -1 and +1, which looks like the labels of pairs. Here -1 marks a point "
+            "of unknown class, so all known points are of one class. For two classes use 0 and 1; "
+            "for pairs of points use PairSERAPH.",
+            stacklevel=4,
+        )

@@ -1,0 +1,96 @@
+"""The manifold term nu*X'LX (Appendix C.3): near points should stay near under the metric."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..numerics.checks import FloatArray, check_number, check_points
+from ..numerics.psd_cone import symmetrise
+
+
+def manifold_term(
+    X: ArrayLike,
+    laplacian_weight: float = 1.0,
+    n_neighbors: int = 7,
+    kernel: str = "heat",
+    normalised: bool = False,
+) -> FloatArray:
+    """nu*X'LX = nu/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)', so that <X'LX, A> = 1/2 sum w d_A^2.
+
+    L = D - W is the Laplacian of the graph that joins each point to its nearest neighbours. The
+    term is linear in A, so it only changes R of the M-step (11): every solver, statement and
+    certificate takes it as it is (``MStepObjective(manifold_term=...)``).
+
+    Parameters
+    ----------
+    X : (n, m) array_like
+        All points, labeled or not.
+    laplacian_weight : float
+        nu >= 0.
+    n_neighbors : int
+        Two points are joined where one is among the `n_neighbors` nearest of the other.
+    kernel : "heat" or "binary"
+        w_ij = exp(-||x_i - x_j||^2 / t), t the mean squared length of an edge; or w_ij = 1.
+    normalised : bool
+        I - D^{-1/2} W D^{-1/2} instead of D - W, of the centred points (it would otherwise depend
+        on the origin). Its sum is 1/2 sum_ij w_ij ||x_i/sqrt(d_i) - x_j/sqrt(d_j)||_A^2.
+
+    Returns
+    -------
+    (m, m) array
+        PSD. Appendix C.3 of the paper is not to be had: this is the usual form of manifold
+        regularisation, not checked against it.
+
+    Examples
+    --------
+    >>> manifold_term([[0.0], [1.0], [9.0], [11.0]], n_neighbors=1, kernel="binary")
+    array([[5.]])
+    """
+    points = check_points(X)
+    nu = check_number(laplacian_weight, "laplacian_weight", 0.0)
+    m = points.shape[1]
+    if nu == 0.0:
+        return np.zeros((m, m))
+    W = _neighbour_weights(points, n_neighbors, kernel)
+    centred = points - points.mean(axis=0)
+    degree = np.asarray(W.sum(axis=1)).reshape(-1)
+    if normalised:
+        root = 1.0 / np.sqrt(np.where(degree > 0.0, degree, 1.0))
+        scaled = centred * root[:, None]
+        return _edge_sum(scaled, W, nu)
+    return _edge_sum(centred, W, nu)
+
+
+def _edge_sum(points: FloatArray, W: Any, nu: float) -> FloatArray:
+    """nu/2 sum_ij w_ij v v', v = x_i - x_j, edge by edge: nothing cancels, so it is PSD."""
+    edges = W.tocoo()
+    upper = edges.row < edges.col
+    i, j = edges.row[upper], edges.col[upper]
+    V = (points[i] - points[j]) * np.sqrt(nu * edges.data[upper])[:, None]
+    return symmetrise(V.T @ V)
+
+
+def _neighbour_weights(points: FloatArray, n_neighbors: int, kernel: str) -> Any:
+    """The symmetric sparse W."""
+    from sklearn.neighbors import kneighbors_graph
+
+    if kernel not in ("heat", "binary"):
+        raise ValueError(f'kernel={kernel!r} is not known: use "heat" or "binary".')
+    if int(n_neighbors) != n_neighbors or n_neighbors < 1:
+        raise ValueError(f"n_neighbors={n_neighbors} must be a whole number of at least 1.")
+    reach = min(int(n_neighbors), len(points) - 1)
+    lengths = kneighbors_graph(points, reach, mode="distance").tocsr()
+    present = kneighbors_graph(points, reach, mode="connectivity").tocsr()
+    W = present.maximum(present.T)
+    if kernel == "binary":
+        return W
+    squares = lengths.maximum(lengths.T)
+    squares.data **= 2
+    spread = float(squares.sum() / max(1, W.nnz))
+    W = W.tocoo()
+    reached = np.asarray(squares[W.row, W.col]).reshape(-1)
+    W.data = np.exp(-reached / spread) if spread > 0.0 else np.ones_like(W.data)
+    return W.tocsr()

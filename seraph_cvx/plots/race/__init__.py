@@ -1,0 +1,1 @@
+"""The pictures of a race between solvers."""

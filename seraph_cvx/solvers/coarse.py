@@ -1,0 +1,47 @@
+"""A start for a large M-step: the solution of a small one, on the pairs of a few points."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from ..model.m_step_objective import MStepObjective
+from ..pairs.pair_set import PairSet
+
+FEW = 400
+"""Points of the small M-step; one of less than three times as many is not worth it."""
+
+
+def thin(objective: MStepObjective, n_points: int = FEW) -> MStepObjective | None:
+    """f with sum_U over the pairs of `n_points` points, each counted mu * #U / #U' times.
+
+    All points of labeled pairs are kept, the others drawn at random, the same way every time.
+
+    Returns
+    -------
+    MStepObjective or None
+        None where it would not pay: few points, too many labeled ones, no unlabeled pair, or soft
+        labels given one by one.
+    """
+    pairs = objective.pairs
+    involved = np.unique(pairs.labeled)
+    if (
+        pairs.n_points < 3 * n_points
+        or len(involved) > n_points // 2
+        or objective.mu == 0.0
+        or objective.soft_labels is not None
+    ):
+        return None
+    others = np.setdiff1d(np.arange(pairs.n_points), involved)
+    drawn = np.random.default_rng(0).choice(others, n_points - len(involved), replace=False)
+    kept = np.sort(np.concatenate([involved, drawn]))
+    few = PairSet(
+        pairs.points[kept],
+        np.searchsorted(kept, pairs.similar),
+        np.searchsorted(kept, pairs.dissimilar),
+        pairs.confidence,
+        pairs.home,
+    )
+    weight = objective.mu * pairs.n_unlabeled / few.n_unlabeled
+    return replace(objective, pairs=few, unlabeled_weight=weight)

@@ -1,0 +1,265 @@
+"""The M-step by first-order methods: the paper's projected gradient, and FISTA with restart.
+
+Both iterate B <- P(Y - grad f(Y) / L), P the projection onto the PSD cone; they differ in Y and
+in the coordinates of the data. Steps are judged by gradients, never by values, whose rounding
+would stall them near a relative gap of 1e-7. Both stop on the certified relative gap alone. FISTA
+finds the rank and leaves the last digits to Newton's method (`face_newton.py`).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from ..certificate import Certificate, certify, certify_factor
+from ..certificate.cause import why_inaccurate
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import project, symmetrise
+from .coarse import thin
+from .face_newton import newton_on_face
+from .referee import Coordinates, Iterate, Referee
+from .solution import MStepSolution, Status
+
+SLACKEN = 0.995
+"""L shrinks by this factor a step, so that it follows the curvature down."""
+
+LEAST_CURVATURE = 1e-6
+"""But not below this share of the first guess: where f falls for ever it would vanish."""
+
+CHECK_EVERY = 0.1
+"""The gap is looked at again after this share of the iterations so far: cheap, and never late."""
+
+COARSE = 1e-3
+"""The relative gap of the small M-step that a large one starts from."""
+
+LAST_FIRST_FINISH = 30
+"""FISTA steps, at most, before Newton's method is tried; twice as many before each further try."""
+
+
+STALLED = "no further progress"
+LEAST_FALL, SHORTEST_STALL = 1e-13, 200
+"""f has stalled if it fell by less than this share over so many iterations, and half of all."""
+
+
+def projected_gradient(
+    objective: MStepObjective,
+    tol: float = 1e-8,
+    max_iter: int = 20_000,
+    start: FloatArray | None = None,
+    time_limit: float | None = None,
+) -> MStepSolution:
+    """A <- P(A - grad f(A) / L) in the coordinates of the data: the paper's method for (11).
+
+    Parameters
+    ----------
+    objective : MStepObjective
+    tol : float
+        Certified relative gap to reach.
+    max_iter : int
+    start : (m, m) PSD array, optional
+        By default A = 0.
+    time_limit : float, optional
+        In seconds.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> projected_gradient(MStepObjective(pairs)).status
+    <Status.CERTIFIED: 'certified'>
+    """
+    m = objective.pairs.n_features
+    data = Coordinates(objective.program, np.eye(m), np.eye(m))
+    return _minimise(objective, data, "projected-gradient", tol, max_iter, start, time_limit)
+
+
+def fista(
+    objective: MStepObjective,
+    tol: float = 1e-8,
+    max_iter: int = 20_000,
+    start: FloatArray | None = None,
+    time_limit: float | None = None,
+    finish: bool = True,
+) -> MStepSolution:
+    """B <- P(Y - grad f(Y) / L), Y = B + momentum, in whitened coordinates A = T B T'.
+
+    Whitening (T' (sum_k c_k v_k v_k') T = I) frees the method from the scale of the features and
+    from directions in which the points do not differ. The momentum restarts when it points uphill.
+    With many points and no `start` it begins at the solution for a few of them.
+
+    Parameters
+    ----------
+    objective, tol, max_iter, start, time_limit
+        As for :func:`projected_gradient`.
+    finish : bool
+        Leave the last digits to Newton's method on the face of the cone that FISTA has found.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> fista(MStepObjective(pairs)).metric.round(4)
+    array([[0.9227]])
+    """
+    clock = time.perf_counter()
+    coarse = thin(objective) if start is None and objective.attains_optimum else None
+    if coarse is not None:
+        start = fista(coarse, tol=COARSE, max_iter=max_iter, time_limit=time_limit).metric
+    white = Coordinates(objective.whitened_program, objective.axes.matrix, objective.axes.inverse)
+    solution = _minimise(
+        objective, white, "fista", tol, max_iter, start, time_limit, accelerated=True, finish=finish
+    )
+    seconds = time.perf_counter() - clock  # with all sums and the small M-step
+    return replace(solution, seconds=seconds, solver_seconds=seconds)
+
+
+def _minimise(
+    objective: MStepObjective,
+    where: Coordinates,
+    name: str,
+    tol: float,
+    max_iter: int,
+    start: FloatArray | None,
+    time_limit: float | None,
+    accelerated: bool = False,
+    finish: bool = False,
+) -> MStepSolution:
+    clock = time.perf_counter()
+    deadline = np.inf if time_limit is None else clock + time_limit
+    attained = objective.attains_optimum
+    m = where.T.shape[1]
+    B = np.zeros((m, m)) if start is None else where.inverse @ start @ where.inverse.T
+    now = Iterate.at(where, project(symmetrise(B)))
+    start_value = now.value
+    referee = Referee(objective, where, tol, start_value)
+    checks = _checks()
+    progress = _Progress(start_value)
+    patience = min(2 * m + 4, LAST_FIRST_FINISH)  # in few dimensions the rank is soon found
+    next_check, next_finish = next(checks), patience
+    iteration, newton_steps, word = 0, 0, "gap closed"
+    done = referee.accepts(now)
+    if start is not None and not done and finish and attained:
+        now, done, newton_steps = newton_on_face(where, now, referee, is_near=True)
+        word = f"gap closed by Newton's method at rank {np.linalg.matrix_rank(now.B)}"
+    curvature = 0.0 if done else _guess_curvature(objective, where)
+    least = LEAST_CURVATURE * curvature
+    while not done:
+        if iteration + newton_steps >= max_iter or time.perf_counter() >= deadline:
+            word = "iteration limit" if time.perf_counter() < deadline else "time limit"
+            break
+        iteration += 1
+        now, curvature = _step(where, now, max(curvature, least), accelerated)
+        if iteration >= next_check:
+            next_check = next(checks)
+            done = referee.accepts(now)
+            if progress.has_stalled(iteration, now.value):
+                word = STALLED
+                break
+        if not done and finish and attained and iteration >= next_finish:
+            next_finish *= 2
+            now, done, steps = newton_on_face(where, now, referee)
+            newton_steps += steps
+            if done:
+                word = f"gap closed by Newton's method at rank {np.linalg.matrix_rank(now.B)}"
+    certificate = referee.certificate
+    if not done or certificate is None:
+        certificate = certify_factor(objective, where.factor(now.B))
+        if word == STALLED and certificate.relative_gap > tol:
+            certificate = _stretched(objective, certificate, tol)
+    metric = symmetrise(certificate.factor @ certificate.factor.T)
+    if start is not None and not done and objective.value(metric) > objective.value(start):
+        metric, certificate = start, certify(objective, start)
+    certified = attained and certificate.relative_gap <= tol
+    status = Status.CERTIFIED if certified else Status.ITERATION_LIMIT
+    if attained and not certified and (done or word == STALLED):
+        status = Status.INACCURATE
+        word = "gap closed to rounding" if done else word
+    seconds = time.perf_counter() - clock
+    return MStepSolution(
+        metric=metric,
+        value=certificate.primal_value,
+        certificate=certificate,
+        status=status,
+        solver=name,
+        solver_status=word,
+        iterations=iteration + newton_steps,
+        seconds=seconds,
+        solver_seconds=seconds,
+        evaluations=where.evaluations,
+        certificate_seconds=referee.seconds,
+        message=_explain(objective, status, attained),
+    )
+
+
+def _stretched(objective: MStepObjective, best: Certificate, tol: float) -> Certificate:
+    """The best certificate of 2A, 4A, 8A: where R is nearly zero, A has to be large to show it.
+
+    f falls like e^{-d} with the distance of dissimilar pairs, soon by less than rounding; but only
+    where e^{-d} is as small as R beside the pairs' moment is the dual point feasible.
+    """
+    stretched = (np.sqrt(t) * best.factor for t in (2.0, 4.0, 8.0))
+    others = (certify_factor(objective, L, tol) for L in stretched)
+    return min([best, *others], key=lambda certificate: certificate.relative_gap)
+
+
+class _Progress:
+    """Sees when f has stopped falling: what is left of the gap is then hidden by rounding."""
+
+    def __init__(self, value: float) -> None:
+        self.value, self.iteration = value, 0
+
+    def has_stalled(self, iteration: int, value: float) -> bool:
+        """Whether f has not fallen for as long as it did before, and for long enough."""
+        if value < self.value - LEAST_FALL * abs(self.value):
+            self.value, self.iteration = value, iteration
+        return iteration - self.iteration > max(SHORTEST_STALL, iteration // 2)
+
+
+def _checks() -> Iterator[int]:
+    """The iterations at which the gap is looked at."""
+    iteration = 1
+    while True:
+        yield iteration
+        iteration += max(3, int(CHECK_EVERY * iteration))
+
+
+def _step(where: Coordinates, now: Iterate, L: float, accelerated: bool) -> tuple[Iterate, float]:
+    """One projected step; L is raised where the gradient shows it to be below the curvature."""
+    while True:
+        B = project(now.Y - now.gradient / L)
+        uphill = float(np.vdot(now.Y - B, B - now.B)) > 0.0
+        if accelerated and not uphill:
+            momentum = (1.0 + np.sqrt(1.0 + 4.0 * now.momentum**2)) / 2.0
+            Y = B + ((now.momentum - 1.0) / momentum) * (B - now.B)
+        else:
+            momentum, Y = 1.0, B
+        value, gradient = where.value_and_gradient(Y)
+        move = Y - now.Y
+        length = float(np.vdot(move, move))
+        curvature = float(np.vdot(gradient - now.gradient, move)) / length if length else 0.0
+        too_long = curvature > 1.5 * L
+        L = max(L, 1.05 * curvature)
+        if not too_long:
+            return Iterate(B, Y, value, gradient, momentum), SLACKEN * L
+
+
+def _guess_curvature(objective: MStepObjective, where: Coordinates) -> float:
+    """The Hessian's norm for Gaussian differences: (2 + m)/4 * ||C||^2 / sum_k c_k."""
+    moment = symmetrise(where.T.T @ objective.moments.typical.everything @ where.T)
+    spread = float(np.linalg.eigvalsh(moment)[-1]) if moment.size else 0.0
+    guess = (2.0 + len(moment)) / 4.0 * spread**2 / objective.pair_total
+    return float(max(guess, np.finfo(np.float64).tiny))
+
+
+def _explain(objective: MStepObjective, status: Status, attained: bool) -> str:
+    if status is Status.CERTIFIED:
+        return ""
+    if status is Status.INACCURATE:
+        return f"Rounding errors hide the rest of the gap. {why_inaccurate(objective)}"
+    if not attained:
+        return "The optimum is not attained: the objective falls for ever. Use trace_weight > 0."
+    return "Raise max_iter or tol, or standardize the features."

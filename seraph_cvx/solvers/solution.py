@@ -1,0 +1,194 @@
+"""What an M-step solver returns, and the referee's word on it."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from ..certificate import Certificate
+from ..display.formulas import CERTIFICATE, M_STEP
+from ..display.notebook import Tone, card, facts, gap_in_words
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray
+
+
+class Status(StrEnum):
+    """How a fit ended by the package's own measure; a solver's own word is `solver_status`.
+
+    "certified" is a duality gap within tolerance and nothing else. "stationary" is how the descent
+    on (7) ends: that is not convex and has no such gap, but its slope is within tolerance.
+    """
+
+    CERTIFIED = "certified"
+    STATIONARY = "stationary"
+    INACCURATE = "inaccurate"
+    ITERATION_LIMIT = "iteration_limit"
+    FAILED = "failed"
+
+    @property
+    def reached_tolerance(self) -> bool:
+        """Whether a fit ended as it was asked to; any other end is told in a warning."""
+        return self in (Status.CERTIFIED, Status.STATIONARY)
+
+
+_TOLD_ELSEWHERE = ContextVar("told_elsewhere", default=False)
+
+
+@contextmanager
+def told_elsewhere() -> Iterator[None]:
+    """Hold back :class:`~seraph_cvx.NotCertified` here: the caller tells of it in its own words.
+
+    Unlike the filters of `warnings`, which belong to the whole process, this is of one thread.
+    """
+    token = _TOLD_ELSEWHERE.set(True)
+    try:
+        yield
+    finally:
+        _TOLD_ELSEWHERE.reset(token)
+
+
+def warn_not_certified(message: str, stacklevel: int) -> None:
+    """Issue the warning for the caller of `stacklevel`, as `warnings.warn` counts it."""
+    if not _TOLD_ELSEWHERE.get():
+        from .not_certified import NotCertified
+
+        warnings.warn(message, NotCertified, stacklevel=stacklevel + 1)
+
+
+class OptimumNotAttained(ValueError):
+    """f has an infimum but no minimiser over the cone: it falls for ever along a direction.
+
+    Attributes
+    ----------
+    direction : (m,) array
+        A unit vector u: f(A + t uu') falls as t grows, whatever A.
+    pair : (int, int)
+        The labeled or unlabeled pair counted as dissimilar that stretches most along it.
+    """
+
+    def __init__(self, message: str, direction: FloatArray, pair: tuple[int, int]) -> None:
+        super().__init__(message)
+        self.direction = direction
+        self.pair = pair
+
+
+@dataclass(frozen=True, eq=False)
+class MStepSolution:
+    """A metric, its value, its certificate, and how it was found.
+
+    Attributes
+    ----------
+    metric : (m, m) PSD array or None
+        None only where the solver returned nothing usable (`status` failed).
+    value : float
+        f(metric).
+    certificate : Certificate or None
+        The duality gap at `metric`; the referee's, never the solver's.
+    status : Status
+        certified, inaccurate, iteration_limit or failed.
+    solver, solver_status : str
+        Who solved it, and what it said of itself.
+    iterations : int
+    evaluations : int
+        Sweeps over the pairs, where the method counts them.
+    seconds : float
+        All of it: compilation, solution, certificate.
+    solver_seconds, compile_seconds : float
+        Spent inside the solver, and in stating and canonicalising the problem for it.
+    certificate_seconds : float
+        Spent by the referee while a first-order method ran.
+    psd_violation : float
+        Minus the smallest eigenvalue of the solver's raw matrix, relative to the largest; 0 if PSD.
+    polished : bool
+        Whether FISTA continued from the solver's answer.
+    message : str
+        What went wrong and the cure, where something did.
+    """
+
+    metric: FloatArray | None
+    value: float
+    certificate: Certificate | None
+    status: Status
+    solver: str
+    solver_status: str
+    iterations: int
+    seconds: float
+    solver_seconds: float = 0.0
+    compile_seconds: float = 0.0
+    certificate_seconds: float = 0.0
+    psd_violation: float = 0.0
+    evaluations: int = 0
+    polished: bool = False
+    message: str = ""
+
+    @property
+    def relative_gap(self) -> float:
+        """Of the certificate; infinite where there is none."""
+        return np.inf if self.certificate is None else self.certificate.relative_gap
+
+    def warn_unless_certified(self, tol: float, stacklevel: int = 3) -> None:
+        """A status other than certified is never silent."""
+        if self.status is not Status.CERTIFIED:
+            warn_not_certified(
+                f"M-step by {self.solver}: {self.status.value} "
+                f"(relative gap {self.relative_gap:.2g}, asked for {tol:.2g}; "
+                f"the solver said {self.solver_status!r}). {self.message}".rstrip(),
+                stacklevel + 1,
+            )
+
+    def _repr_html_(self) -> str:
+        tones = {Status.CERTIFIED: Tone.GOOD, Status.FAILED: Tone.BAD}
+        found = {
+            "metric": "none" if self.metric is None else f"{len(self.metric)} x {len(self.metric)}",
+            "trace": "" if self.metric is None else float(np.trace(self.metric)),
+            "relative gap": self.relative_gap,
+            "solver": self.solver,
+            "its own word": self.solver_status,
+            "iterations": self.iterations,
+            "seconds": self.seconds,
+        }
+        words = "There is no certificate." if self.certificate is None else ""
+        if self.certificate is not None:
+            words = gap_in_words(self.certificate.dual_value, self.certificate.primal_value)
+        return card(
+            "MStepSolution",
+            self.status.value.replace("_", " "),
+            tones.get(self.status, Tone.CAUTION),
+            f"{words} {self.message}".rstrip(),
+            [M_STEP, CERTIFICATE],
+            facts(found),
+        )
+
+
+def require_attained(objective: MStepObjective) -> None:
+    """Raise :class:`OptimumNotAttained` where no PSD matrix minimises f."""
+    u = objective.falling_direction
+    if u is None:
+        return
+    i, j = _most_stretched(objective, u)
+    raise OptimumNotAttained(
+        "This M-step has no optimum: along the direction u of this error (its largest entry is "
+        f"feature {int(np.argmax(np.abs(u)))}) no similar pair is stretched, but pair ({i}, {j}), "
+        "counted as dissimilar, is, so the objective falls for ever as the metric grows along u. "
+        "Cure: trace_weight > 0, or more similar pairs; allow_unattained=True returns the last "
+        "iterate of a first-order method instead.",
+        u,
+        (i, j),
+    )
+
+
+def _most_stretched(objective: MStepObjective, u: FloatArray) -> tuple[int, int]:
+    """The pair counted as dissimilar that is longest along u: similar ones have no length there."""
+    along = objective.sums.points @ u
+    if objective.mu > 0.0:
+        i, j = sorted((int(np.argmin(along)), int(np.argmax(along))))
+        return i, j
+    rows = objective.pairs.dissimilar
+    i, j = rows[int(np.argmax(np.abs(along[rows[:, 0]] - along[rows[:, 1]])))].tolist()
+    return i, j

@@ -1,0 +1,56 @@
+"""The axes in which the M-step is minimised and certified, free of the scale of data and R."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import symmetrise
+from .moments import PairMoments
+
+
+@dataclass(frozen=True, eq=False)
+class Axes:
+    """A = Z B Z', where Z'CZ and Z'RZ are both diagonal and add up to I.
+
+    C is the pairs' second moment and R the regulariser. Were only C the identity, R would be huge
+    along a direction of little spread, and its rounding errors would drown all the rest.
+
+    Attributes
+    ----------
+    matrix : (m, r) array
+        Z = T V Diag(s), with T' C T = I and V' (T'RT) V diagonal.
+    inverse : (r, m) array
+        B = inverse A inverse'.
+    regulariser : (r, r) array
+        Z'RZ.
+    rotation, scale : (r, r) and (r,) arrays
+        V and s.
+    """
+
+    matrix: FloatArray
+    inverse: FloatArray
+    regulariser: FloatArray
+    rotation: FloatArray
+    scale: FloatArray
+
+    @classmethod
+    def of(cls, moments: PairMoments, R: FloatArray) -> Axes:
+        """The axes for these pairs and this R."""
+        T = moments.whitening
+        V, s = np.eye(T.shape[1]), np.ones(T.shape[1])
+        if np.any(R):
+            _, V = np.linalg.eigh(symmetrise(T.T @ R @ T))
+            T = T @ V
+            penalty = np.einsum("ji,jk,ki->i", T, R, T)
+            s = 1.0 / np.sqrt(1.0 + np.maximum(penalty, 0.0))
+        Z = T * s
+        inverse = (T.T @ moments.typical.everything) / s[:, None]
+        return cls(Z, inverse, symmetrise(Z.T @ R @ Z), V, s)
+
+    def turned(self, matrix: FloatArray) -> FloatArray:
+        """Diag(s) V' matrix V Diag(s): a matrix summed along the axes T, along these."""
+        V, s = self.rotation, self.scale
+        return symmetrise(V.T @ matrix @ V) * s[:, None] * s

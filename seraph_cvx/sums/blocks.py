@@ -1,0 +1,234 @@
+"""The pairs of n points laid out in blocks, tile by tile; labeled pairs in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.arrays import Array, namespace
+from ..numerics.checks import FloatArray, IntArray
+from ..pairs.drawing import draw_unlabeled
+
+FAR = 1e200
+"""The squared distance given to entries that are no unlabeled pair: every term vanishes there."""
+
+BLOCK = 256
+"""Points per side of a block: 512 KiB, so that a block and its temporaries stay in the cache."""
+
+WHOLE = 1 << 17
+"""Unlabeled pairs up to which a Hessian looks at all of them."""
+
+LEAST_SAMPLE, MOST_SAMPLE = 1 << 14, 1 << 16
+"""Of more than that, it looks at eight a point, within these."""
+
+MOST_BLOCKS_ASIDE = 8
+"""Blocks per side of a tile, at most."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Pairs rows x columns without the `excluded` ones, which are labeled.
+
+    On the diagonal, where rows == columns, only the pairs above it.
+
+    Attributes
+    ----------
+    excluded : pair of integer arrays, or a boolean array, or None
+        Their local indices; or, away from NumPy, true for all that is no unlabeled pair here.
+    """
+
+    rows: slice
+    columns: slice
+    excluded: Any
+    confidence: ClassVar[None] = None
+
+    def weigh(self, terms: Array) -> Array:
+        """The terms as they are: unlabeled pairs have no confidence."""
+        return terms
+
+    def pairs_of(self, values: Array) -> Array:
+        """The values of the unlabeled pairs: in a row where some entries of the block are none."""
+        if self._entries is None:
+            return values
+        return values.reshape(-1)[self._entries]
+
+    def laid_out(self, values: Array) -> Array:
+        """The inverse of `pairs_of`: as a block, zero where an entry is no unlabeled pair."""
+        if self._entries is None:
+            if self.excluded is None or isinstance(values, np.ndarray):
+                return values
+            return namespace(values).where(self.excluded, 0.0, values)
+        height, width = (part.stop - part.start for part in (self.rows, self.columns))
+        block = np.zeros(height * width)
+        block[self._entries] = values
+        return block.reshape(height, width)
+
+    @cached_property
+    def _entries(self) -> IntArray | None:
+        """Which entries of a NumPy block are unlabeled pairs; None where all are, or elsewhere."""
+        on_diagonal = self.rows == self.columns
+        if not isinstance(self.excluded, tuple):
+            return np.flatnonzero(self._is_above) if on_diagonal and self.excluded is None else None
+        if not on_diagonal and not len(self.excluded[0]):
+            return None
+        is_pair = self._is_above if on_diagonal else np.ones(self._is_above.shape, dtype=bool)
+        is_pair[self.excluded] = False
+        return np.flatnonzero(is_pair)
+
+    @property
+    def _is_above(self) -> NDArray[np.bool_]:
+        height, width = (part.stop - part.start for part in (self.rows, self.columns))
+        return np.triu(np.ones((height, width), dtype=bool), 1)
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A run of labeled pairs, and the confidence c_k of each (None: 1 for all)."""
+
+    pairs: slice
+    confidence: FloatArray | None = None
+
+    def weigh(self, terms: FloatArray) -> FloatArray:
+        """Each term times its confidence."""
+        return terms if self.confidence is None else terms * self.confidence
+
+    def pairs_of(self, values: Array) -> Array:
+        """The values as they are: each is of a pair."""
+        return values
+
+    def laid_out(self, values: Array) -> Array:
+        """The values as they are."""
+        return values
+
+
+Place: TypeAlias = Block | Chunk
+"""Where a sweep is."""
+
+Weights: TypeAlias = Array | Iterator[Array] | None
+"""One weight a pair; or several, one array after the other, to be summed over in one sweep."""
+
+Terms: TypeAlias = Callable[..., tuple[Sequence[Any], Weights]]
+"""terms(place, *distances) -> (sums over the place, weights or None).
+
+One array of squared distances comes for each metric of the sweep; it is the callee's to overwrite.
+A term must vanish as d grows to FAR. Terms that are swept over unlabeled pairs know no points, so
+that they travel light, and speak the array API.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """The unlabeled pairs of n points as blocks, and these as tiles; made when asked for."""
+
+    n_points: int
+    labeled: IntArray
+    block_size: int = BLOCK
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Layout, (self.n_points, self.labeled, self.block_size)  # made anew where it arrives
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """All of them, row by row."""
+        return list(lay_out(self.n_points, self.labeled, self.block_size))
+
+    @cached_property
+    def tiles(self) -> list[Tile]:
+        """The same blocks in squares: pieces of work that need few points each."""
+        return tile(self.blocks)
+
+    @cached_property
+    def sample(self) -> IntArray:
+        """Unlabeled pairs, all of them or some random ones; the same draw every time."""
+        n_unlabeled = self.n_points * (self.n_points - 1) // 2 - len(self.labeled)
+        if n_unlabeled > WHOLE:
+            how_many, rng = sample_size(self.n_points), np.random.RandomState(0)
+            return draw_unlabeled(self.n_points, self.labeled, how_many, rng)
+        is_unlabeled = np.triu(np.ones((self.n_points, self.n_points), dtype=bool), 1)
+        is_unlabeled[tuple(self.labeled.T)] = False
+        return np.argwhere(is_unlabeled)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Blocks between two runs of points; `blocks` count in rows followed by columns."""
+
+    rows: slice
+    columns: slice
+    blocks: list[Block]
+
+    def of(self, points: FloatArray) -> FloatArray:
+        """The points of this tile."""
+        if self.rows == self.columns:
+            return points[self.rows]
+        return np.concatenate([points[self.rows], points[self.columns]])
+
+
+def sample_size(n_points: int) -> int:
+    """How many pairs a Hessian looks at: more where a sweep over all of them costs more.
+
+    Examples
+    --------
+    >>> sample_size(1000), sample_size(5000), sample_size(10**6)
+    (16384, 40000, 65536)
+    """
+    return min(MOST_SAMPLE, max(LEAST_SAMPLE, 8 * n_points))
+
+
+def lay_out(n: int, labeled: IntArray, size: int) -> Iterator[Block]:
+    """The blocks of the upper triangle, each with the entries that are not unlabeled pairs."""
+    n_sides = -(-n // size)
+    owners = (labeled // size) @ [n_sides, 1]
+    order = np.argsort(owners, kind="stable")
+    bounds = np.searchsorted(owners[order], np.arange(n_sides * n_sides + 1))
+    for a in range(n_sides):
+        for b in range(a, n_sides):
+            rows = slice(a * size, min((a + 1) * size, n))
+            columns = slice(b * size, min((b + 1) * size, n))
+            owner = a * n_sides + b
+            inside = labeled[order[bounds[owner] : bounds[owner + 1]]]
+            excluded = inside[:, 0] - rows.start, inside[:, 1] - columns.start
+            yield Block(rows, columns, excluded)
+
+
+def tile(blocks: Sequence[Block]) -> list[Tile]:
+    """The blocks of a layout, gathered in squares: pieces of work that need few points each.
+
+    Examples
+    --------
+    >>> none = np.empty((0, 2), dtype=np.int64)
+    >>> len(tile(list(lay_out(10, none, 1)))), len(tile(list(lay_out(200, none, 1))))
+    (15, 325)
+    """
+    n_sides = round((2 * len(blocks)) ** 0.5 - 0.5)
+    aside = min(MOST_BLOCKS_ASIDE, -(-n_sides // MOST_BLOCKS_ASIDE))
+    size = aside * (blocks[0].rows.stop - blocks[0].rows.start)
+    squares: dict[tuple[int, int], list[Block]] = {}
+    for block in blocks:
+        squares.setdefault((block.rows.start // size, block.columns.start // size), []).append(
+            block
+        )
+    return [_rebase(members) for members in squares.values()]
+
+
+def _rebase(blocks: list[Block]) -> Tile:
+    rows = slice(blocks[0].rows.start, max(b.rows.stop for b in blocks))
+    columns = slice(min(b.columns.start for b in blocks), blocks[-1].columns.stop)
+    if rows.start == columns.start:
+        rows = columns = slice(rows.start, max(rows.stop, columns.stop))
+        down, across = rows.start, columns.start
+    else:
+        down, across = rows.start, columns.start - (rows.stop - rows.start)
+    moved = [
+        replace(b, rows=_shift(b.rows, down), columns=_shift(b.columns, across)) for b in blocks
+    ]
+    return Tile(rows, columns, moved)
+
+
+def _shift(part: slice, by: int) -> slice:
+    return slice(part.start - by, part.stop - by)

@@ -1,0 +1,77 @@
+"""Sums over the unlabeled pairs on the user's own device: a GPU, or any array API library."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from ..numerics.arrays import Array, beside, namespace
+from ..numerics.checks import FloatArray, IntArray
+from .blocks import Block, Terms, lay_out
+from .distances import Metric
+from .drawn_pairs import HeldPoints, take_differences
+from .sweep import Swept, longest_chain, sweep
+
+DEVICE_BLOCK = 8192
+"""Points per side of a block there: half a GiB of distances at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceSums(HeldPoints):
+    """The points as arrays of another library, those of labeled pairs first.
+
+    In that order all labeled pairs lie in the first few blocks, and only these need to know them.
+    """
+
+    order: IntArray
+    blocks: list[Block]
+
+    @classmethod
+    def of(cls, points: FloatArray, labeled: IntArray, home: Array) -> Self:
+        """The same points beside the array `home`."""
+        involved = np.unique(labeled)
+        order = np.concatenate([involved, np.setdiff1d(np.arange(len(points)), involved)])
+        moved = np.sort(np.searchsorted(involved, labeled), axis=1)
+        there = beside(home, np.ascontiguousarray(points[order]))
+        return cls(there, order, list(_masked(len(points), moved, there)))
+
+    def differences(self, pairs: IntArray) -> Array:
+        """v_k of these pairs, given as they are numbered here."""
+        place = np.empty(len(self.order), dtype=np.int64)
+        place[self.order] = np.arange(len(place))
+        return take_differences(self.points, place[pairs])
+
+    @property
+    def longest_chain(self) -> int:
+        """The number of additions, at most, that a term goes through."""
+        return longest_chain(len(self.order), DEVICE_BLOCK, len(self.blocks))
+
+    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
+        """As :meth:`seraph_cvx.sums.pair_sums.PairSums.over_unlabeled`."""
+        Z = self.points if self.axes is None else self.axes
+        return sweep(self.points, Z, self.blocks, metrics, terms, sizes=self.sizes)
+
+
+def _masked(n: int, labeled: IntArray, home: Array) -> Iterator[Block]:
+    """The layout, what is no unlabeled pair marked by a boolean array there."""
+    xp = namespace(home)
+    triangles: dict[int, Array] = {}
+    for block in lay_out(n, labeled, DEVICE_BLOCK):
+        height = block.rows.stop - block.rows.start
+        width = block.columns.stop - block.columns.start
+        on_diagonal = block.rows == block.columns
+        if len(block.excluded[0]):
+            hidden = np.tri(height, width, dtype=bool) & on_diagonal
+            hidden[block.excluded] = True
+            mask = xp.asarray(hidden, device=home.device)
+        elif on_diagonal:
+            if height not in triangles:
+                everything = xp.ones((height, width), dtype=xp.int8, device=home.device)
+                triangles[height] = xp.tril(everything) > 0
+            mask = triangles[height]
+        else:
+            mask = None
+        yield replace(block, excluded=mask)

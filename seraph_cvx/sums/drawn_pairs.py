@@ -1,0 +1,143 @@
+"""Unlabeled pairs drawn at random in the place of all of them: an unbiased estimate of each sum."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from ..numerics.arrays import Array, beside, namespace, to_host, to_numbers
+from ..numerics.checks import FloatArray, IntArray
+from .blocks import Chunk, Terms
+from .distances import Metric, listed_distances
+from .sweep import Swept, spread_of
+
+DRAWN_CHUNK = 1 << 20
+"""Numbers per chunk of drawn differences."""
+
+DRAWN_CHUNK_THERE = 1 << 26
+"""The same on a device."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldPoints:
+    """Points of any library, always at hand, that turn where they are.
+
+    Attributes
+    ----------
+    points : (n, m) array
+    axes : (n, r) array, optional
+        Other coordinates, in which v v' is summed.
+    sizes : (n, r) array, optional
+        What `axes` are rounded from, where rounding errors are to be bounded.
+    given : (n, m) array, optional
+        The points before they were shifted: differences of these are exact to one rounding.
+    """
+
+    points: Array
+    axes: Array | None = field(default=None, kw_only=True)
+    sizes: Array | None = field(default=None, kw_only=True)
+    given: Array | None = field(default=None, kw_only=True)
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Always."""
+        return True
+
+    def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
+        """The points T'x - shift."""
+        return replace(self, points=self._turned(T, shift), given=None)
+
+    def summed_in(self, T: FloatArray, shift: FloatArray, with_spread: bool = False) -> Self:
+        """The same distances; v v' along the axes T, of points shifted there."""
+        xp = namespace(self.points)
+        sizes = None
+        if with_spread:
+            sizes = xp.abs(self.points) @ xp.abs(beside(self.points, T))
+        return replace(self, axes=self._turned(T, shift), sizes=sizes)
+
+    def _turned(self, T: FloatArray, shift: FloatArray) -> Array:
+        return self.points @ beside(self.points, T) - beside(self.points, shift)
+
+    def along(self, axes: FloatArray, sizes: FloatArray) -> Self:
+        """The same distances; v v' of these coordinates of the points, in their order here."""
+        return replace(self, axes=beside(self.points, axes), sizes=beside(self.points, sizes))
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnPairs(HeldPoints):
+    """sum_U ~ #U/k times the sum over k drawn pairs.
+
+    Attributes
+    ----------
+    pairs : (k, 2) array of int
+    stands_for : float
+        #U/k.
+    """
+
+    pairs: IntArray
+    stands_for: float
+
+    @property
+    def longest_chain(self) -> int:
+        """The number of additions, at most, that a term goes through."""
+        return min(self._rows, len(self.pairs)) + -(-len(self.pairs) // self._rows)
+
+    @property
+    def _rows(self) -> int:
+        """Pairs of a chunk."""
+        numbers = DRAWN_CHUNK if isinstance(self.points, np.ndarray) else DRAWN_CHUNK_THERE
+        return max(1, numbers // max(1, int(self.points.shape[1])))
+
+    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
+        """The two sums, estimated."""
+        X, xp = self.points, namespace(self.points)
+        m = (X if self.axes is None else self.axes).shape[1]
+        totals: list[list[Any]] = []
+        matrix = spread = None
+        for start in range(0, len(self.pairs), self._rows):
+            run = slice(start, min(start + self._rows, len(self.pairs)))
+            V = take_differences(X if self.given is None else self.given, self.pairs[run])
+            Z = V if self.axes is None else take_differences(self.axes, self.pairs[run])
+            sums, weights = terms(Chunk(run), *(listed_distances(V, metric) for metric in metrics))
+            totals.append(list(sums))
+            if weights is None:
+                continue
+            W: Array = weights if hasattr(weights, "shape") else xp.stack(list(weights))
+            part = (xp.matrix_transpose(Z) * W[..., None, :]) @ Z
+            matrix = part if matrix is None else matrix + part
+            if self.sizes is not None:
+                size = spread_of(W, Z, take_sums(self.sizes, self.pairs[run]))
+                spread = size if spread is None else spread + size
+        total = self.stands_for * np.sum(to_numbers(totals), axis=0)
+        if matrix is None:
+            return Swept(total, np.zeros((m, m)))
+        if spread is not None:
+            spread = self.stands_for * np.asarray(to_host(spread))
+        return Swept(total, self.stands_for * np.asarray(to_host(matrix)), spread)
+
+    def differences(self, pairs: IntArray) -> Array:
+        """v_k of these pairs."""
+        return take_differences(self.points, pairs)
+
+
+def take_differences(points: Array, pairs: IntArray) -> Array:
+    """x_i - x_j for each row (i, j)."""
+    first, second = _take(points, pairs)
+    return first - second
+
+
+def take_sums(points: Array, pairs: IntArray) -> Array:
+    """x_i + x_j for each row (i, j)."""
+    first, second = _take(points, pairs)
+    return first + second
+
+
+def _take(points: Array, pairs: IntArray) -> tuple[Array, Array]:
+    xp = namespace(points)
+    i, j = np.ascontiguousarray(pairs.T)
+    if not isinstance(points, np.ndarray):
+        i, j = (xp.asarray(index, device=points.device) for index in (i, j))
+    return xp.take(points, i, axis=0), xp.take(points, j, axis=0)

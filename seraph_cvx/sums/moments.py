@@ -1,0 +1,177 @@
+"""What is summed once for all M-steps of the same pairs: second moments, and whitened axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..numerics.arrays import Array, namespace
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import whiten
+from ..pairs.far_points import cut_off
+from .blocks import FAR, Chunk, Place, Terms
+from .pair_sums import PairSums
+
+MANY = 512
+"""With more points than this, the moment of all pairs is not summed pair by pair."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairMoments:
+    """sum_k c_k v_k v_k' and its like, with c_k the confidence of a labeled pair, mu for any other.
+
+    Attributes
+    ----------
+    sums : PairSums
+    n_similar : int
+        The labeled pairs that are similar; they come first.
+    unlabeled_weight : float
+        mu.
+    regulariser : (m, m) array
+        R; only its null space and shape matter here, not its size.
+    """
+
+    sums: PairSums
+    n_similar: int
+    unlabeled_weight: float
+    regulariser: FloatArray
+
+    @cached_property
+    def similar(self) -> FloatArray:
+        """sum_S c_k v v'."""
+        return self._sum_similar(self.sums)
+
+    @cached_property
+    def labeled(self) -> FloatArray:
+        """sum_{S u D} c_k v v'."""
+        return self.sums.over_labeled([], confidences)[1]
+
+    @cached_property
+    def everything(self) -> FloatArray:
+        """C = sum_k c_k v_k v_k'."""
+        return self.along(np.eye(self.sums.points.shape[1]))
+
+    @cached_property
+    def typical(self) -> PairMoments:
+        """The same moments with far values cut off, from which the axes are derived.
+
+        Otherwise a single value of 1e8 would set the scale of its feature, and all other points
+        would look equal in it.
+        """
+        points = cut_off(self.sums.points)
+        if points is None:
+            return self
+        sums = replace(self.sums.here, points=points, given=None)
+        return PairMoments(sums, self.n_similar, self.unlabeled_weight, self.regulariser)
+
+    @cached_property
+    def whitening(self) -> FloatArray:
+        """T with T' C T = I, C of typical points; see `numerics.psd_cone.whiten`."""
+        return whiten(self.typical.everything, self.regulariser, self.typical.along)
+
+    @cached_property
+    def noise(self) -> float:
+        """How far rounding may move a whitened coordinate of a point, relative to their size."""
+        T, X = self.whitening, self.sums.points
+        exact = np.max(np.abs(X) @ np.abs(T), axis=0, initial=0.0)
+        cancelled = np.max(np.abs(X @ T), axis=0, initial=np.finfo(np.float64).tiny)
+        return float(np.finfo(np.float64).eps * np.max(exact / cancelled, initial=1.0))
+
+    @cached_property
+    def whitened_sums(self) -> PairSums:
+        """The pairs at their distances in the data, their outer products in whitened axes."""
+        return self.sums.summed_in(self.whitening)
+
+    @cached_property
+    def whitened_similar(self) -> FloatArray:
+        """sum_S c_k z z', z = T'v."""
+        return self._sum_similar(self.whitened_sums)
+
+    @cached_property
+    def longest(self) -> float:
+        """max_k ||v_k||^2."""
+        found = [0.0]
+
+        def record(place: Place, d: FloatArray) -> tuple[list[float], None]:
+            found.append(float(np.max(d[d < FAR], initial=0.0)))
+            return [0.0], None
+
+        self._sweep(record)
+        return max(found)
+
+    @cached_property
+    def fourth(self) -> float:
+        """sum_k c_k ||v_k||^4."""
+
+        def fourth_power(place: Place, d: FloatArray) -> tuple[list[float], None]:
+            fourth = np.square(np.where(d < FAR, d, 0.0))
+            return [float(np.sum(place.weigh(fourth)))], None
+
+        return self._sweep(fourth_power)
+
+    def serve(self, regulariser: FloatArray) -> bool:
+        """Whether the whitened axes are those of another R too.
+
+        They depend on R only where some direction has no spread, and there only on its shape.
+        """
+        if np.array_equal(regulariser, self.regulariser):
+            return True
+        if self.whitening.shape[0] == self.whitening.shape[1]:
+            return True
+        mine, other = np.max(np.abs(self.regulariser)), np.max(np.abs(regulariser))
+        if not mine or not other:
+            return bool(mine == other)
+        return bool(np.allclose(self.regulariser / mine, regulariser / other, rtol=0, atol=1e-15))
+
+    def along(self, axes: FloatArray) -> FloatArray:
+        """axes' C axes, summed along the axes."""
+        return self.summed(self.sums.summed_in(axes))
+
+    def summed(self, sums: PairSums) -> FloatArray:
+        """C along the axes of `sums`, other coordinates of the same points."""
+        labeled = sums.over_labeled([], confidences)[1]
+        if self.unlabeled_weight == 0.0:
+            return labeled
+        if sums.n_unlabeled >= len(sums.labeled_pairs) and self.sums.points.shape[0] > MANY:
+            return labeled + self.unlabeled_weight * _everything_but(sums)
+        anywhere = np.zeros((self.sums.points.shape[1],) * 2)
+        return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
+
+    def _sum_similar(self, sums: PairSums) -> FloatArray:
+        is_similar = np.arange(len(sums.labeled_pairs)) < self.n_similar
+
+        def similar_only(place: Chunk) -> tuple[list[float], FloatArray]:
+            return [0.0], place.weigh(is_similar[place.pairs].astype(np.float64))
+
+        return sums.over_labeled([], similar_only)[1]
+
+    def _sweep(self, terms: Terms) -> float:
+        identity = np.eye(self.sums.points.shape[1])
+        total = self.sums.over_labeled([identity], terms)[0][0]
+        if self.unlabeled_weight > 0.0:
+            more = self.sums.here.over_unlabeled([identity], terms)[0][0]
+            total += self.unlabeled_weight * more
+        return float(total)
+
+
+def _everything_but(sums: PairSums) -> FloatArray:
+    """sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v', by no sweep."""
+    Z = sums.points if sums.axes is None else sums.axes
+    total = Z.sum(axis=0)
+    unweighted = replace(sums, confidence=None).over_labeled([], confidences)[1]
+    return len(Z) * (Z.T @ Z) - np.outer(total, total) - unweighted
+
+
+def each_once(place: Place, d: Array) -> tuple[list[Any], Array]:
+    """The weight 1 for every unlabeled pair."""
+    xp = namespace(d)
+    once = xp.astype(d < FAR, d.dtype)
+    return [xp.sum(once)], once
+
+
+def confidences(place: Chunk) -> tuple[list[float], FloatArray]:
+    """The weight c_k for every labeled pair."""
+    return [0.0], place.weigh(np.ones(place.pairs.stop - place.pairs.start))

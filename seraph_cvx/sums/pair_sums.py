@@ -1,0 +1,304 @@
+"""Sums over pairs, labeled and unlabeled, by matrix products; no pair is ever stored."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from threading import Lock
+from typing import Any, TypeAlias
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from ..numerics.arrays import Array, beside, namespace, to_host, to_numbers
+from ..numerics.blas_threads import one_blas_thread
+from ..numerics.checks import FloatArray, IntArray
+from ..pairs.pair_set import PairSet
+from .blocks import Block, Chunk, Layout, Terms
+from .cluster_sums import ClusterSums, Shipment
+from .device_sums import DeviceSums
+from .distances import Metric, listed_distances
+from .drawn_pairs import DrawnPairs
+from .sweep import Swept, UnlabeledSums, Visit, longest_chain, spread_of, sweep
+
+CHUNK = 1 << 20
+"""Numbers per chunk of labeled differences."""
+
+
+Listed: TypeAlias = tuple[Array, Array, Array | None]
+"""Differences of listed pairs for distances, the same for v v', and the sizes of the latter."""
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Axes along which matrices are summed so that their rounding errors can be bounded.
+
+    Attributes
+    ----------
+    axes : (k, r) array
+        z = axes' b for a point b.
+    base : (n, k) array, optional
+        Other points b in the place of the centred ones: see `dual_coordinates.py`.
+    """
+
+    axes: FloatArray
+    base: FloatArray | None = None
+
+    def of(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Points or differences along the axes, and the sizes that bound their rounding."""
+        return points @ self.axes, np.abs(points) @ np.abs(self.axes)
+
+
+@dataclass(frozen=True, eq=False)
+class PairSums:
+    """All pairs of `points`, ready to be summed over; the labeled ones and the rest apart.
+
+    Attributes
+    ----------
+    layout : Layout
+        Of the unlabeled pairs; it does not depend on the coordinates.
+    axes : (n, k) array, optional
+        Other coordinates of the same points, in which v v' is summed; distances stay in `points`.
+    confidence : (k,) array, optional
+        c_k of each labeled pair; None: 1 each.
+    away : UnlabeledSums, optional
+        Another way to sum over the unlabeled pairs: on a device, on a cluster, by a
+        sample of them.
+    given : (n, m) array, optional
+        The points as the user gave them, from which differences of labeled pairs are taken.
+    frame : Frame, optional
+        How `axes` were made, where the rounding errors of the matrices are to be bounded.
+    sizes : (n, k) array, optional
+        What `axes` are rounded from, there.
+    """
+
+    points: FloatArray
+    labeled_pairs: IntArray
+    layout: Layout
+    n_jobs: int | None = None
+    axes: FloatArray | None = None
+    confidence: FloatArray | None = None
+    away: UnlabeledSums | None = None
+    given: FloatArray | None = None
+    frame: Frame | None = None
+    sizes: FloatArray | None = None
+
+    @classmethod
+    def of(cls, pairs: PairSet, n_jobs: int | None = None) -> PairSums:
+        """The sums over `pairs`, made once for each set of pairs.
+
+        Points are shifted by their median: differences do not change, and a few far points do not
+        push all others away from the origin, as they would with the mean.
+        """
+        with _LOCK:
+            kept = _MADE.setdefault(pairs, {})
+            if n_jobs not in kept:
+                kept[n_jobs] = cls._make(pairs, n_jobs)
+            return kept[n_jobs]
+
+    @classmethod
+    def _make(cls, pairs: PairSet, n_jobs: int | None) -> PairSums:
+        centred = pairs.points - np.median(pairs.points, axis=0)
+        layout = Layout(len(centred), pairs.labeled)
+        away: UnlabeledSums = ClusterSums(Shipment(centred, layout))
+        if pairs.drawn is not None:
+            share = pairs.n_unlabeled / len(pairs.drawn)
+            there, given = (beside(pairs.home, points) for points in (centred, pairs.points))
+            away = DrawnPairs(there, pairs.drawn, share, given=given)
+        elif pairs.home is not None:
+            away = DeviceSums.of(centred, pairs.labeled, pairs.home)
+        return cls(
+            centred,
+            pairs.labeled,
+            layout,
+            n_jobs,
+            confidence=pairs.confidence,
+            away=away,
+            given=pairs.points,
+        )
+
+    def in_coordinates(self, T: FloatArray) -> PairSums:
+        """The same pairs of the points T'x."""
+        points, shift = _turned(self.points, T)
+        away = None if self.away is None else self.away.in_coordinates(T, shift)
+        return replace(self, points=points, away=away, given=None)
+
+    def summed_in(self, T: FloatArray) -> PairSums:
+        """The same pairs and distances; the matrices are T' (sum_k w_k v_k v_k') T.
+
+        They are summed in those coordinates, so that they are exact to rounding there: were the
+        sum made first, T would blow up its rounding errors.
+        """
+        axes, shift = _turned(self.points, T)
+        away = None if self.away is None else self.away.summed_in(T, shift)
+        return replace(self, axes=axes, away=away)
+
+    def framed(self, frame: Frame) -> PairSums:
+        """The same pairs and distances; matrices along the axes of `frame`, with their spread."""
+        base = self.points if frame.base is None else frame.base
+        axes, shift = _turned(base, frame.axes)
+        sizes = np.abs(base) @ np.abs(frame.axes)
+        away = self.away
+        if frame.base is None and away is not None:
+            away = away.summed_in(frame.axes, shift, with_spread=True)
+        elif away is not None:
+            away = away.along(axes, sizes) if isinstance(away, DrawnPairs) else None
+        return replace(self, axes=axes, away=away, frame=frame, sizes=sizes)
+
+    @property
+    def n_base(self) -> int:
+        """Products that a coordinate along the axes of the frame is the sum of."""
+        return 0 if self.frame is None else len(self.frame.axes)
+
+    @property
+    def longest_chain(self) -> int:
+        """The number of additions, at most, that a term of any of these sums goes through."""
+        listed = min(self._rows, len(self.labeled_pairs)) + len(self._chunks)
+        if self.away is not None and self.away.is_at_hand:
+            return max(listed, self.away.longest_chain) + 4
+        layout = self.layout
+        blocks = longest_chain(layout.n_points, layout.block_size, len(layout.blocks))
+        return max(listed, blocks) + 4
+
+    @property
+    def here(self) -> PairSums:
+        """The same sums by threads of this process."""
+        return replace(self, away=None)
+
+    @property
+    def n_unlabeled(self) -> int:
+        """The pairs that `over_unlabeled` visits."""
+        n = len(self.points)
+        return n * (n - 1) // 2 - len(self.labeled_pairs)
+
+    def over_labeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
+        """Sweep the labeled pairs, in their order; the weights are one number a pair."""
+        home = self._home if metrics else None
+        totals: list[list[Any]] = []
+        matrix = spread = None
+        for place in self._chunks if home is None else self._chunks_there:
+            V, Z, sizes = self._differences(place.pairs, home)
+            xp = namespace(V)
+            sums, weights = terms(place, *(listed_distances(V, metric) for metric in metrics))
+            totals.append(list(sums))
+            if weights is None:
+                continue
+            W: Array = weights if hasattr(weights, "shape") else xp.stack(list(weights))
+            part = (xp.matrix_transpose(Z) * W[..., None, :]) @ Z
+            matrix = part if matrix is None else matrix + part
+            if sizes is not None:
+                size = spread_of(W, Z, sizes)
+                spread = size if spread is None else spread + size
+        total = np.sum(to_numbers(totals), axis=0)
+        matrix = np.asarray(0.0 if matrix is None else to_host(matrix))
+        return Swept(total, matrix, None if spread is None else np.asarray(to_host(spread)))
+
+    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
+        """Sweep the unlabeled pairs; the weights come as one array a block."""
+        if self.away is not None and self.away.is_at_hand:
+            return self.away.over_unlabeled(metrics, terms)
+        Z = self.points if self.axes is None else self.axes
+        blocks = self.layout.blocks
+        return sweep(self.points, Z, blocks, metrics, terms, self._visit_all, self.sizes)
+
+    def _visit_all(
+        self, visit: Callable[[Block], Visit], blocks: Sequence[Block]
+    ) -> Iterable[Visit]:
+        """Visit all blocks; the results come in their order, whatever the threads."""
+        n_threads = min(_jobs(self.n_jobs), len(blocks))
+        if n_threads == 1:
+            yield from map(visit, blocks)
+            return
+        with one_blas_thread():
+            yield from _threads(n_threads).map(visit, blocks)
+
+    @property
+    def _rows(self) -> int:
+        return max(1, CHUNK // max(1, int(self.points.shape[1])))
+
+    @cached_property
+    def _chunks(self) -> list[Chunk]:
+        k, rows = len(self.labeled_pairs), self._rows
+        runs = [slice(start, min(start + rows, k)) for start in range(0, k, rows)]
+        c = self.confidence
+        return [Chunk(run, None if c is None else c[run]) for run in runs]
+
+    @cached_property
+    def _chunks_there(self) -> list[Chunk]:
+        """The same, confidences on the device."""
+        return [
+            c if c.confidence is None else Chunk(c.pairs, beside(self._home, c.confidence))
+            for c in self._chunks
+        ]
+
+    @property
+    def _home(self) -> Array | None:
+        """An array of the device where labeled pairs are summed over too, if it is not here."""
+        return self.away.points if isinstance(self.away, DeviceSums) else None
+
+    def _differences(self, run: slice, home: Array | None) -> Listed:
+        """v_k of labeled pairs, for distances and for v v'; and what the latter is rounded from."""
+        if len(self._chunks) > 1:
+            return self._make_differences(run, home)
+        is_here = home is None
+        if is_here not in self._only_chunk:
+            self._only_chunk[is_here] = self._make_differences(run, home)
+        return self._only_chunk[is_here]
+
+    def _make_differences(self, run: slice, home: Array | None) -> Listed:
+        i, j = self.labeled_pairs[run].T
+        points = self.points if self.given is None else self.given
+        V = points[i] - points[j]
+        if self.frame is not None:
+            base = self.frame.base
+            Z, sizes = self.frame.of(V if base is None else base[i] - base[j])
+            return beside(home, V), beside(home, Z), beside(home, sizes)
+        if self.axes is not None:
+            return beside(home, V), beside(home, self.axes[i] - self.axes[j]), None
+        V = beside(home, V)
+        return V, V, None
+
+    @cached_property
+    def _only_chunk(self) -> dict[bool, Listed]:
+        """The differences of all labeled pairs, where one chunk holds them: here, and there."""
+        return {}
+
+
+def _turned(points: FloatArray, T: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The points T'x shifted by their median, and that: differences stay, cancellation is least."""
+    turned = points @ T
+    shift = np.median(turned, axis=0)
+    return turned - shift, shift
+
+
+_MADE: WeakKeyDictionary[PairSet, dict[int | None, PairSums]] = WeakKeyDictionary()
+_LOCK = Lock()
+
+
+def _jobs(n_jobs: int | None) -> int:
+    """The number of threads that joblib makes of `n_jobs`; joblib is imported where it is asked."""
+    if n_jobs is None:
+        return 1
+    from joblib import effective_n_jobs
+
+    return int(effective_n_jobs(n_jobs))
+
+
+@cache
+def _threads(how_many: int) -> ThreadPoolExecutor:
+    """Threads that stay: new ones for every sweep would find their memory cold."""
+    return ThreadPoolExecutor(how_many, thread_name_prefix="seraph_cvx")
+
+
+def _start_anew() -> None:
+    """Replace, in a forked child, the threads and the lock: their owners were not forked."""
+    global _LOCK
+    _LOCK = Lock()
+    _threads.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
+    os.register_at_fork(after_in_child=_start_anew)

@@ -1,0 +1,164 @@
+"""One sweep over blocks of pairs by matrix products, on arrays of any library.
+
+For a term t of the squared distance d_k = v_k' A v_k and a weight w of it, a sweep returns
+
+    sum_k t(d_k)      and      sum_k w(d_k) v_k v_k' = X' (Diag(W 1) - W) X
+
+where W is the symmetric weight matrix: O(n^2 m + n m^2) work, O(n m + block^2) memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+
+import numpy as np
+
+from ..numerics.arrays import Array, namespace, to_host, to_numbers
+from ..numerics.checks import FloatArray
+from .blocks import Block, Terms
+from .distances import Metric, block_distances
+
+Visit: TypeAlias = tuple[Sequence[Any], tuple[Array, Array, Array] | None]
+"""The sums over a block; the row sums and column sums of its weights W, and X' W X."""
+
+VisitAll: TypeAlias = Callable[[Callable[[Block], Visit], Sequence[Block]], Iterable[Visit]]
+"""As `map`: the results come in the order of the blocks."""
+
+
+class Swept(NamedTuple):
+    """What a sweep returns.
+
+    Attributes
+    ----------
+    totals : (t,) array
+        The sums of the terms.
+    matrix : (k, k) or (w, k, k) array
+        sum_k w_k v_k v_k', one for each array of weights.
+    spread : (2, k) or (w, 2, k) array, optional
+        sum_i deg_i z_i^2 along each axis, deg_i the sum of the weights of the pairs of point i, and
+        the same of the sizes that z_i is rounded from: what bounds the rounding error of `matrix`.
+        Made where the sweep knows the sizes.
+    """
+
+    totals: FloatArray
+    matrix: FloatArray
+    spread: FloatArray | None = None
+
+
+class UnlabeledSums(Protocol):
+    """Another way to sum over the unlabeled pairs than by threads of this process."""
+
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether to go that way now."""
+
+    def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
+        """The same pairs of the points T'x - shift."""
+
+    def summed_in(self, T: FloatArray, shift: FloatArray, with_spread: bool = False) -> Self:
+        """The same distances; v v' along the axes T, of points shifted there."""
+
+    @property
+    def longest_chain(self) -> int:
+        """The number of additions, at most, that any term of a sum goes through."""
+
+    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
+        """The two sums."""
+
+
+def sweep(
+    X: Array,
+    Z: Array,
+    blocks: Sequence[Block],
+    metrics: Sequence[Metric],
+    terms: Terms,
+    visit_all: VisitAll = map,
+    sizes: Array | None = None,
+) -> Swept:
+    """The two sums over the pairs of `blocks`.
+
+    Parameters
+    ----------
+    X : (n, m) array
+        The points, for distances.
+    Z : (n, k) array
+        The same points, for v v'; usually X.
+    blocks : sequence of Block
+    metrics : sequence of (m, m) arrays or DistanceBounds
+        NumPy's, like the result.
+    terms : callable
+    visit_all : callable
+        `map`, or one that works in threads.
+    sizes : (n, k) array, optional
+        Bounds on what Z was rounded from; with them the spread is made.
+
+    Examples
+    --------
+    >>> from seraph_cvx.sums.blocks import FAR
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> whole = Block(slice(0, 3), slice(0, 3), None)
+    >>> sweep(X, X, [whole], [np.eye(1)], lambda block, d: ([np.sum(d[d < FAR])], None))[0]
+    array([14.])
+    """
+    xp = namespace(X)
+    distances_on = [block_distances(X, metric) for metric in metrics]
+
+    def visit(block: Block) -> Visit:
+        distances = [on(block) for on in distances_on]
+        sums, weights = terms(block, *distances)
+        if weights is None:
+            return sums, None
+        rows, columns = Z[block.rows, :], Z[block.columns, :]
+        if hasattr(weights, "shape"):
+            return sums, _weigh(weights, rows, columns)
+        parts = zip(*(_weigh(W, rows, columns) for W in weights), strict=True)
+        row_sums, column_sums, cross = (xp.stack(part) for part in parts)
+        return sums, (row_sums, column_sums, cross)
+
+    totals: list[list[Any]] = []
+    degrees = cross = None
+    for block, (sums, weighted) in zip(blocks, visit_all(visit, blocks), strict=True):
+        totals.append(list(sums))
+        if weighted is None:
+            continue
+        if degrees is None or cross is None:
+            degrees = xp.zeros((*weighted[0].shape[:-1], X.shape[0]), **_kind(weighted[0]))
+            cross = xp.zeros(weighted[2].shape, **_kind(weighted[2]))
+        degrees[..., block.rows] += weighted[0]
+        degrees[..., block.columns] += weighted[1]
+        cross += weighted[2]
+    total = np.sum(to_numbers(totals), axis=0)
+    if degrees is None or cross is None:
+        return Swept(total, np.zeros((Z.shape[1], Z.shape[1])))
+    matrix = (xp.matrix_transpose(Z) * degrees[..., None, :]) @ Z
+    matrix = np.asarray(to_host(matrix - cross - xp.matrix_transpose(cross)))
+    spread = None if sizes is None else np.asarray(to_host(spread_of(degrees, Z, sizes)))
+    return Swept(total, matrix, spread)
+
+
+def spread_of(weights: Array, Z: Array, sizes: Array) -> Array:
+    """sum_i w_i z_i^2 along each axis, and the same of the sizes."""
+    return namespace(Z).stack([weights @ (Z * Z), weights @ (sizes * sizes)], axis=-2)
+
+
+def longest_chain(n_points: int, block_size: int, n_blocks: int) -> int:
+    """The number of additions, at most, that a term of a sum over blocks of pairs goes through.
+
+    A block is summed along its rows, then along its columns; row sums, of which there are as many
+    as points, are summed over the blocks and then over the points.
+    """
+    block = min(block_size, n_points)
+    return block + max(block, n_points) + n_blocks + 8
+
+
+def _kind(x: Array) -> dict[str, Any]:
+    """Of the same numbers, at the same place."""
+    return (
+        {"dtype": x.dtype} if isinstance(x, np.ndarray) else {"dtype": x.dtype, "device": x.device}
+    )
+
+
+def _weigh(W: Array, rows: Array, columns: Array) -> tuple[Array, Array, Array]:
+    xp = namespace(W)
+    return xp.sum(W, axis=1), xp.sum(W, axis=0), xp.matrix_transpose(rows) @ (W @ columns)

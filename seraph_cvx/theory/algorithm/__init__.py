@@ -1,0 +1,1 @@
+"""Claims on the algorithm: convexity, gradients, duality, descent, complexity."""

@@ -1,0 +1,1 @@
+"""Claims on other features of the distance."""

@@ -1,0 +1,1 @@
+"""Claims on the model: maximum entropy, its dual, posterior regularisation."""

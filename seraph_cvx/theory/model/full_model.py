@@ -1,0 +1,99 @@
+"""The model (6), with kappa and gamma, solved in its own coordinates: no theorem is used."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+from scipy.optimize import minimize, minimize_scalar
+from scipy.special import entr, expit
+
+from ...numerics.checks import FloatArray
+from ...numerics.psd_cone import symmetrise
+from ..claim_data import Setting, scores, solve_conic
+
+GAMMA = 0.1
+ROUNDS, ESCAPES = 8, 12
+PRECISE = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-7}
+
+
+def model_loss(
+    setting: Setting, A: FloatArray, kappa: float, mu: float
+) -> tuple[float, FloatArray, float]:
+    """-L(A, kappa), eq. (6), its gradient in A and its derivative in kappa."""
+    y, V, U = setting.labels, setting.labeled, setting.unlabeled
+    s, u = scores(V, A, setting.threshold), scores(U, A, setting.threshold)
+    wrong = expit(-kappa * y * s)  # 1 - p(y), eq. (5)
+    p = expit(kappa * u)
+    slope = -kappa * u * p * (1.0 - p)  # of H(p) in kappa * u
+    value = float(np.sum(np.logaddexp(0.0, -kappa * y * s))) + mu * float(
+        np.sum(entr(p) + entr(1.0 - p))
+    )
+    value += GAMMA / 2.0 * kappa**2 + setting.trace_weight * float(np.trace(A))
+    gradient = (V * (-kappa * y * wrong)[:, None]).T @ V
+    gradient += mu * kappa * (U * slope[:, None]).T @ U
+    gradient += setting.trace_weight * np.eye(len(A))
+    rate = float(-np.sum(y * s * wrong) + mu * np.sum(slope * u)) + GAMMA * kappa
+    return value, symmetrise(gradient), rate
+
+
+def solve_at_kappa(setting: Setting, kappa: float) -> FloatArray:
+    """argmin over A PSD of (6) with mu = 0 at a fixed kappa, stated in CVXPY in A itself."""
+    m, V = setting.pairs.n_features, setting.labeled
+    A = cp.Variable((m, m), PSD=True)
+    outer = (V[:, :, None] * V[:, None, :]).reshape(len(V), m * m)
+    s = outer @ cp.vec(A, order="C") - setting.threshold
+    loss = cp.sum(cp.logistic(cp.multiply(-kappa * setting.labels, s)))
+    solve_conic(cp.Problem(cp.Minimize(loss + setting.trace_weight * cp.trace(A))))
+    return symmetrise(np.asarray(A.value))
+
+
+def alternate_model(setting: Setting, A: FloatArray, kappa: float) -> tuple[FloatArray, float, int]:
+    """(6) with mu > 0: A at a fixed kappa, kappa at a fixed A, in turns, A last; kappa < 0."""
+    last, rounds = np.inf, 0
+    while True:
+        rounds += 1
+        A, value = _minimise_over_metric(setting, A, kappa)
+        if last - value < 1e-7 * abs(value) or rounds == ROUNDS:
+            return A, kappa, rounds
+        last = value
+        kappa = _minimise_over_kappa(setting, A, kappa)
+
+
+def _minimise_over_metric(
+    setting: Setting, A: FloatArray, kappa: float
+) -> tuple[FloatArray, float]:
+    """A stationary point of (6) over the cone: L-BFGS over A = LL', from where it cannot get stuck.
+
+    A factor may lose rank at a point that is not stationary over the cone: there the gradient has
+    a negative eigenvalue, and A is moved along its eigenvector.
+    """
+    m, step = len(A), 1e-3 * max(float(np.trace(A)), setting.unit)
+    first = float(np.linalg.norm(model_loss(setting, 0.0 * A, kappa, setting.mu)[1], 2))
+
+    def over_factor(entries: FloatArray) -> tuple[float, FloatArray]:
+        factor = entries.reshape(m, m)
+        value, gradient, _ = model_loss(setting, factor @ factor.T, kappa, setting.mu)
+        return value, 2.0 * (gradient @ factor).ravel()
+
+    A = A + step / m * np.eye(m)
+    for _ in range(ESCAPES):
+        eigenvalues, vectors = np.linalg.eigh(A)
+        L = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
+        found = minimize(over_factor, L.ravel(), jac=True, method="L-BFGS-B", options=PRECISE)
+        L = found.x.reshape(m, m)
+        A = symmetrise(L @ L.T)
+        slopes, directions = np.linalg.eigh(model_loss(setting, A, kappa, setting.mu)[1])
+        if slopes[0] > -1e-6 * first:
+            break
+        A = A + step * np.outer(directions[:, 0], directions[:, 0])
+    return symmetrise(L @ L.T), float(found.fun)
+
+
+def _minimise_over_kappa(setting: Setting, A: FloatArray, kappa: float) -> float:
+    def value(log_t: float) -> float:
+        return model_loss(setting, A, -float(np.exp(log_t)), setting.mu)[0]
+
+    here = np.log(-kappa)
+    return -float(
+        np.exp(minimize_scalar(value, bounds=(here - 1.0, here + 1.0), method="bounded").x)
+    )

@@ -1,0 +1,1 @@
+"""Claims on the two kinds of sparsity."""
