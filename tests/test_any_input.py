@@ -39,6 +39,7 @@ from seraph_cvx import (
     Status,
     alternate,
     certify,
+    e_step,
     seraph_path,
     solve_m_step,
 )
@@ -52,7 +53,7 @@ from seraph_cvx.baselines.nca import NCA
 from seraph_cvx.certificate.proof import prove
 from seraph_cvx.estimators import kernel_seraph, pair_seraph, seraph
 from seraph_cvx.fit import direct
-from seraph_cvx.model import e_step, logistic_program
+from seraph_cvx.model import logistic_program
 from seraph_cvx.model.posterior import posterior_similar
 from seraph_cvx.numerics.psd_cone import check_metric, symmetrise
 from seraph_cvx.penalties.manifold import manifold_term

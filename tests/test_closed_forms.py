@@ -10,8 +10,7 @@ import pytest
 from instances import SETTINGS, explicit_soft_labels, random_objective, random_pairs, random_psd
 from scipy.optimize import brentq, minimize_scalar
 
-from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
-from seraph_cvx.model import e_step
+from seraph_cvx import MStepObjective, PairSet, Status, certify, e_step, solve_m_step
 
 FIRST_ORDER = ["fista", "projected-gradient"]
 

@@ -29,7 +29,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from seraph_cvx import PairSet, Status, alternate, certify
+from seraph_cvx import PairSet, Status, alternate, certify, e_step
 from seraph_cvx.cli import app
 from seraph_cvx.cli import explore as command
 from seraph_cvx.explorer import walk as walk_room
@@ -55,7 +55,6 @@ from seraph_cvx.explorer.scene import DRAWN, MOST_POINTS, SCENES, SIDE, Scene, s
 from seraph_cvx.explorer.sheets import SOLVERS, answer_table, answers_of, sheet
 from seraph_cvx.explorer.state import MOVES, ExplorerState
 from seraph_cvx.explorer.walk import TRACE_WEIGHTS, Settings, Walk, walk_of
-from seraph_cvx.model import e_step
 
 NAMED = [name for name in SCENES if name != DRAWN]
 FEW = Scene(

@@ -18,9 +18,8 @@ from instances import (
 )
 
 import seraph_cvx.sums.pair_sums
-from seraph_cvx import MStepObjective, state_m_step
+from seraph_cvx import MStepObjective, e_step, state_m_step
 from seraph_cvx.m_step.statement import build_statement, textbook_statement
-from seraph_cvx.model import e_step
 from seraph_cvx.model.posterior import binary_entropy, posterior_entropy, soft_label
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instances import random_pairs
 
-from seraph_cvx import MStepObjective, PairSet
-from seraph_cvx.model import e_step
+from seraph_cvx import MStepObjective, PairSet, e_step
 
 X5 = np.arange(10.0).reshape(5, 2)
 

@@ -7,8 +7,7 @@ q the sum KL(q || p) + mu E_q[-ln p]. That is convex, and its optimum is known.
 import cvxpy as cp
 import numpy as np
 
-from seraph_cvx import PairSet
-from seraph_cvx.model import e_step
+from seraph_cvx import PairSet, e_step
 
 # %% The data: the posterior (8) of every unlabeled pair, a row (p(+1), p(-1)) for each.
 rng = np.random.default_rng(5)

@@ -6,8 +6,7 @@ watch the paper's objective (7), which was to be optimised, rise.
 
 import numpy as np
 
-from seraph_cvx import MStepObjective, PairSet, solve_m_step
-from seraph_cvx.model import e_step
+from seraph_cvx import MStepObjective, PairSet, e_step, solve_m_step
 
 # %% The data: six points on a line, three of known class.
 X = np.array([[0.1], [2.0], [1.8], [-0.8], [-0.4], [-0.8]])
