@@ -13,6 +13,7 @@ from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import column_or_1d
 
+from ..blas_threads import one_blas_thread
 from ..certificate import Certificate
 from ..checks import FloatArray, check_number, encode_labels
 from ..m_step.solution import NotCertified, Status
@@ -193,7 +194,7 @@ class SERAPHCV(MahalanobisTransformer):
                 "SERAPHCV requires y to be passed, but the target y is None: give the class of "
                 "each point, -1 where it is not known."
             )
-        with all_or_nothing(self):
+        with all_or_nothing(self), one_blas_thread():
             cells = self._search(X, y)
         _warn_of_uncertified(cells)
         return self
