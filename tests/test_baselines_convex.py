@@ -417,6 +417,7 @@ def test_weak_duality_lmnn_bound_is_below_every_value(seed):
 # --- optimality conditions of ITML ---------------------------------------------------------------
 
 
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # values judge, not words
 @pytest.mark.parametrize("gamma", [0.2, 1.0, 5.0])
 @pytest.mark.parametrize("name", ["0/8/3/2/1", "iris"])
 def test_kkt_conditions_itml(name, gamma):

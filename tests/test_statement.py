@@ -102,6 +102,7 @@ def test_the_primal_value_is_f_after_every_update(setting):
         assert statement.problem.objective.value == pytest.approx(objective.value(A), rel=1e-9)
 
 
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # values judge, not words
 def test_the_multiplier_of_the_dual_is_the_metric():
     objective = random_objective(2, "hyper")
     statement = build_statement(objective, "dual")
