@@ -68,3 +68,19 @@ def data_folder() -> Path:
 def repository() -> Path:
     """The folder of pyproject.toml."""
     return REPOSITORY
+
+
+@pytest.fixture
+def canonicalised(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Every problem whose expression tree CVXPY canonicalises from here on."""
+    from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
+
+    problems: list[object] = []
+    original = Dcp2Cone.apply
+
+    def apply(self: Dcp2Cone, problem: object) -> object:
+        problems.append(problem)
+        return original(self, problem)
+
+    monkeypatch.setattr(Dcp2Cone, "apply", apply)
+    return problems

@@ -25,6 +25,7 @@ from seraph_cvx.baselines.mfda import MFDA, pairwise_scatter, reconstruction_wei
 from seraph_cvx.baselines.nca import NCA
 from seraph_cvx.baselines.principal_axes import principal_axes
 from seraph_cvx.datasets import load, load_sampling
+from seraph_cvx.numerics.blas_threads import one_blas_thread
 
 RIVALS = [Euclidean(), LDM(), MFDA(), NCA()]
 
@@ -371,9 +372,10 @@ def wide_points(n, m, rank, seed=0):
 @pytest.mark.parametrize("shape", [(300, 196, 196), (100, 196, 99), (150, 30, 6)])
 def test_many_features_and_points_of_a_subspace(model, shape):
     X, y = wide_points(*shape)
-    start = time.process_time()
-    A = model.fit(X, y).metric_
-    assert time.process_time() - start < 2.0
+    with one_blas_thread():  # threads of BLAS that wait for each other count as processor time
+        start = time.process_time()
+        A = model.fit(X, y).metric_
+        assert time.process_time() - start < 2.0  # ten times what MFDA takes
     assert np.all(np.isfinite(A))
     assert np.array_equal(A, A.T)
     assert np.linalg.eigvalsh(A)[0] >= -1e-10 * np.linalg.norm(A)

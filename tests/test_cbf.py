@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -25,10 +26,15 @@ FORMULATIONS = ["primal", "dual"]
 
 
 def solve(program):
-    """The value a conic solver finds, and the metric; Clarabel fails on some of the duals."""
+    """The value a conic solver finds, and the metric; Clarabel fails on some of the duals.
+
+    Whether it calls its last steps accurate depends on the processor: the certificate judges.
+    """
     problem, matrices, feasible = rebuild(program)
     if matrices:
-        value = problem.solve(solver="CLARABEL")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
+            value = problem.solve(solver="CLARABEL")
     else:
         value = problem.solve(solver="SCS", eps_abs=1e-8, eps_rel=1e-8)
     return float(value), matrices[0].value if matrices else feasible[0].dual_value
@@ -68,6 +74,7 @@ def test_what_is_read_is_what_was_written_to_the_last_bit(tmp_path, formulation)
             assert one == other
 
 
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # values judge, not words
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_soft_labels_and_threshold_reach_the_file(formulation):
     """No default in it: the rebuilt program has the value of CVXPY's own statement."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 import pty
 import re
@@ -15,6 +16,7 @@ import time
 import tracemalloc
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -294,12 +296,17 @@ def test_long_work_is_announced_before_it_begins(table, monkeypatch):
     assert "random sample" not in again.stderr
 
 
-def test_the_expected_time_grows_with_the_pairs():
+def test_the_expected_time_grows_with_the_pairs(monkeypatch):
+    """By a clock that counts how often it is read: one sweep is as long as another."""
+    ticks = itertools.count()
+    clock = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
+    monkeypatch.setattr(workload, "time", clock)
     X = np.random.default_rng(0).normal(size=(20_000, 3))
     y = np.where(np.arange(20_000) < 4, np.arange(20_000) % 2, -1)
     pairs = [learn.PairSet.from_labels(X[:n], y[:n]) for n in (2_000, 20_000)]
-    few, many = (min(workload.expected_seconds(p) for _ in range(3)) for p in pairs)
-    assert 20.0 < many / few < 500.0
+    few, many = (workload.expected_seconds(p) for p in pairs)
+    assert few == workload.SWEEPS * (1.0 + (2_000 / workload.SAMPLE) ** 2)
+    assert many == workload.SWEEPS * (1.0 + (20_000 / workload.SAMPLE) ** 2)
 
 
 def test_more_labels_than_pairs_fit_into_memory_are_refused(table, monkeypatch):

@@ -113,6 +113,7 @@ def test_the_ratio_counts_pairs_not_confidence():
     assert MStepObjective(heavy).mu == MStepObjective(pairs).mu == expected
 
 
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # values judge, not words
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("formulation", ["primal", "dual", "textbook"])
 def test_every_statement_carries_both(seed, formulation):

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from threadpoolctl import ThreadpoolController
 
 from seraph_cvx import (
     SERAPH,
@@ -22,6 +23,7 @@ from seraph_cvx import (
     solve_m_step,
 )
 from seraph_cvx.datasets import load_sampling
+from seraph_cvx.estimators import base
 from seraph_cvx.estimators.selection import seraph_cv
 
 MODELS = {
@@ -132,6 +134,20 @@ def test_fits_in_two_threads_at_once_are_those_of_one_after_the_other(name, samp
     assert together == sequential * 2
 
 
+def test_what_follows_the_alternation_is_on_one_thread_of_blas_too(samplings, monkeypatch):
+    """Or it would sum in another order while another fit holds BLAS to one thread."""
+    certify_in_full, threads = base.certify_in_full, set()
+
+    def watched(*given):
+        libraries = ThreadpoolController().select(user_api="blas").info()
+        threads.update(library["num_threads"] for library in libraries)
+        return certify_in_full(*given)
+
+    monkeypatch.setattr(base, "certify_in_full", watched)
+    bits(MODELS["drawn pairs"], samplings[0])
+    assert threads == {1}
+
+
 def test_two_different_algorithms_at_once_do_not_disturb_each_other(samplings):
     pair = [MODELS["em"], MODELS["direct"]]
     sequential = [bits(model, samplings[1]) for model in pair]
@@ -222,7 +238,7 @@ def test_two_proofs_at_once_keep_their_own_precision(samplings):
     def interval(precision):
         return prove(objective, metric, precision=precision).enclosure
 
-    precisions, before = [64, 256] * 4, flint.ctx.prec
+    precisions, before = [53, 256] * 4, flint.ctx.prec  # hundreds of units apart
     sequential = [interval(precision) for precision in precisions]
     assert sequential[0] != sequential[1]
     try:

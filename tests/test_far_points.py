@@ -46,7 +46,9 @@ def test_scales_that_differ_by_a_trillion_are_certified_at_the_closed_form():
     d = 1.0 + np.log(1.0 / price - 1.0)
     expected = np.log1p(np.exp(1.0 - d)) + price * d
     assert solution.status is Status.CERTIFIED
-    assert solution.value == pytest.approx(expected, rel=1e-9)
+    rounding = 1e-14  # of `expected`, whose terms are below 1e-2
+    assert solution.certificate.dual_value <= expected + rounding
+    assert expected <= solution.value + rounding
 
 
 def test_far_values_are_found_with_row_and_column():

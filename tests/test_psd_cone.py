@@ -134,7 +134,8 @@ def test_closed_form_whitening_without_a_regulariser_or_without_spread(rng):
     T = whiten(C, np.zeros((4, 4)), moment_along)
     np.testing.assert_allclose(T.T @ C @ T, np.eye(2), atol=1e-9)
     rounded = np.diag([4.0, -1e-20])
-    np.testing.assert_allclose(whiten(rounded, np.eye(2), along(rounded)), [[0.5], [0.0]])
+    T = whiten(rounded, np.eye(2), along(rounded))
+    np.testing.assert_allclose(np.abs(T), [[0.5], [0.0]])  # an eigenvector has no sign
     zero = np.zeros((2, 2))
     assert whiten(zero, np.eye(2), along(zero)).shape == (2, 0)
 
@@ -185,7 +186,7 @@ def test_failure_path_asymmetry_and_negative_eigenvalues_whatever_the_units(unit
         if is_fine:
             np.testing.assert_array_equal(check_metric(lopsided, 2), (lopsided + lopsided.T) / 2)
             repaired = check_metric(indefinite, 2) / np.outer(scale, scale)
-            assert np.linalg.eigvalsh(repaired)[0] >= -1e-15
+            assert np.linalg.eigvalsh(repaired)[0] >= -1e-14  # scaled there and back, by rounding
             np.testing.assert_allclose(repaired, np.ones((2, 2)), rtol=1e-8)
             continue
         with pytest.raises(ValueError, match="A is not symmetric"):

@@ -126,7 +126,9 @@ def _basis(problem: ITMLProblem) -> FloatArray:
 
 
 def _outside_identity(Q: FloatArray, B: FloatArray) -> FloatArray:
-    """I - QQ' + QBQ'."""
+    """I - QQ' + QBQ', which is QBQ' where Q spans everything: no B is lost in rounding there."""
+    if Q.shape[0] == Q.shape[1]:
+        return symmetrise(Q @ B @ Q.T)
     return symmetrise(np.eye(len(Q)) + Q @ (B - np.eye(len(B))) @ Q.T)
 
 

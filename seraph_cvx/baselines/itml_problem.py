@@ -116,8 +116,13 @@ class ITMLProblem:
         return np.where(self.signs > 0.0, np.maximum(p, xi0), np.minimum(p, xi0))
 
     def multipliers(self, A: FloatArray) -> FloatArray:
-        """lambda_k = delta_k gamma (1/xi0_k - 1/xi_k) >= 0: those that make xi(A) stationary."""
-        return self.signs * self.gamma * (1.0 / self.targets - 1.0 / self.slacks(A))
+        """lambda_k = delta_k gamma (1/xi0_k - 1/xi_k) >= 0: those that make xi(A) stationary.
+
+        Infinite for a dissimilar pair at distance 0, which bounds nothing.
+        """
+        with np.errstate(divide="ignore"):
+            inverse = 1.0 / self.slacks(A)
+        return self.signs * self.gamma * (1.0 / self.targets - inverse)
 
     def value(self, A: FloatArray) -> float:
         """D_ld(A, I) + gamma sum_k (xi/xi0 - log(xi/xi0) - 1) at the best xi."""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
 from .base import BaseSERAPH
@@ -133,7 +134,7 @@ class KernelSERAPH(BaseSERAPH):
 
         The parameters are those of :meth:`seraph_cvx.SERAPH.fit`.
         """
-        with all_or_nothing(self):
+        with all_or_nothing(self), one_blas_thread():
             self._learn(
                 self._embed(
                     self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_array
 
+from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..pairs.supervision import supervise_pairs
 from .base import BaseSERAPH
@@ -133,7 +134,7 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
                 raise ValueError(
                     f"unlabeled_points have {more.shape[1]} features, the pairs {P.shape[2]}."
                 )
-        with all_or_nothing(self):
+        with all_or_nothing(self), one_blas_thread():
             self.n_features_in_ = P.shape[2]
             self._learn(supervise_pairs(P, np.asarray(y), confidence, more))
             self.classes_ = np.array([-1, 1])

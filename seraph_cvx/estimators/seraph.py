@@ -6,6 +6,7 @@ from typing import Self
 
 from numpy.typing import ArrayLike
 
+from ..numerics.blas_threads import one_blas_thread
 from .base import BaseSERAPH
 from .mahalanobis import all_or_nothing
 
@@ -133,7 +134,7 @@ class SERAPH(BaseSERAPH):
         similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
             c_k > 0: how much each constraint counts; 1 by default, as a pair of class labels does.
         """
-        with all_or_nothing(self):
+        with all_or_nothing(self), one_blas_thread():
             self._learn(
                 self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
             )

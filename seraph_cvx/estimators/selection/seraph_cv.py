@@ -15,6 +15,7 @@ from sklearn.utils.validation import column_or_1d
 
 from ...certificate import Certificate
 from ...model.m_step_objective import MStepObjective
+from ...numerics.blas_threads import one_blas_thread
 from ...numerics.checks import FloatArray, check_number, encode_labels
 from ...pairs.pair_set import PairSet
 from ...penalties.manifold import manifold_term
@@ -187,7 +188,7 @@ class SERAPHCV(MahalanobisTransformer):
                 "SERAPHCV requires y to be passed, but the target y is None: give the class of "
                 "each point, -1 where it is not known."
             )
-        with all_or_nothing(self):
+        with all_or_nothing(self), one_blas_thread():
             cells = self._search(X, y)
         _warn_of_uncertified(cells)
         return self
