@@ -45,7 +45,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How the random instances of tests/test_any_input.py ended, where there were any."""
+    """How the random instances of tests/faults/test_any_input.py ended, where there were any."""
     from strategies import ENDINGS
 
     if ENDINGS:

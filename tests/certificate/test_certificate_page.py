@@ -11,7 +11,7 @@ from seraph_cvx.numerics import rounding
 from seraph_cvx.numerics.rounding import UNIT
 from seraph_cvx.sums import distances
 
-PAGE = Path(__file__).parent.parent / "examples" / "guide" / "certificate.md"
+PAGE = Path(__file__).parents[2] / "examples" / "guide" / "certificate.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", TEXT, flags=re.M)
 
@@ -37,7 +37,7 @@ def test_each_constant_of_the_code_is_on_the_page():
 
 
 def test_the_files_and_functions_that_the_page_names_are_there():
-    package = Path(rounding.__file__).parent
+    package = Path(rounding.__file__).parents[1]
     named = re.findall(r"`(?:seraph_cvx/)?([a-z_/]+\.py)`", TEXT)
     assert named
     for name in named:

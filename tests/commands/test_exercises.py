@@ -12,7 +12,7 @@ import pytest
 
 import seraph_cvx
 
-FOLDER = Path(__file__).resolve().parent.parent / "examples" / "exercises"
+FOLDER = Path(__file__).resolve().parents[2] / "examples" / "exercises"
 SOLUTIONS = sorted(FOLDER.glob("solution_*.py"))
 NAMES = [path.stem.removeprefix("solution_") for path in SOLUTIONS]
 MAY_IMPORT = {"numpy", "cvxpy", "seraph_cvx"}

@@ -115,7 +115,7 @@ def test_formulas_agree_sums_with_the_functions_they_sum():
 
 
 def test_fused_kernels_are_used_where_there_are_some(monkeypatch):
-    """On a GPU; what they compute is judged there, see tests/test_elsewhere.py."""
+    """On a GPU; what they compute is judged there, see tests/solvers/test_elsewhere.py."""
     d = np.array([0.5, 2.0])
     told = []
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-FOLDER = Path(__file__).resolve().parent.parent / "examples"
+FOLDER = Path(__file__).resolve().parents[2] / "examples"
 SCRIPTS = sorted(FOLDER.glob("plot_*.py"), key=lambda path: int(path.stem.split("_")[1]))
 INDEX = (FOLDER / "README.md").read_text(encoding="utf-8")
 RUN_AND_READ = """
@@ -37,7 +37,7 @@ def png_width(path):
 
 def run(*arguments, folder):
     """A Python process that takes warnings for errors, in `folder`."""
-    paths = os.pathsep.join([str(FOLDER), str(Path(__file__).parent)])
+    paths = os.pathsep.join([str(FOLDER), str(Path(__file__).parents[1] / "helpers")])
     return subprocess.run(
         [sys.executable, "-W", "error", *map(str, arguments)],
         cwd=folder,

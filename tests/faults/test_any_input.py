@@ -2,7 +2,7 @@
 
 A plain run tries few instances. The long one, ten thousand over the public API, is
 
-    HYPOTHESIS_PROFILE=marathon pytest tests/test_any_input.py
+    HYPOTHESIS_PROFILE=marathon pytest tests/faults/test_any_input.py
 
 and tells at its end how many of them ended certified.
 """
