@@ -110,7 +110,7 @@ def shrink(A: FloatArray, share: float, moment: FloatArray) -> FloatArray:
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"identity_share={share:g} is out of range: it must be in [0, 1].")
     spread = float(np.trace(moment))
-    scale = float(np.vdot(A, moment)) / spread if spread > 0.0 else 0.0
+    scale = max(0.0, float(np.vdot(A, moment))) / spread if spread > 0.0 else 0.0  # by rounding
     return np.asarray((1.0 - share) * A + share * scale * np.eye(len(A)))
 
 

@@ -43,7 +43,8 @@ def far_values(points: FloatArray, spreads_away: float = TOLD_SPREADS) -> IntArr
     array([[3, 0]])
     """
     deviations, spreads = deviations_and_spreads(points)
-    found = np.argwhere(deviations > spreads_away * spreads)
+    with np.errstate(over="ignore"):  # in single precision: then nothing is so far
+        found = np.argwhere(deviations > spreads_away * spreads)
     return np.asarray(
         found[np.argsort(-(deviations / np.where(spreads > 0, spreads, 1.0))[*found.T])]
     )

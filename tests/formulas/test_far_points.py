@@ -51,6 +51,11 @@ def test_scales_that_differ_by_a_trillion_are_certified_at_the_closed_form():
     assert expected <= solution.value + rounding
 
 
+def test_no_value_is_far_where_single_precision_cannot_say_how_far():
+    X = np.array([[1.2573022e33], [-1.3210487e33]], dtype=np.float32)
+    assert len(far_values(X)) == 0  # and no warning of an overflow
+
+
 def test_far_values_are_found_with_row_and_column():
     X, _, rows = iris_with(1e8, how_many=2)
     np.testing.assert_array_equal(np.sort(far_values(X)[:, 0]), rows)

@@ -82,6 +82,15 @@ def test_closed_form_shrinking_keeps_the_mean_squared_distance(share, size, rng)
     np.testing.assert_allclose(identity_part, identity_part[0, 0] * np.eye(4), atol=1e-14)
 
 
+def test_closed_form_shrinking_a_metric_that_sees_none_of_the_spread():
+    """<A, C> is zero, and by rounding below it: the metric stays PSD."""
+    v, w = np.array([51.0, 23.0]), np.array([-23.0, 51.0])
+    A, C = np.outer(w, w), np.outer(v, v)
+    for sign in (1.0, -1.0):
+        A[0, 1] = A[1, 0] = w[0] * w[1] * (1.0 + sign * 1e-15)
+        assert np.all(np.diag(shrink(A, 1.0, C)) >= 0.0)
+
+
 def test_closed_form_shrinking_where_the_points_do_not_differ(rng):
     A = random_psd(rng, 3)
     np.testing.assert_allclose(shrink(A, 0.5, np.zeros((3, 3))), 0.5 * A)
