@@ -51,8 +51,13 @@ def far_values(points: FloatArray, spreads_away: float = TOLD_SPREADS) -> IntArr
 
 
 def cut_off(points: FloatArray) -> FloatArray | None:
-    """The points with far values moved to the limit of what is typical; None if there are none."""
-    if not len(far_values(points, FAR_SPREADS)):
+    """The points with far values moved to the limit of what is typical; None if there are none.
+
+    Where most points have such a value, as with features that are nearly zero but for one point
+    each, they are what is typical.
+    """
+    far = far_values(points, FAR_SPREADS)
+    if not 0 < len(np.unique(far[:, 0])) < len(points) / 2:
         return None
     centre = np.median(points, axis=0)
     reach = FAR_SPREADS * deviations_and_spreads(points)[1]

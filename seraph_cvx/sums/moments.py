@@ -59,13 +59,16 @@ class PairMoments:
         """The same moments with far values cut off, from which the axes are derived.
 
         Otherwise a single value of 1e8 would set the scale of its feature, and all other points
-        would look equal in it.
+        would look equal in it. Only where the other points span all features: the axes have to span
+        what the points do.
         """
         points = cut_off(self.sums.points)
         if points is None:
             return self
         sums = replace(self.sums.here, points=points, given=None)
-        return PairMoments(sums, self.n_similar, self.unlabeled_weight, self.regulariser)
+        cut = replace(self, sums=sums)
+        T = whiten(cut.everything, self.regulariser, cut.along)
+        return cut if T.shape[1] == np.count_nonzero(np.ptp(points, axis=0)) else self
 
     @cached_property
     def whitening(self) -> FloatArray:

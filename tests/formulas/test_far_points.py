@@ -83,3 +83,20 @@ def test_only_far_values_are_cut_off():
     moved = np.argwhere(cut != X)
     np.testing.assert_array_equal(moved, [[rows[0], 0]])
     assert 1.0 < cut[rows[0], 0] < 1e4
+
+
+@pytest.mark.parametrize(("n", "m"), [(6, 6), (6, 10), (20, 20), (30, 8)])
+@pytest.mark.parametrize("noise", [1e-3, 1e-6, 1e-12])
+def test_features_that_are_nearly_zero_but_for_one_point_each_are_learned_from(n, m, noise):
+    """Each of those points is far out of its feature; to cut them off would leave nothing."""
+    rng = np.random.default_rng(0)
+    points = np.eye(n, m) + noise * rng.normal(size=(n, m))
+    solution = solve_m_step(MStepObjective(PairSet.from_labels(points, np.arange(n) % 2)))
+    assert solution.status is Status.CERTIFIED
+
+
+def test_the_far_values_of_most_points_are_not_cut_off():
+    assert cut_off(np.eye(6) + 1e-9 * np.arange(36.0).reshape(6, 6)) is None
+    one = np.arange(12.0).reshape(6, 2)
+    one[3, 1] = 1e8
+    assert cut_off(one)[3, 1] < 1e5
