@@ -554,7 +554,7 @@ def test_work_goes_to_the_cluster_that_is_named(named, address, monkeypatch):
 
 @pytest.mark.parametrize("text", [None, "MemTotal: 1 kB\n"])
 def test_where_the_system_does_not_tell_its_free_memory_all_of_it_counts(text, monkeypatch):
-    def read_text(path):
+    def read_text(path, encoding=None):
         if text is None:
             raise FileNotFoundError(path)
         return text

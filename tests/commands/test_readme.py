@@ -42,7 +42,7 @@ def test_ci_runs_exactly_the_readmes_commands(repository):
 def test_files_the_readme_points_at_exist(repository):
     text = (repository / "README.md").read_text(encoding="utf-8")
     linked = re.findall(r"\]\(([^)#:]+)\)", text)
-    rooms = re.findall(r"`([a-z_/]+(?:\.py|/))`", text.split("## The rooms")[1])
+    rooms = re.findall(r"`([a-z_/]+(?:\.py|/))`", text.split("## The folders")[1])
     assert linked
     assert rooms
     for path in [*linked, *(f"seraph_cvx/{room}" for room in rooms)]:

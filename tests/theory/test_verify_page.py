@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 
 from seraph_cvx import verify_paper
 from seraph_cvx.cli import app
+from seraph_cvx.cli.report import screen
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.mathml import parse, to_mathml, to_text
 from seraph_cvx.theory import report as theory_report
@@ -168,8 +169,8 @@ def test_command_names_the_check_under_most_strain_where_there_is_room(monkeypat
     monkeypatch.setattr(theory_report, "CLAIMS", {6: CLAIMS[6]})
     sampling = load_sampling("iris")
     check = verify_paper(sampling.X, sampling.y, claims=[6])[6].decisive.name
-    for columns, shown in (("80", False), ("150", True)):
-        monkeypatch.setenv("COLUMNS", columns)
+    for columns, shown in ((80, False), (150, True)):
+        monkeypatch.setattr(screen, "width", columns)
         done = CliRunner().invoke(app, ["verify", "iris"])
         assert ("of the check under most strain" in done.output) == shown
         assert (check in done.output) == shown
