@@ -115,7 +115,7 @@ def bound_pairs(objective: MStepObjective, L: FloatArray) -> PairBounds | None:
 
     None where they overflow.
     """
-    if objective.pairs.home is not None:
+    if objective.pairs.device_array is not None:
         refuse_emulated_float64()
     sums, m = objective.dual_sums, objective.pairs.n_features
     slack = score_slack(m, L.shape[1])

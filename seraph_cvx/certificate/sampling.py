@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..model.m_step_objective import MStepObjective
-from ..model.posterior import dissimilar_surprise
+from ..model.posterior import dissimilar_loss
 from ..model.soft_labels import SoftLabels
 from ..numerics.arrays import Array, namespace
-from ..sums.blocks import Place
+from ..sums.blocks import PairBatch
 from . import Certificate, certify
 
 
@@ -51,10 +51,10 @@ class LossTerms:
     threshold: float
     source: SoftLabels
 
-    def __call__(self, place: Place, d: Array, *distances: Array) -> tuple[list[Any], None]:
+    def __call__(self, batch: PairBatch, d: Array, *distances: Array) -> tuple[list[Any], None]:
         """Summed over a place."""
         s = d - self.threshold
-        t = dissimilar_surprise(s) + self.source.on(place, *distances) * s
+        t = dissimilar_loss(s) + self.source.on(batch, *distances) * s
         xp = namespace(t)
         return [xp.sum(t), xp.sum(t * t)], None
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from ..model.posterior import binary_entropy, entropy_parts, posterior_similar
 from ..model.soft_labels import SoftLabels
-from ..numerics.arrays import Array, beside, namespace
+from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.rounding import LABEL_ERROR, LARGEST_SCORE, UNIT
-from ..sums.blocks import Chunk, Place
+from ..sums.blocks import Chunk, PairBatch
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class LabeledTerms:
     thresholds: Thresholds
     n_similar: int
 
-    def __call__(self, place: Chunk, bounds: tuple[Array, Array]) -> tuple[list[Any], Array]:
+    def __call__(self, batch: Chunk, bounds: tuple[Array, Array]) -> tuple[list[Any], Array]:
         """Summed over a chunk of labeled pairs.
 
         A similar pair has the loss log(1 + e^s) and the label term r - 1, a dissimilar one
@@ -79,8 +79,8 @@ class LabeledTerms:
         """
         lower, upper = bounds
         xp = namespace(lower)
-        numbers = np.arange(place.pairs.start, place.pairs.stop) < self.n_similar
-        similar = beside(lower, numbers.astype(np.float64))
+        numbers = np.arange(batch.pairs.start, batch.pairs.stop) < self.n_similar
+        similar = to_device_of(lower, numbers.astype(np.float64))
         loss, r = loss_and_posterior(self.thresholds.lower_score(lower))
         far = self.thresholds.upper_score(upper)
         losses = xp.where(
@@ -98,8 +98,8 @@ class LabeledTerms:
             r * (1.0 - similar),
             r,
         ]
-        weights = xp.stack([place.weigh(r), place.weigh(similar)])
-        return totals([place.weigh(x) for x in sums]), weights
+        weights = xp.stack([batch.weigh(r), batch.weigh(similar)])
+        return totals([batch.weigh(x) for x in sums]), weights
 
 
 @dataclass(frozen=True)
@@ -115,34 +115,34 @@ class UnlabeledTerms:
     thresholds: Thresholds
     source: SoftLabels | None
 
-    def __call__(self, place: Place, bounds: Any, *labels: Any) -> tuple[list[Any], Any]:
+    def __call__(self, batch: PairBatch, bounds: Any, *labels: Any) -> tuple[list[Any], Any]:
         """Summed over a block, or over drawn pairs."""
         known = self.source is not None
         lower, upper = bounds if known else (bounds, None)
-        s = self.thresholds.lower_score(place.pairs_of(lower))
+        s = self.thresholds.lower_score(batch.pairs_of(lower))
         loss, r = loss_and_posterior(s)
         of_similar, of_dissimilar = entropy_parts(r)
         sums = [loss, of_similar + of_dissimilar, of_dissimilar, r]
         if not known:
-            return self._summed(place, sums), place.laid_out(r)
-        least, most = self._soft_labels(place, *labels)
-        longest = namespace(s).clip(place.pairs_of(upper), 0.0, None)
+            return self._summed(batch, sums), batch.laid_out(r)
+        least, most = self._soft_labels(batch, *labels)
+        longest = namespace(s).clip(batch.pairs_of(upper), 0.0, None)
         sums += [least, most, binary_entropy(least), most * longest]
-        return self._summed(place, sums), iter((place.laid_out(r), place.laid_out(least)))
+        return self._summed(batch, sums), iter((batch.laid_out(r), batch.laid_out(least)))
 
-    def _summed(self, place: Place, sums: list[Array]) -> list[Any]:
+    def _summed(self, batch: PairBatch, sums: list[Array]) -> list[Any]:
         """The total of each over the pairs of a block; on a device, all other entries hidden."""
         if sums[0].ndim == 1:
             return totals(sums)
-        return totals([place.laid_out(x) for x in sums])
+        return totals([batch.laid_out(x) for x in sums])
 
-    def _soft_labels(self, place: Place, *labels: Any) -> tuple[Array, Array]:
+    def _soft_labels(self, batch: PairBatch, *labels: Any) -> tuple[Array, Array]:
         """Bounds on q(+1) from below and above, zero off the pairs."""
         source = self.source
         if source is None or not labels:
-            q = np.asarray(0.0 if source is None else source.on(place))
-            return (place.pairs_of(q),) * 2
-        lower, upper = (place.pairs_of(d) for d in labels[0])
+            q = np.asarray(0.0 if source is None else source.on(batch))
+            return (batch.pairs_of(q),) * 2
+        lower, upper = (batch.pairs_of(d) for d in labels[0])
         xp = namespace(lower)
         most = xp.clip(self.thresholds.lower_score(lower) * source.sharpness, None, LARGEST_SCORE)
         least = self.thresholds.upper_score(upper) * source.sharpness

@@ -58,7 +58,7 @@ def attempt_once(
     }
 
 
-class Referee:
+class Grader:
     """Keeps the M-steps and the best lower bound on each; grades matrices."""
 
     def __init__(self, instances: dict[str, Any], journal: Journal) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from ..model.m_step_objective import MStepObjective
 from ..processes.isolation import Outcome, memory_limit_obstacle
 from ..solvers.solution import require_attained
-from .grading import Referee, data_checksum
+from .grading import Grader, data_checksum
 from .journal import EMPTY_ROW, Journal
 from .race_table import Race
 from .schedule import NOT_RUN, Limits, Run, make_runs
@@ -116,14 +116,14 @@ def compare_solvers(
         _check_same_data(instances, journal)
         journal.notes += _differences(journal.races, started)
         journal.add("race", started)
-        referee = Referee(instances, journal)
+        grader = Grader(instances, journal)
         finished = sum(run.key in journal.rows for run in runs)
         obstacle = memory_limit_obstacle()
         journal.notes += [obstacle] if obstacle else []
         limits = Limits(time_limit, time_limit + GRACE, None if obstacle else memory_limit)
         with closing(make_runs(runs, instances, journal, limits, n_jobs)) as made:
             for run, outcome in made:
-                row = _row(run, outcome, referee)
+                row = _row(run, outcome, grader)
                 journal.add("row", row)
                 finished += 1
                 if callback is not None:
@@ -133,7 +133,7 @@ def compare_solvers(
         return Race("Solvers against the referee", rows, journal.notes, references, journal.races)
 
 
-def _row(run: Run, outcome: Outcome, referee: Referee) -> dict[str, Any]:
+def _row(run: Run, outcome: Outcome, grader: Grader) -> dict[str, Any]:
     row: dict[str, Any] = {
         "instance": run.instance,
         "solver": run.entrant.solver,
@@ -142,7 +142,7 @@ def _row(run: Run, outcome: Outcome, referee: Referee) -> dict[str, Any]:
     }
     if outcome.word == NOT_RUN:
         return row | EMPTY_ROW | {"outcome": NOT_RUN, "detail": outcome.detail}
-    return row | referee.grade(run.instance, outcome)
+    return row | grader.grade(run.instance, outcome)
 
 
 def _instances(given: Any) -> dict[str, InstanceSpec | MStepObjective]:

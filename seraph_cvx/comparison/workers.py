@@ -5,18 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping, Sequence
 
-from ..processes.isolation import Nursery
+from ..processes.isolation import ForkServer
 
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """The environment of work whose seconds are compared: one thread of BLAS."""
 
-_OF_THREADS: dict[int, tuple[str, Nursery]] = {}
+_OF_THREADS: dict[int, tuple[str, ForkServer]] = {}
 """By thread: whose work its nursery is for, and the nursery."""
 
 
 def nursery_of_thread(
     owner: str, preload: Sequence[str] = (), environment: Mapping[str, str] | None = None
-) -> Nursery:
+) -> ForkServer:
     """The nursery of the thread that asks, started at its first call and kept for the next ones.
 
     So a worker of joblib, be it a thread, a process or one of a cluster's, pays for the imports
@@ -27,7 +27,7 @@ def nursery_of_thread(
     owner : str
         A word for all the work that belongs together; :func:`close_nurseries` takes it.
     preload, environment
-        As for :class:`Nursery`.
+        As for :class:`ForkServer`.
 
     Examples
     --------
@@ -39,13 +39,13 @@ def nursery_of_thread(
     >>> close_nurseries("mine")
     """
     thread = threading.get_ident()
-    whose, nursery = _OF_THREADS.get(thread, ("", None))
-    if nursery is None or whose != owner:
-        if nursery is not None:
-            nursery.close()
-        nursery = Nursery(preload, environment)
-        _OF_THREADS[thread] = owner, nursery
-    return nursery
+    whose, server = _OF_THREADS.get(thread, ("", None))
+    if server is None or whose != owner:
+        if server is not None:
+            server.close()
+        server = ForkServer(preload, environment)
+        _OF_THREADS[thread] = owner, server
+    return server
 
 
 def close_nurseries(owner: str) -> None:
@@ -57,7 +57,7 @@ def close_nurseries(owner: str) -> None:
     --------
     >>> close_nurseries("nobody")
     """
-    for thread, (whose, nursery) in list(_OF_THREADS.items()):
+    for thread, (whose, server) in list(_OF_THREADS.items()):
         if whose == owner:
             del _OF_THREADS[thread]
-            nursery.close()
+            server.close()

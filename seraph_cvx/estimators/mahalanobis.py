@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from ..numerics.arrays import beside, is_elsewhere, to_host
+from ..numerics.arrays import is_foreign_array, to_device_of, to_host
 from ..numerics.checks import FloatArray, refuse_masked
 from ..numerics.psd_cone import factor
 from ..pairs.far_points import warn_of_far_values
@@ -79,7 +79,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             self, to_host(X), dtype=[np.float64, np.float32], order="C", reset=False
         )
         transformed = np.asarray(points @ self.components_.T.astype(points.dtype))
-        return beside(X, transformed) if is_elsewhere(X) else transformed
+        return to_device_of(X, transformed) if is_foreign_array(X) else transformed
 
     def get_mahalanobis_matrix(self) -> FloatArray:
         """L'L: the matrix of the distances after `transform`; A unless n_components cuts it."""
@@ -193,7 +193,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             check_consistent_length(points, y)
         warn_of_far_values(points, stacklevel=3)
         self._check_n_components(points.shape[1])
-        where = X if is_elsewhere(X) else points
+        where = X if is_foreign_array(X) else points
         return supervise(where, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
 
     def _check_n_components(self, most: int) -> None:

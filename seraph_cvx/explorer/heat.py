@@ -11,7 +11,7 @@ import numpy as np
 from ..model.posterior import posterior_similar, soft_label
 from ..numerics.checks import FloatArray
 from .scene import Scene
-from .walk import Moment
+from .stepwise_alternation import HalfStep
 
 GRID = 50
 """The heat map of the plane has so many cells a side."""
@@ -20,7 +20,7 @@ TINT = (0, 114, 178)
 """The colour of p = 1; p = 0 is transparent, so that it suits light and dark pages."""
 
 
-def pair_heat(scene: Scene, moment: Moment) -> FloatArray:
+def pair_heat(scene: Scene, moment: HalfStep) -> FloatArray:
     """(n, n): above the diagonal p(+1) = sigma(eta - v'Av), eq. (8); below it what f is told.
 
     Told are 1 for a similar pair, 0 for a dissimilar one, and the soft label (10) of an unlabeled
@@ -45,7 +45,7 @@ def pair_heat(scene: Scene, moment: Moment) -> FloatArray:
     return np.asarray(np.where(np.tri(len(y), k=-1, dtype=bool), told, heat))
 
 
-def plane_heat(scene: Scene, moment: Moment) -> FloatArray:
+def plane_heat(scene: Scene, moment: HalfStep) -> FloatArray:
     """(50, 50): p(+1) = sigma(eta - v'Av) of the chosen point with each place, row 0 on top.
 
     Examples

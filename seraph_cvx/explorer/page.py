@@ -19,9 +19,9 @@ with app.setup:
 
     from seraph_cvx.explorer.panels import panels_of
     from seraph_cvx.explorer.scene import SCENES
-    from seraph_cvx.explorer.sheets import SOLVERS, grid, heading, sheet
     from seraph_cvx.explorer.state import FIRST_SCENE, ExplorerState
-    from seraph_cvx.explorer.walk import TRACE_WEIGHTS
+    from seraph_cvx.explorer.stepwise_alternation import TRACE_WEIGHTS
+    from seraph_cvx.explorer.tabs import SOLVERS, grid, heading, sheet
     from seraph_cvx.explorer.widget import CodeBox, Panels
 
 

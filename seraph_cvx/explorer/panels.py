@@ -10,7 +10,7 @@ from ..numerics.psd_cone import numerical_rank
 from .pictures import draw_course, draw_learned, draw_pairs, draw_plane
 from .scene import MOST_POINTS
 from .state import ExplorerState
-from .walk import TOLERANCE, Moment
+from .stepwise_alternation import TOLERANCE, HalfStep
 
 HINT = (
     "Click a point: unknown → 0 → 1 → 2 → unknown. Click elsewhere: a new point. Shift-click: "
@@ -133,7 +133,7 @@ def words_on(state: ExplorerState) -> list[str]:
     return words
 
 
-def verdict_on(moment: Moment) -> str:
+def verdict_on(moment: HalfStep) -> str:
     """The referee's word on A for the M-step at hand.
 
     Examples
@@ -148,7 +148,7 @@ def verdict_on(moment: Moment) -> str:
     return "not certified" if moment.number % 2 else "not optimal"
 
 
-def certificate_table(moment: Moment) -> str:
+def certificate_table(moment: HalfStep) -> str:
     """D(p) <= inf f <= f(A): both bounds, the gap, the verdict; and what else is of A.
 
     Examples

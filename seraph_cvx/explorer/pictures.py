@@ -12,7 +12,7 @@ from ..theory.chart import to_svg
 from ..theory.claim import Chart, Curve
 from .heat import as_image, pair_heat, plane_heat
 from .scene import SIDE, Scene
-from .walk import Moment
+from .stepwise_alternation import HalfStep
 
 LONGEST = 20.0
 """An axis of an ellipse is drawn no longer than so many windows: a flat one looks like a strip."""
@@ -24,7 +24,7 @@ RIM = 16.0
 """Beside the picture of the pairs there is so much room for the labels."""
 
 
-def draw_plane(scene: Scene, moment: Moment | None) -> str:
+def draw_plane(scene: Scene, moment: HalfStep | None) -> str:
     """{v: v'Av = 1} around the chosen point, p(+1) of every place with it, and the points.
 
     Where eta is not 1, {v: v'Av = eta} is drawn too: there p(+1) = 1/2.
@@ -47,7 +47,7 @@ def draw_plane(scene: Scene, moment: Moment | None) -> str:
     return _square(parts, "the plane: click to label or add points")
 
 
-def draw_learned(scene: Scene, moment: Moment) -> str:
+def draw_learned(scene: Scene, moment: HalfStep) -> str:
     """A^{1/2} x_i, whose Euclidean distances are those of the metric, and a unit circle.
 
     The root is the symmetric one, so that nothing is turned that need not be.
@@ -70,7 +70,7 @@ def draw_learned(scene: Scene, moment: Moment) -> str:
     return _square(parts, "the points under the learned metric")
 
 
-def draw_pairs(scene: Scene, moment: Moment) -> str:
+def draw_pairs(scene: Scene, moment: HalfStep) -> str:
     """p(+1) of every pair, eq. (8), above the diagonal; what the M-step is told of it below.
 
     The points are in the order of their first principal coordinate under the metric; those with a
@@ -103,7 +103,7 @@ def draw_pairs(scene: Scene, moment: Moment) -> str:
     return _svg(parts, "the posterior of every pair")
 
 
-def draw_course(history: Sequence[Moment]) -> tuple[str, str]:
+def draw_course(history: Sequence[HalfStep]) -> tuple[str, str]:
     """J and (7) after each half-step; the start, often far above the rest, only while it is alone.
 
     Examples

@@ -10,7 +10,7 @@ from typing import Any
 from ..m_step.solve import MStepSolver
 from ..solvers.solution import MStepSolution
 from .scene import Scene, scene_named
-from .walk import TOLERANCE, Moment, Settings, Walk, walk_of
+from .stepwise_alternation import TOLERANCE, HalfStep, Settings, StepwiseAlternation, walk_of
 
 FIRST_SCENE = "two moons"
 
@@ -44,18 +44,18 @@ class ExplorerState:
     heard: int = 0
 
     @property
-    def walk(self) -> Walk:
+    def walk(self) -> StepwiseAlternation:
         """The alternation on this scene with these settings."""
         bare = replace(self.scene, chosen=0)  # the chosen point changes pictures only
         return walk_of(bare, self.settings)
 
     @property
-    def moment(self) -> Moment | None:
+    def moment(self) -> HalfStep | None:
         """Where the page stands; None where there is nothing to learn from."""
         return self.walk.at(self.position)
 
     @property
-    def history(self) -> list[Moment]:
+    def history(self) -> list[HalfStep]:
         """From the start up to where the page stands."""
         moment = self.moment
         return [] if moment is None else self.walk.moments[: moment.number + 1]
@@ -134,7 +134,7 @@ MOVES = {
 """What the buttons do."""
 
 
-def ask_solver(moment: Moment, solver: str, time_limit: float = 20.0) -> MStepSolution:
+def ask_solver(moment: HalfStep, solver: str, time_limit: float = 20.0) -> MStepSolution:
     """min f(A) over A PSD, eq. (11), by `solver`: the M-step at hand, whoever solved it before.
 
     Parameters

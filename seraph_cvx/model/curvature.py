@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..numerics.arrays import Array, beside, namespace, to_host
+from ..numerics.arrays import Array, namespace, to_device_of, to_host
 from ..numerics.checks import FloatArray, IntArray
 from ..sums.blocks import Block, Terms, sample_size
 from ..sums.device_sums import DeviceSums
@@ -33,7 +33,7 @@ class Curvature:
     def over_labeled(self, L: FloatArray, threshold: float) -> FloatArray:
         """Over S u D."""
         V, confidence = self._labeled, self.sums.confidence
-        return _gram(V, L, threshold, None if confidence is None else beside(V, confidence))
+        return _gram(V, L, threshold, None if confidence is None else to_device_of(V, confidence))
 
     def over_unlabeled(self, L: FloatArray, threshold: float) -> FloatArray:
         """Over U, or an estimate of it."""
@@ -65,23 +65,25 @@ class Curvature:
     @cached_property
     def _unlabeled(self) -> tuple[Array, float]:
         """The pairs that are looked at, and how many each stands for."""
-        away, n_unlabeled = self.sums.away, self.sums.n_unlabeled
+        remote_sums, n_unlabeled = self.sums.remote_sums, self.sums.n_unlabeled
         pairs = self.sums.layout.sample
-        if isinstance(away, DrawnPairs):
-            pairs = away.pairs[:: -(-len(away.pairs) // sample_size(len(self.sums.points)))]
+        if isinstance(remote_sums, DrawnPairs):
+            pairs = remote_sums.pairs[
+                :: -(-len(remote_sums.pairs) // sample_size(len(self.sums.points)))
+            ]
         return self._there(pairs), n_unlabeled / max(1, len(pairs))
 
     def _there(self, pairs: IntArray) -> Array:
         """v_k of these pairs, where the sums are made."""
-        away = self.sums.away
-        if isinstance(away, DeviceSums | DrawnPairs):
-            return away.differences(pairs)
+        remote_sums = self.sums.remote_sums
+        if isinstance(remote_sums, DeviceSums | DrawnPairs):
+            return remote_sums.differences(pairs)
         return take_differences(self.sums.points, pairs)
 
 
 def _gram(V: Array, L: FloatArray, threshold: float, confidence: Array | None = None) -> FloatArray:
     """The sum over the pairs with the differences V: F'F, a row of F for each pair."""
-    xp, there = namespace(V), beside(V, L)
+    xp, there = namespace(V), to_device_of(V, L)
     size = V.shape[1] * L.shape[1]
     rows = max(1, FACTOR_CHUNK // max(1, size))
     total = None
@@ -103,14 +105,14 @@ def _product_terms(points: FloatArray, L: FloatArray, threshold: float) -> Terms
     """The weights 4 sigma(s) sigma(-s) u_i u_j, i <= j, where u = L'v."""
     U = (points @ L).T
 
-    def weights(place: Block, curvature: FloatArray) -> Iterator[FloatArray]:
-        u = [coordinate[place.rows, None] - coordinate[place.columns] for coordinate in U]
+    def weights(batch: Block, curvature: FloatArray) -> Iterator[FloatArray]:
+        u = [coordinate[batch.rows, None] - coordinate[batch.columns] for coordinate in U]
         for i in range(len(u)):
             weighted = curvature * u[i]
             for j in range(i, len(u)):
                 yield weighted * u[j]
 
-    def terms(place: Block, d: FloatArray) -> tuple[list[float], Iterator[FloatArray]]:
-        return [0.0], weights(place, 4.0 * posterior_variance(d - threshold))
+    def terms(batch: Block, d: FloatArray) -> tuple[list[float], Iterator[FloatArray]]:
+        return [0.0], weights(batch, 4.0 * posterior_variance(d - threshold))
 
     return terms

@@ -15,7 +15,7 @@ import numpy as np
 from ..numerics.arrays import Array
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrise
-from ..sums.blocks import Place
+from ..sums.blocks import PairBatch
 from ..sums.pair_sums import PairSums
 from .curvature import Curvature
 from .posterior import surprise_and_posterior
@@ -28,10 +28,10 @@ class LogisticTerms:
     threshold: float
     with_weights: bool
 
-    def __call__(self, place: Place, d: Array) -> tuple[list[Any], Array | None]:
+    def __call__(self, batch: PairBatch, d: Array) -> tuple[list[Any], Array | None]:
         """Summed over a place."""
         total, similar = surprise_and_posterior(
-            d, self.threshold, self.with_weights, place.confidence
+            d, self.threshold, self.with_weights, batch.confidence
         )
         return [total], similar
 

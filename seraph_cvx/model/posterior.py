@@ -33,7 +33,7 @@ def posterior_similar(s: Array) -> Array:
     return xp.where(s > 0.0, decay, 1.0) / (1.0 + decay)
 
 
-def dissimilar_surprise(s: Array) -> Array:
+def dissimilar_loss(s: Array) -> Array:
     """-ln p(-1) = log(1 + e^{-s}) = max(-s, 0) + log(1 + e^{-|s|}), from eq. (8).
 
     Examples
@@ -65,7 +65,7 @@ def surprise_and_posterior(
     if weights is not None:
         s, xp = d - threshold, namespace(d)
         posterior = weights * posterior_similar(s) if with_posterior else None
-        return xp.sum(weights * dissimilar_surprise(s)), posterior
+        return xp.sum(weights * dissimilar_loss(s)), posterior
     if not isinstance(d, np.ndarray):
         total, _, similar = logistic_sums(d, threshold)
         return total, similar if with_posterior else None
@@ -73,7 +73,7 @@ def surprise_and_posterior(
     exponent = np.subtract(threshold, d, out=d)
     np.maximum(exponent, -LARGE, out=exponent)  # e^-600 is nothing beside 1; underflow is slow
     if largest > LARGE:
-        return float(np.sum(dissimilar_surprise(-exponent))), posterior_similar(-exponent)
+        return float(np.sum(dissimilar_loss(-exponent))), posterior_similar(-exponent)
     odds = np.exp(exponent, out=exponent)
     both = odds + 1.0
     factors = max(
@@ -98,7 +98,7 @@ def logistic_sums(d: Array, threshold: float) -> tuple[Any, Any, Array]:
         return sums
     xp, s = namespace(d), d - threshold
     similar = posterior_similar(s)
-    return xp.sum(dissimilar_surprise(s)), xp.sum(similar * d), similar
+    return xp.sum(dissimilar_loss(s)), xp.sum(similar * d), similar
 
 
 def soft_label_sums(d: Array, threshold: float, sharpness: float) -> tuple[Any, Any, Array]:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrise
-from ..sums.blocks import Place
+from ..sums.blocks import PairBatch
 from .logistic_program import LogisticProgram
 from .m_step_objective import MStepObjective
 from .posterior import descent_sums, posterior_entropy, posterior_entropy_slope
@@ -23,7 +23,7 @@ class EntropyTerms:
 
     threshold: float
 
-    def __call__(self, place: Place, d: Array) -> tuple[list[Any], Array]:
+    def __call__(self, batch: PairBatch, d: Array) -> tuple[list[Any], Array]:
         """Summed over a place."""
         s = d - self.threshold
         return [namespace(s).sum(posterior_entropy(s))], posterior_entropy_slope(s)
@@ -36,7 +36,7 @@ class DescentTerms:
     threshold: float
     sharpness: float
 
-    def __call__(self, place: Place, d: Array) -> tuple[list[Any], None]:
+    def __call__(self, batch: PairBatch, d: Array) -> tuple[list[Any], None]:
         """Summed over a place."""
         return list(descent_sums(d, self.threshold, self.sharpness)), None
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..numerics.arrays import Array
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
-from ..sums.blocks import Block, Place
+from ..sums.blocks import Block, PairBatch
 from ..sums.pair_sums import PairSums
 from .posterior import binary_entropy, soft_label, soft_label_sums
 
@@ -38,12 +38,12 @@ class SoftLabels:
         """The metrics a sweep needs, besides its own, to know q."""
         return [] if self.metric is None else [self.metric]
 
-    def on(self, place: Place, *distances: Array) -> Array | float:
+    def on(self, batch: PairBatch, *distances: Array) -> Array | float:
         """q(+1) on a block, given the distances under `metrics`."""
         if self.metric is not None:
             return soft_label(distances[0] - self.threshold, self.sharpness)
-        if self.table is not None and isinstance(place, Block):
-            return self.table[place.rows, place.columns]
+        if self.table is not None and isinstance(batch, Block):
+            return self.table[batch.rows, batch.columns]
         return 0.0
 
 
@@ -62,14 +62,14 @@ class SoftLabelTerms:
 
     source: SoftLabels
 
-    def __call__(self, place: Place, *distances: Array) -> tuple[list[Any], Array]:
+    def __call__(self, batch: PairBatch, *distances: Array) -> tuple[list[Any], Array]:
         """Summed over a place."""
         if self.source.metric is not None:
             total, entropy, q = soft_label_sums(
                 distances[0], self.source.threshold, self.source.sharpness
             )
             return [total, entropy], q
-        q = self.source.on(place)
+        q = self.source.on(batch)
         return [np.sum(q), np.sum(binary_entropy(q))], q
 
 

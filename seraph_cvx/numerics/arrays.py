@@ -31,7 +31,7 @@ def namespace(x: Array) -> Any:
     return np if isinstance(x, np.ndarray) else array_namespace(x)
 
 
-def is_elsewhere(x: Any) -> bool:
+def is_foreign_array(x: Any) -> bool:
     """Whether `x` is an array of another library than NumPy.
 
     Examples
@@ -44,7 +44,7 @@ def is_elsewhere(x: Any) -> bool:
 
 def to_host(x: Any) -> Any:
     """An array of another library as one of NumPy's; anything else as it is."""
-    if not is_elsewhere(x):
+    if not is_foreign_array(x):
         return x
     if is_torch_array(x):
         return x.detach().cpu().numpy()
@@ -53,12 +53,12 @@ def to_host(x: Any) -> Any:
     return np.asarray(x)
 
 
-def beside(home: Array, x: Any) -> Array:
-    """`x` as a float64 array of the library and on the device of `home`."""
-    if home is None or isinstance(home, np.ndarray):
+def to_device_of(device_array: Array, x: Any) -> Array:
+    """`x` as a float64 array of the library and on the device of `device_array`."""
+    if device_array is None or isinstance(device_array, np.ndarray):
         return x
-    xp = array_namespace(home)
-    return xp.asarray(x, dtype=xp.float64, device=device(home))
+    xp = array_namespace(device_array)
+    return xp.asarray(x, dtype=xp.float64, device=device(device_array))
 
 
 def fused_kernels(x: Array) -> Any:
@@ -79,7 +79,7 @@ def _cuda_kernels() -> Any:
 
 def to_numbers(rows: list[list[Any]]) -> FloatArray:
     """A table of scalars as a NumPy array, by one transfer."""
-    if not rows or not is_elsewhere(rows[0][0]):
+    if not rows or not is_foreign_array(rows[0][0]):
         return np.asarray(rows, dtype=np.float64)
     xp = array_namespace(rows[0][0])
     flat = xp.stack([number for row in rows for number in row])

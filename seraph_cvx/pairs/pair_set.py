@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..display.formulas import PROBABILITY
 from ..display.notebook import Tone, card, facts
-from ..numerics.arrays import Array, is_elsewhere, to_host
+from ..numerics.arrays import Array, is_foreign_array, to_host
 from ..numerics.checks import (
     FloatArray,
     IntArray,
@@ -37,7 +37,7 @@ class PairSet:
         Pairs (i, j) with i < j, in lexicographic order, each once.
     confidence : (n_labeled,) array or None
         c_k > 0 of each row of `labeled`; None is 1 for all. It scales the pair's term in (7).
-    home : array or None
+    device_array : array or None
         The array X as given, where it is of another library than NumPy: the sums over unlabeled
         pairs are made by that library, on that device. `points` is a copy for NumPy.
     drawn : (k, 2) integer array or None
@@ -54,7 +54,7 @@ class PairSet:
     similar: IntArray
     dissimilar: IntArray
     confidence: FloatArray | None = None
-    home: Array | None = None
+    device_array: Array | None = None
     drawn: IntArray | None = None
 
     @classmethod
@@ -85,7 +85,7 @@ class PairSet:
         first, second = np.triu_indices(len(known), 1)
         candidates = np.column_stack([known[first], known[second]])
         same = codes[first] == codes[second]
-        return cls(points, candidates[same], candidates[~same], home=_home(X))
+        return cls(points, candidates[same], candidates[~same], device_array=_home(X))
 
     @classmethod
     def from_constraints(
@@ -131,7 +131,7 @@ class PairSet:
                 + ": remove it from one of the two lists."
             )
         if similar_confidence is None and dissimilar_confidence is None:
-            return cls(points, near, far, home=_home(X))
+            return cls(points, near, far, device_array=_home(X))
         return cls(points, near, far, np.concatenate([near_weights, far_weights]), _home(X))
 
     @property
@@ -263,4 +263,4 @@ class PairSet:
 
 
 def _home(X: ArrayLike) -> Array | None:
-    return X if is_elsewhere(X) else None
+    return X if is_foreign_array(X) else None

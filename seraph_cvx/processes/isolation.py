@@ -1,6 +1,6 @@
 """Work in a process of its own, under a time and a memory limit: its faults stay there.
 
-A :class:`Nursery` is one more Python process that has imported what the work needs. It forks a
+A :class:`ForkServer` is one more Python process that has imported what the work needs. It forks a
 child for each piece of work, so that the imports are paid for once; what it does there is in
 `forking.py`. On Windows and macOS, where that cannot be done or is not safe, each
 piece of work has a fresh process that imports anew, before its time begins to count.
@@ -59,7 +59,7 @@ class Outcome:
     peak_bytes: int = 0
 
 
-class Nursery:
+class ForkServer:
     """A process that imports modules once and forks a child for each piece of work.
 
     Where there is no fork, each piece of work has a process of its own that imports them.
@@ -92,7 +92,7 @@ class Nursery:
         self._one_at_a_time = threading.Lock()
         self._folder = tempfile.TemporaryDirectory(prefix="seraph-cvx-")
 
-    def __enter__(self) -> Nursery:
+    def __enter__(self) -> ForkServer:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -221,7 +221,7 @@ def run_isolated(
     >>> run_isolated(math.sqrt, 4.0, time_limit=60).result
     2.0
     """
-    with Nursery() as nursery:
+    with ForkServer() as nursery:
         return nursery.run(function, *arguments, time_limit=time_limit, memory_limit=memory_limit)
 
 

@@ -41,7 +41,7 @@ def thin(objective: MStepObjective, n_points: int = FEW) -> MStepObjective | Non
         np.searchsorted(kept, pairs.similar),
         np.searchsorted(kept, pairs.dissimilar),
         pairs.confidence,
-        pairs.home,
+        pairs.device_array,
     )
     weight = objective.mu * pairs.n_unlabeled / few.n_unlabeled
     return replace(objective, pairs=few, unlabeled_weight=weight)

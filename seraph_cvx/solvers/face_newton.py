@@ -16,7 +16,7 @@ import numpy as np
 import scipy
 
 from ..numerics.checks import FloatArray
-from .referee import Coordinates, Iterate, Referee
+from .stopping_rule import Coordinates, Iterate, StoppingRule
 
 MAX_STEPS = 50
 MAX_UNKNOWNS = 1_500
@@ -64,7 +64,7 @@ class _Factor:
 
 
 def newton_on_face(
-    where: Coordinates, now: Iterate, referee: Referee, is_near: bool = False
+    where: Coordinates, now: Iterate, stopping_rule: StoppingRule, is_near: bool = False
 ) -> tuple[Iterate, bool, int]:
     """L <- L - (Hessian + damping)^{-1} slope, from now.B = LL' until the referee accepts.
 
@@ -86,12 +86,12 @@ def newton_on_face(
     damping = 1e-7 if is_near else 1e-3
     for step in range(MAX_STEPS):
         found = here.iterate()
-        if referee.accepts(found):
+        if stopping_rule.accepts(found):
             return found, True, step
         m, rho = here.L.shape
         if rho == 0 or rho > MAX_RANK or m * rho > MAX_UNKNOWNS:
             break
-        if _is_stationary(here, referee):
+        if _is_stationary(here, stopping_rule):
             longer = _add_column(where, here)
             if longer is None:
                 break
@@ -103,7 +103,7 @@ def newton_on_face(
         shrunk = np.linalg.norm(moved.point.slope) < CHORD * np.linalg.norm(here.slope)
         here, damping = moved.point, moved.damping
         if shrunk:
-            here = _chord_steps(where, here, moved.solve, 1.5 * referee.tol)
+            here = _chord_steps(where, here, moved.solve, 1.5 * stopping_rule.tol)
         here = _drop_faded_column(where, here)
     return here.iterate(), False, step
 
@@ -114,9 +114,9 @@ def _leading_factor(B: FloatArray, negligible: float) -> FloatArray:
     return np.asarray(vectors[:, kept] * np.sqrt(eigenvalues[kept]))
 
 
-def _is_stationary(now: _Factor, referee: Referee) -> bool:
+def _is_stationary(now: _Factor, stopping_rule: StoppingRule) -> bool:
     """Whether what is left of the gap lies off the face, in a negative eigenvalue of g."""
-    return now.steepness < 0.1 * referee.gap_estimate(now.value)
+    return now.steepness < 0.1 * stopping_rule.gap_estimate(now.value)
 
 
 @dataclass

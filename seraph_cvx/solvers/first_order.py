@@ -21,8 +21,8 @@ from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import project, symmetrise
 from .coarse import thin
 from .face_newton import newton_on_face
-from .referee import Coordinates, Iterate, Referee
 from .solution import MStepSolution, Status
+from .stopping_rule import Coordinates, Iterate, StoppingRule
 
 SLACKEN = 0.995
 """L shrinks by this factor a step, so that it follows the curvature down."""
@@ -135,15 +135,15 @@ def _minimise(
     B = np.zeros((m, m)) if start is None else where.inverse @ start @ where.inverse.T
     now = Iterate.at(where, project(symmetrise(B)))
     start_value = now.value
-    referee = Referee(objective, where, tol, start_value)
+    stopping_rule = StoppingRule(objective, where, tol, start_value)
     checks = _checks()
     progress = _Progress(start_value)
     patience = min(2 * m + 4, LAST_FIRST_FINISH)  # in few dimensions the rank is soon found
     next_check, next_finish = next(checks), patience
     iteration, newton_steps, word = 0, 0, "gap closed"
-    done = referee.accepts(now)
+    done = stopping_rule.accepts(now)
     if start is not None and not done and finish and attained:
-        now, done, newton_steps = newton_on_face(where, now, referee, is_near=True)
+        now, done, newton_steps = newton_on_face(where, now, stopping_rule, is_near=True)
         word = f"gap closed by Newton's method at rank {np.linalg.matrix_rank(now.B)}"
     curvature = 0.0 if done else _guess_curvature(objective, where)
     least = LEAST_CURVATURE * curvature
@@ -155,17 +155,17 @@ def _minimise(
         now, curvature = _step(where, now, max(curvature, least), accelerated)
         if iteration >= next_check:
             next_check = next(checks)
-            done = referee.accepts(now)
+            done = stopping_rule.accepts(now)
             if progress.has_stalled(iteration, now.value):
                 word = STALLED
                 break
         if not done and finish and attained and iteration >= next_finish:
             next_finish *= 2
-            now, done, steps = newton_on_face(where, now, referee)
+            now, done, steps = newton_on_face(where, now, stopping_rule)
             newton_steps += steps
             if done:
                 word = f"gap closed by Newton's method at rank {np.linalg.matrix_rank(now.B)}"
-    certificate = referee.certificate
+    certificate = stopping_rule.certificate
     if not done or certificate is None:
         certificate = certify_factor(objective, where.factor(now.B))
         if word == STALLED and certificate.relative_gap > tol:
@@ -190,7 +190,7 @@ def _minimise(
         seconds=seconds,
         solver_seconds=seconds,
         evaluations=where.evaluations,
-        certificate_seconds=referee.seconds,
+        certificate_seconds=stopping_rule.seconds,
         message=_explain(objective, status, attained),
     )
 

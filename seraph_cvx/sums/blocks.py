@@ -14,7 +14,7 @@ from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray, IntArray
 from ..pairs.drawing import draw_unlabeled
 
-FAR = 1e200
+EXCLUDED_DISTANCE = 1e200
 """The squared distance given to entries that are no unlabeled pair: every term vanishes there."""
 
 BLOCK = 256
@@ -106,7 +106,7 @@ class Chunk:
         return values
 
 
-Place: TypeAlias = Block | Chunk
+PairBatch: TypeAlias = Block | Chunk
 """Where a sweep is."""
 
 Weights: TypeAlias = Array | Iterator[Array] | None

@@ -73,7 +73,7 @@ class ClusterSums:
     with_spread: bool = False
 
     @property
-    def is_at_hand(self) -> bool:
+    def is_available(self) -> bool:
         """Whether joblib's backend works in other processes, and there is enough to do."""
         if len(self.shipment.points) < ENOUGH_POINTS:
             return False

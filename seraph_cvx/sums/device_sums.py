@@ -8,7 +8,7 @@ from typing import Self
 
 import numpy as np
 
-from ..numerics.arrays import Array, beside, namespace
+from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.checks import FloatArray, IntArray
 from .blocks import Block, Terms, lay_out
 from .distances import Metric
@@ -30,12 +30,12 @@ class DeviceSums(HeldPoints):
     blocks: list[Block]
 
     @classmethod
-    def of(cls, points: FloatArray, labeled: IntArray, home: Array) -> Self:
-        """The same points beside the array `home`."""
+    def of(cls, points: FloatArray, labeled: IntArray, device_array: Array) -> Self:
+        """The same points beside the array `device_array`."""
         involved = np.unique(labeled)
         order = np.concatenate([involved, np.setdiff1d(np.arange(len(points)), involved)])
         moved = np.sort(np.searchsorted(involved, labeled), axis=1)
-        there = beside(home, np.ascontiguousarray(points[order]))
+        there = to_device_of(device_array, np.ascontiguousarray(points[order]))
         return cls(there, order, list(_masked(len(points), moved, there)))
 
     def differences(self, pairs: IntArray) -> Array:
@@ -55,9 +55,9 @@ class DeviceSums(HeldPoints):
         return sweep(self.points, Z, self.blocks, metrics, terms, sizes=self.sizes)
 
 
-def _masked(n: int, labeled: IntArray, home: Array) -> Iterator[Block]:
+def _masked(n: int, labeled: IntArray, device_array: Array) -> Iterator[Block]:
     """The layout, what is no unlabeled pair marked by a boolean array there."""
-    xp = namespace(home)
+    xp = namespace(device_array)
     triangles: dict[int, Array] = {}
     for block in lay_out(n, labeled, DEVICE_BLOCK):
         height = block.rows.stop - block.rows.start
@@ -66,10 +66,10 @@ def _masked(n: int, labeled: IntArray, home: Array) -> Iterator[Block]:
         if len(block.excluded[0]):
             hidden = np.tri(height, width, dtype=bool) & on_diagonal
             hidden[block.excluded] = True
-            mask = xp.asarray(hidden, device=home.device)
+            mask = xp.asarray(hidden, device=device_array.device)
         elif on_diagonal:
             if height not in triangles:
-                everything = xp.ones((height, width), dtype=xp.int8, device=home.device)
+                everything = xp.ones((height, width), dtype=xp.int8, device=device_array.device)
                 triangles[height] = xp.tril(everything) > 0
             mask = triangles[height]
         else:

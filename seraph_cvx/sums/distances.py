@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ..numerics.arrays import Array, beside, namespace
+from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.checks import FloatArray
-from .blocks import FAR, Block
+from .blocks import EXCLUDED_DISTANCE, Block
 
 UNDERFLOW = 2.0**-960
 """More than all underflows in one distance together."""
@@ -49,13 +49,13 @@ class DistanceBounds:
     def on_points(self, X: Array) -> Callable[[Block], Any]:
         """The bounds over a block of the pairs of these points."""
         xp = namespace(X)
-        L = beside(X, self.factor)
+        L = to_device_of(X, self.factor)
         sizes = xp.abs(X) @ xp.abs(L)
         error = self.slack * xp.sum(sizes * sizes, axis=1) + UNDERFLOW
         if self.matrix is None:
             left = right = X @ L
         else:
-            left, right = X @ beside(X, self.matrix), X
+            left, right = X @ to_device_of(X, self.matrix), X
         square = xp.sum(left * right, axis=1) - error
         lower = gram_distances(left, right, square)
         if not self.with_upper:
@@ -71,14 +71,14 @@ class DistanceBounds:
     def on_differences(self, V: Array) -> Any:
         """The bounds for listed pairs, given their differences."""
         xp = namespace(V)
-        L = beside(V, self.factor)
+        L = to_device_of(V, self.factor)
         sizes = xp.abs(V) @ xp.abs(L)
         error = self.slack * xp.sum(sizes * sizes, axis=1) + UNDERFLOW
         if self.matrix is None:
             images = V @ L
             d = xp.sum(images * images, axis=1) - error
         else:
-            d = xp.sum((V @ beside(V, self.matrix)) * V, axis=1) - error
+            d = xp.sum((V @ to_device_of(V, self.matrix)) * V, axis=1) - error
         return (d, d + 2.0 * error) if self.with_upper else d
 
 
@@ -90,7 +90,7 @@ def block_distances(X: Array, metric: Metric) -> Callable[[Block], Any]:
     """Distances over a block of the pairs of the points X; FAR where an entry is no such pair."""
     if isinstance(metric, DistanceBounds):
         return metric.on_points(X)
-    left = X @ beside(X, metric)
+    left = X @ to_device_of(X, metric)
     return gram_distances(left, X, namespace(X).sum(left * X, axis=1))
 
 
@@ -98,7 +98,7 @@ def listed_distances(V: Array, metric: Metric) -> Any:
     """Distances of listed pairs, given their differences V."""
     if isinstance(metric, DistanceBounds):
         return metric.on_differences(V)
-    return namespace(V).sum((V @ beside(V, metric)) * V, axis=1)
+    return namespace(V).sum((V @ to_device_of(V, metric)) * V, axis=1)
 
 
 def gram_distances(left: Array, right: Array, square: Array) -> Callable[[Block], Array]:
@@ -122,7 +122,7 @@ def _gram_here(
     if block.rows == block.columns:
         d += _lower_triangle(len(d))
     if block.excluded is not None and len(block.excluded[0]):
-        d[block.excluded] = FAR
+        d[block.excluded] = EXCLUDED_DISTANCE
     return d
 
 
@@ -130,10 +130,10 @@ def _gram_there(left: Array, right: Array, block: Block) -> Array:
     """All three terms by one product: on a GPU a pass over the block costs more than that."""
     xp = namespace(left)
     d = left[block.rows, :] @ xp.matrix_transpose(right[block.columns, :])
-    return d if block.excluded is None else xp.where(block.excluded, FAR, d)
+    return d if block.excluded is None else xp.where(block.excluded, EXCLUDED_DISTANCE, d)
 
 
 @cache
 def _lower_triangle(size: int) -> FloatArray:
     """FAR on and below the diagonal, 0 above it."""
-    return np.tril(np.full((size, size), FAR))
+    return np.tril(np.full((size, size), EXCLUDED_DISTANCE))

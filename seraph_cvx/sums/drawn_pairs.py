@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..numerics.arrays import Array, beside, namespace, to_host, to_numbers
+from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_numbers
 from ..numerics.checks import FloatArray, IntArray
 from .blocks import Chunk, Terms
 from .distances import Metric, listed_distances
@@ -42,7 +42,7 @@ class HeldPoints:
     given: Array | None = field(default=None, kw_only=True)
 
     @property
-    def is_at_hand(self) -> bool:
+    def is_available(self) -> bool:
         """Always."""
         return True
 
@@ -55,15 +55,17 @@ class HeldPoints:
         xp = namespace(self.points)
         sizes = None
         if with_spread:
-            sizes = xp.abs(self.points) @ xp.abs(beside(self.points, T))
+            sizes = xp.abs(self.points) @ xp.abs(to_device_of(self.points, T))
         return replace(self, axes=self._turned(T, shift), sizes=sizes)
 
     def _turned(self, T: FloatArray, shift: FloatArray) -> Array:
-        return self.points @ beside(self.points, T) - beside(self.points, shift)
+        return self.points @ to_device_of(self.points, T) - to_device_of(self.points, shift)
 
     def along(self, axes: FloatArray, sizes: FloatArray) -> Self:
         """The same distances; v v' of these coordinates of the points, in their order here."""
-        return replace(self, axes=beside(self.points, axes), sizes=beside(self.points, sizes))
+        return replace(
+            self, axes=to_device_of(self.points, axes), sizes=to_device_of(self.points, sizes)
+        )
 
 
 @dataclass(frozen=True, eq=False)

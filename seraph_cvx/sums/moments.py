@@ -12,7 +12,7 @@ from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import whiten
 from ..pairs.far_points import cut_off
-from .blocks import FAR, Chunk, Place, Terms
+from .blocks import EXCLUDED_DISTANCE, Chunk, PairBatch, Terms
 from .pair_sums import PairSums
 
 MANY = 512
@@ -98,8 +98,8 @@ class PairMoments:
         """max_k ||v_k||^2."""
         found = [0.0]
 
-        def record(place: Place, d: FloatArray) -> tuple[list[float], None]:
-            found.append(float(np.max(d[d < FAR], initial=0.0)))
+        def record(batch: PairBatch, d: FloatArray) -> tuple[list[float], None]:
+            found.append(float(np.max(d[d < EXCLUDED_DISTANCE], initial=0.0)))
             return [0.0], None
 
         self._sweep(record)
@@ -109,9 +109,9 @@ class PairMoments:
     def fourth(self) -> float:
         """sum_k c_k ||v_k||^4."""
 
-        def fourth_power(place: Place, d: FloatArray) -> tuple[list[float], None]:
-            fourth = np.square(np.where(d < FAR, d, 0.0))
-            return [float(np.sum(place.weigh(fourth)))], None
+        def fourth_power(batch: PairBatch, d: FloatArray) -> tuple[list[float], None]:
+            fourth = np.square(np.where(d < EXCLUDED_DISTANCE, d, 0.0))
+            return [float(np.sum(batch.weigh(fourth)))], None
 
         return self._sweep(fourth_power)
 
@@ -146,8 +146,8 @@ class PairMoments:
     def _sum_similar(self, sums: PairSums) -> FloatArray:
         is_similar = np.arange(len(sums.labeled_pairs)) < self.n_similar
 
-        def similar_only(place: Chunk) -> tuple[list[float], FloatArray]:
-            return [0.0], place.weigh(is_similar[place.pairs].astype(np.float64))
+        def similar_only(batch: Chunk) -> tuple[list[float], FloatArray]:
+            return [0.0], batch.weigh(is_similar[batch.pairs].astype(np.float64))
 
         return sums.over_labeled([], similar_only)[1]
 
@@ -168,13 +168,13 @@ def _everything_but(sums: PairSums) -> FloatArray:
     return len(Z) * (Z.T @ Z) - np.outer(total, total) - unweighted
 
 
-def each_once(place: Place, d: Array) -> tuple[list[Any], Array]:
+def each_once(batch: PairBatch, d: Array) -> tuple[list[Any], Array]:
     """The weight 1 for every unlabeled pair."""
     xp = namespace(d)
-    once = xp.astype(d < FAR, d.dtype)
+    once = xp.astype(d < EXCLUDED_DISTANCE, d.dtype)
     return [xp.sum(once)], once
 
 
-def confidences(place: Chunk) -> tuple[list[float], FloatArray]:
+def confidences(batch: Chunk) -> tuple[list[float], FloatArray]:
     """The weight c_k for every labeled pair."""
-    return [0.0], place.weigh(np.ones(place.pairs.stop - place.pairs.start))
+    return [0.0], batch.weigh(np.ones(batch.pairs.stop - batch.pairs.start))

@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from threading import Lock
 from typing import Any, TypeAlias
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from ..numerics.arrays import Array, beside, namespace, to_host, to_numbers
+from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_numbers
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray, IntArray
 from ..pairs.pair_set import PairSet
@@ -64,7 +64,7 @@ class PairSums:
         Other coordinates of the same points, in which v v' is summed; distances stay in `points`.
     confidence : (k,) array, optional
         c_k of each labeled pair; None: 1 each.
-    away : UnlabeledSums, optional
+    remote_sums : UnlabeledSums, optional
         Another way to sum over the unlabeled pairs: on a device, on a cluster, by a
         sample of them.
     given : (n, m) array, optional
@@ -81,7 +81,7 @@ class PairSums:
     n_jobs: int | None = None
     axes: FloatArray | None = None
     confidence: FloatArray | None = None
-    away: UnlabeledSums | None = None
+    remote_sums: UnlabeledSums | None = None
     given: FloatArray | None = None
     frame: Frame | None = None
     sizes: FloatArray | None = None
@@ -103,28 +103,32 @@ class PairSums:
     def _make(cls, pairs: PairSet, n_jobs: int | None) -> PairSums:
         centred = pairs.points - np.median(pairs.points, axis=0)
         layout = Layout(len(centred), pairs.labeled)
-        away: UnlabeledSums = ClusterSums(Shipment(centred, layout))
+        remote_sums: UnlabeledSums = ClusterSums(Shipment(centred, layout))
         if pairs.drawn is not None:
             share = pairs.n_unlabeled / len(pairs.drawn)
-            there, given = (beside(pairs.home, points) for points in (centred, pairs.points))
-            away = DrawnPairs(there, pairs.drawn, share, given=given)
-        elif pairs.home is not None:
-            away = DeviceSums.of(centred, pairs.labeled, pairs.home)
+            there, given = (
+                to_device_of(pairs.device_array, points) for points in (centred, pairs.points)
+            )
+            remote_sums = DrawnPairs(there, pairs.drawn, share, given=given)
+        elif pairs.device_array is not None:
+            remote_sums = DeviceSums.of(centred, pairs.labeled, pairs.device_array)
         return cls(
             centred,
             pairs.labeled,
             layout,
             n_jobs,
             confidence=pairs.confidence,
-            away=away,
+            remote_sums=remote_sums,
             given=pairs.points,
         )
 
     def in_coordinates(self, T: FloatArray) -> PairSums:
         """The same pairs of the points T'x."""
         points, shift = _turned(self.points, T)
-        away = None if self.away is None else self.away.in_coordinates(T, shift)
-        return replace(self, points=points, away=away, given=None)
+        remote_sums = (
+            None if self.remote_sums is None else self.remote_sums.in_coordinates(T, shift)
+        )
+        return replace(self, points=points, remote_sums=remote_sums, given=None)
 
     def summed_in(self, T: FloatArray) -> PairSums:
         """The same pairs and distances; the matrices are T' (sum_k w_k v_k v_k') T.
@@ -133,20 +137,22 @@ class PairSums:
         sum made first, T would blow up its rounding errors.
         """
         axes, shift = _turned(self.points, T)
-        away = None if self.away is None else self.away.summed_in(T, shift)
-        return replace(self, axes=axes, away=away)
+        remote_sums = None if self.remote_sums is None else self.remote_sums.summed_in(T, shift)
+        return replace(self, axes=axes, remote_sums=remote_sums)
 
     def framed(self, frame: Frame) -> PairSums:
         """The same pairs and distances; matrices along the axes of `frame`, with their spread."""
         base = self.points if frame.base is None else frame.base
         axes, shift = _turned(base, frame.axes)
         sizes = np.abs(base) @ np.abs(frame.axes)
-        away = self.away
-        if frame.base is None and away is not None:
-            away = away.summed_in(frame.axes, shift, with_spread=True)
-        elif away is not None:
-            away = away.along(axes, sizes) if isinstance(away, DrawnPairs) else None
-        return replace(self, axes=axes, away=away, frame=frame, sizes=sizes)
+        remote_sums = self.remote_sums
+        if frame.base is None and remote_sums is not None:
+            remote_sums = remote_sums.summed_in(frame.axes, shift, with_spread=True)
+        elif remote_sums is not None:
+            remote_sums = (
+                remote_sums.along(axes, sizes) if isinstance(remote_sums, DrawnPairs) else None
+            )
+        return replace(self, axes=axes, remote_sums=remote_sums, frame=frame, sizes=sizes)
 
     @property
     def n_base(self) -> int:
@@ -157,8 +163,8 @@ class PairSums:
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term of any of these sums goes through."""
         listed = min(self._rows, len(self.labeled_pairs)) + len(self._chunks)
-        if self.away is not None and self.away.is_at_hand:
-            return max(listed, self.away.longest_chain) + 4
+        if self.remote_sums is not None and self.remote_sums.is_available:
+            return max(listed, self.remote_sums.longest_chain) + 4
         layout = self.layout
         blocks = longest_chain(layout.n_points, layout.block_size, len(layout.blocks))
         return max(listed, blocks) + 4
@@ -166,7 +172,7 @@ class PairSums:
     @property
     def here(self) -> PairSums:
         """The same sums by threads of this process."""
-        return replace(self, away=None)
+        return replace(self, remote_sums=None)
 
     @property
     def n_unlabeled(self) -> int:
@@ -176,13 +182,13 @@ class PairSums:
 
     def over_labeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """Sweep the labeled pairs, in their order; the weights are one number a pair."""
-        home = self._home if metrics else None
+        device_array = self._device_array if metrics else None
         totals: list[list[Any]] = []
         matrix = spread = None
-        for place in self._chunks if home is None else self._chunks_there:
-            V, Z, sizes = self._differences(place.pairs, home)
+        for batch in self._chunks if device_array is None else self._chunks_there:
+            V, Z, sizes = self._differences(batch.pairs, device_array)
             xp = namespace(V)
-            sums, weights = terms(place, *(listed_distances(V, metric) for metric in metrics))
+            sums, weights = terms(batch, *(listed_distances(V, metric) for metric in metrics))
             totals.append(list(sums))
             if weights is None:
                 continue
@@ -198,8 +204,8 @@ class PairSums:
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """Sweep the unlabeled pairs; the weights come as one array a block."""
-        if self.away is not None and self.away.is_at_hand:
-            return self.away.over_unlabeled(metrics, terms)
+        if self.remote_sums is not None and self.remote_sums.is_available:
+            return self.remote_sums.over_unlabeled(metrics, terms)
         Z = self.points if self.axes is None else self.axes
         blocks = self.layout.blocks
         return sweep(self.points, Z, blocks, metrics, terms, self._visit_all, self.sizes)
@@ -230,35 +236,38 @@ class PairSums:
     def _chunks_there(self) -> list[Chunk]:
         """The same, confidences on the device."""
         return [
-            c if c.confidence is None else Chunk(c.pairs, beside(self._home, c.confidence))
+            c
+            if c.confidence is None
+            else Chunk(c.pairs, to_device_of(self._device_array, c.confidence))
             for c in self._chunks
         ]
 
     @property
-    def _home(self) -> Array | None:
+    def _device_array(self) -> Array | None:
         """An array of the device where labeled pairs are summed over too, if it is not here."""
-        return self.away.points if isinstance(self.away, DeviceSums) else None
+        return self.remote_sums.points if isinstance(self.remote_sums, DeviceSums) else None
 
-    def _differences(self, run: slice, home: Array | None) -> Listed:
+    def _differences(self, run: slice, device_array: Array | None) -> Listed:
         """v_k of labeled pairs, for distances and for v v'; and what the latter is rounded from."""
         if len(self._chunks) > 1:
-            return self._make_differences(run, home)
-        is_here = home is None
+            return self._make_differences(run, device_array)
+        is_here = device_array is None
         if is_here not in self._only_chunk:
-            self._only_chunk[is_here] = self._make_differences(run, home)
+            self._only_chunk[is_here] = self._make_differences(run, device_array)
         return self._only_chunk[is_here]
 
-    def _make_differences(self, run: slice, home: Array | None) -> Listed:
+    def _make_differences(self, run: slice, device_array: Array | None) -> Listed:
+        to_there = partial(to_device_of, device_array)
         i, j = self.labeled_pairs[run].T
         points = self.points if self.given is None else self.given
         V = points[i] - points[j]
         if self.frame is not None:
             base = self.frame.base
             Z, sizes = self.frame.of(V if base is None else base[i] - base[j])
-            return beside(home, V), beside(home, Z), beside(home, sizes)
+            return to_there(V), to_there(Z), to_there(sizes)
         if self.axes is not None:
-            return beside(home, V), beside(home, self.axes[i] - self.axes[j]), None
-        V = beside(home, V)
+            return to_there(V), to_there(self.axes[i] - self.axes[j]), None
+        V = to_there(V)
         return V, V, None
 
     @cached_property

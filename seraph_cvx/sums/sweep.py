@@ -50,7 +50,7 @@ class UnlabeledSums(Protocol):
     """Another way to sum over the unlabeled pairs than by threads of this process."""
 
     @property
-    def is_at_hand(self) -> bool:
+    def is_available(self) -> bool:
         """Whether to go that way now."""
 
     def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:

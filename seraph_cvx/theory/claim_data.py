@@ -33,7 +33,7 @@ TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 
 
 @dataclass(frozen=True, eq=False)
-class Setting:
+class ClaimData:
     """One data set with the paper's hyper-sparsity setting: mu = #(S u D)/#U, lambda, eta.
 
     Examples
@@ -101,7 +101,7 @@ class Setting:
         return self.metric_of(self.solution)
 
     @cached_property
-    def few(self) -> Setting:
+    def few(self) -> ClaimData:
         """At most 24 of the points, the labeled ones first: for conic solvers."""
         n_points = self.pairs.n_points
         seen = np.unique(self.pairs.labeled)
@@ -116,7 +116,7 @@ class Setting:
         pairs = PairSet.from_constraints(
             self.pairs.points[kept], inside(self.pairs.similar), inside(self.pairs.dissimilar)
         )
-        return Setting(self.name, pairs, self.trace_weight, self.threshold, self.seed)
+        return ClaimData(self.name, pairs, self.trace_weight, self.threshold, self.seed)
 
     @cached_property
     def unit(self) -> float:
@@ -190,7 +190,7 @@ def renyi_entropy(s: FloatArray, order: float) -> FloatArray:
     return np.asarray(powers / (1.0 - order))
 
 
-def labeled_loss(setting: Setting, A: FloatArray) -> float:
+def labeled_loss(setting: ClaimData, A: FloatArray) -> float:
     """-sum_{S u D} ln p(y_ij) + lambda tr(A): what (7), (11) and J have in common."""
     s = scores(setting.labeled, A, setting.threshold)
     return float(-np.sum(log_posterior(setting.labels, s)) + setting.trace_weight * np.trace(A))

@@ -19,7 +19,7 @@ from .algorithm import (
     strong_duality,
 )
 from .claim import Claim, ClaimResult, ClaimUndecided
-from .claim_data import Setting
+from .claim_data import ClaimData
 from .features import feature_convexity, feature_functions
 from .model import (
     elimination,
@@ -33,7 +33,7 @@ from .preparation import prepare_pairs
 from .sparsity import both_sparsities as sparsity
 from .sparsity import mixed_norm
 
-CheckFunction = Callable[[Setting], ClaimResult]
+CheckFunction = Callable[[ClaimData], ClaimResult]
 
 CLAIMS: dict[int, tuple[Claim, CheckFunction]] = {
     claim.number: (claim, check)
@@ -121,7 +121,7 @@ def verify_paper(
     wanted = _choose(claims, include_slow)
     clock = time.perf_counter()
     pairs = prepare_pairs(X, y, standardize, max_points, seed)
-    setting = Setting(name, pairs, trace_weight, threshold, seed)
+    setting = ClaimData(name, pairs, trace_weight, threshold, seed)
     if trace_weight <= 0.0:
         raise ValueError(f"trace_weight={trace_weight:g}: the claims are checked with lambda > 0.")
     results = []
@@ -152,7 +152,7 @@ def _choose(claims: Collection[int] | None, include_slow: bool) -> list[int]:
     return sorted(set(claims))
 
 
-def _decide(claim: Claim, check: CheckFunction, setting: Setting) -> ClaimResult:
+def _decide(claim: Claim, check: CheckFunction, setting: ClaimData) -> ClaimResult:
     clock = time.perf_counter()
     try:
         result = check(setting)

@@ -16,15 +16,15 @@ import numpy as np
 import pytest
 
 from seraph_cvx.processes.forking import resident_bytes
-from seraph_cvx.processes.isolation import Nursery, run_isolated
+from seraph_cvx.processes.isolation import ForkServer, run_isolated
 
 MIB = 2**20
 
 
 @pytest.fixture(scope="module")
-def nursery():
-    with Nursery(["numpy", "pytest", "seraph_cvx.processes.isolation"]) as nursery:
-        yield nursery
+def server():
+    with ForkServer(["numpy", "pytest", "seraph_cvx.processes.isolation"]) as server:
+        yield server
 
 
 def hold(mebibytes):
@@ -70,8 +70,8 @@ def leave_a_child():
     return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid
 
 
-def test_a_normal_result_comes_back(nursery):
-    outcome = nursery.run(np.arange, 3, time_limit=30)
+def test_a_normal_result_comes_back(server):
+    outcome = server.run(np.arange, 3, time_limit=30)
     assert outcome.word == "done"
     np.testing.assert_array_equal(outcome.result, [0, 1, 2])
     assert 0.0 < outcome.seconds < 30.0
@@ -82,27 +82,27 @@ def test_run_isolated_needs_no_nursery():
     assert run_isolated(math.sqrt, 9.0, time_limit=30).result == 3.0
 
 
-def test_a_large_argument_and_a_large_result_pass(nursery):
+def test_a_large_argument_and_a_large_result_pass(server):
     X = np.random.default_rng(0).normal(size=(700, 700))
-    np.testing.assert_array_equal(nursery.run(np.transpose, X, time_limit=30).result, X.T)
+    np.testing.assert_array_equal(server.run(np.transpose, X, time_limit=30).result, X.T)
 
 
-def test_an_exception_is_an_error_in_words(nursery):
-    outcome = nursery.run(raise_stop, time_limit=30)
+def test_an_exception_is_an_error_in_words(server):
+    outcome = server.run(raise_stop, time_limit=30)
     assert outcome.word == "error"
     assert outcome.detail == "KeyError: 'no such thing'"
 
 
-def test_sys_exit_is_an_error_not_an_end(nursery):
-    assert nursery.run(sys.exit, 4, time_limit=30).detail == "SystemExit: 4"
+def test_sys_exit_is_an_error_not_an_end(server):
+    assert server.run(sys.exit, 4, time_limit=30).detail == "SystemExit: 4"
 
 
-def test_a_result_that_cannot_be_sent_is_an_error(nursery):
-    assert nursery.run(open, os.devnull, time_limit=30).word == "error"
+def test_a_result_that_cannot_be_sent_is_an_error(server):
+    assert server.run(open, os.devnull, time_limit=30).word == "error"
 
 
-def test_what_hangs_is_ended_at_the_time_limit(nursery):
-    outcome = nursery.run(hang_deaf, time_limit=0.5)
+def test_what_hangs_is_ended_at_the_time_limit(server):
+    outcome = server.run(hang_deaf, time_limit=0.5)
     assert outcome.word == "time limit"
     assert 0.5 <= outcome.seconds < 30.0  # by itself it would never end
     assert "0.5 s" in outcome.detail
@@ -110,44 +110,44 @@ def test_what_hangs_is_ended_at_the_time_limit(nursery):
 
 
 @pytest.mark.parametrize("work", [hoard, grab_at_once])
-def test_what_eats_memory_is_ended_at_the_memory_limit(nursery, work):
-    outcome = nursery.run(work, time_limit=30, memory_limit=300 * MIB)
+def test_what_eats_memory_is_ended_at_the_memory_limit(server, work):
+    outcome = server.run(work, time_limit=30, memory_limit=300 * MIB)
     assert outcome.word == "memory limit"
     assert outcome.peak_bytes < 1500 * MIB
 
 
-def test_what_stays_within_the_memory_limit_is_left_alone(nursery):
-    outcome = nursery.run(hold, 100, time_limit=30, memory_limit=400 * MIB)
+def test_what_stays_within_the_memory_limit_is_left_alone(server):
+    outcome = server.run(hold, 100, time_limit=30, memory_limit=400 * MIB)
     assert outcome.word == "done"
     assert outcome.peak_bytes > 100 * MIB
 
 
-def test_exit_code_of_a_crash_is_told(nursery):
-    outcome = nursery.run(posix._exit, 7, time_limit=30)
+def test_exit_code_of_a_crash_is_told(server):
+    outcome = server.run(posix._exit, 7, time_limit=30)
     assert outcome.word == "crashed"
     assert "exit code 7" in outcome.detail
 
 
 @pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT])
-def test_signal_of_a_crash_is_told(nursery, number):
-    outcome = nursery.run(die_by, number, time_limit=30)
+def test_signal_of_a_crash_is_told(server, number):
+    outcome = server.run(die_by, number, time_limit=30)
     assert outcome.word == "crashed"
     assert signal.Signals(number).name in outcome.detail
 
 
-def test_last_words_of_a_crash_are_kept_and_not_printed(nursery, capfd):
-    outcome = nursery.run(complain_and_die, time_limit=30)
+def test_last_words_of_a_crash_are_kept_and_not_printed(server, capfd):
+    outcome = server.run(complain_and_die, time_limit=30)
     assert outcome.detail.endswith("it last printed: the last words")
     assert capfd.readouterr() == ("", "")
 
 
-def test_one_fault_does_not_reach_the_next_work(nursery):
-    nursery.run(posix._exit, 1, time_limit=30)
-    assert nursery.run(math.sqrt, 4.0, time_limit=30).result == 2.0
+def test_one_fault_does_not_reach_the_next_work(server):
+    server.run(posix._exit, 1, time_limit=30)
+    assert server.run(math.sqrt, 4.0, time_limit=30).result == 2.0
 
 
-def test_what_the_work_leaves_running_is_ended(nursery):
-    assert ends_soon(nursery.run(leave_a_child, time_limit=30).result)
+def test_what_the_work_leaves_running_is_ended(server):
+    assert ends_soon(server.run(leave_a_child, time_limit=30).result)
 
 
 def ends_soon(pid):
@@ -167,20 +167,20 @@ def is_running(pid):
 
 
 def test_a_nursery_that_dies_is_started_anew():
-    with Nursery() as nursery:
-        nursery.run(math.sqrt, 4.0, time_limit=30)
-        nursery._process.kill()
-        nursery._process.wait()
-        assert nursery.run(math.sqrt, 4.0, time_limit=30).result == 2.0
+    with ForkServer() as server:
+        server.run(math.sqrt, 4.0, time_limit=30)
+        server._process.kill()
+        server._process.wait()
+        assert server.run(math.sqrt, 4.0, time_limit=30).result == 2.0
 
 
 def test_closing_ends_the_work_that_another_thread_has_in_it(tmp_path):
     path = tmp_path / "pid"
     outcomes = []
-    with Nursery(["test_isolation"]) as nursery:
+    with ForkServer(["test_isolation"]) as server:
 
         def work():
-            outcomes.append(nursery.run(write_pid_and_hang, str(path), time_limit=30))
+            outcomes.append(server.run(write_pid_and_hang, str(path), time_limit=30))
 
         thread = threading.Thread(target=work, daemon=True)
         thread.start()
@@ -194,14 +194,17 @@ def test_closing_ends_the_work_that_another_thread_has_in_it(tmp_path):
 
 
 def test_a_module_that_cannot_be_imported_is_told(capfd):
-    with pytest.raises(RuntimeError, match="no_such_module"), Nursery(["no_such_module"]) as nobody:
+    with (
+        pytest.raises(RuntimeError, match="no_such_module"),
+        ForkServer(["no_such_module"]) as nobody,
+    ):
         nobody.run(math.sqrt, 4.0, time_limit=30)
 
 
-def test_a_function_of_the_running_script_is_refused(nursery, monkeypatch):
+def test_a_function_of_the_running_script_is_refused(server, monkeypatch):
     monkeypatch.setattr(hoard, "__module__", "__main__")
     with pytest.raises(ValueError, match="a file of its own"):
-        nursery.run(hoard, time_limit=1)
+        server.run(hoard, time_limit=1)
 
 
 ORPHAN = """
@@ -236,8 +239,8 @@ def test_work_whose_caller_was_killed_ends_by_its_own_alarm(tmp_path, repository
 
 
 def test_environment_reaches_the_work():
-    with Nursery(environment={"SERAPH_CVX_TEST": "yes"}) as nursery:
-        assert nursery.run(os.getenv, "SERAPH_CVX_TEST", time_limit=30).result == "yes"
+    with ForkServer(environment={"SERAPH_CVX_TEST": "yes"}) as server:
+        assert server.run(os.getenv, "SERAPH_CVX_TEST", time_limit=30).result == "yes"
 
 
 def test_resident_bytes_of_nobody_is_zero():

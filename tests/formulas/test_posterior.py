@@ -49,7 +49,7 @@ def sharpened(s, a):
     ("function", "formula"),
     [
         (posterior.posterior_similar, lambda s: sigma(-s)),
-        (posterior.dissimilar_surprise, surprise),
+        (posterior.dissimilar_loss, surprise),
         (posterior.posterior_entropy, lambda s: entropy(sigma(s))),
         (posterior.posterior_variance, lambda s: sigma(s) * sigma(-s)),
         (posterior.posterior_entropy_slope, lambda s: -s * sigma(s) * sigma(-s)),
@@ -81,7 +81,7 @@ def test_formulas_agree_products_of_factors_with_one_logarithm_a_pair(threshold,
     d[0] = 0.0
     s = d - threshold
     total, p = posterior.surprise_and_posterior(d.copy(), threshold)
-    assert total == pytest.approx(float(np.sum(posterior.dissimilar_surprise(s))), rel=1e-12)
+    assert total == pytest.approx(float(np.sum(posterior.dissimilar_loss(s))), rel=1e-12)
     np.testing.assert_allclose(p, posterior.posterior_similar(s), rtol=1e-12, atol=1e-250)
     alone, nothing = posterior.surprise_and_posterior(d.copy(), threshold, with_posterior=False)
     assert alone == total
@@ -92,7 +92,7 @@ def test_formulas_agree_with_weights():
     rng = np.random.default_rng(0)
     d, w = rng.exponential(2.0, 50), rng.uniform(0.5, 3.0, 50)
     total, p = posterior.surprise_and_posterior(d.copy(), 1.5, weights=w)
-    expected = float(np.sum(w * posterior.dissimilar_surprise(d - 1.5)))
+    expected = float(np.sum(w * posterior.dissimilar_loss(d - 1.5)))
     assert total == pytest.approx(expected, rel=1e-13)
     np.testing.assert_allclose(p, w * posterior.posterior_similar(d - 1.5), rtol=1e-13)
     assert posterior.surprise_and_posterior(d.copy(), 1.5, False, w) == (total, None)
@@ -102,7 +102,7 @@ def test_formulas_agree_sums_with_the_functions_they_sum():
     d, threshold, a = np.random.default_rng(1).exponential(3.0, 40), 2.5, 1.3
     s = d - threshold
     total, pull, p = posterior.logistic_sums(d.copy(), threshold)
-    assert total == pytest.approx(np.sum(posterior.dissimilar_surprise(s)), rel=1e-13)
+    assert total == pytest.approx(np.sum(posterior.dissimilar_loss(s)), rel=1e-13)
     assert pull == pytest.approx(np.sum(posterior.posterior_similar(s) * d), rel=1e-13)
     np.testing.assert_allclose(p, posterior.posterior_similar(s), rtol=1e-13)
     total, uncertainty, q = posterior.soft_label_sums(d.copy(), threshold, a)
@@ -150,5 +150,5 @@ def test_a_table_of_distances_is_summed_as_its_entries_are(threshold):
     d = np.random.default_rng(0).uniform(0.0, 3.0, size=(300, 3))
     d[0, 0] = 0.0
     total, similar = posterior.surprise_and_posterior(d.copy(), threshold)
-    assert total == pytest.approx(np.sum(posterior.dissimilar_surprise(d - threshold)), rel=1e-13)
+    assert total == pytest.approx(np.sum(posterior.dissimilar_loss(d - threshold)), rel=1e-13)
     np.testing.assert_allclose(similar, posterior.posterior_similar(d - threshold), rtol=1e-13)

@@ -32,7 +32,7 @@ from typer.testing import CliRunner
 from seraph_cvx import PairSet, Status, alternate, certify, e_step
 from seraph_cvx.cli import app
 from seraph_cvx.cli import explore as command
-from seraph_cvx.explorer import walk as walk_room
+from seraph_cvx.explorer import stepwise_alternation as walk_room
 from seraph_cvx.explorer.guard import Guard
 from seraph_cvx.explorer.heat import encode_png, pair_heat, plane_heat
 from seraph_cvx.explorer.panels import (
@@ -52,9 +52,14 @@ from seraph_cvx.explorer.pictures import (
 )
 from seraph_cvx.explorer.recipe import python_of
 from seraph_cvx.explorer.scene import DRAWN, MOST_POINTS, SCENES, SIDE, Scene, scene_named
-from seraph_cvx.explorer.sheets import SOLVERS, answer_table, answers_of, sheet
 from seraph_cvx.explorer.state import MOVES, ExplorerState
-from seraph_cvx.explorer.walk import TRACE_WEIGHTS, Settings, Walk, walk_of
+from seraph_cvx.explorer.stepwise_alternation import (
+    TRACE_WEIGHTS,
+    Settings,
+    StepwiseAlternation,
+    walk_of,
+)
+from seraph_cvx.explorer.tabs import SOLVERS, answer_table, answers_of, sheet
 
 NAMED = [name for name in SCENES if name != DRAWN]
 FEW = Scene(
@@ -228,7 +233,7 @@ def test_run_to_the_end_agrees_with_alternate():
 
 def test_a_walk_that_does_not_come_to_rest_ends_at_the_last_step_allowed(monkeypatch):
     monkeypatch.setattr(walk_room, "MOST_ITERATIONS", 2)
-    walk = Walk(FEW, Settings())
+    walk = StepwiseAlternation(FEW, Settings())
     assert walk.end() == 3
     assert walk.at(3).name == "M-step 2"
 
@@ -500,7 +505,7 @@ def test_property_no_sequence_of_moves_breaks_the_page(moves):
 def test_two_tabs_may_walk_at_once():
     from concurrent.futures import ThreadPoolExecutor
 
-    walk = Walk(FEW, Settings())
+    walk = StepwiseAlternation(FEW, Settings())
     with ThreadPoolExecutor(4) as pool:
         numbers = [moment.number for moment in pool.map(walk.at, [9, 8, 9, 7, 9, 5])]
     assert numbers == [9, 8, 9, 7, 9, 5]
@@ -616,7 +621,7 @@ def test_command_ends_well_by_ctrl_c(monkeypatch):
 
 
 def test_the_logic_needs_no_marimo():
-    code = "import sys, seraph_cvx.explorer.sheets; print(*sys.modules)"
+    code = "import sys, seraph_cvx.explorer.tabs; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
     assert not loaded & {"marimo", "anywidget", "cvxpy"}

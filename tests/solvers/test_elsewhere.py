@@ -38,7 +38,7 @@ from seraph_cvx.experiments.runs.runner import run_cells
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
 from seraph_cvx.numerics.arrays import fused_kernels, to_host
 from seraph_cvx.pairs.drawing import draw_unlabeled
-from seraph_cvx.sums.blocks import FAR, Layout, lay_out, tile
+from seraph_cvx.sums.blocks import EXCLUDED_DISTANCE, Layout, lay_out, tile
 from seraph_cvx.sums.cluster_sums import ClusterSums
 
 
@@ -232,7 +232,7 @@ def test_an_array_of_cupy_is_fetched_by_its_own_method(monkeypatch):
 
 def counted(block, d):
     """One for each pair, as a sum and as a weight of v v'."""
-    ones = (d < FAR).astype(float)
+    ones = (d < EXCLUDED_DISTANCE).astype(float)
     return [ones.sum()], ones
 
 

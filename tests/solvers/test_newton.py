@@ -15,7 +15,7 @@ from seraph_cvx.solvers import first_order
 from seraph_cvx.solvers.coarse import thin
 from seraph_cvx.solvers.face_newton import _add_column, _Factor
 from seraph_cvx.solvers.first_order import fista, projected_gradient
-from seraph_cvx.solvers.referee import Coordinates, Iterate
+from seraph_cvx.solvers.stopping_rule import Coordinates, Iterate
 from seraph_cvx.sums import blocks
 
 

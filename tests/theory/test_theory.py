@@ -27,7 +27,7 @@ from seraph_cvx.theory.algorithm import (
     strong_duality,
 )
 from seraph_cvx.theory.claim import Check, Claim, ClaimResult, ClaimUndecided, Verdict
-from seraph_cvx.theory.claim_data import Setting
+from seraph_cvx.theory.claim_data import ClaimData
 from seraph_cvx.theory.features import feature_convexity, feature_functions
 from seraph_cvx.theory.model import (
     elimination,
@@ -73,7 +73,7 @@ def iris():
 def small():
     """Iris with 30 points: enough for a formula to fail on."""
     sampling = load_sampling("iris", n_points=30)
-    return Setting("small iris", PairSet.from_labels(sampling.X, sampling.y))
+    return ClaimData("small iris", PairSet.from_labels(sampling.X, sampling.y))
 
 
 @pytest.mark.parametrize("number", sorted(set(EXPECTED) - report.SLOW))
@@ -116,7 +116,7 @@ def _no_trace_term(setting, A):
 
 
 def _sign_of_unlabeled(setting, A):
-    flipped = Setting(setting.name, setting.pairs, setting.trace_weight, setting.threshold)
+    flipped = ClaimData(setting.name, setting.pairs, setting.trace_weight, setting.threshold)
     flipped.__dict__["soft_labels"] = 1.0 - setting.soft_labels
     return PRINTED_GRADIENT(flipped, A)
 
@@ -484,18 +484,20 @@ def test_failure_a_solver_without_a_metric_is_named():
         None, np.nan, None, Status.FAILED, "SCS", "", 0, 0.0, message="It broke down."
     )
     with pytest.raises(ClaimUndecided, match=r"SCS returned no metric: It broke down\."):
-        Setting.metric_of(nothing)
+        ClaimData.metric_of(nothing)
 
 
 def test_claim_14_is_undecided_where_the_labels_want_the_zero_metric():
     """One similar pair far apart, one dissimilar pair close together."""
     pairs = PairSet.from_constraints([[0.0], [5.0], [0.1], [2.0]], [(0, 1)], [(0, 2)])
     with pytest.raises(ClaimUndecided, match="zero metric, at any lambda"):
-        sparsity.check_sparsity(Setting("four points", pairs))
+        sparsity.check_sparsity(ClaimData("four points", pairs))
 
 
 def test_formulas_agree_the_automatic_gradient_in_one_dimension():
-    four = Setting("four points", PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1]))
+    four = ClaimData(
+        "four points", PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    )
     A = np.array([[0.7]])
     found = printed_gradient.automatic_gradient(four, A)
     np.testing.assert_allclose(found, -four.m_step.gradient(A), rtol=1e-12)

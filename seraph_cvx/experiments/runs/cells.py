@@ -18,7 +18,7 @@ from ...comparison.race import ONE_THREAD
 from ...numerics.blas_threads import one_blas_thread
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import numerical_rank
-from ...processes.isolation import Nursery, Outcome
+from ...processes.isolation import ForkServer, Outcome
 from ..protocol.samplings import draw_sampling, load_task, nearest_neighbour_error
 from ..protocol.tasks import find_task
 from .methods import METHODS, find_methods
@@ -29,7 +29,7 @@ CellKey = tuple[str, int, str]
 DONE, FAILED, CUT_OFF = "done", "failed", "cut off"
 """What can come of a cell."""
 
-_NURSERIES: dict[int, Nursery] = {}
+_SERVERS: dict[int, ForkServer] = {}
 """By thread: a joblib worker has one, a worker of a cluster one for each of its threads."""
 
 
@@ -84,7 +84,7 @@ def run_cell(key: CellKey, method: str, protocol: Protocol, time_limit: float) -
     if time_limit <= 0.0:
         return row | {"outcome": CUT_OFF, "detail": "the time of this task and method is spent"}
     sampling = draw_sampling(find_task(task), *protocol.points(task), seed, protocol.variant)
-    outcome = _nursery().run(learn, method, sampling.X, sampling.y, seed, time_limit=time_limit)
+    outcome = _server().run(learn, method, sampling.X, sampling.y, seed, time_limit=time_limit)
     if outcome.word != "done":
         return row | _failure(outcome)
     components, facts = outcome.result
@@ -145,16 +145,16 @@ def close_nurseries() -> None:
     --------
     >>> close_nurseries()
     """
-    while _NURSERIES:
-        _NURSERIES.popitem()[1].close()
+    while _SERVERS:
+        _SERVERS.popitem()[1].close()
 
 
-def _nursery() -> Nursery:
+def _server() -> ForkServer:
     thread = threading.get_ident()
-    if thread not in _NURSERIES:
+    if thread not in _SERVERS:
         modules = dict.fromkeys(method.module for method in METHODS.values())
-        _NURSERIES[thread] = Nursery([__name__, *modules], ONE_THREAD)
-    return _NURSERIES[thread]
+        _SERVERS[thread] = ForkServer([__name__, *modules], ONE_THREAD)
+    return _SERVERS[thread]
 
 
 def _failure(outcome: Outcome) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import FloatArray
 from ...pairs.pair_set import PairSet
 from ..claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
-from ..claim_data import Setting, certified, differences
+from ..claim_data import ClaimData, certified, differences
 
 ZERO = 1e-10
 """An eigenvalue of M(1) below this, relative to the sum over all pairs, is zero."""
@@ -77,7 +77,7 @@ def examples() -> dict[str, PairSet]:
     }
 
 
-def check_attainment(setting: Setting) -> ClaimResult:
+def check_attainment(setting: ClaimData) -> ClaimResult:
     """The criterion on M(1) against what -F does along rays."""
     start = np.zeros(setting.pairs.n_unlabeled)
     cases = [(o, np.zeros(o.pairs.n_unlabeled)) for o in map(_supervised, examples().values())]
@@ -94,7 +94,7 @@ def check_attainment(setting: Setting) -> ClaimResult:
     values = [unattained.value(t * ray) for t in times]
     infimum = float(np.log1p(np.exp(-1.0)))
     other = _supervised(examples()["attained"])
-    best = Setting.metric_of(certified(other))
+    best = ClaimData.metric_of(certified(other))
     return ClaimResult(
         CLAIM,
         [Check("M-steps without an optimum", float(missing), 0.0)],

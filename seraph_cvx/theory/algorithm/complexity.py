@@ -12,7 +12,7 @@ from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import project
 from ...pairs.pair_set import PairSet
 from ..claim import Chart, Check, Claim, ClaimResult, Curve
-from ..claim_data import Setting
+from ..claim_data import ClaimData
 
 CLAIM = Claim(
     number=13,
@@ -46,7 +46,7 @@ def measure(n: int, m: int) -> float:
     return best
 
 
-def check_complexity(setting: Setting) -> ClaimResult:
+def check_complexity(setting: ClaimData) -> ClaimResult:
     """The fitted exponents of n and of m against those of n^2 m + m^3."""
     by_points = [[measure(n, m) for n in MANY_POINTS] for m in (8, 32)]
     by_features = [measure(60, m) for m in MANY_FEATURES]

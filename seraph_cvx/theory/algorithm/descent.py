@@ -10,7 +10,7 @@ from ...model.semi_supervised import descent_values
 from ...numerics.checks import FloatArray
 from ..claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
 from ..claim_data import (
-    Setting,
+    ClaimData,
     labeled_loss,
     log_posterior,
     posterior,
@@ -58,7 +58,7 @@ for _ in range(5):  # M-step (11), then E-step (10); q is q(-1); printed is (7),
 
 
 def descent_objective(
-    setting: Setting, A: FloatArray, q: FloatArray, weight: float, sharpness: float
+    setting: ClaimData, A: FloatArray, q: FloatArray, weight: float, sharpness: float
 ) -> float:
     """J(q, A) = labeled loss + w sum_U [E_q(-ln p) - H(q)/a]: derived here, not in the paper."""
     s = scores(setting.unlabeled, A, setting.threshold)
@@ -67,26 +67,26 @@ def descent_objective(
     return labeled_loss(setting, A) + weight * float(np.sum(surprise - entropy / sharpness))
 
 
-def renyi_form(setting: Setting, A: FloatArray, weight: float, sharpness: float) -> float:
+def renyi_form(setting: ClaimData, A: FloatArray, weight: float, sharpness: float) -> float:
     """min over q of J = labeled loss + w (a - 1)/a sum_U H_a(p)."""
     s = scores(setting.unlabeled, A, setting.threshold)
     share = weight * (sharpness - 1.0) / sharpness
     return labeled_loss(setting, A) + share * float(np.sum(renyi_entropy(s, sharpness)))
 
 
-def paper_objective(setting: Setting, A: FloatArray, mu: float) -> float:
+def paper_objective(setting: ClaimData, A: FloatArray, mu: float) -> float:
     """-L(A), eq. (7)."""
     s = scores(setting.unlabeled, A, setting.threshold)
     return labeled_loss(setting, A) + mu * float(np.sum(shannon_entropy(s)))
 
 
-def posterior_regularised(setting: Setting, A: FloatArray, mu: float) -> float:
+def posterior_regularised(setting: ClaimData, A: FloatArray, mu: float) -> float:
     """The labeled loss plus the inner minimum over q of (14), which is mu H_{1 + mu}(p)."""
     s = scores(setting.unlabeled, A, setting.threshold)
     return labeled_loss(setting, A) + float(np.sum(inner_value(s, mu)))
 
 
-def check_descent(setting: Setting) -> ClaimResult:
+def check_descent(setting: ClaimData) -> ClaimResult:
     """J at every half step of the alternation of (10) and (11), and (7) beside it."""
     mu = setting.mu
     six = six_points()

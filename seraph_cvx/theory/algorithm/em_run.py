@@ -9,7 +9,7 @@ import numpy as np
 from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import FloatArray
 from ...pairs.pair_set import PairSet
-from ..claim_data import Setting, certified
+from ..claim_data import ClaimData, certified
 
 STEPS = 8
 
@@ -18,14 +18,14 @@ STEPS = 8
 class Trace:
     """An alternation: its metrics, and the largest certified relative gap of its M-steps."""
 
-    setting: Setting
+    setting: ClaimData
     weight: float
     sharpness: float
     metrics: list[FloatArray]
     gap: float
 
 
-def alternation(setting: Setting, weight: float, sharpness: float, steps: int = STEPS) -> Trace:
+def alternation(setting: ClaimData, weight: float, sharpness: float, steps: int = STEPS) -> Trace:
     """A <- argmin of (11) with weight w on U, q <- sigma(-a s(A)), from q(-1) = 1."""
     metric: FloatArray | None = None
     metrics, gap = [], 0.0
@@ -45,7 +45,7 @@ def alternation(setting: Setting, weight: float, sharpness: float, steps: int = 
     return Trace(setting, weight, sharpness, metrics, gap)
 
 
-def six_points() -> Setting:
+def six_points() -> ClaimData:
     """Six points on a line, three of them labeled; lambda = 0.1, and mu = 1 is used."""
     X = np.array([[0.1], [2.0], [1.8], [-0.8], [-0.4], [-0.8]])
-    return Setting("six points", PairSet.from_labels(X, [0, 0, 1, -1, -1, -1]), trace_weight=0.1)
+    return ClaimData("six points", PairSet.from_labels(X, [0, 0, 1, -1, -1, -1]), trace_weight=0.1)

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from ...numerics.checks import FloatArray
 from ...pairs.pair_set import PairSet
 from ..claim import Chart, Check, Claim, ClaimResult, Curve
-from ..claim_data import Setting, posterior, scores
+from ..claim_data import ClaimData, posterior, scores
 from .printed_gradient import printed_gradient
 
 CLAIM = Claim(
@@ -26,17 +26,17 @@ CLAIM = Claim(
 )
 
 
-def printed_bound(setting: Setting) -> float:
+def printed_bound(setting: ClaimData) -> float:
     """(#S + #D + mu #U) diam^2 + lambda m, eq. (12)."""
     return _data_term(setting) + setting.trace_weight * setting.pairs.n_features
 
 
-def tighter_bound(setting: Setting) -> float:
+def tighter_bound(setting: ClaimData) -> float:
     """(#S + #D + mu #U) diam^2 + lambda sqrt(m): ||lambda I||_F = lambda sqrt(m)."""
     return _data_term(setting) + setting.trace_weight * float(np.sqrt(setting.pairs.n_features))
 
 
-def largest_gradient(setting: Setting, starts: list[FloatArray]) -> tuple[float, FloatArray]:
+def largest_gradient(setting: ClaimData, starts: list[FloatArray]) -> tuple[float, FloatArray]:
     """max over A PSD of ||grad F(A)||_F, by L-BFGS over A = LL' from each start; and where."""
     m = setting.pairs.n_features
 
@@ -59,7 +59,7 @@ def largest_gradient(setting: Setting, starts: list[FloatArray]) -> tuple[float,
     return best, where
 
 
-def check_lipschitz(setting: Setting) -> ClaimResult:
+def check_lipschitz(setting: ClaimData) -> ClaimResult:
     """sup ||grad F||_F against (12), and against (12) with lambda sqrt(m)."""
     m = setting.pairs.n_features
     size = max(float(np.trace(setting.metric)), setting.unit)
@@ -116,19 +116,19 @@ def check_lipschitz(setting: Setting) -> ClaimResult:
     )
 
 
-def _data_term(setting: Setting) -> float:
+def _data_term(setting: ClaimData) -> float:
     V = np.vstack([setting.labeled, setting.unlabeled])
     total = setting.pairs.n_labeled + setting.mu * setting.pairs.n_unlabeled
     return total * float(np.max(np.sum(V**2, axis=1)))
 
 
-def _two_points() -> Setting:
+def _two_points() -> ClaimData:
     """Two points in R^4, similar, close to each other; lambda = 100."""
     pairs = PairSet.from_constraints([[0.0] * 4, [1.0] + [0.0] * 3], [(0, 1)], [])
-    return Setting("two points", pairs, trace_weight=100.0)
+    return ClaimData("two points", pairs, trace_weight=100.0)
 
 
-def _hessian_times(setting: Setting, A: FloatArray, D: FloatArray) -> FloatArray:
+def _hessian_times(setting: ClaimData, A: FloatArray, D: FloatArray) -> FloatArray:
     """The Hessian of F applied to D: -sum_k c_k p(+1) p(-1) (v'Dv) v v'."""
     total = np.zeros_like(A)
     for weight, V in ((1.0, setting.labeled), (setting.mu, setting.unlabeled)):
@@ -138,7 +138,7 @@ def _hessian_times(setting: Setting, A: FloatArray, D: FloatArray) -> FloatArray
     return total
 
 
-def _largest_quotient(setting: Setting) -> float:
+def _largest_quotient(setting: ClaimData) -> float:
     """max |F(A) - F(B)| / ||A - B||_F over random PSD pairs."""
     metrics = setting.random_metrics(claim=107, count=16)
     values = [setting.m_step.value(A) for A in metrics]

@@ -9,7 +9,7 @@ from ...m_step.statement import textbook_statement as statement
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import symmetrise
 from ..claim import Check, Claim, ClaimResult
-from ..claim_data import Setting, labeled_loss, log_posterior, posterior, relative, scores
+from ..claim_data import ClaimData, labeled_loss, log_posterior, posterior, relative, scores
 
 CLAIM = Claim(
     number=1,
@@ -25,14 +25,14 @@ CLAIM = Claim(
 )
 
 
-def m_step_loss(setting: Setting, A: FloatArray) -> float:
+def m_step_loss(setting: ClaimData, A: FloatArray) -> float:
     """-F(A), eq. (11): -sum_SD ln p(y) - mu sum_U sum_y q(y) ln p(y) + lambda tr(A)."""
     s, q = scores(setting.unlabeled, A, setting.threshold), setting.soft_labels
     unlabeled = q * log_posterior(1.0, s) + (1.0 - q) * log_posterior(-1.0, s)
     return labeled_loss(setting, A) - setting.mu * float(np.sum(unlabeled))
 
 
-def curvature(setting: Setting, A: FloatArray, D: FloatArray) -> float:
+def curvature(setting: ClaimData, A: FloatArray, D: FloatArray) -> float:
     """<D, Hessian D> = sum_k c_k p_k(+1) p_k(-1) (v'Dv)^2, derived from (11)."""
     total = 0.0
     for weight, V in ((1.0, setting.labeled), (setting.mu, setting.unlabeled)):
@@ -42,7 +42,7 @@ def curvature(setting: Setting, A: FloatArray, D: FloatArray) -> float:
     return total
 
 
-def check_m_step_convexity(setting: Setting) -> ClaimResult:
+def check_m_step_convexity(setting: ClaimData) -> ClaimResult:
     """-F((A + B)/2) <= (-F(A) - F(B))/2 for A, B PSD, eq. (11)."""
     metrics = setting.random_metrics(claim=1, count=24)
     values = [m_step_loss(setting, A) for A in metrics]
@@ -79,7 +79,7 @@ def check_m_step_convexity(setting: Setting) -> ClaimResult:
 
 
 def _second_differences(
-    setting: Setting, metrics: list[FloatArray]
+    setting: ClaimData, metrics: list[FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
     """(-F(A + D) - F(A - D) + 2 F(A)), D so long that the scores move by 0.02, and <D, H D>."""
     rng, second, formula = setting.random(101), [], []

@@ -8,7 +8,7 @@ from ...m_step.statement import textbook_statement
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import symmetrise
 from ..claim import Check, Claim, ClaimResult
-from ..claim_data import Setting, posterior, relative, scores
+from ..claim_data import ClaimData, posterior, relative, scores
 from .m_step_convexity import m_step_loss
 
 CLAIM = Claim(
@@ -24,7 +24,7 @@ CLAIM = Claim(
 )
 
 
-def printed_gradient(setting: Setting, A: FloatArray) -> FloatArray:
+def printed_gradient(setting: ClaimData, A: FloatArray) -> FloatArray:
     """The gradient of F, as printed under (11)."""
     s = scores(setting.labeled, A, setting.threshold)
     y = setting.labels
@@ -36,7 +36,7 @@ def printed_gradient(setting: Setting, A: FloatArray) -> FloatArray:
     return np.asarray(gradient - setting.trace_weight * np.eye(len(A)))
 
 
-def check_printed_gradient(setting: Setting) -> ClaimResult:
+def check_printed_gradient(setting: ClaimData) -> ClaimResult:
     """<grad F(A), D> = dF(A + tD)/dt at t = 0, for the gradient printed under (11)."""
     metrics = setting.random_metrics(claim=2, count=4)
     gradients = [printed_gradient(setting, A) for A in metrics]
@@ -72,7 +72,7 @@ def check_printed_gradient(setting: Setting) -> ClaimResult:
     )
 
 
-def automatic_gradient(setting: Setting, A: FloatArray) -> FloatArray:
+def automatic_gradient(setting: ClaimData, A: FloatArray) -> FloatArray:
     """The gradient of F by CVXPY's own chain rule, through the statement of (11) word for word."""
     problem = textbook_statement(setting.m_step, soft_labels_as_parameters=False)
     (variable,) = problem.variables()

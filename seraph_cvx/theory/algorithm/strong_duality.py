@@ -9,7 +9,7 @@ from ...m_step.statement import build_statement
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import symmetrise
 from ..claim import Check, Claim, ClaimResult
-from ..claim_data import Setting, posterior, relative, scores, solve_conic
+from ..claim_data import ClaimData, posterior, relative, scores, solve_conic
 
 CLAIM = Claim(
     number=11,
@@ -26,7 +26,7 @@ CLAIM = Claim(
 )
 
 
-def label_weights(setting: Setting) -> tuple[FloatArray, FloatArray]:
+def label_weights(setting: ClaimData) -> tuple[FloatArray, FloatArray]:
     """c_k and b_k of every pair, the labeled ones first."""
     n_unlabeled = setting.pairs.n_unlabeled
     c = np.concatenate([np.ones(setting.pairs.n_labeled), np.full(n_unlabeled, setting.mu)])
@@ -34,7 +34,7 @@ def label_weights(setting: Setting) -> tuple[FloatArray, FloatArray]:
     return c, b
 
 
-def dual_value(setting: Setting, p: FloatArray) -> float:
+def dual_value(setting: ClaimData, p: FloatArray) -> float:
     """D(p) = sum_k c_k H(p_k) - eta (sum_k c_k p_k - beta)."""
     c, b = label_weights(setting)
     p = np.clip(p, 1e-300, 1.0 - 1e-16)
@@ -42,7 +42,7 @@ def dual_value(setting: Setting, p: FloatArray) -> float:
     return float(np.sum(c * entropy) - setting.threshold * np.sum(c * p - b))
 
 
-def dual_matrix(setting: Setting, p: FloatArray) -> FloatArray:
+def dual_matrix(setting: ClaimData, p: FloatArray) -> FloatArray:
     """M(p) = sum_k (c_k p_k - b_k) v_k v_k' + lambda I."""
     c, b = label_weights(setting)
     V = np.vstack([setting.labeled, setting.unlabeled])
@@ -50,7 +50,7 @@ def dual_matrix(setting: Setting, p: FloatArray) -> FloatArray:
     return symmetrise(moment + setting.trace_weight * np.eye(V.shape[1]))
 
 
-def check_strong_duality(setting: Setting) -> ClaimResult:
+def check_strong_duality(setting: ClaimData) -> ClaimResult:
     """min -F = max D, at p = sigma(s(A*)), with <M(p), A*> = 0."""
     A = setting.metric
     value = setting.m_step.value(A)
@@ -105,13 +105,13 @@ def check_strong_duality(setting: Setting) -> ClaimResult:
     )
 
 
-def _far_posteriors(setting: Setting, A: FloatArray) -> FloatArray:
+def _far_posteriors(setting: ClaimData, A: FloatArray) -> FloatArray:
     """p_k = p(-1) of every pair, the labeled ones first."""
     V = np.vstack([setting.labeled, setting.unlabeled])
     return posterior(-1.0, scores(V, A, setting.threshold))
 
 
-def _moments(setting: Setting, p: FloatArray) -> tuple[float, float]:
+def _moments(setting: ClaimData, p: FloatArray) -> tuple[float, float]:
     c, b = label_weights(setting)
     return float(np.sum(c * p)), float(np.sum(b))
 
@@ -120,7 +120,7 @@ def _outside(value: float, lower: float, upper: float) -> tuple[float, float]:
     return lower - value, value - upper
 
 
-def _excess(setting: Setting, optimal: FloatArray, value: float) -> float:
+def _excess(setting: ClaimData, optimal: FloatArray, value: float) -> float:
     """The largest D(p) - f(A*) over random p, moved towards b/c until M(p) is PSD."""
     rng, worst = setting.random(11), 0.0
     c, b = label_weights(setting)

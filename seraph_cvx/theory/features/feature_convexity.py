@@ -8,7 +8,7 @@ import numpy as np
 
 from ...numerics.checks import FloatArray
 from ..claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
-from ..claim_data import Setting
+from ..claim_data import ClaimData
 
 CLAIM = Claim(
     number=15,
@@ -47,7 +47,7 @@ def loss(y: int, similar: FloatArray, dissimilar: FloatArray) -> FloatArray:
     return np.asarray(np.logaddexp(-similar, -dissimilar) + feature)
 
 
-def check_feature_convexity(setting: Setting) -> ClaimResult:
+def check_feature_convexity(setting: ClaimData) -> ClaimResult:
     """-ln p(y) at midpoints: f(+1) = a^2, f(-1) = 0; and f affine in a."""
     rng = setting.random(15)
     a, b = rng.uniform(0.0, 3.0, size=(2, 500))

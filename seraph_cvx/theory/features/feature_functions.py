@@ -40,7 +40,7 @@ import numpy as np
 
 from ...certificate import Certificate
 from ..claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
-from ..claim_data import Setting, solve_conic
+from ..claim_data import ClaimData, solve_conic
 from .distance_features import (
     AFFINE,
     BENT,
@@ -96,7 +96,7 @@ print(f"log(e^(d + 0.1) - 1): {concavity(s):.3f}, half of it: {concavity(s / 2):
 )
 
 
-def check_feature_functions(setting: Setting) -> ClaimResult:
+def check_feature_functions(setting: ClaimData) -> ClaimResult:
     """(a) of this file's head and what follows from it; the exponential M-step on the data."""
     d = np.concatenate([DISTANCES, setting.random(16).uniform(0.01, 8.0, size=400)])
     measured = {f: second_differences(f, d) for f in FEATURES}
@@ -173,14 +173,14 @@ def _dcp_surprises() -> int:
     return missed + sum(bool(cp.logistic(s).is_convex()) for s in not_seen)
 
 
-def _exponential_m_step(setting: Setting) -> Certificate:
+def _exponential_m_step(setting: ClaimData) -> Certificate:
     """Of our own solution; what the solver says of itself is not looked at."""
     q, mu, trace_weight = setting.soft_labels, setting.mu, setting.trace_weight
     model = ExponentialMStep(setting.pairs, q, mu, trace_weight, OFFSET)
-    return certify_exponential(model, Setting.metric_of(solve_exponential(model, tol=1e-7)))
+    return certify_exponential(model, ClaimData.metric_of(solve_exponential(model, tol=1e-7)))
 
 
-def _conic_outside(few: Setting) -> tuple[float, str]:
+def _conic_outside(few: ClaimData) -> tuple[float, str]:
     """How far CVXPY's optimum is outside [D, f] of our own solution, relative; Clarabel's word."""
     own = _exponential_m_step(few)
     statement = state_exponential_m_step(

@@ -11,7 +11,7 @@ from ...model.semi_supervised import SemiSupervisedObjective
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import symmetrise
 from ..claim import Check, Claim, ClaimResult, Recomputation, Verdict
-from ..claim_data import Setting, certified, posterior, relative, scores
+from ..claim_data import ClaimData, certified, posterior, relative, scores
 from .full_model import GAMMA, alternate_model, model_loss, solve_at_kappa
 from .kappa_sign import best_kappa, counterexample
 
@@ -55,7 +55,7 @@ def hat_trace_weight(kappa: float, trace_weight: float) -> float:
     return trace_weight / -kappa
 
 
-def check_elimination(setting: Setting) -> ClaimResult:
+def check_elimination(setting: ClaimData) -> ClaimResult:
     """(6) at (A*, kappa*) against (7) at (-kappa* A*, -kappa* eta, lambda / -kappa*)."""
     point, _ = best_kappa(setting.pairs, -1.0, setting.trace_weight)
     kappa = point.kappa
@@ -107,7 +107,7 @@ def check_elimination(setting: Setting) -> ClaimResult:
     )
 
 
-def _m_step(setting: Setting, kappa: float, mu: float = 0.0) -> MStepObjective:
+def _m_step(setting: ClaimData, kappa: float, mu: float = 0.0) -> MStepObjective:
     """(7) with the mapped hyperparameters, its labeled part."""
     return MStepObjective(
         setting.pairs,
@@ -117,19 +117,19 @@ def _m_step(setting: Setting, kappa: float, mu: float = 0.0) -> MStepObjective:
     )
 
 
-def _posteriors(setting: Setting, A: FloatArray, kappa: float) -> FloatArray:
+def _posteriors(setting: ClaimData, A: FloatArray, kappa: float) -> FloatArray:
     """p(+1) of every pair, eq. (5)."""
     V = np.vstack([setting.labeled, setting.unlabeled])
     return np.asarray(expit(kappa * scores(V, A, setting.threshold)))
 
 
-def _hat_posteriors(setting: Setting, A: FloatArray, kappa: float) -> FloatArray:
+def _hat_posteriors(setting: ClaimData, A: FloatArray, kappa: float) -> FloatArray:
     """p_hat(+1) of every pair, eq. (8)."""
     V = np.vstack([setting.labeled, setting.unlabeled])
     return posterior(1.0, scores(V, A, hat_threshold(kappa, setting.threshold)))
 
 
-def _identity(setting: Setting) -> float:
+def _identity(setting: ClaimData) -> float:
     """-L(A, kappa) - gamma kappa^2/2 of (6) against -L_hat(-kappa A) of (7), relative."""
     rng, worst = setting.random(5), 0.0
     for A in setting.random_metrics(claim=5, count=6):

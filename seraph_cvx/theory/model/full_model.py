@@ -9,7 +9,7 @@ from scipy.special import entr, expit
 
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import symmetrise
-from ..claim_data import Setting, scores, solve_conic
+from ..claim_data import ClaimData, scores, solve_conic
 
 GAMMA = 0.1
 ROUNDS, ESCAPES = 8, 12
@@ -17,7 +17,7 @@ PRECISE = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-7}
 
 
 def model_loss(
-    setting: Setting, A: FloatArray, kappa: float, mu: float
+    setting: ClaimData, A: FloatArray, kappa: float, mu: float
 ) -> tuple[float, FloatArray, float]:
     """-L(A, kappa), eq. (6), its gradient in A and its derivative in kappa."""
     y, V, U = setting.labels, setting.labeled, setting.unlabeled
@@ -36,7 +36,7 @@ def model_loss(
     return value, symmetrise(gradient), rate
 
 
-def solve_at_kappa(setting: Setting, kappa: float) -> FloatArray:
+def solve_at_kappa(setting: ClaimData, kappa: float) -> FloatArray:
     """argmin over A PSD of (6) with mu = 0 at a fixed kappa, stated in CVXPY in A itself."""
     m, V = setting.pairs.n_features, setting.labeled
     A = cp.Variable((m, m), PSD=True)
@@ -47,7 +47,9 @@ def solve_at_kappa(setting: Setting, kappa: float) -> FloatArray:
     return symmetrise(np.asarray(A.value))
 
 
-def alternate_model(setting: Setting, A: FloatArray, kappa: float) -> tuple[FloatArray, float, int]:
+def alternate_model(
+    setting: ClaimData, A: FloatArray, kappa: float
+) -> tuple[FloatArray, float, int]:
     """(6) with mu > 0: A at a fixed kappa, kappa at a fixed A, in turns, A last; kappa < 0."""
     last, rounds = np.inf, 0
     while True:
@@ -60,7 +62,7 @@ def alternate_model(setting: Setting, A: FloatArray, kappa: float) -> tuple[Floa
 
 
 def _minimise_over_metric(
-    setting: Setting, A: FloatArray, kappa: float
+    setting: ClaimData, A: FloatArray, kappa: float
 ) -> tuple[FloatArray, float]:
     """A stationary point of (6) over the cone: L-BFGS over A = LL', from where it cannot get stuck.
 
@@ -89,7 +91,7 @@ def _minimise_over_metric(
     return symmetrise(L @ L.T), float(found.fun)
 
 
-def _minimise_over_kappa(setting: Setting, A: FloatArray, kappa: float) -> float:
+def _minimise_over_kappa(setting: ClaimData, A: FloatArray, kappa: float) -> float:
     def value(log_t: float) -> float:
         return model_loss(setting, A, -float(np.exp(log_t)), setting.mu)[0]
 

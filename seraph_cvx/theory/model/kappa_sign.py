@@ -12,7 +12,7 @@ from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import FloatArray
 from ...pairs.pair_set import PairSet
 from ..claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
-from ..claim_data import Setting, certified, scores
+from ..claim_data import ClaimData, certified, scores
 from .full_model import GAMMA
 
 TRACE_WEIGHT, THRESHOLD = 1.0, 1.0
@@ -88,7 +88,7 @@ def profile(
         pairs, unlabeled_weight=0.0, trace_weight=trace_weight / t, threshold=t * THRESHOLD
     )
     solution = certified(objective, start)
-    metric = Setting.metric_of(solution)
+    metric = ClaimData.metric_of(solution)
     prior = GAMMA / 2.0 * kappa**2
     gap = solution.relative_gap * max(1.0, abs(solution.value))
     return ProfilePoint(kappa, solution.value + prior, solution.value - gap + prior, metric / t)
@@ -110,7 +110,7 @@ def best_kappa(
     return min(refined, best, key=lambda point: point.value), grid
 
 
-def check_kappa_sign(setting: Setting) -> ClaimResult:
+def check_kappa_sign(setting: ClaimData) -> ClaimResult:
     """The sign of kappa* in (6), against the remark under (5)."""
     pairs = counterexample()
     (up, _), (_, grid_down) = best_kappa(pairs, 1.0), best_kappa(pairs, -1.0)
@@ -155,7 +155,7 @@ def check_kappa_sign(setting: Setting) -> ClaimResult:
     )
 
 
-def _hopes_with_positive(setting: Setting) -> int:
+def _hopes_with_positive(setting: ClaimData) -> int:
     """How many labeled pairs have p(y) > 1/2 and y s < 0 at random metrics with kappa > 0."""
     rng, found = setting.random(4), 0
     for A in setting.random_metrics(claim=4, count=10):

@@ -8,7 +8,7 @@ from scipy.special import entr, expit
 
 from ...numerics.checks import FloatArray
 from ..claim import Check, Claim, ClaimResult, Recomputation, Verdict
-from ..claim_data import Setting, relative, scores, solve_conic
+from ..claim_data import ClaimData, relative, scores, solve_conic
 
 GAMMA = 0.1
 REACH = 10.0
@@ -79,7 +79,7 @@ def solve_dual(s: FloatArray, y: FloatArray) -> float:
     return float(kappa.value)
 
 
-def check_maximum_entropy(setting: Setting) -> ClaimResult:
+def check_maximum_entropy(setting: ClaimData) -> ClaimResult:
     """max of (1) = min of (3) for a fixed metric, and p* = exp(kappa* f) / Z, eq. (2)."""
     m, y = setting.pairs.n_features, setting.labels
     identity = np.eye(m) * float(np.trace(setting.metric)) / m

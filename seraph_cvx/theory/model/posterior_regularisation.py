@@ -8,7 +8,7 @@ import numpy as np
 from ...numerics.checks import FloatArray
 from ..claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
 from ..claim_data import (
-    Setting,
+    ClaimData,
     log_posterior,
     posterior,
     relative,
@@ -63,7 +63,7 @@ def inner_value(s: FloatArray, mu: float) -> FloatArray:
     return mu * renyi_entropy(s, 1.0 + mu)
 
 
-def check_posterior_regularisation(setting: Setting) -> ClaimResult:
+def check_posterior_regularisation(setting: ClaimData) -> ClaimResult:
     """argmin and min over q of KL(q || p) + mu xi, E_q[-ln p] <= xi, eq. (14)."""
     rng = setting.random(8)
     drawn = rng.choice(len(setting.unlabeled), min(COUNT - 10, len(setting.unlabeled)), False)

@@ -9,7 +9,7 @@ from scipy.special import rel_entr
 from ...model.e_step import e_step
 from ...numerics.checks import FloatArray
 from ..claim import Check, Claim, ClaimResult
-from ..claim_data import Setting, posterior, relative, scores, solve_conic
+from ..claim_data import ClaimData, posterior, relative, scores, solve_conic
 
 COUNT = 300
 
@@ -37,7 +37,7 @@ def e_step_objective(q: FloatArray, p: FloatArray, mu: float) -> FloatArray:
     return np.asarray(np.sum(rel_entr(q, p) - mu * q * np.log(p), axis=1))
 
 
-def check_soft_label_form(setting: Setting) -> ClaimResult:
+def check_soft_label_form(setting: ClaimData) -> ClaimResult:
     """argmin_q of (9), by CVXPY, against (10)."""
     rng = setting.random(6)
     drawn = rng.choice(len(setting.unlabeled), min(COUNT // 2, len(setting.unlabeled)), False)

@@ -9,7 +9,7 @@ from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import numerical_rank
 from ..claim import Chart, Check, Claim, ClaimResult, ClaimUndecided, Curve
-from ..claim_data import Setting, certified, scores, shannon_entropy
+from ..claim_data import ClaimData, certified, scores, shannon_entropy
 
 CLAIM = Claim(
     number=14,
@@ -26,19 +26,19 @@ CLAIM = Claim(
 )
 
 
-def unlabeled_entropy(setting: Setting, A: FloatArray) -> float:
+def unlabeled_entropy(setting: ClaimData, A: FloatArray) -> float:
     """The mean of H(p) over the unlabeled pairs, in nats: at most ln 2."""
     return float(np.mean(shannon_entropy(scores(setting.unlabeled, A, setting.threshold))))
 
 
-def supervised(setting: Setting, trace_weight: float) -> tuple[FloatArray, float]:
+def supervised(setting: ClaimData, trace_weight: float) -> tuple[FloatArray, float]:
     """argmin of (7) with mu = 0, which is convex, and its certified relative gap."""
     solution = certified(_labeled(setting, trace_weight))
     return setting.metric_of(solution), solution.relative_gap
 
 
 def semi_supervised(
-    setting: Setting, mu: float, trace_weight: float, start: FloatArray
+    setting: ClaimData, mu: float, trace_weight: float, start: FloatArray
 ) -> DirectSolution:
     """A stationary point of (7), or where 400 steps lead: never above `start` in value."""
     return minimise_directly(
@@ -46,7 +46,7 @@ def semi_supervised(
     )
 
 
-def check_sparsity(setting: Setting) -> ClaimResult:
+def check_sparsity(setting: ClaimData) -> ClaimResult:
     """The entropy of the unlabeled posterior against mu, trace and rank of A against lambda."""
     critical = _labeled(setting, setting.trace_weight).critical_trace_weight
     if critical == 0.0:
@@ -128,7 +128,7 @@ def check_sparsity(setting: Setting) -> ClaimResult:
     )
 
 
-def _labeled(setting: Setting, trace_weight: float) -> MStepObjective:
+def _labeled(setting: ClaimData, trace_weight: float) -> MStepObjective:
     return MStepObjective(
         setting.pairs,
         unlabeled_weight=0.0,

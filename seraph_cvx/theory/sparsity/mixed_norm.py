@@ -7,7 +7,7 @@ import numpy as np
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import symmetrise
 from ..claim import Chart, Check, Claim, ClaimResult, Curve
-from ..claim_data import Setting
+from ..claim_data import ClaimData
 
 SWEEPS = 6
 
@@ -29,7 +29,7 @@ def mixed_norm(W: FloatArray) -> float:
     return float(np.sum(np.sqrt(np.sum(np.square(W), axis=1))))
 
 
-def check_mixed_norm(setting: Setting) -> ClaimResult:
+def check_mixed_norm(setting: ClaimData) -> ClaimResult:
     """||V A V'||_(2,1) >= tr(A), with equality at the eigenvectors of A; eq. (15)."""
     rng, m = setting.random(10), setting.pairs.n_features
     metrics = [setting.metric, *setting.random_metrics(claim=10, count=4)]

@@ -79,7 +79,7 @@ PATIENCE = 8
 """How many looks later that is decided, where the smaller gap does not come."""
 
 
-class Referee:
+class StoppingRule:
     """Looks at the free lower bound of an iterate, and certifies when that is promising."""
 
     def __init__(

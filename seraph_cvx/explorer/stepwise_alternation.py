@@ -63,7 +63,7 @@ class Settings:
 
 
 @dataclass(frozen=True, eq=False)
-class Moment:
+class HalfStep:
     """A metric A, the soft labels q, and with them the M-step that is at hand.
 
     Attributes
@@ -124,7 +124,7 @@ class Moment:
 
 
 @dataclass(eq=False)
-class Walk:
+class StepwiseAlternation:
     """q(-1) = 1; A <- argmin f(A; q), eq. (11); q <- q(A), eq. (10); A <- ...: as far as asked for.
 
     Attributes
@@ -145,7 +145,7 @@ class Walk:
 
     scene: Scene
     settings: Settings
-    moments: list[Moment] = field(default_factory=list)
+    moments: list[HalfStep] = field(default_factory=list)
     trouble: str = ""
 
     def __post_init__(self) -> None:
@@ -153,11 +153,11 @@ class Walk:
         self._lock = threading.Lock()
         try:
             self._pairs = _pairs_of(self.scene)
-            self.moments.append(Moment(0, np.eye(2), self._program(None)))
+            self.moments.append(HalfStep(0, np.eye(2), self._program(None)))
         except ValueError as error:
             self.trouble = str(error)
 
-    def at(self, number: int) -> Moment | None:
+    def at(self, number: int) -> HalfStep | None:
         """The moment after `number` half-steps, or the last one before trouble."""
         with self._lock:  # two browser tabs may ask for the same walk at once
             while len(self.moments) <= number and not self.trouble:
@@ -181,14 +181,14 @@ class Walk:
         now = self.moments[-1]
         number = now.number + 1
         if number % 2 == 0:
-            self.moments.append(Moment(number, now.metric, self._program(now.metric)))
+            self.moments.append(HalfStep(number, now.metric, self._program(now.metric)))
             return
         self.trouble = now.trouble
         if self.trouble:
             return
         start = now.metric if now.number else None
         solution = self._solver.solve(now.objective, TOLERANCE, start)
-        self.moments.append(Moment(number, np.asarray(solution.metric), now.objective))
+        self.moments.append(HalfStep(number, np.asarray(solution.metric), now.objective))
 
     def _program(self, metric: FloatArray | None) -> MStepObjective:
         """The M-step whose soft labels are those of `metric`; q(-1) = 1 for None."""
@@ -206,9 +206,9 @@ class Walk:
 
 
 @lru_cache(maxsize=16)
-def walk_of(scene: Scene, settings: Settings) -> Walk:
+def walk_of(scene: Scene, settings: Settings) -> StepwiseAlternation:
     """The walk of a scene, the same object whenever the same is asked for."""
-    return Walk(scene, settings)
+    return StepwiseAlternation(scene, settings)
 
 
 def weight_of(pairs: PairSet, settings: Settings) -> float:

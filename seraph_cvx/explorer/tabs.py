@@ -11,7 +11,7 @@ from ..display.formulas import CERTIFICATE, DESCENT, E_STEP, M_STEP_ONE_TERM, OB
 from ..solvers.solution import MStepSolution
 from .recipe import python_of
 from .state import ExplorerState, ask_solver
-from .walk import Moment
+from .stepwise_alternation import HalfStep
 
 SOLVERS = ("fista", "projected-gradient", "CLARABEL", "SCS")
 
@@ -80,7 +80,7 @@ def sheet(state: ExplorerState, name: str, solver: str | None = None) -> str:
     return answer_table(answers_of(moment, solver))
 
 
-def statement_sheet(moment: Moment) -> str:
+def statement_sheet(moment: HalfStep) -> str:
     """min f(A) over A PSD, eq. (11), as CVXPY reads it, and the DCP proof of its convexity.
 
     Examples
@@ -110,7 +110,7 @@ def formula_sheet() -> str:
     )
 
 
-def answers_of(moment: Moment, solver: str) -> list[MStepSolution]:
+def answers_of(moment: HalfStep, solver: str) -> list[MStepSolution]:
     """The M-step at hand by FISTA, from nothing, and by `solver`, if that is another one.
 
     Raises
