@@ -26,7 +26,7 @@ class ExplorerState:
     scene : Scene
     settings : Settings
     position : int
-        Half-steps asked for; the walk may end earlier, see :attr:`Walk.trouble`.
+        Half-steps asked for; the walk may end earlier, see :attr:`StepwiseAlternation.trouble`.
     heard : int
         The number of the last click or key that was answered.
 

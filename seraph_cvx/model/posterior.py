@@ -38,7 +38,7 @@ def dissimilar_loss(s: Array) -> Array:
 
     Examples
     --------
-    >>> dissimilar_surprise(np.array([-1e4, 1e4]))
+    >>> dissimilar_loss(np.array([-1e4, 1e4]))
     array([10000.,     0.])
     """
     xp = namespace(s)

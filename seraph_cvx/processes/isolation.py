@@ -74,10 +74,10 @@ class ForkServer:
     Examples
     --------
     >>> import math, signal
-    >>> with Nursery() as nursery:
-    ...     good = nursery.run(math.sqrt, 4.0, time_limit=60)
-    ...     bad = nursery.run(math.sqrt, -1.0, time_limit=60)
-    ...     gone = nursery.run(signal.raise_signal, signal.SIGKILL, time_limit=60)
+    >>> with ForkServer() as server:
+    ...     good = server.run(math.sqrt, 4.0, time_limit=60)
+    ...     bad = server.run(math.sqrt, -1.0, time_limit=60)
+    ...     gone = server.run(signal.raise_signal, signal.SIGKILL, time_limit=60)
     >>> good.result, bad.word, gone.word
     (2.0, 'error', 'crashed')
     """
@@ -221,8 +221,8 @@ def run_isolated(
     >>> run_isolated(math.sqrt, 4.0, time_limit=60).result
     2.0
     """
-    with ForkServer() as nursery:
-        return nursery.run(function, *arguments, time_limit=time_limit, memory_limit=memory_limit)
+    with ForkServer() as server:
+        return server.run(function, *arguments, time_limit=time_limit, memory_limit=memory_limit)
 
 
 def memory_limit_obstacle() -> str:

@@ -116,8 +116,8 @@ Terms: TypeAlias = Callable[..., tuple[Sequence[Any], Weights]]
 """terms(place, *distances) -> (sums over the place, weights or None).
 
 One array of squared distances comes for each metric of the sweep; it is the callee's to overwrite.
-A term must vanish as d grows to FAR. Terms that are swept over unlabeled pairs know no points, so
-that they travel light, and speak the array API.
+A term must vanish as d grows to EXCLUDED_DISTANCE. Terms that are swept over unlabeled pairs know
+no points, so that they travel light, and speak the array API.
 """
 
 

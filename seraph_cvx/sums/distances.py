@@ -87,7 +87,7 @@ Metric: TypeAlias = FloatArray | DistanceBounds
 
 
 def block_distances(X: Array, metric: Metric) -> Callable[[Block], Any]:
-    """Distances over a block of the pairs of the points X; FAR where an entry is no such pair."""
+    """Distances over a block of the pairs of X; EXCLUDED_DISTANCE where an entry is no such pair."""
     if isinstance(metric, DistanceBounds):
         return metric.on_points(X)
     left = X @ to_device_of(X, metric)
@@ -102,7 +102,7 @@ def listed_distances(V: Array, metric: Metric) -> Any:
 
 
 def gram_distances(left: Array, right: Array, square: Array) -> Callable[[Block], Array]:
-    """square_i + square_j - 2 left_i . right_j over a block; FAR off its pairs."""
+    """square_i + square_j - 2 left_i . right_j over a block; EXCLUDED_DISTANCE off its pairs."""
     xp = namespace(left)
     doubled = -2.0 * left
     if isinstance(left, np.ndarray):
@@ -135,5 +135,5 @@ def _gram_there(left: Array, right: Array, block: Block) -> Array:
 
 @cache
 def _lower_triangle(size: int) -> FloatArray:
-    """FAR on and below the diagonal, 0 above it."""
+    """EXCLUDED_DISTANCE on and below the diagonal, 0 above it."""
     return np.tril(np.full((size, size), EXCLUDED_DISTANCE))

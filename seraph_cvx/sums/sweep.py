@@ -95,10 +95,12 @@ def sweep(
 
     Examples
     --------
-    >>> from seraph_cvx.sums.blocks import FAR
+    >>> from seraph_cvx.sums.blocks import EXCLUDED_DISTANCE
     >>> X = np.array([[0.0], [1.0], [3.0]])
     >>> whole = Block(slice(0, 3), slice(0, 3), None)
-    >>> sweep(X, X, [whole], [np.eye(1)], lambda block, d: ([np.sum(d[d < FAR])], None))[0]
+    >>> def total(block, d):
+    ...     return [np.sum(d[d < EXCLUDED_DISTANCE])], None
+    >>> sweep(X, X, [whole], [np.eye(1)], total)[0]
     array([14.])
     """
     xp = namespace(X)

@@ -210,10 +210,10 @@ def test_a_function_of_the_running_script_is_refused(server, monkeypatch):
 ORPHAN = """
 import sys
 sys.path.insert(0, {tests!r})
-from seraph_cvx import isolation
+from seraph_cvx.processes import isolation
 from test_isolation import write_pid_and_hang
 isolation.ALARM_MARGIN = 0.0
-with isolation.Nursery(["test_isolation"]) as nursery:
+with isolation.ForkServer(["test_isolation"]) as nursery:
     nursery.run(write_pid_and_hang, {path!r}, time_limit=1.0)
 """
 
@@ -224,11 +224,12 @@ def write_pid_and_hang(path):
 
 
 @pytest.mark.slow
-def test_work_whose_caller_was_killed_ends_by_its_own_alarm(tmp_path, repository):
+def test_work_whose_caller_was_killed_ends_by_its_own_alarm(tmp_path):
     path = tmp_path / "pid"
-    code = ORPHAN.format(tests=str(repository / "tests"), path=str(path))
+    code = ORPHAN.format(tests=str(Path(__file__).parent), path=str(path))
     caller = subprocess.Popen([sys.executable, "-c", code])
     while not path.exists() or not path.read_text():
+        assert caller.poll() is None
         time.sleep(0.01)
     caller.kill()
     caller.wait()

@@ -68,7 +68,7 @@ def run_without_posix(code, folder, removal=REMOVE_POSIX):
 LIBRARY = """
 import importlib.util, json, math, os, signal, time
 from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, compare_solvers, solve_m_step
-from seraph_cvx.processes.isolation import Nursery
+from seraph_cvx.processes.isolation import ForkServer
 
 X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
 y = [0, 0, 1, 1, -1, -1]
@@ -77,7 +77,7 @@ told["fit"] = SERAPH().fit(X, y).certificate_.relative_gap
 objective = MStepObjective(PairSet.from_labels(X, y))
 solution = solve_m_step(objective, solver="CLARABEL", tol=1e-4)
 told["conic"] = [solution.solver, certify(objective, solution.metric).relative_gap]
-with Nursery() as nursery:
+with ForkServer() as nursery:
     outcomes = [
         nursery.run(importlib.util.find_spec, "resource", time_limit=60),
         nursery.run(math.sqrt, 4.0, time_limit=60),
@@ -134,9 +134,9 @@ def test_the_command_works_without_posix(printed, folder):
 
 LEAVE_A_CHILD = """
 import json, os
-from seraph_cvx.processes.isolation import Nursery
+from seraph_cvx.processes.isolation import ForkServer
 
-with Nursery() as nursery:
+with ForkServer() as nursery:
     left = nursery.run(os.system, "sleep 60 & echo $! > left", time_limit=60)
     grabbed = nursery.run(bytearray, 2**40, time_limit=60, memory_limit=2**28)
 print(json.dumps([left.word, left.peak_bytes, grabbed.word]))
@@ -171,7 +171,7 @@ def test_a_journal_that_cannot_be_locked_says_so(monkeypatch, tmp_path):
 
 
 NO_PROC = """
-from seraph_cvx import isolation
+from seraph_cvx.processes import isolation
 isolation.resident_bytes = lambda pid="self": 0
 """
 

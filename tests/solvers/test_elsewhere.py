@@ -170,7 +170,8 @@ def test_the_fused_kernels_are_the_formulas():
     pytest.importorskip("triton", reason="triton is not installed")
     code = """
 import numpy as np, torch
-from seraph_cvx import cuda_kernels, posterior
+from seraph_cvx.model import posterior
+from seraph_cvx.numerics import cuda_kernels
 d = np.abs(np.random.default_rng(0).normal(size=(37, 53))) * 3
 d[0, :5], d[3, 3], d[4, 4] = 1e200, 900.0, -1e-9
 for kernel, formula, numbers in [
@@ -247,7 +248,7 @@ def forgetful(monkeypatch):
                 raise losses.pop(0)
             return super().__call__(tasks)
 
-    monkeypatch.setattr(ClusterSums, "is_at_hand", property(lambda self: True))
+    monkeypatch.setattr(ClusterSums, "is_available", property(lambda self: True))
     monkeypatch.setattr(joblib, "Parallel", Forgetful)
     return losses
 
