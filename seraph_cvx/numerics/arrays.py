@@ -36,7 +36,7 @@ def is_foreign_array(x: Any) -> bool:
 
     Examples
     --------
-    >>> is_elsewhere(np.zeros(2)), is_elsewhere([0.0, 1.0])
+    >>> is_foreign_array(np.zeros(2)), is_foreign_array([0.0, 1.0])
     (False, False)
     """
     return is_array_api_obj(x) and not is_numpy_array(x)

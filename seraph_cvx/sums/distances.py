@@ -87,7 +87,7 @@ Metric: TypeAlias = FloatArray | DistanceBounds
 
 
 def block_distances(X: Array, metric: Metric) -> Callable[[Block], Any]:
-    """Distances over a block of the pairs of X; EXCLUDED_DISTANCE where an entry is no such pair."""
+    """Distances over a block of pairs of X; EXCLUDED_DISTANCE where an entry is no such pair."""
     if isinstance(metric, DistanceBounds):
         return metric.on_points(X)
     left = X @ to_device_of(X, metric)

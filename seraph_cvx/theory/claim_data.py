@@ -39,7 +39,7 @@ class ClaimData:
     Examples
     --------
     >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-    >>> setting = Setting("four points", pairs)
+    >>> setting = ClaimData("four points", pairs)
     >>> setting.labels, setting.mu
     (array([ 1., -1., -1.]), 1.0)
     """

@@ -82,8 +82,8 @@ def test_given_soft_labels_bring_the_sums_home():
     away = PairSet.from_constraints(points, home.similar, home.dissimilar)
     q = np.random.default_rng(0).random(home.n_unlabeled)
     here, there = MStepObjective(away, soft_labels=q), MStepObjective(away)
-    assert here.sums.away is None
-    assert there.sums.away is not None
+    assert here.sums.remote_sums is None
+    assert there.sums.remote_sums is not None
     expected = MStepObjective(home, soft_labels=q).value(np.eye(4))
     assert here.value(np.eye(4)) == pytest.approx(expected, rel=1e-14)
 
