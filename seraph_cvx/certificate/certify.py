@@ -205,7 +205,7 @@ def _lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Itera
     if is_psd:
         yield LowerBound(0.0 if bounds is None else bounds.label_value, "p = b/c")
     coordinates = objective.dual_coordinates
-    if bounds is None or coordinates is None:  # f(LL') overflows, or nothing is summed
+    if bounds is None or coordinates is None:  # f(LL') overflows, or R = 0 and nothing spans
         return
     step = step_towards_one(coordinates, bounds)
     if step == 1.0:

@@ -15,7 +15,7 @@ from .grading import attempt_once
 from .journal import Journal, Key
 from .solvers import Entrant
 from .suite import InstanceSpec
-from .workers import ONE_THREAD, close_nurseries, nursery_of_thread
+from .workers import ONE_THREAD, close_servers, server_of_thread
 
 PRELOAD = ("seraph_cvx.comparison.grading", "sklearn.datasets")
 PRELOAD_CONIC = ("seraph_cvx.m_step.conic", "seraph_cvx.comparison.dimacs")
@@ -99,7 +99,7 @@ def make_runs(
             while waiting:  # again where the last ones had to wait for others
                 yield from _closing(workers(calls()))
     finally:
-        close_nurseries(owner)
+        close_servers(owner)
 
 
 def _closing(finished: Any) -> Generator[tuple[Run, Outcome], None, None]:
@@ -121,7 +121,7 @@ def make_run(
     owner: str,
     preload: Sequence[str],
 ) -> tuple[Run, Outcome]:
-    """One run, in a process of its own that the worker's nursery starts; or why it is not made.
+    """One run, in a process of its own that the worker's fork server starts; or why it is not made.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def make_run(
     """
     if obstacle:
         return run, Outcome(NOT_RUN, None, obstacle, 0.0)
-    outcome = nursery_of_thread(owner, preload, ONE_THREAD).run(
+    outcome = server_of_thread(owner, preload, ONE_THREAD).run(
         attempt_once,
         *(instance, run.entrant, run.tol, limits.seconds),
         time_limit=limits.hard_seconds,

@@ -1,4 +1,4 @@
-"""What a worker of joblib keeps between two pieces of isolated work: a nursery of its own."""
+"""What a worker of joblib keeps between two pieces of isolated work: a fork server of its own."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_
 """The environment of work whose seconds are compared: one thread of BLAS."""
 
 _OF_THREADS: dict[int, tuple[str, ForkServer]] = {}
-"""By thread: whose work its nursery is for, and the nursery."""
+"""By thread: whose work its fork server is for, and the fork server."""
 
 
-def nursery_of_thread(
+def server_of_thread(
     owner: str, preload: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> ForkServer:
-    """The nursery of the thread that asks, started at its first call and kept for the next ones.
+    """The fork server of the calling thread, started at its first call and kept for the next ones.
 
     So a worker of joblib, be it a thread, a process or one of a cluster's, pays for the imports
-    once. A thread keeps one nursery: one that it has for another owner is ended first.
+    once. A thread keeps one fork server: one that it has for another owner is ended first.
 
     Parameters
     ----------
     owner : str
-        A word for all the work that belongs together; :func:`close_nurseries` takes it.
+        A word for all the work that belongs together; :func:`close_servers` takes it.
     preload, environment
         As for :class:`ForkServer`.
 
     Examples
     --------
     >>> import math
-    >>> nursery_of_thread("mine").run(math.sqrt, 4.0, time_limit=60).result
+    >>> server_of_thread("mine").run(math.sqrt, 4.0, time_limit=60).result
     2.0
-    >>> nursery_of_thread("mine") is nursery_of_thread("mine")
+    >>> server_of_thread("mine") is server_of_thread("mine")
     True
-    >>> close_nurseries("mine")
+    >>> close_servers("mine")
     """
     thread = threading.get_ident()
     whose, server = _OF_THREADS.get(thread, ("", None))
@@ -48,14 +48,14 @@ def nursery_of_thread(
     return server
 
 
-def close_nurseries(owner: str) -> None:
-    """End the nurseries that this process's threads keep for an owner.
+def close_servers(owner: str) -> None:
+    """End the fork servers that this process's threads keep for an owner.
 
     Those of other processes end with the processes, or when their thread works for another owner.
 
     Examples
     --------
-    >>> close_nurseries("nobody")
+    >>> close_servers("nobody")
     """
     for thread, (whose, server) in list(_OF_THREADS.items()):
         if whose == owner:

@@ -1,4 +1,4 @@
-"""The program of a nursery's process: import, then fork a child for each piece of work ordered.
+"""The program of a fork server: import, then fork a child for each piece of work ordered.
 
 `isolation.py` runs this file as a program and speaks with it through two pipes, in messages of
 :func:`send` and :func:`receive`. It imports nothing but the standard library. Where
@@ -122,7 +122,7 @@ def memory_pages(pid: int | str) -> tuple[int, int]:
 
 
 def _serve(orders: IO[bytes], reports: IO[bytes]) -> None:
-    """What the nursery's process does: import, then a child for each order, or the only order."""
+    """What the fork server does: import, then a child for each order, or the only order."""
     sys.path[:], preload = _next_order(orders)
     for name in preload:
         import_module(name)

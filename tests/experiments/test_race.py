@@ -401,13 +401,13 @@ def children():
 
 
 def test_a_thread_keeps_one_nursery_and_gives_it_up_for_another_owner():
-    first = workers.nursery_of_thread("one")
-    assert workers.nursery_of_thread("one") is first
-    second = workers.nursery_of_thread("two")
+    first = workers.server_of_thread("one")
+    assert workers.server_of_thread("one") is first
+    second = workers.server_of_thread("two")
     assert second is not first
-    workers.close_nurseries("one")
-    assert workers.nursery_of_thread("two") is second
-    workers.close_nurseries("two")
+    workers.close_servers("one")
+    assert workers.server_of_thread("two") is second
+    workers.close_servers("two")
     assert not workers._OF_THREADS
 
 

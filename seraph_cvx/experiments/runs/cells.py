@@ -77,7 +77,7 @@ def run_cell(key: CellKey, method: str, protocol: Protocol, time_limit: float) -
     >>> row = run_cell(("iris", 0, "euclidean"), "euclidean", Protocol(), time_limit=60.0)
     >>> row["outcome"], row["rank"], 0.0 <= row["error"] <= 100.0
     ('done', 4, True)
-    >>> close_nurseries()
+    >>> close_servers()
     """
     task, seed, name = key
     row: dict[str, Any] = {"task": task, "sampling": seed, "method": name, **EMPTY}
@@ -138,12 +138,12 @@ def learn(
     return L, facts
 
 
-def close_nurseries() -> None:
+def close_servers() -> None:
     """End the processes that this process's cells were forked from; the next cell starts another.
 
     Examples
     --------
-    >>> close_nurseries()
+    >>> close_servers()
     """
     while _SERVERS:
         _SERVERS.popitem()[1].close()

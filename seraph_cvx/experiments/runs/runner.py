@@ -16,7 +16,7 @@ from ...numerics.checks import check_number
 from ..protocol.samplings import SCALINGS, VARIANTS
 from ..protocol.tasks import find_tasks
 from .bookkeeping import CellJournal, Ledger
-from .cells import DONE, Protocol, close_nurseries, run_cell
+from .cells import DONE, Protocol, close_servers, run_cell
 from .methods import find_methods
 
 DEFAULT_TIME_CAP = 1800.0
@@ -162,7 +162,7 @@ def _in_parallel(calls: Iterator[Any], n_jobs: int | None) -> Generator[dict[str
         yield from results
     finally:
         results.close()
-        close_nurseries()
+        close_servers()
 
 
 def _given(methods: Sequence[str] | None) -> Iterator[tuple[Any, str]]:
