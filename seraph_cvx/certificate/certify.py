@@ -237,7 +237,7 @@ def _value_towards_one(bounds: PairBounds, step: float, eta: float) -> float:
     return at_least(
         step * bounds.tangent_value,
         -(1.0 - step) * eta * bounds.label_total,
-        bounds.towards_one.at(step),
+        *bounds.towards_one.at(step),
     )
 
 
@@ -246,5 +246,5 @@ def _value_towards_labels(bounds: PairBounds, share: float) -> float:
     return at_least(
         share * bounds.tangent_value,
         (1.0 - share) * bounds.label_value,
-        bounds.towards_labels.at(share),
+        *bounds.towards_labels.at(share),
     )
