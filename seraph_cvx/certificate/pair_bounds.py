@@ -80,7 +80,7 @@ class Gain(NamedTuple):
 
     @classmethod
     def of(cls, kinds: list[list[float]], chain: int) -> Gain:
-        """Given the computed sums of x, -(1 - x) ln(1 - x) and -ln(1 - x) for each kind of pairs."""
+        """From the sums of x, -(1 - x) ln(1 - x) and -ln(1 - x) for each kind of pairs."""
         x, rest, logs = ([float(kind[part]) for kind in kinds] for part in range(3))
         of_sum = gamma(chain + FEW_ROUNDINGS)
         of_log = gamma(chain + ENTROPY_ROUNDINGS + FEW_ROUNDINGS)
