@@ -36,8 +36,8 @@ FAINT = 1e-20
 LEAST, MOST, RESOLUTION = -700.0, 36.0, 0.01
 """Between which values of log(step / (1 - step)) a step is sought, and how closely."""
 
-NO_STEP = 1e-6
-"""M is singular, or nearly so, if the step towards p = 1 is no longer than this."""
+SHORT_STEP = 0.99
+"""Where less of r is kept on the way to p = 1, r = 0 on the pairs off a span is tried too."""
 
 Balls = Sequence[arb]
 
@@ -119,7 +119,7 @@ class BallProgram:
                 yield self._dual_value(to_labels, to_labels=True), _name(to_labels, "p = b/c")
         if self.regulariser_is_psd:
             yield self._dual_value(0.0, to_labels=True), "p = b/c"
-            if to_one is not None and to_one < NO_STEP:
+            if to_one is not None and to_one < SHORT_STEP:
                 yield from self._pinned_bound()
 
     def _pinned_bound(self) -> Iterator[tuple[arb, str]]:

@@ -24,7 +24,7 @@ from ..display.formulas import CERTIFICATE
 from ..display.notebook import card, facts, gap_in_words, tone_of_gap
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import check_metric, scaled_factor
+from ..numerics.psd_cone import check_metric, scaled_factor, symmetrise
 from ..numerics.rounding import at_least
 from .feasible_steps import largest_eigenvalue, step_towards_one, stretch_of_regulariser
 from .pair_bounds import PairBounds, bound_pairs
@@ -58,6 +58,11 @@ class Certificate:
     dual_value: float
     dual_point: str
     factor: FloatArray = field(default_factory=lambda: np.zeros((0, 0)), repr=False, compare=False)
+
+    @property
+    def metric(self) -> FloatArray:
+        """LL', as computed."""
+        return symmetrise(self.factor @ self.factor.T)
 
     @property
     def duality_gap(self) -> float:

@@ -200,8 +200,6 @@ class StepwiseAlternation:
             threshold=self.settings.threshold,
             sharpness=self.settings.sharpness,
         )
-        if self.moments:
-            objective.inherit(self.moments[-1].objective)
         return objective
 
 

@@ -1,0 +1,164 @@
+"""The losses of a pair as functions of its score: what tells the M-step (11), J and (7) apart.
+
+With s_k(A) = v_k' A v_k - eta all three are
+
+    Phi(A) = sum_{S u D} c_k phi_1(s_k) + mu sum_U phi_2(s_k) + <M, A> - constant      over A PSD,
+
+phi_1(s) = log(1 + e^{-s}) always. phi_2 is the same function for the M-step (11), where M holds the
+soft labels; for J and for (7) it is one of the others below, and M holds the labels alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..numerics.arrays import Array, namespace
+from ..numerics.checks import FloatArray
+from ..sums.face_sums import LossSums
+from .posterior import (
+    descent_sums,
+    dissimilar_loss,
+    posterior_entropy,
+    posterior_entropy_slope,
+    posterior_similar,
+    sharpened_surprise,
+    surprise_and_posterior,
+)
+
+LARGEST_SCORE = 600.0
+"""Scores are cut off here: e^-600 is nothing beside 1, and underflow is slow."""
+
+FACTORS = 128
+"""Numbers between 1 and 2 whose product is formed before its logarithm is taken."""
+
+
+@dataclass(frozen=True)
+class LogisticLoss:
+    """phi(s) = log(1 + e^{-s}) = -ln p(-1), eq. (8): of labeled pairs, and of all in the M-step.
+
+    Examples
+    --------
+    >>> LogisticLoss().sums(np.array([0.0])).slope
+    array([-0.5])
+    """
+
+    def value(self, s: FloatArray) -> FloatArray:
+        """log(1 + e^{-s})."""
+        return np.asarray(dissimilar_loss(s))
+
+    def sums(self, s: FloatArray) -> LossSums:
+        """With x = e^{-|s|}: phi' = -sigma(-s), phi'' = x / (1 + x)^2."""
+        x = _decay(s)
+        both = 1.0 + x
+        total = sum_of_logs(both) - float(np.sum(np.minimum(s, 0.0)))
+        far = x / both
+        return LossSums(total, np.where(s > 0.0, -far, far - 1.0), far / both)
+
+    def swept(
+        self, d: Array, threshold: float, with_slope: bool, weights: Array | None
+    ) -> tuple[Any, Array | None]:
+        """The sum of w phi, and each w phi'; `d` is overwritten."""
+        total, posterior = surprise_and_posterior(d, threshold, with_slope, weights)
+        return total, -posterior if with_slope and posterior is not None else None
+
+
+LOGISTIC = LogisticLoss()
+
+
+@dataclass(frozen=True)
+class SharpenedLoss:
+    """phi(s) = log(1 + e^{-s}) - log(1 + e^{-a s}) / a, a = sharpness: the unlabeled pairs of J.
+
+    It is what the expected loss less the entropy of the soft label, over a, is at the best soft
+    label (10). It is even in s, and (a - 1)/a times the Renyi entropy of order a of (8).
+
+    Examples
+    --------
+    >>> SharpenedLoss(2.0).sums(np.array([0.0])).slope
+    array([0.])
+    """
+
+    sharpness: float
+
+    def value(self, s: FloatArray) -> FloatArray:
+        """log(1 + e^{-|s|}) - log(1 + e^{-a|s|}) / a."""
+        return np.asarray(sharpened_surprise(s, self.sharpness))
+
+    def sums(self, s: FloatArray) -> LossSums:
+        """With x = e^{-|s|} and y = x^a: phi'(|s|) = y/(1 + y) - x/(1 + x), and so on."""
+        a = self.sharpness
+        x = _decay(s)
+        y = x * x if a == 2.0 else np.power(x, a)
+        one_x, one_y = 1.0 + x, 1.0 + y
+        total = sum_of_logs(one_x) - sum_of_logs(one_y) / a
+        x /= one_x
+        y /= one_y
+        slope = np.copysign(x - y, (1.0 - a) * s)
+        x /= one_x
+        y /= one_y
+        return LossSums(total, slope, x - a * y)
+
+    def swept(
+        self, d: Array, threshold: float, with_slope: bool, weights: Array | None
+    ) -> tuple[Any, Array | None]:
+        """The sum of phi, and each phi'; unlabeled pairs have no weights."""
+        s, a = d - threshold, self.sharpness
+        slope = posterior_similar(a * s) - posterior_similar(s) if with_slope else None
+        return descent_sums(d, threshold, a)[0], slope
+
+
+@dataclass(frozen=True)
+class EntropyLoss:
+    """phi(s) = H(p), the entropy of (8): the unlabeled pairs of the paper's objective (7).
+
+    Examples
+    --------
+    >>> EntropyLoss().sums(np.array([0.0])).bend
+    array([-0.25])
+    """
+
+    def value(self, s: FloatArray) -> FloatArray:
+        """H(sigma(s))."""
+        return np.asarray(posterior_entropy(s))
+
+    def sums(self, s: FloatArray) -> LossSums:
+        """With w = x/(1 + x)^2: phi' = -s w, phi'' = w (s tanh(s/2) - 1)."""
+        x = _decay(s)
+        both = 1.0 + x
+        far = x / both
+        size = np.abs(s)
+        total = sum_of_logs(both) + float(np.vdot(size, far))
+        variance = far / both
+        return LossSums(total, -s * variance, variance * (size * (1.0 - x) / both - 1.0))
+
+    def swept(
+        self, d: Array, threshold: float, with_slope: bool, weights: Array | None
+    ) -> tuple[Any, Array | None]:
+        """The sum of phi, and each phi'; unlabeled pairs have no weights."""
+        s = d - threshold
+        slope = posterior_entropy_slope(s) if with_slope else None
+        return namespace(s).sum(posterior_entropy(s)), slope
+
+
+def _decay(s: FloatArray) -> FloatArray:
+    size = np.abs(s)
+    np.minimum(size, LARGEST_SCORE, out=size)
+    np.negative(size, out=size)
+    return np.exp(size, out=size)
+
+
+def sum_of_logs(factors: FloatArray) -> float:
+    """sum ln x of numbers between 1 and 2, by the logarithms of products of many of them.
+
+    As accurate as one by one, to rounding, and several times faster.
+
+    Examples
+    --------
+    >>> round(sum_of_logs(np.full((300, 2), 1.5)) / np.log(1.5), 9)
+    600.0
+    """
+    starts = np.arange(0, len(factors), FACTORS)
+    return float(np.sum(np.log(np.multiply.reduceat(factors, starts, axis=0))))
