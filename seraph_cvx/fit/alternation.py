@@ -50,7 +50,7 @@ class Iteration:
     descent_value : float
         J at the new metric and its soft labels.
     paper_objective : float
-        (7) at the new metric, as a minimisation.
+        (7) at the new metric, as a minimisation; not computed after a step of the descent: NaN.
     relative_gap : float
         The M-step's, certified; a step of the descent has none, which is NaN.
     evaluations : int
@@ -201,8 +201,10 @@ def alternate(
             last_m_step = step
         if step.metric is None:
             return _finish(history, Status.FAILED, last_m_step, good)
-        with one_blas_thread():
-            value, paper_objective = descent_values(step.objective, step.metric)
+        value, paper_objective = step.value, np.nan
+        if step.kind is StepKind.M_STEP:
+            with one_blas_thread():
+                value, paper_objective = descent_values(step.objective, step.metric)
         if pace.has_risen(value):
             return _finish(history, Status.INACCURATE, last_m_step, good)
         now = time.perf_counter()
@@ -258,7 +260,7 @@ def _iteration(
         descent_value=value,
         paper_objective=paper_objective,
         relative_gap=np.nan if solution is None else solution.relative_gap,
-        rank=numerical_rank(metric),
+        rank=numerical_rank(metric) if step.kind is StepKind.M_STEP else step.rank,
         trace=float(np.trace(metric)),
         m_step_iterations=0 if solution is None else solution.iterations,
         evaluations=step.passes if solution is None else solution.evaluations,

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.semi_supervised import descent_program
@@ -41,14 +43,18 @@ class Step:
         None only where an M-step failed.
     solution : MStepSolution or None
         Of an M-step.
-    passes : int
-        Passes over the pairs that a step of the descent took.
+    value : float
+        J, where the step knows it: after a step of the descent.
+    rank, passes : int
+        Of the metric, and the passes over the pairs that a step of the descent took.
     """
 
     kind: StepKind
     objective: MStepObjective
     metric: FloatArray | None
     solution: MStepSolution | None = None
+    value: float = np.nan
+    rank: int = 0
     passes: int = 0
 
 
@@ -112,5 +118,7 @@ def descent_steps(objective: MStepObjective, metric: FloatArray, tol: float) -> 
                 return
             L = axes.matrix @ now.L
             found = symmetrise(L @ L.T)
-        yield Step(StepKind.DESCENT, objective, found, passes=search.passes - passes)
+        spent = search.passes - passes
+        rank = now.L.shape[1]
+        yield Step(StepKind.DESCENT, objective, found, value=now.value, rank=rank, passes=spent)
         passes = search.passes

@@ -243,6 +243,8 @@ class MStepObjective:
     @cached_property
     def similar_matrix(self) -> FloatArray:
         """sum_k (c_k - b_k) v_k v_k'."""
+        if not self.has_soft_labels:
+            return self.moments.similar
         return symmetrise(self.moments.similar + self.mu * self.soft_label_matrix)
 
     @cached_property

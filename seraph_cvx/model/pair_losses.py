@@ -28,11 +28,17 @@ from .posterior import (
     surprise_and_posterior,
 )
 
-LARGEST_SCORE = 600.0
-"""Scores are cut off here: e^-600 is nothing beside 1, and underflow is slow."""
+LARGEST_SCORE = 300.0
+"""Scores are cut off here: e^-300 is nothing beside 1, and underflow is slow."""
+
+LEAST_SCORE = -20.0
+"""From here on e^{-s} is taken as it is; below, by the symmetry of the losses."""
+
+LARGEST_LOG = 600.0
+"""Of a product of many numbers, so that it does not overflow."""
 
 FACTORS = 128
-"""Numbers between 1 and 2 whose product is formed before its logarithm is taken."""
+"""Numbers, at most, whose product is formed before its logarithm is taken."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +56,17 @@ class LogisticLoss:
         return np.asarray(dissimilar_loss(s))
 
     def sums(self, s: FloatArray) -> LossSums:
-        """With x = e^{-|s|}: phi' = -sigma(-s), phi'' = x / (1 + x)^2."""
-        x = _decay(s)
+        """With x = e^{-s}: phi' = -x/(1 + x), phi'' = x/(1 + x)^2."""
+        if np.min(s, initial=0.0) < LEAST_SCORE:  # phi(s) = phi(|s|) + max(-s, 0)
+            total, slope, bend = self.sums(np.abs(s))
+            total -= float(np.sum(np.minimum(s, 0.0)))
+            return LossSums(total, np.where(s < 0.0, -1.0 - slope, slope), bend)
+        x = _odds(s)
         both = 1.0 + x
-        total = sum_of_logs(both) - float(np.sum(np.minimum(s, 0.0)))
-        far = x / both
-        return LossSums(total, np.where(s > 0.0, -far, far - 1.0), far / both)
+        total = sum_of_logs(both)
+        x /= both
+        bend = np.divide(x, both, out=both)
+        return LossSums(total, np.negative(x, out=x), bend)
 
     def swept(
         self, d: Array, threshold: float, with_slope: bool, weights: Array | None
@@ -88,18 +99,21 @@ class SharpenedLoss:
         return np.asarray(sharpened_surprise(s, self.sharpness))
 
     def sums(self, s: FloatArray) -> LossSums:
-        """With x = e^{-|s|} and y = x^a: phi'(|s|) = y/(1 + y) - x/(1 + x), and so on."""
+        """With x = e^{-s} and y = x^a: phi' = y/(1 + y) - x/(1 + x), and so on."""
+        if np.min(s, initial=0.0) < LEAST_SCORE:
+            return _even(self, s)
         a = self.sharpness
-        x = _decay(s)
-        y = x * x if a == 2.0 else np.power(x, a)
+        x = _odds(s)
+        y = x * x if a == 2.0 else _odds(a * s)
         one_x, one_y = 1.0 + x, 1.0 + y
         total = sum_of_logs(one_x) - sum_of_logs(one_y) / a
         x /= one_x
         y /= one_y
-        slope = np.copysign(x - y, (1.0 - a) * s)
+        slope = y - x
         x /= one_x
         y /= one_y
-        return LossSums(total, slope, x - a * y)
+        y *= a
+        return LossSums(total, slope, np.subtract(x, y, out=x))
 
     def swept(
         self, d: Array, threshold: float, with_slope: bool, weights: Array | None
@@ -125,14 +139,17 @@ class EntropyLoss:
         return np.asarray(posterior_entropy(s))
 
     def sums(self, s: FloatArray) -> LossSums:
-        """With w = x/(1 + x)^2: phi' = -s w, phi'' = w (s tanh(s/2) - 1)."""
-        x = _decay(s)
+        """With x = e^{-s} and w = x/(1 + x)^2: phi' = -s w, phi'' = w (s tanh(s/2) - 1)."""
+        if np.min(s, initial=0.0) < LEAST_SCORE:
+            return _even(self, s)
+        s = np.minimum(s, LARGEST_SCORE)
+        x = _odds(s)
         both = 1.0 + x
         far = x / both
-        size = np.abs(s)
-        total = sum_of_logs(both) + float(np.vdot(size, far))
+        total = sum_of_logs(both) + float(np.vdot(s, far))
+        tangent = s * (1.0 - x) / both
         variance = far / both
-        return LossSums(total, -s * variance, variance * (size * (1.0 - x) / both - 1.0))
+        return LossSums(total, -s * variance, variance * (tangent - 1.0))
 
     def swept(
         self, d: Array, threshold: float, with_slope: bool, weights: Array | None
@@ -143,15 +160,21 @@ class EntropyLoss:
         return namespace(s).sum(posterior_entropy(s)), slope
 
 
-def _decay(s: FloatArray) -> FloatArray:
-    size = np.abs(s)
-    np.minimum(size, LARGEST_SCORE, out=size)
-    np.negative(size, out=size)
-    return np.exp(size, out=size)
+def _even(loss: SharpenedLoss | EntropyLoss, s: FloatArray) -> LossSums:
+    """The sums of a loss that is even in s, by those of |s|."""
+    total, slope, bend = loss.sums(np.abs(s))
+    return LossSums(total, np.sign(s) * slope, bend)
+
+
+def _odds(s: FloatArray) -> FloatArray:
+    """e^{-s}, not so small that its square underflows."""
+    x = np.minimum(s, LARGEST_SCORE)
+    np.negative(x, out=x)
+    return np.asarray(np.exp(x, out=x))
 
 
 def sum_of_logs(factors: FloatArray) -> float:
-    """sum ln x of numbers between 1 and 2, by the logarithms of products of many of them.
+    """sum ln x of numbers from 1, by the logarithms of products of many of them.
 
     As accurate as one by one, to rounding, and several times faster.
 
@@ -160,5 +183,8 @@ def sum_of_logs(factors: FloatArray) -> float:
     >>> round(sum_of_logs(np.full((300, 2), 1.5)) / np.log(1.5), 9)
     600.0
     """
-    starts = np.arange(0, len(factors), FACTORS)
+    if not factors.size:
+        return 0.0
+    largest = max(float(np.log(np.max(factors))), LARGEST_LOG / FACTORS)
+    starts = np.arange(0, len(factors), max(1, int(LARGEST_LOG / largest)))
     return float(np.sum(np.log(np.multiply.reduceat(factors, starts, axis=0))))

@@ -63,6 +63,7 @@ class FaceSearch:
     passes: int = field(default=0, init=False)
     products: int = field(default=0, init=False)
     radius: float = field(default=0.0, init=False)
+    start_value: float = field(default=np.nan, init=False)
 
     def run(self, L: FloatArray) -> FacePoint:
         """Descend from L to a point that is stationary over the cone, or until no step helps."""
@@ -72,6 +73,8 @@ class FaceSearch:
     def points(self, L: FloatArray) -> Iterator[FacePoint]:
         """The points of that descent, one after the other; the first is L itself."""
         now = self._at(L)
+        if np.isnan(self.start_value):
+            self.start_value = now.value
         yield now
         self.radius = self.radius or float(np.linalg.norm(L)) or self.program.reach**0.5
         level = max(SHARE * self.tol, 0.03 * now.steepness)
@@ -168,7 +171,7 @@ class FaceSearch:
         most = max(FIRST_RANK, now.L.shape[1])
         chosen = np.flatnonzero(eigenvalues < 0.3 * eigenvalues[0])[:most]
         shape = vectors[:, chosen] * np.sqrt(eigenvalues[chosen] / eigenvalues[0])
-        length = 0.3 * float(np.linalg.norm(now.L)) or 0.1 * self.program.reach**0.5
+        length = 0.3 * float(np.linalg.norm(now.L)) or self._first_length(shape)
         best = None
         for _ in range(MOST_LENGTHS):
             new = self._at(np.hstack([now.L, length * shape]))
@@ -179,6 +182,10 @@ class FaceSearch:
             else:
                 best, length = new, 2.0 * length
         return best
+
+    def _first_length(self, shape: FloatArray) -> float:
+        """At which columns of this shape make a metric of mean squared distance (1 + eta)/4."""
+        return float(0.5 * self.program.reach**0.5 / np.linalg.norm(shape))
 
     def _without_faded_column(self, now: FacePoint) -> FacePoint:
         if now.L.shape[1] < 2:

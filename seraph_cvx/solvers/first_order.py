@@ -36,6 +36,9 @@ CHECK_EVERY = 0.1
 COARSE = 1e-3
 """The relative gap of the small M-step that a large one starts from."""
 
+CLEAR_FALL = 1e-6
+"""A method whose f fell by more than this share need not be compared with its start."""
+
 STALLED = "no further progress"
 LEAST_FALL, SHORTEST_STALL = 1e-13, 200
 """f has stalled if it fell by less than this share over so many iterations, and half of all."""
@@ -174,7 +177,9 @@ def _solution(
     """What was found, or the start where that is better, with the certificate's verdict."""
     certificate, word = found.certificate, found.word
     metric = certificate.metric
-    if start is not None and objective.value(metric) > objective.value(start):
+    if start is not None and found.steps == 0:
+        metric = start
+    elif start is not None and found.fall < CLEAR_FALL and _is_better(objective, start, metric):
         metric, certificate = start, certify(objective, start)
     attained = objective.attains_optimum
     status = Status.ITERATION_LIMIT
@@ -198,6 +203,11 @@ def _solution(
         certificate_seconds=found.certificate_seconds,
         message=_explain(objective, status, attained),
     )
+
+
+def _is_better(objective: MStepObjective, one: FloatArray, other: FloatArray) -> bool:
+    """Whether f is smaller at `one`, both values by the same formula."""
+    return objective.value(one) < objective.value(other)
 
 
 def _stretched(objective: MStepObjective, best: Certificate, tol: float) -> Certificate:

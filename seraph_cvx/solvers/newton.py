@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..certificate import Certificate, certify_factor, nominal_gap
+from ..certificate import Certificate, certify, certify_factor, nominal_gap
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrise
@@ -36,6 +36,8 @@ class Found:
         Spent on certificates.
     word : str
         What the method says of itself.
+    fall : float
+        By how much f fell, relative to max(1, |f|), where the method knows it.
     """
 
     certificate: Certificate
@@ -44,6 +46,7 @@ class Found:
     evaluations: int
     certificate_seconds: float
     word: str
+    fall: float = 0.0
 
 
 def newton(
@@ -76,7 +79,10 @@ def newton(
     for _ in range(1 + MOST_RETRIES):
         now = search.run(L)
         clock = time.perf_counter()
-        certificate = certify_factor(objective, axes.matrix @ now.L, tol)
+        if start is not None and search.steps == 0:  # it cannot be improved
+            certificate = certify(objective, start, enough=tol)
+        else:
+            certificate = certify_factor(objective, axes.matrix @ now.L, tol)
         seconds += time.perf_counter() - clock
         if not best.factor.size or certificate.relative_gap < best.relative_gap:
             best = certificate
@@ -88,7 +94,8 @@ def newton(
         not search.is_over and nominal_gap(objective, best.factor) <= 0.5 * tol
     )
     word = f"gap closed by Newton's method at rank {best.factor.shape[1]}"
-    return Found(best, is_done, search.steps, search.passes, seconds, word)
+    fall = (search.start_value - now.value) / max(1.0, abs(now.value))
+    return Found(best, is_done, search.steps, search.passes, seconds, word, fall)
 
 
 def leading_factor(B: FloatArray) -> FloatArray:

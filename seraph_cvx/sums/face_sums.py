@@ -19,8 +19,12 @@ import scipy
 from ..numerics.arrays import Array
 from ..numerics.checks import FloatArray, IntArray
 
-BLOCK = 512
-"""Points per side of a block."""
+BLOCK = 120
+"""Points per side of a block, at most: its arrays are then below the 128 KiB from which on memory
+is asked of the system, and given back, each time."""
+
+SINGLE_PRECISION_POINTS = 300
+"""With more points, second derivatives are summed in single precision."""
 
 EXCLUDED_SCORE = 1e4
 """The score of what is no pair: every loss and its derivatives vanish there."""
@@ -114,7 +118,8 @@ class AllPairs:
     def blocks(self) -> list[FaceBlock]:
         """The blocks of the upper triangle; on the diagonal, each with both of its halves."""
         n = self.n_points
-        edges = [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
+        size = -(-n // -(-n // BLOCK)) if n else 1
+        edges = [slice(start, min(start + size, n)) for start in range(0, n, size)]
         sides = [(rows, columns) for k, rows in enumerate(edges) for columns in edges[k:]]
         return [FaceBlock(*side, self._labeled_in(*side)) for side in sides]
 
@@ -241,16 +246,46 @@ class _KeptPass:
         return found
 
     def bent(self, E: FloatArray) -> FloatArray:
-        Y = self.Y
-        found = self.laplacian(E)
+        Y, once, rho = self._Y, self._once, self.Y.shape[1]
+        E = E.astype(Y.dtype)
         own = np.einsum("ij,ij->i", Y, E)[:, None]
-        once = np.ones_like(own)
-        left, right = np.hstack([Y, E, -own, -once]), np.hstack([E, Y, once, own])
-        for rows, columns, _, P in self.blocks:
+        left = np.concatenate([Y, E, -own, -once], axis=1)
+        right = np.concatenate([E, Y, once, own], axis=1)
+        Y_and_one = left[:, [*range(rho), -1]]
+        found = self._degrees * E
+        for rows, columns, W, P in self._bending:
             T = left[rows] @ right[columns].T
             T *= P
-            _WeightedBlock(rows, columns, T, P).add_laplacian(found, Y)
-        return found
+            pull = T @ Y_and_one[columns]
+            found[rows] -= W @ E[columns] + pull[:, :rho] + pull[:, rho:] * Y[rows]
+            if rows != columns:
+                pull = T.T @ Y_and_one[rows]
+                found[columns] -= W.T @ E[rows] + pull[:, :rho] + pull[:, rho:] * Y[columns]
+        return found.astype(np.float64)
+
+    @cached_property
+    def _bending(self) -> list[_WeightedBlock]:
+        """The blocks in the precision of second derivatives, which steer and decide nothing."""
+        kind = self._kind
+        return [
+            b._replace(slope=b.slope.astype(kind), bend=b.bend.astype(kind)) for b in self.blocks
+        ]
+
+    @property
+    def _kind(self) -> type[np.floating[Any]]:
+        return np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
+
+    @cached_property
+    def _Y(self) -> FloatArray:
+        return self.Y.astype(self._kind)
+
+    @cached_property
+    def _once(self) -> FloatArray:
+        return np.ones((len(self.Y), 1), dtype=self._kind)
+
+    @cached_property
+    def _degrees(self) -> FloatArray:
+        return self.degrees[:, None].astype(self._kind)
 
 
 @dataclass(frozen=True, eq=False)
