@@ -189,7 +189,7 @@ def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
     """The relative gap at LL' without the allowance for rounding: to steer by, not to be shown."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         bounds = bound_pairs(objective, L)
-        coordinates = objective.dual_coordinates
+        coordinates = objective.geometry.dual_coordinates
         if bounds is None or coordinates is None:
             return math.inf
         S, N, R = bounds.pull, bounds.labels, coordinates.regulariser
@@ -209,7 +209,7 @@ def _lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Itera
     is_psd = objective.penalty.is_proven_psd()
     if is_psd:
         yield LowerBound(0.0 if bounds is None else bounds.label_value, "p = b/c")
-    coordinates = objective.dual_coordinates
+    coordinates = objective.geometry.dual_coordinates
     if bounds is None or coordinates is None:  # f(LL') overflows, or R = 0 and nothing spans
         return
     step = step_towards_one(coordinates, bounds)

@@ -147,7 +147,7 @@ def bound_pairs(objective: MStepObjective, L: FloatArray) -> PairBounds | None:
     """
     if objective.pairs.device_array is not None:
         refuse_emulated_float64()
-    sums, m = objective.dual_sums, objective.pairs.n_features
+    sums, m = objective.geometry.dual_sums, objective.pairs.n_features
     slack = score_slack(m, L.shape[1])
     thresholds = Thresholds.of(objective.threshold)
     labeled = sums.over_labeled(

@@ -35,8 +35,12 @@ from .steps import Step, StepKind, alternation_steps
 
 logger = logging.getLogger(__name__)
 
+FIRST_LOOSENESS = 0.01
+"""The relative gap of the first M-step, at the paper's pace."""
+
 LOOSENESS = 0.1
-"""An early M-step is solved to this share of the last relative fall of J."""
+"""A later M-step is solved to this share of the last relative fall of J; the first one of an
+accelerated alternation to this relative gap."""
 
 
 @dataclass(frozen=True)
@@ -182,8 +186,9 @@ def alternate(
         n_jobs=n_jobs,
         manifold_term=manifold_term,
     )
-    pace = _Pace(tol, m_step_tol, max_iter, m_step_solver.never_ascends)
     accelerate = accelerate and m_step_solver.never_ascends and not allow_unattained
+    looseness = LOOSENESS if accelerate else FIRST_LOOSENESS
+    pace = _Pace(tol, m_step_tol, max_iter, looseness * m_step_solver.never_ascends)
     steps = alternation_steps(
         objective,
         m_step_solver,
@@ -223,10 +228,10 @@ def alternate(
 class _Pace:
     """How exactly the next M-step has to be solved, and when the last one was."""
 
-    def __init__(self, tol: float, m_step_tol: float, max_iter: int, may_be_loose: bool) -> None:
+    def __init__(self, tol: float, m_step_tol: float, max_iter: int, looseness: float) -> None:
         self.tol, self.m_step_tol, self.max_iter = tol, m_step_tol, max_iter
-        self.may_be_loose = may_be_loose
-        self.looseness = 0.01 if max_iter > 1 else 0.0
+        self.may_be_loose = looseness > 0.0
+        self.looseness = looseness if max_iter > 1 else 0.0
         self.last_value = np.inf
 
     @property

@@ -59,6 +59,11 @@ class Penalty:
     trace_weight: float
     manifold_term: FloatArray | None
 
+    def matrix(self, n_features: int) -> FloatArray:
+        """R."""
+        R = self.trace_weight * np.eye(n_features)
+        return R if self.manifold_term is None else R + self.manifold_term
+
     def is_zero(self) -> bool:
         """Whether R = 0."""
         term = self.manifold_term
@@ -96,8 +101,7 @@ def dual_coordinates(moments: PairMoments, axes: Axes, penalty: Penalty) -> Dual
         return _nodes(n) if n <= MOST_NODES else None
     if m > len(_involved_points(moments)) and penalty.manifold_term is None:
         return _surrogate(moments, penalty)
-    R = penalty.trace_weight * np.eye(m)
-    R = R if penalty.manifold_term is None else R + penalty.manifold_term
+    R = penalty.matrix(m)
     kept = varies | np.any(R != 0.0, axis=1)  # the others are zero in every sum, and in R
     T = np.zeros((m, np.count_nonzero(kept)))
     T[kept] = _completed(axes.matrix[kept], R[np.ix_(kept, kept)])

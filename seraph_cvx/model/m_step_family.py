@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 
@@ -12,6 +11,11 @@ from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 from ..sums.moments import PairMoments
 from ..sums.pair_sums import PairSums
+from .dual_coordinates import Penalty
+from .geometry import Geometry
+
+MOST_KEPT = 4
+"""Values of lambda whose coordinates are kept at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +40,7 @@ class MStepFamily:
     manifold_term: FloatArray | None
     n_jobs: int | None
     sums: PairSums
-    _moments: list[PairMoments] = field(default_factory=list, repr=False)
+    _geometries: dict[tuple[float, bool], Geometry] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -65,16 +69,21 @@ class MStepFamily:
         same = self.pairs is other.pairs and self.mu == other.mu
         return has_term and same and self.threshold == other.threshold
 
-    def moments(self, regulariser: FloatArray) -> PairMoments:
-        """The second moments of the pairs, in axes that suit R = `regulariser`."""
-        for kept in self._moments:
-            if kept.serve(regulariser):
-                return kept
-        made = PairMoments(self.sums, len(self.pairs.similar), self.mu, regulariser)
-        self._moments.append(made)
-        return made
+    def geometry(self, trace_weight: float, is_here: bool = False) -> Geometry:
+        """The coordinates for this lambda; `is_here`: sums by threads of this process alone."""
+        key = trace_weight, is_here
+        if key not in self._geometries:
+            penalty = Penalty(trace_weight, self.manifold_term)
+            sums = self.sums.here if is_here else self.sums
+            moments = self._moments_for(penalty.matrix(self.pairs.n_features))
+            for other in list(self._geometries)[: 1 - MOST_KEPT]:
+                del self._geometries[other]
+            self._geometries[key] = Geometry(sums, moments, penalty)
+        return self._geometries[key]
 
-    @cached_property
-    def sums_here(self) -> PairSums:
-        """The sums by threads of this process alone."""
-        return self.sums.here
+    def _moments_for(self, R: FloatArray) -> PairMoments:
+        """The second moments of the pairs, in axes that suit R."""
+        for geometry in self._geometries.values():
+            if geometry.moments.serve(R):
+                return geometry.moments
+        return PairMoments(self.sums, len(self.pairs.similar), self.mu, R)

@@ -31,8 +31,9 @@ from ..numerics.psd_cone import check_metric, symmetrise
 from ..pairs.pair_set import PairSet
 from ..sums.axes import Axes
 from ..sums.moments import PairMoments
-from ..sums.pair_sums import Frame, PairSums
-from .dual_coordinates import DualCoordinates, Penalty, dual_coordinates
+from ..sums.pair_sums import PairSums
+from .dual_coordinates import Penalty
+from .geometry import Geometry
 from .m_step_family import MStepFamily
 from .pair_program import PairProgram
 from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, sum_soft_labels, tabulate
@@ -138,15 +139,25 @@ class MStepObjective:
         """The M-step after the E-step (10) at `metric`, of the same family."""
         return replace(self, soft_labels=None, previous_metric=metric)
 
+    @cached_property
+    def geometry(self) -> Geometry:
+        """The coordinates in which f is minimised and certified; shared with the family."""
+        return self.family.geometry(self.trace_weight, is_here=self.soft_labels is not None)
+
     @property
     def sums(self) -> PairSums:
         """The pairs, to be summed over: in this process where q is given pair by pair."""
-        return self.family.sums if self.soft_labels is None else self.family.sums_here
+        return self.geometry.sums
 
-    @cached_property
+    @property
     def moments(self) -> PairMoments:
         """The sums over pairs that do not depend on the soft labels."""
-        return self.family.moments(self.regulariser)
+        return self.geometry.moments
+
+    @property
+    def axes(self) -> Axes:
+        """The axes in which f is minimised."""
+        return self.geometry.axes
 
     @property
     def mu(self) -> float:
@@ -174,39 +185,24 @@ class MStepObjective:
         """T with T' C T = I; see :func:`seraph_cvx.numerics.psd_cone.whiten`."""
         return self.moments.whitening
 
-    @cached_property
-    def axes(self) -> Axes:
-        """The axes in which f is minimised and certified."""
-        return Axes.of(self.moments, self.regulariser)
-
     @property
     def penalty(self) -> Penalty:
         """R = lambda*I + manifold term, the two parts kept apart."""
-        return Penalty(self.trace_weight, self.manifold_term)
-
-    @cached_property
-    def dual_coordinates(self) -> DualCoordinates | None:
-        """The coordinates in which a dual point is proven feasible."""
-        return dual_coordinates(self.moments, self.axes, self.penalty)
-
-    @cached_property
-    def dual_sums(self) -> PairSums:
-        """The pairs, to be summed over in those coordinates with bounds on the rounding errors."""
-        coordinates, m = self.dual_coordinates, self.pairs.n_features
-        return self.sums.framed(
-            Frame(np.zeros((m, 0))) if coordinates is None else coordinates.frame
-        )
+        return self.geometry.penalty
 
     @cached_property
     def whitened_program(self) -> PairProgram:
         """f in the coordinates B of the axes: A = axes B axes'; same infimum."""
-        similar = self.moments.whitened_similar + self.mu * self.soft_label_sums.matrix
+        geometry, axes = self.geometry, self.axes
+        similar = geometry.similar_along_axes
+        if self.has_soft_labels:
+            similar = similar + self.mu * axes.turned(self.soft_label_sums.matrix)
         return PairProgram(
-            self.sums.in_coordinates(self.axes.matrix),
+            geometry.sums_along_axes,
             self.mu,
             self.threshold,
-            symmetrise(self.axes.turned(similar) + self.axes.regulariser),
-            self.program.constant,
+            symmetrise(similar + axes.regulariser),
+            self.threshold * self.recession_total,
         )
 
     @cached_property
@@ -237,8 +233,7 @@ class MStepObjective:
     @cached_property
     def regulariser(self) -> FloatArray:
         """R = lambda*I + nu*X'LX."""
-        R = self.trace_weight * np.eye(self.pairs.n_features)
-        return R if self.manifold_term is None else R + self.manifold_term
+        return self.penalty.matrix(self.pairs.n_features)
 
     @cached_property
     def similar_matrix(self) -> FloatArray:

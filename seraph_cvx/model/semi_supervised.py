@@ -39,8 +39,7 @@ def _program(m_step: MStepObjective, loss: PairLoss, whitened: bool) -> PairProg
     """Phi with this loss of unlabeled pairs; `whitened`: in the coordinates of `m_step.axes`."""
     sums, similar, R = m_step.sums, m_step.moments.similar, m_step.regulariser
     if whitened:
-        sums = m_step.whitened_program.sums
-        similar = m_step.axes.turned(m_step.moments.whitened_similar)
+        sums, similar = m_step.geometry.sums_along_axes, m_step.geometry.similar_along_axes
         R = m_step.axes.regulariser
     constant = m_step.threshold * m_step.pairs.similar_total
     return PairProgram(sums, m_step.mu, m_step.threshold, symmetrise(similar + R), constant, loss)

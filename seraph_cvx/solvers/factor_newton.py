@@ -13,6 +13,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -21,6 +22,12 @@ from ..numerics.checks import FloatArray
 
 SHARE = 0.3
 """Of the tolerance: what the slope, and a negative eigenvalue, may each be worth."""
+
+EXACTNESS = 0.3
+"""Conjugate gradients end where the residual is this share of the slope, and less near the end."""
+
+LEAST_CURVATURE = 0.05
+"""Of the preconditioner, as a share of its largest."""
 
 MOST_PRODUCTS = 60
 """Curvature products of a step, at most."""
@@ -137,10 +144,11 @@ class FaceSearch:
         """A step of the trust region, what it promises, and whether it ends at the edge."""
         slope = now.slope
         size = float(np.linalg.norm(slope))
-        enough = size * min(0.1, max(now.steepness, 1e-12) ** 0.5)
+        enough = size * min(EXACTNESS, now.steepness**0.5)
         step, bent = np.zeros_like(slope), np.zeros_like(slope)
-        residual, direction = -slope, -slope
-        square = size * size
+        residual = -slope
+        direction = self._preconditioner @ residual
+        square = float(np.vdot(residual, direction))
         at_edge = False
         for _ in range(MOST_PRODUCTS):
             self.products += 1
@@ -155,12 +163,20 @@ class FaceSearch:
             if at_edge:
                 break
             residual = residual - length * along
-            last, square = square, float(np.vdot(residual, residual))
-            if square <= enough * enough:
+            if float(np.linalg.norm(residual)) <= enough:
                 break
-            direction = residual + (square / last) * direction
+            turned = self._preconditioner @ residual
+            last, square = square, float(np.vdot(residual, turned))
+            direction = turned + (square / last) * direction
         promised = -float(np.vdot(slope, step)) - 0.5 * float(np.vdot(step, bent))
         return step, promised, at_edge
+
+    @cached_property
+    def _preconditioner(self) -> FloatArray:
+        """(M + t I)^{-1}: off the face, M is most of the second derivatives."""
+        M = self.program.recession
+        least = LEAST_CURVATURE * float(np.linalg.norm(M, 2)) or 1.0
+        return np.asarray(np.linalg.inv(M + least * np.eye(len(M))))
 
     def _longer(self, now: FacePoint) -> FacePoint | None:
         """With columns along the most negative eigenvalues of the gradient, if it has such."""

@@ -103,7 +103,7 @@ def test_neither_a_certificate_nor_what_it_is_made_of_can_be_changed():
         objective,
         bounds,
         bounds.pull_error,
-        objective.dual_coordinates,
+        objective.geometry.dual_coordinates,
     ]:
         with pytest.raises(FrozenInstanceError):
             setattr(made, fields(made)[0].name, None)

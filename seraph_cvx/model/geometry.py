@@ -1,0 +1,60 @@
+"""The coordinates in which M-steps of one family and one regulariser R are solved and certified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..numerics.checks import FloatArray
+from ..sums.axes import Axes
+from ..sums.moments import PairMoments
+from ..sums.pair_sums import Frame, PairSums
+from .dual_coordinates import DualCoordinates, Penalty, dual_coordinates
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """What the pairs, mu and R say about coordinates; no soft label enters.
+
+    Attributes
+    ----------
+    sums : PairSums
+    moments : PairMoments
+        Of the same pairs.
+    penalty : Penalty
+        R = lambda*I + manifold term, the two parts kept apart.
+    """
+
+    sums: PairSums
+    moments: PairMoments
+    penalty: Penalty
+
+    @cached_property
+    def axes(self) -> Axes:
+        """The axes in which f is minimised."""
+        return Axes.of(self.moments, self.penalty.matrix(self.sums.points.shape[1]))
+
+    @cached_property
+    def sums_along_axes(self) -> PairSums:
+        """The pairs of the points in these axes."""
+        return self.sums.in_coordinates(self.axes.matrix)
+
+    @cached_property
+    def similar_along_axes(self) -> FloatArray:
+        """sum_S c_k v v' in these axes."""
+        return self.axes.turned(self.moments.whitened_similar)
+
+    @cached_property
+    def dual_coordinates(self) -> DualCoordinates | None:
+        """The coordinates in which a dual point is proven feasible."""
+        return dual_coordinates(self.moments, self.axes, self.penalty)
+
+    @cached_property
+    def dual_sums(self) -> PairSums:
+        """The pairs, to be summed over in those coordinates with bounds on the rounding errors."""
+        coordinates, m = self.dual_coordinates, self.sums.points.shape[1]
+        return self.sums.framed(
+            Frame(np.zeros((m, 0))) if coordinates is None else coordinates.frame
+        )
