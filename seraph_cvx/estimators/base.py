@@ -51,6 +51,7 @@ class BaseSERAPH(MahalanobisTransformer):
         identity_share: float = RECOMMENDED.identity_share,
         setting: str | None = None,
         unlabeled_pairs: int | None = None,
+        accelerate: bool = True,
     ) -> None:
         self.unlabeled_weight = unlabeled_weight
         self.trace_weight = trace_weight
@@ -73,6 +74,7 @@ class BaseSERAPH(MahalanobisTransformer):
         self.identity_share = identity_share
         self.setting = setting
         self.unlabeled_pairs = unlabeled_pairs
+        self.accelerate = accelerate
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """p(+1 | x, x') = 1 / (1 + exp(||x - x'||_A^2 - eta)), eq. (8), for each pair.
@@ -115,9 +117,9 @@ class BaseSERAPH(MahalanobisTransformer):
         if self.algorithm == "direct":
             direct = minimise_directly(
                 pairs,
-                mu,
-                trace_weight,
-                self.threshold,
+                unlabeled_weight=mu,
+                trace_weight=trace_weight,
+                threshold=self.threshold,
                 tol=self.tol,
                 max_iter=5_000 if self.max_iter is None else self.max_iter,
                 n_jobs=self.n_jobs,
@@ -130,18 +132,19 @@ class BaseSERAPH(MahalanobisTransformer):
             return
         run = alternate(
             pairs,
-            mu,
-            trace_weight,
-            self.threshold,
-            chosen.sharpness,
-            self.solver,
-            self.tol,
-            self.m_step_tol,
-            500 if self.max_iter is None else self.max_iter,
-            self.allow_unattained,
-            self.n_jobs,
-            _show if self.verbose else None,
-            term,
+            unlabeled_weight=mu,
+            trace_weight=trace_weight,
+            threshold=self.threshold,
+            sharpness=chosen.sharpness,
+            solver=self.solver,
+            tol=self.tol,
+            m_step_tol=self.m_step_tol,
+            max_iter=500 if self.max_iter is None else self.max_iter,
+            allow_unattained=self.allow_unattained,
+            n_jobs=self.n_jobs,
+            callback=_show if self.verbose else None,
+            manifold_term=term,
+            accelerate=self.accelerate,
         )
         if run.metric is None:
             raise RuntimeError(run.message)
@@ -200,7 +203,8 @@ def _refuse_spread(points: FloatArray) -> None:
 
 
 def _show(iteration: Iteration, metric: FloatArray) -> None:
+    gap = "" if np.isnan(iteration.relative_gap) else f", gap {iteration.relative_gap:.1e}"
     sys.stderr.write(
-        f"[SERAPH] iteration {iteration.number}: J = {iteration.descent_value:.8g}, "
-        f"M-step gap {iteration.relative_gap:.1e}, rank {iteration.rank}\n"
+        f"[SERAPH] iteration {iteration.number}, {iteration.kind.value}: "
+        f"J = {iteration.descent_value:.8g}, rank {iteration.rank}{gap}\n"
     )

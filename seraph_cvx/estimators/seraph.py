@@ -43,7 +43,8 @@ class SERAPH(BaseSERAPH):
     m_step_tol : float, default=1e-8
         Certified relative gap of the last M-step.
     max_iter : int, optional
-        By default 500 EM iterations, or 5000 steps of direct.
+        M-steps and steps of the descent together, by default 500; steps of direct, by default
+        5000.
     n_components : int, optional
         Rows of `components_` and columns of `transform`; by default all m.
     allow_unattained : bool, default=False
@@ -51,7 +52,7 @@ class SERAPH(BaseSERAPH):
     n_jobs : int, optional
         Threads over blocks of pairs.
     verbose : int, default=0
-        1 writes a line for each EM iteration to stderr.
+        1 writes a line for each iteration to stderr.
     random_state : int, RandomState or None
         Of the pairs drawn for `unlabeled_pairs`; nothing else here is random.
     laplacian_weight : float, default=0.0
@@ -59,6 +60,11 @@ class SERAPH(BaseSERAPH):
         near; see :func:`seraph_cvx.penalties.manifold.manifold_term`.
     laplacian_neighbors, laplacian_kernel, laplacian_normalised
         Of its graph: 7 neighbours, weights "heat" or "binary", normalised or not.
+    accelerate : bool, default=True
+        After the first M-step descend J itself by Newton's method, and end with an E-step and a
+        certified M-step. False is the paper's pace: E-steps and M-steps alone, which end at a
+        fixed point too, ten to a hundred times later. With another solver than "fista" each M-step
+        is that solver's, at the paper's pace.
     identity_share : float, default=0.3
         alpha: the metric is (1 - alpha) A + alpha c I, c such that both parts have the same mean
         squared distance over the points. A share of the Euclidean distance keeps what few labels

@@ -9,6 +9,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from ..certificate import Certificate, certify
+from ..fit.steps import alternation_steps
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.semi_supervised import descent_values
@@ -149,13 +150,21 @@ class StepwiseAlternation:
     trouble: str = ""
 
     def __post_init__(self) -> None:
-        self._solver = MStepSolver("fista")
         self._lock = threading.Lock()
         try:
-            self._pairs = _pairs_of(self.scene)
-            self.moments.append(HalfStep(0, np.eye(2), self._program(None)))
+            pairs = _pairs_of(self.scene)
         except ValueError as error:
             self.trouble = str(error)
+            return
+        first = MStepObjective(
+            pairs,
+            unlabeled_weight=weight_of(pairs, self.settings),
+            trace_weight=self.settings.trace_weight,
+            threshold=self.settings.threshold,
+            sharpness=self.settings.sharpness,
+        )
+        self.moments.append(HalfStep(0, np.eye(2), first))
+        self._steps = alternation_steps(first, MStepSolver("fista"), lambda: TOLERANCE)
 
     def at(self, number: int) -> HalfStep | None:
         """The moment after `number` half-steps, or the last one before trouble."""
@@ -179,27 +188,10 @@ class StepwiseAlternation:
 
     def _go_on(self) -> None:
         now = self.moments[-1]
-        number = now.number + 1
-        if number % 2 == 0:
-            self.moments.append(HalfStep(number, now.metric, self._program(now.metric)))
-            return
-        self.trouble = now.trouble
-        if self.trouble:
-            return
-        start = now.metric if now.number else None
-        solution = self._solver.solve(now.objective, TOLERANCE, start)
-        self.moments.append(HalfStep(number, np.asarray(solution.metric), now.objective))
-
-    def _program(self, metric: FloatArray | None) -> MStepObjective:
-        """The M-step whose soft labels are those of `metric`; q(-1) = 1 for None."""
-        return MStepObjective(
-            self._pairs,
-            previous_metric=metric,
-            unlabeled_weight=weight_of(self._pairs, self.settings),
-            trace_weight=self.settings.trace_weight,
-            threshold=self.settings.threshold,
-            sharpness=self.settings.sharpness,
-        )
+        self.trouble = now.trouble if now.number % 2 == 0 else ""
+        if not self.trouble:
+            step = next(self._steps)
+            self.moments.append(HalfStep(now.number + 1, np.asarray(step.metric), step.objective))
 
 
 @lru_cache(maxsize=16)

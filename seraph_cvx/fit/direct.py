@@ -1,4 +1,4 @@
-"""The paper's objective (7) itself, by projected gradient: nonconvex, so stationarity is shown."""
+"""The paper's objective (7) itself, by Newton's method: nonconvex, so stationarity is shown."""
 
 from __future__ import annotations
 
@@ -9,23 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..model.m_step_objective import MStepObjective
-from ..model.semi_supervised import SemiSupervisedObjective
+from ..model.pair_program import FacePoint
+from ..model.semi_supervised import SemiSupervisedObjective, paper_program
+from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import check_metric, project, symmetrise
+from ..numerics.psd_cone import check_metric, symmetrise
 from ..pairs.pair_set import PairSet
+from ..solvers.factor_newton import FaceSearch
+from ..solvers.newton import leading_factor
 from ..solvers.solution import Status, warn_not_certified
 
-SUFFICIENT = 1e-4
-"""A step must lower (7) by this share of what its slope promises (Armijo)."""
-
-HALVINGS = 60
-"""A step halved so often moves nothing in floating point."""
-
-PATIENCE = 100
-"""After so many steps in which neither (7) nor the stationarity fell, rounding has the word."""
-
-ROUNDING = 64.0 * float(np.finfo(np.float64).eps)
-"""Two values of (7) closer than this, relative to the terms of the sum, count as equal."""
+MOST_RETRIES = 4
+"""The search is asked for ten times less so often, where its end is not stationary enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +71,11 @@ def minimise_directly(
     n_jobs: int | None = None,
     manifold_term: FloatArray | None = None,
 ) -> DirectSolution:
-    """Descend the paper's objective (7) to a stationary point, by projected gradient.
+    """Descend the paper's objective (7) to a stationary point.
 
-    A <- P(A - t grad) on -sum_{S u D} ln p(y) + mu sum_U H(p) + lambda tr(A), with steps t of
-    Barzilai and Borwein's length, halved until (7) falls enough. Start, steps and stopping rule do
-    not depend on the unit of the features: points c*x with c^2*lambda give A/c^2.
+    By Newton's method with a trust region on the factor of the metric, for
+    -sum_{S u D} ln p(y) + mu sum_U H(p) + lambda tr(A). Start, steps and stopping rule do not
+    depend on the unit of the features: points c*x with c^2*lambda give A/c^2.
 
     Parameters
     ----------
@@ -104,40 +99,38 @@ def minimise_directly(
     'stationary'
     """
     clock = time.perf_counter()
-    objective = SemiSupervisedObjective(
-        MStepObjective(
-            pairs,
-            unlabeled_weight=unlabeled_weight,
-            trace_weight=trace_weight,
-            threshold=threshold,
-            n_jobs=n_jobs,
-            manifold_term=manifold_term,
-        )
+    m_step = MStepObjective(
+        pairs,
+        unlabeled_weight=unlabeled_weight,
+        trace_weight=trace_weight,
+        threshold=threshold,
+        n_jobs=n_jobs,
+        manifold_term=manifold_term,
     )
-    m, unit = pairs.n_features, _unit_of_metrics(pairs.points)
-    A = unit * np.eye(m) if start is None else check_metric(start, m, "start")
-    now = _Point(A, *objective.value_and_gradient(A))
-    values = [now.value]
-    length = 0.1 * max(unit, now.size) / max(float(np.linalg.norm(now.gradient)), 1e-300)
-    stationarity = now.stationarity(objective.m_step)
-    lowest, best, idle = now.value, stationarity, 0
-    while stationarity > tol and len(values) <= max_iter and idle < PATIENCE:
-        after = _search(objective, now, length)
-        if after is None:
-            break  # no step lowers (7) in floating point
-        length = _next_length(after.metric - now.metric, after.gradient - now.gradient, length)
-        now = after
-        values.append(now.value)
-        stationarity = now.stationarity(objective.m_step)
-        idle += 1
-        if stationarity < best or now.value < lowest - _rounding(objective, now.value):
-            lowest, best, idle = min(lowest, now.value), min(best, stationarity), 0
+    m, axes = pairs.n_features, m_step.axes
+    A = _unit_of_metrics(pairs.points) * np.eye(m) if start is None else start
+    A = check_metric(A, m, "start")
+    values = [SemiSupervisedObjective(m_step).value(A)]
+    program = paper_program(m_step, whitened=True)
+    L = leading_factor(symmetrise(axes.inverse @ A @ axes.inverse.T))
+    search = FaceSearch(program, tol, max_iter)
+    for _ in range(1 + MOST_RETRIES):
+        with one_blas_thread():
+            now, *rest = search.points(L)
+        values += [point.value for point in rest]
+        now = rest[-1] if rest else now
+        stationarity = _stationarity(now)
+        if stationarity <= tol or search.is_over or (not rest and now.L is not L):
+            break
+        L, search.tol = now.L, 0.1 * search.tol
+    F = axes.matrix @ now.L
+    metric = symmetrise(F @ F.T) if len(values) > 1 else A
     status, message = Status.STATIONARY, ""
     if not stationarity <= tol:
         status, message = Status.ITERATION_LIMIT, _explain(values, stationarity, tol, max_iter)
     return DirectSolution(
-        metric=now.metric,
-        value=now.value,
+        metric=metric,
+        value=values[-1],
         stationarity=stationarity,
         status=status,
         iterations=len(values) - 1,
@@ -180,55 +173,12 @@ def measure_stationarity(
     return abs(fall) / max(1.0, abs(value))  # below zero by rounding alone
 
 
-@dataclass(frozen=True, eq=False)
-class _Point:
-    """A metric, and (7) and its gradient there."""
-
-    metric: FloatArray
-    value: float
-    gradient: FloatArray
-
-    @property
-    def size(self) -> float:
-        return float(np.linalg.norm(self.metric))
-
-    def stationarity(self, m_step: MStepObjective) -> float:
-        return measure_stationarity(m_step, self.metric, self.value, self.gradient)
-
-
-def _search(objective: SemiSupervisedObjective, now: _Point, length: float) -> _Point | None:
-    """Find the first of P(A - length*grad), P(A - length/2*grad), ... at which (7) falls enough.
-
-    By the projection's property the slope along a step is at most -|step|^2/length. Where the fall
-    is lost in the rounding of two values, it is judged by the gradients: for a quadratic function
-    it is slope + <change of the gradient, step>/2, whose rounding is that of the small step.
-    """
-    for _ in range(HALVINGS):
-        A = project(symmetrise(now.metric - length * now.gradient))
-        after = _Point(A, *objective.value_and_gradient(A))
-        step = A - now.metric
-        promised = float(np.vdot(step, step)) / length
-        if after.value <= now.value - SUFFICIENT * promised:
-            return after
-        bend = float(np.vdot(after.gradient - now.gradient, step))
-        flat = after.value <= now.value + _rounding(objective, now.value)
-        if flat and bend <= 2.0 * (1.0 - SUFFICIENT) * promised:
-            return after
-        length /= 2.0
-    return None
-
-
-def _rounding(objective: SemiSupervisedObjective, value: float) -> float:
-    """Bound the rounding of (7), a sum of terms that are not negative less a constant."""
-    return ROUNDING * (abs(value) + 2.0 * abs(objective.program.constant))
-
-
-def _next_length(move: FloatArray, change: FloatArray, length: float) -> float:
-    """Barzilai and Borwein's <move, move> / <move, change>, within 10 times the last length."""
-    curvature = float(np.vdot(move, change))
-    if curvature <= 0.0:
-        return 10.0 * length
-    return float(np.clip(np.vdot(move, move) / curvature, 0.1 * length, 10.0 * length))
+def _stationarity(now: FacePoint) -> float:
+    """The same in coordinates where C + R = I, at a point of the search."""
+    least = float(np.min(np.linalg.eigvalsh(now.gradient), initial=0.0))
+    reach = float(np.vdot(now.L, now.L)) + now.program.reach
+    fall = 0.5 * float(np.vdot(now.slope, now.L)) - least * reach
+    return abs(fall) / max(1.0, abs(now.value))
 
 
 def _unit_of_metrics(points: FloatArray) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from importlib import import_module
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,8 @@ from ...estimators.seraph import SERAPH
 from ...estimators.settings import find_setting
 from ...fit.alternation import alternate
 from ...fit.direct import minimise_directly
-from ...m_step.solve import solve_m_step
+from ...fit.steps import StepKind, alternation_steps
+from ...m_step.solve import MStepSolver
 from ...model.m_step_objective import MStepObjective
 from ...model.semi_supervised import descent_values
 from ...numerics.checks import FloatArray
@@ -88,7 +90,12 @@ def learn_by_em(
         if max_iter is not None:
             warnings.simplefilter("ignore", NotCertified)  # stopped on purpose
         run = alternate(
-            pairs, mu, weight, sharpness=sharpness, max_iter=500 if max_iter is None else max_iter
+            pairs,
+            mu,
+            weight,
+            sharpness=sharpness,
+            max_iter=500 if max_iter is None else max_iter,
+            accelerate=False,
         )
     if run.metric is None:
         raise RuntimeError(run.message)
@@ -97,30 +104,20 @@ def learn_by_em(
 
 def _alternate_unattained(pairs: PairSet, mu: float) -> FloatArray:
     """E-step and M-step with lambda = 0, each M-step cut off, until J hardly falls."""
-    metric, value = _cut_off_m_step(pairs, mu, None)
-    for _ in range(UNATTAINED_M_STEPS - 1):
-        last = value
-        metric, value = _cut_off_m_step(pairs, mu, metric)
+    first = MStepObjective(pairs, unlabeled_weight=mu, trace_weight=0.0)
+    solver = MStepSolver(max_iter=UNATTAINED_STEPS, allow_unattained=True)
+    run = alternation_steps(first, solver, tolerance=lambda: 1e-8)
+    m_steps = (step for step in run if step.kind is StepKind.M_STEP)
+    last = np.inf
+    for step in islice(m_steps, UNATTAINED_M_STEPS):
+        if step.metric is None or step.solution is None:
+            raise RuntimeError("An M-step without an optimum failed.")
+        metric = step.metric
+        value = descent_values(step.objective, metric)[0]
         if last - value <= UNATTAINED_TOL * max(1.0, abs(value)):
             break
+        last = value
     return metric
-
-
-def _cut_off_m_step(
-    pairs: PairSet, mu: float, previous: FloatArray | None
-) -> tuple[FloatArray, float]:
-    """A metric after a limited number of steps, and J at it."""
-    objective = MStepObjective(
-        pairs, previous_metric=previous, unlabeled_weight=mu, trace_weight=0.0
-    )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotCertified)  # the optimum may not exist
-        solution = solve_m_step(
-            objective, start=previous, max_iter=UNATTAINED_STEPS, allow_unattained=True
-        )
-    if solution.metric is None:
-        raise RuntimeError(f"An M-step without an optimum failed: {solution.message}")
-    return solution.metric, descent_values(objective, solution.metric)[0]
 
 
 def learn_by_early_stopping(

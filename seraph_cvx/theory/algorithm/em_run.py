@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 
+from ...fit.steps import alternation_steps
+from ...m_step.solve import MStepSolver
 from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import FloatArray
 from ...pairs.pair_set import PairSet
-from ..claim_data import ClaimData, certified
+from ..claim_data import ClaimData
 
 STEPS = 8
 
@@ -27,21 +30,18 @@ class Trace:
 
 def alternation(setting: ClaimData, weight: float, sharpness: float, steps: int = STEPS) -> Trace:
     """A <- argmin of (11) with weight w on U, q <- sigma(-a s(A)), from q(-1) = 1."""
-    metric: FloatArray | None = None
-    metrics, gap = [], 0.0
-    for _ in range(steps):
-        objective = MStepObjective(
-            setting.pairs,
-            previous_metric=metric,
-            sharpness=sharpness,
-            unlabeled_weight=weight,
-            trace_weight=setting.trace_weight,
-            threshold=setting.threshold,
-        )
-        solution = certified(objective, metric, tol=1e-6)
-        metric = setting.metric_of(solution)
-        metrics.append(metric)
-        gap = max(gap, solution.relative_gap)
+    objective = MStepObjective(
+        setting.pairs,
+        sharpness=sharpness,
+        unlabeled_weight=weight,
+        trace_weight=setting.trace_weight,
+        threshold=setting.threshold,
+    )
+    run = alternation_steps(objective, MStepSolver(), tolerance=lambda: 1e-6)
+    solutions = (step.solution for step in run if step.solution is not None)
+    found = list(islice(solutions, steps))
+    metrics = [setting.metric_of(solution) for solution in found]
+    gap = max(solution.relative_gap for solution in found)
     return Trace(setting, weight, sharpness, metrics, gap)
 
 
