@@ -15,8 +15,8 @@ import sys
 import pytest
 from test_isolation import ends_soon
 
-from seraph_cvx.comparison import journal
-from seraph_cvx.processes import isolation
+from seraph_cvx.comparison.race_journal import RaceJournal
+from seraph_cvx.processes import isolation, journal
 
 REMOVE_POSIX = """
 import multiprocessing.connection, multiprocessing.synchronize  # they import these names
@@ -161,17 +161,17 @@ def test_memory_that_cannot_be_watched_is_not_limited_and_that_is_said(monkeypat
 
 def test_a_journal_that_cannot_be_locked_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(journal, "fcntl", None)
-    with journal.Journal(tmp_path / "race.jsonl") as unlocked:
+    with RaceJournal(tmp_path / "race.jsonl") as unlocked:
         unlocked.add("race", {"date": "today"})
         assert unlocked.notes == [
             "This system cannot lock race.jsonl: start no other race that writes to it."
         ]
-    with journal.Journal(tmp_path / "race.jsonl", resume=True) as resumed:
+    with RaceJournal(tmp_path / "race.jsonl", resume=True) as resumed:
         assert resumed.races == [{"date": "today"}]
 
 
 NO_PROC = """
-from seraph_cvx.processes import isolation
+from seraph_cvx.processes import isolation, journal
 isolation.resident_bytes = lambda pid="self": 0
 """
 
