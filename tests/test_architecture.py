@@ -61,6 +61,9 @@ MAY_IMPORT = {
     "flint": ("numerics.ball_arithmetic",),
     "array_api_compat": ("numerics.arrays",),
 }
+MATHEMATICS = FOLDERS[FOLDERS.index("pairs") : FOLDERS.index("estimators")]
+"""The folders that compute: what is shown of their results is drawn in display/."""
+
 MAY_PRINT = ("cli",)
 
 
@@ -183,6 +186,31 @@ def test_architecture_a_file_imports_only_from_folders_above_its_own(module):
     for target in IMPORTS[module]:
         here, there = FOLDERS.index(folder_of(module)), FOLDERS.index(folder_of(target))
         assert there <= here, f"{module} imports {target}, whose folder is below"
+
+
+def modules_drawn_at_once(tree):
+    """The modules of display/ that a file imports as it is imported itself."""
+    late = (ast.FunctionDef, ast.AsyncFunctionDef, ast.If)  # `if TYPE_CHECKING:` never runs
+    waiting = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ImportFrom) and "display" in (node.module or "").split("."):
+            yield node.module
+        if not isinstance(node, late):
+            waiting += ast.iter_child_nodes(node)
+
+
+@pytest.mark.parametrize("folder", MATHEMATICS)
+def test_architecture_mathematics_does_not_know_html(folder):
+    for module, tree in TREES.items():
+        if folder_of(module) == folder:
+            drawn = list(modules_drawn_at_once(tree))
+            assert not drawn, f"{module} imports {drawn}: let _repr_html_ import it"
+
+
+def test_architecture_the_test_above_can_be_red():
+    assert list(modules_drawn_at_once(TREES["theory.page"]))
+    assert "display.cards" in IMPORTS["certificate.certify"]  # in a method, which is right
 
 
 def test_architecture_no_folder_is_crowded():

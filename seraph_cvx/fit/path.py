@@ -6,15 +6,12 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..certificate import Certificate
-from ..display.formulas import CRITICAL_TRACE_WEIGHT, DESCENT, M_STEP
-from ..display.notebook import Tone, card, grid
-from ..display.result_table import ResultTable
 from ..m_step.solve import FIRST_ORDER, MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..numerics.blas_threads import one_blas_thread
@@ -23,6 +20,9 @@ from ..numerics.psd_cone import numerical_rank, symmetrise
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import Status
 from .alternation import alternate
+
+if TYPE_CHECKING:
+    from ..display.result_table import ResultTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,6 +93,8 @@ class SeraphPath(Sequence[PathPoint]):
 
     def to_table(self) -> ResultTable:
         """One row a point."""
+        from ..display.result_table import ResultTable
+
         return ResultTable(
             f"Regularisation path ({self.algorithm})",
             [
@@ -125,16 +127,9 @@ class SeraphPath(Sequence[PathPoint]):
         )
 
     def _repr_html_(self) -> str:
-        certified = sum(point.status is Status.CERTIFIED for point in self.points)
-        return card(
-            "SeraphPath",
-            f"{certified} of {len(self)} points certified",
-            Tone.GOOD if certified == len(self) else Tone.CAUTION,
-            f"From the critical trace weight, {self.critical_trace_weight:.6g}, of the first "
-            "M-step on, the metric is zero.",
-            [DESCENT if self.algorithm == "em" else M_STEP, CRITICAL_TRACE_WEIGHT],
-            grid(self.to_table()),
-        )
+        from ..display.cards import path_card
+
+        return path_card(self)
 
 
 def seraph_path(

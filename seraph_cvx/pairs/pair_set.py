@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..display.formulas import PROBABILITY
-from ..display.notebook import Tone, card, facts
 from ..numerics.arrays import Array, is_foreign_array, to_host
 from ..numerics.checks import (
     FloatArray,
@@ -240,26 +238,9 @@ class PairSet:
         )
 
     def _repr_html_(self) -> str:
-        counts = {"similar": len(self.similar), "dissimilar": len(self.dissimilar)}
-        missing = [f"no {kind} pair" for kind, count in counts.items() if not count]
-        total = self.n_labeled + self.n_unlabeled
-        c = self.confidence
-        sizes: dict[str, object] = {
-            "points": self.n_points,
-            "features": self.n_features,
-            **counts,
-            "unlabeled": self.n_unlabeled,
-            "mu by ratio": self.resolve_unlabeled_weight("ratio"),
-            "confidence": "" if c is None else f"{c.min():g} to {c.max():g}",
-        }
-        return card(
-            "PairSet",
-            missing[0] if missing else "similar and dissimilar pairs",
-            Tone.CAUTION if missing else Tone.GOOD,
-            f"{self.n_labeled} of {total} pairs are labeled ({self.n_labeled / total:.2%}).",
-            [PROBABILITY],
-            facts(sizes),
-        )
+        from ..display.cards import pair_set_card
+
+        return pair_set_card(self)
 
 
 def _home(X: ArrayLike) -> Array | None:

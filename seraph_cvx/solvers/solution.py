@@ -12,8 +12,6 @@ from enum import StrEnum
 import numpy as np
 
 from ..certificate import Certificate
-from ..display.formulas import CERTIFICATE, M_STEP
-from ..display.notebook import Tone, card, facts, gap_in_words
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 
@@ -143,27 +141,9 @@ class MStepSolution:
             )
 
     def _repr_html_(self) -> str:
-        tones = {Status.CERTIFIED: Tone.GOOD, Status.FAILED: Tone.BAD}
-        found = {
-            "metric": "none" if self.metric is None else f"{len(self.metric)} x {len(self.metric)}",
-            "trace": "" if self.metric is None else float(np.trace(self.metric)),
-            "relative gap": self.relative_gap,
-            "solver": self.solver,
-            "its own word": self.solver_status,
-            "iterations": self.iterations,
-            "seconds": self.seconds,
-        }
-        words = "There is no certificate." if self.certificate is None else ""
-        if self.certificate is not None:
-            words = gap_in_words(self.certificate.dual_value, self.certificate.primal_value)
-        return card(
-            "MStepSolution",
-            self.status.value.replace("_", " "),
-            tones.get(self.status, Tone.CAUTION),
-            f"{words} {self.message}".rstrip(),
-            [M_STEP, CERTIFICATE],
-            facts(found),
-        )
+        from ..display.cards import solution_card
+
+        return solution_card(self)
 
 
 def require_attained(objective: MStepObjective) -> None:

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ..display.chart import Chart
+
 Number = float | int | str
 
 
@@ -51,27 +53,6 @@ class Check:
         if math.isnan(self.residual):
             return math.inf
         return self.residual / max(self.tolerance, 1e-300)
-
-
-@dataclass(frozen=True)
-class Curve:
-    """One line of a chart."""
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float]
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A small figure, as data: the page draws it."""
-
-    title: str
-    x_title: str
-    y_title: str
-    curves: Sequence[Curve]
-    log_x: bool = False
-    log_y: bool = False
 
 
 @dataclass(frozen=True)

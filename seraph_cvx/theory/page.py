@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from ..display.chart import to_svg
 from ..display.mathml import to_mathml
 from ..display.result_table import show
-from .chart import to_svg
 from .claim import Check, ClaimResult, Verdict
 
 STYLE = """

@@ -39,7 +39,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...certificate import Certificate
-from ..claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
+from ...display.chart import Chart, Curve
+from ..claim import Check, Claim, ClaimResult, Recomputation, Verdict
 from ..claim_data import ClaimData, solve_conic
 from .distance_features import (
     AFFINE,

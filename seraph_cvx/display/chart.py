@@ -1,16 +1,36 @@
-"""A Chart as inline SVG: axes, ticks, lines, a legend; no library, no script, no network."""
+"""Small charts as plain data, and as inline SVG: no library, no script, no network."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-
-from .claim import Chart, Curve
 
 WIDTH, HEIGHT = 460, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 14, 46, 48
 COLOURS = ("#1f5fa8", "#c2410c", "#15803d", "#7e22ce")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a chart."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A small figure as data, which :func:`to_svg` draws."""
+
+    title: str
+    x_title: str
+    y_title: str
+    curves: Sequence[Curve]
+    log_x: bool = False
+    log_y: bool = False
 
 
 def to_svg(chart: Chart) -> str:
