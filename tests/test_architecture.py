@@ -12,7 +12,6 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import seraph_cvx
-from seraph_cvx.solvers.solution import warn_not_certified
 
 PACKAGE = Path(seraph_cvx.__file__).parent
 
@@ -298,9 +297,24 @@ def test_architecture_the_two_tests_above_can_be_red():
 def test_architecture_the_warning_is_one_of_scikit_learns():
     """Whoever filters scikit-learn's warning filters ours, which is imported when it is issued."""
     assert issubclass(seraph_cvx.NotCertified, ConvergenceWarning)
-    with pytest.warns(ConvergenceWarning, match="not good enough") as caught:
-        warn_not_certified("not good enough", stacklevel=1)
+    objective = seraph_cvx.MStepObjective(
+        seraph_cvx.PairSet.from_labels([[0.0], [0.2], [2.0]], [0, 0, 1])
+    )
+    with pytest.warns(ConvergenceWarning, match="iteration_limit") as caught:
+        seraph_cvx.solve_m_step(objective, max_iter=1)
     assert caught[0].category is seraph_cvx.NotCertified
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_architecture_a_warning_names_the_line_that_called_the_function_that_warns(module):
+    """Nobody counts stack levels: what an inner function found goes back to the public one."""
+    for node in ast.walk(TREES[module]):
+        for keyword in node.keywords if isinstance(node, ast.Call) else ():
+            if keyword.arg == "stacklevel":
+                where = f"{module}, line {node.lineno}"
+                assert isinstance(keyword.value, ast.Constant), f"{where}: a counted stack level"
+                assert keyword.value.value == 2, f"{where}: stacklevel={keyword.value.value}"
 
 
 def test_architecture_first_order_fit_needs_no_cvxpy():

@@ -30,5 +30,6 @@ class Euclidean(Rival):
     def __init__(self, n_components: int | None = None) -> None:
         self.n_components = n_components
 
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         self._keep_metric(np.eye(pairs.n_features))
+        return []

@@ -188,5 +188,11 @@ class ITML(CertifiedRival):
         super().__init__(solver, tol, max_iter, n_components)
 
     def _solve(self, pairs: PairSet, y: ArrayLike | None) -> RivalSolution:
-        problem = ITMLProblem(pairs, self.gamma, self.bounds)
-        return solve_itml(problem, self.solver, self.tol, self.max_iter)
+        return solve_itml(self._problem(pairs), self.solver, self.tol, self.max_iter)
+
+    def _problem(self, pairs: PairSet) -> ITMLProblem:
+        return ITMLProblem(pairs, self.gamma, self.bounds)
+
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
+        void = self._problem(pairs).describe_void_pairs()
+        return [*([UserWarning(void)] if void else []), *super()._learn(pairs, y)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -79,14 +78,23 @@ class ITMLProblem:
                 "Every labeled pair joins two equal points, so there is nothing to learn from: "
                 "label distinct points."
             )
+
+    def describe_void_pairs(self) -> str:
+        """Say which dissimilar pairs are left out since their points are equal; empty if none is.
+
+        Examples
+        --------
+        >>> ITMLProblem(PairSet.from_labels([[0.0], [2.0], [5.0]], [0, 0, 1])).describe_void_pairs()
+        ''
+        """
         void = np.flatnonzero(~np.any(differences(self.pairs, self.pairs.dissimilar), axis=1))
-        if len(void):
-            i, j = self.pairs.dissimilar[void[0]].tolist()
-            warnings.warn(
-                f"Points {i} and {j} are dissimilar but equal ({len(void)} such pairs in all): no "
-                "metric can tell them apart, so they are left out.",
-                stacklevel=6,  # the line that calls ITML.fit
-            )
+        if not len(void):
+            return ""
+        i, j = self.pairs.dissimilar[void[0]].tolist()
+        return (
+            f"Points {i} and {j} are dissimilar but equal ({len(void)} such pairs in all): no "
+            "metric can tell them apart, so they are left out."
+        )
 
     @cached_property
     def vectors(self) -> FloatArray:

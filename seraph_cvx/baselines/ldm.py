@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -95,21 +94,22 @@ class LDM(Rival):
         self.max_iter = max_iter
         self.n_components = n_components
 
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         tol = check_number(self.tol, "tol", 0.0, strict=True)
         self.axes_ = principal_axes(pairs.points, self.principal_components)
         neighbours = Neighbourhoods.of(pairs, self.axes_)
         most = int(check_number(self.max_iter, "max_iter", 1.0))
         self.eigenvalues_, self.history_, reached = _ascend(neighbours, tol, most)
         self.n_iter_ = len(self.history_)
-        if reached > tol:
-            warnings.warn(
-                f"LDM stopped after {self.n_iter_} iterations with a derivative of {reached:.2g} "
-                f"where {tol:.2g} was asked for: raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
         self._keep_metric(symmetrise((self.axes_ * self.eigenvalues_) @ self.axes_.T))
+        if reached <= tol:
+            return []
+        return [
+            ConvergenceWarning(
+                f"LDM stopped after {self.n_iter_} iterations with a derivative of {reached:.2g} "
+                f"where {tol:.2g} was asked for: raise max_iter or tol."
+            )
+        ]
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,7 +84,7 @@ class MFDA(Rival):
         self.n_directions = n_directions
         self.n_components = n_components
 
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         axes = principal_axes(pairs.points)
         between, within = self._scatters(pairs, axes)
         ratios, W = eigh(between, within)
@@ -94,6 +94,7 @@ class MFDA(Rival):
         self.ratios_ = ratios[::-1][:kept]
         self.directions_ = axes @ W[:, ::-1][:, :kept]
         self._keep_metric(symmetrise(self.directions_ @ self.directions_.T))
+        return []
 
     def _scatters(self, pairs: PairSet, axes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """S_D and the regularised B in the coordinates of the axes."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -69,7 +68,7 @@ class NCA(Rival):
         self.tol = tol
         self.random_state = random_state
 
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         known, classes = encode_labels(np.asarray(y).reshape(-1), pairs.n_points)
         if not len(pairs.dissimilar):
             raise ValueError(
@@ -83,10 +82,11 @@ class NCA(Rival):
             random_state=self.random_state,
         ).fit(pairs.points[known], classes)
         self.n_iter_ = int(nca.n_iter_)
-        if self.n_iter_ > self.max_iter:  # scikit-learn counts the start as the first
-            warnings.warn(
-                f"NCA stopped after max_iter={self.max_iter} iterations: raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
         self._keep_metric(symmetrise(nca.components_.T @ nca.components_))
+        if self.n_iter_ <= self.max_iter:  # scikit-learn counts the start as the first
+            return []
+        return [
+            ConvergenceWarning(
+                f"NCA stopped after max_iter={self.max_iter} iterations: raise max_iter or tol."
+            )
+        ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -135,11 +136,12 @@ class KernelSERAPH(BaseSERAPH):
         The parameters are those of :meth:`seraph_cvx.SERAPH.fit`.
         """
         with all_or_nothing(self), one_blas_thread():
-            self._learn(
-                self._embed(
-                    self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
-                )
-            )
+            pairs = self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
+            for doubt in self._doubts(pairs, y, similar is not None or dissimilar is not None):
+                warnings.warn(doubt, stacklevel=2)
+            not_reached = self._learn(self._embed(pairs))
+        for warning in not_reached:
+            warnings.warn(warning, stacklevel=2)
         return self
 
     def _embed(self, pairs: PairSet) -> PairSet:

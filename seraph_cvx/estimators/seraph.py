@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Self
 
 from numpy.typing import ArrayLike
@@ -135,7 +136,10 @@ class SERAPH(BaseSERAPH):
             c_k > 0: how much each constraint counts; 1 by default, as a pair of class labels does.
         """
         with all_or_nothing(self), one_blas_thread():
-            self._learn(
-                self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
-            )
+            pairs = self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
+            for doubt in self._doubts(pairs, y, similar is not None or dissimilar is not None):
+                warnings.warn(doubt, stacklevel=2)
+            not_reached = self._learn(pairs)
+        for warning in not_reached:
+            warnings.warn(warning, stacklevel=2)
         return self

@@ -13,7 +13,7 @@ from ..model.semi_supervised import SemiSupervisedObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import check_metric, project, symmetrise
 from ..pairs.pair_set import PairSet
-from ..solvers.solution import Status, warn_not_certified
+from ..solvers.solution import Status
 
 SUFFICIENT = 1e-4
 """A step must lower (7) by this share of what its slope promises (Armijo)."""
@@ -58,11 +58,6 @@ class DirectSolution:
     seconds: float
     values: list[float]
     message: str = ""
-
-    def warn_unless_stationary(self, stacklevel: int = 2) -> None:
-        """Issue a warning where no stationary point was reached, as `warnings.warn` counts."""
-        if self.status is not Status.STATIONARY:
-            warn_not_certified(self.message, stacklevel + 1)
 
 
 def minimise_directly(

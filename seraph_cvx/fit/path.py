@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import numerical_rank, symmetrise
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import Status
-from .alternation import alternate
+from .alternation import run_alternation
 
 if TYPE_CHECKING:
     from ..display.result_table import ResultTable
@@ -45,6 +46,8 @@ class PathPoint:
         q(-1) = 1).
     evaluations : int
         Sweeps over the pairs.
+    message : str
+        What was not reached and the cure, where the point is not certified.
     """
 
     trace_weight: float
@@ -56,6 +59,7 @@ class PathPoint:
     start: str
     evaluations: int
     seconds: float
+    message: str = ""
 
     @property
     def rank(self) -> int:
@@ -206,6 +210,16 @@ def seraph_path(
             points = tuple(_m_steps(first, weights, solver, m_step_tol))
         else:
             points = tuple(_alternations(first, weights, solver, tol, m_step_tol))
+    short = [point for point in points if point.message]
+    if short:
+        from ..solvers.not_certified import NotCertified  # it imports scikit-learn
+
+        warnings.warn(
+            f"{len(short)} of the {len(points)} points of the path did not end certified; the "
+            f"first, at trace_weight={short[0].trace_weight:g}: {short[0].message}",
+            NotCertified,
+            stacklevel=2,
+        )
     return SeraphPath(points, algorithm, first.critical_trace_weight)
 
 
@@ -241,7 +255,6 @@ def _m_steps(
         objective = objective.with_trace_weight(weight)
         start = _predict(passed, weight) if metric is not None and np.any(metric) else None
         solution = door.solve(objective, tol, start)
-        solution.warn_unless_certified(tol)
         if solution.metric is None or solution.certificate is None:
             raise RuntimeError(f"At trace_weight={weight:g}: {solution.message}")
         metric = solution.metric
@@ -256,6 +269,7 @@ def _m_steps(
             "zero" if start is None else "previous point",
             solution.evaluations,
             time.perf_counter() - clock,
+            solution.shortfall(tol),
         )
 
 
@@ -285,7 +299,7 @@ def _alternations(
     for weight in weights:
         clock = time.perf_counter()
         start = None if metric is None or not np.any(metric) else metric
-        run = alternate(
+        run = run_alternation(
             first.pairs,
             first.mu,
             weight,
@@ -311,4 +325,5 @@ def _alternations(
             "cold" if start is None else "previous point",
             sum(iteration.evaluations for iteration in run.history),
             time.perf_counter() - clock,
+            run.message,
         )

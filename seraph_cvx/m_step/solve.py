@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -205,5 +206,8 @@ def solve_m_step(
         warm_start,
     )
     solution = door.solve(objective, tol, start)
-    solution.warn_unless_certified(tol)
+    if shortfall := solution.shortfall(tol):
+        from ..solvers.not_certified import NotCertified  # it imports scikit-learn
+
+        warnings.warn(shortfall, NotCertified, stacklevel=2)
     return solution

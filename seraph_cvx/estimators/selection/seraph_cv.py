@@ -189,13 +189,16 @@ class SERAPHCV(MahalanobisTransformer):
                 "each point, -1 where it is not known."
             )
         with all_or_nothing(self), one_blas_thread():
-            cells = self._search(X, y)
-        _warn_of_uncertified(cells)
+            pairs = self._take(X, y)
+            for doubt in self._doubts(pairs, y, has_constraints=False):
+                warnings.warn(doubt, stacklevel=2)
+            not_reached = self._search(pairs, X, y)
+        for warning in not_reached:
+            warnings.warn(warning, stacklevel=2)
         return self
 
-    def _search(self, X: ArrayLike, y: ArrayLike) -> list[Cell]:
-        """Choose, and learn by what is chosen; the cells on which the choice is founded."""
-        pairs = self._take(X, y)
+    def _search(self, pairs: PairSet, X: ArrayLike, y: ArrayLike) -> list[Warning]:
+        """Choose, and learn by what is chosen; what the last fit and the search did not reach."""
         scorer = choose_scorer(self.scoring)
         labels = column_or_1d(y)
         folds = make_folds(pairs.points, labels, self._splitter(labels))
@@ -218,12 +221,13 @@ class SERAPHCV(MahalanobisTransformer):
         self.best_index_ = best_candidate(self.cv_results_)
         self.best_params_ = dict(candidates[self.best_index_])
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        not_reached: list[Warning] = []
         if self.refit:
             self.best_estimator_ = SERAPH(**settings, **self.best_params_, verbose=self.verbose)
-            self.best_estimator_.fit(X, y)
+            not_reached = self.best_estimator_._learn(self.best_estimator_._take(X, y))
             for name in LEARNED:
                 setattr(self, name, getattr(self.best_estimator_, name))
-        return cells
+        return [*not_reached, *_uncertified(cells)]
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """p(+1 | x, x') of eq. (8) by `best_estimator_`, for each pair of a (k, 2, m) array."""
@@ -296,13 +300,14 @@ class SERAPHCV(MahalanobisTransformer):
         return LabeledKFold(int(cv), self.random_state is not None, self.random_state)
 
 
-def _warn_of_uncertified(cells: list[Cell]) -> None:
+def _uncertified(cells: list[Cell]) -> list[Warning]:
     uncertified = sum(not cell.reached_tolerance for cell in cells)
-    if uncertified:
-        warnings.warn(
+    if not uncertified:
+        return []
+    return [
+        NotCertified(
             f"{uncertified} of the {len(cells)} fits of the search did not end certified (for "
             'algorithm="direct": stationary); '
-            "cv_results_['n_uncertified'] says for which weights. Raise max_iter, or tol.",
-            NotCertified,
-            stacklevel=3,
+            "cv_results_['n_uncertified'] says for which weights. Raise max_iter, or tol."
         )
+    ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import factor, project, symmetrise
+from ...solvers.not_certified import NotCertified
 from ...solvers.solution import MStepSolution, Status
 from ...sums.proven_sums import unit_axes
 from .exponential_feature import ExponentialMStep, certify_exponential_factor, dissimilar_push
@@ -78,7 +80,8 @@ def solve_exponential(
         seconds=time.perf_counter() - clock,
         message=message,
     )
-    solution.warn_unless_certified(tol)
+    if shortfall := solution.shortfall(tol):
+        warnings.warn(shortfall, NotCertified, stacklevel=2)
     return solution
 
 
