@@ -1,4 +1,4 @@
-"""The M-step as a conic program in plain numbers; `conic_to_cvxpy.py` states it in CVXPY.
+"""The M-step as a conic program in plain numbers; the tests state it in CVXPY again.
 
 In the form of the Conic Benchmark Format, with matrix variables X_j and scalar variables x:
 
