@@ -243,6 +243,33 @@ def test_architecture_nothing_is_printed_swallowed_or_asserted(module):
             assert node.func.id != "print" or folder_of(module) in MAY_PRINT, f"{where}: print"
 
 
+OWN_NAMES = {"cls", "__init__"} | {
+    node.name
+    for tree in TREES.values()
+    for node in ast.walk(tree)
+    if isinstance(node, ast.FunctionDef | ast.ClassDef)
+}
+
+MOST_POSITIONS = 7
+
+POSITIONS_LEFT = {"fit.alternation": 10, "certificate.ball_program": 10}
+"""Files that are being rewritten, with the longest call in each; no other file may join them."""
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_architecture_no_call_has_positions_to_count(module):
+    """Of calls of the package's own functions and classes: what is more goes by keyword."""
+    most = POSITIONS_LEFT.get(module, MOST_POSITIONS)
+    others = outer_imports(TREES[module])
+    for node in ast.walk(TREES[module]):
+        owner = getattr(getattr(node, "func", None), "value", None)
+        if isinstance(node, ast.Call) and getattr(owner, "id", "") not in others:
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            given = sum(not isinstance(argument, ast.Starred) for argument in node.args)
+            where = f"{module}, line {node.lineno}"
+            assert name not in OWN_NAMES or given <= most, f"{where}: {name} with {given} positions"
+
+
 def run_python(code):
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120

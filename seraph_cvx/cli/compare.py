@@ -94,13 +94,13 @@ def compare(
             race = compare_solvers(
                 suite.value,
                 None if solvers is None else [name.strip() for name in solvers.split(",")],
-                _numbers(tol),
-                TIME_LIMITS[suite.value] if time_limit is None else time_limit,
-                int(memory_limit * 2**30),
-                rows,
-                resume,
-                _listener(progress, task),
-                n_jobs,
+                tols=_numbers(tol),
+                time_limit=TIME_LIMITS[suite.value] if time_limit is None else time_limit,
+                memory_limit=int(memory_limit * 2**30),
+                out=rows,
+                resume=resume,
+                callback=_listener(progress, task),
+                n_jobs=n_jobs,
             )
         for note in race.notes:
             alert(note)

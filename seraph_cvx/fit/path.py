@@ -260,16 +260,16 @@ def _m_steps(
         metric = solution.metric
         passed = [*passed[-2:], (weight, metric)]
         yield PathPoint(
-            weight,
-            metric,
-            solution.value,
-            solution.value,
-            solution.certificate,
-            solution.status,
-            "zero" if start is None else "previous point",
-            solution.evaluations,
-            time.perf_counter() - clock,
-            solution.shortfall(tol),
+            trace_weight=weight,
+            metric=metric,
+            value=solution.value,
+            descent_value=solution.value,
+            certificate=solution.certificate,
+            status=solution.status,
+            start="zero" if start is None else "previous point",
+            evaluations=solution.evaluations,
+            seconds=time.perf_counter() - clock,
+            message=solution.shortfall(tol),
         )
 
 
@@ -301,13 +301,13 @@ def _alternations(
         start = None if metric is None or not np.any(metric) else metric
         run = run_alternation(
             first.pairs,
-            first.mu,
-            weight,
-            first.threshold,
-            first.sharpness,
-            solver,
-            tol,
-            m_step_tol,
+            unlabeled_weight=first.mu,
+            trace_weight=weight,
+            threshold=first.threshold,
+            sharpness=first.sharpness,
+            solver=solver,
+            tol=tol,
+            m_step_tol=m_step_tol,
             n_jobs=first.n_jobs,
             manifold_term=first.manifold_term,
             start=start,
@@ -316,14 +316,14 @@ def _alternations(
             raise RuntimeError(f"At trace_weight={weight:g}: {run.message}")
         metric = run.metric
         yield PathPoint(
-            weight,
-            metric,
-            run.m_step.value,
-            run.history[-1].descent_value,
-            run.m_step.certificate,
-            run.status,
-            "cold" if start is None else "previous point",
-            sum(iteration.evaluations for iteration in run.history),
-            time.perf_counter() - clock,
-            run.message,
+            trace_weight=weight,
+            metric=metric,
+            value=run.m_step.value,
+            descent_value=run.history[-1].descent_value,
+            certificate=run.m_step.certificate,
+            status=run.status,
+            start="cold" if start is None else "previous point",
+            evaluations=sum(iteration.evaluations for iteration in run.history),
+            seconds=time.perf_counter() - clock,
+            message=run.message,
         )

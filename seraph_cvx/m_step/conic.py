@@ -248,7 +248,16 @@ def _grade(
     objective: MStepObjective, raw: FloatArray | None, tol: float, trouble: str, word: str
 ) -> MStepSolution:
     """The referee's word on a raw matrix."""
-    nothing = MStepSolution(None, np.nan, None, Status.FAILED, "", word, 0, 0.0)
+    nothing = MStepSolution(
+        metric=None,
+        value=np.nan,
+        certificate=None,
+        status=Status.FAILED,
+        solver="",
+        solver_status=word,
+        iterations=0,
+        seconds=0.0,
+    )
     cure = 'Try solver="fista", another conic solver or the other formulation.'
     if trouble:
         return replace(nothing, message=f"The solver failed: {trouble} {cure}")

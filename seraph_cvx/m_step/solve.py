@@ -1,4 +1,4 @@
-"""solve_m_step: the one door to every solver of the M-step (11)."""
+"""solve_m_step: the one way to every solver of the M-step (11)."""
 
 from __future__ import annotations
 
@@ -194,18 +194,18 @@ def solve_m_step(
     >>> solution.status.value, solution.relative_gap <= 1e-8
     ('certified', True)
     """
-    door = MStepSolver(
+    chosen = MStepSolver(
         solver,
-        formulation,
-        max_iter,
-        time_limit,
-        solver_options,
-        polish,
-        memory_limit,
-        allow_unattained,
-        warm_start,
+        formulation=formulation,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        solver_options=solver_options,
+        polish=polish,
+        memory_limit=memory_limit,
+        allow_unattained=allow_unattained,
+        warm_start=warm_start,
     )
-    solution = door.solve(objective, tol, start)
+    solution = chosen.solve(objective, tol, start)
     if shortfall := solution.shortfall(tol):
         from ..solvers.not_certified import NotCertified  # it imports scikit-learn
 

@@ -76,18 +76,18 @@ def _parse(line: str) -> Task:
     name, title, data, *sizes, similar, dissimilar, unlabeled, digits = f"{line} -".split()[:12]
     classes, features, training, test, labels = map(int, sizes)
     return Task(
-        name,
-        title.replace("_", " "),
-        data,
-        classes,
-        features,
-        training,
-        test,
-        labels,
-        float(similar),
-        float(dissimilar),
-        int(unlabeled),
-        tuple(int(digit) for digit in digits if digit.isdigit()),
+        name=name,
+        title=title.replace("_", " "),
+        data=data,
+        n_classes=classes,
+        n_features=features,
+        n_training=training,
+        n_test=test,
+        n_labels=labels,
+        similar=float(similar),
+        dissimilar=float(dissimilar),
+        unlabeled=int(unlabeled),
+        digits=tuple(int(digit) for digit in digits if digit.isdigit()),
     )
 
 

@@ -204,15 +204,15 @@ def _verdict(task: str, errors: Mapping[str, FloatArray]) -> Judgement:
     expected = printed_reference - printed
     best = min(errors, key=lambda method: float(np.mean(errors[method])))
     return Judgement(
-        task,
-        float(np.mean(own)),
-        printed + TOLERANCE * float(np.hypot(s, printed_error)),
-        float(np.mean(reference - own)),
-        expected - TOLERANCE * float(np.sqrt(squares)),
-        expected - TOLERANCE * float(np.sqrt(squares - common)),
-        best,
-        JUDGED in mark_best(errors),
-        best == JUDGED or are_comparable(own, errors[best], paired=True),
+        task=task,
+        mean=float(np.mean(own)),
+        largest=printed + TOLERANCE * float(np.hypot(s, printed_error)),
+        improvement=float(np.mean(reference - own)),
+        least=expected - TOLERANCE * float(np.sqrt(squares)),
+        least_paired=expected - TOLERANCE * float(np.sqrt(squares - common)),
+        best=best,
+        is_best=JUDGED in mark_best(errors),
+        is_best_paired=best == JUDGED or are_comparable(own, errors[best], paired=True),
     )
 
 
