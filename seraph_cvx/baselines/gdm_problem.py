@@ -94,9 +94,9 @@ class GDMProblem:
         V = differences(self.pairs, self.pairs.similar) @ Q
         C = symmetrise(Q.T @ self.similar_moment @ Q)
 
-        def moment_along(axes: FloatArray) -> FloatArray:
-            along = V @ axes
-            return np.asarray(along.T @ along + self._ridge_entry * (axes.T @ axes))
+        def moment_along(directions: FloatArray) -> FloatArray:
+            along = V @ directions
+            return np.asarray(along.T @ along + self._ridge_entry * (directions.T @ directions))
 
         T = whiten(C, np.zeros_like(C), moment_along)
         self._require_bounded(self.dissimilar @ Q, C, T)

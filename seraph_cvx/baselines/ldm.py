@@ -134,8 +134,8 @@ class Neighbourhoods:
     @classmethod
     def of(cls, pairs: PairSet, axes: FloatArray) -> Neighbourhoods:
         """S_i and D_i of every point that has both; an error if none has."""
-        used, place = np.unique(pairs.labeled, return_inverse=True)
-        first, second = place.reshape(-1, 2).T
+        used, position = np.unique(pairs.labeled, return_inverse=True)
+        first, second = position.reshape(-1, 2).T
         kind = np.zeros((len(used), len(used)), dtype=np.int8)
         kind[first, second] = kind[second, first] = np.repeat(
             [1, -1], [len(pairs.similar), len(pairs.dissimilar)]

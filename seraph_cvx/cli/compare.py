@@ -14,8 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from ..display.result_table import ResultTable, show
-from .cluster import Scheduler, on_cluster
-from .main import Debug, app
+from .main import Debug, Scheduler, app, on_cluster
 from .report import alert, alerts, answers_in_words, say, screen
 from .tables.user_table import check_output, write_whole
 

@@ -1,8 +1,9 @@
-"""The `seraph-cvx` command itself; each file beside this one adds its commands."""
+"""The `seraph-cvx` command itself, and options of several commands; each file here adds some."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, Any
 
 import typer
 
@@ -42,6 +43,24 @@ Debug = Annotated[
     bool,
     typer.Option("--debug", callback=remember_debug, help="Show the Python traceback of an error."),
 ]
+
+
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Work on a Dask cluster: its scheduler's address, or local for two processes here.",
+    ),
+]
+
+
+def on_cluster(scheduler: str | None) -> AbstractContextManager[Any]:
+    """Within it joblib's work is done there; None: here."""
+    if scheduler is None:
+        return nullcontext()
+    from ..experiments.runs.dask_cluster import dask_cluster
+
+    return dask_cluster(None if scheduler == "local" else scheduler)
 
 
 @app.callback(epilog=EXAMPLES)

@@ -14,8 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as ProgressBar
 
 from ..experiments.protocol.tasks import find_tasks
-from .cluster import Scheduler, on_cluster
-from .main import Debug, app
+from .main import Debug, Scheduler, app, on_cluster
 from .report import alert, alerts, answers_in_words, say
 from .tables.user_table import write_whole
 

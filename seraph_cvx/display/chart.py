@@ -111,13 +111,13 @@ def _visible(curve: Curve, chart: Chart) -> Curve:
 
 
 def _line(curve: Curve, across: _Axis, up: _Axis, colour: str) -> list[str]:
-    places = [(across.at(x), up.at(y)) for x, y in zip(curve.x, curve.y, strict=True)]
-    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    positions = [(across.at(x), up.at(y)) for x, y in zip(curve.x, curve.y, strict=True)]
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in positions)
     parts = [f'<polyline points="{points}" class="line" stroke="{colour}"></polyline>']
-    if len(places) <= 30:
+    if len(positions) <= 30:
         parts += [
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"></circle>'
-            for x, y in places
+            for x, y in positions
         ]
     return parts
 

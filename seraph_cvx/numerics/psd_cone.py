@@ -139,13 +139,14 @@ def whiten(
     ----------
     moment, regulariser : (m, m) arrays
     moment_along : callable
-        Maps axes (m, k) to axes' C axes, summed along these axes. It is asked about the directions
-        that are too faint to be told from rounding in C, where their squares stand beside 1.
+        Maps directions D, the columns of an (m, k) array, to D'CD, summed along them. It is asked
+        about those that are too faint to be told from rounding in C, where their squares stand
+        beside 1.
 
     Examples
     --------
     >>> C = np.diag([4.0, 0.0])
-    >>> T = whiten(C, np.eye(2), lambda axes: axes.T @ C @ axes)
+    >>> T = whiten(C, np.eye(2), lambda directions: directions.T @ C @ directions)
     >>> T.T @ C @ T
     array([[1.]])
     """
@@ -155,9 +156,9 @@ def whiten(
     frame, null = frame[:, moving], frame[:, ~moving]
     eigenvalues, vectors = np.linalg.eigh(symmetrise(frame.T @ moment @ frame))
     largest = float(np.max(eigenvalues, initial=0.0))
-    axes = frame @ vectors
+    directions = frame @ vectors
     clear = eigenvalues > FAINT * largest
-    T, faint = axes[:, clear] / np.sqrt(eigenvalues[clear]), axes[:, ~clear]
+    T, faint = directions[:, clear] / np.sqrt(eigenvalues[clear]), directions[:, ~clear]
     if faint.size:
         eigenvalues, vectors = np.linalg.eigh(symmetrise(moment_along(faint)))
         seen = eigenvalues > FAINTEST * largest

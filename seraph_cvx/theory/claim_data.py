@@ -107,11 +107,11 @@ class ClaimData:
         seen = np.unique(self.pairs.labeled)
         others = np.setdiff1d(np.arange(n_points), seen)
         kept = np.concatenate([seen[:12], others])[:24]
-        place = np.full(n_points, -1)
-        place[kept] = np.arange(len(kept))
+        position = np.full(n_points, -1)
+        position[kept] = np.arange(len(kept))
 
         def inside(rows: IntArray) -> IntArray:
-            return place[rows[np.all(place[rows] >= 0, axis=1)]]
+            return position[rows[np.all(position[rows] >= 0, axis=1)]]
 
         pairs = PairSet.from_constraints(
             self.pairs.points[kept], inside(self.pairs.similar), inside(self.pairs.dissimilar)

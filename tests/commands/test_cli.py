@@ -19,7 +19,7 @@ import seraph_cvx
 from seraph_cvx import SERAPH, PairSet, Status, alternate, certify
 from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
-from seraph_cvx.cli.cluster import on_cluster
+from seraph_cvx.cli.main import on_cluster
 from seraph_cvx.cli.report import report_alternation
 from seraph_cvx.cli.tables.workload import free_bytes
 from seraph_cvx.comparison import race

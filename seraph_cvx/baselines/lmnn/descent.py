@@ -65,10 +65,10 @@ class TargetCoordinates:
         """Split the span of the points by the eigenvectors of P."""
         Q = span_basis(problem.points)
         P = symmetrise(Q.T @ problem.target_moment @ Q)
-        eigenvalues, axes = np.linalg.eigh(P)
+        eigenvalues, vectors = np.linalg.eigh(P)
         seen = eigenvalues > RANK_TOLERANCE * np.max(eigenvalues, initial=0.0)
-        T = Q @ (axes[:, seen] / np.sqrt(eigenvalues[seen]))
-        N = Q @ axes[:, ~seen]
+        T = Q @ (vectors[:, seen] / np.sqrt(eigenvalues[seen]))
+        N = Q @ vectors[:, ~seen]
         V = problem.differences(problem.triples[:, [0, 2]])
         squares = np.sum(np.square(V @ N), axis=1)
         return cls(problem, T, N, squares > RANK_TOLERANCE * np.max(np.sum(V * V, axis=1)))
@@ -203,5 +203,5 @@ def descend_sharpening(
 
 def _refill(F: FloatArray) -> FloatArray:
     """A factor of FF' + REFILL ||F||^2 I: a direction that F has lost, no gradient brings back."""
-    eigenvalues, axes = np.linalg.eigh(F @ F.T)
-    return np.asarray(axes * np.sqrt(eigenvalues + REFILL * eigenvalues[-1]))
+    eigenvalues, vectors = np.linalg.eigh(F @ F.T)
+    return np.asarray(vectors * np.sqrt(eigenvalues + REFILL * eigenvalues[-1]))

@@ -146,7 +146,7 @@ class LMNNProblem:
         W_t = v_ij v_ij' - v_il v_il'. The dual of the problem is to maximise sum z over 0 <= z <=
         mu with this matrix PSD at tau = 1, so that no metric has a smaller `value`. A triple whose
         impostor differs in a feature in which no target neighbours do must have z = 0, and is
-        given it. Those whose impostor is at the place of i or of j have a W_t that is PSD: z = mu
+        given it. Those whose impostor equals i or j have a W_t that is PSD: z = mu
         on these alone needs no proof.
 
         Parameters
@@ -165,10 +165,10 @@ class LMNNProblem:
         if not np.any(z) or not np.all(np.isfinite(self.target_moment)):
             return down(least)
         codes = np.concatenate([i * n + j, i * n + impostor])
-        used, place = np.unique(codes, return_inverse=True)
-        weights = np.bincount(place, np.concatenate([z, -z])).astype(np.float64)
-        sizes = np.bincount(place, np.concatenate([z, z])).astype(np.float64)
-        longest = int(np.max(np.bincount(place)))
+        used, position = np.unique(codes, return_inverse=True)
+        weights = np.bincount(position, np.concatenate([z, -z])).astype(np.float64)
+        sizes = np.bincount(position, np.concatenate([z, z])).astype(np.float64)
+        longest = int(np.max(np.bincount(position)))
         V = self.differences(np.column_stack(np.divmod(used, n)))
         kept = np.setdiff1d(independent_features(self.points), np.flatnonzero(unseen))
         T = unit_axes(self.target_moment[np.ix_(kept, kept)])

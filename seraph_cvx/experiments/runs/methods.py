@@ -119,15 +119,15 @@ def find_methods(names: Sequence[str] | None = None) -> list[Method]:
 
 
 def _find(name: str) -> Method:
-    own, _, place = name.partition("=")
-    if not place:
+    own, _, path = name.partition("=")
+    if not path:
         if name not in METHODS:
             raise ValueError(
                 f"There is no method {name!r}; the known ones are {', '.join(METHODS)}. Write "
                 "name=module:function for one of your own."
             )
         return METHODS[name]
-    module, _, function = place.partition(":")
+    module, _, function = path.partition(":")
     if not module or not function or own in METHODS:
         raise ValueError(
             f"{name!r}: write name=module:function, the name not one of {', '.join(METHODS)}."
