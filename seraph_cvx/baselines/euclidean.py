@@ -10,7 +10,9 @@ from .rival import Rival
 
 
 class Euclidean(Rival):
-    """A = I: d(x, x') = ||x - x'||, whatever the labels say.
+    """Measure by the Euclidean distance, which learns nothing.
+
+    A = I: d(x, x') = ||x - x'||, whatever the labels say.
 
     The supervision is checked, as every rival checks it, and not used.
 

@@ -133,7 +133,9 @@ def _outside_identity(Q: FloatArray, B: FloatArray) -> FloatArray:
 
 
 class ITML(CertifiedRival):
-    """min_A D_ld(A, I) + gamma D_ld(diag(xi), diag(xi0)), Davis et al. (2007).
+    """Keep bounds on distances with the metric nearest to the Euclidean one (ITML).
+
+    min_A D_ld(A, I) + gamma D_ld(diag(xi), diag(xi0)), Davis et al. (2007).
 
     subject to v'Av <= xi_k for similar and v'Av >= xi_k for dissimilar pairs: the metric nearest to
     the Euclidean one, in the LogDet divergence, that keeps the bounds up to a priced slack. See

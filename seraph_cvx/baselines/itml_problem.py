@@ -35,7 +35,9 @@ PERCENTILES = (5.0, 95.0)
 
 @dataclass(frozen=True, eq=False)
 class ITMLProblem:
-    """min_{A, xi} D_ld(A, I) + gamma D_ld(diag(xi), diag(xi0)), Davis et al. (2007).
+    """State the problem of ITML, with its value and a lower bound on its optimum.
+
+    min_{A, xi} D_ld(A, I) + gamma D_ld(diag(xi), diag(xi0)), Davis et al. (2007).
 
     subject to v'Av <= xi_k for similar pairs (xi0 = u) and v'Av >= xi_k for dissimilar ones
     (xi0 = l), where D_ld(A, B) = tr(AB^-1) - log det(AB^-1) - m. The best xi for a given A is
@@ -140,7 +142,7 @@ class ITMLProblem:
         return float(np.trace(A) - log_det - len(A)) + self.slack_cost(self.slacks(A))
 
     def slack_cost(self, xi: FloatArray) -> float:
-        """gamma D_ld(diag(xi), diag(xi0))."""
+        """What the slacks cost: gamma D_ld(diag(xi), diag(xi0))."""
         ratios = xi / self.targets
         with np.errstate(divide="ignore"):  # xi = 0 costs infinitely much
             return float(self.gamma * np.sum(ratios - np.log(ratios) - 1.0))
@@ -165,7 +167,9 @@ class ITMLProblem:
             return np.inf
 
     def lower_bound(self, multipliers: FloatArray) -> float:
-        """log det(I + sum delta lambda v v') + gamma sum log(1 - delta lambda xi0 / gamma).
+        """Bound the optimum from below, at multipliers of the constraints.
+
+        log det(I + sum delta lambda v v') + gamma sum log(1 - delta lambda xi0 / gamma).
 
         The dual function at lambda >= 0 (derived here), rounded down: no A has a smaller `value`.
         Where lambda is not proven to be inside its domain, and where that is better, the bound of

@@ -24,7 +24,9 @@ STRETCH = 1.5
 
 
 class LDM(Rival):
-    """max_{g >= 0} L(g) = sum_i log(sum_{S_i} f_ij / sum_{S_i u D_i} f_ij);  A = V diag(g) V'.
+    """Weigh the principal axes so that points find their like among their neighbours (LDM).
+
+    max_{g >= 0} L(g) = sum_i log(sum_{S_i} f_ij / sum_{S_i u D_i} f_ij);  A = V diag(g) V'.
 
     Yang, Jin, Sukthankar and Liu, "An efficient algorithm for local distance metric learning",
     AAAI 2006. S_i and D_i are the points said to be similar and dissimilar to x_i and

@@ -14,14 +14,16 @@ from .principal_axes import principal_axes
 from .rival import Rival
 
 LLE_REGULARISATION = 1e-3
-"""Of each local Gram matrix, in parts of its trace, as is usual."""
+"""The ridge of each local Gram matrix, in parts of its trace, as is usual."""
 
 POSITIVE = 1e-10
 """A generalised eigenvalue above this part of the largest counts as positive."""
 
 
 class MFDA(Rival):
-    """max_W tr[(W'B W)^{-1} W'S_D W],  B = S_S + alpha*E,  E = X'(I - M)'(I - M)X / n;  A = WW'.
+    """Separate dissimilar pairs while each point stays where its neighbours put it (MFDA).
+
+    max_W tr[(W'B W)^{-1} W'S_D W],  B = S_S + alpha*E,  E = X'(I - M)'(I - M)X / n;  A = WW'.
 
     Soleymani Baghshah and Bagheri Shouraki, "Semi-supervised metric learning using pairwise
     constraints", IJCAI 2009: dissimilar pairs far, similar pairs near, and each point, labeled or

@@ -16,7 +16,9 @@ from .rival import Rival
 
 
 class NCA(Rival):
-    """max_L sum_i p_i, p_i = sum_{j: y_j = y_i} e^{-||L(x_i - x_j)||^2} / sum_{j != i} of the same.
+    """Maximise the expected accuracy of a stochastic nearest-neighbour rule (NCA).
+
+    max_L sum_i p_i, p_i = sum_{j: y_j = y_i} e^{-||L(x_i - x_j)||^2} / sum_{j != i} of the same.
 
     Goldberger, Roweis, Hinton and Salakhutdinov, "Neighbourhood components analysis", NIPS 2004:
     the expected leave-one-out accuracy of a stochastic nearest-neighbour rule. The sums run over

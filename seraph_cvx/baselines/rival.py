@@ -69,13 +69,13 @@ class RivalSolution:
 
     @property
     def duality_gap(self) -> float:
-        """From `proven_value` to `bound`, rounded up; infinite where one of them is."""
+        """The distance from `proven_value` to `bound`, rounded up; infinite if one is."""
         gap = self._signed_gap
         return gap if gap in (0.0, math.inf) else math.nextafter(gap, math.inf)
 
     @property
     def relative_gap(self) -> float:
-        """duality_gap / max(1, |proven_value|)."""
+        """The gap relative to the value: duality_gap / max(1, |proven_value|)."""
         gap = self.duality_gap
         return gap if math.isinf(gap) else gap / max(1.0, abs(self.proven_value))
 
@@ -167,7 +167,7 @@ class CertifiedRival(Rival):
 
     @abstractmethod
     def _solve(self, pairs: PairSet, y: ArrayLike | None) -> RivalSolution:
-        """The rival's problem, solved."""
+        """Solve the rival's problem."""
 
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         solution = self._solve(pairs, y)
@@ -178,13 +178,13 @@ class CertifiedRival(Rival):
 
 
 def check_limits(tol: float, max_iter: int) -> None:
-    """tol > 0 and max_iter >= 1, or a clear error."""
+    """Refuse limits other than tol > 0 and max_iter >= 1."""
     check_number(tol, "tol", 0.0, strict=True)
     check_number(max_iter, "max_iter", 1.0)
 
 
 def differences(pairs: PairSet, rows: IntArray) -> FloatArray:
-    """v_k = x_i - x_j for each row (i, j).
+    """The differences x_i - x_j, one for each row (i, j).
 
     Examples
     --------
@@ -196,7 +196,7 @@ def differences(pairs: PairSet, rows: IntArray) -> FloatArray:
 
 
 def quadratic_forms(A: FloatArray, V: FloatArray) -> FloatArray:
-    """v_k' A v_k for each row of V, never below 0.
+    """The squared distances v_k' A v_k of the rows of V, never below 0.
 
     Examples
     --------
@@ -224,7 +224,9 @@ def descend(
     start: FloatArray,
     max_iter: int,
 ) -> tuple[FloatArray, int]:
-    """min_F g(F) by L-BFGS (Byrd, Lu, Nocedal, Zhu 1995) to rounding; F and the iterations.
+    """Descend a function of a factor F until rounding ends it.
+
+    min_F g(F) by L-BFGS (Byrd, Lu, Nocedal, Zhu 1995) to rounding; F and the iterations.
 
     For g(F) = f(FF') with f convex and F square no local minimum is worse than the least one; the
     caller's certificate, not this routine, says whether it was reached. The first step is at most

@@ -168,7 +168,7 @@ def _listener(progress: Progress, task: Any) -> Callable[[dict[str, Any], int, i
 
 
 def _show(table: ResultTable) -> None:
-    """As a table of lines in a terminal, eighty characters wide."""
+    """Print a table, in a terminal as lines of eighty characters."""
     drawn = Table(title=table.title, title_justify="left", box=None, padding=(0, 1, 0, 0))
     for k, column in enumerate(table.columns):
         heading = column.replace(" / ", "/").replace(" ", "\n")

@@ -35,7 +35,7 @@ def show_version(wanted: bool) -> None:
 
 
 def remember_debug(context: typer.Context, wanted: bool) -> None:
-    """--debug may stand before the command or after it."""
+    """Remember --debug, which may stand before the command or after it."""
     wants_traceback.set(wanted or (context.parent is not None and wants_traceback.get()))
 
 
@@ -55,7 +55,7 @@ Scheduler = Annotated[
 
 
 def on_cluster(scheduler: str | None) -> AbstractContextManager[Any]:
-    """Within it joblib's work is done there; None: here."""
+    """Do joblib's work on that cluster within this context; None: here."""
     if scheduler is None:
         return nullcontext()
     from ..experiments.runs.dask_cluster import dask_cluster

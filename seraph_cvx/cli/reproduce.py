@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Part(StrEnum):
-    """What is regenerated."""
+    """The parts of Section 5 that can be made again."""
 
     TABLE1 = "table1"
     TABLE2 = "table2"

@@ -36,7 +36,7 @@ class Coordinates:
 
     @classmethod
     def of(cls, value: FloatArray, *index: NDArray[np.integer] | int) -> Coordinates:
-        """From one column of indices each; zeros are left out."""
+        """Make an array from one column of indices each; zeros are left out."""
         columns = [np.broadcast_to(column, value.shape).ravel() for column in index]
         flat = value.ravel()
         kept = flat != 0.0

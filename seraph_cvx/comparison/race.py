@@ -202,7 +202,7 @@ def _differences(races: Sequence[dict[str, Any]], now: dict[str, Any]) -> Iterat
 
 
 def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
-    """Of this package, of what it computes with, and of every conic solver that races."""
+    """Tell the versions of this package, of what it computes with and of the solvers that race."""
     conic = sorted({entrant.solver.lower() for entrant in chosen if entrant.formulation})
     found = {"python": platform.python_version()}
     for name in ("seraph-cvx", "numpy", "scipy", "scikit-learn", "cvxpy", *conic):

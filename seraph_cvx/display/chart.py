@@ -63,7 +63,7 @@ def to_svg(chart: Chart) -> str:
 
 
 class _Axis:
-    """From data to pixels."""
+    """An axis: it turns data into pixels, and chooses ticks."""
 
     def __init__(self, values: Sequence[float], log: bool, start: float, end: float) -> None:
         self.log, self.start, self.end = log, start, end

@@ -28,7 +28,9 @@ NO_SPREAD = 1e-12
 
 
 class KernelSERAPH(BaseSERAPH):
-    """Eq. (7) in the feature space of a kernel, exact: x -> phi(x), ||phi(x) - phi(x')||_A.
+    """Learn a metric in the feature space of a kernel, as SERAPH does among the features.
+
+    Eq. (7) with ||phi(x) - phi(x')||_A in the place of ||x - x'||_A, exactly.
 
     A metric on the feature space only matters on the span of the training points, and the trace
     penalty wants it to be zero elsewhere. The coordinates of kernel PCA, all components kept and

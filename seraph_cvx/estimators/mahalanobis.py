@@ -47,7 +47,9 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
 
 
 class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """d(x, x')^2 = (x - x')' A (x - x') = ||L(x - x')||^2: the base of all metric learners here.
+    """Do what every learned Mahalanobis metric can do; the base of all metric learners here.
+
+    d(x, x')^2 = (x - x')' A (x - x') = ||L(x - x')||^2.
 
     A subclass learns A from X and a :class:`~seraph_cvx.PairSet` and hands it to `_keep_metric`,
     all of it under :func:`all_or_nothing`.

@@ -19,7 +19,9 @@ from .mahalanobis import all_or_nothing
 
 
 class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
-    """max_A sum_{S u D} c ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7), of pairs.
+    """Learn a Mahalanobis metric from labeled pairs of points, as a classifier of pairs.
+
+    max_A sum_{S u D} c ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7), of pairs.
 
     A classifier of pairs: each sample is a pair of points and its label is +1 (similar) or -1
     (dissimilar), so that scikit-learn's splitters, scorers and searches work on pairs. All other

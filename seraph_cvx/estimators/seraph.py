@@ -13,7 +13,9 @@ from .mahalanobis import all_or_nothing
 
 
 class SERAPH(BaseSERAPH):
-    """max_A sum_{S u D} ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7).
+    """Learn a Mahalanobis metric from a few labeled and many unlabeled points.
+
+    max_A sum_{S u D} ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7).
 
     Semi-supervised metric learning: points of the same known class become near, of different known
     classes far, and the other pairs, which have no label, are told apart with low entropy.

@@ -146,7 +146,9 @@ def solve_m_step(
     allow_unattained: bool = False,
     warm_start: bool = False,
 ) -> MStepSolution:
-    """argmin f(A) over A PSD, eq. (11), with the certificate of how good the answer is.
+    """Solve an M-step by any solver, and certify how good the answer is.
+
+    argmin f(A) over A PSD, eq. (11), with the certificate of how good the answer is.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ FAINTEST = 1e-22
 
 
 def symmetrise(A: FloatArray) -> FloatArray:
-    """(A + A') / 2.
+    """The symmetric part of a matrix, (A + A') / 2.
 
     Examples
     --------
@@ -35,7 +35,9 @@ def symmetrise(A: FloatArray) -> FloatArray:
 
 
 def project(A: FloatArray) -> FloatArray:
-    """argmin over B PSD of ||B - A||_F: the negative eigenvalues become zero.
+    """Project a symmetric matrix onto the PSD cone.
+
+    argmin over B PSD of ||B - A||_F: the negative eigenvalues become zero.
 
     Examples
     --------
@@ -97,7 +99,9 @@ def scaled_factor(A: FloatArray) -> FloatArray:
 
 
 def shrink(A: FloatArray, share: float, moment: FloatArray) -> FloatArray:
-    """(1 - share) A + share * <A, C>/tr(C) * I: towards the Euclidean metric, C = `moment`.
+    """Shrink a metric towards the Euclidean one.
+
+    (1 - share) A + share * <A, C>/tr(C) * I: towards the Euclidean metric, C = `moment`.
 
     The factor gives both metrics the same mean squared distance over points of that moment.
 

@@ -10,7 +10,7 @@ from ..numerics.checks import IntArray
 
 
 def draw_unlabeled(n_points: int, labeled: IntArray, how_many: int, rng: Any) -> IntArray:
-    """`how_many` distinct pairs (i, j), i < j, each subset of the unlabeled ones as likely.
+    """Draw distinct unlabeled pairs (i, j), i < j, each subset of them as likely as another.
 
     Examples
     --------

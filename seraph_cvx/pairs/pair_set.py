@@ -144,7 +144,7 @@ class PairSet:
 
     @property
     def n_labeled(self) -> int:
-        """#(S u D)."""
+        """How many pairs are labeled, #(S u D)."""
         return len(self.similar) + len(self.dissimilar)
 
     @cached_property
@@ -155,22 +155,22 @@ class PairSet:
 
     @property
     def n_unlabeled(self) -> int:
-        """#U = n(n-1)/2 - #(S u D)."""
+        """How many pairs are unlabeled, #U = n(n-1)/2 - #(S u D)."""
         return self.n_points * (self.n_points - 1) // 2 - self.n_labeled
 
     @property
     def labeled_weights(self) -> FloatArray:
-        """c_k of each row of `labeled`."""
+        """The confidence c_k of each row of `labeled`."""
         return np.ones(self.n_labeled) if self.confidence is None else self.confidence
 
     @cached_property
     def similar_total(self) -> float:
-        """sum_S c_k."""
+        """The confidences of the similar pairs together, sum_S c_k."""
         return float(np.sum(self.labeled_weights[: len(self.similar)]))
 
     @cached_property
     def labeled_total(self) -> float:
-        """sum_{S u D} c_k."""
+        """The confidences of the labeled pairs together, sum_{S u D} c_k."""
         return float(np.sum(self.labeled_weights))
 
     @cached_property

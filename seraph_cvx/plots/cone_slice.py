@@ -31,7 +31,9 @@ MARGIN = 0.3
 
 @dataclass(eq=False)
 class SliceDisplay(Display):
-    """(x, y) -> f(A_0 + x(A_1 - A_0) + y(A_2 - A_0)) of eq. (11), and where that matrix is PSD.
+    """Show the M-step's function and the PSD cone on a plane through three metrics.
+
+    (x, y) -> f(A_0 + x(A_1 - A_0) + y(A_2 - A_0)) of eq. (11), and where that matrix is PSD.
 
     The corners A_0, A_1, A_2 are at (0, 0), (1, 0) and (0, 1). Iterates are projected onto the
     slice, in the Frobenius norm; the legend says how far from it they were.

@@ -94,7 +94,7 @@ class Display(ABC):
 
     @property
     def ax_(self) -> Axes:
-        """The first panel."""
+        """The matplotlib axes of the first panel."""
         return self.axes_[0]
 
     @abstractmethod

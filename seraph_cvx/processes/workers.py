@@ -15,7 +15,7 @@ ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_
 """The environment of work whose seconds are compared: one thread of BLAS."""
 
 _OF_THREADS: dict[int, tuple[str, ForkServer]] = {}
-"""By thread: whose work its fork server is for, and the fork server."""
+"""For each thread, whose work its fork server is for, and the fork server."""
 
 
 def server_of_thread(

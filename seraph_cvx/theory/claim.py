@@ -36,7 +36,7 @@ class ClaimUndecided(RuntimeError):
 
 @dataclass(frozen=True)
 class Check:
-    """residual <= tolerance, of one piece of evidence; NaN never passes."""
+    """One piece of evidence: it passes if residual <= tolerance; NaN never does."""
 
     name: str
     residual: float
@@ -65,7 +65,7 @@ class Recomputation:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says.
+    """A claim of the paper: what it says, where, and how it is checked.
 
     Attributes
     ----------
@@ -152,12 +152,12 @@ class ClaimResult:
 
     @property
     def residual(self) -> float:
-        """Of the decisive check."""
+        """The residual of the decisive check."""
         return self.decisive.residual
 
     @property
     def tolerance(self) -> float:
-        """Of the decisive check."""
+        """The tolerance of the decisive check."""
         return self.decisive.tolerance
 
     @property

@@ -57,7 +57,7 @@ BADGES = {
 
 
 def to_html(name: str, description: str, results: Sequence[ClaimResult]) -> str:
-    """The whole page."""
+    """Write the whole page as HTML."""
     counts = {verdict: sum(r.verdict is verdict for r in results) for verdict in Verdict}
     summary = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
     wrong = [r for r in results if not r.as_expected]

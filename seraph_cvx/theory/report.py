@@ -57,7 +57,7 @@ CLAIMS: dict[int, tuple[Claim, CheckFunction]] = {
         (feature_functions.CLAIM, feature_functions.check_feature_functions),
     ]
 }
-"""By number; the last two came up while the others were checked."""
+"""The claims by number; the last two came up while the others were checked."""
 
 SLOW = frozenset({complexity.CLAIM.number})
 """Measured, so that a busy machine can disturb them: only when asked for."""

@@ -146,7 +146,7 @@ EMPTY_RACE = Race(
     ],
 )
 def test_another_missing_package_is_not_taken_for_matplotlib(command, room, folder, monkeypatch):
-    monkeypatch.setattr(race, "compare_solvers", lambda *arguments: EMPTY_RACE)
+    monkeypatch.setattr(race, "compare_solvers", lambda *_, **__: EMPTY_RACE)
     monkeypatch.delattr(import_module("seraph_cvx.plots"), "reproduction", raising=False)
     monkeypatch.setitem(sys.modules, room, None)
     result = run(*command)

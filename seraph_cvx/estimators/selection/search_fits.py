@@ -61,7 +61,9 @@ class SearchFit:
 
 
 def make_folds(points: FloatArray, labels: NDArray[Any], splitter: Any) -> list[Fold]:
-    """kept = train n K and test = test n K for each split, K the points of known class.
+    """Split the points of known class into those that teach and those that are hidden.
+
+    kept = train n K and test = test n K for each split, K the points of known class.
 
     Examples
     --------
@@ -92,7 +94,9 @@ def make_folds(points: FloatArray, labels: NDArray[Any], splitter: Any) -> list[
 
 
 def fit_fold(fold: Fold, model: SERAPH, scorer: Callable[[SERAPH, Fold], float]) -> SearchFit:
-    """score(A(lambda, mu; the kept labels)), with the time the fit took and its status.
+    """Fit a candidate to a fold and score it.
+
+    score(A(lambda, mu; the kept labels)), with the time the fit took and its status.
 
     Examples
     --------
@@ -116,7 +120,9 @@ def fit_fold(fold: Fold, model: SERAPH, scorer: Callable[[SERAPH, Fold], float])
 
 
 def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> dict[str, Any]:
-    """mean_f and std_f of score_f for each candidate, in the words of GridSearchCV.cv_results_.
+    """Tabulate the scores of all candidates.
+
+    mean_f and std_f of score_f for each candidate, in the words of GridSearchCV.cv_results_.
 
     Parameters
     ----------
@@ -159,7 +165,9 @@ def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> di
 
 
 def best_candidate(table: dict[str, Any]) -> int:
-    """argmax of (mean score, trace weight): of equally good ones the metric of lower rank.
+    """Choose the candidate of the best mean score.
+
+    argmax of (mean score, trace weight): of equally good ones the metric of lower rank.
 
     Examples
     --------
@@ -195,7 +203,9 @@ def choose_scorer(scoring: Any) -> Callable[[SERAPH, Fold], float]:
 
 
 def nearest_labeled_accuracy(model: SERAPH, fold: Fold) -> float:
-    """#{i in test : y of the kept point nearest to x_i is y_i} / #test, distances by the metric.
+    """Score a metric by the nearest labeled neighbour of each hidden point.
+
+    #{i in test : y of the kept point nearest to x_i is y_i} / #test, distances by the metric.
 
     Examples
     --------

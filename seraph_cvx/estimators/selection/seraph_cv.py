@@ -70,7 +70,9 @@ LEARNED = (
 
 
 class SERAPHCV(MahalanobisTransformer):
-    """(lambda, mu) = argmax mean_f score_f(A(lambda, mu; y with fold f unknown)), then eq. (7).
+    """Learn a metric as SERAPH does, its two weights chosen by cross-validation.
+
+    (lambda, mu) = argmax mean_f score_f(A(lambda, mu; y with fold f unknown)), then eq. (7).
 
     The held-out labels become unknown, but their points stay, as unlabeled ones: the search is
     transductive, as SERAPH itself is. Every fit of the search starts as SERAPH does (J is not

@@ -157,7 +157,7 @@ def _at(place: str, scheduler: str | None) -> Iterator[None]:
 
 
 def _peak_mebibytes(place: str) -> float:
-    """Of the GPU, or of this process (not of the workers); 0 where the system does not tell."""
+    """The most memory used by the GPU or by this process, not by workers; 0 if it is not told."""
     if place == "cuda":
         import torch
 

@@ -92,7 +92,7 @@ def _parse(line: str) -> Task:
 
 
 TASKS: dict[str, Task] = {task.name: task for task in map(_parse, PRINTED_ROWS.strip().split("\n"))}
-"""By name, in the order of Table 1."""
+"""The tasks by name, in the order of Table 1."""
 
 UNFILED = ("iris", "wine", "balance", "breast_cancer")
 """The tasks whose data need no file: three ship with scikit-learn, one is an enumeration."""

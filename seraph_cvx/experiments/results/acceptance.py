@@ -25,7 +25,7 @@ TOLERANCE = 2.0
 """Standard errors of the difference that are given away."""
 
 ENOUGH = 10
-"""Of the twelve tasks."""
+"""So many of the twelve tasks must agree."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,9 @@ class Judgement:
 
 
 def judge(rows: Rows) -> list[Judgement]:
-    """e <= E + 2 sqrt(s^2 + S^2), or e0 - e >= E0 - E - 2 sqrt(s^2 + s0^2 + S^2 + S0^2), by task.
+    """Judge task by task whether the recommended configuration agrees with the paper.
+
+    e <= E + 2 sqrt(s^2 + S^2), or e0 - e >= E0 - E - 2 sqrt(s^2 + s0^2 + S^2 + S0^2), by task.
 
     e and s are mean and standard error of the recommended configuration, e0 and s0 of the Euclidean
     distance on the same samplings; E, S, E0, S0 those printed for SERAPH_hyper and the Euclidean
@@ -217,7 +219,7 @@ def _verdict(task: str, errors: Mapping[str, FloatArray]) -> Judgement:
 
 
 def _correlation(a: FloatArray, b: FloatArray) -> float:
-    """Of two columns; 0 where one of them does not vary."""
+    """The correlation of two columns; 0 where one of them does not vary."""
     if np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
         return 0.0
     return float(np.corrcoef(a, b)[0, 1])

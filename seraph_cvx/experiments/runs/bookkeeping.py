@@ -91,7 +91,7 @@ class Ledger:
             self.enter(row)
 
     def enter(self, row: dict[str, Any]) -> None:
-        """A cell is finished."""
+        """Enter a finished cell, and count its time."""
         task, method = row["task"], row["method"]
         key = (task, row["sampling"], method)
         self.rows[key] = row
@@ -102,7 +102,7 @@ class Ledger:
                 self._times[group].append(row["seconds"])
 
     def seconds_left(self, key: CellKey) -> float:
-        """Of the cap of its task and method."""
+        """Seconds that are left to a cell, of the cap of its task and method."""
         return self._cap - self._spent[key[0], key[2]]
 
     def estimate(self) -> float:

@@ -19,7 +19,9 @@ from .exponential_feature import ExponentialMStep, certify_exponential_factor, d
 def solve_exponential(
     problem: ExponentialMStep, tol: float = 1e-6, max_iter: int = 5000
 ) -> MStepSolution:
-    """argmin f over A PSD by B <- P(B - grad(B) / L), A = T B T', until the certified gap is small.
+    """Solve the M-step with the exponential feature by projected gradient.
+
+    argmin f over A PSD by B <- P(B - grad(B) / L), A = T B T', until the certified gap is small.
 
     In these coordinates f is <M, B> + sum_k b_k g(z_k'Bz_k + delta) + constant, M = T'CT = I to
     rounding. L is raised until 2 <grad(new) - grad(B), new - B> <= L ||new - B||^2: as f is convex,
