@@ -329,11 +329,11 @@ import numpy as np
 from seraph_cvx.comparison.solvers import Attempt
 
 def solve(objective, tol, time_limit):
-    nursery = os.getppid()
-    with open(f"/proc/{nursery}/stat") as file:
+    server = os.getppid()
+    with open(f"/proc/{server}/stat") as file:
         worker = file.read().rpartition(")")[2].split()[1]
     time.sleep(0.3)
-    return Attempt(np.eye(objective.pairs.n_features), f"{worker} {nursery}", claims=False)
+    return Attempt(np.eye(objective.pairs.n_features), f"{worker} {server}", claims=False)
 """
 
 
@@ -356,10 +356,10 @@ def test_the_race_runs_on_the_backend_that_joblib_is_told(backend, tmp_path, mon
         )
     for k in range(3):
         forget_solver(f"who{k}")
-    keepers, nurseries = zip(*(row["said"].split() for row in race.rows), strict=True)
+    keepers, servers = zip(*(row["said"].split() for row in race.rows), strict=True)
     assert len(set(keepers)) == (2 if backend == "loky" else 1)
     assert (str(os.getpid()) in keepers) is (backend != "loky")
-    assert len(set(nurseries)) == (1 if backend is None else 2)
+    assert len(set(servers)) == (1 if backend is None else 2)
     asked = [(f"who{k}", tol) for k in range(3) for tol in (1e-2, 1e-4)]
     assert [(row["solver"], row["tol"]) for row in race.rows] == asked
     assert [counts for *_, counts in seen] == [6] * 6
@@ -400,7 +400,7 @@ def children():
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
 
 
-def test_a_thread_keeps_one_nursery_and_gives_it_up_for_another_owner():
+def test_a_thread_keeps_one_fork_server_and_gives_it_up_for_another_owner():
     first = workers.server_of_thread("one")
     assert workers.server_of_thread("one") is first
     second = workers.server_of_thread("two")
