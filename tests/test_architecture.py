@@ -252,14 +252,10 @@ OWN_NAMES = {"cls", "__init__"} | {
 
 MOST_POSITIONS = 7
 
-POSITIONS_LEFT = {"fit.alternation": 10, "certificate.ball_program": 10}
-"""Files that are being rewritten, with the longest call in each; no other file may join them."""
-
 
 @pytest.mark.parametrize("module", TREES)
 def test_architecture_no_call_has_positions_to_count(module):
     """Of calls of the package's own functions and classes: what is more goes by keyword."""
-    most = POSITIONS_LEFT.get(module, MOST_POSITIONS)
     others = outer_imports(TREES[module])
     for node in ast.walk(TREES[module]):
         owner = getattr(getattr(node, "func", None), "value", None)
@@ -267,7 +263,9 @@ def test_architecture_no_call_has_positions_to_count(module):
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             given = sum(not isinstance(argument, ast.Starred) for argument in node.args)
             where = f"{module}, line {node.lineno}"
-            assert name not in OWN_NAMES or given <= most, f"{where}: {name} with {given} positions"
+            assert name not in OWN_NAMES or given <= MOST_POSITIONS, (
+                f"{where}: {name} with {given} positions"
+            )
 
 
 def run_python(code):

@@ -36,8 +36,8 @@ FAINT = 1e-20
 LEAST, MOST, RESOLUTION = -700.0, 36.0, 0.01
 """Between which values of log(step / (1 - step)) a step is sought, and how closely."""
 
-NO_STEP = 1e-6
-"""M is singular, or nearly so, if the step towards p = 1 is no longer than this."""
+SHORT_STEP = 0.99
+"""Where less of r is kept on the way to p = 1, r = 0 on the pairs off a span is tried too."""
 
 Balls = Sequence[arb]
 
@@ -99,7 +99,18 @@ class BallProgram:
             R = R + ball_matrix(objective.manifold_term)
             psd = is_proven_psd(R)
         similar, dissimilar = zip(*q, strict=True)
-        return cls(objective, pairs, weight, similar, dissimilar, score, X, factor, R, psd)
+        return cls(
+            objective=objective,
+            pairs=pairs,
+            weight=weight,
+            similar=similar,
+            dissimilar=dissimilar,
+            score=score,
+            points=X,
+            factor=factor,
+            regulariser=R,
+            regulariser_is_psd=psd,
+        )
 
     def primal_value(self) -> arb:
         """f(L L') = sum_k c_k [log(1 + e^{-s_k}) + q_k s_k] + <R, L L'>."""
@@ -119,7 +130,7 @@ class BallProgram:
                 yield self._dual_value(to_labels, to_labels=True), _name(to_labels, "p = b/c")
         if self.regulariser_is_psd:
             yield self._dual_value(0.0, to_labels=True), "p = b/c"
-            if to_one is not None and to_one < NO_STEP:
+            if to_one is not None and to_one < SHORT_STEP:
                 yield from self._pinned_bound()
 
     def _pinned_bound(self) -> Iterator[tuple[arb, str]]:

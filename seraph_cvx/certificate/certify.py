@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import check_metric, scaled_factor
+from ..numerics.psd_cone import check_metric, scaled_factor, symmetrise
 from ..numerics.rounding import at_least
 from .feasible_steps import largest_eigenvalue, step_towards_one, stretch_of_regulariser
 from .pair_bounds import PairBounds, bound_pairs
@@ -56,6 +56,11 @@ class Certificate:
     dual_value: float
     dual_point: str
     factor: FloatArray = field(default_factory=lambda: np.zeros((0, 0)), repr=False, compare=False)
+
+    @property
+    def metric(self) -> FloatArray:
+        """LL', as computed."""
+        return symmetrise(self.factor @ self.factor.T)
 
     @property
     def duality_gap(self) -> float:
@@ -230,7 +235,7 @@ def _value_towards_one(bounds: PairBounds, step: float, eta: float) -> float:
     return at_least(
         step * bounds.tangent_value,
         -(1.0 - step) * eta * bounds.label_total,
-        bounds.towards_one.at(step),
+        *bounds.towards_one.at(step),
     )
 
 
@@ -239,5 +244,5 @@ def _value_towards_labels(bounds: PairBounds, share: float) -> float:
     return at_least(
         share * bounds.tangent_value,
         (1.0 - share) * bounds.label_value,
-        bounds.towards_labels.at(share),
+        *bounds.towards_labels.at(share),
     )

@@ -28,6 +28,7 @@ from ..numerics.rounding import (
     ENTROPY_ROUNDINGS,
     FEW_ROUNDINGS,
     FUNCTION_ERROR,
+    LARGEST_ODDS,
     LOSS_ROUNDINGS,
     SMALLEST_LOSS,
     UNIT,
@@ -54,26 +55,55 @@ def refuse_emulated_float64() -> None:
 class Gain(NamedTuple):
     """How far D(a + tau (r - a)) lies above tau D(r) + (1 - tau) D(a), a_k in {0, 1}, at least.
 
-    With x_k = |r_k - a_k| and (1 - x) ln(1 - x) = -x + sum_{j >= 2} x^j / (j (j - 1)), since
-    tau^j <= tau^2 for these j,
+    With x_k = |r_k - a_k|, H(tau x) = tau H(x) - tau ln(tau) x + e(x), where e increases with
+    x. With delta = 1 - tau,
 
-        H(tau x) >= tau H(x) - tau ln(tau) x + tau (1 - tau) [x + (1 - x) ln(1 - x)].
+        e(x) >= tau delta [x + (1 - x) ln(1 - x)]                    best for large delta
+        e(x) >= delta [-ln(1 - x) - x] - delta^2 x^2 / (1 - x)       exact to first order in delta.
+
+    The second one is used at x cut off at 1 - 2^-10.
 
     Attributes
     ----------
-    distance : float
-        Not above sum_k c_k x_k.
+    distance, largest_distance : float
+        Not above and not below sum_k c_k x_k.
     bend : float
         Not above sum_k c_k [x_k + (1 - x_k) ln(1 - x_k)].
+    logs : float
+        Not above sum_k c_k min(-ln(1 - x_k), `LARGEST_LOG`).
     """
 
     distance: float
+    largest_distance: float
     bend: float
+    logs: float
 
-    def at(self, step: float) -> float:
-        """The gain for tau = `step`; good to a few roundings."""
+    @classmethod
+    def of(cls, kinds: list[list[float]], chain: int) -> Gain:
+        """From the sums of x, -(1 - x) ln(1 - x) and -ln(1 - x) for each kind of pairs."""
+        x, rest, logs = ([float(kind[part]) for kind in kinds] for part in range(3))
+        of_sum = gamma(chain + FEW_ROUNDINGS)
+        of_log = gamma(chain + ENTROPY_ROUNDINGS + FEW_ROUNDINGS)
+        least = [total * (1.0 - of_sum) for total in x]
+        return cls(
+            at_least(*least),
+            at_most(*(total * (1.0 + of_sum) for total in x)),
+            at_least(*least, *(-total * (1.0 + of_log) for total in rest)),
+            at_least(*(total * (1.0 - of_log) for total in logs)),
+        )
+
+    def at(self, step: float) -> list[float]:
+        """Terms whose sum is not above the gain at tau = `step`, each good to a few roundings."""
+        left = 1.0 - step  # exact for step >= 1/2, and else good to one rounding
         log = -math.log(step) * (1.0 - 2.0 * FUNCTION_ERROR * UNIT)
-        return step * (log * max(self.distance, 0.0) + (1.0 - step) * max(self.bend, 0.0))
+        first = step * log * max(self.distance, 0.0)
+        bent = step * left * max(self.bend, 0.0)
+        terms = [
+            left * self.logs,
+            -left * self.largest_distance,
+            -left * left * LARGEST_ODDS * self.largest_distance,
+        ]
+        return [first, *terms] if sum(terms) > bent else [first, bent]
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,29 +207,26 @@ def _values(
     fewer, more = 1.0 - of_sum, 1.0 + of_sum
 
     kappa = [math.fsum(objective.pairs.labeled_weights[: len(objective.pairs.similar)])]
-    loss, entropy, rest, own, missing, found, r = map(float, labeled)
+    loss, entropy, *to_one, missing, found, own_rest, own_log = map(float, labeled)
     primal = [loss * (1.0 + of_loss), *_penalty(objective, L)]
     tangent = [entropy * (1.0 - of_entropy), eta * found * fewer, -eta * missing * more]
-    to_one, one_bend = [r * fewer], [-rest * (1.0 + of_entropy)]
-    to_labels, label_bend = [found * fewer, missing * fewer], [-own * (1.0 + of_entropy)]
+    towards_one = [to_one]
+    towards_labels = [[found, own_rest, own_log], [missing, 0.0, 0.0]]
     labels: list[float] = []
     if unlabeled is not None:
-        loss, entropy, rest, r = map(float, unlabeled[:4])
-        primal.append(mu * loss * (1.0 + of_loss))
-        tangent += [mu * entropy * (1.0 - of_entropy), mu * eta * r * fewer]
-        distance, bend = mu * r * fewer, -mu * rest * (1.0 + of_entropy)
-        to_one.append(distance)
-        one_bend.append(bend)
-        if len(unlabeled) == 4:  # q = 0
-            to_labels.append(distance)
-            label_bend.append(bend)
+        loss, entropy, *to_one = (mu * float(total) for total in unlabeled[:5])
+        primal.append(loss * (1.0 + of_loss))
+        tangent += [entropy * (1.0 - of_entropy), eta * to_one[0] * fewer]
+        towards_one.append(to_one)
+        if len(unlabeled) == 5:  # q = 0
+            towards_labels.append(to_one)
         else:
-            q_least, q_most, label_entropy, label_loss = map(float, unlabeled[4:])
-            kappa.append(mu * q_most * more)
-            primal += [mu * label_loss * more, -mu * eta * q_least * fewer]
-            tangent.append(-mu * eta * q_most * more)
-            labels = [mu * label_entropy * (1.0 - of_entropy)]
-            labels += [mu * eta * q_least * fewer, -mu * eta * q_most * more]
+            q_least, q_most, label_entropy, label_loss = (mu * float(x) for x in unlabeled[5:])
+            kappa.append(q_most * more)
+            primal += [label_loss * more, -eta * q_least * fewer]
+            tangent.append(-eta * q_most * more)
+            labels = [label_entropy * (1.0 - of_entropy)]
+            labels += [eta * q_least * fewer, -eta * q_most * more]
     count = objective.pairs.n_labeled + objective.pairs.n_unlabeled
     primal.append(SMALLEST_LOSS * count * (objective.pair_total + 1.0) * (1.0 + eta))
     return {
@@ -207,8 +234,8 @@ def _values(
         "tangent_value": at_least(*tangent),
         "label_value": max(at_least(*labels), 0.0),
         "label_total": at_most(*kappa),
-        "towards_one": Gain(at_least(*to_one), at_least(*to_one, *one_bend)),
-        "towards_labels": Gain(at_least(*to_labels), at_least(*to_labels, *label_bend)),
+        "towards_one": Gain.of(towards_one, chain),
+        "towards_labels": Gain.of(towards_labels, chain),
     }
 
 

@@ -17,12 +17,13 @@ import scipy
 
 from ..model.dual_coordinates import DualCoordinates
 from ..model.m_step_objective import MStepObjective
-from ..model.posterior import entropy_parts, posterior_similar
+from ..model.posterior import negative_logs, posterior_similar
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrise
 from ..numerics.rounding import (
     ENTROPY_ROUNDINGS,
     FEW_ROUNDINGS,
+    LARGEST_LOG,
     MatrixError,
     at_least,
     at_most,
@@ -83,23 +84,24 @@ def _bounds(
     eta = objective.threshold
     error = gamma(len(r) + ENTROPY_ROUNDINGS + FEW_ROUNDINGS)
     fewer, more = 1.0 - error, 1.0 + error
-    similar_entropy, rest_entropy = entropy_parts(r)
+    log, rest_log = negative_logs(r)
+    rest = (1.0 - r) * rest_log
 
     def total(terms: FloatArray) -> float:
         return float(np.sum(weights * terms))
 
-    similar, bend = total(r) * fewer, -total(rest_entropy) * more
+    to_one = [total(r), total(rest), total(np.minimum(rest_log, LARGEST_LOG))]
     bounds = PairBounds(
         primal_value=0.0,
         tangent_value=at_least(
-            total(similar_entropy + rest_entropy) * fewer,
+            total(r * log + rest) * fewer,
             eta * total(r * (1.0 - is_similar)) * fewer,
             -eta * total((1.0 - r) * is_similar) * more,
         ),
         label_value=0.0,
         label_total=at_most(total(is_similar) * more),
-        towards_one=Gain(at_least(similar), at_least(similar, bend)),
-        towards_labels=Gain(0.0, 0.0),
+        towards_one=Gain.of([to_one], len(r)),
+        towards_labels=Gain.of([], 0),
         pull=pull,
         labels=labels,
         pull_error=pull_error,

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from ..model.posterior import binary_entropy, entropy_parts, posterior_similar
+from ..model.posterior import binary_entropy, negative_logs, posterior_similar
 from ..model.soft_labels import SoftLabels
 from ..numerics.arrays import Array, namespace, to_device_of
-from ..numerics.rounding import LABEL_ERROR, LARGEST_SCORE, UNIT
+from ..numerics.rounding import LABEL_ERROR, LARGEST_LOG, LARGEST_SCORE, UNIT
 from ..sums.blocks import Chunk, PairBatch
 
 
@@ -74,8 +74,8 @@ class LabeledTerms:
         """Summed over a chunk of labeled pairs.
 
         A similar pair has the loss log(1 + e^s) and the label term r - 1, a dissimilar one
-        log(1 + e^{-s}) and r; the label terms of the two kinds are summed apart. Of the two parts
-        of the entropy, that of p = 0 and that of the other label are summed by themselves.
+        log(1 + e^{-s}) and r; the label terms of the two kinds are summed apart. For `Gain`,
+        (1 - x) ln(1 - x) and ln(1 - x) are summed for the distance x from r to 0 and to the label.
         """
         lower, upper = bounds
         xp = namespace(lower)
@@ -88,15 +88,19 @@ class LabeledTerms:
             xp.clip(far, 0.0, None) + xp.log1p(xp.exp(-xp.abs(far))),
             loss,
         )
-        of_similar, of_dissimilar = entropy_parts(r)
+        log, rest_log = negative_logs(r)
+        part, rest = r * log, (1.0 - r) * rest_log
+        to_label = xp.where(similar > 0.0, log, rest_log)
         sums = [
             losses,
-            of_similar + of_dissimilar,
-            of_dissimilar,
-            xp.where(similar > 0.0, of_similar, of_dissimilar),
+            part + rest,
+            r,
+            rest,
+            xp.clip(rest_log, None, LARGEST_LOG),
             (1.0 - r) * similar,
             r * (1.0 - similar),
-            r,
+            xp.where(similar > 0.0, part, rest),
+            xp.clip(to_label, None, LARGEST_LOG),
         ]
         weights = xp.stack([batch.weigh(r), batch.weigh(similar)])
         return totals([batch.weigh(x) for x in sums]), weights
@@ -121,8 +125,9 @@ class UnlabeledTerms:
         lower, upper = bounds if known else (bounds, None)
         s = self.thresholds.lower_score(batch.pairs_of(lower))
         loss, r = loss_and_posterior(s)
-        of_similar, of_dissimilar = entropy_parts(r)
-        sums = [loss, of_similar + of_dissimilar, of_dissimilar, r]
+        log, rest_log = negative_logs(r)
+        rest = (1.0 - r) * rest_log
+        sums = [loss, r * log + rest, r, rest, namespace(s).clip(rest_log, None, LARGEST_LOG)]
         if not known:
             return self._summed(batch, sums), batch.laid_out(r)
         least, most = self._soft_labels(batch, *labels)

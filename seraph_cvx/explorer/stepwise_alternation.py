@@ -192,7 +192,7 @@ class StepwiseAlternation:
 
     def _program(self, metric: FloatArray | None) -> MStepObjective:
         """The M-step whose soft labels are those of `metric`; q(-1) = 1 for None."""
-        objective = MStepObjective(
+        return MStepObjective(
             self._pairs,
             previous_metric=metric,
             unlabeled_weight=weight_of(self._pairs, self.settings),
@@ -200,9 +200,6 @@ class StepwiseAlternation:
             threshold=self.settings.threshold,
             sharpness=self.settings.sharpness,
         )
-        if self.moments:
-            objective.inherit(self.moments[-1].objective)
-        return objective
 
 
 @lru_cache(maxsize=16)

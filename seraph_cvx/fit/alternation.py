@@ -2,11 +2,12 @@
 
 It starts from q(-1) = 1 as the paper does, and is block coordinate descent on
 
-    J(q, A) = -L_labeled(A) + <R, A> + mu * sum_U [E_q(-ln p_k) - H(q_k) / sharpness],
+    J(q, A) = -L_labeled(A) + <R, A> + mu * sum_U [E_q(-ln p_k) - H(q_k) / sharpness].
 
-not on the paper's objective (7): with the paper's own sharpness 1 + mu the unlabeled part of J is
-mu^2/(1 + mu) times a Renyi entropy, where (7) has mu times the Shannon entropy. The history has
-both.
+Accelerated, it descends J by Newton's method after the first M-step, and ends with an E-step and a
+certified M-step as the plain alternation does: at a fixed point of it. J is not the paper's
+objective (7): with the paper's own sharpness 1 + mu the unlabeled part of J is mu^2/(1 + mu) times
+a Renyi entropy, where (7) has mu times the Shannon entropy. The history has both.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..certificate import certify
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.semi_supervised import descent_values
@@ -29,6 +32,7 @@ from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric, numerical_rank
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import MStepSolution, Status
+from .steps import Step, StepKind, alternation_steps
 
 logger = logging.getLogger(__name__)
 
@@ -38,18 +42,20 @@ LOOSENESS = 0.1
 
 @dataclass(frozen=True)
 class Iteration:
-    """One E-step and M-step.
+    """One E-step and M-step, or one step of the descent on J.
 
     Attributes
     ----------
+    kind : StepKind
+        "M-step" (with the E-step before it), or "descent".
     descent_value : float
         J at the new metric and its soft labels.
     paper_objective : float
-        (7) at the new metric, as a minimisation.
+        (7) at the new metric, as a minimisation; not computed after a step of the descent: NaN.
     relative_gap : float
-        The M-step's, certified.
+        The M-step's, certified; a step of the descent has none, which is NaN.
     evaluations : int
-        Sweeps over the pairs that the M-step took, where the solver counts them.
+        Passes over the pairs that the step took, where the solver counts them.
     solver_seconds : float
         The share of `seconds` inside the solver.
     """
@@ -64,6 +70,7 @@ class Iteration:
     evaluations: int
     seconds: float
     solver_seconds: float
+    kind: StepKind = StepKind.M_STEP
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +115,7 @@ def alternate(
     callback: Callable[[Iteration, FloatArray], object] | None = None,
     manifold_term: FloatArray | None = None,
     start: ArrayLike | None = None,
+    accelerate: bool = True,
     **solver_settings: Any,
 ) -> Alternation:
     """q <- sigma(-a s(A)), eq. (10); A <- argmin f(A; q), eq. (11); until J falls by less than tol.
@@ -127,6 +135,7 @@ def alternate(
         The certified relative gap of the last M-step. Earlier ones are solved as exactly as the
         descent of J needs; none raises f above where it started.
     max_iter : int
+        M-steps and steps of the descent together, at most.
     allow_unattained : bool
         Go on where an M-step has no optimum (the paper's settings with lambda = 0).
     n_jobs : int, optional
@@ -138,6 +147,10 @@ def alternate(
     start : (m, m) array_like, optional
         A metric whose soft labels the first M-step takes, instead of the paper's q(-1) = 1. J is
         not convex: another start may end elsewhere.
+    accelerate : bool
+        Descend J itself by Newton's method after the first M-step, with solver="fista"; a hundred
+        EM iterations and more are then a few steps. False is the paper's pace. Both end at a fixed
+        point of E-step and M-step, with the same certificate; it may be another one.
     **solver_settings
         Passed to :class:`seraph_cvx.m_step.solve.MStepSolver`.
 
@@ -170,6 +183,7 @@ def alternate(
         callback=callback,
         manifold_term=manifold_term,
         start=start,
+        accelerate=accelerate,
         **solver_settings,
     )
     if run.message:
@@ -194,87 +208,145 @@ def run_alternation(
     callback: Callable[[Iteration, FloatArray], object] | None = None,
     manifold_term: FloatArray | None = None,
     start: ArrayLike | None = None,
+    accelerate: bool = True,
     **solver_settings: Any,
 ) -> Alternation:
     """Do the work of :func:`alternate`; what was not reached is in the message of the result."""
     tol = check_number(tol, "tol", 0.0, strict=True)
     m_step_tol = check_number(m_step_tol, "m_step_tol", 0.0, strict=True)
     max_iter = check_count(max_iter, "max_iter")
-    door = MStepSolver(solver, allow_unattained=allow_unattained, **solver_settings)
+    started = time.perf_counter()
+    m_step_solver = MStepSolver(solver, allow_unattained=allow_unattained, **solver_settings)
+    objective = MStepObjective(
+        pairs,
+        previous_metric=None if start is None else check_metric(start, pairs.n_features, "start"),
+        sharpness=sharpness,
+        unlabeled_weight=unlabeled_weight,
+        trace_weight=trace_weight,
+        threshold=threshold,
+        n_jobs=n_jobs,
+        manifold_term=manifold_term,
+    )
+    pace = _Pace(tol, m_step_tol, max_iter, m_step_solver.never_ascends)
+    accelerate = accelerate and m_step_solver.never_ascends and not allow_unattained
+    steps = alternation_steps(
+        objective,
+        m_step_solver,
+        tolerance=lambda: pace.goal,
+        metric=objective.previous_metric,
+        descent_tol=m_step_tol if accelerate else None,
+    )
     history: list[Iteration] = []
-    metric = None if start is None else check_metric(start, pairs.n_features, "start")
-    last_objective: MStepObjective | None = None
-    good: tuple[MStepSolution, MStepObjective] | None = None
-    looseness = 0.01 if max_iter > 1 else 0.0
-    last_value = np.inf
-    while True:
-        clock = time.perf_counter()
-        objective = MStepObjective(
-            pairs,
-            previous_metric=metric,
-            sharpness=sharpness,
-            unlabeled_weight=unlabeled_weight,
-            trace_weight=trace_weight,
-            threshold=threshold,
-            n_jobs=n_jobs,
-            manifold_term=manifold_term,
-        )
-        if last_objective is not None:
-            objective.inherit(last_objective)
-        last_objective = objective
-        goal = max(m_step_tol, looseness) if door.never_ascends else m_step_tol
-        solution = door.solve(objective, goal, metric)
-        if solution.metric is None:
-            return _finish(
-                metric, history, Status.FAILED, solution, *(good or (solution, objective))
-            )
-        with one_blas_thread():
-            value, paper_objective = descent_values(objective, solution.metric)
-        if value > last_value + 1e-12 * abs(last_value):
-            return _finish(
-                metric, history, Status.INACCURATE, solution, *(good or (solution, objective))
-            )
-        metric, good = solution.metric, (solution, objective)
-        history.append(
-            Iteration(
-                len(history) + 1,
-                value,
-                paper_objective,
-                solution.relative_gap,
-                numerical_rank(metric),
-                float(np.trace(metric)),
-                solution.iterations,
-                solution.evaluations,
-                time.perf_counter() - clock,
-                solution.solver_seconds,
-            )
-        )
+    last_m_step = good = next(steps)
+    clock = started
+    for step in chain([last_m_step], steps):
+        if step.kind is StepKind.E_STEP:
+            continue
+        if step.kind is StepKind.M_STEP:
+            last_m_step = step
+        if step.metric is None:
+            return _finish(history, Status.FAILED, last_m_step, good)
+        value, paper_objective = step.value, np.nan
+        if step.kind is StepKind.M_STEP:
+            with one_blas_thread():
+                value, paper_objective = descent_values(step.objective, step.metric)
+        if pace.has_risen(value):
+            return _finish(history, Status.INACCURATE, last_m_step, good)
+        now = time.perf_counter()
+        history.append(_iteration(len(history) + 1, step, value, paper_objective, now - clock))
         logger.debug("%s", history[-1])
-        wants_stop = callback is not None and callback(history[-1], metric)
-        fall = (last_value - value) / max(1.0, abs(value))
-        last_value = value
-        exact = solution.relative_gap <= m_step_tol or solution.status is not Status.CERTIFIED
-        if fall <= tol and exact:
-            return _finish(metric, history, solution.status, solution, *good)
+        good, clock = step, now
+        wants_stop = callback is not None and callback(history[-1], step.metric)
+        is_settled = pace.take(value, step.solution, len(history))
+        if is_settled and step.solution is not None:
+            return _finish(history, step.solution.status, last_m_step, step)
         if wants_stop or len(history) >= max_iter:
-            return _finish(metric, history, Status.ITERATION_LIMIT, solution, *good)
-        is_last = fall <= tol or len(history) + 1 == max_iter
-        looseness = 0.0 if is_last else LOOSENESS * min(fall, 0.1)
+            break
+    return _finish(history, Status.ITERATION_LIMIT, last_m_step, good)
 
 
-def _finish(
-    metric: FloatArray | None,
-    history: list[Iteration],
-    status: Status,
-    last: MStepSolution,
-    good: MStepSolution,
-    objective: MStepObjective,
-) -> Alternation:
+class _Pace:
+    """How exactly the next M-step has to be solved, and when the last one was."""
+
+    def __init__(self, tol: float, m_step_tol: float, max_iter: int, may_be_loose: bool) -> None:
+        self.tol, self.m_step_tol, self.max_iter = tol, m_step_tol, max_iter
+        self.may_be_loose = may_be_loose
+        self.looseness = 0.01 if max_iter > 1 else 0.0
+        self.last_value = np.inf
+
+    @property
+    def goal(self) -> float:
+        return max(self.m_step_tol, self.looseness) if self.may_be_loose else self.m_step_tol
+
+    def has_risen(self, value: float) -> bool:
+        return value > self.last_value + 1e-12 * abs(self.last_value)
+
+    def take(self, value: float, solution: MStepSolution | None, n_steps: int) -> bool:
+        """Whether J stands still at an M-step that is as exact as was asked for."""
+        fall = (self.last_value - value) / max(1.0, abs(value))
+        self.last_value = value
+        if solution is None:  # a step of the descent: what follows is to be certified
+            self.looseness = 0.0
+            return False
+        is_exact = (
+            solution.relative_gap <= self.m_step_tol or solution.status is not Status.CERTIFIED
+        )
+        is_last = fall <= self.tol or n_steps + 1 == self.max_iter
+        self.looseness = 0.0 if is_last else LOOSENESS * min(fall, 0.1)
+        return fall <= self.tol and is_exact
+
+
+def _iteration(
+    number: int, step: Step, value: float, paper_objective: float, seconds: float
+) -> Iteration:
+    metric, solution = np.asarray(step.metric), step.solution
+    return Iteration(
+        number=number,
+        descent_value=value,
+        paper_objective=paper_objective,
+        relative_gap=np.nan if solution is None else solution.relative_gap,
+        rank=numerical_rank(metric) if step.kind is StepKind.M_STEP else step.rank,
+        trace=float(np.trace(metric)),
+        m_step_iterations=0 if solution is None else solution.iterations,
+        evaluations=step.passes if solution is None else solution.evaluations,
+        seconds=seconds,
+        solver_seconds=seconds if solution is None else solution.solver_seconds,
+        kind=step.kind,
+    )
+
+
+def _finish(history: list[Iteration], status: Status, last: Step, good: Step) -> Alternation:
+    """The metric of the last good step and its M-step; `last` is the last M-step tried."""
+    objective, solution, tried = good.objective, good.solution, last.solution
+    if solution is None and good.metric is not None:  # it ended within the descent on J
+        objective = objective.with_soft_labels_of(good.metric)
+        solution = _certified_as_is(objective, good.metric)
+        tried = solution
+    if solution is None or tried is None:
+        raise AssertionError("Every M-step has a solution, and so has every descent.")
     message = ""
     if status is not Status.CERTIFIED:
         message = (
             f"The alternation ended after {len(history)} iterations with status {status.value} "
-            f"(last M-step: {last.status.value}, relative gap {last.relative_gap:.2g}). "
+            f"(last M-step: {tried.status.value}, relative gap {tried.relative_gap:.2g}). "
         )
-        message += last.message or "Raise max_iter, or tol."
-    return Alternation(metric, history, status, good, objective, message)
+        message += tried.message or "Raise max_iter, or tol."
+    metric = good.metric if history else None
+    return Alternation(metric, history, status, solution, objective, message)
+
+
+def _certified_as_is(objective: MStepObjective, metric: FloatArray) -> MStepSolution:
+    """The M-step at `metric` with the certificate that it has there; nothing is solved."""
+    clock = time.perf_counter()
+    with one_blas_thread():
+        certificate = certify(objective, metric)
+    return MStepSolution(
+        metric=metric,
+        value=certificate.primal_value,
+        certificate=certificate,
+        status=Status.ITERATION_LIMIT,
+        solver="fista",
+        solver_status="stopped within the descent on J",
+        iterations=0,
+        seconds=time.perf_counter() - clock,
+    )

@@ -215,7 +215,7 @@ def _search(objective: SemiSupervisedObjective, now: _Point, length: float) -> _
 
 def _rounding(objective: SemiSupervisedObjective, value: float) -> float:
     """Bound the rounding of (7), a sum of terms that are not negative less a constant."""
-    return ROUNDING * (abs(value) + 2.0 * abs(objective.supervised.constant))
+    return ROUNDING * (abs(value) + 2.0 * abs(objective.program.constant))
 
 
 def _next_length(move: FloatArray, change: FloatArray, length: float) -> float:

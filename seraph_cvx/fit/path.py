@@ -247,14 +247,14 @@ def _choose(
 def _m_steps(
     first: MStepObjective, weights: Sequence[float], solver: Any, tol: float
 ) -> Iterator[PathPoint]:
-    door = MStepSolver(solver)
+    m_step_solver = MStepSolver(solver)
     objective, metric = first, None
     passed: list[tuple[float, FloatArray]] = []
     for weight in weights:
         clock = time.perf_counter()
         objective = objective.with_trace_weight(weight)
         start = _predict(passed, weight) if metric is not None and np.any(metric) else None
-        solution = door.solve(objective, tol, start)
+        solution = m_step_solver.solve(objective, tol, start)
         if solution.metric is None or solution.certificate is None:
             raise RuntimeError(f"At trace_weight={weight:g}: {solution.message}")
         metric = solution.metric

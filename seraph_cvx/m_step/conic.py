@@ -83,18 +83,8 @@ class ConicMStep:
         clock = time.perf_counter()
         self.formulation = formulation
         self.statement = build_statement(objective, formulation)
-        self._home = (objective.pairs, objective.mu, objective.threshold)
-        self._manifold_term = objective.manifold_term
+        self.family = objective.family
         self._fresh_seconds = time.perf_counter() - clock
-
-    def serves(self, objective: MStepObjective) -> bool:
-        """Whether `objective` differs only in what the Parameters carry."""
-        if (objective.pairs, objective.mu, objective.threshold) != self._home:
-            return False
-        mine, other = self._manifold_term, objective.manifold_term
-        return mine is other or (
-            mine is not None and other is not None and np.array_equal(mine, other)
-        )
 
     def solve(
         self,
@@ -111,7 +101,7 @@ class ConicMStep:
         Parameters
         ----------
         objective : MStepObjective
-            One that this problem :meth:`serves`.
+            One of the same family.
         tol, time_limit, max_iter, solver_options
             See :func:`seraph_cvx.solve_m_step`.
         warm_start : bool
@@ -119,7 +109,7 @@ class ConicMStep:
             answer then depends on that M-step. Without it the same M-step has the same answer, bit
             for bit, whatever was solved before.
         """
-        if not self.serves(objective):
+        if not self.family.is_same(objective.family):
             raise ValueError(
                 "This problem was compiled for other pairs, unlabeled_weight or threshold: "
                 "make a new ConicMStep for them."

@@ -16,7 +16,7 @@ cancels. The matrix M is M(1) of the dual and gives the recession function <M, D
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
 
@@ -31,7 +31,8 @@ from ..sums.axes import Axes
 from ..sums.moments import PairMoments
 from ..sums.pair_sums import Frame, PairSums
 from .dual_coordinates import DualCoordinates, Penalty, dual_coordinates
-from .logistic_program import LogisticProgram
+from .m_step_family import MStepFamily
+from .pair_program import PairProgram
 from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, sum_soft_labels, tabulate
 
 RANK_TOLERANCE = 1e-12
@@ -61,6 +62,9 @@ class MStepObjective:
         Threads over blocks of pairs.
     manifold_term : (m, m) array_like, optional
         nu*X'LX, PSD: added to R, see :func:`seraph_cvx.penalties.manifold.manifold_term`.
+    family : MStepFamily, optional
+        What M-steps of the same pairs share, taken over from another one; made anew where it is
+        not of these pairs, mu, eta, manifold term and threads.
 
     Examples
     --------
@@ -80,15 +84,24 @@ class MStepObjective:
     threshold: float = 1.0
     n_jobs: int | None = None
     manifold_term: FloatArray | None = None
-    sums: PairSums = field(init=False)
+    family: MStepFamily = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
-        mu = self.pairs.resolve_unlabeled_weight(self.unlabeled_weight)
-        a = 1.0 + mu if self.sharpness is None else self.sharpness
-        _set(self, "unlabeled_weight", mu)
+        shared = MStepFamily.of(
+            self.pairs,
+            self.unlabeled_weight,
+            self.threshold,
+            self.manifold_term,
+            self.n_jobs,
+            self.family,
+        )
+        _set(self, "family", shared)
+        _set(self, "unlabeled_weight", shared.mu)
+        _set(self, "threshold", shared.threshold)
+        _set(self, "manifold_term", shared.manifold_term)
+        a = 1.0 + self.mu if self.sharpness is None else self.sharpness
         _set(self, "sharpness", check_number(a, "sharpness", minimum=0.0, strict=True))
         _set(self, "trace_weight", check_number(self.trace_weight, "trace_weight", minimum=0.0))
-        _set(self, "threshold", check_number(self.threshold, "threshold", 0.0, strict=True))
         if self.soft_labels is not None and self.previous_metric is not None:
             raise ValueError("Give either soft_labels or previous_metric, not both.")
         if self.soft_labels is not None:
@@ -96,17 +109,12 @@ class MStepObjective:
         if self.previous_metric is not None:
             m = self.pairs.n_features
             _set(self, "previous_metric", check_metric(self.previous_metric, m, "previous_metric"))
-        if self.manifold_term is not None:
-            m = self.pairs.n_features
-            _set(self, "manifold_term", check_metric(self.manifold_term, m, "manifold_term"))
         least = self.pairs.least_spread
         if self.trace_weight > MOST * least**2:
             raise ValueError(
                 f"trace_weight={self.trace_weight:g} is too large for a feature that varies by "
                 f"{least:.3g}: it counts by its square. Lower it, or multiply the features."
             )
-        sums = PairSums.of(self.pairs, self.n_jobs)
-        _set(self, "sums", sums if self.soft_labels is None else sums.here)
 
     def value(self, A: ArrayLike) -> float:
         """f(A), eq. (11) with the sign turned; A need not be PSD."""
@@ -121,23 +129,22 @@ class MStepObjective:
         return self.program.value_and_gradient(self.check(A))
 
     def with_trace_weight(self, trace_weight: float) -> MStepObjective:
-        """The same M-step with another lambda; the sums over pairs are not made anew."""
-        other = replace(self, trace_weight=trace_weight)
-        other.inherit(self)
-        if other.moments is self.moments:
-            other.__dict__["soft_label_sums"] = self.soft_label_sums
-        return other
+        """The same M-step with another lambda, of the same family."""
+        return replace(self, trace_weight=trace_weight)
 
-    def inherit(self, other: MStepObjective) -> None:
-        """Take over what `other`, an M-step of the same pairs and weight, summed already."""
-        _set(self, "sums", other.sums)
-        if other.moments.serve(self.regulariser):
-            self.__dict__["moments"] = other.moments
+    def with_soft_labels_of(self, metric: FloatArray) -> MStepObjective:
+        """The M-step after the E-step (10) at `metric`, of the same family."""
+        return replace(self, soft_labels=None, previous_metric=metric)
+
+    @property
+    def sums(self) -> PairSums:
+        """The pairs, to be summed over: in this process where q is given pair by pair."""
+        return self.family.sums if self.soft_labels is None else self.family.sums_here
 
     @cached_property
     def moments(self) -> PairMoments:
         """The sums over pairs that do not depend on the soft labels."""
-        return PairMoments(self.sums, len(self.pairs.similar), self.mu, self.regulariser)
+        return self.family.moments(self.regulariser)
 
     @property
     def mu(self) -> float:
@@ -145,10 +152,10 @@ class MStepObjective:
         return float(self.unlabeled_weight)
 
     @cached_property
-    def program(self) -> LogisticProgram:
+    def program(self) -> PairProgram:
         """f in the coordinates of the data."""
         constant = self.threshold * self.recession_total
-        return LogisticProgram(self.sums, self.mu, self.threshold, self.recession_matrix, constant)
+        return PairProgram(self.sums, self.mu, self.threshold, self.recession_matrix, constant)
 
     @property
     def pair_total(self) -> float:
@@ -189,10 +196,10 @@ class MStepObjective:
         )
 
     @cached_property
-    def whitened_program(self) -> LogisticProgram:
+    def whitened_program(self) -> PairProgram:
         """f in the coordinates B of the axes: A = axes B axes'; same infimum."""
         similar = self.moments.whitened_similar + self.mu * self.soft_label_sums.matrix
-        return LogisticProgram(
+        return PairProgram(
             self.sums.in_coordinates(self.axes.matrix),
             self.mu,
             self.threshold,
@@ -234,6 +241,8 @@ class MStepObjective:
     @cached_property
     def similar_matrix(self) -> FloatArray:
         """sum_k (c_k - b_k) v_k v_k'."""
+        if not self.has_soft_labels:
+            return self.moments.similar
         return symmetrise(self.moments.similar + self.mu * self.soft_label_matrix)
 
     @cached_property

@@ -207,12 +207,12 @@ def binary_entropy(p: Array) -> Array:
     >>> binary_entropy(np.array([0.0, 0.5, 1.0])) / np.log(2)
     array([0., 1., 0.])
     """
-    similar, dissimilar = entropy_parts(p)
-    return similar + dissimilar
+    of_similar, of_dissimilar = negative_logs(p)
+    return p * of_similar + (1.0 - p) * of_dissimilar
 
 
-def entropy_parts(p: Array) -> tuple[Array, Array]:
-    """-p ln p and -(1 - p) ln(1 - p), which add up to H(p): neither is negative."""
+def negative_logs(p: Array) -> tuple[Array, Array]:
+    """-ln p and -ln(1 - p), neither negative, at p = 0 and p = 1 as for the nearest double."""
     xp = namespace(p)
     inside = xp.clip(p, 0.0, ALMOST_ONE)
-    return -p * xp.log(xp.clip(p, TINY, 1.0)), (1.0 - p) * -xp.log1p(-inside)
+    return -xp.log(xp.clip(p, TINY, 1.0)), -xp.log1p(-inside)

@@ -1,44 +1,49 @@
-"""The paper's objective (7), and J, which the alternation descends."""
+"""The paper's objective (7), and J, which the alternation descends: the same, with other losses.
+
+Both have the linear term M = sum_S c_k v_k v_k' + R, and neither is convex.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from numpy.typing import ArrayLike
 
-from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrise
-from ..sums.blocks import PairBatch
-from .logistic_program import LogisticProgram
+from ..sums.face_sums import PairLoss
 from .m_step_objective import MStepObjective
-from .posterior import descent_sums, posterior_entropy, posterior_entropy_slope
+from .pair_losses import EntropyLoss, SharpenedLoss
+from .pair_program import PairProgram
 
 
-@dataclass(frozen=True)
-class EntropyTerms:
-    """H(p) and, as weights, dH/ds."""
+def paper_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram:
+    """The paper's objective (7) as a minimisation, with the pairs and weights of `m_step`.
 
-    threshold: float
-
-    def __call__(self, batch: PairBatch, d: Array) -> tuple[list[Any], Array]:
-        """Summed over a place."""
-        s = d - self.threshold
-        return [namespace(s).sum(posterior_entropy(s))], posterior_entropy_slope(s)
+    -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>.
+    """
+    return _program(m_step, EntropyLoss(), whitened)
 
 
-@dataclass(frozen=True)
-class DescentTerms:
-    """The unlabeled terms of J, minimised over q, and of (7)."""
+def descent_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram:
+    """J minimised over the soft labels, with the pairs, weights and sharpness of `m_step`.
 
-    threshold: float
-    sharpness: float
+    J(q, A) = -L_labeled(A) + <R, A> + mu sum_U [E_q(-ln p) - H(q)/sharpness] is what the
+    alternation descends (derived here, not in the paper); the least q is the E-step (10) at A.
+    """
+    return _program(m_step, SharpenedLoss(m_step.soft_labeling.sharpness), whitened)
 
-    def __call__(self, batch: PairBatch, d: Array) -> tuple[list[Any], None]:
-        """Summed over a place."""
-        return list(descent_sums(d, self.threshold, self.sharpness)), None
+
+def _program(m_step: MStepObjective, loss: PairLoss, whitened: bool) -> PairProgram:
+    """Phi with this loss of unlabeled pairs; `whitened`: in the coordinates of `m_step.axes`."""
+    sums, similar, R = m_step.sums, m_step.moments.similar, m_step.regulariser
+    if whitened:
+        sums = m_step.whitened_program.sums
+        similar = m_step.axes.turned(m_step.moments.whitened_similar)
+        R = m_step.axes.regulariser
+    constant = m_step.threshold * m_step.pairs.similar_total
+    return PairProgram(sums, m_step.mu, m_step.threshold, symmetrise(similar + R), constant, loss)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,43 +62,21 @@ class SemiSupervisedObjective:
 
     m_step: MStepObjective
 
+    @cached_property
+    def program(self) -> PairProgram:
+        """The function itself, of metrics and of their factors."""
+        return paper_program(self.m_step)
+
     def value(self, A: ArrayLike) -> float:
         """The sum above."""
-        return self.value_and_gradient(A)[0]
+        return self.program.value(self.m_step.check(A))
 
     def value_and_gradient(self, A: ArrayLike) -> tuple[float, FloatArray]:
         """Both in one sweep."""
-        supervised, gradient = self.supervised.value_and_gradient(self.m_step.check(A))
-        mu, eta = self.m_step.mu, self.m_step.threshold
-        if mu == 0.0:
-            return supervised, gradient
-        terms = EntropyTerms(eta)
-        totals, matrix, _ = self.m_step.sums.over_unlabeled([self.m_step.check(A)], terms)
-        return supervised + mu * float(totals[0]), symmetrise(gradient + mu * matrix)
-
-    @cached_property
-    def supervised(self) -> LogisticProgram:
-        """-sum_{S u D} ln p(y) + <R, A>, the labeled part."""
-        m_step = self.m_step
-        recession = symmetrise(m_step.moments.similar + m_step.regulariser)
-        constant = m_step.threshold * m_step.pairs.similar_total
-        return LogisticProgram(m_step.sums, 0.0, m_step.threshold, recession, constant)
+        return self.program.value_and_gradient(self.m_step.check(A))
 
 
 def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, float]:
-    """J(q(A), A) and the objective (7) at A, in one sweep.
-
-    J(q, A) = -L_labeled(A) + <R, A> + mu sum_U [E_q(-ln p) - H(q)/sharpness] is what the
-    alternation descends (derived here, not in the paper); q(A) is the E-step (10) at A.
-    """
+    """J(q(A), A) and the objective (7) at A, q(A) being the E-step (10)."""
     matrix = objective.check(A)
-    supervised = SemiSupervisedObjective(objective).supervised.value(matrix)
-    if objective.mu == 0.0:
-        return supervised, supervised
-    sharpness = objective.soft_labeling.sharpness
-    terms = DescentTerms(objective.threshold, sharpness)
-    totals = objective.sums.over_unlabeled([matrix], terms).totals
-    return (
-        supervised + objective.mu * float(totals[0]),
-        supervised + objective.mu * float(totals[1]),
-    )
+    return descent_program(objective).value(matrix), paper_program(objective).value(matrix)

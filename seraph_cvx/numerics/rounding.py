@@ -39,6 +39,12 @@ LARGEST_SCORE = 600.0
 SMALLEST_LOSS = 2.0**-860
 """Above e^-600: what a pair beyond the largest score may add to f."""
 
+LARGEST_LOG = 10.0 * math.log(2.0)
+"""-ln(1 - x) is cut off here, at x = 1 - 2^-10, where a first-order bound is made of it."""
+
+LARGEST_ODDS = 2.0**10
+"""Above 1/(1 - x) for the x at which that logarithm is cut off."""
+
 TERM_ROUNDINGS = 16
 """Roundings in a product of a few scalars, and in adding a handful of such products."""
 

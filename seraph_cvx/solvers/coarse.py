@@ -13,7 +13,7 @@ FEW = 400
 """Points of the small M-step; one of less than three times as many is not worth it."""
 
 
-def thin(objective: MStepObjective, n_points: int = FEW) -> MStepObjective | None:
+def subsampled_objective(objective: MStepObjective, n_points: int = FEW) -> MStepObjective | None:
     """f with sum_U over the pairs of `n_points` points, each counted mu * #U / #U' times.
 
     All points of labeled pairs are kept, the others drawn at random, the same way every time.

@@ -2,15 +2,15 @@
 
 Both iterate B <- P(Y - grad f(Y) / L), P the projection onto the PSD cone; they differ in Y and
 in the coordinates of the data. Steps are judged by gradients, never by values, whose rounding
-would stall them near a relative gap of 1e-7. Both stop on the certified relative gap alone. FISTA
-finds the rank and leaves the last digits to Newton's method (`face_newton.py`).
+would stall them near a relative gap of 1e-7. Both stop on the certified relative gap alone. Unless
+told not to, FISTA tries Newton's method on the factor of the metric first (`newton.py`), and goes
+on from there where that is not enough.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from ..certificate.cause import why_inaccurate
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import project, symmetrise
-from .coarse import thin
-from .face_newton import newton_on_face
+from .coarse import subsampled_objective
+from .newton import Found, newton
 from .solution import MStepSolution, Status
 from .stopping_rule import Coordinates, Iterate, StoppingRule
 
@@ -36,9 +36,8 @@ CHECK_EVERY = 0.1
 COARSE = 1e-3
 """The relative gap of the small M-step that a large one starts from."""
 
-LAST_FIRST_FINISH = 30
-"""FISTA steps, at most, before Newton's method is tried; twice as many before each further try."""
-
+CLEAR_FALL = 1e-6
+"""A method whose f fell by more than this share need not be compared with its start."""
 
 STALLED = "no further progress"
 LEAST_FALL, SHORTEST_STALL = 1e-13, 200
@@ -72,9 +71,12 @@ def projected_gradient(
     >>> projected_gradient(MStepObjective(pairs)).status
     <Status.CERTIFIED: 'certified'>
     """
-    m = objective.pairs.n_features
-    data = Coordinates(objective.program, np.eye(m), np.eye(m))
-    return _minimise(objective, data, "projected-gradient", tol, max_iter, start, time_limit)
+    clock = time.perf_counter()
+    deadline = np.inf if time_limit is None else clock + time_limit
+    identity = np.eye(objective.pairs.n_features)
+    data = Coordinates(objective.program, identity, identity)
+    found = _minimise(objective, data, tol, max_iter, start, deadline)
+    return _solution(objective, found, "projected-gradient", tol, start, clock)
 
 
 def fista(
@@ -89,14 +91,15 @@ def fista(
 
     Whitening (T' (sum_k c_k v_k v_k') T = I) frees the method from the scale of the features and
     from directions in which the points do not differ. The momentum restarts when it points uphill.
-    With many points and no `start` it begins at the solution for a few of them.
+    With many points and no `start`, Newton's method begins at the solution for a few of them.
 
     Parameters
     ----------
     objective, tol, max_iter, start, time_limit
         As for :func:`projected_gradient`.
     finish : bool
-        Leave the last digits to Newton's method on the face of the cone that FISTA has found.
+        Try Newton's method on the factor of the metric first, which is nearly always enough;
+        False is FISTA alone.
 
     Examples
     --------
@@ -106,49 +109,45 @@ def fista(
     array([[0.9227]])
     """
     clock = time.perf_counter()
-    coarse = thin(objective) if start is None and objective.attains_optimum else None
-    if coarse is not None:
-        start = fista(coarse, tol=COARSE, max_iter=max_iter, time_limit=time_limit).metric
+    deadline = np.inf if time_limit is None else clock + time_limit
     white = Coordinates(objective.whitened_program, objective.axes.matrix, objective.axes.inverse)
-    solution = _minimise(
-        objective, white, "fista", tol, max_iter, start, time_limit, accelerated=True, finish=finish
-    )
-    seconds = time.perf_counter() - clock  # with all sums and the small M-step
-    return replace(solution, seconds=seconds, solver_seconds=seconds)
+    found = None
+    if finish and objective.attains_optimum:
+        coarse = subsampled_objective(objective) if start is None else None
+        first = start
+        if coarse is not None:
+            first = newton(coarse, COARSE, max_iter, deadline=deadline).certificate.metric
+        found = newton(objective, tol, max_iter, first, deadline)
+    if found is None or not found.is_done:
+        first = start if found is None else found.certificate.metric
+        left = max_iter if found is None else max(1, max_iter - found.steps)
+        found = _minimise(objective, white, tol, left, first, deadline, accelerated=True)
+    return _solution(objective, found, "fista", tol, start, clock)
 
 
 def _minimise(
     objective: MStepObjective,
     where: Coordinates,
-    name: str,
     tol: float,
     max_iter: int,
     start: FloatArray | None,
-    time_limit: float | None,
+    deadline: float,
+    *,
     accelerated: bool = False,
-    finish: bool = False,
-) -> MStepSolution:
-    clock = time.perf_counter()
-    deadline = np.inf if time_limit is None else clock + time_limit
-    attained = objective.attains_optimum
+) -> Found:
+    """Projected gradient steps, with momentum where `accelerated`."""
     m = where.T.shape[1]
     B = np.zeros((m, m)) if start is None else where.inverse @ start @ where.inverse.T
     now = Iterate.at(where, project(symmetrise(B)))
-    start_value = now.value
-    stopping_rule = StoppingRule(objective, where, tol, start_value)
-    checks = _checks()
-    progress = _Progress(start_value)
-    patience = min(2 * m + 4, LAST_FIRST_FINISH)  # in few dimensions the rank is soon found
-    next_check, next_finish = next(checks), patience
-    iteration, newton_steps, word = 0, 0, "gap closed"
+    stopping_rule = StoppingRule(objective, where, tol, now.value)
+    progress, checks = _Progress(now.value), _checks()
+    next_check = next(checks)
+    iteration, word = 0, "gap closed"
     done = stopping_rule.accepts(now)
-    if start is not None and not done and finish and attained:
-        now, done, newton_steps = newton_on_face(where, now, stopping_rule, is_near=True)
-        word = f"gap closed by Newton's method at rank {np.linalg.matrix_rank(now.B)}"
     curvature = 0.0 if done else _guess_curvature(objective, where)
     least = LEAST_CURVATURE * curvature
     while not done:
-        if iteration + newton_steps >= max_iter or time.perf_counter() >= deadline:
+        if iteration >= max_iter or time.perf_counter() >= deadline:
             word = "iteration limit" if time.perf_counter() < deadline else "time limit"
             break
         iteration += 1
@@ -159,25 +158,36 @@ def _minimise(
             if progress.has_stalled(iteration, now.value):
                 word = STALLED
                 break
-        if not done and finish and attained and iteration >= next_finish:
-            next_finish *= 2
-            now, done, steps = newton_on_face(where, now, stopping_rule)
-            newton_steps += steps
-            if done:
-                word = f"gap closed by Newton's method at rank {np.linalg.matrix_rank(now.B)}"
     certificate = stopping_rule.certificate
     if not done or certificate is None:
         certificate = certify_factor(objective, where.factor(now.B))
         if word == STALLED and certificate.relative_gap > tol:
             certificate = _stretched(objective, certificate, tol)
-    metric = symmetrise(certificate.factor @ certificate.factor.T)
-    if start is not None and not done and objective.value(metric) > objective.value(start):
+    return Found(certificate, done, iteration, where.evaluations, stopping_rule.seconds, word)
+
+
+def _solution(
+    objective: MStepObjective,
+    found: Found,
+    name: str,
+    tol: float,
+    start: FloatArray | None,
+    clock: float,
+) -> MStepSolution:
+    """What was found, or the start where that is better, with the certificate's verdict."""
+    certificate, word = found.certificate, found.word
+    metric = certificate.metric
+    if start is not None and found.steps == 0:
+        metric = start
+    elif start is not None and found.fall < CLEAR_FALL and _is_better(objective, start, metric):
         metric, certificate = start, certify(objective, start)
-    certified = attained and certificate.relative_gap <= tol
-    status = Status.CERTIFIED if certified else Status.ITERATION_LIMIT
-    if attained and not certified and (done or word == STALLED):
+    attained = objective.attains_optimum
+    status = Status.ITERATION_LIMIT
+    if attained and certificate.relative_gap <= tol:
+        status = Status.CERTIFIED
+    elif attained and (found.is_done or word == STALLED):
         status = Status.INACCURATE
-        word = "gap closed to rounding" if done else word
+        word = "gap closed to rounding" if found.is_done else word
     seconds = time.perf_counter() - clock
     return MStepSolution(
         metric=metric,
@@ -186,13 +196,18 @@ def _minimise(
         status=status,
         solver=name,
         solver_status=word,
-        iterations=iteration + newton_steps,
+        iterations=found.steps,
         seconds=seconds,
         solver_seconds=seconds,
-        evaluations=where.evaluations,
-        certificate_seconds=stopping_rule.seconds,
+        evaluations=found.evaluations,
+        certificate_seconds=found.certificate_seconds,
         message=_explain(objective, status, attained),
     )
+
+
+def _is_better(objective: MStepObjective, one: FloatArray, other: FloatArray) -> bool:
+    """Whether f is smaller at `one`, both values by the same formula."""
+    return objective.value(one) < objective.value(other)
 
 
 def _stretched(objective: MStepObjective, best: Certificate, tol: float) -> Certificate:

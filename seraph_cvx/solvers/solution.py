@@ -66,7 +66,8 @@ class MStepSolution:
         Who solved it, and what it said of itself.
     iterations : int
     evaluations : int
-        Sweeps over the pairs, where the method counts them.
+        Passes over the pairs for f and its slope, where the method counts them; products with
+        second derivatives come on top.
     seconds : float
         All of it: compilation, solution, certificate.
     solver_seconds, compile_seconds : float

@@ -1,4 +1,4 @@
-"""What the first-order methods and Newton's method share: where they stand, and who judges it."""
+"""Where a first-order method stands, and when it may stop."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from ..certificate import Certificate, certify_factor, nominal_gap
 from ..certificate.anchors import Anchors
-from ..model.logistic_program import LogisticProgram
 from ..model.m_step_objective import MStepObjective
+from ..model.pair_program import PairProgram
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import factor, symmetrise
 
@@ -19,7 +19,7 @@ from ..numerics.psd_cone import factor, symmetrise
 class Coordinates:
     """The program for B, where A = T B T' and B = inverse A inverse'; it counts its evaluations."""
 
-    program: LogisticProgram
+    program: PairProgram
     T: FloatArray
     inverse: FloatArray
     evaluations: int = 0
@@ -33,13 +33,6 @@ class Coordinates:
         """f."""
         self.evaluations += 1
         return self.program.value(B)
-
-    def factor_hessian(self, L: FloatArray, gradient: FloatArray) -> FloatArray:
-        """Of L -> f(LL'); counted by the sweeps it takes, where these are over all pairs."""
-        rho = L.shape[1]
-        if self.program.curvature.is_whole:
-            self.evaluations += rho * (rho + 1) // 2
-        return self.program.factor_hessian(L, gradient)
 
     def factor(self, B: FloatArray) -> FloatArray:
         """F with A = T B T' = FF'."""

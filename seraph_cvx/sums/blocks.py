@@ -12,19 +12,12 @@ from numpy.typing import NDArray
 
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray, IntArray
-from ..pairs.drawing import draw_unlabeled
 
 EXCLUDED_DISTANCE = 1e200
 """The squared distance given to entries that are no unlabeled pair: every term vanishes there."""
 
 BLOCK = 256
 """Points per side of a block: 512 KiB, so that a block and its temporaries stay in the cache."""
-
-WHOLE = 1 << 17
-"""Unlabeled pairs up to which a Hessian looks at all of them."""
-
-LEAST_SAMPLE, MOST_SAMPLE = 1 << 14, 1 << 16
-"""Of more than that, it looks at eight a point, within these."""
 
 MOST_BLOCKS_ASIDE = 8
 """Blocks per side of a tile, at most."""
@@ -142,17 +135,6 @@ class Layout:
         """The same blocks in squares: pieces of work that need few points each."""
         return tile(self.blocks)
 
-    @cached_property
-    def sample(self) -> IntArray:
-        """Unlabeled pairs, all of them or some random ones; the same draw every time."""
-        n_unlabeled = self.n_points * (self.n_points - 1) // 2 - len(self.labeled)
-        if n_unlabeled > WHOLE:
-            how_many, rng = sample_size(self.n_points), np.random.RandomState(0)
-            return draw_unlabeled(self.n_points, self.labeled, how_many, rng)
-        is_unlabeled = np.triu(np.ones((self.n_points, self.n_points), dtype=bool), 1)
-        is_unlabeled[tuple(self.labeled.T)] = False
-        return np.argwhere(is_unlabeled)
-
 
 @dataclass(frozen=True)
 class Tile:
@@ -167,17 +149,6 @@ class Tile:
         if self.rows == self.columns:
             return points[self.rows]
         return np.concatenate([points[self.rows], points[self.columns]])
-
-
-def sample_size(n_points: int) -> int:
-    """How many pairs a Hessian looks at: more where a sweep over all of them costs more.
-
-    Examples
-    --------
-    >>> sample_size(1000), sample_size(5000), sample_size(10**6)
-    (16384, 40000, 65536)
-    """
-    return min(MOST_SAMPLE, max(LEAST_SAMPLE, 8 * n_points))
 
 
 def lay_out(n: int, labeled: IntArray, size: int) -> Iterator[Block]:

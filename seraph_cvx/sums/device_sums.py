@@ -12,7 +12,7 @@ from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.checks import FloatArray, IntArray
 from .blocks import Block, Terms, lay_out
 from .distances import Metric
-from .drawn_pairs import HeldPoints, take_differences
+from .drawn_pairs import HeldPoints
 from .sweep import Swept, longest_chain, sweep
 
 DEVICE_BLOCK = 8192
@@ -37,12 +37,6 @@ class DeviceSums(HeldPoints):
         moved = np.sort(np.searchsorted(involved, labeled), axis=1)
         there = to_device_of(device_array, np.ascontiguousarray(points[order]))
         return cls(there, order, list(_masked(len(points), moved, there)))
-
-    def differences(self, pairs: IntArray) -> Array:
-        """v_k of these pairs, given as they are numbered here."""
-        place = np.empty(len(self.order), dtype=np.int64)
-        place[self.order] = np.arange(len(place))
-        return take_differences(self.points, place[pairs])
 
     @property
     def longest_chain(self) -> int:

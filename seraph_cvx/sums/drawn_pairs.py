@@ -120,10 +120,6 @@ class DrawnPairs(HeldPoints):
             spread = self.stands_for * np.asarray(to_host(spread))
         return Swept(total, self.stands_for * np.asarray(to_host(matrix)), spread)
 
-    def differences(self, pairs: IntArray) -> Array:
-        """v_k of these pairs."""
-        return take_differences(self.points, pairs)
-
 
 def take_differences(points: Array, pairs: IntArray) -> Array:
     """x_i - x_j for each row (i, j)."""

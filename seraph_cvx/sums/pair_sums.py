@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from threading import Lock
 from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -88,19 +86,11 @@ class PairSums:
 
     @classmethod
     def of(cls, pairs: PairSet, n_jobs: int | None = None) -> PairSums:
-        """The sums over `pairs`, made once for each set of pairs.
+        """The sums over `pairs`.
 
         Points are shifted by their median: differences do not change, and a few far points do not
         push all others away from the origin, as they would with the mean.
         """
-        with _LOCK:
-            kept = _MADE.setdefault(pairs, {})
-            if n_jobs not in kept:
-                kept[n_jobs] = cls._make(pairs, n_jobs)
-            return kept[n_jobs]
-
-    @classmethod
-    def _make(cls, pairs: PairSet, n_jobs: int | None) -> PairSums:
         centred = pairs.points - np.median(pairs.points, axis=0)
         layout = Layout(len(centred), pairs.labeled)
         remote_sums: UnlabeledSums = ClusterSums(Shipment(centred, layout))
@@ -168,6 +158,11 @@ class PairSums:
         layout = self.layout
         blocks = longest_chain(layout.n_points, layout.block_size, len(layout.blocks))
         return max(listed, blocks) + 4
+
+    @property
+    def is_remote(self) -> bool:
+        """Whether unlabeled pairs are summed over elsewhere than by threads of this process."""
+        return self.remote_sums is not None and self.remote_sums.is_available
 
     @property
     def here(self) -> PairSums:
@@ -283,10 +278,6 @@ def _turned(points: FloatArray, T: FloatArray) -> tuple[FloatArray, FloatArray]:
     return turned - shift, shift
 
 
-_MADE: WeakKeyDictionary[PairSet, dict[int | None, PairSums]] = WeakKeyDictionary()
-_LOCK = Lock()
-
-
 def _jobs(n_jobs: int | None) -> int:
     """The number of threads that joblib makes of `n_jobs`; joblib is imported where it is asked."""
     if n_jobs is None:
@@ -303,9 +294,7 @@ def _threads(how_many: int) -> ThreadPoolExecutor:
 
 
 def _start_anew() -> None:
-    """Replace, in a forked child, the threads and the lock: their owners were not forked."""
-    global _LOCK
-    _LOCK = Lock()
+    """Let a forked child make threads of its own: its parent's were not forked."""
     _threads.cache_clear()
 
 

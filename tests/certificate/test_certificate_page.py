@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
 
@@ -17,8 +18,10 @@ ROWS = re.findall(r"^\| `([A-Z_]+)` \| ([^|]+) \|", TEXT, flags=re.M)
 
 
 def value_of(words):
-    """24, 16 u, 2^-53 as numbers."""
+    """24, 16 u, 10 ln 2, 2^-53 as numbers."""
     words = words.strip()
+    if words.endswith(" ln 2"):
+        return float(words[:-5]) * math.log(2.0)
     if words.endswith(" u"):
         return float(words[:-2]) * UNIT
     base, _, exponent = words.partition("^")

@@ -6,6 +6,7 @@ that is too high by rounding alone is seen.
 
 from __future__ import annotations
 
+import decimal
 import math
 import warnings
 
@@ -15,7 +16,10 @@ import pytest
 from instances import SETTINGS, explicit_soft_labels, random_objective, random_pairs, random_psd
 
 from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, certify, solve_m_step
+from seraph_cvx.certificate.pair_bounds import Gain
 from seraph_cvx.datasets import load_sampling
+from seraph_cvx.model.posterior import negative_logs
+from seraph_cvx.numerics.rounding import LARGEST_LOG
 
 ALLOWANCE = 1e-12
 """Relative to max(1, |f|): rounding, no more."""
@@ -294,12 +298,41 @@ def feasible_share(matrix_at_p, matrix_at_anchor):
 
 
 def gain_over_chord(tau, distance, c):
-    """By how much D(anchor + tau*(p - anchor)) is above its chord, from the guide's formula."""
-    gain = 0.0
+    """By how much D(anchor + tau*(p - anchor)) is above its chord, from the guide's formulas."""
+    delta, total = 1.0 - tau, np.sum(c * distance)
+    bend, logs = 0.0, 0.0
     for x, weight in zip(distance, c, strict=True):
-        bend = x + (1.0 - x) * math.log1p(-x) if x < 1.0 else 1.0
-        gain += weight * tau * (-math.log(tau) * x + (1.0 - tau) * bend)
-    return gain
+        log = -math.log1p(-x) if x < 1.0 else math.inf
+        bend += weight * (x - (1.0 - x) * log if x < 1.0 else 1.0)
+        logs += weight * min(log, 10.0 * math.log(2.0))
+    near = delta * (logs - total) - 2.0**10 * delta**2 * total
+    return -tau * math.log(tau) * total + max(tau * delta * bend, near)
+
+
+def entropy_in_digits(p):
+    return sum(-t * t.ln() for t in (p, 1 - p) if 0 < t < 1)
+
+
+@pytest.mark.parametrize("tau", [1.0 - 2.0**-40, 1.0 - 2.0**-20, 0.999, 0.7, 0.01])
+def test_gain_over_the_chord_is_a_bound_and_exact_to_first_order(tau):
+    """Against H(tau x) - tau H(x) with 60 digits."""
+    rng = np.random.default_rng(7)
+    x = np.concatenate([rng.uniform(0.0, 0.99, 40), 2.0 ** -rng.integers(1, 60, 20), [0.0, 0.5]])
+    for distance, is_capped in ((x, False), (np.append(x, [1.0 - 2.0**-12, 1.0]), True)):
+        c = rng.uniform(0.1, 10.0, len(distance))
+        log = negative_logs(distance)[1]
+        terms = distance, (1.0 - distance) * log, np.minimum(log, LARGEST_LOG)
+        gain = Gain.of([[np.sum(c * term) for term in terms]], len(distance)).at(tau)
+        with decimal.localcontext(prec=60):
+            chord, step = decimal.Decimal(0), decimal.Decimal(tau)
+            for weight, start in zip(c, map(decimal.Decimal, distance), strict=True):
+                rise = entropy_in_digits(step * start) - step * entropy_in_digits(start)
+                chord += decimal.Decimal(weight) * rise
+            missing = float(chord - sum(map(decimal.Decimal, gain)))
+        assert missing >= 0.0
+        assert gain_over_chord(tau, distance, c) == pytest.approx(math.fsum(gain), rel=1e-9)
+        if not is_capped:
+            assert missing <= 2.0**11 * (1.0 - tau) ** 2 * np.sum(c) + 1e-14 * np.sum(c)
 
 
 @pytest.mark.parametrize("q", ["start", "random", "streamed"])

@@ -124,20 +124,3 @@ def test_bound_on_gradient_differences_is_attained_where_the_score_is_zero():
     a, h = 1.0 / v2, 1e-5 / v2
     curvature = (objective.gradient([[a + h]]) - objective.gradient([[a - h]]))[0, 0] / (2.0 * h)
     assert curvature == pytest.approx(objective.smoothness_bound, rel=1e-6)
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_hessian_by_finite_differences_of_the_factored_m_step(setting):
-    """Of L -> f(LL'), whose gradient is 2 g(LL') L, entry by entry of L."""
-    objective = random_objective(14, setting, n=15, m=3)
-    L = np.random.default_rng(14).normal(size=(3, 2)) / 2.0
-    hessian = objective.program.factor_hessian(L, objective.gradient(L @ L.T))
-
-    def slope(entries):
-        factor = entries.reshape(L.shape)
-        return (2.0 * objective.gradient(factor @ factor.T) @ factor).ravel()
-
-    for k in range(L.size):
-        step = STEP * np.eye(L.size)[k]
-        expected = (slope(L.ravel() + step) - slope(L.ravel() - step)) / (2.0 * STEP)
-        assert hessian[k] == pytest.approx(expected, rel=1e-6, abs=1e-5)

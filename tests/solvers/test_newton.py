@@ -1,4 +1,4 @@
-"""Newton's method on the face, and the small M-step that a large one starts from."""
+"""Newton's method on the factor, and the small M-step that a large one starts from."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from instances import random_objective, random_psd
+from instances import random_objective
 
 from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, certify, solve_m_step
 from seraph_cvx.datasets import load, sample
 from seraph_cvx.fit.direct import minimise_directly
+from seraph_cvx.model import pair_program
 from seraph_cvx.solvers import first_order
-from seraph_cvx.solvers.coarse import thin
-from seraph_cvx.solvers.face_newton import _add_column, _Factor
+from seraph_cvx.solvers.coarse import subsampled_objective
+from seraph_cvx.solvers.factor_newton import FaceSearch
 from seraph_cvx.solvers.first_order import fista, projected_gradient
-from seraph_cvx.solvers.stopping_rule import Coordinates, Iterate
-from seraph_cvx.sums import blocks
+from seraph_cvx.solvers.newton import Found
+from seraph_cvx.solvers.stopping_rule import Iterate
 
 
 def many_points(n=1300, m=4):
@@ -25,34 +26,6 @@ def many_points(n=1300, m=4):
     classes = rng.integers(3, size=n)
     X = rng.normal(size=(n, m)) + np.eye(3, m)[classes]
     return MStepObjective(PairSet.from_labels(X, np.where(np.arange(n) < 12, classes, -1)))
-
-
-@pytest.mark.parametrize("setting", ["none", "post", "proj", "hyper", "other"])
-@pytest.mark.parametrize("rank", [1, 2, 4])
-def test_factor_hessian_by_finite_differences(setting, rank):
-    """The slope of L -> f(LL') is 2 g L; its differences along random directions."""
-    program = random_objective(3, setting).program
-    rng = np.random.default_rng(rank)
-    L, E = rng.normal(size=(4, rank)), rng.normal(size=(4, rank))
-
-    def slope(L):
-        return 2.0 * program.value_and_gradient(L @ L.T)[1] @ L
-
-    step = 1e-5
-    expected = (slope(L + step * E) - slope(L - step * E)) / (2.0 * step)
-    hessian = program.factor_hessian(L, program.value_and_gradient(L @ L.T)[1])
-    found = (hessian @ E.ravel()).reshape(E.shape)
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7 * np.abs(expected).max())
-
-
-def test_a_sampled_hessian_is_near_the_whole_one(monkeypatch):
-    objective = many_points()
-    L = np.linalg.cholesky(random_psd(np.random.default_rng(0), 4, rank=4))
-    gradient = objective.gradient(L @ L.T)
-    sampled = objective.program.factor_hessian(L, gradient)
-    monkeypatch.setattr(blocks, "WHOLE", 10**9)
-    whole = many_points().program.factor_hessian(L, gradient)
-    assert 1e-6 < np.linalg.norm(sampled - whole) / np.linalg.norm(whole) < 0.2
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -74,7 +47,7 @@ def test_newton_closes_the_gap_far_below_the_tolerance_of_first_order_methods():
 def test_a_large_m_step_starts_from_a_small_one_and_is_certified():
     """The small M-step keeps every labeled pair, and the total weight of the other ones."""
     objective = many_points()
-    small = thin(objective)
+    small = subsampled_objective(objective)
     assert small.pairs.n_points == 400
     assert len(small.pairs.similar) == len(objective.pairs.similar)
     ends = [pairs.points[pairs.dissimilar] for pairs in (small.pairs, objective.pairs)]
@@ -86,8 +59,8 @@ def test_a_large_m_step_starts_from_a_small_one_and_is_certified():
     assert answer.evaluations < 40
 
 
-def test_an_m_step_of_few_points_is_not_thinned():
-    assert thin(random_objective(0, "hyper")) is None
+def test_an_m_step_of_few_points_is_not_sampled():
+    assert subsampled_objective(random_objective(0, "hyper")) is None
 
 
 def test_threads_change_nothing_but_rounding():
@@ -125,13 +98,37 @@ def test_rounding_is_not_taken_for_a_direction():
     assert solve_m_step(objective).status is Status.CERTIFIED
 
 
-def test_the_hessian_over_drawn_pairs_is_near_that_over_all():
+def bent(objective, L, D):
+    return objective.program.at(L).bent(D)
+
+
+@pytest.mark.parametrize("where", ["some points", "drawn pairs"])
+def test_second_derivatives_of_some_points_are_near_those_of_all(where, monkeypatch):
     objective = many_points()
-    L = np.linalg.cholesky(random_psd(np.random.default_rng(0), 4, rank=4))
-    gradient = objective.gradient(L @ L.T)
-    drawn = replace(objective, pairs=objective.pairs.sampled(20_000, random_state=0))
-    found, whole = (o.program.factor_hessian(L, gradient) for o in (drawn, objective))
-    assert 0.0 < np.linalg.norm(found - whole) < 0.03 * np.linalg.norm(whole)
+    rng = np.random.default_rng(0)
+    L, D = rng.normal(size=(2, 4, 2))
+    whole = bent(objective, L, D)
+    monkeypatch.setattr(pair_program, "KEPT_POINTS", 1_000)
+    monkeypatch.setattr(pair_program, "FEW_POINTS", 600)
+    other = many_points()
+    if where == "drawn pairs":
+        other = replace(other, pairs=other.pairs.sampled(20_000, random_state=0))
+    found = bent(other, L, D)
+    assert 1e-9 < np.linalg.norm(found - whole) / np.linalg.norm(whole) < 0.1
+
+
+def test_many_points_are_streamed_to_the_same_value_slope_and_gradient(monkeypatch):
+    L = np.random.default_rng(0).normal(size=(4, 2))
+    kept = many_points().program.at(L)
+    monkeypatch.setattr(pair_program, "KEPT_POINTS", 1_000)
+    streamed = many_points().program.at(L)
+    assert kept.kept is not None
+    assert streamed.kept is None
+    assert streamed.value == pytest.approx(kept.value, rel=1e-12)
+    for name in ("slope", "gradient"):
+        expected = getattr(kept, name)
+        size = np.max(np.abs(expected))
+        np.testing.assert_allclose(getattr(streamed, name), expected, rtol=0.0, atol=1e-11 * size)
 
 
 @pytest.mark.parametrize("method", [fista, projected_gradient])
@@ -144,7 +141,11 @@ def test_an_answer_worse_than_the_start_is_the_start(method, monkeypatch):
         return Iterate.at(where, 4.0 * now.B), L
 
     monkeypatch.setattr(first_order, "_step", worse)
-    monkeypatch.setattr(first_order, "newton_on_face", lambda where, now, *_, **__: (now, False, 0))
+
+    def gives_up(objective, *_, **__):
+        return Found(certify(objective, start), False, 0, 0, 0.0, "gave up")
+
+    monkeypatch.setattr(first_order, "newton", gives_up)
     answer = method(objective, tol=1e-300, max_iter=1, start=start)
     np.testing.assert_array_equal(answer.metric, start)
     assert answer.certificate == certify(objective, start)
@@ -154,14 +155,26 @@ def test_the_rank_grows_only_along_a_negative_eigenvalue_of_the_gradient():
     objective = random_objective(0, "hyper")
     for share, grows in ((0.5, True), (1.01, False)):
         problem = objective.with_trace_weight(share * objective.critical_trace_weight)
-        where = Coordinates(problem.program, np.eye(4), np.eye(4))
-        now = _Factor.at(where, 1e-4 * np.eye(4)[:, :1])
-        spent = where.evaluations
-        longer = _add_column(where, now)
-        assert (longer is not None) is (where.evaluations > spent) is grows
-        if longer is not None:
-            assert longer.L.shape == (4, 2)
-            assert longer.value < now.value
+        search = FaceSearch(problem.whitened_program, tol=1e-8)
+        found = search.run(np.zeros((4, 0)))
+        assert (found.L.shape[1] > 0) is (search.steps > 0) is grows
+
+
+def test_a_local_minimum_of_too_small_a_rank_is_left():
+    """From the best metric of rank 1 the search goes on to the optimum, whose rank is larger."""
+    objective = random_objective(0, "hyper", m=6, trace_weight=0.05)
+    program = objective.whitened_program
+    optimum = solve_m_step(objective, tol=1e-10)
+    rank = np.linalg.matrix_rank(optimum.metric, tol=1e-6)
+    assert rank > 1
+    search = FaceSearch(program, tol=1e-10)
+    search._longer = lambda *_: None
+    stuck = search.run(np.random.default_rng(0).normal(size=(6, 1)))
+    assert stuck.steepness < 1e-9
+    assert stuck.value > optimum.value + 1e-6
+    assert np.linalg.eigvalsh(stuck.gradient)[0] < -1e-6
+    found = FaceSearch(program, tol=1e-10).run(stuck.L)
+    assert found.value == pytest.approx(optimum.value, rel=1e-9)
 
 
 def test_the_direct_method_ends_by_itself_where_no_step_lowers_its_value():

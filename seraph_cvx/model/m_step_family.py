@@ -1,0 +1,80 @@
+"""What the M-steps of the same pairs share: sums over pairs that no soft label enters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from ..numerics.checks import FloatArray, check_number
+from ..numerics.psd_cone import check_metric
+from ..pairs.pair_set import PairSet
+from ..sums.moments import PairMoments
+from ..sums.pair_sums import PairSums
+
+
+@dataclass(frozen=True, eq=False)
+class MStepFamily:
+    """The pairs, mu, eta and manifold term of M-steps that differ in soft labels and trace weight.
+
+    Attributes
+    ----------
+    pairs : PairSet
+    mu, threshold : float
+        mu and eta.
+    manifold_term : (m, m) array or None
+        nu*X'LX.
+    n_jobs : int or None
+        Threads over blocks of pairs.
+    sums : PairSums
+    """
+
+    pairs: PairSet
+    mu: float
+    threshold: float
+    manifold_term: FloatArray | None
+    n_jobs: int | None
+    sums: PairSums
+    _moments: list[PairMoments] = field(default_factory=list, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        pairs: PairSet,
+        unlabeled_weight: float | str,
+        threshold: float,
+        manifold_term: FloatArray | None,
+        n_jobs: int | None,
+        known: MStepFamily | None = None,
+    ) -> MStepFamily:
+        """The family of these parameters, which are checked: `known` where it is that one."""
+        mu = pairs.resolve_unlabeled_weight(unlabeled_weight)
+        eta = check_number(threshold, "threshold", 0.0, strict=True)
+        if manifold_term is not None:
+            manifold_term = check_metric(manifold_term, pairs.n_features, "manifold_term")
+        has_sums = known is not None and known.pairs is pairs and known.n_jobs == n_jobs
+        sums = known.sums if known is not None and has_sums else PairSums.of(pairs, n_jobs)
+        made = cls(pairs, mu, eta, manifold_term, n_jobs, sums)
+        return known if known is not None and has_sums and known.is_same(made) else made
+
+    def is_same(self, other: MStepFamily) -> bool:
+        """Whether the M-steps of both differ only in soft labels, trace weight and threads."""
+        mine, term = self.manifold_term, other.manifold_term
+        has_term = mine is term if mine is None or term is None else np.array_equal(mine, term)
+        same = self.pairs is other.pairs and self.mu == other.mu
+        return has_term and same and self.threshold == other.threshold
+
+    def moments(self, regulariser: FloatArray) -> PairMoments:
+        """The second moments of the pairs, in axes that suit R = `regulariser`."""
+        for kept in self._moments:
+            if kept.serve(regulariser):
+                return kept
+        made = PairMoments(self.sums, len(self.pairs.similar), self.mu, regulariser)
+        self._moments.append(made)
+        return made
+
+    @cached_property
+    def sums_here(self) -> PairSums:
+        """The sums by threads of this process alone."""
+        return self.sums.here

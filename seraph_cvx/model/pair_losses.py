@@ -1,0 +1,190 @@
+"""The losses of a pair as functions of its score: what tells the M-step (11), J and (7) apart.
+
+With s_k(A) = v_k' A v_k - eta all three are
+
+    Phi(A) = sum_{S u D} c_k phi_1(s_k) + mu sum_U phi_2(s_k) + <M, A> - constant      over A PSD,
+
+phi_1(s) = log(1 + e^{-s}) always. phi_2 is the same function for the M-step (11), where M holds the
+soft labels; for J and for (7) it is one of the others below, and M holds the labels alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..numerics.arrays import Array, namespace
+from ..numerics.checks import FloatArray
+from ..sums.face_sums import LossSums
+from .posterior import (
+    descent_sums,
+    dissimilar_loss,
+    posterior_entropy,
+    posterior_entropy_slope,
+    posterior_similar,
+    sharpened_surprise,
+    surprise_and_posterior,
+)
+
+LARGEST_SCORE = 300.0
+"""Scores are cut off here: e^-300 is nothing beside 1, and underflow is slow."""
+
+LEAST_SCORE = -20.0
+"""From here on e^{-s} is taken as it is; below, by the symmetry of the losses."""
+
+LARGEST_LOG = 600.0
+"""Of a product of many numbers, so that it does not overflow."""
+
+FACTORS = 128
+"""Numbers, at most, whose product is formed before its logarithm is taken."""
+
+
+@dataclass(frozen=True)
+class LogisticLoss:
+    """phi(s) = log(1 + e^{-s}) = -ln p(-1), eq. (8): of labeled pairs, and of all in the M-step.
+
+    Examples
+    --------
+    >>> LogisticLoss().sums(np.array([0.0])).slope
+    array([-0.5])
+    """
+
+    def value(self, s: FloatArray) -> FloatArray:
+        """log(1 + e^{-s})."""
+        return np.asarray(dissimilar_loss(s))
+
+    def sums(self, s: FloatArray) -> LossSums:
+        """With x = e^{-s}: phi' = -x/(1 + x), phi'' = x/(1 + x)^2."""
+        if np.min(s, initial=0.0) < LEAST_SCORE:  # phi(s) = phi(|s|) + max(-s, 0)
+            total, slope, bend = self.sums(np.abs(s))
+            total -= float(np.sum(np.minimum(s, 0.0)))
+            return LossSums(total, np.where(s < 0.0, -1.0 - slope, slope), bend)
+        x = _odds(s)
+        both = 1.0 + x
+        total = sum_of_logs(both)
+        x /= both
+        bend = np.divide(x, both, out=both)
+        return LossSums(total, np.negative(x, out=x), bend)
+
+    def swept(
+        self, d: Array, threshold: float, with_slope: bool, weights: Array | None
+    ) -> tuple[Any, Array | None]:
+        """The sum of w phi, and each w phi'; `d` is overwritten."""
+        total, posterior = surprise_and_posterior(d, threshold, with_slope, weights)
+        return total, -posterior if with_slope and posterior is not None else None
+
+
+LOGISTIC = LogisticLoss()
+
+
+@dataclass(frozen=True)
+class SharpenedLoss:
+    """phi(s) = log(1 + e^{-s}) - log(1 + e^{-a s}) / a, a = sharpness: the unlabeled pairs of J.
+
+    It is what the expected loss less the entropy of the soft label, over a, is at the best soft
+    label (10). It is even in s, and (a - 1)/a times the Renyi entropy of order a of (8).
+
+    Examples
+    --------
+    >>> SharpenedLoss(2.0).sums(np.array([0.0])).slope
+    array([0.])
+    """
+
+    sharpness: float
+
+    def value(self, s: FloatArray) -> FloatArray:
+        """log(1 + e^{-|s|}) - log(1 + e^{-a|s|}) / a."""
+        return np.asarray(sharpened_surprise(s, self.sharpness))
+
+    def sums(self, s: FloatArray) -> LossSums:
+        """With x = e^{-s} and y = x^a: phi' = y/(1 + y) - x/(1 + x), and so on."""
+        if np.min(s, initial=0.0) < LEAST_SCORE:
+            return _even(self, s)
+        a = self.sharpness
+        x = _odds(s)
+        y = x * x if a == 2.0 else _odds(a * s)
+        one_x, one_y = 1.0 + x, 1.0 + y
+        total = sum_of_logs(one_x) - sum_of_logs(one_y) / a
+        x /= one_x
+        y /= one_y
+        slope = y - x
+        x /= one_x
+        y /= one_y
+        y *= a
+        return LossSums(total, slope, np.subtract(x, y, out=x))
+
+    def swept(
+        self, d: Array, threshold: float, with_slope: bool, weights: Array | None
+    ) -> tuple[Any, Array | None]:
+        """The sum of phi, and each phi'; unlabeled pairs have no weights."""
+        s, a = d - threshold, self.sharpness
+        slope = posterior_similar(a * s) - posterior_similar(s) if with_slope else None
+        return descent_sums(d, threshold, a)[0], slope
+
+
+@dataclass(frozen=True)
+class EntropyLoss:
+    """phi(s) = H(p), the entropy of (8): the unlabeled pairs of the paper's objective (7).
+
+    Examples
+    --------
+    >>> EntropyLoss().sums(np.array([0.0])).bend
+    array([-0.25])
+    """
+
+    def value(self, s: FloatArray) -> FloatArray:
+        """H(sigma(s))."""
+        return np.asarray(posterior_entropy(s))
+
+    def sums(self, s: FloatArray) -> LossSums:
+        """With x = e^{-s} and w = x/(1 + x)^2: phi' = -s w, phi'' = w (s tanh(s/2) - 1)."""
+        if np.min(s, initial=0.0) < LEAST_SCORE:
+            return _even(self, s)
+        s = np.minimum(s, LARGEST_SCORE)
+        x = _odds(s)
+        both = 1.0 + x
+        far = x / both
+        total = sum_of_logs(both) + float(np.vdot(s, far))
+        tangent = s * (1.0 - x) / both
+        variance = far / both
+        return LossSums(total, -s * variance, variance * (tangent - 1.0))
+
+    def swept(
+        self, d: Array, threshold: float, with_slope: bool, weights: Array | None
+    ) -> tuple[Any, Array | None]:
+        """The sum of phi, and each phi'; unlabeled pairs have no weights."""
+        s = d - threshold
+        slope = posterior_entropy_slope(s) if with_slope else None
+        return namespace(s).sum(posterior_entropy(s)), slope
+
+
+def _even(loss: SharpenedLoss | EntropyLoss, s: FloatArray) -> LossSums:
+    """The sums of a loss that is even in s, by those of |s|."""
+    total, slope, bend = loss.sums(np.abs(s))
+    return LossSums(total, np.sign(s) * slope, bend)
+
+
+def _odds(s: FloatArray) -> FloatArray:
+    """e^{-s}, not so small that its square underflows."""
+    x = np.minimum(s, LARGEST_SCORE)
+    np.negative(x, out=x)
+    return np.asarray(np.exp(x, out=x))
+
+
+def sum_of_logs(factors: FloatArray) -> float:
+    """sum ln x of numbers from 1, by the logarithms of products of many of them.
+
+    As accurate as one by one, to rounding, and several times faster.
+
+    Examples
+    --------
+    >>> round(sum_of_logs(np.full((300, 2), 1.5)) / np.log(1.5), 9)
+    600.0
+    """
+    if not factors.size:
+        return 0.0
+    largest = max(float(np.log(np.max(factors))), LARGEST_LOG / FACTORS)
+    starts = np.arange(0, len(factors), max(1, int(LARGEST_LOG / largest)))
+    return float(np.sum(np.log(np.multiply.reduceat(factors, starts, axis=0))))

@@ -1,0 +1,213 @@
+"""The one function that is minimised: losses of pairs plus a linear term, over the PSD cone.
+
+    Phi(A) = sum_{S u D} c_k phi_1(s_k) + mu sum_U phi_2(s_k) + <M, A> - constant,
+    s_k = v_k'Av_k - eta.
+
+The M-step (11), the alternation's J and the paper's objective (7) differ in the scalar function
+phi_2 (`pair_losses.py`) and in M. Each can be had in any coordinates of the data, as a function of
+the metric A, and as a function of a factor L of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..numerics.arrays import Array
+from ..numerics.checks import FloatArray, IntArray
+from ..numerics.psd_cone import symmetrise
+from ..sums.blocks import PairBatch
+from ..sums.face_sums import AllPairs, FacePairs, ListedPairs, PairLoss, PairPass
+from ..sums.pair_sums import PairSums
+from .pair_losses import LOGISTIC
+
+KEPT_POINTS = 3_000
+"""Points up to which second derivatives are of all pairs; beyond, of the pairs of some points."""
+
+FEW_POINTS = 1_500
+"""So many of them."""
+
+
+@dataclass(frozen=True)
+class LossTerms:
+    """A loss and, as weights, its derivative."""
+
+    loss: PairLoss
+    threshold: float
+    with_weights: bool
+
+    def __call__(self, batch: PairBatch, d: Array) -> tuple[list[Any], Array | None]:
+        """Summed over a batch of pairs."""
+        total, slope = self.loss.swept(d, self.threshold, self.with_weights, batch.confidence)
+        return [total], slope
+
+
+@dataclass(frozen=True, eq=False)
+class PairProgram:
+    """Phi in one set of coordinates.
+
+    Attributes
+    ----------
+    sums : PairSums
+        The pairs, in these coordinates.
+    unlabeled_weight, threshold : float
+        mu and eta.
+    recession : (m, m) array
+        M.
+    constant : float
+    loss : PairLoss
+        phi_2, of the unlabeled pairs.
+    """
+
+    sums: PairSums
+    unlabeled_weight: float
+    threshold: float
+    recession: FloatArray
+    constant: float
+    loss: PairLoss = LOGISTIC
+
+    def value(self, A: FloatArray) -> float:
+        """Phi(A)."""
+        return self._evaluate(A, with_gradient=False)[0]
+
+    def value_and_gradient(self, A: FloatArray) -> tuple[float, FloatArray]:
+        """Phi(A) and M + sum_k c_k phi'(s_k) v_k v_k', in one sweep."""
+        return self._evaluate(A, with_gradient=True)
+
+    def at(self, L: FloatArray) -> FacePoint:
+        """Phi and its slope at a factor L, in one pass over the pairs."""
+        if self.sums.is_remote:
+            value, gradient = self.value_and_gradient(L @ L.T)
+            return FacePoint(self, L, value, 2.0 * gradient @ L, lambda: gradient)
+        face, linear = self._face, self.recession @ L
+        found = face.pass_at(L, keep=not self._is_large)
+        value = found.total + float(np.vdot(linear, L)) - self.constant
+        slope = 2.0 * (face.X.T @ found.pull + linear)
+
+        def gradient_there() -> FloatArray:
+            return symmetrise(face.X.T @ found.laplacian(face.X) + self.recession)
+
+        return FacePoint(self, L, value, slope, gradient_there, None if self._is_large else found)
+
+    @property
+    def reach(self) -> float:
+        """(1 + eta) sum_k c_k: <C, A> of a metric A whose mean squared distance is 1 + eta."""
+        pairs, c = self.sums.labeled_pairs, self.sums.confidence
+        labeled = float(len(pairs)) if c is None else float(np.sum(c))
+        return (1.0 + self.threshold) * (labeled + self.unlabeled_weight * self.sums.n_unlabeled)
+
+    def bending(self, L: FloatArray) -> tuple[FloatArray, PairPass]:
+        """Some points and their pairs at L, from which second derivatives are estimated."""
+        return self._few.X, self._few.pass_at(L)
+
+    @property
+    def _is_large(self) -> bool:
+        return len(self.sums.points) > KEPT_POINTS
+
+    @cached_property
+    def _face(self) -> _Face:
+        return _Face.of(self, np.arange(len(self.sums.points)))
+
+    @cached_property
+    def _few(self) -> _Face:
+        """Some points, each standing for several; all of them where they are few."""
+        n = len(self.sums.points)
+        if not self._is_large:
+            return self._face
+        rng = np.random.default_rng(0)
+        is_labeled = np.zeros(n, dtype=bool)
+        is_labeled[self.sums.labeled_pairs.ravel()] = True
+        kept, stand_for = [], np.ones(n)
+        for group in (np.flatnonzero(is_labeled), np.flatnonzero(~is_labeled)):
+            some = rng.permutation(group)[:FEW_POINTS]
+            stand_for[some] = len(group) / max(1, len(some))
+            kept.append(some)
+        return _Face.of(self, np.sort(np.concatenate(kept)), stand_for)
+
+    def _evaluate(self, A: FloatArray, with_gradient: bool) -> tuple[float, FloatArray]:
+        terms = LossTerms(LOGISTIC, self.threshold, with_gradient)
+        totals, push, _ = self.sums.over_labeled([A], terms)
+        if self.unlabeled_weight > 0.0:
+            terms = LossTerms(self.loss, self.threshold, with_gradient)
+            more, more_push, _ = self.sums.over_unlabeled([A], terms)
+            totals = totals + self.unlabeled_weight * more
+            push = push + self.unlabeled_weight * more_push
+        value = float(totals[0]) + float(np.vdot(self.recession, A)) - self.constant
+        return value, symmetrise(self.recession + push)
+
+
+@dataclass(frozen=True, eq=False)
+class FacePoint:
+    """Phi at LL', its slope with respect to L, and its second derivatives along directions."""
+
+    program: PairProgram
+    L: FloatArray
+    value: float
+    slope: FloatArray
+    make_gradient: Callable[[], FloatArray]
+    kept: PairPass | None = None
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        """Of Phi with respect to the metric: twice it times L is the slope."""
+        return self.make_gradient()
+
+    def bent(self, D: FloatArray) -> FloatArray:
+        """How the slope changes along D; an estimate where there are many points."""
+        X, found = self._bending
+        return np.asarray(2.0 * (X.T @ found.bent(X @ D) + self.program.recession @ D))
+
+    @cached_property
+    def _bending(self) -> tuple[FloatArray, PairPass]:
+        if self.kept is not None:
+            return self.program._face.X, self.kept
+        return self.program.bending(self.L)
+
+    @property
+    def steepness(self) -> float:
+        """|slope| |L| / max(1, |Phi|): what the slope may be worth, relative to Phi."""
+        size = float(np.linalg.norm(self.slope) * np.linalg.norm(self.L))
+        return size / max(1.0, abs(self.value))
+
+
+@dataclass(frozen=True, eq=False)
+class _Face:
+    """Points, those with a label first, and their pairs with the losses."""
+
+    X: FloatArray
+    threshold: float
+    pairs: FacePairs
+
+    def pass_at(self, L: FloatArray, keep: bool = True) -> PairPass:
+        return self.pairs.at(self.X @ L, self.threshold, keep)
+
+    @classmethod
+    def of(
+        cls, program: PairProgram, members: IntArray, stand_for: FloatArray | None = None
+    ) -> _Face:
+        """Of the points with these numbers; with mu = 0, of those that have a label."""
+        sums, mu = program.sums, program.unlabeled_weight
+        has_label = np.zeros(len(sums.points), dtype=bool)
+        has_label[sums.labeled_pairs.ravel()] = True
+        known, others = members[has_label[members]], members[~has_label[members]]
+        order = known if mu == 0.0 else np.concatenate([known, others])
+        number = np.full(len(sums.points), -1)
+        number[order] = np.arange(len(order))
+        labeled, c = number[sums.labeled_pairs], sums.confidence
+        if len(order) < len(sums.points):
+            inside = np.all(labeled >= 0, axis=1)
+            labeled, c = labeled[inside], None if c is None else c[inside]
+        X = np.ascontiguousarray(sums.points[order])
+        every_pair = c is None and 2 * len(labeled) == len(known) * (len(known) - 1)
+        if mu == 0.0 and not every_pair:
+            return cls(X, program.threshold, ListedPairs(labeled, len(X), c, LOGISTIC))
+        if mu == 0.0:
+            labeled, mu = labeled[:0], 1.0
+        loss = program.loss if program.unlabeled_weight > 0.0 else LOGISTIC
+        weights = None if stand_for is None else stand_for[order]
+        pairs = AllPairs(len(X), labeled, c, loss, mu, LOGISTIC, weights)
+        return cls(X, program.threshold, pairs)

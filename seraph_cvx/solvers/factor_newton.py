@@ -1,0 +1,216 @@
+"""Newton's method on the factor L of a metric LL', by curvature products and a trust region.
+
+On matrices of one rank Phi(LL') is smooth and unconstrained, and a pass over the pairs costs no
+more than the rank asks for. No Hessian is formed: conjugate gradients find the step, and stop at
+the edge of the trust region or where the curvature is negative (Steihaug and Toint). Where the
+slope is zero the gradient with respect to the metric decides: if it has a negative eigenvalue, its
+eigenvector is a new column; if not, the point is stationary over the whole cone, and optimal where
+Phi is convex.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..model.pair_program import FacePoint, PairProgram
+from ..numerics.checks import FloatArray
+
+SHARE = 0.3
+"""Of the tolerance: what the slope, and a negative eigenvalue, may each be worth."""
+
+MOST_PRODUCTS = 60
+"""Curvature products of a step, at most."""
+
+FIRST_RANK = 8
+"""Columns that are added at once, or as many as there are."""
+
+MOST_LENGTHS = 12
+"""Lengths that are tried for new columns."""
+
+FLAT = 1e-13
+"""A change of Phi below this share of it is rounding."""
+
+FLATTER = 0.9
+"""A step that changes Phi by rounding alone has to shrink the slope by this factor."""
+
+FADED = 1e-6
+"""A column whose square is below this share of the longest one's is tried to be left out."""
+
+
+@dataclass
+class FaceSearch:
+    """A descent on one face after the other.
+
+    Attributes
+    ----------
+    program : PairProgram
+    tol : float
+        What the slope and the negative eigenvalues may be worth at the end, relative to Phi.
+    max_steps : int
+    deadline : float
+        On the clock of `time.perf_counter`.
+    """
+
+    program: PairProgram
+    tol: float
+    max_steps: int = 1_000
+    deadline: float = np.inf
+    steps: int = field(default=0, init=False)
+    passes: int = field(default=0, init=False)
+    products: int = field(default=0, init=False)
+    radius: float = field(default=0.0, init=False)
+    start_value: float = field(default=np.nan, init=False)
+
+    def run(self, L: FloatArray) -> FacePoint:
+        """Descend from L to a point that is stationary over the cone, or until no step helps."""
+        *_, last = self.points(L)
+        return last
+
+    def points(self, L: FloatArray) -> Iterator[FacePoint]:
+        """The points of that descent, one after the other; the first is L itself."""
+        now = self._at(L)
+        if np.isnan(self.start_value):
+            self.start_value = now.value
+        yield now
+        self.radius = self.radius or float(np.linalg.norm(L)) or self.program.reach**0.5
+        level = max(SHARE * self.tol, 0.03 * now.steepness)
+        while len(L) and not self.is_over:
+            moved = self._step(now) if now.steepness > level else None
+            if moved is not None:
+                now = self._without_faded_column(moved)
+                yield now
+                continue
+            longer = self._longer(now)
+            if longer is not None:
+                now = longer
+                yield now
+                continue
+            if now.steepness <= SHARE * self.tol or now.steepness > level:
+                break
+            level = max(SHARE * self.tol, 0.01 * level)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all steps are made, or the time is up."""
+        return self.steps >= self.max_steps or time.perf_counter() >= self.deadline
+
+    def _reach(self, now: FacePoint) -> float:
+        """The size that a metric may have where C + R = I: its own, and a distance of 1 + eta."""
+        return float(np.vdot(now.L, now.L)) + self.program.reach
+
+    def _at(self, L: FloatArray) -> FacePoint:
+        self.passes += 1
+        return self.program.at(L)
+
+    def _step(self, now: FacePoint) -> FacePoint | None:
+        """A step that lowers Phi (or, at rounding, the slope); None where there is none."""
+        rounding = FLAT * max(1.0, abs(now.value))
+        size = float(np.linalg.norm(now.slope))
+        for _ in range(30):
+            self.steps += 1
+            step, promised, at_edge = self._direction(now)
+            if not promised > 0.0:
+                return None
+            new = self._at(now.L + step)
+            fall = now.value - new.value
+            flatter = float(np.linalg.norm(new.slope)) < FLATTER * size
+            length = float(np.linalg.norm(step))
+            if promised < 100.0 * rounding:
+                good = 1.0 if fall >= -rounding and flatter else 0.0
+            else:
+                good = fall / promised
+            if good > 0.75 and at_edge:
+                self.radius *= 2.5
+            elif good < 0.25:
+                self.radius = 0.3 * length
+            if good > 1e-3:
+                return new
+            if length <= 1e-15 * float(np.linalg.norm(now.L)):
+                return None
+        return None
+
+    def _direction(self, now: FacePoint) -> tuple[FloatArray, float, bool]:
+        """A step of the trust region, what it promises, and whether it ends at the edge."""
+        slope = now.slope
+        size = float(np.linalg.norm(slope))
+        enough = size * min(0.1, max(now.steepness, 1e-12) ** 0.5)
+        step, bent = np.zeros_like(slope), np.zeros_like(slope)
+        residual, direction = -slope, -slope
+        square = size * size
+        at_edge = False
+        for _ in range(MOST_PRODUCTS):
+            self.products += 1
+            along = now.bent(direction)
+            curvature = float(np.vdot(direction, along))
+            length = square / curvature if curvature > 0.0 else np.inf
+            reach = _to_edge(step, direction, self.radius)
+            if not length < reach:
+                length, at_edge = reach, True
+            step = step + length * direction
+            bent = bent + length * along
+            if at_edge:
+                break
+            residual = residual - length * along
+            last, square = square, float(np.vdot(residual, residual))
+            if square <= enough * enough:
+                break
+            direction = residual + (square / last) * direction
+        promised = -float(np.vdot(slope, step)) - 0.5 * float(np.vdot(step, bent))
+        return step, promised, at_edge
+
+    def _longer(self, now: FacePoint) -> FacePoint | None:
+        """With columns along the most negative eigenvalues of the gradient, if it has such."""
+        eigenvalues, vectors = np.linalg.eigh(_off_the_face(now))
+        worth = -float(eigenvalues[0]) * self._reach(now) / max(1.0, abs(now.value))
+        if worth <= max(SHARE * self.tol, now.steepness):
+            return None
+        most = max(FIRST_RANK, now.L.shape[1])
+        chosen = np.flatnonzero(eigenvalues < 0.3 * eigenvalues[0])[:most]
+        shape = vectors[:, chosen] * np.sqrt(eigenvalues[chosen] / eigenvalues[0])
+        length = 0.3 * float(np.linalg.norm(now.L)) or self._first_length(shape)
+        best = None
+        for _ in range(MOST_LENGTHS):
+            new = self._at(np.hstack([now.L, length * shape]))
+            if new.value >= (now if best is None else best).value:
+                if best is not None:
+                    break
+                length /= 8.0
+            else:
+                best, length = new, 2.0 * length
+        return best
+
+    def _first_length(self, shape: FloatArray) -> float:
+        """At which columns of this shape make a metric of mean squared distance (1 + eta)/4."""
+        return float(0.5 * self.program.reach**0.5 / np.linalg.norm(shape))
+
+    def _without_faded_column(self, now: FacePoint) -> FacePoint:
+        if now.L.shape[1] < 2:
+            return now
+        squares, rotation = np.linalg.eigh(now.L.T @ now.L)
+        faded = squares < FADED * squares[-1]
+        if not np.any(faded):
+            return now
+        shorter = self._at(now.L @ rotation[:, ~faded])
+        rounding = FLAT * max(1.0, abs(now.value))
+        return shorter if shorter.value <= now.value + rounding else now
+
+
+def _off_the_face(now: FacePoint) -> FloatArray:
+    """The gradient on the directions that are orthogonal to L; zero on those of L."""
+    basis = np.linalg.qr(now.L)[0]
+    gradient = now.gradient
+    half = gradient - basis @ (basis.T @ gradient)
+    return np.asarray(half - (half @ basis) @ basis.T)
+
+
+def _to_edge(step: FloatArray, direction: FloatArray, radius: float) -> float:
+    """t > 0 with |step + t*direction| = radius."""
+    a = float(np.vdot(direction, direction))
+    b = float(np.vdot(step, direction))
+    c = float(np.vdot(step, step)) - radius * radius
+    root = np.sqrt(max(b * b - a * c, 0.0))
+    return float(-c / (b + root)) if b + root > 0.0 else 0.0

@@ -1,0 +1,107 @@
+"""The M-step by Newton's method on the factor of the metric, ended by the certificate alone."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..certificate import Certificate, certify, certify_factor, nominal_gap
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import symmetrise
+from .factor_newton import FaceSearch
+
+MOST_RETRIES = 3
+"""A certificate allows for rounding: the tolerance shrinks tenfold so often to make room for it."""
+
+NEGLIGIBLE = 1e-8
+"""Eigenvalues of a start below this share of the largest are left out."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """Where a method ended.
+
+    Attributes
+    ----------
+    certificate : Certificate
+        Of the point where it ended; its factor is the answer.
+    is_done : bool
+        Whether the gap is closed, or all that is left of it is the allowance for rounding.
+    steps, evaluations : int
+        Steps, and passes over the pairs for f and its slope.
+    certificate_seconds : float
+        Spent on certificates.
+    word : str
+        What the method says of itself.
+    fall : float
+        By how much f fell, relative to max(1, |f|), where the method knows it.
+    """
+
+    certificate: Certificate
+    is_done: bool
+    steps: int
+    evaluations: int
+    certificate_seconds: float
+    word: str
+    fall: float = 0.0
+
+
+def newton(
+    objective: MStepObjective,
+    tol: float,
+    max_iter: int,
+    start: FloatArray | None = None,
+    deadline: float = np.inf,
+) -> Found:
+    """Minimise f over the factors of metrics until the certified relative gap is within `tol`.
+
+    Parameters
+    ----------
+    objective : MStepObjective
+        One that attains its optimum.
+    tol : float
+    max_iter : int
+    start : (m, m) PSD array, optional
+        By default A = 0: the rank grows along the negative eigenvalues of the gradient.
+    deadline : float
+        On the clock of `time.perf_counter`.
+    """
+    axes, program = objective.axes, objective.whitened_program
+    L = np.zeros((len(program.recession), 0))
+    if start is not None:
+        L = leading_factor(symmetrise(axes.inverse @ start @ axes.inverse.T))
+    search = FaceSearch(program, tol, max_iter, deadline)
+    best = Certificate(np.inf, -np.inf, "")
+    seconds = 0.0
+    for _ in range(1 + MOST_RETRIES):
+        now = search.run(L)
+        clock = time.perf_counter()
+        if start is not None and search.steps == 0:  # it cannot be improved
+            certificate = certify(objective, start, enough=tol)
+        else:
+            certificate = certify_factor(objective, axes.matrix @ now.L, tol)
+        seconds += time.perf_counter() - clock
+        if not best.factor.size or certificate.relative_gap < best.relative_gap:
+            best = certificate
+        if best.relative_gap <= tol or search.is_over or now.L is L:
+            break
+        L = now.L
+        search.tol *= 0.1
+    is_done = best.relative_gap <= tol or (
+        not search.is_over and nominal_gap(objective, best.factor) <= 0.5 * tol
+    )
+    word = f"gap closed by Newton's method at rank {best.factor.shape[1]}"
+    fall = (search.start_value - now.value) / max(1.0, abs(now.value))
+    return Found(best, is_done, search.steps, search.passes, seconds, word, fall)
+
+
+def leading_factor(B: FloatArray) -> FloatArray:
+    """L with LL' = B, but for eigenvalues that are negligible or negative."""
+    if not B.size:
+        return B
+    eigenvalues, vectors = np.linalg.eigh(B)
+    kept = eigenvalues > NEGLIGIBLE * max(float(eigenvalues[-1]), 0.0)
+    return np.asarray(vectors[:, kept] * np.sqrt(eigenvalues[kept]))

@@ -1,0 +1,368 @@
+"""Sums over pairs of the points Y = XL, along the face of the cone that a factor L spans.
+
+With weights w_k = c_k phi'(s_k) and W their symmetric matrix, sum_k w_k v_k v_k' L is
+X'(Deg(W) - W) Y. With t_k = 2 c_k phi''(s_k) (y_i - y_j).(e_i - e_j), a direction E = XD bends it
+by X'[(Deg(W) - W) E + (Deg(T) - T) Y]. So a pass costs n^2 rho, not n^2 m, and no pair is listed
+but where the user did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import scipy
+
+from ..numerics.arrays import Array
+from ..numerics.checks import FloatArray, IntArray
+
+BLOCK = 120
+"""Points per side of a block, at most: its arrays are then below the 128 KiB from which on memory
+is asked of the system, and given back, each time."""
+
+SINGLE_PRECISION_POINTS = 300
+"""With more points, second derivatives are summed in single precision."""
+
+EXCLUDED_SCORE = 1e4
+"""The score of what is no pair: every loss and its derivatives vanish there."""
+
+
+class LossSums(NamedTuple):
+    """The sum of a loss phi over all scores, and phi' and phi'' of each."""
+
+    total: float
+    slope: FloatArray
+    bend: FloatArray
+
+
+class PairLoss(Protocol):
+    """phi(s), with its first two derivatives."""
+
+    def value(self, s: FloatArray) -> FloatArray:
+        """phi of each score."""
+
+    def sums(self, s: FloatArray) -> LossSums:
+        """The sum of phi, and both derivatives of each, by one exponential a score."""
+
+    def swept(
+        self, d: Array, threshold: float, with_slope: bool, weights: Array | None
+    ) -> tuple[Any, Array | None]:
+        """The sum of w phi, and each w phi', for squared distances of any array library."""
+
+
+class PairPass(Protocol):
+    """Losses summed over pairs at Y, and their derivatives there."""
+
+    @property
+    def total(self) -> float:
+        """The sum."""
+
+    @property
+    def pull(self) -> FloatArray:
+        """(Deg(W) - W) Y."""
+
+    def laplacian(self, Z: FloatArray) -> FloatArray:
+        """(Deg(W) - W) Z."""
+
+    def bent(self, E: FloatArray) -> FloatArray:
+        """(Deg(W) - W) E + (Deg(T) - T) Y."""
+
+
+class FacePairs(Protocol):
+    """Weighted pairs with their losses."""
+
+    def at(self, Y: FloatArray, threshold: float, keep: bool = True) -> PairPass:
+        """Pass over them; `keep` what second derivatives need, which is as large as the pairs."""
+
+
+@dataclass(frozen=True, eq=False)
+class LabeledEntries:
+    """The entries of a block that are labeled pairs, and the confidence of each (None: 1)."""
+
+    entries: Any
+    confidence: FloatArray | None = None
+
+
+class FaceBlock(NamedTuple):
+    """All pairs rows x columns."""
+
+    rows: slice
+    columns: slice
+    labeled: LabeledEntries | None
+
+
+@dataclass(frozen=True, eq=False)
+class AllPairs:
+    """Every pair of n points: `loss` times mu, but for the labeled ones, which have their own.
+
+    Attributes
+    ----------
+    labeled : (k, 2) array
+        Of points that come first.
+    stand_for : (n,) array, optional
+        How many points each stands for.
+    """
+
+    n_points: int
+    labeled: IntArray
+    confidence: FloatArray | None
+    loss: PairLoss
+    unlabeled_weight: float
+    labeled_loss: PairLoss
+    stand_for: FloatArray | None = None
+
+    @cached_property
+    def blocks(self) -> list[FaceBlock]:
+        """The blocks of the upper triangle; on the diagonal, each with both of its halves."""
+        n = self.n_points
+        size = -(-n // -(-n // BLOCK)) if n else 1
+        edges = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+        sides = [(rows, columns) for k, rows in enumerate(edges) for columns in edges[k:]]
+        return [FaceBlock(*side, self._labeled_in(*side)) for side in sides]
+
+    def _labeled_in(self, rows: slice, columns: slice) -> LabeledEntries | None:
+        some = int(np.max(self.labeled, initial=-1)) + 1
+        if self.confidence is None and 2 * len(self.labeled) == some * (some - 1):
+            # classes, and the points with one come first: every pair of these is labeled
+            height, width = (max(0, min(part.stop, some) - part.start) for part in (rows, columns))
+            entries: Any = (slice(0, height), slice(0, width))
+            return LabeledEntries(entries) if height and width else None
+        i, j = self.labeled.T
+        c = self.confidence
+        if rows == columns:
+            i, j = np.concatenate([i, j]), np.concatenate([j, i])
+            c = None if c is None else np.concatenate([c, c])
+        inside = (i >= rows.start) & (i < rows.stop) & (j >= columns.start) & (j < columns.stop)
+        if not np.any(inside):
+            return None
+        entries = i[inside] - rows.start, j[inside] - columns.start
+        return LabeledEntries(entries, None if c is None else c[inside])
+
+    def at(self, Y: FloatArray, threshold: float, keep: bool = True) -> PairPass:
+        """By matrix products, block by block."""
+        visits = _Visits(self, Y, threshold)
+        return _KeptPass.of(visits) if keep else _StreamedPass.of(visits)
+
+    def _weighted(
+        self, s: FloatArray, labeled: LabeledEntries | None
+    ) -> tuple[float, FloatArray, FloatArray]:
+        """The sum of the losses of a block, each c phi', and each -2 c phi''."""
+        mu = self.unlabeled_weight
+        if labeled is not None:
+            known = s[labeled.entries].copy()
+            s[labeled.entries] = EXCLUDED_SCORE
+        total, W, P = self.loss.sums(s)
+        total *= mu
+        W *= mu
+        P *= -2.0 * mu
+        if labeled is not None:
+            own, slope, bend = self.labeled_loss.sums(known)
+            c = labeled.confidence
+            if c is not None:
+                own = float(np.vdot(c, self.labeled_loss.value(known)))
+                slope, bend = c * slope, c * bend
+            total += own
+            W[labeled.entries] = slope
+            P[labeled.entries] = -2.0 * bend
+        return total, W, P
+
+
+class _WeightedBlock(NamedTuple):
+    """The weights c phi' of a block, and -2 c phi''."""
+
+    rows: slice
+    columns: slice
+    slope: FloatArray
+    bend: FloatArray
+
+    def add_laplacian(self, found: FloatArray, Z: FloatArray) -> None:
+        rows, columns, W, _ = self
+        found[rows] += W.sum(axis=1)[:, None] * Z[rows] - W @ Z[columns]
+        if rows != columns:
+            found[columns] += W.sum(axis=0)[:, None] * Z[columns] - W.T @ Z[rows]
+
+
+@dataclass(frozen=True, eq=False)
+class _Visits:
+    """The blocks of all pairs at Y, one after the other."""
+
+    pairs: AllPairs
+    Y: FloatArray
+    threshold: float
+
+    def __iter__(self) -> Iterator[tuple[float, _WeightedBlock]]:
+        """The sum over each block, and its weights."""
+        Y, stand_for = self.Y, self.pairs.stand_for
+        squares = np.einsum("ij,ij->i", Y, Y)
+        doubled = -2.0 * Y
+        for rows, columns, labeled in self.pairs.blocks:
+            s = doubled[rows] @ Y[columns].T
+            s += (squares[rows] - self.threshold)[:, None]
+            s += squares[columns]
+            on_diagonal = rows == columns
+            if on_diagonal:
+                s.reshape(-1)[:: len(s) + 1] = EXCLUDED_SCORE
+            total, W, P = self.pairs._weighted(s, labeled)
+            if stand_for is not None:
+                each = stand_for[rows, None] * stand_for[columns]
+                W *= each
+                P *= each
+            yield 0.5 * total if on_diagonal else total, _WeightedBlock(rows, columns, W, P)
+
+
+@dataclass(frozen=True, eq=False)
+class _KeptPass:
+    """All weights of a pass, kept for its second derivatives."""
+
+    total: float
+    Y: FloatArray
+    degrees: FloatArray
+    blocks: list[_WeightedBlock]
+
+    @classmethod
+    def of(cls, visits: _Visits) -> _KeptPass:
+        total, degrees, blocks = 0.0, np.zeros(len(visits.Y)), []
+        for part, block in visits:
+            total += part
+            degrees[block.rows] += block.slope.sum(axis=1)
+            if block.rows != block.columns:
+                degrees[block.columns] += block.slope.sum(axis=0)
+            blocks.append(block)
+        return cls(total, visits.Y, degrees, blocks)
+
+    @property
+    def pull(self) -> FloatArray:
+        return self.laplacian(self.Y)
+
+    def laplacian(self, Z: FloatArray) -> FloatArray:
+        found = self.degrees[:, None] * Z
+        for rows, columns, W, _ in self.blocks:
+            found[rows] -= W @ Z[columns]
+            if rows != columns:
+                found[columns] -= W.T @ Z[rows]
+        return found
+
+    def bent(self, E: FloatArray) -> FloatArray:
+        Y, once, rho = self._Y, self._once, self.Y.shape[1]
+        E = E.astype(Y.dtype)
+        own = np.einsum("ij,ij->i", Y, E)[:, None]
+        left = np.concatenate([Y, E, -own, -once], axis=1)
+        right = np.concatenate([E, Y, once, own], axis=1)
+        Y_and_one = left[:, [*range(rho), -1]]
+        found = self._degrees * E
+        for rows, columns, W, P in self._bending:
+            T = left[rows] @ right[columns].T
+            T *= P
+            pull = T @ Y_and_one[columns]
+            found[rows] -= W @ E[columns] + pull[:, :rho] + pull[:, rho:] * Y[rows]
+            if rows != columns:
+                pull = T.T @ Y_and_one[rows]
+                found[columns] -= W.T @ E[rows] + pull[:, :rho] + pull[:, rho:] * Y[columns]
+        return found.astype(np.float64)
+
+    @cached_property
+    def _bending(self) -> list[_WeightedBlock]:
+        """The blocks in the precision of second derivatives, which steer and decide nothing."""
+        kind = self._kind
+        return [
+            b._replace(slope=b.slope.astype(kind), bend=b.bend.astype(kind)) for b in self.blocks
+        ]
+
+    @property
+    def _kind(self) -> type[np.floating[Any]]:
+        return np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
+
+    @cached_property
+    def _Y(self) -> FloatArray:
+        return self.Y.astype(self._kind)
+
+    @cached_property
+    def _once(self) -> FloatArray:
+        return np.ones((len(self.Y), 1), dtype=self._kind)
+
+    @cached_property
+    def _degrees(self) -> FloatArray:
+        return self.degrees[:, None].astype(self._kind)
+
+
+@dataclass(frozen=True, eq=False)
+class _StreamedPass:
+    """The sum and its slope; the weights are made anew where they are asked for again."""
+
+    total: float
+    pull: FloatArray
+    visits: _Visits
+
+    @classmethod
+    def of(cls, visits: _Visits) -> _StreamedPass:
+        total, pull = 0.0, np.zeros_like(visits.Y)
+        for part, block in visits:
+            total += part
+            block.add_laplacian(pull, visits.Y)
+        return cls(total, pull, visits)
+
+    def laplacian(self, Z: FloatArray) -> FloatArray:
+        found = np.zeros_like(Z)
+        for _, block in self.visits:
+            block.add_laplacian(found, Z)
+        return found
+
+    def bent(self, E: FloatArray) -> FloatArray:
+        raise NotImplementedError("Second derivatives are of a pass that keeps its weights.")
+
+
+@dataclass(frozen=True, eq=False)
+class ListedPairs:
+    """Pairs given one by one, each with a weight of its own (None: 1)."""
+
+    pairs: IntArray
+    n_points: int
+    weights: FloatArray | None
+    loss: PairLoss
+
+    @cached_property
+    def differences(self) -> scipy.sparse.csr_array:
+        """The matrix B with (B Y)_k = y_i - y_j."""
+        k = len(self.pairs)
+        ones, starts = np.tile([1.0, -1.0], k), np.arange(0, 2 * k + 1, 2)
+        return scipy.sparse.csr_array((ones, self.pairs.ravel(), starts), shape=(k, self.n_points))
+
+    @cached_property
+    def transposed(self) -> scipy.sparse.csr_array:
+        """B'."""
+        return self.differences.T.tocsr()
+
+    def at(self, Y: FloatArray, threshold: float, keep: bool = True) -> PairPass:
+        """Pair by pair."""
+        U = self.differences @ Y
+        s = np.einsum("ij,ij->i", U, U) - threshold
+        total, slope, bend = self.loss.sums(s)
+        if self.weights is not None:
+            total = float(np.vdot(self.weights, self.loss.value(s)))
+            slope, bend = self.weights * slope, self.weights * bend
+        return _ListPass(total, self, U, slope, bend)
+
+
+@dataclass(frozen=True, eq=False)
+class _ListPass:
+    total: float
+    pairs: ListedPairs
+    U: FloatArray
+    slope: FloatArray
+    bend: FloatArray
+
+    @property
+    def pull(self) -> FloatArray:
+        return np.asarray(self.pairs.transposed @ (self.slope[:, None] * self.U))
+
+    def laplacian(self, Z: FloatArray) -> FloatArray:
+        weighted = self.slope[:, None] * (self.pairs.differences @ Z)
+        return np.asarray(self.pairs.transposed @ weighted)
+
+    def bent(self, E: FloatArray) -> FloatArray:
+        F = self.pairs.differences @ E
+        t = 2.0 * self.bend * np.einsum("ij,ij->i", self.U, F)
+        return np.asarray(self.pairs.transposed @ (self.slope[:, None] * F + t[:, None] * self.U))
