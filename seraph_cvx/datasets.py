@@ -135,12 +135,14 @@ def load_sampling(
     data_dir: str | os.PathLike[str] | None = None,
     download: bool = False,
 ) -> Sampling:
-    """``sample(name, *load(name, data_dir, download), ...)``."""
+    """Load a data set and draw a sampling of it: ``sample(name, *load(name, ...), ...)``."""
     return sample(name, *load(name, data_dir, download), n_points, n_labeled, seed)
 
 
 def halve_images(X: ArrayLike) -> NDArray[np.float64]:
-    """z_{uv} = (x_{2u,2v} + x_{2u,2v+1} + x_{2u+1,2v} + x_{2u+1,2v+1}) / 4 of square images.
+    """Halve the sides of square images by averaging four pixels each.
+
+    z_{uv} = (x_{2u,2v} + x_{2u,2v+1} + x_{2u+1,2v} + x_{2u+1,2v+1}) / 4.
 
     Parameters
     ----------

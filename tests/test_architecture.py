@@ -12,7 +12,6 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 import seraph_cvx
-from seraph_cvx.solvers.solution import warn_not_certified
 
 PACKAGE = Path(seraph_cvx.__file__).parent
 
@@ -61,6 +60,9 @@ MAY_IMPORT = {
     "flint": ("numerics.ball_arithmetic",),
     "array_api_compat": ("numerics.arrays",),
 }
+MATHEMATICS = FOLDERS[FOLDERS.index("pairs") : FOLDERS.index("estimators")]
+"""The folders that compute: what is shown of their results is drawn in display/."""
+
 MAY_PRINT = ("cli",)
 
 
@@ -185,6 +187,31 @@ def test_architecture_a_file_imports_only_from_folders_above_its_own(module):
         assert there <= here, f"{module} imports {target}, whose folder is below"
 
 
+def modules_drawn_at_once(tree):
+    """The modules of display/ that a file imports as it is imported itself."""
+    late = (ast.FunctionDef, ast.AsyncFunctionDef, ast.If)  # `if TYPE_CHECKING:` never runs
+    waiting = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ImportFrom) and "display" in (node.module or "").split("."):
+            yield node.module
+        if not isinstance(node, late):
+            waiting += ast.iter_child_nodes(node)
+
+
+@pytest.mark.parametrize("folder", MATHEMATICS)
+def test_architecture_mathematics_does_not_know_html(folder):
+    for module, tree in TREES.items():
+        if folder_of(module) == folder:
+            drawn = list(modules_drawn_at_once(tree))
+            assert not drawn, f"{module} imports {drawn}: let _repr_html_ import it"
+
+
+def test_architecture_the_test_above_can_be_red():
+    assert list(modules_drawn_at_once(TREES["theory.page"]))
+    assert "display.cards" in IMPORTS["certificate.certify"]  # in a method, which is right
+
+
 def test_architecture_no_folder_is_crowded():
     assert len(list(PACKAGE.glob("*.py"))) <= MOST_IN_ROOT
     for folder in SUBFOLDERS:
@@ -214,6 +241,31 @@ def test_architecture_nothing_is_printed_swallowed_or_asserted(module):
                 assert not broad, f"{where}: except {kind.id}"
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             assert node.func.id != "print" or folder_of(module) in MAY_PRINT, f"{where}: print"
+
+
+OWN_NAMES = {"cls", "__init__"} | {
+    node.name
+    for tree in TREES.values()
+    for node in ast.walk(tree)
+    if isinstance(node, ast.FunctionDef | ast.ClassDef)
+}
+
+MOST_POSITIONS = 7
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_architecture_no_call_has_positions_to_count(module):
+    """Of calls of the package's own functions and classes: what is more goes by keyword."""
+    others = outer_imports(TREES[module])
+    for node in ast.walk(TREES[module]):
+        owner = getattr(getattr(node, "func", None), "value", None)
+        if isinstance(node, ast.Call) and getattr(owner, "id", "") not in others:
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            given = sum(not isinstance(argument, ast.Starred) for argument in node.args)
+            where = f"{module}, line {node.lineno}"
+            assert name not in OWN_NAMES or given <= MOST_POSITIONS, (
+                f"{where}: {name} with {given} positions"
+            )
 
 
 def run_python(code):
@@ -270,9 +322,24 @@ def test_architecture_the_two_tests_above_can_be_red():
 def test_architecture_the_warning_is_one_of_scikit_learns():
     """Whoever filters scikit-learn's warning filters ours, which is imported when it is issued."""
     assert issubclass(seraph_cvx.NotCertified, ConvergenceWarning)
-    with pytest.warns(ConvergenceWarning, match="not good enough") as caught:
-        warn_not_certified("not good enough", stacklevel=1)
+    objective = seraph_cvx.MStepObjective(
+        seraph_cvx.PairSet.from_labels([[0.0], [0.2], [2.0]], [0, 0, 1])
+    )
+    with pytest.warns(ConvergenceWarning, match="iteration_limit") as caught:
+        seraph_cvx.solve_m_step(objective, max_iter=1)
     assert caught[0].category is seraph_cvx.NotCertified
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_architecture_a_warning_names_the_line_that_called_the_function_that_warns(module):
+    """Nobody counts stack levels: what an inner function found goes back to the public one."""
+    for node in ast.walk(TREES[module]):
+        for keyword in node.keywords if isinstance(node, ast.Call) else ():
+            if keyword.arg == "stacklevel":
+                where = f"{module}, line {node.lineno}"
+                assert isinstance(keyword.value, ast.Constant), f"{where}: a counted stack level"
+                assert keyword.value.value == 2, f"{where}: stacklevel={keyword.value.value}"
 
 
 def test_architecture_first_order_fit_needs_no_cvxpy():

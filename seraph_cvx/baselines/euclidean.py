@@ -10,7 +10,9 @@ from .rival import Rival
 
 
 class Euclidean(Rival):
-    """A = I: d(x, x') = ||x - x'||, whatever the labels say.
+    """Measure by the Euclidean distance, which learns nothing.
+
+    A = I: d(x, x') = ||x - x'||, whatever the labels say.
 
     The supervision is checked, as every rival checks it, and not used.
 
@@ -30,5 +32,6 @@ class Euclidean(Rival):
     def __init__(self, n_components: int | None = None) -> None:
         self.n_components = n_components
 
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         self._keep_metric(np.eye(pairs.n_features))
+        return []

@@ -83,7 +83,9 @@ def _ascend(W: FloatArray, tol: float, max_iter: int) -> tuple[FloatArray, int]:
 
 
 class GDM(CertifiedRival):
-    """max_{A PSD} sum_D ||x_i - x_j||_A  s.t.  sum_S ||x_i - x_j||_A^2 <= 1, Xing et al. (2002).
+    """Keep dissimilar points far apart while similar ones stay near (GDM).
+
+    max_{A PSD} sum_D ||x_i - x_j||_A  s.t.  sum_S ||x_i - x_j||_A^2 <= 1, Xing et al. (2002).
 
     The publication leaves open what to do where this is unbounded (usual with fewer labeled points
     than features); here a small multiple of the identity joins the constraint, see

@@ -33,7 +33,9 @@ LEAK = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class GDMProblem:
-    """max_{A PSD} sum_D ||x_i - x_j||_A  s.t.  <C, A> <= 1,  C = sum_S v v' + ridge tr(.)/m I.
+    """State the problem of GDM, with its value and an upper bound on its optimum.
+
+    max_{A PSD} sum_D ||x_i - x_j||_A  s.t.  <C, A> <= 1,  C = sum_S v v' + ridge tr(.)/m I.
 
     With ridge = 0 it is the publication's problem in its second form, the one solved there for a
     full matrix. It is unbounded as soon as a dissimilar pair leaves the span of the similar ones,
@@ -83,7 +85,7 @@ class GDMProblem:
 
     @cached_property
     def similar_moment(self) -> FloatArray:
-        """C."""
+        """The matrix C of the constraint."""
         V = differences(self.pairs, self.pairs.similar)
         return V.T @ V + self._ridge_entry * np.eye(V.shape[1])
 
@@ -94,16 +96,16 @@ class GDMProblem:
         V = differences(self.pairs, self.pairs.similar) @ Q
         C = symmetrise(Q.T @ self.similar_moment @ Q)
 
-        def moment_along(axes: FloatArray) -> FloatArray:
-            along = V @ axes
-            return np.asarray(along.T @ along + self._ridge_entry * (axes.T @ axes))
+        def moment_along(directions: FloatArray) -> FloatArray:
+            along = V @ directions
+            return np.asarray(along.T @ along + self._ridge_entry * (directions.T @ directions))
 
         T = whiten(C, np.zeros_like(C), moment_along)
         self._require_bounded(self.dissimilar @ Q, C, T)
         return np.asarray(Q @ T)
 
     def value(self, A: FloatArray) -> float:
-        """sum_D ||x_i - x_j||_A."""
+        """The sum of the dissimilar pairs' distances, sum_D ||x_i - x_j||_A."""
         return float(np.sum(np.sqrt(quadratic_forms(A, self.dissimilar))))
 
     def value_from_below(self, L: FloatArray) -> float:
@@ -119,7 +121,9 @@ class GDMProblem:
             return 0.0
 
     def upper_bound(self, A: FloatArray) -> float:
-        """sqrt(2 theta sum_k l_k) >= g(A*), g the objective; equal at A = A*.
+        """Bound the optimum from above, at a metric A.
+
+        sqrt(2 theta sum_k l_k) >= g(A*), g the objective; equal at A = A*.
 
         For any lengths l > 0 and t > 0, sqrt(d) <= (t l + d / (t l)) / 2. So, if the difference
         theta C - G is proven PSD for G = sum_D v v' / (2 l), g(A*) <= t sum l / 2 + <G, A*> / t <=
@@ -162,7 +166,9 @@ class GDMProblem:
 
 
 def bound_from_lengths(W: FloatArray, lengths: FloatArray) -> float:
-    """sqrt(2 g lambda_max(G)), g = sum_k ||F'w_k||, G = sum_k w_k w_k' / (2 ||F'w_k||).
+    """Bound the optimum from above, by the lengths of the dissimilar pairs at A = FF'.
+
+    sqrt(2 g lambda_max(G)), g = sum_k ||F'w_k||, G = sum_k w_k w_k' / (2 ||F'w_k||).
 
     :meth:`GDMProblem.upper_bound` in whitened coordinates, from the lengths ||F'w_k||, but for the
     rounding errors: it tells the solver when to stop and is no proof.
@@ -177,7 +183,9 @@ def bound_from_lengths(W: FloatArray, lengths: FloatArray) -> float:
 
 
 def state_gdm(problem: GDMProblem) -> cp.Problem:
-    """max sum_D sqrt(v'Av)  s.t.  <C, A> <= 1, A PSD, Xing et al. (2002), as a ``cvxpy.Problem``.
+    """State GDM in CVXPY.
+
+    max sum_D sqrt(v'Av)  s.t.  <C, A> <= 1, A PSD, Xing et al. (2002), as a ``cvxpy.Problem``.
 
     Examples
     --------

@@ -133,7 +133,9 @@ def _outside_identity(Q: FloatArray, B: FloatArray) -> FloatArray:
 
 
 class ITML(CertifiedRival):
-    """min_A D_ld(A, I) + gamma D_ld(diag(xi), diag(xi0)), Davis et al. (2007).
+    """Keep bounds on distances with the metric nearest to the Euclidean one (ITML).
+
+    min_A D_ld(A, I) + gamma D_ld(diag(xi), diag(xi0)), Davis et al. (2007).
 
     subject to v'Av <= xi_k for similar and v'Av >= xi_k for dissimilar pairs: the metric nearest to
     the Euclidean one, in the LogDet divergence, that keeps the bounds up to a priced slack. See
@@ -188,5 +190,11 @@ class ITML(CertifiedRival):
         super().__init__(solver, tol, max_iter, n_components)
 
     def _solve(self, pairs: PairSet, y: ArrayLike | None) -> RivalSolution:
-        problem = ITMLProblem(pairs, self.gamma, self.bounds)
-        return solve_itml(problem, self.solver, self.tol, self.max_iter)
+        return solve_itml(self._problem(pairs), self.solver, self.tol, self.max_iter)
+
+    def _problem(self, pairs: PairSet) -> ITMLProblem:
+        return ITMLProblem(pairs, self.gamma, self.bounds)
+
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
+        void = self._problem(pairs).describe_void_pairs()
+        return [*([UserWarning(void)] if void else []), *super()._learn(pairs, y)]

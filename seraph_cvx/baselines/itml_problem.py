@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -36,7 +35,9 @@ PERCENTILES = (5.0, 95.0)
 
 @dataclass(frozen=True, eq=False)
 class ITMLProblem:
-    """min_{A, xi} D_ld(A, I) + gamma D_ld(diag(xi), diag(xi0)), Davis et al. (2007).
+    """State the problem of ITML, with its value and a lower bound on its optimum.
+
+    min_{A, xi} D_ld(A, I) + gamma D_ld(diag(xi), diag(xi0)), Davis et al. (2007).
 
     subject to v'Av <= xi_k for similar pairs (xi0 = u) and v'Av >= xi_k for dissimilar ones
     (xi0 = l), where D_ld(A, B) = tr(AB^-1) - log det(AB^-1) - m. The best xi for a given A is
@@ -79,14 +80,23 @@ class ITMLProblem:
                 "Every labeled pair joins two equal points, so there is nothing to learn from: "
                 "label distinct points."
             )
+
+    def describe_void_pairs(self) -> str:
+        """Say which dissimilar pairs are left out since their points are equal; empty if none is.
+
+        Examples
+        --------
+        >>> ITMLProblem(PairSet.from_labels([[0.0], [2.0], [5.0]], [0, 0, 1])).describe_void_pairs()
+        ''
+        """
         void = np.flatnonzero(~np.any(differences(self.pairs, self.pairs.dissimilar), axis=1))
-        if len(void):
-            i, j = self.pairs.dissimilar[void[0]].tolist()
-            warnings.warn(
-                f"Points {i} and {j} are dissimilar but equal ({len(void)} such pairs in all): no "
-                "metric can tell them apart, so they are left out.",
-                stacklevel=6,  # the line that calls ITML.fit
-            )
+        if not len(void):
+            return ""
+        i, j = self.pairs.dissimilar[void[0]].tolist()
+        return (
+            f"Points {i} and {j} are dissimilar but equal ({len(void)} such pairs in all): no "
+            "metric can tell them apart, so they are left out."
+        )
 
     @cached_property
     def vectors(self) -> FloatArray:
@@ -132,7 +142,7 @@ class ITMLProblem:
         return float(np.trace(A) - log_det - len(A)) + self.slack_cost(self.slacks(A))
 
     def slack_cost(self, xi: FloatArray) -> float:
-        """gamma D_ld(diag(xi), diag(xi0))."""
+        """What the slacks cost: gamma D_ld(diag(xi), diag(xi0))."""
         ratios = xi / self.targets
         with np.errstate(divide="ignore"):  # xi = 0 costs infinitely much
             return float(self.gamma * np.sum(ratios - np.log(ratios) - 1.0))
@@ -157,7 +167,9 @@ class ITMLProblem:
             return np.inf
 
     def lower_bound(self, multipliers: FloatArray) -> float:
-        """log det(I + sum delta lambda v v') + gamma sum log(1 - delta lambda xi0 / gamma).
+        """Bound the optimum from below, at multipliers of the constraints.
+
+        log det(I + sum delta lambda v v') + gamma sum log(1 - delta lambda xi0 / gamma).
 
         The dual function at lambda >= 0 (derived here), rounded down: no A has a smaller `value`.
         Where lambda is not proven to be inside its domain, and where that is better, the bound of

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,7 +24,9 @@ STRETCH = 1.5
 
 
 class LDM(Rival):
-    """max_{g >= 0} L(g) = sum_i log(sum_{S_i} f_ij / sum_{S_i u D_i} f_ij);  A = V diag(g) V'.
+    """Weigh the principal axes so that points find their like among their neighbours (LDM).
+
+    max_{g >= 0} L(g) = sum_i log(sum_{S_i} f_ij / sum_{S_i u D_i} f_ij);  A = V diag(g) V'.
 
     Yang, Jin, Sukthankar and Liu, "An efficient algorithm for local distance metric learning",
     AAAI 2006. S_i and D_i are the points said to be similar and dissimilar to x_i and
@@ -95,21 +96,22 @@ class LDM(Rival):
         self.max_iter = max_iter
         self.n_components = n_components
 
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         tol = check_number(self.tol, "tol", 0.0, strict=True)
         self.axes_ = principal_axes(pairs.points, self.principal_components)
         neighbours = Neighbourhoods.of(pairs, self.axes_)
         most = int(check_number(self.max_iter, "max_iter", 1.0))
         self.eigenvalues_, self.history_, reached = _ascend(neighbours, tol, most)
         self.n_iter_ = len(self.history_)
-        if reached > tol:
-            warnings.warn(
-                f"LDM stopped after {self.n_iter_} iterations with a derivative of {reached:.2g} "
-                f"where {tol:.2g} was asked for: raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
         self._keep_metric(symmetrise((self.axes_ * self.eigenvalues_) @ self.axes_.T))
+        if reached <= tol:
+            return []
+        return [
+            ConvergenceWarning(
+                f"LDM stopped after {self.n_iter_} iterations with a derivative of {reached:.2g} "
+                f"where {tol:.2g} was asked for: raise max_iter or tol."
+            )
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +136,8 @@ class Neighbourhoods:
     @classmethod
     def of(cls, pairs: PairSet, axes: FloatArray) -> Neighbourhoods:
         """S_i and D_i of every point that has both; an error if none has."""
-        used, place = np.unique(pairs.labeled, return_inverse=True)
-        first, second = place.reshape(-1, 2).T
+        used, position = np.unique(pairs.labeled, return_inverse=True)
+        first, second = position.reshape(-1, 2).T
         kind = np.zeros((len(used), len(used)), dtype=np.int8)
         kind[first, second] = kind[second, first] = np.repeat(
             [1, -1], [len(pairs.similar), len(pairs.dissimilar)]

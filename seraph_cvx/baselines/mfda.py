@@ -14,14 +14,16 @@ from .principal_axes import principal_axes
 from .rival import Rival
 
 LLE_REGULARISATION = 1e-3
-"""Of each local Gram matrix, in parts of its trace, as is usual."""
+"""The ridge of each local Gram matrix, in parts of its trace, as is usual."""
 
 POSITIVE = 1e-10
 """A generalised eigenvalue above this part of the largest counts as positive."""
 
 
 class MFDA(Rival):
-    """max_W tr[(W'B W)^{-1} W'S_D W],  B = S_S + alpha*E,  E = X'(I - M)'(I - M)X / n;  A = WW'.
+    """Separate dissimilar pairs while each point stays where its neighbours put it (MFDA).
+
+    max_W tr[(W'B W)^{-1} W'S_D W],  B = S_S + alpha*E,  E = X'(I - M)'(I - M)X / n;  A = WW'.
 
     Soleymani Baghshah and Bagheri Shouraki, "Semi-supervised metric learning using pairwise
     constraints", IJCAI 2009: dissimilar pairs far, similar pairs near, and each point, labeled or
@@ -84,7 +86,7 @@ class MFDA(Rival):
         self.n_directions = n_directions
         self.n_components = n_components
 
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         axes = principal_axes(pairs.points)
         between, within = self._scatters(pairs, axes)
         ratios, W = eigh(between, within)
@@ -94,6 +96,7 @@ class MFDA(Rival):
         self.ratios_ = ratios[::-1][:kept]
         self.directions_ = axes @ W[:, ::-1][:, :kept]
         self._keep_metric(symmetrise(self.directions_ @ self.directions_.T))
+        return []
 
     def _scatters(self, pairs: PairSet, axes: FloatArray) -> tuple[FloatArray, FloatArray]:
         """S_D and the regularised B in the coordinates of the axes."""

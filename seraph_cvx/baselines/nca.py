@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,9 @@ from .rival import Rival
 
 
 class NCA(Rival):
-    """max_L sum_i p_i, p_i = sum_{j: y_j = y_i} e^{-||L(x_i - x_j)||^2} / sum_{j != i} of the same.
+    """Maximise the expected accuracy of a stochastic nearest-neighbour rule (NCA).
+
+    max_L sum_i p_i, p_i = sum_{j: y_j = y_i} e^{-||L(x_i - x_j)||^2} / sum_{j != i} of the same.
 
     Goldberger, Roweis, Hinton and Salakhutdinov, "Neighbourhood components analysis", NIPS 2004:
     the expected leave-one-out accuracy of a stochastic nearest-neighbour rule. The sums run over
@@ -69,7 +70,7 @@ class NCA(Rival):
         self.tol = tol
         self.random_state = random_state
 
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         known, classes = encode_labels(np.asarray(y).reshape(-1), pairs.n_points)
         if not len(pairs.dissimilar):
             raise ValueError(
@@ -83,10 +84,11 @@ class NCA(Rival):
             random_state=self.random_state,
         ).fit(pairs.points[known], classes)
         self.n_iter_ = int(nca.n_iter_)
-        if self.n_iter_ > self.max_iter:  # scikit-learn counts the start as the first
-            warnings.warn(
-                f"NCA stopped after max_iter={self.max_iter} iterations: raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
         self._keep_metric(symmetrise(nca.components_.T @ nca.components_))
+        if self.n_iter_ <= self.max_iter:  # scikit-learn counts the start as the first
+            return []
+        return [
+            ConvergenceWarning(
+                f"NCA stopped after max_iter={self.max_iter} iterations: raise max_iter or tol."
+            )
+        ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from scipy.optimize import minimize
 from ..estimators.mahalanobis import MahalanobisTransformer, all_or_nothing
 from ..numerics.checks import FloatArray, IntArray, check_number
 from ..pairs.pair_set import PairSet
-from ..solvers.solution import warn_not_certified
+from ..solvers.not_certified import NotCertified
 
 SPAN_TOLERANCE = 1e-12
 """Directions in which the points differ by less than this share of their spread do not count."""
@@ -68,13 +69,13 @@ class RivalSolution:
 
     @property
     def duality_gap(self) -> float:
-        """From `proven_value` to `bound`, rounded up; infinite where one of them is."""
+        """The distance from `proven_value` to `bound`, rounded up; infinite if one is."""
         gap = self._signed_gap
         return gap if gap in (0.0, math.inf) else math.nextafter(gap, math.inf)
 
     @property
     def relative_gap(self) -> float:
-        """duality_gap / max(1, |proven_value|)."""
+        """The gap relative to the value: duality_gap / max(1, |proven_value|)."""
         gap = self.duality_gap
         return gap if math.isinf(gap) else gap / max(1.0, abs(self.proven_value))
 
@@ -83,28 +84,32 @@ class RivalSolution:
         gap = self.proven_value - self.bound
         return -gap if self.is_maximum else gap
 
-    def warn_unless_closed(self, tol: float) -> None:
-        """A gap wider than `tol` is never silent."""
-        if not self.relative_gap <= tol:
-            warn_not_certified(
+    def shortfall(self, tol: float) -> list[Warning]:
+        """What was not reached, and the cure; empty if the gap is within `tol`."""
+        if self.relative_gap <= tol:
+            return []
+        return [
+            NotCertified(
                 f"Stopped by {self.solver} after {self.iterations} iterations at a relative gap of "
                 f"{self.relative_gap:.2g}, asked for {tol:.2g}: raise max_iter or tol, standardize "
-                "the features, or leave out those that follow from others.",
-                stacklevel=4,
+                "the features, or leave out those that follow from others."
             )
+        ]
 
 
 class Rival(MahalanobisTransformer, ABC):
     """X and supervision -> A: the fitting that all rivals share.
 
-    A subclass learns A in `_learn`, which is given the pairs and y and ends in `_keep_metric`. One
-    that can make nothing of constraints on pairs says so in `_refusal`.
+    A subclass learns A in `_learn`, which is given the pairs and y, hands it to `_keep_metric` and
+    returns the warnings that `fit` is to issue. One that can make nothing of constraints on pairs
+    says so in `_refusal`.
 
     Examples
     --------
     >>> class Doubled(Rival):
     ...     def _learn(self, pairs, y):
     ...         self._keep_metric(2.0 * np.eye(pairs.n_features))
+    ...         return []
     >>> Doubled().fit([[0.0], [1.0]], [0, 1]).metric_
     array([[2.]])
     """
@@ -131,12 +136,17 @@ class Rival(MahalanobisTransformer, ABC):
         if self._refusal and not (similar is None and dissimilar is None):
             raise ValueError(self._refusal)
         with all_or_nothing(self):
-            self._learn(self._take(X, y, similar, dissimilar), y)
+            pairs = self._take(X, y, similar, dissimilar)
+            for doubt in self._doubts(pairs, y, similar is not None or dissimilar is not None):
+                warnings.warn(doubt, stacklevel=2)
+            not_reached = self._learn(pairs, y)
+        for warning in not_reached:
+            warnings.warn(warning, stacklevel=2)
         return self
 
     @abstractmethod
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
-        """Find A and keep it."""
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
+        """Find A and keep it; what `fit` should warn of."""
 
 
 class CertifiedRival(Rival):
@@ -157,24 +167,24 @@ class CertifiedRival(Rival):
 
     @abstractmethod
     def _solve(self, pairs: PairSet, y: ArrayLike | None) -> RivalSolution:
-        """The rival's problem, solved."""
+        """Solve the rival's problem."""
 
-    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> None:
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         solution = self._solve(pairs, y)
-        solution.warn_unless_closed(self.tol)
         self._keep_metric(solution.metric)
         self.objective_ = solution.value
         self.n_iter_ = solution.iterations
+        return solution.shortfall(self.tol)
 
 
 def check_limits(tol: float, max_iter: int) -> None:
-    """tol > 0 and max_iter >= 1, or a clear error."""
+    """Refuse limits other than tol > 0 and max_iter >= 1."""
     check_number(tol, "tol", 0.0, strict=True)
     check_number(max_iter, "max_iter", 1.0)
 
 
 def differences(pairs: PairSet, rows: IntArray) -> FloatArray:
-    """v_k = x_i - x_j for each row (i, j).
+    """The differences x_i - x_j, one for each row (i, j).
 
     Examples
     --------
@@ -186,7 +196,7 @@ def differences(pairs: PairSet, rows: IntArray) -> FloatArray:
 
 
 def quadratic_forms(A: FloatArray, V: FloatArray) -> FloatArray:
-    """v_k' A v_k for each row of V, never below 0.
+    """The squared distances v_k' A v_k of the rows of V, never below 0.
 
     Examples
     --------
@@ -214,7 +224,9 @@ def descend(
     start: FloatArray,
     max_iter: int,
 ) -> tuple[FloatArray, int]:
-    """min_F g(F) by L-BFGS (Byrd, Lu, Nocedal, Zhu 1995) to rounding; F and the iterations.
+    """Descend a function of a factor F until rounding ends it.
+
+    min_F g(F) by L-BFGS (Byrd, Lu, Nocedal, Zhu 1995) to rounding; F and the iterations.
 
     For g(F) = f(FF') with f convex and F square no local minimum is worse than the least one; the
     caller's certificate, not this routine, says whether it was reached. The first step is at most

@@ -99,7 +99,18 @@ class BallProgram:
             R = R + ball_matrix(objective.manifold_term)
             psd = is_proven_psd(R)
         similar, dissimilar = zip(*q, strict=True)
-        return cls(objective, pairs, weight, similar, dissimilar, score, X, factor, R, psd)
+        return cls(
+            objective=objective,
+            pairs=pairs,
+            weight=weight,
+            similar=similar,
+            dissimilar=dissimilar,
+            score=score,
+            points=X,
+            factor=factor,
+            regulariser=R,
+            regulariser_is_psd=psd,
+        )
 
     def primal_value(self) -> arb:
         """f(L L') = sum_k c_k [log(1 + e^{-s_k}) + q_k s_k] + <R, L L'>."""

@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..display.formulas import CERTIFICATE
-from ..display.notebook import card, facts, gap_in_words, tone_of_gap
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import check_metric, scaled_factor, symmetrise
@@ -78,14 +76,9 @@ class Certificate:
         return self.duality_gap / max(1.0, abs(self.primal_value))
 
     def _repr_html_(self) -> str:
-        return card(
-            "Certificate",
-            f"relative gap {self.relative_gap:.1e}",
-            tone_of_gap(self.relative_gap),
-            gap_in_words(self.dual_value, self.primal_value),
-            [CERTIFICATE],
-            facts({"duality gap": self.duality_gap, "dual point": self.dual_point}),
-        )
+        from ..display.cards import certificate_card
+
+        return certificate_card(self)
 
 
 @overload

@@ -23,8 +23,6 @@ from threading import Lock
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..display.formulas import CERTIFICATE
-from ..display.notebook import card, facts, gap_in_words, tone_of_gap
 from ..model.m_step_objective import MStepObjective
 from ..numerics.ball_arithmetic import ctx, rounded_down, rounded_up
 from ..numerics.checks import FloatArray
@@ -86,20 +84,9 @@ class Proof:
         return math.nextafter(self.duality_gap / max(1.0, abs(self.primal_value)), math.inf)
 
     def _repr_html_(self) -> str:
-        return card(
-            "Proof",
-            f"proven relative gap {self.relative_gap:.1e}",
-            tone_of_gap(self.relative_gap),
-            gap_in_words(self.dual_value, self.primal_value),
-            [CERTIFICATE],
-            facts(
-                {
-                    "duality gap": self.duality_gap,
-                    "dual point": self.dual_point,
-                    "bits": self.precision,
-                }
-            ),
-        )
+        from ..display.cards import proof_card
+
+        return proof_card(self)
 
 
 def prove(

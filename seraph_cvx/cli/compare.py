@@ -14,8 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from ..display.result_table import ResultTable, show
-from .cluster import Scheduler, on_cluster
-from .main import Debug, app
+from .main import Debug, Scheduler, app, on_cluster
 from .report import alert, alerts, answers_in_words, say, screen
 from .tables.user_table import check_output, write_whole
 
@@ -94,13 +93,13 @@ def compare(
             race = compare_solvers(
                 suite.value,
                 None if solvers is None else [name.strip() for name in solvers.split(",")],
-                _numbers(tol),
-                TIME_LIMITS[suite.value] if time_limit is None else time_limit,
-                int(memory_limit * 2**30),
-                rows,
-                resume,
-                _listener(progress, task),
-                n_jobs,
+                tols=_numbers(tol),
+                time_limit=TIME_LIMITS[suite.value] if time_limit is None else time_limit,
+                memory_limit=int(memory_limit * 2**30),
+                out=rows,
+                resume=resume,
+                callback=_listener(progress, task),
+                n_jobs=n_jobs,
             )
         for note in race.notes:
             alert(note)
@@ -169,7 +168,7 @@ def _listener(progress: Progress, task: Any) -> Callable[[dict[str, Any], int, i
 
 
 def _show(table: ResultTable) -> None:
-    """As a table of lines in a terminal, eighty characters wide."""
+    """Print a table, in a terminal as lines of eighty characters."""
     drawn = Table(title=table.title, title_justify="left", box=None, padding=(0, 1, 0, 0))
     for k, column in enumerate(table.columns):
         heading = column.replace(" / ", "/").replace(" ", "\n")

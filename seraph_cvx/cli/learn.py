@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,8 +38,8 @@ from .fit_options import (
 )
 from .main import EXAMPLES, Debug, app
 from .metric_report import History, Progress, draw, report_metric
-from .points import announce_long_work, read_points
 from .report import (
+    alert,
     answers_in_words,
     describe,
     finish,
@@ -48,8 +49,8 @@ from .report import (
     screen,
 )
 from .tables.text_rows import TableError, require_file
-from .tables.user_table import UserTable, check_output, write_metric
-from .tables.workload import require_memory_for_pairs
+from .tables.user_table import UserTable, check_output, read_table, write_metric
+from .tables.workload import LONG, expected_seconds, in_words, require_memory_for_pairs
 
 PICTURES = (".png", ".pdf", ".svg")
 
@@ -202,3 +203,40 @@ def number_or_word(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
+
+
+def read_points(
+    file: Path, label: str, standardize: bool
+) -> tuple[UserTable, dict[str, FloatArray]]:
+    """The table, and the mean and scale of each feature if it is standardized."""
+    table = read_table(file, label)
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean, spread = table.X.mean(axis=0), table.X.std(axis=0)
+        sizes = spread if standardize else np.abs(table.X).max(axis=0) ** 4
+    if not np.all(np.isfinite(sizes)):
+        feature = table.feature_names[int(np.argmin(np.isfinite(sizes)))]
+        raise TableError(
+            f"The numbers in the column {feature!r} are too large to be squared: divide them by "
+            "their unit, or remove the column."
+        )
+    if not np.any(spread):
+        raise TableError(f"All points of {file} are the same, so there is nothing to learn.")
+    for name in np.array(table.feature_names, dtype=object)[spread == 0.0][:3]:
+        alert(f"Note: the column {name!r} is constant: it tells nothing.")
+    if not standardize:
+        return table, {}
+    scale = np.where(spread > 0.0, spread, 1.0)
+    return replace(table, X=(table.X - mean) / scale), {"mean": mean, "scale": scale}
+
+
+def announce_long_work(pairs: PairSet, only_labeled: bool) -> None:
+    """Say before hours of work that they come, and what to do instead."""
+    seconds = expected_seconds(pairs, only_labeled)
+    if seconds > LONG:
+        cure = "fewer features" if only_labeled else "a random sample of the rows, fewer features"
+        cure += "" if only_labeled else " or --unlabeled-weight 0"
+        alert(
+            f"Note: {pairs.n_points} points in {pairs.n_features} features: expect about "
+            f"{in_words(seconds)}, by a trial on a few of them. Far shorter: {cure}. Ctrl-C keeps "
+            "the last iteration."
+        )

@@ -1,8 +1,9 @@
-"""The `seraph-cvx` command itself; each file beside this one adds its commands."""
+"""The `seraph-cvx` command itself, and options of several commands; each file here adds some."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, Any
 
 import typer
 
@@ -34,7 +35,7 @@ def show_version(wanted: bool) -> None:
 
 
 def remember_debug(context: typer.Context, wanted: bool) -> None:
-    """--debug may stand before the command or after it."""
+    """Remember --debug, which may stand before the command or after it."""
     wants_traceback.set(wanted or (context.parent is not None and wants_traceback.get()))
 
 
@@ -42,6 +43,24 @@ Debug = Annotated[
     bool,
     typer.Option("--debug", callback=remember_debug, help="Show the Python traceback of an error."),
 ]
+
+
+Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="Work on a Dask cluster: its scheduler's address, or local for two processes here.",
+    ),
+]
+
+
+def on_cluster(scheduler: str | None) -> AbstractContextManager[Any]:
+    """Do joblib's work on that cluster within this context; None: here."""
+    if scheduler is None:
+        return nullcontext()
+    from ..experiments.runs.dask_cluster import dask_cluster
+
+    return dask_cluster(None if scheduler == "local" else scheduler)
 
 
 @app.callback(epilog=EXAMPLES)

@@ -14,8 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsed
 from rich.progress import Progress as ProgressBar
 
 from ..experiments.protocol.tasks import find_tasks
-from .cluster import Scheduler, on_cluster
-from .main import Debug, app
+from .main import Debug, Scheduler, app, on_cluster
 from .report import alert, alerts, answers_in_words, say
 from .tables.user_table import write_whole
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Part(StrEnum):
-    """What is regenerated."""
+    """The parts of Section 5 that can be made again."""
 
     TABLE1 = "table1"
     TABLE2 = "table2"

@@ -25,7 +25,7 @@ Measurement = Callable[["Report"], ResultTable]
 
 
 class Statement(StrEnum):
-    """Which problem is explained."""
+    """The problems that can be explained."""
 
     PRIMAL = "primal"
     DUAL = "dual"
@@ -33,7 +33,7 @@ class Statement(StrEnum):
 
 
 class Section(StrEnum):
-    """What is measured."""
+    """The measurements that can be made."""
 
     COMPILE = "compile"
     ANSWERS = "answers"

@@ -1,4 +1,4 @@
-"""The M-step as a conic program in plain numbers; `conic_to_cvxpy.py` states it in CVXPY.
+"""The M-step as a conic program in plain numbers; the tests state it in CVXPY again.
 
 In the form of the Conic Benchmark Format, with matrix variables X_j and scalar variables x:
 
@@ -36,7 +36,7 @@ class Coordinates:
 
     @classmethod
     def of(cls, value: FloatArray, *index: NDArray[np.integer] | int) -> Coordinates:
-        """From one column of indices each; zeros are left out."""
+        """Make an array from one column of indices each; zeros are left out."""
         columns = [np.broadcast_to(column, value.shape).ravel() for column in index]
         flat = value.ravel()
         kept = flat != 0.0

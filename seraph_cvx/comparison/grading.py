@@ -20,13 +20,12 @@ from typing import Any
 
 import numpy as np
 
-from ..certificate import certify
+from ..m_step.graded_matrix import grade_matrix
 from ..model.m_step_objective import MStepObjective
 from ..numerics.blas_threads import one_blas_thread
-from ..numerics.psd_cone import project, symmetrise
 from ..processes.isolation import Outcome
 from ..solvers.first_order import fista
-from .journal import EMPTY_ROW, Journal
+from .race_journal import EMPTY_ROW, RaceJournal
 from .solvers import Attempt, Entrant
 from .suite import InstanceSpec, checksum_of
 
@@ -61,7 +60,7 @@ def attempt_once(
 class Grader:
     """Keeps the M-steps and the best lower bound on each; grades matrices."""
 
-    def __init__(self, instances: dict[str, Any], journal: Journal) -> None:
+    def __init__(self, instances: dict[str, Any], journal: RaceJournal) -> None:
         self.instances, self.journal = instances, journal
         self.held: tuple[str, MStepObjective] | None = None
 
@@ -79,19 +78,17 @@ class Grader:
         m = objective.pairs.n_features
         if raw is None:
             return row | {"detail": "no matrix came back"}
-        if raw.shape != (m, m) or not np.all(np.isfinite(raw)):
-            return row | {"detail": f"the matrix is not {m} x {m}, or not finite"}
         with one_blas_thread():
-            symmetric = symmetrise(raw)
-            eigenvalues = np.linalg.eigvalsh(symmetric)
-            largest = max(float(np.max(np.abs(eigenvalues))), float(np.finfo(np.float64).tiny))
-            certificate = certify(objective, project(symmetric))
+            graded = grade_matrix(objective, raw)
+        if graded is None:
+            return row | {"detail": f"the matrix is not {m} x {m}, or not finite"}
+        certificate = graded.certificate
         value = certificate.primal_value
         gap = (value - max(lower, certificate.dual_value)) / max(1.0, abs(value))
         return row | {
             "true_gap": max(0.0, gap),
             "proved_gap": certificate.relative_gap,
-            "psd_violation": max(0.0, -float(eigenvalues[0]) / largest),
+            "psd_violation": graded.psd_violation,
             "value": value,
         }
 

@@ -12,14 +12,14 @@ from typing import Any
 
 from ..model.m_step_objective import MStepObjective
 from ..processes.isolation import Outcome, memory_limit_obstacle
+from ..processes.workers import ONE_THREAD
 from ..solvers.solution import require_attained
 from .grading import Grader, data_checksum
-from .journal import EMPTY_ROW, Journal
+from .race_journal import EMPTY_ROW, RaceJournal
 from .race_table import Race
 from .schedule import NOT_RUN, Limits, Run, make_runs
 from .solvers import Entrant, entrants
 from .suite import SUITES, InstanceSpec, suite
-from .workers import ONE_THREAD
 
 __all__ = ["ONE_THREAD", "compare_solvers", "versions"]
 
@@ -112,7 +112,7 @@ def compare_solvers(
         "entrants": [entrant.label for entrant in chosen],
         "tols": ladder,
     }
-    with Journal(out, resume) as journal:
+    with RaceJournal(out, resume) as journal:
         _check_same_data(instances, journal)
         journal.notes += _differences(journal.races, started)
         journal.add("race", started)
@@ -170,7 +170,9 @@ def _in_words(objective: MStepObjective) -> str:
     return f"M-step of {n} points in R^{m}, {weights}"
 
 
-def _check_same_data(instances: dict[str, InstanceSpec | MStepObjective], journal: Journal) -> None:
+def _check_same_data(
+    instances: dict[str, InstanceSpec | MStepObjective], journal: RaceJournal
+) -> None:
     """Words do not tell two M-steps of a size apart: their checksums do."""
     for name, instance in instances.items():
         known = journal.references.get(name)
@@ -200,7 +202,7 @@ def _differences(races: Sequence[dict[str, Any]], now: dict[str, Any]) -> Iterat
 
 
 def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
-    """Of this package, of what it computes with, and of every conic solver that races."""
+    """Tell the versions of this package, of what it computes with and of the solvers that race."""
     conic = sorted({entrant.solver.lower() for entrant in chosen if entrant.formulation})
     found = {"python": platform.python_version()}
     for name in ("seraph-cvx", "numpy", "scipy", "scikit-learn", "cvxpy", *conic):

@@ -58,7 +58,9 @@ class Race(ResultTable):
 
 
 def summarise(rows: Sequence[Any]) -> ResultTable:
-    """By solver and formulation: answers, claims, how many claims were true, how many proved.
+    """Count what each solver claimed and how much of it was true.
+
+    By solver and formulation: answers, claims, how many claims were true, how many proved.
 
     A claim is true if the true gap is within the tolerance that was asked for, and proved if the
     answer's own certificate shows it. How far off the others are is told by the largest gap over

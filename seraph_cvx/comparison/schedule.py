@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from ..model.m_step_objective import MStepObjective
 from ..processes.isolation import Outcome
+from ..processes.workers import (
+    ONE_THREAD,
+    as_finished,
+    close_servers,
+    one_by_one,
+    server_of_thread,
+)
 from .grading import attempt_once
-from .journal import Journal, Key
+from .race_journal import Key, RaceJournal
 from .solvers import Entrant
 from .suite import InstanceSpec
-from .workers import ONE_THREAD, close_servers, server_of_thread
 
 PRELOAD = ("seraph_cvx.comparison.grading", "sklearn.datasets")
 PRELOAD_CONIC = ("seraph_cvx.m_step.conic", "seraph_cvx.comparison.dimacs")
@@ -51,7 +56,7 @@ class Limits(NamedTuple):
 def make_runs(
     runs: Sequence[Run],
     instances: dict[str, InstanceSpec | MStepObjective],
-    journal: Journal,
+    journal: RaceJournal,
     limits: Limits,
     n_jobs: int | None = None,
 ) -> Generator[tuple[Run, Outcome], None, None]:
@@ -67,7 +72,7 @@ def make_runs(
         Those of one solver and instance from the loosest tolerance to the tightest.
     instances : dict
         By name.
-    journal : Journal
+    journal : RaceJournal
     limits : Limits
     n_jobs : int, optional
         Of :class:`joblib.Parallel`.
@@ -77,7 +82,7 @@ def make_runs(
     >>> from seraph_cvx.comparison.solvers import entrants
     >>> spec = InstanceSpec.parse("iris-n20-standard-hyper-w1-s0")
     >>> run = Run(spec.name, entrants(["fista"])[0], 1e-3)
-    >>> made = make_runs([run], {spec.name: spec}, Journal(), Limits(60.0, 62.0, 2**32))
+    >>> made = make_runs([run], {spec.name: spec}, RaceJournal(), Limits(60.0, 62.0, 2**32))
     >>> [(run.tol, outcome.word) for run, outcome in made]
     [(0.001, 'done')]
     """
@@ -91,26 +96,12 @@ def make_runs(
             obstacle = _obstacle(run, runs, journal, limits.seconds)
             yield delayed(make_run)(run, instances[run.instance], limits, obstacle, owner, preload)
 
-    workers = Parallel(
-        n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs"
-    )
     try:
-        with workers:
+        with one_by_one(n_jobs) as workers:
             while waiting:  # again where the last ones had to wait for others
-                yield from _closing(workers(calls()))
+                yield from as_finished(workers, calls())
     finally:
         close_servers(owner)
-
-
-def _closing(finished: Any) -> Generator[tuple[Run, Outcome], None, None]:
-    """The results of joblib; if they are stopped, without its advice to start fewer."""
-    try:
-        for made in finished:  # noqa: UP028 - "yield from" would close it ahead of the lines below
-            yield made
-    finally:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r"\d+ tasks (have been|which were)", UserWarning)
-            finished.close()
 
 
 def make_run(
@@ -145,11 +136,11 @@ def _looser(run: Run, runs: Sequence[Run]) -> list[Run]:
     return [other for other in runs if other[:2] == run[:2] and other.tol > run.tol]
 
 
-def _is_ready(run: Run, runs: Sequence[Run], journal: Journal) -> bool:
+def _is_ready(run: Run, runs: Sequence[Run], journal: RaceJournal) -> bool:
     return all(other.key in journal.rows for other in _looser(run, runs))
 
 
-def _obstacle(run: Run, runs: Sequence[Run], journal: Journal, time_limit: float) -> str:
+def _obstacle(run: Run, runs: Sequence[Run], journal: RaceJournal, time_limit: float) -> str:
     """Why a run is not worth making: a looser one took all its time, or was ended at a limit."""
     for other in _looser(run, runs):
         row = journal.rows[other.key]

@@ -100,7 +100,7 @@ class Entrant:
         return f"{self.solver}/{self.formulation}" if self.formulation else self.solver
 
     def load(self) -> Callable[..., Any]:
-        """Import the function."""
+        """Import the function that solves."""
         module, _, name = self.function.partition(":")
         function: Callable[..., Any] = getattr(import_module(module), name)
         return function

@@ -31,7 +31,7 @@ _NAME = re.compile(r"(\w+)-n(\d+)(?:-l(\d+))?-(\w+)-(\w+)-w([\d.e+]+)-s(\d+)")
 
 @dataclass(frozen=True)
 class InstanceSpec:
-    """What defines an M-step.
+    """What defines an M-step of a suite: data, points, scaling, weights and seed.
 
     Attributes
     ----------

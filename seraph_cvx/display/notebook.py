@@ -109,7 +109,7 @@ def grid(table: ResultTable) -> str:
 
 
 def gap_in_words(lower: float, upper: float) -> str:
-    """optimum in [lower, upper], in a sentence.
+    """Say in a sentence where the optimum lies: in [lower, upper].
 
     Examples
     --------

@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..certificate import Certificate
 from ..certificate.sampling import certify_in_full
-from ..fit.alternation import Iteration, alternate
+from ..fit.alternation import Iteration, run_alternation
 from ..fit.direct import minimise_directly
 from ..model.posterior import posterior_similar
 from ..numerics.checks import FloatArray, check_number
 from ..pairs.pair_set import PairSet
 from ..penalties.manifold import manifold_term
-from ..solvers.solution import Status, warn_not_certified
+from ..solvers.not_certified import NotCertified
+from ..solvers.solution import Status
 from .mahalanobis import MahalanobisTransformer
 from .settings import RECOMMENDED, Setting, find_setting
 
@@ -94,8 +95,8 @@ class BaseSERAPH(MahalanobisTransformer):
         squares = np.einsum("ki,ij,kj->k", V, self.m_step_metric_, V)
         return np.asarray(posterior_similar(squares - self.threshold))
 
-    def _learn(self, pairs: PairSet) -> None:
-        """Fit the metric to the pairs, by the algorithm asked for."""
+    def _learn(self, pairs: PairSet) -> list[Warning]:
+        """Fit the metric to the pairs; return what `fit` should warn of, as it was not reached."""
         if self.algorithm not in ("em", "direct"):
             raise ValueError(f'algorithm={self.algorithm!r} is not known: use "em" or "direct".')
         if self.algorithm == "direct":
@@ -128,9 +129,8 @@ class BaseSERAPH(MahalanobisTransformer):
             self.sampling_ = None
             self._keep(direct.metric, None, direct.values, direct.iterations, direct.status)
             self._keep_metric(chosen.metric_of(direct.metric, pairs))
-            direct.warn_unless_stationary(stacklevel=4)
-            return
-        run = alternate(
+            return [NotCertified(direct.message)] if direct.message else []
+        run = run_alternation(
             pairs,
             unlabeled_weight=mu,
             trace_weight=trace_weight,
@@ -148,26 +148,24 @@ class BaseSERAPH(MahalanobisTransformer):
         )
         if run.metric is None:
             raise RuntimeError(run.message)
-        certificate, status = run.m_step.certificate, run.status
+        certificate, status, message = run.m_step.certificate, run.status, run.message
         self.sampling_ = None
         if pairs.drawn is not None:
             self.sampling_ = certify_in_full(run.objective, run.metric, self.m_step_tol)
             certificate = self.sampling_.certificate
-            status = self._judge_sample(certificate.relative_gap, status)
+            if status is Status.CERTIFIED and certificate.relative_gap > self.m_step_tol:
+                status, message = Status.INACCURATE, self._gap_of_sample(certificate.relative_gap)
         self._keep(run.metric, certificate, run.history, len(run.history), status)
         self._keep_metric(chosen.metric_of(run.metric, pairs))
+        return [NotCertified(message)] if message else []
 
-    def _judge_sample(self, full_gap: float, status: Status) -> Status:
-        """Certified only where the gap over all pairs is as small as was asked for."""
-        if full_gap <= self.m_step_tol or status is not Status.CERTIFIED:
-            return status
-        warn_not_certified(
+    def _gap_of_sample(self, full_gap: float) -> str:
+        """Say that the gap over all pairs is wider than was asked for."""
+        return (
             f"Learned from {self.unlabeled_pairs} unlabeled pairs: over all pairs the certified "
             f"relative gap is {full_gap:.2g}, more than m_step_tol={self.m_step_tol:.2g}. Draw "
-            "more pairs for a smaller one, or set m_step_tol to what is enough.",
-            stacklevel=4,
+            "more pairs for a smaller one, or set m_step_tol to what is enough."
         )
-        return Status.INACCURATE
 
     def _chosen(self) -> Setting:
         """What the four parameters say, or the setting where one is named."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -27,7 +28,9 @@ NO_SPREAD = 1e-12
 
 
 class KernelSERAPH(BaseSERAPH):
-    """Eq. (7) in the feature space of a kernel, exact: x -> phi(x), ||phi(x) - phi(x')||_A.
+    """Learn a metric in the feature space of a kernel, as SERAPH does among the features.
+
+    Eq. (7) with ||phi(x) - phi(x')||_A in the place of ||x - x'||_A, exactly.
 
     A metric on the feature space only matters on the span of the training points, and the trace
     penalty wants it to be zero elsewhere. The coordinates of kernel PCA, all components kept and
@@ -137,11 +140,12 @@ class KernelSERAPH(BaseSERAPH):
         The parameters are those of :meth:`seraph_cvx.SERAPH.fit`.
         """
         with all_or_nothing(self), one_blas_thread():
-            self._learn(
-                self._embed(
-                    self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
-                )
-            )
+            pairs = self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
+            for doubt in self._doubts(pairs, y, similar is not None or dissimilar is not None):
+                warnings.warn(doubt, stacklevel=2)
+            not_reached = self._learn(self._embed(pairs))
+        for warning in not_reached:
+            warnings.warn(warning, stacklevel=2)
         return self
 
     def _embed(self, pairs: PairSet) -> PairSet:

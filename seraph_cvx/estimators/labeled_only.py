@@ -29,7 +29,9 @@ def _inner_has(method: str) -> Callable[[Any], bool]:
 
 
 class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """fit(X, y) = estimator.fit(X_K, y_K), K = {i : y_i is known}: -1 is not a class.
+    """Let an estimator of scikit-learn see the points of known class alone.
+
+    fit(X, y) = estimator.fit(X_K, y_K), K = {i : y_i is known}: -1 is not a class.
 
     A pipeline hands the same y to all its steps. SERAPH learns from the points of unknown class
     (y = -1) as well, but a classifier behind it would learn "-1" as one more class. Wrapped in
@@ -153,17 +155,17 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def classes_(self) -> Any:
-        """The known classes."""
+        """The classes that the inner estimator was fitted to."""
         return self._fitted.classes_
 
     @property
     def n_features_in_(self) -> int:
-        """Of the fitted inner estimator."""
+        """The number of features that the fitted inner estimator saw."""
         return int(self._fitted.n_features_in_)
 
     @property
     def feature_names_in_(self) -> Any:
-        """Of the fitted inner estimator."""
+        """The names of the features that the fitted inner estimator saw."""
         return self._fitted.feature_names_in_
 
     def get_metadata_routing(self) -> Any:

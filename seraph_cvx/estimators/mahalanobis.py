@@ -20,9 +20,9 @@ from sklearn.utils.validation import (
 from ..numerics.arrays import is_foreign_array, to_device_of, to_host
 from ..numerics.checks import FloatArray, refuse_masked
 from ..numerics.psd_cone import factor
-from ..pairs.far_points import warn_of_far_values
+from ..pairs.far_points import FarValueWarning, describe_far_values
 from ..pairs.pair_set import PairSet
-from ..pairs.supervision import supervise
+from ..pairs.supervision import describe_pair_labels, supervise
 
 
 @contextmanager
@@ -47,7 +47,9 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
 
 
 class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """d(x, x')^2 = (x - x')' A (x - x') = ||L(x - x')||^2: the base of all metric learners here.
+    """Do what every learned Mahalanobis metric can do; the base of all metric learners here.
+
+    d(x, x')^2 = (x - x')' A (x - x') = ||L(x - x')||^2.
 
     A subclass learns A from X and a :class:`~seraph_cvx.PairSet` and hands it to `_keep_metric`,
     all of it under :func:`all_or_nothing`.
@@ -191,10 +193,16 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         if y is not None:
             y = column_or_1d(to_host(y), warn=True)
             check_consistent_length(points, y)
-        warn_of_far_values(points, stacklevel=3)
         self._check_n_components(points.shape[1])
         where = X if is_foreign_array(X) else points
         return supervise(where, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
+
+    @staticmethod
+    def _doubts(pairs: PairSet, y: ArrayLike | None, has_constraints: bool) -> list[Warning]:
+        """What `fit` should warn of before it learns: values far out, labels of the wrong kind."""
+        far = describe_far_values(pairs.points)
+        kind = "" if y is None or has_constraints else describe_pair_labels(to_host(y))
+        return [*([FarValueWarning(far)] if far else []), *([UserWarning(kind)] if kind else [])]
 
     def _check_n_components(self, most: int) -> None:
         if self.n_components is not None and not 1 <= self.n_components <= most:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -12,13 +13,15 @@ from sklearn.utils.validation import check_array
 
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
-from ..pairs.supervision import supervise_pairs
+from ..pairs.supervision import describe_void_pairs, supervise_pairs
 from .base import BaseSERAPH
 from .mahalanobis import all_or_nothing
 
 
 class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
-    """max_A sum_{S u D} c ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7), of pairs.
+    """Learn a Mahalanobis metric from labeled pairs of points, as a classifier of pairs.
+
+    max_A sum_{S u D} c ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7), of pairs.
 
     A classifier of pairs: each sample is a pair of points and its label is +1 (similar) or -1
     (dissimilar), so that scikit-learn's splitters, scorers and searches work on pairs. All other
@@ -138,8 +141,13 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
                 )
         with all_or_nothing(self), one_blas_thread():
             self.n_features_in_ = P.shape[2]
-            self._learn(supervise_pairs(P, np.asarray(y), confidence, more))
+            supervised = supervise_pairs(P, np.asarray(y), confidence, more)
+            if void := describe_void_pairs(P, y):
+                warnings.warn(void, stacklevel=2)
+            not_reached = self._learn(supervised)
             self.classes_ = np.array([-1, 1])
+        for warning in not_reached:
+            warnings.warn(warning, stacklevel=2)
         return self
 
     def predict(self, pairs: ArrayLike) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Self
 
 from numpy.typing import ArrayLike
@@ -12,7 +13,9 @@ from .mahalanobis import all_or_nothing
 
 
 class SERAPH(BaseSERAPH):
-    """max_A sum_{S u D} ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7).
+    """Learn a Mahalanobis metric from a few labeled and many unlabeled points.
+
+    max_A sum_{S u D} ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7).
 
     Semi-supervised metric learning: points of the same known class become near, of different known
     classes far, and the other pairs, which have no label, are told apart with low entropy.
@@ -141,7 +144,10 @@ class SERAPH(BaseSERAPH):
             c_k > 0: how much each constraint counts; 1 by default, as a pair of class labels does.
         """
         with all_or_nothing(self), one_blas_thread():
-            self._learn(
-                self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
-            )
+            pairs = self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
+            for doubt in self._doubts(pairs, y, similar is not None or dissimilar is not None):
+                warnings.warn(doubt, stacklevel=2)
+            not_reached = self._learn(pairs)
+        for warning in not_reached:
+            warnings.warn(warning, stacklevel=2)
         return self

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..display.chart import Chart, Curve, to_svg
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrise
-from ..theory.chart import to_svg
-from ..theory.claim import Chart, Curve
 from .heat import as_image, pair_heat, plane_heat
 from .scene import SIDE, Scene
 from .stepwise_alternation import HalfStep

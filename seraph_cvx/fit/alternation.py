@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
@@ -30,7 +31,7 @@ from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric, numerical_rank
 from ..pairs.pair_set import PairSet
-from ..solvers.solution import MStepSolution, Status, warn_not_certified
+from ..solvers.solution import MStepSolution, Status
 from .steps import Step, StepKind, alternation_steps
 
 logger = logging.getLogger(__name__)
@@ -171,6 +172,50 @@ def alternate(
     >>> run.status.value, run.metric.round(3)
     ('certified', array([[0.897]]))
     """
+    run = run_alternation(
+        pairs,
+        unlabeled_weight=unlabeled_weight,
+        trace_weight=trace_weight,
+        threshold=threshold,
+        sharpness=sharpness,
+        solver=solver,
+        tol=tol,
+        m_step_tol=m_step_tol,
+        max_iter=max_iter,
+        allow_unattained=allow_unattained,
+        n_jobs=n_jobs,
+        callback=callback,
+        manifold_term=manifold_term,
+        start=start,
+        accelerate=accelerate,
+        **solver_settings,
+    )
+    if run.message:
+        from ..solvers.not_certified import NotCertified  # it imports scikit-learn
+
+        warnings.warn(run.message, NotCertified, stacklevel=2)
+    return run
+
+
+def run_alternation(
+    pairs: PairSet,
+    unlabeled_weight: float | str = "ratio",
+    trace_weight: float = 1.0,
+    threshold: float = 1.0,
+    sharpness: float | None = None,
+    solver: Any = "fista",
+    tol: float = 1e-6,
+    m_step_tol: float = 1e-8,
+    max_iter: int = 500,
+    allow_unattained: bool = False,
+    n_jobs: int | None = None,
+    callback: Callable[[Iteration, FloatArray], object] | None = None,
+    manifold_term: FloatArray | None = None,
+    start: ArrayLike | None = None,
+    accelerate: bool = True,
+    **solver_settings: Any,
+) -> Alternation:
+    """Do the work of :func:`alternate`; what was not reached is in the message of the result."""
     tol = check_number(tol, "tol", 0.0, strict=True)
     m_step_tol = check_number(m_step_tol, "m_step_tol", 0.0, strict=True)
     max_iter = check_count(max_iter, "max_iter")
@@ -291,7 +336,6 @@ def _finish(history: list[Iteration], status: Status, last: Step, good: Step) ->
             f"(last M-step: {tried.status.value}, relative gap {tried.relative_gap:.2g}). "
         )
         message += tried.message or "Raise max_iter, or tol."
-        warn_not_certified(message, stacklevel=3)
     metric = good.metric if history else None
     return Alternation(metric, history, status, solution, objective, message)
 

@@ -17,7 +17,7 @@ from ..numerics.psd_cone import check_metric, symmetrise
 from ..pairs.pair_set import PairSet
 from ..solvers.factor_newton import FaceSearch
 from ..solvers.newton import leading_factor
-from ..solvers.solution import Status, warn_not_certified
+from ..solvers.solution import Status
 
 MOST_RETRIES = 4
 """The search is asked for ten times less so often, where its end is not stationary enough."""
@@ -53,11 +53,6 @@ class DirectSolution:
     seconds: float
     values: list[float]
     message: str = ""
-
-    def warn_unless_stationary(self, stacklevel: int = 2) -> None:
-        """Issue a warning where no stationary point was reached, as `warnings.warn` counts."""
-        if self.status is not Status.STATIONARY:
-            warn_not_certified(self.message, stacklevel + 1)
 
 
 def minimise_directly(

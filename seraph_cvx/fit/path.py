@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..certificate import Certificate
-from ..display.formulas import CRITICAL_TRACE_WEIGHT, DESCENT, M_STEP
-from ..display.notebook import Tone, card, grid
-from ..display.result_table import ResultTable
 from ..m_step.solve import FIRST_ORDER, MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..numerics.blas_threads import one_blas_thread
@@ -22,7 +20,10 @@ from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import numerical_rank, symmetrise
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import Status
-from .alternation import alternate
+from .alternation import run_alternation
+
+if TYPE_CHECKING:
+    from ..display.result_table import ResultTable
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +46,8 @@ class PathPoint:
         q(-1) = 1).
     evaluations : int
         Sweeps over the pairs.
+    message : str
+        What was not reached and the cure, where the point is not certified.
     """
 
     trace_weight: float
@@ -56,6 +59,7 @@ class PathPoint:
     start: str
     evaluations: int
     seconds: float
+    message: str = ""
 
     @property
     def rank(self) -> int:
@@ -93,6 +97,8 @@ class SeraphPath(Sequence[PathPoint]):
 
     def to_table(self) -> ResultTable:
         """One row a point."""
+        from ..display.result_table import ResultTable
+
         return ResultTable(
             f"Regularisation path ({self.algorithm})",
             [
@@ -125,16 +131,9 @@ class SeraphPath(Sequence[PathPoint]):
         )
 
     def _repr_html_(self) -> str:
-        certified = sum(point.status is Status.CERTIFIED for point in self.points)
-        return card(
-            "SeraphPath",
-            f"{certified} of {len(self)} points certified",
-            Tone.GOOD if certified == len(self) else Tone.CAUTION,
-            f"From the critical trace weight, {self.critical_trace_weight:.6g}, of the first "
-            "M-step on, the metric is zero.",
-            [DESCENT if self.algorithm == "em" else M_STEP, CRITICAL_TRACE_WEIGHT],
-            grid(self.to_table()),
-        )
+        from ..display.cards import path_card
+
+        return path_card(self)
 
 
 def seraph_path(
@@ -211,6 +210,16 @@ def seraph_path(
             points = tuple(_m_steps(first, weights, solver, m_step_tol))
         else:
             points = tuple(_alternations(first, weights, solver, tol, m_step_tol))
+    short = [point for point in points if point.message]
+    if short:
+        from ..solvers.not_certified import NotCertified  # it imports scikit-learn
+
+        warnings.warn(
+            f"{len(short)} of the {len(points)} points of the path did not end certified; the "
+            f"first, at trace_weight={short[0].trace_weight:g}: {short[0].message}",
+            NotCertified,
+            stacklevel=2,
+        )
     return SeraphPath(points, algorithm, first.critical_trace_weight)
 
 
@@ -238,29 +247,29 @@ def _choose(
 def _m_steps(
     first: MStepObjective, weights: Sequence[float], solver: Any, tol: float
 ) -> Iterator[PathPoint]:
-    door = MStepSolver(solver)
+    m_step_solver = MStepSolver(solver)
     objective, metric = first, None
     passed: list[tuple[float, FloatArray]] = []
     for weight in weights:
         clock = time.perf_counter()
         objective = objective.with_trace_weight(weight)
         start = _predict(passed, weight) if metric is not None and np.any(metric) else None
-        solution = door.solve(objective, tol, start)
-        solution.warn_unless_certified(tol)
+        solution = m_step_solver.solve(objective, tol, start)
         if solution.metric is None or solution.certificate is None:
             raise RuntimeError(f"At trace_weight={weight:g}: {solution.message}")
         metric = solution.metric
         passed = [*passed[-2:], (weight, metric)]
         yield PathPoint(
-            weight,
-            metric,
-            solution.value,
-            solution.value,
-            solution.certificate,
-            solution.status,
-            "zero" if start is None else "previous point",
-            solution.evaluations,
-            time.perf_counter() - clock,
+            trace_weight=weight,
+            metric=metric,
+            value=solution.value,
+            descent_value=solution.value,
+            certificate=solution.certificate,
+            status=solution.status,
+            start="zero" if start is None else "previous point",
+            evaluations=solution.evaluations,
+            seconds=time.perf_counter() - clock,
+            message=solution.shortfall(tol),
         )
 
 
@@ -290,7 +299,7 @@ def _alternations(
     for weight in weights:
         clock = time.perf_counter()
         start = None if metric is None or not np.any(metric) else metric
-        run = alternate(
+        run = run_alternation(
             first.pairs,
             unlabeled_weight=first.mu,
             trace_weight=weight,
@@ -307,13 +316,14 @@ def _alternations(
             raise RuntimeError(f"At trace_weight={weight:g}: {run.message}")
         metric = run.metric
         yield PathPoint(
-            weight,
-            metric,
-            run.m_step.value,
-            run.history[-1].descent_value,
-            run.m_step.certificate,
-            run.status,
-            "cold" if start is None else "previous point",
-            sum(iteration.evaluations for iteration in run.history),
-            time.perf_counter() - clock,
+            trace_weight=weight,
+            metric=metric,
+            value=run.m_step.value,
+            descent_value=run.history[-1].descent_value,
+            certificate=run.m_step.certificate,
+            status=run.status,
+            start="cold" if start is None else "previous point",
+            evaluations=sum(iteration.evaluations for iteration in run.history),
+            seconds=time.perf_counter() - clock,
+            message=run.message,
         )

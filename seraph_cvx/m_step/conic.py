@@ -16,11 +16,10 @@ import cvxpy as cp
 import numpy as np
 from cvxpy.error import SolverError
 
-from ..certificate import certify
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import project, symmetrise
 from ..solvers.solution import MStepSolution, Status
+from .graded_matrix import grade_matrix
 from .statement import build_statement
 
 DEFAULT_MEMORY_LIMIT = 4 * 2**30
@@ -239,27 +238,32 @@ def _grade(
     objective: MStepObjective, raw: FloatArray | None, tol: float, trouble: str, word: str
 ) -> MStepSolution:
     """The referee's word on a raw matrix."""
-    m = objective.pairs.n_features
-    nothing = MStepSolution(None, np.nan, None, Status.FAILED, "", word, 0, 0.0)
+    nothing = MStepSolution(
+        metric=None,
+        value=np.nan,
+        certificate=None,
+        status=Status.FAILED,
+        solver="",
+        solver_status=word,
+        iterations=0,
+        seconds=0.0,
+    )
     cure = 'Try solver="fista", another conic solver or the other formulation.'
     if trouble:
         return replace(nothing, message=f"The solver failed: {trouble} {cure}")
     if raw is None:
         return replace(nothing, message=f"The solver returned no matrix ({word}). {cure}")
-    if raw.shape != (m, m) or not np.all(np.isfinite(raw)):
+    graded = grade_matrix(objective, raw)
+    if graded is None:
         return replace(nothing, message=f"The solver's matrix holds NaN or infinity. {cure}")
-    symmetric = symmetrise(raw)
-    eigenvalues = np.linalg.eigvalsh(symmetric)
-    largest = max(float(np.max(np.abs(eigenvalues))), np.finfo(np.float64).tiny)
-    metric = project(symmetric)
-    certificate = certify(objective, metric)
+    certificate = graded.certificate
     accurate = certificate.relative_gap <= tol
     return replace(
         nothing,
-        metric=metric,
+        metric=graded.metric,
         value=certificate.primal_value,
         certificate=certificate,
         status=Status.CERTIFIED if accurate else Status.INACCURATE,
-        psd_violation=max(0.0, -float(eigenvalues[0]) / largest),
+        psd_violation=graded.psd_violation,
         message="" if accurate else "polish=True closes the gap by FISTA from here.",
     )

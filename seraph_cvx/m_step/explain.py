@@ -49,7 +49,9 @@ class ConvexityProof:
 
 
 def explain_convexity(problem: cp.Problem) -> ConvexityProof:
-    """min convex over a convex set is convex: the DCP proof of it, node by node.
+    """Prove an M-step convex by the rules of DCP, node by node.
+
+    A convex function minimised over a convex set is a convex problem: the rules see both.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
-"""solve_m_step: the one door to every solver of the M-step (11)."""
+"""solve_m_step: the one way to every solver of the M-step (11)."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -145,7 +146,9 @@ def solve_m_step(
     allow_unattained: bool = False,
     warm_start: bool = False,
 ) -> MStepSolution:
-    """argmin f(A) over A PSD, eq. (11), with the certificate of how good the answer is.
+    """Solve an M-step by any solver, and certify how good the answer is.
+
+    argmin f(A) over A PSD, eq. (11), with the certificate of how good the answer is.
 
     Parameters
     ----------
@@ -193,17 +196,20 @@ def solve_m_step(
     >>> solution.status.value, solution.relative_gap <= 1e-8
     ('certified', True)
     """
-    door = MStepSolver(
+    chosen = MStepSolver(
         solver,
-        formulation,
-        max_iter,
-        time_limit,
-        solver_options,
-        polish,
-        memory_limit,
-        allow_unattained,
-        warm_start,
+        formulation=formulation,
+        max_iter=max_iter,
+        time_limit=time_limit,
+        solver_options=solver_options,
+        polish=polish,
+        memory_limit=memory_limit,
+        allow_unattained=allow_unattained,
+        warm_start=warm_start,
     )
-    solution = door.solve(objective, tol, start)
-    solution.warn_unless_certified(tol)
+    solution = chosen.solve(objective, tol, start)
+    if shortfall := solution.shortfall(tol):
+        from ..solvers.not_certified import NotCertified  # it imports scikit-learn
+
+        warnings.warn(shortfall, NotCertified, stacklevel=2)
     return solution

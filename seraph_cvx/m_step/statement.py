@@ -55,7 +55,9 @@ class MStepStatement:
 
 
 def state_m_step(objective: MStepObjective, formulation: str = "primal") -> cp.Problem:
-    """min f(A) over A PSD, eq. (11), or its maximum-entropy dual, as a ``cvxpy.Problem``.
+    """State an M-step in CVXPY.
+
+    min f(A) over A PSD, eq. (11), or its maximum-entropy dual, as a ``cvxpy.Problem``.
 
     Parameters
     ----------
@@ -86,7 +88,9 @@ def state_m_step(objective: MStepObjective, formulation: str = "primal") -> cp.P
 def textbook_statement(
     objective: MStepObjective, soft_labels_as_parameters: bool = True
 ) -> cp.Problem:
-    """min -F(A), word for word eq. (11): -ln p(y) of each labeled pair, -q(y) ln p(y) for each y.
+    """State an M-step in CVXPY as the paper prints it.
+
+    min -F(A), word for word eq. (11): -ln p(y) of each labeled pair, -q(y) ln p(y) for each y.
 
     It has one logistic term for each y = +1, -1 of an unlabeled pair, and the soft labels pair by
     pair, as Parameters or as constants. It is here to teach and to be measured against: it has the
@@ -207,7 +211,7 @@ def _dual(objective: MStepObjective) -> MStepStatement:
 
 
 def _manifold(term: FloatArray, entries: cp.Expression) -> cp.Expression:
-    """<nu*X'LX, A>."""
+    """The manifold term <nu*X'LX, A>."""
     m = len(term)
     weights = term[np.triu_indices(m)] * _multiplicity(m)
     return (weights @ entries).set_label("nu <X'LX, A>")

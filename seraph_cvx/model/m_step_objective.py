@@ -24,8 +24,6 @@ import numpy as np
 import scipy  # imports its parts when they are first used
 from numpy.typing import ArrayLike
 
-from ..display.formulas import M_STEP_ONE_TERM
-from ..display.notebook import Tone, card, facts
 from ..numerics.checks import MOST, FloatArray, check_number
 from ..numerics.psd_cone import check_metric, symmetrise
 from ..pairs.pair_set import PairSet
@@ -323,25 +321,9 @@ class MStepObjective:
         )
 
     def _repr_html_(self) -> str:
-        """What is known already: nothing is summed for it."""
-        verdict, tone = "whether it has an optimum: ask attains_optimum", Tone.PLAIN
-        if self.trace_weight > 0.0 or "falling_direction" in self.__dict__:
-            attained = self.attains_optimum
-            verdict = "convex, with an optimum" if attained else "convex, but without an optimum"
-            tone = Tone.GOOD if attained else Tone.BAD
-        source = "q(-1) = 1, the paper's start" if self.soft_labels is None else "given"
-        source = source if self.previous_metric is None else "of a previous metric, streamed"
-        parameters = {
-            "unlabeled weight mu": self.mu,
-            "trace weight lambda": self.trace_weight,
-            "threshold eta": self.threshold,
-            "manifold term": "" if self.manifold_term is None else "yes",
-            "soft labels": f"{source}; sharpness {self.sharpness:.4g}" if self.mu else "",
-            "critical trace weight": self.__dict__.get("critical_trace_weight", ""),
-        }
-        return card(
-            "MStepObjective", verdict, tone, repr(self.pairs), [M_STEP_ONE_TERM], facts(parameters)
-        )
+        from ..display.cards import objective_card
+
+        return objective_card(self)
 
     def check(self, A: ArrayLike) -> FloatArray:
         """A as a symmetric matrix of the right size, PSD or not."""

@@ -40,7 +40,9 @@ def ball_matrix(values: FloatArray) -> arb_mat:
 
 
 def surprise(s: arb, similar: arb, dissimilar: arb) -> arb:
-    """-q ln sigma(-s) - (1 - q) ln sigma(s), from eq. (8); q = `similar`, 1 - q = `dissimilar`.
+    """Enclose the loss of pairs with soft labels.
+
+    -q ln sigma(-s) - (1 - q) ln sigma(s), from eq. (8); q = `similar`, 1 - q = `dissimilar`.
 
     It is log(1 + e^{-s}) + q*s = log(1 + e^s) - (1 - q)*s: whichever does not cancel, both true.
 
@@ -55,7 +57,9 @@ def surprise(s: arb, similar: arb, dissimilar: arb) -> arb:
 
 
 def posterior(s: arb) -> tuple[arb, arb]:
-    """(sigma(-s), sigma(s)), eq. (8): neither as 1 minus the other, so that both are sharp.
+    """Enclose both probabilities of a pair.
+
+    (sigma(-s), sigma(s)), eq. (8): neither as 1 minus the other, so that both are sharp.
 
     Examples
     --------
@@ -69,7 +73,9 @@ def posterior(s: arb) -> tuple[arb, arb]:
 
 
 def entropy_from_below(p: arb, complement: arb) -> arb:
-    """-p ln p - (1 - p) ln(1 - p) in nats; a term whose ball reaches 0 counts as 0, its least.
+    """Bound the entropy of pairs from below.
+
+    -p ln p - (1 - p) ln(1 - p) in nats; a term whose ball reaches 0 counts as 0, its least.
 
     Examples
     --------
@@ -82,7 +88,9 @@ def entropy_from_below(p: arb, complement: arb) -> arb:
 
 
 def pair_matrix(X: arb_mat, pairs: IntArray, weights: Sequence[arb]) -> arb_mat:
-    """sum_k w_k v_k v_k' = X' (Diag(W 1) - W) X, v_k = x_i - x_j, by two matrix products.
+    """Enclose the weighted sum over pairs of vv'.
+
+    sum_k w_k v_k v_k' = X' (Diag(W 1) - W) X, v_k = x_i - x_j, by two matrix products.
 
     Examples
     --------

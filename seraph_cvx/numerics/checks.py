@@ -69,9 +69,9 @@ def refuse_masked(given: Any, name: str, cure: str) -> None:
     if not isinstance(given, np.ma.MaskedArray) or not np.ma.is_masked(given):
         return
     hidden = np.argwhere(np.ma.getmaskarray(given))
-    place = f"[{', '.join(map(str, hidden[0]))}]" if given.ndim else ""
+    position = f"[{', '.join(map(str, hidden[0]))}]" if given.ndim else ""
     entries = "entry" if len(hidden) == 1 else "entries"
-    raise ValueError(f"{name}{place} is masked ({len(hidden)} such {entries} in all): {cure}.")
+    raise ValueError(f"{name}{position} is masked ({len(hidden)} such {entries} in all): {cure}.")
 
 
 def check_points(X: ArrayLike) -> FloatArray:
@@ -172,9 +172,9 @@ def check_index_pairs(
         raise ValueError(
             f"`{name}` row {selves[0]} pairs point {array[selves[0], 0]} with itself: remove it."
         )
-    rows, place = np.unique(np.sort(array.astype(np.int64), axis=1), axis=0, return_inverse=True)
+    rows, position = np.unique(np.sort(array.astype(np.int64), axis=1), axis=0, return_inverse=True)
     weights = np.zeros(len(rows))
-    np.maximum.at(weights, place.reshape(-1), check_confidence(confidence, name, len(array)))
+    np.maximum.at(weights, position.reshape(-1), check_confidence(confidence, name, len(array)))
     return rows, weights
 
 

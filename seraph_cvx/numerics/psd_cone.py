@@ -23,7 +23,7 @@ FAINTEST = 1e-22
 
 
 def symmetrise(A: FloatArray) -> FloatArray:
-    """(A + A') / 2.
+    """The symmetric part of a matrix, (A + A') / 2.
 
     Examples
     --------
@@ -35,7 +35,9 @@ def symmetrise(A: FloatArray) -> FloatArray:
 
 
 def project(A: FloatArray) -> FloatArray:
-    """argmin over B PSD of ||B - A||_F: the negative eigenvalues become zero.
+    """Project a symmetric matrix onto the PSD cone.
+
+    argmin over B PSD of ||B - A||_F: the negative eigenvalues become zero.
 
     Examples
     --------
@@ -97,7 +99,9 @@ def scaled_factor(A: FloatArray) -> FloatArray:
 
 
 def shrink(A: FloatArray, share: float, moment: FloatArray) -> FloatArray:
-    """(1 - share) A + share * <A, C>/tr(C) * I: towards the Euclidean metric, C = `moment`.
+    """Shrink a metric towards the Euclidean one.
+
+    (1 - share) A + share * <A, C>/tr(C) * I: towards the Euclidean metric, C = `moment`.
 
     The factor gives both metrics the same mean squared distance over points of that moment.
 
@@ -139,13 +143,14 @@ def whiten(
     ----------
     moment, regulariser : (m, m) arrays
     moment_along : callable
-        Maps axes (m, k) to axes' C axes, summed along these axes. It is asked about the directions
-        that are too faint to be told from rounding in C, where their squares stand beside 1.
+        Maps directions D, the columns of an (m, k) array, to D'CD, summed along them. It is asked
+        about those that are too faint to be told from rounding in C, where their squares stand
+        beside 1.
 
     Examples
     --------
     >>> C = np.diag([4.0, 0.0])
-    >>> T = whiten(C, np.eye(2), lambda axes: axes.T @ C @ axes)
+    >>> T = whiten(C, np.eye(2), lambda directions: directions.T @ C @ directions)
     >>> T.T @ C @ T
     array([[1.]])
     """
@@ -155,9 +160,9 @@ def whiten(
     frame, null = frame[:, moving], frame[:, ~moving]
     eigenvalues, vectors = np.linalg.eigh(symmetrise(frame.T @ moment @ frame))
     largest = float(np.max(eigenvalues, initial=0.0))
-    axes = frame @ vectors
+    directions = frame @ vectors
     clear = eigenvalues > FAINT * largest
-    T, faint = axes[:, clear] / np.sqrt(eigenvalues[clear]), axes[:, ~clear]
+    T, faint = directions[:, clear] / np.sqrt(eigenvalues[clear]), directions[:, ~clear]
     if faint.size:
         eigenvalues, vectors = np.linalg.eigh(symmetrise(moment_along(faint)))
         seen = eigenvalues > FAINTEST * largest

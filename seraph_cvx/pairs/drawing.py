@@ -10,7 +10,7 @@ from ..numerics.checks import IntArray
 
 
 def draw_unlabeled(n_points: int, labeled: IntArray, how_many: int, rng: Any) -> IntArray:
-    """`how_many` distinct pairs (i, j), i < j, each subset of the unlabeled ones as likely.
+    """Draw distinct unlabeled pairs (i, j), i < j, each subset of them as likely as another.
 
     Examples
     --------
@@ -34,13 +34,13 @@ def _first_seen(numbers: IntArray) -> IntArray:
 
 
 def _number(pairs: IntArray, n: int) -> IntArray:
-    """The place of (i, j), i < j, in lexicographic order."""
+    """The position of (i, j), i < j, in lexicographic order."""
     i, j = pairs.T
     return np.asarray(i * n - i * (i + 1) // 2 + j - i - 1)
 
 
 def _pairs_of(numbers: IntArray, n: int) -> IntArray:
-    """The pair at each place."""
+    """The pair at each position."""
     starts = np.arange(n) * n - np.arange(n) * (np.arange(n) + 1) // 2
     i = np.searchsorted(starts, numbers, side="right") - 1
     return np.column_stack([i, numbers - starts[i] + i + 1])

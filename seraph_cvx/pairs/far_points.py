@@ -5,8 +5,6 @@ One value of 1e8 among standardized features makes every sum of squares the sum 
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 
 from ..numerics.checks import FloatArray, IntArray
@@ -66,12 +64,6 @@ def cut_off(points: FloatArray) -> FloatArray | None:
 
 class FarValueWarning(UserWarning):
     """A value of X is so far from all others of its feature that it may be a mistake."""
-
-
-def warn_of_far_values(points: FloatArray, stacklevel: int) -> None:
-    """Issue a FarValueWarning for the caller of `stacklevel`, as `warnings.warn` counts it."""
-    if sentence := describe_far_values(points):
-        warnings.warn(sentence, FarValueWarning, stacklevel=stacklevel + 1)
 
 
 def describe_far_values(points: FloatArray) -> str:

@@ -9,8 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..display.formulas import PROBABILITY
-from ..display.notebook import Tone, card, facts
 from ..numerics.arrays import Array, is_foreign_array, to_host
 from ..numerics.checks import (
     FloatArray,
@@ -146,7 +144,7 @@ class PairSet:
 
     @property
     def n_labeled(self) -> int:
-        """#(S u D)."""
+        """How many pairs are labeled, #(S u D)."""
         return len(self.similar) + len(self.dissimilar)
 
     @cached_property
@@ -157,22 +155,22 @@ class PairSet:
 
     @property
     def n_unlabeled(self) -> int:
-        """#U = n(n-1)/2 - #(S u D)."""
+        """How many pairs are unlabeled, #U = n(n-1)/2 - #(S u D)."""
         return self.n_points * (self.n_points - 1) // 2 - self.n_labeled
 
     @property
     def labeled_weights(self) -> FloatArray:
-        """c_k of each row of `labeled`."""
+        """The confidence c_k of each row of `labeled`."""
         return np.ones(self.n_labeled) if self.confidence is None else self.confidence
 
     @cached_property
     def similar_total(self) -> float:
-        """sum_S c_k."""
+        """The confidences of the similar pairs together, sum_S c_k."""
         return float(np.sum(self.labeled_weights[: len(self.similar)]))
 
     @cached_property
     def labeled_total(self) -> float:
-        """sum_{S u D} c_k."""
+        """The confidences of the labeled pairs together, sum_{S u D} c_k."""
         return float(np.sum(self.labeled_weights))
 
     @cached_property
@@ -240,26 +238,9 @@ class PairSet:
         )
 
     def _repr_html_(self) -> str:
-        counts = {"similar": len(self.similar), "dissimilar": len(self.dissimilar)}
-        missing = [f"no {kind} pair" for kind, count in counts.items() if not count]
-        total = self.n_labeled + self.n_unlabeled
-        c = self.confidence
-        sizes: dict[str, object] = {
-            "points": self.n_points,
-            "features": self.n_features,
-            **counts,
-            "unlabeled": self.n_unlabeled,
-            "mu by ratio": self.resolve_unlabeled_weight("ratio"),
-            "confidence": "" if c is None else f"{c.min():g} to {c.max():g}",
-        }
-        return card(
-            "PairSet",
-            missing[0] if missing else "similar and dissimilar pairs",
-            Tone.CAUTION if missing else Tone.GOOD,
-            f"{self.n_labeled} of {total} pairs are labeled ({self.n_labeled / total:.2%}).",
-            [PROBABILITY],
-            facts(sizes),
-        )
+        from ..display.cards import pair_set_card
+
+        return pair_set_card(self)
 
 
 def _home(X: ArrayLike) -> Array | None:

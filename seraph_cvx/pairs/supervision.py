@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -61,7 +60,6 @@ def supervise(
                 "No supervision: give class labels y (-1 where unknown), or pairs of point "
                 "indices `similar` and `dissimilar`, or both."
             )
-        _warn_of_pair_labels(y)
         return PairSet.from_labels(X, y)
     constraints = PairSet.from_constraints(
         X,
@@ -113,19 +111,47 @@ def supervise_pairs(
     )
     rows = where.reshape(-1)[: len(flat)].reshape(-1, 2)
     differs = rows[:, 0] != rows[:, 1]
-    void = np.flatnonzero(~differs & (labels == -1))
-    if len(void):
-        warnings.warn(
-            f"Pair {void[0]} is called dissimilar, but its two points are equal ({len(void)} such "
-            "in all): no metric can tell them apart, so it is left out.",
-            stacklevel=3,
-        )
     near, far = differs & (labels == 1), differs & (labels == -1)
     codes = np.sort(rows, axis=1) @ np.array([len(points), 1])
     _refuse_contradictions(codes, near, far)
     c = None if confidence is None else _one_each(confidence, len(P))
     return PairSet.from_constraints(
         points, rows[near], rows[far], *((None, None) if c is None else (c[near], c[far]))
+    )
+
+
+def describe_void_pairs(P: FloatArray, y: ArrayLike) -> str:
+    """Say which pairs are called dissimilar although their points are equal; empty if none is.
+
+    Examples
+    --------
+    >>> describe_void_pairs(np.array([[[0.0], [0.0]], [[0.0], [5.0]]]), [1, -1])
+    ''
+    """
+    void = np.flatnonzero(np.all(P[:, 0] == P[:, 1], axis=1) & (np.asarray(y) == -1))
+    if not len(void):
+        return ""
+    return (
+        f"Pair {void[0]} is called dissimilar, but its two points are equal ({len(void)} such "
+        "in all): no metric can tell them apart, so it is left out."
+    )
+
+
+def describe_pair_labels(y: ArrayLike) -> str:
+    """Say that y looks like the labels of pairs, where it holds only -1 and +1; else empty.
+
+    Examples
+    --------
+    >>> describe_pair_labels([1, -1, 1])[:25]
+    'y holds only -1 and +1, w'
+    """
+    labels = np.asarray(y)
+    if labels.dtype.kind in "OUST" or set(np.unique(labels).tolist()) != {-1, 1}:
+        return ""
+    return (
+        "y holds only -1 and +1, which looks like the labels of pairs. Here -1 marks a point "
+        "of unknown class, so all known points are of one class. For two classes use 0 and 1; "
+        "for pairs of points use PairSERAPH."
     )
 
 
@@ -197,17 +223,3 @@ def _one_each(confidence: ArrayLike, how_many: int) -> FloatArray:
             f"confidence has shape {c.shape}, but there are {how_many} pairs: one number each."
         )
     return np.asarray(np.broadcast_to(c, (how_many,)))
-
-
-def _warn_of_pair_labels(y: ArrayLike) -> None:
-    """y of only -1 and +1 is what the labels of pairs look like."""
-    labels = np.asarray(y)
-    if labels.dtype.kind in "OUST" or not labels.size:
-        return
-    if set(np.unique(labels).tolist()) == {-1, 1}:
-        warnings.warn(
-            "y holds only -1 and +1, which looks like the labels of pairs. Here -1 marks a point "
-            "of unknown class, so all known points are of one class. For two classes use 0 and 1; "
-            "for pairs of points use PairSERAPH.",
-            stacklevel=4,
-        )

@@ -18,7 +18,9 @@ def manifold_term(
     kernel: str = "heat",
     normalised: bool = False,
 ) -> FloatArray:
-    """nu*X'LX = nu/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)', so that <X'LX, A> = 1/2 sum w d_A^2.
+    """Sum the manifold term over a graph of nearest neighbours.
+
+    nu*X'LX = nu/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)', so that <X'LX, A> = 1/2 sum w d_A^2.
 
     L = D - W is the Laplacian of the graph that joins each point to its nearest neighbours. The
     term is linear in A, so it only changes R of the M-step (11): every solver, statement and
@@ -74,7 +76,7 @@ def _edge_sum(points: FloatArray, W: Any, nu: float) -> FloatArray:
 
 
 def _neighbour_weights(points: FloatArray, n_neighbors: int, kernel: str) -> Any:
-    """The symmetric sparse W."""
+    """The weights W of the neighbours' graph, symmetric and sparse."""
     from sklearn.neighbors import kneighbors_graph
 
     if kernel not in ("heat", "binary"):

@@ -31,7 +31,9 @@ MARGIN = 0.3
 
 @dataclass(eq=False)
 class SliceDisplay(Display):
-    """(x, y) -> f(A_0 + x(A_1 - A_0) + y(A_2 - A_0)) of eq. (11), and where that matrix is PSD.
+    """Show the M-step's function and the PSD cone on a plane through three metrics.
+
+    (x, y) -> f(A_0 + x(A_1 - A_0) + y(A_2 - A_0)) of eq. (11), and where that matrix is PSD.
 
     The corners A_0, A_1, A_2 are at (0, 0), (1, 0) and (0, 1). Iterates are projected onto the
     slice, in the Frobenius norm; the legend says how far from it they were.
@@ -98,19 +100,19 @@ class SliceDisplay(Display):
             name: np.array([objective.check(A) for A in path])
             for name, path in (paths or {}).items()
         }
-        places = {name: _project(path, origin, directions) for name, path in checked.items()}
+        positions = {name: _project(path, origin, directions) for name, path in checked.items()}
         distances = {
-            name: _distance(path, origin, directions, places[name])
+            name: _distance(path, origin, directions, positions[name])
             for name, path in checked.items()
         }
         if resolution < 2:
             raise ValueError(f"resolution={resolution}: a grid has at least 2 points a side.")
-        x, y = _grid(np.vstack([[[0, 0], [1, 0], [0, 1]], *places.values()]), resolution)
+        x, y = _grid(np.vstack([[[0, 0], [1, 0], [0, 1]], *positions.values()]), resolution)
         plane = np.stack(np.meshgrid(x, y), axis=-1)
         grid = origin + np.tensordot(plane, directions, axes=1)
         values = [[objective.value(A) for A in row] for row in grid]
         eigenvalues = np.linalg.eigvalsh(grid)[:, :, 0].astype(np.float64)
-        return cls(x, y, np.array(values), eigenvalues, names, places, distances)
+        return cls(x, y, np.array(values), eigenvalues, names, positions, distances)
 
     def _draw(self, axes: Sequence[Axes]) -> None:
         (ax,) = axes
@@ -167,12 +169,12 @@ class SliceDisplay(Display):
 
     def _draw_corners(self, ax: Axes) -> None:
         border = [withStroke(linewidth=3.0, foreground="white")]
-        places = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))
-        for place, name in zip(places, self.corner_names, strict=True):
-            ax.plot(*place, marker="o", markersize=8, color="white", markeredgecolor="black")
+        positions = ((0.0, 0.0), (1.0, 0.0), (0.0, 1.0))
+        for position, name in zip(positions, self.corner_names, strict=True):
+            ax.plot(*position, marker="o", markersize=8, color="white", markeredgecolor="black")
             ax.annotate(
                 legible(name, 16),
-                place,
+                position,
                 xytext=(7, 7),
                 textcoords="offset points",
                 fontsize=LABEL_SIZE,
@@ -217,17 +219,17 @@ def _project(path: FloatArray, origin: FloatArray, directions: FloatArray) -> Fl
 
 
 def _distance(
-    path: FloatArray, origin: FloatArray, directions: FloatArray, places: FloatArray
+    path: FloatArray, origin: FloatArray, directions: FloatArray, positions: FloatArray
 ) -> float:
     moved = path - origin
-    left = moved - np.tensordot(places, directions, axes=1)
+    left = moved - np.tensordot(positions, directions, axes=1)
     size = float(np.max(np.linalg.norm(moved, axis=(1, 2))))
     return float(np.max(np.linalg.norm(left, axis=(1, 2)))) / size if size > 0.0 else 0.0
 
 
-def _grid(places: FloatArray, resolution: int) -> tuple[FloatArray, FloatArray]:
-    """Equal steps about all places, and the lines through the corners."""
-    low, high = places.min(axis=0), places.max(axis=0)
+def _grid(positions: FloatArray, resolution: int) -> tuple[FloatArray, FloatArray]:
+    """Equal steps about all positions, and the lines through the corners."""
+    low, high = positions.min(axis=0), positions.max(axis=0)
     room = MARGIN * (high - low)
     x, y = np.linspace(low - room, high + room, resolution).T
     return np.union1d(x, [0.0, 1.0]), np.union1d(y, [0.0, 1.0])

@@ -94,7 +94,7 @@ class Display(ABC):
 
     @property
     def ax_(self) -> Axes:
-        """The first panel."""
+        """The matplotlib axes of the first panel."""
         return self.axes_[0]
 
     @abstractmethod
@@ -126,10 +126,10 @@ class Display(ABC):
         n_panels = self._n_panels()
         if ax is None:
             figure = new_figure(*self._size(), title)
-            cells = tuple(figure.subplots(rows, columns, squeeze=False).flat)
-            for cell in cells[n_panels:]:
-                cell.set_visible(False)
-            return cells[:n_panels]
+            panels = tuple(figure.subplots(rows, columns, squeeze=False).flat)
+            for panel in panels[n_panels:]:
+                panel.set_visible(False)
+            return panels[:n_panels]
         if isinstance(ax, Axes):
             return (ax,) if n_panels == 1 else _divide(ax, rows, columns, n_panels)
         given = tuple(np.ravel(np.asarray(ax, dtype=object)))
@@ -151,5 +151,5 @@ def _divide(ax: Axes, rows: int, columns: int, n_panels: int) -> tuple[Axes, ...
         )
     ax.set_visible(False)
     inner = spec.subgridspec(rows, columns)
-    cells = list(np.ndindex(rows, columns))[:n_panels]
-    return tuple(figure.add_subplot(inner[row, column]) for row, column in cells)
+    panels = list(np.ndindex(rows, columns))[:n_panels]
+    return tuple(figure.add_subplot(inner[row, column]) for row, column in panels)

@@ -20,7 +20,9 @@ ROUNDING = 1e-9
 
 @dataclass(eq=False)
 class DualityDisplay(Display):
-    """D_t <= min f <= f(A_t): the optimum of (11) lies in the band; beneath, f(A_t) - D_t.
+    """Show how the bounds on the optimum close in on it.
+
+    D_t <= min f <= f(A_t): the optimum of (11) lies in the band; beneath, f(A_t) - D_t.
 
     Parameters
     ----------
@@ -33,7 +35,7 @@ class DualityDisplay(Display):
 
     @classmethod
     def from_result(cls, records: Sequence[tuple[float, float, float]]) -> Self:
-        """The values as given.
+        """Take iterations and bounds as they are given.
 
         Parameters
         ----------

@@ -24,7 +24,9 @@ RISE = 1e-9
 
 @dataclass(eq=False)
 class HistoryDisplay(Display):
-    """J, which the alternation descends; (7), which it need not; the gap of each M-step (11).
+    """Show what an alternation did at each iteration.
+
+    J, which the alternation descends; (7), which it need not; the gap of each M-step (11).
 
     Iterations at which (7) rises are marked by orange triangles and counted in the title.
 
@@ -95,7 +97,7 @@ class HistoryDisplay(Display):
 
     @property
     def rises(self) -> IntArray:
-        """Where in `paper_objective` (7) is higher than one iteration before."""
+        """The indices at which `paper_objective` (7) is higher than one iteration before."""
         before, after = self.paper_objective[:-1], self.paper_objective[1:]
         return np.flatnonzero(after > before + RISE * np.abs(before)) + 1
 

@@ -19,7 +19,9 @@ from .style import legible
 
 @dataclass(eq=False)
 class MetricDisplay(Display):
-    """{v: v'Av = eta}, the pairs with p(+1) = 1/2 in eq. (8), among the points before and after.
+    """Show the unit ball of a metric among the points, and the points as it sees them.
+
+    {v: v'Av = eta}, the pairs with p(+1) = 1/2 in eq. (8), among the points before and after.
 
     Left the points in a plane of the features, right the same points where Euclidean distances
     are those of A. The ball is cut by the plane and stands at the mean of the points; both panels
@@ -165,7 +167,7 @@ class MetricDisplay(Display):
 
 
 def threshold_of(model: Any, threshold: float | None) -> float:
-    """eta as given, or the model's own."""
+    """The threshold eta as it is given, or the model's own."""
     if threshold is None:
         threshold = getattr(model, "threshold", None)
     if threshold is None:

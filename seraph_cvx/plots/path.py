@@ -27,7 +27,9 @@ ROOM = 0.05
 
 @dataclass(eq=False)
 class PathDisplay(Display):
-    """lambda -> eigenvalues and rank of A(lambda) = argmin f, eq. (11), and its certified gap.
+    """Show how eigenvalues and rank of the metric change along a regularisation path.
+
+    lambda -> eigenvalues and rank of A(lambda) = argmin f, eq. (11), and its certified gap.
 
     Parameters
     ----------
@@ -112,7 +114,7 @@ class PathDisplay(Display):
         self._mark_zeros(ax)
 
     def _mark_zeros(self, ax: Axes) -> None:
-        """At the foot of a log scale, which has no 0: where on the path all eigenvalues are 0."""
+        """Mark where all eigenvalues are 0, at the foot of the log scale, which has no 0."""
         zeros = self.trace_weights[np.array(self.ranks) == 0]
         if not len(zeros):
             return

@@ -25,8 +25,8 @@ COLOURS = "cividis"
 """Perceptually uniform, and made for colour-blind readers."""
 N_COLOURS = 20
 """Steps of 0.05: to be told apart by eye, and the picture of many points stays small."""
-MOST_CELLS = 200
-"""Of more points several of one class share a cell, which has their mean (a few more cells)."""
+MOST_SQUARES = 200
+"""The most points with a square each; of more, several of one class share one, with their mean."""
 AT_ONCE = 20_000
 """Pairs that a model is asked about at once."""
 LEAST_SHARE = 1.0 / 28.0
@@ -35,10 +35,12 @@ LEAST_SHARE = 1.0 / 28.0
 
 @dataclass(eq=False)
 class PosteriorDisplay(Display):
-    """p(+1) = 1 / (1 + exp(||x_i - x_j||_A^2 - eta)), eq. (8), for all pairs, sorted by class.
+    """Show how likely each pair is to be similar, as a matrix sorted by class.
+
+    p(+1) = 1 / (1 + exp(||x_i - x_j||_A^2 - eta)), eq. (8), for all pairs, sorted by class.
 
     It is at most 1 / (1 + e^{-eta}), 0.73 for the paper's eta = 1, that of two equal points. Of
-    more than 200 points a cell shows the mean over several neighbours of one class.
+    more than 200 points a square shows the mean over several neighbours of one class.
 
     Parameters
     ----------
@@ -153,7 +155,7 @@ class PosteriorDisplay(Display):
     def _draw(self, axes: Sequence[Axes]) -> None:
         (ax,) = axes
         colours = mpl.colormaps[COLOURS].resampled(N_COLOURS)
-        starts = self._cells()
+        starts = self._squares()
         edges = np.append(starts, len(self.order)) - 0.5
         look: dict[str, Any] = {"cmap": colours, "vmin": 0.0, "vmax": 1.0, "rasterized": True}
         image = ax.pcolormesh(edges, edges, _cell_means(self.posterior, starts), **look)
@@ -173,10 +175,10 @@ class PosteriorDisplay(Display):
         ax.set_xlabel(where)
         ax.set_ylabel(where)
 
-    def _cells(self) -> IntArray:
-        """Where each cell of the picture starts: a point each or, of many, a few of one class."""
+    def _squares(self) -> IntArray:
+        """Where each square of the picture starts: a point each or, of many, a few of one class."""
         n = len(self.order)
-        step = -(-n // MOST_CELLS)
+        step = -(-n // MOST_SQUARES)
         ends = np.cumsum([size for _, size in self.blocks or [("", n)]])
         begins = np.concatenate([[0], ends[:-1]])
         return np.concatenate([np.arange(a, b, step) for a, b in zip(begins, ends, strict=True)])
@@ -234,7 +236,7 @@ def _ask(model: Any, points: NDArray[Any]) -> FloatArray:
 
 
 def _cell_means(posterior: FloatArray, starts: IntArray) -> FloatArray:
-    """The mean over the pairs of each cell; NaN where there is none."""
+    """The mean over the pairs of each square; NaN where there is none."""
 
     def sums(values: FloatArray) -> FloatArray:
         rows = np.add.reduceat(values, starts, axis=0)

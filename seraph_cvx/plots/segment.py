@@ -26,7 +26,9 @@ ROUNDING = 1e-9
 
 @dataclass(eq=False)
 class SegmentDisplay(Display):
-    """t -> f(A_0 + t(A_1 - A_0)) of eq. (11), below its chord; and (7), which need not be.
+    """Show the M-step's function between two metrics, below its chord.
+
+    t -> f(A_0 + t(A_1 - A_0)) of eq. (11), below its chord; and (7), which need not be.
 
     Parameters
     ----------

@@ -20,7 +20,9 @@ from .style import GREY, SHOWN_MARKERS, TEXT_SIZE, legible, line_look, use_decad
 
 @dataclass(eq=False)
 class SpectrumDisplay(Display):
-    """lambda_1(A) >= ... >= lambda_m(A), and rank A: those above 1e-8 lambda_1 (Section 3).
+    """Show the eigenvalues of metrics side by side, and their ranks.
+
+    lambda_1(A) >= ... >= lambda_m(A), and rank A: those above 1e-8 lambda_1 (Section 3).
 
     A filled marker is an eigenvalue that counts; one that counts as zero is a hollow marker at the
     bottom, wherever that is.

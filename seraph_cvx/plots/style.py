@@ -85,7 +85,7 @@ def line_look(k: int, n_points: int = 1) -> dict[str, Any]:
 
 
 def add_legend(
-    place: Figure | SubFigure | Axes, handles: Sequence[Any], most: int = LEGEND_ENTRIES
+    target: Figure | SubFigure | Axes, handles: Sequence[Any], most: int = LEGEND_ENTRIES
 ) -> None:
     """A legend below a figure, or in an axis where it hides least; of `most` entries, the first."""
     names = [str(handle.get_label()) for handle in handles]
@@ -94,12 +94,12 @@ def add_legend(
     if len(names) > most:
         texts[-1] += f"   (+ {len(names) - most} more)"
     shown = list(handles)[:most]
-    if isinstance(place, Axes):
-        place.legend(shown, texts, fontsize=TEXT_SIZE, framealpha=0.85)
+    if isinstance(target, Axes):
+        target.legend(shown, texts, fontsize=TEXT_SIZE, framealpha=0.85)
         return
-    inches = place.bbox.width / place.dpi
+    inches = target.bbox.width / target.dpi
     columns = max(1, min(len(texts), int(inches * 11.0) // (longest + 8)))
-    place.legend(
+    target.legend(
         shown,
         texts,
         loc="outside lower center",

@@ -50,7 +50,7 @@ def send(pipe: IO[bytes] | None, content: bytes) -> None:
 
 
 def receive(pipe: IO[bytes] | None, size: int) -> bytes:
-    """`size` bytes, or fewer where the pipe ends.
+    """Read `size` bytes, or fewer where the pipe ends.
 
     Examples
     --------

@@ -115,7 +115,7 @@ class ForkServer:
         time_limit: float,
         memory_limit: int | None = None,
     ) -> Outcome:
-        """``function(*arguments)`` in a child of its own; see :func:`run_isolated`."""
+        """Call ``function(*arguments)`` in a child of its own; see :func:`run_isolated`."""
         if getattr(function, "__module__", None) == "__main__":
             raise ValueError(
                 f"{function!r} lives in the script that is running, which another process cannot "
@@ -197,7 +197,9 @@ def run_isolated(
     time_limit: float,
     memory_limit: int | None = None,
 ) -> Outcome:
-    """``function(*arguments)`` in a new process, ended after `time_limit` seconds.
+    """Do a piece of work in a new process, under limits.
+
+    ``function(*arguments)`` in a new process, ended after `time_limit` seconds.
 
     Parameters
     ----------

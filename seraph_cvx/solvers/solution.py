@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
 from ..certificate import Certificate
-from ..display.formulas import CERTIFICATE, M_STEP
-from ..display.notebook import Tone, card, facts, gap_in_words
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 
@@ -35,30 +29,6 @@ class Status(StrEnum):
     def reached_tolerance(self) -> bool:
         """Whether a fit ended as it was asked to; any other end is told in a warning."""
         return self in (Status.CERTIFIED, Status.STATIONARY)
-
-
-_TOLD_ELSEWHERE = ContextVar("told_elsewhere", default=False)
-
-
-@contextmanager
-def told_elsewhere() -> Iterator[None]:
-    """Hold back :class:`~seraph_cvx.NotCertified` here: the caller tells of it in its own words.
-
-    Unlike the filters of `warnings`, which belong to the whole process, this is of one thread.
-    """
-    token = _TOLD_ELSEWHERE.set(True)
-    try:
-        yield
-    finally:
-        _TOLD_ELSEWHERE.reset(token)
-
-
-def warn_not_certified(message: str, stacklevel: int) -> None:
-    """Issue the warning for the caller of `stacklevel`, as `warnings.warn` counts it."""
-    if not _TOLD_ELSEWHERE.get():
-        from .not_certified import NotCertified
-
-        warnings.warn(message, NotCertified, stacklevel=stacklevel + 1)
 
 
 class OptimumNotAttained(ValueError):
@@ -133,38 +103,20 @@ class MStepSolution:
         """Of the certificate; infinite where there is none."""
         return np.inf if self.certificate is None else self.certificate.relative_gap
 
-    def warn_unless_certified(self, tol: float, stacklevel: int = 3) -> None:
-        """A status other than certified is never silent."""
-        if self.status is not Status.CERTIFIED:
-            warn_not_certified(
-                f"M-step by {self.solver}: {self.status.value} "
-                f"(relative gap {self.relative_gap:.2g}, asked for {tol:.2g}; "
-                f"the solver said {self.solver_status!r}). {self.message}".rstrip(),
-                stacklevel + 1,
-            )
+    def shortfall(self, tol: float) -> str:
+        """A sentence that says what was not reached, and the cure; empty if it is certified."""
+        if self.status is Status.CERTIFIED:
+            return ""
+        return (
+            f"M-step by {self.solver}: {self.status.value} "
+            f"(relative gap {self.relative_gap:.2g}, asked for {tol:.2g}; "
+            f"the solver said {self.solver_status!r}). {self.message}".rstrip()
+        )
 
     def _repr_html_(self) -> str:
-        tones = {Status.CERTIFIED: Tone.GOOD, Status.FAILED: Tone.BAD}
-        found = {
-            "metric": "none" if self.metric is None else f"{len(self.metric)} x {len(self.metric)}",
-            "trace": "" if self.metric is None else float(np.trace(self.metric)),
-            "relative gap": self.relative_gap,
-            "solver": self.solver,
-            "its own word": self.solver_status,
-            "iterations": self.iterations,
-            "seconds": self.seconds,
-        }
-        words = "There is no certificate." if self.certificate is None else ""
-        if self.certificate is not None:
-            words = gap_in_words(self.certificate.dual_value, self.certificate.primal_value)
-        return card(
-            "MStepSolution",
-            self.status.value.replace("_", " "),
-            tones.get(self.status, Tone.CAUTION),
-            f"{words} {self.message}".rstrip(),
-            [M_STEP, CERTIFICATE],
-            facts(found),
-        )
+        from ..display.cards import solution_card
+
+        return solution_card(self)
 
 
 def require_attained(objective: MStepObjective) -> None:

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ..display.chart import Chart
+
 Number = float | int | str
 
 
@@ -34,7 +36,7 @@ class ClaimUndecided(RuntimeError):
 
 @dataclass(frozen=True)
 class Check:
-    """residual <= tolerance, of one piece of evidence; NaN never passes."""
+    """One piece of evidence: it passes if residual <= tolerance; NaN never does."""
 
     name: str
     residual: float
@@ -54,27 +56,6 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Curve:
-    """One line of a chart."""
-
-    name: str
-    x: Sequence[float]
-    y: Sequence[float]
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A small figure, as data: the page draws it."""
-
-    title: str
-    x_title: str
-    y_title: str
-    curves: Sequence[Curve]
-    log_x: bool = False
-    log_y: bool = False
-
-
-@dataclass(frozen=True)
 class Recomputation:
     """Ten lines of Python that anyone can run, and what they print."""
 
@@ -84,7 +65,7 @@ class Recomputation:
 
 @dataclass(frozen=True)
 class Claim:
-    """What the paper says.
+    """A claim of the paper: what it says, where, and how it is checked.
 
     Attributes
     ----------
@@ -171,12 +152,12 @@ class ClaimResult:
 
     @property
     def residual(self) -> float:
-        """Of the decisive check."""
+        """The residual of the decisive check."""
         return self.decisive.residual
 
     @property
     def tolerance(self) -> float:
-        """Of the decisive check."""
+        """The tolerance of the decisive check."""
         return self.decisive.tolerance
 
     @property

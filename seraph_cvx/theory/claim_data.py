@@ -56,7 +56,7 @@ class ClaimData:
 
     @property
     def mu(self) -> float:
-        """#(S u D) / #U."""
+        """The paper's weight of the unlabeled pairs, #(S u D) / #U."""
         return self.pairs.resolve_unlabeled_weight("ratio")
 
     @cached_property
@@ -82,7 +82,7 @@ class ClaimData:
 
     @cached_property
     def soft_labels(self) -> FloatArray:
-        """q(+1) of the first E-step."""
+        """The soft labels q(+1) of the first E-step."""
         return e_step(self.pairs, self.metric_of(self.first_m_step), self.mu, self.threshold)
 
     @cached_property
@@ -92,7 +92,7 @@ class ClaimData:
 
     @cached_property
     def solution(self) -> MStepSolution:
-        """Its certified solution."""
+        """The certified solution of `m_step`."""
         return certified(self.m_step, self.first_m_step.metric)
 
     @cached_property
@@ -107,11 +107,11 @@ class ClaimData:
         seen = np.unique(self.pairs.labeled)
         others = np.setdiff1d(np.arange(n_points), seen)
         kept = np.concatenate([seen[:12], others])[:24]
-        place = np.full(n_points, -1)
-        place[kept] = np.arange(len(kept))
+        position = np.full(n_points, -1)
+        position[kept] = np.arange(len(kept))
 
         def inside(rows: IntArray) -> IntArray:
-            return place[rows[np.all(place[rows] >= 0, axis=1)]]
+            return position[rows[np.all(position[rows] >= 0, axis=1)]]
 
         pairs = PairSet.from_constraints(
             self.pairs.points[kept], inside(self.pairs.similar), inside(self.pairs.dissimilar)

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from ..display.chart import to_svg
 from ..display.mathml import to_mathml
 from ..display.result_table import show
-from .chart import to_svg
 from .claim import Check, ClaimResult, Verdict
 
 STYLE = """
@@ -57,7 +57,7 @@ BADGES = {
 
 
 def to_html(name: str, description: str, results: Sequence[ClaimResult]) -> str:
-    """The whole page."""
+    """Write the whole page as HTML."""
     counts = {verdict: sum(r.verdict is verdict for r in results) for verdict in Verdict}
     summary = ", ".join(f"{count} {verdict.value}" for verdict, count in counts.items() if count)
     wrong = [r for r in results if not r.as_expected]

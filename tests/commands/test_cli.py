@@ -19,7 +19,7 @@ import seraph_cvx
 from seraph_cvx import SERAPH, PairSet, Status, alternate, certify
 from seraph_cvx.__main__ import main
 from seraph_cvx.cli import learn
-from seraph_cvx.cli.cluster import on_cluster
+from seraph_cvx.cli.main import on_cluster
 from seraph_cvx.cli.report import report_alternation
 from seraph_cvx.cli.tables.workload import free_bytes
 from seraph_cvx.comparison import race
@@ -146,7 +146,7 @@ EMPTY_RACE = Race(
     ],
 )
 def test_another_missing_package_is_not_taken_for_matplotlib(command, room, folder, monkeypatch):
-    monkeypatch.setattr(race, "compare_solvers", lambda *arguments: EMPTY_RACE)
+    monkeypatch.setattr(race, "compare_solvers", lambda *_, **__: EMPTY_RACE)
     monkeypatch.delattr(import_module("seraph_cvx.plots"), "reproduction", raising=False)
     monkeypatch.setitem(sys.modules, room, None)
     result = run(*command)

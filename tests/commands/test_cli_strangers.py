@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from command_line import run, words
 
-from seraph_cvx.cli import learn, points
+from seraph_cvx.cli import learn
 from seraph_cvx.cli.report import say
 from seraph_cvx.cli.tables import text_rows, user_table, workload
 from seraph_cvx.comparison.race_table import Race
@@ -287,7 +287,7 @@ def test_a_million_rows_are_read_and_announced_within_three_gigabytes(folder):
 
 
 def test_long_work_is_announced_before_it_begins(table, monkeypatch):
-    monkeypatch.setattr(points, "LONG", 0.0)
+    monkeypatch.setattr(learn, "LONG", 0.0)
     result = run("fit", table, "--label", "species")
     assert result.exit_code == 0
     assert re.search(r"6 points in 2 features: expect about \d+ minutes", words(result.stderr))

@@ -413,15 +413,15 @@ def test_search_counts_what_did_not_end_certified_and_says_so(sampling):
 
 
 def test_search_goes_on_where_a_solver_fails_and_ends_where_all_fail(sampling, monkeypatch):
-    fit = SERAPH.fit
+    learn = SERAPH._learn
 
     def fail_at(weights):
-        def fit_or_fail(self, X, y):
+        def learn_or_fail(self, pairs):
             if self.trace_weight in weights:
                 raise RuntimeError("the solver returned nothing")
-            return fit(self, X, y)
+            return learn(self, pairs)
 
-        monkeypatch.setattr(SERAPH, "fit", fit_or_fail)
+        monkeypatch.setattr(SERAPH, "_learn", learn_or_fail)
 
     fail_at({10.0})
     with pytest.warns(NotCertified, match="2 of the 4 fits"):

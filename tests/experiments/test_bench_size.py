@@ -14,9 +14,8 @@ from joblib.parallel import get_active_backend
 
 from seraph_cvx import MStepObjective, PairSet, alternate, certify, solve_m_step
 from seraph_cvx.experiments.bench import size as bench_size
-from seraph_cvx.experiments.bench.gaussian_classes import gaussian_classes
 from seraph_cvx.experiments.bench.report import Report
-from seraph_cvx.experiments.bench.size import ENOUGH, bench_sampling, bench_sizes
+from seraph_cvx.experiments.bench.size import ENOUGH, bench_sampling, bench_sizes, gaussian_classes
 from seraph_cvx.experiments.runs.dask_cluster import dask_cluster
 
 M = 3

@@ -7,12 +7,13 @@ import warnings
 
 import numpy as np
 import pytest
+from cbf_reader import read_cbf, read_sidecar
+from conic_to_cvxpy import rebuild
 from typer.testing import CliRunner
 
 from seraph_cvx import MStepObjective, PairSet, certify, cli, state_m_step
-from seraph_cvx.comparison.cbf import read_cbf, read_sidecar, to_cbf, write_cbf
+from seraph_cvx.comparison.cbf import to_cbf, write_cbf
 from seraph_cvx.comparison.conic_program import ConicProgram, Coordinates
-from seraph_cvx.comparison.conic_to_cvxpy import rebuild
 from seraph_cvx.comparison.suite import InstanceSpec
 from seraph_cvx.numerics.psd_cone import project, symmetrise
 from seraph_cvx.solvers.solution import OptimumNotAttained

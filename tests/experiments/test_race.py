@@ -30,15 +30,15 @@ from seraph_cvx import (
 )
 from seraph_cvx.comparison import race as race_room
 from seraph_cvx.comparison import solvers as solver_room
-from seraph_cvx.comparison import workers
 from seraph_cvx.comparison.dimacs import cone_depth, dimacs_errors
-from seraph_cvx.comparison.journal import EMPTY_ROW, Journal, key_of
+from seraph_cvx.comparison.race_journal import EMPTY_ROW, RaceJournal, key_of
 from seraph_cvx.comparison.race_table import summarise
 from seraph_cvx.comparison.solvers import Attempt, Entrant, entrants, forget_solver, register_solver
 from seraph_cvx.comparison.suite import InstanceSpec, suite
 from seraph_cvx.m_step.statement import state_m_step
 from seraph_cvx.numerics.psd_cone import project
 from seraph_cvx.plots import WorkPrecisionDisplay
+from seraph_cvx.processes import workers
 
 MIB = 2**20
 TINY = "iris-n20-standard-hyper-w1-s0"
@@ -99,7 +99,7 @@ def bare_matrix(objective, tol, time_limit):
 
 def forge(objective, tol, time_limit):
     """Bends the referee of its own process: the one that grades sits in another."""
-    import seraph_cvx.comparison.grading as grading
+    import seraph_cvx.m_step.graded_matrix as grading
 
     grading.certify = lambda *_: SimpleNamespace(primal_value=0.0, dual_value=0.0, relative_gap=0.0)
     return lie(objective, tol, time_limit)
@@ -329,11 +329,11 @@ import numpy as np
 from seraph_cvx.comparison.solvers import Attempt
 
 def solve(objective, tol, time_limit):
-    nursery = os.getppid()
-    with open(f"/proc/{nursery}/stat") as file:
+    server = os.getppid()
+    with open(f"/proc/{server}/stat") as file:
         worker = file.read().rpartition(")")[2].split()[1]
     time.sleep(0.3)
-    return Attempt(np.eye(objective.pairs.n_features), f"{worker} {nursery}", claims=False)
+    return Attempt(np.eye(objective.pairs.n_features), f"{worker} {server}", claims=False)
 """
 
 
@@ -356,10 +356,10 @@ def test_the_race_runs_on_the_backend_that_joblib_is_told(backend, tmp_path, mon
         )
     for k in range(3):
         forget_solver(f"who{k}")
-    keepers, nurseries = zip(*(row["said"].split() for row in race.rows), strict=True)
+    keepers, servers = zip(*(row["said"].split() for row in race.rows), strict=True)
     assert len(set(keepers)) == (2 if backend == "loky" else 1)
     assert (str(os.getpid()) in keepers) is (backend != "loky")
-    assert len(set(nurseries)) == (1 if backend is None else 2)
+    assert len(set(servers)) == (1 if backend is None else 2)
     asked = [(f"who{k}", tol) for k in range(3) for tol in (1e-2, 1e-4)]
     assert [(row["solver"], row["tol"]) for row in race.rows] == asked
     assert [counts for *_, counts in seen] == [6] * 6
@@ -400,7 +400,7 @@ def children():
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
 
 
-def test_a_thread_keeps_one_nursery_and_gives_it_up_for_another_owner():
+def test_a_thread_keeps_one_fork_server_and_gives_it_up_for_another_owner():
     first = workers.server_of_thread("one")
     assert workers.server_of_thread("one") is first
     second = workers.server_of_thread("two")
@@ -482,7 +482,7 @@ def test_killed_at_random_moments_and_resumed_it_loses_and_repeats_nothing(tmp_p
         assert len(rows) > len(finished)
         finished = rows
     assert len(finished) == len(tols)
-    with Journal(out, resume=True) as journal:
+    with RaceJournal(out, resume=True) as journal:
         assert len(journal.races) == kills + 1
 
 
@@ -490,7 +490,7 @@ def test_cut_at_any_byte_the_journal_keeps_every_whole_row(tmp_path):
     """What a kill in the middle of a write can leave: each beginning of the file."""
     out = tmp_path / "race.jsonl"
     row = EMPTY_ROW | {"instance": "i", "solver": "s", "formulation": ""}
-    with Journal(out) as journal:
+    with RaceJournal(out) as journal:
         journal.add("race", {"date": "today"})
         for k in range(3):
             journal.add("row", row | {"tol": 10.0**-k})
@@ -498,11 +498,11 @@ def test_cut_at_any_byte_the_journal_keeps_every_whole_row(tmp_path):
     for cut in range(len(content) + 1):
         out.write_bytes(content[:cut])
         whole = max(0, (content[:cut] + b"\n").count(b"}\n") - 1)
-        with Journal(out, resume=True) as journal:
+        with RaceJournal(out, resume=True) as journal:
             assert len(journal.rows) == whole
             assert len(journal.notes) == (content[:cut].rstrip(b"\n")[-1:] not in (b"", b"}"))
             journal.add("row", row | {"tol": 0.5})
-        with Journal(out, resume=True) as journal:
+        with RaceJournal(out, resume=True) as journal:
             assert len(journal.rows) == whole + 1
             assert ("i", "s", "", 0.5) in journal.rows
 
@@ -529,7 +529,7 @@ def test_a_cut_off_last_line_is_ignored_with_a_note_and_its_run_made_again(tmp_p
     assert any("cut off" in note for note in again.notes)
     assert [row["value"] for row in again.rows] == [row["value"] for row in first.rows]
     assert again.rows[0] == first.rows[0]
-    with Journal(out, resume=True) as journal:
+    with RaceJournal(out, resume=True) as journal:
         assert any("cut off" in note for note in journal.notes)
         assert list(journal.rows.values()) == again.rows
 
@@ -544,8 +544,8 @@ def test_a_race_does_not_write_over_another(tmp_path):
 
 def test_two_races_do_not_write_to_one_file(tmp_path):
     out = tmp_path / "race.jsonl"
-    with Journal(out), pytest.raises(ValueError, match="Another race"):
-        Journal(out, resume=True)
+    with RaceJournal(out), pytest.raises(ValueError, match="Another race"):
+        RaceJournal(out, resume=True)
 
 
 def test_a_resumed_race_with_other_limits_says_so():

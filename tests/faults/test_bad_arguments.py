@@ -1,4 +1,4 @@
-"""Failure paths: an argument of the wrong kind gets a sentence that names it, from every door."""
+"""Failure paths: an argument of the wrong kind gets a sentence that names it, by every function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from seraph_cvx.numerics.checks import check_count, check_number
 X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
 Y = np.array([0, 0, 1, 1, -1, -1])
 
-DOORS = {
+FUNCTIONS = {
     "solve_m_step": lambda **settings: solve_m_step(random_objective(0, "hyper"), **settings),
     "alternate": lambda **settings: alternate(random_pairs(0), **settings),
     "SERAPH.fit": lambda **settings: SERAPH(**settings).fit(X, Y),
@@ -40,25 +40,25 @@ FORMULATION = 'formulation=\'triple\' is not known: use "primal" or "dual"'
 
 
 @pytest.mark.parametrize("case", BAD)
-@pytest.mark.parametrize("door", DOORS)
-def test_failure_path_a_bad_setting_is_named_by_every_door(door, case):
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_failure_path_a_bad_setting_is_named_by_every_function(function, case):
     settings, kind, words = BAD[case]
     with pytest.raises(kind, match=words):
-        DOORS[door](**settings)
+        FUNCTIONS[function](**settings)
 
 
-@pytest.mark.parametrize("door", ["alternate", "SERAPH.fit"])
+@pytest.mark.parametrize("function", ["alternate", "SERAPH.fit"])
 @pytest.mark.parametrize("value", ["1e-8", None, np.nan, 0.0])
-def test_failure_path_a_bad_m_step_tol_is_named_before_anything_is_solved(door, value):
+def test_failure_path_a_bad_m_step_tol_is_named_before_anything_is_solved(function, value):
     with pytest.raises((TypeError, ValueError), match="m_step_tol"):
-        DOORS[door](m_step_tol=value)
+        FUNCTIONS[function](m_step_tol=value)
 
 
 @pytest.mark.parametrize("solver", ["fista", "projected-gradient", "CLARABEL"])
-@pytest.mark.parametrize("door", ["solve_m_step", "alternate"])
-def test_failure_path_a_formulation_that_is_none_is_refused_whatever_the_solver(door, solver):
+@pytest.mark.parametrize("function", ["solve_m_step", "alternate"])
+def test_failure_path_a_formulation_that_is_none_is_refused_whatever_the_solver(function, solver):
     with pytest.raises(ValueError, match=FORMULATION):
-        DOORS[door](solver=solver, formulation="triple")
+        FUNCTIONS[function](solver=solver, formulation="triple")
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_a_normal_result_comes_back(server):
     assert outcome.peak_bytes > MIB
 
 
-def test_run_isolated_needs_no_nursery():
+def test_run_isolated_needs_no_fork_server():
     assert run_isolated(math.sqrt, 9.0, time_limit=30).result == 3.0
 
 
@@ -166,7 +166,7 @@ def is_running(pid):
         return False
 
 
-def test_a_nursery_that_dies_is_started_anew():
+def test_a_fork_server_that_dies_is_started_anew():
     with ForkServer() as server:
         server.run(math.sqrt, 4.0, time_limit=30)
         server._process.kill()
@@ -213,8 +213,8 @@ sys.path.insert(0, {tests!r})
 from seraph_cvx.processes import isolation
 from test_isolation import write_pid_and_hang
 isolation.ALARM_MARGIN = 0.0
-with isolation.ForkServer(["test_isolation"]) as nursery:
-    nursery.run(write_pid_and_hang, {path!r}, time_limit=1.0)
+with isolation.ForkServer(["test_isolation"]) as server:
+    server.run(write_pid_and_hang, {path!r}, time_limit=1.0)
 """
 
 

@@ -15,8 +15,8 @@ import sys
 import pytest
 from test_isolation import ends_soon
 
-from seraph_cvx.comparison import journal
-from seraph_cvx.processes import isolation
+from seraph_cvx.comparison.race_journal import RaceJournal
+from seraph_cvx.processes import isolation, journal
 
 REMOVE_POSIX = """
 import multiprocessing.connection, multiprocessing.synchronize  # they import these names
@@ -77,14 +77,14 @@ told["fit"] = SERAPH().fit(X, y).certificate_.relative_gap
 objective = MStepObjective(PairSet.from_labels(X, y))
 solution = solve_m_step(objective, solver="CLARABEL", tol=1e-4)
 told["conic"] = [solution.solver, certify(objective, solution.metric).relative_gap]
-with ForkServer() as nursery:
+with ForkServer() as server:
     outcomes = [
-        nursery.run(importlib.util.find_spec, "resource", time_limit=60),
-        nursery.run(math.sqrt, 4.0, time_limit=60),
-        nursery.run(math.sqrt, -1.0, time_limit=60),
-        nursery.run(os._exit, 7, time_limit=60),
-        nursery.run(time.sleep, 60, time_limit=0.3),
-        nursery.run(bytearray, 2**31, time_limit=60, memory_limit=2**28),
+        server.run(importlib.util.find_spec, "resource", time_limit=60),
+        server.run(math.sqrt, 4.0, time_limit=60),
+        server.run(math.sqrt, -1.0, time_limit=60),
+        server.run(os._exit, 7, time_limit=60),
+        server.run(time.sleep, 60, time_limit=0.3),
+        server.run(bytearray, 2**31, time_limit=60, memory_limit=2**28),
     ]
 told["isolated"] = [(outcome.word, outcome.result, outcome.detail) for outcome in outcomes]
 print(json.dumps(told))
@@ -136,9 +136,9 @@ LEAVE_A_CHILD = """
 import json, os
 from seraph_cvx.processes.isolation import ForkServer
 
-with ForkServer() as nursery:
-    left = nursery.run(os.system, "sleep 60 & echo $! > left", time_limit=60)
-    grabbed = nursery.run(bytearray, 2**40, time_limit=60, memory_limit=2**28)
+with ForkServer() as server:
+    left = server.run(os.system, "sleep 60 & echo $! > left", time_limit=60)
+    grabbed = server.run(bytearray, 2**40, time_limit=60, memory_limit=2**28)
 print(json.dumps([left.word, left.peak_bytes, grabbed.word]))
 """
 
@@ -161,17 +161,17 @@ def test_memory_that_cannot_be_watched_is_not_limited_and_that_is_said(monkeypat
 
 def test_a_journal_that_cannot_be_locked_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(journal, "fcntl", None)
-    with journal.Journal(tmp_path / "race.jsonl") as unlocked:
+    with RaceJournal(tmp_path / "race.jsonl") as unlocked:
         unlocked.add("race", {"date": "today"})
         assert unlocked.notes == [
             "This system cannot lock race.jsonl: start no other race that writes to it."
         ]
-    with journal.Journal(tmp_path / "race.jsonl", resume=True) as resumed:
+    with RaceJournal(tmp_path / "race.jsonl", resume=True) as resumed:
         assert resumed.races == [{"date": "today"}]
 
 
 NO_PROC = """
-from seraph_cvx.processes import isolation
+from seraph_cvx.processes import isolation, journal
 isolation.resident_bytes = lambda pid="self": 0
 """
 

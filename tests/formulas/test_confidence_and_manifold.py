@@ -148,7 +148,7 @@ def test_every_conic_solver_comes_near_its_optimum(solver):
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 def test_the_exported_cone_program_has_the_same_optimum():
-    from seraph_cvx.comparison.conic_to_cvxpy import rebuild
+    from conic_to_cvxpy import rebuild
 
     objective = weighted_objective(2, n=12, m=3)
     optimum = solve_m_step(objective).value

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import seraph_cvx
 from seraph_cvx import MStepObjective, PairSet, Status, certify, seraph_path, solve_m_step
 from seraph_cvx.cli import app
-from seraph_cvx.comparison.journal import EMPTY_ROW
+from seraph_cvx.comparison.race_journal import EMPTY_ROW
 from seraph_cvx.comparison.race_table import Race
 from seraph_cvx.display.formulas import DUAL, FORMULAS
 from seraph_cvx.display.mathml import to_mathml

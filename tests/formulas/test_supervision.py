@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seraph_cvx import PairSet
+from seraph_cvx import SERAPH, PairSERAPH, PairSet
 from seraph_cvx.pairs.supervision import known_labels, supervise, supervise_pairs
 
 X5 = np.array([[0.0, 1.0], [0.5, 0.0], [3.0, 1.0], [3.5, 2.0], [9.0, 9.0]])
@@ -88,9 +88,11 @@ def test_failure_path_no_supervision_at_all():
 
 
 def test_labels_that_look_like_pair_labels_are_warned_of():
-    with pytest.warns(UserWarning, match="looks like the labels of pairs"):
-        supervise(X5, [1, -1, 1, -1, 1])
-    supervise(X5, [1, -1, 1, 0, 1])  # no warning: warnings are errors here
+    with pytest.warns(UserWarning, match="looks like the labels of pairs") as caught:
+        SERAPH().fit(X5, [1, -1, 1, -1, 1])
+    assert [warning.filename for warning in caught] == [__file__]
+    SERAPH().fit(X5, [1, -1, 1, 0, 1])  # no warning: warnings are errors here
+    SERAPH().fit(X5, [1, -1, 1, -1, 1], dissimilar=[(1, 3)])
 
 
 def test_known_labels_of_every_kind():
@@ -120,8 +122,9 @@ def test_a_pair_of_equal_points_tells_nothing():
     a, b = X5[:2]
     P = np.array([[a, a], [a, b]])
     assert as_sets(supervise_pairs(P, [1, -1]))[0] == set()
-    with pytest.warns(UserWarning, match="Pair 0 is called dissimilar"):
-        supervise_pairs(P, [-1, -1])
+    with pytest.warns(UserWarning, match="Pair 0 is called dissimilar") as caught:
+        PairSERAPH().fit(P, [-1, -1])
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 @pytest.mark.parametrize(

@@ -202,7 +202,7 @@ def test_one_blas_thread_is_lifted_by_the_last_that_leaves():
 def test_two_searches_at_once_leave_the_filters_of_warnings_as_they_were(samplings, monkeypatch):
     """The first search to begin ends first: the filters it found are not those of the second."""
     second_runs, first_is_done = threading.Event(), threading.Event()
-    run_cell = seraph_cv.run_cell
+    fit_fold = seraph_cv.fit_fold
 
     def run_in_turn(*arguments):
         if threading.current_thread().name == "second":
@@ -210,14 +210,14 @@ def test_two_searches_at_once_leave_the_filters_of_warnings_as_they_were(samplin
             assert first_is_done.wait(30)
         else:
             assert second_runs.wait(30)
-        return run_cell(*arguments)
+        return fit_fold(*arguments)
 
     def search():
         bits(MODELS["search"], samplings[0])
         if threading.current_thread().name == "first":
             first_is_done.set()
 
-    monkeypatch.setattr(seraph_cv, "run_cell", run_in_turn)
+    monkeypatch.setattr(seraph_cv, "fit_fold", run_in_turn)
     with warnings.catch_warnings():
         before = list(warnings.filters)
         searches = [threading.Thread(target=search, name=name) for name in ("first", "second")]

@@ -33,7 +33,7 @@ from seraph_cvx import (
     solve_m_step,
 )
 from seraph_cvx.certificate.sampling import certify_in_full
-from seraph_cvx.experiments.bench.gaussian_classes import gaussian_classes
+from seraph_cvx.experiments.bench.size import gaussian_classes
 from seraph_cvx.experiments.runs.runner import run_cells
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
 from seraph_cvx.numerics.arrays import fused_kernels, to_host

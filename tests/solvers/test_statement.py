@@ -194,9 +194,9 @@ def test_an_answer_does_not_depend_on_the_m_steps_solved_before(solver, formulat
     b = other_m_step(a)
     fresh = {m_step: ConicMStep(m_step, solver, formulation).solve(m_step) for m_step in (a, b)}
     assert not np.array_equal(fresh[a].metric, fresh[b].metric)
-    compiled, door = ConicMStep(a, solver, formulation), MStepSolver(solver, formulation)
+    compiled, m_step_solver = ConicMStep(a, solver, formulation), MStepSolver(solver, formulation)
     for m_step in (a, b, a, b):
-        for answer in (compiled.solve(m_step), door.solve(m_step)):
+        for answer in (compiled.solve(m_step), m_step_solver.solve(m_step)):
             assert np.array_equal(answer.metric, fresh[m_step].metric)
             assert answer.iterations == fresh[m_step].iterations
             assert answer.certificate == fresh[m_step].certificate
@@ -223,7 +223,10 @@ def test_a_solver_that_always_starts_warm_is_given_nothing_to_start_from():
 def test_warm_starts_are_had_for_the_asking_of_a_solver_kept():
     a = small_instance(0)
     cold, warm = (MStepSolver("SCS", "dual", warm_start=wanted) for wanted in (False, True))
-    counts = [[door.solve(a, 1e-7).iterations for _ in range(2)] for door in (cold, warm)]
+    counts = [
+        [m_step_solver.solve(a, 1e-7).iterations for _ in range(2)]
+        for m_step_solver in (cold, warm)
+    ]
     assert counts[0][0] == counts[0][1] == counts[1][0]
     assert counts[1][1] < 0.5 * counts[0][1]  # from the answer itself
     single = solve_m_step(a, "SCS", tol=1e-4, formulation="dual", warm_start=True, polish=True)
@@ -233,7 +236,7 @@ def test_warm_starts_are_had_for_the_asking_of_a_solver_kept():
 def test_a_manifold_term_that_differs_by_a_rounding_error_is_compiled_anew():
     a = replace(small_instance(1), manifold_term=0.1 * np.eye(small_instance(1).pairs.n_features))
     b = replace(a, manifold_term=a.manifold_term * (1.0 + 2e-15))
-    door = MStepSolver("CLARABEL")
-    door.solve(a, 1e-6)
+    m_step_solver = MStepSolver("CLARABEL")
+    m_step_solver.solve(a, 1e-6)
     fresh = MStepSolver("CLARABEL").solve(b, 1e-6)
-    assert np.array_equal(door.solve(b, 1e-6).metric, fresh.metric)
+    assert np.array_equal(m_step_solver.solve(b, 1e-6).metric, fresh.metric)

@@ -38,7 +38,7 @@ from seraph_cvx.theory.model import (
     soft_label_form,
 )
 from seraph_cvx.theory.paper_report import PaperReport
-from seraph_cvx.theory.preparation import prepare_pairs
+from seraph_cvx.theory.report import prepare_pairs
 from seraph_cvx.theory.sparsity import both_sparsities as sparsity
 from seraph_cvx.theory.sparsity import mixed_norm
 

@@ -17,11 +17,11 @@ from seraph_cvx import verify_paper
 from seraph_cvx.cli import app
 from seraph_cvx.cli.report import screen
 from seraph_cvx.datasets import load_sampling
+from seraph_cvx.display.chart import Chart, Curve, to_svg
 from seraph_cvx.display.mathml import parse, to_mathml, to_text
 from seraph_cvx.theory import report as theory_report
 from seraph_cvx.theory.algorithm import descent
-from seraph_cvx.theory.chart import to_svg
-from seraph_cvx.theory.claim import Chart, ClaimUndecided, Curve
+from seraph_cvx.theory.claim import ClaimUndecided
 from seraph_cvx.theory.model import soft_label_form
 from seraph_cvx.theory.report import CLAIMS, SLOW
 

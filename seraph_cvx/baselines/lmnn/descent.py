@@ -23,7 +23,7 @@ SHARPEST = 1e-9
 """But not below this width, where the rounding of the margins themselves is felt."""
 
 REFILL = 1e-6
-"""Of the largest eigenvalue: joins all others before each descent."""
+"""This share of the largest eigenvalue joins all others before each descent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +65,10 @@ class TargetCoordinates:
         """Split the span of the points by the eigenvectors of P."""
         Q = span_basis(problem.points)
         P = symmetrise(Q.T @ problem.target_moment @ Q)
-        eigenvalues, axes = np.linalg.eigh(P)
+        eigenvalues, vectors = np.linalg.eigh(P)
         seen = eigenvalues > RANK_TOLERANCE * np.max(eigenvalues, initial=0.0)
-        T = Q @ (axes[:, seen] / np.sqrt(eigenvalues[seen]))
-        N = Q @ axes[:, ~seen]
+        T = Q @ (vectors[:, seen] / np.sqrt(eigenvalues[seen]))
+        N = Q @ vectors[:, ~seen]
         V = problem.differences(problem.triples[:, [0, 2]])
         squares = np.sum(np.square(V @ N), axis=1)
         return cls(problem, T, N, squares > RANK_TOLERANCE * np.max(np.sum(V * V, axis=1)))
@@ -136,7 +136,9 @@ class TargetCoordinates:
 
 @dataclass(frozen=True, eq=False)
 class RoundedObjective:
-    """(1 - mu) ||F||^2 + mu sum_t h_w(1 + <W_t, FF'>): LMNN with the corners of its hinges rounded.
+    """Round the corners of LMNN's hinges, so that L-BFGS can descend.
+
+    (1 - mu) ||F||^2 + mu sum_t h_w(1 + <W_t, FF'>), h_w a hinge with a rounded corner.
 
     h_w(s) is the hinge [s]_+ with a parabola for |s| < w/2, as in Nesterov's smoothing (2005).
 
@@ -156,7 +158,7 @@ class RoundedObjective:
         return self._slopes(self.where.margins(F @ F.T))
 
     def value_and_gradient(self, F: FloatArray) -> tuple[float, FloatArray]:
-        """At F, for :func:`~seraph_cvx.baselines.rival.descend`."""
+        """Value and gradient at F, for :func:`~seraph_cvx.baselines.rival.descend`."""
         mu, s = self.where.problem.push_weight, self.where.margins(F @ F.T)
         slopes = self._slopes(s)
         hinges = np.where(slopes < 1.0, self.width * slopes * slopes / 2.0, s)
@@ -170,7 +172,9 @@ class RoundedObjective:
 def descend_sharpening(
     where: TargetCoordinates, tol: float, max_iter: int
 ) -> tuple[FloatArray, float, int]:
-    """min_B of :class:`TargetCoordinates` by L-BFGS on :class:`RoundedObjective`, w -> 0.
+    """Minimise over B by L-BFGS on ever sharper corners.
+
+    min_B of :class:`TargetCoordinates` by L-BFGS on :class:`RoundedObjective`, w -> 0.
 
     Returns B, the best proven lower bound, which decides when to stop, and the iterations.
 
@@ -203,5 +207,5 @@ def descend_sharpening(
 
 def _refill(F: FloatArray) -> FloatArray:
     """A factor of FF' + REFILL ||F||^2 I: a direction that F has lost, no gradient brings back."""
-    eigenvalues, axes = np.linalg.eigh(F @ F.T)
-    return np.asarray(axes * np.sqrt(eigenvalues + REFILL * eigenvalues[-1]))
+    eigenvalues, vectors = np.linalg.eigh(F @ F.T)
+    return np.asarray(vectors * np.sqrt(eigenvalues + REFILL * eigenvalues[-1]))

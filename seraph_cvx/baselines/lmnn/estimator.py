@@ -57,7 +57,9 @@ def solve_lmnn(
 
 
 class LMNN(CertifiedRival):
-    """min_{A PSD} (1 - mu) sum_{j~i} d_ij + mu sum_{j~i, l} [1 + d_ij - d_il]_+.
+    """Keep other classes a margin farther away than target neighbours (LMNN).
+
+    min_{A PSD} (1 - mu) sum_{j~i} d_ij + mu sum_{j~i, l} [1 + d_ij - d_il]_+.
 
     Weinberger, Blitzer and Saul (2005): each labeled point draws its target neighbours j near and
     keeps the points l of other classes a unit margin farther away. Points of unknown class (-1) are

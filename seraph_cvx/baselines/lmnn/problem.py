@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LMNNProblem:
-    """min_{A PSD} (1 - mu) sum_{j~i} d_ij + mu sum_{j~i, l} [1 + d_ij - d_il]_+, d_ij = v_ij'Av_ij.
+    """State the problem of LMNN, with its value and a lower bound on its optimum.
+
+    min_{A PSD} (1 - mu) sum_{j~i} d_ij + mu sum_{j~i, l} [1 + d_ij - d_il]_+, d_ij = v_ij'Av_ij.
 
     j~i: x_j is a target neighbour of x_i, one of the k nearest points of its class in the Euclidean
     distance; l: every point of another class. The publication (Weinberger, Blitzer and Saul 2005)
@@ -141,12 +143,14 @@ class LMNNProblem:
             return np.inf
 
     def lower_bound(self, multipliers: FloatArray) -> float:
-        """tau sum_t z_t, tau <= 1 the largest with (1 - mu) P + tau sum_t z_t W_t proven PSD.
+        """Bound the optimum from below, at multipliers of the triples.
+
+        tau sum_t z_t, tau <= 1 the largest with (1 - mu) P + tau sum_t z_t W_t proven PSD.
 
         W_t = v_ij v_ij' - v_il v_il'. The dual of the problem is to maximise sum z over 0 <= z <=
         mu with this matrix PSD at tau = 1, so that no metric has a smaller `value`. A triple whose
         impostor differs in a feature in which no target neighbours do must have z = 0, and is
-        given it. Those whose impostor is at the place of i or of j have a W_t that is PSD: z = mu
+        given it. Those whose impostor equals i or j have a W_t that is PSD: z = mu
         on these alone needs no proof.
 
         Parameters
@@ -165,10 +169,10 @@ class LMNNProblem:
         if not np.any(z) or not np.all(np.isfinite(self.target_moment)):
             return down(least)
         codes = np.concatenate([i * n + j, i * n + impostor])
-        used, place = np.unique(codes, return_inverse=True)
-        weights = np.bincount(place, np.concatenate([z, -z])).astype(np.float64)
-        sizes = np.bincount(place, np.concatenate([z, z])).astype(np.float64)
-        longest = int(np.max(np.bincount(place)))
+        used, position = np.unique(codes, return_inverse=True)
+        weights = np.bincount(position, np.concatenate([z, -z])).astype(np.float64)
+        sizes = np.bincount(position, np.concatenate([z, z])).astype(np.float64)
+        longest = int(np.max(np.bincount(position)))
         V = self.differences(np.column_stack(np.divmod(used, n)))
         kept = np.setdiff1d(independent_features(self.points), np.flatnonzero(unseen))
         T = unit_axes(self.target_moment[np.ix_(kept, kept)])
@@ -181,7 +185,9 @@ class LMNNProblem:
 
 
 def state_lmnn(problem: LMNNProblem) -> cp.Problem:
-    """min (1 - mu) <P, A> + mu sum xi  s.t.  d_il - d_ij >= 1 - xi_ijl, xi >= 0, A PSD.
+    """State LMNN in CVXPY.
+
+    min (1 - mu) <P, A> + mu sum xi  s.t.  d_il - d_ij >= 1 - xi_ijl, xi >= 0, A PSD.
 
     The semidefinite program of Weinberger, Blitzer and Saul (2005), as a ``cvxpy.Problem``. Its
     first constraint is that of the triples.

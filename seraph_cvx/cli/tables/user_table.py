@@ -27,7 +27,7 @@ LOOK_EVERY = 2**16
 """Rows between two looks at the memory that they take."""
 
 COPIES = 4
-"""Of the numbers, that reading, standardizing and pairing make of them."""
+"""So many copies of the numbers are made by reading, standardizing and pairing."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from ...pairs.pair_set import PairSet
 from .text_rows import TableError
 
 PAIR_BYTES = 100
-"""Of memory that a labeled pair takes at most while the pairs are made, rounded up."""
+"""Bytes that a labeled pair takes at most while the pairs are made, rounded up."""
 
 SAMPLE = 1_000
 """Points whose pairs are swept over once to learn how fast this machine is."""

@@ -135,8 +135,8 @@ def _check_layout(entries: list[zipfile.ZipInfo], content: bytes, end: int) -> N
             f"its entries declare {declared} bytes, more than the {len(content)} of the whole "
             "file: it was made to exhaust memory, or is damaged"
         )
-    places = [(*_span(entry, content), entry.filename) for entry in entries]
-    for (_, stop, name), (start, _, other) in pairwise([*sorted(places), (end, end, "")]):
+    spans = [(*_span(entry, content), entry.filename) for entry in entries]
+    for (_, stop, name), (start, _, other) in pairwise([*sorted(spans), (end, end, "")]):
         if stop > start:
             where = f"its entry {other!r}" if other else "the archive's directory"
             refuse(f"its entry {name!r} and {where} overlap: no model is written so")

@@ -29,13 +29,13 @@ class NotPlain(Exception):
     """A value that JSON and arrays of numbers cannot hold."""
 
 
-def pack(value: Any, place: str, arrays: Arrays) -> Any:
+def pack(value: Any, name: str, arrays: Arrays) -> Any:
     """Plain values as they are, all others as {kind: content}.
 
     Parameters
     ----------
     value : object
-    place : str
+    name : str
         Its name; an array becomes an entry of this name.
     arrays : dict
         Takes the arrays of numbers.
@@ -62,19 +62,19 @@ def pack(value: Any, place: str, arrays: Arrays) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else {"float": repr(value)}
     if isinstance(value, list | tuple):
-        items = [pack(item, f"{place}.{i}", arrays) for i, item in enumerate(value)]
+        items = [pack(item, f"{name}.{i}", arrays) for i, item in enumerate(value)]
         return items if isinstance(value, list) else {"tuple": items}
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {"dict": {key: pack(v, f"{place}.{key}", arrays) for key, v in value.items()}}
+        return {"dict": {key: pack(v, f"{name}.{key}", arrays) for key, v in value.items()}}
     if isinstance(value, np.ndarray) and value.dtype.kind in NUMBERS:
-        arrays[place] = value
-        return {"array": place}
+        arrays[name] = value
+        return {"array": name}
     if isinstance(value, np.ndarray) and value.ndim == 1:
-        return {"objects": pack(value.tolist(), place, arrays)}
+        return {"objects": pack(value.tolist(), name, arrays)}
     for kind, result in RESULTS.items():
         if type(value) is result:
-            return {kind: pack(asdict(value), place, arrays)["dict"]}
-    raise NotPlain(f"`{place}` is {value!r}")
+            return {kind: pack(asdict(value), name, arrays)["dict"]}
+    raise NotPlain(f"`{name}` is {value!r}")
 
 
 def unpack(value: Any, arrays: Arrays, may_be_nan: bool = False) -> Any:

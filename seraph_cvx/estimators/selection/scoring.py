@@ -120,7 +120,9 @@ class LabeledKFold(BaseCrossValidator):  # type: ignore[misc]
 
 
 def known_accuracy(estimator: Any, X: Any, y: ArrayLike) -> float:
-    """#{i in K : predict(x_i) = y_i} / #K, K the points of known class: a scikit-learn scorer.
+    """Score predictions on the points of known class alone.
+
+    #{i in K : predict(x_i) = y_i} / #K, K the points of known class: a scikit-learn scorer.
 
     Parameters
     ----------

@@ -24,7 +24,14 @@ from ...solvers.solution import Status
 from ..mahalanobis import MahalanobisTransformer, all_or_nothing
 from ..seraph import SERAPH
 from .scoring import LabeledKFold
-from .search_cells import Cell, best_candidate, choose_scorer, make_folds, run_cell, tabulate_cells
+from .search_fits import (
+    SearchFit,
+    best_candidate,
+    choose_scorer,
+    fit_fold,
+    make_folds,
+    tabulate_fits,
+)
 
 AUTO_SHARES = np.geomspace(0.3, 1e-3, 6)
 """The trace weights of "auto", as shares of the critical trace weight."""
@@ -63,10 +70,12 @@ LEARNED = (
 
 
 class SERAPHCV(MahalanobisTransformer):
-    """(lambda, mu) = argmax mean_f score_f(A(lambda, mu; y with fold f unknown)), then eq. (7).
+    """Learn a metric as SERAPH does, its two weights chosen by cross-validation.
+
+    (lambda, mu) = argmax mean_f score_f(A(lambda, mu; y with fold f unknown)), then eq. (7).
 
     The held-out labels become unknown, but their points stay, as unlabeled ones: the search is
-    transductive, as SERAPH itself is. Every cell of the search starts as SERAPH does (J is not
+    transductive, as SERAPH itself is. Every fit of the search starts as SERAPH does (J is not
     convex: from a neighbour's metric it might end elsewhere), so that a score belongs to the
     model that is fitted in the end.
 
@@ -103,7 +112,7 @@ class SERAPHCV(MahalanobisTransformer):
     cv_results_ : dict of arrays
         As of scikit-learn's GridSearchCV: params, param_*, split*_test_score, mean_test_score,
         std_test_score, rank_test_score, mean_fit_time; and for each candidate `n_uncertified`,
-        the cells that did not end certified (for algorithm="direct": stationary), and `n_failed`,
+        the fits that did not end certified (for algorithm="direct": stationary), and `n_failed`,
         those without a metric (score NaN).
     best_estimator_ : SERAPH
     metric_, components_, threshold_, certificate_, history_, n_iter_, status_, sampling_
@@ -189,13 +198,16 @@ class SERAPHCV(MahalanobisTransformer):
                 "each point, -1 where it is not known."
             )
         with all_or_nothing(self), one_blas_thread():
-            cells = self._search(X, y)
-        _warn_of_uncertified(cells)
+            pairs = self._take(X, y)
+            for doubt in self._doubts(pairs, y, has_constraints=False):
+                warnings.warn(doubt, stacklevel=2)
+            not_reached = self._search(pairs, X, y)
+        for warning in not_reached:
+            warnings.warn(warning, stacklevel=2)
         return self
 
-    def _search(self, X: ArrayLike, y: ArrayLike) -> list[Cell]:
-        """Choose, and learn by what is chosen; the cells on which the choice is founded."""
-        pairs = self._take(X, y)
+    def _search(self, pairs: PairSet, X: ArrayLike, y: ArrayLike) -> list[Warning]:
+        """Choose, and learn by what is chosen; what the last fit and the search did not reach."""
         scorer = choose_scorer(self.scoring)
         labels = column_or_1d(y)
         folds = make_folds(pairs.points, labels, self._splitter(labels))
@@ -206,24 +218,25 @@ class SERAPHCV(MahalanobisTransformer):
             for candidate in candidates
             for fold in folds
         ]
-        cells: list[Cell]
+        fits: list[SearchFit]
         if effective_n_jobs(self.n_jobs) == 1:  # Parallel would change the process's warnings
-            cells = [run_cell(*task) for task in tasks]
+            fits = [fit_fold(*task) for task in tasks]
         else:
-            cells = Parallel(n_jobs=self.n_jobs)(delayed(run_cell)(*task) for task in tasks)
+            fits = Parallel(n_jobs=self.n_jobs)(delayed(fit_fold)(*task) for task in tasks)
         for name in (*LEARNED, "best_estimator_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         self.n_splits_ = len(folds)
-        self.cv_results_ = tabulate_cells(candidates, cells)
+        self.cv_results_ = tabulate_fits(candidates, fits)
         self.best_index_ = best_candidate(self.cv_results_)
         self.best_params_ = dict(candidates[self.best_index_])
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
+        not_reached: list[Warning] = []
         if self.refit:
             self.best_estimator_ = SERAPH(**settings, **self.best_params_, verbose=self.verbose)
-            self.best_estimator_.fit(X, y)
+            not_reached = self.best_estimator_._learn(self.best_estimator_._take(X, y))
             for name in LEARNED:
                 setattr(self, name, getattr(self.best_estimator_, name))
-        return cells
+        return [*not_reached, *_uncertified(fits)]
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """p(+1 | x, x') of eq. (8) by `best_estimator_`, for each pair of a (k, 2, m) array."""
@@ -296,13 +309,14 @@ class SERAPHCV(MahalanobisTransformer):
         return LabeledKFold(int(cv), self.random_state is not None, self.random_state)
 
 
-def _warn_of_uncertified(cells: list[Cell]) -> None:
-    uncertified = sum(not cell.reached_tolerance for cell in cells)
-    if uncertified:
-        warnings.warn(
-            f"{uncertified} of the {len(cells)} fits of the search did not end certified (for "
+def _uncertified(fits: list[SearchFit]) -> list[Warning]:
+    uncertified = sum(not fit.reached_tolerance for fit in fits)
+    if not uncertified:
+        return []
+    return [
+        NotCertified(
+            f"{uncertified} of the {len(fits)} fits of the search did not end certified (for "
             'algorithm="direct": stationary); '
-            "cv_results_['n_uncertified'] says for which weights. Raise max_iter, or tol.",
-            NotCertified,
-            stacklevel=3,
+            "cv_results_['n_uncertified'] says for which weights. Raise max_iter, or tol."
         )
+    ]

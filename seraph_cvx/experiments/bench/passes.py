@@ -18,8 +18,8 @@ from ...numerics.checks import FloatArray
 from ...pairs.pair_set import PairSet
 from ...processes.forking import peak_bytes, resident_bytes
 from ...processes.isolation import run_isolated
-from .gaussian_classes import gaussian_classes
 from .report import Report, Row
+from .size import gaussian_classes
 
 PASSES = "Passes of value + gradient"
 

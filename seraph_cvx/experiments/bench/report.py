@@ -44,11 +44,11 @@ class Report:
         self._notes: list[str] | None = None
 
     def start(self, title: str) -> None:
-        """What is measured now."""
+        """Begin a table of this title."""
         self._title, self._rows, self._draft, self._notes = title, [], None, None
 
     def tell(self, text: str) -> None:
-        """What the measurement is at."""
+        """Tell what the measurement is at."""
         if self._tell is not None:
             self._tell(text)
 
@@ -65,7 +65,7 @@ class Report:
 
     @property
     def rows(self) -> Sequence[Row]:
-        """Those measured so far."""
+        """The rows measured so far."""
         return self._rows
 
     def finish(self, notes: Sequence[str] = ()) -> ResultTable:

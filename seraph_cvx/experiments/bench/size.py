@@ -17,7 +17,6 @@ from ...numerics.checks import FloatArray, MissingExtra
 from ...pairs.pair_set import PairSet
 from ...processes.forking import peak_bytes
 from ...solvers.not_certified import NotCertified
-from .gaussian_classes import gaussian_classes
 from .report import Report
 
 PLACES = ("cpu", "cuda", "dask")
@@ -158,9 +157,30 @@ def _at(place: str, scheduler: str | None) -> Iterator[None]:
 
 
 def _peak_mebibytes(place: str) -> float:
-    """Of the GPU, or of this process (not of the workers); 0 where the system does not tell."""
+    """The most memory used by the GPU or by this process, not by workers; 0 if it is not told."""
     if place == "cuda":
         import torch
 
         return float(torch.cuda.max_memory_allocated()) / 2**20
     return peak_bytes() / 2**20
+
+
+def gaussian_classes(n: int, m: int, n_classes: int = 10, seed: int = 0) -> tuple[FloatArray, Any]:
+    """Draw points of Gaussian classes to measure on, ten of each class labeled.
+
+    x ~ N(mean of its class, I), means ~ N(0, I/4); y = -1 but for ten labels a class.
+
+    Examples
+    --------
+    >>> X, y = gaussian_classes(1000, 2)
+    >>> X.shape, int((y >= 0).sum())
+    ((1000, 2), 100)
+    """
+    rng = np.random.default_rng(seed)
+    means = rng.normal(size=(n_classes, m)) / 2.0
+    classes = rng.integers(n_classes, size=n)
+    X = means[classes] + rng.normal(size=(n, m))
+    known = np.concatenate([np.flatnonzero(classes == c)[:10] for c in range(n_classes)])
+    y = np.full(n, -1)
+    y[known] = classes[known]
+    return X, y

@@ -62,7 +62,9 @@ def load_task(
 
 
 def scale_features(X: FloatArray, scaling: str, is_image: bool = False) -> FloatArray:
-    """(X - shift) / spread, as `scaling` says; a constant feature is only shifted.
+    """Scale the features as a protocol says.
+
+    (X - shift) / spread, as `scaling` says; a constant feature is only shifted.
 
     Examples
     --------

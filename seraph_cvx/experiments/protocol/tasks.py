@@ -76,23 +76,23 @@ def _parse(line: str) -> Task:
     name, title, data, *sizes, similar, dissimilar, unlabeled, digits = f"{line} -".split()[:12]
     classes, features, training, test, labels = map(int, sizes)
     return Task(
-        name,
-        title.replace("_", " "),
-        data,
-        classes,
-        features,
-        training,
-        test,
-        labels,
-        float(similar),
-        float(dissimilar),
-        int(unlabeled),
-        tuple(int(digit) for digit in digits if digit.isdigit()),
+        name=name,
+        title=title.replace("_", " "),
+        data=data,
+        n_classes=classes,
+        n_features=features,
+        n_training=training,
+        n_test=test,
+        n_labels=labels,
+        similar=float(similar),
+        dissimilar=float(dissimilar),
+        unlabeled=int(unlabeled),
+        digits=tuple(int(digit) for digit in digits if digit.isdigit()),
     )
 
 
 TASKS: dict[str, Task] = {task.name: task for task in map(_parse, PRINTED_ROWS.strip().split("\n"))}
-"""By name, in the order of Table 1."""
+"""The tasks by name, in the order of Table 1."""
 
 UNFILED = ("iris", "wine", "balance", "breast_cancer")
 """The tasks whose data need no file: three ship with scikit-learn, one is an enumeration."""

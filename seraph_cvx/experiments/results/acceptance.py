@@ -25,7 +25,7 @@ TOLERANCE = 2.0
 """Standard errors of the difference that are given away."""
 
 ENOUGH = 10
-"""Of the twelve tasks."""
+"""So many of the twelve tasks must agree."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,9 @@ class Judgement:
 
 
 def judge(rows: Rows) -> list[Judgement]:
-    """e <= E + 2 sqrt(s^2 + S^2), or e0 - e >= E0 - E - 2 sqrt(s^2 + s0^2 + S^2 + S0^2), by task.
+    """Judge task by task whether the recommended configuration agrees with the paper.
+
+    e <= E + 2 sqrt(s^2 + S^2), or e0 - e >= E0 - E - 2 sqrt(s^2 + s0^2 + S^2 + S0^2), by task.
 
     e and s are mean and standard error of the recommended configuration, e0 and s0 of the Euclidean
     distance on the same samplings; E, S, E0, S0 those printed for SERAPH_hyper and the Euclidean
@@ -204,20 +206,20 @@ def _verdict(task: str, errors: Mapping[str, FloatArray]) -> Judgement:
     expected = printed_reference - printed
     best = min(errors, key=lambda method: float(np.mean(errors[method])))
     return Judgement(
-        task,
-        float(np.mean(own)),
-        printed + TOLERANCE * float(np.hypot(s, printed_error)),
-        float(np.mean(reference - own)),
-        expected - TOLERANCE * float(np.sqrt(squares)),
-        expected - TOLERANCE * float(np.sqrt(squares - common)),
-        best,
-        JUDGED in mark_best(errors),
-        best == JUDGED or are_comparable(own, errors[best], paired=True),
+        task=task,
+        mean=float(np.mean(own)),
+        largest=printed + TOLERANCE * float(np.hypot(s, printed_error)),
+        improvement=float(np.mean(reference - own)),
+        least=expected - TOLERANCE * float(np.sqrt(squares)),
+        least_paired=expected - TOLERANCE * float(np.sqrt(squares - common)),
+        best=best,
+        is_best=JUDGED in mark_best(errors),
+        is_best_paired=best == JUDGED or are_comparable(own, errors[best], paired=True),
     )
 
 
 def _correlation(a: FloatArray, b: FloatArray) -> float:
-    """Of two columns; 0 where one of them does not vary."""
+    """The correlation of two columns; 0 where one of them does not vary."""
     if np.ptp(a) == 0.0 or np.ptp(b) == 0.0:
         return 0.0
     return float(np.corrcoef(a, b)[0, 1])

@@ -22,7 +22,7 @@ def table1_files(
     data_dir: str | os.PathLike[str] | None = None,
     n_draws: int = 2_000,
 ) -> dict[str, str]:
-    """Table 1.
+    """The files of Table 1.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def errors_files(rows: Rows) -> dict[str, str]:
 
 
 def figure3_files(summaries: Sequence[Summary]) -> dict[str, str]:
-    """Figure 3 in numbers.
+    """The files of Figure 3 in numbers.
 
     Examples
     --------

@@ -56,7 +56,7 @@ class Layout:
 
 
 LAYOUTS = {1: Layout(0.5, 0.2, 0.6, 0.2, 0.4), 2: Layout(5.0, 3.0, 10.0, 3.0, 1.5)}
-"""Of Figures 1 and 2. At the second one's scale lambda = 300 leaves one direction."""
+"""The layouts of Figures 1 and 2. At the second one's scale lambda = 300 leaves one direction."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,10 +15,10 @@ from ..runs.cells import CUT_OFF, DONE
 from ..runs.methods import METHODS
 
 SIGNIFICANCE = 0.05
-"""Of the t-test behind the boldface."""
+"""The level of the t-test behind the boldface."""
 
 Rows = Sequence[Mapping[str, Any]]
-"""Of cells, see :func:`.cells.run_cell`."""
+"""Rows of cells, see :func:`.cells.run_cell`."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,9 @@ def mark_best(errors: Mapping[Any, FloatArray]) -> set[Any]:
 
 
 def are_comparable(a: FloatArray, b: FloatArray, paired: bool = False) -> bool:
-    """p >= 5 % for t = (mean - mean') / sqrt(s^2 (1/n + 1/n')), s^2 the pooled variance.
+    """Say whether two columns of errors do not differ significantly.
+
+    p >= 5 % for t = (mean - mean') / sqrt(s^2 (1/n + 1/n')), s^2 the pooled variance.
 
     Paired: t = mean(d) / (s_d / sqrt(n)) of the differences d, sampling by sampling. Without
     variance two means differ if they are not equal; a single error is comparable to nothing.

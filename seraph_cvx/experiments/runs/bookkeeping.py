@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from joblib import effective_n_jobs
 
-from ...comparison.journal import Journal, check_kind, check_numbers
+from ...processes.journal import Journal, check_kind, check_numbers
 from .cells import CUT_OFF, DONE, FAILED, CellKey
 
 
@@ -32,22 +31,15 @@ class CellJournal(Journal):
     [('iris', 0, 'euclidean')]
     """
 
+    work = "run"
+
     def __init__(self, path: str | os.PathLike[str] | None = None, resume: bool = False) -> None:
         self.cells: dict[CellKey, dict[str, Any]] = {}
         self.runs: list[dict[str, Any]] = []
-        if path is not None and Path(path).exists() and not resume:
-            raise FileExistsError(
-                f"{path} is there already: go on with it (resume=True, --resume), give another "
-                "folder, or remove it."
-            )
         super().__init__(path, resume)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def _take(self, line: dict[str, Any]) -> None:
-        kind = line["kind"]
-        content = {key: value for key, value in line.items() if key != "kind"}
+    def take(self, kind: str, content: dict[str, Any]) -> None:
+        """Keep a line that has been checked."""
         if kind == "cell":
             _check_cell(content)
             self.cells[content["task"], content["sampling"], content["method"]] = content
@@ -99,7 +91,7 @@ class Ledger:
             self.enter(row)
 
     def enter(self, row: dict[str, Any]) -> None:
-        """A cell is finished."""
+        """Enter a finished cell, and count its time."""
         task, method = row["task"], row["method"]
         key = (task, row["sampling"], method)
         self.rows[key] = row
@@ -110,7 +102,7 @@ class Ledger:
                 self._times[group].append(row["seconds"])
 
     def seconds_left(self, key: CellKey) -> float:
-        """Of the cap of its task and method."""
+        """Seconds that are left to a cell, of the cap of its task and method."""
         return self._cap - self._spent[key[0], key[2]]
 
     def estimate(self) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import threading
 import time
 import warnings
 from dataclasses import dataclass
@@ -14,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...comparison.race import ONE_THREAD
 from ...numerics.blas_threads import one_blas_thread
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import numerical_rank
 from ...processes.isolation import ForkServer, Outcome
+from ...processes.workers import ONE_THREAD, server_of_thread
 from ..protocol.samplings import draw_sampling, load_task, nearest_neighbour_error
 from ..protocol.tasks import find_task
 from .methods import METHODS, find_methods
@@ -29,8 +28,8 @@ CellKey = tuple[str, int, str]
 DONE, FAILED, CUT_OFF = "done", "failed", "cut off"
 """What can come of a cell."""
 
-_SERVERS: dict[int, ForkServer] = {}
-"""By thread: a joblib worker has one, a worker of a cluster one for each of its threads."""
+OWNER = __name__
+"""For whom the fork servers of cells are kept; see :func:`server_of_thread`."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +73,11 @@ def run_cell(key: CellKey, method: str, protocol: Protocol, time_limit: float) -
 
     Examples
     --------
+    >>> from seraph_cvx.processes.workers import close_servers
     >>> row = run_cell(("iris", 0, "euclidean"), "euclidean", Protocol(), time_limit=60.0)
     >>> row["outcome"], row["rank"], 0.0 <= row["error"] <= 100.0
     ('done', 4, True)
-    >>> close_servers()
+    >>> close_servers(OWNER)
     """
     task, seed, name = key
     row: dict[str, Any] = {"task": task, "sampling": seed, "method": name, **EMPTY}
@@ -138,23 +138,9 @@ def learn(
     return L, facts
 
 
-def close_servers() -> None:
-    """End the processes that this process's cells were forked from; the next cell starts another.
-
-    Examples
-    --------
-    >>> close_servers()
-    """
-    while _SERVERS:
-        _SERVERS.popitem()[1].close()
-
-
 def _server() -> ForkServer:
-    thread = threading.get_ident()
-    if thread not in _SERVERS:
-        modules = dict.fromkeys(method.module for method in METHODS.values())
-        _SERVERS[thread] = ForkServer([__name__, *modules], ONE_THREAD)
-    return _SERVERS[thread]
+    modules = dict.fromkeys(method.module for method in METHODS.values())
+    return server_of_thread(OWNER, [__name__, *modules], ONE_THREAD)
 
 
 def _failure(outcome: Outcome) -> dict[str, Any]:

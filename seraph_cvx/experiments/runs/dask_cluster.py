@@ -13,7 +13,7 @@ from ...numerics.checks import MissingExtra
 
 @contextmanager
 def dask_cluster(scheduler: str | None = None, n_workers: int = 2) -> Iterator[Any]:
-    """Within it joblib's work is done by Dask: the sums of a fit, the cells of a table, a race.
+    """Let Dask do joblib's work: the sums of a fit, the cells of a table, a race.
 
     Parameters
     ----------

@@ -146,7 +146,8 @@ def learn_directly(X: FloatArray, y: NDArray[Any], seed: int = 0) -> FloatArray:
     (1, 1)
     """
     solution = minimise_directly(PairSet.from_labels(X, y), start=np.eye(X.shape[1]))
-    solution.warn_unless_stationary()
+    if solution.message:
+        warnings.warn(solution.message, NotCertified, stacklevel=2)
     return factor(solution.metric)
 
 

@@ -29,11 +29,11 @@ Learner = Callable[[FloatArray, NDArray[Any], int], FloatArray]
 """(X, y with -1 for unknown, seed) -> L, the (k, m) components of the learned metric L'L."""
 
 CHOICES: dict[str, dict[str, Any]] = {"GDM": {"ridge": 1.0}}
-"""Of the rivals' open parameters: GDM's problem is unbounded here without a ridge; of 0.001 to 100
-this one did best on samplings 5300 to 5309, which no table uses."""
+"""What was chosen of the rivals' open parameters: GDM's problem is unbounded here without a ridge;
+of 0.001 to 100 this one did best on samplings 5300 to 5309, which no table uses."""
 
 EARLY_ITERATIONS = 3
-"""Of the EM-like scheme where it is stopped early."""
+"""Iterations of the EM-like scheme where it is stopped early."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ METHODS: dict[str, Method] = {
         Method("recommended", "recommended", learn_as_recommended, "SERAPH_hyper"),
     )
 }
-"""By name, in the order of Table 2; after the paper's rows, other ways to compute them."""
+"""The methods by name, as in Table 2; after the paper's rows, other ways to compute them."""
 
 PAPER_METHODS = tuple(METHODS)[:11]
 """The rows of the paper's Table 2."""
@@ -119,15 +119,15 @@ def find_methods(names: Sequence[str] | None = None) -> list[Method]:
 
 
 def _find(name: str) -> Method:
-    own, _, place = name.partition("=")
-    if not place:
+    own, _, path = name.partition("=")
+    if not path:
         if name not in METHODS:
             raise ValueError(
                 f"There is no method {name!r}; the known ones are {', '.join(METHODS)}. Write "
                 "name=module:function for one of your own."
             )
         return METHODS[name]
-    module, _, function = place.partition(":")
+    module, _, function = path.partition(":")
     if not module or not function or own in METHODS:
         raise ValueError(
             f"{name!r}: write name=module:function, the name not one of {', '.join(METHODS)}."

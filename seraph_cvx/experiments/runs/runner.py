@@ -10,13 +10,14 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from joblib import Parallel, delayed
+from joblib import delayed
 
 from ...numerics.checks import check_number
+from ...processes.workers import as_finished, close_servers, one_by_one
 from ..protocol.samplings import SCALINGS, VARIANTS
 from ..protocol.tasks import find_tasks
 from .bookkeeping import CellJournal, Ledger
-from .cells import DONE, Protocol, close_servers, run_cell
+from .cells import DONE, OWNER, Protocol, run_cell
 from .methods import find_methods
 
 DEFAULT_TIME_CAP = 1800.0
@@ -155,14 +156,10 @@ def run_cells(
 
 def _in_parallel(calls: Iterator[Any], n_jobs: int | None) -> Generator[dict[str, Any], None, None]:
     """Rows as they are finished; calls are drawn only when a worker is free."""
-    results = Parallel(
-        n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs"
-    )(calls)
     try:
-        yield from results
+        yield from as_finished(one_by_one(n_jobs), calls)
     finally:
-        results.close()
-        close_servers()
+        close_servers(OWNER)
 
 
 def _given(methods: Sequence[str] | None) -> Iterator[tuple[Any, str]]:

@@ -37,8 +37,8 @@ def draw_answers(
     """Filled where the solver claims the tolerance, hollow where it does not."""
     for claims, face in ((True, look["color"]), (False, "white")):
         chosen = [k for k, row in enumerate(rows) if row["claims"] is claims]
-        places = [x[k] for k in chosen], [y[k] for k in chosen]
-        ax.plot(*places, linestyle="", markerfacecolor=face, **look)
+        positions = [x[k] for k in chosen], [y[k] for k in chosen]
+        ax.plot(*positions, linestyle="", markerfacecolor=face, **look)
 
 
 def floored(gap: float) -> float:
@@ -47,7 +47,7 @@ def floored(gap: float) -> float:
 
 
 def add_solver_legend(
-    place: Figure | SubFigure | Axes,
+    target: Figure | SubFigure | Axes,
     looks: Mapping[str, dict[str, Any]],
     hollow: bool = False,
     names: Mapping[str, str] | None = None,
@@ -61,4 +61,4 @@ def add_solver_legend(
         plain: dict[str, Any] = {"color": GREY, "linestyle": "", "marker": "o"}
         handles.append(Line2D([], [], label="claims the tolerance", **plain))
         handles.append(Line2D([], [], label="does not", markerfacecolor="white", **plain))
-    add_legend(place, handles, most=len(handles))
+    add_legend(target, handles, most=len(handles))

@@ -61,9 +61,9 @@ def plot_performance_profile(
         y = np.concatenate([[0.0], np.arange(1, len(reached) + 1), [len(reached)]])
         y[0] = np.sum(reached <= 1.0)
         ax.step(x, y / len(instances), where="post", color=look["color"], linewidth=2)
-        places = np.geomspace(1.0, end / 1.4, 8)
-        at = np.searchsorted(x, places, side="right") - 1
-        ax.plot(places, y[at] / len(instances), linestyle="", **look)
+        positions = np.geomspace(1.0, end / 1.4, 8)
+        at = np.searchsorted(x, positions, side="right") - 1
+        ax.plot(positions, y[at] / len(instances), linestyle="", **look)
     ax.set_xscale("log")
     ax.set_xlim(0.9, end)
     ax.set_ylim(-0.03, 1.05)

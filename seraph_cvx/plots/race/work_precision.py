@@ -26,7 +26,9 @@ TITLE_LINE = 28
 
 @dataclass(eq=False)
 class WorkPrecisionDisplay(Display):
-    """(f(A) - min f) / max(1, |f(A)|) of (11) against the seconds taken; a marker a tolerance.
+    """Show how near the optimum each solver came, against the seconds it took.
+
+    (f(A) - min f) / max(1, |f(A)|) of (11) against the seconds taken; a marker a tolerance.
 
     Down and to the left is better. A filled marker is an answer whose solver claims the tolerance,
     a hollow one an answer of which it does not.

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...display.chart import Chart, Curve
 from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import FloatArray
 from ...pairs.pair_set import PairSet
-from ..claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
+from ..claim import Check, Claim, ClaimResult, Recomputation, Verdict
 from ..claim_data import ClaimData, certified, differences
 
 ZERO = 1e-10

@@ -6,12 +6,13 @@ import time
 
 import numpy as np
 
+from ...display.chart import Chart, Curve
 from ...model.m_step_objective import MStepObjective
 from ...numerics.blas_threads import one_blas_thread
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import project
 from ...pairs.pair_set import PairSet
-from ..claim import Chart, Check, Claim, ClaimResult, Curve
+from ..claim import Check, Claim, ClaimResult
 from ..claim_data import ClaimData
 
 CLAIM = Claim(

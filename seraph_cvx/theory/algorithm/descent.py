@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import entr
 
+from ...display.chart import Chart, Curve
 from ...model.m_step_objective import MStepObjective
 from ...model.semi_supervised import descent_values
 from ...numerics.checks import FloatArray
-from ..claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
+from ..claim import Check, Claim, ClaimResult, Recomputation, Verdict
 from ..claim_data import (
     ClaimData,
     labeled_loss,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import minimize
 
+from ...display.chart import Chart, Curve
 from ...numerics.checks import FloatArray
 from ...pairs.pair_set import PairSet
-from ..claim import Chart, Check, Claim, ClaimResult, Curve
+from ..claim import Check, Claim, ClaimResult
 from ..claim_data import ClaimData, posterior, scores
 from .printed_gradient import printed_gradient
 

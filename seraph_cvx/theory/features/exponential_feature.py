@@ -101,7 +101,9 @@ def geometric_entropy(w: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ExponentialMStep:
-    """f(A) = <C, A> + delta * sum_k a_k + sum_k b_k g(v_k'Av_k + delta): (11) with p(+1) = e^{-u}.
+    """State an M-step with the exponential feature.
+
+    f(A) = <C, A> + delta * sum_k a_k + sum_k b_k g(v_k'Av_k + delta): (11) with p(+1) = e^{-u}.
 
     Parameters
     ----------
@@ -180,7 +182,9 @@ def state_exponential_m_step(
     trace_weight: float = 1.0,
     offset: float = 0.1,
 ) -> cp.Problem:
-    """min <C, A> + delta * sum_k a_k + sum_k b_k t_k  s.t.  e^{-t_k} + e^{-u_k} <= 1, A PSD.
+    """State the M-step with the exponential feature in CVXPY.
+
+    min <C, A> + delta * sum_k a_k + sum_k b_k t_k  s.t.  e^{-t_k} + e^{-u_k} <= 1, A PSD.
 
     t >= -log(1 - e^{-u}) is the same as log_sum_exp(-t, -u) <= 0, which is DCP.
 
@@ -276,7 +280,7 @@ def certify_exponential_factor(problem: ExponentialMStep, L: FloatArray) -> Cert
 
 
 def _value_from_above(problem: ExponentialMStep, L: FloatArray) -> Fraction:
-    """Not below f(LL')."""
+    """A value that is not below f(LL'), whatever is rounded."""
     lower, upper = squared_lengths(L, problem.differences)
     u = np.minimum((lower + problem.offset) * (1.0 - 4.0 * UNIT), LARGEST_SCORE)
     with np.errstate(over="ignore"):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 
 import numpy as np
 
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import factor, project, symmetrise
+from ...solvers.not_certified import NotCertified
 from ...solvers.solution import MStepSolution, Status
 from ...sums.proven_sums import unit_axes
 from .exponential_feature import ExponentialMStep, certify_exponential_factor, dissimilar_push
@@ -17,7 +19,9 @@ from .exponential_feature import ExponentialMStep, certify_exponential_factor, d
 def solve_exponential(
     problem: ExponentialMStep, tol: float = 1e-6, max_iter: int = 5000
 ) -> MStepSolution:
-    """argmin f over A PSD by B <- P(B - grad(B) / L), A = T B T', until the certified gap is small.
+    """Solve the M-step with the exponential feature by projected gradient.
+
+    argmin f over A PSD by B <- P(B - grad(B) / L), A = T B T', until the certified gap is small.
 
     In these coordinates f is <M, B> + sum_k b_k g(z_k'Bz_k + delta) + constant, M = T'CT = I to
     rounding. L is raised until 2 <grad(new) - grad(B), new - B> <= L ||new - B||^2: as f is convex,
@@ -78,7 +82,8 @@ def solve_exponential(
         seconds=time.perf_counter() - clock,
         message=message,
     )
-    solution.warn_unless_certified(tol)
+    if shortfall := solution.shortfall(tol):
+        warnings.warn(shortfall, NotCertified, stacklevel=2)
     return solution
 
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...display.chart import Chart, Curve
 from ...numerics.checks import FloatArray
-from ..claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
+from ..claim import Check, Claim, ClaimResult, Recomputation, Verdict
 from ..claim_data import ClaimData
 
 CLAIM = Claim(

@@ -39,7 +39,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...certificate import Certificate
-from ..claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
+from ...display.chart import Chart, Curve
+from ..claim import Check, Claim, ClaimResult, Recomputation, Verdict
 from ..claim_data import ClaimData, solve_conic
 from .distance_features import (
     AFFINE,
@@ -174,7 +175,7 @@ def _dcp_surprises() -> int:
 
 
 def _exponential_m_step(setting: ClaimData) -> Certificate:
-    """Of our own solution; what the solver says of itself is not looked at."""
+    """Check our own solution; what the solver says of itself is not looked at."""
     q, mu, trace_weight = setting.soft_labels, setting.mu, setting.trace_weight
     model = ExponentialMStep(setting.pairs, q, mu, trace_weight, OFFSET)
     return certify_exponential(model, ClaimData.metric_of(solve_exponential(model, tol=1e-7)))

@@ -8,10 +8,11 @@ import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 from scipy.special import expit
 
+from ...display.chart import Chart, Curve
 from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import FloatArray
 from ...pairs.pair_set import PairSet
-from ..claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
+from ..claim import Check, Claim, ClaimResult, Recomputation, Verdict
 from ..claim_data import ClaimData, certified, scores
 from .full_model import GAMMA
 

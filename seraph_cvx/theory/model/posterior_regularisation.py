@@ -5,8 +5,9 @@ from __future__ import annotations
 import cvxpy as cp
 import numpy as np
 
+from ...display.chart import Chart, Curve
 from ...numerics.checks import FloatArray
-from ..claim import Chart, Check, Claim, ClaimResult, Curve, Recomputation, Verdict
+from ..claim import Check, Claim, ClaimResult, Recomputation, Verdict
 from ..claim_data import (
     ClaimData,
     log_posterior,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...display.chart import Chart, Curve
 from ...fit.direct import DirectSolution, minimise_directly
 from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import numerical_rank
-from ..claim import Chart, Check, Claim, ClaimResult, ClaimUndecided, Curve
+from ..claim import Check, Claim, ClaimResult, ClaimUndecided
 from ..claim_data import ClaimData, certified, scores, shannon_entropy
 
 CLAIM = Claim(

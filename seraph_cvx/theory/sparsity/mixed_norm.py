@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...display.chart import Chart, Curve
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import symmetrise
-from ..claim import Chart, Check, Claim, ClaimResult, Curve
+from ..claim import Check, Claim, ClaimResult
 from ..claim_data import ClaimData
 
 SWEEPS = 6

@@ -1,17 +1,21 @@
-"""What a worker of joblib keeps between two pieces of isolated work: a fork server of its own."""
+"""Isolated work on the workers of joblib: each keeps a fork server from one piece to the next."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from typing import Any
 
-from ..processes.isolation import ForkServer
+from joblib import Parallel
+
+from .isolation import ForkServer
 
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 """The environment of work whose seconds are compared: one thread of BLAS."""
 
 _OF_THREADS: dict[int, tuple[str, ForkServer]] = {}
-"""By thread: whose work its fork server is for, and the fork server."""
+"""For each thread, whose work its fork server is for, and the fork server."""
 
 
 def server_of_thread(
@@ -61,3 +65,30 @@ def close_servers(owner: str) -> None:
         if whose == owner:
             del _OF_THREADS[thread]
             server.close()
+
+
+def one_by_one(n_jobs: int | None) -> Parallel:
+    """The workers of joblib, which take a piece of work when they are free and not before."""
+    return Parallel(
+        n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs"
+    )
+
+
+def as_finished(workers: Parallel, calls: Iterable[Any]) -> Generator[Any, None, None]:
+    """The results of calls in the order they come; if stopped, without joblib's advice on it.
+
+    Examples
+    --------
+    >>> import math
+    >>> from joblib import delayed
+    >>> list(as_finished(one_by_one(1), (delayed(math.sqrt)(x) for x in (4.0, 9.0))))
+    [2.0, 3.0]
+    """
+    results = workers(calls)
+    try:
+        for result in results:  # noqa: UP028 - "yield from" would close it ahead of the lines below
+            yield result
+    finally:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"\d+ tasks (have been|which were)", UserWarning)
+            results.close()

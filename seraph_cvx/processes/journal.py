@@ -1,4 +1,4 @@
-"""The journal of a race: JSON lines, each appended whole, so that a stopped race can go on."""
+"""A journal of JSON lines, each appended whole, so that work that was stopped can go on."""
 
 from __future__ import annotations
 
@@ -6,75 +6,45 @@ import errno
 import json
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 fcntl: Any = import_module("fcntl") if find_spec("fcntl") else None  # not on Windows
 
-Key = tuple[str, str, str, float]
-"""Instance, solver, formulation, tolerance."""
 
-EMPTY_ROW: dict[str, Any] = {
-    "outcome": "",
-    "said": "",
-    "claims": False,
-    "true_gap": None,
-    "proved_gap": None,
-    "psd_violation": None,
-    "value": None,
-    "dimacs": None,
-    "compile_seconds": None,
-    "solve_seconds": None,
-    "total_seconds": None,
-    "iterations": None,
-    "peak_bytes": None,
-    "detail": "",
-}
-"""What a row says besides its key, before anything is known."""
-
-
-def key_of(row: Mapping[str, Any]) -> Key:
-    """What makes a row the same run."""
-    return row["instance"], row["solver"], row["formulation"], float(row["tol"])
-
-
-class Journal:
-    """Lines of three kinds: "race" (who races, with what), "reference" and "row".
+class Journal(ABC):
+    """Lines that each have a kind; what a kind means is a subclass's, by :meth:`take`.
 
     Parameters
     ----------
     path : path, optional
         None keeps the lines in memory alone.
     resume : bool
-        Read what an earlier race left at `path`, and go on; otherwise the file must not exist.
+        Read what earlier work left at `path`, and go on; otherwise the file must not exist.
 
     Attributes
     ----------
-    rows : dict
-        The finished rows by key, in order.
-    references : dict
-        The certified interval of each instance, by its name.
-    races : list
-        What the races that wrote here said of themselves.
+    work : str
+        What writes here, in a word for messages.
     notes : list of str
         What was strange about the file.
 
     Notes
     -----
     A line is written by one call of the system, to the end of the file, and forced to the disk
-    before the race goes on. A race killed in the middle of that leaves a last line without its
-    end: it is ignored, with a note, and the next one starts on a new line. Two races cannot write
+    before the work goes on. Work killed in the middle of that leaves a last line without its end:
+    it is ignored, with a note, and the next one starts on a new line. Two processes cannot write
     to one file at a time; on Windows nothing hinders them, and a note says so.
     """
 
+    work: ClassVar[str]
+
     def __init__(self, path: str | os.PathLike[str] | None = None, resume: bool = False) -> None:
         self.path = None if path is None else Path(path)
-        self.rows: dict[Key, dict[str, Any]] = {}
-        self.references: dict[str, dict[str, Any]] = {}
-        self.races: list[dict[str, Any]] = []
         self.notes: list[str] = []
         self._file: int | None = None
         if self.path is not None:
@@ -83,8 +53,8 @@ class Journal:
     def _open(self, path: Path, resume: bool) -> None:
         if path.exists() and not resume:
             raise FileExistsError(
-                f"{path} is there already: resume the race (resume=True, --resume), give another "
-                "name, or remove it."
+                f"{path} is there already: go on with it (resume=True, --resume), write to "
+                "another place, or remove it."
             )
         binary = getattr(os, "O_BINARY", 0)  # on Windows: a line ends as it is written
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | binary, 0o644)
@@ -94,14 +64,15 @@ class Journal:
     def _lock(self, path: Path) -> None:
         if fcntl is None:
             self.notes.append(
-                f"This system cannot lock {path.name}: start no other race that writes to it."
+                f"This system cannot lock {path.name}: start no other {self.work} that writes to "
+                "it."
             )
             return
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.close()
-            raise ValueError(f"Another race is writing to {path}: wait for it.") from None
+            raise ValueError(f"Another {self.work} is writing to {path}: wait for it.") from None
 
     def _read(self, path: Path) -> None:
         content = path.read_bytes()
@@ -109,31 +80,24 @@ class Journal:
             self._write(b"\n")
         for number, line in enumerate(content.splitlines(), start=1):
             try:
-                self._take(json.loads(line))
+                self._enter(json.loads(line))
             except (ValueError, KeyError, TypeError, RecursionError):
                 self.notes.append(
                     f"Line {number} of {path.name} is damaged, or was cut off in the middle of "
                     "being written, and is ignored: its run is made again."
                 )
 
-    def _take(self, line: dict[str, Any]) -> None:
-        kind, content = line["kind"], {k: v for k, v in line.items() if k != "kind"}
-        if kind == "row":
-            _check_row(content)
-            self.rows[key_of(content)] = content
-        elif kind == "reference":
-            check_kind(content, ("instance", "checksum"), str)
-            check_numbers(*(content[k] for k in ("lower", "upper", "n_points", "n_features")))
-            self.references[content["instance"]] = content
-        elif kind == "race":
-            self.races.append(content)
-        else:
-            raise ValueError(f"a line of kind {kind!r}")
+    def _enter(self, line: dict[str, Any]) -> None:
+        self.take(line["kind"], {key: value for key, value in line.items() if key != "kind"})
+
+    @abstractmethod
+    def take(self, kind: str, content: dict[str, Any]) -> None:
+        """Keep a line, or raise a ValueError, KeyError or TypeError if it is damaged."""
 
     def add(self, kind: str, content: Mapping[str, Any]) -> None:
         """Append a line, and have it on the disk before going on."""
         line = json.dumps({"kind": kind, **content}, allow_nan=False)
-        self._take(json.loads(line))
+        self._enter(json.loads(line))
         self._write(line.encode() + b"\n")
 
     def _write(self, line: bytes) -> None:
@@ -153,26 +117,11 @@ class Journal:
             os.close(self._file)
             self._file = None
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-def _check_row(row: Mapping[str, Any]) -> None:
-    """Refuse what no race has written: a line that was damaged, or changed by hand."""
-    check_kind(row, ("instance", "solver", "formulation", "outcome", "said", "detail"), str)
-    check_kind(row, ("claims",), bool)
-    known = [row[name] for name, empty in EMPTY_ROW.items() if empty is None and name != "dimacs"]
-    check_numbers(row["tol"], *(number for number in known if number is not None))
-    if row["true_gap"] is not None:
-        check_numbers(row["proved_gap"], row["total_seconds"])
-    if row["dimacs"] is not None:
-        check_kind(row, ("dimacs",), list)
-        check_numbers(*row["dimacs"])
-        if not row["dimacs"]:
-            raise ValueError("an empty list of DIMACS errors")
 
 
 def check_kind(content: Mapping[str, Any], names: Sequence[str], kind: type) -> None:

@@ -1,4 +1,4 @@
-"""One cell of a search over SERAPH's weights: a fold, a candidate, and the score it gets."""
+"""The fits of a search over SERAPH's weights: a candidate in a fold each, and the score it gets."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 from sklearn.neighbors import KNeighborsClassifier
 
+from ...numerics.blas_threads import one_blas_thread
 from ...numerics.checks import UNKNOWN, FloatArray, IntArray, encode_labels
-from ...solvers.solution import told_elsewhere
 from ..seraph import SERAPH
 from .scoring import area_over_pairs, known_accuracy, pair_auc
 
@@ -48,7 +48,7 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Cell:
+class SearchFit:
     """What a candidate did in a fold; `failure` says why where it has no score.
 
     `reached_tolerance`: the fit ended certified, or stationary where algorithm="direct".
@@ -61,7 +61,9 @@ class Cell:
 
 
 def make_folds(points: FloatArray, labels: NDArray[Any], splitter: Any) -> list[Fold]:
-    """kept = train n K and test = test n K for each split, K the points of known class.
+    """Split the points of known class into those that teach and those that are hidden.
+
+    kept = train n K and test = test n K for each split, K the points of known class.
 
     Examples
     --------
@@ -91,58 +93,62 @@ def make_folds(points: FloatArray, labels: NDArray[Any], splitter: Any) -> list[
     return folds
 
 
-def run_cell(fold: Fold, model: SERAPH, scorer: Callable[[SERAPH, Fold], float]) -> Cell:
-    """score(A(lambda, mu; the kept labels)), with the time the fit took and its status.
+def fit_fold(fold: Fold, model: SERAPH, scorer: Callable[[SERAPH, Fold], float]) -> SearchFit:
+    """Fit a candidate to a fold and score it.
+
+    score(A(lambda, mu; the kept labels)), with the time the fit took and its status.
 
     Examples
     --------
     >>> from seraph_cvx.estimators.selection.scoring import LabeledKFold
     >>> X, y = np.array([[0.0], [0.1], [2.0], [2.1]]), np.array([0, 0, 1, 1])
-    >>> cell = run_cell(make_folds(X, y, LabeledKFold(2))[0], SERAPH(), nearest_labeled_accuracy)
-    >>> cell.score, cell.reached_tolerance
+    >>> fit = fit_fold(make_folds(X, y, LabeledKFold(2))[0], SERAPH(), nearest_labeled_accuracy)
+    >>> fit.score, fit.reached_tolerance
     (1.0, True)
     """
     clock = time.perf_counter()
     try:
-        with told_elsewhere():  # counted in the table, and told in one warning by the search
-            model.fit(fold.points, fold.masked)
+        with one_blas_thread():
+            model._learn(model._take(fold.points, fold.masked))  # the search tells of all in one
     except RuntimeError as error:  # the solver returned no metric at all
-        return Cell(np.nan, False, time.perf_counter() - clock, str(error))
+        return SearchFit(np.nan, False, time.perf_counter() - clock, str(error))
     seconds = time.perf_counter() - clock
     score = float(scorer(model, fold))
     if np.isnan(score):
         raise ValueError("scoring returned NaN: it must return a number for every fold.")
-    return Cell(score, model.status_.reached_tolerance, seconds)
+    return SearchFit(score, model.status_.reached_tolerance, seconds)
 
 
-def tabulate_cells(candidates: list[dict[str, Any]], cells: list[Cell]) -> dict[str, Any]:
-    """mean_f and std_f of score_f for each candidate, in the words of GridSearchCV.cv_results_.
+def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> dict[str, Any]:
+    """Tabulate the scores of all candidates.
+
+    mean_f and std_f of score_f for each candidate, in the words of GridSearchCV.cv_results_.
 
     Parameters
     ----------
     candidates : list of dict
         Each with a "trace_weight" and an "unlabeled_weight".
-    cells : list of Cell
+    fits : list of SearchFit
         The folds of the first candidate, then those of the second, and so on.
 
     Examples
     --------
     >>> candidates = [{"trace_weight": t, "unlabeled_weight": 0.0} for t in (1.0, 2.0)]
-    >>> table = tabulate_cells(candidates, [Cell(score, True, 0.1) for score in (1, 0, 1, 1)])
+    >>> table = tabulate_fits(candidates, [SearchFit(score, True, 0.1) for score in (1, 0, 1, 1)])
     >>> table["mean_test_score"].tolist(), table["rank_test_score"].tolist()
     ([0.5, 1.0], [2, 1])
     """
     in_rows = len(candidates), -1
-    scores = np.array([cell.score for cell in cells]).reshape(in_rows)
+    scores = np.array([fit.score for fit in fits]).reshape(in_rows)
     mean = scores.mean(axis=1)
     if np.all(np.isnan(mean)):
         raise RuntimeError(
             "No pair of weights could be fitted in all folds; the first failure was: "
-            + next(cell.failure for cell in cells if cell.failure)
+            + next(fit.failure for fit in fits if fit.failure)
         )
     merit = np.where(np.isnan(mean), -np.inf, np.round(mean, 12))
-    seconds = np.array([cell.seconds for cell in cells]).reshape(in_rows)
-    uncertified = np.array([not cell.reached_tolerance for cell in cells]).reshape(in_rows)
+    seconds = np.array([fit.seconds for fit in fits]).reshape(in_rows)
+    uncertified = np.array([not fit.reached_tolerance for fit in fits]).reshape(in_rows)
     mus = [candidate["unlabeled_weight"] for candidate in candidates]
     return {
         "mean_fit_time": seconds.mean(axis=1),
@@ -159,7 +165,9 @@ def tabulate_cells(candidates: list[dict[str, Any]], cells: list[Cell]) -> dict[
 
 
 def best_candidate(table: dict[str, Any]) -> int:
-    """argmax of (mean score, trace weight): of equally good ones the metric of lower rank.
+    """Choose the candidate of the best mean score.
+
+    argmax of (mean score, trace weight): of equally good ones the metric of lower rank.
 
     Examples
     --------
@@ -195,7 +203,9 @@ def choose_scorer(scoring: Any) -> Callable[[SERAPH, Fold], float]:
 
 
 def nearest_labeled_accuracy(model: SERAPH, fold: Fold) -> float:
-    """#{i in test : y of the kept point nearest to x_i is y_i} / #test, distances by the metric.
+    """Score a metric by the nearest labeled neighbour of each hidden point.
+
+    #{i in test : y of the kept point nearest to x_i is y_i} / #test, distances by the metric.
 
     Examples
     --------

@@ -8,8 +8,8 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from ..numerics.checks import IntArray
-from .conic_program import ConicProgram, Coordinates
+from seraph_cvx.comparison.conic_program import ConicProgram, Coordinates
+from seraph_cvx.numerics.checks import IntArray
 
 
 def rebuild(

@@ -1,16 +1,36 @@
-"""A Chart as inline SVG: axes, ticks, lines, a legend; no library, no script, no network."""
+"""Small charts as plain data, and as inline SVG: no library, no script, no network."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-
-from .claim import Chart, Curve
 
 WIDTH, HEIGHT = 460, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 14, 46, 48
 COLOURS = ("#1f5fa8", "#c2410c", "#15803d", "#7e22ce")
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a chart."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A small figure as data, which :func:`to_svg` draws."""
+
+    title: str
+    x_title: str
+    y_title: str
+    curves: Sequence[Curve]
+    log_x: bool = False
+    log_y: bool = False
 
 
 def to_svg(chart: Chart) -> str:
@@ -43,7 +63,7 @@ def to_svg(chart: Chart) -> str:
 
 
 class _Axis:
-    """From data to pixels."""
+    """An axis: it turns data into pixels, and chooses ticks."""
 
     def __init__(self, values: Sequence[float], log: bool, start: float, end: float) -> None:
         self.log, self.start, self.end = log, start, end
@@ -91,13 +111,13 @@ def _visible(curve: Curve, chart: Chart) -> Curve:
 
 
 def _line(curve: Curve, across: _Axis, up: _Axis, colour: str) -> list[str]:
-    places = [(across.at(x), up.at(y)) for x, y in zip(curve.x, curve.y, strict=True)]
-    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+    positions = [(across.at(x), up.at(y)) for x, y in zip(curve.x, curve.y, strict=True)]
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in positions)
     parts = [f'<polyline points="{points}" class="line" stroke="{colour}"></polyline>']
-    if len(places) <= 30:
+    if len(positions) <= 30:
         parts += [
             f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"></circle>'
-            for x, y in places
+            for x, y in positions
         ]
     return parts
 

@@ -1,0 +1,54 @@
+"""What a matrix that a solver returned is worth: symmetrised, projected to the cone, certified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..certificate import Certificate, certify
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import project, symmetrise
+
+
+@dataclass(frozen=True)
+class GradedMatrix:
+    """A solver's matrix as the referee takes it.
+
+    Attributes
+    ----------
+    metric : array (m, m)
+        Symmetrised and projected to the cone.
+    certificate : Certificate
+        Of `metric`.
+    psd_violation : float
+        How far the matrix was from the cone: minus its least eigenvalue, relative to the largest.
+    """
+
+    metric: FloatArray
+    certificate: Certificate
+    psd_violation: float
+
+
+def grade_matrix(objective: MStepObjective, raw: FloatArray) -> GradedMatrix | None:
+    """Grade a solver's matrix without asking the solver; None if it is not m x m and finite.
+
+    Examples
+    --------
+    >>> from seraph_cvx import PairSet
+    >>> objective = MStepObjective(PairSet.from_labels([[0.0], [0.2], [2.0]], [0, 0, 1]))
+    >>> grade_matrix(objective, np.array([[-1.0]])).psd_violation
+    1.0
+    >>> grade_matrix(objective, np.array([[np.nan]]))
+    """
+    m = objective.pairs.n_features
+    if raw.shape != (m, m) or not np.all(np.isfinite(raw)):
+        return None
+    symmetric = symmetrise(raw)
+    eigenvalues = np.linalg.eigvalsh(symmetric)
+    largest = max(float(np.max(np.abs(eigenvalues))), float(np.finfo(np.float64).tiny))
+    metric = project(symmetric)
+    return GradedMatrix(
+        metric, certify(objective, metric), max(0.0, -float(eigenvalues[0]) / largest)
+    )

@@ -1,0 +1,70 @@
+"""What the tests of the experiments share: invented data, methods and results."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seraph_cvx import datasets
+from seraph_cvx.experiments.runs import runner
+from seraph_cvx.experiments.runs.cells import EMPTY
+
+PLANTED = """
+import os, time
+import numpy as np
+
+def boom(X, y, seed):
+    raise ValueError("planted trouble")
+
+def leave(X, y, seed):
+    os._exit(3)
+
+def not_finite(X, y, seed):
+    return np.full((1, X.shape[1]), np.nan)
+
+def sleep(X, y, seed):
+    time.sleep(1.0)
+    return np.eye(X.shape[1])
+
+def warn(X, y, seed):
+    import warnings
+    warnings.warn("planted doubt")
+    return np.eye(X.shape[1])
+"""
+
+
+@pytest.fixture
+def invented_images(monkeypatch):
+    """USPS and MNIST of noise, with the true numbers of images."""
+
+    def load(name, data_dir=None, download=False):
+        if name not in ("usps", "mnist"):
+            return real(name, data_dir)
+        digits, each, m = (range(10), 1100, 64) if name == "usps" else ((1, 3, 5, 7, 8), 3000, 196)
+        y = np.repeat(list(digits), each)
+        return np.random.default_rng(0).integers(0, 256, size=(len(y), m), dtype=np.uint8), y
+
+    real = datasets.load
+    monkeypatch.setattr(datasets, "load", load)
+
+
+@pytest.fixture
+def planted(tmp_path, monkeypatch):
+    (tmp_path / "planted_methods.py").write_text(PLANTED)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    return lambda name: f"{name}=planted_methods:{name}"
+
+
+@pytest.fixture
+def cheap_cells(monkeypatch):
+    """Cells that take no time: their error is a function of the key. Returns the keys run."""
+    keys = []
+
+    def fake(key, method, protocol, time_limit):
+        keys.append(key)
+        row = dict(zip(("task", "sampling", "method"), key, strict=True)) | EMPTY
+        outcome = "failed" if key[2] == "gdm" else "done"
+        return row | {"outcome": outcome, "error": 10.0 + key[1], "seconds": 0.25}
+
+    monkeypatch.setattr(runner, "run_cell", fake)
+    return keys
