@@ -240,6 +240,7 @@ def run_alternation(
         tolerance=lambda: pace.goal,
         metric=objective.previous_metric,
         descent_tol=m_step_tol if accelerate else None,
+        most_descents=max(0, max_iter - 2),  # between a first M-step and a last one
     )
     history: list[Iteration] = []
     last_m_step = good = next(steps)

@@ -111,15 +111,15 @@ def minimise_directly(
     search = FaceSearch(program, tol, max_iter)
     for _ in range(1 + MOST_RETRIES):
         with one_blas_thread():
-            now, *rest = search.points(L)
+            first, *rest = search.points(L)
         values += [point.value for point in rest]
-        now = rest[-1] if rest else now
+        now = rest[-1] if rest else first
         stationarity = _stationarity(now)
-        if stationarity <= tol or search.is_over or (not rest and now.L is not L):
+        if stationarity <= tol or search.is_over:
             break
         L, search.tol = now.L, 0.1 * search.tol
-    F = axes.matrix @ now.L
-    metric = symmetrise(F @ F.T) if len(values) > 1 else A
+    F = axes.matrix @ now.L  # a direction in which no two points differ is left out
+    metric = symmetrise(F @ F.T)
     status, message = Status.STATIONARY, ""
     if not stationarity <= tol:
         status, message = Status.ITERATION_LIMIT, _explain(values, stationarity, tol, max_iter)

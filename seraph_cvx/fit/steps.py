@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 
 import numpy as np
 
@@ -64,6 +65,7 @@ def alternation_steps(
     tolerance: Callable[[], float],
     metric: FloatArray | None = None,
     descent_tol: float | None = None,
+    most_descents: int | None = None,
 ) -> Iterator[Step]:
     """M-step, E-step, M-step, ..., without end: A <- argmin f(A; q), q <- sigma(-a s(A)).
 
@@ -79,6 +81,8 @@ def alternation_steps(
     descent_tol : float, optional
         Accelerate: after an M-step, descend J itself to this stationarity. J's stationary points
         are the fixed points of the alternation, since grad J(A) = grad f(A; q(A)).
+    most_descents : int, optional
+        Steps of a descent, at most.
 
     Yields
     ------
@@ -92,7 +96,7 @@ def alternation_steps(
             return
         metric = solution.metric
         if descent_tol is not None and objective.mu > 0.0:
-            for step in descent_steps(objective, metric, descent_tol):
+            for step in islice(descent_steps(objective, metric, descent_tol), most_descents):
                 yield step
                 metric = step.metric
         if metric is None:

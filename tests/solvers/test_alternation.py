@@ -24,6 +24,7 @@ from seraph_cvx import (
 )
 from seraph_cvx.datasets import load, load_sampling, sample
 from seraph_cvx.fit.direct import minimise_directly
+from seraph_cvx.fit.steps import StepKind
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 from seraph_cvx.solvers.solution import MStepSolution
 
@@ -54,6 +55,11 @@ def descent_value(pairs, A, mu, sharpness):
 
 
 def assert_J_never_rises(pairs, mu, sharpness=None, max_iter=30):
+    for accelerate in (True, False):
+        assert_J_never_rises_at(accelerate, pairs, mu, sharpness, max_iter)
+
+
+def assert_J_never_rises_at(accelerate, pairs, mu, sharpness, max_iter):
     metrics = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotCertified)  # thirty iterations need not be enough
@@ -64,6 +70,7 @@ def assert_J_never_rises(pairs, mu, sharpness=None, max_iter=30):
             tol=1e-14,
             max_iter=max_iter,
             callback=lambda iteration, metric: metrics.append(metric) or False,
+            accelerate=accelerate,
         )
     ended = (Status.CERTIFIED, Status.ITERATION_LIMIT)
     only_rounding = run.m_step.solver_status == "gap closed to rounding"
@@ -74,7 +81,8 @@ def assert_J_never_rises(pairs, mu, sharpness=None, max_iter=30):
     for iteration, value in zip(run.history, values, strict=True):
         assert iteration.descent_value == pytest.approx(value, rel=1e-9)
     for (before, after), iteration in zip(pairwise(values), run.history[1:], strict=True):
-        allowed = iteration.relative_gap * max(1.0, abs(before)) + 1e-11 * abs(before)
+        gap = 0.0 if iteration.kind is StepKind.DESCENT else iteration.relative_gap
+        allowed = gap * max(1.0, abs(before)) + 1e-11 * abs(before)
         assert after <= before + allowed
     assert values[-1] < values[0]
 
@@ -178,7 +186,10 @@ def test_failure_path_a_failing_m_step_leaves_the_last_good_metric(monkeypatch):
     break_after(monkeypatch, 2)
     with pytest.warns(NotCertified, match="status failed.*broke on purpose"):
         run = alternate(
-            pairs_of("iris", 40), tol=1e-12, callback=lambda _, metric: metrics.append(metric)
+            pairs_of("iris", 40),
+            tol=1e-12,
+            callback=lambda _, metric: metrics.append(metric),
+            accelerate=False,
         )
     assert run.status is Status.FAILED
     assert len(run.history) == 2
@@ -214,7 +225,10 @@ def test_an_m_step_is_as_exact_as_the_last_descent_of_j_and_the_last_one_as_aske
 ):
     asked, metrics = listen(monkeypatch), []
     run = alternate(
-        pairs, trace_weight=trace_weight, callback=lambda _, metric: metrics.append(metric)
+        pairs,
+        trace_weight=trace_weight,
+        callback=lambda _, metric: metrics.append(metric),
+        accelerate=False,
     )
     goals, starts = zip(*asked, strict=True)
     values = [iteration.descent_value for iteration in run.history]
@@ -238,7 +252,7 @@ def gaps(run):
 def test_of_two_m_steps_the_first_is_loose(monkeypatch):
     asked = listen(monkeypatch)
     with pytest.warns(NotCertified) as told:
-        alternate(pairs_of("iris", 40), max_iter=2)
+        alternate(pairs_of("iris", 40), max_iter=2, accelerate=False)
     assert [goal for goal, _ in asked] == [0.01, 1e-8]
     assert [warning.filename for warning in told] == [__file__]  # where it was called
 
@@ -274,7 +288,10 @@ def test_failure_path_an_answer_that_raises_j_is_not_taken(monkeypatch):
     metrics = []
     with pytest.warns(NotCertified, match=r"after 2 iterations with status inaccurate \(last M-st"):
         run = alternate(
-            pairs_of("iris", 40), tol=1e-12, callback=lambda _, metric: metrics.append(metric)
+            pairs_of("iris", 40),
+            tol=1e-12,
+            callback=lambda _, metric: metrics.append(metric),
+            accelerate=False,
         )
     assert run.status is Status.INACCURATE
     assert len(run.history) == 2
@@ -295,7 +312,7 @@ def test_the_history_tells_the_work_of_each_m_step(monkeypatch):
     answers = []
     listen(monkeypatch, lambda call, solution: answers.append(solution) or solution)
     started = time.perf_counter()
-    run = alternate(pairs_of("iris", 40))
+    run = alternate(pairs_of("iris", 40), accelerate=False)
     elapsed = time.perf_counter() - started
     for iteration, answer in zip(run.history, answers, strict=True):
         assert iteration.m_step_iterations == answer.iterations
@@ -452,3 +469,57 @@ def test_closed_form_direct_on_one_unlabeled_pair():
     slope = 0.1 + 2.0 * 4.0 * -s * expit(s) * expit(-s)
     assert abs(slope) <= 1e-6
     assert a > 0.25
+
+
+# Accelerated
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "balance"])
+@pytest.mark.parametrize("sharpness", [None, 2.0])
+def test_acceleration_ends_at_a_certified_fixed_point_with_no_larger_j(name, sharpness):
+    pairs = pairs_of(name, 60)
+    plain = alternate(pairs, sharpness=sharpness, tol=1e-9, accelerate=False)
+    quick = alternate(pairs, sharpness=sharpness)
+    assert quick.status is plain.status is Status.CERTIFIED
+    last = plain.history[-1].descent_value
+    assert quick.history[-1].descent_value <= last + 1e-6 * max(1.0, abs(last))
+    own = MStepObjective(pairs, previous_metric=quick.metric, sharpness=sharpness)
+    assert certify(own, quick.metric).relative_gap <= 1e-8
+    assert len(quick.history) < 40
+
+
+def test_the_history_of_an_acceleration_tells_of_both_kinds_of_step():
+    history = alternate(pairs_of("iris", 60)).history
+    kinds = [iteration.kind for iteration in history]
+    assert kinds[0] is kinds[-1] is StepKind.M_STEP
+    assert set(kinds[1:-1]) == {StepKind.DESCENT}
+    for iteration in history:
+        assert bool(np.isnan(iteration.relative_gap)) is (iteration.kind is StepKind.DESCENT)
+    assert all(iteration.evaluations > 0 for iteration in history)
+
+
+def test_an_acceleration_that_is_stopped_has_the_certificate_of_where_it_stands():
+    metrics = []
+
+    def stop(iteration, metric):
+        metrics.append(metric)
+        return iteration.kind is StepKind.DESCENT
+
+    pairs = pairs_of("iris", 60)
+    with pytest.warns(NotCertified, match="stopped within|ended after 2 iterations"):
+        run = alternate(pairs, callback=stop)
+    assert run.status is Status.ITERATION_LIMIT
+    np.testing.assert_array_equal(run.metric, metrics[-1])
+    assert run.m_step.certificate == certify(run.objective, run.metric)
+    np.testing.assert_allclose(run.objective.previous_metric, run.metric, rtol=1e-12)
+
+
+def test_a_conic_solver_is_asked_for_every_m_step():
+    kinds = {step.kind for step in alternate(pairs_of("iris", 30), solver="CLARABEL").history}
+    assert kinds == {StepKind.M_STEP}
+
+
+def test_without_unlabeled_pairs_there_is_nothing_to_accelerate():
+    run = alternate(pairs_of("iris", 40), unlabeled_weight=0.0)
+    assert run.status is Status.CERTIFIED
+    assert {step.kind for step in run.history} == {StepKind.M_STEP}
