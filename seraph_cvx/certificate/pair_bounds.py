@@ -152,7 +152,7 @@ def bound_pairs(objective: MStepObjective, L: FloatArray) -> PairBounds | None:
     thresholds = Thresholds.of(objective.threshold)
     labeled = sums.over_labeled(
         [DistanceBounds(L, slack, with_upper=True)],
-        LabeledTerms(thresholds, len(objective.pairs.similar)),
+        LabeledTerms(thresholds),
     )
     unlabeled = None
     if objective.mu > 0.0:

@@ -16,7 +16,7 @@ from ..model.posterior import binary_entropy, negative_logs, posterior_similar
 from ..model.soft_labels import SoftLabels
 from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.rounding import LABEL_ERROR, LARGEST_LOG, LARGEST_SCORE, UNIT
-from ..sums.blocks import Chunk, PairBatch
+from ..sums.blocks import LabeledBatch, PairBatch
 
 
 @dataclass(frozen=True)
@@ -68,19 +68,17 @@ class LabeledTerms:
     """The sums over similar and dissimilar pairs: loss, entropy, label term; weights r and q."""
 
     thresholds: Thresholds
-    n_similar: int
 
-    def __call__(self, batch: Chunk, bounds: tuple[Array, Array]) -> tuple[list[Any], Array]:
-        """Summed over a chunk of labeled pairs.
+    def __call__(self, batch: LabeledBatch, bounds: tuple[Array, Array]) -> tuple[list[Any], Any]:
+        """Summed over a batch of labeled pairs.
 
         A similar pair has the loss log(1 + e^s) and the label term r - 1, a dissimilar one
         log(1 + e^{-s}) and r; the label terms of the two kinds are summed apart. For `Gain`,
         (1 - x) ln(1 - x) and ln(1 - x) are summed for the distance x from r to 0 and to the label.
         """
-        lower, upper = bounds
+        lower, upper = (batch.pairs_of(bound) for bound in bounds)
         xp = namespace(lower)
-        numbers = np.arange(batch.pairs.start, batch.pairs.stop) < self.n_similar
-        similar = to_device_of(lower, numbers.astype(np.float64))
+        similar = to_device_of(lower, batch.similar)
         loss, r = loss_and_posterior(self.thresholds.lower_score(lower))
         far = self.thresholds.upper_score(upper)
         losses = xp.where(
@@ -102,8 +100,8 @@ class LabeledTerms:
             xp.where(similar > 0.0, part, rest),
             xp.clip(to_label, None, LARGEST_LOG),
         ]
-        weights = xp.stack([batch.weigh(r), batch.weigh(similar)])
-        return totals([batch.weigh(x) for x in sums]), weights
+        weights = [batch.laid_out(batch.weigh(x)) for x in (r, similar)]
+        return totals([batch.weigh(x) for x in sums]), iter(weights)
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,8 @@ def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
     sums = moments.sums
     if moments.unlabeled_weight > 0.0:
         return np.asarray(np.ptp(sums.points, axis=0) > 0.0)
+    if sums.classes is not None:
+        return np.asarray(np.ptp(sums.points[sums.classes.members], axis=0) > 0.0)
     points = sums.points if sums.given is None else sums.given
     i, j = sums.labeled_pairs.T
     return np.asarray(np.any(points[i] != points[j], axis=0))

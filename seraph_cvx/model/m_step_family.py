@@ -86,4 +86,4 @@ class MStepFamily:
         for geometry in self._geometries.values():
             if geometry.moments.serve(R):
                 return geometry.moments
-        return PairMoments(self.sums, len(self.pairs.similar), self.mu, R)
+        return PairMoments(self.sums, self.mu, R)

@@ -79,12 +79,51 @@ class Block:
         return np.triu(np.ones((height, width), dtype=bool), 1)
 
 
+@dataclass(frozen=True, eq=False)
+class LabeledBlock(Block):
+    """Pairs rows x columns of points that all have a class.
+
+    Attributes
+    ----------
+    row_classes, column_classes : integer arrays
+    """
+
+    row_classes: IntArray
+    column_classes: IntArray
+
+    @property
+    def similar(self) -> FloatArray:
+        """1 for each pair of one class, else 0."""
+        same = self.row_classes[:, None] == self.column_classes
+        return np.asarray(self.pairs_of(same.astype(np.float64)))
+
+    @property
+    def once(self) -> FloatArray:
+        """1 for each pair."""
+        return np.ones_like(self.similar)
+
+
 @dataclass(frozen=True)
 class Chunk:
-    """A run of labeled pairs, and the confidence c_k of each (None: 1 for all)."""
+    """A run of labeled pairs, and the confidence c_k of each (None: 1 for all).
+
+    The first `n_similar` of all labeled pairs are similar.
+    """
 
     pairs: slice
     confidence: FloatArray | None = None
+    n_similar: int = 0
+
+    @property
+    def similar(self) -> FloatArray:
+        """1 for each similar pair, else 0."""
+        numbers = np.arange(self.pairs.start, self.pairs.stop)
+        return (numbers < self.n_similar).astype(np.float64)
+
+    @property
+    def once(self) -> FloatArray:
+        """1 for each pair."""
+        return np.ones(self.pairs.stop - self.pairs.start)
 
     def weigh(self, terms: FloatArray) -> FloatArray:
         """Each term times its confidence."""
@@ -101,6 +140,9 @@ class Chunk:
 
 PairBatch: TypeAlias = Block | Chunk
 """Where a sweep is."""
+
+LabeledBatch: TypeAlias = LabeledBlock | Chunk
+"""Where a sweep over labeled pairs is."""
 
 Weights: TypeAlias = Array | Iterator[Array] | None
 """One weight a pair; or several, one array after the other, to be summed over in one sweep."""

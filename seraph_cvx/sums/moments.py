@@ -12,7 +12,7 @@ from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import whiten
 from ..pairs.far_points import cut_off
-from .blocks import EXCLUDED_DISTANCE, Chunk, PairBatch, Terms
+from .blocks import EXCLUDED_DISTANCE, LabeledBatch, PairBatch, Terms
 from .pair_sums import PairSums
 
 MANY = 512
@@ -26,8 +26,6 @@ class PairMoments:
     Attributes
     ----------
     sums : PairSums
-    n_similar : int
-        The labeled pairs that are similar; they come first.
     unlabeled_weight : float
         mu.
     regulariser : (m, m) array
@@ -35,7 +33,6 @@ class PairMoments:
     """
 
     sums: PairSums
-    n_similar: int
     unlabeled_weight: float
     regulariser: FloatArray
 
@@ -144,10 +141,8 @@ class PairMoments:
         return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
 
     def _sum_similar(self, sums: PairSums) -> FloatArray:
-        is_similar = np.arange(len(sums.labeled_pairs)) < self.n_similar
-
-        def similar_only(batch: Chunk) -> tuple[list[float], FloatArray]:
-            return [0.0], batch.weigh(is_similar[batch.pairs].astype(np.float64))
+        def similar_only(batch: LabeledBatch) -> tuple[list[float], FloatArray]:
+            return [0.0], batch.laid_out(batch.weigh(batch.similar))
 
         return sums.over_labeled([], similar_only)[1]
 
@@ -175,6 +170,6 @@ def each_once(batch: PairBatch, d: Array) -> tuple[list[Any], Array]:
     return [xp.sum(once)], once
 
 
-def confidences(batch: Chunk) -> tuple[list[float], FloatArray]:
+def confidences(batch: LabeledBatch) -> tuple[list[float], FloatArray]:
     """The weight c_k for every labeled pair."""
-    return [0.0], batch.weigh(np.ones(batch.pairs.stop - batch.pairs.start))
+    return [0.0], batch.laid_out(batch.weigh(batch.once))

@@ -20,6 +20,8 @@ from .cluster_sums import ClusterSums, Shipment
 from .device_sums import DeviceSums
 from .distances import Metric, listed_distances
 from .drawn_pairs import DrawnPairs
+from .labeled_classes import BLOCK as LABELED_BLOCK
+from .labeled_classes import LabeledClasses
 from .sweep import Swept, UnlabeledSums, Visit, longest_chain, spread_of, sweep
 
 CHUNK = 1 << 20
@@ -71,6 +73,11 @@ class PairSums:
         How `axes` were made, where the rounding errors of the matrices are to be bounded.
     sizes : (n, k) array, optional
         What `axes` are rounded from, there.
+    n_similar : int
+        The labeled pairs that are similar; they come first.
+    classes : LabeledClasses, optional
+        Where there are many labeled pairs and they come from classes: these are then summed over
+        by matrix products, as the unlabeled ones are.
     """
 
     points: FloatArray
@@ -83,6 +90,8 @@ class PairSums:
     given: FloatArray | None = None
     frame: Frame | None = None
     sizes: FloatArray | None = None
+    n_similar: int = 0
+    classes: LabeledClasses | None = None
 
     @classmethod
     def of(cls, pairs: PairSet, n_jobs: int | None = None) -> PairSums:
@@ -110,6 +119,8 @@ class PairSums:
             confidence=pairs.confidence,
             remote_sums=remote_sums,
             given=pairs.points,
+            n_similar=len(pairs.similar),
+            classes=LabeledClasses.of(pairs),
         )
 
     def in_coordinates(self, T: FloatArray) -> PairSums:
@@ -153,6 +164,9 @@ class PairSums:
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term of any of these sums goes through."""
         listed = min(self._rows, len(self.labeled_pairs)) + len(self._chunks)
+        if self.classes is not None:
+            n, n_blocks = len(self.classes.members), len(self.classes.blocks)
+            listed = longest_chain(n, LABELED_BLOCK, n_blocks)
         if self.remote_sums is not None and self.remote_sums.is_available:
             return max(listed, self.remote_sums.longest_chain) + 4
         layout = self.layout
@@ -176,7 +190,14 @@ class PairSums:
         return n * (n - 1) // 2 - len(self.labeled_pairs)
 
     def over_labeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
-        """Sweep the labeled pairs, in their order; the weights are one number a pair."""
+        """Sweep the labeled pairs; the weights are one number a pair, or one array a block."""
+        if self.classes is not None:
+            some = self.classes.members
+            Z = self.points if self.axes is None else self.axes
+            sizes = None if self.sizes is None else self.sizes[some]
+            blocks = self.classes.blocks
+            X, Z = self.points[some], Z[some]
+            return sweep(X, Z, blocks, metrics, terms, self._visit_all, sizes)
         device_array = self._device_array if metrics else None
         totals: list[list[Any]] = []
         matrix = spread = None
@@ -225,7 +246,7 @@ class PairSums:
         k, rows = len(self.labeled_pairs), self._rows
         runs = [slice(start, min(start + rows, k)) for start in range(0, k, rows)]
         c = self.confidence
-        return [Chunk(run, None if c is None else c[run]) for run in runs]
+        return [Chunk(run, None if c is None else c[run], self.n_similar) for run in runs]
 
     @cached_property
     def _chunks_there(self) -> list[Chunk]:
@@ -233,7 +254,7 @@ class PairSums:
         return [
             c
             if c.confidence is None
-            else Chunk(c.pairs, to_device_of(self._device_array, c.confidence))
+            else Chunk(c.pairs, to_device_of(self._device_array, c.confidence), c.n_similar)
             for c in self._chunks
         ]
 
