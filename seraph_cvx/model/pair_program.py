@@ -25,10 +25,10 @@ from ..sums.face_sums import AllPairs, FacePairs, ListedPairs, PairLoss, PairPas
 from ..sums.pair_sums import PairSums
 from .pair_losses import LOGISTIC
 
-KEPT_POINTS = 3_000
+KEPT_POINTS = 6_000
 """Points up to which second derivatives are of all pairs; beyond, of the pairs of some points."""
 
-FEW_POINTS = 1_500
+FEW_POINTS = 3_000
 """So many of them."""
 
 

@@ -143,8 +143,7 @@ class AllPairs:
 
     def at(self, Y: FloatArray, threshold: float, keep: bool = True) -> PairPass:
         """By matrix products, block by block."""
-        visits = _Visits(self, Y, threshold)
-        return _KeptPass.of(visits) if keep else _StreamedPass.of(visits)
+        return _BlocksPass.of(_Visits(self, Y, threshold), keep)
 
     def _weighted(
         self, s: FloatArray, labeled: LabeledEntries | None
@@ -178,6 +177,10 @@ class _WeightedBlock(NamedTuple):
     slope: FloatArray
     bend: FloatArray
 
+    def astype(self, kind: type[np.floating[Any]]) -> _WeightedBlock:
+        slope, bend = (x.astype(kind, copy=False) for x in (self.slope, self.bend))
+        return self._replace(slope=slope, bend=bend)
+
     def add_laplacian(self, found: FloatArray, Z: FloatArray) -> None:
         rows, columns, W, _ = self
         found[rows] += W.sum(axis=1)[:, None] * Z[rows] - W @ Z[columns]
@@ -192,6 +195,11 @@ class _Visits:
     pairs: AllPairs
     Y: FloatArray
     threshold: float
+
+    @property
+    def kind(self) -> type[np.floating[Any]]:
+        """The precision in which weights are kept."""
+        return np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
 
     def __iter__(self) -> Iterator[tuple[float, _WeightedBlock]]:
         """The sum over each block, and its weights."""
@@ -214,104 +222,65 @@ class _Visits:
 
 
 @dataclass(frozen=True, eq=False)
-class _KeptPass:
-    """All weights of a pass, kept for its second derivatives."""
+class _BlocksPass:
+    """A pass over the blocks of all pairs.
 
-    total: float
-    Y: FloatArray
-    degrees: FloatArray
-    blocks: list[_WeightedBlock]
-
-    @classmethod
-    def of(cls, visits: _Visits) -> _KeptPass:
-        total, degrees, blocks = 0.0, np.zeros(len(visits.Y)), []
-        for part, block in visits:
-            total += part
-            degrees[block.rows] += block.slope.sum(axis=1)
-            if block.rows != block.columns:
-                degrees[block.columns] += block.slope.sum(axis=0)
-            blocks.append(block)
-        return cls(total, visits.Y, degrees, blocks)
-
-    @property
-    def pull(self) -> FloatArray:
-        return self.laplacian(self.Y)
-
-    def laplacian(self, Z: FloatArray) -> FloatArray:
-        found = self.degrees[:, None] * Z
-        for rows, columns, W, _ in self.blocks:
-            found[rows] -= W @ Z[columns]
-            if rows != columns:
-                found[columns] -= W.T @ Z[rows]
-        return found
-
-    def bent(self, E: FloatArray) -> FloatArray:
-        Y, once, rho = self._Y, self._once, self.Y.shape[1]
-        E = E.astype(Y.dtype)
-        own = np.einsum("ij,ij->i", Y, E)[:, None]
-        left = np.concatenate([Y, E, -own, -once], axis=1)
-        right = np.concatenate([E, Y, once, own], axis=1)
-        Y_and_one = left[:, [*range(rho), -1]]
-        found = self._degrees * E
-        for rows, columns, W, P in self._bending:
-            T = left[rows] @ right[columns].T
-            T *= P
-            pull = T @ Y_and_one[columns]
-            found[rows] -= W @ E[columns] + pull[:, :rho] + pull[:, rho:] * Y[rows]
-            if rows != columns:
-                pull = T.T @ Y_and_one[rows]
-                found[columns] -= W.T @ E[rows] + pull[:, :rho] + pull[:, rho:] * Y[columns]
-        return found.astype(np.float64)
-
-    @cached_property
-    def _bending(self) -> list[_WeightedBlock]:
-        """The blocks in the precision of second derivatives, which steer and decide nothing."""
-        kind = self._kind
-        return [
-            b._replace(slope=b.slope.astype(kind), bend=b.bend.astype(kind)) for b in self.blocks
-        ]
-
-    @property
-    def _kind(self) -> type[np.floating[Any]]:
-        return np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
-
-    @cached_property
-    def _Y(self) -> FloatArray:
-        return self.Y.astype(self._kind)
-
-    @cached_property
-    def _once(self) -> FloatArray:
-        return np.ones((len(self.Y), 1), dtype=self._kind)
-
-    @cached_property
-    def _degrees(self) -> FloatArray:
-        return self.degrees[:, None].astype(self._kind)
-
-
-@dataclass(frozen=True, eq=False)
-class _StreamedPass:
-    """The sum and its slope; the weights are made anew where they are asked for again."""
+    Attributes
+    ----------
+    kept : list of _WeightedBlock
+        The weights, for second derivatives; of many points in single precision, since these steer
+        and decide nothing. Empty where they were not asked for.
+    """
 
     total: float
     pull: FloatArray
     visits: _Visits
+    kept: list[_WeightedBlock]
 
     @classmethod
-    def of(cls, visits: _Visits) -> _StreamedPass:
-        total, pull = 0.0, np.zeros_like(visits.Y)
+    def of(cls, visits: _Visits, keep: bool) -> _BlocksPass:
+        total, pull, kept = 0.0, np.zeros_like(visits.Y), []
+        kind = visits.kind
         for part, block in visits:
             total += part
             block.add_laplacian(pull, visits.Y)
-        return cls(total, pull, visits)
+            if keep:
+                kept.append(block.astype(kind))
+        return cls(total, pull, visits, kept)
 
     def laplacian(self, Z: FloatArray) -> FloatArray:
         found = np.zeros_like(Z)
-        for _, block in self.visits:
+        is_exact = self.kept and self.visits.kind is np.float64
+        for block in self.kept if is_exact else (block for _, block in self.visits):
             block.add_laplacian(found, Z)
         return found
 
     def bent(self, E: FloatArray) -> FloatArray:
-        raise NotImplementedError("Second derivatives are of a pass that keeps its weights.")
+        kind = self.visits.kind
+        Y, E = self._Y, E.astype(kind)
+        rho = Y.shape[1]
+        own = np.einsum("ij,ij->i", Y, E)[:, None]
+        once = np.ones_like(own)
+        left = np.concatenate([Y, E, -own, -once], axis=1)
+        right = np.concatenate([E, Y, once, own], axis=1)
+        Y_and_one = np.concatenate([Y, once], axis=1)
+        E_and_one = np.concatenate([E, once], axis=1)
+        found = np.zeros_like(E)
+        for rows, columns, W, P in self.kept:
+            T = left[rows] @ right[columns].T
+            T *= P
+            pull, push = T @ Y_and_one[columns], W @ E_and_one[columns]
+            found[rows] += pull[:, rho:] * Y[rows] - pull[:, :rho]
+            found[rows] += push[:, rho:] * E[rows] - push[:, :rho]
+            if rows != columns:
+                pull, push = T.T @ Y_and_one[rows], W.T @ E_and_one[rows]
+                found[columns] += pull[:, rho:] * Y[columns] - pull[:, :rho]
+                found[columns] += push[:, rho:] * E[columns] - push[:, :rho]
+        return found.astype(np.float64)
+
+    @cached_property
+    def _Y(self) -> FloatArray:
+        return self.visits.Y.astype(self.visits.kind)
 
 
 @dataclass(frozen=True, eq=False)
