@@ -29,9 +29,11 @@ class Progress:
             titles = ("iter", "J", "objective (7)", "M-step gap", "rank", "trace", "seconds")
             say("{:>4} {:>15} {:>15} {:>11} {:>5} {:>10} {:>8}".format(*titles), style="bold")
         self.metric, self.number = metric, step.number
+        is_certified = np.isfinite(step.relative_gap)
+        gap = f"{step.relative_gap:.1e}" if is_certified else step.kind
         say(
             f"{step.number:>4} {step.descent_value:>15.8f} {step.paper_objective:>15.8f} "
-            f"{step.relative_gap:>11.1e} {step.rank:>5} {step.trace:>10.4g} {step.seconds:>8.2f}"
+            f"{gap:>11} {step.rank:>5} {step.trace:>10.4g} {step.seconds:>8.2f}"
         )
 
 

@@ -201,8 +201,8 @@ def _refuse_spread(points: FloatArray) -> None:
 
 
 def _show(iteration: Iteration, metric: FloatArray) -> None:
-    gap = "" if np.isnan(iteration.relative_gap) else f", gap {iteration.relative_gap:.1e}"
+    gap = "" if np.isinf(iteration.relative_gap) else f", gap {iteration.relative_gap:.1e}"
     sys.stderr.write(
-        f"[SERAPH] iteration {iteration.number}, {iteration.kind.value}: "
+        f"[SERAPH] iteration {iteration.number}, {iteration.kind}: "
         f"J = {iteration.descent_value:.8g}, rank {iteration.rank}{gap}\n"
     )

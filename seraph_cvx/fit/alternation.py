@@ -50,14 +50,14 @@ class Iteration:
 
     Attributes
     ----------
-    kind : StepKind
+    kind : str
         "M-step" (with the E-step before it), or "descent".
     descent_value : float
         J at the new metric and its soft labels.
     paper_objective : float
-        (7) at the new metric, as a minimisation; not computed after a step of the descent: NaN.
+        (7) at the new metric, as a minimisation.
     relative_gap : float
-        The M-step's, certified; a step of the descent has none, which is NaN.
+        The M-step's, certified; infinite after a step of the descent, which has no certificate.
     evaluations : int
         Passes over the pairs that the step took, where the solver counts them.
     solver_seconds : float
@@ -74,7 +74,7 @@ class Iteration:
     evaluations: int
     seconds: float
     solver_seconds: float
-    kind: StepKind = StepKind.M_STEP
+    kind: str = StepKind.M_STEP.value
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,7 +231,7 @@ def run_alternation(
         n_jobs=n_jobs,
         manifold_term=manifold_term,
     )
-    accelerate = accelerate and m_step_solver.never_ascends and not allow_unattained
+    accelerate = accelerate and solver == "fista" and not allow_unattained
     looseness = LOOSENESS if accelerate else FIRST_LOOSENESS
     pace = _Pace(tol, m_step_tol, max_iter, looseness * m_step_solver.never_ascends)
     steps = alternation_steps(
@@ -252,7 +252,7 @@ def run_alternation(
             last_m_step = step
         if step.metric is None:
             return _finish(history, Status.FAILED, last_m_step, good)
-        value, paper_objective = step.value, np.nan
+        value, paper_objective = step.value, step.paper_value
         if step.kind is StepKind.M_STEP:
             with one_blas_thread():
                 value, paper_objective = descent_values(step.objective, step.metric)
@@ -310,14 +310,14 @@ def _iteration(
         number=number,
         descent_value=value,
         paper_objective=paper_objective,
-        relative_gap=np.nan if solution is None else solution.relative_gap,
+        relative_gap=np.inf if solution is None else solution.relative_gap,
         rank=numerical_rank(metric) if step.kind is StepKind.M_STEP else step.rank,
         trace=float(np.trace(metric)),
         m_step_iterations=0 if solution is None else solution.iterations,
         evaluations=step.passes if solution is None else solution.evaluations,
         seconds=seconds,
         solver_seconds=seconds if solution is None else solution.solver_seconds,
-        kind=step.kind,
+        kind=step.kind.value,
     )
 
 

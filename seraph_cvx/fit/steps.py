@@ -14,7 +14,7 @@ import numpy as np
 
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
-from ..model.semi_supervised import descent_program
+from ..model.semi_supervised import descent_program, paper_program
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrise
@@ -44,8 +44,8 @@ class Step:
         None only where an M-step failed.
     solution : MStepSolution or None
         Of an M-step.
-    value : float
-        J, where the step knows it: after a step of the descent.
+    value, paper_value : float
+        J and (7), where the step knows them: after a step of the descent.
     rank, passes : int
         Of the metric, and the passes over the pairs that a step of the descent took.
     """
@@ -55,6 +55,7 @@ class Step:
     metric: FloatArray | None
     solution: MStepSolution | None = None
     value: float = np.nan
+    paper_value: float = np.nan
     rank: int = 0
     passes: int = 0
 
@@ -110,6 +111,7 @@ def descent_steps(objective: MStepObjective, metric: FloatArray, tol: float) -> 
     axes = objective.axes
     with one_blas_thread():
         program = descent_program(objective, whitened=True)
+        paper = paper_program(objective, whitened=True)
         start = leading_factor(symmetrise(axes.inverse @ metric @ axes.inverse.T))
         search = FaceSearch(program, tol)
         points = search.points(start)
@@ -121,8 +123,14 @@ def descent_steps(objective: MStepObjective, metric: FloatArray, tol: float) -> 
             if now is None:
                 return
             L = axes.matrix @ now.L
-            found = symmetrise(L @ L.T)
-        spent = search.passes - passes
-        rank = now.L.shape[1]
-        yield Step(StepKind.DESCENT, objective, found, value=now.value, rank=rank, passes=spent)
+            step = Step(
+                StepKind.DESCENT,
+                objective,
+                symmetrise(L @ L.T),
+                value=now.value,
+                paper_value=paper.at(now.L).value,
+                rank=now.L.shape[1],
+                passes=search.passes - passes,
+            )
+        yield step
         passes = search.passes

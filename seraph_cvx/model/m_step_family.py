@@ -13,6 +13,7 @@ from ..sums.moments import PairMoments
 from ..sums.pair_sums import PairSums
 from .dual_coordinates import Penalty
 from .geometry import Geometry
+from .soft_labels import SoftLabels, SoftLabelSums, sum_soft_labels
 
 MOST_KEPT = 4
 """Values of lambda whose coordinates are kept at a time."""
@@ -41,6 +42,9 @@ class MStepFamily:
     n_jobs: int | None
     sums: PairSums
     _geometries: dict[tuple[float, bool], Geometry] = field(default_factory=dict, repr=False)
+    _label_sums: list[tuple[SoftLabels, PairMoments, SoftLabelSums]] = field(
+        default_factory=list, repr=False
+    )
 
     @classmethod
     def of(
@@ -75,15 +79,25 @@ class MStepFamily:
         if key not in self._geometries:
             penalty = Penalty(trace_weight, self.manifold_term)
             sums = self.sums.here if is_here else self.sums
-            moments = self._moments_for(penalty.matrix(self.pairs.n_features))
+            moments = self._moments_for(penalty.matrix(self.pairs.n_features), sums)
             for other in list(self._geometries)[: 1 - MOST_KEPT]:
                 del self._geometries[other]
             self._geometries[key] = Geometry(sums, moments, penalty)
         return self._geometries[key]
 
-    def _moments_for(self, R: FloatArray) -> PairMoments:
+    def soft_label_sums(self, source: SoftLabels, moments: PairMoments) -> SoftLabelSums:
+        """The sums over these soft labels; those of the last ones are kept."""
+        for known, axes, sums in self._label_sums:
+            if axes is moments and known.is_same(source):
+                return sums
+        sums = sum_soft_labels(source, moments.whitened_sums)
+        self._label_sums[:] = [(source, moments, sums)]
+        return sums
+
+    def _moments_for(self, R: FloatArray, sums: PairSums) -> PairMoments:
         """The second moments of the pairs, in axes that suit R."""
         for geometry in self._geometries.values():
-            if geometry.moments.serve(R):
+            is_like = geometry.sums.remote_sums is sums.remote_sums
+            if is_like and geometry.moments.serve(R):
                 return geometry.moments
-        return PairMoments(self.sums, self.mu, R)
+        return PairMoments(sums, self.mu, R)

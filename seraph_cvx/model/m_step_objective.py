@@ -34,7 +34,7 @@ from .dual_coordinates import Penalty
 from .geometry import Geometry
 from .m_step_family import MStepFamily
 from .pair_program import PairProgram
-from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, sum_soft_labels, tabulate
+from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, tabulate
 
 RANK_TOLERANCE = 1e-12
 """An eigenvalue of M(1) below this, in coordinates where C = I, counts as zero."""
@@ -214,7 +214,7 @@ class MStepObjective:
     def soft_label_sums(self) -> SoftLabelSums:
         """The sums of q over the unlabeled pairs, the matrix in whitened axes."""
         source = self.soft_labeling if self.mu > 0.0 else SoftLabels(1.0, self.threshold)
-        return sum_soft_labels(source, self.moments.whitened_sums)
+        return self.family.soft_label_sums(source, self.moments)
 
     @property
     def has_soft_labels(self) -> bool:

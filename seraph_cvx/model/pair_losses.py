@@ -180,7 +180,7 @@ def sum_of_logs(factors: FloatArray) -> float:
 
     Examples
     --------
-    >>> round(sum_of_logs(np.full((300, 2), 1.5)) / np.log(1.5), 9)
+    >>> round(sum_of_logs(np.full((300, 2), 1.5)) / float(np.log(1.5)), 9)
     600.0
     """
     if not factors.size:

@@ -33,6 +33,16 @@ class SoftLabels:
     metric: FloatArray | None = None
     table: FloatArray | None = None
 
+    def is_same(self, other: SoftLabels) -> bool:
+        """Whether both give every pair the same label."""
+        if (self.sharpness, self.threshold) != (other.sharpness, other.threshold):
+            return False
+        pairs = ((self.metric, other.metric), (self.table, other.table))
+        return all(
+            mine is its or (mine is not None and its is not None and np.array_equal(mine, its))
+            for mine, its in pairs
+        )
+
     @property
     def metrics(self) -> list[FloatArray]:
         """The metrics a sweep needs, besides its own, to know q."""

@@ -108,8 +108,9 @@ class HistoryDisplay(Display):
             descent.set_title("J: what EM descends")
             descent.set_ylabel("J (lower is better)")
             gaps = np.maximum(self.relative_gaps, SMALLEST_GAP)
+            gaps[np.isinf(gaps)] = np.nan  # a step of the descent on J has no certificate
             self._draw_line(gap, gaps, PALETTE[2], "s")
-            use_decades(gap, gaps)
+            use_decades(gap, gaps[np.isfinite(gaps)])
             gap.set_title("Gap of the M-step")
             gap.set_ylabel("certified relative gap")
         else:

@@ -51,10 +51,10 @@ def random_objective(seed, setting, *, q="random", n=20, m=4, **more):
 
 def with_block_size(objective, block_size):
     """The same objective, its pairs swept in blocks of `block_size` points a side."""
-    fresh = replace(objective)
-    layout = Layout(fresh.pairs.n_points, fresh.pairs.labeled, block_size)
-    object.__setattr__(fresh, "sums", replace(fresh.sums, layout=layout))
-    return fresh
+    family = objective.family
+    layout = Layout(family.pairs.n_points, family.pairs.labeled, block_size)
+    cut = replace(family, sums=replace(family.sums, layout=layout), _geometries={})
+    return replace(objective, family=cut)
 
 
 def explicit_soft_labels(objective):

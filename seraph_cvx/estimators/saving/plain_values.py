@@ -134,8 +134,12 @@ def _take(name: str, arrays: Arrays, may_be_nan: bool) -> Any:
 
 def _result(cls: Any, content: dict[str, Any]) -> Any:
     types = {field.name: FIELD_TYPES[str(field.type)] for field in fields(cls)}
-    needed = {field.name for field in fields(cls) if field.default_factory is MISSING}
-    fits = needed <= content.keys() <= types.keys() and all(  # files of before have no factor
+    needed = {
+        field.name
+        for field in fields(cls)
+        if field.default is MISSING and field.default_factory is MISSING
+    }  # files of before lack the others
+    fits = needed <= content.keys() <= types.keys() and all(
         isinstance(content[key], types[key]) for key in content
     )
     if not fits:
