@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from reproduction import without_metric
 
-from seraph_cvx import MStepObjective, PairSet, alternate, solve_m_step
+from seraph_cvx import MStepObjective, PairSet, alternate
 from seraph_cvx.experiments.protocol.samplings import (
     draw_sampling,
     load_task,
@@ -16,6 +16,7 @@ from seraph_cvx.experiments.protocol.tasks import find_task
 from seraph_cvx.experiments.runs import learners
 from seraph_cvx.experiments.runs.early_stopping import stop_early
 from seraph_cvx.experiments.runs.methods import METHODS
+from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 
 # The methods
@@ -41,14 +42,14 @@ def test_the_methods_are_what_their_names_say():
         for name in ("seraph-hyper", "seraph-proj", "sharp", "three-steps")
     }
     close = {"rel": 1e-5, "abs": 1e-7}
-    hyper = alternate(pairs, "ratio", 1.0).metric
+    hyper = alternate(pairs, "ratio", 1.0, accelerate=False).metric
     assert metric["seraph-hyper"] == pytest.approx(hyper, **close)
     proj = alternate(pairs, 0.0, 1.0).metric
     assert metric["seraph-proj"] == pytest.approx(proj, **close)
-    sharp = alternate(pairs, "ratio", 1.0, sharpness=2.0).metric
+    sharp = alternate(pairs, "ratio", 1.0, sharpness=2.0, accelerate=False).metric
     assert metric["sharp"] == pytest.approx(sharp, **close)
     with pytest.warns(UserWarning, match="3 iterations"):
-        three = alternate(pairs, "ratio", 1.0, max_iter=3)
+        three = alternate(pairs, "ratio", 1.0, max_iter=3, accelerate=False)
     assert metric["three-steps"] == pytest.approx(three.metric, **close)
     assert not np.allclose(metric["three-steps"], metric["seraph-hyper"], rtol=1e-2)
 
@@ -109,21 +110,23 @@ def test_early_stopping_ends_where_nothing_descends():
 
 @pytest.mark.parametrize("setting", ["hyper", "none"])
 def test_an_em_whose_solver_gives_nothing_is_a_failure_with_its_reason(setting, monkeypatch):
-    monkeypatch.setattr(learners, "alternate", without_metric(alternate))
-    monkeypatch.setattr(learners, "solve_m_step", without_metric(solve_m_step))
+    if setting == "none":  # whose M-steps are cut off one by one
+        monkeypatch.setattr(MStepSolver, "solve", without_metric(MStepSolver.solve))
+    else:
+        monkeypatch.setattr(learners, "alternate", without_metric(alternate))
     X, y = np.array([[0.0], [0.2], [2.0], [2.3]]), np.array([0, 0, 1, -1])
     with pytest.raises(RuntimeError, match="planted trouble"):
         learners.learn_by_em(setting, X, y)
 
 
 def test_an_em_without_a_trace_weight_is_cut_off_after_so_many_m_steps(monkeypatch):
-    starts = []
+    starts, solve = [], MStepSolver.solve
 
-    def counted(objective, start=None, **settings):
+    def counted(self, objective, tol, start):
         starts.append(start)
-        return solve_m_step(objective, start=start, **settings)
+        return solve(self, objective, tol, start)
 
-    monkeypatch.setattr(learners, "solve_m_step", counted)
+    monkeypatch.setattr(MStepSolver, "solve", counted)
     monkeypatch.setattr(learners, "UNATTAINED_TOL", -1.0)  # J never falls too little
     X, y = np.array([[0.0], [0.2], [2.0], [2.3]]), np.array([0, 0, 1, -1])
     L = learners.learn_by_em("post", X, y)

@@ -162,7 +162,7 @@ def test_a_proof_is_reported_beside_the_certificate(monkeypatch):
     monkeypatch.setattr("seraph_cvx.experiments.bench.proof.TASKS", {"iris": 10})
     (row,) = bench_proof(Report(), seeds=(0,)).rows
     assert row["proven gap"] <= 1e-7
-    assert row["proven gap"] == pytest.approx(row["certified gap"], rel=0.1)
+    assert 0.0 < row["proven gap"] <= 1.1 * row["certified gap"]
 
 
 def test_certificates_of_two_m_steps_are_reported_with_their_cost(monkeypatch):

@@ -52,12 +52,12 @@ from seraph_cvx.baselines.mfda import MFDA
 from seraph_cvx.baselines.nca import NCA
 from seraph_cvx.certificate.proof import prove
 from seraph_cvx.estimators import kernel_seraph, pair_seraph, seraph
-from seraph_cvx.fit import direct
-from seraph_cvx.model import logistic_program
+from seraph_cvx.model import pair_losses
 from seraph_cvx.model.posterior import posterior_similar
 from seraph_cvx.numerics.psd_cone import check_metric, symmetrise
 from seraph_cvx.penalties.manifold import manifold_term
 from seraph_cvx.solvers import first_order
+from seraph_cvx.sums import face_sums
 from seraph_cvx.sums.pair_sums import PairSums
 
 OWN_WARNINGS = ("y holds only -1 and +1", "is called dissimilar, but its two points are equal")
@@ -609,13 +609,18 @@ def without_a_labeled_pair(monkeypatch):
 
 
 def with_a_posterior_of_the_wrong_sign(monkeypatch):
-    right = logistic_program.surprise_and_posterior
+    right, right_sums = pair_losses.surprise_and_posterior, pair_losses.LogisticLoss.sums
 
     def wrong(d, threshold, *more):
         total, similar = right(d, threshold, *more)
         return total, None if similar is None else np.abs(1.0 - similar)
 
-    monkeypatch.setattr(logistic_program, "surprise_and_posterior", wrong)
+    def wrong_sums(self, s):
+        total, slope, bend = right_sums(self, s)
+        return face_sums.LossSums(total, -1.0 - slope, bend)
+
+    monkeypatch.setattr(pair_losses, "surprise_and_posterior", wrong)
+    monkeypatch.setattr(pair_losses.LogisticLoss, "sums", wrong_sums)
 
 
 def without_the_proof_of_feasibility(monkeypatch):
@@ -624,8 +629,7 @@ def without_the_proof_of_feasibility(monkeypatch):
 
 
 def without_the_projection(monkeypatch):
-    for room in (direct, first_order):
-        monkeypatch.setattr(room, "project", lambda A: A)
+    monkeypatch.setattr(first_order, "project", lambda A: A)
 
 
 def without_the_sharpness(monkeypatch):

@@ -52,6 +52,7 @@ HANDED_ON = (
     "laplacian_normalised",
     "identity_share",
     "unlabeled_pairs",
+    "accelerate",
     "random_state",
 )
 """The parameters that every SERAPH of the search takes over."""
@@ -158,6 +159,7 @@ class SERAPHCV(MahalanobisTransformer):
         laplacian_normalised: bool = False,
         identity_share: float = 0.3,
         unlabeled_pairs: int | None = None,
+        accelerate: bool = True,
     ) -> None:
         self.trace_weights = trace_weights
         self.unlabeled_weights = unlabeled_weights
@@ -182,6 +184,7 @@ class SERAPHCV(MahalanobisTransformer):
         self.laplacian_normalised = laplacian_normalised
         self.identity_share = identity_share
         self.unlabeled_pairs = unlabeled_pairs
+        self.accelerate = accelerate
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the two weights by cross-validation, then learn the metric from all labels.

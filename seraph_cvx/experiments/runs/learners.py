@@ -111,7 +111,8 @@ def _alternate_unattained(pairs: PairSet, mu: float) -> FloatArray:
     last = np.inf
     for step in islice(m_steps, UNATTAINED_M_STEPS):
         if step.metric is None or step.solution is None:
-            raise RuntimeError("An M-step without an optimum failed.")
+            reason = "" if step.solution is None else step.solution.message
+            raise RuntimeError(f"An M-step without an optimum failed: {reason}")
         metric = step.metric
         value = descent_values(step.objective, metric)[0]
         if last - value <= UNATTAINED_TOL * max(1.0, abs(value)):
