@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+
+if "PYTEST_XDIST_WORKER" in os.environ:  # one process for each core: more threads would only wait
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it once, when it is imported
+
 import signal
 from pathlib import Path
 from typing import Any

@@ -52,8 +52,8 @@ def test_scikit_learn_check(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([SERAPHCV(), SERAPHCV(scoring="pair_auc", cv=3)])
-def test_scikit_learn_check_of_the_defaults(estimator, check):
+@parametrize_with_checks([SERAPHCV(), SERAPHCV(**SMALL | {"scoring": "pair_auc", "cv": 3})])
+def test_scikit_learn_check_of_the_defaults_and_of_another_score(estimator, check):
     check(estimator)
 
 

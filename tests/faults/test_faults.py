@@ -273,7 +273,7 @@ def test_a_damaged_line_of_a_race_is_reported_by_its_number_and_the_rest_is_used
         assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
 
 
-@pytest.mark.parametrize("part", [0.0, 0.5])
+@pytest.mark.parametrize("part", [pytest.param(0.0, marks=pytest.mark.slow), 0.5])
 def test_a_full_disk_keeps_the_rows_of_a_race_and_names_the_file(tmp_path, monkeypatch, part):
     """The disk takes a part of the second row's line: an error, or a short write, says so."""
     out, write, n_rows = tmp_path / "race.jsonl", os.write, 0

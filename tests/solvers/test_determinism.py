@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 from seraph_cvx import (
     SERAPH,
@@ -144,7 +144,8 @@ def test_what_follows_the_alternation_is_on_one_thread_of_blas_too(samplings, mo
         return certify_in_full(*given)
 
     monkeypatch.setattr(base, "certify_in_full", watched)
-    bits(MODELS["drawn pairs"], samplings[0])
+    with threadpool_limits(2, user_api="blas"):
+        bits(MODELS["drawn pairs"], samplings[0])
     assert threads == {1}
 
 

@@ -170,7 +170,7 @@ def test_gradient_step_from_the_end_comes_back_to_it(unit):
         assert np.linalg.norm(moved) <= 1e-3 * t * np.linalg.norm(B)
 
 
-@pytest.mark.parametrize("name", ["iris", "wine", "balance"])
+@pytest.mark.parametrize("name", ["iris", "wine", pytest.param("balance", marks=pytest.mark.slow)])
 def test_rounding_of_the_values_does_not_end_the_descent_early(name):
     """A tolerance at which two values differ by less than they are rounded."""
     pairs = standardized(name)

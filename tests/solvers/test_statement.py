@@ -115,7 +115,7 @@ def test_the_multiplier_of_the_dual_is_the_metric():
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.filterwarnings("ignore::seraph_cvx.NotCertified")
 @pytest.mark.parametrize(
-    "seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 20))]
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))]
 )
 def test_three_statements_two_solvers_one_optimum(seed):
     """Each certified gap is at most 1e-5 and any two certified intervals overlap."""
