@@ -187,8 +187,8 @@ def learn_by_em(
 
 
 def learn_directly(pairs: PairSet, chosen: Setting, settings: Mapping[str, Any]) -> Outcome:
-    """Run the projected gradient on (7) and say where it ended."""
-    say("\nDirect: projected gradient on the paper's objective (7), from the scaled identity.")
+    """Descend the objective (7) and say where that ended."""
+    say("\nDirect: descent on the paper's objective (7), from the scaled identity.")
     mu, trace_weight = chosen.weights(pairs, "direct", settings["threshold"])
     with screen.status("learning"):
         solution = minimise_directly(

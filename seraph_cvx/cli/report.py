@@ -192,7 +192,7 @@ def report_alternation(run: Alternation) -> None:
 
 
 def report_direct(solution: DirectSolution) -> None:
-    """Say how near to a stationary point of (7) the projected gradient ended."""
+    """Say how near to a stationary point of (7) the descent ended."""
     say(
         f"Objective (7) fell from {solution.values[0]:.8g} to {solution.value:.8g} in "
         f"{solution.iterations} steps, {solution.seconds:.2f} seconds."

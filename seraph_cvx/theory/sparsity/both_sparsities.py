@@ -21,7 +21,7 @@ CLAIM = Claim(
     formula=r"\mu > 0 \Rightarrow \sum_{\mathcal{U}} H(p_{ij}^{A_\mu}) \leq \sum_{\mathcal{U}}"
     r" H(p_{ij}^{A_0}) , \quad \lambda' > \lambda \Rightarrow \operatorname{tr}(A_{\lambda'})"
     r" \leq \operatorname{tr}(A_\lambda)",
-    evidence="(7) by projected gradient from the certified supervised metric, for rising mu; the "
+    evidence="(7) by direct descent from the certified supervised metric, for rising mu; the "
     "certified supervised metric for rising lambda, up to the critical lambda where it must be "
     "zero; and the four settings none, post, proj, hyper side by side.",
 )
