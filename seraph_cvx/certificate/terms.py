@@ -127,7 +127,7 @@ class UnlabeledTerms:
         rest = (1.0 - r) * rest_log
         sums = [loss, r * log + rest, r, rest, namespace(s).clip(rest_log, None, LARGEST_LOG)]
         if not known:
-            return self._summed(batch, sums), batch.laid_out(r)
+            return self._summed(batch, sums), [batch.laid_out(r)]
         least, most = self._soft_labels(batch, *labels)
         longest = namespace(s).clip(batch.pairs_of(upper), 0.0, None)
         sums += [least, most, binary_entropy(least), most * longest]

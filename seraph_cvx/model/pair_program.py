@@ -40,10 +40,10 @@ class LossTerms:
     threshold: float
     with_weights: bool
 
-    def __call__(self, batch: PairBatch, d: Array) -> tuple[list[Any], Array | None]:
+    def __call__(self, batch: PairBatch, d: Array) -> tuple[list[Any], list[Array] | None]:
         """Summed over a batch of pairs."""
         total, slope = self.loss.swept(d, self.threshold, self.with_weights, batch.confidence)
-        return [total], slope
+        return [total], None if slope is None else [slope]
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,15 +72,15 @@ class SoftLabelTerms:
 
     source: SoftLabels
 
-    def __call__(self, batch: PairBatch, *distances: Array) -> tuple[list[Any], Array]:
+    def __call__(self, batch: PairBatch, *distances: Array) -> tuple[list[Any], list[Array]]:
         """Summed over a place."""
         if self.source.metric is not None:
             total, entropy, q = soft_label_sums(
                 distances[0], self.source.threshold, self.source.sharpness
             )
-            return [total, entropy], q
+            return [total, entropy], [q]
         q = self.source.on(batch)
-        return [np.sum(q), np.sum(binary_entropy(q))], q
+        return [np.sum(q), np.sum(binary_entropy(q))], [q]
 
 
 def sum_soft_labels(source: SoftLabels, sums: PairSums) -> SoftLabelSums:

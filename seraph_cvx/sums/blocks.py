@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, TypeAlias
@@ -144,11 +144,11 @@ PairBatch: TypeAlias = Block | Chunk
 LabeledBatch: TypeAlias = LabeledBlock | Chunk
 """Where a sweep over labeled pairs is."""
 
-Weights: TypeAlias = Array | Iterator[Array] | None
-"""One weight a pair; or several, one array after the other, to be summed over in one sweep."""
+Weights: TypeAlias = Iterable[Array] | None
+"""Arrays with one weight a pair each, all to be summed over in one sweep; None: no matrix."""
 
 Terms: TypeAlias = Callable[..., tuple[Sequence[Any], Weights]]
-"""terms(place, *distances) -> (sums over the place, weights or None).
+"""terms(batch, *distances) -> (sums over the batch, weights or None).
 
 One array of squared distances comes for each metric of the sweep; it is the callee's to overwrite.
 A term must vanish as d grows to EXCLUDED_DISTANCE. Terms that are swept over unlabeled pairs know

@@ -88,6 +88,15 @@ class ClusterSums:
         """The same distances; v v' along the axes T, of points shifted there."""
         return replace(self, axes=self._after(T, shift), with_spread=with_spread)
 
+    def along(self, axes: FloatArray, sizes: FloatArray) -> None:
+        """No worker has other coordinates than its points and what a matrix makes of them."""
+        return
+
+    @property
+    def device_array(self) -> None:
+        """None: labeled pairs are summed over here."""
+        return None
+
     def _after(self, T: FloatArray, shift: FloatArray) -> Turn:
         if self.turn is None:
             return Turn(T, shift)

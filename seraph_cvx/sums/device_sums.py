@@ -38,6 +38,15 @@ class DeviceSums(HeldPoints):
         there = to_device_of(device_array, np.ascontiguousarray(points[order]))
         return cls(there, order, list(_masked(len(points), moved, there)))
 
+    def along(self, axes: FloatArray, sizes: FloatArray) -> Self:
+        """The same distances; v v' of these coordinates of the points."""
+        return super().along(axes[self.order], sizes[self.order])
+
+    @property
+    def device_array(self) -> Array:
+        """The points there."""
+        return self.points
+
     @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term goes through."""
@@ -50,7 +59,7 @@ class DeviceSums(HeldPoints):
 
 
 def _masked(n: int, labeled: IntArray, device_array: Array) -> Iterator[Block]:
-    """The layout, what is no unlabeled pair marked by a boolean array there."""
+    """The blocks of the layout; a boolean array there marks the entries that are no pair."""
     xp = namespace(device_array)
     triangles: dict[int, Array] = {}
     for block in lay_out(n, labeled, DEVICE_BLOCK):

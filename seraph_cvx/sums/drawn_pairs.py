@@ -12,7 +12,7 @@ from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_number
 from ..numerics.checks import FloatArray, IntArray
 from .blocks import Chunk, Terms
 from .distances import Metric, listed_distances
-from .sweep import Swept, spread_of
+from .sweep import Swept, one_or_stack, spread_of
 
 DRAWN_CHUNK = 1 << 20
 """Numbers per chunk of drawn differences."""
@@ -83,6 +83,11 @@ class DrawnPairs(HeldPoints):
     stands_for: float
 
     @property
+    def device_array(self) -> None:
+        """None: labeled pairs are summed over here."""
+        return None
+
+    @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term goes through."""
         return min(self._rows, len(self.pairs)) + -(-len(self.pairs) // self._rows)
@@ -107,7 +112,7 @@ class DrawnPairs(HeldPoints):
             totals.append(list(sums))
             if weights is None:
                 continue
-            W: Array = weights if hasattr(weights, "shape") else xp.stack(list(weights))
+            W = one_or_stack(weights)
             part = (xp.matrix_transpose(Z) * W[..., None, :]) @ Z
             matrix = part if matrix is None else matrix + part
             if self.sizes is not None:

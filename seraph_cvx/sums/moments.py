@@ -141,8 +141,8 @@ class PairMoments:
         return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
 
     def _sum_similar(self, sums: PairSums) -> FloatArray:
-        def similar_only(batch: LabeledBatch) -> tuple[list[float], FloatArray]:
-            return [0.0], batch.laid_out(batch.weigh(batch.similar))
+        def similar_only(batch: LabeledBatch) -> tuple[list[float], list[FloatArray]]:
+            return [0.0], [batch.laid_out(batch.weigh(batch.similar))]
 
         return sums.over_labeled([], similar_only)[1]
 
@@ -163,13 +163,13 @@ def _everything_but(sums: PairSums) -> FloatArray:
     return len(Z) * (Z.T @ Z) - np.outer(total, total) - unweighted
 
 
-def each_once(batch: PairBatch, d: Array) -> tuple[list[Any], Array]:
+def each_once(batch: PairBatch, d: Array) -> tuple[list[Any], list[Array]]:
     """The weight 1 for every unlabeled pair."""
     xp = namespace(d)
     once = xp.astype(d < EXCLUDED_DISTANCE, d.dtype)
-    return [xp.sum(once)], once
+    return [xp.sum(once)], [once]
 
 
-def confidences(batch: LabeledBatch) -> tuple[list[float], FloatArray]:
+def confidences(batch: LabeledBatch) -> tuple[list[float], list[FloatArray]]:
     """The weight c_k for every labeled pair."""
-    return [0.0], batch.laid_out(batch.weigh(batch.once))
+    return [0.0], [batch.laid_out(batch.weigh(batch.once))]

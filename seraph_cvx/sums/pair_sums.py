@@ -22,7 +22,7 @@ from .distances import Metric, listed_distances
 from .drawn_pairs import DrawnPairs
 from .labeled_classes import BLOCK as LABELED_BLOCK
 from .labeled_classes import LabeledClasses
-from .sweep import Swept, UnlabeledSums, Visit, longest_chain, spread_of, sweep
+from .sweep import Swept, UnlabeledSums, Visit, longest_chain, one_or_stack, spread_of, sweep
 
 CHUNK = 1 << 20
 """Numbers per chunk of labeled differences."""
@@ -150,9 +150,7 @@ class PairSums:
         if frame.base is None and remote_sums is not None:
             remote_sums = remote_sums.summed_in(frame.axes, shift, with_spread=True)
         elif remote_sums is not None:
-            remote_sums = (
-                remote_sums.along(axes, sizes) if isinstance(remote_sums, DrawnPairs) else None
-            )
+            remote_sums = remote_sums.along(axes, sizes)
         return replace(self, axes=axes, remote_sums=remote_sums, frame=frame, sizes=sizes)
 
     @property
@@ -208,7 +206,7 @@ class PairSums:
             totals.append(list(sums))
             if weights is None:
                 continue
-            W: Array = weights if hasattr(weights, "shape") else xp.stack(list(weights))
+            W = one_or_stack(weights)
             part = (xp.matrix_transpose(Z) * W[..., None, :]) @ Z
             matrix = part if matrix is None else matrix + part
             if sizes is not None:
@@ -261,7 +259,7 @@ class PairSums:
     @property
     def _device_array(self) -> Array | None:
         """An array of the device where labeled pairs are summed over too, if it is not here."""
-        return self.remote_sums.points if isinstance(self.remote_sums, DeviceSums) else None
+        return None if self.remote_sums is None else self.remote_sums.device_array
 
     def _differences(self, run: slice, device_array: Array | None) -> Listed:
         """v_k of labeled pairs, for distances and for v v'; and what the latter is rounded from."""

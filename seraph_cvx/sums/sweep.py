@@ -59,6 +59,13 @@ class UnlabeledSums(Protocol):
     def summed_in(self, T: FloatArray, shift: FloatArray, with_spread: bool = False) -> Self:
         """The same distances; v v' along the axes T, of points shifted there."""
 
+    def along(self, axes: FloatArray, sizes: FloatArray) -> UnlabeledSums | None:
+        """The same distances; v v' of these coordinates of the points. None: it cannot do that."""
+
+    @property
+    def device_array(self) -> Array | None:
+        """An array of the device on which labeled pairs are summed over too, or None."""
+
     @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that any term of a sum goes through."""
@@ -112,10 +119,8 @@ def sweep(
         if weights is None:
             return sums, None
         rows, columns = Z[block.rows, :], Z[block.columns, :]
-        if hasattr(weights, "shape"):
-            return sums, _weigh(weights, rows, columns)
         parts = zip(*(_weigh(W, rows, columns) for W in weights), strict=True)
-        row_sums, column_sums, cross = (xp.stack(part) for part in parts)
+        row_sums, column_sums, cross = (one_or_stack(part) for part in parts)
         return sums, (row_sums, column_sums, cross)
 
     totals: list[list[Any]] = []
@@ -137,6 +142,12 @@ def sweep(
     matrix = np.asarray(to_host(matrix - cross - xp.matrix_transpose(cross)))
     spread = None if sizes is None else np.asarray(to_host(spread_of(degrees, Z, sizes)))
     return Swept(total, matrix, spread)
+
+
+def one_or_stack(parts: Iterable[Array]) -> Array:
+    """The only array, or all of them as one with a leading axis."""
+    arrays = list(parts)
+    return arrays[0] if len(arrays) == 1 else namespace(arrays[0]).stack(arrays)
 
 
 def spread_of(weights: Array, Z: Array, sizes: Array) -> Array:

@@ -234,7 +234,7 @@ def test_an_array_of_cupy_is_fetched_by_its_own_method(monkeypatch):
 def counted(block, d):
     """One for each pair, as a sum and as a weight of v v'."""
     ones = (d < EXCLUDED_DISTANCE).astype(float)
-    return [ones.sum()], ones
+    return [ones.sum()], [ones]
 
 
 @pytest.fixture
