@@ -13,12 +13,11 @@ from ..numerics.arrays import Array, is_foreign_array, to_host
 from ..numerics.checks import (
     FloatArray,
     IntArray,
-    check_index_pairs,
     check_number,
     check_points,
-    encode_labels,
 )
 from .drawing import draw_unlabeled
+from .labeled_pairs import pairs_of_constraints, pairs_of_labels
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -74,16 +73,8 @@ class PairSet:
                [1, 2]])
         """
         points = check_points(to_host(X))
-        known, codes = encode_labels(to_host(y), len(points))
-        if len(known) < 2:
-            raise ValueError(
-                f"{len(known)} of the {len(points)} labels is known, so no pair is labeled: "
-                "give the class of at least two points (-1 marks an unknown one)."
-            )
-        first, second = np.triu_indices(len(known), 1)
-        candidates = np.column_stack([known[first], known[second]])
-        same = codes[first] == codes[second]
-        return cls(points, candidates[same], candidates[~same], device_array=_home(X))
+        similar, dissimilar, _ = pairs_of_labels(y, len(points))
+        return cls(points, similar, dissimilar, device_array=device_array_of(X))
 
     @classmethod
     def from_constraints(
@@ -111,26 +102,10 @@ class PairSet:
         PairSet(3 points in R^1: 1 similar, 1 dissimilar, 1 unlabeled pairs)
         """
         points = check_points(to_host(X))
-        near, near_weights = check_index_pairs(similar, "similar", len(points), similar_confidence)
-        far, far_weights = check_index_pairs(
-            dissimilar, "dissimilar", len(points), dissimilar_confidence
+        labeled = pairs_of_constraints(
+            similar, dissimilar, similar_confidence, dissimilar_confidence, len(points)
         )
-        if len(near) + len(far) == 0:
-            raise ValueError(
-                "Both `similar` and `dissimilar` are empty: at least one labeled pair is needed."
-            )
-        n = len(points)
-        both = np.intersect1d(near @ [n, 1], far @ [n, 1])
-        if len(both):
-            i, j = divmod(int(both[0]), n)
-            raise ValueError(
-                f"Pair ({i}, {j}) is both similar and dissimilar"
-                + (f", and so are {len(both) - 1} more" if len(both) > 1 else "")
-                + ": remove it from one of the two lists."
-            )
-        if similar_confidence is None and dissimilar_confidence is None:
-            return cls(points, near, far, device_array=_home(X))
-        return cls(points, near, far, np.concatenate([near_weights, far_weights]), _home(X))
+        return cls(points, *labeled, device_array=device_array_of(X))
 
     @property
     def n_points(self) -> int:
@@ -243,5 +218,6 @@ class PairSet:
         return pair_set_card(self)
 
 
-def _home(X: ArrayLike) -> Array | None:
+def device_array_of(X: ArrayLike) -> Array | None:
+    """X itself where it is of another library than NumPy, else None."""
     return X if is_foreign_array(X) else None

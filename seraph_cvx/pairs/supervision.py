@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..numerics.checks import FloatArray, IntArray, is_known
-from .pair_set import PairSet
+from ..numerics.arrays import to_host
+from ..numerics.checks import FloatArray, check_points, is_known
+from .labeled_pairs import join_labels, pairs_of_constraints, pairs_of_labels
+from .pair_set import PairSet, device_array_of
 
 
 def supervise(
@@ -60,15 +62,20 @@ def supervise(
                 "No supervision: give class labels y (-1 where unknown), or pairs of point "
                 "indices `similar` and `dissimilar`, or both."
             )
-        return PairSet.from_labels(X, y)
-    constraints = PairSet.from_constraints(
-        X,
-        nothing if similar is None else similar,
-        nothing if dissimilar is None else dissimilar,
-        similar_confidence,
-        dissimilar_confidence,
-    )
-    return constraints if y is None else _join(constraints, X, y)
+    points = check_points(to_host(X))
+    n = len(points)
+    if y is not None and similar is None and dissimilar is None:
+        labeled = pairs_of_labels(y, n)
+    else:
+        labeled = pairs_of_constraints(
+            nothing if similar is None else similar,
+            nothing if dissimilar is None else dissimilar,
+            similar_confidence,
+            dissimilar_confidence,
+            n,
+        )
+        labeled = labeled if y is None else join_labels(labeled, y, n)
+    return PairSet(points, *labeled, device_array=device_array_of(X))
 
 
 def supervise_pairs(
@@ -164,42 +171,6 @@ def known_labels(y: ArrayLike) -> Any:
     array([ True, False,  True, False])
     """
     return is_known(np.asarray(y))
-
-
-def _join(constraints: PairSet, X: ArrayLike, y: ArrayLike) -> PairSet:
-    """The constraints and the pairs of the class labels; what a constraint says counts as said."""
-    if np.count_nonzero(known_labels(y)) < 2:
-        return constraints
-    labels = PairSet.from_labels(X, y)
-    n = labels.n_points
-    classes = np.asarray(y).tolist()
-    for said, otherwise, word in [
-        (constraints.similar, labels.dissimilar, "similar, but their classes differ"),
-        (constraints.dissimilar, labels.similar, "dissimilar, but their class is the same"),
-    ]:
-        both = np.intersect1d(said @ [n, 1], otherwise @ [n, 1])
-        if len(both):
-            i, j = divmod(int(both[0]), n)
-            raise ValueError(
-                f"Points {i} and {j} are said to be {word}: y[{i}] = {classes[i]!r}, "
-                f"y[{j}] = {classes[j]!r}"
-                + (f" (and {len(both) - 1} more such pairs)" if len(both) > 1 else "")
-                + ". Drop the constraint or mark a label as unknown (-1)."
-            )
-    weights = constraints.labeled_weights
-    n_similar = len(constraints.similar)
-    near, near_weights = _union(constraints.similar, weights[:n_similar], labels.similar)
-    far, far_weights = _union(constraints.dissimilar, weights[n_similar:], labels.dissimilar)
-    unweighted = constraints.confidence is None
-    return PairSet.from_constraints(
-        X, near, far, *((None, None) if unweighted else (near_weights, far_weights))
-    )
-
-
-def _union(said: IntArray, weights: FloatArray, labeled: IntArray) -> tuple[IntArray, FloatArray]:
-    known = {tuple(row) for row in said.tolist()}
-    new = np.array([tuple(row) not in known for row in labeled.tolist()], dtype=bool)
-    return np.vstack([said, labeled[new]]), np.concatenate([weights, np.ones(int(new.sum()))])
 
 
 def _refuse_contradictions(codes: Any, near: Any, far: Any) -> None:
