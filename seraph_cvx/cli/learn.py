@@ -37,7 +37,7 @@ from .fit_options import (
     UnlabeledWeight,
 )
 from .main import EXAMPLES, Debug, app
-from .metric_report import History, Progress, draw, report_metric
+from .metric_report import History, IterationPrinter, draw, report_metric
 from .report import (
     alert,
     answers_in_words,
@@ -73,7 +73,7 @@ def demo(
         table = UserTable(sampling.X, labels, (), ("setosa", "versicolor", "virginica"))
         pairs = PairSet.from_labels(table.X, table.y)
         describe(table, pairs, "iris flowers, standardized")
-        metric, history, status = learn_by_em(pairs, Progress(), RECOMMENDED, {})
+        metric, history, status = learn_by_em(pairs, IterationPrinter(), RECOMMENDED, {})
         if metric is not None:
             report_metric(table, metric, sampling.X_test, sampling.y_test)
             if not no_picture:
@@ -126,7 +126,7 @@ def fit(
         announce_long_work(pairs, chosen.unlabeled_weight == 0.0)
         settings: dict[str, Any] = {"threshold": threshold, "tol": tol}
         settings |= {} if max_iter is None else {"max_iter": max_iter}
-        progress = Progress()
+        progress = IterationPrinter()
         try:
             if algorithm is Algorithm.DIRECT:
                 metric, history, status = learn_directly(pairs, chosen, settings)
@@ -166,7 +166,7 @@ Outcome = tuple[FloatArray | None, History, Status]
 
 
 def learn_by_em(
-    pairs: PairSet, progress: Progress, chosen: Setting, settings: Mapping[str, Any]
+    pairs: PairSet, progress: IterationPrinter, chosen: Setting, settings: Mapping[str, Any]
 ) -> Outcome:
     """Run the alternation and say what happens as it does."""
     say("\nEM: soft labels, then a convex M-step for the metric, until J stops falling.")

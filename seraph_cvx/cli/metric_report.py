@@ -18,7 +18,7 @@ from .tables.user_table import UserTable, write_whole
 History = Sequence[Iteration] | Sequence[float]
 
 
-class Progress:
+class IterationPrinter:
     """Prints each iteration as it happens, and remembers the last one."""
 
     metric: FloatArray | None = None

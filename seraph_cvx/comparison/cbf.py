@@ -20,7 +20,7 @@ from ..display.formulas import DUAL, M_STEP_ONE_TERM
 from ..model.m_step_objective import MStepObjective
 from ..solvers.first_order import fista
 from ..solvers.solution import require_attained
-from .conic_program import ConicProgram, Coordinates
+from .conic_program import ConicProgram, SparseEntries
 from .grading import REFERENCE_TOL, data_checksum
 from .suite import InstanceSpec
 
@@ -120,7 +120,7 @@ def _counted(keyword: str, orders: tuple[int, ...]) -> list[str]:
     return [keyword, str(len(orders)), *map(str, orders), ""]
 
 
-def _entries(keyword: str, array: Coordinates) -> Iterator[str]:
+def _entries(keyword: str, array: SparseEntries) -> Iterator[str]:
     if not len(array.value):
         return
     yield from (keyword, str(len(array.value)))

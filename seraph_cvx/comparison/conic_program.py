@@ -23,29 +23,29 @@ from ..numerics.checks import FloatArray, IntArray
 
 
 @dataclass(frozen=True)
-class Coordinates:
+class SparseEntries:
     """A sparse array: a row of indices and a number for each entry that is not zero."""
 
     index: IntArray
     value: FloatArray
 
     @classmethod
-    def none(cls, n_indices: int) -> Coordinates:
+    def none(cls, n_indices: int) -> SparseEntries:
         """An array of zeros."""
         return cls(np.zeros((0, n_indices), dtype=np.int64), np.zeros(0))
 
     @classmethod
-    def of(cls, value: FloatArray, *index: NDArray[np.integer] | int) -> Coordinates:
+    def of(cls, value: FloatArray, *index: NDArray[np.integer] | int) -> SparseEntries:
         """Make an array from one column of indices each; zeros are left out."""
         columns = [np.broadcast_to(column, value.shape).ravel() for column in index]
         flat = value.ravel()
         kept = flat != 0.0
         return cls(np.column_stack(columns)[kept].astype(np.int64), flat[kept])
 
-    def __add__(self, other: Coordinates) -> Coordinates:
+    def __add__(self, other: SparseEntries) -> SparseEntries:
         """The entries of both, one after the other."""
         index = np.concatenate([self.index, other.index])
-        return Coordinates(index, np.concatenate([self.value, other.value]))
+        return SparseEntries(index, np.concatenate([self.value, other.value]))
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ class ConicProgram:
     matrix_orders: tuple[int, ...]
     psd_orders: tuple[int, ...]
     cones: tuple[tuple[str, int], ...]
-    objective_matrix: Coordinates
-    objective_vector: Coordinates
+    objective_matrix: SparseEntries
+    objective_vector: SparseEntries
     objective_constant: float
-    rows_matrix: Coordinates
-    rows_vector: Coordinates
-    rows_constant: Coordinates
-    psd_vector: Coordinates
-    psd_constant: Coordinates
+    rows_matrix: SparseEntries
+    rows_vector: SparseEntries
+    rows_constant: SparseEntries
+    psd_vector: SparseEntries
+    psd_constant: SparseEntries
 
     @classmethod
     def of(cls, objective: MStepObjective, formulation: str = "primal") -> ConicProgram:
@@ -126,22 +126,22 @@ def _primal(objective: MStepObjective) -> ConicProgram:
         matrix_orders=(m,),
         psd_orders=(),
         cones=(("L+", N), *[("EXP", 3)] * (2 * N)),
-        objective_matrix=Coordinates.of(linear[i, j], 0, i, j),
-        objective_vector=Coordinates.of(c, t),
+        objective_matrix=SparseEntries.of(linear[i, j], 0, i, j),
+        objective_vector=SparseEntries.of(c, t),
         objective_constant=eta * objective.label_total,
-        rows_matrix=Coordinates.of(products, (first + 2)[:, None], 0, i, j),
-        rows_vector=Coordinates.of(-ones, k, u)
-        + Coordinates.of(-ones, k, w)
-        + Coordinates.of(ones, first, u)
-        + Coordinates.of(-ones, first + 2, t)
-        + Coordinates.of(ones, second, w)
-        + Coordinates.of(-ones, second + 2, t),
-        rows_constant=Coordinates.of(ones, k)
-        + Coordinates.of(ones, first + 1)
-        + Coordinates.of(-eta * ones, first + 2)
-        + Coordinates.of(ones, second + 1),
-        psd_vector=Coordinates.none(4),
-        psd_constant=Coordinates.none(3),
+        rows_matrix=SparseEntries.of(products, (first + 2)[:, None], 0, i, j),
+        rows_vector=SparseEntries.of(-ones, k, u)
+        + SparseEntries.of(-ones, k, w)
+        + SparseEntries.of(ones, first, u)
+        + SparseEntries.of(-ones, first + 2, t)
+        + SparseEntries.of(ones, second, w)
+        + SparseEntries.of(-ones, second + 2, t),
+        rows_constant=SparseEntries.of(ones, k)
+        + SparseEntries.of(ones, first + 1)
+        + SparseEntries.of(-eta * ones, first + 2)
+        + SparseEntries.of(ones, second + 1),
+        psd_vector=SparseEntries.none(4),
+        psd_constant=SparseEntries.none(3),
     )
 
 
@@ -161,17 +161,19 @@ def _dual(objective: MStepObjective) -> ConicProgram:
         matrix_orders=(),
         psd_orders=(m,),
         cones=tuple([("EXP", 3)] * (2 * N)),
-        objective_matrix=Coordinates.none(3),
-        objective_vector=Coordinates.of(-eta * c, p) + Coordinates.of(c, g) + Coordinates.of(c, h),
+        objective_matrix=SparseEntries.none(3),
+        objective_vector=SparseEntries.of(-eta * c, p)
+        + SparseEntries.of(c, g)
+        + SparseEntries.of(c, h),
         objective_constant=eta * objective.label_total,
-        rows_matrix=Coordinates.none(4),
-        rows_vector=Coordinates.of(ones, first + 1, p)
-        + Coordinates.of(ones, first + 2, g)
-        + Coordinates.of(-ones, second + 1, p)
-        + Coordinates.of(ones, second + 2, h),
-        rows_constant=Coordinates.of(ones, first)
-        + Coordinates.of(ones, second)
-        + Coordinates.of(ones, second + 1),
-        psd_vector=Coordinates.of(c[:, None] * products, 0, p[:, None], i, j),
-        psd_constant=Coordinates.of(constant[i, j], 0, i, j),
+        rows_matrix=SparseEntries.none(4),
+        rows_vector=SparseEntries.of(ones, first + 1, p)
+        + SparseEntries.of(ones, first + 2, g)
+        + SparseEntries.of(-ones, second + 1, p)
+        + SparseEntries.of(ones, second + 2, h),
+        rows_constant=SparseEntries.of(ones, first)
+        + SparseEntries.of(ones, second)
+        + SparseEntries.of(ones, second + 1),
+        psd_vector=SparseEntries.of(c[:, None] * products, 0, p[:, None], i, j),
+        psd_constant=SparseEntries.of(constant[i, j], 0, i, j),
     )

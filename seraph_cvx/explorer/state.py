@@ -160,9 +160,9 @@ def ask_solver(moment: HalfStep, solver: str, time_limit: float = 20.0) -> MStep
     >>> ask_solver(ExplorerState().forward().moment, "fista").status.value
     'certified'
     """
-    door = MStepSolver(solver, time_limit=time_limit)
+    chosen = MStepSolver(solver, time_limit=time_limit)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        solution = door.solve(moment.objective, TOLERANCE)
+        solution = chosen.solve(moment.objective, TOLERANCE)
     words = [solution.message, *(str(warning.message) for warning in caught)]
     return replace(solution, message=" ".join(filter(None, dict.fromkeys(words))))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from seraph_cvx.comparison.conic_program import ConicProgram, Coordinates
+from seraph_cvx.comparison.conic_program import ConicProgram, SparseEntries
 
 
 def read_sidecar(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -79,11 +79,11 @@ def _cones(lines: list[str]) -> tuple[tuple[str, int], ...]:
     return cones
 
 
-def _coordinates(lines: list[str], n_indices: int) -> Coordinates:
+def _coordinates(lines: list[str], n_indices: int) -> SparseEntries:
     if not lines:
-        return Coordinates.none(n_indices)
+        return SparseEntries.none(n_indices)
     rows = [line.split() for line in lines[1:]]
     if len(rows) != int(lines[0]) or any(len(row) != n_indices + 1 for row in rows):
         raise ValueError(f"{lines[0]} entries of {n_indices} indices and a number were announced.")
     index = np.array([row[:-1] for row in rows], dtype=np.int64)
-    return Coordinates(index, np.array([float(row[-1]) for row in rows]))
+    return SparseEntries(index, np.array([float(row[-1]) for row in rows]))

@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from seraph_cvx.comparison.conic_program import ConicProgram, Coordinates
+from seraph_cvx.comparison.conic_program import ConicProgram, SparseEntries
 from seraph_cvx.numerics.checks import IntArray
 
 
@@ -74,10 +74,10 @@ def _linear_matrix(program: ConicProgram, k: int, x: cp.Variable) -> Any:
     return cp.reshape(entries @ x, (order, order), order="C") + constant
 
 
-def _select(array: Coordinates, k: int) -> Coordinates:
+def _select(array: SparseEntries, k: int) -> SparseEntries:
     """The entries whose first index is k, without it."""
     chosen = array.index[:, 0] == k
-    return Coordinates(array.index[chosen, 1:], array.value[chosen])
+    return SparseEntries(array.index[chosen, 1:], array.value[chosen])
 
 
 def _mirrored(i: IntArray, j: IntArray) -> tuple[IntArray, IntArray, IntArray]:
@@ -87,14 +87,14 @@ def _mirrored(i: IntArray, j: IntArray) -> tuple[IntArray, IntArray, IntArray]:
     return which, np.concatenate([i, j[below]]), np.concatenate([j, i[below]])
 
 
-def _symmetric(array: Coordinates, order: int) -> Any:
+def _symmetric(array: SparseEntries, order: int) -> Any:
     which, i, j = _mirrored(array.index[:, 0], array.index[:, 1])
     full = np.zeros((order, order))
     full[i, j] = array.value[which]
     return full.ravel()
 
 
-def _products(array: Coordinates, matrix: int, n_rows: int, order: int) -> Any:
+def _products(array: SparseEntries, matrix: int, n_rows: int, order: int) -> Any:
     """The rows of <F_ij, X_j> for one j, X_j flattened."""
     chosen = array.index[:, 1] == matrix
     index, value = array.index[chosen], array.value[chosen]
@@ -102,11 +102,11 @@ def _products(array: Coordinates, matrix: int, n_rows: int, order: int) -> Any:
     return sp.csr_array((value[which], (index[which, 0], i * order + j)), shape=(n_rows, order**2))
 
 
-def _matrix(array: Coordinates, n_rows: int, n_columns: int) -> Any:
+def _matrix(array: SparseEntries, n_rows: int, n_columns: int) -> Any:
     return sp.csr_array((array.value, tuple(array.index.T)), shape=(n_rows, n_columns))
 
 
-def _vector(array: Coordinates, size: int) -> Any:
+def _vector(array: SparseEntries, size: int) -> Any:
     dense = np.zeros(size)
     dense[array.index[:, 0]] = array.value
     return dense

@@ -33,7 +33,7 @@ PROJECTION_WEIGHT = 300.0
 
 
 @dataclass(frozen=True)
-class Layout:
+class TwoBoxes:
     """Two boxes side by side, and where the labeled points are in them.
 
     Attributes
@@ -55,7 +55,7 @@ class Layout:
     label_height: float
 
 
-LAYOUTS = {1: Layout(0.5, 0.2, 0.6, 0.2, 0.4), 2: Layout(5.0, 3.0, 10.0, 3.0, 1.5)}
+LAYOUTS = {1: TwoBoxes(0.5, 0.2, 0.6, 0.2, 0.4), 2: TwoBoxes(5.0, 3.0, 10.0, 3.0, 1.5)}
 """The layouts of Figures 1 and 2. At the second one's scale lambda = 300 leaves one direction."""
 
 
