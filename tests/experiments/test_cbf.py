@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from seraph_cvx import MStepObjective, PairSet, certify, cli, state_m_step
 from seraph_cvx.comparison.cbf import to_cbf, write_cbf
-from seraph_cvx.comparison.conic_program import ConicProgram, Coordinates
+from seraph_cvx.comparison.conic_program import ConicProgram, SparseEntries
 from seraph_cvx.comparison.suite import InstanceSpec
 from seraph_cvx.numerics.psd_cone import project, symmetrise
 from seraph_cvx.solvers.solution import OptimumNotAttained
@@ -68,7 +68,7 @@ def test_what_is_read_is_what_was_written_to_the_last_bit(tmp_path, formulation)
     assert read.formulation == formulation
     for field in vars(written):
         one, other = getattr(written, field), getattr(read, field)
-        if isinstance(one, Coordinates):
+        if isinstance(one, SparseEntries):
             np.testing.assert_array_equal(one.index, other.index)
             np.testing.assert_array_equal(one.value, other.value)
         else:
