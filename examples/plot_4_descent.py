@@ -24,8 +24,8 @@ for label in range(3):
 pairs = PairSet.from_labels(X, y)
 
 # %%
-# The paper's setting: mu = #(S u D)/#U, lambda = 1, soft labels of sharpness 1 + mu.
-run = alternate(pairs)
+# The paper's setting: mu = #(S u D)/#U, lambda = 1, soft labels of sharpness 1 + mu, at its pace.
+run = alternate(pairs, accelerate=False)
 history = HistoryDisplay.from_result(run)
 J, seven = history.descent_values, history.paper_objective
 
@@ -34,8 +34,8 @@ J, seven = history.descent_values, history.paper_objective
 #
 #     J(q, A) = -L_labeled(A) + lambda tr(A) + mu sum_U [E_q(-ln p) - H(q)/sharpness]
 #
-# over one of its arguments, so J falls at every iteration, without exception.
-assert np.all(np.diff(J) <= 0.0)
+# over one of its arguments, so J falls at every iteration, without exception (but for rounding).
+assert np.all(np.diff(J) <= 1e-12 * np.abs(J[0]))
 
 # %%
 # (7) is not among the promises. Here it rises at nearly every iteration and ends half as
