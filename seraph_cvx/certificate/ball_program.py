@@ -36,7 +36,7 @@ FAINT = 1e-20
 LEAST, MOST, RESOLUTION = -700.0, 36.0, 0.01
 """Between which values of log(step / (1 - step)) a step is sought, and how closely."""
 
-SHORT_STEP = 0.99
+SHORT_STEP = 1.0 - 1e-6
 """Where less of r is kept on the way to p = 1, r = 0 on the pairs off a span is tried too."""
 
 Balls = Sequence[arb]
