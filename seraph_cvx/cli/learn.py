@@ -169,8 +169,13 @@ def learn_by_em(
     pairs: PairSet, progress: IterationPrinter, chosen: Setting, settings: Mapping[str, Any]
 ) -> Outcome:
     """Run the alternation and say what happens as it does."""
-    say("\nEM: soft labels, then a convex M-step for the metric, until J stops falling.")
-    say("J never rises; the paper's objective (7) may. Early M-steps may be left rough.")
+    if settings.get("solver", "fista") == "fista":
+        say(
+            "\nEM: a rough M-step, Newton's method on J, then soft labels and an exact M-step."
+        )
+    else:
+        say("\nEM: soft labels, then a convex M-step for the metric, until J stops falling.")
+    say("J never rises; the paper's objective (7) may.")
     mu, trace_weight = chosen.weights(pairs, "em", settings.get("threshold", 1.0))
     with screen.status("learning"):
         run = alternate(

@@ -13,6 +13,7 @@ from ..certificate import Certificate
 from ..certificate.sampling import certify_in_full
 from ..fit.alternation import Iteration, run_alternation
 from ..fit.direct import minimise_directly
+from ..m_step.solve import MStepSolver
 from ..model.posterior import posterior_similar
 from ..numerics.checks import FloatArray, check_number
 from ..pairs.pair_set import PairSet
@@ -114,12 +115,12 @@ class BaseSERAPH(MahalanobisTransformer):
         if self.unlabeled_pairs is not None:
             pairs = pairs.sampled(self.unlabeled_pairs, self.random_state)
         chosen = self._chosen()
-        mu, trace_weight = chosen.weights(pairs, self.algorithm, self.threshold, term)
+        first = chosen.first_m_step(pairs, self.algorithm, self.threshold, term, self.n_jobs)
         if self.algorithm == "direct":
             direct = minimise_directly(
                 pairs,
-                unlabeled_weight=mu,
-                trace_weight=trace_weight,
+                unlabeled_weight=first.mu,
+                trace_weight=first.trace_weight,
                 threshold=self.threshold,
                 tol=self.tol,
                 max_iter=5_000 if self.max_iter is None else self.max_iter,
@@ -131,19 +132,12 @@ class BaseSERAPH(MahalanobisTransformer):
             self._keep_metric(chosen.metric_of(direct.metric, pairs))
             return [NotCertified(direct.message)] if direct.message else []
         run = run_alternation(
-            pairs,
-            unlabeled_weight=mu,
-            trace_weight=trace_weight,
-            threshold=self.threshold,
-            sharpness=chosen.sharpness,
-            solver=self.solver,
+            first,
+            MStepSolver(self.solver, allow_unattained=self.allow_unattained),
             tol=self.tol,
             m_step_tol=self.m_step_tol,
             max_iter=500 if self.max_iter is None else self.max_iter,
-            allow_unattained=self.allow_unattained,
-            n_jobs=self.n_jobs,
             callback=_show if self.verbose else None,
-            manifold_term=term,
             accelerate=self.accelerate,
         )
         if run.metric is None:

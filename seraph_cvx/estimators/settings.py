@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from ..model.m_step_objective import MStepObjective
@@ -37,6 +38,18 @@ class Setting(NamedTuple):
         >>> mu, trace_weight
         (1.0, 1.0)
         """
+        m_step = self.first_m_step(pairs, algorithm, threshold, manifold_term)
+        return m_step.mu, m_step.trace_weight
+
+    def first_m_step(
+        self,
+        pairs: PairSet,
+        algorithm: str = "em",
+        threshold: float = 1.0,
+        manifold_term: FloatArray | None = None,
+        n_jobs: int | None = None,
+    ) -> MStepObjective:
+        """The M-step that a fit in this setting starts with, its weights as numbers."""
         mu, weight, a = self.unlabeled_weight, self.trace_weight, self.sharpness
         if mu == "full":
             mu = pairs.resolve_unlabeled_weight("ratio")
@@ -47,14 +60,18 @@ class Setting(NamedTuple):
                         "of a sharpness a leave (a - 1)/a of the weight."
                     )
                 mu *= a / (a - 1.0)
+        labeled_only = MStepObjective(
+            pairs,
+            unlabeled_weight=0.0,
+            threshold=threshold,
+            n_jobs=n_jobs,
+            manifold_term=manifold_term,
+        )
         if weight == "auto":
-            supervised = MStepObjective(
-                pairs, unlabeled_weight=0.0, threshold=threshold, manifold_term=manifold_term
-            )
-            weight = AUTO_TRACE_SHARE * supervised.critical_trace_weight or 1.0
+            weight = AUTO_TRACE_SHARE * labeled_only.critical_trace_weight or 1.0
         if isinstance(weight, str):
             raise ValueError(f'trace_weight={weight!r}: give a number or "auto".')
-        return pairs.resolve_unlabeled_weight(mu), weight
+        return replace(labeled_only, unlabeled_weight=mu, trace_weight=weight, sharpness=a)
 
     def metric_of(self, A: FloatArray, pairs: PairSet) -> FloatArray:
         """(1 - alpha) A + alpha c I, with both parts of one mean squared distance; A for alpha = 0.

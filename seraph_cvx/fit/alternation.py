@@ -172,55 +172,6 @@ def alternate(
     >>> run.status.value, run.metric.round(3)
     ('certified', array([[0.897]]))
     """
-    run = run_alternation(
-        pairs,
-        unlabeled_weight=unlabeled_weight,
-        trace_weight=trace_weight,
-        threshold=threshold,
-        sharpness=sharpness,
-        solver=solver,
-        tol=tol,
-        m_step_tol=m_step_tol,
-        max_iter=max_iter,
-        allow_unattained=allow_unattained,
-        n_jobs=n_jobs,
-        callback=callback,
-        manifold_term=manifold_term,
-        start=start,
-        accelerate=accelerate,
-        **solver_settings,
-    )
-    if run.message:
-        from ..solvers.not_certified import NotCertified  # it imports scikit-learn
-
-        warnings.warn(run.message, NotCertified, stacklevel=2)
-    return run
-
-
-def run_alternation(
-    pairs: PairSet,
-    unlabeled_weight: float | str = "ratio",
-    trace_weight: float = 1.0,
-    threshold: float = 1.0,
-    sharpness: float | None = None,
-    solver: Any = "fista",
-    tol: float = 1e-6,
-    m_step_tol: float = 1e-8,
-    max_iter: int = 500,
-    allow_unattained: bool = False,
-    n_jobs: int | None = None,
-    callback: Callable[[Iteration, FloatArray], object] | None = None,
-    manifold_term: FloatArray | None = None,
-    start: ArrayLike | None = None,
-    accelerate: bool = True,
-    **solver_settings: Any,
-) -> Alternation:
-    """Do the work of :func:`alternate`; what was not reached is in the message of the result."""
-    tol = check_number(tol, "tol", 0.0, strict=True)
-    m_step_tol = check_number(m_step_tol, "m_step_tol", 0.0, strict=True)
-    max_iter = check_count(max_iter, "max_iter")
-    started = time.perf_counter()
-    m_step_solver = MStepSolver(solver, allow_unattained=allow_unattained, **solver_settings)
     objective = MStepObjective(
         pairs,
         previous_metric=None if start is None else check_metric(start, pairs.n_features, "start"),
@@ -231,12 +182,46 @@ def run_alternation(
         n_jobs=n_jobs,
         manifold_term=manifold_term,
     )
-    accelerate = accelerate and solver == "fista" and not allow_unattained
+    run = run_alternation(
+        objective,
+        MStepSolver(solver, allow_unattained=allow_unattained, **solver_settings),
+        tol=tol,
+        m_step_tol=m_step_tol,
+        max_iter=max_iter,
+        callback=callback,
+        accelerate=accelerate,
+    )
+    if run.message:
+        from ..solvers.not_certified import NotCertified  # it imports scikit-learn
+
+        warnings.warn(run.message, NotCertified, stacklevel=2)
+    return run
+
+
+def run_alternation(
+    objective: MStepObjective,
+    solver: MStepSolver,
+    *,
+    tol: float = 1e-6,
+    m_step_tol: float = 1e-8,
+    max_iter: int = 500,
+    callback: Callable[[Iteration, FloatArray], object] | None = None,
+    accelerate: bool = True,
+) -> Alternation:
+    """Alternate from the M-step `objective` on; what was not reached is told in the result.
+
+    The parameters are those of :func:`alternate`, which warns of that.
+    """
+    tol = check_number(tol, "tol", 0.0, strict=True)
+    m_step_tol = check_number(m_step_tol, "m_step_tol", 0.0, strict=True)
+    max_iter = check_count(max_iter, "max_iter")
+    started = time.perf_counter()
+    accelerate = accelerate and solver.solver == "fista" and not solver.allow_unattained
     looseness = LOOSENESS if accelerate else FIRST_LOOSENESS
-    pace = _Pace(tol, m_step_tol, max_iter, looseness * m_step_solver.never_ascends)
+    pace = _Pace(tol, m_step_tol, max_iter, looseness * solver.never_ascends)
     steps = alternation_steps(
         objective,
-        m_step_solver,
+        solver,
         tolerance=lambda: pace.goal,
         metric=objective.previous_metric,
         descent_tol=m_step_tol if accelerate else None,

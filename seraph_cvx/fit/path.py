@@ -295,23 +295,14 @@ def _predict(passed: Sequence[tuple[float, FloatArray]], weight: float) -> Float
 def _alternations(
     first: MStepObjective, weights: Sequence[float], solver: Any, tol: float, m_step_tol: float
 ) -> Iterator[PathPoint]:
-    metric = None
+    m_step_solver, metric = MStepSolver(solver), None
     for weight in weights:
         clock = time.perf_counter()
         start = None if metric is None or not np.any(metric) else metric
-        run = run_alternation(
-            first.pairs,
-            unlabeled_weight=first.mu,
-            trace_weight=weight,
-            threshold=first.threshold,
-            sharpness=first.sharpness,
-            solver=solver,
-            tol=tol,
-            m_step_tol=m_step_tol,
-            n_jobs=first.n_jobs,
-            manifold_term=first.manifold_term,
-            start=start,
-        )
+        objective = first.with_trace_weight(weight)
+        if start is not None:
+            objective = objective.with_soft_labels_of(start)
+        run = run_alternation(objective, m_step_solver, tol=tol, m_step_tol=m_step_tol)
         if run.metric is None or run.m_step.certificate is None:
             raise RuntimeError(f"At trace_weight={weight:g}: {run.message}")
         metric = run.metric

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,8 @@ from ..numerics.arrays import Array
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrise
 from ..sums.blocks import PairBatch
-from ..sums.face_sums import AllPairs, FacePairs, ListedPairs, PairLoss, PairPass
+from ..sums.face_sums import AllPairs, FacePairs, PairLoss, PairPass
+from ..sums.listed_pairs import ListedPairs
 from ..sums.pair_sums import PairSums
 from .pair_losses import LOGISTIC
 
@@ -82,7 +83,8 @@ class PairProgram:
         """Phi and its slope at a factor L, in one pass over the pairs."""
         if self.sums.is_remote:
             value, gradient = self.value_and_gradient(L @ L.T)
-            return FacePoint(self, L, value, 2.0 * gradient @ L, lambda: gradient)
+            few = partial(self._bending, L)
+            return FacePoint(self, L, value, 2.0 * gradient @ L, lambda: gradient, few)
         face, linear = self._face, self.recession @ L
         found = face.pass_at(L, keep=not self._is_large)
         value = found.total + float(np.vdot(linear, L)) - self.constant
@@ -91,7 +93,8 @@ class PairProgram:
         def gradient_there() -> FloatArray:
             return symmetrise(face.X.T @ found.laplacian(face.X) + self.recession)
 
-        return FacePoint(self, L, value, slope, gradient_there, None if self._is_large else found)
+        bending = partial(self._bending, L) if self._is_large else lambda: (face.X, found)
+        return FacePoint(self, L, value, slope, gradient_there, bending)
 
     @property
     def reach(self) -> float:
@@ -100,7 +103,7 @@ class PairProgram:
         labeled = float(len(pairs)) if c is None else float(np.sum(c))
         return (1.0 + self.threshold) * (labeled + self.unlabeled_weight * self.sums.n_unlabeled)
 
-    def bending(self, L: FloatArray) -> tuple[FloatArray, PairPass]:
+    def _bending(self, L: FloatArray) -> tuple[FloatArray, PairPass]:
         """Some points and their pairs at L, from which second derivatives are estimated."""
         return self._few.X, self._few.pass_at(L)
 
@@ -149,7 +152,7 @@ class FacePoint:
     value: float
     slope: FloatArray
     make_gradient: Callable[[], FloatArray]
-    kept: PairPass | None = None
+    make_bending: Callable[[], tuple[FloatArray, PairPass]]
 
     @cached_property
     def gradient(self) -> FloatArray:
@@ -163,9 +166,8 @@ class FacePoint:
 
     @cached_property
     def _bending(self) -> tuple[FloatArray, PairPass]:
-        if self.kept is not None:
-            return self.program._face.X, self.kept
-        return self.program.bending(self.L)
+        """Points, and a pass over their pairs that has second derivatives."""
+        return self.make_bending()
 
     @property
     def steepness(self) -> float:

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import scipy
 
 from ..numerics.arrays import Array
 from ..numerics.checks import FloatArray, IntArray
@@ -281,57 +280,3 @@ class _BlocksPass:
     @cached_property
     def _Y(self) -> FloatArray:
         return self.visits.Y.astype(self.visits.kind)
-
-
-@dataclass(frozen=True, eq=False)
-class ListedPairs:
-    """Pairs given one by one, each with a weight of its own (None: 1)."""
-
-    pairs: IntArray
-    n_points: int
-    weights: FloatArray | None
-    loss: PairLoss
-
-    @cached_property
-    def differences(self) -> scipy.sparse.csr_array:
-        """The matrix B with (B Y)_k = y_i - y_j."""
-        k = len(self.pairs)
-        ones, starts = np.tile([1.0, -1.0], k), np.arange(0, 2 * k + 1, 2)
-        return scipy.sparse.csr_array((ones, self.pairs.ravel(), starts), shape=(k, self.n_points))
-
-    @cached_property
-    def transposed(self) -> scipy.sparse.csr_array:
-        """B'."""
-        return self.differences.T.tocsr()
-
-    def at(self, Y: FloatArray, threshold: float, keep: bool = True) -> PairPass:
-        """Pair by pair."""
-        U = self.differences @ Y
-        s = np.einsum("ij,ij->i", U, U) - threshold
-        total, slope, bend = self.loss.sums(s)
-        if self.weights is not None:
-            total = float(np.vdot(self.weights, self.loss.value(s)))
-            slope, bend = self.weights * slope, self.weights * bend
-        return _ListPass(total, self, U, slope, bend)
-
-
-@dataclass(frozen=True, eq=False)
-class _ListPass:
-    total: float
-    pairs: ListedPairs
-    U: FloatArray
-    slope: FloatArray
-    bend: FloatArray
-
-    @property
-    def pull(self) -> FloatArray:
-        return np.asarray(self.pairs.transposed @ (self.slope[:, None] * self.U))
-
-    def laplacian(self, Z: FloatArray) -> FloatArray:
-        weighted = self.slope[:, None] * (self.pairs.differences @ Z)
-        return np.asarray(self.pairs.transposed @ weighted)
-
-    def bent(self, E: FloatArray) -> FloatArray:
-        F = self.pairs.differences @ E
-        t = 2.0 * self.bend * np.einsum("ij,ij->i", self.U, F)
-        return np.asarray(self.pairs.transposed @ (self.slope[:, None] * F + t[:, None] * self.U))
