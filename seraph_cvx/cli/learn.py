@@ -170,9 +170,7 @@ def learn_by_em(
 ) -> Outcome:
     """Run the alternation and say what happens as it does."""
     if settings.get("solver", "fista") == "fista":
-        say(
-            "\nEM: a rough M-step, Newton's method on J, then soft labels and an exact M-step."
-        )
+        say("\nEM: a rough M-step, Newton's method on J, then soft labels and an exact M-step.")
     else:
         say("\nEM: soft labels, then a convex M-step for the metric, until J stops falling.")
     say("J never rises; the paper's objective (7) may.")
