@@ -23,7 +23,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..certificate import certify
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.semi_supervised import descent_values
@@ -32,16 +31,18 @@ from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric, numerical_rank
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import MStepSolution, Status
-from .steps import Step, StepKind, alternation_steps
+from .steps import Step, StepKind, alternation_steps, certified_as_it_is
 
 logger = logging.getLogger(__name__)
 
 FIRST_LOOSENESS = 0.01
 """The relative gap of the first M-step, at the paper's pace."""
 
+ACCELERATED_LOOSENESS = 0.3
+"""The relative gap of the first M-step, where a descent on J follows it."""
+
 LOOSENESS = 0.1
-"""A later M-step is solved to this share of the last relative fall of J; the first one of an
-accelerated alternation to this relative gap."""
+"""A later M-step is solved to this share of the last relative fall of J."""
 
 
 @dataclass(frozen=True)
@@ -217,7 +218,7 @@ def run_alternation(
     max_iter = check_count(max_iter, "max_iter")
     started = time.perf_counter()
     accelerate = accelerate and solver.solver == "fista" and not solver.allow_unattained
-    looseness = LOOSENESS if accelerate else FIRST_LOOSENESS
+    looseness = ACCELERATED_LOOSENESS if accelerate else FIRST_LOOSENESS
     pace = _Pace(tol, m_step_tol, max_iter, looseness * solver.never_ascends)
     steps = alternation_steps(
         objective,
@@ -236,13 +237,13 @@ def run_alternation(
         if step.kind is StepKind.M_STEP:
             last_m_step = step
         if step.metric is None:
-            return _finish(history, Status.FAILED, last_m_step, good)
+            return _finish(history, Status.FAILED, last_m_step, good, m_step_tol)
         value, paper_objective = step.value, step.paper_value
-        if step.kind is StepKind.M_STEP:
+        if np.isnan(value):
             with one_blas_thread():
                 value, paper_objective = descent_values(step.objective, step.metric)
         if pace.has_risen(value):
-            return _finish(history, Status.INACCURATE, last_m_step, good)
+            return _finish(history, Status.INACCURATE, last_m_step, good, m_step_tol)
         now = time.perf_counter()
         history.append(_iteration(len(history) + 1, step, value, paper_objective, now - clock))
         logger.debug("%s", history[-1])
@@ -250,10 +251,10 @@ def run_alternation(
         wants_stop = callback is not None and callback(history[-1], step.metric)
         is_settled = pace.take(value, step.solution, len(history))
         if is_settled and step.solution is not None:
-            return _finish(history, step.solution.status, last_m_step, step)
+            return _finish(history, step.solution.status, last_m_step, step, m_step_tol)
         if wants_stop or len(history) >= max_iter:
             break
-    return _finish(history, Status.ITERATION_LIMIT, last_m_step, good)
+    return _finish(history, Status.ITERATION_LIMIT, last_m_step, good, m_step_tol)
 
 
 class _Pace:
@@ -296,7 +297,7 @@ def _iteration(
         descent_value=value,
         paper_objective=paper_objective,
         relative_gap=np.inf if solution is None else solution.relative_gap,
-        rank=numerical_rank(metric) if step.kind is StepKind.M_STEP else step.rank,
+        rank=numerical_rank(metric) if step.factor is None else step.factor.shape[1],
         trace=float(np.trace(metric)),
         m_step_iterations=0 if solution is None else solution.iterations,
         evaluations=step.passes if solution is None else solution.evaluations,
@@ -306,12 +307,14 @@ def _iteration(
     )
 
 
-def _finish(history: list[Iteration], status: Status, last: Step, good: Step) -> Alternation:
+def _finish(
+    history: list[Iteration], status: Status, last: Step, good: Step, m_step_tol: float
+) -> Alternation:
     """The metric of the last good step and its M-step; `last` is the last M-step tried."""
     objective, solution, tried = good.objective, good.solution, last.solution
     if solution is None and good.metric is not None:  # it ended within the descent on J
         objective = objective.with_soft_labels_of(good.metric)
-        solution = _certified_as_is(objective, good.metric)
+        solution = certified_as_it_is(objective, good, m_step_tol)
         tried = solution
     if solution is None or tried is None:
         raise AssertionError("Every M-step has a solution, and so has every descent.")
@@ -324,20 +327,3 @@ def _finish(history: list[Iteration], status: Status, last: Step, good: Step) ->
         message += tried.message or "Raise max_iter, or tol."
     metric = good.metric if history else None
     return Alternation(metric, history, status, solution, objective, message)
-
-
-def _certified_as_is(objective: MStepObjective, metric: FloatArray) -> MStepSolution:
-    """The M-step at `metric` with the certificate that it has there; nothing is solved."""
-    clock = time.perf_counter()
-    with one_blas_thread():
-        certificate = certify(objective, metric)
-    return MStepSolution(
-        metric=metric,
-        value=certificate.primal_value,
-        certificate=certificate,
-        status=Status.ITERATION_LIMIT,
-        solver="fista",
-        solver_status="stopped within the descent on J",
-        iterations=0,
-        seconds=time.perf_counter() - clock,
-    )

@@ -5,22 +5,24 @@ Everything that alternates consumes it: `alternate`, the explorer, the claims, t
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
 
 import numpy as np
 
+from ..certificate.certify import certify_factor
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
+from ..model.pair_program import FacePoint
 from ..model.semi_supervised import descent_program, paper_program
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrise
 from ..solvers.factor_newton import FaceSearch
-from ..solvers.newton import leading_factor
-from ..solvers.solution import MStepSolution
+from ..solvers.solution import MStepSolution, Status
 
 
 class StepKind(StrEnum):
@@ -39,15 +41,17 @@ class Step:
     ----------
     kind : StepKind
     objective : MStepObjective
-        The M-step whose soft labels are at hand; an E-step puts another one in its place.
+        The M-step with the current soft labels, which an E-step replaces.
     metric : (m, m) array or None
         None only where an M-step failed.
     solution : MStepSolution or None
         Of an M-step.
     value, paper_value : float
-        J and (7), where the step knows them: after a step of the descent.
-    rank, passes : int
-        Of the metric, and the passes over the pairs that a step of the descent took.
+        J and (7) at the metric; NaN where the step did not need them.
+    factor : (m, rank) array or None
+        L with LL' = metric, after a step of the descent.
+    passes : int
+        Over the pairs, of a step of the descent.
     """
 
     kind: StepKind
@@ -56,7 +60,7 @@ class Step:
     solution: MStepSolution | None = None
     value: float = np.nan
     paper_value: float = np.nan
-    rank: int = 0
+    factor: FloatArray | None = None
     passes: int = 0
 
 
@@ -90,33 +94,78 @@ def alternation_steps(
     Step
         After an M-step that failed, nothing more.
     """
+    if descent_tol is not None and objective.mu > 0.0:
+        yield from _accelerated(objective, solver, tolerance, metric, descent_tol, most_descents)
+        return
     while True:
         solution = solver.solve(objective, tolerance(), metric)
-        yield Step(StepKind.M_STEP, objective, solution.metric, solution)
-        if solution.metric is None:
-            return
         metric = solution.metric
-        if descent_tol is not None and objective.mu > 0.0:
-            for step in islice(descent_steps(objective, metric, descent_tol), most_descents):
-                yield step
-                metric = step.metric
+        yield Step(StepKind.M_STEP, objective, metric, solution)
         if metric is None:
             return
         objective = objective.with_soft_labels_of(metric)
         yield Step(StepKind.E_STEP, objective, metric)
 
 
-def descent_steps(objective: MStepObjective, metric: FloatArray, tol: float) -> Iterator[Step]:
-    """Newton steps on J from `metric`, none of which raises it, to a stationary point."""
-    axes = objective.axes
+def _accelerated(
+    objective: MStepObjective,
+    solver: MStepSolver,
+    tolerance: Callable[[], float],
+    metric: FloatArray | None,
+    descent_tol: float,
+    most_descents: int | None,
+) -> Iterator[Step]:
+    """M-step, descent on J, E-step, and the M-step at the metric that the descent ended at."""
+    while True:
+        solution = solver.solve(objective, tolerance(), metric)
+        if solution.metric is None:
+            yield Step(StepKind.M_STEP, objective, None, solution)
+            return
+        descent = descent_steps(objective, solution, descent_tol)
+        now = next(descent)
+        yield replace(now, kind=StepKind.M_STEP, solution=solution)
+        for now in islice(descent, most_descents):
+            yield now
+        metric = now.metric
+        objective = objective.with_soft_labels_of(np.asarray(metric))
+        yield Step(StepKind.E_STEP, objective, metric)
+        solution = certified_as_it_is(objective, now, tolerance())
+        if solution.status is Status.CERTIFIED:
+            yield replace(now, kind=StepKind.M_STEP, objective=objective, solution=solution)
+
+
+def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MStepSolution:
+    """The M-step at the metric of `step` with the certificate it has there; nothing is solved."""
+    clock = time.perf_counter()
     with one_blas_thread():
-        program = descent_program(objective, whitened=True)
-        paper = paper_program(objective, whitened=True)
-        start = leading_factor(symmetrise(axes.inverse @ metric @ axes.inverse.T))
-        search = FaceSearch(program, tol)
-        points = search.points(start)
-        next(points)  # the start itself
-    passes = search.passes
+        certificate = certify_factor(objective, np.asarray(step.factor), tol)
+    is_certified = certificate.relative_gap <= tol
+    seconds = time.perf_counter() - clock
+    return MStepSolution(
+        metric=step.metric,
+        value=certificate.primal_value,
+        certificate=certificate,
+        status=Status.CERTIFIED if is_certified else Status.ITERATION_LIMIT,
+        solver="fista",
+        solver_status="a fixed point of EM" if is_certified else "stopped within the descent on J",
+        iterations=0,
+        seconds=seconds,
+        certificate_seconds=seconds,
+    )
+
+
+def descent_steps(objective: MStepObjective, start: MStepSolution, tol: float) -> Iterator[Step]:
+    """Newton steps on J from an M-step's solution to a stationary point; none of them raises it.
+
+    The first step is the start itself.
+    """
+    if start.metric is None or start.certificate is None:
+        raise ValueError("An M-step without a metric is no start.")
+    axes = objective.axes
+    program = descent_program(objective, whitened=True)
+    search = FaceSearch(program, tol)
+    points = search.points(axes.inverse @ start.certificate.factor)
+    passes = 0
     while True:
         with one_blas_thread():
             now = next(points, None)
@@ -126,11 +175,18 @@ def descent_steps(objective: MStepObjective, metric: FloatArray, tol: float) -> 
             step = Step(
                 StepKind.DESCENT,
                 objective,
-                symmetrise(L @ L.T),
+                symmetrise(L @ L.T) if passes else start.metric,
                 value=now.value,
-                paper_value=paper.at(now.L).value,
-                rank=now.L.shape[1],
+                paper_value=_paper_value(objective, now),
+                factor=L,
                 passes=search.passes - passes,
             )
         yield step
         passes = search.passes
+
+
+def _paper_value(objective: MStepObjective, now: FacePoint) -> float:
+    """The objective (7) where J is known, from the same pass over the pairs if that told it."""
+    if np.isnan(now.excess):
+        return paper_program(objective, whitened=True).at(now.L).value
+    return now.value + now.excess

@@ -58,10 +58,10 @@ class LogisticLoss:
     def sums(self, s: FloatArray) -> LossSums:
         """With x = e^{-s}: phi' = -x/(1 + x), phi'' = x/(1 + x)^2."""
         if np.min(s, initial=0.0) < LEAST_SCORE:  # phi(s) = phi(|s|) + max(-s, 0)
-            total, slope, bend = self.sums(np.abs(s))
+            total, slope, bend, _ = self.sums(np.abs(s))
             total -= float(np.sum(np.minimum(s, 0.0)))
             return LossSums(total, np.where(s < 0.0, -1.0 - slope, slope), bend)
-        x = _odds(s)
+        x = _odds(np.minimum(s, LARGEST_SCORE))
         both = 1.0 + x
         total = sum_of_logs(both)
         x /= both
@@ -99,21 +99,24 @@ class SharpenedLoss:
         return np.asarray(sharpened_surprise(s, self.sharpness))
 
     def sums(self, s: FloatArray) -> LossSums:
-        """With x = e^{-s} and y = x^a: phi' = y/(1 + y) - x/(1 + x), and so on."""
+        """With x = e^{-s}, y = x^a: phi' = y/(1 + y) - x/(1 + x), H = log(1 + x) + s x/(1 + x)."""
         if np.min(s, initial=0.0) < LEAST_SCORE:
             return _even(self, s)
         a = self.sharpness
+        s = np.minimum(s, LARGEST_SCORE)
         x = _odds(s)
-        y = x * x if a == 2.0 else _odds(a * s)
+        y = x * x if a == 2.0 else _odds(np.minimum(a * s, LARGEST_SCORE))
         one_x, one_y = 1.0 + x, 1.0 + y
-        total = sum_of_logs(one_x) - sum_of_logs(one_y) / a
+        rest = sum_of_logs(one_y) / a
+        total = sum_of_logs(one_x) - rest
         x /= one_x
         y /= one_y
+        excess = float(np.vdot(s, x)) + rest
         slope = y - x
         x /= one_x
         y /= one_y
         y *= a
-        return LossSums(total, slope, np.subtract(x, y, out=x))
+        return LossSums(total, slope, np.subtract(x, y, out=x), excess)
 
     def swept(
         self, d: Array, threshold: float, with_slope: bool, weights: Array | None
@@ -162,14 +165,13 @@ class EntropyLoss:
 
 def _even(loss: SharpenedLoss | EntropyLoss, s: FloatArray) -> LossSums:
     """The sums of a loss that is even in s, by those of |s|."""
-    total, slope, bend = loss.sums(np.abs(s))
-    return LossSums(total, np.sign(s) * slope, bend)
+    total, slope, bend, excess = loss.sums(np.abs(s))
+    return LossSums(total, np.sign(s) * slope, bend, excess)
 
 
 def _odds(s: FloatArray) -> FloatArray:
-    """e^{-s}, not so small that its square underflows."""
-    x = np.minimum(s, LARGEST_SCORE)
-    np.negative(x, out=x)
+    """e^{-s}, for scores that are cut off: its square does not underflow."""
+    x = np.negative(s)
     return np.asarray(np.exp(x, out=x))
 
 

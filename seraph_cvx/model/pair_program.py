@@ -94,7 +94,7 @@ class PairProgram:
             return symmetrise(face.X.T @ found.laplacian(face.X) + self.recession)
 
         bending = partial(self._bending, L) if self._is_large else lambda: (face.X, found)
-        return FacePoint(self, L, value, slope, gradient_there, bending)
+        return FacePoint(self, L, value, slope, gradient_there, bending, found.excess)
 
     @property
     def reach(self) -> float:
@@ -145,7 +145,10 @@ class PairProgram:
 
 @dataclass(frozen=True, eq=False)
 class FacePoint:
-    """Phi at LL', its slope with respect to L, and its second derivatives along directions."""
+    """Phi at LL', its slope with respect to L, and its second derivatives along directions.
+
+    `excess` is what the paper's objective (7) is more than J, where J is at hand and knows it.
+    """
 
     program: PairProgram
     L: FloatArray
@@ -153,6 +156,7 @@ class FacePoint:
     slope: FloatArray
     make_gradient: Callable[[], FloatArray]
     make_bending: Callable[[], tuple[FloatArray, PairPass]]
+    excess: float = np.nan
 
     @cached_property
     def gradient(self) -> FloatArray:
@@ -169,7 +173,7 @@ class FacePoint:
         """Points, and a pass over their pairs that has second derivatives."""
         return self.make_bending()
 
-    @property
+    @cached_property
     def steepness(self) -> float:
         """|slope| |L| / max(1, |Phi|): what the slope may be worth, relative to Phi."""
         size = float(np.linalg.norm(self.slope) * np.linalg.norm(self.L))

@@ -44,8 +44,11 @@ FLAT = 1e-13
 FLATTER = 0.9
 """A step that changes Phi by rounding alone has to shrink the slope by this factor."""
 
-FADED = 1e-6
+FADED = 1e-4
 """A column whose square is below this share of the longest one's is tried to be left out."""
+
+LEAST_GOOD = 1e-3
+"""A step is taken if Phi falls by this share of what the step promised."""
 
 
 @dataclass
@@ -88,7 +91,7 @@ class FaceSearch:
         while len(L) and not self.is_over:
             moved = self._step(now) if now.steepness > level else None
             if moved is not None:
-                now = self._without_faded_column(moved)
+                now = moved
                 yield now
                 continue
             longer = self._longer(now)
@@ -98,7 +101,7 @@ class FaceSearch:
                 continue
             if now.steepness <= SHARE * self.tol or now.steepness > level:
                 break
-            level = max(SHARE * self.tol, 0.01 * level)
+            level = SHARE * self.tol
 
     @property
     def is_over(self) -> bool:
@@ -122,19 +125,23 @@ class FaceSearch:
             step, promised, at_edge = self._direction(now)
             if not promised > 0.0:
                 return None
-            new = self._at(now.L + step)
-            fall = now.value - new.value
-            flatter = float(np.linalg.norm(new.slope)) < FLATTER * size
+            L = now.L + step
             length = float(np.linalg.norm(step))
-            if promised < 100.0 * rounding:
-                good = 1.0 if fall >= -rounding and flatter else 0.0
-            else:
-                good = fall / promised
+            for some in _without_faded_columns(L):
+                new = self._at(some)
+                fall = now.value - new.value
+                flatter = float(np.linalg.norm(new.slope)) < FLATTER * size
+                if promised < 100.0 * rounding:
+                    good = 1.0 if fall >= -rounding and flatter else 0.0
+                else:
+                    good = fall / promised
+                if good > LEAST_GOOD:
+                    break
             if good > 0.75 and at_edge:
                 self.radius *= 2.5
             elif good < 0.25:
                 self.radius = 0.3 * length
-            if good > 1e-3:
+            if good > LEAST_GOOD:
                 return new
             if length <= 1e-15 * float(np.linalg.norm(now.L)):
                 return None
@@ -144,7 +151,8 @@ class FaceSearch:
         """A step of the trust region, what it promises, and whether it ends at the edge."""
         slope = now.slope
         size = float(np.linalg.norm(slope))
-        enough = size * min(EXACTNESS, now.steepness**0.5)
+        goal = 0.3 * SHARE * self.tol / now.steepness
+        enough = size * min(EXACTNESS, max(goal, now.steepness**0.5))
         step, bent = np.zeros_like(slope), np.zeros_like(slope)
         residual = -slope
         direction = self._preconditioner @ residual
@@ -197,22 +205,22 @@ class FaceSearch:
                 length /= 8.0
             else:
                 best, length = new, 2.0 * length
+                if np.vdot(new.slope[:, -len(chosen) :], shape) >= 0.0:
+                    break
         return best
 
     def _first_length(self, shape: FloatArray) -> float:
-        """At which columns of this shape make a metric of mean squared distance (1 + eta)/4."""
-        return float(0.5 * self.program.reach**0.5 / np.linalg.norm(shape))
+        """At which columns of this shape make a metric of mean squared distance 1 + eta."""
+        return float(self.program.reach**0.5 / np.linalg.norm(shape))
 
-    def _without_faded_column(self, now: FacePoint) -> FacePoint:
-        if now.L.shape[1] < 2:
-            return now
-        squares, rotation = np.linalg.eigh(now.L.T @ now.L)
-        faded = squares < FADED * squares[-1]
-        if not np.any(faded):
-            return now
-        shorter = self._at(now.L @ rotation[:, ~faded])
-        rounding = FLAT * max(1.0, abs(now.value))
-        return shorter if shorter.value <= now.value + rounding else now
+
+def _without_faded_columns(L: FloatArray) -> Iterator[FloatArray]:
+    """L without its columns that are nearly zero, if it has such in any rotation; then L itself."""
+    if L.shape[1] > 1:
+        squares, rotation = np.linalg.eigh(L.T @ L)
+        if squares[0] < FADED * squares[-1]:
+            yield L @ rotation[:, squares >= FADED * squares[-1]]
+    yield L
 
 
 def _off_the_face(now: FacePoint) -> FloatArray:

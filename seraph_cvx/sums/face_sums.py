@@ -30,11 +30,16 @@ EXCLUDED_SCORE = 1e4
 
 
 class LossSums(NamedTuple):
-    """The sum of a loss phi over all scores, and phi' and phi'' of each."""
+    """The sum of a loss phi over all scores, and phi' and phi'' of each.
+
+    `excess` is the sum of H(p) - phi(s), where a loss knows it at little cost: what the paper's
+    objective (7) has more.
+    """
 
     total: float
     slope: FloatArray
     bend: FloatArray
+    excess: float = np.nan
 
 
 class PairLoss(Protocol):
@@ -58,6 +63,10 @@ class PairPass(Protocol):
     @property
     def total(self) -> float:
         """The sum."""
+
+    @property
+    def excess(self) -> float:
+        """The sum of H(p) - phi over the unlabeled pairs; NaN where it is not known."""
 
     @property
     def pull(self) -> FloatArray:
@@ -144,20 +153,18 @@ class AllPairs:
         """By matrix products, block by block."""
         return _BlocksPass.of(_Visits(self, Y, threshold), keep)
 
-    def _weighted(
-        self, s: FloatArray, labeled: LabeledEntries | None
-    ) -> tuple[float, FloatArray, FloatArray]:
-        """The sum of the losses of a block, each c phi', and each -2 c phi''."""
+    def _weighted(self, s: FloatArray, labeled: LabeledEntries | None) -> LossSums:
+        """The sums of a block with its weights; in the place of c phi'' stands -2 c phi''."""
         mu = self.unlabeled_weight
         if labeled is not None:
             known = s[labeled.entries].copy()
             s[labeled.entries] = EXCLUDED_SCORE
-        total, W, P = self.loss.sums(s)
+        total, W, P, excess = self.loss.sums(s)
         total *= mu
         W *= mu
         P *= -2.0 * mu
         if labeled is not None:
-            own, slope, bend = self.labeled_loss.sums(known)
+            own, slope, bend, _ = self.labeled_loss.sums(known)
             c = labeled.confidence
             if c is not None:
                 own = float(np.vdot(c, self.labeled_loss.value(known)))
@@ -165,7 +172,7 @@ class AllPairs:
             total += own
             W[labeled.entries] = slope
             P[labeled.entries] = -2.0 * bend
-        return total, W, P
+        return LossSums(total, W, P, mu * excess)
 
 
 class _WeightedBlock(NamedTuple):
@@ -200,8 +207,8 @@ class _Visits:
         """The precision in which weights are kept."""
         return np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
 
-    def __iter__(self) -> Iterator[tuple[float, _WeightedBlock]]:
-        """The sum over each block, and its weights."""
+    def __iter__(self) -> Iterator[tuple[float, float, _WeightedBlock]]:
+        """The sum over each block, its excess, and its weights."""
         Y, stand_for = self.Y, self.pairs.stand_for
         squares = np.einsum("ij,ij->i", Y, Y)
         doubled = -2.0 * Y
@@ -212,12 +219,13 @@ class _Visits:
             on_diagonal = rows == columns
             if on_diagonal:
                 s.reshape(-1)[:: len(s) + 1] = EXCLUDED_SCORE
-            total, W, P = self.pairs._weighted(s, labeled)
+            total, W, P, excess = self.pairs._weighted(s, labeled)
             if stand_for is not None:
                 each = stand_for[rows, None] * stand_for[columns]
                 W *= each
                 P *= each
-            yield 0.5 * total if on_diagonal else total, _WeightedBlock(rows, columns, W, P)
+            share = 0.5 if on_diagonal else 1.0
+            yield share * total, share * excess, _WeightedBlock(rows, columns, W, P)
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,25 +240,27 @@ class _BlocksPass:
     """
 
     total: float
+    excess: float
     pull: FloatArray
     visits: _Visits
     kept: list[_WeightedBlock]
 
     @classmethod
     def of(cls, visits: _Visits, keep: bool) -> _BlocksPass:
-        total, pull, kept = 0.0, np.zeros_like(visits.Y), []
+        total, excess, pull, kept = 0.0, 0.0, np.zeros_like(visits.Y), []
         kind = visits.kind
-        for part, block in visits:
+        for part, more, block in visits:
             total += part
+            excess += more
             block.add_laplacian(pull, visits.Y)
             if keep:
                 kept.append(block.astype(kind))
-        return cls(total, pull, visits, kept)
+        return cls(total, excess, pull, visits, kept)
 
     def laplacian(self, Z: FloatArray) -> FloatArray:
         found = np.zeros_like(Z)
         is_exact = self.kept and self.visits.kind is np.float64
-        for block in self.kept if is_exact else (block for _, block in self.visits):
+        for block in self.kept if is_exact else (block for *_, block in self.visits):
             block.add_laplacian(found, Z)
         return found
 

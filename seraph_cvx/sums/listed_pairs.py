@@ -37,7 +37,7 @@ class ListedPairs:
         """Pair by pair."""
         U = self.differences @ Y
         s = np.einsum("ij,ij->i", U, U) - threshold
-        total, slope, bend = self.loss.sums(s)
+        total, slope, bend, _ = self.loss.sums(s)
         if self.weights is not None:
             total = float(np.vdot(self.weights, self.loss.value(s)))
             slope, bend = self.weights * slope, self.weights * bend
@@ -51,6 +51,7 @@ class _ListPass:
     U: FloatArray
     slope: FloatArray
     bend: FloatArray
+    excess: float = np.nan
 
     @property
     def pull(self) -> FloatArray:

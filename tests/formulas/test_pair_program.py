@@ -43,10 +43,27 @@ def test_losses_swept_over_distances_are_the_same(loss):
     assert loss.swept(SCORES + 1.0, 1.0, False, None)[1] is None
 
 
+@pytest.mark.parametrize("sharpness", [0.5, 1.3, 2.0, 5.0])
+@pytest.mark.parametrize("scores", [SCORES, SCORES[SCORES > -15.0]], ids=["even", "direct"])
+def test_the_loss_of_j_knows_by_how_much_the_entropy_of_7_exceeds_it(sharpness, scores):
+    loss = SharpenedLoss(sharpness)
+    expected = np.sum(EntropyLoss().value(scores)) - np.sum(loss.value(scores))
+    assert loss.sums(scores).excess == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_pass_for_j_gives_the_objective_7_too(seed):
+    objective = random_objective(seed, "hyper")
+    L = np.random.default_rng(seed).normal(size=(4, 2))
+    found = descent_program(objective).at(L)
+    assert found.value + found.excess == pytest.approx(paper_program(objective).at(L).value)
+
+
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_losses_of_far_pairs_vanish_and_nothing_overflows(loss):
-    total, slope, bend = loss.sums(np.array([face_sums.EXCLUDED_SCORE, 1e100]))
+    total, slope, bend, excess = loss.sums(np.array([face_sums.EXCLUDED_SCORE, 1e200]))
     assert abs(total) < 1e-60
+    assert np.isnan(excess) or abs(excess) < 1e-60
     assert np.all(np.abs(slope) < 1e-60)
     assert np.all(np.abs(bend) < 1e-60)
 

@@ -22,10 +22,11 @@ from seraph_cvx import (
     alternate,
     certify,
 )
+from seraph_cvx.certificate.certify import certify_factor
 from seraph_cvx.datasets import load, load_sampling, sample
 from seraph_cvx.fit.direct import minimise_directly
 from seraph_cvx.fit.steps import StepKind
-from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
+from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
 from seraph_cvx.solvers.solution import MStepSolution
 
 WEIGHTS = np.geomspace(0.01, 10.0, 5).tolist()
@@ -332,7 +333,7 @@ def test_an_m_step_takes_over_the_sums_of_the_one_before(monkeypatch):
         return solve(self, objective, *more)
 
     monkeypatch.setattr(solver, "solve", heard)
-    alternate(pairs_of("iris", 40), sharpness=2.0, threshold=0.9)
+    alternate(pairs_of("iris", 40), sharpness=2.0, threshold=0.9, accelerate=False)
     assert len({id(objective.moments) for objective in objectives}) == 1
     assert len({id(objective.sums) for objective in objectives}) == 1
     assert [objective.previous_metric is None for objective in objectives[:2]] == [True, False]
@@ -489,13 +490,19 @@ def test_acceleration_ends_at_a_certified_fixed_point_with_no_larger_j(name, sha
 
 
 def test_the_history_of_an_acceleration_tells_of_both_kinds_of_step():
-    history = alternate(pairs_of("iris", 60)).history
+    run = alternate(pairs_of("iris", 60))
+    history = run.history
     kinds = [iteration.kind for iteration in history]
     assert kinds[0] == kinds[-1] == StepKind.M_STEP
     assert set(kinds[1:-1]) == {StepKind.DESCENT}
     for iteration in history:
         assert bool(np.isinf(iteration.relative_gap)) is (iteration.kind == StepKind.DESCENT)
-    assert all(iteration.evaluations > 0 for iteration in history)
+    assert all(iteration.evaluations > 0 for iteration in history[:-1])
+    assert history[-1].paper_objective == pytest.approx(
+        descent_values(run.objective, run.metric)[1], rel=1e-12
+    )
+    assert history[-1].evaluations == 0  # the certificate closed where the descent ended
+    assert history[-1].descent_value == history[-2].descent_value
 
 
 def test_an_acceleration_that_is_stopped_has_the_certificate_of_where_it_stands():
@@ -510,7 +517,9 @@ def test_an_acceleration_that_is_stopped_has_the_certificate_of_where_it_stands(
         run = alternate(pairs, callback=stop)
     assert run.status is Status.ITERATION_LIMIT
     np.testing.assert_array_equal(run.metric, metrics[-1])
-    assert run.m_step.certificate == certify(run.objective, run.metric)
+    certificate = run.m_step.certificate
+    assert certificate == certify_factor(run.objective, certificate.factor)
+    np.testing.assert_allclose(certificate.metric, run.metric, rtol=1e-12)
     np.testing.assert_allclose(run.objective.previous_metric, run.metric, rtol=1e-12)
 
 

@@ -68,7 +68,7 @@ def test_direct_ends_stationary_in_any_unit_and_is_never_certified(unit):
     model = SERAPH(algorithm="direct").fit(unit * FLOWERS.data, KNOWN)  # a warning is an error
     assert model.status_ == "stationary"
     assert model.certificate_ is None
-    assert model.n_iter_ > 5
+    assert model.n_iter_ > 2
 
 
 @pytest.mark.parametrize("unit", UNITS)
