@@ -64,7 +64,7 @@ class SERAPH(BaseSERAPH):
     laplacian_neighbors, laplacian_kernel, laplacian_normalised
         Of its graph: 7 neighbours, weights "heat" or "binary", normalised or not.
     accelerate : bool, default=True
-        After the first M-step descend J itself by Newton's method, and end with an E-step and a
+        After a rough first M-step descend J itself by Newton's method, and end with an E-step and a
         certified M-step. False is the paper's pace: E-steps and M-steps alone, which end at a
         fixed point too, ten to a hundred times later. With another solver than "fista" each M-step
         is that solver's, at the paper's pace.

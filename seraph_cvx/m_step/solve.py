@@ -13,7 +13,7 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric
-from ..solvers.first_order import fista, projected_gradient
+from ..solvers.first_order import fista, projected_gradient, rough_m_step
 from ..solvers.solution import MStepSolution, Status, require_attained
 
 if TYPE_CHECKING:
@@ -80,6 +80,14 @@ class MStepSolver:
                 limit = 20_000 if self.max_iter is None else self.max_iter
                 return FIRST_ORDER[self.solver](objective, tol, limit, start, self.time_limit)
         return self._solve_conic(objective, tol)
+
+    def rough_start(
+        self, objective: MStepObjective, tol: float, start: FloatArray | None = None
+    ) -> tuple[FloatArray, int]:
+        """A factor of a metric near the optimum, uncertified, and the passes that it took."""
+        with one_blas_thread():
+            require_attained(objective)
+            return rough_m_step(objective, tol, start, self.time_limit)
 
     def _solve_conic(self, objective: MStepObjective, tol: float) -> MStepSolution:
         from .conic import DEFAULT_MEMORY_LIMIT, ConicMStep

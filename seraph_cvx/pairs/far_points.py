@@ -26,9 +26,12 @@ def deviations_and_spreads(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     deviations = np.abs(points - np.median(points, axis=0))
     spreads = np.median(deviations, axis=0)
-    for feature in np.flatnonzero(spreads == 0.0):
-        moved = deviations[deviations[:, feature] > 0.0, feature]
-        spreads[feature] = np.median(moved) if len(moved) else 0.0
+    still = np.flatnonzero(spreads == 0.0)
+    if len(still):
+        ranked = np.sort(deviations[:, still], axis=0)
+        first = np.minimum(np.sum(ranked == 0.0, axis=0), len(points) - 1)
+        low, high = (first + len(points) - 1) // 2, (first + len(points)) // 2
+        spreads[still] = 0.5 * sum(np.take_along_axis(ranked, k[None], 0)[0] for k in (low, high))
     return deviations, spreads
 
 
