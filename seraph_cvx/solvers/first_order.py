@@ -20,6 +20,7 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import project, symmetrise
 from .coarse import subsampled_objective
+from .factor_newton import FLAT
 from .newton import Found, newton, rough_factor
 from .solution import MStepSolution, Status
 from .stopping_rule import Coordinates, Iterate, StoppingRule
@@ -235,8 +236,9 @@ def _solution(
 
 
 def _is_better(objective: MStepObjective, one: FloatArray, other: FloatArray) -> bool:
-    """Whether f is smaller at `one`, both values by the same formula."""
-    return objective.value(one) < objective.value(other)
+    """Whether f is smaller at `one` by more than rounding, both values by the same formula."""
+    value = objective.value(other)
+    return objective.value(one) < value - FLAT * max(1.0, abs(value))
 
 
 def _stretched(objective: MStepObjective, best: Certificate, tol: float) -> Certificate:

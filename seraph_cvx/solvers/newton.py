@@ -76,15 +76,16 @@ def newton(
     seconds = 0.0
     for _ in range(1 + MOST_RETRIES):
         now = search.run(L)
-        clock = time.perf_counter()
-        if start is not None and search.steps == 0:  # it cannot be improved
-            certificate = certify(objective, start, enough=tol)
-        else:
-            certificate = certify_factor(objective, axes.matrix @ now.L, tol)
-        seconds += time.perf_counter() - clock
-        if not best.factor.size or certificate.relative_gap < best.relative_gap:
-            best = certificate
-        if best.relative_gap <= tol or search.is_over or now.L is L:
+        if now.L is not L or not best.factor.size:
+            clock = time.perf_counter()
+            if start is not None and search.steps == 0:  # it cannot be improved
+                certificate = certify(objective, start, enough=tol)
+            else:
+                certificate = certify_factor(objective, axes.matrix @ now.L, tol)
+            seconds += time.perf_counter() - clock
+            if not best.factor.size or certificate.relative_gap < best.relative_gap:
+                best = certificate
+        if best.relative_gap <= tol or search.is_over:
             break
         L = now.L
         search.tol *= 0.1
