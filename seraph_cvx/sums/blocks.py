@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -43,6 +44,12 @@ class Block:
     def weigh(self, terms: Array) -> Array:
         """The terms as they are: unlabeled pairs have no confidence."""
         return terms
+
+    def totals(self, terms: Sequence[Array]) -> list[Any]:
+        """The sum of each, over the pairs alone: see `summed_in_runs`."""
+        if terms[0].ndim == 1:
+            return summed_in_runs(terms)
+        return summed_in_runs([self.laid_out(values) for values in terms])
 
     def pairs_of(self, values: Array) -> Array:
         """The values of the unlabeled pairs: in a row where some entries of the block are none."""
@@ -129,6 +136,10 @@ class Chunk:
         """Each term times its confidence."""
         return terms if self.confidence is None else terms * self.confidence
 
+    def totals(self, terms: Sequence[Array]) -> list[Any]:
+        """The sum of each term times its confidence: see `summed_in_runs`."""
+        return summed_in_runs([self.weigh(values) for values in terms])
+
     def pairs_of(self, values: Array) -> Array:
         """The values as they are: each is of a pair."""
         return values
@@ -136,6 +147,25 @@ class Chunk:
     def laid_out(self, values: Array) -> Array:
         """The values as they are."""
         return values
+
+
+def summed_in_runs(terms: Sequence[Array]) -> list[Any]:
+    """The sum of each: no number goes through more additions than a row and a column have.
+
+    A block is summed row by row; a list of numbers in runs, as many as each is long.
+
+    Examples
+    --------
+    >>> [float(total) for total in summed_in_runs([np.arange(4.0), np.ones(4)])]
+    [6.0, 4.0]
+    """
+    xp = namespace(terms[0])
+    if terms[0].ndim > 1:
+        return [xp.sum(xp.sum(values, axis=-1)) for values in terms]
+    if not isinstance(terms[0], np.ndarray) or not len(terms[0]):
+        return [xp.sum(values) for values in terms]
+    starts = np.arange(0, len(terms[0]), math.isqrt(len(terms[0])))
+    return [np.add.reduce(np.add.reduceat(values, starts)) for values in terms]
 
 
 PairBatch: TypeAlias = Block | Chunk

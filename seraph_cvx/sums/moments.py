@@ -14,6 +14,7 @@ from ..numerics.psd_cone import whiten
 from ..pairs.far_points import cut_off
 from .blocks import EXCLUDED_DISTANCE, LabeledBatch, PairBatch, Terms
 from .pair_sums import PairSums
+from .sweep import Swept
 
 MANY = 512
 """With more points than this, the moment of all pairs is not summed pair by pair."""
@@ -39,7 +40,7 @@ class PairMoments:
     @cached_property
     def similar(self) -> FloatArray:
         """sum_S c_k v v'."""
-        return self._sum_similar(self.sums)
+        return sum_similar(self.sums).matrix
 
     @cached_property
     def labeled(self) -> FloatArray:
@@ -88,7 +89,7 @@ class PairMoments:
     @cached_property
     def whitened_similar(self) -> FloatArray:
         """sum_S c_k z z', z = T'v."""
-        return self._sum_similar(self.whitened_sums)
+        return sum_similar(self.whitened_sums).matrix
 
     @cached_property
     def longest(self) -> float:
@@ -140,12 +141,6 @@ class PairMoments:
         anywhere = np.zeros((self.sums.points.shape[1],) * 2)
         return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
 
-    def _sum_similar(self, sums: PairSums) -> FloatArray:
-        def similar_only(batch: LabeledBatch) -> tuple[list[float], list[FloatArray]]:
-            return [0.0], [batch.laid_out(batch.weigh(batch.similar))]
-
-        return sums.over_labeled([], similar_only)[1]
-
     def _sweep(self, terms: Terms) -> float:
         identity = np.eye(self.sums.points.shape[1])
         total = self.sums.over_labeled([identity], terms)[0][0]
@@ -173,3 +168,13 @@ def each_once(batch: PairBatch, d: Array) -> tuple[list[Any], list[Array]]:
 def confidences(batch: LabeledBatch) -> tuple[list[float], list[FloatArray]]:
     """The weight c_k for every labeled pair."""
     return [0.0], [batch.laid_out(batch.weigh(batch.once))]
+
+
+def similar_confidences(batch: LabeledBatch) -> tuple[list[float], list[FloatArray]]:
+    """The weight c_k for every similar pair."""
+    return [0.0], [batch.laid_out(batch.weigh(batch.similar))]
+
+
+def sum_similar(sums: PairSums) -> Swept:
+    """sum_S c_k v_k v_k' along the axes of `sums`."""
+    return sums.over_labeled([], similar_confidences)
