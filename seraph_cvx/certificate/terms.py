@@ -6,19 +6,26 @@ are those of that very double. Of scores and soft labels lower and upper bounds 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from ..model.label_bounds import LabelEnclosure, Thresholds
 from ..model.posterior import negative_logs
 from ..numerics.arrays import Array, namespace, to_device_of
-from ..numerics.rounding import LARGEST_LOG
+from ..numerics.rounding import LARGEST_LOG, LARGEST_SCORE
 from ..sums.blocks import LabeledBatch, PairBatch
 
 
-def loss_and_posterior(s: Array) -> tuple[Array, Array]:
-    """log(1 + e^{-s}) and 1 / (1 + e^s), for a score that is cut off at LARGEST_SCORE."""
+def loss_and_posterior(s: Array, threshold: float) -> tuple[Array, Array]:
+    """log(1 + e^{-s}) and 1 / (1 + e^s), for scores from -threshold to LARGEST_SCORE."""
     xp = namespace(s)
+    if threshold < LARGEST_SCORE:  # e^{-s} is far from overflow
+        odds = xp.exp(-s)
+        loss = xp.log1p(odds)
+        odds /= 1.0 + odds
+        return loss, odds
     decay = xp.exp(-xp.abs(s))
     loss = xp.clip(-s, 0.0, None) + xp.log1p(decay)
     return loss, xp.where(s > 0.0, decay, 1.0) / (1.0 + decay)
@@ -40,7 +47,7 @@ class LabeledTerms:
         lower, upper = (batch.pairs_of(bound) for bound in bounds)
         xp = namespace(lower)
         similar = to_device_of(lower, batch.similar)
-        loss, r = loss_and_posterior(self.thresholds.lower_score(lower))
+        loss, r = loss_and_posterior(self.thresholds.lower_score(lower), self.thresholds.above)
         far = self.thresholds.upper_score(upper)
         losses = xp.where(
             similar > 0.0,
@@ -83,12 +90,23 @@ class UnlabeledTerms:
         """Summed over a block, or over drawn pairs."""
         lower, upper = (bounds, None) if self.labels is None else bounds
         s = self.thresholds.lower_score(batch.pairs_of(lower))
-        xp = namespace(s)
-        loss, r = loss_and_posterior(s)
-        log, rest_log = negative_logs(r)
-        rest = (1.0 - r) * rest_log
-        sums = [loss, r * log + rest, r, rest, xp.clip(rest_log, None, LARGEST_LOG)]
+        loss, r = loss_and_posterior(s, self.thresholds.above)
+        sums = dual_sums(loss, r)
         if self.labels is not None:
-            longest = xp.clip(batch.pairs_of(upper), 0.0, None)
-            sums.append(self.labels.most(batch, previous) * longest)
+            longest = namespace(r).clip(batch.pairs_of(upper), 0.0, None)
+            longest *= self.labels.most(batch, previous)
+            sums = chain(sums, [longest])
         return batch.totals(sums), [batch.laid_out(r)]
+
+
+def dual_sums(loss: Array, r: Array) -> Iterator[Array]:
+    """The loss, H(r), r, -(1 - r) ln(1 - r) and -ln(1 - r), one after the other."""
+    yield loss
+    log, rest_log = negative_logs(r)
+    rest = (1.0 - r) * rest_log
+    log *= r
+    log += rest
+    yield log
+    yield r
+    yield rest
+    yield namespace(r).clip(rest_log, None, LARGEST_LOG)

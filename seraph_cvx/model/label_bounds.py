@@ -87,19 +87,19 @@ class LabelEnclosure:
         """q from above, given lower bounds on the distances under the previous metric."""
         if lower is None:
             return self._given(batch)
-        s = self.thresholds.lower_score(batch.pairs_of(lower)) * self.source.sharpness
-        xp = namespace(s)
-        q = posterior_similar(xp.clip(s, None, LARGEST_SCORE)) * (1.0 + LABEL_ERROR)
+        x = self.thresholds.lower_score(batch.pairs_of(lower)) * self.source.sharpness
+        xp = namespace(x)
+        q = posterior_similar(xp.clip(x, None, LARGEST_SCORE)) * (1.0 + LABEL_ERROR)
         return xp.clip(q, None, 1.0)
 
     def least(self, batch: PairBatch, upper: Array | None) -> Array:
         """q from below, given upper bounds on those distances."""
         if upper is None:
             return self._given(batch)
-        s = self.thresholds.upper_score(batch.pairs_of(upper)) * self.source.sharpness
-        xp = namespace(s)
-        q = posterior_similar(xp.clip(s, None, LARGEST_SCORE)) * (1.0 - LABEL_ERROR)
-        return xp.where(s > LARGEST_SCORE, 0.0, q)
+        x = self.thresholds.upper_score(batch.pairs_of(upper)) * self.source.sharpness
+        xp = namespace(x)
+        q = posterior_similar(xp.clip(x, None, LARGEST_SCORE)) * (1.0 - LABEL_ERROR)
+        return xp.where(x > LARGEST_SCORE, 0.0, q)
 
     def _given(self, batch: PairBatch) -> Array:
         return batch.pairs_of(np.asarray(self.source.on(batch)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray, IntArray
+from ..numerics.short_sums import short_totals
 
 EXCLUDED_DISTANCE = 1e200
 """The squared distance given to entries that are no unlabeled pair: every term vanishes there."""
@@ -45,11 +45,9 @@ class Block:
         """The terms as they are: unlabeled pairs have no confidence."""
         return terms
 
-    def totals(self, terms: Sequence[Array]) -> list[Any]:
-        """The sum of each, over the pairs alone: see `summed_in_runs`."""
-        if terms[0].ndim == 1:
-            return summed_in_runs(terms)
-        return summed_in_runs([self.laid_out(values) for values in terms])
+    def totals(self, terms: Iterable[Array]) -> list[Any]:
+        """The sum of each, over the pairs alone: see `short_totals`."""
+        return short_totals(x if x.ndim == 1 else self.laid_out(x) for x in terms)
 
     def pairs_of(self, values: Array) -> Array:
         """The values of the unlabeled pairs: in a row where some entries of the block are none."""
@@ -136,9 +134,9 @@ class Chunk:
         """Each term times its confidence."""
         return terms if self.confidence is None else terms * self.confidence
 
-    def totals(self, terms: Sequence[Array]) -> list[Any]:
-        """The sum of each term times its confidence: see `summed_in_runs`."""
-        return summed_in_runs([self.weigh(values) for values in terms])
+    def totals(self, terms: Iterable[Array]) -> list[Any]:
+        """The sum of each term times its confidence: see `short_totals`."""
+        return short_totals(self.weigh(values) for values in terms)
 
     def pairs_of(self, values: Array) -> Array:
         """The values as they are: each is of a pair."""
@@ -147,25 +145,6 @@ class Chunk:
     def laid_out(self, values: Array) -> Array:
         """The values as they are."""
         return values
-
-
-def summed_in_runs(terms: Sequence[Array]) -> list[Any]:
-    """The sum of each: no number goes through more additions than a row and a column have.
-
-    A block is summed row by row; a list of numbers in runs, as many as each is long.
-
-    Examples
-    --------
-    >>> [float(total) for total in summed_in_runs([np.arange(4.0), np.ones(4)])]
-    [6.0, 4.0]
-    """
-    xp = namespace(terms[0])
-    if terms[0].ndim > 1:
-        return [xp.sum(xp.sum(values, axis=-1)) for values in terms]
-    if not isinstance(terms[0], np.ndarray) or not len(terms[0]):
-        return [xp.sum(values) for values in terms]
-    starts = np.arange(0, len(terms[0]), math.isqrt(len(terms[0])))
-    return [np.add.reduce(np.add.reduceat(values, starts)) for values in terms]
 
 
 PairBatch: TypeAlias = Block | Chunk
