@@ -15,7 +15,7 @@ from ..model.label_bounds import LabelEnclosure, Thresholds
 from ..model.posterior import negative_logs
 from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.rounding import LARGEST_LOG, LARGEST_SCORE
-from ..sums.blocks import LabeledBatch, PairBatch
+from ..sums.blocks import LabeledBatch, PairBatch, PairTerms
 
 
 def loss_and_posterior(s: Array, threshold: float) -> tuple[Array, Array]:
@@ -37,8 +37,8 @@ class LabeledTerms:
 
     thresholds: Thresholds
 
-    def __call__(self, batch: LabeledBatch, bounds: tuple[Array, Array]) -> tuple[list[Any], Any]:
-        """Summed over a batch of labeled pairs.
+    def __call__(self, batch: LabeledBatch, bounds: tuple[Array, Array]) -> PairTerms:
+        """Of each pair of a batch of labeled ones.
 
         A similar pair has the loss log(1 + e^s) and the label term r - 1, a dissimilar one
         log(1 + e^{-s}) and r; the label terms of the two kinds are summed apart. For `Gain`,
@@ -68,7 +68,7 @@ class LabeledTerms:
             xp.where(similar > 0.0, part, rest),
             xp.clip(to_label, None, LARGEST_LOG),
         ]
-        return batch.totals(sums), [batch.laid_out(batch.weigh(r))]
+        return PairTerms(sums, [r])
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,8 @@ class UnlabeledTerms:
     thresholds: Thresholds
     labels: LabelEnclosure | None
 
-    def __call__(
-        self, batch: PairBatch, bounds: Any, previous: Array | None = None
-    ) -> tuple[list[Any], list[Array]]:
-        """Summed over a block, or over drawn pairs."""
+    def __call__(self, batch: PairBatch, bounds: Any, previous: Array | None = None) -> PairTerms:
+        """Of each pair of a block, or of drawn pairs."""
         lower, upper = (bounds, None) if self.labels is None else bounds
         s = self.thresholds.lower_score(batch.pairs_of(lower))
         loss, r = loss_and_posterior(s, self.thresholds.above)
@@ -96,7 +94,7 @@ class UnlabeledTerms:
             longest = namespace(r).clip(batch.pairs_of(upper), 0.0, None)
             longest *= self.labels.most(batch, previous)
             sums = chain(sums, [longest])
-        return batch.totals(sums), [batch.laid_out(r)]
+        return PairTerms(sums, [r])
 
 
 def dual_sums(loss: Array, r: Array) -> Iterator[Array]:

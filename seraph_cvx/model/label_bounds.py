@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,7 @@ from ..numerics.rounding import (
     score_slack,
 )
 from ..pairs.pair_set import PairSet
-from ..sums.blocks import PairBatch
+from ..sums.blocks import PairBatch, PairTerms
 from ..sums.distances import DistanceBounds
 from ..sums.pair_sums import PairSums
 from ..sums.sweep import Swept
@@ -111,12 +110,11 @@ class LabelTerms:
 
     enclosure: LabelEnclosure
 
-    def __call__(self, batch: PairBatch, *bounds: Any) -> tuple[list[Any], list[Array]]:
-        """Summed over a block, or over drawn pairs."""
+    def __call__(self, batch: PairBatch, *bounds: tuple[Array, Array]) -> PairTerms:
+        """The three terms of each pair of a block, or of drawn pairs."""
         lower, upper = bounds[0] if bounds else (None, None)
         least, most = self.enclosure.least(batch, upper), self.enclosure.most(batch, lower)
-        sums = batch.totals([least, most, binary_entropy(least)])
-        return sums, [batch.laid_out(least)]
+        return PairTerms([least, most, binary_entropy(least)], [least])
 
 
 @dataclass(frozen=True, eq=False)

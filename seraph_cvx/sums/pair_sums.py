@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.short_sums import product_chain, totals_chain
 from ..pairs.pair_set import PairSet
-from .blocks import Block, Chunk, Layout, Terms
+from .blocks import Block, Chunk, LabeledTerms, Layout, Terms, sum_over
 from .cluster_sums import ClusterSums, Shipment
 from .device_sums import DeviceSums
 from .distances import Metric, listed_distances
@@ -216,7 +216,7 @@ class PairSums:
         n = len(self.points)
         return n * (n - 1) // 2 - len(self.labeled_pairs)
 
-    def over_labeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
+    def over_labeled(self, metrics: Sequence[Metric], terms: LabeledTerms) -> Swept:
         """Sweep the labeled pairs; the weights are one number a pair, or one array a block."""
         if self.classes is not None:
             some = self.classes.members
@@ -224,13 +224,15 @@ class PairSums:
             sizes = None if self.sizes is None else self.sizes[some]
             blocks = self.classes.blocks
             X, Z = self.points[some], Z[some]
-            return sweep(X, Z, blocks, metrics, terms, self._visit_all, sizes)
+            of_blocks = cast(Terms, terms)  # each is a LabeledBlock
+            return sweep(X, Z, blocks, metrics, of_blocks, self._visit_all, sizes)
         device_array = self._device_array if metrics else None
         totals: list[list[Any]] = []
         matrix = spread = None
         for batch in self._chunks if device_array is None else self._chunks_there:
             V, Z, sizes = self._differences(batch.pairs, device_array)
-            sums, weights = terms(batch, *(listed_distances(V, metric) for metric in metrics))
+            distances = (listed_distances(V, metric) for metric in metrics)
+            sums, weights = sum_over(batch, terms(batch, *distances))
             totals.append(list(sums))
             if weights is None:
                 continue

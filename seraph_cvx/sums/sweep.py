@@ -17,7 +17,7 @@ import numpy as np
 from ..numerics.arrays import Array, namespace, to_host, to_numbers
 from ..numerics.checks import FloatArray
 from ..numerics.short_sums import product_chain, short_column_sums, short_product, totals_chain
-from .blocks import Block, Terms
+from .blocks import Block, Terms, sum_over
 from .distances import Metric, block_distances
 
 Visit: TypeAlias = tuple[Sequence[Any], tuple[Array, Array, Array] | None]
@@ -103,11 +103,11 @@ def sweep(
 
     Examples
     --------
-    >>> from seraph_cvx.sums.blocks import EXCLUDED_DISTANCE
+    >>> from seraph_cvx.sums.blocks import PairTerms
     >>> X = np.array([[0.0], [1.0], [3.0]])
     >>> whole = Block(slice(0, 3), slice(0, 3), None)
     >>> def total(block, d):
-    ...     return [np.sum(d[d < EXCLUDED_DISTANCE])], None
+    ...     return PairTerms([block.pairs_of(d)])
     >>> sweep(X, X, [whole], [np.eye(1)], total)[0]
     array([14.])
     """
@@ -118,7 +118,7 @@ def sweep(
 
     def visit(block: Block) -> Visit:
         distances = [on(block) for on in distances_on]
-        sums, weights = terms(block, *distances)
+        sums, weights = sum_over(block, terms(block, *distances))
         if weights is None:
             return sums, None
         rows, columns = Z[block.rows, :], Z[block.columns, :]
