@@ -185,8 +185,8 @@ def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
         coordinates = objective.geometry.dual_coordinates
         if bounds is None or coordinates is None:
             return math.inf
-        S, N, R = bounds.pull, bounds.labels, coordinates.regulariser
-        values = [bounds.label_value]
+        S, N, R = bounds.pull, bounds.labels.matrix, coordinates.regulariser
+        values = [bounds.labels.value]
         largest = largest_eigenvalue(S, R + N)
         if largest is not None and largest > 0.0:
             step = min(1.0, 1.0 / largest)
@@ -201,7 +201,7 @@ def _lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Itera
     """D from below at feasible points."""
     is_psd = objective.penalty.is_proven_psd()
     if is_psd:
-        yield LowerBound(0.0 if bounds is None else bounds.label_value, "p = b/c")
+        yield LowerBound(0.0 if bounds is None else bounds.labels.value, "p = b/c")
     coordinates = objective.geometry.dual_coordinates
     if bounds is None or coordinates is None:  # f(LL') overflows, or R = 0 and nothing spans
         return
@@ -234,7 +234,7 @@ def _value_towards_one(bounds: PairBounds, step: float, eta: float) -> float:
     """A lower bound on D(tau*r) for tau = `step`; D(0) = -eta*kappa."""
     return at_least(
         step * bounds.tangent_value,
-        -(1.0 - step) * eta * bounds.label_total,
+        -(1.0 - step) * eta * bounds.labels.total,
         *bounds.towards_one.at(step),
     )
 
@@ -243,6 +243,6 @@ def _value_towards_labels(bounds: PairBounds, share: float) -> float:
     """A lower bound on D(q + share*(r - q))."""
     return at_least(
         share * bounds.tangent_value,
-        (1.0 - share) * bounds.label_value,
+        (1.0 - share) * bounds.labels.value,
         *bounds.towards_labels.at(share),
     )

@@ -20,11 +20,11 @@ MARGINS = (1.0, 4.0, 64.0)
 
 def step_towards_one(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
     """The largest tau in (0, 1], nearly, with R + N - tau*S(r) proven PSD; None if none is."""
-    M, S = coordinates.regulariser + bounds.labels, bounds.pull
+    M, S = coordinates.regulariser + bounds.labels.matrix, bounds.pull
     D = np.diag(M)
     if not np.all(D > 0.0):
         return None
-    error = coordinates.regulariser_error(D) + bounds.label_error.relative_to(D)
+    error = coordinates.regulariser_error(D) + bounds.labels.error.relative_to(D)
     S_error = bounds.pull_error.relative_to(D)
     if is_proven_positive_definite(M - S, (error + S_error) * D):
         return 1.0
@@ -41,11 +41,11 @@ def step_towards_one(coordinates: DualCoordinates, bounds: PairBounds) -> float 
 
 def stretch_of_regulariser(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
     """The smallest t >= 1, nearly, with t*R + N - S(r) proven PSD; None if none is."""
-    R, missing = coordinates.regulariser, bounds.pull - bounds.labels
+    R, missing = coordinates.regulariser, bounds.pull - bounds.labels.matrix
     D = np.diag(R)
     if not np.all(D > 0.0):
         return None
-    error = bounds.pull_error.relative_to(D) + bounds.label_error.relative_to(D)
+    error = bounds.pull_error.relative_to(D) + bounds.labels.error.relative_to(D)
     R_error = coordinates.regulariser_error(D)
     for margin in MARGINS:
         spare = error + margin * _proof_margin(R, missing)

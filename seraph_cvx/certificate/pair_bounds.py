@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..model.dual_coordinates import entry_bound
+from ..model.label_bounds import LabelBounds, LabelEnclosure, Thresholds
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrise
@@ -39,7 +39,7 @@ from ..numerics.rounding import (
     score_slack,
 )
 from ..sums.distances import DistanceBounds, Metric
-from .terms import LabeledTerms, Thresholds, UnlabeledTerms
+from .terms import LabeledTerms, UnlabeledTerms
 
 
 def refuse_emulated_float64() -> None:
@@ -116,80 +116,59 @@ class PairBounds:
         Not below f(LL').
     tangent_value : float
         Not above D(r) at the dual point r of the sweep, feasible or not.
-    label_value : float
-        Not above D(q), which is feasible where R is PSD.
-    label_total : float
-        Not below kappa = sum_k c_k q_k, so that D(0) >= -eta*kappa.
     towards_one, towards_labels : Gain
         What D gains over its chords as r moves towards 0, and towards q.
-    pull, labels : (k, k) arrays
-        sum_k c_k r_k z_k z_k' and sum_k c_k q_k z_k z_k' (q from below) as computed.
-    pull_error, label_error : MatrixError
-        How far they may be off.
+    pull : (k, k) array
+        sum_k c_k r_k z_k z_k', as computed.
+    pull_error : MatrixError
+        How far that may be off.
+    labels : LabelBounds
+        The same of the labels q; these do not depend on L.
     """
 
     primal_value: float
     tangent_value: float
-    label_value: float
-    label_total: float
     towards_one: Gain
     towards_labels: Gain
     pull: FloatArray
-    labels: FloatArray
     pull_error: MatrixError
-    label_error: MatrixError
+    labels: LabelBounds
 
 
 def bound_pairs(objective: MStepObjective, L: FloatArray) -> PairBounds | None:
     """All sums of a certificate at LL', by one sweep over the labeled and one over all others.
 
-    None where they overflow.
+    Those over the labels alone are the objective's, and made once. None where they overflow.
     """
     if objective.pairs.device_array is not None:
         refuse_emulated_float64()
-    sums, m = objective.geometry.dual_sums, objective.pairs.n_features
-    slack = score_slack(m, L.shape[1])
+    sums, mu, labels = objective.geometry.dual_sums, objective.mu, objective.label_bounds
+    slack = score_slack(objective.pairs.n_features, L.shape[1])
     thresholds = Thresholds.of(objective.threshold)
     labeled = sums.over_labeled(
-        [DistanceBounds(L, slack, with_upper=True)],
-        LabeledTerms(thresholds),
+        [DistanceBounds(L, slack, with_upper=True)], LabeledTerms(thresholds)
     )
+    pull, spread = labeled.matrix, np.asarray(labeled.spread)
     unlabeled = None
-    if objective.mu > 0.0:
-        source, known = objective.soft_labeling, objective.has_soft_labels
+    if mu > 0.0:
+        known = objective.has_soft_labels
+        enclosure = LabelEnclosure(objective.soft_labeling, thresholds) if known else None
         metrics: list[Metric] = [DistanceBounds(L, slack, with_upper=known)]
-        if source.metric is not None:
-            metrics.append(_previous(source.metric))
-        terms = UnlabeledTerms(thresholds, source if known else None)
-        unlabeled = sums.over_unlabeled(metrics, terms)
-    chain = sums.longest_chain
-    pull, labels = labeled.matrix
-    spreads = np.asarray(labeled.spread)
-    mu = objective.mu
-    if unlabeled is not None:
-        two = unlabeled.matrix.ndim == 3
-        pull = pull + mu * (unlabeled.matrix[0] if two else unlabeled.matrix)
-        labels = labels + mu * unlabeled.matrix[1] if two else labels
-        more = np.asarray(unlabeled.spread)
-        spreads = spreads + mu * (more if two else np.stack([more, np.zeros_like(more)]))
-    errors = [MatrixError(g, h, sums.n_base, chain) for g, h in spreads]
-    totals = [labeled.totals] if unlabeled is None else [labeled.totals, unlabeled.totals]
-    if not all(np.all(np.isfinite(x)) for x in [*totals, pull, labels, spreads, L * L]):
+        if enclosure is not None:
+            metrics += enclosure.distances(with_upper=False)
+        found = sums.over_unlabeled(metrics, UnlabeledTerms(thresholds, enclosure))
+        pull, spread = pull + mu * found.matrix, spread + mu * np.asarray(found.spread)
+        unlabeled = found.totals
+    numbers = [labeled.totals, *([] if unlabeled is None else [unlabeled]), pull, spread, L * L]
+    if labels is None or not all(np.all(np.isfinite(x)) for x in numbers):
         return None
+    chain = sums.longest_chain
     return PairBounds(
-        **_values(objective, L, labeled.totals, unlabeled and unlabeled.totals, chain),
+        **_values(objective, L, labeled.totals, unlabeled, labels, chain),
         pull=symmetrise(pull),
-        labels=symmetrise(labels),
-        pull_error=errors[0],
-        label_error=errors[1],
+        pull_error=MatrixError(spread[0], spread[1], sums.n_base, chain),
+        labels=labels,
     )
-
-
-def _previous(matrix: FloatArray) -> DistanceBounds:
-    """Distances under a matrix as it is stored, PSD or nearly so."""
-    lengths, worst = entry_bound(matrix)
-    slack = worst * score_slack(len(matrix), len(matrix))
-    return DistanceBounds(lengths[:, None], slack, matrix, with_upper=True)
 
 
 def _values(
@@ -197,6 +176,7 @@ def _values(
     L: FloatArray,
     labeled: FloatArray,
     unlabeled: FloatArray | None,
+    labels: LabelBounds,
     chain: int,
 ) -> dict[str, Any]:
     """The scalars of PairBounds: the sums, each moved by its error."""
@@ -206,13 +186,11 @@ def _values(
     of_entropy = gamma(chain + ENTROPY_ROUNDINGS + FEW_ROUNDINGS)
     fewer, more = 1.0 - of_sum, 1.0 + of_sum
 
-    kappa = [math.fsum(objective.pairs.labeled_weights[: len(objective.pairs.similar)])]
     loss, entropy, *to_one, missing, found, own_rest, own_log = map(float, labeled)
     primal = [loss * (1.0 + of_loss), *_penalty(objective, L)]
     tangent = [entropy * (1.0 - of_entropy), eta * found * fewer, -eta * missing * more]
     towards_one = [to_one]
     towards_labels = [[found, own_rest, own_log], [missing, 0.0, 0.0]]
-    labels: list[float] = []
     if unlabeled is not None:
         loss, entropy, *to_one = (mu * float(total) for total in unlabeled[:5])
         primal.append(loss * (1.0 + of_loss))
@@ -221,19 +199,13 @@ def _values(
         if len(unlabeled) == 5:  # q = 0
             towards_labels.append(to_one)
         else:
-            q_least, q_most, label_entropy, label_loss = (mu * float(x) for x in unlabeled[5:])
-            kappa.append(q_most * more)
-            primal += [label_loss * more, -eta * q_least * fewer]
-            tangent.append(-eta * q_most * more)
-            labels = [label_entropy * (1.0 - of_entropy)]
-            labels += [eta * q_least * fewer, -eta * q_most * more]
+            primal += [mu * float(unlabeled[5]) * more, -eta * labels.soft_least]
+            tangent.append(-eta * labels.soft_most)
     count = objective.pairs.n_labeled + objective.pairs.n_unlabeled
     primal.append(SMALLEST_LOSS * count * (objective.pair_total + 1.0) * (1.0 + eta))
     return {
         "primal_value": at_most(*primal),
         "tangent_value": at_least(*tangent),
-        "label_value": max(at_least(*labels), 0.0),
-        "label_total": at_most(*kappa),
         "towards_one": Gain.of(towards_one, chain),
         "towards_labels": Gain.of(towards_labels, chain),
     }

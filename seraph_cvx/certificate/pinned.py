@@ -16,6 +16,7 @@ import numpy as np
 import scipy
 
 from ..model.dual_coordinates import DualCoordinates
+from ..model.label_bounds import LabelBounds
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import negative_logs, posterior_similar
 from ..numerics.checks import FloatArray, IntArray
@@ -98,14 +99,13 @@ def _bounds(
             eta * total(r * (1.0 - is_similar)) * fewer,
             -eta * total((1.0 - r) * is_similar) * more,
         ),
-        label_value=0.0,
-        label_total=at_most(total(is_similar) * more),
         towards_one=Gain.of([to_one], len(r)),
         towards_labels=Gain.of([], 0),
         pull=pull,
-        labels=labels,
         pull_error=pull_error,
-        label_error=label_error,
+        labels=LabelBounds(
+            at_most(total(is_similar) * more), 0.0, 0.0, 0.0, matrix=labels, error=label_error
+        ),
     )
     k = T.shape[1]
     return DualCoordinates(Frame(T), np.zeros((k, k)), np.zeros(k)), bounds

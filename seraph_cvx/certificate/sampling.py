@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,8 +10,8 @@ from numpy.typing import ArrayLike
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import dissimilar_loss
 from ..model.soft_labels import SoftLabels
-from ..numerics.arrays import Array, namespace
-from ..sums.blocks import PairBatch
+from ..numerics.arrays import Array
+from ..sums.blocks import PairBatch, PairTerms
 from . import Certificate, certify
 
 
@@ -51,12 +50,11 @@ class LossTerms:
     threshold: float
     source: SoftLabels
 
-    def __call__(self, batch: PairBatch, d: Array, *distances: Array) -> tuple[list[Any], None]:
-        """Summed over a place."""
+    def __call__(self, batch: PairBatch, d: Array, *distances: Array) -> PairTerms:
+        """Both terms of each pair."""
         s = d - self.threshold
-        t = dissimilar_loss(s) + self.source.on(batch, *distances) * s
-        xp = namespace(t)
-        return [xp.sum(t), xp.sum(t * t)], None
+        t = batch.pairs_of(dissimilar_loss(s) + self.source.on(batch, *distances) * s)
+        return PairTerms([t, t * t])
 
 
 def certify_in_full(objective: MStepObjective, A: ArrayLike, enough: float = 0.0) -> SamplingReport:

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..numerics.checks import FloatArray
 from ..sums.axes import Axes
-from ..sums.moments import PairMoments
+from ..sums.moments import PairMoments, sum_similar
 from ..sums.pair_sums import Frame, PairSums
+from ..sums.sweep import Swept
 from .dual_coordinates import DualCoordinates, Penalty, dual_coordinates
 
 
@@ -58,3 +59,8 @@ class Geometry:
         return self.sums.framed(
             Frame(np.zeros((m, 0))) if coordinates is None else coordinates.frame
         )
+
+    @cached_property
+    def dual_similar(self) -> Swept:
+        """sum_S c_k z_k z_k' in those coordinates, and its spread."""
+        return sum_similar(self.dual_sums)

@@ -32,6 +32,7 @@ from ..sums.moments import PairMoments
 from ..sums.pair_sums import PairSums
 from .dual_coordinates import Penalty
 from .geometry import Geometry
+from .label_bounds import LabelBounds, bound_labels
 from .m_step_family import MStepFamily
 from .pair_program import PairProgram
 from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, tabulate
@@ -215,6 +216,14 @@ class MStepObjective:
         """The sums of q over the unlabeled pairs, the matrix in whitened axes."""
         source = self.soft_labeling if self.mu > 0.0 else SoftLabels(1.0, self.threshold)
         return self.family.soft_label_sums(source, self.moments)
+
+    @cached_property
+    def label_bounds(self) -> LabelBounds | None:
+        """What the labels bring to every certificate of this M-step; None where it overflows."""
+        geometry = self.geometry
+        source = self.soft_labeling if self.has_soft_labels else None
+        similar, sums = geometry.dual_similar, geometry.dual_sums
+        return bound_labels(self.pairs, self.mu, similar, sums, source)
 
     @property
     def has_soft_labels(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..numerics.arrays import Array
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
-from ..sums.blocks import Block, PairBatch
+from ..sums.blocks import BatchSums, Block, PairBatch, PairTerms
 from ..sums.pair_sums import PairSums
 from .posterior import binary_entropy, soft_label, soft_label_sums
 
@@ -72,15 +71,15 @@ class SoftLabelTerms:
 
     source: SoftLabels
 
-    def __call__(self, batch: PairBatch, *distances: Array) -> tuple[list[Any], list[Array]]:
-        """Summed over a place."""
+    def __call__(self, batch: PairBatch, *distances: Array) -> PairTerms | BatchSums:
+        """Of each pair given one by one; of a metric summed, by the fused kernels of a GPU."""
         if self.source.metric is not None:
             total, entropy, q = soft_label_sums(
                 distances[0], self.source.threshold, self.source.sharpness
             )
             return [total, entropy], [q]
-        q = self.source.on(batch)
-        return [np.sum(q), np.sum(binary_entropy(q))], [q]
+        q = batch.pairs_of(self.source.on(batch))
+        return PairTerms([q, binary_entropy(q)], [q])
 
 
 def sum_soft_labels(source: SoftLabels, sums: PairSums) -> SoftLabelSums:

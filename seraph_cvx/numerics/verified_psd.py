@@ -40,19 +40,20 @@ def is_proven_positive_definite(matrix: FloatArray, error: FloatArray) -> bool:
     k = len(matrix)
     if not k:
         return True
-    left = np.diag(matrix) - error
-    if not np.all(np.isfinite(matrix)) or not np.all(left > 0.0):
+    left = matrix.diagonal() - error
+    if not (left > 0.0).all():
         return False
     scale = power_of_two_scale(left)
     scaled = matrix * scale[:, None] * scale
-    lost = (error * scale) * scale
-    if not np.all(np.isfinite(scaled)) or not np.all(np.isfinite(lost)):
+    if not np.isfinite(scaled).all():
         return False
-    np.fill_diagonal(scaled, (np.diag(scaled) - lost) - 4.0 * UNIT * (np.diag(scaled) + lost))
-    sums = float(np.max(np.sum(np.abs(scaled), axis=1)))
-    shift = 4.0 * gamma(k + FEW_ROUNDINGS) * sums
+    lost = (error * scale) * scale  # finite, since `error` is below the diagonal
+    diagonal = scaled.diagonal()
+    np.fill_diagonal(scaled, (diagonal - lost) - 4.0 * UNIT * (diagonal + lost))
+    sums = np.abs(scaled).sum(axis=1)
+    shift = 4.0 * gamma(k + FEW_ROUNDINGS) * float(sums.max())
     for _ in range(TRIES):
-        missing = _missed_by_cholesky(scaled, -shift)
+        missing = _missed_by_cholesky(scaled, sums, -shift)
         if missing is None:
             return False
         if missing < shift:
@@ -80,10 +81,11 @@ def dominating_root(matrix: FloatArray, error: FloatArray) -> FloatArray | None:
     scaled = matrix * scale[:, None] * scale
     np.fill_diagonal(scaled, diagonal * scale * scale * (1.0 + 4.0 * UNIT))
     eigenvalues, vectors = np.linalg.eigh(scaled)
-    shift = 8.0 * gamma(k + FEW_ROUNDINGS) * float(np.max(np.sum(np.abs(scaled), axis=1)))
+    sums = np.abs(scaled).sum(axis=1)
+    shift = 8.0 * gamma(k + FEW_ROUNDINGS) * float(sums.max())
     for _ in range(TRIES):
         root = np.asarray(vectors * np.sqrt(np.maximum(eigenvalues, 0.0) + shift))
-        if _missing(scaled, root, shift) < shift:
+        if _missing(scaled, sums, root, shift) < shift:
             return np.asarray(root / scale[:, None])
         shift *= 4.0
     return None
@@ -95,22 +97,25 @@ def power_of_two_scale(diagonal: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(1.0, -(exponents // 2)))
 
 
-def _missed_by_cholesky(scaled: FloatArray, shift: float) -> float | None:
+def _missed_by_cholesky(scaled: FloatArray, sums: FloatArray, shift: float) -> float | None:
     """A bound on the norm of what the Cholesky factor of scaled + shift*I misses of that matrix."""
     shifted = scaled.copy()
-    np.fill_diagonal(shifted, np.diag(scaled) + shift)
+    np.fill_diagonal(shifted, scaled.diagonal() + shift)
     try:
         F = np.linalg.cholesky(shifted)
     except np.linalg.LinAlgError:
         return None
-    return _missing(scaled, np.asarray(F, dtype=np.float64), shift)
+    return _missing(scaled, sums, np.asarray(F, dtype=np.float64), shift)
 
 
-def _missing(scaled: FloatArray, F: FloatArray, shift: float) -> float:
-    """A bound on the norm of scaled + shift*I - FF', its own rounding included."""
+def _missing(scaled: FloatArray, sums: FloatArray, F: FloatArray, shift: float) -> float:
+    """A bound on the norm of scaled + shift*I - FF', its own rounding included.
+
+    `sums` are the sums of the sizes in each row of `scaled`.
+    """
     residual = scaled - F @ F.T
-    np.fill_diagonal(residual, np.diag(residual) + shift)
+    np.fill_diagonal(residual, residual.diagonal() + shift)
     size = np.abs(F)
-    sizes = size @ np.sum(size, axis=0) + np.sum(np.abs(scaled), axis=1) + abs(shift)
-    bound = np.sum(np.abs(residual), axis=1) + gamma(len(F) + FEW_ROUNDINGS) * sizes
-    return float(np.max(bound)) * SECOND_ORDER
+    sizes = size @ size.sum(axis=0) + sums + abs(shift)
+    bound = np.abs(residual).sum(axis=1) + gamma(len(F) + FEW_ROUNDINGS) * sizes
+    return float(bound.max()) * SECOND_ORDER

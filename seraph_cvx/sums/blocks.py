@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Concatenate, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray, IntArray
+from ..numerics.short_sums import short_totals
 
 EXCLUDED_DISTANCE = 1e200
 """The squared distance given to entries that are no unlabeled pair: every term vanishes there."""
@@ -43,6 +44,10 @@ class Block:
     def weigh(self, terms: Array) -> Array:
         """The terms as they are: unlabeled pairs have no confidence."""
         return terms
+
+    def totals(self, terms: Iterable[Array]) -> list[Any]:
+        """The sum of each, over the pairs alone: see `short_totals`."""
+        return short_totals(x if x.ndim == 1 else self.laid_out(x) for x in terms)
 
     def pairs_of(self, values: Array) -> Array:
         """The values of the unlabeled pairs: in a row where some entries of the block are none."""
@@ -129,6 +134,10 @@ class Chunk:
         """Each term times its confidence."""
         return terms if self.confidence is None else terms * self.confidence
 
+    def totals(self, terms: Iterable[Array]) -> list[Any]:
+        """The sum of each term times its confidence: see `short_totals`."""
+        return short_totals(self.weigh(values) for values in terms)
+
     def pairs_of(self, values: Array) -> Array:
         """The values as they are: each is of a pair."""
         return values
@@ -144,16 +153,56 @@ PairBatch: TypeAlias = Block | Chunk
 LabeledBatch: TypeAlias = LabeledBlock | Chunk
 """Where a sweep over labeled pairs is."""
 
-Weights: TypeAlias = Iterable[Array] | None
-"""Arrays with one weight a pair each, all to be summed over in one sweep; None: no matrix."""
 
-Terms: TypeAlias = Callable[..., tuple[Sequence[Any], Weights]]
-"""terms(batch, *distances) -> (sums over the batch, weights or None).
+@dataclass(frozen=True)
+class PairTerms:
+    """What terms say about each pair of a batch; the sweep weighs it by confidences and sums it.
+
+    Attributes
+    ----------
+    values : iterable of arrays
+        Terms to be summed, each with one number a pair as `pairs_of` has them. They are taken one
+        after the other.
+    weights : sequence of arrays
+        The weights of v v', one number a pair likewise; one matrix is made for each. None: no
+        matrix.
+    """
+
+    values: Iterable[Array]
+    weights: Sequence[Array] = ()
+
+
+BatchSums: TypeAlias = tuple[Sequence[Any], Iterable[Array] | None]
+"""Sums over a batch, and weights laid out as the batch is; None: no matrix. All of them weighed."""
+
+Terms: TypeAlias = Callable[Concatenate[PairBatch, ...], PairTerms | BatchSums]
+"""terms(batch, *distances) -> what they say about each pair; or, where they can do so faster, their
+own sums, weighed by ``batch.confidence``: the logarithm of a product, or a fused kernel of a GPU.
 
 One array of squared distances comes for each metric of the sweep; it is the callee's to overwrite.
-A term must vanish as d grows to EXCLUDED_DISTANCE. Terms that are swept over unlabeled pairs know
-no points, so that they travel light, and speak the array API.
+Terms that sum on their own must vanish as d grows to EXCLUDED_DISTANCE, which is given to entries
+of a block that are no pair. Terms that are swept over unlabeled pairs know no points, so that they
+travel light, and speak the array API.
 """
+
+LabeledTerms: TypeAlias = Callable[Concatenate[LabeledBatch, ...], PairTerms | BatchSums]
+"""The same for labeled pairs, whose batches know which are similar."""
+
+
+def sum_over(batch: PairBatch, found: PairTerms | BatchSums) -> BatchSums:
+    """Weigh and sum what terms have found on a batch, if they have not done so.
+
+    Examples
+    --------
+    >>> twice = Chunk(slice(0, 2), confidence=np.array([1.0, 10.0]))
+    >>> totals, weights = sum_over(twice, PairTerms([np.array([3.0, 4.0])], [np.ones(2)]))
+    >>> totals[0], weights
+    (np.float64(43.0), [array([ 1., 10.])])
+    """
+    if not isinstance(found, PairTerms):
+        return found
+    weights = [batch.laid_out(batch.weigh(w)) for w in found.weights]
+    return batch.totals(found.values), weights or None
 
 
 @dataclass(frozen=True, eq=False)

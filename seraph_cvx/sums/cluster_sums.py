@@ -107,7 +107,7 @@ class ClusterSums:
         """The number of additions, at most, that a term goes through."""
         layout = self.shipment.layout
         n_blocks = len(layout.blocks) + len(layout.tiles)
-        return longest_chain(layout.n_points, layout.block_size, n_blocks)
+        return longest_chain(layout.n_points, layout.block_size, n_blocks, in_runs=True)
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """The sums over all tiles, in their order, whichever worker made which."""

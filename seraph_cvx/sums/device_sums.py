@@ -50,7 +50,7 @@ class DeviceSums(HeldPoints):
     @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term goes through."""
-        return longest_chain(len(self.order), DEVICE_BLOCK, len(self.blocks))
+        return longest_chain(len(self.order), DEVICE_BLOCK, len(self.blocks), in_runs=False)
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """As :meth:`seraph_cvx.sums.pair_sums.PairSums.over_unlabeled`."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_numbers
 from ..numerics.checks import FloatArray, IntArray
-from .blocks import Chunk, Terms
+from .blocks import Chunk, Terms, sum_over
 from .distances import Metric, listed_distances
 from .sweep import Swept, one_or_stack, spread_of
 
@@ -108,7 +108,8 @@ class DrawnPairs(HeldPoints):
             run = slice(start, min(start + self._rows, len(self.pairs)))
             V = take_differences(X if self.given is None else self.given, self.pairs[run])
             Z = V if self.axes is None else take_differences(self.axes, self.pairs[run])
-            sums, weights = terms(Chunk(run), *(listed_distances(V, metric) for metric in metrics))
+            batch, distances = Chunk(run), (listed_distances(V, metric) for metric in metrics)
+            sums, weights = sum_over(batch, terms(batch, *distances))
             totals.append(list(sums))
             if weights is None:
                 continue

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -12,8 +11,9 @@ from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import whiten
 from ..pairs.far_points import cut_off
-from .blocks import EXCLUDED_DISTANCE, LabeledBatch, PairBatch, Terms
+from .blocks import LabeledBatch, PairBatch, PairTerms, Terms
 from .pair_sums import PairSums
+from .sweep import Swept
 
 MANY = 512
 """With more points than this, the moment of all pairs is not summed pair by pair."""
@@ -39,12 +39,12 @@ class PairMoments:
     @cached_property
     def similar(self) -> FloatArray:
         """sum_S c_k v v'."""
-        return self._sum_similar(self.sums)
+        return sum_similar(self.sums).matrix
 
     @cached_property
     def labeled(self) -> FloatArray:
         """sum_{S u D} c_k v v'."""
-        return self.sums.over_labeled([], confidences)[1]
+        return self.sums.over_labeled([], each_labeled)[1]
 
     @cached_property
     def everything(self) -> FloatArray:
@@ -88,16 +88,17 @@ class PairMoments:
     @cached_property
     def whitened_similar(self) -> FloatArray:
         """sum_S c_k z z', z = T'v."""
-        return self._sum_similar(self.whitened_sums)
+        return sum_similar(self.whitened_sums).matrix
 
     @cached_property
     def longest(self) -> float:
         """max_k ||v_k||^2."""
         found = [0.0]
 
-        def record(batch: PairBatch, d: FloatArray) -> tuple[list[float], None]:
-            found.append(float(np.max(d[d < EXCLUDED_DISTANCE], initial=0.0)))
-            return [0.0], None
+        def record(batch: PairBatch, d: FloatArray) -> PairTerms:
+            d = batch.pairs_of(d)
+            found.append(float(np.max(d, initial=0.0)))
+            return PairTerms([d])
 
         self._sweep(record)
         return max(found)
@@ -106,9 +107,8 @@ class PairMoments:
     def fourth(self) -> float:
         """sum_k c_k ||v_k||^4."""
 
-        def fourth_power(batch: PairBatch, d: FloatArray) -> tuple[list[float], None]:
-            fourth = np.square(np.where(d < EXCLUDED_DISTANCE, d, 0.0))
-            return [float(np.sum(batch.weigh(fourth)))], None
+        def fourth_power(batch: PairBatch, d: FloatArray) -> PairTerms:
+            return PairTerms([np.square(batch.pairs_of(d))])
 
         return self._sweep(fourth_power)
 
@@ -132,19 +132,13 @@ class PairMoments:
 
     def summed(self, sums: PairSums) -> FloatArray:
         """C along the axes of `sums`, other coordinates of the same points."""
-        labeled = sums.over_labeled([], confidences)[1]
+        labeled = sums.over_labeled([], each_labeled)[1]
         if self.unlabeled_weight == 0.0:
             return labeled
         if sums.n_unlabeled >= len(sums.labeled_pairs) and self.sums.points.shape[0] > MANY:
             return labeled + self.unlabeled_weight * _everything_but(sums)
         anywhere = np.zeros((self.sums.points.shape[1],) * 2)
         return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
-
-    def _sum_similar(self, sums: PairSums) -> FloatArray:
-        def similar_only(batch: LabeledBatch) -> tuple[list[float], list[FloatArray]]:
-            return [0.0], [batch.laid_out(batch.weigh(batch.similar))]
-
-        return sums.over_labeled([], similar_only)[1]
 
     def _sweep(self, terms: Terms) -> float:
         identity = np.eye(self.sums.points.shape[1])
@@ -159,17 +153,26 @@ def _everything_but(sums: PairSums) -> FloatArray:
     """sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v', by no sweep."""
     Z = sums.points if sums.axes is None else sums.axes
     total = Z.sum(axis=0)
-    unweighted = replace(sums, confidence=None).over_labeled([], confidences)[1]
+    unweighted = replace(sums, confidence=None).over_labeled([], each_labeled)[1]
     return len(Z) * (Z.T @ Z) - np.outer(total, total) - unweighted
 
 
-def each_once(batch: PairBatch, d: Array) -> tuple[list[Any], list[Array]]:
+def each_once(batch: PairBatch, d: Array) -> PairTerms:
     """The weight 1 for every unlabeled pair."""
-    xp = namespace(d)
-    once = xp.astype(d < EXCLUDED_DISTANCE, d.dtype)
-    return [xp.sum(once)], [once]
+    once = namespace(d).ones_like(batch.pairs_of(d))
+    return PairTerms([once], [once])
 
 
-def confidences(batch: LabeledBatch) -> tuple[list[float], list[FloatArray]]:
-    """The weight c_k for every labeled pair."""
-    return [0.0], [batch.laid_out(batch.weigh(batch.once))]
+def each_labeled(batch: LabeledBatch) -> PairTerms:
+    """The weight 1, times its confidence, for every labeled pair."""
+    return PairTerms([batch.once], [batch.once])
+
+
+def each_similar(batch: LabeledBatch) -> PairTerms:
+    """The weight 1, times its confidence, for every similar pair."""
+    return PairTerms([batch.similar], [batch.similar])
+
+
+def sum_similar(sums: PairSums) -> Swept:
+    """sum_S c_k v_k v_k' along the axes of `sums`."""
+    return sums.over_labeled([], each_similar)

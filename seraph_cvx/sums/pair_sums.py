@@ -7,22 +7,33 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
-from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_numbers
+from ..numerics.accurate_product import accurate_product, exact_difference
+from ..numerics.arrays import Array, to_device_of, to_host, to_numbers
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray, IntArray
+from ..numerics.short_sums import product_chain, totals_chain
 from ..pairs.pair_set import PairSet
-from .blocks import Block, Chunk, Layout, Terms
+from .blocks import Block, Chunk, LabeledTerms, Layout, Terms, sum_over
 from .cluster_sums import ClusterSums, Shipment
 from .device_sums import DeviceSums
 from .distances import Metric, listed_distances
 from .drawn_pairs import DrawnPairs
 from .labeled_classes import BLOCK as LABELED_BLOCK
 from .labeled_classes import LabeledClasses
-from .sweep import Swept, UnlabeledSums, Visit, longest_chain, one_or_stack, spread_of, sweep
+from .sweep import (
+    Swept,
+    UnlabeledSums,
+    Visit,
+    longest_chain,
+    one_or_stack,
+    spread_of,
+    sweep,
+    weighted_moment,
+)
 
 CHUNK = 1 << 20
 """Numbers per chunk of labeled differences."""
@@ -47,9 +58,17 @@ class Frame:
     axes: FloatArray
     base: FloatArray | None = None
 
-    def of(self, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Points or differences along the axes, and the sizes that bound their rounding."""
-        return points @ self.axes, np.abs(points) @ np.abs(self.axes)
+    def of(
+        self, points: FloatArray, rest: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray]:
+        """Points or differences along the axes, and the sizes that bound their rounding.
+
+        `rest` is what the points were rounded by. Without it they are taken as rounded once, and
+        the sizes are |points| |axes|.
+        """
+        if rest is None:
+            return points @ self.axes, np.abs(points) @ np.abs(self.axes)
+        return accurate_product(points, rest, self.axes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,9 +162,16 @@ class PairSums:
 
     def framed(self, frame: Frame) -> PairSums:
         """The same pairs and distances; matrices along the axes of `frame`, with their spread."""
-        base = self.points if frame.base is None else frame.base
-        axes, shift = _turned(base, frame.axes)
-        sizes = np.abs(base) @ np.abs(frame.axes)
+        if frame.base is not None:
+            turned, sizes = frame.of(frame.base, np.zeros_like(frame.base))
+        elif self.given is not None:
+            median = np.median(self.given, axis=0)
+            turned, sizes = frame.of(*exact_difference(self.given, median))
+        else:
+            turned, sizes = frame.of(self.points)
+        shift = np.median(turned, axis=0)
+        axes = turned - shift
+        sizes += np.abs(axes) / (len(frame.axes) + 4)  # which are rounded once more by the shift
         remote_sums = self.remote_sums
         if frame.base is None and remote_sums is not None:
             remote_sums = remote_sums.summed_in(frame.axes, shift, with_spread=True)
@@ -161,15 +187,18 @@ class PairSums:
     @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term of any of these sums goes through."""
-        listed = min(self._rows, len(self.labeled_pairs)) + len(self._chunks)
+        rows = min(self._rows, len(self.labeled_pairs))
+        if self._device_array is None:
+            rows = max(product_chain(rows), totals_chain(rows))
+        listed = rows + len(self._chunks)
         if self.classes is not None:
             n, n_blocks = len(self.classes.members), len(self.classes.blocks)
-            listed = longest_chain(n, LABELED_BLOCK, n_blocks)
+            listed = longest_chain(n, LABELED_BLOCK, n_blocks, in_runs=True)
         if self.remote_sums is not None and self.remote_sums.is_available:
             return max(listed, self.remote_sums.longest_chain) + 4
         layout = self.layout
-        blocks = longest_chain(layout.n_points, layout.block_size, len(layout.blocks))
-        return max(listed, blocks) + 4
+        n, n_blocks = layout.n_points, len(layout.blocks)
+        return max(listed, longest_chain(n, layout.block_size, n_blocks, in_runs=True)) + 4
 
     @property
     def is_remote(self) -> bool:
@@ -187,7 +216,7 @@ class PairSums:
         n = len(self.points)
         return n * (n - 1) // 2 - len(self.labeled_pairs)
 
-    def over_labeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
+    def over_labeled(self, metrics: Sequence[Metric], terms: LabeledTerms) -> Swept:
         """Sweep the labeled pairs; the weights are one number a pair, or one array a block."""
         if self.classes is not None:
             some = self.classes.members
@@ -195,19 +224,20 @@ class PairSums:
             sizes = None if self.sizes is None else self.sizes[some]
             blocks = self.classes.blocks
             X, Z = self.points[some], Z[some]
-            return sweep(X, Z, blocks, metrics, terms, self._visit_all, sizes)
+            of_blocks = cast(Terms, terms)  # each is a LabeledBlock
+            return sweep(X, Z, blocks, metrics, of_blocks, self._visit_all, sizes)
         device_array = self._device_array if metrics else None
         totals: list[list[Any]] = []
         matrix = spread = None
         for batch in self._chunks if device_array is None else self._chunks_there:
             V, Z, sizes = self._differences(batch.pairs, device_array)
-            xp = namespace(V)
-            sums, weights = terms(batch, *(listed_distances(V, metric) for metric in metrics))
+            distances = (listed_distances(V, metric) for metric in metrics)
+            sums, weights = sum_over(batch, terms(batch, *distances))
             totals.append(list(sums))
             if weights is None:
                 continue
             W = one_or_stack(weights)
-            part = (xp.matrix_transpose(Z) * W[..., None, :]) @ Z
+            part = weighted_moment(W, Z, sizes is not None and isinstance(Z, np.ndarray))
             matrix = part if matrix is None else matrix + part
             if sizes is not None:
                 size = spread_of(W, Z, sizes)
@@ -276,8 +306,8 @@ class PairSums:
         points = self.points if self.given is None else self.given
         V = points[i] - points[j]
         if self.frame is not None:
-            base = self.frame.base
-            Z, sizes = self.frame.of(V if base is None else base[i] - base[j])
+            base = points if self.frame.base is None else self.frame.base
+            Z, sizes = self.frame.of(*exact_difference(base[i], base[j]))
             return to_there(V), to_there(Z), to_there(sizes)
         if self.axes is not None:
             return to_there(V), to_there(self.axes[i] - self.axes[j]), None

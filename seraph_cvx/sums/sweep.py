@@ -16,7 +16,8 @@ import numpy as np
 
 from ..numerics.arrays import Array, namespace, to_host, to_numbers
 from ..numerics.checks import FloatArray
-from .blocks import Block, Terms
+from ..numerics.short_sums import product_chain, short_column_sums, short_product, totals_chain
+from .blocks import Block, Terms, sum_over
 from .distances import Metric, block_distances
 
 Visit: TypeAlias = tuple[Sequence[Any], tuple[Array, Array, Array] | None]
@@ -102,24 +103,26 @@ def sweep(
 
     Examples
     --------
-    >>> from seraph_cvx.sums.blocks import EXCLUDED_DISTANCE
+    >>> from seraph_cvx.sums.blocks import PairTerms
     >>> X = np.array([[0.0], [1.0], [3.0]])
     >>> whole = Block(slice(0, 3), slice(0, 3), None)
     >>> def total(block, d):
-    ...     return [np.sum(d[d < EXCLUDED_DISTANCE])], None
+    ...     return PairTerms([block.pairs_of(d)])
     >>> sweep(X, X, [whole], [np.eye(1)], total)[0]
     array([14.])
     """
     xp = namespace(X)
     distances_on = [block_distances(X, metric) for metric in metrics]
+    in_runs = sizes is not None and isinstance(Z, np.ndarray)
+    weigh = _weigh_in_runs if in_runs else _weigh
 
     def visit(block: Block) -> Visit:
         distances = [on(block) for on in distances_on]
-        sums, weights = terms(block, *distances)
+        sums, weights = sum_over(block, terms(block, *distances))
         if weights is None:
             return sums, None
         rows, columns = Z[block.rows, :], Z[block.columns, :]
-        parts = zip(*(_weigh(W, rows, columns) for W in weights), strict=True)
+        parts = zip(*(weigh(W, rows, columns) for W in weights), strict=True)
         row_sums, column_sums, cross = (one_or_stack(part) for part in parts)
         return sums, (row_sums, column_sums, cross)
 
@@ -138,7 +141,7 @@ def sweep(
     total = np.sum(to_numbers(totals), axis=0)
     if degrees is None or cross is None:
         return Swept(total, np.zeros((Z.shape[1], Z.shape[1])))
-    matrix = (xp.matrix_transpose(Z) * degrees[..., None, :]) @ Z
+    matrix = weighted_moment(degrees, Z, in_runs)
     matrix = np.asarray(to_host(matrix - cross - xp.matrix_transpose(cross)))
     spread = None if sizes is None else np.asarray(to_host(spread_of(degrees, Z, sizes)))
     return Swept(total, matrix, spread)
@@ -150,19 +153,28 @@ def one_or_stack(parts: Iterable[Array]) -> Array:
     return arrays[0] if len(arrays) == 1 else namespace(arrays[0]).stack(arrays)
 
 
+def weighted_moment(weights: Array, Z: Array, in_runs: bool) -> Array:
+    """sum_i w_i z_i z_i', the weights perhaps a stack of them; `in_runs`: by short sums."""
+    left = namespace(Z).matrix_transpose(Z) * weights[..., None, :]
+    return short_product(left, Z) if in_runs else left @ Z
+
+
 def spread_of(weights: Array, Z: Array, sizes: Array) -> Array:
     """sum_i w_i z_i^2 along each axis, and the same of the sizes."""
     return namespace(Z).stack([weights @ (Z * Z), weights @ (sizes * sizes)], axis=-2)
 
 
-def longest_chain(n_points: int, block_size: int, n_blocks: int) -> int:
+def longest_chain(n_points: int, block_size: int, n_blocks: int, in_runs: bool) -> int:
     """The number of additions, at most, that a term of a sum over blocks of pairs goes through.
 
     A block is summed along its rows, then along its columns; row sums, of which there are as many
-    as points, are summed over the blocks and then over the points.
+    as points, are summed over the blocks and then over the points. `in_runs`: by short sums.
     """
     block = min(block_size, n_points)
-    return block + max(block, n_points) + n_blocks + 8
+    if not in_runs:
+        return block + n_points + n_blocks + 8
+    of_matrix = product_chain(block) + product_chain(n_points)
+    return max(of_matrix, totals_chain(block * block)) + n_blocks + 8
 
 
 def _kind(x: Array) -> dict[str, Any]:
@@ -175,3 +187,10 @@ def _kind(x: Array) -> dict[str, Any]:
 def _weigh(W: Array, rows: Array, columns: Array) -> tuple[Array, Array, Array]:
     xp = namespace(W)
     return xp.sum(W, axis=1), xp.sum(W, axis=0), xp.matrix_transpose(rows) @ (W @ columns)
+
+
+def _weigh_in_runs(W: Array, rows: Array, columns: Array) -> tuple[Array, Array, Array]:
+    """The same as `_weigh`, of NumPy arrays and by short sums."""
+    one = np.ones((len(columns), 1))
+    found = short_product(W, np.concatenate([columns, one], axis=1))
+    return found[:, -1], short_column_sums(W), short_product(rows.T, found[:, :-1])

@@ -1,0 +1,185 @@
+"""What the labels bring to a certificate, each sum with a bound on its rounding error.
+
+With c_k the weight of pair k and q_k its label +1 (1 for a similar pair, 0 for a dissimilar one,
+the soft label of an unlabeled one), these are N = sum_k c_k q_k v_k v_k', kappa = sum_k c_k q_k and
+D(q) = sum_k c_k H(q_k). No metric that is certified enters, so they are made once for an M-step.
+Soft labels of a previous metric are real numbers: they are enclosed, and where a sweep at another
+metric needs them again it may enclose them anew.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..numerics.arrays import Array, namespace
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import symmetrise
+from ..numerics.rounding import (
+    ENTROPY_ROUNDINGS,
+    FEW_ROUNDINGS,
+    LABEL_ERROR,
+    LARGEST_SCORE,
+    UNIT,
+    MatrixError,
+    at_least,
+    at_most,
+    gamma,
+    score_slack,
+)
+from ..pairs.pair_set import PairSet
+from ..sums.blocks import PairBatch, PairTerms
+from ..sums.distances import DistanceBounds
+from ..sums.pair_sums import PairSums
+from ..sums.sweep import Swept
+from .dual_coordinates import entry_bound
+from .posterior import binary_entropy, posterior_similar
+from .soft_labels import SoftLabels
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """eta as subtracted for lower and for upper bounds on a score, its own rounding included."""
+
+    above: float
+    below: float
+
+    @classmethod
+    def of(cls, threshold: float) -> Thresholds:
+        """A few units around eta."""
+        return cls(threshold * (1.0 + 8.0 * UNIT), threshold * (1.0 - 8.0 * UNIT))
+
+    def lower_score(self, d: Array) -> Array:
+        """A lower bound on s, given one on the squared distance, which is not negative."""
+        return namespace(d).clip(d - self.above, -self.above, LARGEST_SCORE)
+
+    def upper_score(self, d: Array) -> Array:
+        """An upper bound on s, given one on the squared distance."""
+        return d - self.below
+
+
+@dataclass(frozen=True)
+class LabelEnclosure:
+    """Bounds on the soft labels q(+1) of a source, pair by pair.
+
+    Attributes
+    ----------
+    source : SoftLabels
+        Of a previous metric, or given one by one: then both bounds are the double given.
+    """
+
+    source: SoftLabels
+    thresholds: Thresholds
+
+    def distances(self, with_upper: bool) -> list[DistanceBounds]:
+        """What a sweep takes distances under, so that the labels can be enclosed."""
+        matrix = self.source.metric
+        if matrix is None:
+            return []
+        lengths, worst = entry_bound(matrix)
+        slack = worst * score_slack(len(matrix), len(matrix))
+        return [DistanceBounds(lengths[:, None], slack, matrix, with_upper=with_upper)]
+
+    def most(self, batch: PairBatch, lower: Array | None) -> Array:
+        """q from above, given lower bounds on the distances under the previous metric."""
+        if lower is None:
+            return self._given(batch)
+        x = self.thresholds.lower_score(batch.pairs_of(lower)) * self.source.sharpness
+        xp = namespace(x)
+        q = posterior_similar(xp.clip(x, None, LARGEST_SCORE)) * (1.0 + LABEL_ERROR)
+        return xp.clip(q, None, 1.0)
+
+    def least(self, batch: PairBatch, upper: Array | None) -> Array:
+        """q from below, given upper bounds on those distances."""
+        if upper is None:
+            return self._given(batch)
+        x = self.thresholds.upper_score(batch.pairs_of(upper)) * self.source.sharpness
+        xp = namespace(x)
+        q = posterior_similar(xp.clip(x, None, LARGEST_SCORE)) * (1.0 - LABEL_ERROR)
+        return xp.where(x > LARGEST_SCORE, 0.0, q)
+
+    def _given(self, batch: PairBatch) -> Array:
+        return batch.pairs_of(np.asarray(self.source.on(batch)))
+
+
+@dataclass(frozen=True)
+class LabelTerms:
+    """The sums over unlabeled pairs of q from below and from above, and of H(q); weights q."""
+
+    enclosure: LabelEnclosure
+
+    def __call__(self, batch: PairBatch, *bounds: tuple[Array, Array]) -> PairTerms:
+        """The three terms of each pair of a block, or of drawn pairs."""
+        lower, upper = bounds[0] if bounds else (None, None)
+        least, most = self.enclosure.least(batch, upper), self.enclosure.most(batch, lower)
+        return PairTerms([least, most, binary_entropy(least)], [least])
+
+
+@dataclass(frozen=True, eq=False)
+class LabelBounds:
+    """The labels' part of a certificate, bounded in the direction that each number is used in.
+
+    Attributes
+    ----------
+    total : float
+        Not below kappa = sum_k c_k q_k, so that D(0) >= -eta*kappa.
+    soft_least, soft_most : float
+        Not above and not below mu * sum_U q_k.
+    value : float
+        Not above D(q), which is feasible where R is PSD.
+    matrix : (k, k) array
+        sum_k c_k q_k z_k z_k', q from below, as computed.
+    error : MatrixError
+        How far that may be off.
+    """
+
+    total: float
+    soft_least: float
+    soft_most: float
+    value: float
+    matrix: FloatArray
+    error: MatrixError
+
+
+def bound_labels(
+    pairs: PairSet,
+    mu: float,
+    similar: Swept,
+    sums: PairSums,
+    source: SoftLabels | None,
+) -> LabelBounds | None:
+    """All sums of the labels, by one sweep over the unlabeled pairs; None where they overflow.
+
+    Parameters
+    ----------
+    pairs : PairSet
+    mu : float
+    similar : Swept
+        sum_S c_k z_k z_k', and its spread.
+    sums : PairSums
+        Along the axes z.
+    source : SoftLabels or None
+        Where the soft labels come from; None where they are zero, and no sweep is needed.
+    """
+    matrix, spread = similar.matrix, np.asarray(similar.spread)
+    kappa = [math.fsum(pairs.labeled_weights[: len(pairs.similar)])]
+    chain = sums.longest_chain
+    least = most = value = 0.0
+    if source is not None:
+        enclosure = LabelEnclosure(source, Thresholds.of(source.threshold))
+        soft = sums.over_unlabeled(enclosure.distances(with_upper=True), LabelTerms(enclosure))
+        matrix, spread = matrix + mu * soft.matrix, spread + mu * np.asarray(soft.spread)
+        of_sum = gamma(chain + FEW_ROUNDINGS)
+        of_entropy = gamma(chain + ENTROPY_ROUNDINGS + FEW_ROUNDINGS)
+        sum_least, sum_most, entropy = (mu * float(total) for total in soft.totals)
+        least, most = at_least(sum_least * (1.0 - of_sum)), at_most(sum_most * (1.0 + of_sum))
+        eta = source.threshold
+        value = max(at_least(entropy * (1.0 - of_entropy), eta * least, -eta * most), 0.0)
+    total = at_most(*kappa, most)
+    numbers = (matrix, spread, np.array([total, least, most, value]))
+    if not all(np.all(np.isfinite(x)) for x in numbers):
+        return None
+    error = MatrixError(spread[0], spread[1], sums.n_base, chain)
+    return LabelBounds(total, least, most, value, symmetrise(matrix), error)

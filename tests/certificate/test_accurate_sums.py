@@ -1,0 +1,133 @@
+"""Evidence: sums and products that claim to be accurate are so, against exact arithmetic."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from seraph_cvx import MStepObjective, PairSet
+from seraph_cvx.model.label_bounds import LabelEnclosure, Thresholds
+from seraph_cvx.numerics.accurate_product import _cut, accurate_product, exact_difference
+from seraph_cvx.numerics.rounding import UNIT, gamma
+from seraph_cvx.numerics.short_sums import (
+    product_chain,
+    short_column_sums,
+    short_product,
+    short_totals,
+    totals_chain,
+)
+
+flint = pytest.importorskip("flint")
+
+
+def fractions(matrix):
+    return [[Fraction(float(x)) for x in row] for row in matrix]
+
+
+def one_and_dust(count):
+    """1 and many numbers that are lost one by one beside it: a long chain forgets them all."""
+    x = np.full(count, UNIT / 2.0)
+    x[0] = 1.0
+    return x, Fraction(1) + (count - 1) * Fraction(UNIT) / 2
+
+
+@pytest.mark.parametrize("count", [1, 15, 16, 17, 33, 250, 256, 257, 4905, 100_003])
+def test_no_number_goes_through_more_additions_than_are_counted(count):
+    x, exact = one_and_dust(count)
+    (total,) = short_totals([x])
+    assert abs(Fraction(float(total)) - exact) <= Fraction(gamma(totals_chain(count))) * exact
+    product = short_product(x[None, :], np.ones((count, 1)))[0, 0]
+    assert abs(Fraction(float(product)) - exact) <= Fraction(gamma(product_chain(count))) * exact
+    column = short_column_sums(x[:, None])[0]
+    assert abs(Fraction(float(column)) - exact) <= Fraction(gamma(product_chain(count))) * exact
+
+
+def test_dust_is_forgotten_where_a_sum_is_not_short():
+    x, exact = one_and_dust(100_003)
+    total = 0.0
+    for value in x.tolist():
+        total += value
+    assert abs(Fraction(total) - exact) > Fraction(gamma(totals_chain(100_003))) * exact
+
+
+def test_the_counts_grow_slowly():
+    assert totals_chain(256 * 256) <= 70
+    assert [product_chain(n) for n in (100, 256, 10_000)] == [23, 32, 200]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_difference_and_its_rest_are_exact(seed):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, 30)) * 10.0 ** rng.uniform(-12, 12, (2, 30))
+    high, low = exact_difference(a, b)
+    for values in zip(a, b, high, low, strict=True):
+        x, y, d, rest = (Fraction(float(value)) for value in values)
+        assert d + rest == x - y
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_an_accurate_product_is_off_by_no_more_than_it_says(seed):
+    """Features of all scales, a point far out, axes that undo the scales."""
+    rng = np.random.default_rng(seed)
+    n, m, k = 4, int(rng.integers(1, 40)), 3
+    scale = 10.0 ** rng.uniform(-9, 9, m) * (seed % 3 > 0) + (seed % 3 == 0)
+    given = rng.normal(size=(n, m)) * scale
+    if seed % 2:
+        given[0, 0] = 1e8
+    T = rng.normal(size=(m, k)) / scale[:, None]
+    shift = np.median(given, axis=0)
+    product, sizes = accurate_product(*exact_difference(given, shift), T)
+    middle = [Fraction(float(x)) for x in shift]
+    columns = list(zip(*fractions(T), strict=True))
+    for i, row in enumerate(fractions(given)):
+        moved = [x - y for x, y in zip(row, middle, strict=True)]
+        for a, column in enumerate(columns):
+            exact = sum(x * t for x, t in zip(moved, column, strict=True))
+            error = abs(Fraction(float(product[i, a])) - exact)
+            assert error <= Fraction(gamma(m + 4)) * Fraction(float(sizes[i, a]))
+    plain = np.abs(given - shift) @ np.abs(T)
+    assert np.all(sizes <= 2.5 * plain)
+    if seed % 3 == 0 and m > 8:
+        assert np.median(sizes / plain) < 0.2
+
+
+def test_leading_parts_multiply_without_rounding():
+    rng = np.random.default_rng(0)
+    m = 300
+    bits = (53 - m.bit_length()) // 2
+    X, T = rng.normal(size=(3, m)) * 1e3, rng.normal(size=(m, 2))
+    lead_X, lead_T = _cut(X, 1, bits)[0], _cut(T, 0, bits)[0]
+    product = fractions(lead_X @ lead_T)
+    for i, row in enumerate(fractions(lead_X)):
+        for a, column in enumerate(zip(*fractions(lead_T), strict=True)):
+            assert product[i][a] == sum(x * t for x, t in zip(row, column, strict=True))
+
+
+@pytest.mark.parametrize("sharpness", [0.3, 1.01, 2.0, 50.0])
+@pytest.mark.parametrize("size", [1e-3, 1.0, 1e3, 1e9])
+def test_soft_labels_are_enclosed(sharpness, size):
+    """Against balls of 200 bits, from labels near 1 to labels that vanish."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 3)) * [1.0, 1e-3, 1e2]
+    root = rng.normal(size=(3, 3)) * np.sqrt(size)
+    pairs = PairSet.from_constraints(X, [(0, 1)], [(0, 2)])
+    objective = MStepObjective(pairs, previous_metric=root @ root.T, sharpness=sharpness)
+    enclosure = LabelEnclosure(objective.soft_labeling, Thresholds.of(1.0))
+    (bounds,) = enclosure.distances(with_upper=True)
+    batch = objective.geometry.dual_sums.layout.blocks[0]
+    lower, upper = bounds.on_points(objective.sums.points)(batch)
+    least, most = enclosure.least(batch, upper), enclosure.most(batch, lower)
+    unlabeled = [(i, j) for i, j in zip(*np.triu_indices(12, 1), strict=True)]
+    unlabeled = [pair for pair in unlabeled if pair not in [(0, 1), (0, 2)]]
+    P = objective.previous_metric
+    with flint.ctx.workprec(200):
+        for (i, j), low, high in zip(unlabeled, least, most, strict=True):
+            v = [flint.arb(float(a)) - flint.arb(float(b)) for a, b in zip(X[i], X[j], strict=True)]
+            distance = sum(
+                v[a] * flint.arb(float(P[a, b])) * v[b] for a in range(3) for b in range(3)
+            )
+            q = 1 / (1 + (flint.arb(sharpness) * (distance - 1)).exp())
+            assert flint.arb(float(low)) <= q <= flint.arb(float(high))
+            assert high - low <= 1e-9 or size * sharpness > 10.0
