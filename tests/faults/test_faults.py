@@ -23,9 +23,12 @@ from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status, alternate, co
 from seraph_cvx.cli import learn
 from seraph_cvx.comparison.race_journal import EMPTY_ROW, RaceJournal
 from seraph_cvx.estimators.saving.model_file import load_model, save_model
+from seraph_cvx.experiments.runs import runner
 from seraph_cvx.experiments.runs.bookkeeping import CellJournal
+from seraph_cvx.experiments.runs.cells import OWNER
 from seraph_cvx.experiments.runs.runner import run_cells
 from seraph_cvx.m_step.statement import MStepStatement
+from seraph_cvx.processes.workers import close_servers
 
 X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
 Y = np.array([0, 0, 1, 1, -1, -1])
@@ -134,7 +137,16 @@ def results(rows):
 
 
 @pytest.fixture(scope="module")
-def undisturbed():
+def one_fork_server():
+    """Runs of cells share a fork server, which a run ends otherwise, with all that it imported."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "close_servers", lambda owner: None)
+        yield
+    close_servers(OWNER)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(one_fork_server):
     return results(run_cells(*SMALL_RUN).rows)
 
 
@@ -310,6 +322,7 @@ def test_cells_whose_run_line_is_lost_are_used_with_a_note(tmp_path, undisturbed
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_fork_server")
 def test_the_command_shows_the_number_of_a_damaged_line(table):
     options = ["reproduce", "table2", "--tasks", "iris", "--methods", "euclidean"]
     options += ["--samplings", 2, "--out", "r"]
