@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,6 +54,17 @@ class DirectSolution:
     seconds: float
     values: list[float]
     message: str = ""
+
+    def warn_unless_stationary(self, stacklevel: int = 1) -> None:
+        """Issue a :class:`~seraph_cvx.NotCertified` warning unless the status is stationary.
+
+        `stacklevel` 1 blames the line that calls this method, 2 the caller of the function it is
+        in.
+        """
+        if self.status is not Status.STATIONARY:
+            from ..solvers.not_certified import NotCertified  # it imports scikit-learn
+
+            warnings.warn(self.message, NotCertified, stacklevel=stacklevel + 1)
 
 
 def minimise_directly(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -208,8 +207,5 @@ def solve_m_step(
         warm_start=warm_start,
     )
     solution = chosen.solve(objective, tol, start)
-    if shortfall := solution.shortfall(tol):
-        from ..solvers.not_certified import NotCertified  # it imports scikit-learn
-
-        warnings.warn(shortfall, NotCertified, stacklevel=2)
+    solution.warn_unless_certified(tol, stacklevel=2)
     return solution

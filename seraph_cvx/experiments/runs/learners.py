@@ -147,8 +147,7 @@ def learn_directly(X: FloatArray, y: NDArray[Any], seed: int = 0) -> FloatArray:
     (1, 1)
     """
     solution = minimise_directly(PairSet.from_labels(X, y), start=np.eye(X.shape[1]))
-    if solution.message:
-        warnings.warn(solution.message, NotCertified, stacklevel=2)
+    solution.warn_unless_stationary(stacklevel=2)
     return factor(solution.metric)
 
 

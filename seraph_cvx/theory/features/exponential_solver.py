@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import factor, project, symmetrise
-from ...solvers.not_certified import NotCertified
 from ...solvers.solution import MStepSolution, Status
 from ...sums.proven_sums import unit_axes
 from .exponential_feature import ExponentialMStep, certify_exponential_factor, dissimilar_push
@@ -82,8 +80,7 @@ def solve_exponential(
         seconds=time.perf_counter() - clock,
         message=message,
     )
-    if shortfall := solution.shortfall(tol):
-        warnings.warn(shortfall, NotCertified, stacklevel=2)
+    solution.warn_unless_certified(tol, stacklevel=2)
     return solution
 
 
