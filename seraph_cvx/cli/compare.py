@@ -88,7 +88,7 @@ def compare(
         out.mkdir(parents=True, exist_ok=True)
         rows = out / "race.jsonl"
         with _progress() as progress, on_cluster(scheduler):
-            kept.append(f"the rows so far are in {rows}; --resume goes on from there")
+            kept.append(f"the rows so far are in {rows}; --resume continues from there")
             task = progress.add_task("starting", total=None)
             race = compare_solvers(
                 suite.value,

@@ -126,7 +126,7 @@ def plot_times(summaries: Sequence[Summary], path: str | os.PathLike[str] | None
     """
     timed = [s for s in summaries if s.seconds is not None]
     if not timed:
-        raise ValueError("No cell is done, so there is no time to draw.")
+        raise ValueError("No run is done, so there are no times to draw.")
     tasks = [name for name in TASKS if any(s.task == name for s in timed)]
     methods = list(dict.fromkeys(s.method for s in timed))
     picture = new_figure(

@@ -547,8 +547,8 @@ def test_ctrl_c_in_reproduce_says_how_to_go_on(folder):
     arguments = ["reproduce", "table2", "--tasks", "iris", "--methods", "euclidean,gdm"]
     code, said = press_ctrl_c(*arguments, cwd=folder, when=b" left")
     assert code == 130, said
-    assert "the finished cells are in reproduction/cells.jsonl" in said
-    assert "the same command with --resume goes on" in said
+    assert "the finished runs are in reproduction/cells.jsonl" in said
+    assert "the same command with --resume continues" in said
     assert "Traceback" not in said
 
 

@@ -363,7 +363,7 @@ def test_any_pairs_of_points_are_fitted_or_refused(data, X):
 @FEWER
 @given(data=st.data(), X=some.tables())
 def test_any_table_is_searched_or_refused(data, X):
-    """By cross-validation over two weights; the cells that do not end certified are counted."""
+    """By cross-validation over two weights; the fits that do not end certified are counted."""
     chosen = data.draw(some.ESTIMATOR_SETTINGS)
     chosen = {name: chosen[name] for name in chosen.keys() & SERAPHCV().get_params().keys()}
     model = SERAPHCV([0.3, 3.0], (0.0, "ratio")[: data.draw(st.integers(1, 2))], cv=2)

@@ -96,7 +96,7 @@ class SERAPHCV(MahalanobisTransformer):
         "pair_auc": the ROC area of the distances over the pairs with a held-out point in them.
         A callable: ``scoring(fitted SERAPH, X_held_out, y_held_out)``, larger is better.
     n_jobs : int, optional
-        Cells (fold, candidate) at a time, through joblib. The result does not depend on it.
+        Fits (of a candidate in a fold) at a time, through joblib; the result is the same.
     refit : bool, default=True
         Fit the chosen SERAPH on all labels. Without it there is no metric, only `cv_results_`.
     threshold, sharpness, algorithm, solver, tol, m_step_tol, max_iter, n_components, ...

@@ -11,8 +11,8 @@ from ...display.result_table import ResultTable
 from ...numerics.checks import FloatArray
 from ..protocol.printed_table2 import PRINTED
 from ..protocol.tasks import TASKS
-from ..runs.cells import DONE
 from ..runs.methods import METHODS
+from ..runs.single_run import DONE
 from .summaries import Rows, are_comparable, mark_best
 
 JUDGED, REFERENCE = "recommended", "euclidean"
@@ -80,7 +80,8 @@ def judge(rows: Rows) -> list[Judgement]:
     Parameters
     ----------
     rows : sequence of mapping
-        Cells. A task is judged only where every method is done on the same samplings, two or more.
+        Rows of runs. A task is judged only if all methods are done on the same samplings, two or
+        more.
 
     Returns
     -------
