@@ -65,7 +65,7 @@ def facts_of(table):
 
 
 @pytest.mark.slow
-def test_cells_on_another_backend_are_those_of_one_process(planted):
+def test_runs_on_another_backend_are_those_of_one_process(planted):
     """Whatever backend joblib is told to use: seeds are the samplings' alone."""
     asked = (["iris"], ["euclidean", "seraph-proj", planted("boom")], 2)
     with parallel_config(backend="threading", n_jobs=2):
@@ -117,7 +117,7 @@ def test_an_interruption_keeps_what_is_done_and_resume_completes_it(cheap_runs, 
     assert sorted(set(cheap_runs)) == cheap_runs  # none twice
 
 
-def test_retry_runs_failed_cells_again_and_no_others(cheap_runs, tmp_path):
+def test_retry_repeats_failed_runs_and_no_others(cheap_runs, tmp_path):
     out = tmp_path / "cells.jsonl"
     run_methods(["iris"], ["euclidean", "gdm"], 2, out=out)
     run_methods(["iris"], ["euclidean", "gdm"], 2, out=out, resume=True)

@@ -14,7 +14,7 @@ from seraph_cvx.experiments.runs import runner
 # The command
 
 
-def test_the_command_makes_table_2_and_figure_3_of_the_same_cells(tmp_path):
+def test_the_command_makes_table_2_and_figure_3_of_the_same_runs(tmp_path):
     asked = ("--tasks", "iris", "--methods", "euclidean,early-hyper", "--samplings", 2)
     done = reproduce_by_command("table2", *asked, "--out", tmp_path)
     assert done.exit_code == 0, done.output
@@ -74,7 +74,7 @@ def test_the_command_says_how_to_go_on_after_an_interruption(tmp_path, monkeypat
     assert "--resume continues" in words(result.output)
 
 
-def test_the_command_ends_with_1_where_cells_failed_and_says_so(cheap_runs, tmp_path):
+def test_the_command_ends_with_1_where_runs_failed_and_says_so(cheap_runs, tmp_path):
     asked = ("--tasks", "iris", "--methods", "euclidean,gdm", "--samplings", 2)
     result = reproduce_by_command("table2", *asked, "--out", tmp_path)
     assert result.exit_code == 1

@@ -139,7 +139,7 @@ def undisturbed():
 
 
 @pytest.mark.slow
-def test_a_full_disk_keeps_the_finished_cells_and_the_run_goes_on(
+def test_a_full_disk_keeps_the_finished_runs_and_the_work_goes_on(
     tmp_path, monkeypatch, undisturbed
 ):
     """The disk takes half of the third run's line and then no more."""
@@ -298,7 +298,7 @@ def test_a_full_disk_keeps_the_rows_of_a_race_and_names_the_file(tmp_path, monke
 
 
 @pytest.mark.slow
-def test_cells_whose_run_line_is_lost_are_used_with_a_note(tmp_path, undisturbed):
+def test_runs_whose_header_is_lost_are_used_with_a_note(tmp_path, undisturbed):
     path = tmp_path / "cells.jsonl"
     run_methods(*SMALL_RUN, out=path)
     first, *rest = path.read_text().splitlines(keepends=True)
