@@ -27,7 +27,7 @@ def measured(backend="cpu", n=250, tell=None, **settings):
     return row
 
 
-def backend():
+def joblib_backend():
     return type(get_active_backend()[0]).__name__
 
 
@@ -145,17 +145,17 @@ def test_a_cluster_needs_the_extra_and_says_so(monkeypatch):
         (
             "cuda",
             {"torch": SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False))},
-            "no CUDA device here",
+            "needs a CUDA device",
         ),
     ],
 )
 def test_what_is_missing_is_no_fault_of_the_command(monkeypatch, backend, planted, cure):
     for name, module in planted.items():
         monkeypatch.setitem(sys.modules, name, module)
-    result = run("bench", "size", "--backend", backend, "--sizes", "200")
+    result = run("bench", "size", "--place", backend, "--sizes", "200")
     assert result.exit_code == 2
     assert cure in words(result.stderr)
-    assert "fault" not in result.stderr
+    assert "bug" not in result.stderr
 
 
 def test_a_race_that_never_started_has_kept_nothing(monkeypatch, tmp_path):
@@ -163,7 +163,7 @@ def test_a_race_that_never_started_has_kept_nothing(monkeypatch, tmp_path):
     for command in (["compare", "--suite", "tiny"], ["reproduce", "table2", "--tasks", "iris"]):
         result = run(*command, "--out", tmp_path / command[0], "--scheduler", "local")
         assert result.exit_code == 2
-        assert "What was done before" not in words(result.stderr)
+        assert "Already done" not in words(result.stderr)
 
 
 @pytest.mark.slow
@@ -176,7 +176,7 @@ def test_a_fit_on_a_cluster_is_the_fit_on_this_machine():
     same = ("n", "pairs", "iterations", "evaluations", "status")
 
     def tell(text):
-        seen.append(backend())
+        seen.append(joblib_backend())
 
     with dask_cluster() as client:
         assert len(client.scheduler_info()["workers"]) == 2
@@ -184,7 +184,7 @@ def test_a_fit_on_a_cluster_is_the_fit_on_this_machine():
             address = client.scheduler.address
             running = measured("dask", n=1_200, tell=tell, scheduler=address)
         assert client.submit(sum, (1, 2)).result() == 3
-    assert backend() != "DaskDistributedBackend"
+    assert joblib_backend() != "DaskDistributedBackend"
     started = measured("dask", n=1_200, tell=tell)
     assert set(seen) == {"DaskDistributedBackend"}
     for row in (running, started):

@@ -53,7 +53,7 @@ def test_a_full_disk_leaves_the_old_metric_and_names_the_file(table, monkeypatch
     result = run("fit", table, "--label", "species")
     assert result.exit_code == 2
     assert "No space left on device: " in words(result.stderr)
-    assert "small.metric.csv (make room" in words(result.stderr)
+    assert "small.metric.csv (free some space" in words(result.stderr)
     assert target.read_text() == "an older metric"
     assert {p.name for p in table.parent.iterdir()} == {"small.csv", "small.metric.csv"}
 

@@ -616,7 +616,7 @@ def test_command_ends_well_by_ctrl_c(monkeypatch):
     monkeypatch.setattr(command.subprocess, "run", run)
     done = CliRunner().invoke(app, ["explore", "--no-browser"])
     assert done.exit_code == 0
-    assert "The explorer has ended." in done.output
+    assert "The explorer has stopped." in done.output
     assert signal.getsignal(signal.SIGTERM) is before
 
 
@@ -771,7 +771,7 @@ def link(tmp_path_factory):
         server.wait(20)
     said = (home / "log").read_text(encoding="utf-8")
     assert server.returncode == 0, said
-    assert "The explorer has ended." in said
+    assert "The explorer has stopped." in said
     assert "Traceback" not in said
 
 
