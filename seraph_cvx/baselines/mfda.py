@@ -166,7 +166,7 @@ def reconstruction_weights(X: ArrayLike, n_neighbors: int = 5) -> FloatArray:
     """
     points = check_points(X)
     if int(n_neighbors) != n_neighbors or n_neighbors < 1:
-        raise ValueError(f"n_neighbors={n_neighbors} must be a whole number of at least 1.")
+        raise ValueError(f"n_neighbors={n_neighbors} must be an integer of at least 1.")
     k = min(int(n_neighbors), len(points) - 1)
     near = NearestNeighbors(n_neighbors=k).fit(points).kneighbors(return_distance=False)
     around = points[near] - points[:, None]

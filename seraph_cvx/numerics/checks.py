@@ -47,11 +47,11 @@ def check_count(value: Any, name: str, minimum: int = 1) -> int:
     --------
     >>> check_count(2.5, "max_iter")
     Traceback (most recent call last):
-    ValueError: max_iter=2.5 is no whole number: give an integer.
+    ValueError: max_iter=2.5 is not an integer: give one.
     """
     number = check_number(value, name, minimum)
     if not number.is_integer():
-        raise ValueError(f"{name}={number:g} is no whole number: give an integer.")
+        raise ValueError(f"{name}={number:g} is not an integer: give one.")
     return int(number)
 
 
