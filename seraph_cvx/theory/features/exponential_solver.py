@@ -1,4 +1,4 @@
-"""The exponential M-step by projected gradient, until its own certificate is small."""
+"""Solves the exponential M-step by projected gradient, until its certificate is small."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _descend(
     L: float,
     steepest: float,
 ) -> tuple[FloatArray, FloatArray, float]:
-    """One step, the gradient after it, and twice the curvature along it: the next L to try."""
+    """Make one step: the new point, its gradient, and twice the curvature, the next L to try."""
     while True:
         new = project(B - slope / L)
         move, new_slope = new - B, gradient(new)
