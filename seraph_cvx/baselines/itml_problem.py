@@ -82,7 +82,7 @@ class ITMLProblem:
             )
 
     def describe_void_pairs(self) -> str:
-        """Say which dissimilar pairs are left out since their points are equal; empty if none is.
+        """Describe the dissimilar pairs that are left out as their points are equal; empty if none.
 
         Examples
         --------

@@ -1,10 +1,10 @@
 """One run of a race: the attempt, in a process of its own, and its grading, outside of it.
 
-What comes back of a run is a matrix. The referee symmetrises it, measures how far it is from the
+What comes back of a run is a matrix. The grader symmetrises it, measures how far it is from the
 cone, projects it and computes its value.
 
     true gap    (f(A) - D) / max(1, |f(A)|), D the best lower bound proved for the instance: by the
-                referee's own reference or by the matrix itself. No answer is further from the
+                grader's own reference or by the matrix itself. No answer is further from the
                 optimum than its true gap, and none is nearer by more than the reference's own
                 gap, about 1e-9.
     proved gap  the relative gap of ``certify(objective, A)``: what the matrix proves of itself.

@@ -86,7 +86,7 @@ def compare_solvers(
     need, and that process forks a child for each run, whose time and memory the worker watches (on
     macOS and Windows each run has a fresh process, and its imports are not in its seconds). So
     a worker of a cluster needs nothing but this package, the solvers, and the module of a solver
-    of your own on its path. Only the matrix and the solver's words come back: the referee, the
+    of your own on its path. Only the matrix and the solver's words come back: grading, the
     file and the callback are local. A run starts when all looser ones of its solver on its
     instance are graded; with one worker the runs come in the order of the rows.
 

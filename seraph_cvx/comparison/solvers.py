@@ -1,7 +1,7 @@
 """The solvers of a race: first-order methods, CVXPY's conic solvers, and registered ones.
 
 A solver is a function of an M-step, a tolerance and a time limit that returns an :class:`Attempt`:
-a matrix, and what the solver says of it. The referee grades the matrix; nothing else is believed.
+a matrix, and what the solver says of it. Only the matrix is graded; nothing else is believed.
 To enter a solver of your own, put one function into a file and register it by name. This one, in a
 file ``toy.py``, takes projected gradient steps of fixed length:
 

@@ -1,4 +1,4 @@
-"""The panels of the page as HTML, and its words: each a function of the state alone."""
+"""The panels of the page as HTML, and its messages: each a function of the state."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def panels_of(state: ExplorerState) -> list[dict[str, str]]:
             "pairs",
             "Every pair",
             draw_pairs(scene, half_step),
-            "Above the diagonal: p(+1), the deeper the nearer to 1. Below: what the current M-step "
-            "is told, the labels and q(+1).",
+            "Above the diagonal: p(+1), the deeper the nearer to 1. Below: the labels and q(+1) in "
+            "the current M-step.",
         ),
         _panel("certificate", "Certificate of the current M-step", certificate_table(half_step)),
         _panel("descent", "", J),

@@ -21,7 +21,7 @@ except SystemExit:
     pass
 """,
 }
-"""What is started, the unit first."""
+"""The code that each process runs, the unit of the others first."""
 
 TELL = "\nimport sys, time\nsys.stderr.write(str(time.process_time()))"
 """The last line of each process: it reports its processor time, including its start."""

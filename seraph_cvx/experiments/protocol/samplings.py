@@ -1,7 +1,7 @@
 """How Section 5.1 turns a data set into samplings, and a metric into an error.
 
 A sampling is n training points of which the first few show their class, and test points. What the
-paper leaves open is a parameter here: how features are scaled, how the labeled points are drawn.
+paper leaves open is a parameter: how features are scaled, how the labeled points are drawn.
 """
 
 from __future__ import annotations

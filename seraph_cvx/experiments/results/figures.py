@@ -1,6 +1,6 @@
 """Figures 1 and 2: what the posterior and the projection sparsity do to two artificial sets.
 
-The paper describes its sets and does not give them. Both here have two classes side by side, each
+The paper describes its sets but does not give them. Ours both have two classes side by side, each
 with two labeled points that lie apart horizontally and level vertically, the classes at different
 heights: six weak labels which favour the vertical feature, though the horizontal one has the gap.
 """

@@ -205,7 +205,7 @@ def read_errors(text: str) -> list[dict[str, Any]]:
 
 
 def method_title(name: str) -> str:
-    """How tables and pictures call a method; one of the user's own by its name.
+    """The title of a method in tables and pictures; for a user's own method its name.
 
     Examples
     --------

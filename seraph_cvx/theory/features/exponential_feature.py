@@ -18,7 +18,7 @@ h(w) = (1 + w) log(1 + w) - w log w, so that the Lagrange dual reads
     maximise    D(w) = sum_k b_k (h(w_k) - delta w_k) + delta * sum_k a_k             over w >= 0
     subject to  C - sum_k b_k w_k v_k v_k'  PSD.
 
-h is the entropy of the geometric distribution with mean w; for (4) the binary entropy stands there.
+h is the entropy of the geometric distribution with mean w; for (4) it is the binary entropy.
 A = I is strictly feasible and f >= 0, so the optima agree; lambda > 0 makes f coercive.
 
 **The certificate.** At a PSD A take w_k = -g'(u_k) = 1 / (e^{u_k} - 1), whose matrix is the
