@@ -57,7 +57,7 @@ class SERAPH(BaseSERAPH):
     verbose : int, default=0
         1 writes a line for each iteration to stderr.
     random_state : int, RandomState or None
-        Of the pairs drawn for `unlabeled_pairs`; nothing else here is random.
+        Of the pairs drawn for `unlabeled_pairs`; nothing else is random.
     laplacian_weight : float, default=0.0
         nu: the weight of the manifold term nu*<X'LX, A> (Appendix C.3), which keeps neighbours
         near; see :func:`seraph_cvx.penalties.manifold.manifold_term`.
@@ -73,7 +73,7 @@ class SERAPH(BaseSERAPH):
         squared distance over the points. A share of the Euclidean distance keeps what few labels
         say nothing about. The certificate is of A itself, `m_step_metric_`.
     setting : "none", "post", "proj" or "hyper", optional
-        The paper's settings, in the place of the four parameters above: (mu, lambda) = (0, 0),
+        The paper's settings, instead of the four parameters above: (mu, lambda) = (0, 0),
         ("ratio", 0), (0, 1) or ("ratio", 1), the paper's soft labels, nothing of the identity. The
         defaults above are not the paper's: over 50 samplings of its twelve tasks (0 to 49) their
         mean error is 23.2 %, that of "hyper" at convergence 25.3 %; by the t-test at 5 % they are
@@ -82,8 +82,8 @@ class SERAPH(BaseSERAPH):
     unlabeled_pairs : int, optional
         k: so many random unlabeled pairs stand for all of them in the M-steps, each sum an unbiased
         estimate. `certificate_` then is of the last M-step over *all* pairs, streamed, at the
-        metric so found, and `sampling_` tells the sampling error. With algorithm="direct" there is
-        no certificate of either kind.
+        metric so found, and `sampling_` reports the error of drawing. With algorithm="direct"
+        there is no certificate of either kind.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class SERAPH(BaseSERAPH):
             Class labels; -1 is unknown (None too among strings).
         similar, dissimilar : (k, 2) array_like of int, optional
             Constraints: rows (i, j) of indices into X. They are indices into *this* X: where
-            cross-validation takes rows away they would point elsewhere, so cross-validate
+            cross-validation removes rows they would refer to other points, so cross-validate
             constraints with :class:`~seraph_cvx.PairSERAPH`.
         similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
             c_k > 0: how much each constraint counts; 1 by default, as a pair of class labels does.

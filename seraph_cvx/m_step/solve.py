@@ -1,8 +1,7 @@
-"""solve_m_step: the one way to every solver of the M-step (11)."""
+"""Solves the M-step (11) by any solver, and certifies the answer."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -23,12 +22,12 @@ FIRST_ORDER = {"fista": fista, "projected-gradient": projected_gradient}
 FORMULATIONS = ("primal", "dual")
 
 LARGEST_MOMENT = 1e150
-"""The square of a larger trace of C may overflow."""
+"""The largest trace of the second moment C whose square does not overflow."""
 
 
 @dataclass
 class MStepSolver:
-    """A chosen solver that keeps what it compiled: one for all M-steps of an alternation or path.
+    """A solver for all M-steps of an alternation or path, which compiles its statement once.
 
     The parameters are those of :func:`solve_m_step`.
     """
@@ -68,7 +67,7 @@ class MStepSolver:
     def solve(
         self, objective: MStepObjective, tol: float = 1e-8, start: FloatArray | None = None
     ) -> MStepSolution:
-        """The M-step to a certified relative gap of `tol`, from `start` where the solver can."""
+        """Solve an M-step to a certified relative gap of `tol`, from `start` if the solver can."""
         tol = check_number(tol, "tol", 0.0, strict=True)
         if start is not None:
             start = check_metric(start, objective.pairs.n_features, "start")
@@ -120,7 +119,7 @@ class MStepSolver:
 
 
 def _require_solver(solver: Any) -> None:
-    """Refuse what is neither a name nor an object that CVXPY could call."""
+    """Require the name of a solver, or a solver object of CVXPY."""
     methods = (getattr(solver, name, None) for name in ("name", "solve_via_data"))
     if isinstance(solver, str) or (not isinstance(solver, type) and all(map(callable, methods))):
         return
@@ -131,11 +130,11 @@ def _require_solver(solver: Any) -> None:
 
 
 def _refuse_overflow(solver: str, objective: MStepObjective) -> None:
-    """The curvature in the coordinates of the data grows with the fourth power of their size."""
+    """Require features whose fourth powers, of which the curvature is made, do not overflow."""
     if solver == "projected-gradient" and np.trace(objective.pair_moment) > LARGEST_MOMENT:
         raise ValueError(
-            "projected-gradient works in the unit of the features, and fourth powers of these "
-            'overflow: divide X by a constant, or use solver="fista", which knows no unit.'
+            "projected-gradient works in the units of the features, and their fourth powers "
+            'overflow: divide X by a constant, or use solver="fista", which is free of units.'
         )
 
 
@@ -156,7 +155,7 @@ def solve_m_step(
 ) -> MStepSolution:
     """Solve an M-step by any solver, and certify how good the answer is.
 
-    argmin f(A) over A PSD, eq. (11), with the certificate of how good the answer is.
+    The problem is argmin f(A) over A PSD, eq. (11).
 
     Parameters
     ----------
@@ -183,8 +182,8 @@ def solve_m_step(
         Solve although no optimum exists: a first-order method then returns its last iterate.
     warm_start : bool
         Let a conic solver start from what it kept of the M-step before: faster, but an answer then
-        depends on the M-steps before it. This one call has none before it; it is
-        :func:`seraph_cvx.alternate` and :class:`MStepSolver` that solve several.
+        depends on the M-steps before it. It matters to :func:`seraph_cvx.alternate` and
+        :class:`MStepSolver`, which solve several; a single call has none before it.
 
     Returns
     -------
@@ -216,8 +215,5 @@ def solve_m_step(
         warm_start=warm_start,
     )
     solution = chosen.solve(objective, tol, start)
-    if shortfall := solution.shortfall(tol):
-        from ..solvers.not_certified import NotCertified  # it imports scikit-learn
-
-        warnings.warn(shortfall, NotCertified, stacklevel=2)
+    solution.warn_unless_certified(tol, stacklevel=2)
     return solution

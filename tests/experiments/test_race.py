@@ -682,7 +682,7 @@ def test_compare_leaves_rows_tables_and_pictures_and_resumes(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--tol", "tight"], "write numbers"),
+        (["--tol", "tight"], "write comma-separated numbers"),
         (["--solvers", "GUROBY"], "no solver 'GUROBY'"),
     ],
 )
