@@ -514,12 +514,13 @@ def test_two_tabs_may_walk_at_once():
 
 @pytest.mark.slow
 def test_the_librarys_part_of_a_slider_move_takes_less_than_300_ms():
+    """By processor time: what other processes take of the machine is not the library's part."""
     state, seconds = ExplorerState(position=9), []
     panels_of(state)
     for k in range(30):
-        clock = time.perf_counter()
+        clock = time.process_time()
         panels_of(state.with_settings(weight_factor=0.5 + k / 10.0))
-        seconds.append(time.perf_counter() - clock)
+        seconds.append(time.process_time() - clock)
     assert statistics.median(seconds) < 0.3, seconds
 
 
