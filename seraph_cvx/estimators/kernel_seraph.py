@@ -33,7 +33,7 @@ class KernelSERAPH(BaseSERAPH):
     Eq. (7) with ||phi(x) - phi(x')||_A instead of ||x - x'||_A, exactly.
 
     A metric on the feature space only matters on the span of the training points, and the trace
-    penalty wants it to be zero elsewhere. The coordinates of kernel PCA, all components kept and
+    penalty makes it zero outside that span. The coordinates of kernel PCA, all components kept and
     none rescaled, are an isometry on that span, so that SERAPH in these coordinates is SERAPH in
     the feature space. Appendix C.2 of the paper is not available: this is derived here.
 
@@ -42,7 +42,7 @@ class KernelSERAPH(BaseSERAPH):
     kernel : str or callable, default="rbf"
         Any name of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or a function of two rows.
     gamma, degree, coef0 : float, optional
-        Of the named kernels, as in scikit-learn.
+        Parameters of the named kernels, as in scikit-learn.
     kernel_params : mapping, optional
         Passed to a callable kernel.
     unlabeled_weight, trace_weight, threshold, ...

@@ -18,7 +18,7 @@ class SERAPH(BaseSERAPH):
     max_A sum_{S u D} ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7).
 
     Semi-supervised metric learning: points of the same known class become near, of different known
-    classes far, and the other pairs, which have no label, are told apart with low entropy.
+    classes far, and the other pairs, which have no label, are classified with low entropy.
 
     Parameters
     ----------
@@ -35,14 +35,14 @@ class SERAPH(BaseSERAPH):
         a, of the soft labels of the E-step. None is the paper's 1 + mu; with it the EM-like scheme
         descends a J in which the unlabeled pairs weigh far less than in (7).
     algorithm : "em" or "direct", default="em"
-        The paper's EM-like scheme, whose M-steps are convex and certified; or projected gradient
-        on (7) itself, which is nonconvex: it starts at a multiple of the identity (A = I for
+        The paper's EM-like scheme, whose M-steps are convex and certified; or Newton's method on
+        (7) itself, which is nonconvex: it starts at a multiple of the identity (A = I for
         standardized points) and ends at a stationary point.
     solver : str, default="fista"
-        Of the M-step; see :func:`seraph_cvx.solve_m_step`.
+        Solver of each M-step, see :func:`seraph_cvx.solve_m_step`.
     tol : float, default=1e-6
-        EM stops when J falls by less, relatively; direct, when the slope of (7) promises no larger
-        relative fall, see :func:`seraph_cvx.fit.direct.measure_stationarity`.
+        EM stops when J falls by less, relatively; direct, when the gradient of (7) promises no
+        larger relative fall, see :func:`seraph_cvx.fit.direct.measure_stationarity`.
     m_step_tol : float, default=1e-8
         Certified relative gap of the last M-step.
     max_iter : int, optional
@@ -57,12 +57,12 @@ class SERAPH(BaseSERAPH):
     verbose : int, default=0
         1 writes a line for each iteration to stderr.
     random_state : int, RandomState or None
-        Of the pairs drawn for `unlabeled_pairs`; nothing else is random.
+        Seed of the pairs drawn for `unlabeled_pairs`; nothing else is random.
     laplacian_weight : float, default=0.0
         nu: the weight of the manifold term nu*<X'LX, A> (Appendix C.3), which keeps neighbours
         near; see :func:`seraph_cvx.penalties.manifold.manifold_term`.
     laplacian_neighbors, laplacian_kernel, laplacian_normalised
-        Of its graph: 7 neighbours, weights "heat" or "binary", normalised or not.
+        The graph of that term: 7 neighbours, weights "heat" or "binary", normalised or not.
     accelerate : bool, default=True
         After a rough first M-step descend J itself by Newton's method, and end with an E-step and a
         certified M-step. False is the paper's pace: E-steps and M-steps alone, which end at a
