@@ -145,8 +145,8 @@ def describe(table: UserTable, pairs: PairSet, name: str) -> None:
     say(f"       {n} points, {m} features, {len(counts)} classes, {sum(counts)} labeled")
     say(f"       labels: {classes}{', ...' if len(counts) > 8 else ''}")
     say(
-        f"Pairs  {len(pairs.similar)} similar (S), {len(pairs.dissimilar)} dissimilar (D), "
-        f"{pairs.n_unlabeled} unlabeled (U)"
+        f"Pairs  {pairs.n_similar} similar (S), {pairs.n_labeled - pairs.n_similar} dissimilar "
+        f"(D), {pairs.n_unlabeled} unlabeled (U)"
     )
     doubtful = [name for name in table.class_names if name.lower() in LOOK_UNKNOWN]
     if doubtful:

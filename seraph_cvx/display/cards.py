@@ -19,7 +19,7 @@ from .notebook import Tone, card, facts, gap_in_words, grid, tone_of_gap
 
 def pair_set_card(pairs: Any) -> str:
     """Show how many pairs of each kind there are."""
-    counts = {"similar": len(pairs.similar), "dissimilar": len(pairs.dissimilar)}
+    counts = {"similar": pairs.n_similar, "dissimilar": pairs.n_labeled - pairs.n_similar}
     missing = [f"no {kind} pair" for kind, count in counts.items() if not count]
     total = pairs.n_labeled + pairs.n_unlabeled
     c = pairs.confidence

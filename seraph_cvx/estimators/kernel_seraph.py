@@ -163,7 +163,7 @@ class KernelSERAPH(BaseSERAPH):
         if not np.any(kept):  # all points are one: one coordinate, in which they do not differ
             self.axes_ = coordinates = np.zeros((len(K), 1))
         self._check_n_components(coordinates.shape[1])
-        return PairSet(coordinates, pairs.similar, pairs.dissimilar, pairs.confidence)
+        return PairSet(coordinates, pairs.labels)
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Transform points so that Euclidean distances are the learned distances of phi(x)."""

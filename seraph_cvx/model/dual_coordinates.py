@@ -112,7 +112,7 @@ def _involved_points(moments: PairMoments) -> IntArray:
     """The points of the pairs with positive weight."""
     if moments.unlabeled_weight > 0.0:
         return np.arange(len(moments.sums.points))
-    return np.unique(moments.sums.labeled_pairs)
+    return moments.sums.labels.members
 
 
 def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
@@ -123,7 +123,7 @@ def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
     if sums.classes is not None:
         return np.asarray(np.ptp(sums.points[sums.classes.members], axis=0) > 0.0)
     points = sums.points if sums.given is None else sums.given
-    i, j = sums.labeled_pairs.T
+    i, j = sums.labels.listed.T
     return np.asarray(np.any(points[i] != points[j], axis=0))
 
 

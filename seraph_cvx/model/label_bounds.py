@@ -164,7 +164,8 @@ def bound_labels(
         Where the soft labels come from; None where they are zero, and no sweep is needed.
     """
     matrix, spread = similar.matrix, np.asarray(similar.spread)
-    kappa = [math.fsum(pairs.labeled_weights[: len(pairs.similar)])]
+    c, n = pairs.confidence, pairs.n_similar
+    kappa = [float(n) if c is None else math.fsum(c[:n])]
     chain = sums.longest_chain
     least = most = value = 0.0
     if source is not None:

@@ -99,8 +99,8 @@ class PairProgram:
     @property
     def reach(self) -> float:
         """(1 + eta) sum_k c_k: <C, A> of a metric A whose mean squared distance is 1 + eta."""
-        pairs, c = self.sums.labeled_pairs, self.sums.confidence
-        labeled = float(len(pairs)) if c is None else float(np.sum(c))
+        labels, c = self.sums.labels, self.sums.labels.confidence
+        labeled = float(labels.n_labeled) if c is None else float(np.sum(c))
         return (1.0 + self.threshold) * (labeled + self.unlabeled_weight * self.sums.n_unlabeled)
 
     def _bending(self, L: FloatArray) -> tuple[FloatArray, PairPass]:
@@ -123,7 +123,7 @@ class PairProgram:
             return self._face
         rng = np.random.default_rng(0)
         is_labeled = np.zeros(n, dtype=bool)
-        is_labeled[self.sums.labeled_pairs.ravel()] = True
+        is_labeled[self.sums.labels.members] = True
         kept, stand_for = [], np.ones(n)
         for group in (np.flatnonzero(is_labeled), np.flatnonzero(~is_labeled)):
             some = rng.permutation(group)[:FEW_POINTS]
@@ -198,22 +198,17 @@ class _Face:
         """Of the points with these numbers; with mu = 0, of those that have a label."""
         sums, mu = program.sums, program.unlabeled_weight
         has_label = np.zeros(len(sums.points), dtype=bool)
-        has_label[sums.labeled_pairs.ravel()] = True
+        has_label[sums.labels.members] = True
         known, others = members[has_label[members]], members[~has_label[members]]
         order = known if mu == 0.0 else np.concatenate([known, others])
         number = np.full(len(sums.points), -1)
         number[order] = np.arange(len(order))
-        labeled, c = number[sums.labeled_pairs], sums.confidence
-        if len(order) < len(sums.points):
-            inside = np.all(labeled >= 0, axis=1)
-            labeled, c = labeled[inside], None if c is None else c[inside]
+        labels = sums.labels.renumbered(number)
         X = np.ascontiguousarray(sums.points[order])
-        every_pair = c is None and 2 * len(labeled) == len(known) * (len(known) - 1)
-        if mu == 0.0 and not every_pair:
-            return cls(X, program.threshold, ListedPairs(labeled, len(X), c, LOGISTIC))
-        if mu == 0.0:
-            labeled, mu = labeled[:0], 1.0
-        loss = program.loss if program.unlabeled_weight > 0.0 else LOGISTIC
+        if mu == 0.0 and not labels.is_complete:
+            pairs: FacePairs = ListedPairs(labels.listed, len(X), labels.confidence, LOGISTIC)
+            return cls(X, program.threshold, pairs)
+        loss = program.loss if mu > 0.0 else LOGISTIC
         weights = None if stand_for is None else stand_for[order]
-        pairs = AllPairs(len(X), labeled, c, loss, mu, LOGISTIC, weights)
+        pairs = AllPairs(len(X), labels, loss, mu, LOGISTIC, weights)
         return cls(X, program.threshold, pairs)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,13 +13,71 @@ from numpy.typing import ArrayLike
 from ..numerics.arrays import to_host
 from ..numerics.checks import FloatArray, IntArray, check_index_pairs, encode_labels, is_known
 
+InBlock: TypeAlias = Callable[[int, int], tuple[IntArray, IntArray]]
+"""Where the labeled pairs are in a block of all pairs, given the numbers of its two sides."""
 
-class LabeledPairs(NamedTuple):
+
+@dataclass(frozen=True, eq=False)
+class LabeledPairs:
     """The pairs S and D, rows (i, j) with i < j, and the confidence of each (None: 1 for all)."""
 
     similar: IntArray
     dissimilar: IntArray
     confidence: FloatArray | None = None
+    classes: None = None
+
+    @property
+    def unweighted(self) -> LabeledPairs:
+        """The same pairs, each with confidence 1."""
+        return LabeledPairs(self.similar, self.dissimilar)
+
+    @property
+    def n_similar(self) -> int:
+        """The number of similar pairs."""
+        return len(self.similar)
+
+    @property
+    def n_labeled(self) -> int:
+        """The number of labeled pairs."""
+        return len(self.similar) + len(self.dissimilar)
+
+    @cached_property
+    def listed(self) -> IntArray:
+        """The rows of `similar`, then those of `dissimilar`."""
+        return np.vstack([self.similar, self.dissimilar])
+
+    @cached_property
+    def members(self) -> IntArray:
+        """The points that have a labeled pair, in increasing order."""
+        return np.unique(self.listed)
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Whether all pairs of `members` are labeled, with confidence 1."""
+        n = len(self.members)
+        return self.confidence is None and 2 * self.n_labeled == n * (n - 1)
+
+    def renumbered(self, number: IntArray) -> LabeledPairs:
+        """The same pairs of points that have other numbers; those with -1 are left out."""
+        near, far = (np.sort(number[rows], axis=1) for rows in (self.similar, self.dissimilar))
+        kept = near[:, 0] >= 0, far[:, 0] >= 0
+        c = self.confidence
+        if c is not None:
+            c = c[np.concatenate(kept)]
+        return LabeledPairs(near[kept[0]], far[kept[1]], c)
+
+    def in_blocks(self, size: int, n_sides: int) -> InBlock:
+        """Where the pairs are in blocks of so many points per side."""
+        owners = (self.listed // size) @ [n_sides, 1]
+        order = np.argsort(owners, kind="stable")
+        bounds = np.searchsorted(owners[order], np.arange(n_sides * n_sides + 1))
+
+        def inside(a: int, b: int) -> tuple[IntArray, IntArray]:
+            owner = a * n_sides + b
+            i, j = self.listed[order[bounds[owner] : bounds[owner + 1]]].T
+            return i - a * size, j - b * size
+
+        return inside
 
     @property
     def weights(self) -> tuple[FloatArray, FloatArray]:
@@ -26,7 +87,82 @@ class LabeledPairs(NamedTuple):
         return c[:n_similar], c[n_similar:]
 
 
-def pairs_of_labels(y: ArrayLike, n_points: int) -> LabeledPairs:
+@dataclass(frozen=True, eq=False)
+class ClassLabels:
+    """Points of known class: every pair of them is labeled, and listed only where it is asked for.
+
+    Attributes
+    ----------
+    members : integer array
+        The points, in increasing order.
+    classes : integer array
+        The number of the class of each.
+    """
+
+    members: IntArray
+    classes: IntArray
+    confidence: None = None
+    is_complete: bool = True
+
+    @property
+    def unweighted(self) -> ClassLabels:
+        """The same pairs: each has confidence 1."""
+        return self
+
+    @cached_property
+    def n_similar(self) -> int:
+        """The number of similar pairs."""
+        sizes = np.bincount(self.classes)
+        return int(np.sum(sizes * (sizes - 1))) // 2
+
+    @property
+    def n_labeled(self) -> int:
+        """The number of labeled pairs."""
+        return len(self.members) * (len(self.members) - 1) // 2
+
+    @cached_property
+    def similar(self) -> IntArray:
+        """Pairs of one class, in lexicographic order."""
+        return self._pairs(same=True)
+
+    @cached_property
+    def dissimilar(self) -> IntArray:
+        """Pairs of two classes, in lexicographic order."""
+        return self._pairs(same=False)
+
+    @property
+    def listed(self) -> IntArray:
+        """The rows of `similar`, then those of `dissimilar`."""
+        return np.vstack([self.similar, self.dissimilar])
+
+    def renumbered(self, number: IntArray) -> ClassLabels:
+        """The same points with other numbers; those with -1 are left out."""
+        new = number[self.members]
+        order = np.argsort(new)[np.count_nonzero(new < 0) :]
+        return ClassLabels(new[order], self.classes[order])
+
+    def in_blocks(self, size: int, n_sides: int) -> InBlock:
+        """Where the pairs are in blocks of so many points per side: rows times columns."""
+        bounds = np.searchsorted(self.members, size * np.arange(n_sides + 1))
+
+        def inside(a: int, b: int) -> tuple[IntArray, IntArray]:
+            i, j = (self.members[bounds[k] : bounds[k + 1]] - k * size for k in (a, b))
+            if not (len(i) and len(j)):
+                return i[:0], j[:0]
+            return i[:, None], j[None, :]
+
+        return inside
+
+    def _pairs(self, same: bool) -> IntArray:
+        is_same = self.classes[:, None] == self.classes
+        i, j = np.nonzero(np.triu(is_same if same else ~is_same, 1))
+        return np.column_stack([self.members[i], self.members[j]])
+
+
+Labels: TypeAlias = LabeledPairs | ClassLabels
+
+
+def pairs_of_labels(y: ArrayLike, n_points: int) -> ClassLabels:
     """Pair the points of known class: similar if the classes are equal, else dissimilar.
 
     Examples
@@ -40,10 +176,7 @@ def pairs_of_labels(y: ArrayLike, n_points: int) -> LabeledPairs:
             f"{len(known)} of the {n_points} labels is known, so no pair is labeled: "
             "give the class of at least two points (-1 marks an unknown one)."
         )
-    first, second = np.triu_indices(len(known), 1)
-    candidates = np.column_stack([known[first], known[second]])
-    same = codes[first] == codes[second]
-    return LabeledPairs(candidates[same], candidates[~same])
+    return ClassLabels(known, codes)
 
 
 def pairs_of_constraints(
@@ -87,7 +220,7 @@ def join_labels(constraints: LabeledPairs, y: ArrayLike, n_points: int) -> Label
 
 
 def _refuse_contradictions(
-    constraints: LabeledPairs, labels: LabeledPairs, classes: list[object], n: int
+    constraints: LabeledPairs, labels: ClassLabels, classes: list[object], n: int
 ) -> None:
     for said, otherwise, word in [
         (constraints.similar, labels.dissimilar, "similar, but their classes differ"),

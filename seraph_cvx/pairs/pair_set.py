@@ -17,7 +17,7 @@ from ..numerics.checks import (
     check_points,
 )
 from .drawing import draw_unlabeled
-from .labeled_pairs import pairs_of_constraints, pairs_of_labels
+from .labeled_pairs import Labels, pairs_of_constraints, pairs_of_labels
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,6 +30,8 @@ class PairSet:
     ----------
     points : (n, m) array
         The points x_i, read only.
+    labels : LabeledPairs or ClassLabels
+        What is known: a list of pairs, or the classes of points.
     similar, dissimilar : (k, 2) integer arrays
         Pairs (i, j) with i < j, in lexicographic order, each once.
     confidence : (n_labeled,) array or None
@@ -48,9 +50,7 @@ class PairSet:
     """
 
     points: FloatArray
-    similar: IntArray
-    dissimilar: IntArray
-    confidence: FloatArray | None = None
+    labels: Labels
     device_array: Array | None = None
     drawn: IntArray | None = None
 
@@ -73,8 +73,7 @@ class PairSet:
                [1, 2]])
         """
         points = check_points(to_host(X))
-        similar, dissimilar, _ = pairs_of_labels(y, len(points))
-        return cls(points, similar, dissimilar, device_array=device_array_of(X))
+        return cls(points, pairs_of_labels(y, len(points)), device_array_of(X))
 
     @classmethod
     def from_constraints(
@@ -105,7 +104,7 @@ class PairSet:
         labeled = pairs_of_constraints(
             similar, dissimilar, similar_confidence, dissimilar_confidence, len(points)
         )
-        return cls(points, *labeled, device_array=device_array_of(X))
+        return cls(points, labeled, device_array_of(X))
 
     @property
     def n_points(self) -> int:
@@ -118,9 +117,29 @@ class PairSet:
         return int(self.points.shape[1])
 
     @property
+    def similar(self) -> IntArray:
+        """The pairs of S; those of class labels are listed when first asked for."""
+        return self.labels.similar
+
+    @property
+    def dissimilar(self) -> IntArray:
+        """The pairs of D; those of class labels are listed when first asked for."""
+        return self.labels.dissimilar
+
+    @property
+    def confidence(self) -> FloatArray | None:
+        """c_k of each row of `labeled`; None is 1 for all."""
+        return self.labels.confidence
+
+    @property
+    def n_similar(self) -> int:
+        """The number of similar pairs, #S."""
+        return self.labels.n_similar
+
+    @property
     def n_labeled(self) -> int:
         """The number of labeled pairs, #(S u D)."""
-        return len(self.similar) + len(self.dissimilar)
+        return self.labels.n_labeled
 
     @cached_property
     def least_spread(self) -> float:
@@ -141,17 +160,18 @@ class PairSet:
     @cached_property
     def similar_total(self) -> float:
         """The sum of the similar pairs' confidences, sum_S c_k."""
-        return float(np.sum(self.labeled_weights[: len(self.similar)]))
+        c = self.confidence
+        return float(self.n_similar if c is None else np.sum(c[: self.n_similar]))
 
     @cached_property
     def labeled_total(self) -> float:
         """The sum of the labeled pairs' confidences, sum_{S u D} c_k."""
-        return float(np.sum(self.labeled_weights))
+        return float(self.n_labeled if self.confidence is None else np.sum(self.confidence))
 
     @cached_property
     def labeled(self) -> IntArray:
         """The rows of `similar`, then those of `dissimilar`."""
-        return np.vstack([self.similar, self.dissimilar])
+        return self.labels.listed
 
     @cached_property
     def unlabeled(self) -> IntArray:
@@ -203,8 +223,8 @@ class PairSet:
 
     def __repr__(self) -> str:
         return (
-            f"PairSet({self.n_points} points in R^{self.n_features}: {len(self.similar)} similar, "
-            f"{len(self.dissimilar)} dissimilar, "
+            f"PairSet({self.n_points} points in R^{self.n_features}: {self.n_similar} similar, "
+            f"{self.n_labeled - self.n_similar} dissimilar, "
             + ("" if self.drawn is None else f"{len(self.drawn)} of ")
             + f"{self.n_unlabeled} unlabeled pairs"
             + (

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..numerics.arrays import to_host
 from ..numerics.checks import FloatArray, check_points, is_known
-from .labeled_pairs import join_labels, pairs_of_constraints, pairs_of_labels
+from .labeled_pairs import Labels, join_labels, pairs_of_constraints, pairs_of_labels
 from .pair_set import PairSet, device_array_of
 
 
@@ -65,7 +65,7 @@ def supervise(
     points = check_points(to_host(X))
     n = len(points)
     if y is not None and similar is None and dissimilar is None:
-        labeled = pairs_of_labels(y, n)
+        labels: Labels = pairs_of_labels(y, n)
     else:
         labeled = pairs_of_constraints(
             nothing if similar is None else similar,
@@ -74,8 +74,8 @@ def supervise(
             dissimilar_confidence,
             n,
         )
-        labeled = labeled if y is None else join_labels(labeled, y, n)
-    return PairSet(points, *labeled, device_array=device_array_of(X))
+        labels = labeled if y is None else join_labels(labeled, y, n)
+    return PairSet(points, labels, device_array_of(X))
 
 
 def supervise_pairs(

@@ -25,7 +25,7 @@ def subsampled_objective(objective: MStepObjective, n_points: int = FEW) -> MSte
         labels given one by one.
     """
     pairs = objective.pairs
-    involved = np.unique(pairs.labeled)
+    involved = pairs.labels.members
     if (
         pairs.n_points < 3 * n_points
         or len(involved) > n_points // 2
@@ -36,12 +36,8 @@ def subsampled_objective(objective: MStepObjective, n_points: int = FEW) -> MSte
     others = np.setdiff1d(np.arange(pairs.n_points), involved)
     drawn = np.random.default_rng(0).choice(others, n_points - len(involved), replace=False)
     kept = np.sort(np.concatenate([involved, drawn]))
-    few = PairSet(
-        pairs.points[kept],
-        np.searchsorted(kept, pairs.similar),
-        np.searchsorted(kept, pairs.dissimilar),
-        pairs.confidence,
-        pairs.device_array,
-    )
+    number = np.full(pairs.n_points, -1)
+    number[kept] = np.arange(len(kept))
+    few = PairSet(pairs.points[kept], pairs.labels.renumbered(number), pairs.device_array)
     weight = objective.mu * pairs.n_unlabeled / few.n_unlabeled
     return replace(objective, pairs=few, unlabeled_weight=weight)

@@ -11,6 +11,7 @@ Phi is convex.
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -78,8 +79,7 @@ class FaceSearch:
 
     def run(self, L: FloatArray) -> FacePoint:
         """Descend from L to a point that is stationary over the cone, or until no step helps."""
-        *_, last = self.points(L)
-        return last
+        return deque(self.points(L), maxlen=1).pop()  # each holds a pass over the pairs
 
     def points(self, L: FloatArray) -> Iterator[FacePoint]:
         """The points of that descent, one after the other; the first is L itself."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.short_sums import short_totals
+from ..pairs.labeled_pairs import Labels
 
 EXCLUDED_DISTANCE = 1e200
 """The squared distance given to entries that are no unlabeled pair: every term vanishes there."""
@@ -210,16 +211,16 @@ class Layout:
     """The unlabeled pairs of n points as blocks, and these as tiles; made when asked for."""
 
     n_points: int
-    labeled: IntArray
+    labels: Labels
     block_size: int = BLOCK
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Layout, (self.n_points, self.labeled, self.block_size)  # made anew where it arrives
+        return Layout, (self.n_points, self.labels, self.block_size)  # made anew where it arrives
 
     @cached_property
     def blocks(self) -> list[Block]:
         """All of them, row by row."""
-        return list(lay_out(self.n_points, self.labeled, self.block_size))
+        return list(lay_out(self.n_points, self.labels, self.block_size))
 
     @cached_property
     def tiles(self) -> list[Tile]:
@@ -242,20 +243,15 @@ class Tile:
         return np.concatenate([points[self.rows], points[self.columns]])
 
 
-def lay_out(n: int, labeled: IntArray, size: int) -> Iterator[Block]:
+def lay_out(n: int, labels: Labels, size: int) -> Iterator[Block]:
     """The blocks of the upper triangle, each with the entries that are not unlabeled pairs."""
     n_sides = -(-n // size)
-    owners = (labeled // size) @ [n_sides, 1]
-    order = np.argsort(owners, kind="stable")
-    bounds = np.searchsorted(owners[order], np.arange(n_sides * n_sides + 1))
+    labeled = labels.in_blocks(size, n_sides)
     for a in range(n_sides):
         for b in range(a, n_sides):
             rows = slice(a * size, min((a + 1) * size, n))
             columns = slice(b * size, min((b + 1) * size, n))
-            owner = a * n_sides + b
-            inside = labeled[order[bounds[owner] : bounds[owner + 1]]]
-            excluded = inside[:, 0] - rows.start, inside[:, 1] - columns.start
-            yield Block(rows, columns, excluded)
+            yield Block(rows, columns, labeled(a, b))
 
 
 def tile(blocks: Sequence[Block]) -> list[Tile]:
@@ -263,7 +259,8 @@ def tile(blocks: Sequence[Block]) -> list[Tile]:
 
     Examples
     --------
-    >>> none = np.empty((0, 2), dtype=np.int64)
+    >>> from seraph_cvx.pairs.labeled_pairs import LabeledPairs
+    >>> none = LabeledPairs(*np.empty((2, 0, 2), dtype=np.int64))
     >>> len(tile(list(lay_out(10, none, 1)))), len(tile(list(lay_out(200, none, 1))))
     (15, 325)
     """

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.checks import FloatArray, IntArray
+from ..pairs.labeled_pairs import Labels
 from .blocks import Block, Terms, lay_out
 from .distances import Metric
 from .drawn_pairs import HeldPoints
@@ -30,11 +31,11 @@ class DeviceSums(HeldPoints):
     blocks: list[Block]
 
     @classmethod
-    def of(cls, points: FloatArray, labeled: IntArray, device_array: Array) -> Self:
+    def of(cls, points: FloatArray, labels: Labels, device_array: Array) -> Self:
         """The same points beside the array `device_array`."""
-        involved = np.unique(labeled)
+        involved = labels.members
         order = np.concatenate([involved, np.setdiff1d(np.arange(len(points)), involved)])
-        moved = np.sort(np.searchsorted(involved, labeled), axis=1)
+        moved = labels.renumbered(np.argsort(order))
         there = to_device_of(device_array, np.ascontiguousarray(points[order]))
         return cls(there, order, list(_masked(len(points), moved, there)))
 
@@ -58,11 +59,11 @@ class DeviceSums(HeldPoints):
         return sweep(self.points, Z, self.blocks, metrics, terms, sizes=self.sizes)
 
 
-def _masked(n: int, labeled: IntArray, device_array: Array) -> Iterator[Block]:
+def _masked(n: int, labels: Labels, device_array: Array) -> Iterator[Block]:
     """The blocks of the layout; a boolean array there marks the entries that are no pair."""
     xp = namespace(device_array)
     triangles: dict[int, Array] = {}
-    for block in lay_out(n, labeled, DEVICE_BLOCK):
+    for block in lay_out(n, labels, DEVICE_BLOCK):
         height = block.rows.stop - block.rows.start
         width = block.columns.stop - block.columns.start
         on_diagonal = block.rows == block.columns

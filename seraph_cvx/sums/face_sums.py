@@ -16,7 +16,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ..numerics.arrays import Array
-from ..numerics.checks import FloatArray, IntArray
+from ..numerics.checks import FloatArray
+from ..pairs.labeled_pairs import Labels
 
 BLOCK = 120
 """Points per side of a block, at most: its arrays are then below the 128 KiB from which on memory
@@ -88,10 +89,14 @@ class FacePairs(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LabeledEntries:
-    """The entries of a block that are labeled pairs, and the confidence of each (None: 1)."""
+    """The entries of a block that are labeled pairs, and the confidence of each (None: 1).
+
+    `is_whole` tells that all of them are.
+    """
 
     entries: Any
     confidence: FloatArray | None = None
+    is_whole: bool = False
 
 
 class FaceBlock(NamedTuple):
@@ -108,38 +113,57 @@ class AllPairs:
 
     Attributes
     ----------
-    labeled : (k, 2) array
+    labels : LabeledPairs or ClassLabels
         Of points that come first.
     stand_for : (n,) array, optional
         How many points each stands for.
     """
 
     n_points: int
-    labeled: IntArray
-    confidence: FloatArray | None
+    labels: Labels
     loss: PairLoss
     unlabeled_weight: float
     labeled_loss: PairLoss
     stand_for: FloatArray | None = None
 
-    @cached_property
-    def blocks(self) -> list[FaceBlock]:
+    @property
+    def blocks(self) -> Iterator[FaceBlock]:
         """The blocks of the upper triangle; on the diagonal, each with both of its halves."""
-        n = self.n_points
-        size = -(-n // -(-n // BLOCK)) if n else 1
-        edges = [slice(start, min(start + size, n)) for start in range(0, n, size)]
-        sides = [(rows, columns) for k, rows in enumerate(edges) for columns in edges[k:]]
-        return [FaceBlock(*side, self._labeled_in(*side)) for side in sides]
+        n, size = self.n_points, self._size
+        for a in range(0, n, size):
+            for b in range(a, n, size):
+                rows, columns = (slice(start, min(start + size, n)) for start in (a, b))
+                yield FaceBlock(rows, columns, self._labeled.get((a, b)))
 
-    def _labeled_in(self, rows: slice, columns: slice) -> LabeledEntries | None:
-        some = int(np.max(self.labeled, initial=-1)) + 1
-        if self.confidence is None and 2 * len(self.labeled) == some * (some - 1):
-            # classes, and the points with one come first: every pair of these is labeled
-            height, width = (max(0, min(part.stop, some) - part.start) for part in (rows, columns))
-            entries: Any = (slice(0, height), slice(0, width))
-            return LabeledEntries(entries) if height and width else None
-        i, j = self.labeled.T
-        c = self.confidence
+    @property
+    def _size(self) -> int:
+        n = self.n_points
+        return -(-n // -(-n // BLOCK)) if n else 1
+
+    @cached_property
+    def _labeled(self) -> dict[tuple[int, int], LabeledEntries]:
+        """The labeled entries of the blocks that have such, by the first points of their sides."""
+        some, size = int(np.max(self.labels.members, initial=-1)) + 1, self._size
+        edges = [slice(start, min(start + size, self.n_points)) for start in range(0, some, size)]
+        entries = self._all_of_the_first if self.labels.is_complete else self._listed
+        found = {
+            (rows.start, columns.start): entries(rows, columns)
+            for k, rows in enumerate(edges)
+            for columns in edges[k:]
+        }
+        return {block: labeled for block, labeled in found.items() if labeled is not None}
+
+    def _all_of_the_first(self, rows: slice, columns: slice) -> LabeledEntries | None:
+        """Every pair of the points that come first."""
+        some = len(self.labels.members)
+        height, width = (min(part.stop, some) - part.start for part in (rows, columns))
+        is_whole = max(rows.stop, columns.stop) <= some
+        return LabeledEntries((slice(0, height), slice(0, width)), is_whole=is_whole)
+
+    def _listed(self, rows: slice, columns: slice) -> LabeledEntries | None:
+        """Those of the list that lie in a block, on the diagonal in both of its halves."""
+        i, j = self.labels.listed.T
+        c = self.labels.confidence
         if rows == columns:
             i, j = np.concatenate([i, j]), np.concatenate([j, i])
             c = None if c is None else np.concatenate([c, c])
@@ -156,6 +180,10 @@ class AllPairs:
     def _weighted(self, s: FloatArray, labeled: LabeledEntries | None) -> LossSums:
         """The sums of a block with its weights; in the place of c phi'' stands -2 c phi''."""
         mu = self.unlabeled_weight
+        if labeled is not None and labeled.is_whole:
+            total, W, P, _ = self.labeled_loss.sums(s)
+            P *= -2.0
+            return LossSums(total, W, P, 0.0)
         if labeled is not None:
             known = s[labeled.entries].copy()
             s[labeled.entries] = EXCLUDED_SCORE

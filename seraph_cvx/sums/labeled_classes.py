@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-import numpy as np
-
 from ..numerics.checks import IntArray
 from ..pairs.pair_set import PairSet
 from .blocks import LabeledBlock
@@ -36,20 +34,10 @@ class LabeledClasses:
     @classmethod
     def of(cls, pairs: PairSet) -> LabeledClasses | None:
         """The classes behind many labeled pairs; None where these are few, or are no classes."""
-        if pairs.n_labeled <= MANY_PAIRS or pairs.confidence is not None:
+        labels = pairs.labels
+        if pairs.n_labeled <= MANY_PAIRS or labels.classes is None:
             return None
-        has_label = np.zeros(pairs.n_points, dtype=bool)
-        has_label[pairs.similar] = True
-        has_label[pairs.dissimilar] = True
-        members = np.flatnonzero(has_label)
-        if 2 * pairs.n_labeled != len(members) * (len(members) - 1):
-            return None
-        first = np.arange(pairs.n_points)  # the first point of one's class
-        np.minimum.at(first, pairs.similar[:, 1], pairs.similar[:, 0])
-        sizes = np.bincount(first[members])
-        if np.sum(sizes * (sizes - 1)) != 2 * len(pairs.similar):
-            return None
-        return cls(members, first[members])
+        return cls(labels.members, labels.classes)
 
     @cached_property
     def blocks(self) -> list[LabeledBlock]:

@@ -135,7 +135,7 @@ class PairMoments:
         labeled = sums.over_labeled([], each_labeled)[1]
         if self.unlabeled_weight == 0.0:
             return labeled
-        if sums.n_unlabeled >= len(sums.labeled_pairs) and self.sums.points.shape[0] > MANY:
+        if sums.n_unlabeled >= sums.labels.n_labeled and self.sums.points.shape[0] > MANY:
             return labeled + self.unlabeled_weight * _everything_but(sums)
         anywhere = np.zeros((self.sums.points.shape[1],) * 2)
         return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
@@ -153,7 +153,7 @@ def _everything_but(sums: PairSums) -> FloatArray:
     """sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v', by no sweep."""
     Z = sums.points if sums.axes is None else sums.axes
     total = Z.sum(axis=0)
-    unweighted = replace(sums, confidence=None).over_labeled([], each_labeled)[1]
+    unweighted = replace(sums, labels=sums.labels.unweighted).over_labeled([], each_labeled)[1]
     return len(Z) * (Z.T @ Z) - np.outer(total, total) - unweighted
 
 

@@ -16,6 +16,7 @@ from ..numerics.arrays import Array, to_device_of, to_host, to_numbers
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.short_sums import product_chain, totals_chain
+from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
 from .blocks import Block, Chunk, LabeledTerms, Layout, Terms, sum_over
 from .cluster_sums import ClusterSums, Shipment
@@ -77,12 +78,11 @@ class PairSums:
 
     Attributes
     ----------
+    labels : LabeledPairs or ClassLabels
     layout : Layout
         Of the unlabeled pairs; it does not depend on the coordinates.
     axes : (n, k) array, optional
         Other coordinates of the same points, in which v v' is summed; distances stay in `points`.
-    confidence : (k,) array, optional
-        c_k of each labeled pair; None: 1 each.
     remote_sums : UnlabeledSums, optional
         Another way to sum over the unlabeled pairs: on a device, on a cluster, by a
         sample of them.
@@ -92,24 +92,20 @@ class PairSums:
         How `axes` were made, where the rounding errors of the matrices are to be bounded.
     sizes : (n, k) array, optional
         What `axes` are rounded from, there.
-    n_similar : int
-        The labeled pairs that are similar; they come first.
     classes : LabeledClasses, optional
         Where there are many labeled pairs and they come from classes: these are then summed over
         by matrix products, as the unlabeled ones are.
     """
 
     points: FloatArray
-    labeled_pairs: IntArray
+    labels: Labels
     layout: Layout
     n_jobs: int | None = None
     axes: FloatArray | None = None
-    confidence: FloatArray | None = None
     remote_sums: UnlabeledSums | None = None
     given: FloatArray | None = None
     frame: Frame | None = None
     sizes: FloatArray | None = None
-    n_similar: int = 0
     classes: LabeledClasses | None = None
 
     @classmethod
@@ -120,7 +116,7 @@ class PairSums:
         push all others away from the origin, as they would with the mean.
         """
         centred = pairs.points - np.median(pairs.points, axis=0)
-        layout = Layout(len(centred), pairs.labeled)
+        layout = Layout(len(centred), pairs.labels)
         remote_sums: UnlabeledSums = ClusterSums(Shipment(centred, layout))
         if pairs.drawn is not None:
             share = pairs.n_unlabeled / len(pairs.drawn)
@@ -129,16 +125,14 @@ class PairSums:
             )
             remote_sums = DrawnPairs(there, pairs.drawn, share, given=given)
         elif pairs.device_array is not None:
-            remote_sums = DeviceSums.of(centred, pairs.labeled, pairs.device_array)
+            remote_sums = DeviceSums.of(centred, pairs.labels, pairs.device_array)
         return cls(
             centred,
-            pairs.labeled,
+            pairs.labels,
             layout,
             n_jobs,
-            confidence=pairs.confidence,
             remote_sums=remote_sums,
             given=pairs.points,
-            n_similar=len(pairs.similar),
             classes=LabeledClasses.of(pairs),
         )
 
@@ -187,7 +181,7 @@ class PairSums:
     @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term of any of these sums goes through."""
-        rows = min(self._rows, len(self.labeled_pairs))
+        rows = min(self._rows, self.labels.n_labeled)
         if self._device_array is None:
             rows = max(product_chain(rows), totals_chain(rows))
         listed = rows + len(self._chunks)
@@ -214,7 +208,7 @@ class PairSums:
     def n_unlabeled(self) -> int:
         """The pairs that `over_unlabeled` visits."""
         n = len(self.points)
-        return n * (n - 1) // 2 - len(self.labeled_pairs)
+        return n * (n - 1) // 2 - self.labels.n_labeled
 
     def over_labeled(self, metrics: Sequence[Metric], terms: LabeledTerms) -> Swept:
         """Sweep the labeled pairs; the weights are one number a pair, or one array a block."""
@@ -271,10 +265,10 @@ class PairSums:
 
     @cached_property
     def _chunks(self) -> list[Chunk]:
-        k, rows = len(self.labeled_pairs), self._rows
+        k, rows = self.labels.n_labeled, self._rows
         runs = [slice(start, min(start + rows, k)) for start in range(0, k, rows)]
-        c = self.confidence
-        return [Chunk(run, None if c is None else c[run], self.n_similar) for run in runs]
+        c, n_similar = self.labels.confidence, self.labels.n_similar
+        return [Chunk(run, None if c is None else c[run], n_similar) for run in runs]
 
     @cached_property
     def _chunks_there(self) -> list[Chunk]:
@@ -302,7 +296,7 @@ class PairSums:
 
     def _make_differences(self, run: slice, device_array: Array | None) -> Listed:
         to_there = partial(to_device_of, device_array)
-        i, j = self.labeled_pairs[run].T
+        i, j = self._listed[run].T
         points = self.points if self.given is None else self.given
         V = points[i] - points[j]
         if self.frame is not None:
@@ -313,6 +307,10 @@ class PairSums:
             return to_there(V), to_there(self.axes[i] - self.axes[j]), None
         V = to_there(V)
         return V, V, None
+
+    @cached_property
+    def _listed(self) -> IntArray:
+        return self.labels.listed
 
     @cached_property
     def _only_chunk(self) -> dict[bool, Listed]:

@@ -55,6 +55,7 @@ from seraph_cvx.estimators import kernel_seraph, pair_seraph, seraph
 from seraph_cvx.model import pair_losses
 from seraph_cvx.model.posterior import posterior_similar
 from seraph_cvx.numerics.psd_cone import check_metric, symmetrise
+from seraph_cvx.pairs.labeled_pairs import LabeledPairs
 from seraph_cvx.penalties.manifold import manifold_term
 from seraph_cvx.solvers import first_order
 from seraph_cvx.sums import face_sums
@@ -601,9 +602,11 @@ def without_a_labeled_pair(monkeypatch):
     right = PairSums.over_labeled
 
     def wrong(self, metrics, terms):
-        if len(self.labeled_pairs) < 2 or self.confidence is not None:
+        near, far, c = self.labels.similar, self.labels.dissimilar, self.labels.confidence
+        if len(near) + len(far) < 2 or c is not None:
             return right(self, metrics, terms)
-        return right(replace(self, labeled_pairs=self.labeled_pairs[:-1]), metrics, terms)
+        near, far = (near, far[:-1]) if len(far) else (near[:-1], far)
+        return right(replace(self, labels=LabeledPairs(near, far)), metrics, terms)
 
     monkeypatch.setattr(PairSums, "over_labeled", wrong)
 

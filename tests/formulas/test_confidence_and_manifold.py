@@ -27,13 +27,18 @@ from seraph_cvx.comparison.conic_program import ConicProgram
 from seraph_cvx.fit.direct import minimise_directly
 from seraph_cvx.m_step.statement import textbook_statement
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
+from seraph_cvx.pairs.labeled_pairs import LabeledPairs
 from seraph_cvx.penalties.manifold import manifold_term
+
+
+def with_confidence(pairs, c):
+    return replace(pairs, labels=LabeledPairs(pairs.similar, pairs.dissimilar, c))
 
 
 def weighted_objective(seed, mu=0.4, trace_weight=0.6, manifold=True, n=18, m=4, **more):
     rng = np.random.default_rng([seed, 3])
     pairs = random_pairs(seed, n=n, m=m)
-    pairs = replace(pairs, confidence=rng.uniform(0.1, 3.0, pairs.n_labeled))
+    pairs = with_confidence(pairs, rng.uniform(0.1, 3.0, pairs.n_labeled))
     term = manifold_term(pairs.points, 0.3, n_neighbors=3) if manifold else None
     return MStepObjective(
         pairs,
@@ -91,7 +96,7 @@ def test_weight_1_is_no_weight_and_weight_2_doubles_the_term():
     pairs = random_pairs(5)
     A = random_psd(np.random.default_rng(5), 4)
     plain = MStepObjective(pairs).value(A)
-    ones = replace(pairs, confidence=np.ones(pairs.n_labeled))
+    ones = with_confidence(pairs, np.ones(pairs.n_labeled))
     assert MStepObjective(ones).value(A) == pytest.approx(plain, rel=1e-13)
     np.testing.assert_allclose(
         MStepObjective(ones).gradient(A), MStepObjective(pairs).gradient(A), rtol=1e-12, atol=1e-12
@@ -102,13 +107,13 @@ def test_weight_1_is_no_weight_and_weight_2_doubles_the_term():
         c[k] = 2.0
         i, j = pairs.labeled[k]
         term = naive.softplus(labels[i, j] * naive.score(pairs.points, i, j, A, 1.0))
-        heavier = MStepObjective(replace(pairs, confidence=c)).value(A)
+        heavier = MStepObjective(with_confidence(pairs, c)).value(A)
         assert heavier - plain == pytest.approx(term, rel=1e-9)
 
 
 def test_the_ratio_counts_pairs_not_confidence():
     pairs = random_pairs(5)
-    heavy = replace(pairs, confidence=np.full(pairs.n_labeled, 7.0))
+    heavy = with_confidence(pairs, np.full(pairs.n_labeled, 7.0))
     expected = pairs.n_labeled / pairs.n_unlabeled
     assert MStepObjective(heavy).mu == MStepObjective(pairs).mu == expected
 

@@ -67,7 +67,7 @@ def test_labeled_pairs_are_weighed_by_their_confidence_once(terms):
 def test_unlabeled_pairs_by_threads(terms, size):
     pairs = PairSet.from_constraints(X, SIMILAR, DISSIMILAR)
     for n_jobs in (None, 2):
-        layout = Layout(len(X), pairs.labeled, size)
+        layout = Layout(len(X), pairs.labels, size)
         sums = replace(PairSums.of(pairs, n_jobs).here, layout=layout)
         check(sums.over_unlabeled([METRIC], terms), by_hand(pairs.unlabeled))
 

@@ -52,7 +52,7 @@ def random_objective(seed, setting, *, q="random", n=20, m=4, **more):
 def with_block_size(objective, block_size):
     """The same objective, its pairs swept in blocks of `block_size` points a side."""
     family = objective.family
-    layout = Layout(family.pairs.n_points, family.pairs.labeled, block_size)
+    layout = Layout(family.pairs.n_points, family.pairs.labels, block_size)
     cut = replace(family, sums=replace(family.sums, layout=layout), _geometries={})
     return replace(objective, family=cut)
 

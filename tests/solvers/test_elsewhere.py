@@ -38,6 +38,7 @@ from seraph_cvx.experiments.runs.runner import run_methods
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
 from seraph_cvx.numerics.arrays import fused_kernels, to_host
 from seraph_cvx.pairs.drawing import draw_unlabeled
+from seraph_cvx.pairs.labeled_pairs import ClassLabels, LabeledPairs
 from seraph_cvx.sums.blocks import EXCLUDED_DISTANCE, Layout, lay_out, tile
 from seraph_cvx.sums.cluster_sums import ClusterSums
 
@@ -294,7 +295,7 @@ def test_tiles_hold_every_unlabeled_pair_once():
     labeled = np.unique(np.sort(rng.choice(n, (40, 2), replace=True), axis=1), axis=0)
     labeled = labeled[labeled[:, 0] < labeled[:, 1]]
     seen = np.zeros((n, n), dtype=int)
-    for piece in tile(list(lay_out(n, labeled, size))):
+    for piece in tile(list(lay_out(n, LabeledPairs(labeled, labeled[:0]), size))):
         numbers = piece.of(np.arange(n)[:, None])[:, 0]
         for block in piece.blocks:
             rows, columns = numbers[block.rows], numbers[block.columns]
@@ -309,7 +310,7 @@ def test_tiles_hold_every_unlabeled_pair_once():
 
 
 def test_a_layout_travels_without_its_blocks():
-    layout = Layout(5000, np.array([[0, 1]]))
+    layout = Layout(5000, ClassLabels(np.array([0, 1]), np.array([0, 1])))
     assert len(layout.blocks) > 100
     assert len(pickle.dumps(layout)) < 1000
     assert len(pickle.loads(pickle.dumps(layout)).blocks) == len(layout.blocks)
