@@ -73,7 +73,7 @@ _HEAVY_ROOMS = {
 
 
 def __getattr__(name: str) -> Any:
-    """Open the rooms that import CVXPY or scikit-learn only when something in them is asked for."""
+    """Import a name when it is first used: CVXPY and scikit-learn are imported only if needed."""
     if name not in _HEAVY_ROOMS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f".{_HEAVY_ROOMS[name]}", __name__), name)

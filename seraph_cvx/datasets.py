@@ -1,4 +1,4 @@
-"""Data sets as X, y, and random samplings of them as the paper draws them (Section 5.1)."""
+"""Loads data sets, and draws random samplings of them as the paper does (Section 5.1)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 DATA_VARIABLE = "SERAPH_CVX_DATA"
-"""The environment variable that names the folder of the files that are not embedded."""
+"""The environment variable with the folder of data files that are not embedded."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sampling:
-    """One random sampling: training points with few labels (-1 = unknown), and test points."""
+    """A random sampling: training points with few labels (-1 = unknown), and test points."""
 
     name: str
     X: NDArray[np.float64]
@@ -37,7 +37,7 @@ class Sampling:
 def load(
     name: str, data_dir: str | os.PathLike[str] | None = None, download: bool = False
 ) -> tuple[Any, Any]:
-    """X (n, m) and y (n,) of a data set of the paper's Table 1 by name, the values as they are.
+    """Load the points X and classes y of a data set of the paper's Table 1, unscaled.
 
     =================  ===========  =======  =================================================
     name               n x m        classes  natural range of the values
@@ -65,8 +65,8 @@ def load(
         5.1 halves them too, by a filter it does not name).
     download : bool, default=False
         Where the folder has no such file, fetch the set from OpenML by scikit-learn, which keeps a
-        copy. Without it nothing here ever touches the network. OpenML's ``usps`` is not the
-        paper's copy but another one, of 9298 images, here brought from [-1, 1] to 0 to 255; its
+        copy. Without it the network is never used. OpenML's ``usps`` is not the
+        paper's copy but another one, of 9298 images, scaled from [-1, 1] to 0 to 255; its
         ``mnist`` is cut to the file's: the first 3000 training images of 1, 3, 5, 7 and 8 each.
 
     Examples
@@ -180,14 +180,14 @@ def _from_sklearn(loader: str) -> Callable[[], tuple[Any, Any]]:
 
 
 def _balance() -> tuple[Any, Any]:
-    """Balance scale by enumeration: all of {1..5}^4; 0 balanced, 1 tips left, 2 tips right."""
+    """Enumerate the balance scale data: all of {1..5}^4; 0 balanced, 1 tips left, 2 tips right."""
     X = np.array(list(product(range(1, 6), repeat=4)), dtype=np.float64)
     tip = X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]
     return X, np.select([tip > 0, tip < 0], [1, 2], 0)
 
 
 def _fetch(name: str, data_dir: str | os.PathLike[str] | None, download: bool) -> tuple[Any, Any]:
-    """The data set from its file, else from OpenML if that was asked for, else an error."""
+    """Load a data set from its file or, if asked to, from OpenML."""
     file, data_id = _FETCHED[name]
     folder = data_dir if data_dir is not None else os.environ.get(DATA_VARIABLE)
     path = Path(folder or ".") / file
@@ -197,8 +197,8 @@ def _fetch(name: str, data_dir: str | os.PathLike[str] | None, download: bool) -
         return _from_openml(name, data_id)
     contents = "arrays X and y" if name in _SIDES else "a header, the features, a column `label`"
     raise FileNotFoundError(
-        f"{name} is not embedded and {path} is not there: put {file} ({contents}) into a folder "
-        f"and name it by data_dir or {DATA_VARIABLE}; or pass download=True, which fetches "
+        f"{name} is not embedded and {path} does not exist: put {file} ({contents}) into a folder "
+        f"and give its path as data_dir or {DATA_VARIABLE}; or pass download=True, which fetches "
         f"https://www.openml.org/d/{data_id} and keeps it in scikit-learn's data folder."
     )
 
@@ -228,7 +228,7 @@ def _read_images(name: str, path: Path) -> tuple[Any, Any]:
 
 
 def _from_openml(name: str, data_id: int) -> tuple[Any, Any]:
-    """The data set as OpenML has it, brought to the columns and classes of the file."""
+    """Load a data set from OpenML, with the columns and classes of the file."""
     from sklearn.datasets import fetch_openml
 
     try:
@@ -246,7 +246,7 @@ def _from_openml(name: str, data_id: int) -> tuple[Any, Any]:
     if name not in _SIDES:
         return np.asarray(X, dtype=np.float64), np.unique(labels, return_inverse=True)[1]
     digits = np.asarray(labels).astype(np.int64)
-    if name == "usps":  # there the label of a digit is one more than it
+    if name == "usps":  # at OpenML the label of a digit is one more
         return halve_images(127.5 * (np.asarray(X, dtype=np.float64) + 1.0)), digits - 1
     training = digits[:60_000]
     kept = np.sort(np.concatenate([np.flatnonzero(training == d)[:3000] for d in (1, 3, 5, 7, 8)]))
@@ -268,4 +268,4 @@ _FETCHED = {
 }
 """The file of each data set that is not embedded, and its number at OpenML."""
 _SIDES = {"usps": 16, "mnist": 28}
-"""Those that are images: the pixels of a side, in the file and at OpenML."""
+"""The data sets of images: the pixels of a side, in the file and at OpenML."""

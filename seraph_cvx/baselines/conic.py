@@ -1,4 +1,4 @@
-"""The rivals' statements through any conic solver that CVXPY can reach."""
+"""Solves the rivals' CVXPY statements by any conic solver that is installed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..numerics.psd_cone import project, symmetrise
 
 
 def squared_distances(A: cp.Variable, V: FloatArray) -> cp.Expression:
-    """v_k' A v_k for each row of V: linear in the distinct entries of A.
+    """State the squared distances v_k' A v_k of the rows of V: linear in the distinct entries of A.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def squared_distances(A: cp.Variable, V: FloatArray) -> cp.Expression:
 
 
 def solve_statement(problem: cp.Problem, solver: str) -> tuple[FloatArray, int]:
-    """A of the statement, symmetrised and projected to the cone, and the solver's iterations.
+    """Solve a statement: its A, symmetrised and projected to the cone, and the iterations.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def solve_statement(problem: cp.Problem, solver: str) -> tuple[FloatArray, int]:
     """
     if solver not in cp.installed_solvers():
         raise ValueError(
-            f"solver={solver!r} is not known: use the default, or one that CVXPY finds installed "
-            f"here ({', '.join(cp.installed_solvers())})."
+            f"solver={solver!r} is not known: use the default, or one that is installed for "
+            f"CVXPY ({', '.join(cp.installed_solvers())})."
         )
     problem.solve(solver=solver)
     A: Any = problem.var_dict["A"].value

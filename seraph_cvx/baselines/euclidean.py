@@ -19,7 +19,7 @@ class Euclidean(Rival):
     Parameters
     ----------
     n_components : int, optional
-        Rows of `components_` and columns of `transform`; by default all m. All axes are equally
+        Rows of `components_` and columns of `transform`; by default all m. All features are equally
         wide, so which ones a smaller number keeps means nothing.
 
     Examples

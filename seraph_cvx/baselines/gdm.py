@@ -12,13 +12,13 @@ from .gdm_problem import GDMProblem, bound_from_lengths, state_gdm
 from .rival import CertifiedRival, RivalSolution, check_limits
 
 CHECK_EVERY = 10
-"""Steps between two looks at the gap, which costs an eigendecomposition."""
+"""Steps between two checks of the gap, which cost an eigendecomposition each."""
 
 
 def solve_gdm(
     problem: GDMProblem, solver: str = "power", tol: float = 1e-6, max_iter: int = 10_000
 ) -> RivalSolution:
-    """The metric of :class:`GDMProblem` by a power method, or by a conic solver.
+    """Solve a :class:`GDMProblem` by a power method, or by a conic solver.
 
     In whitened coordinates w = T'v, A = T FF' T' it is max_F sum_D ||F'w|| over ||F||_F = 1: a
     convex function over a ball, so F <- GF / ||GF||_F with G = sum_D w w' / (2 ||F'w||) ascends
@@ -65,7 +65,7 @@ def solve_gdm(
 
 
 def _ascend(W: FloatArray, tol: float, max_iter: int) -> tuple[FloatArray, int]:
-    """F with sum_k ||F'w_k|| within half of `tol` of the largest, and the steps it took.
+    """Maximise sum_k ||F'w_k|| to half of `tol`: the factor F, and the steps it took.
 
     Half, because it is by the plain formula: the proof that follows finds a wider gap.
     """

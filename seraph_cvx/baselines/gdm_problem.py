@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 LEAK = 1e-6
-"""A dissimilar pair leaves the span of the similar ones by more than this share of the spread."""
+"""A dissimilar pair is outside the similar ones' span if by more than this share of the spread."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,19 +79,19 @@ class GDMProblem:
 
     @cached_property
     def dissimilar(self) -> FloatArray:
-        """v of each dissimilar pair of distinct points; equal ones are at distance 0 always."""
+        """The differences of the dissimilar pairs, without those of equal points."""
         V = differences(self.pairs, self.pairs.dissimilar)
         return np.asarray(V[np.any(V != 0.0, axis=1)])
 
     @cached_property
     def similar_moment(self) -> FloatArray:
-        """The matrix C of the constraint."""
+        """The matrix C of the constraint: the similar pairs' second moment, with the ridge."""
         V = differences(self.pairs, self.pairs.similar)
         return V.T @ V + self._ridge_entry * np.eye(V.shape[1])
 
     @cached_property
     def whitening(self) -> FloatArray:
-        """T (m, r) with T' C T = I on the span of the labeled points: A = T B T', <C, A> = tr B."""
+        """Whitened coordinates T of the labeled points' span: T'CT = I, so <C, TBT'> = tr B."""
         Q = span_basis(self.pairs.points[np.unique(self.pairs.labeled)])
         V = differences(self.pairs, self.pairs.similar) @ Q
         C = symmetrise(Q.T @ self.similar_moment @ Q)
@@ -109,7 +109,7 @@ class GDMProblem:
         return float(np.sum(np.sqrt(quadratic_forms(A, self.dissimilar))))
 
     def value_from_below(self, L: FloatArray) -> float:
-        """Not above the objective at the multiple of LL' that meets the constraint."""
+        """A lower bound on the objective at the multiple of LL' that meets the constraint."""
         try:
             least = sum_bounds(np.sqrt(squared_lengths(L, self.dissimilar)[0]), 1)[0]
             near = squared_lengths(L, differences(self.pairs, self.pairs.similar))[1]
@@ -159,7 +159,7 @@ class GDMProblem:
         outside = np.abs(V - V @ T @ (T.T @ C)) / spread
         if T.shape[1] < len(C) and np.max(outside) > LEAK:
             raise ValueError(
-                "GDM is unbounded here, as far as rounding lets one see: some dissimilar pair "
+                "GDM is unbounded, as far as rounding can tell: some dissimilar pair "
                 "differs in a direction in which no similar pair does, so the metric may grow "
                 "along it for ever. Use ridge > 0, or label more points."
             )

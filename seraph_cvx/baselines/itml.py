@@ -15,7 +15,7 @@ from .rival import CertifiedRival, RivalSolution, check_limits, descend, span_ba
 def solve_itml(
     problem: ITMLProblem, solver: str = "descent", tol: float = 1e-6, max_iter: int = 1_000
 ) -> RivalSolution:
-    """The metric of :class:`ITMLProblem`, which is unique, by one of three ways.
+    """Solve an :class:`ITMLProblem`, whose optimum is unique, in one of three ways.
 
     All work on the span of the labeled points, outside of which A = I, save the conic solvers.
 
@@ -81,7 +81,7 @@ def _minimise_without_slacks(problem: ITMLProblem, max_iter: int) -> tuple[Float
 def _project_in_turn(
     problem: ITMLProblem, tol: float, max_iter: int
 ) -> tuple[FloatArray, FloatArray, int]:
-    """Sweeps of Bregman projections until the gap is closed; A, lambda and the sweeps."""
+    """Make sweeps of Bregman projections until the gap is closed; A, lambda and the sweeps."""
     Q = _basis(problem)
     V, signs = problem.vectors @ Q, problem.signs
     B, xi, multipliers = np.eye(Q.shape[1]), problem.targets.copy(), np.zeros(len(V))
@@ -105,7 +105,7 @@ def _sweep(
     signs: FloatArray,
     gamma: float,
 ) -> None:
-    """Algorithm 1 of the publication, once over all constraints, with the exact step; in place.
+    """Project onto each constraint once, in place: Algorithm 1 of the publication, exact steps.
 
     To meet v'Av = xi exactly takes alpha = delta gamma/(gamma + 1) (1/p - 1/xi) (derived here). The
     publication prints, from memory, delta/2 (1/p - gamma/xi): the same for gamma = 1 only.
@@ -126,7 +126,7 @@ def _basis(problem: ITMLProblem) -> FloatArray:
 
 
 def _outside_identity(Q: FloatArray, B: FloatArray) -> FloatArray:
-    """I - QQ' + QBQ', which is QBQ' where Q spans everything: no B is lost in rounding there."""
+    """Extend B from the span of Q by the identity: I - QQ' + QBQ', or QBQ' if Q is square."""
     if Q.shape[0] == Q.shape[1]:
         return symmetrise(Q @ B @ Q.T)
     return symmetrise(np.eye(len(Q)) + Q @ (B - np.eye(len(B))) @ Q.T)

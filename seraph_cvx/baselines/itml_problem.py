@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 PERCENTILES = (5.0, 95.0)
-"""The publication's choice for the bounds u and l."""
+"""The percentiles of the distances that the publication takes for the bounds u and l."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class ITMLProblem:
             )
 
     def describe_void_pairs(self) -> str:
-        """Say which dissimilar pairs are left out since their points are equal; empty if none is.
+        """Describe the dissimilar pairs that are left out as their points are equal; empty if none.
 
         Examples
         --------
@@ -100,18 +100,18 @@ class ITMLProblem:
 
     @cached_property
     def vectors(self) -> FloatArray:
-        """v_k of each labeled pair of distinct points: similar ones, then dissimilar ones."""
+        """The differences v_k of the labeled pairs of distinct points, the similar ones first."""
         return np.asarray(self._labeled[self._distinct])
 
     @cached_property
     def signs(self) -> FloatArray:
-        """delta_k = +1 for a similar pair, -1 for a dissimilar one."""
+        """The sign delta_k of each pair: +1 if it is similar, -1 if dissimilar."""
         is_similar = np.arange(self.pairs.n_labeled) < len(self.pairs.similar)
         return np.where(is_similar, 1.0, -1.0)[self._distinct]
 
     @cached_property
     def targets(self) -> FloatArray:
-        """xi0_k: u for a similar pair, l for a dissimilar one."""
+        """The bound xi0_k of each pair: u if it is similar, l if dissimilar."""
         if self.bounds is not None:
             u, l = self.bounds  # noqa: E741  the publication's letters
         else:
@@ -120,13 +120,13 @@ class ITMLProblem:
         return np.where(self.signs > 0.0, u, l)
 
     def slacks(self, A: FloatArray, vectors: FloatArray | None = None) -> FloatArray:
-        """xi_k = max(v'Av, u) or min(v'Av, l): the best slack variables for A."""
+        """The best slack variables for A: xi_k = max(v'Av, u) or min(v'Av, l)."""
         p = quadratic_forms(A, self.vectors if vectors is None else vectors)
         xi0 = self.targets
         return np.where(self.signs > 0.0, np.maximum(p, xi0), np.minimum(p, xi0))
 
     def multipliers(self, A: FloatArray) -> FloatArray:
-        """lambda_k = delta_k gamma (1/xi0_k - 1/xi_k) >= 0: those that make xi(A) stationary.
+        """Multipliers that make xi(A) stationary: lambda_k = delta_k gamma (1/xi0_k - 1/xi_k).
 
         Infinite for a dissimilar pair at distance 0, which bounds nothing.
         """
@@ -135,20 +135,20 @@ class ITMLProblem:
         return self.signs * self.gamma * (1.0 / self.targets - inverse)
 
     def value(self, A: FloatArray) -> float:
-        """D_ld(A, I) + gamma sum_k (xi/xi0 - log(xi/xi0) - 1) at the best xi."""
+        """The objective at A and its best slacks: D_ld(A, I) + gamma D_ld(diag(xi), diag(xi0))."""
         sign, log_det = np.linalg.slogdet(A)
         if sign <= 0.0:
             return np.inf
         return float(np.trace(A) - log_det - len(A)) + self.slack_cost(self.slacks(A))
 
     def slack_cost(self, xi: FloatArray) -> float:
-        """What the slacks cost: gamma D_ld(diag(xi), diag(xi0))."""
+        """The cost of the slacks: gamma D_ld(diag(xi), diag(xi0))."""
         ratios = xi / self.targets
         with np.errstate(divide="ignore"):  # xi = 0 costs infinitely much
             return float(self.gamma * np.sum(ratios - np.log(ratios) - 1.0))
 
     def value_from_above(self, A: FloatArray) -> float:
-        """Not below `value` at this very, symmetric A; infinite unless proven positive definite."""
+        """An upper bound on `value` at A; infinite unless A is proven positive definite."""
         A = symmetrise(A)
         T = inverse_factor(A)
         if T is None:
@@ -173,7 +173,7 @@ class ITMLProblem:
 
         The dual function at lambda >= 0 (derived here), rounded down: no A has a smaller `value`.
         Where lambda is not proven to be inside its domain, and where that is better, the bound of
-        lambda = 0, which is 0, stands in.
+        lambda = 0, which is 0, is returned.
         """
         V, signed = self.vectors, self.signs * np.maximum(multipliers, 0.0)
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -193,7 +193,7 @@ class ITMLProblem:
         return max(0.0, down(log_det + Fraction(self.gamma) * least))
 
     def _slack_cost(self, A: FloatArray) -> Fraction:
-        """Not below D_ld(diag(xi), diag(xi0)) at the best xi.
+        """An upper bound on D_ld(diag(xi), diag(xi0)) at the best xi.
 
         With x = xi/xi0 - 1 a term is x - log(1 + x): it grows with a distance that is too long and
         falls with one that is too short, so that the bound of that side is put in.
@@ -222,7 +222,7 @@ class ITMLProblem:
 
 
 def state_itml(problem: ITMLProblem) -> cp.Problem:
-    """The problem of :class:`ITMLProblem`, A and xi both variables, as a ``cvxpy.Problem``.
+    """State an :class:`ITMLProblem` in CVXPY, with both A and xi as variables.
 
     Its first two constraints, where present, are those of the similar and the dissimilar pairs.
 

@@ -13,25 +13,25 @@ from sklearn.exceptions import ConvergenceWarning
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import symmetrise
 from ..pairs.pair_set import PairSet
-from .principal_axes import principal_axes
+from .principal_directions import principal_directions
 from .rival import Rival
 
 LARGEST_RATIO = 1e6
-"""b_k/a_k is cut here: the step becomes shorter than the bound's best one, and still ascends it."""
+"""Ratios b_k/a_k are cut off at this: the step is then shorter than the best, but still ascends."""
 
 STRETCH = 1.5
 """After each step the next one is tried longer by this factor."""
 
 
 class LDM(Rival):
-    """Weigh the principal axes so that points find their like among their neighbours (LDM).
+    """Weigh the principal directions so that points find their like among their neighbours (LDM).
 
     max_{g >= 0} L(g) = sum_i log(sum_{S_i} f_ij / sum_{S_i u D_i} f_ij);  A = V diag(g) V'.
 
     Yang, Jin, Sukthankar and Liu, "An efficient algorithm for local distance metric learning",
     AAAI 2006. S_i and D_i are the points said to be similar and dissimilar to x_i and
     f_ij = exp(-||x_i - x_j||_A^2), so that near pairs count most: L is the log-likelihood that each
-    point finds its like among its neighbours. The columns of V are the principal axes of all
+    point finds its like among its neighbours. The columns of V are the principal directions of all
     points, labeled or not; only the eigenvalues g are learned. The sum is over points that have
     both kinds of partners, of which there must be one; no other point's term depends on g.
 
@@ -44,17 +44,17 @@ class LDM(Rival):
     whose maximum is d_k = log(b_k / a_k) / c, cut where g_k + d_k would be negative. New weights,
     new eigenvalues, in turns: L never falls. Steps longer than d are tried and kept while L rises.
 
-    Only the abstract of the publication could be consulted. The objective, the axes and the kind of
-    algorithm are its own; the bound above was derived here and may not be its bound. Chosen: the
-    axes are those of the centred points; the kernel has no width but A itself, and A starts at the
-    identity over the mean squared distance of the pairs in L; longer steps; stopping at `tol`.
-    L is not concave: what is found is a local maximum. Where every point can be nearest to its like
-    there is none (L nears 0 as g grows), and `tol` decides how far to go.
+    Only the abstract of the publication could be consulted. The objective, the directions and the
+    kind of algorithm are its own; the bound above was derived here and may not be its bound.
+    Chosen: the directions are those of the centred points; the kernel has no width but A itself,
+    and A starts at the identity over the mean squared distance of the pairs in L; longer steps;
+    stopping at `tol`. L is not concave: what is found is a local maximum. Where every point can be
+    nearest to its like there is none (L nears 0 as g grows), and `tol` decides how far to go.
 
     Parameters
     ----------
     principal_components : int or float, optional
-        How many principal axes A may use, or (a float below 1) how much of the variance they must
+        How many principal directions A may use, or (below 1) how much of the variance they must
         explain; by default all that the points span.
     tol : float, default=1e-3
         Stop when no |b_k - a_k|, the derivative of L by g_k, is above `tol` times the largest it
@@ -68,9 +68,9 @@ class LDM(Rival):
     metric_, components_, n_features_in_
         See :class:`~seraph_cvx.estimators.mahalanobis.MahalanobisTransformer`.
     axes_ : (m, r) array
-        V.
+        The principal directions V.
     eigenvalues_ : (r,) array
-        g.
+        Their weights g.
     history_ : list of float
         L at each iteration's local weights.
     n_iter_ : int
@@ -98,7 +98,7 @@ class LDM(Rival):
 
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         tol = check_number(self.tol, "tol", 0.0, strict=True)
-        self.axes_ = principal_axes(pairs.points, self.principal_components)
+        self.axes_ = principal_directions(pairs.points, self.principal_components)
         neighbours = Neighbourhoods.of(pairs, self.axes_)
         most = int(check_number(self.max_iter, "max_iter", 1.0))
         self.eigenvalues_, self.history_, reached = _ascend(neighbours, tol, most)
@@ -116,7 +116,7 @@ class LDM(Rival):
 
 @dataclass(frozen=True, eq=False)
 class Neighbourhoods:
-    """The points in the sum of L and their partners, in the coordinates of the axes.
+    """The points in the sum of L and their partners, in principal coordinates.
 
     Attributes
     ----------
@@ -134,8 +134,8 @@ class Neighbourhoods:
     labeled: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, pairs: PairSet, axes: FloatArray) -> Neighbourhoods:
-        """S_i and D_i of every point that has both; an error if none has."""
+    def of(cls, pairs: PairSet, directions: FloatArray) -> Neighbourhoods:
+        """Collect S_i and D_i of every point that has both; raise an error if none has."""
         used, position = np.unique(pairs.labeled, return_inverse=True)
         first, second = position.reshape(-1, 2).T
         kind = np.zeros((len(used), len(used)), dtype=np.int8)
@@ -143,9 +143,9 @@ class Neighbourhoods:
             [1, -1], [len(pairs.similar), len(pairs.dissimilar)]
         )
         centres = (kind == 1).any(axis=1) & (kind == -1).any(axis=1)
-        points = (pairs.points[used] - pairs.points.mean(axis=0)) @ axes
+        points = (pairs.points[used] - pairs.points.mean(axis=0)) @ directions
         neighbours = cls(points[centres], points, kind[centres] == 1, kind[centres] != 0)
-        if not centres.any() or not neighbours.distances(np.ones(axes.shape[1])).any():
+        if not centres.any() or not neighbours.distances(np.ones(directions.shape[1])).any():
             raise ValueError(
                 f"LDM weighs the similar against the dissimilar partners of a point, and in "
                 f"{len(pairs.similar)} similar and {len(pairs.dissimilar)} dissimilar pairs no "
@@ -155,13 +155,13 @@ class Neighbourhoods:
         return neighbours
 
     def distances(self, eigenvalues: FloatArray) -> FloatArray:
-        """||x_i - x_j||_A^2 of the labeled pairs, 0 elsewhere."""
+        """The squared distances ||x_i - x_j||_A^2 of labeled pairs, 0 for all others."""
         root = np.sqrt(eigenvalues)
         squares = cdist(self.centres * root, self.points * root, "sqeuclidean")
         return np.asarray(np.where(self.labeled, squares, 0.0))
 
     def likelihood(self, eigenvalues: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-        """L(g), a and b; the gradient of L is b - a."""
+        """Compute the likelihood L(g) with a and b, where b - a is its gradient."""
         closeness = np.where(self.labeled, -self.distances(eigenvalues), -np.inf)
         among_similar = np.where(self.similar, closeness, -np.inf)
         all_mass = logsumexp(closeness, axis=1, keepdims=True)
@@ -173,7 +173,7 @@ class Neighbourhoods:
         )
 
     def _spread(self, weights: FloatArray) -> FloatArray:
-        """sum_ij weights_ij w_ijk for each axis k."""
+        """The weighted sum of w_ijk over the pairs, for each direction k."""
         squares = weights.sum(axis=1) @ self.centres**2 + weights.sum(axis=0) @ self.points**2
         crossed = np.sum(self.centres * (weights @ self.points), axis=0)
         return np.asarray(np.maximum(squares - 2.0 * crossed, 0.0))
@@ -182,7 +182,7 @@ class Neighbourhoods:
 def _ascend(
     neighbours: Neighbourhoods, tol: float, max_iter: int
 ) -> tuple[FloatArray, list[float], float]:
-    """The eigenvalues, L at each iteration, and the last relative derivative."""
+    """Ascend L: the eigenvalues, L at each iteration, and the last relative derivative."""
     squares = neighbours.distances(np.ones(neighbours.points.shape[1]))
     c = float(squares.max())
     g = np.full(neighbours.points.shape[1], np.count_nonzero(neighbours.labeled) / squares.sum())
@@ -204,7 +204,7 @@ def _ascend(
 def _step(
     neighbours: Neighbourhoods, g: FloatArray, d: FloatArray, stretch: float, value: float
 ) -> tuple[FloatArray, tuple[float, FloatArray, FloatArray], float]:
-    """g + stretch*d with L there; while L would fall, half the stretch, down to the bound's d."""
+    """Step to g + stretch*d, and compute L; while L would fall, halve the stretch, down to 1."""
     while True:
         trial = np.maximum(0.0, g + stretch * d)
         found = neighbours.likelihood(trial)
@@ -214,7 +214,7 @@ def _step(
 
 
 def _bound_step(a: FloatArray, b: FloatArray) -> FloatArray:
-    """log(b_k / a_k), cut at LARGEST_RATIO either way; 0 where both are 0."""
+    """The bound's best step log(b_k / a_k), cut off at LARGEST_RATIO; 0 if both are 0."""
     tiny = np.finfo(np.float64).tiny
     cut = np.log(LARGEST_RATIO)
     return np.asarray(np.clip(np.log(np.maximum(b, tiny) / np.maximum(a, tiny)), -cut, cut))

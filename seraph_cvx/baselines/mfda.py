@@ -10,14 +10,14 @@ from sklearn.neighbors import NearestNeighbors
 from ..numerics.checks import FloatArray, IntArray, check_number, check_points
 from ..numerics.psd_cone import symmetrise
 from ..pairs.pair_set import PairSet
-from .principal_axes import principal_axes
+from .principal_directions import principal_directions
 from .rival import Rival
 
 LLE_REGULARISATION = 1e-3
-"""The ridge of each local Gram matrix, in parts of its trace, as is usual."""
+"""The ridge of each local Gram matrix, as a fraction of its trace: the usual one."""
 
 POSITIVE = 1e-10
-"""A generalised eigenvalue above this part of the largest counts as positive."""
+"""A generalised eigenvalue above this fraction of the largest counts as positive."""
 
 
 class MFDA(Rival):
@@ -87,22 +87,22 @@ class MFDA(Rival):
         self.n_components = n_components
 
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
-        axes = principal_axes(pairs.points)
-        between, within = self._scatters(pairs, axes)
+        directions = principal_directions(pairs.points)
+        between, within = self._scatters(pairs, directions)
         ratios, W = eigh(between, within)
-        self._check_n_directions(len(axes.T))
+        self._check_n_directions(len(directions.T))
         positive = int(np.sum(ratios > POSITIVE * ratios[-1]))
         kept = positive if self.n_directions is None else self.n_directions
         self.ratios_ = ratios[::-1][:kept]
-        self.directions_ = axes @ W[:, ::-1][:, :kept]
+        self.directions_ = directions @ W[:, ::-1][:, :kept]
         self._keep_metric(symmetrise(self.directions_ @ self.directions_.T))
         return []
 
-    def _scatters(self, pairs: PairSet, axes: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """S_D and the regularised B in the coordinates of the axes."""
+    def _scatters(self, pairs: PairSet, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The scatters S_D and the regularised B, in principal coordinates."""
         alpha = check_number(self.structure_weight, "structure_weight", 0.0)
         ridge = check_number(self.ridge, "ridge", 0.0)
-        Z = (pairs.points - pairs.points.mean(axis=0)) @ axes
+        Z = (pairs.points - pairs.points.mean(axis=0)) @ directions
         between = pairwise_scatter(Z, pairs.dissimilar)
         if not np.trace(between) > 0.0:
             raise ValueError(
@@ -130,7 +130,7 @@ class MFDA(Rival):
 
 
 def pairwise_scatter(points: FloatArray, rows: IntArray) -> FloatArray:
-    """S = (1/k) sum_{(i,j)} (x_i - x_j)(x_i - x_j)' over the k rows (i, j); 0 if there are none.
+    """The mean of (x_i - x_j)(x_i - x_j)' over the rows (i, j); 0 if there are none.
 
     Examples
     --------
@@ -142,9 +142,10 @@ def pairwise_scatter(points: FloatArray, rows: IntArray) -> FloatArray:
 
 
 def reconstruction_weights(X: ArrayLike, n_neighbors: int = 5) -> FloatArray:
-    """M = argmin sum_i ||x_i - sum_j M_ij x_j||^2 with rows that sum to 1 (Roweis and Saul 2000).
+    """The weights M that reconstruct each point from its neighbours best (Roweis and Saul 2000).
 
-    Row i has weights on the nearest neighbours of x_i only. Its local problem is regularised by
+    They minimise sum_i ||x_i - sum_j M_ij x_j||^2, each row sums to 1, and row i has weights on the
+    nearest neighbours of x_i only. Its local problem is regularised by
     1e-3 of the trace of the neighbours' Gram matrix around x_i, without which it has many
     solutions where there are more neighbours than features.
 
@@ -165,7 +166,7 @@ def reconstruction_weights(X: ArrayLike, n_neighbors: int = 5) -> FloatArray:
     """
     points = check_points(X)
     if int(n_neighbors) != n_neighbors or n_neighbors < 1:
-        raise ValueError(f"n_neighbors={n_neighbors} must be a whole number of at least 1.")
+        raise ValueError(f"n_neighbors={n_neighbors} must be an integer of at least 1.")
     k = min(int(n_neighbors), len(points) - 1)
     near = NearestNeighbors(n_neighbors=k).fit(points).kneighbors(return_distance=False)
     around = points[near] - points[:, None]

@@ -29,7 +29,7 @@ class NCA(Rival):
     Parameters
     ----------
     n_components : int, optional
-        Rows of `components_`: the widest axes of the learned A, which is always m x m. (It is not
+        Rows of `components_`: the widest directions of A, which is always m x m. (It is not
         scikit-learn's parameter of that name, which makes L itself smaller.)
     init, max_iter, tol, random_state
         As in scikit-learn; a square L starts from the identity by default.

@@ -1,4 +1,4 @@
-"""What the rivals share: how they are fitted, a graded solution, descent over A = FF'."""
+"""What the rivals share: fitting, solutions with proven bounds, descent over A = FF'."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ SPAN_TOLERANCE = 1e-12
 """Directions in which the points differ by less than this share of their spread do not count."""
 
 FIRST_STEP = 0.3
-"""The most, as a share of F, that L-BFGS moves before it knows any curvature."""
+"""The length of L-BFGS's first step, which knows no curvature, as a share of F."""
 
 
 @dataclass(frozen=True, eq=False)
 class RivalSolution:
-    """A rival's metric with a proof of how good it is: the optimum is between two numbers.
+    """A rival's metric, with proven bounds on the optimum of its problem.
 
     Both hold for the points as the doubles they are, with every rounding error allowed for.
 
@@ -64,7 +64,7 @@ class RivalSolution:
         if not self._signed_gap >= 0.0:
             raise ArithmeticError(
                 f"A metric of the value {self.proven_value!r} is beyond the bound {self.bound!r}. "
-                "This is a defect of seraph_cvx: please report it with the data."
+                "This is a bug in seraph_cvx: please report it with the data."
             )
 
     @property
@@ -85,7 +85,7 @@ class RivalSolution:
         return -gap if self.is_maximum else gap
 
     def shortfall(self, tol: float) -> list[Warning]:
-        """What was not reached, and the cure; empty if the gap is within `tol`."""
+        """The warning that `tol` was not reached, with the cure; none if it was."""
         if self.relative_gap <= tol:
             return []
         return [
@@ -98,7 +98,7 @@ class RivalSolution:
 
 
 class Rival(MahalanobisTransformer, ABC):
-    """X and supervision -> A: the fitting that all rivals share.
+    """The base of all rivals: learn a metric from points and supervision.
 
     A subclass learns A in `_learn`, which is given the pairs and y, hands it to `_keep_metric` and
     returns the warnings that `fit` is to issue. One that can make nothing of constraints on pairs
@@ -146,11 +146,11 @@ class Rival(MahalanobisTransformer, ABC):
 
     @abstractmethod
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
-        """Find A and keep it; what `fit` should warn of."""
+        """Learn the metric and keep it; return the warnings that `fit` is to issue."""
 
 
 class CertifiedRival(Rival):
-    """A rival whose problem is convex: it is solved to a proven relative gap of `tol`, or says so.
+    """A rival whose problem is convex: solved to a proven relative gap of `tol`, or it warns.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ class CertifiedRival(Rival):
 
 
 def check_limits(tol: float, max_iter: int) -> None:
-    """Refuse limits other than tol > 0 and max_iter >= 1."""
+    """Require that tol > 0 and max_iter >= 1."""
     check_number(tol, "tol", 0.0, strict=True)
     check_number(max_iter, "max_iter", 1.0)
 
@@ -207,7 +207,7 @@ def quadratic_forms(A: FloatArray, V: FloatArray) -> FloatArray:
 
 
 def span_basis(points: FloatArray) -> FloatArray:
-    """Q with Q'Q = I and span(Q) = span{x_i - x_j}: all that the objectives can see.
+    """An orthonormal basis Q of the span of the differences x_i - x_j.
 
     Examples
     --------

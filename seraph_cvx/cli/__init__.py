@@ -1,4 +1,4 @@
-"""The `seraph-cvx` command; knows everybody, nobody knows it."""
+"""The `seraph-cvx` command, which imports all other folders and is imported by none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`seraph-cvx compare` and `export`: solvers raced against the referee, instances handed out."""
+"""`seraph-cvx compare` and `export`: race solvers against each other, export instances."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from ..comparison.race_table import Race
 
 TIME_LIMITS = {"small": 5.0, "full": 120.0, "tiny": 5.0}
-"""Seconds a run, by suite."""
+"""Seconds per run, by suite."""
 
 
 class Suite(StrEnum):
-    """Which instances are raced on."""
+    """The suites of instances."""
 
     SMALL = "small"
     FULL = "full"
@@ -34,7 +34,7 @@ class Suite(StrEnum):
 
 
 class Formulation(StrEnum):
-    """Which problem is handed out."""
+    """The formulations that can be exported."""
 
     PRIMAL = "primal"
     DUAL = "dual"
@@ -45,21 +45,21 @@ class Formulation(StrEnum):
 )
 def compare(
     suite: Annotated[
-        Suite, typer.Option(help="small: 16 instances, minutes. full: hours. tiny: a try.")
+        Suite, typer.Option(help="small: 16 instances, minutes. full: hours. tiny: a trial.")
     ] = Suite.SMALL,
     solvers: Annotated[
         str | None,
         typer.Option(
-            help="Names with commas between: fista, SCS (both formulations), SCS/dual, or "
-            "name=module:function for one of your own. By default all that can run here."
+            help="Comma-separated names: fista, SCS (both formulations), SCS/dual, or "
+            "name=module:function for one of your own. By default all that are installed."
         ),
     ] = None,
     tol: Annotated[
-        str, typer.Option(help="Tolerances asked for, with commas between.")
+        str, typer.Option(help="Comma-separated tolerances to ask for.")
     ] = "1e-3,1e-5,1e-7",
     time_limit: Annotated[
         float | None,
-        typer.Option(min=0.1, help="Seconds a run. By default 5 (small, tiny) or 120 (full)."),
+        typer.Option(min=0.1, help="Seconds per run. By default 5 (small, tiny) or 120 (full)."),
     ] = None,
     memory_limit: Annotated[
         float, typer.Option(min=0.2, help="GiB of memory a run may take.")
@@ -67,28 +67,26 @@ def compare(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the rows, tables and pictures go.")
     ] = Path("race"),
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the race that is in DIR.")
-    ] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the race in DIR.")] = False,
     n_jobs: Annotated[
-        int | None, typer.Option(help="Runs at a time; -1 is one a core. By default one.")
+        int | None, typer.Option(help="Runs at a time, 1 by default; -1: one per core.")
     ] = None,
     scheduler: Scheduler = None,
     debug: Debug = False,
 ) -> None:
-    """Race solvers on M-steps: what each says of itself, and what is true.
+    """Race solvers on M-steps: what each claims, and what is true.
 
-    DIR gets race.jsonl (a line a run, as they come), race.json, race.md (tables) and the pictures.
+    DIR gets race.jsonl (a line per finished run), race.json, race.md (tables) and the pictures.
     """
     with answers_in_words() as kept:
         from ..comparison.race import compare_solvers
 
         if solvers is not None and "=" in solvers:
-            sys.path.insert(0, "")  # module:function is looked for where the user stands
+            sys.path.insert(0, "")  # module:function is looked for in the working directory
         out.mkdir(parents=True, exist_ok=True)
         rows = out / "race.jsonl"
         with _progress() as progress, on_cluster(scheduler):
-            kept.append(f"the rows so far are in {rows}; --resume goes on from there")
+            kept.append(f"the rows so far are in {rows}; --resume continues from there")
             task = progress.add_task("starting", total=None)
             race = compare_solvers(
                 suite.value,
@@ -112,9 +110,7 @@ def compare(
 
 @app.command(epilog="Example:  seraph-cvx export wine-n40-standard-hyper-w1-s0 --cbf wine.cbf")
 def export(
-    instance: Annotated[
-        str, typer.Argument(help="Its name, which is its spec; see the table of compare.")
-    ],
+    instance: Annotated[str, typer.Argument(help="Its name, as in the table that compare prints.")],
     cbf: Annotated[
         Path, typer.Option("--cbf", metavar="FILE", help="The file to write, ending in .cbf.")
     ],
@@ -123,7 +119,7 @@ def export(
     ] = Formulation.PRIMAL,
     debug: Debug = False,
 ) -> None:
-    """Write an instance in the Conic Benchmark Format, with its certified value beside it."""
+    """Write an instance in the Conic Benchmark Format, and its certified value in a .json file."""
     with answers_in_words():
         from ..comparison.cbf import write_cbf
         from ..comparison.suite import InstanceSpec
@@ -140,7 +136,7 @@ def _numbers(text: str) -> list[float]:
         return [float(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(
-            f"--tol {text}: write numbers with commas between, as 1e-3,1e-6."
+            f"--tol {text}: write comma-separated numbers, such as 1e-3,1e-6."
         ) from None
 
 
@@ -168,7 +164,7 @@ def _listener(progress: Progress, task: Any) -> Callable[[dict[str, Any], int, i
 
 
 def _show(table: ResultTable) -> None:
-    """Print a table, in a terminal as lines of eighty characters."""
+    """Print a table, compact enough for a terminal of 80 characters."""
     drawn = Table(title=table.title, title_justify="left", box=None, padding=(0, 1, 0, 0))
     for k, column in enumerate(table.columns):
         heading = column.replace(" / ", "/").replace(" ", "\n")
@@ -179,7 +175,7 @@ def _show(table: ResultTable) -> None:
 
 
 def _document(race: Race) -> str:
-    """Tables in Markdown: what raced, the summary, the instances, the rows."""
+    """Write the Markdown report: what raced, the summary, the instances, the rows."""
     start = race.races[-1]
     versions = ", ".join(f"{name} {number}" for name, number in start["versions"].items())
     intervals = [
@@ -195,13 +191,13 @@ def _document(race: Race) -> str:
     ]
     facts = (
         f"Made on {start['date']} by `seraph-cvx compare` on {start['machine']}; at most "
-        f"{start['time_limit']:g} s and {start['memory_limit'] / 2**30:g} GiB a run, one BLAS "
+        f"{start['time_limit']:g} s and {start['memory_limit'] / 2**30:g} GiB per run, one BLAS "
         f"thread. Versions: {versions}."
     )
     meaning = (
-        "A claim is a run whose solver says that it reached the tolerance. It is true if the true "
-        "gap is within that tolerance, and proved if the answer's own certificate shows it. The "
-        "true gap is measured against the best lower bound proved for the instance."
+        "A claim is a run whose solver reports that it reached the tolerance. It is true if the "
+        "true gap is within that tolerance, and proved if the answer's own certificate shows it. "
+        "The true gap is measured against the best lower bound proved for the instance."
     )
     instances = ResultTable("The instances, and their optimal values as certified", intervals)
     parts = [facts, race.summary().to_markdown(), meaning, instances.to_markdown()]

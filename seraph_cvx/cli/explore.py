@@ -1,4 +1,4 @@
-"""`seraph-cvx explore`: the interactive page, served on this machine only to who has its link."""
+"""`seraph-cvx explore`: serve the interactive page, on this machine and by its link only."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ NEEDED = ("marimo", "anywidget")
 def explore(
     port: Annotated[
         int | None,
-        typer.Option(min=1, max=65535, help="Where to serve; by default the first free from 2718."),
+        typer.Option(
+            min=1, max=65535, help="The port to serve on; by default the first free one from 2718."
+        ),
     ] = None,
     no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Only serve; open no browser.")
+        bool, typer.Option("--no-browser", help="Serve the page without opening a browser.")
     ] = False,
     debug: Debug = False,
 ) -> None:
@@ -56,7 +58,7 @@ def explore(
         token = secrets.token_urlsafe(16)
         with _listen(port) as listener:
             link = f"http://{HOST}:{listener.getsockname()[1]}/?{TOKEN}={token}"
-            say(f"The explorer is starting; Ctrl-C ends it. Its link, for you alone:\n{link}")
+            say(f"The explorer is starting; press Ctrl-C to stop it. Your personal link:\n{link}")
             if not no_browser:
                 threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
             code = _serve(listener, token)
@@ -65,7 +67,7 @@ def explore(
 
 
 def _listen(port: int | None) -> socket.socket:
-    """A socket that listens on this port, or on the first free one; this machine alone hears it."""
+    """Open a socket that listens on this port, or on the first free one, for this machine only."""
     ports = range(FIRST_PORT, LAST_PORT + 1) if port is None else [port]
     for candidate in ports:
         listener = socket.socket()
@@ -79,14 +81,14 @@ def _listen(port: int | None) -> socket.socket:
                 continue
             raise ValueError(
                 f"Port {candidate} cannot be used ({os.strerror(error.errno or 0)}): give another "
-                "by --port, or none."
+                "with --port, or none."
             ) from None
         return listener
-    raise ValueError(f"No port from {FIRST_PORT} to {LAST_PORT} is free: give another by --port.")
+    raise ValueError(f"No port from {FIRST_PORT} to {LAST_PORT} is free: give another with --port.")
 
 
 def _serve(listener: socket.socket, token: str) -> int:
-    """Run the server; Ctrl-C and a plain kill of this process end it, and are no failure."""
+    """Run the server until Ctrl-C or SIGTERM, neither of which is a failure."""
     number = listener.fileno()
     command = [sys.executable, "-m", "seraph_cvx.explorer.server", str(number)]
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -95,7 +97,7 @@ def _serve(listener: socket.socket, token: str) -> int:
             command, input=token, text=True, pass_fds=[number], check=False
         ).returncode
     except KeyboardInterrupt:
-        say("The explorer has ended.")
+        say("The explorer has stopped.")
         return 0
     finally:
         signal.signal(signal.SIGTERM, before)

@@ -21,7 +21,7 @@ TableFile = Annotated[
     typer.Argument(
         metavar="FILE",
         help="A table: a row of column names, then a row for each point; every column but the "
-        "label holds numbers; commas, semicolons or tabs between the cells.",
+        "label holds numbers; cells are separated by commas, semicolons or tabs.",
     ),
 ]
 LabelColumn = Annotated[
@@ -41,8 +41,8 @@ UnlabeledWeight = Annotated[
     str,
     typer.Option(
         metavar="full|ratio|NUMBER",
-        help="mu: how much a pair without labels counts. ratio is the paper's choice, labeled "
-        "pairs over unlabeled pairs; full makes up for what the soft labels take away; 0 "
+        help="mu: how much an unlabeled pair counts. ratio is the paper's choice, labeled "
+        "pairs over unlabeled pairs; full makes up for what the soft labels lose; 0 "
         "ignores the unlabeled points.",
     ),
 ]
@@ -50,18 +50,18 @@ TraceWeight = Annotated[
     str,
     typer.Option(
         metavar="auto|NUMBER",
-        help="lambda: larger gives lower rank; too large, the zero metric. auto is a fiftieth "
-        "of where that begins.",
+        help="lambda: a larger one gives a lower rank, too large a one the zero metric. auto is a "
+        "fiftieth of the smallest that is too large.",
     ),
 ]
 Threshold = Annotated[
     float,
-    typer.Option(help="eta: the squared distance of pairs as likely similar as not."),
+    typer.Option(help="eta: the squared distance at which a pair is as likely similar as not."),
 ]
 Sharpness = Annotated[
     float | None,
     typer.Option(
-        help="How decided the soft labels of em are; 2 unless given. The paper's 1 + mu makes "
+        help="How decided the soft labels of em are; 2 by default. The paper's 1 + mu makes "
         "the unlabeled points count for little: see --setting."
     ),
 ]
@@ -77,14 +77,14 @@ PaperSetting = Annotated[
     str | None,
     typer.Option(
         metavar="none|post|proj|hyper",
-        help="One of the paper's settings, in the place of the four options above.",
+        help="One of the paper's settings, instead of the four options above.",
     ),
 ]
 AlgorithmChoice = Annotated[
     Algorithm,
     typer.Option(
-        help="em: the paper's alternation, whose convex steps are certified. direct: projected "
-        "gradient on the paper's objective (7), which is not convex, so without certificate."
+        help="em: the paper's alternation, whose convex steps are certified. direct: descent "
+        "on the paper's objective (7), which is not convex and has no certificate."
     ),
 ]
 Solver = Annotated[
@@ -96,13 +96,13 @@ Solver = Annotated[
 Tol = Annotated[
     float,
     typer.Option(
-        help="em ends when J falls by less than this, relatively; direct, when the slope of (7) "
+        help="em ends when J falls by less than this, relatively; direct, when the gradient of (7) "
         "promises no larger relative fall."
     ),
 ]
 MaxIter = Annotated[
     int | None,
-    typer.Option(min=1, help="The most iterations; by default 500 of em, 5000 of direct."),
+    typer.Option(min=1, help="The most iterations; by default 500 for em, 5000 for direct."),
 ]
 Standardize = Annotated[
     bool,
@@ -120,6 +120,6 @@ Picture = Annotated[
 AllowUnattained = Annotated[
     bool,
     typer.Option(
-        "--allow-unattained", help="Go on where no best metric exists (with trace weight 0)."
+        "--allow-unattained", help="Continue if no best metric exists (with trace weight 0)."
     ),
 ]

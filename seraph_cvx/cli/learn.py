@@ -110,7 +110,7 @@ def fit(
         if picture is not None:
             check_output(picture, PICTURES, file)
         if algorithm is Algorithm.DIRECT and sharpness is not None:
-            raise TableError("--sharpness is of --algorithm em: direct has no soft labels.")
+            raise TableError("--sharpness needs --algorithm em: direct has no soft labels.")
         table, scaling = read_points(file, label, standardize)
         require_memory_for_pairs(table.y)
         pairs = PairSet.from_labels(table.X, table.y)
@@ -136,8 +136,8 @@ def fit(
         except OptimumNotAttained as error:
             feature = table.feature_names[int(np.argmax(np.abs(error.direction)))]
             error.add_note(
-                f"Here that feature is the column {feature!r}, the points are numbered from 0 in "
-                "the order of the table, and the options are --trace-weight, --allow-unattained."
+                f"In your table that feature is the column {feature!r}, the points are its rows, "
+                "numbered from 0, and the options are --trace-weight and --allow-unattained."
             )
             raise
         except KeyboardInterrupt:
@@ -153,7 +153,7 @@ def fit(
             say(f"\nWritten: the metric, {len(metric)} x {len(metric)}, to {target}")
             if standardize:
                 say(
-                    "  It measures the standardized features. For the columns as they are in the "
+                    "  It applies to the standardized features. For the columns as they are in the "
                     "table, divide entry (i, j) by the standard deviations of columns i and j"
                     + (" (the array scale)." if target.suffix == ".npz" else ".")
                 )
@@ -168,7 +168,7 @@ Outcome = tuple[FloatArray | None, History, Status]
 def learn_by_em(
     pairs: PairSet, progress: IterationPrinter, chosen: Setting, settings: Mapping[str, Any]
 ) -> Outcome:
-    """Run the alternation and say what happens as it does."""
+    """Run the alternation, and report its progress and its certificate."""
     if settings.get("solver", "fista") == "fista":
         say("\nEM: a rough M-step, Newton's method on J, then soft labels and an exact M-step.")
     else:
@@ -190,7 +190,7 @@ def learn_by_em(
 
 
 def learn_directly(pairs: PairSet, chosen: Setting, settings: Mapping[str, Any]) -> Outcome:
-    """Descend the objective (7) and say where that ended."""
+    """Descend the objective (7), and report where that ended."""
     say("\nDirect: descent on the paper's objective (7), from the scaled identity.")
     mu, trace_weight = chosen.weights(pairs, "direct", settings["threshold"])
     with screen.status("learning"):
@@ -211,7 +211,7 @@ def number_or_word(text: str) -> float | str:
 def read_points(
     file: Path, label: str, standardize: bool
 ) -> tuple[UserTable, dict[str, FloatArray]]:
-    """The table, and the mean and scale of each feature if it is standardized."""
+    """Read the table, and standardize it if asked to; also the means and scales."""
     table = read_table(file, label)
     with np.errstate(over="ignore", invalid="ignore"):
         mean, spread = table.X.mean(axis=0), table.X.std(axis=0)
@@ -219,13 +219,13 @@ def read_points(
     if not np.all(np.isfinite(sizes)):
         feature = table.feature_names[int(np.argmin(np.isfinite(sizes)))]
         raise TableError(
-            f"The numbers in the column {feature!r} are too large to be squared: divide them by "
-            "their unit, or remove the column."
+            f"The numbers in the column {feature!r} are too large to be squared: use a larger "
+            "unit, or remove the column."
         )
     if not np.any(spread):
         raise TableError(f"All points of {file} are the same, so there is nothing to learn.")
     for name in np.array(table.feature_names, dtype=object)[spread == 0.0][:3]:
-        alert(f"Note: the column {name!r} is constant: it tells nothing.")
+        alert(f"Note: the column {name!r} is constant, so nothing is learned from it.")
     if not standardize:
         return table, {}
     scale = np.where(spread > 0.0, spread, 1.0)
@@ -233,13 +233,13 @@ def read_points(
 
 
 def announce_long_work(pairs: PairSet, only_labeled: bool) -> None:
-    """Say before hours of work that they come, and what to do instead."""
+    """Warn of a fit that takes long, and say what is faster."""
     seconds = expected_seconds(pairs, only_labeled)
     if seconds > LONG:
         cure = "fewer features" if only_labeled else "a random sample of the rows, fewer features"
         cure += "" if only_labeled else " or --unlabeled-weight 0"
         alert(
-            f"Note: {pairs.n_points} points in {pairs.n_features} features: expect about "
-            f"{in_words(seconds)}, by a trial on a few of them. Far shorter: {cure}. Ctrl-C keeps "
+            f"Note: {pairs.n_points} points with {pairs.n_features} features take about "
+            f"{in_words(seconds)}, by a trial on a few of them. Much faster: {cure}. Ctrl-C keeps "
             "the last iteration."
         )

@@ -1,4 +1,4 @@
-"""The `seraph-cvx` command itself, and options of several commands; each file here adds some."""
+"""The `seraph-cvx` command itself, and options that several of its commands share."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def show_version(wanted: bool) -> None:
 
 
 def remember_debug(context: typer.Context, wanted: bool) -> None:
-    """Remember --debug, which may stand before the command or after it."""
+    """Remember --debug, which may be given before the command or after it."""
     wants_traceback.set(wanted or (context.parent is not None and wants_traceback.get()))
 
 
@@ -49,13 +49,13 @@ Scheduler = Annotated[
     str | None,
     typer.Option(
         metavar="ADDRESS",
-        help="Work on a Dask cluster: its scheduler's address, or local for two processes here.",
+        help="Use a Dask cluster: its scheduler's address, or local for two local processes.",
     ),
 ]
 
 
 def on_cluster(scheduler: str | None) -> AbstractContextManager[Any]:
-    """Do joblib's work on that cluster within this context; None: here."""
+    """A context in which joblib uses a Dask cluster; None: this machine alone."""
     if scheduler is None:
         return nullcontext()
     from ..experiments.runs.dask_cluster import dask_cluster
@@ -67,11 +67,11 @@ def on_cluster(scheduler: str | None) -> AbstractContextManager[Any]:
 def seraph(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=show_version, is_eager=True, help="Say which version."),
+        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
     ] = False,
     debug: Debug = False,
 ) -> None:
     """Learn a distance from a few class labels and many points without one (SERAPH).
 
-    The result comes with a certificate: a proof of how far from the best it can be.
+    The result comes with a certificate: a proof of how far it can be from the optimum.
     """

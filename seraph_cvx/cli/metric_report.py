@@ -1,4 +1,4 @@
-"""What the `seraph-cvx` command says of a metric, as it is learned and when it is, and draws."""
+"""What the `seraph-cvx` command reports while a metric is learned, and of the result."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ History = Sequence[Iteration] | Sequence[float]
 
 
 class IterationPrinter:
-    """Prints each iteration as it happens, and remembers the last one."""
+    """A callback that prints each iteration, and remembers the last one."""
 
     metric: FloatArray | None = None
     number = 0
@@ -43,7 +43,7 @@ def report_metric(
     X_test: FloatArray | None = None,
     y_test: FloatArray | None = None,
 ) -> None:
-    """Say the rank, and the 1-NN error: of test points, or of the labeled ones, each left out."""
+    """Report the rank, and the 1-NN error on test points or, leaving one out, on labeled ones."""
     m, rank = len(metric), numerical_rank(metric)
     say(f"\nRank {rank} of {m}: the metric measures along {rank} of {m} directions.")
     if not np.any(metric) or len(table.class_names) < 2:

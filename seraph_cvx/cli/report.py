@@ -1,4 +1,4 @@
-"""What the `seraph-cvx` command says: the only place of the package that prints."""
+"""What the `seraph-cvx` command says: no other module of the package prints."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..solvers.solution import Status
 from .tables.user_table import UserTable
 
 LOOK_UNKNOWN = {"-1", "?", "na", "n/a", "nan", "none", "null", "unknown"}
-"""Cells of the label column that may have been meant for empty."""
+"""Labels that probably stand for an unknown class, whose cell should be empty."""
 
 screen = Console(markup=False, emoji=False, highlight=False)
 alerts = Console(markup=False, emoji=False, highlight=False, stderr=True)
@@ -31,28 +31,28 @@ wants_traceback: ContextVar[bool] = ContextVar("wants_traceback", default=False)
 """Whether --debug was given."""
 
 CURES = {
-    errno.EACCES: "ask for the right to it, or give another place",
-    errno.EPERM: "ask for the right to it, or give another place",
-    errno.EROFS: "give a place that can be written to",
+    errno.EACCES: "change its permissions, or use another path",
+    errno.EPERM: "change its permissions, or use another path",
+    errno.EROFS: "use a path that can be written to",
     errno.EISDIR: "give the name of a file, not of a folder",
     errno.ENOTDIR: "a part of this path is a file, not a folder",
-    errno.EEXIST: "give another name",
-    errno.ENOSPC: "make room, or give a place on another disk",
-    errno.EDQUOT: "make room, or give a place on another disk",
-    errno.EFBIG: "make room, or give a place where larger files may be",
-    errno.ENAMETOOLONG: "give a shorter name",
+    errno.EEXIST: "use another name",
+    errno.ENOSPC: "free some space, or use another disk",
+    errno.EDQUOT: "free some space, or use another disk",
+    errno.EFBIG: "use a file system that allows larger files",
+    errno.ENAMETOOLONG: "use a shorter name",
 }
-"""What to do about an error of the system."""
+"""What to do about an error of the operating system."""
 
 UNSERVED = (ValueError, TypeError, OSError, MemoryError, MissingExtra)
-"""Errors by which the package refuses what it is given; any other is a fault of its own."""
+"""Errors by which the package rejects its input; any other error is a bug."""
 
 
 def say(text: str, style: str | None = None, console: Console = screen) -> None:
-    """Print a result, wrapped at words in a terminal and nowhere in a file or pipe.
+    """Print a result; lines are wrapped in a terminal, but not in a file or pipe.
 
-    What a file or a name holds reaches the terminal as text alone: characters that would steer it
-    are written out, and so are those that its encoding lacks.
+    Control characters in the text are escaped, so that no file or name can control the terminal;
+    so are characters that its encoding lacks.
     """
     shown = visible(text, but="\n\t").encode(console.encoding, "backslashreplace")
     console.print(shown.decode(console.encoding), style=style, soft_wrap=not console.is_terminal)
@@ -64,10 +64,9 @@ def alert(text: str, style: str = "yellow") -> None:
 
 
 class Answers:
-    """Turns errors, warnings and Ctrl-C under it into sentences on stderr.
+    """A context that turns errors, warnings and Ctrl-C into sentences on stderr.
 
-    The exit code is 2 for what cannot be served and 130 for Ctrl-C. With --debug errors pass as
-    they are.
+    The exit code is 2 for an error and 130 for Ctrl-C. With --debug errors are raised unchanged.
     """
 
     def __init__(self) -> None:
@@ -75,7 +74,7 @@ class Answers:
         self._warnings = warnings.catch_warnings()
 
     def __enter__(self) -> list[str]:
-        """Begin; what is appended to the list is said to be kept, should the work be cut short."""
+        """Enter the context; the list takes what to report as saved if the work is interrupted."""
         from ..solvers.not_certified import NotCertified
 
         self._warnings.__enter__()
@@ -98,25 +97,25 @@ class Answers:
 
 
 def answers_in_words() -> Answers:
-    """Under it, whatever goes wrong is said in words; see :class:`Answers`."""
+    """Report whatever goes wrong in this context in words; see :class:`Answers`."""
     return Answers()
 
 
 def _sentence(error: Exception, kept: list[str]) -> str:
     words = str(error) or type(error).__name__
     if isinstance(error, OSError) and error.errno is not None:
-        place = f": {error.filename}" if error.filename else ""
-        words = f"{error.strerror}{place} ({CURES.get(error.errno, 'see that it can be used')})."
+        file = f": {error.filename}" if error.filename else ""
+        words = f"{error.strerror}{file} ({CURES.get(error.errno, 'check that it can be used')})."
     elif isinstance(error, MemoryError):
-        words = f"There is too little memory ({words}): take fewer points or fewer features."
+        words = f"Not enough memory ({words}): use fewer points or fewer features."
     elif not isinstance(error, UNSERVED):
         words = (
-            f"seraph-cvx has a fault ({type(error).__name__}: {words}). The same command with "
-            "--debug shows where: please report that."
+            f"This is a bug in seraph-cvx ({type(error).__name__}: {words}). Run the command again "
+            "with --debug, and please report what it prints."
         )
     sentences = [words, *getattr(error, "__notes__", [])]
     if kept and not isinstance(error, ValueError | TypeError):
-        sentences.append(f"What was done before: {' and '.join(kept)}.")
+        sentences.append(f"Already done: {' and '.join(kept)}.")
     return " ".join(sentences)
 
 
@@ -131,13 +130,13 @@ def _show_warning(
     from ..solvers.not_certified import NotCertified
 
     if issubclass(category, NotCertified):
-        alert(f"Not certified: {message} (Here: --max-iter, --tol, --solver.)")
+        alert(f"Not certified: {message} (Options: --max-iter, --tol, --solver.)")
     else:
         alert(f"Warning ({category.__name__}): {message}")
 
 
 def describe(table: UserTable, pairs: PairSet, name: str) -> None:
-    """Say what the data are, and how many pairs are similar, dissimilar and unlabeled."""
+    """Describe the data, and how many pairs are similar, dissimilar and unlabeled."""
     n, m = table.X.shape
     counts = [int(np.sum(table.y == k)) for k in range(len(table.class_names))]
     names = [visible(name) for name in table.class_names[:8]]
@@ -151,15 +150,15 @@ def describe(table: UserTable, pairs: PairSet, name: str) -> None:
     )
     doubtful = [name for name in table.class_names if name.lower() in LOOK_UNKNOWN]
     if doubtful:
-        alert(f"Note: {doubtful[0]!r} is taken for a class; an unknown label is an empty cell.")
+        alert(f"Note: {doubtful[0]!r} is read as a class; leave the cell empty if it is unknown.")
     if len(counts) == 1:
-        alert("Note: only one class is known, so nothing is to be kept apart.")
+        alert("Note: only one class is known, so no pair is dissimilar.")
 
 
 def report_alternation(run: Alternation) -> None:
-    """Say what is certified of the metric that the alternation reached."""
+    """Report the certificate of the metric that the alternation reached."""
     if run.metric is None:
-        say("\nCertificate: none, for the M-step returned no metric.")
+        say("\nCertificate: none, since the M-step returned no metric.")
         return
     certificate = run.m_step.certificate
     if certificate is None or run.m_step.metric is not run.metric:  # the last answer was refused
@@ -186,27 +185,27 @@ def report_alternation(run: Alternation) -> None:
             + (
                 f"below {critical:.4g} the last M-step would not be zero."
                 if critical > 0.0
-                else "without one it would be zero too: these labels ask for no distance."
+                else "it would be zero without one, too: no pair is dissimilar."
             )
         )
 
 
 def report_direct(solution: DirectSolution) -> None:
-    """Say how near to a stationary point of (7) the descent ended."""
+    """Report how near to a stationary point of (7) the descent ended."""
     say(
         f"Objective (7) fell from {solution.values[0]:.8g} to {solution.value:.8g} in "
         f"{solution.iterations} steps, {solution.seconds:.2f} seconds."
     )
     say(
-        f"Certificate: none, for (7) is not convex. The metric is stationary to "
+        f"Certificate: none, since (7) is not convex. The metric is stationary to "
         f"{solution.stationarity:.1e}; a better one may exist."
     )
     if not solution.status.reached_tolerance:
-        alert(f"Not certified: {solution.message} (Here: --max-iter, --tol.)")
+        alert(f"Not certified: {solution.message} (Options: --max-iter, --tol.)")
 
 
 def finish(status: Status, kept: list[str]) -> None:
-    """Exit with code 1 unless the result is what was asked for: certified, or stationary."""
+    """Exit with code 1 unless the result is certified or stationary."""
     if not status.reached_tolerance:
         files = " and ".join(kept) or "nothing was written"
         alert(f"The status is {status.value}, not certified; {files}. Exit code 1.", style="red")

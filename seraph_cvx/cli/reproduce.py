@@ -19,7 +19,7 @@ from .report import alert, alerts, answers_in_words, say
 from .tables.user_table import write_whole
 
 if TYPE_CHECKING:
-    from ..experiments.runs.runner import CellTable, Progress
+    from ..experiments.runs.runner import Progress, RunTable
 
 
 class Part(StrEnum):
@@ -54,13 +54,13 @@ def reproduce(
     methods: Annotated[
         str | None,
         typer.Option(
-            help="Names with commas between, as euclidean,gdm,seraph-hyper; all by default. "
-            "name=module:function is one of your own."
+            help="Comma-separated names, such as euclidean,gdm,seraph-hyper; all by default. "
+            "name=module:function adds one of your own."
         ),
     ] = None,
     samplings: Annotated[int, typer.Option(min=1, help="Random samplings of each task.")] = 50,
     n_jobs: Annotated[
-        int | None, typer.Option(help="Processes; -1 is one a core. By default one.")
+        int | None, typer.Option(help="Number of processes, 1 by default; -1: one per core.")
     ] = None,
     time_cap: Annotated[
         float, typer.Option(min=0.01, help="Minutes a method may take on all samplings of a task.")
@@ -81,18 +81,18 @@ def reproduce(
         "reproduction"
     ),
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with the cells that are in DIR.")
+        bool, typer.Option("--resume", help="Continue from the runs recorded in DIR.")
     ] = False,
     retry: Annotated[
-        bool, typer.Option("--retry", help="With --resume: failed and cut-off cells again.")
+        bool, typer.Option("--retry", help="With --resume: repeat failed and cut-off runs.")
     ] = False,
     scheduler: Scheduler = None,
     debug: Debug = False,
 ) -> None:
-    """Regenerate a table or figure of the paper's Section 5, beside what the paper prints.
+    """Regenerate a table or figure of the paper's Section 5, next to what the paper prints.
 
-    Table 2 and Figure 3 share DIR/cells.jsonl, a line for each task, sampling and method as they
-    are finished; --resume makes none of them twice.
+    Table 2 and Figure 3 share DIR/cells.jsonl, to which each run of a method on a sampling of a
+    task is appended when it finishes; --resume repeats none of them.
     """
     with answers_in_words() as kept:
         out.mkdir(parents=True, exist_ok=True)
@@ -114,14 +114,14 @@ def reproduce(
             written = _write(out, texts)
         else:
             if methods is not None and "=" in methods:
-                sys.path.insert(0, "")  # module:function is looked for where the user stands
-            cells = out / "cells.jsonl"
+                sys.path.insert(0, "")  # module:function is looked for in the working directory
             settings = {"resume": resume, "retry": retry, "n_jobs": n_jobs}
             with on_cluster(scheduler):
                 kept.append(
-                    f"the finished cells are in {cells}; the same command with --resume goes on"
+                    f"the finished runs are in {out / 'cells.jsonl'}; the same command with "
+                    "--resume continues"
                 )
-                written = _cells(
+                written = _runs(
                     *(part, _names(tasks), _names(methods), samplings),
                     (scaling, variant, folder),
                     settings | {"time_cap": 60.0 * time_cap},
@@ -134,7 +134,7 @@ def _names(text: str | None) -> list[str] | None:
     return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
 
 
-def _cells(
+def _runs(
     part: Part,
     tasks: Sequence[str] | None,
     methods: Sequence[str] | None,
@@ -143,9 +143,9 @@ def _cells(
     settings: dict[str, Any],
     out: Path,
 ) -> list[str]:
-    """Run what is not in the file of cells yet, and make Table 2 or Figure 3 of all of them."""
-    from ..experiments.runs.cells import Protocol
-    from ..experiments.runs.runner import run_cells
+    """Make the runs that are still missing, and Table 2 or Figure 3 of all of them."""
+    from ..experiments.runs.runner import run_methods
+    from ..experiments.runs.single_run import Protocol
 
     columns = (
         TextColumn("{task.description}", markup=False),
@@ -155,7 +155,7 @@ def _cells(
     )
     with ProgressBar(*columns, console=alerts, transient=True) as bar:
         settings |= {"callback": _listener(bar), "out": out / "cells.jsonl"}
-        table = run_cells(tasks, methods, samplings, Protocol(*protocol), **settings)
+        table = run_methods(tasks, methods, samplings, Protocol(*protocol), **settings)
     for note in table.notes:
         alert(note)
     return _report(part, table, out)
@@ -176,7 +176,8 @@ def _listener(bar: ProgressBar) -> Callable[[Progress], None]:
 
 
 def _duration(seconds: float) -> str:
-    """
+    """Round a duration to the unit that suits it.
+
     >>> _duration(42.0), _duration(150.0), _duration(7300.0)
     ('42 s', '2 min', '2.0 h')
     """
@@ -185,8 +186,8 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000.0 else f"{seconds / 3600:.1f} h"
 
 
-def _report(part: Part, table: CellTable, out: Path) -> list[str]:
-    """Table 2 or Figure 3 from the cells; exit code 1 where one of them failed."""
+def _report(part: Part, table: RunTable, out: Path) -> list[str]:
+    """Write Table 2 or Figure 3; exit with code 1 if a run failed."""
     from ..experiments.results.documents import (
         errors_files,
         figure3_files,
@@ -206,7 +207,7 @@ def _report(part: Part, table: CellTable, out: Path) -> list[str]:
     cut_off = sum(summary.n_cut_off for summary in summaries)
     if failed or cut_off:
         alert(
-            f"Of {len(table.rows)} cells {failed} failed and {cut_off} were cut off at the time "
+            f"Of {len(table.rows)} runs {failed} failed and {cut_off} were cut off at the time "
             "cap; table2.md says which and why."
         )
     if failed:
@@ -227,7 +228,7 @@ def _sparsity(figure: int, out: Path) -> list[str]:
 
 
 def _write(out: Path, texts: dict[str, str]) -> list[str]:
-    """Write the files, and show what is for people."""
+    """Write the files, and print those in Markdown."""
     for name, text in texts.items():
         write_whole(out / name, text.encode())
         if name.endswith(".md"):

@@ -1,4 +1,4 @@
-"""`seraph-cvx explain` and `bench`: the convex program looked at, and measured."""
+"""`seraph-cvx explain` and `bench`: the convex program explained, and measured."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Section(StrEnum):
     STARTUP = "startup"
 
 
-class Place(StrEnum):
-    """Where the sums over pairs are made."""
+class Backend(StrEnum):
+    """Where the sums over pairs are computed."""
 
     CPU = "cpu"
     CUDA = "cuda"
@@ -63,7 +63,7 @@ class Place(StrEnum):
 def explain(
     statement: Annotated[
         Statement,
-        typer.Option(help="primal: equation (11); dual: maximum entropy; textbook: word for word."),
+        typer.Option(help="primal: equation (11); dual: maximum entropy; textbook: as printed."),
     ] = Statement.PRIMAL,
     data: Annotated[
         str, typer.Option(help="iris, wine, breast_cancer, balance or digits.")
@@ -95,11 +95,11 @@ def bench(
     section: Annotated[
         Section,
         typer.Argument(
-            help="compile: stating and compiling (11). answers: what conic solvers say, and what "
+            help="compile: stating and compiling (11). answers: what conic solvers claim, and what "
             "is true. overhead: time outside the solver. m-step: own solver against conic ones. "
             "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
             "against n and m. large: a fit of 5,000 points. path: a regularisation path, in cold "
-            "solves. certificate: what a certificate costs. proof: a proof beside one. size: a fit "
+            "solves. certificate: what a certificate costs. proof: what a proof costs. size: a fit "
             "against n, on this machine, a GPU or a cluster. sampling: the gap over all pairs of a "
             "fit to a few of them. startup: an import and --help, in imports of NumPy."
         ),
@@ -107,16 +107,18 @@ def bench(
     time_limit: Annotated[
         float, typer.Option(min=1.0, help="Seconds after which a conic run is stopped.")
     ] = 600.0,
-    place: Annotated[Place, typer.Option(help="Of size: cpu, cuda or dask.")] = Place.CPU,
+    place: Annotated[Backend, typer.Option(help="For size: cpu, cuda or dask.")] = Backend.CPU,
     sizes: Annotated[
-        str, typer.Option(help="Of size: numbers of points, with commas between.")
+        str, typer.Option(help="For size: comma-separated numbers of points.")
     ] = "1000,3000,10000",
     unlabeled_pairs: Annotated[
-        int | None, typer.Option(min=1, help="Of size: draw so many pairs for the M-steps.")
+        int | None, typer.Option(min=1, help="For size: the number of pairs drawn for the M-steps.")
     ] = None,
     scheduler: Annotated[
         str | None,
-        typer.Option(help="Of size on dask: a scheduler's address; else two processes here."),
+        typer.Option(
+            help="For size on dask: the scheduler's address. By default two local processes."
+        ),
     ] = None,
     markdown: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the tables as Markdown.")
@@ -126,10 +128,10 @@ def bench(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Measure, as ratios inside one run; absolute times are of this machine, today.
+    """Measure the package's speed, as ratios within one run; absolute times vary by machine.
 
-    Each row is told on stderr as soon as it is measured. After Ctrl-C the tables hold the rows
-    that were, and say that they are incomplete.
+    Each row is shown on stderr as soon as it is measured. After Ctrl-C the tables hold the rows
+    measured so far, and say that they are incomplete.
     """
     with answers_in_words() as kept:
         for path, ending in ((markdown, ".md"), (json, ".json")):
@@ -147,7 +149,7 @@ def bench(
 
 
 def _measure(measure: Measurement, tables: list[ResultTable]) -> None:
-    """Add the table of a measurement, also of one that is stopped in its midst, and print it."""
+    """Make a measurement, then print and keep its table, also if it was interrupted."""
     from ..experiments.bench.report import Report
 
     with alerts.status("measuring") as status:
@@ -184,7 +186,7 @@ def _numbers(text: str) -> list[int]:
     try:
         numbers = [int(word) for word in text.split(",")]
     except ValueError:
-        raise ValueError(f"--sizes {text!r}: write whole numbers, as 1000,10000.") from None
+        raise ValueError(f"--sizes {text!r}: write integers, such as 1000,10000.") from None
     if min(numbers) < 200:
         raise ValueError(f"--sizes {min(numbers)}: ten classes of ten labels need 200 points.")
     return numbers
@@ -198,10 +200,10 @@ def _measurements(
     from ..experiments.bench import statement as statement
     from ..experiments.bench.path import bench_path
     from ..experiments.bench.proof import bench_certificate, bench_proof
-    from ..experiments.bench.size import bench_sampling, bench_sizes
+    from ..experiments.bench.size import bench_sizes, bench_subsample
     from ..experiments.bench.startup import bench_startup
 
-    place, sizes, drawn, scheduler = size
+    backend, sizes, drawn, scheduler = size
     sections: dict[Section, list[Measurement]] = {
         Section.COMPILE: [lambda report: statement.bench_compilation(report, time_limit=limit)],
         Section.ANSWERS: [lambda report: statement.bench_answers(report, time_limit=limit)],
@@ -214,15 +216,15 @@ def _measurements(
         Section.PATH: [bench_path],
         Section.CERTIFICATE: [bench_certificate],
         Section.PROOF: [bench_proof],
-        Section.SIZE: [lambda report: bench_sizes(report, place, sizes, 64, drawn, scheduler)],
-        Section.SAMPLING: [bench_sampling],
+        Section.SIZE: [lambda report: bench_sizes(report, backend, sizes, 64, drawn, scheduler)],
+        Section.SAMPLING: [bench_subsample],
         Section.STARTUP: [bench_startup],
     }
     return sections[section]
 
 
 def _headline(problem: object) -> str:
-    """The dual without the numbers of its matrix inequality."""
+    """Print the dual without the numbers of its matrix inequality."""
     text = problem.format_labeled()  # type: ignore[attr-defined]
     goal = str(text).partition("\nsubject to ")[0]
     return f"{goal}\nsubject to {DUAL.ascii.splitlines()[1]}"

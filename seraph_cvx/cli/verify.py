@@ -28,7 +28,7 @@ Examples:
 
 \b
 Exit codes:
-  0 every verdict is as it should be   1 a claim that should hold fails   2 an error"""
+  0 every verdict is as expected   1 a claim that should hold fails   2 an error"""
 
 
 @app.command(epilog=EXAMPLES)
@@ -46,22 +46,24 @@ def verify(
         typer.Option(metavar="COLUMN", help="The column of class labels, for a table."),
     ] = None,
     everything: Annotated[
-        bool, typer.Option("--all", help="Also the claims that are measured in seconds.")
+        bool, typer.Option("--all", help="Also the claims about running times.")
     ] = False,
     code: Annotated[
         bool, typer.Option("--code", help="Print the ten lines that contradict the paper.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Which points, labels and directions.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed of the points, labels and directions.")
+    ] = 0,
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write everything as JSON.")
     ] = None,
     html: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write a page with formulas and figures; needs no net."),
+        typer.Option(metavar="FILE", help="Write a page with formulas and figures; works offline."),
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Check every claim of the paper, and say which hold, with what residual."""
+    """Check every claim of the paper, and report which hold, with what residual."""
     with answers_in_words():
         from ..theory.report import CLAIMS, SLOW, verify_paper
 
@@ -91,16 +93,16 @@ def verify(
                 write_whole(path, text().encode())
                 say(f"Written: {path}")
         if not report.ok:
-            alert("A claim has not the verdict that it should have. Exit code 1.", style="red")
+            alert("A claim does not have the expected verdict. Exit code 1.", style="red")
             raise typer.Exit(1)
 
 
 def _read(data: str, label: str | None, seed: int) -> tuple[Any, Any, str]:
-    """X, y and the name of a data set, or of a user's table."""
+    """Read X, y and the name of a data set, or of a user's table."""
     path = Path(data)
     if path.suffix not in TABLES and not path.exists():
         if label is not None:
-            raise TableError(f"--label is for a table, and {data!r} is no file.")
+            raise TableError(f"--label needs a table, and {data!r} is not a file.")
         n_labeled = 30 if data == "digits" else 10  # ten classes: ten labels leave no similar pair
         sampling = load_sampling(data, n_labeled=n_labeled, seed=seed)
         return sampling.X, sampling.y, data
@@ -123,7 +125,7 @@ def _show(report: PaperReport) -> None:
     table.add_column("residual", justify="right", no_wrap=True)
     table.add_column("tolerance", justify="right", no_wrap=True)
     if wide:
-        table.add_column("of the check under most strain")
+        table.add_column("decisive check")
     for row in report.rows:
         colour = colours.get(row["verdict"], "red") if row["as expected"] else "red"
         verdict = row["verdict"] if row["as expected"] else f"{row['verdict']} (unexpected)"
@@ -140,7 +142,7 @@ def _show(report: PaperReport) -> None:
 
 
 def _show_contradictions(report: PaperReport, code: bool) -> None:
-    """What the paper prints, what holds instead, and the numbers that show it."""
+    """Show what the paper prints, what holds instead, and the numbers that prove it."""
     from ..display.mathml import to_text
 
     contradicted = [result for result in report.results if result.claim.correction]

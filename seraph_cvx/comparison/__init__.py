@@ -1,1 +1,1 @@
-"""Solvers raced against a referee that trusts none of them, and instances for their authors."""
+"""Races between solvers, graded independently of them, and instances to export."""

@@ -1,10 +1,10 @@
-"""M-steps handed out in the Conic Benchmark Format (CBF, version 3).
+"""Writes M-steps in the Conic Benchmark Format (CBF, version 3).
 
-Beside each ``.cbf`` stands a ``.json`` with what its reader should know: the interval in which the
+Each ``.cbf`` comes with a ``.json`` of what its reader should know: the interval in which the
 optimal value is certified to lie, the spec that regenerates the instance, and a checksum of the
 file. The format is that of Friberg, "CBLIB 2014"; its exponential cone is (r, s, t) with
 r >= s e^{t/s}. MOSEK 11.2 reads these files (``Task.readdata``, which needs no licence), finds the
-counts written here, and a test says so where MOSEK is installed.
+counts that are written, and a test says so where MOSEK is installed.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _heading(
 
 
 def to_cbf(program: ConicProgram, heading: list[str] | None = None) -> str:
-    """The text of a program; numbers in full precision."""
+    """Write a conic program as text in CBF, with numbers in full precision."""
     lines = [f"# {words}" for words in heading or []]
     lines += ["VER", "3", "", "OBJSENSE", program.sense, ""]
     if program.matrix_orders:

@@ -31,7 +31,7 @@ class SparseEntries:
 
     @classmethod
     def none(cls, n_indices: int) -> SparseEntries:
-        """An array of zeros."""
+        """An array without nonzero entries."""
         return cls(np.zeros((0, n_indices), dtype=np.int64), np.zeros(0))
 
     @classmethod
@@ -43,14 +43,14 @@ class SparseEntries:
         return cls(np.column_stack(columns)[kept].astype(np.int64), flat[kept])
 
     def __add__(self, other: SparseEntries) -> SparseEntries:
-        """The entries of both, one after the other."""
+        """Join the entries of two arrays."""
         index = np.concatenate([self.index, other.index])
         return SparseEntries(index, np.concatenate([self.value, other.value]))
 
 
 @dataclass(frozen=True)
 class ConicProgram:
-    """One program in the form above; matrices by their lower triangles.
+    """A conic program in the form above; matrices are given by their lower triangles.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class ConicProgram:
 
     @classmethod
     def of(cls, objective: MStepObjective, formulation: str = "primal") -> ConicProgram:
-        """The M-step of an objective, "primal" or "dual"."""
+        """State the M-step of an objective as a conic program, "primal" or "dual"."""
         if formulation == "primal":
             return _primal(objective)
         if formulation == "dual":
@@ -99,7 +99,7 @@ class ConicProgram:
 
 
 def _pairs(objective: MStepObjective) -> tuple[FloatArray, FloatArray]:
-    """c_k, and the lower triangle of v_k v_k', one row a pair: the labeled ones first."""
+    """The weights c_k and the lower triangles of v_k v_k', one row per pair, labeled ones first."""
     pairs, mu = objective.pairs, objective.mu
     rows, c = pairs.labeled, pairs.labeled_weights
     if mu > 0.0:
@@ -111,7 +111,7 @@ def _pairs(objective: MStepObjective) -> tuple[FloatArray, FloatArray]:
 
 
 def _primal(objective: MStepObjective) -> ConicProgram:
-    """Variables t, u, w; rows: N of 1 - u - w >= 0, then for each pair two exponential cones."""
+    """State the primal, with variables t, u, w, rows 1 - u - w >= 0, and two cones per pair."""
     c, products = _pairs(objective)
     m, N, eta = objective.pairs.n_features, len(c), objective.threshold
     i, j = np.tril_indices(m)
@@ -146,7 +146,7 @@ def _primal(objective: MStepObjective) -> ConicProgram:
 
 
 def _dual(objective: MStepObjective) -> ConicProgram:
-    """Variables p, g, h; for each pair the cones (1, p, g) and (1, 1 - p, h)."""
+    """State the dual, with variables p, g, h and the cones (1, p, g) and (1, 1 - p, h) per pair."""
     c, products = _pairs(objective)
     m, N, eta = objective.pairs.n_features, len(c), objective.threshold
     i, j = np.tril_indices(m)

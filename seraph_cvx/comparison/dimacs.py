@@ -32,7 +32,7 @@ from ..numerics.checks import FloatArray
 
 
 def dimacs_errors(data: Mapping[str, Any], answer: Any, solver: str) -> list[float] | None:
-    """The six measures, or None where the solver's vectors or the form of its data are not known.
+    """Compute the six measures; None if the solver's vectors or the form of its data are unknown.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ def dimacs_errors(data: Mapping[str, Any], answer: Any, solver: str) -> list[flo
 
 
 def cone_depth(v: FloatArray, cones: Any, lower: bool, dual: bool) -> float:
-    """The smallest t >= 0 with v + t*e in K, or in K* if `dual`.
+    """How far a vector is outside a cone: the least t >= 0 with v + t*e in K, or in K* if `dual`.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def _matrix_of(entries: FloatArray, order: int, lower: bool) -> FloatArray:
 
 
 def _exponential_depth(triples: FloatArray, dual: bool) -> float:
-    """By bisection, all triples at once: v + t*e enters the cone once and stays."""
+    """How far triples are outside the exponential cone, by bisection on all of them at once."""
     outside = triples[~_in_exponential(triples, dual)]
     if not len(outside):
         return 0.0
@@ -121,7 +121,7 @@ def _exponential_depth(triples: FloatArray, dual: bool) -> float:
 
 
 def _in_exponential(triples: FloatArray, dual: bool) -> NDArray[np.bool_]:
-    """(x, y, z): y e^{x/y} <= z, y > 0, or x <= 0 = y <= z. Dual: (x - y, -x, z) is such a one."""
+    """Whether (x, y, z) is in the exponential cone, y e^{x/y} <= z, or in its dual."""
     x, y, z = triples.T
     if dual:
         x, y = x - y, -x
@@ -136,7 +136,7 @@ def _largest(v: FloatArray) -> float:
 
 
 def _vectors(answer: Any, solver: str) -> tuple[FloatArray, FloatArray, FloatArray] | None:
-    """x, s and y of a solver's own answer."""
+    """The vectors x, s and y of a solver's own answer."""
     if solver == "SCS":
         return np.asarray(answer["x"]), np.asarray(answer["s"]), np.asarray(answer["y"])
     if solver == "CLARABEL":

@@ -1,10 +1,10 @@
-"""One run of a race: the attempt, in its own process, and its grade, outside of it.
+"""One run of a race: the attempt, in a process of its own, and its grading, outside of it.
 
-What comes back of a run is a matrix. The referee symmetrises it, measures how far it is from the
+What comes back of a run is a matrix. The grader symmetrises it, measures how far it is from the
 cone, projects it and computes its value.
 
     true gap    (f(A) - D) / max(1, |f(A)|), D the best lower bound proved for the instance: by the
-                referee's own reference or by the matrix itself. No answer is further from the
+                grader's own reference or by the matrix itself. No answer is further from the
                 optimum than its true gap, and none is nearer by more than the reference's own
                 gap, about 1e-9.
     proved gap  the relative gap of ``certify(objective, A)``: what the matrix proves of itself.
@@ -35,9 +35,9 @@ REFERENCE_TOL = 1e-9
 def attempt_once(
     instance: InstanceSpec | MStepObjective, entrant: Entrant, tol: float, time_limit: float
 ) -> dict[str, Any]:
-    """One run, in its own process: the solver's matrix and words, ungraded."""
+    """Make an attempt, in a process of its own: the solver's matrix and status, ungraded."""
     objective = instance.objective() if isinstance(instance, InstanceSpec) else instance
-    warnings.simplefilter("ignore")  # this process ends here; the row says it all
+    warnings.simplefilter("ignore")  # in a process of its own; the row has the result
     solve = entrant.load()
     clock = time.perf_counter()
     attempt = solve(objective, tol, time_limit, *entrant.extra)
@@ -58,14 +58,14 @@ def attempt_once(
 
 
 class Grader:
-    """Keeps the M-steps and the best lower bound on each; grades matrices."""
+    """Grades matrices, and keeps the M-steps and the best lower bound on each."""
 
     def __init__(self, instances: dict[str, Any], journal: RaceJournal) -> None:
         self.instances, self.journal = instances, journal
         self.held: tuple[str, MStepObjective] | None = None
 
     def grade(self, name: str, outcome: Outcome) -> dict[str, Any]:
-        """The row of what a process came to."""
+        """Grade the outcome of a process: its row."""
         row = EMPTY_ROW | {"outcome": outcome.word, "detail": outcome.detail[:500]}
         row |= {"total_seconds": outcome.seconds, "peak_bytes": outcome.peak_bytes}
         objective, lower = self._of(name)
@@ -93,7 +93,7 @@ class Grader:
         }
 
     def _of(self, name: str) -> tuple[MStepObjective, float]:
-        """The M-step and a lower bound on its optimum, proved once and kept in the journal."""
+        """An instance's M-step, and a proven lower bound on its optimum, kept in the journal."""
         if self.held is None or self.held[0] != name:
             instance = self.instances[name]
             is_spec = isinstance(instance, InstanceSpec)
@@ -104,7 +104,7 @@ class Grader:
                 answer = fista(objective, REFERENCE_TOL, time_limit=60.0)
             certificate = answer.certificate
             if certificate is None:
-                raise RuntimeError(f"The referee found no reference for {name}.")
+                raise RuntimeError(f"No lower bound could be proved for {name}.")
             content = {
                 "instance": name,
                 "lower": certificate.dual_value,
@@ -118,7 +118,7 @@ class Grader:
 
 
 def data_checksum(objective: MStepObjective) -> str:
-    """SHA-256 of the points, the labeled pairs and the weights of an M-step."""
+    """The SHA-256 checksum of the points, the labeled pairs and the weights of an M-step."""
     pairs = objective.pairs
     numbers = np.array([objective.mu, objective.trace_weight, objective.threshold])
     given = [a for a in (objective.soft_labels, objective.previous_metric) if a is not None]

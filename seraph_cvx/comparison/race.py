@@ -1,4 +1,4 @@
-"""compare_solvers: all solvers on the same M-steps, with a referee that trusts none of them."""
+"""Runs all solvers on the same M-steps, and grades every answer independently of them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["ONE_THREAD", "compare_solvers", "versions"]
 
 DEFAULT_TOLS = (1e-3, 1e-5, 1e-7)
 GRACE = 2.0
-"""Seconds after its time limit that a solver has to come back by itself."""
+"""Seconds after its time limit that a solver has to stop by itself."""
 
 Listener = Callable[[dict[str, Any], int, int], None]
-"""callback(row, number of it, how many there will be)"""
+"""The type of callback(row, number of the row, total number of rows)."""
 
 
 def compare_solvers(
@@ -42,14 +42,14 @@ def compare_solvers(
     callback: Listener | None = None,
     n_jobs: int | None = None,
 ) -> Race:
-    """Race solvers on M-steps; the referee grades every answer.
+    """Race solvers on M-steps, and grade every answer by its certificate.
 
     Parameters
     ----------
     objective_or_suite : MStepObjective, str or sequence of InstanceSpec
         One M-step, the name of a suite ("small", "full") or of an instance, or several specs.
     solvers : sequence of str, optional
-        See :func:`seraph_cvx.comparison.solvers.entrants`; None: all that can run here.
+        See :func:`seraph_cvx.comparison.solvers.entrants`; None: all that are installed.
     tols : sequence of float
         Each solver is asked for each of these, the loosest first. After a run that was ended at
         a limit, or took all its time, the tighter ones are not run, and their rows say so.
@@ -86,8 +86,8 @@ def compare_solvers(
     need, and that process forks a child for each run, whose time and memory the worker watches (on
     macOS and Windows each run has a fresh process, and its imports are not in its seconds). So
     a worker of a cluster needs nothing but this package, the solvers, and the module of a solver
-    of your own on its path. Only the matrix and the solver's words come back: the referee, the
-    file and the callback are here. A run starts when all looser ones of its solver on its
+    of your own on its path. Only the matrix and the solver's words come back: grading, the
+    file and the callback are local. A run starts when all looser ones of its solver on its
     instance are graded; with one worker the runs come in the order of the rows.
 
     Examples
@@ -164,7 +164,7 @@ def _instances(given: Any) -> dict[str, InstanceSpec | MStepObjective]:
 
 
 def _in_words(objective: MStepObjective) -> str:
-    """The name of an M-step that is no instance of a suite."""
+    """A name for an M-step that is not an instance of a suite."""
     n, m = objective.pairs.n_points, objective.pairs.n_features
     weights = f"mu = {objective.mu:.3g}, lambda = {objective.trace_weight:.3g}"
     return f"M-step of {n} points in R^{m}, {weights}"
@@ -173,7 +173,7 @@ def _in_words(objective: MStepObjective) -> str:
 def _check_same_data(
     instances: dict[str, InstanceSpec | MStepObjective], journal: RaceJournal
 ) -> None:
-    """Words do not tell two M-steps of a size apart: their checksums do."""
+    """Check that the M-steps are those of the journal, by their checksums."""
     for name, instance in instances.items():
         known = journal.references.get(name)
         if known is None or isinstance(instance, InstanceSpec):
@@ -193,7 +193,7 @@ def _check_tols(tols: Sequence[float]) -> list[float]:
 
 
 def _differences(races: Sequence[dict[str, Any]], now: dict[str, Any]) -> Iterator[str]:
-    """What a resumed race does otherwise than the one before it."""
+    """Describe how a resumed race differs from the one before it."""
     if not races:
         return
     for what in ("versions", "machine", "time_limit", "memory_limit"):
@@ -202,7 +202,7 @@ def _differences(races: Sequence[dict[str, Any]], now: dict[str, Any]) -> Iterat
 
 
 def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
-    """Tell the versions of this package, of what it computes with and of the solvers that race."""
+    """The versions of this package, of its libraries and of the solvers that race."""
     conic = sorted({entrant.solver.lower() for entrant in chosen if entrant.formulation})
     found = {"python": platform.python_version()}
     for name in ("seraph-cvx", "numpy", "scipy", "scikit-learn", "cvxpy", *conic):

@@ -9,7 +9,7 @@ from typing import Any
 from ..processes.journal import Journal, check_kind, check_numbers
 
 Key = tuple[str, str, str, float]
-"""What makes a row the same run: instance, solver, formulation, tolerance."""
+"""What identifies a run: instance, solver, formulation, tolerance."""
 
 EMPTY_ROW: dict[str, Any] = {
     "outcome": "",
@@ -27,16 +27,16 @@ EMPTY_ROW: dict[str, Any] = {
     "peak_bytes": None,
     "detail": "",
 }
-"""What a row says besides its key, before anything is known."""
+"""The entries of a row before its run, besides its key."""
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
-    """What makes a row the same run."""
+    """What identifies the run of a row."""
     return row["instance"], row["solver"], row["formulation"], float(row["tol"])
 
 
 class RaceJournal(Journal):
-    """Lines of three kinds: "race" (who races, with what), "reference" and "row".
+    """The journal of a race, with lines of the kinds "race" (its settings), "reference" and "row".
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class RaceJournal(Journal):
     references : dict
         The certified interval of each instance, by its name.
     races : list
-        What the races that wrote here said of themselves.
+        The settings of each race that wrote to the journal.
     """
 
     work = "race"
@@ -57,7 +57,7 @@ class RaceJournal(Journal):
         super().__init__(path, resume)
 
     def take(self, kind: str, content: dict[str, Any]) -> None:
-        """Keep a line that has been checked."""
+        """Check a line and keep it."""
         if kind == "row":
             _check_row(content)
             self.rows[key_of(content)] = content
@@ -72,7 +72,7 @@ class RaceJournal(Journal):
 
 
 def _check_row(row: Mapping[str, Any]) -> None:
-    """Refuse what no race has written: a line that was damaged, or changed by hand."""
+    """Refuse a line that was damaged, or changed by hand."""
     check_kind(row, ("instance", "solver", "formulation", "outcome", "said", "detail"), str)
     check_kind(row, ("claims",), bool)
     known = [row[name] for name, empty in EMPTY_ROW.items() if empty is None and name != "dimacs"]

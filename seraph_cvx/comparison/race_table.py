@@ -29,11 +29,11 @@ class Race(ResultTable):
     races: Sequence[dict[str, Any]] = ()
 
     def summary(self) -> ResultTable:
-        """One line a solver: how often it answered, how often its word was true."""
+        """Summarise each solver: how often it answered, how often its claims were true."""
         return summarise(self.rows)
 
     def to_markdown(self) -> str:
-        """The rows with what fits a page; :meth:`to_json` has all."""
+        """Write the main columns of the rows as Markdown; :meth:`to_json` has all."""
         return ResultTable(
             self.title, [_printed(row) for row in self.rows], self.notes
         ).to_markdown()
@@ -105,7 +105,7 @@ def summarise(rows: Sequence[Any]) -> ResultTable:
 
 
 def label_of(row: Any) -> str:
-    """``SCS/dual``, or the name alone."""
+    """The label of a row's solver: ``SCS/dual``, or the name alone."""
     return f"{row['solver']}/{row['formulation']}" if row["formulation"] else str(row["solver"])
 
 

@@ -1,4 +1,4 @@
-"""The runs of a race in turn: which are next, and how a worker of joblib makes one."""
+"""The order of a race's runs, and how a worker of joblib makes one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRELOAD = ("seraph_cvx.comparison.grading", "sklearn.datasets")
 PRELOAD_CONIC = ("seraph_cvx.m_step.conic", "seraph_cvx.comparison.dimacs")
 
 NOT_RUN = "not run"
-"""The outcome of a run that was not worth making."""
+"""The outcome of a run that was skipped, since a looser one reached a limit."""
 
 
 class Run(NamedTuple):
@@ -38,12 +38,12 @@ class Run(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What the journal knows it by."""
+        """The key of the run in the journal."""
         return self.instance, self.entrant.solver, self.entrant.formulation, self.tol
 
 
 class Limits(NamedTuple):
-    """Seconds a run may take, those after which its process is ended, and bytes of memory.
+    """The limits of a run: its seconds, those until its process is ended, and bytes of memory.
 
     None is no limit of memory.
     """
@@ -60,7 +60,7 @@ def make_runs(
     limits: Limits,
     n_jobs: int | None = None,
 ) -> Generator[tuple[Run, Outcome], None, None]:
-    """What comes of each run that is not in the journal, as they are finished, through joblib.
+    """Make the runs that are not in the journal, through joblib, and yield them as they finish.
 
     A run waits until all looser ones of its solver on its instance are in the journal, which the
     caller has to see to, for after one that came to a limit it is not worth making: its outcome is
@@ -112,7 +112,7 @@ def make_run(
     owner: str,
     preload: Sequence[str],
 ) -> tuple[Run, Outcome]:
-    """One run, in a process of its own that the worker's fork server starts; or why it is not made.
+    """Make a run, in a process of its own that the worker's fork server starts; or skip it.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def make_run(
 
 
 def _looser(run: Run, runs: Sequence[Run]) -> list[Run]:
-    """The runs of the same solver on the same instance that come before it."""
+    """The runs of the same solver on the same instance at looser tolerances."""
     return [other for other in runs if other[:2] == run[:2] and other.tol > run.tol]
 
 
@@ -141,7 +141,7 @@ def _is_ready(run: Run, runs: Sequence[Run], journal: RaceJournal) -> bool:
 
 
 def _obstacle(run: Run, runs: Sequence[Run], journal: RaceJournal, time_limit: float) -> str:
-    """Why a run is not worth making: a looser one took all its time, or was ended at a limit."""
+    """Why a run is skipped: a looser one took all its time, or was ended at a limit."""
     for other in _looser(run, runs):
         row = journal.rows[other.key]
         late = (row["total_seconds"] or 0.0) >= time_limit and not row["claims"]

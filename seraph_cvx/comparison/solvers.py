@@ -1,7 +1,7 @@
-"""Who races: the first-order methods, every conic solver of CVXPY, and whoever is registered.
+"""The solvers of a race: first-order methods, CVXPY's conic solvers, and registered ones.
 
 A solver is a function of an M-step, a tolerance and a time limit that returns an :class:`Attempt`:
-a matrix, and what the solver says of it. The referee grades the matrix; nothing else is believed.
+a matrix, and what the solver says of it. Only the matrix is graded; nothing else is believed.
 To enter a solver of your own, put one function into a file and register it by name. This one, in a
 file ``toy.py``, takes projected gradient steps of fixed length:
 
@@ -54,7 +54,7 @@ from ..solvers.solution import Status
 
 @dataclass(frozen=True)
 class Attempt:
-    """What a solver brings back.
+    """What a solver returns.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class Attempt:
 
 
 Solver = Callable[[MStepObjective, float, float], Attempt]
-"""solve(objective, tol, time_limit)"""
+"""The type of a solver's function, solve(objective, tol, time_limit)."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Entrant:
 
     @property
     def label(self) -> str:
-        """``SCS/dual``; a solver without formulations is its name."""
+        """The name and formulation, as in ``SCS/dual``, or the name alone."""
         return f"{self.solver}/{self.formulation}" if self.formulation else self.solver
 
     def load(self) -> Callable[..., Any]:
@@ -131,15 +131,14 @@ def register_solver(name: str, function: str | Solver) -> None:
     module, _, attribute = function.partition(":")
     if module == "__main__":
         raise ValueError(
-            f"{name}: the function lives in the script that is running, which another process "
-            "cannot import. Put it into a file of its own, say own_solver.py, and register "
+            f"{name}: the function is defined in the running script, which other processes cannot "
+            "import. Move it to a file of its own, say own_solver.py, and register "
             f'"own_solver:{attribute}".'
         )
     if not attribute or "." in attribute or not callable(_find(module, attribute)):
         raise ValueError(
-            f"{name}: {function!r} is no function at the top level of a module that can be "
-            f"imported here. Write it as module:function, the module on the path ({sys.path[0]!r}, "
-            "...)."
+            f"{name}: {function!r} is not a top-level function of an importable module. Write it "
+            f"as module:function, with the module on sys.path ({sys.path[0]!r}, ...)."
         )
     if name in _FIRST_ORDER or name.isupper() or not name or set(name) & set("/=, "):
         raise ValueError(
@@ -150,7 +149,7 @@ def register_solver(name: str, function: str | Solver) -> None:
 
 
 def forget_solver(name: str) -> None:
-    """Take a registered solver out again."""
+    """Remove a registered solver."""
     _REGISTERED.pop(name, None)
 
 
@@ -162,13 +161,13 @@ def _find(module: str, attribute: str) -> Any:
 
 
 def entrants(solvers: Sequence[str] | None = None) -> list[Entrant]:
-    """The solvers of a race.
+    """Choose the solvers of a race.
 
     Parameters
     ----------
     solvers : sequence of str, optional
         Names: ``"fista"``, ``"SCS"`` (both formulations), ``"SCS/dual"``, a registered name, or
-        ``"name=module:function"``, which registers it. None: all that can run here.
+        ``"name=module:function"``, which registers it. None: all that are installed.
 
     Examples
     --------
@@ -211,7 +210,7 @@ def _why_not(name: str) -> str:
 
     reason = conic_solvers().get(name.partition("/")[0])
     known = ", ".join(entrant.label for entrant in entrants())
-    return f"{reason or f'There is no solver {name!r} here'}. Those that can race are {known}."
+    return f"{reason or f'There is no solver {name!r}'}. Those that can race are {known}."
 
 
 _FIRST_ORDER = {"fista": fista, "projected-gradient": projected_gradient}
@@ -220,7 +219,7 @@ _FIRST_ORDER = {"fista": fista, "projected-gradient": projected_gradient}
 def first_order(
     objective: MStepObjective, tol: float, time_limit: float, solver: str = "fista"
 ) -> Attempt:
-    """FISTA or the paper's projected gradient."""
+    """Solve by FISTA or the paper's projected gradient."""
     answer = _FIRST_ORDER[solver](objective, tol, 1_000_000, None, time_limit)
     claims = answer.status is Status.CERTIFIED
     return Attempt(answer.metric, answer.solver_status, claims, answer.iterations)
@@ -229,7 +228,7 @@ def first_order(
 def conic(
     objective: MStepObjective, tol: float, time_limit: float, solver: str, formulation: str
 ) -> Attempt:
-    """A conic solver through CVXPY, told the tolerance and what is left of the time."""
+    """Solve by a conic solver of CVXPY, within the tolerance and the remaining time."""
     from cvxpy.error import SolverError
 
     from ..m_step.statement import build_statement
@@ -259,7 +258,7 @@ def conic(
 
 
 def _options(solver: str, tol: float, time_limit: float) -> dict[str, Any]:
-    """The tolerance and the time limit in the solver's own words, where these are known."""
+    """The solver's own options for a tolerance and a time limit, as far as they are known."""
     from ..m_step.conic import options_for
 
     known = solver in ("SCS", "CLARABEL", "MOSEK", "COPT")

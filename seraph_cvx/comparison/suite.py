@@ -1,4 +1,4 @@
-"""Named M-steps to race on: each name is a short spec that anyone regenerates bit for bit.
+"""Suites of M-steps to race on, each named by a short spec from which it can be regenerated.
 
 ``wine-n40-standard-hyper-w1-s0`` is the M-step of 40 points of wine, standardized, in the paper's
 setting hyper, with trace weight 1, drawn with seed 0. The points are drawn by Python's ``random``,
@@ -24,7 +24,7 @@ from ..numerics.checks import UNKNOWN, FloatArray
 from ..pairs.pair_set import PairSet
 
 SCALINGS = ("standard", "unit", "raw")
-"""Mean 0 and variance 1; from 0 to 1; as they are."""
+"""The scalings of features: mean 0 and variance 1; from 0 to 1; unchanged."""
 
 _NAME = re.compile(r"(\w+)-n(\d+)(?:-l(\d+))?-(\w+)-(\w+)-w([\d.e+]+)-s(\d+)")
 
@@ -78,7 +78,7 @@ class InstanceSpec:
 
     @property
     def name(self) -> str:
-        """The spec in one word."""
+        """The name of the instance: its spec in one word."""
         labeled = "" if self.n_labeled == 10 else f"-l{self.n_labeled}"
         return (
             f"{self.data}-n{self.n_points}{labeled}-{self.scaling}-{self.setting}"
@@ -87,7 +87,7 @@ class InstanceSpec:
 
     @classmethod
     def parse(cls, name: str) -> InstanceSpec:
-        """The spec that a name stands for."""
+        """Parse the name of an instance."""
         match = _NAME.fullmatch(name)
         if match is None:
             raise ValueError(
@@ -104,7 +104,7 @@ class InstanceSpec:
     def points(
         self, data_dir: str | os.PathLike[str] | None = None
     ) -> tuple[FloatArray, NDArray[np.int64]]:
-        """X and y, with -1 where the class is not told."""
+        """The points X and labels y, with -1 for unknown classes."""
         X, y = load(self.data, data_dir)
         n_classes = len(np.unique(y))
         if not n_classes <= self.n_labeled <= self.n_points <= len(X):
@@ -122,7 +122,7 @@ class InstanceSpec:
         return _scale(np.asarray(X[drawn], dtype=np.float64), self.scaling), labels
 
     def objective(self, data_dir: str | os.PathLike[str] | None = None) -> MStepObjective:
-        """The M-step: the first one, all unlabeled pairs counted as dissimilar."""
+        """The first M-step, which counts all unlabeled pairs as dissimilar."""
         return MStepObjective(
             PairSet.from_labels(*self.points(data_dir)),
             unlabeled_weight=PAPER_SETTINGS[self.setting].unlabeled_weight,
@@ -130,13 +130,13 @@ class InstanceSpec:
         )
 
     def checksum(self, data_dir: str | os.PathLike[str] | None = None) -> str:
-        """SHA-256 of the name, X and y: equal checksums, equal bits."""
+        """The SHA-256 checksum of the name, X and y."""
         X, y = self.points(data_dir)
         return checksum_of(self.name, X, y)
 
 
 def checksum_of(name: str, *arrays: NDArray[np.generic]) -> str:
-    """SHA-256 of a name and of arrays, in little-endian bytes."""
+    """The SHA-256 checksum of a name and of arrays, in little-endian bytes."""
     digest = hashlib.sha256(name.encode())
     for array in arrays:
         digest.update(f"{array.shape}".encode())
@@ -199,13 +199,13 @@ SUITES = {
 
 
 def _shuffled(rng: random.Random, n: int) -> NDArray[np.int64]:
-    """A permutation from ``rng.random()``, the one stream that Python promises not to change."""
+    """A permutation from ``rng.random()``, the only stream that Python promises not to change."""
     keys = [rng.random() for _ in range(n)]
     return np.array(sorted(range(n), key=keys.__getitem__), dtype=np.int64)
 
 
 def _scale(X: FloatArray, scaling: str) -> FloatArray:
-    """Each feature shifted and scaled; a constant one is only shifted."""
+    """Shift and scale each feature; a constant one is only shifted."""
     if scaling == "raw":
         return X
     if scaling == "unit":

@@ -1,4 +1,4 @@
-"""The cards that notebooks show of results; each is drawn from the result's own attributes."""
+"""The cards that notebooks show for results, drawn from the results' own attributes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pair_set_card(pairs: Any) -> str:
 
 
 def objective_card(objective: Any) -> str:
-    """Show what is known of an M-step already: nothing is summed for it."""
+    """Show what is already known of an M-step, without summing anything."""
     verdict, tone = "whether it has an optimum: ask attains_optimum", Tone.PLAIN
     known = vars(objective)
     if objective.trace_weight > 0.0 or "falling_direction" in known:
@@ -89,7 +89,7 @@ def _gap_card(name: str, verdict: str, bounds: Any, found: dict[str, Any]) -> st
 
 
 def solution_card(solution: Any) -> str:
-    """Show what a solver returned for an M-step, and what it is worth."""
+    """Show what a solver returned for an M-step, and its certificate."""
     tones = {"certified": Tone.GOOD, "failed": Tone.BAD}
     metric, certificate = solution.metric, solution.certificate
     found = {

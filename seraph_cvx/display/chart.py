@@ -14,7 +14,7 @@ COLOURS = ("#1f5fa8", "#c2410c", "#15803d", "#7e22ce")
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a chart."""
+    """A line of a chart."""
 
     name: str
     x: Sequence[float]
@@ -34,7 +34,7 @@ class Chart:
 
 
 def to_svg(chart: Chart) -> str:
-    """The chart as an ``<svg>`` element; points that a logarithmic axis cannot show are left out.
+    """Draw a chart as an ``<svg>`` element, without points that a logarithmic axis cannot show.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def to_svg(chart: Chart) -> str:
 
 
 class _Axis:
-    """An axis: it turns data into pixels, and chooses ticks."""
+    """An axis of a chart, which maps data to pixels and chooses ticks."""
 
     def __init__(self, values: Sequence[float], log: bool, start: float, end: float) -> None:
         self.log, self.start, self.end = log, start, end
@@ -123,7 +123,7 @@ def _line(curve: Curve, across: _Axis, up: _Axis, colour: str) -> list[str]:
 
 
 def _legend(curves: Sequence[Curve]) -> list[str]:
-    """One row under the title, where no curve passes."""
+    """Draw the legend in a row below the title."""
     widths = [30.0 + 6.4 * len(curve.name) for curve in curves]
     x, parts = max(4.0, (WIDTH - sum(widths)) / 2.0), []
     for k, curve in enumerate(curves):

@@ -1,4 +1,4 @@
-"""The formulas that users are shown, each written once: here.
+"""The formulas that are shown to users, each written once.
 
 The command line takes `ascii`, pages and notebooks take `mathml`. The claims of the paper in
 ``theory/`` have formulas of their own, drawn by the same :mod:`seraph_cvx.display.mathml`.
@@ -13,14 +13,14 @@ from .mathml import to_mathml, to_text
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula in the two spellings that are written by hand, and those that follow from them.
+    """A formula in LaTeX and ASCII, and the notations derived from them.
 
     Attributes
     ----------
     name : str
         What it is.
     equation : str
-        Its number in the paper, as "(11)"; empty where it is derived here.
+        Its number in the paper, as "(11)"; empty if it is not in the paper.
     ascii : str
         For a terminal; one line of the formula a line of text.
     latex : str
@@ -50,12 +50,12 @@ class Formula:
 
     @property
     def mathml(self) -> str:
-        """One display ``<math>`` element a line."""
+        """The formula as MathML, one display ``<math>`` element per line."""
         return "".join(map(to_mathml, self.latex.splitlines()))
 
     @property
     def text(self) -> str:
-        """Plain text with the symbols of Unicode."""
+        """The formula as plain text, with Unicode symbols."""
         return "\n".join(map(to_text, self.latex.splitlines()))
 
 
@@ -170,4 +170,4 @@ FORMULAS = (
     CERTIFICATE,
     CRITICAL_TRACE_WEIGHT,
 )
-"""All of them, in the order of the paper."""
+"""All formulas, in the order of the paper."""

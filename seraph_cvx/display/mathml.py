@@ -1,4 +1,4 @@
-"""A small subset of LaTeX, read once and written twice: as MathML and as plain text.
+"""Converts a small subset of LaTeX to MathML and to plain text.
 
 Chromium, Firefox and Safari render MathML by themselves, so that a page or a notebook needs no
 network and no script.
@@ -37,7 +37,7 @@ class Node:
 
 
 def to_mathml(latex: str) -> str:
-    """The formula as a display ``<math>`` element.
+    """Convert a formula to a display ``<math>`` element.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def to_mathml(latex: str) -> str:
 
 
 def to_text(latex: str) -> str:
-    r"""The formula as a line of plain text.
+    r"""Convert a formula to a line of plain text.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def to_text(latex: str) -> str:
 
 
 def parse(latex: str) -> Node:
-    """The formula as a tree; a command that is not known is an error."""
+    """Parse a formula into a tree; an unknown command is an error."""
     tokens = TOKEN.findall(latex)
     row, rest = _row(tokens, 0)
     if rest != len(tokens):
@@ -177,7 +177,7 @@ def _text(node: Node) -> str:
 
 
 def _joined(texts: list[str], parts: tuple[Node, ...]) -> str:
-    """A row; a space where two indexed letters or a fraction and its factor meet."""
+    """Join the parts of a row, with spaces between indexed letters, or fractions and factors."""
     out = ""
     for k, text in enumerate(texts):
         crowded = k and parts[k - 1].kind in ("sub", "subsup", "frac") and parts[k].kind != "mo"

@@ -1,4 +1,4 @@
-"""The pieces of what notebooks show: HTML with inline styles, all escaped, nothing fetched.
+"""HTML pieces for notebooks, with inline styles, escaped text and nothing to fetch.
 
 Text and lines take the notebook's own colour, and a verdict brings its own ground with it, so that
 both are readable on light and on dark.
@@ -22,7 +22,7 @@ NEAR, FAR = 1e-6, 1e-2
 
 
 class Tone(Enum):
-    """Text and ground of a verdict."""
+    """The text and background colours of a verdict."""
 
     GOOD = ("#14532d", "#bbf7d0")
     CAUTION = ("#451a03", "#fde68a")
@@ -38,12 +38,12 @@ def card(
     formulas: Sequence[Formula],
     *parts: str,
 ) -> str:
-    """A result as it stands in a notebook: verdict, sentence, formulas, then `parts`.
+    """Show a result in a notebook: verdict, sentence, formulas, then `parts`.
 
     Parameters
     ----------
     name, verdict, sentence : str
-        Plain text: it is escaped here.
+        Plain text, which is escaped.
     tone : Tone
         Of the verdict.
     formulas : sequence of Formula
@@ -71,7 +71,7 @@ def card(
 
 
 def facts(values: Mapping[str, Any]) -> str:
-    """Names and values in two columns; an empty value is left out.
+    """Show names and values in two columns, without empty values.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def facts(values: Mapping[str, Any]) -> str:
 
 
 def grid(table: ResultTable) -> str:
-    """A table of results; of a long one the first and the last rows.
+    """Show a table of results, of a long one the first and the last rows.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def grid(table: ResultTable) -> str:
 
 
 def gap_in_words(lower: float, upper: float) -> str:
-    """Say in a sentence where the optimum lies: in [lower, upper].
+    """State in a sentence that the optimum lies in [lower, upper].
 
     Examples
     --------
@@ -124,7 +124,7 @@ def gap_in_words(lower: float, upper: float) -> str:
 
 
 def tone_of_gap(relative_gap: float) -> Tone:
-    """Good up to 1e-6, bad from 1e-2 on.
+    """The colours of a relative gap: good up to 1e-6, bad from 1e-2 on.
 
     Examples
     --------

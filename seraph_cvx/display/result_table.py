@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Characters that steer a terminal, turn the direction of writing, or are none."""
+"""Characters that control a terminal or the direction of writing, or are invalid."""
 
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A title, rows with the same keys, and notes that belong to them.
+    """A table of results: a title, rows with the same keys, and notes.
 
     Examples
     --------
@@ -37,26 +37,26 @@ class ResultTable:
         return list(dict.fromkeys(key for row in self.rows for key in row))
 
     def to_markdown(self) -> str:
-        """A Markdown table under its title, the notes below."""
+        """Write the table as Markdown, with its title above and its notes below."""
         lines = [f"**{self.title}**", "", _line(self.columns), _line(["---"] * len(self.columns))]
         lines += [_line([show(row.get(key, "")) for key in self.columns]) for row in self.rows]
         lines += [f"\n{note}" for note in self.notes]
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """A JSON object with title, rows and notes; numbers in full precision."""
+        """Write the table as a JSON object of title, rows and notes, numbers in full precision."""
         content = {"title": self.title, "rows": list(self.rows), "notes": list(self.notes)}
         return json.dumps(content, indent=1, default=str)
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame of the rows."""
+        """Convert the rows to a pandas DataFrame."""
         import pandas
 
         return pandas.DataFrame(list(self.rows), columns=self.columns)
 
 
 def show(value: Any) -> str:
-    """A cell as people read it: three digits, exponents only where they help.
+    """Format a cell for people: three digits, exponents only where they help.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def show(value: Any) -> str:
 
 
 def visible(text: str, but: str = "") -> str:
-    r"""The text with what steers a terminal written out, save for the characters of `but`.
+    r"""Escape the characters of a text that control a terminal, except those of `but`.
 
     Examples
     --------

@@ -1,1 +1,1 @@
-"""SERAPH and its relatives: the scikit-learn face."""
+"""SERAPH and its relatives as scikit-learn estimators."""

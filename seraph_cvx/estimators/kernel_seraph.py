@@ -18,10 +18,10 @@ from .base import BaseSERAPH
 from .mahalanobis import all_or_nothing
 
 LARGEST = 1e290
-"""Sums of larger inner products may overflow."""
+"""The largest inner products whose sums do not overflow."""
 
 LOST = 1e-3
-"""The exponent of the rbf kernel may be wrong by this much."""
+"""The largest tolerated error in the exponent of the rbf kernel."""
 
 NO_SPREAD = 1e-12
 """Kernel principal components below this share of the largest eigenvalue are left out."""
@@ -30,19 +30,19 @@ NO_SPREAD = 1e-12
 class KernelSERAPH(BaseSERAPH):
     """Learn a metric in the feature space of a kernel, as SERAPH does among the features.
 
-    Eq. (7) with ||phi(x) - phi(x')||_A in the place of ||x - x'||_A, exactly.
+    Eq. (7) with ||phi(x) - phi(x')||_A instead of ||x - x'||_A, exactly.
 
     A metric on the feature space only matters on the span of the training points, and the trace
-    penalty wants it to be zero elsewhere. The coordinates of kernel PCA, all components kept and
+    penalty makes it zero outside that span. The coordinates of kernel PCA, all components kept and
     none rescaled, are an isometry on that span, so that SERAPH in these coordinates is SERAPH in
-    the feature space. Appendix C.2 of the paper is not to be had: this is derived here.
+    the feature space. Appendix C.2 of the paper is not available: this is derived here.
 
     Parameters
     ----------
     kernel : str or callable, default="rbf"
         Any name of :func:`sklearn.metrics.pairwise.pairwise_kernels`, or a function of two rows.
     gamma, degree, coef0 : float, optional
-        Of the named kernels, as in scikit-learn.
+        Parameters of the named kernels, as in scikit-learn.
     kernel_params : mapping, optional
         Passed to a callable kernel.
     unlabeled_weight, trace_weight, threshold, ...
@@ -149,7 +149,7 @@ class KernelSERAPH(BaseSERAPH):
         return self
 
     def _embed(self, pairs: PairSet) -> PairSet:
-        """The pairs in kernel PCA coordinates, which are kept for points to come."""
+        """Embed the pairs in kernel PCA coordinates, and keep these for new points."""
         self._refuse_lost_differences(pairs.points)
         self.training_points_ = pairs.points
         K = self._kernel_with(pairs.points)
@@ -166,13 +166,13 @@ class KernelSERAPH(BaseSERAPH):
         return PairSet(coordinates, pairs.similar, pairs.dissimilar, pairs.confidence)
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """z = L k(x): Euclidean distances of z are the learned distances of phi(x)."""
+        """Transform points so that Euclidean distances are the learned distances of phi(x)."""
         check_is_fitted(self)
         points = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
         return (self._coordinates(points) @ self.components_.T).astype(points.dtype)
 
     def get_metric(self) -> Callable[..., float]:
-        """d(x, x', squared=False) as a function, for scikit-learn's ``metric=`` arguments."""
+        """The learned distance d(x, x', squared=False) as a function, for ``metric=`` arguments."""
         check_is_fitted(self)
 
         def distance(x: ArrayLike, x_prime: ArrayLike, squared: bool = False) -> float:
@@ -182,7 +182,7 @@ class KernelSERAPH(BaseSERAPH):
         return distance
 
     def get_mahalanobis_matrix(self) -> FloatArray:
-        """L'L, a matrix of the kernel PCA coordinates: in the features themselves there is none."""
+        """The learned matrix L'L, in kernel PCA coordinates; the features have none."""
         return super().get_mahalanobis_matrix()
 
     def _pair_differences(self, pairs: ArrayLike) -> FloatArray:
@@ -194,11 +194,11 @@ class KernelSERAPH(BaseSERAPH):
         return np.asarray(self._centred(self._kernel_with(points)) @ self.axes_)
 
     def _centred(self, K: FloatArray) -> FloatArray:
-        """Inner products of phi(x) - mean with the phi(x_i) - mean."""
+        """Centre a kernel: the inner products of phi(x) - mean with the phi(x_i) - mean."""
         return np.asarray(K - K.mean(axis=1)[:, None] - self._row_means + self._mean)
 
     def _refuse_lost_differences(self, points: FloatArray) -> None:
-        """The kernel "rbf" is of ||x||^2 + ||x'||^2 - 2x'x, which cancels."""
+        """Raise an error if rounding in ||x||^2 + ||x'||^2 - 2x'x would spoil the rbf kernel."""
         if self.kernel != "rbf":
             return
         gamma = 1.0 / points.shape[1] if self.gamma is None else self.gamma

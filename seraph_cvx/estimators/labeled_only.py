@@ -1,4 +1,4 @@
-"""A classifier after a semi-supervised metric: taught by the labeled points alone."""
+"""A wrapper that fits an estimator to the labeled points only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _inner_has(method: str) -> Callable[[Any], bool]:
 
 
 class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
-    """Let an estimator of scikit-learn see the points of known class alone.
+    """Fit a scikit-learn estimator to the points of known class only.
 
     fit(X, y) = estimator.fit(X_K, y_K), K = {i : y_i is known}: -1 is not a class.
 
@@ -97,27 +97,27 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_inner_has("predict"))  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> Any:
-        """The inner estimator's `predict`: never -1."""
+        """Predict by the inner estimator: never -1."""
         return self._fitted.predict(X)
 
     @available_if(_inner_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Any:
-        """The inner estimator's `predict_proba`, a column for each of `classes_`."""
+        """Predict probabilities by the inner estimator, a column for each of `classes_`."""
         return self._fitted.predict_proba(X)
 
     @available_if(_inner_has("predict_log_proba"))  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Any:
-        """The inner estimator's `predict_log_proba`."""
+        """Predict log-probabilities by the inner estimator."""
         return self._fitted.predict_log_proba(X)
 
     @available_if(_inner_has("decision_function"))  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Any:
-        """The inner estimator's `decision_function`."""
+        """Evaluate the inner estimator's decision function."""
         return self._fitted.decision_function(X)
 
     @available_if(_inner_has("transform"))  # type: ignore[untyped-decorator]
     def transform(self, X: Any) -> Any:
-        """The inner estimator's `transform`, of all points."""
+        """Transform all points by the inner estimator."""
         return self._fitted.transform(X)
 
     @available_if(_inner_has("transform"))  # type: ignore[untyped-decorator]
@@ -127,7 +127,7 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_inner_has("get_feature_names_out"))  # type: ignore[untyped-decorator]
     def get_feature_names_out(self, input_features: Any = None) -> Any:
-        """The inner estimator's names of what `transform` returns."""
+        """The inner estimator's names of the features that `transform` returns."""
         return self._fitted.get_feature_names_out(input_features)
 
     @available_if(_inner_has("set_output"))  # type: ignore[untyped-decorator]
@@ -139,7 +139,7 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     @available_if(_inner_has("score"))  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: ArrayLike, **score_params: Any) -> float:
-        """The inner estimator's score (for a classifier its accuracy) on the known points.
+        """Score the inner estimator on the points of known class: a classifier by its accuracy.
 
         Parameters
         ----------
@@ -169,7 +169,7 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         return self._fitted.feature_names_in_
 
     def get_metadata_routing(self) -> Any:
-        """Fit and score parameters go to the methods of the same name of the inner estimator."""
+        """Route fit and score parameters to the inner estimator's methods of the same name."""
         mapping = MethodMapping()
         for method in ("fit", "score"):
             mapping.add(caller=method, callee=method)
@@ -200,7 +200,7 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     def _route(
         self, method: str, given: dict[str, Any], known: IntArray, n_points: int
     ) -> dict[str, Any]:
-        """The parameters for the inner estimator's method, cut to the known points."""
+        """Route parameters to a method of the inner estimator, cut to the known points."""
         if get_config()["enable_metadata_routing"]:
             given = process_routing(self, method, **given).estimator[method]
         return {
@@ -210,6 +210,6 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _has_length(value: Any, n_points: int) -> bool:
-    """Whether it is an array with an entry for each point."""
+    """Whether a value is an array with an entry for each point."""
     is_array = hasattr(value, "shape") or isinstance(value, list | tuple)
     return is_array and np.ndim(value) > 0 and len(value) == n_points

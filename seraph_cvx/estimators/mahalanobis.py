@@ -1,4 +1,4 @@
-"""What every learned Mahalanobis metric can do, in the words of scikit-learn and metric-learn."""
+"""The methods of every learned Mahalanobis metric, named as in scikit-learn and metric-learn."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..pairs.supervision import describe_pair_labels, supervise
 
 @contextmanager
 def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
-    """Fitted anew, or as it was: a `fit` cut short, by Ctrl-C too, leaves no attribute behind.
+    """A context in which an interrupted `fit` leaves the estimator as it was before.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
 
 
 class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Do what every learned Mahalanobis metric can do; the base of all metric learners here.
+    """The base of all metric learners: what every learned Mahalanobis metric can do.
 
     d(x, x')^2 = (x - x')' A (x - x') = ||L(x - x')||^2.
 
@@ -72,7 +72,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     n_features_in_: int
 
     def transform(self, X: ArrayLike) -> FloatArray:
-        """z = L x: Euclidean distances of z are the learned distances of x.
+        """Transform points to z = L x, whose Euclidean distances are the learned ones.
 
         An array of another library than NumPy gives one of the same library, on the same device.
         """
@@ -84,12 +84,12 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return to_device_of(X, transformed) if is_foreign_array(X) else transformed
 
     def get_mahalanobis_matrix(self) -> FloatArray:
-        """L'L: the matrix of the distances after `transform`; A unless n_components cuts it."""
+        """The matrix L'L of the distances after `transform`: A unless n_components cuts it."""
         check_is_fitted(self)
         return np.asarray(self.components_.T @ self.components_)
 
     def get_metric(self) -> Callable[..., float]:
-        """d(x, x', squared=False) as a function, for scikit-learn's ``metric=`` arguments."""
+        """The learned distance d(x, x', squared=False) as a function, for ``metric=`` arguments."""
         check_is_fitted(self)
         L = self.components_.copy()
 
@@ -101,17 +101,17 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return distance
 
     def pair_distance(self, pairs: ArrayLike) -> FloatArray:
-        """||L(x - x')|| for each pair of a (k, 2, m) array."""
+        """The learned distance ||L(x - x')|| of each pair of a (k, 2, m) array."""
         check_is_fitted(self)
         differences = self._pair_differences(pairs)
         return np.asarray(np.linalg.norm(differences @ self.components_.T, axis=1))
 
     def pair_score(self, pairs: ArrayLike) -> FloatArray:
-        """-||L(x - x')||: larger is more similar."""
+        """Score the similarity of each pair: minus its distance, so larger is more similar."""
         return -self.pair_distance(pairs)
 
     def predict_pairs(self, pairs: ArrayLike) -> Any:
-        """+1 where a pair's distance is at most `threshold_`, else -1."""
+        """Predict +1 for each pair whose distance is at most `threshold_`, else -1."""
         distances = self.pair_distance(pairs)
         if not hasattr(self, "threshold_"):
             raise AttributeError(
@@ -121,7 +121,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         return np.where(distances <= self.threshold_, 1, -1)
 
     def set_threshold(self, threshold: float) -> Self:
-        """Call pairs up to this distance similar."""
+        """Set the distance up to which pairs are predicted similar."""
         check_is_fitted(self)
         self.threshold_ = float(threshold)
         return self
@@ -171,7 +171,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         similar_confidence: ArrayLike | None = None,
         dissimilar_confidence: ArrayLike | None = None,
     ) -> PairSet:
-        """What `fit` was given, as pairs; scikit-learn's own checks are made here."""
+        """Turn what `fit` was given into pairs, after scikit-learn's own checks."""
         name = type(self).__name__
         if y is None and similar is None and dissimilar is None:
             raise ValueError(
@@ -199,7 +199,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     @staticmethod
     def _doubts(pairs: PairSet, y: ArrayLike | None, has_constraints: bool) -> list[Warning]:
-        """What `fit` should warn of before it learns: values far out, labels of the wrong kind."""
+        """The warnings to issue before learning: outliers, labels of the wrong kind."""
         far = describe_far_values(pairs.points)
         kind = "" if y is None or has_constraints else describe_pair_labels(to_host(y))
         return [*([FarValueWarning(far)] if far else []), *([UserWarning(kind)] if kind else [])]
@@ -213,7 +213,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.components_ = factor(metric, self.n_components)
 
     def _pair_differences(self, pairs: ArrayLike) -> FloatArray:
-        """x - x' for each pair, in the coordinates that A is a matrix of."""
+        """The differences x - x' of pairs, in the coordinates of the metric."""
         P = self._check_point_pairs(pairs)
         return np.asarray(P[:, 0] - P[:, 1])
 
@@ -234,7 +234,7 @@ def best_threshold(
     min_rate: float | None = None,
     beta: float = 1.0,
 ) -> float:
-    """The threshold t for which "similar iff distance <= t" agrees best with y.
+    """Find the threshold t for which "similar iff distance <= t" agrees best with y.
 
     Among equally good ones the middle of the gap between two distances; below the smallest
     distance, where nothing is called similar, half of it.

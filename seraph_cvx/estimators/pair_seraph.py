@@ -1,4 +1,4 @@
-"""SERAPH for pairs of points, called as metric-learn's pair learners are."""
+"""SERAPH for pairs of points, with the interface of metric-learn's pair learners."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
     ----------
     unlabeled_weight, trace_weight, threshold, ...
         As for :class:`seraph_cvx.SERAPH`, but with an `identity_share` of 0: what pairs say is all
-        that is asked for here.
+        that is required.
 
     Attributes
     ----------
@@ -151,20 +151,20 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
         return self
 
     def predict(self, pairs: ArrayLike) -> Any:
-        """+1 for each pair within `threshold_`, else -1."""
+        """Predict +1 for each pair within `threshold_`, else -1."""
         return self.predict_pairs(pairs)
 
     def decision_function(self, pairs: ArrayLike) -> FloatArray:
-        """-||x - x'||_A: larger is more similar."""
+        """Score the similarity of each pair by -||x - x'||_A: larger is more similar."""
         return self.pair_score(pairs)
 
     def predict_proba(self, pairs: ArrayLike) -> FloatArray:
-        """(p(-1), p(+1)) of eq. (8), a row for each pair."""
+        """The probabilities (p(-1), p(+1)) of eq. (8), one row for each pair."""
         similar = self.predict_pair_proba(pairs)
         return np.column_stack([1.0 - similar, similar])
 
     def score(self, pairs: ArrayLike, y: ArrayLike) -> float:
-        """The area under the ROC curve of `pair_score`: needs no threshold."""
+        """The area under the ROC curve of `pair_score`, which needs no threshold."""
         return float(roc_auc_score(np.asarray(y), self.pair_score(pairs)))
 
     def __sklearn_tags__(self) -> Any:

@@ -18,7 +18,7 @@ class SERAPH(BaseSERAPH):
     max_A sum_{S u D} ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7).
 
     Semi-supervised metric learning: points of the same known class become near, of different known
-    classes far, and the other pairs, which have no label, are told apart with low entropy.
+    classes far, and the other pairs, which have no label, are classified with low entropy.
 
     Parameters
     ----------
@@ -35,14 +35,14 @@ class SERAPH(BaseSERAPH):
         a, of the soft labels of the E-step. None is the paper's 1 + mu; with it the EM-like scheme
         descends a J in which the unlabeled pairs weigh far less than in (7).
     algorithm : "em" or "direct", default="em"
-        The paper's EM-like scheme, whose M-steps are convex and certified; or projected gradient
-        on (7) itself, which is nonconvex: it starts at a multiple of the identity (A = I for
+        The paper's EM-like scheme, whose M-steps are convex and certified; or Newton's method on
+        (7) itself, which is nonconvex: it starts at a multiple of the identity (A = I for
         standardized points) and ends at a stationary point.
     solver : str, default="fista"
-        Of the M-step; see :func:`seraph_cvx.solve_m_step`.
+        Solver of each M-step, see :func:`seraph_cvx.solve_m_step`.
     tol : float, default=1e-6
-        EM stops when J falls by less, relatively; direct, when the slope of (7) promises no larger
-        relative fall, see :func:`seraph_cvx.fit.direct.measure_stationarity`.
+        EM stops when J falls by less, relatively; direct, when the gradient of (7) promises no
+        larger relative fall, see :func:`seraph_cvx.fit.direct.measure_stationarity`.
     m_step_tol : float, default=1e-8
         Certified relative gap of the last M-step.
     max_iter : int, optional
@@ -57,14 +57,14 @@ class SERAPH(BaseSERAPH):
     verbose : int, default=0
         1 writes a line for each iteration to stderr.
     random_state : int, RandomState or None
-        Of the pairs drawn for `unlabeled_pairs`; nothing else here is random.
+        Seed of the pairs drawn for `unlabeled_pairs`; nothing else is random.
     laplacian_weight : float, default=0.0
         nu: the weight of the manifold term nu*<X'LX, A> (Appendix C.3), which keeps neighbours
         near; see :func:`seraph_cvx.penalties.manifold.manifold_term`.
     laplacian_neighbors, laplacian_kernel, laplacian_normalised
-        Of its graph: 7 neighbours, weights "heat" or "binary", normalised or not.
+        The graph of that term: 7 neighbours, weights "heat" or "binary", normalised or not.
     accelerate : bool, default=True
-        After the first M-step descend J itself by Newton's method, and end with an E-step and a
+        After a rough first M-step descend J itself by Newton's method, and end with an E-step and a
         certified M-step. False is the paper's pace: E-steps and M-steps alone, which end at a
         fixed point too, ten to a hundred times later. With another solver than "fista" each M-step
         is that solver's, at the paper's pace.
@@ -73,7 +73,7 @@ class SERAPH(BaseSERAPH):
         squared distance over the points. A share of the Euclidean distance keeps what few labels
         say nothing about. The certificate is of A itself, `m_step_metric_`.
     setting : "none", "post", "proj" or "hyper", optional
-        The paper's settings, in the place of the four parameters above: (mu, lambda) = (0, 0),
+        The paper's settings, instead of the four parameters above: (mu, lambda) = (0, 0),
         ("ratio", 0), (0, 1) or ("ratio", 1), the paper's soft labels, nothing of the identity. The
         defaults above are not the paper's: over 50 samplings of its twelve tasks (0 to 49) their
         mean error is 23.2 %, that of "hyper" at convergence 25.3 %; by the t-test at 5 % they are
@@ -82,8 +82,8 @@ class SERAPH(BaseSERAPH):
     unlabeled_pairs : int, optional
         k: so many random unlabeled pairs stand for all of them in the M-steps, each sum an unbiased
         estimate. `certificate_` then is of the last M-step over *all* pairs, streamed, at the
-        metric so found, and `sampling_` tells the sampling error. With algorithm="direct" there is
-        no certificate of either kind.
+        metric so found, and `sampling_` reports the error of drawing. With algorithm="direct"
+        there is no certificate of either kind.
 
     Attributes
     ----------
@@ -138,7 +138,7 @@ class SERAPH(BaseSERAPH):
             Class labels; -1 is unknown (None too among strings).
         similar, dissimilar : (k, 2) array_like of int, optional
             Constraints: rows (i, j) of indices into X. They are indices into *this* X: where
-            cross-validation takes rows away they would point elsewhere, so cross-validate
+            cross-validation removes rows they would refer to other points, so cross-validate
             constraints with :class:`~seraph_cvx.PairSERAPH`.
         similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
             c_k > 0: how much each constraint counts; 1 by default, as a pair of class labels does.

@@ -1,4 +1,4 @@
-"""The weights of SERAPH by name: the paper's four settings, and the one that is recommended."""
+"""Named weights of SERAPH: the paper's four settings, and the recommended one."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ..numerics.psd_cone import shrink
 from ..pairs.pair_set import PairSet
 
 AUTO_TRACE_SHARE = 0.02
-"""trace_weight="auto": this share of the weight above which the labeled pairs give A = 0."""
+"""The trace weight "auto", as a share of the one above which the labeled pairs give A = 0."""
 
 
 class Setting(NamedTuple):
-    """mu, lambda, the sharpness of the soft labels, and the share of the identity."""
+    """A setting: mu, lambda, the sharpness of the soft labels, and the share of the identity."""
 
     unlabeled_weight: float | str
     trace_weight: float | str
@@ -29,7 +29,7 @@ class Setting(NamedTuple):
         threshold: float = 1.0,
         manifold_term: FloatArray | None = None,
     ) -> tuple[float, float]:
-        """mu of the M-steps (or of (7), for "direct") and lambda, as numbers.
+        """The weights mu of the M-steps (or of (7), for "direct") and lambda, as numbers.
 
         Examples
         --------
@@ -74,7 +74,7 @@ class Setting(NamedTuple):
         return replace(labeled_only, unlabeled_weight=mu, trace_weight=weight, sharpness=a)
 
     def metric_of(self, A: FloatArray, pairs: PairSet) -> FloatArray:
-        """(1 - alpha) A + alpha c I, with both parts of one mean squared distance; A for alpha = 0.
+        """Mix a learned metric with the identity: (1 - alpha) A + alpha c I.
 
         Examples
         --------
@@ -96,14 +96,14 @@ PAPER_SETTINGS = {
     "proj": Setting(0.0, 1.0),
     "hyper": Setting("ratio", 1.0),
 }
-"""The paper's four, by their names there."""
+"""The paper's four settings, by their names in it."""
 
 RECOMMENDED = Setting("full", "auto", 2.0, 0.3)
-"""The defaults of SERAPH; chosen on samplings of the paper's tasks that no table uses."""
+"""The defaults of SERAPH, chosen on samplings of the paper's tasks that no table uses."""
 
 
 def find_setting(name: str) -> Setting:
-    """One of the paper's settings by its name, or a clear error."""
+    """Look up one of the paper's settings by its name."""
     if name not in PAPER_SETTINGS:
         raise ValueError(f"setting={name!r} is not known: use one of {', '.join(PAPER_SETTINGS)}.")
     return PAPER_SETTINGS[name]

@@ -1,7 +1,7 @@
-"""Who may use the page: a browser of this machine that came by the link with the token.
+"""Access to the page: only for browsers of this machine that opened the link with the token.
 
 Any site that the user visits can send requests to 127.0.0.1, and open a WebSocket to it, through
-his own browser; so can every program of every user of the machine. Hence two questions, asked of
+their browser; so can every program of every user of the machine. Hence two questions, asked of
 each request and each WebSocket: does it know the token, and does it come from the page itself?
 """
 
@@ -26,7 +26,7 @@ TOKEN = "token"
 LOCAL_HOST = re.compile(rb"(127\.0\.0\.1|localhost)(:[0-9]+)?")
 
 WITHOUT_TOKEN = "/manifest.json"
-"""What browsers fetch without cookies; it says nothing but that marimo serves here."""
+"""What browsers fetch without cookies; it reveals only that this is a marimo server."""
 
 FOREIGN = "The explorer answers only its own page on this machine."
 NO_TOKEN = "The explorer needs its token: open the whole link that seraph-cvx explore printed."
@@ -34,18 +34,18 @@ NO_TOKEN = "The explorer needs its token: open the whole link that seraph-cvx ex
 
 @dataclass(frozen=True)
 class Guard:
-    """An ASGI application that lets through to `app` only what may use it.
+    """An ASGI application that passes on to `app` only authorised requests.
 
-    The link with the token is answered by a cookie that holds it, and leads on to the page, so that
-    the token stays neither in the address bar nor in the history.
+    The link with the token sets a cookie that holds it and redirects to the page, so that the token
+    stays neither in the address bar nor in the history.
 
     Parameters
     ----------
     app : ASGI application
     token : str
-        What a request must know.
+        What a request must carry.
     port : int
-        Where the page is served; cookies know no ports, so the name of this one does.
+        Where the page is served; it is part of the cookie's name, since cookies ignore ports.
     """
 
     app: App
@@ -69,14 +69,14 @@ class Guard:
 
     @property
     def cookie_name(self) -> str:
-        """Of the cookie that holds the token."""
+        """The name of the cookie that holds the token."""
         return f"seraph_explorer_{self.port}"
 
     def _is_token(self, given: str) -> bool:
         return compare_digest(given.encode(), self.token.encode())
 
     def _cookie(self, scope: Message) -> str:
-        """The token in the cookies that a browser sent, or nothing."""
+        """The token in the cookies that a browser sent, or an empty string."""
         for line in _header(scope, b"cookie"):
             for cookie in line.decode("latin-1").split(";"):
                 name, _, value = cookie.strip().partition("=")
@@ -86,10 +86,10 @@ class Guard:
 
 
 def _is_from_the_page(scope: Message) -> bool:
-    """Whether it asks for this machine by name, and a browser does not say that another page asks.
+    """Whether a request names this machine as its host, and no other page as its origin.
 
-    A browser tells the origin with every WebSocket and with every request that may change
-    something; a foreign name in Host is a site that has its own name lead here.
+    Browsers send the origin with every WebSocket and with every request that may change something;
+    a foreign name in Host is a site whose own name resolves to this machine.
     """
     hosts = _header(scope, b"host")
     if len(hosts) != 1 or not LOCAL_HOST.fullmatch(hosts[0]):

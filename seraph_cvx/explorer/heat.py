@@ -1,4 +1,4 @@
-"""The posterior (8) as numbers and as pixels: of every pair, and of every place with one point."""
+"""The posterior (8) as numbers and as pixels: of every pair, and of the plane."""
 
 from __future__ import annotations
 
@@ -14,56 +14,57 @@ from .scene import Scene
 from .stepwise_alternation import HalfStep
 
 GRID = 50
-"""The heat map of the plane has so many cells a side."""
+"""Squares of the plane's heat map along each side."""
 
 TINT = (0, 114, 178)
 """The colour of p = 1; p = 0 is transparent, so that it suits light and dark pages."""
 
 
-def pair_heat(scene: Scene, moment: HalfStep) -> FloatArray:
-    """(n, n): above the diagonal p(+1) = sigma(eta - v'Av), eq. (8); below it what f is told.
+def pair_heat(scene: Scene, half_step: HalfStep) -> FloatArray:
+    """The posterior of each pair and, below the diagonal, the label that f has for it, (n, n).
 
-    Told are 1 for a similar pair, 0 for a dissimilar one, and the soft label (10) of an unlabeled
-    one: q(+1) = 0 at the start, later that of the metric before. The diagonal is p(+1) at v = 0.
+    Above the diagonal p(+1) = sigma(eta - v'Av), eq. (8), and on it p(+1) at v = 0. Below it 1 for
+    a similar pair, 0 for a dissimilar one, and for an unlabeled one the soft label (10): q(+1) = 0
+    at the start, later that of the previous metric.
 
     Examples
     --------
     >>> from seraph_cvx.explorer.state import ExplorerState
     >>> state = ExplorerState()
-    >>> heat = pair_heat(state.scene, state.moment)
+    >>> heat = pair_heat(state.scene, state.half_step)
     >>> heat.shape, float(heat[20, 10])
     ((100, 100), 0.0)
     """
-    objective, y = moment.objective, scene.y
-    heat = posterior_similar(_squared_distances(scene.X, moment.metric) - objective.threshold)
-    told = np.zeros_like(heat)
+    objective, y = half_step.objective, scene.y
+    heat = posterior_similar(_squared_distances(scene.X, half_step.metric) - objective.threshold)
+    labels = np.zeros_like(heat)
     if objective.previous_metric is not None:
         s = _squared_distances(scene.X, objective.previous_metric) - objective.threshold
-        told = soft_label(s, objective.soft_labeling.sharpness)
+        labels = soft_label(s, objective.soft_labeling.sharpness)
     known = (y >= 0)[:, None] & (y >= 0)[None, :]
-    told = np.where(known, y[:, None] == y[None, :], told)
-    return np.asarray(np.where(np.tri(len(y), k=-1, dtype=bool), told, heat))
+    labels = np.where(known, y[:, None] == y[None, :], labels)
+    return np.asarray(np.where(np.tri(len(y), k=-1, dtype=bool), labels, heat))
 
 
-def plane_heat(scene: Scene, moment: HalfStep) -> FloatArray:
-    """(50, 50): p(+1) = sigma(eta - v'Av) of the chosen point with each place, row 0 on top.
+def plane_heat(scene: Scene, half_step: HalfStep) -> FloatArray:
+    """The posterior (8) of the chosen point with each position of the plane, (50, 50).
 
     Examples
     --------
     >>> from seraph_cvx.explorer.state import ExplorerState
     >>> state = ExplorerState()
-    >>> bool(plane_heat(state.scene, state.moment).max() <= 1.0)
+    >>> bool(plane_heat(state.scene, state.half_step).max() <= 1.0)
     True
     """
     steps = scene.width * ((np.arange(GRID) + 0.5) / GRID - 0.5)
     across, up = np.meshgrid(scene.centre[0] + steps, scene.centre[1] - steps)
     v = np.stack([across, up], axis=-1) - scene.X[scene.chosen]
-    distances = np.einsum("ijk,kl,ijl->ij", v, moment.metric, v)
-    return np.asarray(posterior_similar(distances - moment.objective.threshold))
+    distances = np.einsum("ijk,kl,ijl->ij", v, half_step.metric, v)
+    return np.asarray(posterior_similar(distances - half_step.objective.threshold))
 
 
 def as_image(probabilities: FloatArray) -> str:
-    """Probabilities as a picture in a ``data:`` address: the deeper the tint, the nearer to 1.
+    """Encode probabilities as a picture in a ``data:`` URL: the deeper the tint, the nearer to 1.
 
     Examples
     --------
@@ -77,7 +78,7 @@ def as_image(probabilities: FloatArray) -> str:
 
 
 def encode_png(pixels: FloatArray) -> bytes:
-    r"""An (h, w, 4) array of red, green, blue and opacity, 0 to 255, as a PNG file.
+    r"""Encode an (h, w, 4) array of red, green, blue and opacity, 0 to 255, as a PNG file.
 
     Examples
     --------

@@ -2,9 +2,9 @@
 # [tool.marimo.display]
 # theme = "system"
 # ///
-"""The page, a marimo app: controls, panels, sheets.
+"""The page, a marimo app: controls, panels, tabs.
 
-Every control and click puts a new state in the place of the old one; the rest follows from it.
+Every control and click replaces the state; everything shown follows from it.
 """
 
 import marimo
@@ -93,7 +93,7 @@ def _() -> Any:
     code = CodeBox()
     box = mo.ui.anywidget(code)
     solver = mo.ui.dropdown(SOLVERS, value="fista", label="solver")
-    ask = mo.ui.run_button(label="Solve the M-step at hand")
+    ask = mo.ui.run_button(label="Solve the current M-step")
     return ask, box, code, solver
 
 

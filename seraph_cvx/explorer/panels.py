@@ -1,4 +1,4 @@
-"""The panels of the page as HTML, and its words: each a function of the state alone."""
+"""The panels of the page as HTML, and its messages: each a function of the state."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ BUTTONS = {
 
 
 def panels_of(state: ExplorerState) -> list[dict[str, str]]:
-    """Name, title, content and caption of each panel, in the order of the page.
+    """List the name, title, content and caption of each panel, in the order of the page.
 
     Examples
     --------
     >>> [panel["name"] for panel in panels_of(ExplorerState())]
-    ['moves', 'place', 'plane', 'learned', 'pairs', 'certificate', 'descent', 'paper']
+    ['moves', 'status', 'plane', 'learned', 'pairs', 'certificate', 'descent', 'paper']
     """
-    scene, moment = state.scene, state.moment
-    picture = draw_plane(scene, moment)
-    above = [_panel("moves", "", buttons()), _panel("place", "", announce(state))]
-    if moment is None:
+    scene, half_step = state.scene, state.half_step
+    picture = draw_plane(scene, half_step)
+    above = [_panel("moves", "", buttons()), _panel("status", "", announce(state))]
+    if half_step is None:
         return [*above, _panel("plane", "The plane, Euclidean", picture, HINT)]
-    unit = "unit strip" if numerical_rank(moment.metric) == 1 else "unit ellipse"
+    unit = "unit strip" if numerical_rank(half_step.metric) == 1 else "unit ellipse"
     around = AROUND.format(unit=unit, even=EVEN if state.settings.threshold != 1.0 else "")
     J, paper = draw_course(state.history)
     return [
@@ -53,24 +53,24 @@ def panels_of(state: ExplorerState) -> list[dict[str, str]]:
         _panel(
             "learned",
             "Under the metric A",
-            draw_learned(scene, moment),
+            draw_learned(scene, half_step),
             f"The points A<sup>½</sup>x, and the unit circle: in the plane it is the {unit}.",
         ),
         _panel(
             "pairs",
             "Every pair",
-            draw_pairs(scene, moment),
-            "Above the diagonal: p(+1), the deeper the nearer to 1. Below: what the M-step at hand "
-            "is told, the labels and q(+1).",
+            draw_pairs(scene, half_step),
+            "Above the diagonal: p(+1), the deeper the nearer to 1. Below: the labels and q(+1) in "
+            "the current M-step.",
         ),
-        _panel("certificate", "Certificate of the M-step at hand", certificate_table(moment)),
+        _panel("certificate", "Certificate of the current M-step", certificate_table(half_step)),
         _panel("descent", "", J),
         _panel("paper", "", paper),
     ]
 
 
 def buttons() -> str:
-    """One button a move.
+    """The HTML of the buttons, one for each move.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def buttons() -> str:
 
 
 def announce(state: ExplorerState) -> str:
-    """The counter, and what is to be said.
+    """The HTML of the half-step counter and of the messages below it.
 
     Examples
     --------
@@ -95,19 +95,21 @@ def announce(state: ExplorerState) -> str:
 
 
 def position_of(state: ExplorerState) -> str:
-    """The counter: half-steps done, and the name of the last.
+    """The counter as text: the half-steps done, and the name of the last.
 
     Examples
     --------
     >>> position_of(ExplorerState().forward().forward())
     'half-step 2: E-step 1'
     """
-    moment = state.moment
-    return "no alternation" if moment is None else f"half-step {moment.number}: {moment.name}"
+    half_step = state.half_step
+    return (
+        "no alternation" if half_step is None else f"half-step {half_step.number}: {half_step.name}"
+    )
 
 
 def words_on(state: ExplorerState) -> list[str]:
-    """What is wrong or worth a word, with the cure; nothing where all is well.
+    """Messages on what is wrong or worth knowing, with the cure.
 
     Examples
     --------
@@ -115,10 +117,10 @@ def words_on(state: ExplorerState) -> list[str]:
     >>> words_on(state), words_on(state.forget_labels())[0][:20]
     ([], 'No point has a label')
     """
-    moment, words = state.moment, [state.trouble] if state.trouble else []
+    half_step, words = state.half_step, [state.trouble] if state.trouble else []
     if len(state.scene.points) >= MOST_POINTS:
         words.append(f"The plane is full: it takes no more than {MOST_POINTS} points.")
-    if moment is None:
+    if half_step is None:
         return words
     if len({label for label in state.scene.labels if label >= 0}) == 1:
         words.append(
@@ -127,46 +129,46 @@ def words_on(state: ExplorerState) -> list[str]:
         )
     if not np.ptp(state.scene.X, axis=0).any():
         words.append("All points are equal: every distance is 0 under every metric. Add others.")
-    elif not moment.metric.any():
-        critical = moment.objective.critical_trace_weight
+    elif not half_step.metric.any():
+        critical = half_step.objective.critical_trace_weight
         words.append(f"The metric is 0, for λ is not below {critical:.4g}: move it to the left.")
     return words
 
 
-def verdict_on(moment: HalfStep) -> str:
-    """The referee's word on A for the M-step at hand.
+def verdict_on(half_step: HalfStep) -> str:
+    """Whether A solves the current M-step, by its certificate.
 
     Examples
     --------
-    >>> verdict_on(ExplorerState().moment), verdict_on(ExplorerState().forward().moment)
+    >>> verdict_on(ExplorerState().half_step), verdict_on(ExplorerState().forward().half_step)
     ('not optimal', 'certified to 1e-08')
     """
-    if moment.trouble:
+    if half_step.trouble:
         return "no optimum exists"
-    if moment.certificate.relative_gap <= TOLERANCE:
+    if half_step.certificate.relative_gap <= TOLERANCE:
         return f"certified to {TOLERANCE:g}"
-    return "not certified" if moment.number % 2 else "not optimal"
+    return "not certified" if half_step.number % 2 else "not optimal"
 
 
-def certificate_table(moment: HalfStep) -> str:
-    """D(p) <= inf f <= f(A): both bounds, the gap, the verdict; and what else is of A.
+def certificate_table(half_step: HalfStep) -> str:
+    """The HTML table of the certificate, D(p) <= inf f <= f(A), and of the metric A.
 
     Examples
     --------
-    >>> certificate_table(ExplorerState().forward().moment).count("<tr>")
+    >>> certificate_table(ExplorerState().forward().half_step).count("<tr>")
     10
     """
-    certificate, objective = moment.certificate, moment.objective
-    (a, b), (_, d) = moment.metric.tolist()
+    certificate, objective = half_step.certificate, half_step.objective
+    (a, b), (_, d) = half_step.metric.tolist()
     rows = {
         "primal": ("f(A), primal", f"{certificate.primal_value:.10g}"),
         "dual": ("D(p), dual", f"{certificate.dual_value:.10g}"),
         "gap": ("relative gap", f"{certificate.relative_gap:.2e}"),
-        "verdict": ("verdict", verdict_on(moment)),
-        "descent": ("J(q, A)", f"{moment.descent_value:.10g}"),
-        "paper": ("(7)", f"{moment.paper_objective:.10g}"),
+        "verdict": ("verdict", verdict_on(half_step)),
+        "descent": ("J(q, A)", f"{half_step.descent_value:.10g}"),
+        "paper": ("(7)", f"{half_step.paper_objective:.10g}"),
         "metric": ("A", f"{a:.3f}, {b:.3f}; {b:.3f}, {d:.3f}"),
-        "rank": ("rank, trace", f"{numerical_rank(moment.metric)}, {a + d:.4g}"),
+        "rank": ("rank, trace", f"{numerical_rank(half_step.metric)}, {a + d:.4g}"),
         "weight": ("μ", f"{objective.mu:.4g}"),
         "sharpness": ("sharpness", f"{objective.soft_labeling.sharpness:.4g}"),
     }

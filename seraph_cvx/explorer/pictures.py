@@ -14,19 +14,19 @@ from .scene import SIDE, Scene
 from .stepwise_alternation import HalfStep
 
 LONGEST = 20.0
-"""An axis of an ellipse is drawn no longer than so many windows: a flat one looks like a strip."""
+"""A radius of an ellipse is cut at so many windows: a flat ellipse looks like a strip."""
 
 FLAT = 1e-12
 """A metric whose largest eigenvalue is below this has no ellipse: everything is near."""
 
 RIM = 16.0
-"""Beside the picture of the pairs there is so much room for the labels."""
+"""The margin for the labels at the picture of the pairs."""
 
 
-def draw_plane(scene: Scene, moment: HalfStep | None) -> str:
-    """{v: v'Av = 1} around the chosen point, p(+1) of every place with it, and the points.
+def draw_plane(scene: Scene, half_step: HalfStep | None) -> str:
+    """Draw the points, the unit ellipse of the chosen one, and the posterior with it as a shade.
 
-    Where eta is not 1, {v: v'Av = eta} is drawn too: there p(+1) = 1/2.
+    The ellipse is {v: v'Av = 1}. If eta is not 1, {v: v'Av = eta}, where p(+1) = 1/2, is drawn too.
 
     Examples
     --------
@@ -34,31 +34,31 @@ def draw_plane(scene: Scene, moment: HalfStep | None) -> str:
     1
     """
     parts = []
-    if moment is not None:
-        x, eta = scene.X[scene.chosen], moment.objective.threshold
-        parts.append(_image(plane_heat(scene, moment), 0.0, SIDE, "smooth"))
+    if half_step is not None:
+        x, eta = scene.X[scene.chosen], half_step.objective.threshold
+        parts.append(_image(plane_heat(scene, half_step), 0.0, SIDE, "smooth"))
         levels = {"unit": 1.0} if eta == 1.0 else {"unit": 1.0, "even": eta}
         for kind, level in levels.items():
-            outline = ellipse(moment.metric, level, LONGEST * scene.width)
+            outline = ellipse(half_step.metric, level, LONGEST * scene.width)
             if len(outline):
                 parts.append(_polygon(scene.to_screen(x + outline), kind))
     parts += _marks(scene.to_screen(scene.X), scene.labels, scene.chosen)
     return _square(parts, "the plane: click to label or add points")
 
 
-def draw_learned(scene: Scene, moment: HalfStep) -> str:
-    """A^{1/2} x_i, whose Euclidean distances are those of the metric, and a unit circle.
+def draw_learned(scene: Scene, half_step: HalfStep) -> str:
+    """Draw the points A^{1/2} x_i, whose Euclidean distances are learned ones, and a unit circle.
 
-    The root is the symmetric one, so that nothing is turned that need not be.
+    The root is the symmetric one, so that the picture is turned as little as possible.
 
     Examples
     --------
     >>> from seraph_cvx.explorer.state import ExplorerState
     >>> state = ExplorerState().forward()
-    >>> draw_learned(state.scene, state.moment).count("<polygon")
+    >>> draw_learned(state.scene, state.half_step).count("<polygon")
     1
     """
-    Z = scene.X @ square_root(moment.metric)
+    Z = scene.X @ square_root(half_step.metric)
     around = Z[scene.chosen] + ellipse(np.eye(2), 1.0, LONGEST)
     everything = np.vstack([Z, around])
     low, high = everything.min(axis=0), everything.max(axis=0)
@@ -69,8 +69,8 @@ def draw_learned(scene: Scene, moment: HalfStep) -> str:
     return _square(parts, "the points under the learned metric")
 
 
-def draw_pairs(scene: Scene, moment: HalfStep) -> str:
-    """p(+1) of every pair, eq. (8), above the diagonal; what the M-step is told of it below.
+def draw_pairs(scene: Scene, half_step: HalfStep) -> str:
+    """Draw the posterior (8) of each pair above the diagonal, and its label in the M-step below.
 
     The points are in the order of their first principal coordinate under the metric; those with a
     label have a mark at the rim.
@@ -79,22 +79,22 @@ def draw_pairs(scene: Scene, moment: HalfStep) -> str:
     --------
     >>> from seraph_cvx.explorer.state import ExplorerState
     >>> state = ExplorerState().forward()
-    >>> draw_pairs(state.scene, state.moment).count("class1")
+    >>> draw_pairs(state.scene, state.half_step).count("class1")
     8
     """
-    order = principal_order(scene.X @ square_root(moment.metric))
-    heat = pair_heat(scene, moment)
+    order = principal_order(scene.X @ square_root(half_step.metric))
+    heat = pair_heat(scene, half_step)
     first, second = np.sort(np.stack(np.meshgrid(order, order)), axis=0)
     i, j = np.indices(heat.shape)
     ordered = np.where(j >= i, heat[first, second], heat[second, first])
     side = SIDE - RIM - 1.0
     parts = [_image(ordered, RIM, side, "sharp")]
-    cell = side / len(order)
+    square = side / len(order)
     for k, point in enumerate(order):
         label = scene.labels[point]
         if label >= 0:
-            parts.append(_bar(RIM + k * cell, 2.0, cell, RIM - 4.0, f"class{label}"))
-            parts.append(_bar(2.0, RIM + k * cell, RIM - 4.0, cell, f"class{label}"))
+            parts.append(_bar(RIM + k * square, 2.0, square, RIM - 4.0, f"class{label}"))
+            parts.append(_bar(2.0, RIM + k * square, RIM - 4.0, square, f"class{label}"))
     parts.append(_bar(RIM, RIM, side, side, "frame"))
     parts.append(
         f'<line x1="{RIM}" y1="{RIM}" x2="{RIM + side}" y2="{RIM + side}" class="diagonal"></line>'
@@ -103,7 +103,7 @@ def draw_pairs(scene: Scene, moment: HalfStep) -> str:
 
 
 def draw_course(history: Sequence[HalfStep]) -> tuple[str, str]:
-    """J and (7) after each half-step; the start, often far above the rest, only while it is alone.
+    """Plot J and (7) after each half-step; the start, often far above, only if it is alone.
 
     Examples
     --------
@@ -113,9 +113,9 @@ def draw_course(history: Sequence[HalfStep]) -> tuple[str, str]:
     (2, 2)
     """
     shown = history[1:] or history
-    steps = [float(moment.number) for moment in shown]
-    J = Curve("J", steps, [moment.descent_value for moment in shown])
-    paper = Curve("(7)", steps, [moment.paper_objective for moment in shown])
+    steps = [float(half_step.number) for half_step in shown]
+    J = Curve("J", steps, [half_step.descent_value for half_step in shown])
+    paper = Curve("(7)", steps, [half_step.paper_objective for half_step in shown])
     x_title = "half-steps (odd: M-step, even: E-step)"
     return (
         to_svg(Chart("J(q, A): no half-step raises it", x_title, "J", [J])),
@@ -124,7 +124,9 @@ def draw_course(history: Sequence[HalfStep]) -> tuple[str, str]:
 
 
 def ellipse(A: FloatArray, level: float, longest: float) -> FloatArray:
-    """{v: v'Av = level}, half-axes sqrt(level / eigenvalue) cut at `longest`; no point where A = 0.
+    """The points of the ellipse {v: v'Av = level}; none if A = 0.
+
+    Its radii sqrt(level / eigenvalue) are cut at `longest`.
 
     Examples
     --------
@@ -136,14 +138,14 @@ def ellipse(A: FloatArray, level: float, longest: float) -> FloatArray:
     eigenvalues, vectors = np.linalg.eigh(symmetrise(A))
     if eigenvalues[-1] <= FLAT:
         return np.empty((0, 2))
-    half_axes = np.sqrt(level / np.maximum(eigenvalues, level / longest**2))
+    radii = np.sqrt(level / np.maximum(eigenvalues, level / longest**2))
     angle = np.linspace(0.0, 2.0 * np.pi, 96, endpoint=False)
     circle = np.column_stack([np.cos(angle), np.sin(angle)])
-    return np.asarray((circle * half_axes) @ vectors.T)
+    return np.asarray((circle * radii) @ vectors.T)
 
 
 def square_root(A: FloatArray) -> FloatArray:
-    """A^{1/2}, symmetric and PSD.
+    """The symmetric PSD square root A^{1/2} of a PSD matrix.
 
     Examples
     --------
@@ -156,7 +158,7 @@ def square_root(A: FloatArray) -> FloatArray:
 
 
 def principal_order(Z: FloatArray) -> IntArray:
-    """The points in the order of their first principal coordinate.
+    """Order the points by their first principal coordinate.
 
     Examples
     --------
@@ -164,16 +166,16 @@ def principal_order(Z: FloatArray) -> IntArray:
     array([1, 2, 0])
     """
     centred = Z - Z.mean(axis=0)
-    axis = np.linalg.eigh(centred.T @ centred)[1][:, -1]
-    axis = axis * (1.0 if axis[np.argmax(np.abs(axis))] > 0.0 else -1.0)
-    return np.argsort(centred @ axis, kind="stable")
+    direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    direction = direction * (1.0 if direction[np.argmax(np.abs(direction))] > 0.0 else -1.0)
+    return np.argsort(centred @ direction, kind="stable")
 
 
-def _marks(places: FloatArray, labels: Sequence[int], chosen: int) -> list[str]:
-    """A small dot for an unknown label; disc, square, triangle for the classes; a ring, chosen."""
+def _marks(positions: FloatArray, labels: Sequence[int], chosen: int) -> list[str]:
+    """Mark unknown labels by dots, classes by discs, squares, triangles, the chosen by a ring."""
     parts = []
     for k in np.argsort(labels, kind="stable").tolist():  # those with a label come on top
-        (x, y), label = places[k], labels[k]
+        (x, y), label = positions[k], labels[k]
         if k == chosen:
             parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="10" class="chosen"></circle>')
         if label < 0:
@@ -184,7 +186,7 @@ def _marks(places: FloatArray, labels: Sequence[int], chosen: int) -> list[str]:
             parts.append(_bar(x - 5.5, y - 5.5, 11.0, 11.0, "class1"))
         else:
             corners = np.array([[0.0, -7.5], [6.8, 5.0], [-6.8, 5.0]])
-            parts.append(_polygon(places[k] + corners, "class2"))
+            parts.append(_polygon(positions[k] + corners, "class2"))
     return parts
 
 
@@ -202,8 +204,8 @@ def _bar(x: float, y: float, width: float, height: float, kind: str) -> str:
     )
 
 
-def _polygon(places: FloatArray, kind: str) -> str:
-    corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
+def _polygon(positions: FloatArray, kind: str) -> str:
+    corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in positions)
     return f'<polygon points="{corners}" class="{kind}"></polygon>'
 
 

@@ -1,4 +1,4 @@
-"""The Python that makes a state of the page again, without the page."""
+"""The Python code that reproduces a state of the page, without the page."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ PER_LINE = 4
 
 
 def python_of(state: ExplorerState) -> str:
-    """A <- argmin f(A; q), eq. (11), and q <- q(A), eq. (10), as often as the page did, in Python.
+    """Write Python code that makes the M-steps (11) and E-steps (10) of the page.
 
-    Run, the text leaves `metric`, `objective` and `certificate`: the numbers of the page, to the
-    last digit.
+    It defines `metric`, `objective` and `certificate`, equal to those of the page to the last
+    digit.
 
     Examples
     --------
@@ -21,15 +21,15 @@ def python_of(state: ExplorerState) -> str:
     >>> names = {}
     >>> state = ExplorerState().forward()
     >>> exec(python_of(state), names)
-    >>> bool((names["metric"] == state.moment.metric).all())
+    >>> bool((names["metric"] == state.half_step.metric).all())
     True
     """
-    moment = state.moment
-    if moment is None:
+    half_step = state.half_step
+    if half_step is None:
         return f"# {state.trouble}\n"
     settings = state.settings
     lines = [
-        f'"""SERAPH on {len(state.scene.points)} points in the plane: {moment.name}."""',
+        f'"""SERAPH on {len(state.scene.points)} points in the plane: {half_step.name}."""',
         "",
         "import numpy as np",
         "",
@@ -54,7 +54,7 @@ def python_of(state: ExplorerState) -> str:
         "    )",
         "",
         "",
-        *_steps(moment.number),
+        *_steps(half_step.number),
         "certificate = certify(objective, metric)",
     ]
     return "\n".join(lines) + "\n"

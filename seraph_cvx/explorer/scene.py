@@ -13,13 +13,13 @@ from ..datasets import load, sample
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray
 
 SIDE = 400.0
-"""The plane is drawn as a square of so many units; clicks come in these."""
+"""Side of the square in which the plane is drawn; clicks come in its units."""
 
 REACH = 10.0
-"""A click is on a point that is nearer than so many units."""
+"""A click hits a point that is nearer than this."""
 
 MOST_POINTS = 200
-"""A click adds no more than these: the page is to stay quick."""
+"""Clicks add no more points than this, so that the page stays quick."""
 
 N_CLASSES = 3
 N_POINTS = 100
@@ -29,7 +29,7 @@ DECIMALS = 3
 
 @dataclass(frozen=True)
 class Scene:
-    """x_i in R^2 with y_i in {-1, 0, 1, 2}, -1 = unknown, and the square window they are seen in.
+    """Points of the plane with class labels (-1 = unknown), and the square window that shows them.
 
     Attributes
     ----------
@@ -57,31 +57,31 @@ class Scene:
 
     @property
     def X(self) -> FloatArray:
-        """(n, 2)."""
+        """The points as an (n, 2) array."""
         return np.array(self.points, dtype=np.float64).reshape(-1, 2)
 
     @property
     def y(self) -> IntArray:
-        """(n,), -1 = unknown."""
+        """The labels as an (n,) array, -1 = unknown."""
         return np.array(self.labels, dtype=np.int64)
 
     def to_screen(self, X: FloatArray) -> FloatArray:
-        """From the plane to the drawn square; there the second axis points down."""
+        """Map points of the plane to the screen, where the second coordinate points down."""
         z = (X - np.array(self.centre)) / self.width
         return np.asarray(SIDE * (0.5 + z * [1.0, -1.0]))
 
     def to_plane(self, x: float, y: float) -> tuple[float, float]:
-        """From the drawn square to the plane, rounded."""
+        """Map a position on the screen to the plane, rounded."""
         u, v = x / SIDE - 0.5, 0.5 - y / SIDE
         across, up = self.centre[0] + self.width * u, self.centre[1] + self.width * v
         return round(across, DECIMALS), round(up, DECIMALS)
 
     def answer(self, event: Mapping[str, Any]) -> Scene:
-        """The scene after a click or a key.
+        """The scene after a click or a keystroke.
 
-        A click on a point moves its label on, unknown -> 0 -> 1 -> 2 -> unknown; elsewhere it adds
-        a point; with shift it removes one. The arrows choose a point, Enter and the space bar are a
-        click on it, Delete removes it. Anything else changes nothing.
+        A click on a point changes its label, unknown -> 0 -> 1 -> 2 -> unknown, or with shift
+        removes the point; any other click adds one. The arrows choose a point, Enter and the space
+        bar are a click on it, Delete removes it. Other keys change nothing.
         """
         if "key" in event:
             return self._answer_key(str(event["key"]))
@@ -98,7 +98,7 @@ class Scene:
         return replace(self, points=points, labels=(*self.labels, UNKNOWN), chosen=n)
 
     def cycled(self, point: int) -> Scene:
-        """The label of `point` moved on, and `point` chosen."""
+        """The scene with the next label for `point`, which is chosen."""
         labels = list(self.labels)
         labels[point] = labels[point] + 1 if labels[point] + 1 < N_CLASSES else UNKNOWN
         return replace(self, labels=tuple(labels), chosen=point)
@@ -134,7 +134,7 @@ class Scene:
 
 @cache
 def scene_named(name: str) -> Scene:
-    """One of :data:`SCENES`: 100 points, four labels a class, coordinates rounded.
+    """Look up one of :data:`SCENES`: 100 points, four labels per class, coordinates rounded.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def _number(value: Any) -> float | None:
 
 
 def _seen(X: FloatArray, classes: IntArray) -> Scene:
-    """The scene of X with a margin around it, the first four labels of each class known."""
+    """The scene of points X, with a margin, the first four labels of each class known."""
     known = np.concatenate([np.flatnonzero(classes == k)[:4] for k in np.unique(classes)])
     y = np.full(len(X), UNKNOWN)
     y[known] = classes[known]
@@ -167,7 +167,7 @@ def _seen(X: FloatArray, classes: IntArray) -> Scene:
 
 
 def _generated(make: Callable[[np.random.Generator, IntArray], FloatArray], k: int) -> Scene:
-    """100 points in k classes by turns."""
+    """Generate 100 points, their classes 0, ..., k - 1 in turns."""
     classes = np.arange(N_POINTS) % k
     return _seen(make(np.random.default_rng(0), classes), classes)
 
@@ -202,9 +202,9 @@ def _stripes(rng: np.random.Generator, c: IntArray) -> FloatArray:
 def _principal(name: str) -> Scene:
     """The first two principal components of 100 standardized points of a data set."""
     sampling = sample(name, *load(name), n_points=N_POINTS, n_labeled=N_POINTS)
-    axes = np.linalg.eigh(sampling.X.T @ sampling.X)[1][:, [-1, -2]]
-    axes = axes * np.where(axes.sum(axis=0) < 0.0, -1.0, 1.0)
-    return _seen(sampling.X @ axes, np.asarray(sampling.y, dtype=np.int64))
+    directions = np.linalg.eigh(sampling.X.T @ sampling.X)[1][:, [-1, -2]]
+    directions = directions * np.where(directions.sum(axis=0) < 0.0, -1.0, 1.0)
+    return _seen(sampling.X @ directions, np.asarray(sampling.y, dtype=np.int64))
 
 
 SCENES: dict[str, Callable[[], Scene]] = {
@@ -216,4 +216,4 @@ SCENES: dict[str, Callable[[], Scene]] = {
     "wine (2 components)": lambda: _principal("wine"),
     DRAWN: Scene,
 }
-"""What the page offers, by name."""
+"""The scenes that the page offers, by name."""

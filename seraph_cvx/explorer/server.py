@@ -1,7 +1,7 @@
 """The server of the page, a process of its own: ``python -m seraph_cvx.explorer.server 3 < token``.
 
 It takes over the listening socket of that number from the process that starts it, and reads the
-token from there: other users of the machine can read the command lines of all processes.
+token from standard input: other users of the machine can read the command lines of all processes.
 """
 
 from __future__ import annotations

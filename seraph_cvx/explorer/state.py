@@ -10,14 +10,14 @@ from typing import Any
 from ..m_step.solve import MStepSolver
 from ..solvers.solution import MStepSolution
 from .scene import Scene, scene_named
-from .stepwise_alternation import TOLERANCE, HalfStep, Settings, StepwiseAlternation, walk_of
+from .stepwise_alternation import TOLERANCE, HalfStep, Settings, StepwiseAlternation, alternation_of
 
 FIRST_SCENE = "two moons"
 
 
 @dataclass(frozen=True)
 class ExplorerState:
-    """(scene, settings, position): all that the page shows is a function of these three.
+    """The state of the page: all it shows follows from scene, settings and position.
 
     Attributes
     ----------
@@ -26,14 +26,14 @@ class ExplorerState:
     scene : Scene
     settings : Settings
     position : int
-        Half-steps asked for; the walk may end earlier, see :attr:`StepwiseAlternation.trouble`.
+        Half-steps asked for; fewer are made where :attr:`StepwiseAlternation.trouble` says why.
     heard : int
         The number of the last click or key that was answered.
 
     Examples
     --------
     >>> state = ExplorerState().forward().forward().forward()
-    >>> state.moment.name, state.back().moment.name
+    >>> state.half_step.name, state.back().half_step.name
     ('M-step 2', 'E-step 1')
     """
 
@@ -44,46 +44,46 @@ class ExplorerState:
     heard: int = 0
 
     @property
-    def walk(self) -> StepwiseAlternation:
+    def alternation(self) -> StepwiseAlternation:
         """The alternation on this scene with these settings."""
         bare = replace(self.scene, chosen=0)  # the chosen point changes pictures only
-        return walk_of(bare, self.settings)
+        return alternation_of(bare, self.settings)
 
     @property
-    def moment(self) -> HalfStep | None:
-        """Where the page stands; None where there is nothing to learn from."""
-        return self.walk.at(self.position)
+    def half_step(self) -> HalfStep | None:
+        """The half-step shown; None if there is nothing to learn from."""
+        return self.alternation.at(self.position)
 
     @property
     def history(self) -> list[HalfStep]:
-        """From the start up to where the page stands."""
-        moment = self.moment
-        return [] if moment is None else self.walk.moments[: moment.number + 1]
+        """All half-steps from the start to the one shown."""
+        half_step = self.half_step
+        return [] if half_step is None else self.alternation.half_steps[: half_step.number + 1]
 
     @property
     def trouble(self) -> str:
-        """Why there is no next half-step, in words; empty where there is one."""
-        moment = self.moment
-        return self.walk.trouble if moment is None else moment.trouble
+        """Why there is no next half-step, in words; empty if there is one."""
+        half_step = self.half_step
+        return self.alternation.trouble if half_step is None else half_step.trouble
 
     def forward(self) -> ExplorerState:
-        """One half-step on, where there is one."""
+        """Go one half-step forward, if there is one."""
         return replace(self, position=self._standing(ahead=1))
 
     def back(self) -> ExplorerState:
-        """One half-step back."""
+        """Go one half-step back."""
         return replace(self, position=max(0, self._standing() - 1))
 
     def reset(self) -> ExplorerState:
-        """Back to the start."""
+        """Go back to the start."""
         return replace(self, position=0)
 
     def run(self) -> ExplorerState:
-        """On to where J stands still, or to the last moment before trouble."""
-        return replace(self, position=self.walk.end())
+        """Go on until J stops falling, or no next half-step exists."""
+        return replace(self, position=self.alternation.end())
 
     def answer(self, events: Sequence[Mapping[str, Any]]) -> ExplorerState:
-        """The state after clicks and keys; those heard before are left out.
+        """The state after clicks and keys; those already answered are skipped.
 
         An event has a count, and a ``move``, one of :data:`MOVES`, or what :meth:`Scene.answer`
         takes.
@@ -100,27 +100,27 @@ class ExplorerState:
         return state
 
     def choose(self, name: str) -> ExplorerState:
-        """Another of :data:`seraph_cvx.explorer.scene.SCENES`, from the start."""
+        """Switch to another of :data:`seraph_cvx.explorer.scene.SCENES`, at the start."""
         return replace(self, source=name, scene=scene_named(name), position=0)
 
     def restore(self) -> ExplorerState:
-        """The scene as it was before the first click, from the start."""
+        """Undo all clicks on the scene, and go back to the start."""
         return self.choose(self.source)
 
     def forget_labels(self) -> ExplorerState:
-        """The same points, no label known."""
+        """Forget all labels of the points, and go back to the start."""
         return replace(self, scene=self.scene.unlabeled(), position=0)
 
     def with_settings(self, **changes: Any) -> ExplorerState:
-        """Other sliders, at the same position."""
+        """Move the sliders, and stay at the same position."""
         return replace(self, settings=replace(self.settings, **changes))
 
     def _standing(self, ahead: int = 0) -> int:
-        """The position of the moment shown, or the last one that can be reached `ahead` of it."""
-        moment = self.moment
-        if moment is not None and ahead:
-            moment = self.walk.at(moment.number + ahead)
-        return 0 if moment is None else moment.number
+        """The position shown, or the last one that can be reached up to `ahead` of it."""
+        half_step = self.half_step
+        if half_step is not None and ahead:
+            half_step = self.alternation.at(half_step.number + ahead)
+        return 0 if half_step is None else half_step.number
 
 
 MOVES = {
@@ -131,15 +131,15 @@ MOVES = {
     "forget": ExplorerState.forget_labels,
     "restore": ExplorerState.restore,
 }
-"""What the buttons do."""
+"""What each button does."""
 
 
-def ask_solver(moment: HalfStep, solver: str, time_limit: float = 20.0) -> MStepSolution:
-    """min f(A) over A PSD, eq. (11), by `solver`: the M-step at hand, whoever solved it before.
+def ask_solver(half_step: HalfStep, solver: str, time_limit: float = 20.0) -> MStepSolution:
+    """Solve the current M-step (11) by a solver, from scratch.
 
     Parameters
     ----------
-    moment : Moment
+    half_step : HalfStep
     solver : str
         As for :func:`seraph_cvx.solve_m_step`.
     time_limit : float
@@ -148,7 +148,7 @@ def ask_solver(moment: HalfStep, solver: str, time_limit: float = 20.0) -> MStep
     Returns
     -------
     MStepSolution
-        What was warned of meanwhile is in its message.
+        Its message includes the warnings that were issued.
 
     Raises
     ------
@@ -157,12 +157,12 @@ def ask_solver(moment: HalfStep, solver: str, time_limit: float = 20.0) -> MStep
 
     Examples
     --------
-    >>> ask_solver(ExplorerState().forward().moment, "fista").status.value
+    >>> ask_solver(ExplorerState().forward().half_step, "fista").status.value
     'certified'
     """
     chosen = MStepSolver(solver, time_limit=time_limit)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        solution = chosen.solve(moment.objective, TOLERANCE)
+        solution = chosen.solve(half_step.objective, TOLERANCE)
     words = [solution.message, *(str(warning.message) for warning in caught)]
     return replace(solution, message=" ".join(filter(None, dict.fromkeys(words))))

@@ -23,7 +23,7 @@ TOLERANCE = 1e-8
 """The relative gap to which every M-step is solved."""
 
 STANDSTILL = 1e-6
-"""The walk is at its end when an iteration lowers J by less than this, relative to max(1, |J|)."""
+"""The alternation has converged when an iteration lowers J by less, relative to max(1, |J|)."""
 
 MOST_ITERATIONS = 200
 
@@ -37,7 +37,7 @@ TRACE_WEIGHTS = (
 
 @dataclass(frozen=True)
 class Settings:
-    """The sliders.
+    """The values of the page's sliders.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class Settings:
     paper_sharpness : bool
         Whether the soft labels have the paper's sharpness, 1 + mu.
     own_sharpness : float
-        Theirs otherwise.
+        Their sharpness otherwise.
     """
 
     weight_factor: float = 1.0
@@ -59,13 +59,13 @@ class Settings:
 
     @property
     def sharpness(self) -> float | None:
-        """As the library takes it: None is 1 + mu."""
+        """The sharpness as the library takes it: None stands for 1 + mu."""
         return None if self.paper_sharpness else self.own_sharpness
 
 
 @dataclass(frozen=True, eq=False)
 class HalfStep:
-    """A metric A, the soft labels q, and with them the M-step that is at hand.
+    """The state after a half-step: a metric A, and the M-step with the current soft labels q.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class HalfStep:
         E-step.
     metric : (2, 2) array
     objective : MStepObjective
-        f of eq. (11) with the soft labels q. An E-step puts another f in its place.
+        f of eq. (11) with the soft labels q. An E-step replaces it.
     """
 
     number: int
@@ -83,35 +83,35 @@ class HalfStep:
 
     @property
     def name(self) -> str:
-        """start, M-step 1, E-step 1, M-step 2, ..."""
+        """The name of the half-step: start, M-step 1, E-step 1, M-step 2, ..."""
         if self.number == 0:
             return "start"
         return f"{'M' if self.number % 2 else 'E'}-step {(self.number + 1) // 2}"
 
     @cached_property
     def certificate(self) -> Certificate:
-        """How far A is from the optimum of the M-step at hand, proved."""
+        """The proven bound on how far A is from the optimum of the current M-step."""
         with one_blas_thread():
             return certify(self.objective, self.metric)
 
     @cached_property
     def trouble(self) -> str:
-        """Why the M-step at hand has no optimum, and the cure; empty where it has one."""
+        """Why the current M-step has no optimum, and the cure; empty where it has one."""
         try:
             require_attained(self.objective)
         except OptimumNotAttained as error:
             (a, b), (i, j) = error.direction, error.pair
             return (
-                f"The M-step at hand has no optimum: along the direction ({a:.2f}, {b:.2f}) no "
+                f"The current M-step has no optimum: along the direction ({a:.2f}, {b:.2f}) no "
                 f"similar pair is stretched, but points {i} and {j}, counted as dissimilar, are, "
-                "so f falls for ever as the metric grows there. Move λ above 0, or label more "
+                "so f falls for ever as the metric grows along it. Move λ above 0, or label more "
                 "points of one class."
             )
         return ""
 
     @cached_property
     def descent_value(self) -> float:
-        """J(q, A) = f(A; q) - mu sum_U H(q_k) / sharpness; no half-step raises it."""
+        """The value that no half-step raises: J = f(A; q) - mu sum_U H(q_k) / sharpness."""
         sharpness = self.objective.soft_labeling.sharpness
         with one_blas_thread():
             value = self.objective.value(self.metric)
@@ -119,34 +119,34 @@ class HalfStep:
 
     @cached_property
     def paper_objective(self) -> float:
-        """(7) at A, as a minimisation; a half-step may raise it."""
+        """The paper's objective (7) at A, as a minimisation; a half-step may raise it."""
         with one_blas_thread():
             return descent_values(self.objective, self.metric)[1]
 
 
 @dataclass(eq=False)
 class StepwiseAlternation:
-    """q(-1) = 1; A <- argmin f(A; q), eq. (11); q <- q(A), eq. (10); A <- ...: as far as asked for.
+    """Alternate M-steps (11) and E-steps (10) from q(-1) = 1, only as far as is asked for.
 
     Attributes
     ----------
-    moments : list of Moment
+    half_steps : list of HalfStep
         Those made so far; empty where the scene has nothing to learn from.
     trouble : str
-        Why there is no further one, in words; empty where there is.
+        Why there is no next half-step, in words; empty if there is one.
 
     Examples
     --------
     >>> from seraph_cvx.explorer.scene import scene_named
-    >>> walk = walk_of(scene_named("two moons"), Settings())
-    >>> moment = walk.at(3)
-    >>> moment.name, moment.certificate.relative_gap < 1e-8
+    >>> alternation = alternation_of(scene_named("two moons"), Settings())
+    >>> half_step = alternation.at(3)
+    >>> half_step.name, half_step.certificate.relative_gap < 1e-8
     ('M-step 2', True)
     """
 
     scene: Scene
     settings: Settings
-    moments: list[HalfStep] = field(default_factory=list)
+    half_steps: list[HalfStep] = field(default_factory=list)
     trouble: str = ""
 
     def __post_init__(self) -> None:
@@ -163,45 +163,47 @@ class StepwiseAlternation:
             threshold=self.settings.threshold,
             sharpness=self.settings.sharpness,
         )
-        self.moments.append(HalfStep(0, np.eye(2), first))
+        self.half_steps.append(HalfStep(0, np.eye(2), first))
         self._steps = alternation_steps(first, MStepSolver("fista"), lambda: TOLERANCE)
 
     def at(self, number: int) -> HalfStep | None:
-        """The moment after `number` half-steps, or the last one before trouble."""
-        with self._lock:  # two browser tabs may ask for the same walk at once
-            while len(self.moments) <= number and not self.trouble:
+        """The state after `number` half-steps, or the last one that could be reached."""
+        with self._lock:  # two browser tabs may share it
+            while len(self.half_steps) <= number and not self.trouble:
                 self._go_on()
-        return self.moments[min(number, len(self.moments) - 1)] if self.moments else None
+        return self.half_steps[min(number, len(self.half_steps) - 1)] if self.half_steps else None
 
     def end(self) -> int:
-        """The number of the M-step after which J stands still (or trouble, or the last allowed)."""
+        """The number of the last M-step before J stops falling, or before no next step exists."""
         last = np.inf
         for number in range(2, 2 * MOST_ITERATIONS, 2):
-            moment = self.at(number)
-            if moment is None or moment.number < number:
-                return 0 if moment is None else moment.number
-            value = moment.descent_value
+            half_step = self.at(number)
+            if half_step is None or half_step.number < number:
+                return 0 if half_step is None else half_step.number
+            value = half_step.descent_value
             if last - value <= STANDSTILL * max(1.0, abs(value)):
                 return number - 1
             last = value
         return 2 * MOST_ITERATIONS - 1
 
     def _go_on(self) -> None:
-        now = self.moments[-1]
+        now = self.half_steps[-1]
         self.trouble = now.trouble if now.number % 2 == 0 else ""
         if not self.trouble:
             step = next(self._steps)
-            self.moments.append(HalfStep(now.number + 1, np.asarray(step.metric), step.objective))
+            self.half_steps.append(
+                HalfStep(now.number + 1, np.asarray(step.metric), step.objective)
+            )
 
 
 @lru_cache(maxsize=16)
-def walk_of(scene: Scene, settings: Settings) -> StepwiseAlternation:
-    """The walk of a scene, the same object whenever the same is asked for."""
+def alternation_of(scene: Scene, settings: Settings) -> StepwiseAlternation:
+    """The alternation on a scene; the same arguments give the same object."""
     return StepwiseAlternation(scene, settings)
 
 
 def weight_of(pairs: PairSet, settings: Settings) -> float:
-    """mu = weight_factor * #(S u D) / #U."""
+    """The weight mu of the unlabeled pairs: weight_factor * #(S u D) / #U."""
     return settings.weight_factor * pairs.resolve_unlabeled_weight("ratio")
 
 

@@ -1,4 +1,4 @@
-"""What lies under the pictures: statement, convexity, the solvers' answers, formulas, Python."""
+"""The tabs below the pictures: statement and convexity, the solvers' answers, formulas, Python."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def heading(text: str, level: int = 1) -> str:
 
 
 def grid(*elements: object) -> str:
-    """Controls side by side, as many as there is room for.
+    """Lay controls out side by side, as many as fit.
 
     Examples
     --------
@@ -41,63 +41,63 @@ def grid(*elements: object) -> str:
     2
     """
     layout = "display:grid;grid-template-columns:repeat(auto-fit,minmax(150px,1fr));gap:0 1.4rem"
-    cells = "".join(f'<div style="align-self:center">{element}</div>' for element in elements)
-    return f'<div style="{layout}">{cells}</div>'
+    boxes = "".join(f'<div style="align-self:center">{element}</div>' for element in elements)
+    return f'<div style="{layout}">{boxes}</div>'
 
 
 def sheet(state: ExplorerState, name: str, solver: str | None = None) -> str:
-    """The sheet of that name: HTML, and for "Python" the bare text.
+    """The content of a tab: HTML, for "Python" plain text.
 
     Parameters
     ----------
     state : ExplorerState
     name : "Statement", "Solvers", "Formulas" or "Python"
     solver : str, optional
-        Whom to ask for the M-step at hand; None asks nobody.
+        Solver of the current M-step; by default none is run.
 
     Examples
     --------
     >>> sheet(ExplorerState(), "Python").splitlines()[2]
     'import numpy as np'
     """
-    moment = state.moment
+    half_step = state.half_step
     if name == "Python":
         return python_of(state)
     if name == "Formulas":
         return formula_sheet()
-    if moment is None:
+    if half_step is None:
         return f"<p>{escape(state.trouble)}</p>"
     if name == "Statement":
-        text = escape(statement_sheet(moment))
+        text = escape(statement_sheet(half_step))
         return f'<pre data-value="statement" style="{SCROLLED}">{text}</pre>'
     if solver is None:
         return (
-            "<p>The page goes on by FISTA. Ask another solver for the M-step at hand: the referee "
-            "grades its answer. On 100 points CLARABEL takes about a second, SCS several.</p>"
+            "<p>The page itself uses FISTA. Ask another solver to solve the current M-step: a "
+            "certificate grades it. On 100 points CLARABEL takes about a second, SCS several.</p>"
         )
-    if moment.trouble:
-        return f"<p>{escape(moment.trouble)}</p>"
-    return answer_table(answers_of(moment, solver))
+    if half_step.trouble:
+        return f"<p>{escape(half_step.trouble)}</p>"
+    return answer_table(answers_of(half_step, solver))
 
 
-def statement_sheet(moment: HalfStep) -> str:
-    """min f(A) over A PSD, eq. (11), as CVXPY reads it, and the DCP proof of its convexity.
+def statement_sheet(half_step: HalfStep) -> str:
+    """The current M-step (11) as CVXPY reads it, and the DCP proof of its convexity.
 
     Examples
     --------
-    >>> print(statement_sheet(ExplorerState().moment).splitlines()[0][:46])
+    >>> print(statement_sheet(ExplorerState().half_step).splitlines()[0][:46])
     minimize sum_SD log(1 + e^s) + (-sum_D s) + mu
     """
     from ..m_step.explain import explain_convexity
     from ..m_step.statement import state_m_step
 
-    problem = state_m_step(moment.objective)
+    problem = state_m_step(half_step.objective)
     proof = explain_convexity(problem)
     return f"{problem.format_labeled()}\n\n{proof}"
 
 
 def formula_sheet() -> str:
-    """(8), (11), (10), J, (7) and the certificate, as MathML.
+    """The formulas (8), (11), (10), J, (7) and the certificate, as MathML.
 
     Examples
     --------
@@ -110,8 +110,8 @@ def formula_sheet() -> str:
     )
 
 
-def answers_of(moment: HalfStep, solver: str) -> list[MStepSolution]:
-    """The M-step at hand by FISTA, from nothing, and by `solver`, if that is another one.
+def answers_of(half_step: HalfStep, solver: str) -> list[MStepSolution]:
+    """Solve the current M-step by FISTA, from scratch, and by `solver` if it is another one.
 
     Raises
     ------
@@ -120,18 +120,18 @@ def answers_of(moment: HalfStep, solver: str) -> list[MStepSolution]:
 
     Examples
     --------
-    >>> [answer.solver for answer in answers_of(ExplorerState().moment, "projected-gradient")]
+    >>> [answer.solver for answer in answers_of(ExplorerState().half_step, "projected-gradient")]
     ['fista', 'projected-gradient']
     """
-    return [ask_solver(moment, name) for name in dict.fromkeys(("fista", solver))]
+    return [ask_solver(half_step, name) for name in dict.fromkeys(("fista", solver))]
 
 
 def answer_table(answers: Sequence[MStepSolution]) -> str:
-    """What each solver says of itself, and what the referee says of its answer.
+    """The HTML table of what each solver claims, and of what its answer is worth.
 
     Examples
     --------
-    >>> answer_table(answers_of(ExplorerState().moment, "fista")).count("<tr>")
+    >>> answer_table(answers_of(ExplorerState().half_step, "fista")).count("<tr>")
     2
     """
     columns: dict[str, Callable[[MStepSolution], str]] = {

@@ -52,8 +52,8 @@ function render({ model, el }) {
       }
     }
     const wanted = panels.map(({ name }) => sections.get(name));
-    const there = [...el.children];
-    if (wanted.length !== there.length || wanted.some((section, k) => section !== there[k])) {
+    const current = [...el.children];
+    if (wanted.length !== current.length || wanted.some((section, k) => section !== current[k])) {
       el.replaceChildren(...wanted);  // only then: to move a section takes its focus away
     }
   };
@@ -72,12 +72,12 @@ STYLE = """
   display: grid; grid-template-columns: repeat(auto-fill, minmax(270px, 1fr)); gap: .8rem 1.2rem;
   color: var(--foreground, #0f172a); font: 14px/1.4 system-ui, sans-serif;
   section { min-width: 0; }
-  .moves, .place { grid-column: 1 / -1; }
+  .moves, .status { grid-column: 1 / -1; }
   .moves { display: flex; flex-wrap: wrap; gap: .5rem; }
   button { border: 1px solid var(--rule); border-radius: 6px; padding: .2rem .8rem; font: inherit;
     background: var(--muted, #f1f5f9); color: inherit; cursor: pointer; }
   button:hover { border-color: var(--soft); }
-  .place p { border-left: 4px solid #d97706; padding-left: .7rem; color: inherit;
+  .status p { border-left: 4px solid #d97706; padding-left: .7rem; color: inherit;
     font-size: .9rem; }
   h3 { font-size: .95rem; font-weight: 600; margin: 0 0 .3rem; }
   p { font-size: .78rem; margin: .3rem 0 0; color: var(--soft); }

@@ -58,7 +58,7 @@ class Iteration:
     paper_objective : float
         (7) at the new metric, as a minimisation.
     relative_gap : float
-        The M-step's, certified; infinite after a step of the descent, which has no certificate.
+        The M-step's, certified; infinite after a rough M-step and after a step of the descent.
     evaluations : int
         Passes over the pairs that the step took, where the solver counts them.
     solver_seconds : float
@@ -217,7 +217,8 @@ def run_alternation(
     m_step_tol = check_number(m_step_tol, "m_step_tol", 0.0, strict=True)
     max_iter = check_count(max_iter, "max_iter")
     started = time.perf_counter()
-    accelerate = accelerate and solver.solver == "fista" and not solver.allow_unattained
+    if solver.solver != "fista" or solver.allow_unattained or objective.mu == 0.0 or max_iter < 3:
+        accelerate = False
     looseness = ACCELERATED_LOOSENESS if accelerate else FIRST_LOOSENESS
     pace = _Pace(tol, m_step_tol, max_iter, looseness * solver.never_ascends)
     steps = alternation_steps(
@@ -226,7 +227,7 @@ def run_alternation(
         tolerance=lambda: pace.goal,
         metric=objective.previous_metric,
         descent_tol=m_step_tol if accelerate else None,
-        most_descents=max(0, max_iter - 2),  # between a first M-step and a last one
+        most_descents=max_iter - 2,  # between a first M-step and a last one
     )
     history: list[Iteration] = []
     last_m_step = good = next(steps)

@@ -1,8 +1,9 @@
-"""The paper's objective (7) itself, by Newton's method: nonconvex, so stationarity is shown."""
+"""Minimises the paper's objective (7) itself, which is nonconvex, to a stationary point."""
 
 from __future__ import annotations
 
 import time
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from ..solvers.newton import leading_factor
 from ..solvers.solution import Status
 
 MOST_RETRIES = 4
-"""The search is asked for ten times less so often, where its end is not stationary enough."""
+"""How often the search is resumed with a tenth of its tolerance, if its end is not stationary."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,17 @@ class DirectSolution:
     seconds: float
     values: list[float]
     message: str = ""
+
+    def warn_unless_stationary(self, stacklevel: int = 1) -> None:
+        """Issue a :class:`~seraph_cvx.NotCertified` warning unless the status is stationary.
+
+        `stacklevel` 1 blames the line that calls this method, 2 the caller of the function it is
+        in.
+        """
+        if self.status is not Status.STATIONARY:
+            from ..solvers.not_certified import NotCertified  # it imports scikit-learn
+
+            warnings.warn(self.message, NotCertified, stacklevel=stacklevel + 1)
 
 
 def minimise_directly(
@@ -102,12 +114,12 @@ def minimise_directly(
         n_jobs=n_jobs,
         manifold_term=manifold_term,
     )
-    m, axes = pairs.n_features, m_step.axes
+    m, basis = pairs.n_features, m_step.axes
     A = _unit_of_metrics(pairs.points) * np.eye(m) if start is None else start
     A = check_metric(A, m, "start")
     values = [SemiSupervisedObjective(m_step).value(A)]
     program = paper_program(m_step, whitened=True)
-    L = leading_factor(symmetrise(axes.inverse @ A @ axes.inverse.T))
+    L = leading_factor(symmetrise(basis.inverse @ A @ basis.inverse.T))
     search = FaceSearch(program, tol, max_iter)
     for _ in range(1 + MOST_RETRIES):
         with one_blas_thread():
@@ -118,7 +130,7 @@ def minimise_directly(
         if stationarity <= tol or search.is_over:
             break
         L, search.tol = now.L, 0.1 * search.tol
-    F = axes.matrix @ now.L  # a direction in which no two points differ is left out
+    F = basis.matrix @ now.L  # a direction in which no two points differ is left out
     metric = symmetrise(F @ F.T)
     status, message = Status.STATIONARY, ""
     if not stationarity <= tol:
@@ -138,7 +150,7 @@ def minimise_directly(
 def measure_stationarity(
     m_step: MStepObjective, A: FloatArray, value: float, gradient: FloatArray
 ) -> float:
-    """How much (7) could still fall by its slope at A, relative to its value.
+    """Measure how much (7) could still fall by its gradient at A, relative to its value.
 
     With C = sum_k c_k v_k v_k' this is the largest <grad, A - D> over metrics D of <C + R, D> <= S,
     S = <C + R, A> + (1 + eta) sum_k c_k, over max(1, |value|):
@@ -169,7 +181,7 @@ def measure_stationarity(
 
 
 def _stationarity(now: FacePoint) -> float:
-    """The same in coordinates where C + R = I, at a point of the search."""
+    """The stationarity in coordinates where C + R = I, at a point of the search."""
     least = float(np.min(np.linalg.eigvalsh(now.gradient), initial=0.0))
     reach = float(np.vdot(now.L, now.L)) + now.program.reach
     fall = 0.5 * float(np.vdot(now.slope, now.L)) - least * reach
@@ -183,7 +195,7 @@ def _unit_of_metrics(points: FloatArray) -> float:
 
 
 def _explain(values: list[float], stationarity: float, tol: float, max_iter: int) -> str:
-    """Say what was not reached, and the cure."""
+    """Explain what was not reached, and the cure."""
     steps = len(values) - 1
     cure = "raise max_iter or tol" if steps >= max_iter else "rounding hides the rest, so raise tol"
     return (

@@ -1,4 +1,4 @@
-"""The regularisation path: the metric as the trace weight falls from where it is zero."""
+"""The regularisation path: metrics for falling trace weights, from the one where it is zero."""
 
 from __future__ import annotations
 
@@ -63,12 +63,12 @@ class PathPoint:
 
     @property
     def rank(self) -> int:
-        """Of the metric."""
+        """The rank of the metric."""
         return numerical_rank(self.metric)
 
     @property
     def trace(self) -> float:
-        """Of the metric."""
+        """The trace of the metric."""
         return float(np.trace(self.metric))
 
 
@@ -82,21 +82,21 @@ class SeraphPath(Sequence[PathPoint]):
 
     @property
     def trace_weights(self) -> FloatArray:
-        """lambda of each point."""
+        """The trace weight lambda of each point."""
         return np.array([point.trace_weight for point in self.points])
 
     @property
     def metrics(self) -> FloatArray:
-        """(n_weights, m, m)."""
+        """The metrics of all points, an (n_weights, m, m) array."""
         return np.array([point.metric for point in self.points])
 
     @property
     def ranks(self) -> list[int]:
-        """Rank of each metric."""
+        """The rank of each metric."""
         return [point.rank for point in self.points]
 
     def to_table(self) -> ResultTable:
-        """One row a point."""
+        """Tabulate the path, one row per point."""
         from ..display.result_table import ResultTable
 
         return ResultTable(
@@ -153,7 +153,9 @@ def seraph_path(
     manifold_term: FloatArray | None = None,
     n_jobs: int | None = None,
 ) -> SeraphPath:
-    """A(lambda) = argmin_A f(A) with R = lambda*I, eq. (11), for falling lambda; certified each.
+    """Learn the metric for falling trace weights, each with a certificate.
+
+    A(lambda) = argmin_A f(A) with R = lambda*I, eq. (11).
 
     Parameters
     ----------
@@ -180,8 +182,8 @@ def seraph_path(
     -------
     SeraphPath
         Each point starts from the one before. For "em" that matters, since J is not convex: the
-        point says which start it had. The metric zero is a start like no other (all its soft
-        labels are equal), so a point after it starts cold.
+        point says which start it had. All soft labels of the metric
+        zero are equal, so a point after it starts cold.
 
     Examples
     --------
@@ -226,7 +228,7 @@ def seraph_path(
 def _choose(
     given: str | ArrayLike, critical: float, n_weights: int, smallest: float
 ) -> list[float]:
-    """The trace weights, largest first."""
+    """Choose the trace weights, largest first."""
     if isinstance(given, str):
         if given != "auto":
             raise ValueError(f'trace_weights={given!r} is not known: give numbers or "auto".')
@@ -274,9 +276,9 @@ def _m_steps(
 
 
 def _predict(passed: Sequence[tuple[float, FloatArray]], weight: float) -> FloatArray:
-    """The metric at `weight`, by the parabola in log(lambda) through the last points.
+    """Predict the metric at `weight` by the parabola in log(lambda) through the last points.
 
-    Of the last one's rank: what the parabola has beyond it is not to be trusted.
+    The prediction is cut to the last metric's rank: beyond it the parabola cannot be trusted.
     """
     known = [(np.log(at), metric) for at, metric in passed if at > 0.0]
     if weight <= 0.0 or len(known) < len(passed) or len(known) < 2:

@@ -45,13 +45,13 @@ class Step:
     metric : (m, m) array or None
         None only where an M-step failed.
     solution : MStepSolution or None
-        Of an M-step.
+        Of an M-step; None for the rough one that a descent starts from.
     value, paper_value : float
         J and (7) at the metric; NaN where the step did not need them.
     factor : (m, rank) array or None
         L with LL' = metric, after a step of the descent.
     passes : int
-        Over the pairs, of a step of the descent.
+        Over the pairs, of a step of the descent or of a rough M-step.
     """
 
     kind: StepKind
@@ -84,8 +84,8 @@ def alternation_steps(
     metric : (m, m) array, optional
         Where the first M-step starts from.
     descent_tol : float, optional
-        Accelerate: after an M-step, descend J itself to this stationarity. J's stationary points
-        are the fixed points of the alternation, since grad J(A) = grad f(A; q(A)).
+        Accelerate: after a rough M-step, descend J itself to this stationarity. J's stationary
+        points are the fixed points of the alternation, since grad J(A) = grad f(A; q(A)).
     most_descents : int, optional
         Steps of a descent, at most.
 
@@ -94,7 +94,7 @@ def alternation_steps(
     Step
         After an M-step that failed, nothing more.
     """
-    if descent_tol is not None and objective.mu > 0.0:
+    if descent_tol is not None:
         yield from _accelerated(objective, solver, tolerance, metric, descent_tol, most_descents)
         return
     while True:
@@ -115,23 +115,28 @@ def _accelerated(
     descent_tol: float,
     most_descents: int | None,
 ) -> Iterator[Step]:
-    """M-step, descent on J, E-step, and the M-step at the metric that the descent ended at."""
+    """Rough M-step, descent on J, E-step, and the M-step at the metric that the descent ended at.
+
+    Where that one's gap is too large the M-step is solved, and the descent goes on from there.
+    """
+    factor, passes = solver.rough_start(objective, tolerance(), metric)
+    solution: MStepSolution | None = None
     while True:
-        solution = solver.solve(objective, tolerance(), metric)
-        if solution.metric is None:
-            yield Step(StepKind.M_STEP, objective, None, solution)
-            return
-        descent = descent_steps(objective, solution, descent_tol)
+        descent = descent_steps(objective, factor, descent_tol)
         now = next(descent)
-        yield replace(now, kind=StepKind.M_STEP, solution=solution)
+        yield replace(now, kind=StepKind.M_STEP, solution=solution, passes=passes)
         for now in islice(descent, most_descents):
             yield now
-        metric = now.metric
-        objective = objective.with_soft_labels_of(np.asarray(metric))
-        yield Step(StepKind.E_STEP, objective, metric)
+        objective = objective.with_soft_labels_of(np.asarray(now.metric))
+        yield Step(StepKind.E_STEP, objective, now.metric)
         solution = certified_as_it_is(objective, now, tolerance())
         if solution.status is Status.CERTIFIED:
             yield replace(now, kind=StepKind.M_STEP, objective=objective, solution=solution)
+        solution = solver.solve(objective, tolerance(), now.metric)
+        if solution.metric is None or solution.certificate is None:
+            yield Step(StepKind.M_STEP, objective, None, solution)
+            return
+        factor, passes = solution.certificate.factor, 0
 
 
 def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MStepSolution:
@@ -154,17 +159,15 @@ def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MSt
     )
 
 
-def descent_steps(objective: MStepObjective, start: MStepSolution, tol: float) -> Iterator[Step]:
-    """Newton steps on J from an M-step's solution to a stationary point; none of them raises it.
+def descent_steps(objective: MStepObjective, factor: FloatArray, tol: float) -> Iterator[Step]:
+    """Newton steps on J from LL', L = `factor`, to a stationary point; none of them raises it.
 
     The first step is the start itself.
     """
-    if start.metric is None or start.certificate is None:
-        raise ValueError("An M-step without a metric is no start.")
     axes = objective.axes
     program = descent_program(objective, whitened=True)
     search = FaceSearch(program, tol)
-    points = search.points(axes.inverse @ start.certificate.factor)
+    points = search.points(axes.inverse @ factor)
     passes = 0
     while True:
         with one_blas_thread():
@@ -175,7 +178,7 @@ def descent_steps(objective: MStepObjective, start: MStepSolution, tol: float) -
             step = Step(
                 StepKind.DESCENT,
                 objective,
-                symmetrise(L @ L.T) if passes else start.metric,
+                symmetrise(L @ L.T),
                 value=now.value,
                 paper_value=_paper_value(objective, now),
                 factor=L,

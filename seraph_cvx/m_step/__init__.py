@@ -1,1 +1,1 @@
-"""One M-step (11), many solvers, one referee."""
+"""The M-step (11): its CVXPY statements, many solvers, one certificate."""

@@ -1,7 +1,7 @@
-"""The M-step through any conic solver that CVXPY can reach: compiled once, solved often.
+"""The M-step by any conic solver that CVXPY can call: compiled once, solved often.
 
-Nothing a solver says of itself is taken as evidence: its matrix is symmetrised, projected to the
-cone and handed to the referee.
+What a solver claims is not taken as evidence: its matrix is symmetrised, projected to the cone and
+certified.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .graded_matrix import grade_matrix
 from .statement import build_statement
 
 DEFAULT_MEMORY_LIMIT = 4 * 2**30
-"""Bytes that compiling a statement may take."""
+"""The most bytes that compiling a statement may take."""
 
 BYTES_PER_ENTRY = 250
 """Peak memory of CVXPY's compilation per entry of the pair matrix, measured and rounded up."""
@@ -33,18 +33,18 @@ _TOLERANCES: dict[str, tuple[str, ...]] = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
 }
 _SOLVER_FAULTS = (SolverError, RuntimeError, ValueError, ArithmeticError, LookupError, TypeError)
-"""What a solver and its interface may raise; anything else is not the solver's fault."""
+"""The errors that a solver and its interface may raise; any other is a bug of ours."""
 
 _TIME_LIMITS = {"SCS": "time_limit_secs", "CLARABEL": "time_limit"}
 _ITERATION_LIMITS = {"SCS": "max_iters", "CLARABEL": "max_iter"}
 
 
 class ProblemTooLarge(MemoryError):
-    """Stating the M-step pair by pair would not fit the memory limit."""
+    """A CVXPY statement of the M-step would not fit into the memory limit."""
 
 
 class ConicMStep:
-    """One compiled M-step that serves every other M-step of the same pairs, mu and eta.
+    """A compiled M-step, which serves all M-steps of the same pairs, mu and eta.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class ConicMStep:
         *,
         warm_start: bool = False,
     ) -> MStepSolution:
-        """Set the Parameters, let the solver run, let the referee judge what it returns.
+        """Set the Parameters, run the solver, and certify what it returns.
 
         Parameters
         ----------
@@ -134,11 +134,11 @@ class ConicMStep:
     def _run(
         self, options: dict[str, Any], warm_start: bool
     ) -> tuple[FloatArray | None, str, str, float]:
-        """The raw matrix, the solver's word, what went wrong, and the seconds inside the solver."""
+        """Run the solver: its raw matrix, its status, an error message, and its seconds."""
         problem = self.statement.problem
         data, chain, inverse = problem.get_problem_data(self.solver, solver_opts=options)
         if not warm_start:
-            problem._solver_cache.clear()  # for the interfaces that look there unasked
+            problem._solver_cache.clear()  # some interfaces use it without being asked to
         clock = time.perf_counter()
         try:
             answer = chain.solve_via_data(problem, data, warm_start, solver_opts=options)
@@ -151,7 +151,7 @@ class ConicMStep:
 
 
 def conic_solvers() -> dict[str, str]:
-    """Each solver CVXPY has installed: "" if it can solve an M-step, else the reason why not.
+    """List CVXPY's installed solvers, each with "" or the reason why it cannot solve an M-step.
 
     Asked of CVXPY itself, by a tiny problem with the cones of an M-step.
 
@@ -164,7 +164,7 @@ def conic_solvers() -> dict[str, str]:
 
 
 def require_conic(solver: str) -> None:
-    """Raise a ValueError that says why, unless `solver` can solve an M-step here."""
+    """Require an installed solver that can solve an M-step; the error says why it cannot."""
     able = [name for name, reason in conic_solvers().items() if not reason]
     reason = conic_solvers().get(solver, f"CVXPY finds no solver {solver!r} installed")
     if reason:
@@ -207,7 +207,7 @@ def _require_memory(objective: MStepObjective, limit: int) -> None:
 def options_for(
     solver: str, tol: float, time_limit: float | None, max_iter: int | None
 ) -> dict[str, Any]:
-    """Our tol and limits in the solver's own words."""
+    """The solver's own options for a tolerance and limits."""
     if solver == "MOSEK":
         parameters: dict[str, Any] = {
             f"MSK_DPAR_INTPNT_CO_TOL_{name}": tol for name in ("REL_GAP", "PFEAS", "DFEAS")
@@ -227,8 +227,7 @@ def options_for(
         if value is not None:
             if solver not in table:
                 raise ValueError(
-                    f"This limit of {solver} is not known here: give it in {solver}'s own words "
-                    "through solver_options."
+                    f"The option of {solver} for this limit is not known: set it in solver_options."
                 )
             options[table[solver]] = value
     return options
@@ -237,7 +236,7 @@ def options_for(
 def _grade(
     objective: MStepObjective, raw: FloatArray | None, tol: float, trouble: str, word: str
 ) -> MStepSolution:
-    """The referee's word on a raw matrix."""
+    """Certify a raw matrix, and give it a status."""
     nothing = MStepSolution(
         metric=None,
         value=np.nan,
@@ -265,5 +264,5 @@ def _grade(
         certificate=certificate,
         status=Status.CERTIFIED if accurate else Status.INACCURATE,
         psd_violation=graded.psd_violation,
-        message="" if accurate else "polish=True closes the gap by FISTA from here.",
+        message="" if accurate else "polish=True closes the gap by FISTA from this answer.",
     )

@@ -14,7 +14,7 @@ from cvxpy.atoms.affine.unary_operators import NegExpression
 
 @dataclass(frozen=True)
 class ConvexityProof:
-    """One node of the tree.
+    """A node of the proof that a problem is convex, with the nodes below it.
 
     Attributes
     ----------
@@ -35,11 +35,11 @@ class ConvexityProof:
 
     @property
     def holds(self) -> bool:
-        """Whether no node of the tree is of unknown curvature."""
+        """Whether the proof succeeds: no node has an unknown curvature."""
         return all(node.curvature != "UNKNOWN" for node in self.walk())
 
     def walk(self) -> Iterator[ConvexityProof]:
-        """The node and all below it, parents first."""
+        """Yield the node and all nodes below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -175,7 +175,7 @@ def _rule(expression: Any) -> str:
 
 
 def _composition_rule(expression: Any) -> str:
-    """f(g) is convex: f convex, nondecreasing in the convex g, nonincreasing in the concave g."""
+    """The composition rule in words: f(g) is convex if f is, and monotone as g's curvature asks."""
     kind = _atom(expression)
     if expression.is_atom_affine():
         return f"{kind} is linear: it keeps the curvature of what is inside"
@@ -201,9 +201,9 @@ def _plural(expression: Any) -> str:
     return " and ".join(sorted(kinds)) or "constant"
 
 
-def _draw(node: ConvexityProof, here: str, below: str) -> Iterator[str]:
+def _draw(node: ConvexityProof, prefix: str, below: str) -> Iterator[str]:
     sign = f", {node.sign}" if node.sign not in ("", "UNKNOWN") else ""
-    yield f"{here}{node.expression}: {node.curvature}{sign} ({node.rule})"
+    yield f"{prefix}{node.expression}: {node.curvature}{sign} ({node.rule})"
     for child in node.children:
         last = child is node.children[-1]
         branch, trunk = ("└─ ", "   ") if last else ("├─ ", "│  ")

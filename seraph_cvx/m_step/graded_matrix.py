@@ -1,4 +1,4 @@
-"""What a matrix that a solver returned is worth: symmetrised, projected to the cone, certified."""
+"""Grades a solver's matrix: symmetrised, projected to the cone, and certified."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..numerics.psd_cone import project, symmetrise
 
 @dataclass(frozen=True)
 class GradedMatrix:
-    """A solver's matrix as the referee takes it.
+    """A solver's matrix, projected to the cone, with its certificate.
 
     Attributes
     ----------

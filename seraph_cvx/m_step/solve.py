@@ -1,8 +1,7 @@
-"""solve_m_step: the one way to every solver of the M-step (11)."""
+"""Solves the M-step (11) by any solver, and certifies the answer."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric
-from ..solvers.first_order import fista, projected_gradient
+from ..solvers.first_order import fista, projected_gradient, rough_m_step
 from ..solvers.solution import MStepSolution, Status, require_attained
 
 if TYPE_CHECKING:
@@ -23,12 +22,12 @@ FIRST_ORDER = {"fista": fista, "projected-gradient": projected_gradient}
 FORMULATIONS = ("primal", "dual")
 
 LARGEST_MOMENT = 1e150
-"""The square of a larger trace of C may overflow."""
+"""The largest trace of the second moment C whose square does not overflow."""
 
 
 @dataclass
 class MStepSolver:
-    """A chosen solver that keeps what it compiled: one for all M-steps of an alternation or path.
+    """A solver for all M-steps of an alternation or path, which compiles its statement once.
 
     The parameters are those of :func:`solve_m_step`.
     """
@@ -68,7 +67,7 @@ class MStepSolver:
     def solve(
         self, objective: MStepObjective, tol: float = 1e-8, start: FloatArray | None = None
     ) -> MStepSolution:
-        """The M-step to a certified relative gap of `tol`, from `start` where the solver can."""
+        """Solve an M-step to a certified relative gap of `tol`, from `start` if the solver can."""
         tol = check_number(tol, "tol", 0.0, strict=True)
         if start is not None:
             start = check_metric(start, objective.pairs.n_features, "start")
@@ -80,6 +79,14 @@ class MStepSolver:
                 limit = 20_000 if self.max_iter is None else self.max_iter
                 return FIRST_ORDER[self.solver](objective, tol, limit, start, self.time_limit)
         return self._solve_conic(objective, tol)
+
+    def rough_start(
+        self, objective: MStepObjective, tol: float, start: FloatArray | None = None
+    ) -> tuple[FloatArray, int]:
+        """A factor of a metric near the optimum, uncertified, and the passes that it took."""
+        with one_blas_thread():
+            require_attained(objective)
+            return rough_m_step(objective, tol, start, self.time_limit)
 
     def _solve_conic(self, objective: MStepObjective, tol: float) -> MStepSolution:
         from .conic import DEFAULT_MEMORY_LIMIT, ConicMStep
@@ -112,7 +119,7 @@ class MStepSolver:
 
 
 def _require_solver(solver: Any) -> None:
-    """Refuse what is neither a name nor an object that CVXPY could call."""
+    """Require the name of a solver, or a solver object of CVXPY."""
     methods = (getattr(solver, name, None) for name in ("name", "solve_via_data"))
     if isinstance(solver, str) or (not isinstance(solver, type) and all(map(callable, methods))):
         return
@@ -123,11 +130,11 @@ def _require_solver(solver: Any) -> None:
 
 
 def _refuse_overflow(solver: str, objective: MStepObjective) -> None:
-    """The curvature in the coordinates of the data grows with the fourth power of their size."""
+    """Require features whose fourth powers, of which the curvature is made, do not overflow."""
     if solver == "projected-gradient" and np.trace(objective.pair_moment) > LARGEST_MOMENT:
         raise ValueError(
-            "projected-gradient works in the unit of the features, and fourth powers of these "
-            'overflow: divide X by a constant, or use solver="fista", which knows no unit.'
+            "projected-gradient works in the units of the features, and their fourth powers "
+            'overflow: divide X by a constant, or use solver="fista", which is free of units.'
         )
 
 
@@ -148,7 +155,7 @@ def solve_m_step(
 ) -> MStepSolution:
     """Solve an M-step by any solver, and certify how good the answer is.
 
-    argmin f(A) over A PSD, eq. (11), with the certificate of how good the answer is.
+    The problem is argmin f(A) over A PSD, eq. (11).
 
     Parameters
     ----------
@@ -175,8 +182,8 @@ def solve_m_step(
         Solve although no optimum exists: a first-order method then returns its last iterate.
     warm_start : bool
         Let a conic solver start from what it kept of the M-step before: faster, but an answer then
-        depends on the M-steps before it. This one call has none before it; it is
-        :func:`seraph_cvx.alternate` and :class:`MStepSolver` that solve several.
+        depends on the M-steps before it. It matters to :func:`seraph_cvx.alternate` and
+        :class:`MStepSolver`, which solve several; a single call has none before it.
 
     Returns
     -------
@@ -208,8 +215,5 @@ def solve_m_step(
         warm_start=warm_start,
     )
     solution = chosen.solve(objective, tol, start)
-    if shortfall := solution.shortfall(tol):
-        from ..solvers.not_certified import NotCertified  # it imports scikit-learn
-
-        warnings.warn(shortfall, NotCertified, stacklevel=2)
+    solution.warn_unless_certified(tol, stacklevel=2)
     return solution

@@ -1,4 +1,4 @@
-"""The M-step (11) as CVXPY problems, to be read beside the paper.
+"""The M-step (11) as CVXPY problems, to be read along with the paper.
 
 Primal      minimise    sum_k c_k log(1 + e^{s_k}) - <G, A> + eta*beta + lambda*tr(A)
             over        A PSD
@@ -28,7 +28,7 @@ Formulation = Literal["primal", "dual", "textbook"]
 
 @dataclass(frozen=True)
 class MStepStatement:
-    """A CVXPY problem for one M-step, with the handles needed to use it for the next one.
+    """A CVXPY problem for one M-step, which can be updated to the next one.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class MStepStatement:
 
     @property
     def metric(self) -> FloatArray | None:
-        """The matrix the solver left behind, raw: neither symmetrised nor projected."""
+        """The solver's matrix as it is, neither symmetrised nor projected."""
         value = self._metric_of()
         return None if value is None else np.asarray(value, dtype=np.float64)
 
@@ -93,7 +93,7 @@ def textbook_statement(
     min -F(A), word for word eq. (11): -ln p(y) of each labeled pair, -q(y) ln p(y) for each y.
 
     It has one logistic term for each y = +1, -1 of an unlabeled pair, and the soft labels pair by
-    pair, as Parameters or as constants. It is here to teach and to be measured against: it has the
+    pair, as Parameters or as constants. It serves for teaching and for comparison: it has the
     optimum of :func:`state_m_step` and is slower to compile by orders of magnitude.
 
     Examples
@@ -138,7 +138,7 @@ def textbook_statement(
 
 
 def build_statement(objective: MStepObjective, formulation: str) -> MStepStatement:
-    """The statement of :func:`state_m_step` with its handles."""
+    """Build the statement of :func:`state_m_step`, which can be updated."""
     if formulation == "primal":
         return _primal(objective)
     if formulation == "dual":
@@ -160,8 +160,8 @@ def _primal(objective: MStepObjective) -> MStepStatement:
     surprise = c @ cp.logistic(scores(pairs.labeled))
     terms = [surprise.set_label(f"sum_SD {weight}log(1 + e^s)")]
     if len(pairs.dissimilar):
-        told = c[len(pairs.similar) :] @ scores(pairs.dissimilar)
-        terms.append((-told).set_label(f"(-sum_D {weight}s)"))
+        dissimilar = c[len(pairs.similar) :] @ scores(pairs.dissimilar)
+        terms.append((-dissimilar).set_label(f"(-sum_D {weight}s)"))
     if mu > 0.0:
         G = cp.Parameter(m * (m + 1) // 2, name="G", value=values["G"])
         beta = cp.Parameter(name="beta", value=values["beta"])
@@ -211,7 +211,7 @@ def _dual(objective: MStepObjective) -> MStepStatement:
 
 
 def _manifold(term: FloatArray, entries: cp.Expression) -> cp.Expression:
-    """The manifold term <nu*X'LX, A>."""
+    """State the manifold term <nu*X'LX, A>."""
     m = len(term)
     weights = term[np.triu_indices(m)] * _multiplicity(m)
     return (weights @ entries).set_label("nu <X'LX, A>")
@@ -222,12 +222,12 @@ def _add(terms: list[cp.Expression]) -> cp.Expression:
 
 
 def pair_matrix(objective: MStepObjective, rows: IntArray) -> FloatArray:
-    """(k, m(m+1)/2): v'Av = row . distinct entries of A, those off the diagonal counted twice."""
+    """The (k, m(m+1)/2) matrix that maps the distinct entries of A to squared distances v'Av."""
     return _outer_products(objective, rows) * _multiplicity(objective.pairs.n_features)
 
 
 def _outer_products(objective: MStepObjective, rows: IntArray) -> FloatArray:
-    """(k, m(m+1)/2): the distinct entries of v v', row by row of its upper triangle."""
+    """The distinct entries of v v', one row per pair: a (k, m(m+1)/2) matrix."""
     V = objective.pairs.points[rows[:, 0]] - objective.pairs.points[rows[:, 1]]
     i, j = np.triu_indices(objective.pairs.n_features)
     return np.asarray(V[:, i] * V[:, j])
@@ -243,7 +243,7 @@ def _multiplicity(m: int) -> FloatArray:
 
 
 def _duplication(m: int) -> sp.csr_array:
-    """From the distinct entries of a symmetric matrix to all m^2, row by row."""
+    """The matrix that maps the distinct entries of a symmetric matrix to all m^2 of them."""
     i, j = np.triu_indices(m)
     distinct = np.empty((m, m), dtype=np.int64)
     distinct[i, j] = distinct[j, i] = np.arange(len(i))
@@ -252,7 +252,7 @@ def _duplication(m: int) -> sp.csr_array:
 
 
 def _parameter_values(objective: MStepObjective, formulation: Formulation) -> dict[str, Any]:
-    """lambda, and G and beta of the unlabeled pairs; <G, A> is a product of distinct entries."""
+    """The values of the Parameters: lambda, and G and beta of the unlabeled pairs."""
     m, mu = objective.pairs.n_features, objective.mu
     labeled = objective.moments.labeled
     unlabeled = objective.pair_moment - labeled - mu * objective.soft_label_matrix
@@ -265,7 +265,7 @@ def _parameter_values(objective: MStepObjective, formulation: Formulation) -> di
 
 
 def soft_label_vector(objective: MStepObjective) -> FloatArray:
-    """q(+1) per row of ``pairs.unlabeled``, one by one: the textbook needs it."""
+    """The soft labels as a vector, one per row of ``pairs.unlabeled``, for the textbook."""
     from ..model.e_step import e_step
 
     if objective.soft_labels is not None:

@@ -4,8 +4,8 @@ The matrix is R + sum_k w_k v_k v_k' with weights w_k of either sign. It is prov
 definite in coordinates z = T'x, where T'(C + R)T is the identity or nearly so; a square T needs no
 proof of its own, for where T'BT is positive definite T is nonsingular. Two shortcuts:
 
-- With more features than points and R = lambda*I, any points s_i with SS' >= XX' will do in the
-  place of the x_i: if lambda*I + S'LS is PSD for the matrix L of the weights, L >= -lambda
+- With more features than points and R = lambda*I, any points s_i with SS' >= XX' may replace
+  the x_i: if lambda*I + S'LS is PSD for the matrix L of the weights, L >= -lambda
   (SS')^{-1}, so X'LX >= -lambda X'(SS')^{-1}X >= -lambda*I.
 - With R = 0 and points in general position L itself is proven PSD: S = I.
 """
@@ -26,17 +26,17 @@ from ..sums.moments import PairMoments
 from ..sums.pair_sums import Frame
 
 MOST_NODES = 1_500
-"""Points up to which the matrix of the weights itself is factored."""
+"""The matrix of the weights itself is factored up to so many points."""
 
 
 @dataclass(frozen=True, eq=False)
 class DualCoordinates:
-    """Where the matrix of a dual point is proven PSD.
+    """The coordinates in which the matrix of a dual point is proven PSD.
 
     Attributes
     ----------
     frame : Frame
-        The axes T, and the points if they are not those of the data.
+        The coordinates T, and the points if they are not those of the data.
     regulariser : (k, k) array
         T'RT as computed.
     regulariser_spread : (k,) array
@@ -48,19 +48,19 @@ class DualCoordinates:
     regulariser_spread: FloatArray
 
     def regulariser_error(self, diagonal: FloatArray) -> float:
-        """t with T'RT >= `regulariser` - t * Diag(diagonal)."""
+        """The t with T'RT >= `regulariser` - t * Diag(diagonal)."""
         return float(np.sum(self.regulariser_spread / diagonal))
 
 
 @dataclass(frozen=True, eq=False)
 class Penalty:
-    """R = trace_weight * I + manifold_term, as the doubles they are given in."""
+    """The penalty <R, A> with R = trace_weight * I + manifold_term, the given doubles."""
 
     trace_weight: float
     manifold_term: FloatArray | None
 
     def matrix(self, n_features: int) -> FloatArray:
-        """R."""
+        """The matrix R of the penalty."""
         R = self.trace_weight * np.eye(n_features)
         return R if self.manifold_term is None else R + self.manifold_term
 
@@ -70,7 +70,7 @@ class Penalty:
         return self.trace_weight == 0.0 and (term is None or not np.any(term))
 
     def is_proven_psd(self) -> bool:
-        """Whether R is PSD, for certain."""
+        """Whether R is proven PSD."""
         if self.manifold_term is None:
             return True
         R = self.trace_weight * np.eye(len(self.manifold_term)) + self.manifold_term
@@ -79,7 +79,7 @@ class Penalty:
         return is_proven_positive_definite(R[np.ix_(used, used)], error[used])
 
     def along(self, T: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """T'RT as computed, and e with T'RT >= that - t D, t = sum_a e_a / D_a."""
+        """Compute T'RT, and e with T'RT >= that - t D for t = sum_a e_a / D_a."""
         size = np.abs(T)
         R = self.trace_weight * (T.T @ T)
         spread = gamma(len(T) + FEW_ROUNDINGS) * self.trace_weight * np.sum(size * size, axis=0)
@@ -91,32 +91,32 @@ class Penalty:
         return symmetrise(R), spread * SECOND_ORDER
 
 
-def dual_coordinates(moments: PairMoments, axes: Axes, penalty: Penalty) -> DualCoordinates | None:
-    """The coordinates for these pairs and R; None where none will do: R = 0, collinear features."""
+def dual_coordinates(moments: PairMoments, basis: Axes, penalty: Penalty) -> DualCoordinates | None:
+    """Choose the coordinates for pairs and R; None if R = 0 and the features are collinear."""
     n, m = moments.sums.points.shape
     varies = _varying_features(moments)
     if penalty.is_zero():
-        if axes.matrix.shape[1] == np.count_nonzero(varies):
-            return DualCoordinates(Frame(axes.matrix), *penalty.along(axes.matrix))
+        if basis.matrix.shape[1] == np.count_nonzero(varies):
+            return DualCoordinates(Frame(basis.matrix), *penalty.along(basis.matrix))
         return _nodes(n) if n <= MOST_NODES else None
     if m > len(_involved_points(moments)) and penalty.manifold_term is None:
         return _surrogate(moments, penalty)
     R = penalty.matrix(m)
     kept = varies | np.any(R != 0.0, axis=1)  # the others are zero in every sum, and in R
     T = np.zeros((m, np.count_nonzero(kept)))
-    T[kept] = _completed(axes.matrix[kept], R[np.ix_(kept, kept)])
+    T[kept] = _completed(basis.matrix[kept], R[np.ix_(kept, kept)])
     return DualCoordinates(Frame(T), *penalty.along(T))
 
 
 def _involved_points(moments: PairMoments) -> IntArray:
-    """The points of pairs that count."""
+    """The points of the pairs with positive weight."""
     if moments.unlabeled_weight > 0.0:
         return np.arange(len(moments.sums.points))
     return np.unique(moments.sums.labeled_pairs)
 
 
 def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
-    """The features in which some pair that counts differs; all others drop out of every sum."""
+    """The features in which some pair with positive weight differs; the others do not matter."""
     sums = moments.sums
     if moments.unlabeled_weight > 0.0:
         return np.asarray(np.ptp(sums.points, axis=0) > 0.0)
@@ -128,9 +128,9 @@ def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
 
 
 def entry_bound(matrix: FloatArray) -> tuple[FloatArray, float]:
-    """Lengths l and w with |matrix_ij| <= w l_i l_j; for a PSD matrix l^2 is the diagonal, w = 1.
+    """Bound the entries of a matrix by one of rank one: |matrix_ij| <= w l_i l_j.
 
-    It makes a bound of rank one on |T|' |matrix| |T|.
+    For a PSD matrix l^2 is its diagonal and w = 1, nearly.
     """
     lengths = np.sqrt(np.maximum(np.diag(matrix), 0.0))
     shape = np.outer(lengths, lengths)
@@ -141,7 +141,7 @@ def entry_bound(matrix: FloatArray) -> tuple[FloatArray, float]:
 
 
 def _completed(T: FloatArray, R: FloatArray) -> FloatArray:
-    """T with columns N added so that it is square and N'RT = 0, N'RN = I, nearly."""
+    """Complete T to a square matrix by columns N with N'RT = 0 and N'RN = I, nearly."""
     m, k = T.shape
     if k == m:
         return T
@@ -153,24 +153,24 @@ def _completed(T: FloatArray, R: FloatArray) -> FloatArray:
 
 
 def _surrogate(moments: PairMoments, penalty: Penalty) -> DualCoordinates | None:
-    """Points s_i in R^n with SS' >= XX', along axes in which C and R are diagonal, nearly."""
+    """Replace the points by s_i in R^n with SS' >= XX'; C and R become nearly diagonal."""
     given, involved = moments.sums.given, _involved_points(moments)
     X = (moments.sums.points if given is None else given)[involved]
     X = X - np.mean(X, axis=0)
     n, m = X.shape
     gram = X @ X.T
     squares = np.diag(gram)
-    away = squares > 0.0
-    if not np.any(away):  # no two points differ: every sum over pairs is zero
+    distinct = squares > 0.0
+    if not np.any(distinct):  # no two points differ: every sum over pairs is zero
         nothing = np.zeros((0, 0))
         base = np.zeros((len(moments.sums.points), 0))
         return DualCoordinates(Frame(nothing, base), nothing, np.zeros(0))
-    error = n * gamma(m + FEW_ROUNDINGS) * SECOND_ORDER * squares[away]
-    S = dominating_root(gram[np.ix_(away, away)], error)
+    error = n * gamma(m + FEW_ROUNDINGS) * SECOND_ORDER * squares[distinct]
+    S = dominating_root(gram[np.ix_(distinct, distinct)], error)
     if S is None:
         return None
     base = np.zeros((len(moments.sums.points), len(S)))
-    base[involved[away]] = S
+    base[involved[distinct]] = S
     moment = moments.summed(replace(moments.sums.here, axes=base))
     eigenvalues, vectors = np.linalg.eigh(symmetrise(moment))
     T = vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + penalty.trace_weight)
@@ -178,6 +178,6 @@ def _surrogate(moments: PairMoments, penalty: Penalty) -> DualCoordinates | None
 
 
 def _nodes(n: int) -> DualCoordinates:
-    """The matrix of the weights itself, without the first point's row and column."""
+    """The coordinates in which the matrix of the weights itself is proven PSD."""
     T = np.eye(n - 1)
     return DualCoordinates(Frame(T, np.eye(n)[:, 1:]), np.zeros((n - 1, n - 1)), np.zeros(n - 1))

@@ -19,7 +19,9 @@ def e_step(
     threshold: float = 1.0,
     sharpness: float | None = None,
 ) -> FloatArray:
-    """q(+1) = sigma(-sharpness * (v'Av - eta)) per row of ``pairs.unlabeled``; eq. (10).
+    """Compute the soft label of each unlabeled pair under a metric: the E-step (10).
+
+    q(+1) = sigma(-sharpness * (v'Av - eta)) for each row of ``pairs.unlabeled``.
 
     Parameters
     ----------

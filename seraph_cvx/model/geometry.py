@@ -17,7 +17,7 @@ from .dual_coordinates import DualCoordinates, Penalty, dual_coordinates
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """What the pairs, mu and R say about coordinates; no soft label enters.
+    """The coordinates of M-steps with the same pairs, mu and R, whatever their soft labels.
 
     Attributes
     ----------
@@ -34,17 +34,17 @@ class Geometry:
 
     @cached_property
     def axes(self) -> Axes:
-        """The axes in which f is minimised."""
+        """The whitened coordinates in which f is minimised."""
         return Axes.of(self.moments, self.penalty.matrix(self.sums.points.shape[1]))
 
     @cached_property
     def sums_along_axes(self) -> PairSums:
-        """The pairs of the points in these axes."""
+        """The sums over pairs of the points in whitened coordinates."""
         return self.sums.in_coordinates(self.axes.matrix)
 
     @cached_property
     def similar_along_axes(self) -> FloatArray:
-        """sum_S c_k v v' in these axes."""
+        """The similar pairs' second moment sum_S c_k v v' in whitened coordinates."""
         return self.axes.turned(self.moments.whitened_similar)
 
     @cached_property
@@ -54,7 +54,7 @@ class Geometry:
 
     @cached_property
     def dual_sums(self) -> PairSums:
-        """The pairs, to be summed over in those coordinates with bounds on the rounding errors."""
+        """The sums over pairs in those coordinates, with bounds on their rounding errors."""
         coordinates, m = self.dual_coordinates, self.sums.points.shape[1]
         return self.sums.framed(
             Frame(np.zeros((m, 0))) if coordinates is None else coordinates.frame

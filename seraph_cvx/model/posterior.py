@@ -14,14 +14,14 @@ from ..numerics.arrays import Array, fused_kernels, namespace
 from ..numerics.checks import FloatArray
 
 LARGE = 600.0
-"""e^600 is far from overflow."""
+"""The largest exponent that is used: e^600 is far from overflow."""
 
 TINY = float(np.finfo(np.float64).tiny)
 ALMOST_ONE = 1.0 - 2.0**-53
 
 
 def posterior_similar(s: Array) -> Array:
-    """p(+1) = 1 / (1 + e^s), eq. (8) with y = +1.
+    """The probability that a pair is similar: p(+1) = 1 / (1 + e^s), eq. (8).
 
     Examples
     --------
@@ -34,7 +34,7 @@ def posterior_similar(s: Array) -> Array:
 
 
 def dissimilar_loss(s: Array) -> Array:
-    """-ln p(-1) = log(1 + e^{-s}) = max(-s, 0) + log(1 + e^{-|s|}), from eq. (8).
+    """The loss of a dissimilar pair: -ln p(-1) = log(1 + e^{-s}), from eq. (8).
 
     Examples
     --------
@@ -51,7 +51,7 @@ def surprise_and_posterior(
     with_posterior: bool = True,
     weights: FloatArray | None = None,
 ) -> tuple[Any, Array | None]:
-    """sum w log(1 + e^{-s}) and each w sigma(-s), s = d - threshold, by one exponential a pair.
+    """Sum the losses w log(1 + e^{-s}), and return each w sigma(-s), for s = d - threshold.
 
     The logarithm is taken of products of up to 128 factors 1 + e^{-s}: as accurate as one by one,
     to rounding, and several times faster. `d` is overwritten. The `weights` are 1 by default.
@@ -71,7 +71,7 @@ def surprise_and_posterior(
         return total, similar if with_posterior else None
     largest = max(0.0, threshold - float(np.min(d)))
     exponent = np.subtract(threshold, d, out=d)
-    np.maximum(exponent, -LARGE, out=exponent)  # e^-600 is nothing beside 1; underflow is slow
+    np.maximum(exponent, -LARGE, out=exponent)  # e^-600 is negligible; underflow is slow
     if largest > LARGE:
         return float(np.sum(dissimilar_loss(-exponent))), posterior_similar(-exponent)
     odds = np.exp(exponent, out=exponent)
@@ -85,7 +85,7 @@ def surprise_and_posterior(
 
 
 def logistic_sums(d: Array, threshold: float) -> tuple[Any, Any, Array]:
-    """sum log(1 + e^{-s}), sum sigma(-s) d, and each sigma(-s); `d` may be overwritten.
+    """Sum log(1 + e^{-s}) and sigma(-s) d, and return each sigma(-s); `d` may be overwritten.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def logistic_sums(d: Array, threshold: float) -> tuple[Any, Any, Array]:
 
 
 def soft_label_sums(d: Array, threshold: float, sharpness: float) -> tuple[Any, Any, Array]:
-    """sum q, sum H(q), and each q(+1) = sigma(-sharpness * s), eq. (10); `d` may be overwritten.
+    """Sum the soft labels q (10) and H(q), and return each q; `d` may be overwritten.
 
     Examples
     --------
@@ -119,7 +119,7 @@ def soft_label_sums(d: Array, threshold: float, sharpness: float) -> tuple[Any, 
 
 
 def descent_sums(d: Array, threshold: float, sharpness: float) -> tuple[Any, Any]:
-    """The sums of :func:`sharpened_surprise` and :func:`posterior_entropy`.
+    """Sum :func:`sharpened_surprise` and :func:`posterior_entropy` over distances.
 
     Examples
     --------
@@ -135,7 +135,7 @@ def descent_sums(d: Array, threshold: float, sharpness: float) -> tuple[Any, Any
 
 
 def posterior_entropy(s: Array) -> Array:
-    """H(p) = log(1 + e^{-|s|}) + |s| sigma(-|s|), in nats: the unlabeled term of eq. (7).
+    """The entropy H(p) of the posterior, in nats: the unlabeled term of eq. (7).
 
     Examples
     --------
@@ -149,7 +149,7 @@ def posterior_entropy(s: Array) -> Array:
 
 
 def posterior_entropy_slope(s: Array) -> Array:
-    """dH/ds = -s sigma(s) sigma(-s).
+    """The derivative of the posterior's entropy: dH/ds = -s sigma(s) sigma(-s).
 
     Examples
     --------
@@ -160,7 +160,7 @@ def posterior_entropy_slope(s: Array) -> Array:
 
 
 def posterior_variance(s: Array) -> Array:
-    """sigma(s) sigma(-s) = e^{-|s|} / (1 + e^{-|s|})^2: the variance of y under p, over 4.
+    """The variance of y under the posterior, over 4: sigma(s) sigma(-s).
 
     Examples
     --------
@@ -173,7 +173,7 @@ def posterior_variance(s: Array) -> Array:
 
 
 def soft_label(s: Array, sharpness: float) -> Array:
-    """q(+1) = sigma(-sharpness * s); sharpness = 1 + mu is eq. (10).
+    """The soft label q(+1) = sigma(-sharpness * s); with sharpness = 1 + mu it is eq. (10).
 
     Examples
     --------
@@ -184,10 +184,10 @@ def soft_label(s: Array, sharpness: float) -> Array:
 
 
 def sharpened_surprise(s: Array, sharpness: float) -> Array:
-    """min_q E_q(-ln p) - H(q)/a = log(1 + e^{-|s|}) - log(1 + e^{-a|s|})/a, with a = sharpness.
+    """The unlabeled term of J, minimised over the soft label.
 
-    The unlabeled term of J, minimised over the soft label: (a - 1)/a times the Renyi entropy of
-    order a (derived here, not in the paper).
+    min_q E_q(-ln p) - H(q)/a = log(1 + e^{-|s|}) - log(1 + e^{-a|s|})/a with a = sharpness:
+    (a - 1)/a times the Renyi entropy of order a (derived here, not in the paper).
 
     Examples
     --------
@@ -200,7 +200,7 @@ def sharpened_surprise(s: Array, sharpness: float) -> Array:
 
 
 def binary_entropy(p: Array) -> Array:
-    """H(p) = -p ln p - (1 - p) ln(1 - p), with 0 ln 0 = 0, accurate to a few units for every p.
+    """The entropy -p ln p - (1 - p) ln(1 - p) of a probability, accurate for every p in [0, 1].
 
     Examples
     --------
@@ -212,7 +212,7 @@ def binary_entropy(p: Array) -> Array:
 
 
 def negative_logs(p: Array) -> tuple[Array, Array]:
-    """-ln p and -ln(1 - p), neither negative, at p = 0 and p = 1 as for the nearest double."""
+    """Compute -ln p and -ln(1 - p), at p = 0 and p = 1 as for the nearest double."""
     xp = namespace(p)
     inside = xp.clip(p, 0.0, ALMOST_ONE)
     return -xp.log(xp.clip(p, TINY, 1.0)), -xp.log1p(-inside)

@@ -19,7 +19,7 @@ from .pair_program import PairProgram
 
 
 def paper_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram:
-    """The paper's objective (7) as a minimisation, with the pairs and weights of `m_step`.
+    """State the paper's objective (7) as a minimisation, with the pairs and weights of `m_step`.
 
     -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>.
     """
@@ -27,7 +27,7 @@ def paper_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram
 
 
 def descent_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram:
-    """J minimised over the soft labels, with the pairs, weights and sharpness of `m_step`.
+    """State J, minimised over the soft labels, with the pairs and weights of `m_step`.
 
     J(q, A) = -L_labeled(A) + <R, A> + mu sum_U [E_q(-ln p) - H(q)/sharpness] is what the
     alternation descends (derived here, not in the paper); the least q is the E-step (10) at A.
@@ -36,7 +36,7 @@ def descent_program(m_step: MStepObjective, whitened: bool = False) -> PairProgr
 
 
 def _program(m_step: MStepObjective, loss: PairLoss, whitened: bool) -> PairProgram:
-    """Phi with this loss of unlabeled pairs; `whitened`: in the coordinates of `m_step.axes`."""
+    """The program with this loss of unlabeled pairs, in whitened coordinates if asked for."""
     sums, similar, R = m_step.sums, m_step.moments.similar, m_step.regulariser
     if whitened:
         sums, similar = m_step.geometry.sums_along_axes, m_step.geometry.similar_along_axes
@@ -47,9 +47,10 @@ def _program(m_step: MStepObjective, loss: PairLoss, whitened: bool) -> PairProg
 
 @dataclass(frozen=True, eq=False)
 class SemiSupervisedObjective:
-    """-L(A) of eq. (7) = -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>: not convex.
+    """The paper's objective (7) as a minimisation, which is not convex.
 
-    Takes the parameters of :class:`MStepObjective` as one such object, and shares its sums.
+    -L(A) = -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>. Takes the parameters of
+    :class:`MStepObjective` as one such object, and shares its sums.
 
     Examples
     --------
@@ -63,19 +64,19 @@ class SemiSupervisedObjective:
 
     @cached_property
     def program(self) -> PairProgram:
-        """The function itself, of metrics and of their factors."""
+        """The objective as a function of metrics and of their factors."""
         return paper_program(self.m_step)
 
     def value(self, A: ArrayLike) -> float:
-        """The sum above."""
+        """The value at a metric."""
         return self.program.value(self.m_step.check(A))
 
     def value_and_gradient(self, A: ArrayLike) -> tuple[float, FloatArray]:
-        """Both in one sweep."""
+        """Value and gradient at a metric, in one sweep."""
         return self.program.value_and_gradient(self.m_step.check(A))
 
 
 def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, float]:
-    """J(q(A), A) and the objective (7) at A, q(A) being the E-step (10)."""
+    """The values of J(q(A), A), with the soft labels q(A) of the E-step (10), and of (7)."""
     matrix = objective.check(A)
     return descent_program(objective).value(matrix), paper_program(objective).value(matrix)

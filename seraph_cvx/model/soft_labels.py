@@ -1,4 +1,4 @@
-"""The soft labels q(+1) as the M-step sees them: a source, and three sums over it."""
+"""The soft labels q(+1): where they come from, and the three sums of them in the M-step."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from .posterior import binary_entropy, soft_label, soft_label_sums
 
 @dataclass(frozen=True, eq=False)
 class SoftLabels:
-    """q(+1) of the unlabeled pairs: of a metric (streamed), given one by one, or zero.
+    """The soft labels q(+1) of unlabeled pairs: of a metric (streamed), given, or zero.
 
     Attributes
     ----------
     metric : (m, m) array or None
         q(+1) = sigma(-sharpness * s(metric)).
     table : (n, n) array or None
-        q(+1) of pair (i, j), i < j; zero elsewhere.
+        q(+1) of each unlabeled pair (i, j), i < j; all other entries are zero.
     """
 
     sharpness: float
@@ -44,11 +44,11 @@ class SoftLabels:
 
     @property
     def metrics(self) -> list[FloatArray]:
-        """The metrics a sweep needs, besides its own, to know q."""
+        """The metrics under which a sweep must compute distances to know q."""
         return [] if self.metric is None else [self.metric]
 
     def on(self, batch: PairBatch, *distances: Array) -> Array | float:
-        """q(+1) on a block, given the distances under `metrics`."""
+        """The soft labels of a batch of pairs, given its distances under `metrics`."""
         if self.metric is not None:
             return soft_label(distances[0] - self.threshold, self.sharpness)
         if self.table is not None and isinstance(batch, Block):
@@ -58,7 +58,7 @@ class SoftLabels:
 
 @dataclass(frozen=True)
 class SoftLabelSums:
-    """sum_U q(+1) v v', sum_U q(+1) and sum_U H(q): all that the M-step sees of the soft labels."""
+    """The sums of q(+1) v v', q(+1) and H(q) over U: all that the M-step needs of soft labels."""
 
     matrix: FloatArray
     total: float
@@ -67,12 +67,12 @@ class SoftLabelSums:
 
 @dataclass(frozen=True)
 class SoftLabelTerms:
-    """q, H(q) and, as weights, q."""
+    """The term of a sweep that sums q and H(q), and weighs v v' by q."""
 
     source: SoftLabels
 
     def __call__(self, batch: PairBatch, *distances: Array) -> PairTerms | BatchSums:
-        """Of each pair given one by one; of a metric summed, by the fused kernels of a GPU."""
+        """Give q and H(q) of each pair, or their sums where the kernels of a GPU sum them."""
         if self.source.metric is not None:
             total, entropy, q = soft_label_sums(
                 distances[0], self.source.threshold, self.source.sharpness
@@ -83,7 +83,7 @@ class SoftLabelTerms:
 
 
 def sum_soft_labels(source: SoftLabels, sums: PairSums) -> SoftLabelSums:
-    """One sweep over the unlabeled pairs; none at all for the paper's start, q(+1) = 0."""
+    """Sum soft labels in one sweep; in none for the paper's start, q(+1) = 0."""
     if source.metric is None and source.table is None:
         m = (sums.points if sums.axes is None else sums.axes).shape[1]
         return SoftLabelSums(np.zeros((m, m)), 0.0, 0.0)
@@ -92,14 +92,14 @@ def sum_soft_labels(source: SoftLabels, sums: PairSums) -> SoftLabelSums:
 
 
 def tabulate(given: ArrayLike, pairs: PairSet) -> FloatArray:
-    """q(+1) per row of ``pairs.unlabeled`` as an (n, n) table, zero off the unlabeled pairs."""
+    """Arrange soft labels, one per row of ``pairs.unlabeled``, in an (n, n) table of zeros."""
     table = np.zeros((pairs.n_points, pairs.n_points))
     table[tuple(pairs.unlabeled.T)] = given
     return table
 
 
 def check_soft_labels(given: ArrayLike, pairs: PairSet) -> FloatArray:
-    """`given` as one probability per unlabeled pair, or a clear error."""
+    """Check that there is one probability for each unlabeled pair."""
     q = np.array(given, dtype=np.float64)
     if q.shape != (pairs.n_unlabeled,):
         raise ValueError(

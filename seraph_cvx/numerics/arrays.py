@@ -1,7 +1,7 @@
 """Arrays of NumPy, of a GPU, of any library that keeps the array API standard.
 
-All m x m matrices stay with NumPy on the host; only the sums over unlabeled pairs are made where
-the user's array lives.
+All m x m matrices stay with NumPy on the host; only the sums over unlabeled pairs are made on
+the device of the user's array.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from array_api_compat import (
 from .checks import FloatArray
 
 Array: TypeAlias = Any
-"""An array of whatever library."""
+"""An array of any library."""
 
 
 def namespace(x: Array) -> Any:
-    """The functions of the array API for this array."""
+    """The array API functions of this array's library."""
     return np if isinstance(x, np.ndarray) else array_namespace(x)
 
 
@@ -43,7 +43,7 @@ def is_foreign_array(x: Any) -> bool:
 
 
 def to_host(x: Any) -> Any:
-    """An array of another library as one of NumPy's; anything else as it is."""
+    """Copy an array of another library to NumPy; return anything else unchanged."""
     if not is_foreign_array(x):
         return x
     if is_torch_array(x):
@@ -54,7 +54,7 @@ def to_host(x: Any) -> Any:
 
 
 def to_device_of(device_array: Array, x: Any) -> Array:
-    """`x` as a float64 array of the library and on the device of `device_array`."""
+    """Copy `x` to the library and device of `device_array`, as float64."""
     if device_array is None or isinstance(device_array, np.ndarray):
         return x
     xp = array_namespace(device_array)
@@ -62,7 +62,7 @@ def to_device_of(device_array: Array, x: Any) -> Array:
 
 
 def fused_kernels(x: Array) -> Any:
-    """The kernels that take this array in one pass, where there are such; else None."""
+    """The fused kernels for this array, which need a single pass; None if there are none."""
     if not is_torch_array(x) or not x.is_cuda or not x.is_contiguous():
         return None
     return _cuda_kernels()
@@ -78,7 +78,7 @@ def _cuda_kernels() -> Any:
 
 
 def to_numbers(rows: list[list[Any]]) -> FloatArray:
-    """A table of scalars as a NumPy array, by one transfer."""
+    """Copy a table of scalars to NumPy, in one transfer."""
     if not rows or not is_foreign_array(rows[0][0]):
         return np.asarray(rows, dtype=np.float64)
     xp = array_namespace(rows[0][0])

@@ -27,7 +27,7 @@ NOTHING, ALL = arb(0), arb(1)
 
 
 def ball_matrix(values: FloatArray) -> arb_mat:
-    """The matrix of these very doubles, without rounding.
+    """Convert a matrix of doubles to balls, exactly.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def is_proven_psd(S: arb_mat) -> bool:
 
 
 def certainly_positive(pivot: arb) -> bool:
-    """Whether all of the ball is above zero.
+    """Whether the whole ball is above zero.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def certainly_positive(pivot: arb) -> bool:
 
 
 def _is_positive_definite(S: arb_mat) -> bool:
-    """[[P, Q'], [Q, T]] is positive definite <=> P and T - Q P^{-1} Q' are."""
+    """Whether [[P, Q'], [Q, T]] is positive definite: whether P and T - Q P^{-1} Q' are."""
     m = S.nrows()
     if m <= 1:
         return m == 0 or certainly_positive(S[0, 0])
@@ -165,7 +165,7 @@ def _block(entries: list[list[arb]], rows: range, columns: range) -> arb_mat:
 
 
 def rounded_up(x: arb) -> float:
-    """The smallest double, or the next, above all of x; infinity where there is none.
+    """The smallest double, or the next, above the whole ball; infinity if there is none.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def rounded_up(x: arb) -> float:
 
 
 def rounded_down(x: arb) -> float:
-    """The largest double, or the next, below all of x; minus infinity where there is none.
+    """The largest double, or the next, below the whole ball; minus infinity if there is none.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""BLAS on one thread: blocks are small, and where more threads help they are ours (`n_jobs`).
+"""Limits BLAS to one thread: blocks are small, and more threads are those of `n_jobs`.
 
 On a busy machine the difference is not a few percent: an M-step of 100 points in 30 dimensions took
 50 times longer with two BLAS threads than with one while another process was running.
@@ -15,7 +15,7 @@ from threadpoolctl import OpenBLASController, ThreadpoolController
 
 
 class _SharedLimit:
-    """One limit for all fits of the process: the first to enter sets it, the last one lifts it.
+    """A limit shared by all fits of a process: the first one sets it, the last one lifts it.
 
     Since threadpoolctl 3.8 only the thread that set a limit may lift it, others do nothing without
     a word: where the last one to leave is another thread, it takes that right over first.
@@ -59,7 +59,7 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread for the duration.
+    """Limit BLAS to one thread in this context.
 
     Examples
     --------

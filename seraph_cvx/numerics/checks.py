@@ -1,4 +1,4 @@
-"""What users give, checked: numbers, points, class labels, pairs of indices, confidences."""
+"""Checks of users' input: numbers, points, class labels, pairs of indices, confidences."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ UNKNOWN = -1
 """The class label of a point whose class is not known."""
 
 MOST = float(np.finfo(np.float64).max) / 1e4
-"""What a sum over pairs of squared distances may be at most, with room for weights."""
+"""The largest sum of squared distances over pairs that is allowed, with room for weights."""
 
 LEAST = 1e-153
-"""How little a feature may vary, if it does: the square of less, or one over it, is no number."""
+"""The least variation of a feature that varies: of less, the square or its inverse overflows."""
 
 
 class MissingExtra(ImportError):
@@ -25,7 +25,7 @@ class MissingExtra(ImportError):
 
 
 def check_number(value: Any, name: str, minimum: float, strict: bool = False) -> float:
-    """`value` as a finite float >= `minimum` (> `minimum` if `strict`), or a clear error."""
+    """Check that `value` is a finite number >= `minimum` (> `minimum` if `strict`)."""
     try:
         if isinstance(value, str | bytes | bytearray) or getattr(value, "ndim", 0) != 0:
             raise TypeError("float() takes a number in words, too, and an array of one")
@@ -41,22 +41,22 @@ def check_number(value: Any, name: str, minimum: float, strict: bool = False) ->
 
 
 def check_count(value: Any, name: str, minimum: int = 1) -> int:
-    """`value` as an integer >= `minimum`, or a clear error; 500.0 is one, 2.5 is not.
+    """Check that `value` is an integer >= `minimum`; 500.0 is one, 2.5 is not.
 
     Examples
     --------
     >>> check_count(2.5, "max_iter")
     Traceback (most recent call last):
-    ValueError: max_iter=2.5 is no whole number: give an integer.
+    ValueError: max_iter=2.5 is not an integer: give one.
     """
     number = check_number(value, name, minimum)
     if not number.is_integer():
-        raise ValueError(f"{name}={number:g} is no whole number: give an integer.")
+        raise ValueError(f"{name}={number:g} is not an integer: give one.")
     return int(number)
 
 
 def refuse_masked(given: Any, name: str, cure: str) -> None:
-    """Raise a ValueError where `given` is a masked array that hides an entry.
+    """Raise an error if `given` is a masked array with a masked entry.
 
     NumPy would drop the mask without a word, and what it hides be taken for data.
 
@@ -75,7 +75,7 @@ def refuse_masked(given: Any, name: str, cure: str) -> None:
 
 
 def check_points(X: ArrayLike) -> FloatArray:
-    """`X` as a read-only (n, m) copy, or an error that says what is wrong with it."""
+    """Check points, and copy them to a read-only (n, m) array."""
     refuse_masked(X, "X", "remove these points or impute the missing values first")
     try:
         points = np.array(X, dtype=np.float64, order="C")  # a copy: the caller's array stays his
@@ -113,7 +113,7 @@ def check_points(X: ArrayLike) -> FloatArray:
 
 
 def encode_labels(y: ArrayLike, n_points: int) -> tuple[IntArray, IntArray]:
-    """The indices of the points of known class, and an integer code for the class of each."""
+    """Find the points of known class, and encode the class of each as an integer."""
     refuse_masked(y, "y", "mark an unknown label by -1")
     labels = np.asarray(y)
     if labels.shape != (n_points,):
@@ -131,7 +131,7 @@ def encode_labels(y: ArrayLike, n_points: int) -> tuple[IntArray, IntArray]:
 
 
 def is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which of the class labels are known: -1 is not, nor None, "-1" and NaN among objects."""
+    """Which class labels are known: all but -1 and, among objects, None, "-1" and NaN."""
     if labels.dtype.kind in "OUST":
         return np.array([not _is_unknown(label) for label in labels], dtype=bool)
     bad = np.flatnonzero(~np.isfinite(labels))
@@ -151,7 +151,7 @@ def _is_unknown(label: Any) -> bool:
 def check_index_pairs(
     given: ArrayLike, name: str, n_points: int, confidence: ArrayLike | None
 ) -> tuple[IntArray, FloatArray]:
-    """The rows of `given` with i < j, sorted, each once; and the confidence of each."""
+    """Check pairs of indices: sorted rows i < j, each once, and the confidence of each."""
     refuse_masked(given, f"`{name}`", "leave out the pairs that are not known")
     array = np.asarray(given)
     if array.size == 0:
@@ -179,7 +179,7 @@ def check_index_pairs(
 
 
 def check_confidence(given: ArrayLike | None, name: str, how_many: int) -> FloatArray:
-    """One positive number a row, or a clear error."""
+    """Check that there is one positive confidence for each row."""
     if given is None:
         return np.ones(how_many)
     refuse_masked(given, f"`{name}_confidence`", "give a number > 0, or leave out the pair")

@@ -15,14 +15,14 @@ import triton
 import triton.language as tl
 
 RUN = 1024
-"""Distances a program takes."""
+"""Distances per program."""
 
 LOGISTIC, SOFT_LABEL, DESCENT = 0, 1, 2
 
 
 @triton.jit
 def _log1p(x):  # type: ignore[no-untyped-def]
-    """log(1 + x) for x in [0, 1], with what rounding takes from 1 + x given back."""
+    """Compute log(1 + x) for x in [0, 1], corrected for the rounding of 1 + x."""
     y = 1.0 + x
     return tl.log(y) + (x - (y - 1.0)) / y
 
@@ -32,9 +32,9 @@ def _terms(d_ptr, sums_ptr, numbers_ptr, size, KIND: tl.constexpr, RUN: tl.const
     threshold = tl.load(numbers_ptr)  # a Python float would come as float32
     sharpness = tl.load(numbers_ptr + 1)
     program = tl.program_id(0).to(tl.int64)
-    place = program * RUN + tl.arange(0, RUN)
-    inside = place < size
-    d = tl.load(d_ptr + place, mask=inside, other=0.0)
+    position = program * RUN + tl.arange(0, RUN)
+    inside = position < size
+    d = tl.load(d_ptr + position, mask=inside, other=0.0)
     s = d - threshold
     if KIND == 1:
         s = sharpness * s
@@ -52,23 +52,23 @@ def _terms(d_ptr, sums_ptr, numbers_ptr, size, KIND: tl.constexpr, RUN: tl.const
         else:
             first = similar
             second = surprise + length * (decay / (1.0 + decay))
-        tl.store(d_ptr + place, similar, mask=inside)
+        tl.store(d_ptr + position, similar, mask=inside)
     tl.store(sums_ptr + 2 * program, tl.sum(tl.where(inside, first, 0.0)))
     tl.store(sums_ptr + 2 * program + 1, tl.sum(tl.where(inside, second, 0.0)))
 
 
 def logistic(d: Any, threshold: float) -> tuple[Any, Any, Any]:
-    """sum log(1 + e^{-s}), sum sigma(-s) d, and each sigma(-s), written over `d`."""
+    """Sum log(1 + e^{-s}) and sigma(-s) d; each sigma(-s) is written over `d`."""
     return *_run(d, threshold, 1.0, LOGISTIC), d
 
 
 def soft_label(d: Any, threshold: float, sharpness: float) -> tuple[Any, Any, Any]:
-    """sum q, sum H(q), and each q = sigma(-sharpness s), written over `d`."""
+    """Sum the soft labels q = sigma(-sharpness s) and H(q); each q is written over `d`."""
     return *_run(d, threshold, sharpness, SOFT_LABEL), d
 
 
 def descent(d: Any, threshold: float, sharpness: float) -> tuple[Any, Any]:
-    """The sums of the unlabeled terms of J, minimised over q, and of (7)."""
+    """Sum the unlabeled terms of J, minimised over q, and of (7)."""
     return _run(d, threshold, sharpness, DESCENT)
 
 
@@ -83,5 +83,5 @@ def _run(d: Any, threshold: float, sharpness: float, kind: int) -> tuple[Any, An
 
 @lru_cache(maxsize=64)
 def _numbers(threshold: float, sharpness: float, device: Any) -> Any:
-    """Both on the device, where they stay: sending them would make each block wait."""
+    """Keep both sums on the device: copying them would make each block wait."""
     return torch.tensor([threshold, sharpness], dtype=torch.float64, device=device)

@@ -1,4 +1,4 @@
-"""Which directions the differences of some points span: decided exactly, in rational numbers.
+"""The span of the differences of points, computed exactly, in rational numbers.
 
 Where R = 0, the matrix of a dual point is singular along every direction that no pair has, and no
 rounded arithmetic proves a singular matrix PSD. In coordinates of what the pairs span it is not.
@@ -14,10 +14,11 @@ from .checks import FloatArray, IntArray
 
 
 def exact_coordinates(points: FloatArray, pairs: IntArray) -> tuple[FloatArray, IntArray]:
-    """Z and g: where g_i = g_j, x_i - x_j = (z_i - z_j) E, with E a basis of span{v_k : k a pair}.
+    """Find exact coordinates Z of the span of the pairs' differences, and groups g of points.
 
-    A matrix sum_k w_k v_k v_k' over pairs with g_i = g_j is therefore E' (sum_k w_k u_k u_k') E
-    with u_k = z_i - z_j, and PSD if and only if the inner matrix is.
+    For points of one group, g_i = g_j, x_i - x_j = (z_i - z_j) E with E a basis of the span. A
+    matrix sum_k w_k v_k v_k' over such pairs is therefore E' (sum_k w_k u_k u_k') E with
+    u_k = z_i - z_j, and PSD if and only if the inner matrix is.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ def exact_coordinates(points: FloatArray, pairs: IntArray) -> tuple[FloatArray, 
 
 
 def _components(n: int, pairs: IntArray) -> tuple[IntArray, IntArray]:
-    """The first point of each point's component in the graph of `pairs`, and its number."""
+    """The connected component of each point in the graph of `pairs`: its first point and number."""
     i, j = pairs.T
     graph = scipy.sparse.coo_array((np.ones(len(pairs)), (i, j)), shape=(n, n))
     component = scipy.sparse.csgraph.connected_components(graph, directed=False)[1].astype(np.int64)
@@ -75,7 +76,7 @@ def _pivots(reduced: fmpq_mat, rank: int) -> list[int]:
 
 
 def _groups(points: FloatArray, reduced: fmpq_mat, pivots: list[int]) -> IntArray:
-    """A number for each distinct x - (x on the pivots) * reduced: what of x is not in the span."""
+    """Number the distinct remainders x - (x on the pivots) * reduced: x modulo the span."""
     rest = [j for j in range(points.shape[1]) if j not in pivots]
     rows = reduced.table()
     dependence = fmpq_mat(

@@ -1,6 +1,6 @@
 """The cone of positive semidefinite matrices: symmetrise, project, factor, whiten.
 
-Everything here uses the symmetric eigendecomposition; none uses the SVD.
+All functions use the symmetric eigendecomposition; none uses the SVD.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ ROUNDING_EIGENVALUE = 1e-14
 """An eigenvalue of minus this, times the size of a matrix with unit diagonal, is rounding."""
 
 FAINTEST = 1e-22
-"""And below this, a spread of 1e-11 of the features' own, they count as zero."""
+"""Eigenvalues below this, a spread of 1e-11 of the features', count as zero."""
 
 
 def symmetrise(A: FloatArray) -> FloatArray:
@@ -53,13 +53,13 @@ def project(A: FloatArray) -> FloatArray:
 
 
 def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
-    """L with A = L'L, so that ||x||_A = ||L x||: the projection of Section 3, widest axis first.
+    """Factor a metric as A = L'L, so that ||x||_A = ||L x||: the projection of Section 3.
 
     Parameters
     ----------
     A : (m, m) PSD array
     n_components : int, optional
-        Keep only this many rows, those of the largest eigenvalues; by default all m.
+        Keep only this many rows, those of the largest eigenvalues, which come first.
 
     Examples
     --------
@@ -72,14 +72,12 @@ def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
     eigenvalues, vectors = np.linalg.eigh(symmetrise(A))
     L = (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))).T[::-1]
     signs = np.sign(L[np.arange(len(L)), np.argmax(np.abs(L), axis=1)])
-    L = (
-        L * np.where(signs == 0.0, 1.0, signs)[:, None]
-    )  # an eigenvector's sign is arbitrary: fix it
+    L = L * np.where(signs == 0.0, 1.0, signs)[:, None]  # an eigenvector's sign is arbitrary
     return np.ascontiguousarray(L[:n_components])
 
 
 def scaled_factor(A: FloatArray) -> FloatArray:
-    """L with LL' = A to rounding, or near its PSD part; found with A scaled to a unit diagonal.
+    """Factor A as LL', to rounding, or its PSD part, after scaling to a unit diagonal.
 
     So scaled, L does not depend on the units of the features. Eigenvalues that are rounding of
     the entries of A and nothing else are left out: their columns of L are zero.
@@ -101,9 +99,8 @@ def scaled_factor(A: FloatArray) -> FloatArray:
 def shrink(A: FloatArray, share: float, moment: FloatArray) -> FloatArray:
     """Shrink a metric towards the Euclidean one.
 
-    (1 - share) A + share * <A, C>/tr(C) * I: towards the Euclidean metric, C = `moment`.
-
-    The factor gives both metrics the same mean squared distance over points of that moment.
+    (1 - share) A + share * <A, C>/tr(C) * I, with the second moment C = `moment` of the points. The
+    factor gives both metrics the same mean squared distance.
 
     Examples
     --------
@@ -133,19 +130,18 @@ def numerical_rank(A: FloatArray, tolerance: float = 1e-8) -> int:
 def whiten(
     moment: FloatArray, regulariser: FloatArray, moment_along: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
-    """T with T' C T = I on the range of C = `moment`: coordinates z = T'x free of the data's scale.
+    """Find coordinates z = T'x that do not depend on the data's scale: T'CT = I, C = `moment`.
 
     Restricting a metric to A = T B T' loses nothing: v'Av is free on the range of C, and among all
-    A that agree there, those of this form have the least <R, A>, R = `regulariser` (T is
+    A that agree on it, those of this form have the least <R, A>, R = `regulariser` (T is
     R-orthogonal to the null space of C).
 
     Parameters
     ----------
     moment, regulariser : (m, m) arrays
     moment_along : callable
-        Maps directions D, the columns of an (m, k) array, to D'CD, summed along them. It is asked
-        about those that are too faint to be told from rounding in C, where their squares stand
-        beside 1.
+        Maps directions D, the columns of an (m, k) array, to D'CD, summed along them. It is called
+        for those that are too faint to be told from rounding in C.
 
     Examples
     --------
@@ -174,7 +170,7 @@ def whiten(
 
 
 def _orthogonalise(T: FloatArray, moment: FloatArray, R: FloatArray) -> FloatArray:
-    """T + N W with N'RT = 0, N an orthonormal basis of the directions without spread.
+    """Make T R-orthogonal to the directions N without spread: T + N W with N'RT = 0.
 
     Orthonormal in the units of the features: R weighs N as it is, however their scales differ.
     """
@@ -190,7 +186,7 @@ def _orthogonalise(T: FloatArray, moment: FloatArray, R: FloatArray) -> FloatArr
 
 
 def check_metric(A: ArrayLike, n_features: int, name: str = "A") -> FloatArray:
-    """`A` as a symmetric PSD matrix, or an error that says what is wrong with it.
+    """Check that `A` is symmetric and PSD.
 
     A slightly indefinite matrix is forgiven: an eigenvalue of A scaled to a unit diagonal may be
     -1e-9, and the matrix is then projected; one that is negative by rounding alone is left as it

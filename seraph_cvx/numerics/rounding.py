@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 UNIT = 2.0**-53
-"""u, the largest relative error of one operation."""
+"""The unit roundoff u, the largest relative error of one operation."""
 
 FUNCTION_ERROR = 8
 """exp, log and log1p of every array library are trusted to this many units u, and no further."""
@@ -31,19 +31,19 @@ LABEL_ERROR = (FUNCTION_ERROR + 8) * UNIT
 """How far a soft label 1 / (1 + e^x) may be off, relative to itself, given x."""
 
 FEW_ROUNDINGS = 24
-"""What is left, never more: shifts, scalings, the weight of a pair, the last additions."""
+"""At least the roundings that are left: shifts, scalings, weights, the last additions."""
 
 LARGEST_SCORE = 600.0
-"""Scores are cut off here: e^-600 is far from underflow and nothing beside 1."""
+"""Scores are cut off at this: e^-600 is far from underflow, and negligible compared with 1."""
 
 SMALLEST_LOSS = 2.0**-860
-"""Above e^-600: what a pair beyond the largest score may add to f."""
+"""An upper bound on what a pair beyond the largest score adds to f: above e^-600."""
 
 LARGEST_LOG = 10.0 * math.log(2.0)
-"""-ln(1 - x) is cut off here, at x = 1 - 2^-10, where a first-order bound is made of it."""
+"""First-order bounds on -ln(1 - x) are cut off at this, at x = 1 - 2^-10."""
 
 LARGEST_ODDS = 2.0**10
-"""Above 1/(1 - x) for the x at which that logarithm is cut off."""
+"""An upper bound on 1/(1 - x) at the x at which that logarithm is cut off."""
 
 TERM_ROUNDINGS = 16
 """Roundings in a product of a few scalars, and in adding a handful of such products."""
@@ -52,11 +52,11 @@ SECOND_ORDER = 1.01
 """Products of gammas, and the rounding of the bounds themselves, are covered by this factor."""
 
 UNDERFLOW_ENTRY = 2.0**-900
-"""More than all underflows in one entry of a matrix of weighted pairs together."""
+"""An upper bound on all underflows in one entry of a matrix of weighted pairs."""
 
 
 def gamma(roundings: int) -> float:
-    """h*u / (1 - h*u), rounded up: the relative error of h roundings in a row.
+    """The relative error of h roundings in a row: h*u / (1 - h*u), rounded up.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class MatrixError:
     chain: int
 
     def relative_to(self, diagonal: NDArray[np.float64]) -> float:
-        """t with E >= -t * Diag(diagonal), E the error of the matrix.
+        """The least t with E >= -t * Diag(diagonal), for the error E of the matrix.
 
         The sum, |E_ab| <= 2 gamma(chain) sqrt(g_a g_b), g = `summed`; and the coordinates, with
         h = `rounded`, |E_ab| <= 2 gamma(n_base) (sqrt(g_a h_b) + sqrt(h_a g_b)) and a square.
@@ -116,7 +116,7 @@ class MatrixError:
 
 
 def at_least(*terms: float) -> float:
-    """A double not above the sum of these terms, each the product of a few doubles.
+    """Bound a sum of terms, each the product of a few doubles, from below by a double.
 
     A term may be off by `TERM_ROUNDINGS` roundings, or by underflow; the sum itself is exact.
     Minus infinity where it overflows.
@@ -135,7 +135,7 @@ def at_least(*terms: float) -> float:
 
 
 def at_most(*terms: float) -> float:
-    """A double not below the sum of these terms: see `at_least`."""
+    """Bound a sum of terms from above by a double: see `at_least`."""
     return -at_least(*(-term for term in terms))
 
 

@@ -13,7 +13,7 @@ from .checks import FloatArray
 from .rounding import FEW_ROUNDINGS, SECOND_ORDER, UNIT, gamma
 
 TRIES = 3
-"""How often c is chosen."""
+"""How many values of c are tried."""
 
 
 def is_proven_positive_definite(matrix: FloatArray, error: FloatArray) -> bool:
@@ -63,7 +63,7 @@ def is_proven_positive_definite(matrix: FloatArray, error: FloatArray) -> bool:
 
 
 def dominating_root(matrix: FloatArray, error: FloatArray) -> FloatArray | None:
-    """S with SS' >= every symmetric G <= `matrix` + diag(`error`), and hardly larger; or None.
+    """Find S with SS' >= every symmetric G <= `matrix` + diag(`error`), hardly larger; or None.
 
     Its columns are the eigenvectors of the matrix, scaled to a diagonal near 1.
 
@@ -92,13 +92,13 @@ def dominating_root(matrix: FloatArray, error: FloatArray) -> FloatArray | None:
 
 
 def power_of_two_scale(diagonal: FloatArray) -> FloatArray:
-    """s with s_a^2 diagonal_a in [1/2, 4): powers of two, so that scaling by them is exact."""
+    """Powers of two s, by which scaling is exact, with s_a^2 diagonal_a in [1/2, 4)."""
     exponents = np.frexp(diagonal)[1]
     return np.asarray(np.ldexp(1.0, -(exponents // 2)))
 
 
 def _missed_by_cholesky(scaled: FloatArray, sums: FloatArray, shift: float) -> float | None:
-    """A bound on the norm of what the Cholesky factor of scaled + shift*I misses of that matrix."""
+    """Bound the norm of the error of the Cholesky factorisation of scaled + shift*I."""
     shifted = scaled.copy()
     np.fill_diagonal(shifted, scaled.diagonal() + shift)
     try:
@@ -109,7 +109,7 @@ def _missed_by_cholesky(scaled: FloatArray, sums: FloatArray, shift: float) -> f
 
 
 def _missing(scaled: FloatArray, sums: FloatArray, F: FloatArray, shift: float) -> float:
-    """A bound on the norm of scaled + shift*I - FF', its own rounding included.
+    """Bound the norm of scaled + shift*I - FF', its own rounding included.
 
     `sums` are the sums of the sizes in each row of `scaled`.
     """

@@ -1,4 +1,4 @@
-"""Random unlabeled pairs."""
+"""Draws unlabeled pairs at random."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..numerics.checks import IntArray
 
 
 def draw_unlabeled(n_points: int, labeled: IntArray, how_many: int, rng: Any) -> IntArray:
-    """Draw distinct unlabeled pairs (i, j), i < j, each subset of them as likely as another.
+    """Draw distinct unlabeled pairs (i, j), i < j; all subsets of this size are equally likely.
 
     Examples
     --------
@@ -29,18 +29,18 @@ def draw_unlabeled(n_points: int, labeled: IntArray, how_many: int, rng: Any) ->
 
 
 def _first_seen(numbers: IntArray) -> IntArray:
-    """Each number once, in the order of arrival: the earlier ones are a fair draw."""
+    """Remove repeated numbers, keeping the order in which they were drawn."""
     return numbers[np.sort(np.unique(numbers, return_index=True)[1])]
 
 
 def _number(pairs: IntArray, n: int) -> IntArray:
-    """The position of (i, j), i < j, in lexicographic order."""
+    """The number of each pair (i, j), i < j, in lexicographic order."""
     i, j = pairs.T
     return np.asarray(i * n - i * (i + 1) // 2 + j - i - 1)
 
 
 def _pairs_of(numbers: IntArray, n: int) -> IntArray:
-    """The pair at each position."""
+    """The pair of each number."""
     starts = np.arange(n) * n - np.arange(n) * (np.arange(n) + 1) // 2
     i = np.searchsorted(starts, numbers, side="right") - 1
     return np.column_stack([i, numbers - starts[i] + i + 1])

@@ -1,4 +1,4 @@
-"""Values far out of their feature: a sentinel for "missing", a slip of the decimal point.
+"""Outliers of a feature: a sentinel for "missing", a misplaced decimal point.
 
 One value of 1e8 among standardized features makes every sum of squares the sum of that one square.
 """
@@ -10,14 +10,14 @@ import numpy as np
 from ..numerics.checks import FloatArray, IntArray
 
 FAR_SPREADS = 1e3
-"""From so many spreads on, a value is cut off where the typical scale of a feature is measured."""
+"""A value so many spreads from the median is cut off before a feature's scale is measured."""
 
 TOLD_SPREADS = 1e6
-"""From so many spreads on, users are told of a value."""
+"""Users are warned of a value so many spreads from the median."""
 
 
 def deviations_and_spreads(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """|x - median| of each value, and the median of those of each feature that are not zero.
+    """Each value's distance from its feature's median, and the median of the nonzero distances.
 
     Examples
     --------
@@ -26,14 +26,17 @@ def deviations_and_spreads(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     """
     deviations = np.abs(points - np.median(points, axis=0))
     spreads = np.median(deviations, axis=0)
-    for feature in np.flatnonzero(spreads == 0.0):
-        moved = deviations[deviations[:, feature] > 0.0, feature]
-        spreads[feature] = np.median(moved) if len(moved) else 0.0
+    still = np.flatnonzero(spreads == 0.0)
+    if len(still):
+        ranked = np.sort(deviations[:, still], axis=0)
+        first = np.minimum(np.sum(ranked == 0.0, axis=0), len(points) - 1)
+        low, high = (first + len(points) - 1) // 2, (first + len(points)) // 2
+        spreads[still] = 0.5 * sum(np.take_along_axis(ranked, k[None], 0)[0] for k in (low, high))
     return deviations, spreads
 
 
-def far_values(points: FloatArray, spreads_away: float = TOLD_SPREADS) -> IntArray:
-    """(row, column) of each value that is so many spreads from the median, the farthest first.
+def far_values(points: FloatArray, n_spreads: float = TOLD_SPREADS) -> IntArray:
+    """The (row, column) of each value so many spreads from the median, the farthest first.
 
     Examples
     --------
@@ -42,14 +45,14 @@ def far_values(points: FloatArray, spreads_away: float = TOLD_SPREADS) -> IntArr
     """
     deviations, spreads = deviations_and_spreads(points)
     with np.errstate(over="ignore"):  # in single precision: then nothing is so far
-        found = np.argwhere(deviations > spreads_away * spreads)
+        found = np.argwhere(deviations > n_spreads * spreads)
     return np.asarray(
         found[np.argsort(-(deviations / np.where(spreads > 0, spreads, 1.0))[*found.T])]
     )
 
 
 def cut_off(points: FloatArray) -> FloatArray | None:
-    """The points with far values moved to the limit of what is typical; None if there are none.
+    """Clip far values to the typical range of their feature; None if there are none.
 
     Where most points have such a value, as with features that are nearly zero but for one point
     each, they are what is typical.
@@ -67,16 +70,16 @@ class FarValueWarning(UserWarning):
 
 
 def describe_far_values(points: FloatArray) -> str:
-    """A sentence about the farthest value, with row, column and cure; empty if there is none."""
+    """Describe the farthest value, with its row, column and the cure; empty if there is none."""
     found = far_values(points)
     if not len(found):
         return ""
     row, column = found[0]
     deviations, spreads = deviations_and_spreads(points)
     more = f" ({len(found) - 1} more like it)" if len(found) > 1 else ""
-    away = deviations[row, column] / spreads[column]
+    distance = deviations[row, column] / spreads[column]
     return (
-        f"X[{row}, {column}] is {points[row, column]:.6g}, which is {away:.1g} times the spread of "
-        f"feature {column} away from its median{more}. If it stands for a missing value, impute "
-        "it or remove the row."
+        f"X[{row}, {column}] is {points[row, column]:.6g}, which is {distance:.1g} times the "
+        f"spread of feature {column} away from its median{more}. If it stands for a missing "
+        "value, impute it or remove the row."
     )

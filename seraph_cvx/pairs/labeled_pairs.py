@@ -1,4 +1,4 @@
-"""Which pairs of points are labeled: said by classes, by constraints, or by both."""
+"""The labeled pairs: from classes, from constraints, or from both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..numerics.checks import FloatArray, IntArray, check_index_pairs, encode_la
 
 
 class LabeledPairs(NamedTuple):
-    """S and D, pairs (i, j) with i < j, and the confidence of each (None: 1 for all)."""
+    """The pairs S and D, rows (i, j) with i < j, and the confidence of each (None: 1 for all)."""
 
     similar: IntArray
     dissimilar: IntArray
@@ -27,7 +27,7 @@ class LabeledPairs(NamedTuple):
 
 
 def pairs_of_labels(y: ArrayLike, n_points: int) -> LabeledPairs:
-    """S = {(i, j): y_i = y_j}, D = {(i, j): y_i != y_j} over the points of known class.
+    """Pair the points of known class: similar if the classes are equal, else dissimilar.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def pairs_of_constraints(
     dissimilar_confidence: ArrayLike | None,
     n_points: int,
 ) -> LabeledPairs:
-    """S and D as given, each pair once, of a pair given twice the larger confidence."""
+    """Check constraints, and keep each pair once, with the larger confidence if given twice."""
     near, near_weights = check_index_pairs(similar, "similar", n_points, similar_confidence)
     far, far_weights = check_index_pairs(dissimilar, "dissimilar", n_points, dissimilar_confidence)
     if len(near) + len(far) == 0:
@@ -74,7 +74,7 @@ def pairs_of_constraints(
 
 
 def join_labels(constraints: LabeledPairs, y: ArrayLike, n_points: int) -> LabeledPairs:
-    """The constraints and the pairs of the class labels; what a constraint says counts as said."""
+    """Add the pairs of class labels to constraints, which keep their confidences."""
     if np.count_nonzero(is_known(np.asarray(y))) < 2:
         return constraints
     labels = pairs_of_labels(y, n_points)
@@ -107,7 +107,7 @@ def _refuse_contradictions(
 def _union(
     said: IntArray, weights: FloatArray, labeled: IntArray, n: int
 ) -> tuple[IntArray, FloatArray]:
-    """Both kinds of pairs in lexicographic order, each once, and the confidence of each."""
+    """Merge pairs of constraints and of labels, sorted, each once, with their confidences."""
     rows = np.vstack([said, labeled])
     confidence = np.concatenate([weights, np.ones(len(labeled))])
     kept = np.unique(rows @ [n, 1], return_index=True)[1]  # the first: what was said

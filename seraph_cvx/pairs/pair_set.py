@@ -22,7 +22,7 @@ from .labeled_pairs import pairs_of_constraints, pairs_of_labels
 
 @dataclass(frozen=True, eq=False, repr=False)
 class PairSet:
-    """S, D and U: the similar, the dissimilar and all other pairs of n points.
+    """The similar pairs S, the dissimilar pairs D and all other pairs U of n points.
 
     Build one with :meth:`from_labels` or :meth:`from_constraints`.
 
@@ -35,7 +35,7 @@ class PairSet:
     confidence : (n_labeled,) array or None
         c_k > 0 of each row of `labeled`; None is 1 for all. It scales the pair's term in (7).
     device_array : array or None
-        The array X as given, where it is of another library than NumPy: the sums over unlabeled
+        The array X as given, if it is of another library than NumPy: the sums over unlabeled
         pairs are made by that library, on that device. `points` is a copy for NumPy.
     drawn : (k, 2) integer array or None
         Unlabeled pairs that stand for all of them, see :meth:`sampled`.
@@ -56,7 +56,7 @@ class PairSet:
 
     @classmethod
     def from_labels(cls, X: ArrayLike, y: ArrayLike) -> PairSet:
-        """S = {(i, j): y_i = y_j}, D = {(i, j): y_i != y_j} over the points of known class.
+        """Make pairs from class labels: similar if the classes are equal, else dissimilar.
 
         Parameters
         ----------
@@ -85,7 +85,7 @@ class PairSet:
         similar_confidence: ArrayLike | None = None,
         dissimilar_confidence: ArrayLike | None = None,
     ) -> PairSet:
-        """S and D as given, U = every other pair.
+        """Make pairs from given similar and dissimilar ones; all others are unlabeled.
 
         Parameters
         ----------
@@ -109,28 +109,28 @@ class PairSet:
 
     @property
     def n_points(self) -> int:
-        """n, the number of points."""
+        """The number of points, n."""
         return len(self.points)
 
     @property
     def n_features(self) -> int:
-        """m, the number of features."""
+        """The number of features, m."""
         return int(self.points.shape[1])
 
     @property
     def n_labeled(self) -> int:
-        """How many pairs are labeled, #(S u D)."""
+        """The number of labeled pairs, #(S u D)."""
         return len(self.similar) + len(self.dissimilar)
 
     @cached_property
     def least_spread(self) -> float:
-        """By how much the feature that varies least does vary; infinity where none does."""
+        """The range of the feature that varies least, but does; infinity if none varies."""
         spread = np.ptp(self.points, axis=0)
         return float(np.min(spread, where=spread > 0.0, initial=np.inf))
 
     @property
     def n_unlabeled(self) -> int:
-        """How many pairs are unlabeled, #U = n(n-1)/2 - #(S u D)."""
+        """The number of unlabeled pairs, #U = n(n-1)/2 - #(S u D)."""
         return self.n_points * (self.n_points - 1) // 2 - self.n_labeled
 
     @property
@@ -140,12 +140,12 @@ class PairSet:
 
     @cached_property
     def similar_total(self) -> float:
-        """The confidences of the similar pairs together, sum_S c_k."""
+        """The sum of the similar pairs' confidences, sum_S c_k."""
         return float(np.sum(self.labeled_weights[: len(self.similar)]))
 
     @cached_property
     def labeled_total(self) -> float:
-        """The confidences of the labeled pairs together, sum_{S u D} c_k."""
+        """The sum of the labeled pairs' confidences, sum_{S u D} c_k."""
         return float(np.sum(self.labeled_weights))
 
     @cached_property
@@ -161,8 +161,10 @@ class PairSet:
         return np.argwhere(is_unlabeled)
 
     def sampled(self, unlabeled_pairs: int, random_state: Any = None) -> PairSet:
-        """The same pairs, where k random ones of U stand for all: each sum over U is #U/k times
-        the sum over them, which is unbiased. U itself where it is no larger.
+        """Draw k unlabeled pairs at random to stand for all of U.
+
+        Each sum over U becomes #U/k times the sum over them, which is unbiased. If U has no more
+        than k pairs, all of it is kept.
 
         Examples
         --------
@@ -181,11 +183,11 @@ class PairSet:
 
     @property
     def whole(self) -> PairSet:
-        """The same pairs, nothing drawn."""
+        """The same pairs, with all of U instead of drawn ones."""
         return self if self.drawn is None else replace(self, drawn=None)
 
     def resolve_unlabeled_weight(self, unlabeled_weight: float | str) -> float:
-        """mu as a number: "ratio" is #(S u D) / #U, the paper's choice, and 0 when U is empty.
+        """The weight mu as a number: "ratio" is #(S u D) / #U, the paper's choice; 0 if U is empty.
 
         It counts pairs, whatever their confidence.
         """
@@ -219,5 +221,5 @@ class PairSet:
 
 
 def device_array_of(X: ArrayLike) -> Array | None:
-    """X itself where it is of another library than NumPy, else None."""
+    """X itself if it is an array of another library than NumPy, else None."""
     return X if is_foreign_array(X) else None

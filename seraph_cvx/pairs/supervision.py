@@ -1,4 +1,4 @@
-"""Supervision as it comes: class labels, constraints on points, pairs of points, confidences."""
+"""Supervision in all its forms: class labels, constraints, pairs of points, confidences."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def supervise(
     similar_confidence: ArrayLike | None = None,
     dissimilar_confidence: ArrayLike | None = None,
 ) -> PairSet:
-    """S and D of class labels, of constraints, or of both; U = every other pair.
+    """Make pairs from class labels, from constraints, or from both.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def supervise(
         Rows (i, j) of point indices.
     similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
         c_k > 0 of each of those rows; by default 1, which is also the confidence of a pair that
-        only the class labels tell about.
+        follows only from the class labels.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def supervise(
 def supervise_pairs(
     P: FloatArray, y: ArrayLike, confidence: ArrayLike | None = None, more: FloatArray | None = None
 ) -> PairSet:
-    """S = {P_k: y_k = +1}, D = {P_k: y_k = -1}; U = every other pair of the points met.
+    """Make pairs from labeled pairs of points: similar (+1) or dissimilar (-1).
 
     A point that occurs in several pairs is one point. A pair of two equal points has v = 0: it
     says nothing about any metric and is left out (with a warning, if it is called dissimilar).
@@ -128,7 +128,7 @@ def supervise_pairs(
 
 
 def describe_void_pairs(P: FloatArray, y: ArrayLike) -> str:
-    """Say which pairs are called dissimilar although their points are equal; empty if none is.
+    """Describe pairs that are labeled dissimilar although their points are equal; empty if none is.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def describe_void_pairs(P: FloatArray, y: ArrayLike) -> str:
 
 
 def describe_pair_labels(y: ArrayLike) -> str:
-    """Say that y looks like the labels of pairs, where it holds only -1 and +1; else empty.
+    """Describe class labels that look like labels of pairs, being only -1 and +1; else empty.
 
     Examples
     --------
@@ -156,14 +156,14 @@ def describe_pair_labels(y: ArrayLike) -> str:
     if labels.dtype.kind in "OUST" or set(np.unique(labels).tolist()) != {-1, 1}:
         return ""
     return (
-        "y holds only -1 and +1, which looks like the labels of pairs. Here -1 marks a point "
+        "y holds only -1 and +1, which looks like the labels of pairs. But -1 marks a point "
         "of unknown class, so all known points are of one class. For two classes use 0 and 1; "
         "for pairs of points use PairSERAPH."
     )
 
 
 def known_labels(y: ArrayLike) -> Any:
-    """Which entries of y are the class of a point: a boolean array; -1 (None, NaN) are not.
+    """Which class labels are known: a boolean array; -1, None and NaN are unknown.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def known_labels(y: ArrayLike) -> Any:
 
 
 def _refuse_contradictions(codes: Any, near: Any, far: Any) -> None:
-    """Name two rows that hold the same points under different labels, if there are any."""
+    """Raise an error if two rows hold the same points with different labels."""
     both = np.intersect1d(codes[near], codes[far])
     if not len(both):
         return

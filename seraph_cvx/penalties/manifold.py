@@ -43,7 +43,7 @@ def manifold_term(
     Returns
     -------
     (m, m) array
-        PSD. Appendix C.3 of the paper is not to be had: this is the usual form of manifold
+        PSD. Appendix C.3 of the paper is not available: this is the usual form of manifold
         regularisation, not checked against it.
 
     Examples
@@ -67,7 +67,7 @@ def manifold_term(
 
 
 def _edge_sum(points: FloatArray, W: Any, nu: float) -> FloatArray:
-    """nu/2 sum_ij w_ij v v', v = x_i - x_j, edge by edge: nothing cancels, so it is PSD."""
+    """Sum nu/2 w_ij v v' over edges, v = x_i - x_j: nothing cancels, so the sum is PSD."""
     edges = W.tocoo()
     upper = edges.row < edges.col
     i, j = edges.row[upper], edges.col[upper]
@@ -76,13 +76,13 @@ def _edge_sum(points: FloatArray, W: Any, nu: float) -> FloatArray:
 
 
 def _neighbour_weights(points: FloatArray, n_neighbors: int, kernel: str) -> Any:
-    """The weights W of the neighbours' graph, symmetric and sparse."""
+    """The symmetric, sparse weights W of the graph of nearest neighbours."""
     from sklearn.neighbors import kneighbors_graph
 
     if kernel not in ("heat", "binary"):
         raise ValueError(f'kernel={kernel!r} is not known: use "heat" or "binary".')
     if int(n_neighbors) != n_neighbors or n_neighbors < 1:
-        raise ValueError(f"n_neighbors={n_neighbors} must be a whole number of at least 1.")
+        raise ValueError(f"n_neighbors={n_neighbors} must be an integer of at least 1.")
     reach = min(int(n_neighbors), len(points) - 1)
     lengths = kneighbors_graph(points, reach, mode="distance").tocsr()
     present = kneighbors_graph(points, reach, mode="connectivity").tocsr()

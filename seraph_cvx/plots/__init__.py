@@ -1,4 +1,4 @@
-"""Every picture, drawn from results, never computing them.
+"""Every picture: drawn from results, without computing any.
 
 The displays are made by `from_result` or `from_estimator` and drawn by `plot`, as scikit-learn's
 are.

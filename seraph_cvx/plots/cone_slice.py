@@ -26,7 +26,7 @@ COLOURS = "cividis"
 N_LEVELS = 13
 OUTSIDE = "#D9D9D9"
 MARGIN = 0.3
-"""Beyond the corners and paths, so much of their extent is shown."""
+"""The margin around the corners and paths, as a share of their extent."""
 
 
 @dataclass(eq=False)
@@ -69,7 +69,7 @@ class SliceDisplay(Display):
         paths: Mapping[str, Sequence[ArrayLike]] | None = None,
         resolution: int = 61,
     ) -> Self:
-        """f and the smallest eigenvalue on a grid, and the coordinates of the iterates.
+        """Compute f and the smallest eigenvalue on a grid, and the coordinates of the iterates.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class SliceDisplay(Display):
         self._add_legend(handles)
 
     def _draw_values(self, ax: Axes) -> None:
-        """Filled contours, denser near the smallest value in the cone, as those of a bowl are."""
+        """Draw filled contours, denser near the smallest value in the cone, as for a bowl."""
         size = float(np.max(np.abs(self.smallest_eigenvalues)))
         inside = self.values[self.smallest_eigenvalues >= -1e-12 * size]
         low, high = float(np.min(inside)), float(np.max(inside))
@@ -148,7 +148,7 @@ class SliceDisplay(Display):
         enlarge_text(bar.ax)
 
     def _draw_cone(self, ax: Axes) -> None:
-        """Grey where the smallest eigenvalue is negative, a line where it turns so."""
+        """Shade where the smallest eigenvalue is negative, and draw the boundary."""
         lowest = min(float(np.min(self.smallest_eigenvalues)), 0.0)
         if lowest == 0.0:
             return
@@ -193,7 +193,7 @@ class SliceDisplay(Display):
 def _span(
     objective: MStepObjective, corners: Mapping[str, ArrayLike]
 ) -> tuple[tuple[str, str, str], FloatArray, FloatArray]:
-    """Names, A_0, and A_1 - A_0, A_2 - A_0 as a (2, m, m) array."""
+    """The names, the origin A_0, and the directions A_1 - A_0, A_2 - A_0 as a (2, m, m) array."""
     if len(corners) != 3:
         raise ValueError(f"A slice is spanned by 3 matrices, but {len(corners)} were given.")
     first, second, third = corners
@@ -212,7 +212,7 @@ def _span(
 
 
 def _project(path: FloatArray, origin: FloatArray, directions: FloatArray) -> FloatArray:
-    """The coordinates of the nearest points of the slice, in the Frobenius norm."""
+    """Project metrics to the slice, in the Frobenius norm: their coordinates."""
     basis = directions.reshape(2, -1).T
     moved = (path - origin).reshape(len(path), -1).T
     return np.asarray(np.linalg.lstsq(basis, moved, rcond=None)[0].T)
@@ -228,7 +228,7 @@ def _distance(
 
 
 def _grid(positions: FloatArray, resolution: int) -> tuple[FloatArray, FloatArray]:
-    """Equal steps about all positions, and the lines through the corners."""
+    """A grid of equal steps around all positions, and the lines through the corners."""
     low, high = positions.min(axis=0), positions.max(axis=0)
     room = MARGIN * (high - low)
     x, y = np.linspace(low - room, high + room, resolution).T

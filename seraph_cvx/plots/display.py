@@ -1,4 +1,4 @@
-"""What every display does: find its axes, draw its panels, keep the text legible."""
+"""The base of all displays: finds axes, draws panels, keeps the text legible."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Display(ABC):
     Attributes
     ----------
     figure_ : matplotlib.figure.Figure or SubFigure
-        After `plot`: where it was drawn; pyplot knows nothing of a figure made here.
+        After `plot`: where it was drawn; pyplot does not know of a figure made by `plot`.
     axes_ : tuple of Axes
         After `plot`: the panels, from left to right and down.
     """
@@ -68,12 +68,12 @@ class Display(ABC):
         return self
 
     def draw(self, file: str | os.PathLike[str] | None = None, title: str | None = None) -> Figure:
-        """Draw on a figure of its own, and give that.
+        """Draw on a new figure, and return it.
 
         Parameters
         ----------
         file : path, optional
-            Also save the picture here; the ending chooses the format.
+            Also save the picture to this file; its ending chooses the format.
         title : str, optional
 
         Returns
@@ -99,26 +99,26 @@ class Display(ABC):
 
     @abstractmethod
     def _draw(self, axes: Sequence[Axes]) -> None:
-        """Draw the panels on as many axes."""
+        """Draw the panels, each on its axes."""
 
     @abstractmethod
     def _title(self) -> str:
-        """Above a figure of its own."""
+        """The title of a new figure."""
 
     def _shape(self) -> tuple[int, int]:
-        """Rows and columns of panels."""
+        """The number of rows and columns of panels."""
         return 1, 1
 
     def _n_panels(self) -> int:
-        """The last row may have fewer."""
+        """The number of panels; the last row may have fewer."""
         return math.prod(self._shape())
 
     def _size(self) -> tuple[float, float]:
-        """Inches of a figure of its own."""
+        """The width and height of a new figure, in inches."""
         return (7.6, 5.4) if self._shape() == (1, 1) else (SLIDE_WIDTH, 4.6)
 
     def _add_legend(self, handles: Sequence[Any], within: Axes | None = None) -> None:
-        """Below a figure of its own; on a given axis within it."""
+        """Add a legend, below a new figure or inside given axes."""
         add_legend(self.figure_ if self._has_own_figure else within or self.ax_, handles)
 
     def _find_axes(self, ax: Axes | Sequence[Axes] | None, title: str) -> tuple[Axes, ...]:
@@ -142,12 +142,12 @@ class Display(ABC):
 
 
 def _divide(ax: Axes, rows: int, columns: int, n_panels: int) -> tuple[Axes, ...]:
-    """Panels in the place of `ax`, which is hidden."""
+    """Hide `ax`, and put panels where it was."""
     spec, figure = ax.get_subplotspec(), ax.figure
     if spec is None or figure is None:
         raise ValueError(
-            "The given axis cannot be divided into panels, since it stands in no grid: make it by "
-            f"figure.subplots(), or give {n_panels} axes."
+            "The given axes cannot be divided into panels, since they are not in a grid: make them "
+            f"by figure.subplots(), or give {n_panels} axes."
         )
     ax.set_visible(False)
     inner = spec.subgridspec(rows, columns)

@@ -15,7 +15,7 @@ from .display import Display
 from .style import GREY, PALETTE, SHOWN_MARKERS, use_decades
 
 ROUNDING = 1e-9
-"""A dual value so far above the primal one, relatively, is rounding; more is an error."""
+"""A dual value may exceed the primal one by this much, relatively, by rounding; not by more."""
 
 
 @dataclass(eq=False)
@@ -35,7 +35,7 @@ class DualityDisplay(Display):
 
     @classmethod
     def from_result(cls, records: Sequence[tuple[float, float, float]]) -> Self:
-        """Take iterations and bounds as they are given.
+        """Show iterations and bounds as they are given.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class DualityDisplay(Display):
 
     @property
     def gaps(self) -> FloatArray:
-        """f(A_t) - D_t; what rounding would make nonpositive is one rounding error of f."""
+        """The gaps f(A_t) - D_t; at least one rounding error of f each."""
         rounding = np.finfo(np.float64).eps * np.maximum(1.0, np.abs(self.primal_values))
         return np.asarray(np.maximum(self.primal_values - self.dual_values, rounding))
 

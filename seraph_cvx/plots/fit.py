@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from ..fit.alternation import Iteration
-from .points import LEARNED, PRINCIPAL, draw_points, group_by_class, principal_axes
+from .points import LEARNED, PRINCIPAL, draw_points, group_by_class, principal_directions
 from .style import PALETTE, add_legend, enlarge_text, new_figure
 
 
@@ -42,7 +42,7 @@ def plot_fit(
     history : sequence
         ``SERAPH.history_``: one Iteration each, or the values of (7) for algorithm="direct".
     path : path, optional
-        Also save the picture here; the ending chooses the format.
+        Also save the picture to this file; its ending chooses the format.
     title : str
         Above the picture.
     class_names : sequence of str, optional
@@ -71,7 +71,7 @@ def plot_fit(
     left, right = figure.subfigures(1, 2, width_ratios=[2.1, 1.0], squeeze=False)[0]
     before, after = left.subplots(1, 2)
     centred = points - points.mean(axis=0)
-    draw_points(before, centred @ principal_axes(points), groups, PRINCIPAL)
+    draw_points(before, centred @ principal_directions(points), groups, PRINCIPAL)
     before.set_title("Before: Euclidean distance")
     learned = points @ np.asarray(components, dtype=np.float64).T
     draw_points(after, learned, groups, LEARNED)

@@ -17,9 +17,9 @@ from .display import Display
 from .style import PALETTE, SHOWN_MARKERS, use_decades
 
 SMALLEST_GAP = 1e-16
-"""Gaps below this are drawn here: they are rounding."""
+"""Smaller gaps are drawn at this value: they are rounding."""
 RISE = 1e-9
-"""A relative rise of less is rounding."""
+"""A smaller relative rise is rounding."""
 
 
 @dataclass(eq=False)
@@ -48,7 +48,7 @@ class HistoryDisplay(Display):
     def from_result(
         cls, result: Alternation | DirectSolution | Sequence[Iteration] | Sequence[float]
     ) -> Self:
-        """The history of :func:`seraph_cvx.alternate`, or (7) along the direct descent.
+        """Show the history of :func:`seraph_cvx.alternate`, or (7) along the direct descent.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class HistoryDisplay(Display):
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
-        """The `history_` of a fitted SERAPH, by EM or direct.
+        """Show the `history_` of a fitted SERAPH, by EM or direct.
 
         Examples
         --------

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..numerics.checks import FloatArray, check_number, check_points
 from ..numerics.psd_cone import check_metric, factor, symmetrise
 from .display import Display
-from .points import LEARNED, PRINCIPAL, draw_ball, draw_points, group_by_class, principal_axes
+from .points import LEARNED, PRINCIPAL, draw_ball, draw_points, group_by_class, principal_directions
 from .style import legible
 
 
@@ -21,10 +21,10 @@ from .style import legible
 class MetricDisplay(Display):
     """Show the unit ball of a metric among the points, and the points as it sees them.
 
-    {v: v'Av = eta}, the pairs with p(+1) = 1/2 in eq. (8), among the points before and after.
+    Its edge {v: v'Av = eta} holds the pairs with p(+1) = 1/2 in eq. (8).
 
     Left the points in a plane of the features, right the same points where Euclidean distances
-    are those of A. The ball is cut by the plane and stands at the mean of the points; both panels
+    are those of A. The ball is cut by the plane and centred at the mean of the points; both panels
     have one scale for both axes.
 
     Parameters
@@ -38,9 +38,9 @@ class MetricDisplay(Display):
     threshold : float
         eta.
     before_names, after_names : pairs of str
-        What the axes are called.
+        The labels of the axes.
     class_names : sequence of str, optional
-        For labels that are positions in this sequence: what the legend calls them.
+        For labels that are positions in this sequence: their names in the legend.
     """
 
     before: FloatArray
@@ -63,7 +63,7 @@ class MetricDisplay(Display):
         feature_names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
     ) -> Self:
-        """U'(x - x') beside B(x - x'), with B'B = A or, in the plane of two features, U'AU.
+        """Compute the points in a plane of the features, and in coordinates of the metric.
 
         Parameters
         ----------
@@ -93,16 +93,16 @@ class MetricDisplay(Display):
         labels = np.full(len(points), -1) if y is None else np.asarray(y)
         eta = check_number(threshold, "threshold", 0.0, strict=True)
         if features is None:
-            axes = principal_axes(points)[:, :2]
-            before = (points - points.mean(axis=0)) @ axes
+            basis = principal_directions(points)[:, :2]
+            before = (points - points.mean(axis=0)) @ basis
             after = points @ factor(A)[:2].T
             names = PRINCIPAL, LEARNED
         else:
-            axes = np.eye(points.shape[1])[:, _check_features(features, points.shape[1])]
-            before = points @ axes
-            after = before @ _root(axes.T @ A @ axes)
+            basis = np.eye(points.shape[1])[:, _check_features(features, points.shape[1])]
+            before = points @ basis
+            after = before @ _root(basis.T @ A @ basis)
             names = _name(features, feature_names)
-        return cls(before, after, axes.T @ A @ axes, labels, eta, *names, class_names)
+        return cls(before, after, basis.T @ A @ basis, labels, eta, *names, class_names)
 
     @classmethod
     def from_estimator(
@@ -113,7 +113,7 @@ class MetricDisplay(Display):
         threshold: float | None = None,
         **more: Any,
     ) -> Self:
-        """The same of a fitted model: A = L'L of its `components_`, eta its `threshold`.
+        """Show the metric of a fitted model: A = L'L of its `components_`, eta its `threshold`.
 
         So the ball holds the differences that `predict_pairs` calls similar, unless its threshold
         was calibrated. For the A of SERAPH's last M-step alone, before any share of the identity,
@@ -197,6 +197,6 @@ def _name(
 
 
 def _root(B: FloatArray) -> FloatArray:
-    """The symmetric root: unlike other factors it keeps the axes where they are."""
+    """The symmetric square root, which turns the points as little as possible."""
     eigenvalues, vectors = np.linalg.eigh(symmetrise(B))
     return np.asarray((vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T)

@@ -20,9 +20,9 @@ from .style import GREY, LINE_COLOURS, PALETTE, TEXT_SIZE, use_decades
 SEEN = 1e-6
 """Eigenvalues below this share of the largest on the path are not drawn."""
 SMALLEST_GAP = 1e-12
-"""Gaps below this are drawn here: they are rounding."""
+"""Smaller gaps are drawn at this value: they are rounding."""
 ROOM = 0.05
-"""Beyond the trace weights on either side, as a share of their range."""
+"""The margin on either side of the trace weights, as a share of their range."""
 
 
 @dataclass(eq=False)
@@ -40,7 +40,7 @@ class PathDisplay(Display):
     ranks : list of int
     relative_gaps : (k,) array
     critical_trace_weight : float
-        From here on up the metric is zero.
+        From this trace weight on up the metric is zero.
     """
 
     trace_weights: FloatArray
@@ -51,7 +51,7 @@ class PathDisplay(Display):
 
     @classmethod
     def from_result(cls, path: SeraphPath) -> Self:
-        """The eigenvalues, ranks and gaps of a path.
+        """Show the eigenvalues, ranks and gaps of a path.
 
         Parameters
         ----------
@@ -125,7 +125,7 @@ class PathDisplay(Display):
         ax.annotate("A = 0", (zeros.min(), 0.0), xycoords=foot, fontsize=TEXT_SIZE, **offset)
 
     def _range(self) -> tuple[float, float]:
-        """The trace weights that every panel shows: the path's and the critical one, with room."""
+        """The range of all panels: the path's trace weights and the critical one, with a margin."""
         ends = np.append(self.trace_weights, self.critical_trace_weight)
         if np.any(self.trace_weights <= 0.0):
             room = ROOM * (float(np.ptp(ends)) or 1.0)
@@ -154,7 +154,7 @@ def plot_path(
     path : SeraphPath
         Of :func:`seraph_cvx.seraph_path`.
     file : path, optional
-        Also save the picture here; the ending chooses the format.
+        Also save the picture to this file; its ending chooses the format.
     title : str
 
     Returns

@@ -17,9 +17,9 @@ from ..numerics.psd_cone import symmetrise
 from .style import GREY, MARKERS, PALETTE, TEXT_SIZE, legible
 
 REACH = 100.0
-"""A semi-axis ends at so many diameters of the data, as good as infinity."""
+"""A radius of the ball is cut at so many diameters of the data: as good as infinity."""
 ROOM = 0.25
-"""Beyond the points, so many of their diameters are shown for the ball's sake."""
+"""So many diameters beyond the points are shown, if the ball reaches so far."""
 
 PRINCIPAL = ("first principal component", "second principal component")
 LEARNED = ("first learned coordinate", "second learned coordinate")
@@ -29,11 +29,11 @@ FEW = 150
 """More labeled points than this are drawn smaller."""
 
 Groups = list[tuple[NDArray[np.bool_], dict[str, Any]]]
-"""Which points, and how they are drawn."""
+"""Groups of points, and how each is drawn."""
 
 
 def group_by_class(y: NDArray[Any], class_names: Sequence[str] | None) -> Groups:
-    """The unlabeled points, where there are any, then those of each class in sorted order."""
+    """Group the points: the unlabeled ones, if any, then those of each class in sorted order."""
     unknown = ~is_known(y)
     small = {"label": "unlabeled", "s": 20, "c": GREY, "alpha": 0.7, "linewidths": 0}
     groups: Groups = [(unknown, small)] if np.any(unknown) else []
@@ -50,15 +50,15 @@ def group_by_class(y: NDArray[Any], class_names: Sequence[str] | None) -> Groups
 
 
 def class_name(label: Any, class_names: Sequence[str] | None, width: int) -> str:
-    """What a legend or tick calls a class, in at most `width` characters."""
+    """The name of a class in a legend or at a tick, in at most `width` characters."""
     return legible(str(label) if class_names is None else class_names[label], width)
 
 
-def principal_axes(points: FloatArray) -> FloatArray:
-    """(m, m): the principal axes as columns, widest first; an axis points where its sum is >= 0."""
+def principal_directions(points: FloatArray) -> FloatArray:
+    """The principal directions as columns, widest first, with signs that make their sums >= 0."""
     centred = points - points.mean(axis=0)
-    axes = np.linalg.eigh(centred.T @ centred)[1][:, ::-1]
-    return np.asarray(axes * np.where(axes.sum(axis=0) < 0.0, -1.0, 1.0))
+    directions = np.linalg.eigh(centred.T @ centred)[1][:, ::-1]
+    return np.asarray(directions * np.where(directions.sum(axis=0) < 0.0, -1.0, 1.0))
 
 
 def is_strip(coordinates: FloatArray) -> bool:
@@ -68,7 +68,7 @@ def is_strip(coordinates: FloatArray) -> bool:
 
 
 def draw_points(ax: Axes, coordinates: FloatArray, groups: Groups, names: tuple[str, str]) -> None:
-    """Scatter the first two coordinates to scale, or a strip where only one is to be seen."""
+    """Scatter the first two coordinates to scale, or only one as a strip if the other is flat."""
     ax.set_xlabel(names[0])
     x = coordinates[:, 0]
     if is_strip(coordinates):
@@ -90,7 +90,7 @@ def draw_points(ax: Axes, coordinates: FloatArray, groups: Groups, names: tuple[
 
 
 def ball(section: FloatArray, threshold: float, reach: float) -> FloatArray:
-    """{v: v'Bv = eta} as a closed curve, (361, 2); semi-axes longer than `reach` end there.
+    """The ball's edge {v: v'Bv = eta} as a closed curve, (361, 2), with radii cut at `reach`.
 
     Examples
     --------
@@ -98,14 +98,14 @@ def ball(section: FloatArray, threshold: float, reach: float) -> FloatArray:
     array([0.5, 1. ])
     """
     eigenvalues, vectors = np.linalg.eigh(symmetrise(section))
-    semi_axes = np.sqrt(threshold / np.maximum(eigenvalues, threshold / reach**2))
+    radii = np.sqrt(threshold / np.maximum(eigenvalues, threshold / reach**2))
     angles = np.linspace(0.0, 2.0 * np.pi, 361)
     circle = np.column_stack([np.cos(angles), np.sin(angles)])
-    return np.asarray((circle * semi_axes) @ vectors.T)
+    return np.asarray((circle * radii) @ vectors.T)
 
 
 def draw_ball(ax: Axes, points: FloatArray, section: FloatArray, threshold: float) -> Line2D | None:
-    """{v: v'Bv = eta} about the mean of the points; in words where it lies beyond the view.
+    """Draw the edge {v: v'Bv = eta} around the mean of the points, or say that it is out of view.
 
     Returns
     -------
@@ -132,7 +132,7 @@ def draw_ball(ax: Axes, points: FloatArray, section: FloatArray, threshold: floa
 
 
 def _draw_edge(ax: Axes, edge: FloatArray) -> Line2D:
-    """A closed curve, or the ends of an interval as two upright lines."""
+    """Draw a closed curve, or the ends of an interval as two vertical lines."""
     look: dict[str, Any] = {"color": "black", "linewidth": 2, "zorder": 4, "label": "v'Av = η"}
     look["path_effects"] = [withStroke(linewidth=4.5, foreground="white")]
     if edge.shape[1] == 1:
@@ -146,7 +146,7 @@ def _draw_edge(ax: Axes, edge: FloatArray) -> Line2D:
 
 
 def _make_room(ax: Axes, edge: FloatArray, low: FloatArray, high: FloatArray) -> None:
-    """Show the edge as far as a box reaches."""
+    """Extend the view to the part of the edge within a box."""
     k = len(low)
     shown = np.zeros((len(edge), 2))
     shown[:, :k] = np.clip(edge, low, high)
@@ -155,7 +155,7 @@ def _make_room(ax: Axes, edge: FloatArray, low: FloatArray, high: FloatArray) ->
 
 
 def _interval(section: FloatArray, threshold: float, reach: float) -> FloatArray:
-    """The ball on a line: its two ends."""
+    """The two ends of a one-dimensional ball."""
     half = np.sqrt(threshold / max(float(section[0, 0]), threshold / reach**2))
     return np.array([[-half], [half]])
 

@@ -22,15 +22,15 @@ from .points import class_name
 from .style import enlarge_text
 
 COLOURS = "cividis"
-"""Perceptually uniform, and made for colour-blind readers."""
+"""A colour map that is perceptually uniform, and made for colour-blind readers."""
 N_COLOURS = 20
-"""Steps of 0.05: to be told apart by eye, and the picture of many points stays small."""
+"""The number of colours, in steps of 0.05: distinguishable, and pictures stay small."""
 MOST_SQUARES = 200
-"""The most points with a square each; of more, several of one class share one, with their mean."""
+"""The most points with a square each; of more points, several of a class share their mean."""
 AT_ONCE = 20_000
-"""Pairs that a model is asked about at once."""
+"""The number of pairs that a model predicts at once."""
 LEAST_SHARE = 1.0 / 28.0
-"""Names of classes stand at least this share of the points apart."""
+"""The least distance between names of classes, as a share of the points."""
 
 
 @dataclass(eq=False)
@@ -66,7 +66,7 @@ class PosteriorDisplay(Display):
         threshold: float = 1.0,
         class_names: Sequence[str] | None = None,
     ) -> Self:
-        """Eq. (8) at a metric A and threshold eta.
+        """Show the posterior (8) at a metric A and threshold eta.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class PosteriorDisplay(Display):
         threshold: float | None = None,
         class_names: Sequence[str] | None = None,
     ) -> Self:
-        """Eq. (8) of a fitted model, with a kernel or without.
+        """Show the posterior (8) of a fitted model, with a kernel or without.
 
         Parameters
         ----------
@@ -133,7 +133,7 @@ class PosteriorDisplay(Display):
         threshold: float,
         class_names: Sequence[str] | None,
     ) -> Self:
-        """Eq. (8) where the Euclidean distance of the coordinates is the learned one."""
+        """The posterior (8), where the coordinates' Euclidean distances are the learned ones."""
         eta = check_number(threshold, "threshold", 0.0, strict=True)
         squares = squareform(pdist(coordinates, "sqeuclidean"))
         return cls._sorted(posterior_similar(squares - eta), coordinates[:, 0], y, class_names)
@@ -158,7 +158,7 @@ class PosteriorDisplay(Display):
         starts = self._squares()
         edges = np.append(starts, len(self.order)) - 0.5
         look: dict[str, Any] = {"cmap": colours, "vmin": 0.0, "vmax": 1.0, "rasterized": True}
-        image = ax.pcolormesh(edges, edges, _cell_means(self.posterior, starts), **look)
+        image = ax.pcolormesh(edges, edges, _square_means(self.posterior, starts), **look)
         ax.set_aspect("equal")
         ax.invert_yaxis()
         bar = self.figure_.colorbar(image, ax=ax, label="p(+1): of one class, eq. (8)")
@@ -176,7 +176,7 @@ class PosteriorDisplay(Display):
         ax.set_ylabel(where)
 
     def _squares(self) -> IntArray:
-        """Where each square of the picture starts: a point each or, of many, a few of one class."""
+        """Where each square of the picture starts: one for each point or for a few of a class."""
         n = len(self.order)
         step = -(-n // MOST_SQUARES)
         ends = np.cumsum([size for _, size in self.blocks or [("", n)]])
@@ -184,7 +184,7 @@ class PosteriorDisplay(Display):
         return np.concatenate([np.arange(a, b, step) for a, b in zip(begins, ends, strict=True)])
 
     def _name_blocks(self, ax: Axes, ends: IntArray) -> None:
-        """Ticks at the middles of the blocks, as many as have room."""
+        """Label the blocks at their middles, as many as there is room for."""
         middles: list[float] = []
         names: list[str] = []
         room = LEAST_SHARE * len(self.order)
@@ -209,7 +209,7 @@ class PosteriorDisplay(Display):
 def _sort_by_class(
     y: NDArray[Any] | None, leading: FloatArray, class_names: Sequence[str] | None
 ) -> tuple[IntArray, list[tuple[str, int]]]:
-    """The order of the points, and the blocks; within a class they go by `leading`."""
+    """Sort the points by class and, within a class, by `leading`: the order and the blocks."""
     if y is None:
         return np.arange(len(leading)), []
     if y.shape != leading.shape:
@@ -228,15 +228,15 @@ def _sort_by_class(
 
 
 def _ask(model: Any, points: NDArray[Any]) -> FloatArray:
-    """The model's p(+1) of all pairs i < j in lexicographic order, asked for in parts."""
+    """Let a model predict p(+1) of all pairs i < j in lexicographic order, in batches."""
     first, second = np.triu_indices(len(points), 1)
     parts = [slice(k, k + AT_ONCE) for k in range(0, len(first), AT_ONCE)]
     pairs = (np.stack([points[first[part]], points[second[part]]], axis=1) for part in parts)
     return np.concatenate([model.predict_pair_proba(some) for some in pairs])
 
 
-def _cell_means(posterior: FloatArray, starts: IntArray) -> FloatArray:
-    """The mean over the pairs of each square; NaN where there is none."""
+def _square_means(posterior: FloatArray, starts: IntArray) -> FloatArray:
+    """The mean over the pairs of each square; NaN if there are none."""
 
     def sums(values: FloatArray) -> FloatArray:
         rows = np.add.reduceat(values, starts, axis=0)

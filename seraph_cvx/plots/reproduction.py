@@ -1,4 +1,4 @@
-"""Figures 1, 2 and 3 of the paper, drawn from results, never computing them."""
+"""Figures 1, 2 and 3 of the paper, drawn from results."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def plot_sparsity(
     panels : sequence of LearnedPanel
         A row each.
     path : path, optional
-        Also save the picture here.
+        Also save the picture to this file.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def plot_sparsity(
 
 
 def _scatter(ax: Axes, points: FloatArray, classes: NDArray[Any], sampling: Sampling) -> None:
-    """Points coloured by class; the labeled ones, which come first, large."""
+    """Scatter points coloured by class; the labeled ones, which come first, are large."""
     known = sampling.y != UNKNOWN
     for c in (0, 1):
         look: dict[str, Any] = {"c": PALETTE[c], "marker": MARKERS[c]}
@@ -114,7 +114,7 @@ def plot_times(summaries: Sequence[Summary], path: str | os.PathLike[str] | None
         Of :func:`seraph_cvx.experiments.results.summaries.summarise`; those without a time are
         left out.
     path : path, optional
-        Also save the picture here.
+        Also save the picture to this file.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def plot_times(summaries: Sequence[Summary], path: str | os.PathLike[str] | None
     """
     timed = [s for s in summaries if s.seconds is not None]
     if not timed:
-        raise ValueError("No cell is done, so there is no time to draw.")
+        raise ValueError("No run is done, so there are no times to draw.")
     tasks = [name for name in TASKS if any(s.task == name for s in timed)]
     methods = list(dict.fromkeys(s.method for s in timed))
     picture = new_figure(

@@ -21,7 +21,7 @@ from .display import Display
 from .style import GREY, PALETTE
 
 ROUNDING = 1e-9
-"""So far above its chord, relative to the values, a line still counts as below."""
+"""How far above its chord a line still counts as below it, relative to the values."""
 
 
 @dataclass(eq=False)
@@ -46,7 +46,7 @@ class SegmentDisplay(Display):
     def from_result(
         cls, objective: MStepObjective, start: ArrayLike, end: ArrayLike, n_points: int = 101
     ) -> Self:
-        """f and (7), evaluated at `n_points` equal steps from A_0 to A_1.
+        """Evaluate f and (7) at `n_points` equal steps from A_0 to A_1.
 
         Parameters
         ----------
@@ -80,7 +80,7 @@ class SegmentDisplay(Display):
         )
 
     def chord(self, values: FloatArray) -> FloatArray:
-        """(1 - t) g(0) + t g(1): never below a convex function g.
+        """The chord (1 - t) g(0) + t g(1), which is never below a convex function g.
 
         Examples
         --------
@@ -92,7 +92,7 @@ class SegmentDisplay(Display):
         return np.asarray((1.0 - self.positions) * values[0] + self.positions * values[-1])
 
     def excess(self, values: FloatArray) -> float:
-        """max_t g(t) - chord(t), relative to the largest |g|: at most 0, if g is convex.
+        """The most that g exceeds its chord, relative to the largest |g|: at most 0 if g is convex.
 
         Examples
         --------

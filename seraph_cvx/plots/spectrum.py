@@ -39,7 +39,7 @@ class SpectrumDisplay(Display):
 
     @classmethod
     def from_result(cls, metrics: ArrayLike | Mapping[str, ArrayLike]) -> Self:
-        """The eigenvalues and ranks of one metric, or of several by name.
+        """Show the eigenvalues and ranks of one metric, or of several by name.
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class SpectrumDisplay(Display):
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
-        """The eigenvalues and rank of a fitted model's `metric_`, and of its last M-step's metric.
+        """Show the eigenvalues and rank of a fitted model's `metric_` and last M-step.
 
         Two metrics, where the model adds a share of the identity to the second, which has the rank
         that the trace penalty left.

@@ -22,23 +22,23 @@ PALETTE = (
     "#F0E442",
     "#000000",
 )
-"""Okabe and Ito's colours, told apart by colour-blind readers."""
+"""Okabe and Ito's colours, which colour-blind readers can tell apart."""
 LINE_COLOURS = tuple(colour for colour in PALETTE if colour != "#F0E442")
-"""Without the yellow, which is too pale for a line on white."""
+"""The colours of lines: without yellow, which is too pale on white."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GREY = "#8C8C8C"
 
 SLIDE_WIDTH = 32.0 / 3.0
-"""In inches: 1280 pixels at the 120 dots an inch of :func:`new_figure`."""
+"""The width of a slide in inches: 1280 pixels at the 120 dpi of :func:`new_figure`."""
 TEXT_SIZE, LABEL_SIZE, TITLE_SIZE = 11, 12, 13
-"""In points: ticks and legends, axis labels, titles of panels."""
+"""Text sizes in points: ticks and legends, axis labels, titles of panels."""
 LEGEND_ENTRIES = 12
 SHOWN_MARKERS = 30
 """A line of more points than this is drawn without markers."""
 
 
 def new_figure(width: float, height: float, title: str = "") -> Figure:
-    """An empty figure of `width` x `height` inches that lays itself out; no pyplot state."""
+    """Make an empty figure of `width` x `height` inches with automatic layout, without pyplot."""
     figure = Figure(figsize=(width, height), dpi=120, layout="constrained")
     FigureCanvasAgg(figure)
     if title:
@@ -47,7 +47,7 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
 
 
 def legible(text: str, width: int) -> str:
-    """At most `width` characters, none of which matplotlib takes for a command."""
+    """Cut a text to `width` characters, none of which matplotlib takes for markup."""
     if len(text) > width:
         text = f"{text[: width - 9]} ... {text[-4:]}"
     text = text.replace("$", r"\$")
@@ -64,7 +64,7 @@ def enlarge_text(ax: Axes) -> None:
 
 
 def use_decades(ax: Axes, values: ArrayLike) -> None:
-    """A log scale for y from one power of ten to another, both beyond the values and labelled."""
+    """Use a log scale for y, between labelled powers of ten that enclose the values."""
     logs = np.log10(np.asarray(values, dtype=np.float64))
     room = 0.15
     ax.set_yscale("log")
@@ -73,7 +73,7 @@ def use_decades(ax: Axes, values: ArrayLike) -> None:
 
 
 def line_look(k: int, n_points: int = 1) -> dict[str, Any]:
-    """Colour and marker of the k-th line of `n_points` points; the first 56 all differ."""
+    """The colour and marker of the k-th line of `n_points` points; the first 56 all differ."""
     n_colours = len(LINE_COLOURS)
     marker = MARKERS[(k + k // n_colours) % len(MARKERS)]
     return {
@@ -87,7 +87,7 @@ def line_look(k: int, n_points: int = 1) -> dict[str, Any]:
 def add_legend(
     target: Figure | SubFigure | Axes, handles: Sequence[Any], most: int = LEGEND_ENTRIES
 ) -> None:
-    """A legend below a figure, or in an axis where it hides least; of `most` entries, the first."""
+    """Add a legend of the first `most` entries, below a figure or in axes where it hides least."""
     names = [str(handle.get_label()) for handle in handles]
     texts = names[:most]
     longest = max(map(len, texts))

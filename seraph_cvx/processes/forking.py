@@ -1,4 +1,4 @@
-"""The program of a fork server: import, then fork a child for each piece of work ordered.
+"""The program of a fork server: it imports modules, then forks a child for each piece of work.
 
 `isolation.py` runs this file as a program and speaks with it through two pipes, in messages of
 :func:`send` and :func:`receive`. It imports nothing but the standard library. Where
@@ -21,19 +21,19 @@ from pathlib import Path
 from typing import IO, Any
 
 FORKS = hasattr(os, "fork") and sys.platform != "darwin"
-"""Whether work is done by forks. Windows has none; on macOS system libraries may crash in one."""
+"""Whether work is forked: Windows cannot fork, and on macOS libraries may crash in a fork."""
 
 resource: Any = import_module("resource") if find_spec("resource") else None  # not on Windows
 
 LENGTH, PID, END = struct.Struct("!Q"), struct.Struct("!q"), struct.Struct("!qq")
-"""What stands before a message; the child that an order started; its exit code and peak memory."""
+"""The formats of a message's length, of a child's pid, and of its exit code and peak memory."""
 
 PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
-"""Bytes in which the system counts peak memory."""
+"""The system's unit of peak memory, in bytes."""
 
 
 def send(pipe: IO[bytes] | None, content: bytes) -> None:
-    r"""Write a message: its length in eight bytes, then its own.
+    r"""Write a message: its length in eight bytes, then its content.
 
     Examples
     --------
@@ -69,9 +69,9 @@ def receive(pipe: IO[bytes] | None, size: int) -> bytes:
 
 
 def end_group(pid: int) -> None:
-    """End a child and whatever it has started; it may not lead its group yet.
+    """Kill a child and whatever it has started; it may not lead its group yet.
 
-    Windows has no process groups: the child alone is ended there, as any signal does.
+    Windows has no process groups: only the child itself is killed.
     """
     if hasattr(os, "killpg") and hasattr(signal, "SIGKILL"):
         for end in (os.killpg, os.kill):
@@ -83,7 +83,7 @@ def end_group(pid: int) -> None:
 
 
 def resident_bytes(pid: int | str = "self") -> int:
-    """The resident memory of a process; 0 where it is gone or the system does not tell.
+    """The resident memory of a process; 0 if it is gone or its memory is unknown.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def resident_bytes(pid: int | str = "self") -> int:
 
 
 def peak_bytes() -> int:
-    """The largest resident memory of this process so far; 0 where the system does not tell.
+    """The peak resident memory of this process; 0 if it is unknown.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def peak_bytes() -> int:
 
 
 def memory_pages(pid: int | str) -> tuple[int, int]:
-    """Pages of address space and of resident memory; zeros where the system does not tell.
+    """The pages of address space and of resident memory; zeros if they are unknown.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def memory_pages(pid: int | str) -> tuple[int, int]:
 
 
 def _serve(orders: IO[bytes], reports: IO[bytes]) -> None:
-    """What the fork server does: import, then a child for each order, or the only order."""
+    """Run the fork server: import, then do each order in a child, or the only order itself."""
     sys.path[:], preload = _next_order(orders)
     for name in preload:
         import_module(name)
@@ -138,12 +138,12 @@ def _serve(orders: IO[bytes], reports: IO[bytes]) -> None:
 def _next_order(orders: IO[bytes]) -> Any:
     size = receive(orders, LENGTH.size)
     if len(size) < LENGTH.size:
-        sys.exit(0)  # nobody is there to order any more
+        sys.exit(0)  # no more orders will come
     return pickle.loads(receive(orders, *LENGTH.unpack(size)))
 
 
 def _fork_for_each_order(orders: IO[bytes], reports: IO[bytes]) -> None:
-    """Until nobody orders any more; each child tells its number, then how it ended."""
+    """Fork a child for each order, and report its pid, then how it ended."""
     if sys.platform == "win32":
         raise NotImplementedError("Windows cannot fork.")
     while True:
@@ -160,12 +160,12 @@ def _fork_for_each_order(orders: IO[bytes], reports: IO[bytes]) -> None:
 
 
 def _work(alarm: float, memory_limit: int | None, answer: str, printed: str, work: bytes) -> None:
-    """The child: limits, the work, the answer put in place at once; it never returns."""
+    """Do the work in the child, under its limits, and write the answer; it never returns."""
     output = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(output, 1)
     os.dup2(output, 2)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    # An alarm that every system has, and that rings however busy the work is.
+    # An alarm that exists on every system, and works however busy the process is.
     faulthandler.dump_traceback_later(alarm, exit=True, file=output)
     pages = memory_pages("self")[0]
     if memory_limit is not None and resource is not None and pages:
@@ -177,7 +177,7 @@ def _work(alarm: float, memory_limit: int | None, answer: str, printed: str, wor
 
 
 class _Answer:
-    """Whatever the work under it returns or raises is written down, and the process ends."""
+    """A context that writes what the work in it returns or raises, and ends the process."""
 
     content = b""
 

@@ -1,7 +1,7 @@
-"""Work in a process of its own, under a time and a memory limit: its faults stay there.
+"""Runs work in a separate process, under limits of time and memory.
 
 A :class:`ForkServer` is one more Python process that has imported what the work needs. It forks a
-child for each piece of work, so that the imports are paid for once; what it does there is in
+child for each piece of work, so that modules are imported only once; its program is
 `forking.py`. On Windows and macOS, where that cannot be done or is not safe, each
 piece of work has a fresh process that imports anew, before its time begins to count.
 """
@@ -28,15 +28,15 @@ from . import forking
 from .forking import END, FORKS, PID, end_group, receive, resident_bytes, send
 
 LOOK_EVERY = 0.02
-"""Seconds between two looks at the memory of a piece of work."""
+"""Seconds between two checks of the memory of a piece of work."""
 
 ALARM_MARGIN = 5.0
-"""So long after its limit a child ends by its own alarm, should the process it serves be gone."""
+"""Seconds after its limit at which a child ends by its own alarm, if nobody has ended it."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a piece of work.
+    """The outcome of a piece of work.
 
     Attributes
     ----------
@@ -62,14 +62,14 @@ class Outcome:
 class ForkServer:
     """A process that imports modules once and forks a child for each piece of work.
 
-    Where there is no fork, each piece of work has a process of its own that imports them.
+    On systems without fork, each piece of work has a new process that imports them.
 
     Parameters
     ----------
     preload : sequence of str
-        Modules to import before the first piece of work; their import is in nobody's time.
+        Modules to import before the first piece of work, whose time excludes the imports.
     environment : mapping, optional
-        Environment variables of the process, besides those of this one.
+        Environment variables of the process, in addition to those of this one.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class ForkServer:
         self.close()
 
     def close(self) -> None:
-        """End the process, and the work that another thread may have in it."""
+        """Stop the process, and any work that another thread has in it."""
         if self._child is not None:
             end_group(self._child)
         if self._process is not None:
@@ -118,8 +118,8 @@ class ForkServer:
         """Call ``function(*arguments)`` in a child of its own; see :func:`run_isolated`."""
         if getattr(function, "__module__", None) == "__main__":
             raise ValueError(
-                f"{function!r} lives in the script that is running, which another process cannot "
-                "import: put it into a file of its own and import it from there."
+                f"{function!r} is defined in the running script, which other processes cannot "
+                "import: move it to a module, and import it from that."
             )
         if memory_limit is not None and (obstacle := memory_limit_obstacle()):
             warnings.warn(obstacle, RuntimeWarning, stacklevel=2)
@@ -181,7 +181,7 @@ class ForkServer:
                 stdout=subprocess.PIPE,
                 env=self._environment,
                 bufsize=0,
-                start_new_session=True,  # Ctrl-C is for the process that waits here
+                start_new_session=True,  # Ctrl-C is for this process, which waits
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # on Windows too
             )
             send(self._process.stdin, pickle.dumps((sys.path, self._preload)))
@@ -210,12 +210,12 @@ def run_isolated(
         Seconds, the import of the function's module included.
     memory_limit : int, optional
         Bytes of resident memory, looked at fifty times a second; an allocation of more than that
-        at once fails in the process itself. Where the system does not tell the memory of another
+        at once fails in the process itself. If the system cannot tell the memory of another
         process (macOS, Windows) there is no limit, and a warning says so.
 
     Notes
     -----
-    Whatever the work has started is ended with it, but for Windows, which has no process groups.
+    Whatever the work has started is ended with it, except on Windows.
 
     Examples
     --------
@@ -228,7 +228,7 @@ def run_isolated(
 
 
 def memory_limit_obstacle() -> str:
-    """Why the memory of work cannot be limited on this system; empty where it can.
+    """Why this system cannot limit the memory of work; empty if it can.
 
     Examples
     --------
@@ -239,14 +239,14 @@ def memory_limit_obstacle() -> str:
         return ""
     return (
         f"Memory is not limited: {platform.system()} does not tell how much another process has "
-        "in use (there is no /proc). Time is limited as everywhere."
+        "in use (there is no /proc). Time is still limited."
     )
 
 
 def _watch(
     pid: int, pipe: IO[bytes], time_limit: float, memory_limit: int | None
 ) -> tuple[str, str, int, int]:
-    """Wait for the child and end it at a limit: the limit's name, words, exit code, peak memory."""
+    """Wait for a child, and kill it at a limit: which limit, details, exit code, peak memory."""
     deadline = time.perf_counter() + time_limit
     word = detail = ""
     ends: list[bytes] = []

@@ -1,4 +1,4 @@
-"""A journal of JSON lines, each appended whole, so that work that was stopped can go on."""
+"""A journal of JSON lines, each appended atomically, so that interrupted work can be resumed."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ fcntl: Any = import_module("fcntl") if find_spec("fcntl") else None  # not on Wi
 
 
 class Journal(ABC):
-    """Lines that each have a kind; what a kind means is a subclass's, by :meth:`take`.
+    """A file of JSON lines of several kinds, whose meaning :meth:`take` of a subclass defines.
 
     Parameters
     ----------
     path : path, optional
-        None keeps the lines in memory alone.
+        None keeps the lines only in memory.
     resume : bool
         Read what earlier work left at `path`, and go on; otherwise the file must not exist.
 
     Attributes
     ----------
     work : str
-        What writes here, in a word for messages.
+        The kind of work that writes to the journal, for messages.
     notes : list of str
-        What was strange about the file.
+        What was wrong with the file.
 
     Notes
     -----
@@ -53,8 +53,8 @@ class Journal(ABC):
     def _open(self, path: Path, resume: bool) -> None:
         if path.exists() and not resume:
             raise FileExistsError(
-                f"{path} is there already: go on with it (resume=True, --resume), write to "
-                "another place, or remove it."
+                f"{path} already exists: resume it (resume=True, --resume), write to another "
+                "file, or remove it."
             )
         binary = getattr(os, "O_BINARY", 0)  # on Windows: a line ends as it is written
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | binary, 0o644)
@@ -84,7 +84,7 @@ class Journal(ABC):
             except (ValueError, KeyError, TypeError, RecursionError):
                 self.notes.append(
                     f"Line {number} of {path.name} is damaged, or was cut off in the middle of "
-                    "being written, and is ignored: its run is made again."
+                    "being written, and is ignored: its run is repeated."
                 )
 
     def _enter(self, line: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ class Journal(ABC):
         """Keep a line, or raise a ValueError, KeyError or TypeError if it is damaged."""
 
     def add(self, kind: str, content: Mapping[str, Any]) -> None:
-        """Append a line, and have it on the disk before going on."""
+        """Append a line, and force it to the disk."""
         line = json.dumps({"kind": kind, **content}, allow_nan=False)
         self._enter(json.loads(line))
         self._write(line.encode() + b"\n")
@@ -112,7 +112,7 @@ class Journal(ABC):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -125,14 +125,14 @@ class Journal(ABC):
 
 
 def check_kind(content: Mapping[str, Any], names: Sequence[str], kind: type) -> None:
-    """Refuse a line in which one of the named things is of another type, or missing."""
+    """Raise an error if an entry of a line is missing, or not of this type."""
     for name in names:
         if type(content[name]) is not kind:
             raise TypeError(f"{name} {content[name]!r}")
 
 
 def check_numbers(*numbers: Any) -> None:
-    """Refuse what is neither a finite float nor an integer of 64 bits.
+    """Raise an error unless all numbers are finite floats or 64-bit integers.
 
     Examples
     --------

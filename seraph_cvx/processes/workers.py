@@ -1,4 +1,4 @@
-"""Isolated work on the workers of joblib: each keeps a fork server from one piece to the next."""
+"""Isolated work on joblib's workers, each of which keeps its fork server."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from joblib import Parallel
 from .isolation import ForkServer
 
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-"""The environment of work whose seconds are compared: one thread of BLAS."""
+"""The environment of work whose times are compared: a single BLAS thread."""
 
 _OF_THREADS: dict[int, tuple[str, ForkServer]] = {}
-"""For each thread, whose work its fork server is for, and the fork server."""
+"""Each thread's fork server, and the owner of its work."""
 
 
 def server_of_thread(
     owner: str, preload: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> ForkServer:
-    """The fork server of the calling thread, started at its first call and kept for the next ones.
+    """The fork server of the calling thread, started at the first call and kept for later ones.
 
     So a worker of joblib, be it a thread, a process or one of a cluster's, pays for the imports
     once. A thread keeps one fork server: one that it has for another owner is ended first.
@@ -53,7 +53,7 @@ def server_of_thread(
 
 
 def close_servers(owner: str) -> None:
-    """End the fork servers that this process's threads keep for an owner.
+    """Stop the fork servers that this process's threads keep for an owner.
 
     Those of other processes end with the processes, or when their thread works for another owner.
 
@@ -68,14 +68,14 @@ def close_servers(owner: str) -> None:
 
 
 def one_by_one(n_jobs: int | None) -> Parallel:
-    """The workers of joblib, which take a piece of work when they are free and not before."""
+    """The workers of joblib, each of which takes a piece of work only when it is free."""
     return Parallel(
         n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs"
     )
 
 
 def as_finished(workers: Parallel, calls: Iterable[Any]) -> Generator[Any, None, None]:
-    """The results of calls in the order they come; if stopped, without joblib's advice on it.
+    """Yield the results of calls as they finish; if stopped, without joblib's warning.
 
     Examples
     --------

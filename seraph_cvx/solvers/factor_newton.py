@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+import scipy
 
 from ..model.pair_program import FacePoint, PairProgram
 from ..numerics.checks import FloatArray
@@ -27,7 +28,7 @@ EXACTNESS = 0.3
 """Conjugate gradients end where the residual is this share of the slope, and less near the end."""
 
 LEAST_CURVATURE = 0.05
-"""Of the preconditioner, as a share of its largest."""
+"""Of the preconditioner, as a share of the largest diagonal entry."""
 
 MOST_PRODUCTS = 60
 """Curvature products of a step, at most."""
@@ -183,17 +184,21 @@ class FaceSearch:
     def _preconditioner(self) -> FloatArray:
         """(M + t I)^{-1}: off the face, M is most of the second derivatives."""
         M = self.program.recession
-        least = LEAST_CURVATURE * float(np.linalg.norm(M, 2)) or 1.0
+        least = LEAST_CURVATURE * float(np.max(np.diag(M), initial=0.0)) or 1.0
         return np.asarray(np.linalg.inv(M + least * np.eye(len(M))))
 
     def _longer(self, now: FacePoint) -> FacePoint | None:
         """With columns along the most negative eigenvalues of the gradient, if it has such."""
-        eigenvalues, vectors = np.linalg.eigh(_off_the_face(now))
-        worth = -float(eigenvalues[0]) * self._reach(now) / max(1.0, abs(now.value))
-        if worth <= max(SHARE * self.tol, now.steepness):
+        gradient = _off_the_face(now)
+        worth = max(SHARE * self.tol, now.steepness) * max(1.0, abs(now.value))
+        negligible = worth / self._reach(now)
+        if _is_positive(gradient + negligible * np.eye(len(gradient))):
             return None
-        most = max(FIRST_RANK, now.L.shape[1])
-        chosen = np.flatnonzero(eigenvalues < 0.3 * eigenvalues[0])[:most]
+        most = min(max(FIRST_RANK, now.L.shape[1]), len(gradient))
+        eigenvalues, vectors = scipy.linalg.eigh(gradient, subset_by_index=(0, most - 1))
+        if eigenvalues[0] >= -negligible:
+            return None
+        chosen = np.flatnonzero(eigenvalues < 0.3 * eigenvalues[0])
         shape = vectors[:, chosen] * np.sqrt(eigenvalues[chosen] / eigenvalues[0])
         length = 0.3 * float(np.linalg.norm(now.L)) or self._first_length(shape)
         best = None
@@ -221,6 +226,15 @@ def _without_faded_columns(L: FloatArray) -> Iterator[FloatArray]:
         if squares[0] < FADED * squares[-1]:
             yield L @ rotation[:, squares >= FADED * squares[-1]]
     yield L
+
+
+def _is_positive(matrix: FloatArray) -> bool:
+    """Whether a Cholesky factorisation succeeds."""
+    try:
+        np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _off_the_face(now: FacePoint) -> FloatArray:

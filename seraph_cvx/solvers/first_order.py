@@ -20,7 +20,8 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import project, symmetrise
 from .coarse import subsampled_objective
-from .newton import Found, newton
+from .factor_newton import FLAT
+from .newton import Found, newton, rough_factor
 from .solution import MStepSolution, Status
 from .stopping_rule import Coordinates, Iterate, StoppingRule
 
@@ -113,16 +114,45 @@ def fista(
     white = Coordinates(objective.whitened_program, objective.axes.matrix, objective.axes.inverse)
     found = None
     if finish and objective.attains_optimum:
-        coarse = subsampled_objective(objective) if start is None else None
-        first = start
-        if coarse is not None:
-            first = newton(coarse, COARSE, max_iter, deadline=deadline).certificate.metric
+        first = _first_metric(objective, deadline) if start is None else start
         found = newton(objective, tol, max_iter, first, deadline)
     if found is None or not found.is_done:
         first = start if found is None else found.certificate.metric
         left = max_iter if found is None else max(1, max_iter - found.steps)
         found = _minimise(objective, white, tol, left, first, deadline, accelerated=True)
     return _solution(objective, found, "fista", tol, start, clock)
+
+
+def rough_m_step(
+    objective: MStepObjective,
+    tol: float,
+    start: FloatArray | None = None,
+    time_limit: float | None = None,
+) -> tuple[FloatArray, int]:
+    """The factor of a metric near the optimum, as `fista` starts, and the passes that it took.
+
+    `tol` is roughly its relative gap, but nothing is certified: it is where another method starts.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    >>> L, _ = rough_m_step(MStepObjective(pairs), 1e-4)
+    >>> bool(abs(np.vdot(L, L) - 0.9227) < 0.01)
+    True
+    """
+    deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
+    first = _first_metric(objective, deadline) if start is None else start
+    return rough_factor(objective, tol, first, deadline)
+
+
+def _first_metric(objective: MStepObjective, deadline: float) -> FloatArray | None:
+    """The solution for a few of many points; None where they are few already."""
+    few = subsampled_objective(objective)
+    if few is None:
+        return None
+    L = rough_factor(few, COARSE, deadline=deadline)[0]
+    return symmetrise(L @ L.T)
 
 
 def _minimise(
@@ -206,8 +236,9 @@ def _solution(
 
 
 def _is_better(objective: MStepObjective, one: FloatArray, other: FloatArray) -> bool:
-    """Whether f is smaller at `one`, both values by the same formula."""
-    return objective.value(one) < objective.value(other)
+    """Whether f is smaller at `one` by more than rounding, both values by the same formula."""
+    value = objective.value(other)
+    return objective.value(one) < value - FLAT * max(1.0, abs(value))
 
 
 def _stretched(objective: MStepObjective, best: Certificate, tol: float) -> Certificate:

@@ -69,24 +69,23 @@ def newton(
     deadline : float
         On the clock of `time.perf_counter`.
     """
-    axes, program = objective.axes, objective.whitened_program
-    L = np.zeros((len(program.recession), 0))
-    if start is not None:
-        L = leading_factor(symmetrise(axes.inverse @ start @ axes.inverse.T))
-    search = FaceSearch(program, tol, max_iter, deadline)
+    axes = objective.axes
+    search = FaceSearch(objective.whitened_program, tol, max_iter, deadline)
+    L = _start(objective, start)
     best = Certificate(np.inf, -np.inf, "")
     seconds = 0.0
     for _ in range(1 + MOST_RETRIES):
         now = search.run(L)
-        clock = time.perf_counter()
-        if start is not None and search.steps == 0:  # it cannot be improved
-            certificate = certify(objective, start, enough=tol)
-        else:
-            certificate = certify_factor(objective, axes.matrix @ now.L, tol)
-        seconds += time.perf_counter() - clock
-        if not best.factor.size or certificate.relative_gap < best.relative_gap:
-            best = certificate
-        if best.relative_gap <= tol or search.is_over or now.L is L:
+        if now.L is not L or not best.factor.size:
+            clock = time.perf_counter()
+            if start is not None and search.steps == 0:  # it cannot be improved
+                certificate = certify(objective, start, enough=tol)
+            else:
+                certificate = certify_factor(objective, axes.matrix @ now.L, tol)
+            seconds += time.perf_counter() - clock
+            if not best.factor.size or certificate.relative_gap < best.relative_gap:
+                best = certificate
+        if best.relative_gap <= tol or search.is_over:
             break
         L = now.L
         search.tol *= 0.1
@@ -96,6 +95,29 @@ def newton(
     word = f"gap closed by Newton's method at rank {best.factor.shape[1]}"
     fall = (search.start_value - now.value) / max(1.0, abs(now.value))
     return Found(best, is_done, search.steps, search.passes, seconds, word, fall)
+
+
+def rough_factor(
+    objective: MStepObjective,
+    tol: float,
+    start: FloatArray | None = None,
+    deadline: float = np.inf,
+) -> tuple[FloatArray, int]:
+    """The factor of a metric whose relative gap is roughly `tol`, and the passes that it took.
+
+    Nothing certifies it: a start for another method.
+    """
+    search = FaceSearch(objective.whitened_program, tol, deadline=deadline)
+    now = search.run(_start(objective, start))
+    return objective.axes.matrix @ now.L, search.passes
+
+
+def _start(objective: MStepObjective, metric: FloatArray | None) -> FloatArray:
+    """A factor of `metric` in whitened coordinates; without columns where there is no metric."""
+    axes = objective.axes
+    if metric is None:
+        return np.zeros((len(objective.whitened_program.recession), 0))
+    return leading_factor(symmetrise(axes.inverse @ metric @ axes.inverse.T))
 
 
 def leading_factor(B: FloatArray) -> FloatArray:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -112,6 +113,21 @@ class MStepSolution:
             f"(relative gap {self.relative_gap:.2g}, asked for {tol:.2g}; "
             f"the solver said {self.solver_status!r}). {self.message}".rstrip()
         )
+
+    def warn_unless_certified(self, tol: float, stacklevel: int = 1) -> None:
+        """Issue a :class:`~seraph_cvx.NotCertified` warning unless the status is certified.
+
+        Parameters
+        ----------
+        tol : float
+            The relative gap that was asked for; the warning quotes it.
+        stacklevel : int
+            1 blames the line that calls this method, 2 the caller of the function it is in.
+        """
+        if shortfall := self.shortfall(tol):
+            from .not_certified import NotCertified  # it imports scikit-learn
+
+            warnings.warn(shortfall, NotCertified, stacklevel=stacklevel + 1)
 
     def _repr_html_(self) -> str:
         from ..display.cards import solution_card

@@ -1,4 +1,4 @@
-"""What a claim of the paper is, and how its verdict follows from measured residuals.
+"""Claims of the paper, and how their verdicts follow from measured residuals.
 
 A claim has checks of what the paper prints and, where that is known to fail, checks of what holds
 instead:
@@ -22,7 +22,7 @@ Number = float | int | str
 
 
 class Verdict(StrEnum):
-    """What the checks say of a claim."""
+    """The verdict of the checks on a claim."""
 
     HOLDS = "holds"
     REFUTED = "refuted"
@@ -36,7 +36,7 @@ class ClaimUndecided(RuntimeError):
 
 @dataclass(frozen=True)
 class Check:
-    """One piece of evidence: it passes if residual <= tolerance; NaN never does."""
+    """A piece of evidence, which passes if residual <= tolerance; NaN never does."""
 
     name: str
     residual: float
@@ -49,7 +49,7 @@ class Check:
 
     @property
     def strain(self) -> float:
-        """residual / tolerance: the check with the largest one speaks for its claim."""
+        """The ratio residual / tolerance; the check with the largest one is decisive."""
         if math.isnan(self.residual):
             return math.inf
         return self.residual / max(self.tolerance, 1e-300)
@@ -126,7 +126,7 @@ class ClaimResult:
 
     @property
     def verdict(self) -> Verdict:
-        """What the checks say; see the head of this file."""
+        """The verdict that follows from the checks; see the top of this module."""
         if self.message or not self.printed:
             return Verdict.UNDECIDED
         if all(check.passes for check in self.printed) and all(c.passes for c in self.corrected):
@@ -144,7 +144,7 @@ class ClaimResult:
 
     @property
     def decisive(self) -> Check:
-        """The check under most strain, of the statement that the verdict is about."""
+        """The check with the largest residual / tolerance, of the statement that is judged."""
         checks = self.printed if self.claim.expected is Verdict.HOLDS else self.corrected
         if not checks:
             return Check("no evidence", math.inf, 0.0)
@@ -162,6 +162,6 @@ class ClaimResult:
 
     @property
     def violation(self) -> Check | None:
-        """The worst check that the printed statement fails, if it fails one."""
+        """The worst check that the printed statement fails, if any."""
         failed = [check for check in self.printed if not check.passes]
         return max(failed, key=lambda check: check.strain) if failed else None

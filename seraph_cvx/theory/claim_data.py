@@ -1,7 +1,7 @@
 """The data that claims are checked on, and the paper's formulas written pair by pair.
 
-Nothing here streams or factors: each function is the printed formula over explicit rows of pairs,
-so that it can be read beside the paper and used against the package's own, faster forms.
+Nothing is streamed or factored: each function is the printed formula over explicit rows of pairs,
+so that it can be read along with the paper and used against the package's own, faster forms.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 GAP = 1e-8
-"""The relative gap to which M-steps are solved here; each is certified."""
+"""The certified relative gap to which the M-steps of claims are solved."""
 
 TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
-"""Clarabel goes on until it can no more: its answers are compared entry by entry."""
+"""Settings that make Clarabel as accurate as possible: its answers are compared entry by entry."""
 
 
 @dataclass(frozen=True, eq=False)
 class ClaimData:
-    """One data set with the paper's hyper-sparsity setting: mu = #(S u D)/#U, lambda, eta.
+    """A data set with the paper's hyper-sparsity setting: mu = #(S u D)/#U, lambda, eta.
 
     Examples
     --------
@@ -51,7 +51,7 @@ class ClaimData:
     seed: int = 0
 
     def random(self, claim: int) -> np.random.Generator:
-        """The same numbers at every call, others for every claim."""
+        """A random generator with the same numbers at every call, others for every claim."""
         return np.random.default_rng([self.seed, claim])
 
     @property
@@ -61,23 +61,23 @@ class ClaimData:
 
     @cached_property
     def labels(self) -> FloatArray:
-        """y_ij of the labeled pairs: +1 similar, -1 dissimilar."""
+        """The labels y_ij of the labeled pairs: +1 similar, -1 dissimilar."""
         n_similar, n_dissimilar = len(self.pairs.similar), len(self.pairs.dissimilar)
         return np.concatenate([np.ones(n_similar), -np.ones(n_dissimilar)])
 
     @cached_property
     def labeled(self) -> FloatArray:
-        """x_i - x_j of the labeled pairs, row by row."""
+        """The differences x_i - x_j of the labeled pairs."""
         return differences(self.pairs.points, self.pairs.labeled)
 
     @cached_property
     def unlabeled(self) -> FloatArray:
-        """x_i - x_j of the unlabeled pairs, row by row."""
+        """The differences x_i - x_j of the unlabeled pairs."""
         return differences(self.pairs.points, self.pairs.unlabeled)
 
     @cached_property
     def first_m_step(self) -> MStepSolution:
-        """The paper's start: every unlabeled pair counts as dissimilar."""
+        """The first M-step, in which every unlabeled pair counts as dissimilar."""
         return certified(self.objective(soft_labels=None))
 
     @cached_property
@@ -87,7 +87,7 @@ class ClaimData:
 
     @cached_property
     def m_step(self) -> MStepObjective:
-        """The second M-step: the one that claims about (11) are checked on."""
+        """The second M-step, on which claims about (11) are checked."""
         return self.objective(soft_labels=self.soft_labels)
 
     @cached_property
@@ -120,12 +120,12 @@ class ClaimData:
 
     @cached_property
     def unit(self) -> float:
-        """eta over the mean squared distance: metrics much smaller than this do not matter."""
+        """The scale of metrics: eta over the mean squared distance."""
         V = np.vstack([self.labeled, self.unlabeled])
         return self.threshold / max(float(np.mean(np.sum(V**2, axis=1))), 1e-300)
 
     def objective(self, soft_labels: FloatArray | None) -> MStepObjective:
-        """The M-step (11) with these soft labels."""
+        """State the M-step (11) with given soft labels."""
         return MStepObjective(
             self.pairs,
             soft_labels=soft_labels,
@@ -134,7 +134,7 @@ class ClaimData:
         )
 
     def random_metrics(self, claim: int, count: int) -> list[FloatArray]:
-        """PSD matrices of every rank and of sizes about that of the learned metric."""
+        """Draw PSD matrices of every rank, of about the size of the learned metric."""
         rng, m = self.random(claim), self.pairs.n_features
         size = max(float(np.trace(self.metric)), self.unit)
         metrics = []
@@ -146,7 +146,7 @@ class ClaimData:
 
     @staticmethod
     def metric_of(solution: MStepSolution) -> FloatArray:
-        """The metric, or a clear end where a solver left none."""
+        """The metric of a solution; an error if the solver returned none."""
         if solution.metric is None:
             raise ClaimUndecided(f"{solution.solver} returned no metric: {solution.message}")
         return solution.metric
@@ -155,54 +155,54 @@ class ClaimData:
 def certified(
     objective: MStepObjective, start: FloatArray | None = None, tol: float = GAP
 ) -> MStepSolution:
-    """argmin of (11) by FISTA, its gap certified; the caller checks the gap."""
+    """Solve (11) by FISTA, with a certificate; the caller checks the gap."""
     return solve_m_step(objective, tol=tol, start=start)
 
 
 def differences(points: FloatArray, rows: IntArray) -> FloatArray:
-    """x_i - x_j for each row (i, j)."""
+    """The differences x_i - x_j of the rows (i, j)."""
     return np.asarray(points[rows[:, 0]] - points[rows[:, 1]])
 
 
 def scores(V: FloatArray, A: FloatArray, threshold: float) -> FloatArray:
-    """s = v'Av - eta for each row v."""
+    """The score s = v'Av - eta of each row v."""
     return np.asarray(np.einsum("ij,ij->i", V @ A, V) - threshold)
 
 
 def posterior(y: FloatArray | float, s: FloatArray) -> FloatArray:
-    """p(y) = 1 / (1 + e^{y s}), eq. (8)."""
+    """The posterior p(y) = 1 / (1 + e^{y s}), eq. (8)."""
     return np.asarray(expit(-y * s))
 
 
 def log_posterior(y: FloatArray | float, s: FloatArray) -> FloatArray:
-    """ln p(y) = -log(1 + e^{y s}), eq. (8)."""
+    """The logarithm of the posterior, ln p(y) = -log(1 + e^{y s}), eq. (8)."""
     return np.asarray(-np.logaddexp(0.0, y * s))
 
 
 def shannon_entropy(s: FloatArray) -> FloatArray:
-    """H(p) = -sum_y p(y) ln p(y), by eq. (8)."""
+    """Shannon's entropy H(p) = -sum_y p(y) ln p(y) of the posterior (8)."""
     return np.asarray(entr(posterior(1.0, s)) + entr(posterior(-1.0, s)))
 
 
 def renyi_entropy(s: FloatArray, order: float) -> FloatArray:
-    """H_a(p) = log(sum_y p(y)^a) / (1 - a), a != 1; at a = 1 it is Shannon's."""
+    """Renyi's entropy H_a(p) = log(sum_y p(y)^a) / (1 - a); at a = 1 it is Shannon's."""
     powers = np.logaddexp(order * log_posterior(1.0, s), order * log_posterior(-1.0, s))
     return np.asarray(powers / (1.0 - order))
 
 
 def labeled_loss(setting: ClaimData, A: FloatArray) -> float:
-    """-sum_{S u D} ln p(y_ij) + lambda tr(A): what (7), (11) and J have in common."""
+    """The loss that (7), (11) and J share: -sum_{S u D} ln p(y_ij) + lambda tr(A)."""
     s = scores(setting.labeled, A, setting.threshold)
     return float(-np.sum(log_posterior(setting.labels, s)) + setting.trace_weight * np.trace(A))
 
 
 def relative(difference: float | FloatArray, size: float | FloatArray) -> float:
-    """max |difference| / max(1, max |size|)."""
+    """The largest |difference|, relative to max(1, max |size|)."""
     return float(np.max(np.abs(difference), initial=0.0)) / max(1.0, float(np.max(np.abs(size))))
 
 
 def solve_conic(problem: cp.Problem) -> str:
-    """Solve with Clarabel; its own word is returned, and believed by nobody: residuals judge.
+    """Solve with Clarabel, and return its status, which no verdict relies on.
 
     Where it breaks down at tight tolerances, it gets a second try with its own.
 

@@ -1,4 +1,4 @@
-"""The report as one HTML page: formulas in MathML, figures in SVG, nothing fetched from anywhere.
+"""The report as one HTML page: formulas in MathML, figures in SVG, nothing to fetch.
 
 The markup is well-formed XML, and a content policy forbids the page to load anything.
 """

@@ -1,4 +1,4 @@
-"""What the check of a paper comes to, for people (Markdown, HTML) and programs (JSON)."""
+"""The results of checking the paper, for people (Markdown, HTML) and programs (JSON)."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class PaperReport:
 
     @property
     def ok(self) -> bool:
-        """Whether every claim has the verdict that it is known to deserve."""
+        """Whether every claim has the expected verdict."""
         return all(result.as_expected for result in self.results)
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One row a claim, for tables."""
+        """The results as rows of a table, one per claim."""
         return [
             {
                 "claim": result.claim.number,
@@ -66,14 +66,14 @@ class PaperReport:
         raise KeyError(f"claim {number} was not checked")
 
     def to_markdown(self) -> str:
-        """The table, and below it what holds in the place of each claim that does not."""
+        """Write the table as Markdown and, below it, what holds instead of each refuted claim."""
         title = f"The claims of the paper on {self.description}"
         columns = ("claim", "name", "verdict", "residual", "tolerance", "decisive check")
         table = ResultTable(title, [{key: row[key] for key in columns} for row in self.rows])
         return "\n\n".join([table.to_markdown(), *map(_contradiction, self._contradicted())])
 
     def to_json(self) -> str:
-        """Everything, numbers in full precision; NaN and infinity as strings."""
+        """Write everything as JSON, numbers in full precision, NaN and infinity as strings."""
         claims = [
             {
                 **asdict(result.claim),
@@ -102,7 +102,7 @@ class PaperReport:
         return json.dumps(_jsonable(content), indent=1, allow_nan=False)
 
     def to_html(self) -> str:
-        """A page that opens without a network: formulas, figures, verdicts."""
+        """Write a page with formulas, figures and verdicts, which needs no network."""
         return to_html(self.name, self.description, self.results)
 
     def _contradicted(self) -> list[ClaimResult]:
@@ -128,7 +128,7 @@ def _contradiction(result: ClaimResult) -> str:
 
 
 def _jsonable(value: Any) -> Any:
-    """Plain Python, without the numbers that JSON does not know."""
+    """Convert to plain Python, without numbers that JSON does not have."""
     if isinstance(value, dict):
         return {str(key): _jsonable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

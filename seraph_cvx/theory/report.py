@@ -1,4 +1,4 @@
-"""verify_paper: every claim of the paper, checked on one data set."""
+"""Checks every claim of the paper on one data set."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ CLAIMS: dict[int, tuple[Claim, CheckFunction]] = {
         (feature_functions.CLAIM, feature_functions.check_feature_functions),
     ]
 }
-"""The claims by number; the last two came up while the others were checked."""
+"""The claims by number; the last two arose while the others were checked."""
 
 SLOW = frozenset({complexity.CLAIM.number})
-"""Measured, so that a busy machine can disturb them: only when asked for."""
+"""Claims about times, which a busy machine can disturb: only checked on request."""
 
 Progress = Callable[[Claim, ClaimResult | None], object]
 
@@ -142,7 +142,7 @@ def verify_paper(
 
 
 def _choose(claims: Collection[int] | None, include_slow: bool) -> list[int]:
-    """The numbers of the claims to check, or an error that names the known ones."""
+    """Choose the claims to check; an error lists the known ones."""
     if claims is None:
         return [number for number in sorted(CLAIMS) if include_slow or number not in SLOW]
     unknown = sorted(set(claims) - set(CLAIMS))
@@ -165,7 +165,7 @@ def _decide(claim: Claim, check: CheckFunction, setting: ClaimData) -> ClaimResu
 def prepare_pairs(
     X: ArrayLike, y: ArrayLike, standardize: bool, max_points: int, seed: int
 ) -> PairSet:
-    """The pairs that the claims are checked on: some similar, some dissimilar, some unlabeled."""
+    """Make the pairs that the claims are checked on: similar, dissimilar and unlabeled ones."""
     pairs = PairSet.from_labels(X, y)
     if len(pairs.similar) and len(pairs.dissimilar):
         pairs = _thin(pairs, max_points, np.random.default_rng(seed))
@@ -187,7 +187,7 @@ def prepare_pairs(
 
 
 def _thin(pairs: PairSet, max_points: int, rng: np.random.Generator) -> PairSet:
-    """At most `max_points` of the points, and labels of ten only, where all or most are labeled."""
+    """Keep at most `max_points` points, and only ten labels if most points are labeled."""
     n, labeled = pairs.n_points, np.unique(pairs.labeled)
     if n <= max_points and pairs.n_unlabeled:
         return pairs

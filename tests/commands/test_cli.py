@@ -231,7 +231,7 @@ def test_fit_reports_leave_one_out_error_and_what_the_metric_measures(flowers):
     error = np.mean(y[y >= 0][np.argmin(distances, axis=1)] != y[y >= 0])
     assert "leave-one-out error on the 20 labeled points" in said
     assert f"Euclidean distance {error:.1%}" in said
-    assert "It measures the standardized features" in said
+    assert "It applies to the standardized features" in said
     assert path.with_name("points.png").stat().st_size < 300_000
 
 
@@ -275,7 +275,7 @@ BAD_TABLES = {
     "ragged": ("\n".join([HEADER, "1,2,a", "2,3"]), ["Line 3", "2 cells", "3 columns"]),
     "ragged, wide": ("\n".join([HEADER, "1,2,a", "2,3,b,4"]), ["Line 3", "4 cells"]),
     "unnamed column": (",x,species\n0,1,a\n1,2,b\n", ["Column 1", "no name"]),
-    "twice named": ("x,x,species\n0,1,a\n1,2,b\n", ["2 columns 'x'"]),
+    "twice named": ("x,x,species\n0,1,a\n1,2,b\n", ["2 columns named 'x'"]),
     "no features": ("species\na\nb\n", ["no column besides 'species'"]),
     "not UTF-8": (f"{HEADER}\n1,2,".encode() + b"\xe9\n3,4,b\n", ["Line 2", "UTF-8", "0xe9"]),
 }
@@ -366,7 +366,7 @@ def test_label_that_looks_unknown_is_taken_for_a_class_and_noted(table):
     result = run("fit", table, "--label", "species")
     assert result.exit_code == 0
     assert "2 classes, 4 labeled" in words(result.stdout)
-    assert "'-1' is taken for a class" in words(result.stderr)
+    assert "'-1' is read as a class" in words(result.stderr)
 
 
 def test_columns_that_do_not_vary_are_named_and_the_metric_is_that_of_the_others(table):

@@ -116,9 +116,9 @@ def test_a_formula_in_a_cell_is_text(folder):
 # Tables that cannot be read
 
 BAD_TABLES = {
-    "binary": (bytes(range(256)), ["bad.csv is no text", "CSV UTF-8"]),
-    "archive": (b"PK\x03\x04\x14\x00\x00\x00", ["bad.csv is no text"]),
-    "UTF-16 without a mark": (TABLE.encode("utf-16-le"), ["bad.csv is no text"]),
+    "binary": (bytes(range(256)), ["bad.csv is not a text file", "CSV UTF-8"]),
+    "archive": (b"PK\x03\x04\x14\x00\x00\x00", ["bad.csv is not a text file"]),
+    "UTF-16 without a mark": (TABLE.encode("utf-16-le"), ["bad.csv is not a text file"]),
     "UTF-16 cut off": (TABLE.encode("utf-16")[:-1], ["not utf-16", "CSV UTF-8"]),
     "only a mark": (b"\xef\xbb\xbf", ["bad.csv is empty"]),
     "quote not closed": (TABLE.replace("1.2", '"1.2'), ["begins on line 3", "double quote"]),
@@ -134,13 +134,13 @@ BAD_TABLES = {
     "largest": (TABLE.replace("1.2", "1e308").replace("3.0", "-1e308"), ["'length'", "too large"]),
     "all the same": ("x,species\n1,a\n1,b\n1,a\n", ["the same", "nothing to learn"]),
     "bars": (TABLE.replace(",", "|"), ["no column 'species'", "commas, semicolons and tabs"]),
-    "other letters": (TABLE.replace("species", "Species"), ["Is 'Species' meant?"]),
-    "misspelt": (TABLE.replace("species", "specie"), ["Is 'specie' meant?"]),
+    "other letters": (TABLE.replace("species", "Species"), ["Did you mean 'Species'?"]),
+    "misspelt": (TABLE.replace("species", "specie"), ["Did you mean 'specie'?"]),
     "many columns": (
         ",".join(f"c{k}" for k in range(500)) + "\n" + ",".join("1" * 500) + "\n",
         ["'c0', 'c1'", "and 488 more", "--label"],
     ),
-    "two label columns": ("x,species,species\n1,a,b\n", ["2 columns 'species'"]),
+    "two label columns": ("x,species,species\n1,a,b\n", ["2 columns named 'species'"]),
     "JSON": ('{"x": 1}', ["no column 'species'"]),
 }
 
@@ -180,7 +180,7 @@ def test_a_file_that_may_not_be_read_is_named(table, monkeypatch):
 
     monkeypatch.setattr(Path, "open", forbidden)
     result = run("fit", table, "--label", "species")
-    assert_answered_in_words(result, ["Permission denied", "small.csv", "ask for the right"])
+    assert_answered_in_words(result, ["Permission denied", "small.csv", "change its permissions"])
 
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder nobody can write to")
@@ -197,7 +197,7 @@ def test_a_file_that_may_not_be_read_is_named(table, monkeypatch):
 )
 def test_what_cannot_be_written_is_refused_before_the_work(table, arguments):
     result = run(*arguments)
-    assert_answered_in_words(result, ["Nothing can be written into the folder /proc"])
+    assert_answered_in_words(result, ["Nothing can be written to the folder /proc"])
     assert result.stdout == ""
 
 
@@ -290,8 +290,8 @@ def test_long_work_is_announced_before_it_begins(table, monkeypatch):
     monkeypatch.setattr(learn, "LONG", 0.0)
     result = run("fit", table, "--label", "species")
     assert result.exit_code == 0
-    assert re.search(r"6 points in 2 features: expect about \d+ minutes", words(result.stderr))
-    assert result.output.index("expect about") < result.output.index("EM:")
+    assert re.search(r"6 points with 2 features take about \d+ minutes", words(result.stderr))
+    assert result.output.index("take about") < result.output.index("EM:")
     again = run("fit", table, "--label", "species", "--unlabeled-weight", 0)
     assert "random sample" not in again.stderr
 
@@ -362,7 +362,7 @@ def test_a_fault_of_our_own_is_called_one(table, monkeypatch):
 
     monkeypatch.setattr(learn, "alternate", broken)
     result = run("fit", table, "--label", "species")
-    assert_answered_in_words(result, ["has a fault", "KeyError: 'soft_labels'", "--debug"])
+    assert_answered_in_words(result, ["This is a bug", "KeyError: 'soft_labels'", "--debug"])
 
 
 def test_too_little_memory_is_said(table, monkeypatch):
@@ -371,7 +371,7 @@ def test_too_little_memory_is_said(table, monkeypatch):
 
     monkeypatch.setattr(learn, "alternate", hungry)
     result = run("fit", table, "--label", "species")
-    assert_answered_in_words(result, ["too little memory", "9 TiB", "fewer points"])
+    assert_answered_in_words(result, ["Not enough memory", "9 TiB", "fewer points"])
 
 
 # Names that would steer a terminal or run in a page
@@ -547,8 +547,8 @@ def test_ctrl_c_in_reproduce_says_how_to_go_on(folder):
     arguments = ["reproduce", "table2", "--tasks", "iris", "--methods", "euclidean,gdm"]
     code, said = press_ctrl_c(*arguments, cwd=folder, when=b" left")
     assert code == 130, said
-    assert "the finished cells are in reproduction/cells.jsonl" in said
-    assert "the same command with --resume goes on" in said
+    assert "the finished runs are in reproduction/cells.jsonl" in said
+    assert "the same command with --resume continues" in said
     assert "Traceback" not in said
 
 
@@ -584,5 +584,5 @@ def test_a_full_disk_under_the_output_is_said(table):
             command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False
         )
     assert done.returncode == 2
-    assert done.stderr.startswith("Error: No space left on device (make room")
+    assert done.stderr.startswith("Error: No space left on device (free some space")
     assert "Traceback" not in done.stderr

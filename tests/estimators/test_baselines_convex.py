@@ -517,7 +517,7 @@ def test_failure_path_gdm_without_similar_or_dissimilar_pairs():
 def test_failure_path_gdm_is_unbounded_without_a_ridge():
     X, y = random_labels(0, 8, 10, 2)
     for solver in ("power", "CLARABEL"):
-        with pytest.raises(ValueError, match=r"GDM is unbounded here.*Use ridge > 0"):
+        with pytest.raises(ValueError, match=r"GDM is unbounded, as far.*Use ridge > 0"):
             GDM(ridge=0.0, solver=solver).fit(X, y)
     assert np.isfinite(GDM().fit(X, y).objective_)
 

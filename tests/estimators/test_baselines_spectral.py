@@ -23,7 +23,7 @@ from seraph_cvx.baselines.euclidean import Euclidean
 from seraph_cvx.baselines.ldm import LDM, Neighbourhoods
 from seraph_cvx.baselines.mfda import MFDA, pairwise_scatter, reconstruction_weights
 from seraph_cvx.baselines.nca import NCA
-from seraph_cvx.baselines.principal_axes import principal_axes
+from seraph_cvx.baselines.principal_directions import principal_directions
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.numerics.blas_threads import one_blas_thread
 
@@ -61,8 +61,8 @@ def naive_likelihood(metric, pairs):
 
 
 def neighbourhoods(pairs):
-    axes = principal_axes(pairs.points)
-    return Neighbourhoods.of(pairs, axes), axes
+    directions = principal_directions(pairs.points)
+    return Neighbourhoods.of(pairs, directions), directions
 
 
 def test_closed_form_euclidean_distances():
@@ -76,9 +76,9 @@ def test_closed_form_euclidean_distances():
 @pytest.mark.parametrize("seed", range(4))
 def test_formulas_agree_ldm_likelihood_and_the_sum_over_points(seed):
     pairs = random_pairs(seed, n=15, m=4, n_labeled=30)
-    neighbours, axes = neighbourhoods(pairs)
+    neighbours, directions = neighbourhoods(pairs)
     g = np.random.default_rng(seed).exponential(size=4)
-    expected = naive_likelihood((axes * g) @ axes.T, pairs)
+    expected = naive_likelihood((directions * g) @ directions.T, pairs)
     assert neighbours.likelihood(g)[0] == pytest.approx(expected, rel=1e-10)
 
 
@@ -204,20 +204,20 @@ def test_separable_points_drive_the_ldm_likelihood_towards_zero_and_stop():
     assert fine.history_[-1] > -1e-5
 
 
-def test_principal_axes_span_what_the_points_span_and_no_more():
+def test_principal_directions_span_what_the_points_span_and_no_more():
     rng = np.random.default_rng(0)
     basis = np.linalg.qr(rng.normal(size=(8, 3)))[0]
     X = rng.normal(size=(20, 3)) @ basis.T + 4.0
-    axes = principal_axes(X)
-    assert axes.shape == (8, 3)
-    assert axes @ (axes.T @ basis) == pytest.approx(basis, abs=1e-10)
-    spread = np.sort(np.var(X @ axes, axis=0))[::-1]
-    assert np.var(X @ axes, axis=0) == pytest.approx(spread)
+    directions = principal_directions(X)
+    assert directions.shape == (8, 3)
+    assert directions @ (directions.T @ basis) == pytest.approx(basis, abs=1e-10)
+    spread = np.sort(np.var(X @ directions, axis=0))[::-1]
+    assert np.var(X @ directions, axis=0) == pytest.approx(spread)
     part = np.cumsum(spread)[1] / np.sum(spread)
-    assert principal_axes(X, part - 1e-9).shape == (8, 2)
-    assert principal_axes(X, part + 1e-9).shape == (8, 3)
-    assert principal_axes(X, 2).shape == (8, 2)
-    assert principal_axes(X, 7).shape == (8, 3)
+    assert principal_directions(X, part - 1e-9).shape == (8, 2)
+    assert principal_directions(X, part + 1e-9).shape == (8, 3)
+    assert principal_directions(X, 2).shape == (8, 2)
+    assert principal_directions(X, 7).shape == (8, 3)
 
 
 def test_lle_weights_solve_each_points_constrained_least_squares():
@@ -380,9 +380,9 @@ def test_many_features_and_points_of_a_subspace(model, shape):
     assert np.array_equal(A, A.T)
     assert np.linalg.eigvalsh(A)[0] >= -1e-10 * np.linalg.norm(A)
     if isinstance(model, LDM | MFDA):
-        axes = principal_axes(X)
-        assert axes.shape[1] <= shape[2]
-        assert axes @ (axes.T @ A) == pytest.approx(A, abs=1e-9 * np.linalg.norm(A))
+        directions = principal_directions(X)
+        assert directions.shape[1] <= shape[2]
+        assert directions @ (directions.T @ A) == pytest.approx(A, abs=1e-9 * np.linalg.norm(A))
 
 
 def test_repeated_and_constant_features_do_no_harm():
@@ -456,11 +456,11 @@ def test_failure_path_points_that_are_all_equal(model):
         (LDM(tol=0.0), "tol=0 is out of range"),
         (LDM(max_iter=0), "max_iter=0"),
         (LDM(principal_components=0), "principal_components=0"),
-        (LDM(principal_components=1.5), r"principal_components=1\.5 must be a whole number"),
+        (LDM(principal_components=1.5), r"principal_components=1\.5 must be an integer"),
         (LDM(n_components=4), "n_components=4 must be between 1 and 3"),
         (MFDA(structure_weight=-1.0), "structure_weight=-1"),
         (MFDA(ridge=-1.0), "ridge=-1"),
-        (MFDA(n_neighbors=0), "n_neighbors=0 must be a whole number"),
+        (MFDA(n_neighbors=0), "n_neighbors=0 must be an integer"),
         (MFDA(n_directions=4), "n_directions=4 must be between 1 and 3, the rank"),
         (Euclidean(n_components=0), "n_components=0"),
     ],

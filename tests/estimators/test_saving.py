@@ -318,7 +318,7 @@ def test_failure_path_a_class_whose_room_cannot_be_imported(fitted, tmp_path, mo
     path = tmp_path / "model.npz"
     save_model(fitted["GDM"], path)
     monkeypatch.setitem(sys.modules, "seraph_cvx.baselines.gdm", None)
-    assert "its class GDM is not to be had here" in refusal(path)
+    assert "its class GDM cannot be imported" in refusal(path)
 
 
 def test_failure_path_other_models_must_be_complete(fitted, tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from seraph_cvx import datasets
 from seraph_cvx.experiments.runs import runner
-from seraph_cvx.experiments.runs.cells import EMPTY
+from seraph_cvx.experiments.runs.single_run import EMPTY
 
 PLANTED = """
 import os, time
@@ -56,8 +56,8 @@ def planted(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def cheap_cells(monkeypatch):
-    """Cells that take no time: their error is a function of the key. Returns the keys run."""
+def cheap_runs(monkeypatch):
+    """Runs that take no time: their error is a function of the key. Returns the keys run."""
     keys = []
 
     def fake(key, method, protocol, time_limit):
@@ -66,5 +66,5 @@ def cheap_cells(monkeypatch):
         outcome = "failed" if key[2] == "gdm" else "done"
         return row | {"outcome": outcome, "error": 10.0 + key[1], "seconds": 0.25}
 
-    monkeypatch.setattr(runner, "run_cell", fake)
+    monkeypatch.setattr(runner, "run_method", fake)
     return keys

@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pytest
 from command_line import words
-from reproduction import cell, invented_table, reproduce_by_command
+from reproduction import invented_table, reproduce_by_command, run_row
 from scipy.stats import ttest_ind, ttest_rel
 
 from seraph_cvx.experiments.results.acceptance import duel_table, judge, judgement_table
@@ -18,8 +18,8 @@ from seraph_cvx.experiments.results.tables import (
     read_errors,
 )
 from seraph_cvx.experiments.runs import runner
-from seraph_cvx.experiments.runs.cells import EMPTY
 from seraph_cvx.experiments.runs.methods import METHODS
+from seraph_cvx.experiments.runs.single_run import EMPTY
 
 # The judgement
 
@@ -108,8 +108,8 @@ def test_a_task_that_lacks_a_cell_is_not_judged():
 
 
 def test_errors_csv_keeps_every_error_and_every_gap():
-    rows = [cell("iris", m, s, 100.0 * (s + k) / 38) for k, m in enumerate("ab") for s in (0, 1)]
-    rows += [cell("wine", "a", 0, None, "failed")]
+    rows = [run_row("iris", m, s, 100.0 * (s + k) / 38) for k, m in enumerate("ab") for s in (0, 1)]
+    rows += [run_row("wine", "a", 0, None, "failed")]
     again = read_errors(errors_files(rows)["errors.csv"])
     found = {(r["task"], r["method"], r["sampling"]): r["error"] for r in again}
     for row in rows:
@@ -126,7 +126,7 @@ def test_the_command_judges_under_table_2_and_again_from_its_errors(monkeypatch,
         wrong = key[1] + (1 if key[2] == "recommended" else 4)
         return row | {"outcome": "done", "error": 100.0 * wrong / 38, "seconds": 0.1}
 
-    monkeypatch.setattr(runner, "run_cell", fake)
+    monkeypatch.setattr(runner, "run_method", fake)
     done = reproduce_by_command("table2", "--tasks", "iris", "--samplings", 3, "--out", tmp_path)
     assert done.exit_code == 0, done.output
     assert "The recommended configuration, judged" in done.output
@@ -139,10 +139,10 @@ def test_the_command_judges_under_table_2_and_again_from_its_errors(monkeypatch,
     assert (tmp_path / "judgement.md").read_text() == first
 
 
-def test_the_command_says_what_a_judgement_lacks(cheap_cells, tmp_path):
+def test_the_command_says_what_a_judgement_lacks(cheap_runs, tmp_path):
     nothing = reproduce_by_command("judgement", "--out", tmp_path)
     assert nothing.exit_code == 2
-    assert "reproduce table2 makes it" in words(nothing.output)
+    assert "run reproduce table2 first" in words(nothing.output)
     few = reproduce_by_command(
         *("table2", "--tasks", "iris", "--methods", "euclidean,recommended"),
         *("--samplings", 2, "--out", tmp_path),

@@ -15,19 +15,19 @@ from joblib.parallel import get_active_backend
 from seraph_cvx import MStepObjective, PairSet, alternate, certify, solve_m_step
 from seraph_cvx.experiments.bench import size as bench_size
 from seraph_cvx.experiments.bench.report import Report
-from seraph_cvx.experiments.bench.size import ENOUGH, bench_sampling, bench_sizes, gaussian_classes
+from seraph_cvx.experiments.bench.size import ENOUGH, bench_sizes, bench_subsample, gaussian_classes
 from seraph_cvx.experiments.runs.dask_cluster import dask_cluster
 
 M = 3
 
 
-def measured(place="cpu", n=250, tell=None, **settings):
+def measured(backend="cpu", n=250, tell=None, **settings):
     """The row of one small fit."""
-    (row,) = bench_sizes(Report(tell), place, sizes=(n,), m=M, **settings).rows
+    (row,) = bench_sizes(Report(tell), backend, sizes=(n,), m=M, **settings).rows
     return row
 
 
-def backend():
+def joblib_backend():
     return type(get_active_backend()[0]).__name__
 
 
@@ -80,7 +80,7 @@ def test_a_fit_stopped_in_its_midst_leaves_how_far_it_came(monkeypatch):
 
 
 def test_a_gap_of_drawn_pairs_is_the_certificate_of_the_whole_m_step():
-    (row,) = bench_sampling(
+    (row,) = bench_subsample(
         Report(), draws=(500, 4_000), n=250, m=2, n_instances=1, n_samples=1
     ).rows
     pairs = PairSet.from_labels(*gaussian_classes(250, 2, seed=0))
@@ -94,7 +94,9 @@ def test_a_gap_of_drawn_pairs_is_the_certificate_of_the_whole_m_step():
 @pytest.mark.slow
 def test_the_exponent_of_sampling_is_the_slope_of_the_mean_gaps():
     told, draws = [], (500, 2_000, 8_000)
-    table = bench_sampling(Report(told.append), draws=draws, n=250, m=2, n_instances=2, n_samples=2)
+    table = bench_subsample(
+        Report(told.append), draws=draws, n=250, m=2, n_instances=2, n_samples=2
+    )
     assert told == [f"instance {seed}, k = {k}" for seed in (0, 1) for k in draws]
     for row in table.rows:
         gaps = [row[f"k = {k}"] for k in draws]
@@ -105,7 +107,7 @@ def test_the_exponent_of_sampling_is_the_slope_of_the_mean_gaps():
 
 
 def test_an_unknown_place_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="place='moon' is not known: use one of cpu, cuda, dask"):
+    with pytest.raises(ValueError, match="Unknown backend 'moon': use one of cpu, cuda, dask"):
         bench_sizes(Report(), "moon", sizes=(200,), m=M)
 
 
@@ -136,24 +138,24 @@ def test_a_cluster_needs_the_extra_and_says_so(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("place", "planted", "cure"),
+    ("backend", "planted", "cure"),
     [
         ("dask", {"distributed": None}, 'pip install "seraph-cvx[dask]"'),
         ("cuda", {"torch": None}, "pip install torch"),
         (
             "cuda",
             {"torch": SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False))},
-            "no CUDA device here",
+            "needs a CUDA device",
         ),
     ],
 )
-def test_what_is_missing_is_no_fault_of_the_command(monkeypatch, place, planted, cure):
+def test_what_is_missing_is_no_fault_of_the_command(monkeypatch, backend, planted, cure):
     for name, module in planted.items():
         monkeypatch.setitem(sys.modules, name, module)
-    result = run("bench", "size", "--place", place, "--sizes", "200")
+    result = run("bench", "size", "--place", backend, "--sizes", "200")
     assert result.exit_code == 2
     assert cure in words(result.stderr)
-    assert "fault" not in result.stderr
+    assert "bug" not in result.stderr
 
 
 def test_a_race_that_never_started_has_kept_nothing(monkeypatch, tmp_path):
@@ -161,7 +163,7 @@ def test_a_race_that_never_started_has_kept_nothing(monkeypatch, tmp_path):
     for command in (["compare", "--suite", "tiny"], ["reproduce", "table2", "--tasks", "iris"]):
         result = run(*command, "--out", tmp_path / command[0], "--scheduler", "local")
         assert result.exit_code == 2
-        assert "What was done before" not in words(result.stderr)
+        assert "Already done" not in words(result.stderr)
 
 
 @pytest.mark.slow
@@ -174,7 +176,7 @@ def test_a_fit_on_a_cluster_is_the_fit_on_this_machine():
     same = ("n", "pairs", "iterations", "evaluations", "status")
 
     def tell(text):
-        seen.append(backend())
+        seen.append(joblib_backend())
 
     with dask_cluster() as client:
         assert len(client.scheduler_info()["workers"]) == 2
@@ -182,7 +184,7 @@ def test_a_fit_on_a_cluster_is_the_fit_on_this_machine():
             address = client.scheduler.address
             running = measured("dask", n=1_200, tell=tell, scheduler=address)
         assert client.submit(sum, (1, 2)).result() == 3
-    assert backend() != "DaskDistributedBackend"
+    assert joblib_backend() != "DaskDistributedBackend"
     started = measured("dask", n=1_200, tell=tell)
     assert set(seen) == {"DaskDistributedBackend"}
     for row in (running, started):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from pictures import assert_legible
-from reproduction import cell, without_metric
+from reproduction import run_row, without_metric
 
 from seraph_cvx import PairSet, solve_m_step
 from seraph_cvx.experiments.protocol.tasks import TASKS
@@ -69,7 +69,7 @@ def test_figures_1_and_2_are_legible_and_mark_exactly_the_errors(tmp_path):
 def test_figure_3_is_legible_and_draws_the_mean_seconds(tasks, methods, tmp_path):
     rng = np.random.default_rng(0)
     rows = [
-        cell(task, method, s, 9.0, seconds=10.0 ** rng.uniform(-2, 2))
+        run_row(task, method, s, 9.0, seconds=10.0 ** rng.uniform(-2, 2))
         for task in tasks
         for method in methods
         for s in range(2)

@@ -18,9 +18,9 @@ from seraph_cvx.experiments.protocol.samplings import (
 )
 from seraph_cvx.experiments.protocol.tasks import TASKS, UNFILED, find_task, find_tasks
 from seraph_cvx.experiments.results.figures import artificial_set
-from seraph_cvx.experiments.runs.cells import Protocol
 from seraph_cvx.experiments.runs.methods import METHODS, PAPER_METHODS, find_methods
-from seraph_cvx.experiments.runs.runner import run_cells
+from seraph_cvx.experiments.runs.runner import run_methods
+from seraph_cvx.experiments.runs.single_run import Protocol
 
 IMAGES = [name for name, task in TASKS.items() if task.is_stratified]
 
@@ -165,9 +165,9 @@ def test_unknown_words_are_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="iris, wine"):
         find_task("tulips")
     with pytest.raises(ValueError, match="unit, pixels, standard, none"):
-        run_cells(["iris"], ["euclidean"], 1, Protocol(scaling="metric"))
+        run_methods(["iris"], ["euclidean"], 1, Protocol(scaling="metric"))
     with pytest.raises(ValueError, match="every-class, random"):
-        run_cells(["iris"], ["euclidean"], 1, Protocol(variant="lucky"))
+        run_methods(["iris"], ["euclidean"], 1, Protocol(variant="lucky"))
     with pytest.raises(ValueError, match="unit, pixels, standard, none"):
         scale_features(np.eye(2), "metric")
     with pytest.raises(ValueError, match="every-class, random"):

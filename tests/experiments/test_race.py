@@ -454,7 +454,7 @@ import time
 from seraph_cvx.comparison.solvers import Attempt
 
 def solve(objective, tol, time_limit):
-    time.sleep(0.15)
+    time.sleep(0.05)
     return Attempt([[1.0, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]], "tried", False)
 """
 
@@ -472,7 +472,7 @@ def test_killed_at_random_moments_and_resumed_it_loses_and_repeats_nothing(tmp_p
         if attempt < kills:
             while process.poll() is None and len(rows_of(out)) <= len(finished):
                 time.sleep(0.01)
-            time.sleep(rng.uniform(0.0, 0.8))
+            time.sleep(rng.uniform(0.0, 0.25))
             process.send_signal(signal.SIGKILL)
             assert process.wait(timeout=60) == -signal.SIGKILL
         else:
@@ -682,7 +682,7 @@ def test_compare_leaves_rows_tables_and_pictures_and_resumes(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--tol", "tight"], "write numbers"),
+        (["--tol", "tight"], "write comma-separated numbers"),
         (["--solvers", "GUROBY"], "no solver 'GUROBY'"),
     ],
 )

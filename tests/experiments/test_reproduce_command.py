@@ -14,7 +14,7 @@ from seraph_cvx.experiments.runs import runner
 # The command
 
 
-def test_the_command_makes_table_2_and_figure_3_of_the_same_cells(tmp_path):
+def test_the_command_makes_table_2_and_figure_3_of_the_same_runs(tmp_path):
     asked = ("--tasks", "iris", "--methods", "euclidean,early-hyper", "--samplings", 2)
     done = reproduce_by_command("table2", *asked, "--out", tmp_path)
     assert done.exit_code == 0, done.output
@@ -68,17 +68,17 @@ def test_the_command_says_how_to_go_on_after_an_interruption(tmp_path, monkeypat
     def interrupted(*arguments, **settings):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(runner, "run_cells", interrupted)
+    monkeypatch.setattr(runner, "run_methods", interrupted)
     result = reproduce_by_command("table2", "--tasks", "iris", "--out", tmp_path)
     assert result.exit_code == 130
-    assert "--resume goes on" in words(result.output)
+    assert "--resume continues" in words(result.output)
 
 
-def test_the_command_ends_with_1_where_cells_failed_and_says_so(cheap_cells, tmp_path):
+def test_the_command_ends_with_1_where_runs_failed_and_says_so(cheap_runs, tmp_path):
     asked = ("--tasks", "iris", "--methods", "euclidean,gdm", "--samplings", 2)
     result = reproduce_by_command("table2", *asked, "--out", tmp_path)
     assert result.exit_code == 1
-    assert "Of 4 cells 2 failed and 0 were cut off" in words(result.output)
+    assert "Of 4 runs 2 failed and 0 were cut off" in words(result.output)
     assert "What is not done" in (tmp_path / "table2.md").read_text()
 
 

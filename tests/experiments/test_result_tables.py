@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reproduction import cell
+from reproduction import run_row
 from scipy.stats import ttest_ind, ttest_rel
 
 from seraph_cvx.experiments.protocol.protocol_evidence import scaling_evidence
@@ -21,7 +21,7 @@ from seraph_cvx.experiments.results.tables import (
 
 
 def test_closed_form_of_a_summary():
-    rows = [cell("iris", "euclidean", s, e, seconds=e) for s, e in enumerate([8.0, 9.0, 13.0])]
+    rows = [run_row("iris", "euclidean", s, e, seconds=e) for s, e in enumerate([8.0, 9.0, 13.0])]
     (summary,) = summarise(rows)
     assert summary.mean == pytest.approx(10.0)
     assert summary.standard_error == pytest.approx(np.sqrt((4 + 1 + 9) / 2 / 3))
@@ -64,12 +64,12 @@ def test_boldface_without_variance_or_with_one_sampling():
 
 
 def test_table_2_shows_means_boldface_the_paper_and_what_is_missing():
-    rows = [cell("iris", "euclidean", s, 20.0 + s % 2) for s in range(10)]
-    rows += [cell("iris", "itml", s, 5.0 + s % 2) for s in range(10)]
-    rows += [cell("iris", "lmnn", s, 5.1 + s % 2) for s in range(9)]
-    rows += [cell("iris", "lmnn", 9, None, "failed", detail="planted trouble")]
-    rows += [cell("iris", "gdm", s, None, "cut off", detail="spent") for s in range(10)]
-    rows += [cell("mnist-1-7", "euclidean", s, 10.0) for s in range(2)]
+    rows = [run_row("iris", "euclidean", s, 20.0 + s % 2) for s in range(10)]
+    rows += [run_row("iris", "itml", s, 5.0 + s % 2) for s in range(10)]
+    rows += [run_row("iris", "lmnn", s, 5.1 + s % 2) for s in range(9)]
+    rows += [run_row("iris", "lmnn", 9, None, "failed", detail="planted trouble")]
+    rows += [run_row("iris", "gdm", s, None, "cut off", detail="spent") for s in range(10)]
+    rows += [run_row("mnist-1-7", "euclidean", s, 10.0) for s in range(2)]
     summaries = summarise(rows)
     upper = {row[""]: row for row in table2(summaries)[0].rows}
     assert upper["Euclidean"]["iris"].startswith("20.50 ± 0.17<br>9.58 ± 0.73 (+14.6)")
@@ -84,14 +84,14 @@ def test_table_2_shows_means_boldface_the_paper_and_what_is_missing():
 
 
 def test_table_2_shows_a_single_sampling_and_a_method_of_ones_own_without_a_comparison():
-    rows = [cell("iris", "euclidean", 0, 9.0), cell("iris", "mine", 0, 8.0)]
+    rows = [run_row("iris", "euclidean", 0, 9.0), run_row("iris", "mine", 0, 8.0)]
     shown = {row[""]: row["iris"] for row in table2(summarise(rows))[0].rows}
     assert shown["Euclidean"] == "9.00<br>9.58 ± 0.73"
     assert shown["mine"] == "**8.00**"
 
 
 def test_table_2_has_a_block_for_every_six_tasks():
-    rows = [cell(task, "euclidean", s, 9.0 + s) for task in TASKS for s in (0, 1)]
+    rows = [run_row(task, "euclidean", s, 9.0 + s) for task in TASKS for s in (0, 1)]
     blocks = table2(summarise(rows))
     titles = [task.title for task in TASKS.values()]
     assert [block.columns[1:] for block in blocks] == [titles[:6], titles[6:]]

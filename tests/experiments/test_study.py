@@ -122,7 +122,7 @@ def test_the_options_of_size_reach_the_bench(monkeypatch):
 
 @pytest.mark.parametrize(
     ("sizes", "said"),
-    [("ten", "'ten': write whole numbers, as 1000,10000"), ("900,50", "50: ten classes")],
+    [("ten", "'ten': write integers, such as 1000,10000"), ("900,50", "50: ten classes")],
 )
 def test_sizes_that_cannot_be_measured_are_answered_in_words(sizes, said):
     result = run("bench", "size", "--sizes", sizes)

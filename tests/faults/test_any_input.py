@@ -363,7 +363,7 @@ def test_any_pairs_of_points_are_fitted_or_refused(data, X):
 @FEWER
 @given(data=st.data(), X=some.tables())
 def test_any_table_is_searched_or_refused(data, X):
-    """By cross-validation over two weights; the cells that do not end certified are counted."""
+    """By cross-validation over two weights; the fits that do not end certified are counted."""
     chosen = data.draw(some.ESTIMATOR_SETTINGS)
     chosen = {name: chosen[name] for name in chosen.keys() & SERAPHCV().get_params().keys()}
     model = SERAPHCV([0.3, 3.0], (0.0, "ratio")[: data.draw(st.integers(1, 2))], cv=2)
@@ -387,15 +387,15 @@ def test_points_of_another_library_have_the_optimum_of_numpys(data, X):
     in test_elsewhere.)
     """
     y = data.draw(some.labels(len(X), min_known=2, dresses=["integers"]))
-    away = array_api_strict.asarray(X)
-    here, there = SERAPH(setting="hyper", max_iter=1), SERAPH(setting="hyper", max_iter=1)
-    ending = end_of(lambda: here.fit(X, y), X, y)
-    again = end_of(lambda: there.fit(away, y), y)
+    foreign_points = array_api_strict.asarray(X)
+    ours, theirs = SERAPH(setting="hyper", max_iter=1), SERAPH(setting="hyper", max_iter=1)
+    ending = end_of(lambda: ours.fit(X, y), X, y)
+    again = end_of(lambda: theirs.fit(foreign_points, y), y)
     assert ending.is_refused == again.is_refused
     if not ending.is_refused:
-        assert here.certificate_.dual_value <= there.certificate_.primal_value
-        assert there.certificate_.dual_value <= here.certificate_.primal_value
-        assert_psd(there.metric_)
+        assert ours.certificate_.dual_value <= theirs.certificate_.primal_value
+        assert theirs.certificate_.dual_value <= ours.certificate_.primal_value
+        assert_psd(theirs.metric_)
 
 
 @given(data=st.data(), X=some.points())

@@ -32,7 +32,7 @@ BAD = {
     "tol not a number": ({"tol": np.nan}, ValueError, "tol=nan is out of range"),
     "an enormous tol": ({"tol": 10**400}, ValueError, "tol=inf is out of range"),
     "max_iter nan": ({"max_iter": np.nan}, ValueError, "max_iter=nan is out of range"),
-    "max_iter 2.5": ({"max_iter": 2.5}, ValueError, r"max_iter=2\.5 is no whole number"),
+    "max_iter 2.5": ({"max_iter": 2.5}, ValueError, r"max_iter=2\.5 is not an integer"),
     "max_iter 0": ({"max_iter": 0}, ValueError, "max_iter=0 is out of range: it must be >= 1"),
     "max_iter in words": ({"max_iter": "9"}, TypeError, "max_iter must be a number, not '9'"),
 }

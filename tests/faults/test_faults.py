@@ -23,9 +23,12 @@ from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status, alternate, co
 from seraph_cvx.cli import learn
 from seraph_cvx.comparison.race_journal import EMPTY_ROW, RaceJournal
 from seraph_cvx.estimators.saving.model_file import load_model, save_model
-from seraph_cvx.experiments.runs.bookkeeping import CellJournal
-from seraph_cvx.experiments.runs.runner import run_cells
+from seraph_cvx.experiments.runs import runner
+from seraph_cvx.experiments.runs.bookkeeping import RunJournal
+from seraph_cvx.experiments.runs.runner import run_methods
+from seraph_cvx.experiments.runs.single_run import OWNER
 from seraph_cvx.m_step.statement import MStepStatement
+from seraph_cvx.processes.workers import close_servers
 
 X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
 Y = np.array([0, 0, 1, 1, -1, -1])
@@ -53,7 +56,7 @@ def test_a_full_disk_leaves_the_old_metric_and_names_the_file(table, monkeypatch
     result = run("fit", table, "--label", "species")
     assert result.exit_code == 2
     assert "No space left on device: " in words(result.stderr)
-    assert "small.metric.csv (make room" in words(result.stderr)
+    assert "small.metric.csv (free some space" in words(result.stderr)
     assert target.read_text() == "an older metric"
     assert {p.name for p in table.parent.iterdir()} == {"small.csv", "small.metric.csv"}
 
@@ -124,7 +127,7 @@ def test_a_damaged_model_is_refused_in_words_or_is_the_same_model(tmp_path):
     assert n_refused > 200
 
 
-# The cells of a reproduction
+# The runs of a reproduction
 
 SMALL_RUN = (["iris"], ["euclidean", "mfda"], 3)
 
@@ -134,21 +137,30 @@ def results(rows):
 
 
 @pytest.fixture(scope="module")
-def undisturbed():
-    return results(run_cells(*SMALL_RUN).rows)
+def one_fork_server():
+    """Runs share a fork server, which a run ends otherwise, with all that it imported."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runner, "close_servers", lambda owner: None)
+        yield
+    close_servers(OWNER)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(one_fork_server):
+    return results(run_methods(*SMALL_RUN).rows)
 
 
 @pytest.mark.slow
-def test_a_full_disk_keeps_the_finished_cells_and_the_run_goes_on(
+def test_a_full_disk_keeps_the_finished_runs_and_the_work_goes_on(
     tmp_path, monkeypatch, undisturbed
 ):
-    """The disk takes half of the third cell's line and then no more."""
-    out, write, n_cells = tmp_path / "cells.jsonl", os.write, 0
+    """The disk takes half of the third run's line and then no more."""
+    out, write, n_runs = tmp_path / "cells.jsonl", os.write, 0
 
     def nearly_full(number, content):
-        nonlocal n_cells
-        n_cells += content.startswith(b'{"kind": "cell"')
-        if n_cells == 3:
+        nonlocal n_runs
+        n_runs += content.startswith(b'{"kind": "cell"')
+        if n_runs == 3:
             write(number, content[: len(content) // 2])
             full_disk()
         return write(number, content)
@@ -156,13 +168,13 @@ def test_a_full_disk_keeps_the_finished_cells_and_the_run_goes_on(
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", nearly_full)
         with pytest.raises(OSError, match="No space left on device"):
-            run_cells(*SMALL_RUN, out=out)
-    assert len(out.read_text().splitlines()) == 4  # the run, two cells, half a cell
-    table = run_cells(*SMALL_RUN, out=out, resume=True)
+            run_methods(*SMALL_RUN, out=out)
+    assert len(out.read_text().splitlines()) == 4  # the header, two runs, half a run
+    table = run_methods(*SMALL_RUN, out=out, resume=True)
     assert results(table.rows) == undisturbed
     assert len(table.notes) == 1
     assert table.notes[0].startswith("Line 4 of cells.jsonl ")
-    assert run_cells(*SMALL_RUN, out=out, resume=True).rows == table.rows
+    assert run_methods(*SMALL_RUN, out=out, resume=True).rows == table.rows
 
 
 @pytest.mark.slow
@@ -175,11 +187,11 @@ def test_an_interrupt_after_any_cell_keeps_it_and_the_run_goes_on(tmp_path, undi
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
-            run_cells(*SMALL_RUN, out=out, callback=stop)
-        with CellJournal(out, resume=True) as journal:
-            assert len(journal.cells) == number
+            run_methods(*SMALL_RUN, out=out, callback=stop)
+        with RunJournal(out, resume=True) as journal:
+            assert len(journal.finished) == number
             assert journal.notes == []
-        table = run_cells(*SMALL_RUN, out=out, resume=True)
+        table = run_methods(*SMALL_RUN, out=out, resume=True)
         assert results(table.rows) == undisturbed
 
 
@@ -203,7 +215,7 @@ def test_a_killed_reproduction_has_whole_lines_and_goes_on(table, undisturbed):
         lines = cells.read_text().split("\n")
         for line in lines[:-1]:
             assert json.loads(line)["kind"] in ("run", "cell")
-        resumed = run_cells(*SMALL_RUN, out=cells, resume=True)
+        resumed = run_methods(*SMALL_RUN, out=cells, resume=True)
         assert results(resumed.rows) == undisturbed
 
 
@@ -216,24 +228,24 @@ def is_running(pid):
     return status.exists() and "zombie" not in status.read_text()
 
 
-CELL = {"kind": "cell", "task": "iris", "sampling": 0, "method": "gdm", "outcome": "done"}
-CELL |= {"error": 4.0, "seconds": 0.1, "detail": ""}
+RUN = {"kind": "cell", "task": "iris", "sampling": 0, "method": "gdm", "outcome": "done"}
+RUN |= {"error": 4.0, "seconds": 0.1, "detail": ""}
 DAMAGED = {
     "garbage": b"\x00\xff\x1b[2J",
-    "half a line": json.dumps(CELL).encode()[:40],
+    "half a line": json.dumps(RUN).encode()[:40],
     "a number": b"7",
     "a list": b"[1, 2]",
     "a word": b'"cell"',
     "null": b"null",
     "another kind": b'{"kind": "elephant"}',
-    "no outcome": json.dumps({k: v for k, v in CELL.items() if k != "outcome"}).encode(),
-    "an unknown outcome": json.dumps(CELL | {"outcome": "splendid"}).encode(),
-    "seconds in words": json.dumps(CELL | {"seconds": "1.0"}).encode(),
-    "endless seconds": json.dumps(CELL | {"seconds": np.inf}).encode(),
-    "an error that is none": json.dumps(CELL | {"error": np.nan}).encode(),
-    "no error": json.dumps(CELL | {"error": None}).encode(),
-    "a task that is a list": json.dumps(CELL | {"task": ["iris"]}).encode(),
-    "a sampling in words": json.dumps(CELL | {"sampling": "0"}).encode(),
+    "no outcome": json.dumps({k: v for k, v in RUN.items() if k != "outcome"}).encode(),
+    "an unknown outcome": json.dumps(RUN | {"outcome": "splendid"}).encode(),
+    "seconds in words": json.dumps(RUN | {"seconds": "1.0"}).encode(),
+    "endless seconds": json.dumps(RUN | {"seconds": np.inf}).encode(),
+    "an error that is none": json.dumps(RUN | {"error": np.nan}).encode(),
+    "no error": json.dumps(RUN | {"error": None}).encode(),
+    "a task that is a list": json.dumps(RUN | {"task": ["iris"]}).encode(),
+    "a sampling in words": json.dumps(RUN | {"sampling": "0"}).encode(),
     "a run without protocol": b'{"kind": "run", "date": "2012-06-26"}',
 }
 
@@ -241,10 +253,10 @@ DAMAGED = {
 @pytest.mark.parametrize("case", DAMAGED)
 def test_a_damaged_line_is_reported_by_its_number_and_the_rest_is_used(tmp_path, case):
     path = tmp_path / "cells.jsonl"
-    good = [json.dumps(CELL | {"sampling": k}).encode() for k in (1, 2)]
+    good = [json.dumps(RUN | {"sampling": k}).encode() for k in (1, 2)]
     path.write_bytes(b"\n".join([good[0], DAMAGED[case], good[1]]) + b"\n")
-    with CellJournal(path, resume=True) as journal:
-        assert list(journal.cells) == [("iris", 1, "gdm"), ("iris", 2, "gdm")]
+    with RunJournal(path, resume=True) as journal:
+        assert list(journal.finished) == [("iris", 1, "gdm"), ("iris", 2, "gdm")]
         assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
 
 
@@ -298,18 +310,19 @@ def test_a_full_disk_keeps_the_rows_of_a_race_and_names_the_file(tmp_path, monke
 
 
 @pytest.mark.slow
-def test_cells_whose_run_line_is_lost_are_used_with_a_note(tmp_path, undisturbed):
+def test_runs_whose_header_is_lost_are_used_with_a_note(tmp_path, undisturbed):
     path = tmp_path / "cells.jsonl"
-    run_cells(*SMALL_RUN, out=path)
+    run_methods(*SMALL_RUN, out=path)
     first, *rest = path.read_text().splitlines(keepends=True)
     path.write_text(first[:30] + "\n" + "".join(rest))
-    table = run_cells(*SMALL_RUN, out=path, resume=True)
+    table = run_methods(*SMALL_RUN, out=path, resume=True)
     assert results(table.rows) == undisturbed
     assert table.notes[0].startswith("Line 1 of cells.jsonl")
     assert "scaling and variant" in table.notes[1]
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_fork_server")
 def test_the_command_shows_the_number_of_a_damaged_line(table):
     options = ["reproduce", "table2", "--tasks", "iris", "--methods", "euclidean"]
     options += ["--samplings", 2, "--out", "r"]
@@ -327,7 +340,7 @@ def test_a_full_disk_in_a_reproduction_is_answered_with_what_is_kept(table, monk
     assert result.exit_code == 2
     said = words(result.stderr)
     assert "No space left on device" in said
-    assert "the finished cells are in reproduction/cells.jsonl" in said
+    assert "the finished runs are in reproduction/cells.jsonl" in said
     assert "--resume" in said
 
 
@@ -526,9 +539,9 @@ def test_a_number_that_no_race_wrote_is_a_damaged_line_told_by_its_number(tmp_pa
 @pytest.mark.parametrize("change", [{"seconds": ENORMOUS}, {"error": ENORMOUS}])
 def test_an_enormous_number_of_a_cell_is_a_damaged_line_told_by_its_number(tmp_path, change):
     path = tmp_path / "cells.jsonl"
-    path.write_text(f"{json.dumps(CELL)}\n{json.dumps(CELL | {'sampling': 1} | change)}\n")
-    with CellJournal(path, resume=True) as journal:
-        assert list(journal.cells) == [("iris", 0, "gdm")]
+    path.write_text(f"{json.dumps(RUN)}\n{json.dumps(RUN | {'sampling': 1} | change)}\n")
+    with RunJournal(path, resume=True) as journal:
+        assert list(journal.finished) == [("iris", 0, "gdm")]
         assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
 
 

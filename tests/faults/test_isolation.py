@@ -203,7 +203,7 @@ def test_a_module_that_cannot_be_imported_is_told(capfd):
 
 def test_a_function_of_the_running_script_is_refused(server, monkeypatch):
     monkeypatch.setattr(hoard, "__module__", "__main__")
-    with pytest.raises(ValueError, match="a file of its own"):
+    with pytest.raises(ValueError, match="move it to a module"):
         server.run(hoard, time_limit=1)
 
 

@@ -15,17 +15,17 @@ def reproduce_by_command(*arguments):
     return CliRunner().invoke(app, ["reproduce", *(str(argument) for argument in arguments)])
 
 
-def cell(task, method, sampling, error, outcome="done", seconds=1.0, detail=""):
+def run_row(task, method, sampling, error, outcome="done", seconds=1.0, detail=""):
     key = {"task": task, "method": method, "sampling": sampling}
     return key | {"outcome": outcome, "error": error, "seconds": seconds, "detail": detail}
 
 
 def invented_table(task="iris", n=12, seed=0, **means):
-    """Cells of all methods, some samplings hard for all; `means` are the errors of some methods."""
+    """Runs of all methods, some samplings hard for all; `means` are the errors of some methods."""
     rng = np.random.default_rng(seed)
     hard = rng.normal(0.0, 2.0, size=n)
     return [
-        cell(task, method, s, means.get(method, 15.0) + hard[s] + rng.normal(0.0, 0.5))
+        run_row(task, method, s, means.get(method, 15.0) + hard[s] + rng.normal(0.0, 0.5))
         for method in METHODS
         for s in range(n)
     ]

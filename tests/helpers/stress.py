@@ -199,14 +199,18 @@ def rescaled(objective, scale):
 
 
 def refute(verdict, instance, judge, certificates, factors):
-    """Write down each kind of claim that some factor or closed form disproves."""
+    """Write down each kind of claim that some factor or closed form disproves.
+
+    The factors of the certificates are among `factors`.
+    """
     say = verdict.falsehoods.setdefault
+    seen = {id(L): judge.screen(L) for L in factors}
     for c in certificates:
         claim = f"[{c.dual_value!r}, {c.primal_value!r}]"
         if not c.dual_value <= c.primal_value:
             say("order", f"the bounds cross: {claim}")
         L = factor_in(c)
-        if L is not None and judge.is_above(L, c.primal_value):
+        if L is not None and judge.is_above(L, c.primal_value, seen[id(L)]):
             say("upper bound", f"f at the factor is {judge.value(L).str(17)}, above {claim}")
         if instance.optimum is not None:
             if instance.optimum < ball(c.dual_value):
@@ -214,9 +218,9 @@ def refute(verdict, instance, judge, certificates, factors):
             if instance.optimum > ball(c.primal_value):
                 say("upper bound", f"the optimum is {instance.optimum.str(17)}, above {claim}")
     bound = max(c.dual_value for c in certificates)
-    screened = [(judge.screen(L), L) for L in factors]
-    for seen, L in sorted(screened, key=lambda found: found[0][0] - found[0][1])[:6]:
-        if judge.is_below(L, bound, seen):
+    lowest = sorted(factors, key=lambda L: seen[id(L)][0] - seen[id(L)][1])
+    for L in lowest[:6]:
+        if judge.is_below(L, bound, seen[id(L)]):
             value = judge.value(L)
             say("lower bound", f"f = {value.str(17)} at a PSD matrix, below {bound!r}")
             excess = float((ball(bound) - value) / max(1.0, abs(bound)))

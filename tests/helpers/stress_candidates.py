@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import median
 
 import numpy as np
 from scipy.optimize import minimize
@@ -40,7 +41,7 @@ class Search:
         """The same for pairs of equal weight, none longer than usual: no far point hides others."""
         V = self.judge.differences
         sizes = np.abs(V).astype(np.float64)
-        usual = [np.median(column[column > 0.0]) for column in sizes.T if np.any(column)]
+        usual = [median(column[column > 0.0].tolist()) for column in sizes.T if np.any(column)]
         V = V[:, np.any(sizes, axis=0)] / np.array(usual, dtype=EXTENDED)
         V = V / np.maximum(np.sqrt(np.sum(np.square(V), axis=1, keepdims=True)), 1)
         T = np.zeros((self.judge.n_features, V.shape[1]), dtype=EXTENDED)
@@ -134,11 +135,13 @@ class Search:
             width = 2.0 * (high - low) / 2**HALVINGS
             low, high = np.log10(near * unit) - width, np.log10(near * unit) + width
         base, weighted = d[:, None] - eta, c * W
+        room, against, least = np.empty_like(W), -base, -penalty
         with np.errstate(all="ignore"):
-            for _ in range(HALVINGS):
+            for _ in range(HALVINGS):  # most matrices are tiny: their making is most of the time
                 middle = (low + high) / 2.0
-                pull = q - expit(-base - 10.0**middle * W)
-                falls = np.einsum("kj,kj->j", weighted, pull) < -penalty
+                np.subtract(against, np.multiply(10.0**middle, W, out=room), out=room)
+                pull = np.subtract(q, expit(room, out=room), out=room)
+                falls = np.einsum("kj,kj->j", weighted, pull) < least
                 low, high = np.where(falls, middle, low), np.where(falls, high, middle)
             t = 10.0**low
             s = base + t * W

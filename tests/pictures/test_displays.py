@@ -240,7 +240,7 @@ def test_what_cannot_be_drawn_on_is_named_with_its_cure():
     display = CASES["history"]()
     with pytest.raises(ValueError, match="3 panels, but 2 axes were given"):
         display.plot(ax=list(new_figure(5, 5).subplots(1, 2)))
-    with pytest.raises(ValueError, match="stands in no grid"):
+    with pytest.raises(ValueError, match="are not in a grid"):
         display.plot(ax=new_figure(5, 5).add_axes((0.1, 0.1, 0.8, 0.8)))
     removed = new_figure(5, 5).subplots()
     removed.remove()

@@ -57,7 +57,7 @@ from seraph_cvx.explorer.stepwise_alternation import (
     TRACE_WEIGHTS,
     Settings,
     StepwiseAlternation,
-    walk_of,
+    alternation_of,
 )
 from seraph_cvx.explorer.tabs import SOLVERS, answer_table, answers_of, sheet
 
@@ -100,7 +100,7 @@ def test_every_scene_is_of_100_points_and_comes_to_a_certified_end(name):
     assert np.bincount(known).tolist() in ([4, 4], [4, 4, 4])
     assert np.all((scene.to_screen(scene.X) > 0.0) & (scene.to_screen(scene.X) < SIDE))
     end = ExplorerState().choose(name).run()
-    assert end.moment.certificate.relative_gap <= 1e-8
+    assert end.half_step.certificate.relative_gap <= 1e-8
     assert words_on(end) == []
 
 
@@ -175,12 +175,12 @@ def test_failure_an_unknown_scene_is_named():
         scene_named("spirals")
 
 
-# The walk against the library and against double loops
+# The alternation against the library and against double loops
 
 
-def soft_labels_of(moment):
-    """q(+1) of the M-step at hand, one by one."""
-    objective = moment.objective
+def soft_labels_of(half_step):
+    """q(+1) of the current M-step, one by one."""
+    objective = half_step.objective
     if objective.previous_metric is None:
         return np.zeros(objective.pairs.n_unlabeled)
     return e_step(
@@ -199,18 +199,18 @@ def test_formulas_agree_J_and_7_with_double_loops_at_every_half_step(chosen):
     mu = chosen.weight_factor * pairs.n_labeled / pairs.n_unlabeled
     a = 1.0 + mu if chosen.paper_sharpness else chosen.own_sharpness
     numbers = (chosen.trace_weight, chosen.threshold)
-    assert [moment.number for moment in state.history] == list(range(7))
-    for moment in state.history:
-        J = naive.descent(pairs, soft_labels_of(moment), mu, a, *numbers, moment.metric)
-        paper = naive.semi_supervised(pairs, mu, *numbers, moment.metric)[0]
-        np.testing.assert_allclose(moment.descent_value, J, rtol=1e-12)
-        np.testing.assert_allclose(moment.paper_objective, paper, rtol=1e-12)
+    assert [half_step.number for half_step in state.history] == list(range(7))
+    for half_step in state.history:
+        J = naive.descent(pairs, soft_labels_of(half_step), mu, a, *numbers, half_step.metric)
+        paper = naive.semi_supervised(pairs, mu, *numbers, half_step.metric)[0]
+        np.testing.assert_allclose(half_step.descent_value, J, rtol=1e-12)
+        np.testing.assert_allclose(half_step.paper_objective, paper, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMED)
 def test_no_half_step_raises_J_and_each_does_its_work(name):
     history = ExplorerState().choose(name).run().history
-    J = np.array([moment.descent_value for moment in history])
+    J = np.array([half_step.descent_value for half_step in history])
     assert np.all(np.diff(J) <= 1e-9 * np.abs(J[1:]))
     for before, after in pairwise(history):
         is_m_step = after.number % 2 == 1
@@ -224,29 +224,29 @@ def test_run_to_the_end_agrees_with_alternate():
     state = ExplorerState().choose("stripes").run()
     scene = state.scene
     run = alternate(PairSet.from_labels(scene.X, scene.y), tol=1e-6)
-    assert state.moment.name == f"M-step {(state.position + 1) // 2}"
+    assert state.half_step.name == f"M-step {(state.position + 1) // 2}"
     np.testing.assert_allclose(
-        state.forward().moment.descent_value, run.history[-1].descent_value, rtol=1e-5
+        state.forward().half_step.descent_value, run.history[-1].descent_value, rtol=1e-5
     )
     assert abs(len(run.history) - (state.position + 1) // 2) <= 2
 
 
 def test_a_walk_that_does_not_come_to_rest_ends_at_the_last_step_allowed(monkeypatch):
     monkeypatch.setattr(walk_room, "MOST_ITERATIONS", 2)
-    walk = StepwiseAlternation(FEW, Settings())
-    assert walk.end() == 3
-    assert walk.at(3).name == "M-step 2"
+    alternation = StepwiseAlternation(FEW, Settings())
+    assert alternation.end() == 3
+    assert alternation.at(3).name == "M-step 2"
 
 
 def test_position_forward_back_reset_and_sliders():
     state = ExplorerState().forward().forward().forward()
     assert position_of(state) == "half-step 3: M-step 2"
-    assert state.back().moment is state.history[2]
-    assert state.back().forward().moment is state.moment
+    assert state.back().half_step is state.history[2]
+    assert state.back().forward().half_step is state.half_step
     assert state.reset().back().position == 0
     moved = state.with_settings(trace_weight=5.0)
     assert moved.position == 3
-    assert moved.moment.objective.trace_weight == 5.0
+    assert moved.half_step.objective.trace_weight == 5.0
     assert state.choose("rings").position == 0
     assert pressed(state, "Enter").restore().scene == scene_named("two moons")
 
@@ -254,7 +254,7 @@ def test_position_forward_back_reset_and_sliders():
 def test_the_chosen_point_changes_pictures_and_not_the_walk():
     state = ExplorerState().forward()
     other = pressed(state, "ArrowRight")
-    assert other.walk is state.walk
+    assert other.alternation is state.alternation
     assert content_of(other, "plane") != content_of(state, "plane")
     assert content_of(other, "certificate") == content_of(state, "certificate")
 
@@ -275,7 +275,7 @@ def test_every_button_has_its_move():
     assert position_of(stepped) == "half-step 3: M-step 2"
     assert told(stepped, {"move": "back"}).position == 2
     assert told(stepped, {"move": "reset"}).position == 0
-    assert told(stepped, {"move": "jump"}).moment is stepped.moment
+    assert told(stepped, {"move": "jump"}).half_step is stepped.half_step
     assert set(told(stepped, {"move": "forget"}).scene.labels) == {-1}
 
 
@@ -288,10 +288,10 @@ def test_the_python_makes_the_state_again_to_the_last_digit(scene, position):
     state = state_on(scene, ELABORATE, position)
     names = {}
     exec(compile(python_of(state), "recipe", "exec"), names)
-    moment = state.moment
-    np.testing.assert_array_equal(names["metric"], moment.metric)
-    assert names["certificate"] == moment.certificate
-    assert names["objective"].value(moment.metric) == moment.objective.value(moment.metric)
+    half_step = state.half_step
+    np.testing.assert_array_equal(names["metric"], half_step.metric)
+    assert names["certificate"] == half_step.certificate
+    assert names["objective"].value(half_step.metric) == half_step.objective.value(half_step.metric)
 
 
 @pytest.mark.parametrize(
@@ -299,9 +299,9 @@ def test_the_python_makes_the_state_again_to_the_last_digit(scene, position):
 )
 def test_the_certificate_panel_shows_the_referees_numbers(position, verdict):
     state = state_on(FEW, ELABORATE, position)
-    table = well_formed(certificate_table(state.moment))
+    table = well_formed(certificate_table(state.half_step))
     shown = {cell.get("data-value"): cell.text for cell in table.iter("td")}
-    certificate = certify(state.moment.objective, state.moment.metric)
+    certificate = certify(state.half_step.objective, state.half_step.metric)
     assert float(shown["primal"]) == pytest.approx(certificate.primal_value, rel=1e-9)
     assert float(shown["dual"]) == pytest.approx(certificate.dual_value, rel=1e-9)
     assert shown["gap"] == f"{certificate.relative_gap:.2e}"
@@ -310,21 +310,21 @@ def test_the_certificate_panel_shows_the_referees_numbers(position, verdict):
 
 
 def test_heat_is_p_above_the_diagonal_and_what_f_is_told_below():
-    moment = state_on(FEW, ELABORATE, 4).moment
-    pairs, q = moment.objective.pairs, iter(soft_labels_of(moment))
-    heat = pair_heat(FEW, moment)
+    half_step = state_on(FEW, ELABORATE, 4).half_step
+    pairs, q = half_step.objective.pairs, iter(soft_labels_of(half_step))
+    heat = pair_heat(FEW, half_step)
     for (i, j), y in naive.weak_labels(pairs).items():
-        s = naive.score(FEW.X, i, j, moment.metric, ELABORATE.threshold)
+        s = naive.score(FEW.X, i, j, half_step.metric, ELABORATE.threshold)
         assert heat[i, j] == pytest.approx(naive.sigmoid(-s), rel=1e-12)
         assert heat[j, i] == pytest.approx({1: 1.0, -1: 0.0}.get(y) if y else next(q), rel=1e-12)
 
 
 def test_the_picture_of_the_pairs_is_that_heat_in_its_order():
     image = pytest.importorskip("PIL.Image")
-    moment = state_on(FEW, ELABORATE, 4).moment
-    heat, order = pair_heat(FEW, moment), principal_order(FEW.X @ square_root(moment.metric))
+    half_step = state_on(FEW, ELABORATE, 4).half_step
+    heat, order = pair_heat(FEW, half_step), principal_order(FEW.X @ square_root(half_step.metric))
     assert order.tolist() != list(range(7))
-    encoded = re.search('base64,([^"]+)', draw_pairs(FEW, moment)).group(1)
+    encoded = re.search('base64,([^"]+)', draw_pairs(FEW, half_step)).group(1)
     with image.open(io.BytesIO(base64.b64decode(encoded))) as picture:
         opacity = np.asarray(picture)[..., 3] / 255.0
     for row, i in enumerate(order):
@@ -336,12 +336,12 @@ def test_the_picture_of_the_pairs_is_that_heat_in_its_order():
 
 def test_heat_of_the_plane_is_p_of_each_place_with_the_chosen_point():
     scene = replace(FEW, chosen=2)
-    moment = state_on(scene, ELABORATE, 3).moment
-    heat = plane_heat(scene, moment)
+    half_step = state_on(scene, ELABORATE, 3).half_step
+    heat = plane_heat(scene, half_step)
     for row, column in ((0, 0), (0, 49), (31, 7)):
         place = scene.to_plane((column + 0.5) * SIDE / 50, (row + 0.5) * SIDE / 50)
         v = np.array(place) - scene.X[2]
-        expected = naive.sigmoid(ELABORATE.threshold - v @ moment.metric @ v)
+        expected = naive.sigmoid(ELABORATE.threshold - v @ half_step.metric @ v)
         assert heat[row, column] == pytest.approx(expected, rel=1e-3)
 
 
@@ -366,7 +366,7 @@ def test_ellipse_of_a_flat_metric_is_a_long_strip_and_of_zero_nothing():
 
 def test_each_class_has_a_mark_of_its_own():
     labels = (0, 0, 1, 1, 2, -1, -1)
-    plane = well_formed(draw_plane(replace(FEW, labels=labels), state_on(FEW).moment))
+    plane = well_formed(draw_plane(replace(FEW, labels=labels), state_on(FEW).half_step))
     marks = [(mark.tag, mark.get("class")) for mark in plane.iter() if mark.get("class")]
     assert [marks.count(mark) for mark in (("circle", "class0"), ("circle", "unknown"))] == [2, 2]
     assert sum(kind == "class1" for _, kind in marks) == 2
@@ -377,8 +377,8 @@ def test_each_class_has_a_mark_of_its_own():
 
 
 def test_the_even_odds_line_is_drawn_where_eta_is_not_1():
-    assert 'class="even"' not in draw_plane(FEW, state_on(FEW).moment)
-    assert 'class="even"' in draw_plane(FEW, state_on(FEW, ELABORATE).moment)
+    assert 'class="even"' not in draw_plane(FEW, state_on(FEW).half_step)
+    assert 'class="even"' in draw_plane(FEW, state_on(FEW, ELABORATE).half_step)
 
 
 def test_the_statement_is_equation_11_with_its_proof():
@@ -394,11 +394,11 @@ def test_formulas_are_mathml():
 
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_every_solvers_grade_is_the_referees_and_not_its_own(solver):
-    moment = state_on(FEW, ELABORATE, 2).moment
-    answers = answers_of(moment, solver)
+    half_step = state_on(FEW, ELABORATE, 2).half_step
+    answers = answers_of(half_step, solver)
     assert [answer.solver for answer in answers] == list(dict.fromkeys(["fista", solver]))
     for answer in answers:
-        proved = certify(moment.objective, answer.metric)
+        proved = certify(half_step.objective, answer.metric)
         assert proved.relative_gap <= answer.relative_gap
         assert (answer.status is Status.CERTIFIED) == (answer.relative_gap <= 1e-8)
         assert proved.primal_value - answers[0].value <= proved.duality_gap
@@ -417,7 +417,7 @@ def test_no_solver_is_asked_unless_one_is_named():
 
 
 def test_failure_a_solver_that_gives_nothing_is_told_in_words():
-    answer = answers_of(state_on(FEW).moment, "fista")[0]
+    answer = answers_of(state_on(FEW).half_step, "fista")[0]
     failed = replace(answer, metric=None, solver="X", message="No matrix came back.")
     html = answer_table([answer, failed])
     assert "no answer" in html
@@ -461,10 +461,10 @@ def test_failure_nonsense_is_answered_in_words(case):
 def test_failure_an_optimum_lost_on_the_way_comes_back_with_lambda():
     state = state_on(replace(FEW, labels=(0, -1, 1, -1, -1, -1, -1)), position=5)
     lost = state.with_settings(trace_weight=0.0)
-    assert lost.moment.number == 0
-    assert "no optimum exists" in certificate_table(lost.moment)
+    assert lost.half_step.number == 0
+    assert "no optimum exists" in certificate_table(lost.half_step)
     assert lost.forward().position == 0
-    assert lost.with_settings(trace_weight=1.0).moment.number == 5
+    assert lost.with_settings(trace_weight=1.0).half_step.number == 5
 
 
 EVENTS = st.one_of(
@@ -492,34 +492,35 @@ def test_property_no_sequence_of_moves_breaks_the_page(moves):
     state = state_on(FEW)
     for move in moves:
         state = move(state)
-        moment = state.moment
+        half_step = state.half_step
         for panel in panels_of(state):
             well_formed(panel["content"])
-        assert (moment is None) == (len(panels_of(state)) == 3)
-        if moment is None or moment.trouble:
+        assert (half_step is None) == (len(panels_of(state)) == 3)
+        if half_step is None or half_step.trouble:
             assert words_on(state)
-        elif moment.number % 2:
-            assert moment.certificate.relative_gap <= 1e-8
+        elif half_step.number % 2:
+            assert half_step.certificate.relative_gap <= 1e-8
 
 
 def test_two_tabs_may_walk_at_once():
     from concurrent.futures import ThreadPoolExecutor
 
-    walk = StepwiseAlternation(FEW, Settings())
+    alternation = StepwiseAlternation(FEW, Settings())
     with ThreadPoolExecutor(4) as pool:
-        numbers = [moment.number for moment in pool.map(walk.at, [9, 8, 9, 7, 9, 5])]
+        numbers = [half_step.number for half_step in pool.map(alternation.at, [9, 8, 9, 7, 9, 5])]
     assert numbers == [9, 8, 9, 7, 9, 5]
-    assert [moment.number for moment in walk.moments] == list(range(10))
+    assert [half_step.number for half_step in alternation.half_steps] == list(range(10))
 
 
 @pytest.mark.slow
 def test_the_librarys_part_of_a_slider_move_takes_less_than_300_ms():
+    """By processor time: what other processes take of the machine is not the library's part."""
     state, seconds = ExplorerState(position=9), []
     panels_of(state)
     for k in range(30):
-        clock = time.perf_counter()
+        clock = time.process_time()
         panels_of(state.with_settings(weight_factor=0.5 + k / 10.0))
-        seconds.append(time.perf_counter() - clock)
+        seconds.append(time.process_time() - clock)
     assert statistics.median(seconds) < 0.3, seconds
 
 
@@ -616,7 +617,7 @@ def test_command_ends_well_by_ctrl_c(monkeypatch):
     monkeypatch.setattr(command.subprocess, "run", run)
     done = CliRunner().invoke(app, ["explore", "--no-browser"])
     assert done.exit_code == 0
-    assert "The explorer has ended." in done.output
+    assert "The explorer has stopped." in done.output
     assert signal.getsignal(signal.SIGTERM) is before
 
 
@@ -634,7 +635,7 @@ def test_the_widget_names_no_address():
 
 
 def test_walks_are_kept():
-    assert walk_of(FEW, Settings()) is walk_of(FEW, Settings())
+    assert alternation_of(FEW, Settings()) is alternation_of(FEW, Settings())
 
 
 # The guard of the page
@@ -730,6 +731,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 
 STOPWATCH = """() => {
   window.taken = [];
+  window.changed = 0;
   let pressed = 0;
   document.addEventListener("keydown", () => { pressed = performance.now(); }, true);
   const find = (root) => {
@@ -740,10 +742,14 @@ STOPWATCH = """() => {
     }
   };
   new MutationObserver(() => {
+    window.changed = performance.now();
     if (pressed) window.taken.push(performance.now() - pressed);
     pressed = 0;
   }).observe(find(document), { childList: true, subtree: true });
 }"""
+
+SETTLED = "n => window.taken.length > n && performance.now() - window.changed > 100"
+"""Whether more than n answers have come, and 100 ms ago the last part of them."""
 
 
 @pytest.fixture(scope="module")
@@ -771,7 +777,7 @@ def link(tmp_path_factory):
         server.wait(20)
     said = (home / "log").read_text(encoding="utf-8")
     assert server.returncode == 0, said
-    assert "The explorer has ended." in said
+    assert "The explorer has stopped." in said
     assert "Traceback" not in said
 
 
@@ -827,13 +833,15 @@ def press_until(page, label, state):
 
 def agrees(page, state):
     """The page's numbers are those of the same state here."""
-    moment = state.moment
-    wait_for(page, "descent", f"{moment.descent_value:.8g}"[:-1])
-    assert float(shown(page, "descent")) == pytest.approx(moment.descent_value, rel=1e-9)
-    assert float(shown(page, "paper")) == pytest.approx(moment.paper_objective, rel=1e-9)
-    assert float(shown(page, "primal")) == pytest.approx(moment.certificate.primal_value, rel=1e-9)
+    half_step = state.half_step
+    wait_for(page, "descent", f"{half_step.descent_value:.8g}"[:-1])
+    assert float(shown(page, "descent")) == pytest.approx(half_step.descent_value, rel=1e-9)
+    assert float(shown(page, "paper")) == pytest.approx(half_step.paper_objective, rel=1e-9)
+    assert float(shown(page, "primal")) == pytest.approx(
+        half_step.certificate.primal_value, rel=1e-9
+    )
     assert float(shown(page, "gap")) == pytest.approx(
-        moment.certificate.relative_gap, rel=0.02, abs=1e-9
+        half_step.certificate.relative_gap, rel=0.02, abs=1e-9
     )
 
 
@@ -934,7 +942,7 @@ def test_browser_the_page_shows_the_librarys_numbers_and_asks_for_nothing_else(o
     page.get_by_role("button", name="Copied").wait_for()
     names = {}
     exec(page.evaluate("navigator.clipboard.readText()"), names)
-    np.testing.assert_array_equal(names["metric"], state.moment.metric)
+    np.testing.assert_array_equal(names["metric"], state.half_step.metric)
     assert names["certificate"].relative_gap <= 1e-8
     assert [text for kind, text in page.complaints if kind == "error"] == []
     home = (address, address.replace("http", "ws"), "data:", "blob:")
@@ -985,9 +993,9 @@ def test_browser_a_solver_is_asked_and_graded(open_page):
     press_until(page, "Step ▶", ExplorerState().forward())
     page.get_by_role("tab", name="Solvers").click()
     page.locator("select").nth(1).select_option("CLARABEL")
-    page.get_by_role("button", name="Solve the M-step at hand").click()
+    page.get_by_role("button", name="Solve the current M-step").click()
     wait_for(page, "answers", "CLARABEL")
-    value = ExplorerState().forward().moment.certificate.primal_value
+    value = ExplorerState().forward().half_step.certificate.primal_value
     assert shown(page, "answers").count(f"{value:.10g}"[:8]) == 2
 
 
@@ -1013,6 +1021,8 @@ def test_browser_nothing_sticks_out_in_either_width_or_scheme(open_page, width, 
 @pytest.mark.slow
 def test_browser_a_slider_is_answered_within_300_ms(open_page):
     """The lower quartile: what other processes take of the machine only adds."""
+    from playwright.sync_api import TimeoutError
+
     page = open_page()
     state = ExplorerState()
     for _ in range(5):
@@ -1022,8 +1032,10 @@ def test_browser_a_slider_is_answered_within_300_ms(open_page):
     for which in (0, 1, 2):
         slider = page.get_by_role("slider").nth(which)
         for key in ["ArrowRight", "ArrowRight", "ArrowLeft"] * 4:
+            n_answers = page.evaluate("window.taken.length")
             slider.press(key)
-            page.wait_for_timeout(400)
+            with suppress(TimeoutError):  # some moves change nothing
+                page.wait_for_function(SETTLED, arg=n_answers, timeout=400)
     taken = page.evaluate("window.taken")
     assert len(taken) >= 30
     assert statistics.quantiles(taken)[0] < 300.0, taken

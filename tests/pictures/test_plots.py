@@ -164,5 +164,5 @@ def test_a_path_is_drawn_as_it_was_walked(weights, tmp_path):
 
 def test_times_of_a_reproduction_without_a_finished_run_are_not_drawn():
     row = {"task": "iris", "sampling": 0, "method": "gdm", "outcome": "failed", "error": None}
-    with pytest.raises(ValueError, match="no time to draw"):
+    with pytest.raises(ValueError, match="no times to draw"):
         plot_times(summarise([row | {"seconds": None, "detail": "it broke down"}]))

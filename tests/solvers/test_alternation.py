@@ -342,13 +342,13 @@ def test_an_m_step_takes_over_the_sums_of_the_one_before(monkeypatch):
 def test_failure_path_a_failing_first_m_step_leaves_nothing(monkeypatch):
     calls = break_after(monkeypatch, 0)
     with pytest.warns(NotCertified, match="ended after 0 iterations"):
-        run = alternate(pairs_of("iris", 40))
+        run = alternate(pairs_of("iris", 40), accelerate=False)
     assert run.metric is None
     assert run.history == []
     assert len(calls) == 1  # nobody else stepped in
     pairs = pairs_of("iris", 40)
     with pytest.raises(RuntimeError, match="broke on purpose"):
-        SERAPH().fit(pairs.points, [0, 1] + [-1] * 38)
+        SERAPH(accelerate=False).fit(pairs.points, [0, 1] + [-1] * 38)
 
 
 @pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio"])
@@ -495,8 +495,8 @@ def test_the_history_of_an_acceleration_tells_of_both_kinds_of_step():
     kinds = [iteration.kind for iteration in history]
     assert kinds[0] == kinds[-1] == StepKind.M_STEP
     assert set(kinds[1:-1]) == {StepKind.DESCENT}
-    for iteration in history:
-        assert bool(np.isinf(iteration.relative_gap)) is (iteration.kind == StepKind.DESCENT)
+    assert history[-1].relative_gap <= 1e-8
+    assert all(np.isinf(iteration.relative_gap) for iteration in history[:-1])
     assert all(iteration.evaluations > 0 for iteration in history[:-1])
     assert history[-1].paper_objective == pytest.approx(
         descent_values(run.objective, run.metric)[1], rel=1e-12

@@ -157,7 +157,9 @@ def test_no_limit_is_said_where_none_is_asked_for():
 
 @pytest.mark.parametrize("limits", [(5.0, None), (None, 30)])
 def test_a_limit_that_is_not_known_of_a_solver_is_refused_with_the_cure(limits):
-    with pytest.raises(ValueError, match=r"limit of NEW is not known.*through solver_options"):
+    with pytest.raises(
+        ValueError, match=r"option of NEW for this limit is not known.*solver_options"
+    ):
         options_for("NEW", 1e-7, *limits)
 
 

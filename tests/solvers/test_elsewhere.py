@@ -34,7 +34,7 @@ from seraph_cvx import (
 )
 from seraph_cvx.certificate.sampling import certify_in_full
 from seraph_cvx.experiments.bench.size import gaussian_classes
-from seraph_cvx.experiments.runs.runner import run_cells
+from seraph_cvx.experiments.runs.runner import run_methods
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
 from seraph_cvx.numerics.arrays import fused_kernels, to_host
 from seraph_cvx.pairs.drawing import draw_unlabeled
@@ -464,15 +464,13 @@ def test_the_gap_over_all_pairs_falls_at_least_as_one_over_the_root_of_k():
 @pytest.mark.filterwarnings("ignore")
 def test_the_reproduction_and_the_race_run_on_the_cluster(dask_client, tmp_path):
     tasks, methods = ["iris"], ["euclidean", "seraph-hyper"]
-    here = run_cells(tasks, methods, 2)
+    here = run_methods(tasks, methods, 2)
     objective = random_objective(1, "hyper", n=20, m=3)
     with joblib.parallel_config(backend="dask"):
-        there = run_cells(tasks, methods, 2, out=tmp_path / "cells.jsonl")
+        there = run_methods(tasks, methods, 2, out=tmp_path / "cells.jsonl")
         race = compare_solvers(objective, ["fista", "CLARABEL"], [1e-5], 30.0)
     workers = dask_client.run(os.getpid).values()
     assert os.getpid() not in workers
-    assert sorted(cell["error"] for cell in there.rows) == sorted(
-        cell["error"] for cell in here.rows
-    )
+    assert sorted(row["error"] for row in there.rows) == sorted(row["error"] for row in here.rows)
     assert {row["outcome"] for row in race.rows} == {"done"}
     assert all(row["true_gap"] < 1e-5 for row in race.rows)

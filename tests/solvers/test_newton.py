@@ -185,3 +185,17 @@ def test_the_direct_method_ends_by_itself_where_no_step_lowers_its_value():
     assert solution.stationarity < 1e-8
     assert "raise tol" in solution.message
     assert np.max(np.diff(solution.values)) <= 1e-12 * solution.values[0]  # the sum's rounding
+
+
+def test_a_start_as_good_as_the_answer_to_rounding_does_not_replace_it():
+    """f is flat at its optimum: a metric 1e-8 away has the same value, and a larger gap."""
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        X = np.vstack([rng.normal(size=(4, 2)), rng.normal(size=(4, 2)) + 2.0])
+        objective = MStepObjective(
+            PairSet.from_labels(X, [0, -1, -1, 0, 1, 1, -1, -1]), trace_weight=0.0015
+        )
+        best = solve_m_step(objective, tol=1e-10).metric
+        for share in (-1e-7, -1e-8, 1e-9, 1e-8, 3e-8, 1e-7):
+            answer = fista(objective, tol=1e-9, start=(1.0 + share) * best)
+            assert answer.relative_gap <= 1e-9

@@ -221,7 +221,7 @@ BREAKS = {
         "dual_value",
         lambda setting, p: (
             DUAL_VALUE(setting, p)
-            + 2.0 * setting.threshold * np.subtract(*strong_duality._moments(setting, p))
+            + 2.0 * setting.threshold * np.subtract(*strong_duality._totals(setting, p))
         ),
     ),
     "11, the trace term missing": (

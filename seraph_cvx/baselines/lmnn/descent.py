@@ -1,4 +1,4 @@
-"""LMNN by a first-order method: coordinates of the target neighbours, hinges with round corners."""
+"""LMNN by a first-order method, in coordinates of the target neighbours, with rounded hinges."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ SHARPEN = 0.3
 """The corners of the hinges shrink by this factor until the gap is closed."""
 
 SHARPEST = 1e-9
-"""But not below this width, where the rounding of the margins themselves is felt."""
+"""The least width of a corner: below it the rounding errors of the margins matter."""
 
 REFILL = 1e-6
-"""This share of the largest eigenvalue joins all others before each descent."""
+"""This share of the largest eigenvalue is added to all before each descent."""
 
 
 @dataclass(frozen=True, eq=False)
 class TargetCoordinates:
-    """A = T B T' + t N N': T'PT = I on the range of P, N spans the rest of the points' span.
+    """Coordinates in which LMNN is solved: A = T B T' + t N N', with T'PT = I and PN = 0.
 
     The first sum, <P, A> = tr B, does not see N. So a triple whose impostor differs along N is met
-    for nothing by a large t, its multiplier is 0, and what is left to learn is B from the others
+    without cost by a large t, its multiplier is 0, and what is left to learn is B from the others
     (derived here):
 
         min_{B PSD} (1 - mu) tr B + mu sum_t [1 + <W_t, B>]_+
@@ -45,7 +45,7 @@ class TargetCoordinates:
     problem : LMNNProblem
     T, N : (m, r) and (m, q) arrays
     is_free : boolean array
-        Which triples are met for nothing.
+        Which triples can be met without cost.
 
     Examples
     --------
@@ -75,24 +75,24 @@ class TargetCoordinates:
 
     @cached_property
     def points(self) -> FloatArray:
-        """T'(x_i - mean), row by row: far from the origin the margins would lose digits."""
+        """The coordinates T'(x_i - mean) of the points, centred so that margins lose no digits."""
         centred = self.problem.points - self.problem.points.mean(axis=0)
         return np.asarray(centred @ self.T)
 
     def margins(self, B: FloatArray) -> FloatArray:
-        """1 + <W_t, B> for each triple that is not free."""
+        """The margin 1 + <W_t, B> of each triple that is not free."""
         gram = self.points @ B @ self.points.T
         norms = np.diag(gram)
         squares = (norms[:, None] + norms - 2.0 * gram).ravel()
         return np.asarray(1.0 + squares[self._near] - squares[self._far])
 
     def value(self, B: FloatArray) -> float:
-        """(1 - mu) tr B + mu sum_t [1 + <W_t, B>]_+: that of the problem, at `metric(B)`."""
+        """The problem's value at `metric(B)`: (1 - mu) tr B + mu sum_t [1 + <W_t, B>]_+."""
         mu, hinges = self.problem.push_weight, np.maximum(self.margins(B), 0.0)
         return float((1.0 - mu) * np.trace(B) + mu * np.sum(hinges))
 
     def weighted_sum(self, z: FloatArray) -> FloatArray:
-        """sum_t z_t W_t, as X'(Diag(w1) - w)X with w the weights of the pairs of points."""
+        """The sum of z_t W_t, as X'(Diag(w1) - w)X with w the weights of the pairs of points."""
         n = len(self.points)
         weights = np.bincount(self._near, z, n * n) - np.bincount(self._far, z, n * n)
         w = weights.reshape(n, n)
@@ -100,7 +100,7 @@ class TargetCoordinates:
         return np.asarray(self.points.T @ (w.sum(axis=1)[:, None] * self.points - w @ self.points))
 
     def lower_bound(self, z: FloatArray) -> float:
-        """:meth:`LMNNProblem.lower_bound` at these multipliers of the triples that are not free.
+        """Bound the optimum from below, at multipliers of the triples that are not free.
 
         Which ones are free is decided by a tolerance; the proof does not rely on it.
         """
@@ -109,7 +109,7 @@ class TargetCoordinates:
         return self.problem.lower_bound(multipliers)
 
     def factor(self, B: FloatArray) -> FloatArray:
-        """L with LL' = T B T' + t N N', t the least that meets the free triples."""
+        """The factor L of T B T' + t N N', with the least t that meets the free triples."""
         L = self.T @ factor(B).T
         if not np.any(self.is_free):
             return L
@@ -119,7 +119,7 @@ class TargetCoordinates:
         return np.hstack([L, np.sqrt(t) * self.N])
 
     def metric(self, B: FloatArray) -> FloatArray:
-        """A = T B T' + t N N'."""
+        """The metric A = T B T' + t N N'."""
         L = self.factor(B)
         return symmetrise(L @ L.T)
 
@@ -154,7 +154,7 @@ class RoundedObjective:
     width: float
 
     def slopes(self, F: FloatArray) -> FloatArray:
-        """h_w'(s_t) in [0, 1]; times mu, the z_t of a dual point."""
+        """The slopes h_w'(s_t) of the hinges, in [0, 1]; times mu, they are a dual point z."""
         return self._slopes(self.where.margins(F @ F.T))
 
     def value_and_gradient(self, F: FloatArray) -> tuple[float, FloatArray]:
@@ -199,13 +199,13 @@ def descend_sharpening(
         bound = max(bound, where.lower_bound(mu * objective.slopes(F)))
         if value < least:
             B, least = F @ F.T, value
-        if least - bound <= tol * max(1.0, least) or not np.any(_refill(F)):  # F = 0 stays there
+        if least - bound <= tol * max(1.0, least) or not np.any(_refill(F)):  # F = 0 would stay 0
             break
         width *= SHARPEN
     return B, bound, iterations
 
 
 def _refill(F: FloatArray) -> FloatArray:
-    """A factor of FF' + REFILL ||F||^2 I: a direction that F has lost, no gradient brings back."""
+    """A factor of FF' + REFILL ||F||^2 I: no gradient would restore a direction that F has lost."""
     eigenvalues, vectors = np.linalg.eigh(F @ F.T)
     return np.asarray(vectors * np.sqrt(eigenvalues + REFILL * eigenvalues[-1]))

@@ -15,7 +15,7 @@ from .problem import LMNNProblem, state_lmnn
 def solve_lmnn(
     problem: LMNNProblem, solver: str = "descent", tol: float = 1e-5, max_iter: int = 10_000
 ) -> RivalSolution:
-    """A metric of :class:`LMNNProblem` by descent on a rounded hinge, or by a conic solver.
+    """Solve an :class:`LMNNProblem` by descent on a rounded hinge, or by a conic solver.
 
     Parameters
     ----------

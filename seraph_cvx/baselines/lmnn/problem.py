@@ -72,8 +72,8 @@ class LMNNProblem:
         sizes = np.unique(self.classes, return_counts=True)[1]
         if len(sizes) < 2:
             raise ValueError(
-                "LMNN needs labeled points of two classes at least, or nothing holds the metric "
-                "apart from 0: label points of another class."
+                "LMNN needs labeled points of two classes at least, or the best metric is 0: "
+                "label points of another class."
             )
         if np.max(sizes) < 2:
             raise ValueError(
@@ -85,14 +85,14 @@ class LMNNProblem:
     def from_labels(
         cls, X: ArrayLike, y: ArrayLike, n_neighbors: int = 3, push_weight: float = 0.5
     ) -> LMNNProblem:
-        """The problem of the points of known class; those of unknown class (-1) are left out."""
+        """State the problem for the points of known class, without those of unknown class (-1)."""
         points = check_points(X)
         known, classes = encode_labels(y, len(points))
         return cls(points[known], classes, n_neighbors, push_weight)
 
     @cached_property
     def target_pairs(self) -> IntArray:
-        """(i, j) for each target neighbour j of i, in the order of i."""
+        """The pairs (i, j) of each point i and its target neighbours j, in the order of i."""
         squares = cdist(self.points, self.points, "sqeuclidean")
         np.fill_diagonal(squares, np.inf)
         squares[self.classes[:, None] != self.classes] = np.inf
@@ -103,33 +103,33 @@ class LMNNProblem:
 
     @cached_property
     def triples(self) -> IntArray:
-        """(i, j, l) for each target pair (i, j) and each point l of another class than i."""
+        """The triples (i, j, l) of each target pair (i, j) and each point l of another class."""
         which, other = np.nonzero(self.classes[self.target_pairs[:, 0]][:, None] != self.classes)
         return np.column_stack([self.target_pairs[which], other])
 
     @cached_property
     def target_moment(self) -> FloatArray:
-        """P = sum_{j~i} v_ij v_ij': the first sum is <P, A>."""
+        """The second moment P of the target pairs, sum_{j~i} v_ij v_ij'."""
         V = self.differences(self.target_pairs)
         return V.T @ V
 
     def differences(self, rows: IntArray) -> FloatArray:
-        """x_i - x_j for each row (i, j)."""
+        """The differences x_i - x_j of the rows (i, j)."""
         return np.asarray(self.points[rows[:, 0]] - self.points[rows[:, 1]])
 
     def margins(self, A: FloatArray) -> FloatArray:
-        """1 + d_ij - d_il for each triple: positive where the impostor l is too near."""
+        """The margin 1 + d_ij - d_il of each triple: positive if the impostor l is too near."""
         near = quadratic_forms(A, self.differences(self.triples[:, :2]))
         return 1.0 + near - quadratic_forms(A, self.differences(self.triples[:, [0, 2]]))
 
     def value(self, A: FloatArray) -> float:
-        """(1 - mu) <P, A> + mu sum [margins]_+."""
+        """The objective at A: (1 - mu) <P, A> + mu sum [margins]_+."""
         push = np.sum(np.maximum(self.margins(A), 0.0))
         pull = np.sum(quadratic_forms(A, self.differences(self.target_pairs)))
         return float((1.0 - self.push_weight) * pull + self.push_weight * push)
 
     def value_from_above(self, L: FloatArray) -> float:
-        """Not below `value` at LL', with every rounding error allowed for."""
+        """An upper bound on `value` at LL', with every rounding error allowed for."""
         mu = Fraction(self.push_weight)
         targets = squared_lengths(L, self.differences(self.target_pairs))[1]
         near = squared_lengths(L, self.differences(self.triples[:, :2]))[1]
@@ -160,12 +160,12 @@ class LMNNProblem:
         """
         mu, n = self.push_weight, len(self.points)
         targets = self.differences(self.target_pairs)
-        away = self.differences(self.triples[:, [0, 2]])
+        to_impostor = self.differences(self.triples[:, [0, 2]])
         unseen = ~np.any(targets, axis=0)
         i, j, impostor = self.triples.T
         beyond = self.differences(self.triples[:, 1:])
-        least = Fraction(mu) * int(np.sum(~np.any(away, axis=1) | ~np.any(beyond, axis=1)))
-        z = np.where(np.any(away[:, unseen], axis=1), 0.0, np.clip(multipliers, 0.0, mu))
+        least = Fraction(mu) * int(np.sum(~np.any(to_impostor, axis=1) | ~np.any(beyond, axis=1)))
+        z = np.where(np.any(to_impostor[:, unseen], axis=1), 0.0, np.clip(multipliers, 0.0, mu))
         if not np.any(z) or not np.all(np.isfinite(self.target_moment)):
             return down(least)
         codes = np.concatenate([i * n + j, i * n + impostor])

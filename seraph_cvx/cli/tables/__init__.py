@@ -1,1 +1,1 @@
-"""The tables that users bring: read, checked, and answered in words where they are wrong."""
+"""Users' tables: read and checked, with an error message for whatever is wrong."""

@@ -1,4 +1,4 @@
-"""The header and the cells of a user's table, checked: what is wrong is named, with its cure."""
+"""Checks of the header and the cells of a user's table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .text_rows import TableError
 
 
 def ragged(path: Path, line: int, found: int, wanted: int) -> str:
-    """What to say of a row that has not as many cells as the header.
+    """The error message for a row that has more or fewer cells than the header.
 
     Examples
     --------
@@ -23,11 +23,11 @@ def ragged(path: Path, line: int, found: int, wanted: int) -> str:
         f"Line {line} of {path} has {found} cell{'' if found == 1 else 's'}, but the header has "
         f"{wanted} columns: every row needs the same number (an unknown label is an empty cell"
     )
-    return words + ("; decimals have a point, no comma)." if found > wanted else ").")
+    return words + ("; write decimals with a point, not a comma)." if found > wanted else ").")
 
 
 def check_header(path: Path, header: list[str], label_column: str) -> int:
-    """The position of the label column in a header that names every column once.
+    """Check that a header names every column once, and find the label column in it.
 
     Examples
     --------
@@ -37,7 +37,7 @@ def check_header(path: Path, header: list[str], label_column: str) -> int:
     Traceback (most recent call last):
     seraph_cvx.cli.tables.text_rows.TableError: a.csv has no column 'kind'. Its columns are 'x',
     'Kind'.
-    Is 'Kind' meant?
+    Did you mean 'Kind'?
     """
     if label_column not in header:
         raise TableError(
@@ -52,14 +52,14 @@ def check_header(path: Path, header: list[str], label_column: str) -> int:
             )
     if len(set(header)) < len(header):
         name = max(header, key=header.count)
-        raise TableError(f"{path} has {header.count(name)} columns {name!r}: rename them.")
+        raise TableError(f"{path} has {header.count(name)} columns named {name!r}: rename them.")
     if len(header) == 1:
         raise TableError(f"{path} has no column besides {label_column!r}: nothing to measure.")
     return header.index(label_column)
 
 
 def _column_hint(header: list[str], label_column: str) -> str:
-    """What may have been meant by a label column that is not there."""
+    """Guess what was meant by a label column that does not exist."""
     if all(_is_number(name) for name in header):
         return " These are numbers: the first row must hold the names of the columns."
     if len(header) == 1:
@@ -67,8 +67,8 @@ def _column_hint(header: list[str], label_column: str) -> str:
     by_small_letters = {name.casefold(): name for name in header}
     near = get_close_matches(label_column.casefold(), by_small_letters, n=1)
     if near:
-        return f" Is {by_small_letters[near[0]]!r} meant?"
-    return " Give the name of one of them by --label."
+        return f" Did you mean {by_small_letters[near[0]]!r}?"
+    return " Give the name of one of them with --label."
 
 
 def _some(names: Sequence[str]) -> str:
@@ -88,7 +88,7 @@ def _is_number(cell: str) -> bool:
 
 
 def numbers_of(row: list[str], line: int, columns: Sequence[str]) -> list[float]:
-    """The cells of a row as finite numbers; a look at each only where their sum is none.
+    """Read the cells of a row as finite numbers.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def numbers_of(row: list[str], line: int, columns: Sequence[str]) -> list[float]
     Traceback (most recent call last):
     seraph_cvx.cli.tables.text_rows.TableError: Line 2, column 'y': '2,5' is not a finite number:
     write
-    decimals with a point, and nothing between thousands.
+    decimals with a point, without separators between thousands.
     """
     try:
         numbers = [float(cell) for cell in row]
@@ -120,7 +120,7 @@ def _number(cell: str, line: int, column: str) -> float:
         )
     cure = "remove the column, or write its values as numbers"
     if _is_number(cell.replace(",", ".").replace("_", "")):
-        cure = "write decimals with a point, and nothing between thousands"
+        cure = "write decimals with a point, without separators between thousands"
     elif cell.lower().lstrip("+-") in ("nan", "inf", "infinity", "na", "n/a", "null", "none", "?"):
         cure = "fill in the number, or remove the row"
     raise TableError(f"{where}{_short(cell)} is not a finite number: {cure}.")

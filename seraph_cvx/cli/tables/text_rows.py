@@ -1,4 +1,4 @@
-"""The rows of a text table as a stream: decoded, split into cells, each row with its line number.
+"""Reads the rows of a text table one by one, split into cells, with their line numbers.
 
 Nothing of the file is kept, so that a table of millions of rows takes the memory of one line.
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import IO
 
 DELIMITERS = (",", ";", "\t")
-"""What may stand between two cells; the one that gives the header most columns is taken."""
+"""The separators of cells; the one that gives the header most columns is used."""
 
 BYTE_ORDER_MARKS = {
     codecs.BOM_UTF8: "utf-8-sig",
@@ -26,10 +26,10 @@ BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-"""How a file may say what it is written in; that of UTF-32 begins like that of UTF-16."""
+"""The encoding that each byte-order mark stands for; UTF-32's begins like UTF-16's."""
 
 LONGEST_LINE = 2**24
-"""Characters; more in one line is no table."""
+"""The most characters that a line of a table may have."""
 
 NOT_DECODED = re.compile("[\udc80-\udcff]")
 SPREADSHEET_HINT = re.compile("sep=([,;|\t])", re.IGNORECASE)
@@ -43,9 +43,9 @@ class TableError(ValueError):
 
 
 def read_rows(path: Path) -> Generator[Row]:
-    r"""The rows of a table, the header first; blank lines are skipped, cells stripped of blanks.
+    r"""Read the rows of a table, the header first; blank lines are skipped, cells are stripped.
 
-    Commas, semicolons or tabs stand between the cells. The text is UTF-8, or UTF-16 or UTF-32
+    Cells are separated by commas, semicolons or tabs. The text is UTF-8, or UTF-16 or UTF-32
     with a byte-order mark. A cell in double quotes may hold all of these and line ends.
 
     Raises
@@ -69,18 +69,18 @@ def read_rows(path: Path) -> Generator[Row]:
 
 
 def require_file(path: Path) -> None:
-    """Refuse what is not there, or is a folder.
+    """Require that a file exists and is not a folder.
 
     Examples
     --------
     >>> require_file(Path("no such.csv"))
     Traceback (most recent call last):
-    seraph_cvx.cli.tables.text_rows.TableError: There is no file no such.csv: look at the name and
+    seraph_cvx.cli.tables.text_rows.TableError: There is no file no such.csv: check the name and
     the
     folder.
     """
     if not path.exists():
-        raise TableError(f"There is no file {path}: look at the name and the folder.")
+        raise TableError(f"There is no file {path}: check the name and the folder.")
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
@@ -91,8 +91,8 @@ def _encoding(path: Path, start: bytes) -> str:
             return encoding
     if b"\0" in start:
         raise TableError(
-            f"{path} is no text: it holds zero bytes. Save the table as CSV UTF-8; a spreadsheet "
-            "file or an archive cannot be read."
+            f"{path} is not a text file: it contains zero bytes. Save the table as CSV UTF-8; "
+            "spreadsheet files and archives cannot be read."
         )
     return "utf-8"
 
@@ -123,7 +123,9 @@ def _lines(path: Path, text: IO[str]) -> Iterator[str]:
 def _split(path: Path, lines: Iterator[str]) -> Iterator[Row]:
     skipped, first = next(((k, line) for k, line in enumerate(lines) if line.strip()), (0, ""))
     if not first:
-        raise TableError(f"{path} is empty: it needs a row of column names, then one row a point.")
+        raise TableError(
+            f"{path} is empty: it needs a row of column names, then one row per point."
+        )
     if hint := SPREADSHEET_HINT.fullmatch(first.rstrip("\r\n")):
         skipped, delimiter = skipped + 1, hint[1]
     else:

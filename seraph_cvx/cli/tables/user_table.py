@@ -1,4 +1,4 @@
-"""A user's files: the table of points and class labels that is read, the metric that is written."""
+"""A user's files: reads tables of points and class labels, writes metrics."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from .text_rows import TableError, read_rows
 from .workload import require_memory
 
 LOOK_EVERY = 2**16
-"""Rows between two looks at the memory that they take."""
+"""Rows between two checks of the memory that they take."""
 
 COPIES = 4
-"""So many copies of the numbers are made by reading, standardizing and pairing."""
+"""How many copies of the numbers reading, standardizing and pairing make."""
 
 
 @dataclass(frozen=True, eq=False)
 class UserTable:
-    """Points, their classes, and what the columns and the classes are called.
+    """Points, their classes, and the names of the columns and classes.
 
     Attributes
     ----------
@@ -51,9 +51,8 @@ class UserTable:
 def read_table(path: Path, label_column: str) -> UserTable:
     r"""Read a table: a header row, numbers, and the label column, where empty means unknown.
 
-    What may stand between cells, and how the text may be coded, is said by
-    :func:`.text_rows.read_rows`. The rows are read one by one: of each only its numbers and the
-    position of its class stay in memory.
+    :func:`.text_rows.read_rows` documents the separators of cells and the encodings of the text.
+    The rows are read one by one: only the numbers and the class of each stay in memory.
 
     Parameters
     ----------
@@ -109,25 +108,26 @@ def read_table(path: Path, label_column: str) -> UserTable:
 def _sorted_classes(
     codes: NDArray[np.int64], names: Mapping[str, int]
 ) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """The classes in the order of the alphabet, and the class of each point; "" is no class."""
+    """Sort the classes by name, and recode the points; "" stands for an unknown class."""
     classes = tuple(sorted(name for name in names if name))
     position = {name: k for k, name in enumerate(classes)} | {"": UNKNOWN}
     return np.array([position[name] for name in names], dtype=np.int64)[codes], classes
 
 
 def check_output(path: Path, endings: tuple[str, ...], source: Path | None = None) -> None:
-    """Refuse before the work what could not be written after it.
+    """Check, before the work, that its result can be written to a path.
 
     Examples
     --------
     >>> check_output(Path("metric.txt"), (".csv", ".npz"))
     Traceback (most recent call last):
-    seraph_cvx.cli.tables.text_rows.TableError: metric.txt must end in .csv or .npz: the ending is
-    the
-    format.
+    seraph_cvx.cli.tables.text_rows.TableError: metric.txt must end in .csv or .npz: the ending
+    chooses the format.
     """
     if path.suffix not in endings:
-        raise TableError(f"{path} must end in {' or '.join(endings)}: the ending is the format.")
+        raise TableError(
+            f"{path} must end in {' or '.join(endings)}: the ending chooses the format."
+        )
     if not path.parent.is_dir():
         raise TableError(f"There is no folder {path.parent} to write {path.name} into.")
     if path.is_dir():
@@ -135,20 +135,20 @@ def check_output(path: Path, endings: tuple[str, ...], source: Path | None = Non
     if path.exists() and not path.is_file():
         raise TableError(f"{path} is a device or a pipe: give the name of a file.")
     if source is not None and path.exists() and source.exists() and path.samefile(source):
-        raise TableError(f"{path} is the table itself: give another name to write to.")
+        raise TableError(f"{path} is the table itself: use another name.")
     try:
         tempfile.TemporaryFile(dir=path.resolve().parent).close()
     except OSError as error:
         raise TableError(
-            f"Nothing can be written into the folder {path.parent} ({error.strerror}): give "
-            f"{path.name} another place."
+            f"Nothing can be written to the folder {path.parent} ({error.strerror}): use another "
+            f"folder for {path.name}."
         ) from None
 
 
 def write_metric(
     path: Path, metric: FloatArray, feature_names: Sequence[str], scaling: Mapping[str, FloatArray]
 ) -> None:
-    """Write A as text (.csv: feature names, then m rows) or as arrays (.npz).
+    """Write a metric as text (.csv: feature names, then m rows) or as arrays (.npz).
 
     The arrays are metric, components (L with A = L'L), feature_names and those of `scaling`.
     """
@@ -169,9 +169,9 @@ def write_metric(
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Put `content` into a file at once: whoever reads it sees all of it or what was there.
+    """Write a file atomically: a reader sees all of `content`, or what was there before.
 
-    Where `path` is a link, the file that it leads to is replaced.
+    If `path` is a link, the file that it points to is replaced.
 
     Examples
     --------

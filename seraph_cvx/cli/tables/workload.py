@@ -1,4 +1,4 @@
-"""What a fit will take, said before it begins: memory that is not there, hours of work."""
+"""Estimates of the memory and time that a fit will take, made before it begins."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from ...pairs.pair_set import PairSet
 from .text_rows import TableError
 
 PAIR_BYTES = 100
-"""Bytes that a labeled pair takes at most while the pairs are made, rounded up."""
+"""The most bytes that a labeled pair takes while pairs are made, rounded up."""
 
 SAMPLE = 1_000
-"""Points whose pairs are swept over once to learn how fast this machine is."""
+"""Points whose pairs are swept over once to measure this machine's speed."""
 
 SMALL = 300
 """Features whose matrix is decomposed once for the same purpose."""
 
 SWEEPS = 200
-"""Over all pairs, that an alternation of middling length makes."""
+"""Sweeps over all pairs in an alternation of average length."""
 
 LONG = 600.0
-"""Seconds; what is expected to take longer is announced."""
+"""Seconds; a fit that is expected to take longer is announced."""
 
 
 def free_bytes() -> int:
-    """Memory that can be had without swapping; where the system does not tell, that of the machine.
+    """The memory available without swapping or, if that is unknown, all memory of the machine.
 
-    Windows tells neither by Python's own means: nothing is refused there for want of memory.
+    On Windows, Python can tell neither: the answer is then practically infinite.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def free_bytes() -> int:
 
 
 def require_memory(needed: int, what: str, cure: str) -> None:
-    """Refuse what would not fit into memory, before it is made.
+    """Raise an error if something would not fit into memory.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def require_memory(needed: int, what: str, cure: str) -> None:
 
 
 def require_memory_for_pairs(y: IntArray) -> None:
-    """Refuse more labels than the memory has room for pairs of: k labels make k(k - 1)/2 of them.
+    """Raise an error if the pairs of the labels, k(k - 1)/2 of k, would not fit into memory.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def require_memory_for_pairs(y: IntArray) -> None:
 
 
 def expected_seconds(pairs: PairSet, only_labeled: bool = False) -> float:
-    """How long :data:`SWEEPS` sweeps over all pairs, each with an eigendecomposition, take here.
+    """Estimate the seconds of :data:`SWEEPS` sweeps, each with an eigendecomposition.
 
     Measured by one sweep over fewer points and one decomposition of fewer features; their times
     grow like n^2 and m^3. With `only_labeled` there is no sweep over all pairs.
@@ -117,7 +117,8 @@ def expected_seconds(pairs: PairSet, only_labeled: bool = False) -> float:
 
 
 def in_words(seconds: float) -> str:
-    """
+    """Write a duration in minutes, hours or days.
+
     >>> in_words(1200.0), in_words(40_000.0), in_words(1e7)
     ('20 minutes', '11 hours', '116 days')
     """

@@ -1,1 +1,1 @@
-"""Models in files, without pickle."""
+"""Saves models to files, without pickle."""

@@ -39,7 +39,7 @@ MODELS = {
     "NCA": "baselines.nca",
     "Euclidean": "baselines.euclidean",
 }
-"""The classes that can be saved, and their rooms, each opened when it is needed."""
+"""The classes that can be saved, and their modules, imported when needed."""
 
 PRIVATE = {"KernelSERAPH": ("_row_means", "_mean")}
 """Learned attributes whose names do not end in an underscore."""
@@ -52,7 +52,7 @@ ATTRIBUTE_TYPES: dict[str, Any] = {
     "history_": list,
     "certificate_": Certificate | None,
 }
-"""What these attributes must be, wherever they occur; SERAPH and its relatives have them all."""
+"""The types of these attributes, wherever they occur; SERAPH and its relatives have them all."""
 
 UNREADABLE = (ValueError, EOFError, RecursionError, NotImplementedError, zipfile.BadZipFile)
 
@@ -95,7 +95,7 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load_model(path: str | os.PathLike[str]) -> Any:
-    """The model that `save_model` wrote to `path`; its distances are the same bit for bit.
+    """Load the model that `save_model` wrote; its distances are the same bit for bit.
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     return model
 
 
-def _describe(model: Any, place: str, arrays: Arrays) -> dict[str, Any]:
-    """The model as what JSON can hold; its arrays are put into `arrays`."""
+def _describe(model: Any, prefix: str, arrays: Arrays) -> dict[str, Any]:
+    """Describe a model in JSON values; its arrays are put into `arrays`."""
     name = type(model).__name__
     if type(model).__module__ != f"{PACKAGE}.{MODELS.get(name)}":
         raise TypeError(f"{name} cannot be saved: only {', '.join(MODELS)} of {PACKAGE} can.")
@@ -143,10 +143,12 @@ def _describe(model: Any, place: str, arrays: Arrays) -> dict[str, Any]:
         record = {
             "class": name,
             "parameters": {
-                key: pack(value, f"{place}parameters.{key}", arrays)
+                key: pack(value, f"{prefix}parameters.{key}", arrays)
                 for key, value in parameters.items()
             },
-            "attributes": {key: pack(value, place + key, arrays) for key, value in learned.items()},
+            "attributes": {
+                key: pack(value, prefix + key, arrays) for key, value in learned.items()
+            },
             "output": output,
         }
     except NotPlain as error:
@@ -156,7 +158,7 @@ def _describe(model: Any, place: str, arrays: Arrays) -> dict[str, Any]:
             f"them are written: give such a value{cure}."
         ) from None
     if inner is not None:
-        record["best_estimator_"] = _describe(inner, f"{place}best_estimator_.", arrays)
+        record["best_estimator_"] = _describe(inner, f"{prefix}best_estimator_.", arrays)
     return record
 
 
@@ -174,7 +176,7 @@ def _check_format(header: dict[str, Any]) -> None:
 
 
 def _rebuild(record: dict[str, Any], arrays: Arrays) -> Any:
-    """The model that a record describes."""
+    """Rebuild the model that a record describes."""
     cls = _open_class(record.get("class"))
     parameters, attributes = record.get("parameters"), record.get("attributes")
     if not isinstance(parameters, dict) or not isinstance(attributes, dict):
@@ -201,7 +203,7 @@ def _open_class(name: Any) -> Any:
     try:
         return getattr(import_module(f"{PACKAGE}.{MODELS[name]}"), name)
     except ImportError as error:
-        refuse(f"its class {name} is not to be had here ({error})")
+        refuse(f"its class {name} cannot be imported ({error})")
 
 
 def _may_be_learned(key: str, cls: Any) -> bool:
@@ -210,7 +212,7 @@ def _may_be_learned(key: str, cls: Any) -> bool:
 
 
 def _check_fitted(model: Any) -> None:
-    """The learned attributes are there, of their types, and of shapes that fit together."""
+    """Check that the learned attributes exist, with their types and matching shapes."""
     name, learned = type(model).__name__, vars(model)
     for key, kind in ATTRIBUTE_TYPES.items():
         if key not in learned and MODELS[name].startswith("baselines"):

@@ -1,4 +1,4 @@
-"""One .npz file of numbers with a JSON header: written whole or not at all, read with suspicion.
+"""An .npz file of numbers with a JSON header, written atomically and checked when read.
 
 The entry ``header`` holds the UTF-8 bytes of a JSON object; every other entry is an array of
 numbers. Nothing is pickled, so a file executes nothing; nothing is compressed and no two entries
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[Any]]
 NUMBERS = "biuf"
-"""The kinds of array that are written and read: truth values, integers and floats."""
+"""The kinds of arrays that are written and read: booleans, integers and floats."""
 
 NPY_MAGIC = b"\x93NUMPY\x01\x00"
 NPY_HEADER = re.compile(
@@ -33,14 +33,14 @@ NPY_HEADER = re.compile(
 )
 
 LOCAL_HEADER = struct.Struct("<26xHH")
-"""What precedes the bytes of a zip entry: at its end, the lengths of the name and the extra."""
+"""The header before a zip entry, which ends with the lengths of the name and the extra field."""
 
 LARGEST_SIZE = int(np.iinfo(np.intp).max)
-"""More rows or columns than this are no shape of an array."""
+"""The most rows or columns that an array may have."""
 
 
 def refuse(reason: str) -> NoReturn:
-    """Raise a ValueError; whoever knows the file's name adds it.
+    """Raise a ValueError, to which the caller adds the file's name.
 
     Examples
     --------
@@ -52,9 +52,9 @@ def refuse(reason: str) -> NoReturn:
 
 
 def write_number_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
-    """Write header and arrays beside `path`, then put the complete file in its place.
+    """Write header and arrays atomically: to a temporary file, which is then renamed.
 
-    Where `path` is a link, the file that it leads to is replaced.
+    If `path` is a link, the file that it points to is replaced.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def write_number_file(path: str | os.PathLike[str], header: dict[str, Any], arra
 
 
 def read_number_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arrays]:
-    """The header and the arrays of a file that `write_number_file` wrote.
+    """Read the header and the arrays of a file that `write_number_file` wrote.
 
     Raises
     ------
@@ -119,7 +119,7 @@ def read_number_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arra
 
 
 def _check_layout(entries: list[zipfile.ZipInfo], content: bytes, end: int) -> None:
-    """Refuse entries that say they hold more than the file does, or that lie on each other.
+    """Refuse entries that claim more bytes than the file has, or that overlap.
 
     `end` is where the entries end and the archive's directory begins.
     """
@@ -143,7 +143,7 @@ def _check_layout(entries: list[zipfile.ZipInfo], content: bytes, end: int) -> N
 
 
 def _span(entry: zipfile.ZipInfo, content: bytes) -> tuple[int, int]:
-    """Where an entry starts in the file, with its own header, and where it stops."""
+    """The bytes of an entry in the file, with its header: where it starts and ends."""
     start, first = entry.header_offset, entry.header_offset + LOCAL_HEADER.size
     if start < 0 or first > len(content):
         refuse(f"its entry {entry.filename!r} starts outside of the file: it is damaged")
@@ -152,7 +152,7 @@ def _span(entry: zipfile.ZipInfo, content: bytes) -> tuple[int, int]:
 
 
 def _parse(data: bytes, name: str) -> NDArray[Any]:
-    """A .npy entry, if it holds numbers, and as many as it says."""
+    """Parse an .npy entry, and check that it holds as many numbers as it claims."""
     length = int.from_bytes(data[8:10], "little")
     said = NPY_HEADER.fullmatch(data[10 : 10 + length])
     if data[:8] != NPY_MAGIC or said is None:

@@ -1,4 +1,4 @@
-"""Values as JSON and arrays of numbers, and back: what a model file may hold, and nothing else."""
+"""Converts values to JSON and arrays of numbers, and back: all that a model file may hold."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class NotPlain(Exception):
 
 
 def pack(value: Any, name: str, arrays: Arrays) -> Any:
-    """Plain values as they are, all others as {kind: content}.
+    """Convert a value to JSON: plain values as they are, all others as {kind: content}.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def pack(value: Any, name: str, arrays: Arrays) -> Any:
 
 
 def unpack(value: Any, arrays: Arrays, may_be_nan: bool = False) -> Any:
-    """What `pack` was given, or a ValueError: the file may be anybody's.
+    """Restore the value that `pack` was given; raise an error for anything else.
 
     Parameters
     ----------

@@ -17,11 +17,11 @@ from ...numerics.checks import FloatArray, IntArray, encode_labels
 from ...pairs.supervision import known_labels
 
 PAIRS_AT_ONCE = 1 << 16
-"""`pair_auc` hands so many pairs to `pair_score` in one call."""
+"""The number of pairs that `pair_auc` passes to `pair_score` at once."""
 
 
 def known_rows(X: Any, y: ArrayLike, purpose: str) -> tuple[Any, Any, IntArray]:
-    """X_K, y_K and K = {i : y_i is known}, or an error when K is empty.
+    """The points of known class, their labels and indices; an error if there are none.
 
     Parameters
     ----------
@@ -47,12 +47,12 @@ def known_rows(X: Any, y: ArrayLike, purpose: str) -> tuple[Any, Any, IntArray]:
         )
     kept = labels[known]
     if kept.dtype == object and not any(isinstance(label, str) for label in kept):
-        kept = np.array(kept.tolist())  # integers that stood beside None are integers again
+        kept = np.array(kept.tolist())  # integers that were stored with None are integers again
     return _safe_indexing(X, known), kept, known
 
 
 class LabeledKFold(BaseCrossValidator):  # type: ignore[misc]
-    """K = T_1 u ... u T_k, training on {1..n} minus T_f: only the points K of known class move.
+    """Split only the points of known class into folds; all others are in every training set.
 
     Each test fold holds points of known class alone; all other points, the unlabeled ones
     included, train. The known points are dealt out class by class, one to each fold in turn, so
@@ -92,7 +92,7 @@ class LabeledKFold(BaseCrossValidator):  # type: ignore[misc]
         return self.n_splits
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
-        """Pairs (training indices, test indices), one for each fold.
+        """Yield the training and test indices of each fold.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ def known_accuracy(estimator: Any, X: Any, y: ArrayLike) -> float:
 
 
 def pair_auc(estimator: Any, X: Any, y: ArrayLike) -> float:
-    """P(score of a similar pair > score of a dissimilar one) + P(equal)/2, over known pairs.
+    """Score a metric by the area under the ROC curve of the pairs of known class.
 
     The area under the ROC curve of `pair_score`: it needs no threshold, and no classifier.
 
@@ -190,7 +190,7 @@ def pair_auc(estimator: Any, X: Any, y: ArrayLike) -> float:
 
 
 def _head_and_learner(estimator: Any) -> tuple[Any, Any]:
-    """What comes before the metric learner in a pipeline (None: nothing), and the learner."""
+    """Split a pipeline into what precedes the metric learner (None: nothing) and the learner."""
     head, learner = None, estimator
     if isinstance(estimator, Pipeline):
         head = estimator[:-1] if len(estimator) > 1 else None
@@ -204,7 +204,7 @@ def _head_and_learner(estimator: Any) -> tuple[Any, Any]:
 
 
 def _given_pairs(head: Any, P: Any, y: ArrayLike) -> tuple[FloatArray, IntArray, Any]:
-    """The points of the pairs, which of them each pair joins, and whether it is similar."""
+    """The points of given pairs, the indices that each pair joins, and whether it is similar."""
     pairs, labels = np.asarray(P), column_or_1d(y)
     if pairs.shape[1] != 2 or labels.shape != (len(pairs),) or set(labels) - {-1, 1}:
         raise ValueError(
@@ -218,7 +218,7 @@ def _given_pairs(head: Any, P: Any, y: ArrayLike) -> tuple[FloatArray, IntArray,
 
 
 def area_over_pairs(learner: Any, points: FloatArray, rows: IntArray, similar: Any) -> float:
-    """The ROC area of `pair_score` over the pairs (x_i, x_j), (i, j) a row; see `pair_auc`.
+    """The ROC area of `pair_score` over the rows (i, j) of pairs; see `pair_auc`.
 
     Parameters
     ----------

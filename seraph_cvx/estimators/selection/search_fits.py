@@ -1,4 +1,4 @@
-"""The fits of a search over SERAPH's weights: a candidate in a fold each, and the score it gets."""
+"""The fits of a search over SERAPH's weights, each of a candidate in a fold, and their scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .scoring import area_over_pairs, known_accuracy, pair_auc
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """All the points; the labels `kept` teach, those of `test` are hidden and judged.
+    """A fold with all points: the labels `kept` are used to learn, those of `test` to score.
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Fold:
 
     @property
     def masked(self) -> IntArray:
-        """The codes, with every label that is not kept made unknown."""
+        """The labels of this fold: those that are not kept are unknown."""
         masked = np.full(len(self.codes), UNKNOWN, dtype=np.int64)
         masked[self.kept] = self.codes[self.kept]
         return masked
@@ -49,7 +49,7 @@ class Fold:
 
 @dataclass(frozen=True)
 class SearchFit:
-    """What a candidate did in a fold; `failure` says why where it has no score.
+    """The result of a candidate in a fold; `failure` says why if it has no score.
 
     `reached_tolerance`: the fit ended certified, or stationary where algorithm="direct".
     """
@@ -61,7 +61,7 @@ class SearchFit:
 
 
 def make_folds(points: FloatArray, labels: NDArray[Any], splitter: Any) -> list[Fold]:
-    """Split the points of known class into those that teach and those that are hidden.
+    """Split the points of known class into those to learn from and those to score by.
 
     kept = train n K and test = test n K for each split, K the points of known class.
 
@@ -179,7 +179,7 @@ def best_candidate(table: dict[str, Any]) -> int:
 
 
 def choose_scorer(scoring: Any) -> Callable[[SERAPH, Fold], float]:
-    """The `scoring` of SERAPHCV as a function of the fitted SERAPH and the fold.
+    """Turn the `scoring` of SERAPHCV into a function of the fitted SERAPH and the fold.
 
     Examples
     --------
@@ -221,7 +221,7 @@ def nearest_labeled_accuracy(model: SERAPH, fold: Fold) -> float:
 
 
 def held_out_pair_auc(model: SERAPH, fold: Fold) -> float:
-    """The ROC area over {(i, j) known : i or j in test}: the pairs that no label taught.
+    """Score a metric by the ROC area over the known pairs with a point held out.
 
     Examples
     --------

@@ -55,7 +55,7 @@ HANDED_ON = (
     "accelerate",
     "random_state",
 )
-"""The parameters that every SERAPH of the search takes over."""
+"""The parameters that are passed on to every SERAPH of the search."""
 
 LEARNED = (
     "metric_",
@@ -67,7 +67,7 @@ LEARNED = (
     "status_",
     "sampling_",
 )
-"""The attributes that the chosen SERAPH passes on."""
+"""The attributes that are copied from the chosen SERAPH."""
 
 
 class SERAPHCV(MahalanobisTransformer):
@@ -77,7 +77,7 @@ class SERAPHCV(MahalanobisTransformer):
 
     The held-out labels become unknown, but their points stay, as unlabeled ones: the search is
     transductive, as SERAPH itself is. Every fit of the search starts as SERAPH does (J is not
-    convex: from a neighbour's metric it might end elsewhere), so that a score belongs to the
+    convex: from a neighbour's metric it might end at another point), so that a score belongs to the
     model that is fitted in the end.
 
     Parameters
@@ -96,7 +96,7 @@ class SERAPHCV(MahalanobisTransformer):
         "pair_auc": the ROC area of the distances over the pairs with a held-out point in them.
         A callable: ``scoring(fitted SERAPH, X_held_out, y_held_out)``, larger is better.
     n_jobs : int, optional
-        Cells (fold, candidate) at a time, through joblib. The result does not depend on it.
+        Fits (of a candidate in a fold) at a time, through joblib; the result is the same.
     refit : bool, default=True
         Fit the chosen SERAPH on all labels. Without it there is no metric, only `cv_results_`.
     threshold, sharpness, algorithm, solver, tol, m_step_tol, max_iter, n_components, ...
@@ -210,7 +210,7 @@ class SERAPHCV(MahalanobisTransformer):
         return self
 
     def _search(self, pairs: PairSet, X: ArrayLike, y: ArrayLike) -> list[Warning]:
-        """Choose, and learn by what is chosen; what the last fit and the search did not reach."""
+        """Choose the weights, and learn with them; return the warnings to issue."""
         scorer = choose_scorer(self.scoring)
         labels = column_or_1d(y)
         folds = make_folds(pairs.points, labels, self._splitter(labels))
@@ -242,14 +242,14 @@ class SERAPHCV(MahalanobisTransformer):
         return [*not_reached, *_uncertified(fits)]
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
-        """p(+1 | x, x') of eq. (8) by `best_estimator_`, for each pair of a (k, 2, m) array."""
+        """Predict p(+1 | x, x') of eq. (8) by `best_estimator_`, for a (k, 2, m) array of pairs."""
         return self.best_estimator_.predict_pair_proba(self._check_point_pairs(pairs))
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "components_")
 
     def _candidates(self, pairs: PairSet) -> list[dict[str, Any]]:
-        """One for each pair of weights."""
+        """The candidates, one for each combination of the two weights."""
         if isinstance(self.unlabeled_weights, str) or not np.iterable(self.unlabeled_weights):
             raise ValueError(
                 f"unlabeled_weights={self.unlabeled_weights!r} must be a sequence of weights to "

@@ -1,4 +1,4 @@
-"""Our own solver against conic ones, as ratios inside one run: one M-step, a whole alternation."""
+"""Our own solver against conic ones, as ratios within one run: one M-step, a whole alternation."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ TASKS = {
 """The paper's six UCI tasks and how many of their 100 points are labeled."""
 
 TRUE_GAP = 1e-5
-"""What a conic solver has to reach: the distance of its value from the best lower bound known."""
+"""The largest distance from the best known lower bound at which a conic solver has arrived."""
 
 
 def draw_tasks(
     report: Report, tasks: Mapping[str, int], seeds: Sequence[int], column: str
 ) -> Iterator[tuple[str, int, PairSet]]:
-    """The pairs of each task and seed; data that is not there is a row whose `column` says so."""
+    """Draw the pairs of each task and seed; missing data becomes a row that says so in `column`."""
     for name, n_labeled in tasks.items():
         for seed in seeds:
             report.tell(f"{name}, seed {seed}")
@@ -58,7 +58,7 @@ def bench_first_m_steps(
     seeds: Sequence[int] = (0, 1),
     time_limit: float = 600.0,
 ) -> ResultTable:
-    """FISTA certified to 1e-8 against the fastest conic solver to a true 1e-5.
+    """Time FISTA, certified to 1e-8, against the fastest conic solver that truly reaches 1e-5.
 
     A conic solver climbs a ladder of tolerances until its answer is truly within 1e-5; its time
     is that of the first rung that gets there, compilation included. It is stopped at `time_limit`,
@@ -100,7 +100,7 @@ def _first_m_step(report: Report, name: str, seed: int, time_limit: float) -> Ro
 
 
 def bench_whole_fit(report: Report, name: str = "wine", time_limit: float = 120.0) -> ResultTable:
-    """The whole alternation, own against CLARABEL's, which is stopped at `time_limit`."""
+    """Time a whole alternation, our own against CLARABEL's, which is stopped at `time_limit`."""
     report.start("The paper's alternation (hyper), end to end")
     pairs = PairSet.from_labels(*_points(name, 0))
     own = np.inf
@@ -148,7 +148,7 @@ def bench_whole_fit(report: Report, name: str = "wine", time_limit: float = 120.
 def solve_once(
     name: str, seed: int, solver: str, formulation: str, tol: float, time_limit: float
 ) -> tuple[float, float]:
-    """Seconds (compilation included) and true relative gap of one conic run."""
+    """Solve once by a conic solver: its seconds, with compilation, and its true relative gap."""
     objective = MStepObjective(PairSet.from_labels(*_points(name, seed)))
     objective.pair_moment  # noqa: B018 - summed before the clock starts
     warnings.simplefilter("ignore")  # a process of its own; the gap says it all
@@ -161,7 +161,7 @@ def solve_once(
 
 
 def _own_seconds(name: str, seed: int, finish: bool = True) -> tuple[float, float]:
-    """Seconds to a certified 1e-8, all sums included, and the share of them the referee took."""
+    """Time our own solver to a certified 1e-8, with all sums, and the certificate's share of it."""
     pairs = PairSet.from_labels(*_points(name, seed))
     clock = time.perf_counter()
     with one_blas_thread():
@@ -173,7 +173,7 @@ def _own_seconds(name: str, seed: int, finish: bool = True) -> tuple[float, floa
 
 
 def _climb(name: str, seed: int, solver: str, formulation: str, time_limit: float) -> float | None:
-    """Seconds of the loosest tolerance whose answer is truly within TRUE_GAP, or None."""
+    """The seconds at the loosest tolerance whose answer is within TRUE_GAP, or None."""
     for tol in (1e-5, 1e-6, 1e-7, 1e-8, 1e-9):
         outcome = run_isolated(
             solve_once,

@@ -1,4 +1,4 @@
-"""What a pass over the pairs costs: against bare products, against n and m, and in a whole fit."""
+"""The cost of a pass over the pairs: against matrix products, against n and m, in a whole fit."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PASSES = "Passes of value + gradient"
 
 
 def bench_kernel(report: Report, n: int = 3_000, m: int = 64) -> ResultTable:
-    """Value and gradient in one pass against the two full n x n x m products alone."""
+    """Time value and gradient in one pass against the two n x n x m matrix products alone."""
     report.start(f"Value + gradient against bare products (n = {n}, m = {m})")
     X, y = gaussian_classes(n, m)
     rng = np.random.default_rng(1)
@@ -52,7 +52,7 @@ def bench_kernel(report: Report, n: int = 3_000, m: int = 64) -> ResultTable:
 def bench_scaling(
     report: Report, sizes: Sequence[int] = (2_000, 5_000, 10_000, 20_000), m: int = 16
 ) -> ResultTable:
-    """Time and additional peak memory of three passes against n, with the fitted exponent."""
+    """Measure time and peak memory of three passes against n, and fit the exponents."""
     report.start(PASSES)
     for n in sizes:
         report.tell(f"three passes at n = {n}")
@@ -67,7 +67,7 @@ def bench_scaling(
 def bench_dimension(
     report: Report, dimensions: Sequence[int] = (8, 16, 32, 64, 128), n: int = 3_000
 ) -> ResultTable:
-    """Time of a pass against m, with the fitted exponent."""
+    """Measure the time of a pass against m, and fit the exponent."""
     report.start(PASSES)
     for m in dimensions:
         report.tell(f"passes at m = {m}")
@@ -82,7 +82,7 @@ def _fitted_exponent(rows: Sequence[Row], size: str) -> str:
 
 
 def bench_large_fit(report: Report, n: int = 5_000, m: int = 16) -> ResultTable:
-    """A whole fit of a few thousand points, its evaluations counted."""
+    """Time a whole fit of a few thousand points, and count its evaluations."""
     report.start("A whole fit (hyper, tol = 1e-4)")
     X, y = gaussian_classes(n, m)
     pairs = PairSet.from_labels(X, y)
@@ -113,7 +113,7 @@ def bench_large_fit(report: Report, n: int = 5_000, m: int = 16) -> ResultTable:
 
 
 def three_passes(n: int, m: int) -> tuple[float, int]:
-    """Seconds a pass, and bytes of memory on top of what was there before the first one."""
+    """Measure the seconds per pass, and the bytes of memory that the passes add."""
     X, y = gaussian_classes(n, m)
     before = resident_bytes()
     program = MStepObjective(PairSet.from_labels(X, y), n_jobs=2).program
@@ -127,7 +127,7 @@ def three_passes(n: int, m: int) -> tuple[float, int]:
 
 
 def _alternately(first: Callable[[], Any], second: Callable[[], Any]) -> tuple[float, float]:
-    """The best times of both, measured in turns so that a busy machine hits both alike.
+    """Time two functions in turns, so that other load affects both alike; the best times.
 
     Between the turns BLAS's own threads, which wait busily for more work, are left to fall asleep.
     """

@@ -1,4 +1,4 @@
-"""What a regularisation path costs, in cold solves; and where a path of alternations ends."""
+"""The cost of a regularisation path, in cold solves; and where a path of alternations ends."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .conic import TASKS, draw_tasks
 from .report import Report, Row
 
 REPEATS = 5
-"""Each time is the least of so many."""
+"""Each time is the least of so many measurements."""
 
 
 def bench_path(report: Report, seeds: Sequence[int] = (0, 1)) -> ResultTable:
-    """A path of 20 trace weights of the first M-step, against one cold solve at the smallest."""
+    """Time a path of 20 trace weights against one cold solve at the smallest of them."""
     report.start("Paths of 20 trace weights (n = 100), in cold solves")
     for name, seed, pairs in draw_tasks(report, TASKS, seeds, "start"):
         report.add(_row(name, seed, pairs))

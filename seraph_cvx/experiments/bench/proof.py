@@ -1,4 +1,4 @@
-"""What a certificate costs beside a pass over the pairs, a proof beside a certificate."""
+"""The cost of a certificate, in passes over the pairs, and of a proof, in certificates."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ DIGITS = {"digits": 20, "usps": 20, "mnist": 20}
 """Tasks of more features, and how many of their 100 points are labeled."""
 
 REPEATS = 30
-"""Measurements of a time that takes milliseconds; the least of them counts."""
+"""How often a time of milliseconds is measured; the least counts."""
 
 
 def bench_proof(report: Report, seeds: Sequence[int] = (0, 1)) -> ResultTable:
-    """`certify(rigorous=True)` on the first M-steps of the six UCI tasks, solved to 1e-9."""
-    report.start("Proofs of first M-steps (n = 100), beside certificates in floating point")
+    """Time `certify(rigorous=True)` on first M-steps of the six UCI tasks, solved to 1e-9."""
+    report.start("Proofs of first M-steps (n = 100), against certificates in floating point")
     for name, seed, pairs in draw_tasks(report, TASKS, seeds, "proven gap"):
         report.add({"task": name, "seed": seed, **_row(MStepObjective(pairs))})
     return report.finish()
 
 
 def bench_certificate(report: Report, seeds: Sequence[int] = (0,)) -> ResultTable:
-    """`certify` at the solutions of first and second M-steps, solved to 1e-8."""
-    report.start("Certificates at solved M-steps (n = 100), beside one pass for f and its gradient")
+    """Time `certify` at the solutions of first and second M-steps, solved to 1e-8."""
+    report.start("Certificates at solved M-steps (n = 100), against a pass for f and its gradient")
     for name, seed, pairs in draw_tasks(report, TASKS | DIGITS, seeds, "certified gap"):
         metric = None
         for number in ("first", "second"):

@@ -1,4 +1,4 @@
-"""A table of measurements while it grows: each row is told as it comes, and none is ever lost."""
+"""A table of measurements that grows row by row, and keeps its rows if it is interrupted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Row = Mapping[str, Any]
 
 
 class Report:
-    """What a measurement has to tell: what it is at, each row, and in the end the table.
+    """Collect the rows of a measurement, and report its progress.
 
     Parameters
     ----------
@@ -44,20 +44,20 @@ class Report:
         self._notes: list[str] | None = None
 
     def start(self, title: str) -> None:
-        """Begin a table of this title."""
+        """Begin a table with this title."""
         self._title, self._rows, self._draft, self._notes = title, [], None, None
 
     def tell(self, text: str) -> None:
-        """Tell what the measurement is at."""
+        """Report what is being measured."""
         if self._tell is not None:
             self._tell(text)
 
     def draft(self, row: Row) -> None:
-        """What is known of the next row so far: all of it that is left if the work is stopped."""
+        """Keep what is known of the next row, in case the measurement is interrupted."""
         self._draft = row
 
     def add(self, row: Row) -> None:
-        """Keep a row, in the place of its draft, and show it."""
+        """Keep a row instead of its draft, and show it."""
         self._rows.append(row)
         self._draft = None
         if self._show is not None:
@@ -69,12 +69,12 @@ class Report:
         return self._rows
 
     def finish(self, notes: Sequence[str] = ()) -> ResultTable:
-        """The table of all rows; nothing is missing."""
+        """Return the complete table."""
         self._notes = list(notes)
         return self.table()
 
     def table(self) -> ResultTable:
-        """The table so far, with a note where it is not finished."""
+        """The table so far, with a note if it is incomplete."""
         if self._notes is not None:
             return ResultTable(self._title, list(self._rows), self._notes)
         stopped = f"Incomplete: stopped after {len(self._rows)} of its rows."

@@ -1,4 +1,4 @@
-"""How large: time and memory of a whole fit against n, on this machine, a GPU or a cluster."""
+"""Time and memory of a whole fit against n, on this machine, a GPU or a cluster."""
 
 from __future__ import annotations
 
@@ -19,46 +19,46 @@ from ...processes.forking import peak_bytes
 from ...solvers.not_certified import NotCertified
 from .report import Report
 
-PLACES = ("cpu", "cuda", "dask")
+BACKENDS = ("cpu", "cuda", "dask")
 
 ENOUGH = 1e-4
-"""J's last relative fall, and the relative gap of the last M-step."""
+"""The tolerance of the last relative fall of J, and of the last M-step's relative gap."""
 
 
 def bench_sizes(
     report: Report,
-    place: str = "cpu",
+    backend: str = "cpu",
     sizes: Sequence[int] = (1_000, 3_000, 10_000),
     m: int = 64,
     unlabeled_pairs: int | None = None,
     scheduler: str | None = None,
 ) -> ResultTable:
-    """A fit of the paper's hyper setting to ten Gaussian classes, for each n.
+    """Measure a fit of the paper's hyper setting to ten Gaussian classes, for each n.
 
     Parameters
     ----------
     report : Report
-    place : "cpu", "cuda" or "dask"
+    backend : "cpu", "cuda" or "dask"
         Where the sums over pairs are made.
     sizes : sequence of int
         n of each fit.
     m : int
     unlabeled_pairs : int, optional
-        Draw so many pairs for the M-steps; the certificate is of all pairs all the same.
+        Draw so many pairs for the M-steps; the certificate still covers all pairs.
     scheduler : str, optional
         Address of a Dask scheduler; by default two worker processes on this machine.
     """
-    if place not in PLACES:
-        raise ValueError(f"place={place!r} is not known: use one of {', '.join(PLACES)}.")
-    report.start(f"A whole fit on {place} (hyper, m = {m}, J to {ENOUGH:g}, gap to {ENOUGH:g})")
-    with _at(place, scheduler):
+    if backend not in BACKENDS:
+        raise ValueError(f"Unknown backend {backend!r}: use one of {', '.join(BACKENDS)}.")
+    report.start(f"A whole fit on {backend} (hyper, m = {m}, J to {ENOUGH:g}, gap to {ENOUGH:g})")
+    with _cluster_for(backend, scheduler):
         for n in sizes:
             report.tell(f"n = {n}")
-            report.add(_fit(report, place, n, m, unlabeled_pairs))
+            report.add(_fit(report, backend, n, m, unlabeled_pairs))
     return report.finish()
 
 
-def bench_sampling(
+def bench_subsample(
     report: Report,
     draws: Sequence[int] = (1_000, 4_000, 16_000, 64_000, 256_000),
     n: int = 2_000,
@@ -66,7 +66,7 @@ def bench_sampling(
     n_instances: int = 5,
     n_samples: int = 4,
 ) -> ResultTable:
-    """The certified gap over all pairs of an M-step learned from k drawn ones, against k.
+    """Measure the certified gap over all pairs of M-steps learned from k drawn ones, against k.
 
     An instance is a first M-step of ten Gaussian classes, each with a seed of its own; a gap is the
     mean over `n_samples` draws.
@@ -93,9 +93,11 @@ def bench_sampling(
     return report.finish(["1/sqrt(k) is the exponent -0.5."])
 
 
-def _fit(report: Report, place: str, n: int, m: int, unlabeled_pairs: int | None) -> dict[str, Any]:
+def _fit(
+    report: Report, backend: str, n: int, m: int, unlabeled_pairs: int | None
+) -> dict[str, Any]:
     X, y = gaussian_classes(n, m)
-    X = _moved(X, place)
+    X = _to_backend(X, backend)
     clock = time.perf_counter()
     pairs = PairSet.from_labels(X, y)
     if unlabeled_pairs is not None:
@@ -125,29 +127,31 @@ def _fit(report: Report, place: str, n: int, m: int, unlabeled_pairs: int | None
         "status": run.status.value,
         "gap over all pairs": gap,
         "J": run.history[-1].descent_value,
-        "peak MiB": _peak_mebibytes(place),
+        "peak MiB": _peak_mebibytes(backend),
     }
 
 
-def _moved(X: FloatArray, place: str) -> Any:
-    """X on the GPU, which is awake by then."""
-    if place != "cuda":
+def _to_backend(X: FloatArray, backend: str) -> Any:
+    """Move X to the GPU, after its first use, if that is the backend."""
+    if backend != "cuda":
         return X
     try:
         import torch
     except ImportError:
-        raise MissingExtra('place="cuda" needs PyTorch: pip install torch.') from None
+        raise MissingExtra('The backend "cuda" needs PyTorch: pip install torch.') from None
     if not torch.cuda.is_available():
-        raise ValueError('place="cuda": PyTorch finds no CUDA device here. Use cpu or dask.')
-    there = torch.asarray(X, device="cuda")
-    (there.T @ there).sum().item()
+        raise ValueError(
+            'The backend "cuda" needs a CUDA device, and PyTorch finds none: use cpu or dask.'
+        )
+    on_device = torch.asarray(X, device="cuda")
+    (on_device.T @ on_device).sum().item()
     torch.cuda.reset_peak_memory_stats()
-    return there
+    return on_device
 
 
 @contextmanager
-def _at(place: str, scheduler: str | None) -> Iterator[None]:
-    if place != "dask":
+def _cluster_for(backend: str, scheduler: str | None) -> Iterator[None]:
+    if backend != "dask":
         yield
         return
     from ..runs.dask_cluster import dask_cluster
@@ -156,9 +160,9 @@ def _at(place: str, scheduler: str | None) -> Iterator[None]:
         yield
 
 
-def _peak_mebibytes(place: str) -> float:
-    """The most memory used by the GPU or by this process, not by workers; 0 if it is not told."""
-    if place == "cuda":
+def _peak_mebibytes(backend: str) -> float:
+    """The peak memory of the GPU or of this process, without its workers; 0 if unknown."""
+    if backend == "cuda":
         import torch
 
         return float(torch.cuda.max_memory_allocated()) / 2**20
@@ -168,7 +172,7 @@ def _peak_mebibytes(place: str) -> float:
 def gaussian_classes(n: int, m: int, n_classes: int = 10, seed: int = 0) -> tuple[FloatArray, Any]:
     """Draw points of Gaussian classes to measure on, ten of each class labeled.
 
-    x ~ N(mean of its class, I), means ~ N(0, I/4); y = -1 but for ten labels a class.
+    x ~ N(mean of its class, I), means ~ N(0, I/4); y = -1 except for ten labels per class.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What it costs to start: processor time of fresh processes, in imports of NumPy."""
+"""The cost of starting: processor time of fresh processes, in imports of NumPy."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ except SystemExit:
     pass
 """,
 }
-"""What is started, the unit first."""
+"""The code that each process runs, the unit of the others first."""
 
 TELL = "\nimport sys, time\nsys.stderr.write(str(time.process_time()))"
-"""What a process does last: it tells the processor time that it has taken, its start included."""
+"""The last line of each process: it reports its processor time, including its start."""
 
 
 def bench_startup(report: Report, rounds: int = 10) -> ResultTable:
-    """The least processor time of each start, taken in turns so that a busy machine hits all."""
+    """Measure each start's least processor time, in turns, so that other load affects all alike."""
     report.start("Processor time of fresh processes")
     best = dict.fromkeys(STARTS, float("inf"))
     for number in range(1, rounds + 1):
@@ -42,7 +42,7 @@ def bench_startup(report: Report, rounds: int = 10) -> ResultTable:
 
 
 def processor_seconds(code: str) -> float:
-    """Seconds that a fresh process takes to run `code`, user and system time together.
+    """Measure the user and system time that a fresh process takes to run `code`.
 
     Examples
     --------

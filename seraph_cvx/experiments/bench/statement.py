@@ -1,4 +1,4 @@
-"""What the declarative M-step costs: compiling, updating, and what each conic solver returns."""
+"""The cost of the declarative M-step: compiling, updating, and what conic solvers return."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DATA_SETS = ("iris", "wine", "breast_cancer")
 
 
 def bench_compilation(report: Report, time_limit: float = 120.0) -> ResultTable:
-    """First compilation and later updates of the primal statement against the textbook's.
+    """Time compiling and updating our primal statement against the textbook's.
 
     "again" is what a second M-step costs: new Parameters and canonicalisation for ours, stating
     and compiling anew with constant q for the textbook. The textbook with q as Parameters runs in
@@ -60,7 +60,7 @@ def bench_compilation(report: Report, time_limit: float = 120.0) -> ResultTable:
 
 
 def bench_answers(report: Report, tol: float = 1e-6, time_limit: float = 60.0) -> ResultTable:
-    """What CLARABEL and SCS say of the first M-step, and what is true.
+    """Compare what CLARABEL and SCS claim for the first M-step with what is true.
 
     The true gap is the distance to the best lower bound known, FISTA's at 1e-10; the proved gap is
     what the answer's own certificate shows.
@@ -98,7 +98,7 @@ def bench_answers(report: Report, tol: float = 1e-6, time_limit: float = 60.0) -
 
 
 def bench_overhead(report: Report, iterations: int = 10) -> ResultTable:
-    """The share of a CLARABEL alternation that is spent outside the solver."""
+    """Measure the share of a CLARABEL alternation that is spent outside the solver."""
     report.start("A CLARABEL alternation: time outside the solver")
     for name, seed in (("iris", 4), ("wine", 0)):
         pairs = PairSet.from_labels(*_labeled_points(name, seed))
@@ -134,7 +134,7 @@ def bench_overhead(report: Report, iterations: int = 10) -> ResultTable:
 
 
 def best_lower_bound(objective: MStepObjective) -> float:
-    """The dual value of FISTA's answer at a relative gap of 1e-10, or as near as rounding lets."""
+    """The dual value of FISTA's answer at a relative gap of 1e-10, if rounding allows."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotCertified)
         certificate = solve_m_step(objective, tol=1e-10).certificate
@@ -142,12 +142,12 @@ def best_lower_bound(objective: MStepObjective) -> float:
 
 
 def relative_distance(value: float, bound: float) -> float:
-    """(value - bound) / max(1, |value|); infinite where there is no value."""
+    """The relative gap (value - bound) / max(1, |value|); infinite if there is no value."""
     return float(np.nan_to_num((value - bound) / max(1.0, abs(value)), nan=np.inf))
 
 
 def time_ours(name: str) -> dict[str, float]:
-    """Seconds to state and compile the first M-step, and to update it for the second."""
+    """Time stating and compiling the first M-step, and updating it to the second."""
     from ...m_step.statement import build_statement
 
     first = _first_m_step(name)
@@ -163,7 +163,7 @@ def time_ours(name: str) -> dict[str, float]:
 
 
 def time_textbook(name: str, soft_labels_as_parameters: bool) -> dict[str, float]:
-    """Seconds to state and compile the word-for-word (11)."""
+    """Time stating and compiling (11) as the paper prints it."""
     from ...m_step.statement import textbook_statement
 
     objective = _first_m_step(name)

@@ -1,4 +1,4 @@
-"""Table 2 as the paper prints it: means and standard errors of the 1-NN error, in per cent."""
+"""Table 2 as the paper prints it: means and standard errors of the 1-NN error, in percent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Tables 1 and 2 say of a protocol that the paper does not spell out.
+"""What Tables 1 and 2 reveal of the protocol, which the paper does not spell out.
 
 The printed sizes of S and D are means over the paper's samplings, so they tell the ways of drawing
 labels apart; the Euclidean row of Table 2 needs no learning, so it tells the scalings apart.
@@ -30,7 +30,7 @@ PAPER_SAMPLINGS = 50
 
 @dataclass(frozen=True)
 class ExpectedSizes:
-    """#S, #D and #U of a task over many draws.
+    """The numbers of pairs #S, #D and #U of a task, over many draws.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ def expected_sizes(
     n_draws: int = 2_000,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> ExpectedSizes:
-    """E#S, E#D and #U = n(n-1)/2 - #(S u D) of a task (Table 1), by drawing its labels.
+    """Estimate E#S, E#D and #U = n(n-1)/2 - #(S u D) of a task by drawing its labels (Table 1).
 
     Examples
     --------
@@ -80,7 +80,7 @@ def sampling_evidence(
     n_draws: int = 2_000,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> ResultTable:
-    """E#S of each way of drawing labels beside Table 1's, and how many standard errors lie between.
+    """Compare E#S of each way of drawing labels with Table 1, in standard errors.
 
     The error is that of a mean over the paper's 50 samplings. The last row has the root mean square
     of these distances over the UCI tasks, where the paper's #S is random.
@@ -116,7 +116,7 @@ def scaling_evidence(
     data_dir: str | os.PathLike[str] | None = None,
     variant: str | None = None,
 ) -> ResultTable:
-    """The Euclidean 1-NN error (in %) of each scaling beside the Euclidean row of Table 2.
+    """Compare the Euclidean 1-NN error (in %) of each scaling with Table 2.
 
     Examples
     --------

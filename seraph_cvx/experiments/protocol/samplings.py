@@ -1,7 +1,7 @@
 """How Section 5.1 turns a data set into samplings, and a metric into an error.
 
 A sampling is n training points of which the first few show their class, and test points. What the
-paper leaves open is a parameter here: how features are scaled, how the labeled points are drawn.
+paper leaves open is a parameter: how features are scaled, how the labeled points are drawn.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...numerics.checks import UNKNOWN, FloatArray, IntArray
 from .tasks import Task
 
 SCALINGS = ("unit", "pixels", "standard", "none")
-"""Each feature to [0, 1]; one factor for all features; mean 0 and variance 1; as they are."""
+"""Scalings: each feature to [0, 1]; one factor for all; mean 0 and variance 1; unchanged."""
 
 WHITE = 255.0
 """The value of a white pixel."""
@@ -29,7 +29,7 @@ WHITE = 255.0
 def load_task(
     task: Task, scaling: str | None = None, data_dir: str | os.PathLike[str] | None = None
 ) -> tuple[FloatArray, NDArray[Any]]:
-    """X and y of a task: the points of its classes, features scaled.
+    """Load X and y of a task: the points of its classes, features scaled.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def scale_features(X: FloatArray, scaling: str, is_image: bool = False) -> Float
 def draw_sampling(
     task: Task, X: FloatArray, y: NDArray[Any], seed: int, variant: str | None = None
 ) -> Sampling:
-    """Training points with the class of the first few revealed, and test points (Section 5.1).
+    """Draw training points, the first few with their class, and test points (Section 5.1).
 
     Parameters
     ----------
@@ -128,7 +128,7 @@ def draw_sampling(
 def draw_indices(
     task: Task, y: NDArray[Any], rng: np.random.Generator, variant: str | None = None
 ) -> tuple[IntArray, IntArray, IntArray]:
-    """The rows of a sampling: labeled, unlabeled and test points; see :func:`draw_sampling`.
+    """Draw the rows of the labeled, unlabeled and test points; see :func:`draw_sampling`.
 
     Examples
     --------
@@ -153,7 +153,7 @@ def draw_indices(
 def draw_labeled(
     task: Task, y: NDArray[Any], rng: np.random.Generator, variant: str | None = None
 ) -> tuple[IntArray, IntArray]:
-    """The rows of the labeled points, and the others in random order; see :func:`draw_sampling`.
+    """Draw the rows of the labeled points, and shuffle the others; see :func:`draw_sampling`.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def draw_labeled(
 
 
 def nearest_neighbour_error(sampling: Sampling, components: FloatArray) -> float:
-    """Share (in %) of the test points whose nearest labeled point, by ||L(x - x')||, errs.
+    """The 1-NN error: the share (in %) of test points whose nearest labeled point misleads.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def _two_classes(
 def _until(
     n_classes: int, task: Task, y: NDArray[Any], order: IntArray, rng: np.random.Generator
 ) -> IntArray:
-    """The first labels of the first random order that has so many classes among them."""
+    """Shuffle until the first points are of `n_classes` classes or more, and take these."""
     while len(np.unique(y[order[: task.n_labels]])) < n_classes:
         order = rng.permutation(order)
     return order[: task.n_labels]
@@ -252,7 +252,7 @@ VARIANTS: dict[str, Chooser] = {
 
 
 def _trim(task: Task, y: NDArray[Any], order: IntArray, rng: np.random.Generator) -> IntArray:
-    """A new order without what Table 1 leaves out, as many points of each class."""
+    """Drop the points that Table 1 leaves out, equally many of each class, and shuffle the rest."""
     surplus = len(y) - task.n_training - task.n_test
     classes, counts = np.unique(y, return_counts=True)
     kept = dict(zip(classes.tolist(), (counts - surplus // len(classes)).tolist(), strict=True))
@@ -260,7 +260,7 @@ def _trim(task: Task, y: NDArray[Any], order: IntArray, rng: np.random.Generator
 
 
 def _shared(total: int, classes: NDArray[Any], weights: NDArray[Any]) -> dict[Any, int]:
-    """`total` divided by weight, one at least each, the largest remainders rounded up."""
+    """Divide `total` by weight, at least one for each class; the largest remainders round up."""
     exact = total * weights / weights.sum()
     whole = np.maximum(np.floor(exact).astype(int), 1)
     left = total - int(whole.sum())
@@ -270,6 +270,6 @@ def _shared(total: int, classes: NDArray[Any], weights: NDArray[Any]) -> dict[An
 
 
 def _take_of_each(y: NDArray[Any], order: IntArray, wanted: dict[Any, int]) -> IntArray:
-    """The first so many of each class, in the given order."""
+    """Take the wanted number of points of each class, the first in the given order."""
     chosen = [order[y[order] == c][:how_many] for c, how_many in wanted.items()]
     return np.concatenate(chosen)

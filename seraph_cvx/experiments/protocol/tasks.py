@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Task:
-    """A row of Table 1.
+    """A task of Table 1, with its printed sizes.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ usps-1-10-40   USPS_1-10,40   usps          10   64  400  2500  40  60    720   
 mnist-1-7      MNIST_1,7      mnist          2  196  100  1000   4   2      4      4944  17
 mnist-3-5-8    MNIST_3,5,8    mnist          3  196  150  1500   9   9     27     11139  358
 """
-"""The fields of :class:`Task` in their order; _ is a blank."""
+"""The fields of each :class:`Task` in order; _ stands for a blank."""
 
 
 def _parse(line: str) -> Task:
@@ -99,7 +99,7 @@ UNFILED = ("iris", "wine", "balance", "breast_cancer")
 
 
 def find_task(name: str) -> Task:
-    """The task of this name, or an error that lists the names.
+    """Look up a task by its name; an error lists the known names.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def find_task(name: str) -> Task:
 
 
 def find_tasks(names: Sequence[str] | None = None) -> list[Task]:
-    """The tasks of these names, in the order of Table 1; None: all twelve.
+    """Look up tasks by their names, in the order of Table 1; None: all twelve.
 
     Examples
     --------

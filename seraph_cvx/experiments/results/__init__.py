@@ -1,1 +1,1 @@
-"""What comes of the runs: tables, figures, and whether they are as good as the paper's."""
+"""The results of the runs: tables, figures, and whether they are as good as the paper's."""

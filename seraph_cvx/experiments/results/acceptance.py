@@ -11,18 +11,18 @@ from ...display.result_table import ResultTable
 from ...numerics.checks import FloatArray
 from ..protocol.printed_table2 import PRINTED
 from ..protocol.tasks import TASKS
-from ..runs.cells import DONE
 from ..runs.methods import METHODS
+from ..runs.single_run import DONE
 from .summaries import Rows, are_comparable, mark_best
 
 JUDGED, REFERENCE = "recommended", "euclidean"
 """The method that is judged, and the one its improvement is measured from."""
 
 PRINTED_JUDGED, PRINTED_REFERENCE = "SERAPH_hyper", "EUCLIDEAN"
-"""The rows of the paper that these two are held against."""
+"""The rows of the paper that these two are compared with."""
 
 TOLERANCE = 2.0
-"""Standard errors of the difference that are given away."""
+"""How many standard errors of the difference are tolerated."""
 
 ENOUGH = 10
 """So many of the twelve tasks must agree."""
@@ -58,12 +58,12 @@ class Judgement:
 
     @property
     def agrees(self) -> bool:
-        """The mean is small enough, or the improvement large enough."""
+        """Whether the mean is small enough, or the improvement large enough."""
         return self.mean <= self.largest or self.improvement >= self.least
 
     @property
     def agrees_paired(self) -> bool:
-        """The same with the paired standard error of the improvement."""
+        """Whether `agrees` holds with the paired standard error of the improvement."""
         return self.mean <= self.largest or self.improvement >= self.least_paired
 
 
@@ -80,7 +80,8 @@ def judge(rows: Rows) -> list[Judgement]:
     Parameters
     ----------
     rows : sequence of mapping
-        Cells. A task is judged only where every method is done on the same samplings, two or more.
+        Rows of runs. A task is judged only if all methods are done on the same samplings, two or
+        more.
 
     Returns
     -------
@@ -99,7 +100,7 @@ def judge(rows: Rows) -> list[Judgement]:
 
 
 def judgement_table(judgements: Sequence[Judgement]) -> ResultTable:
-    """The verdicts, a row a task, and on how many of the tasks each of them holds.
+    """Tabulate the verdicts by task, and on how many tasks each of them holds.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def judgement_table(judgements: Sequence[Judgement]) -> ResultTable:
 
 
 def duel_table(rows: Rows) -> ResultTable:
-    """The mean error of each method over the tasks, and its duels with the recommended one.
+    """Tabulate each method's mean error over the tasks, and its duels with the recommended one.
 
     On how many tasks the recommended configuration is better than the method, not different, and
     worse, by the t-test at 5 %, unpaired and paired.
@@ -163,7 +164,7 @@ VERDICTS = (
     "best or tied",
     "best or tied, paired test",
 )
-"""The columns of yes and no."""
+"""The columns that hold yes or no."""
 
 
 def _row(verdict: Judgement) -> dict[str, str]:
@@ -180,7 +181,7 @@ def _row(verdict: Judgement) -> dict[str, str]:
 
 
 def _whole_tasks(rows: Rows) -> dict[str, dict[str, FloatArray]]:
-    """By task and method the errors in the order of the samplings, where no method lacks one."""
+    """The errors by task and method, in the order of the samplings, of tasks that lack no run."""
     found: dict[str, dict[str, dict[int, float]]] = {}
     for row in rows:
         if row["outcome"] == DONE:

@@ -41,7 +41,7 @@ def protocol_files(
     data_dir: str | os.PathLike[str] | None = None,
     n_draws: int = 2_000,
 ) -> dict[str, str]:
-    """What speaks for which scaling, and for which way of drawing labels.
+    """The file with the evidence for each scaling, and for each way of drawing labels.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def protocol_files(
 
 
 def table2_files(summaries: Sequence[Summary]) -> dict[str, str]:
-    """Table 2, and which cells are missing for what reason.
+    """The files of Table 2, with the reasons for missing runs.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def table2_files(summaries: Sequence[Summary]) -> dict[str, str]:
 
 
 def judgement_files(rows: Rows) -> dict[str, str]:
-    """The verdicts on the recommended configuration; nothing where no task has all its cells.
+    """The file of verdicts on the recommended settings; none if every task lacks runs.
 
     Examples
     --------
@@ -89,29 +89,29 @@ def judgement_files(rows: Rows) -> dict[str, str]:
 
 
 def judgement_again(folder: str | os.PathLike[str]) -> dict[str, str]:
-    """The verdicts from the errors.csv that Table 2 left in a folder, without any data.
+    """The file of verdicts, from the errors.csv that Table 2 left in a folder.
 
     Examples
     --------
     >>> judgement_again("nowhere")
     Traceback (most recent call last):
     ...
-    FileNotFoundError: nowhere/errors.csv is not there: reproduce table2 makes it.
+    FileNotFoundError: nowhere/errors.csv does not exist: run reproduce table2 first.
     """
     path = Path(folder) / "errors.csv"
     if not path.exists():
-        raise FileNotFoundError(f"{path} is not there: reproduce table2 makes it.")
+        raise FileNotFoundError(f"{path} does not exist: run reproduce table2 first.")
     texts = judgement_files(read_errors(path.read_text(encoding="utf-8")))
     if not texts:
         raise ValueError(
-            f"{path} has no task with every method on the same samplings, two at least: run "
+            f"{path} has no task with every method on the same two or more samplings: run "
             "reproduce table2 with all methods."
         )
     return texts
 
 
 def errors_files(rows: Rows) -> dict[str, str]:
-    """The errors behind Table 2, from which its tests can be made again.
+    """The file of errors behind Table 2, from which its tests can be repeated.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def errors_files(rows: Rows) -> dict[str, str]:
 
 
 def figure3_files(summaries: Sequence[Summary]) -> dict[str, str]:
-    """The files of Figure 3 in numbers.
+    """The files of the numbers in Figure 3.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def figure3_files(summaries: Sequence[Summary]) -> dict[str, str]:
 def sparsity_files(
     figure: int, sampling: Sampling, panels: Sequence[LearnedPanel]
 ) -> dict[str, str]:
-    """Figure 1 or 2 in numbers.
+    """The files of the numbers in Figure 1 or 2.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Figures 1 and 2: what the posterior and the projection sparsity do to two artificial sets.
 
-The paper describes its sets and does not give them. Both here have two classes side by side, each
+The paper describes its sets but does not give them. Ours both have two classes side by side, each
 with two labeled points that lie apart horizontally and level vertically, the classes at different
 heights: six weak labels which favour the vertical feature, though the horizontal one has the gap.
 """
@@ -26,10 +26,10 @@ from ..runs.early_stopping import stop_early
 from ..runs.learners import learn_baseline
 
 POSTERIOR_FACTOR = 10.0
-"""mu of Figure 1, in units of #(S u D)/#U."""
+"""The weight mu of Figure 1, in units of #(S u D)/#U."""
 
 PROJECTION_WEIGHT = 300.0
-"""lambda of Figure 2."""
+"""The weight lambda of Figure 2."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class LearnedPanel:
 
 
 def artificial_set(figure: int, n_each: int = 50, seed: int = 0) -> Sampling:
-    """The points of Figure 1 or 2: four labeled ones, then `n_each` of each class.
+    """Draw the points of Figure 1 or 2: four labeled ones, then `n_each` of each class.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def artificial_set(figure: int, n_each: int = 50, seed: int = 0) -> Sampling:
 
 
 def learn_panels(figure: int, sampling: Sampling | None = None) -> list[LearnedPanel]:
-    """The rows of Figure 1 or 2: the Euclidean distance, GDM, SERAPH with one kind of sparsity.
+    """Learn the rows of Figure 1 or 2: Euclidean distance, GDM, SERAPH with one kind of sparsity.
 
     Figure 1: mu = 10 #(S u D)/#U, lambda = 0, early-stopped gradient projection, for (7) has no
     optimum there. Figure 2: mu = 0, lambda = 300, the certified optimum of (11).
@@ -136,7 +136,7 @@ def learn_panels(figure: int, sampling: Sampling | None = None) -> list[LearnedP
 
 
 def panels_table(figure: int, panels: Sequence[LearnedPanel]) -> ResultTable:
-    """The rows of Figure 1 or 2 in numbers: error, metric of trace 1, its ratio of eigenvalues.
+    """Tabulate Figure 1 or 2: error, metric of trace 1, its ratio of eigenvalues.
 
     Examples
     --------
@@ -161,7 +161,7 @@ def panels_table(figure: int, panels: Sequence[LearnedPanel]) -> ResultTable:
 
 
 def points_table(sampling: Sampling, panels: Sequence[LearnedPanel]) -> ResultTable:
-    """The points of Figure 1 or 2: class, place, projection and predicted class in each row.
+    """Tabulate the points of Figure 1 or 2: class, position, projection and predicted class.
 
     Examples
     --------

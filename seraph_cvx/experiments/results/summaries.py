@@ -1,4 +1,4 @@
-"""Errors of many samplings in one line: mean, standard error, boldface, distance from the paper."""
+"""Summaries over samplings: mean, standard error, boldface, difference from the paper."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from scipy.special import stdtr
 
 from ...numerics.checks import FloatArray
 from ..protocol.printed_table2 import PRINTED
-from ..runs.cells import CUT_OFF, DONE
 from ..runs.methods import METHODS
+from ..runs.single_run import CUT_OFF, DONE
 
 SIGNIFICANCE = 0.05
 """The level of the t-test behind the boldface."""
 
 Rows = Sequence[Mapping[str, Any]]
-"""Rows of cells, see :func:`.cells.run_cell`."""
+"""Rows of runs, see :func:`.single_run.run_method`."""
 
 
 @dataclass(frozen=True)
 class Summary:
-    """All samplings of one task and method.
+    """The results of one task and method over all samplings.
 
     Attributes
     ----------
@@ -38,9 +38,9 @@ class Summary:
     difference : float or None
         (mean - printed) / sqrt(standard_error^2 + printed_error^2).
     seconds : float or None
-        Mean learning time of the cells that are done.
+        Mean learning time of the runs that are done.
     reason : str
-        Of the first cell that is not done.
+        Why the first unfinished run is not done.
     """
 
     task: str
@@ -59,7 +59,7 @@ class Summary:
 
 
 def summarise(rows: Rows) -> list[Summary]:
-    """Mean, standard error, boldface, and the distance from Table 2, of each task and method.
+    """Summarise each task and method: mean, standard error, boldface, difference from Table 2.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def summarise(rows: Rows) -> list[Summary]:
 
 
 def mark_best(errors: Mapping[Any, FloatArray]) -> set[Any]:
-    """The key of the smallest mean, and those whose mean does not differ from it significantly.
+    """Find the smallest mean, and those that do not differ from it significantly.
 
     By Student's unpaired t-test, two-sided, at the level of 5 %: see :func:`are_comparable`.
 
@@ -100,7 +100,7 @@ def mark_best(errors: Mapping[Any, FloatArray]) -> set[Any]:
 
 
 def are_comparable(a: FloatArray, b: FloatArray, paired: bool = False) -> bool:
-    """Say whether two columns of errors do not differ significantly.
+    """Whether two columns of errors do not differ significantly.
 
     p >= 5 % for t = (mean - mean') / sqrt(s^2 (1/n + 1/n')), s^2 the pooled variance.
 

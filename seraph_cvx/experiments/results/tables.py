@@ -1,4 +1,4 @@
-"""Tables 1 and 2 from rows of cells, beside what the paper prints."""
+"""Tables 1 and 2 from rows of runs, next to what the paper prints."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from ...display.result_table import ResultTable
 from ..protocol.protocol_evidence import expected_sizes
 from ..protocol.tasks import TASKS, Task
-from ..runs.cells import CUT_OFF, DONE, EMPTY
 from ..runs.methods import METHODS
+from ..runs.single_run import CUT_OFF, DONE, EMPTY
 from .summaries import Rows, Summary
 
 TASKS_A_BLOCK = 6
@@ -25,7 +25,7 @@ def table1(
     variant: str | None = None,
     data_dir: str | os.PathLike[str] | None = None,
 ) -> ResultTable:
-    """Table 1: sizes of each task, E#S, E#D and #U as drawn here beside the printed ones.
+    """Make Table 1: the sizes of each task, E#S, E#D and #U, as drawn and as printed.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def table1(
 
 
 def table2(summaries: Sequence[Summary]) -> list[ResultTable]:
-    """Table 2 as the paper lays it out, in blocks of six tasks, each method beside the paper's row.
+    """Make Table 2 as the paper lays it out, in blocks of six tasks, with the printed rows.
 
     A cell is mean ± standard error, bold where best or comparable; the next line has the printed
     figure and, in brackets, how many standard errors of the difference ours lies above it.
@@ -97,7 +97,7 @@ def table2(summaries: Sequence[Summary]) -> list[ResultTable]:
 
 
 def table2_reasons(summaries: Sequence[Summary]) -> ResultTable:
-    """One line for each task and method whose samplings are not all done, with the reason.
+    """List each task and method whose samplings are not all done, with the reason.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def table2_reasons(summaries: Sequence[Summary]) -> ResultTable:
 
 
 def times_table(summaries: Sequence[Summary]) -> ResultTable:
-    """Figure 3 in numbers: mean seconds of learning per run, a row a method, a column a task.
+    """Tabulate Figure 3: mean seconds of learning per run, a row per method, a column per task.
 
     Examples
     --------
@@ -139,14 +139,14 @@ def times_table(summaries: Sequence[Summary]) -> ResultTable:
             row[TASKS[task].title] = "" if found is None else found
         rows.append(row)
     note = (
-        "Every cell has a process of its own. The Euclidean distance learns nothing: its seconds "
+        "Every run has a process of its own. The Euclidean distance learns nothing: its seconds "
         "are those of the first call in a fresh process, which all rows have."
     )
     return ResultTable("Figure 3. Computation time per run, in seconds", rows, [note])
 
 
 def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Rows as CSV, numbers in full.
+    """Write rows as CSV, with numbers in full precision.
 
     Examples
     --------
@@ -162,7 +162,7 @@ def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def errors_table(rows: Rows) -> list[dict[str, Any]]:
-    """How many test points each method got wrong: a row for each task and sampling.
+    """Count the test points that each method got wrong, a row per task and sampling.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def errors_table(rows: Rows) -> list[dict[str, Any]]:
 
 
 def read_errors(text: str) -> list[dict[str, Any]]:
-    r"""The rows of cells, as far as :func:`errors_table` keeps them, from its CSV.
+    r"""Read rows of runs, as far as :func:`errors_table` keeps them, from its CSV.
 
     Examples
     --------
@@ -205,7 +205,7 @@ def read_errors(text: str) -> list[dict[str, Any]]:
 
 
 def method_title(name: str) -> str:
-    """How tables and pictures call a method; one of the user's own by its name.
+    """The title of a method in tables and pictures; for a user's own method its name.
 
     Examples
     --------

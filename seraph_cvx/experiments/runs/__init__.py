@@ -1,1 +1,1 @@
-"""Runs of Section 5: methods, cells, in parallel and resumable."""
+"""The runs of Section 5: methods on samplings, in parallel and resumable."""

@@ -1,4 +1,4 @@
-"""The books of a run: which cells are finished, what they took, how long the rest may take."""
+"""The books of a reproduction: which runs are finished, their seconds, and those still needed."""
 
 from __future__ import annotations
 
@@ -10,60 +10,63 @@ from typing import Any
 from joblib import effective_n_jobs
 
 from ...processes.journal import Journal, check_kind, check_numbers
-from .cells import CUT_OFF, DONE, FAILED, CellKey
+from .single_run import CUT_OFF, DONE, FAILED, RunKey
 
 
-class CellJournal(Journal):
-    """JSON lines of two kinds, "run" (what was asked for) and "cell"; see :class:`Journal`.
+class RunJournal(Journal):
+    """The finished runs of a reproduction, on the disk; see :class:`Journal`.
+
+    In the file, a line of kind "cell" is a run, and one of kind "run" says what was asked for.
 
     Attributes
     ----------
-    cells : dict
-        The finished cells by (task, sampling, method); of one run twice, the later.
-    runs : list of dict
+    finished : dict
+        The rows of the runs by (task, sampling, method); the later of two with one key.
+    headers : list of dict
+        What was asked for, each time that the reproduction was started or resumed.
 
     Examples
     --------
-    >>> journal = CellJournal()
-    >>> cell = {"task": "iris", "sampling": 0, "method": "euclidean"}
-    >>> journal.add("cell", cell | {"outcome": "done", "error": 4.0, "seconds": 0.1})
-    >>> list(journal.cells)
+    >>> journal = RunJournal()
+    >>> row = {"task": "iris", "sampling": 0, "method": "euclidean"}
+    >>> journal.add("cell", row | {"outcome": "done", "error": 4.0, "seconds": 0.1})
+    >>> list(journal.finished)
     [('iris', 0, 'euclidean')]
     """
 
-    work = "run"
+    work = "reproduction"
 
     def __init__(self, path: str | os.PathLike[str] | None = None, resume: bool = False) -> None:
-        self.cells: dict[CellKey, dict[str, Any]] = {}
-        self.runs: list[dict[str, Any]] = []
+        self.finished: dict[RunKey, dict[str, Any]] = {}
+        self.headers: list[dict[str, Any]] = []
         super().__init__(path, resume)
 
     def take(self, kind: str, content: dict[str, Any]) -> None:
-        """Keep a line that has been checked."""
+        """Check a line and keep it."""
         if kind == "cell":
-            _check_cell(content)
-            self.cells[content["task"], content["sampling"], content["method"]] = content
+            _check_run(content)
+            self.finished[content["task"], content["sampling"], content["method"]] = content
         elif kind == "run":
             content["protocol"]["scaling"], content["protocol"]["variant"]  # else it is not whole
-            self.runs.append(content)
+            self.headers.append(content)
         else:
             raise ValueError(f"a line of kind {kind!r}")
 
 
-def _check_cell(cell: Mapping[str, Any]) -> None:
-    """Refuse what no run has written: a line that was damaged, or changed by hand."""
-    check_kind(cell, ("task", "method"), str)
-    check_kind(cell, ("sampling",), int)
-    if cell["outcome"] not in (DONE, FAILED, CUT_OFF):
-        raise ValueError(f"outcome {cell['outcome']!r}")
-    numbers = [cell["seconds"], *([cell["error"]] if cell["outcome"] == DONE else [])]
+def _check_run(row: Mapping[str, Any]) -> None:
+    """Refuse a line that was damaged, or changed by hand."""
+    check_kind(row, ("task", "method"), str)
+    check_kind(row, ("sampling",), int)
+    if row["outcome"] not in (DONE, FAILED, CUT_OFF):
+        raise ValueError(f"outcome {row['outcome']!r}")
+    numbers = [row["seconds"], *([row["error"]] if row["outcome"] == DONE else [])]
     check_numbers(*numbers)
     if min(numbers) < 0.0:
         raise ValueError(f"numbers {numbers}")
 
 
 class Ledger:
-    """What is finished, what each task and method has spent, and how long the rest may take.
+    """Keep account of the finished runs, of the seconds spent, and of those still needed.
 
     Examples
     --------
@@ -76,12 +79,12 @@ class Ledger:
 
     def __init__(
         self,
-        keys: Sequence[CellKey],
-        rows: Mapping[CellKey, dict[str, Any]],
+        keys: Sequence[RunKey],
+        rows: Mapping[RunKey, dict[str, Any]],
         time_cap: float,
         n_jobs: int | None = 1,
     ) -> None:
-        self.rows: dict[CellKey, dict[str, Any]] = {}
+        self.rows: dict[RunKey, dict[str, Any]] = {}
         self._waiting = dict.fromkeys(keys)
         self._cap = time_cap
         self._workers = effective_n_jobs(n_jobs)
@@ -91,7 +94,7 @@ class Ledger:
             self.enter(row)
 
     def enter(self, row: dict[str, Any]) -> None:
-        """Enter a finished cell, and count its time."""
+        """Enter a finished run, and count its time."""
         task, method = row["task"], row["method"]
         key = (task, row["sampling"], method)
         self.rows[key] = row
@@ -101,12 +104,12 @@ class Ledger:
             for group in (f"{task} {method}", method, ""):
                 self._times[group].append(row["seconds"])
 
-    def seconds_left(self, key: CellKey) -> float:
-        """Seconds that are left to a cell, of the cap of its task and method."""
+    def seconds_left(self, key: RunKey) -> float:
+        """The seconds left to a run, of the cap of its task and method."""
         return self._cap - self._spent[key[0], key[2]]
 
     def estimate(self) -> float:
-        """Seconds until all cells are finished: each as long as the mean of those most like it."""
+        """Estimate the seconds until all runs are finished, from the means of similar ones."""
         total = 0.0
         counts: dict[tuple[str, str], int] = defaultdict(int)
         for task, _, method in self._waiting:

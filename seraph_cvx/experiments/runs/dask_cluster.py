@@ -1,4 +1,4 @@
-"""A Dask cluster for whatever goes through joblib: a running one, or two processes here."""
+"""A Dask cluster for joblib's work: a running one, or two processes of this machine."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from ...numerics.checks import MissingExtra
 
 @contextmanager
 def dask_cluster(scheduler: str | None = None, n_workers: int = 2) -> Iterator[Any]:
-    """Let Dask do joblib's work: the sums of a fit, the cells of a table, a race.
+    """Let Dask do joblib's work: the sums of a fit, the runs of a table, a race.
 
     Parameters
     ----------
     scheduler : str, optional
-        Address of a running scheduler, as tcp://host:8786. By default a cluster is started here,
+        Address of a running scheduler, as tcp://host:8786. By default one is started here,
         of `n_workers` processes, and stopped in the end.
 
     Yields

@@ -21,7 +21,7 @@ FIRST_STEP = 0.1
 """The t-th step is FIRST_STEP * m / sqrt(t) long."""
 
 HALVINGS = 30
-"""A step halved so often is too small to matter."""
+"""A step is halved at most so often: then it is too small to matter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +55,11 @@ def stop_early(
     smallest_move: float = 1e-3,
     max_steps: int = 200,
 ) -> EarlyStopped:
-    """A <- P(A - 0.1 m / sqrt(t) * g / ||g||_F), g the gradient of (7) at A, from m/(m+1) I.
+    """Descend (7) by gradient projection from m/(m+1) I, for a few steps of falling length.
 
-    A step that would raise the objective is halved until it does not. The run ends when A moves by
-    no more than `smallest_move` (Frobenius norm), or after `max_steps`.
+    A <- P(A - 0.1 m / sqrt(t) * g / ||g||_F), with g the gradient of (7) at A. A step that would
+    raise the objective is halved until it does not. The descent ends when A moves by no more than
+    `smallest_move` (Frobenius norm), or after `max_steps`.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ def _descend(
     gradient: FloatArray,
     length: float,
 ) -> tuple[FloatArray, float, FloatArray] | None:
-    """The longest of the steps length, length/2, ... that does not raise the objective."""
+    """Take the longest of the steps length, length/2, ... that does not raise the objective."""
     size = float(np.linalg.norm(gradient))
     if size == 0.0:
         return None

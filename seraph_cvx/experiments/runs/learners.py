@@ -35,7 +35,7 @@ UNATTAINED_M_STEPS, UNATTAINED_STEPS, UNATTAINED_TOL = 20, 300, 1e-4
 def learn_baseline(
     module: str, name: str, X: FloatArray, y: NDArray[Any], seed: int = 0, **parameters: Any
 ) -> FloatArray:
-    """L of a linear transformer with ``fit(X, y)``: the columns of z(I) - z(0).
+    """Fit a linear transformer and return its matrix L, by the columns of z(I) - z(0).
 
     Examples
     --------
@@ -59,7 +59,7 @@ def learn_by_em(
     sharpness: float | None = None,
     max_iter: int | None = None,
 ) -> FloatArray:
-    """The paper's EM-like scheme, Section 2.4, in one of its four settings (mu, lambda).
+    """Learn by the paper's EM-like scheme (Section 2.4), in one of its four settings.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def learn_by_em(
 
 
 def _alternate_unattained(pairs: PairSet, mu: float) -> FloatArray:
-    """E-step and M-step with lambda = 0, each M-step cut off, until J hardly falls."""
+    """Alternate with lambda = 0, each M-step cut off, until J hardly falls."""
     first = MStepObjective(pairs, unlabeled_weight=mu, trace_weight=0.0)
     solver = MStepSolver(max_iter=UNATTAINED_STEPS, allow_unattained=True)
     run = alternation_steps(first, solver, tolerance=lambda: 1e-8)
@@ -124,7 +124,7 @@ def _alternate_unattained(pairs: PairSet, mu: float) -> FloatArray:
 def learn_by_early_stopping(
     setting: str, X: FloatArray, y: NDArray[Any], seed: int = 0
 ) -> FloatArray:
-    """Gradient projection on (7), stopped early; see :func:`.early_stopping.stop_early`.
+    """Learn by gradient projection on (7), stopped early; see :func:`.early_stopping.stop_early`.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def learn_by_early_stopping(
 
 
 def learn_directly(X: FloatArray, y: NDArray[Any], seed: int = 0) -> FloatArray:
-    """A stationary point of (7) in the setting hyper, from A = I.
+    """Learn a stationary point of (7) in the setting hyper, from A = I.
 
     Examples
     --------
@@ -147,13 +147,12 @@ def learn_directly(X: FloatArray, y: NDArray[Any], seed: int = 0) -> FloatArray:
     (1, 1)
     """
     solution = minimise_directly(PairSet.from_labels(X, y), start=np.eye(X.shape[1]))
-    if solution.message:
-        warnings.warn(solution.message, NotCertified, stacklevel=2)
+    solution.warn_unless_stationary(stacklevel=2)
     return factor(solution.metric)
 
 
 def learn_as_recommended(X: FloatArray, y: NDArray[Any], seed: int = 0) -> FloatArray:
-    """What this package recommends, the same for all data; chosen on samplings of their own.
+    """Learn by the recommended settings, the same for all data; chosen on separate samplings.
 
     The defaults of SERAPH: EM at convergence with sharpness 2 and the full unlabeled weight, a
     trace weight that follows the unit of the features, and a share of the identity.

@@ -26,10 +26,10 @@ from .learners import (
 )
 
 Learner = Callable[[FloatArray, NDArray[Any], int], FloatArray]
-"""(X, y with -1 for unknown, seed) -> L, the (k, m) components of the learned metric L'L."""
+"""A function of X, y (-1: unknown) and a seed that returns the factor L of a metric L'L."""
 
 CHOICES: dict[str, dict[str, Any]] = {"GDM": {"ridge": 1.0}}
-"""What was chosen of the rivals' open parameters: GDM's problem is unbounded here without a ridge;
+"""What was chosen of the rivals' open parameters: GDM's problem is unbounded without a ridge;
 of 0.001 to 100 this one did best on samplings 5300 to 5309, which no table uses."""
 
 EARLY_ITERATIONS = 3
@@ -38,7 +38,7 @@ EARLY_ITERATIONS = 3
 
 @dataclass(frozen=True)
 class Method:
-    """A row of Table 2.
+    """A method of Table 2, and where its function is.
 
     Attributes
     ----------
@@ -100,14 +100,14 @@ METHODS: dict[str, Method] = {
         Method("recommended", "recommended", learn_as_recommended, "SERAPH_hyper"),
     )
 }
-"""The methods by name, as in Table 2; after the paper's rows, other ways to compute them."""
+"""The methods by name: the rows of Table 2, then other ways to compute them."""
 
 PAPER_METHODS = tuple(METHODS)[:11]
 """The rows of the paper's Table 2."""
 
 
 def find_methods(names: Sequence[str] | None = None) -> list[Method]:
-    """The methods of these names; None: all. One of your own is ``name=module:function``.
+    """Look up methods by their names; None: all. ``name=module:function`` is one of your own.
 
     Examples
     --------

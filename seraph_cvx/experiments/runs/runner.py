@@ -1,4 +1,4 @@
-"""All cells of Table 2: in parallel, resumable, each finished one on the disk at once."""
+"""All runs of Table 2: in parallel, resumable, each saved as soon as it is finished."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from ...numerics.checks import check_number
 from ...processes.workers import as_finished, close_servers, one_by_one
 from ..protocol.samplings import SCALINGS, VARIANTS
 from ..protocol.tasks import find_tasks
-from .bookkeeping import CellJournal, Ledger
-from .cells import DONE, OWNER, Protocol, run_cell
+from .bookkeeping import Ledger, RunJournal
 from .methods import find_methods
+from .single_run import DONE, OWNER, Protocol, run_method
 
 DEFAULT_TIME_CAP = 1800.0
 """Seconds that all samplings of one task and method may take together."""
 
 NOT_SAID = (
-    "No whole line says with what scaling and variant the cells that are there already were made: "
-    "they are taken for cells of this run."
+    "No complete line says which scaling and variant the finished runs were made with: it is "
+    "assumed that they are those asked for now."
 )
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Told after each finished cell.
+    """What a callback is told after each finished run.
 
     Attributes
     ----------
     row : dict
-        The cell's.
+        The result of the run.
     number, total : int
-        How many cells are finished, of how many.
+        How many runs are finished, of how many.
     seconds_left : float
-        An estimate, from the cells finished so far.
+        An estimate, from the runs finished so far.
     """
 
     row: dict[str, Any]
@@ -50,18 +50,18 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class CellTable:
-    """The rows of all cells asked for, by task, sampling and method, and what is to be said.
+class RunTable:
+    """The rows of all runs asked for, in the order of task, sampling and method, with notes.
 
     Attributes
     ----------
     rows : list of dict
-        See :func:`.cells.run_cell`.
+        See :func:`.single_run.run_method`.
     tasks, methods : list of str
         Their names, in the order asked for.
     protocol : Protocol
     notes : list of str
-        What was strange about the file of an earlier run.
+        What was wrong with the file that was resumed.
     """
 
     rows: list[dict[str, Any]]
@@ -71,7 +71,7 @@ class CellTable:
     notes: list[str]
 
 
-def run_cells(
+def run_methods(
     tasks: Sequence[str] | None = None,
     methods: Sequence[str] | None = None,
     n_samplings: int = 50,
@@ -82,8 +82,8 @@ def run_cells(
     n_jobs: int | None = None,
     time_cap: float = DEFAULT_TIME_CAP,
     callback: Callable[[Progress], object] | None = None,
-) -> CellTable:
-    """The 1-NN errors and learning times of Section 5.2: every method on samplings of every task.
+) -> RunTable:
+    """Run every method on samplings of every task: the 1-NN errors and times of Section 5.2.
 
     Parameters
     ----------
@@ -94,29 +94,29 @@ def run_cells(
     protocol : Protocol, optional
         Scaling, way of drawing labels, folder of the data.
     out : path, optional
-        A file of JSON lines to which each finished cell is appended.
+        A file of JSON lines to which each finished run is appended.
     resume : bool
-        Go on with the run that is in `out`: cells that are there are not run again.
+        Continue from `out`: runs that are recorded in it are not repeated.
     retry : bool
         Except those that failed or were cut off.
     n_jobs : int, optional
         Worker processes of joblib; -1: one a core. None is 1, or what
         ``joblib.parallel_config`` says; its backend (loky, dask, ...) is used too.
     time_cap : float
-        Seconds of learning that a task and method may take for all samplings together. A cell
-        that passes it is ended; it and those after it are rows that say so. Cells that run at
-        the same time do not see each other's time.
+        Seconds of learning that a task and method may take for all samplings together. A run
+        that exceeds it is ended; it and those after it are rows that say so. The times of runs
+        that are under way are not counted.
     callback : callable, optional
-        Called with a :class:`Progress` after each cell.
+        Called with a :class:`Progress` after each run.
 
     Returns
     -------
-    CellTable
+    RunTable
         A method that fails, crashes or takes too long has a row with the reason.
 
     Examples
     --------
-    >>> table = run_cells(["iris"], ["euclidean"], n_samplings=2)
+    >>> table = run_methods(["iris"], ["euclidean"], n_samplings=2)
     >>> [(row["sampling"], row["outcome"]) for row in table.rows]
     [(0, 'done'), (1, 'done')]
     """
@@ -126,21 +126,21 @@ def run_cells(
     names = {method.name: given for method, given in _given(methods)}
     chosen = [task.name for task in find_tasks(tasks)]
     for task in chosen:
-        protocol.points(task)  # missing data are told before anything runs
+        protocol.points(task)  # missing data are reported before anything runs
     keys = [(t, s, m) for t in chosen for s in range(n_samplings) for m in names]
-    with CellJournal(out, resume) as journal:
-        _check_same_protocol(journal.runs, protocol, out)
-        if journal.cells and not journal.runs:
+    with RunJournal(out, resume) as journal:
+        _check_same_protocol(journal.headers, protocol, out)
+        if journal.finished and not journal.headers:
             journal.notes.append(NOT_SAID)
         journal.add("run", _describe(chosen, list(names), n_samplings, protocol, time_cap))
         kept = {
-            key: journal.cells[key]
+            key: journal.finished[key]
             for key in keys
-            if key in journal.cells and not (retry and journal.cells[key]["outcome"] != DONE)
+            if key in journal.finished and not (retry and journal.finished[key]["outcome"] != DONE)
         }
         ledger = Ledger(keys, kept, time_cap, n_jobs)
         calls = (
-            delayed(run_cell)(key, names[key[2]], protocol, ledger.seconds_left(key))
+            delayed(run_method)(key, names[key[2]], protocol, ledger.seconds_left(key))
             for key in keys
             if key not in kept
         )
@@ -151,11 +151,11 @@ def run_cells(
                 if callback is not None:
                     callback(Progress(row, len(ledger.rows), len(keys), ledger.estimate()))
         rows = [ledger.rows[key] for key in keys]
-        return CellTable(rows, chosen, list(names), protocol, journal.notes)
+        return RunTable(rows, chosen, list(names), protocol, journal.notes)
 
 
 def _in_parallel(calls: Iterator[Any], n_jobs: int | None) -> Generator[dict[str, Any], None, None]:
-    """Rows as they are finished; calls are drawn only when a worker is free."""
+    """Yield rows as they are finished; a call is made only when a worker is free."""
     try:
         yield from as_finished(one_by_one(n_jobs), calls)
     finally:
@@ -163,7 +163,7 @@ def _in_parallel(calls: Iterator[Any], n_jobs: int | None) -> Generator[dict[str
 
 
 def _given(methods: Sequence[str] | None) -> Iterator[tuple[Any, str]]:
-    """Each method with the word it was asked for by."""
+    """Pair each method with the name it was asked for by."""
     if methods is None:
         yield from ((method, method.name) for method in find_methods())
     else:
@@ -182,14 +182,14 @@ def _checked(protocol: Protocol) -> Protocol:
 
 
 def _check_same_protocol(
-    runs: Sequence[Mapping[str, Any]], protocol: Protocol, out: str | os.PathLike[str] | None
+    headers: Sequence[Mapping[str, Any]], protocol: Protocol, out: str | os.PathLike[str] | None
 ) -> None:
-    for run in runs:
+    for header in headers:
         for name in ("scaling", "variant"):
-            if run["protocol"][name] != getattr(protocol, name):
+            if header["protocol"][name] != getattr(protocol, name):
                 raise ValueError(
-                    f"The cells in {out} were made with {name}={run['protocol'][name]}, not "
-                    f"{getattr(protocol, name)}: give the same, or another folder."
+                    f"The runs in {out} were made with {name}={header['protocol'][name]}, not "
+                    f"{getattr(protocol, name)}: use the same, or another folder."
                 )
 
 

@@ -14,11 +14,11 @@ from ..style import GREY, MARKERS, PALETTE, add_legend
 
 Rows = Sequence[Mapping[str, Any]]
 FLOOR = 1e-12
-"""Gaps below this are drawn here: they are rounding."""
+"""Smaller gaps are drawn at this value: they are rounding."""
 
 
 def solver_looks(rows: Rows) -> dict[str, dict[str, Any]]:
-    """A colour and a marker for each solver."""
+    """Choose a colour and a marker for each solver."""
     labels = list(dict.fromkeys(label_of(row) for row in rows))
     return {
         label: {
@@ -34,7 +34,7 @@ def solver_looks(rows: Rows) -> dict[str, dict[str, Any]]:
 def draw_answers(
     ax: Axes, rows: Rows, x: Sequence[float], y: Sequence[float], look: Mapping[str, Any]
 ) -> None:
-    """Filled where the solver claims the tolerance, hollow where it does not."""
+    """Draw answers, filled if the solver claims the tolerance, hollow if it does not."""
     for claims, face in ((True, look["color"]), (False, "white")):
         chosen = [k for k, row in enumerate(rows) if row["claims"] is claims]
         positions = [x[k] for k in chosen], [y[k] for k in chosen]
@@ -42,7 +42,7 @@ def draw_answers(
 
 
 def floored(gap: float) -> float:
-    """The gap, or where it is drawn."""
+    """The gap, or `FLOOR` if it is smaller."""
     return max(gap, FLOOR)
 
 
@@ -52,7 +52,7 @@ def add_solver_legend(
     hollow: bool = False,
     names: Mapping[str, str] | None = None,
 ) -> None:
-    """The solvers and, if `hollow`, what filled and hollow markers mean."""
+    """Add a legend of the solvers and, if `hollow`, of filled and hollow markers."""
     handles = [
         Line2D([], [], label=(names or {}).get(label, label), **look)
         for label, look in looks.items()

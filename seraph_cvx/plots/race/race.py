@@ -1,4 +1,4 @@
-"""The pictures of a race, drawn from its rows, never computing them."""
+"""The pictures of a race, drawn from its rows."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def plot_performance_profile(
 def times_to_target(
     rows: Rows, label: str, instances: Sequence[str], target: float
 ) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Seconds of a solver's fastest run within `target` on each instance; infinite if none.
+    """The seconds of a solver's fastest run within `target`, by instance; infinite if none.
 
     Examples
     --------

@@ -21,7 +21,7 @@ from .marks import FLOOR, Rows, add_solver_legend, draw_answers, floored, solver
 
 PANELS = 6
 TITLE_LINE = 28
-"""Characters of a panel's title in one line."""
+"""The characters of a panel's title in one line."""
 
 
 @dataclass(eq=False)
@@ -46,7 +46,7 @@ class WorkPrecisionDisplay(Display):
 
     @classmethod
     def from_result(cls, race: Race | Rows, instances: Sequence[str] | None = None) -> Self:
-        """The rows of a race as they are.
+        """Show the rows of a race.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ def plot_work_precision(
     rows : sequence
         Of a :class:`~seraph_cvx.comparison.race_table.Race`.
     path : path, optional
-        Also save the picture here; the ending chooses the format.
+        Also save the picture to this file; its ending chooses the format.
     instances : sequence of str, optional
         A panel each; by default at most six, spread over those of the rows.
 

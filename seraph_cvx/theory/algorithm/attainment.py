@@ -12,7 +12,7 @@ from ..claim import Check, Claim, ClaimResult, Recomputation, Verdict
 from ..claim_data import ClaimData, certified, differences
 
 ZERO = 1e-10
-"""An eigenvalue of M(1) below this, relative to the sum over all pairs, is zero."""
+"""An eigenvalue of M(1) below this, relative to the sum over all pairs, counts as zero."""
 
 CLAIM = Claim(
     number=12,
@@ -45,7 +45,7 @@ print(f"infimum log(1 + 1/e) = {np.log1p(np.exp(-1)):.9f}")
 
 
 def recession_matrix(objective: MStepObjective, q: FloatArray) -> FloatArray:
-    """M(1) = sum_S v v' + mu sum_U q(+1) v v' + lambda I."""
+    """The matrix of the criterion, M(1) = sum_S v v' + mu sum_U q(+1) v v' + lambda I."""
     pairs = objective.pairs
     S, U = differences(pairs.points, pairs.similar), differences(pairs.points, pairs.unlabeled)
     unlabeled = objective.mu * (U * q[:, None]).T @ U
@@ -53,7 +53,7 @@ def recession_matrix(objective: MStepObjective, q: FloatArray) -> FloatArray:
 
 
 def has_optimum(objective: MStepObjective, q: FloatArray) -> bool:
-    """Whether no pair that counts as dissimilar leaves the range of M(1)."""
+    """Whether an optimum exists: no pair that counts as dissimilar leaves the range of M(1)."""
     pairs = objective.pairs
     M = recession_matrix(objective, q)
     far = [differences(pairs.points, pairs.dissimilar)]
@@ -67,7 +67,7 @@ def has_optimum(objective: MStepObjective, q: FloatArray) -> bool:
 
 
 def examples() -> dict[str, PairSet]:
-    """One M-step on each side of the criterion, and one on the border; lambda = 0, mu = 0."""
+    """Make M-steps on each side of the criterion, and on its border, with lambda = mu = 0."""
     plane = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     line = [[0.0], [1.0], [2.0]]
     flat = [[0.0, 0.0], [1.0, 0.0], [2.0, 0.0]]
@@ -79,7 +79,7 @@ def examples() -> dict[str, PairSet]:
 
 
 def check_attainment(setting: ClaimData) -> ClaimResult:
-    """The criterion on M(1) against what -F does along rays."""
+    """Compare the criterion on M(1) with how -F behaves along rays."""
     start = np.zeros(setting.pairs.n_unlabeled)
     cases = [(o, np.zeros(o.pairs.n_unlabeled)) for o in map(_supervised, examples().values())]
     cases.append((setting.objective(None).with_trace_weight(0.0), start))
@@ -140,7 +140,7 @@ def _supervised(pairs: PairSet) -> MStepObjective:
 
 
 def _behaves(objective: MStepObjective) -> bool:
-    """Whether -F stops falling along every ray: judged by values, from eigenvectors of M(1)."""
+    """Whether -F stops falling along every ray of eigenvectors of M(1), judged by its values."""
     pairs = objective.pairs
     V = differences(pairs.points, pairs.dissimilar)
     if objective.mu > 0.0:

@@ -1,4 +1,4 @@
-"""Claim 13: the complexity O(n^2 m + m^3) of a step; slow, for it is measured."""
+"""Claim 13: the complexity O(n^2 m + m^3) of a step, which is measured and therefore slow."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ MANY_FEATURES = (96, 160, 256, 400)
 
 
 def measure(n: int, m: int) -> float:
-    """Processor seconds of one gradient of (11) and one projection; n points in R^m, best of 7."""
+    """Time a gradient of (11) and a projection, for n points in R^m: the best of 7."""
     rng = np.random.default_rng([n, m])
     labels = np.where(np.arange(n) < 10, np.arange(n) % 2, -1)
     objective = MStepObjective(PairSet.from_labels(rng.normal(size=(n, m)), labels))
@@ -48,7 +48,7 @@ def measure(n: int, m: int) -> float:
 
 
 def check_complexity(setting: ClaimData) -> ClaimResult:
-    """The fitted exponents of n and of m against those of n^2 m + m^3."""
+    """Compare the fitted exponents of n and of m with those of n^2 m + m^3."""
     by_points = [[measure(n, m) for n in MANY_POINTS] for m in (8, 32)]
     by_features = [measure(60, m) for m in MANY_FEATURES]
     exponents_n = [_exponent(MANY_POINTS, seconds) for seconds in by_points]
@@ -86,6 +86,6 @@ def check_complexity(setting: ClaimData) -> ClaimResult:
 
 
 def _exponent(sizes: tuple[int, ...], seconds: list[float]) -> float:
-    """b of the least-squares line log t = a + b log size."""
+    """Fit the exponent b of the least-squares line log t = a + b log size."""
     line: FloatArray = np.polyfit(np.log(sizes), np.log(seconds), 1)
     return float(line[0])

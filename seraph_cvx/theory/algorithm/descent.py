@@ -61,7 +61,7 @@ for _ in range(5):  # M-step (11), then E-step (10); q is q(-1); printed is (7),
 def descent_objective(
     setting: ClaimData, A: FloatArray, q: FloatArray, weight: float, sharpness: float
 ) -> float:
-    """J(q, A) = labeled loss + w sum_U [E_q(-ln p) - H(q)/a]: derived here, not in the paper."""
+    """What the scheme descends: J(q, A) = labeled loss + w sum_U [E_q(-ln p) - H(q)/a]."""
     s = scores(setting.unlabeled, A, setting.threshold)
     surprise = -q * log_posterior(1.0, s) - (1.0 - q) * log_posterior(-1.0, s)
     entropy = entr(q) + entr(1.0 - q)
@@ -69,26 +69,26 @@ def descent_objective(
 
 
 def renyi_form(setting: ClaimData, A: FloatArray, weight: float, sharpness: float) -> float:
-    """min over q of J = labeled loss + w (a - 1)/a sum_U H_a(p)."""
+    """The minimum of J over q, labeled loss + w (a - 1)/a sum_U H_a(p), by Renyi entropies."""
     s = scores(setting.unlabeled, A, setting.threshold)
     share = weight * (sharpness - 1.0) / sharpness
     return labeled_loss(setting, A) + share * float(np.sum(renyi_entropy(s, sharpness)))
 
 
 def paper_objective(setting: ClaimData, A: FloatArray, mu: float) -> float:
-    """-L(A), eq. (7)."""
+    """The paper's objective (7) as a minimisation, -L(A)."""
     s = scores(setting.unlabeled, A, setting.threshold)
     return labeled_loss(setting, A) + mu * float(np.sum(shannon_entropy(s)))
 
 
 def posterior_regularised(setting: ClaimData, A: FloatArray, mu: float) -> float:
-    """The labeled loss plus the inner minimum over q of (14), which is mu H_{1 + mu}(p)."""
+    """The objective (14): the labeled loss plus the minimum over q, mu H_{1 + mu}(p)."""
     s = scores(setting.unlabeled, A, setting.threshold)
     return labeled_loss(setting, A) + float(np.sum(inner_value(s, mu)))
 
 
 def check_descent(setting: ClaimData) -> ClaimResult:
-    """J at every half step of the alternation of (10) and (11), and (7) beside it."""
+    """Check that J falls at every half-step of the alternation of (10) and (11); (7) may not."""
     mu = setting.mu
     six = six_points()
     runs = [alternation(setting, mu, 1.0 + mu), alternation(six, 1.0, 2.0)]
@@ -139,7 +139,7 @@ def check_descent(setting: ClaimData) -> ClaimResult:
 
 
 def _half_steps(run: Trace) -> list[float]:
-    """J after each M-step with the old soft labels, then with the new ones."""
+    """The values of J after each M-step, with the old soft labels and then with the new ones."""
     values, q = [], np.zeros(run.setting.pairs.n_unlabeled)
     for A in run.metrics:
         values.append(descent_objective(run.setting, A, q, run.weight, run.sharpness))
@@ -150,7 +150,7 @@ def _half_steps(run: Trace) -> list[float]:
 
 
 def _forms_apart(run: Trace) -> float:
-    """J at the E-step's q against its Renyi form, and against the package's J."""
+    """Compare J at the E-step's q with its Renyi form, and with the package's J."""
     setting, worst = run.setting, 0.0
     for A, J in zip(run.metrics, _half_steps(run)[1::2], strict=True):
         objective = MStepObjective(
@@ -167,6 +167,6 @@ def _forms_apart(run: Trace) -> float:
 
 
 def _rise(values: list[float]) -> float:
-    """The largest rise from one value to the next, relative."""
+    """The largest relative rise from one value to the next."""
     rises = np.diff(values) / np.maximum(1.0, np.abs(values[1:]))
     return max(0.0, float(np.max(rises)))

@@ -19,7 +19,7 @@ STEPS = 8
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """An alternation: its metrics, and the largest certified relative gap of its M-steps."""
+    """The metrics of an alternation, and the largest certified relative gap of its M-steps."""
 
     setting: ClaimData
     weight: float
@@ -29,7 +29,7 @@ class Trace:
 
 
 def alternation(setting: ClaimData, weight: float, sharpness: float, steps: int = STEPS) -> Trace:
-    """A <- argmin of (11) with weight w on U, q <- sigma(-a s(A)), from q(-1) = 1."""
+    """Alternate A <- argmin of (11), with weight w on U, and q <- sigma(-a s(A))."""
     objective = MStepObjective(
         setting.pairs,
         sharpness=sharpness,
@@ -46,6 +46,6 @@ def alternation(setting: ClaimData, weight: float, sharpness: float, steps: int 
 
 
 def six_points() -> ClaimData:
-    """Six points on a line, three of them labeled; lambda = 0.1, and mu = 1 is used."""
+    """Make six points on a line, three of them labeled, with lambda = 0.1, for mu = 1."""
     X = np.array([[0.1], [2.0], [1.8], [-0.8], [-0.4], [-0.8]])
     return ClaimData("six points", PairSet.from_labels(X, [0, 0, 1, -1, -1, -1]), trace_weight=0.1)

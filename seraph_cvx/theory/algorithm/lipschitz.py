@@ -17,7 +17,7 @@ CLAIM = Claim(
     name="Theorem 4: the gradient is bounded",
     place="Theorem 4, (12)",
     statement="F is Lipschitz in the Frobenius norm with the constant (12), whatever the size of "
-    "A; lambda sqrt(m) already suffices in the place of lambda m.",
+    "A; lambda sqrt(m) already suffices instead of lambda m.",
     formula=r"\sup_{A \succeq 0} \|\nabla \mathcal{F}(A)\|_F \leq (\#\mathcal{S} + \#\mathcal{D} +"
     r" \mu \#\mathcal{U}) \operatorname{diam}(\mathcal{X})^2 + \lambda \sqrt{m} \leq \dots +"
     r" \lambda m",
@@ -28,17 +28,17 @@ CLAIM = Claim(
 
 
 def printed_bound(setting: ClaimData) -> float:
-    """(#S + #D + mu #U) diam^2 + lambda m, eq. (12)."""
+    """The paper's bound (12): (#S + #D + mu #U) diam^2 + lambda m."""
     return _data_term(setting) + setting.trace_weight * setting.pairs.n_features
 
 
 def tighter_bound(setting: ClaimData) -> float:
-    """(#S + #D + mu #U) diam^2 + lambda sqrt(m): ||lambda I||_F = lambda sqrt(m)."""
+    """The bound (12) with lambda sqrt(m) = ||lambda I||_F instead of lambda m."""
     return _data_term(setting) + setting.trace_weight * float(np.sqrt(setting.pairs.n_features))
 
 
 def largest_gradient(setting: ClaimData, starts: list[FloatArray]) -> tuple[float, FloatArray]:
-    """max over A PSD of ||grad F(A)||_F, by L-BFGS over A = LL' from each start; and where."""
+    """Maximise ||grad F(A)||_F over PSD A by L-BFGS over A = LL', from each start."""
     m = setting.pairs.n_features
 
     def minus_half_square(entries: FloatArray) -> tuple[float, FloatArray]:
@@ -61,7 +61,7 @@ def largest_gradient(setting: ClaimData, starts: list[FloatArray]) -> tuple[floa
 
 
 def check_lipschitz(setting: ClaimData) -> ClaimResult:
-    """sup ||grad F||_F against (12), and against (12) with lambda sqrt(m)."""
+    """Compare the largest ||grad F||_F with (12), and with (12) with lambda sqrt(m)."""
     m = setting.pairs.n_features
     size = max(float(np.trace(setting.metric)), setting.unit)
     starts = [
@@ -124,13 +124,13 @@ def _data_term(setting: ClaimData) -> float:
 
 
 def _two_points() -> ClaimData:
-    """Two points in R^4, similar, close to each other; lambda = 100."""
+    """Make two similar points of R^4, close to each other, with lambda = 100."""
     pairs = PairSet.from_constraints([[0.0] * 4, [1.0] + [0.0] * 3], [(0, 1)], [])
     return ClaimData("two points", pairs, trace_weight=100.0)
 
 
 def _hessian_times(setting: ClaimData, A: FloatArray, D: FloatArray) -> FloatArray:
-    """The Hessian of F applied to D: -sum_k c_k p(+1) p(-1) (v'Dv) v v'."""
+    """Apply the Hessian of F to D: -sum_k c_k p(+1) p(-1) (v'Dv) v v'."""
     total = np.zeros_like(A)
     for weight, V in ((1.0, setting.labeled), (setting.mu, setting.unlabeled)):
         s = scores(V, A, setting.threshold)
@@ -140,7 +140,7 @@ def _hessian_times(setting: ClaimData, A: FloatArray, D: FloatArray) -> FloatArr
 
 
 def _largest_quotient(setting: ClaimData) -> float:
-    """max |F(A) - F(B)| / ||A - B||_F over random PSD pairs."""
+    """The largest |F(A) - F(B)| / ||A - B||_F over random PSD matrices A and B."""
     metrics = setting.random_metrics(claim=107, count=16)
     values = [setting.m_step.value(A) for A in metrics]
     return max(

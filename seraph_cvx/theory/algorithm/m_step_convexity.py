@@ -26,14 +26,14 @@ CLAIM = Claim(
 
 
 def m_step_loss(setting: ClaimData, A: FloatArray) -> float:
-    """-F(A), eq. (11): -sum_SD ln p(y) - mu sum_U sum_y q(y) ln p(y) + lambda tr(A)."""
+    """The M-step's objective -F(A) as the paper prints it in (11)."""
     s, q = scores(setting.unlabeled, A, setting.threshold), setting.soft_labels
     unlabeled = q * log_posterior(1.0, s) + (1.0 - q) * log_posterior(-1.0, s)
     return labeled_loss(setting, A) - setting.mu * float(np.sum(unlabeled))
 
 
 def curvature(setting: ClaimData, A: FloatArray, D: FloatArray) -> float:
-    """<D, Hessian D> = sum_k c_k p_k(+1) p_k(-1) (v'Dv)^2, derived from (11)."""
+    """The curvature of -F along D, sum_k c_k p_k(+1) p_k(-1) (v'Dv)^2, derived from (11)."""
     total = 0.0
     for weight, V in ((1.0, setting.labeled), (setting.mu, setting.unlabeled)):
         s = scores(V, A, setting.threshold)
@@ -43,7 +43,7 @@ def curvature(setting: ClaimData, A: FloatArray, D: FloatArray) -> float:
 
 
 def check_m_step_convexity(setting: ClaimData) -> ClaimResult:
-    """-F((A + B)/2) <= (-F(A) - F(B))/2 for A, B PSD, eq. (11)."""
+    """Check that -F of (11) is convex: at midpoints, by its curvature and by the rules of DCP."""
     metrics = setting.random_metrics(claim=1, count=24)
     values = [m_step_loss(setting, A) for A in metrics]
     own = [setting.m_step.value(A) for A in metrics]
@@ -81,7 +81,7 @@ def check_m_step_convexity(setting: ClaimData) -> ClaimResult:
 def _second_differences(
     setting: ClaimData, metrics: list[FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """(-F(A + D) - F(A - D) + 2 F(A)), D so long that the scores move by 0.02, and <D, H D>."""
+    """The second difference of -F along D, which moves scores by 0.02, and its curvature."""
     rng, second, formula = setting.random(101), [], []
     for A in metrics:
         D = symmetrise(rng.normal(size=A.shape))

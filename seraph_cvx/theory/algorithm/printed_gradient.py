@@ -37,7 +37,7 @@ def printed_gradient(setting: ClaimData, A: FloatArray) -> FloatArray:
 
 
 def check_printed_gradient(setting: ClaimData) -> ClaimResult:
-    """<grad F(A), D> = dF(A + tD)/dt at t = 0, for the gradient printed under (11)."""
+    """Compare the gradient printed under (11) with derivatives of F along directions D."""
     metrics = setting.random_metrics(claim=2, count=4)
     gradients = [printed_gradient(setting, A) for A in metrics]
     rng, slopes, expected = setting.random(102), [], []
@@ -73,7 +73,7 @@ def check_printed_gradient(setting: ClaimData) -> ClaimResult:
 
 
 def automatic_gradient(setting: ClaimData, A: FloatArray) -> FloatArray:
-    """The gradient of F by CVXPY's own chain rule, through the statement of (11) word for word."""
+    """Differentiate F by CVXPY's own chain rule, through (11) as the paper prints it."""
     problem = textbook_statement(setting.m_step, soft_labels_as_parameters=False)
     (variable,) = problem.variables()
     variable.value = A
@@ -85,5 +85,5 @@ def automatic_gradient(setting: ClaimData, A: FloatArray) -> FloatArray:
 
 
 def _outer_sum(weights: FloatArray, V: FloatArray) -> FloatArray:
-    """sum_k w_k v_k v_k'."""
+    """The weighted sum of outer products, sum_k w_k v_k v_k'."""
     return np.asarray((V * weights[:, None]).T @ V)

@@ -27,7 +27,7 @@ CLAIM = Claim(
 
 
 def label_weights(setting: ClaimData) -> tuple[FloatArray, FloatArray]:
-    """c_k and b_k of every pair, the labeled ones first."""
+    """The weights c_k and b_k of every pair, the labeled ones first."""
     n_unlabeled = setting.pairs.n_unlabeled
     c = np.concatenate([np.ones(setting.pairs.n_labeled), np.full(n_unlabeled, setting.mu)])
     b = np.concatenate([setting.labels < 0.0, setting.mu * (1.0 - setting.soft_labels)])
@@ -35,7 +35,7 @@ def label_weights(setting: ClaimData) -> tuple[FloatArray, FloatArray]:
 
 
 def dual_value(setting: ClaimData, p: FloatArray) -> float:
-    """D(p) = sum_k c_k H(p_k) - eta (sum_k c_k p_k - beta)."""
+    """The dual value D(p) = sum_k c_k H(p_k) - eta (sum_k c_k p_k - beta)."""
     c, b = label_weights(setting)
     p = np.clip(p, 1e-300, 1.0 - 1e-16)
     entropy = -p * np.log(p) - (1.0 - p) * np.log1p(-p)
@@ -43,15 +43,15 @@ def dual_value(setting: ClaimData, p: FloatArray) -> float:
 
 
 def dual_matrix(setting: ClaimData, p: FloatArray) -> FloatArray:
-    """M(p) = sum_k (c_k p_k - b_k) v_k v_k' + lambda I."""
+    """The matrix M(p) = sum_k (c_k p_k - b_k) v_k v_k' + lambda I of the dual constraint."""
     c, b = label_weights(setting)
     V = np.vstack([setting.labeled, setting.unlabeled])
-    moment = (V * (c * p - b)[:, None]).T @ V
-    return symmetrise(moment + setting.trace_weight * np.eye(V.shape[1]))
+    matrix = (V * (c * p - b)[:, None]).T @ V
+    return symmetrise(matrix + setting.trace_weight * np.eye(V.shape[1]))
 
 
 def check_strong_duality(setting: ClaimData) -> ClaimResult:
-    """min -F = max D, at p = sigma(s(A*)), with <M(p), A*> = 0."""
+    """Check strong duality: min -F = max D, at p = sigma(s(A*)), with <M(p), A*> = 0."""
     A = setting.metric
     value = setting.m_step.value(A)
     p = _far_posteriors(setting, A)
@@ -99,19 +99,19 @@ def check_strong_duality(setting: ClaimData) -> ClaimResult:
             "smallest eigenvalue of M(p*)": float(np.linalg.eigvalsh(M)[0]),
             "<M(p*), A*> / tr(A*)": float(np.vdot(M, A)) / trace,
             "entropy of p*, nats": dual_value(setting, p)
-            + setting.threshold * float(np.sum(np.subtract(*_moments(setting, p)))),
+            + setting.threshold * float(np.sum(np.subtract(*_totals(setting, p)))),
             "Clarabel on the dual of some points": solver_status,
         },
     )
 
 
 def _far_posteriors(setting: ClaimData, A: FloatArray) -> FloatArray:
-    """p_k = p(-1) of every pair, the labeled ones first."""
+    """The posterior p_k = p(-1) of every pair, the labeled ones first."""
     V = np.vstack([setting.labeled, setting.unlabeled])
     return posterior(-1.0, scores(V, A, setting.threshold))
 
 
-def _moments(setting: ClaimData, p: FloatArray) -> tuple[float, float]:
+def _totals(setting: ClaimData, p: FloatArray) -> tuple[float, float]:
     c, b = label_weights(setting)
     return float(np.sum(c * p)), float(np.sum(b))
 
@@ -121,7 +121,7 @@ def _outside(value: float, lower: float, upper: float) -> tuple[float, float]:
 
 
 def _excess(setting: ClaimData, optimal: FloatArray, value: float) -> float:
-    """The largest D(p) - f(A*) over random p, moved towards b/c until M(p) is PSD."""
+    """The largest D(p) - f(A*) over random p, each moved towards b/c until M(p) is PSD."""
     rng, worst = setting.random(11), 0.0
     c, b = label_weights(setting)
     for mix in np.linspace(0.0, 1.0, 8):

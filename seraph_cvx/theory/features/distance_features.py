@@ -18,12 +18,12 @@ DISTANCES = np.geomspace(1e-2, 8.0, 400)
 KAPPAS = np.geomspace(1e-3, 1e3, 61)
 
 NOISE = 1e-4
-"""Of second differences: they carry the rounding of a loss over a step squared."""
+"""The rounding error of second differences: that of a loss over a squared step."""
 
 
 @dataclass(frozen=True)
 class Feature:
-    """s = phi(d) - eta with phi' > 0 and phi'', in the place of the d - eta of (4).
+    """A feature of the distance: s = phi(d) - eta, with phi' > 0, instead of the d - eta of (4).
 
     Examples
     --------
@@ -37,7 +37,7 @@ class Feature:
     curvature: Function
 
     def times(self, kappa: float) -> Feature:
-        """kappa (phi(d) - eta): the multiplier of (2), with the sign of kappa = -1 in (4)."""
+        """The feature times kappa, the multiplier of (2), with the sign of kappa = -1 in (4)."""
         return Feature(
             f"{kappa:g} ({self.name})",
             lambda d: kappa * self.score(d),
@@ -47,7 +47,7 @@ class Feature:
 
 
 def power(alpha: float) -> Feature:
-    """phi(d) = d^alpha, eta = 1; alpha = 1 is (4).
+    """The power feature phi(d) = d^alpha with eta = 1; alpha = 1 is (4).
 
     Examples
     --------
@@ -88,13 +88,13 @@ LOG_CONCAVE = (
         lambda d: 1.0 / (np.expm1(-d - OFFSET) * np.expm1(d + OFFSET)),
     ),
 )
-"""p(-1) = sigma(d - 1), Phi(d - 1) and 1 - e^{-d - 0.1}: (a) holds."""
+"""Features for which (a) holds: p(-1) = sigma(d - 1), Phi(d - 1) and 1 - e^{-d - 0.1}."""
 
 CONVEX = (power(2.0), Feature("e^d - 1", lambda d: np.expm1(d) - 1.0, np.exp, np.exp))
-"""As the paper asks for; (a) does not hold."""
+"""Convex features, as the paper asks for, for which (a) does not hold."""
 
 CONCAVE = (power(0.5), Feature("log d", np.log, lambda d: 1.0 / d, lambda d: -1.0 / d**2))
-"""The unsquared distance, and p(+1) = 1 / (1 + d); (a) does not hold."""
+"""Concave features, for which (a) does not hold: the unsquared distance, p(+1) = 1 / (1 + d)."""
 
 FEATURES = (*LOG_CONCAVE, *CONVEX, *CONCAVE)
 BENT = FEATURES[1:]
@@ -102,7 +102,7 @@ POWERS = {AFFINE, CONVEX[0], CONCAVE[0]}
 
 
 def losses(s: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """-ln p(+1) = log(1 + e^s) and -ln p(-1) = log(1 + e^{-s}), eq. (8).
+    """The losses -ln p(+1) = log(1 + e^s) and -ln p(-1) = log(1 + e^{-s}), eq. (8).
 
     Examples
     --------
@@ -113,7 +113,7 @@ def losses(s: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def violation(feature: Feature, d: FloatArray = DISTANCES) -> float:
-    """max over d of phi''/phi'^2 - sigma(s) and of -phi''/phi'^2 - sigma(-s), at least 0: (a).
+    """By how much (a) is violated: the most that |phi''|/phi'^2 exceeds sigma(s) or sigma(-s).
 
     Examples
     --------
@@ -125,7 +125,7 @@ def violation(feature: Feature, d: FloatArray = DISTANCES) -> float:
 
 
 def loss_curvatures(feature: Feature, d: FloatArray) -> FloatArray:
-    """sigma(s) (phi'' + phi'^2 sigma(-s)) and sigma(-s) (phi'^2 sigma(s) - phi''), one row each.
+    """The curvatures of both losses in d, one row each, by their formulas.
 
     Examples
     --------
@@ -139,7 +139,7 @@ def loss_curvatures(feature: Feature, d: FloatArray) -> FloatArray:
 
 
 def second_differences(feature: Feature, d: FloatArray) -> FloatArray:
-    """(loss(d + h) - 2 loss(d) + loss(d - h)) / h^2 of -ln p(+1) and -ln p(-1), h = d/1000.
+    """The second differences of both losses in d, with steps of d/1000, over the step squared.
 
     Examples
     --------
@@ -147,12 +147,12 @@ def second_differences(feature: Feature, d: FloatArray) -> FloatArray:
     [[0.25], [0.25]]
     """
     h = d / 1000.0
-    ahead, here, behind = (np.stack(losses(feature.score(t))) for t in (d + h, d, d - h))
-    return np.asarray((ahead - 2.0 * here + behind) / h**2)
+    above, middle, below = (np.stack(losses(feature.score(t))) for t in (d + h, d, d - h))
+    return np.asarray((above - 2.0 * middle + below) / h**2)
 
 
 def rescaling_error(feature: Feature, kappa: float) -> float:
-    """min over t of the spread of kappa phi(d) - phi(t d), relative to that of kappa phi(d).
+    """How well kappa can be absorbed in the metric: the least spread of kappa phi(d) - phi(t d).
 
     Examples
     --------
@@ -172,7 +172,7 @@ def rescaling_error(feature: Feature, kappa: float) -> float:
 
 
 def label_gap(feature: Feature) -> float:
-    """How far two M-steps differ whose soft labels have one G and one beta.
+    """How far two M-steps differ whose soft labels have the same G and beta.
 
     Three unlabeled pairs on a line, v^2 = 1, 2, 3, with q(+1) = 1/2 and 1/2 + (1, -2, 1)/5.
 

@@ -4,7 +4,7 @@ With u = d + delta, d = v'Av and delta > 0, the model p(+1) = e^{-u} has
 
     -ln p(+1) = u,          -ln p(-1) = g(u) = -log(1 - e^{-u}),
 
-the one affine, the other convex. It is the feature phi(d) - eta = log(e^u - 1) in the place of the
+the one affine, the other convex. It is the feature phi(d) - eta = log(e^u - 1) instead of the
 d - eta of (4); :mod:`.feature_functions` says when such an exchange keeps (11) convex. Here every
 similar pair pulls with the force 1, which under (4) is the limit for distant pairs. With b_k the
 weight of the label -1 of pair k and a_k that of its label +1, (11) becomes
@@ -18,7 +18,7 @@ h(w) = (1 + w) log(1 + w) - w log w, so that the Lagrange dual reads
     maximise    D(w) = sum_k b_k (h(w_k) - delta w_k) + delta * sum_k a_k             over w >= 0
     subject to  C - sum_k b_k w_k v_k v_k'  PSD.
 
-h is the entropy of the geometric distribution with mean w; for (4) the binary entropy stands there.
+h is the entropy of the geometric distribution with mean w; for (4) it is the binary entropy.
 A = I is strictly feasible and f >= 0, so the optima agree; lambda > 0 makes f coercive.
 
 **The certificate.** At a PSD A take w_k = -g'(u_k) = 1 / (e^{u_k} - 1), whose matrix is the
@@ -57,14 +57,14 @@ if TYPE_CHECKING:
     import cvxpy as cp
 
 LEAST_PUSH = 1e-100
-"""A push to start the ray from is never smaller, or the ray would have no direction."""
+"""The least push at the start of the ray, which would otherwise have no direction."""
 
 NO_PUSH = 1e-200
-"""On the ray, smaller ones count as 0: their reciprocals are near overflow."""
+"""Smaller pushes on the ray count as 0: their reciprocals are near overflow."""
 
 
 def dissimilar_loss(u: FloatArray) -> FloatArray:
-    """g(u) = -log(1 - e^{-u}) = -ln p(-1), for u > 0; accurate however small 1 - e^{-u} or g is.
+    """The loss of a dissimilar pair, g(u) = -log(1 - e^{-u}) = -ln p(-1), accurate for all u > 0.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def dissimilar_loss(u: FloatArray) -> FloatArray:
 
 
 def dissimilar_push(u: FloatArray) -> FloatArray:
-    """w = -g'(u) = 1 / (e^u - 1), for u > 0: how hard a dissimilar pair pushes.
+    """How hard a dissimilar pair pushes: w = -g'(u) = 1 / (e^u - 1), for u > 0.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def dissimilar_push(u: FloatArray) -> FloatArray:
 
 
 def geometric_entropy(w: FloatArray) -> FloatArray:
-    """h(w) = (1 + w) log(1 + w) - w log w = inf over u > 0 of g(u) + w u, for w >= 0.
+    """The entropy h(w) = (1 + w) log(1 + w) - w log w, the least g(u) + w u over u > 0.
 
     As log(1 + w) + w log(1 + 1/w), in which nothing cancels.
 
@@ -115,7 +115,7 @@ class ExponentialMStep:
     trace_weight : float
         lambda > 0.
     offset : float
-        delta > 0: two points in the same place are similar with probability e^{-delta}.
+        delta > 0: two equal points are similar with probability e^{-delta}.
 
     Attributes
     ----------
@@ -154,22 +154,22 @@ class ExponentialMStep:
 
     @property
     def pull(self) -> FloatArray:
-        """C = sum_k a_k v_k v_k' + lambda I."""
+        """The matrix of the linear term, C = sum_k a_k v_k v_k' + lambda I."""
         V = self.differences
         return symmetrise((V * self.near[:, None]).T @ V) + self.trace_weight * np.eye(V.shape[1])
 
     @property
     def constant(self) -> float:
-        """delta * sum_k a_k."""
+        """The constant term, delta * sum_k a_k."""
         return self.offset * float(np.sum(self.near))
 
     def shifted_distances(self, A: FloatArray) -> FloatArray:
-        """u_k = v_k'Av_k + delta."""
+        """The shifted squared distances u_k = v_k'Av_k + delta."""
         V = self.differences
         return np.asarray(np.maximum(np.einsum("ij,ij->i", V @ A, V), 0.0) + self.offset)
 
     def value(self, A: ArrayLike) -> float:
-        """f(A), at a PSD matrix A."""
+        """The objective f at a PSD matrix A."""
         metric = check_metric(A, self.pairs.n_features)
         losses = self.far * dissimilar_loss(self.shifted_distances(metric))
         return float(np.sum(self.pull * metric) + self.constant + np.sum(losses))
@@ -228,7 +228,7 @@ def state_exponential_m_step(
 
 
 def certify_exponential(problem: ExponentialMStep, A: ArrayLike) -> Certificate:
-    """D(w) <= inf f <= f(LL'), LL' = A to rounding, w on the ray through the gradient's.
+    """Certify a metric: D(w) <= inf f <= f(LL'), with LL' = A to rounding.
 
     Plain NumPy; no solver is trusted, and no tolerance decides: see the head of this file.
 
@@ -259,7 +259,7 @@ def certify_exponential(problem: ExponentialMStep, A: ArrayLike) -> Certificate:
 
 
 def certify_exponential_factor(problem: ExponentialMStep, L: FloatArray) -> Certificate:
-    """Certify A = LL', given its factor L: an (m, rho) array."""
+    """Certify the metric A = LL', given its factor L, an (m, rho) array."""
     try:
         primal_value = up(_value_from_above(problem, L))
     except OverflowError:
@@ -280,7 +280,7 @@ def certify_exponential_factor(problem: ExponentialMStep, L: FloatArray) -> Cert
 
 
 def _value_from_above(problem: ExponentialMStep, L: FloatArray) -> Fraction:
-    """A value that is not below f(LL'), whatever is rounded."""
+    """An upper bound on f(LL'), with every rounding error allowed for."""
     lower, upper = squared_lengths(L, problem.differences)
     u = np.minimum((lower + problem.offset) * (1.0 - 4.0 * UNIT), LARGEST_SCORE)
     with np.errstate(over="ignore"):
@@ -291,7 +291,7 @@ def _value_from_above(problem: ExponentialMStep, L: FloatArray) -> Fraction:
 
 
 def _feasible_pushes(problem: ExponentialMStep, L: FloatArray) -> FloatArray | None:
-    """w >= 0 with C - sum_k b_k w_k v_k v_k' proven PSD, on the ray through those at LL'; or None.
+    """Find feasible pushes w >= 0, with C - sum_k b_k w_k v_k v_k' proven PSD; or None.
 
     Each is at most tau times that of LL', rounded, and the matrix is proven PSD at that.
     """
@@ -311,6 +311,6 @@ def _feasible_pushes(problem: ExponentialMStep, L: FloatArray) -> FloatArray | N
 
 
 def _dual_gain(problem: ExponentialMStep, w: FloatArray) -> Fraction:
-    """Not above sum_k b_k (h(w_k) - delta w_k)."""
+    """A lower bound on sum_k b_k (h(w_k) - delta w_k)."""
     entropies = sum_bounds(problem.far * geometric_entropy(w), ENTROPY_ROUNDINGS)[0]
     return entropies - Fraction(problem.offset) * sum_bounds(problem.far * w, 1)[1]

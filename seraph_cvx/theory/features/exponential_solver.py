@@ -1,16 +1,14 @@
-"""The exponential M-step by projected gradient, until its own certificate is small."""
+"""Solves the exponential M-step by projected gradient, until its certificate is small."""
 
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable
 
 import numpy as np
 
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import factor, project, symmetrise
-from ...solvers.not_certified import NotCertified
 from ...solvers.solution import MStepSolution, Status
 from ...sums.proven_sums import unit_axes
 from .exponential_feature import ExponentialMStep, certify_exponential_factor, dissimilar_push
@@ -82,8 +80,7 @@ def solve_exponential(
         seconds=time.perf_counter() - clock,
         message=message,
     )
-    if shortfall := solution.shortfall(tol):
-        warnings.warn(shortfall, NotCertified, stacklevel=2)
+    solution.warn_unless_certified(tol, stacklevel=2)
     return solution
 
 
@@ -94,7 +91,7 @@ def _descend(
     L: float,
     steepest: float,
 ) -> tuple[FloatArray, FloatArray, float]:
-    """One step, the gradient after it, and twice the curvature along it: the next L to try."""
+    """Make one step: the new point, its gradient, and twice the curvature, the next L to try."""
     while True:
         new = project(B - slope / L)
         move, new_slope = new - B, gradient(new)

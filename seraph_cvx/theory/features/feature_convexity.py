@@ -43,13 +43,13 @@ Feature = Callable[[FloatArray], FloatArray]
 
 
 def loss(y: int, similar: FloatArray, dissimilar: FloatArray) -> FloatArray:
-    """-ln p(y) = ln Z - kappa f(y), eq. (2), with kappa = -1 and the features of y = +1, -1."""
+    """The loss -ln p(y) = ln Z - kappa f(y), eq. (2), with kappa = -1 and features of both y."""
     feature = similar if y == 1 else dissimilar
     return np.asarray(np.logaddexp(-similar, -dissimilar) + feature)
 
 
 def check_feature_convexity(setting: ClaimData) -> ClaimResult:
-    """-ln p(y) at midpoints: f(+1) = a^2, f(-1) = 0; and f affine in a."""
+    """Check -ln p(y) at midpoints, for f(+1) = a^2 and f(-1) = 0, and for f affine in a."""
     rng = setting.random(15)
     a, b = rng.uniform(0.0, 3.0, size=(2, 500))
     a[0], b[0] = 0.0, 1.0
@@ -87,6 +87,6 @@ def _line(slope: float, shift: float) -> Feature:
 
 
 def _excess(y: int, a: FloatArray, b: FloatArray, similar: Feature, dissimilar: Feature) -> float:
-    """max of loss((a + b)/2) - (loss(a) + loss(b))/2, at least 0."""
+    """By how much convexity fails: the largest loss((a + b)/2) - (loss(a) + loss(b))/2, or 0."""
     values = [loss(y, similar(t), dissimilar(t)) for t in ((a + b) / 2.0, a, b)]
     return max(0.0, float(np.max(values[0] - (values[1] + values[2]) / 2.0)))

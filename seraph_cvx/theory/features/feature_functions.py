@@ -67,8 +67,8 @@ from .exponential_solver import solve_exponential
 CLAIM = Claim(
     number=16,
     name="Other feature functions are available",
-    place="Section 2.2, below (5), and Appendix C.1, which is not to be had",
-    statement="In the place of (4) other features of the distance can be used: those that are "
+    place="Section 2.2, below (5), and Appendix C.1, which is not available",
+    statement="Instead of (4), other features of the distance can be used: those that are "
     "convex in A (Section 2.2), for then the M-step is convex (Section 2.4).",
     formula=r"-(φ')^2 \sigma(-s) \leq {φ'}' \leq (φ')^2 \sigma(s) , \quad s = φ(d) - \eta , \quad"
     r" p(-1) = \sigma(s) , \quad d = v^\top A v",
@@ -98,7 +98,7 @@ print(f"log(e^(d + 0.1) - 1): {concavity(s):.3f}, half of it: {concavity(s / 2):
 
 
 def check_feature_functions(setting: ClaimData) -> ClaimResult:
-    """(a) of this file's head and what follows from it; the exponential M-step on the data."""
+    """Check (a) of this module's docstring, what follows from it, and the exponential M-step."""
     d = np.concatenate([DISTANCES, setting.random(16).uniform(0.01, 8.0, size=400)])
     measured = {f: second_differences(f, d) for f in FEATURES}
     formula = {f: loss_curvatures(f, d) for f in FEATURES}
@@ -164,7 +164,7 @@ def _least_curvature_at_small_kappa(feature: Feature) -> float:
 
 
 def _dcp_surprises() -> int:
-    """Losses that CVXPY's rules judge otherwise: a yes is a proof, a no is none."""
+    """Losses on which CVXPY's rules disagree: their yes is a proof, their no is not."""
     import cvxpy as cp
 
     d = cp.Variable(nonneg=True)
@@ -175,14 +175,14 @@ def _dcp_surprises() -> int:
 
 
 def _exponential_m_step(setting: ClaimData) -> Certificate:
-    """Check our own solution; what the solver says of itself is not looked at."""
+    """Check our own solution, without relying on what the solver claims."""
     q, mu, trace_weight = setting.soft_labels, setting.mu, setting.trace_weight
     model = ExponentialMStep(setting.pairs, q, mu, trace_weight, OFFSET)
     return certify_exponential(model, ClaimData.metric_of(solve_exponential(model, tol=1e-7)))
 
 
 def _conic_outside(few: ClaimData) -> tuple[float, str]:
-    """How far CVXPY's optimum is outside [D, f] of our own solution, relative; Clarabel's word."""
+    """How far CVXPY's optimum is outside [D, f] of our own solution, relatively; its status."""
     own = _exponential_m_step(few)
     statement = state_exponential_m_step(
         few.pairs, few.soft_labels, few.mu, few.trace_weight, OFFSET

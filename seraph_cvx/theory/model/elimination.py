@@ -46,17 +46,17 @@ print(f"eta_hat = -kappa* eta = {-best:.3f}, lambda_hat = lambda / -kappa* = {-1
 
 
 def hat_threshold(kappa: float, threshold: float) -> float:
-    """eta_hat = -kappa eta."""
+    """The threshold of (7) that Theorem 2 maps to: eta_hat = -kappa eta."""
     return -kappa * threshold
 
 
 def hat_trace_weight(kappa: float, trace_weight: float) -> float:
-    """lambda_hat = lambda / (-kappa)."""
+    """The trace weight of (7) that Theorem 2 maps to: lambda_hat = lambda / (-kappa)."""
     return trace_weight / -kappa
 
 
 def check_elimination(setting: ClaimData) -> ClaimResult:
-    """(6) at (A*, kappa*) against (7) at (-kappa* A*, -kappa* eta, lambda / -kappa*)."""
+    """Compare (6) at (A*, kappa*) with (7) at (-kappa* A*, -kappa* eta, lambda / -kappa*)."""
     point, _ = best_kappa(setting.pairs, -1.0, setting.trace_weight)
     kappa = point.kappa
     A = solve_at_kappa(setting, kappa)
@@ -108,7 +108,7 @@ def check_elimination(setting: ClaimData) -> ClaimResult:
 
 
 def _m_step(setting: ClaimData, kappa: float, mu: float = 0.0) -> MStepObjective:
-    """(7) with the mapped hyperparameters, its labeled part."""
+    """State the labeled part of (7), with the mapped hyperparameters."""
     return MStepObjective(
         setting.pairs,
         unlabeled_weight=mu,
@@ -118,19 +118,19 @@ def _m_step(setting: ClaimData, kappa: float, mu: float = 0.0) -> MStepObjective
 
 
 def _posteriors(setting: ClaimData, A: FloatArray, kappa: float) -> FloatArray:
-    """p(+1) of every pair, eq. (5)."""
+    """The probability p(+1) of every pair, eq. (5)."""
     V = np.vstack([setting.labeled, setting.unlabeled])
     return np.asarray(expit(kappa * scores(V, A, setting.threshold)))
 
 
 def _hat_posteriors(setting: ClaimData, A: FloatArray, kappa: float) -> FloatArray:
-    """p_hat(+1) of every pair, eq. (8)."""
+    """The probability p_hat(+1) of every pair, eq. (8)."""
     V = np.vstack([setting.labeled, setting.unlabeled])
     return posterior(1.0, scores(V, A, hat_threshold(kappa, setting.threshold)))
 
 
 def _identity(setting: ClaimData) -> float:
-    """-L(A, kappa) - gamma kappa^2/2 of (6) against -L_hat(-kappa A) of (7), relative."""
+    """Compare -L(A, kappa) - gamma kappa^2/2 of (6) with -L_hat(-kappa A) of (7), relatively."""
     rng, worst = setting.random(5), 0.0
     for A in setting.random_metrics(claim=5, count=6):
         kappa = -float(np.exp(rng.uniform(-1.5, 1.5)))

@@ -19,7 +19,7 @@ PRECISE = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-7}
 def model_loss(
     setting: ClaimData, A: FloatArray, kappa: float, mu: float
 ) -> tuple[float, FloatArray, float]:
-    """-L(A, kappa), eq. (6), its gradient in A and its derivative in kappa."""
+    """The objective -L(A, kappa) of (6), its gradient in A and its derivative in kappa."""
     y, V, U = setting.labels, setting.labeled, setting.unlabeled
     s, u = scores(V, A, setting.threshold), scores(U, A, setting.threshold)
     wrong = expit(-kappa * y * s)  # 1 - p(y), eq. (5)
@@ -37,7 +37,7 @@ def model_loss(
 
 
 def solve_at_kappa(setting: ClaimData, kappa: float) -> FloatArray:
-    """argmin over A PSD of (6) with mu = 0 at a fixed kappa, stated in CVXPY in A itself."""
+    """Minimise (6) over A, with mu = 0 and a fixed kappa, stated in CVXPY in A itself."""
     m, V = setting.pairs.n_features, setting.labeled
     A = cp.Variable((m, m), PSD=True)
     outer = (V[:, :, None] * V[:, None, :]).reshape(len(V), m * m)
@@ -50,7 +50,7 @@ def solve_at_kappa(setting: ClaimData, kappa: float) -> FloatArray:
 def alternate_model(
     setting: ClaimData, A: FloatArray, kappa: float
 ) -> tuple[FloatArray, float, int]:
-    """(6) with mu > 0: A at a fixed kappa, kappa at a fixed A, in turns, A last; kappa < 0."""
+    """Minimise (6) with mu > 0 over A and over kappa < 0 in turns, A last."""
     last, rounds = np.inf, 0
     while True:
         rounds += 1
@@ -64,7 +64,7 @@ def alternate_model(
 def _minimise_over_metric(
     setting: ClaimData, A: FloatArray, kappa: float
 ) -> tuple[FloatArray, float]:
-    """A stationary point of (6) over the cone: L-BFGS over A = LL', from where it cannot get stuck.
+    """Find a stationary point of (6) over the cone, by L-BFGS over A = LL' from a full-rank start.
 
     A factor may lose rank at a point that is not stationary over the cone: there the gradient has
     a negative eigenvalue, and A is moved along its eigenvector.
@@ -95,7 +95,7 @@ def _minimise_over_kappa(setting: ClaimData, A: FloatArray, kappa: float) -> flo
     def value(log_t: float) -> float:
         return model_loss(setting, A, -float(np.exp(log_t)), setting.mu)[0]
 
-    here = np.log(-kappa)
+    centre = np.log(-kappa)
     return -float(
-        np.exp(minimize_scalar(value, bounds=(here - 1.0, here + 1.0), method="bounded").x)
+        np.exp(minimize_scalar(value, bounds=(centre - 1.0, centre + 1.0), method="bounded").x)
     )

@@ -50,7 +50,7 @@ print(f"best with kappa < 0: {L[k[:, 0] < 0].min():.4f}")
 
 @dataclass(frozen=True)
 class ProfilePoint:
-    """min over A of (6) at one kappa: the value found, a certified lower bound, and the metric."""
+    """The minimum over A of (6) at one kappa: a value, a certified lower bound, and the metric."""
 
     kappa: float
     value: float
@@ -59,18 +59,18 @@ class ProfilePoint:
 
 
 def counterexample() -> PairSet:
-    """Four points on a line, one similar and three dissimilar pairs."""
+    """Make four points on a line, with one similar and three dissimilar pairs."""
     X = np.array([[0.0], [0.3], [0.1], [0.5]])
     return PairSet.from_constraints(X, [(0, 1)], [(0, 2), (1, 2), (1, 3)])
 
 
 def model_posterior(y: FloatArray | float, kappa: float, s: FloatArray) -> FloatArray:
-    """p(y) = 1 / (1 + exp(-kappa y s)), eq. (5)."""
+    """The posterior p(y) = 1 / (1 + exp(-kappa y s)), eq. (5)."""
     return np.asarray(expit(kappa * y * s))
 
 
 def slope_at_zero_metric(kappa: float, n_similar: int, n_dissimilar: int) -> float:
-    """d/dkappa of -L(0, kappa), eq. (6): eta (#S p(-1) - #D p(+1)) + gamma kappa."""
+    """The derivative of -L(0, kappa) of (6) in kappa: eta (#S p(-1) - #D p(+1)) + gamma kappa."""
     p = float(model_posterior(1.0, kappa, np.array(-THRESHOLD)))
     return THRESHOLD * (n_similar * (1.0 - p) - n_dissimilar * p) + GAMMA * kappa
 
@@ -81,9 +81,9 @@ def profile(
     trace_weight: float = TRACE_WEIGHT,
     start: FloatArray | None = None,
 ) -> ProfilePoint:
-    """min over A PSD of -L(A, kappa), eq. (6) with mu = 0, in the metric B = |kappa| A."""
+    """Minimise -L(A, kappa) of (6) over A, with mu = 0, in the metric B = |kappa| A."""
     t = abs(kappa)
-    if kappa > 0.0:  # far pairs are the similar ones: S and D change places
+    if kappa > 0.0:  # far pairs are the similar ones: S and D are exchanged
         pairs = PairSet.from_constraints(pairs.points, pairs.dissimilar, pairs.similar)
     objective = MStepObjective(
         pairs, unlabeled_weight=0.0, trace_weight=trace_weight / t, threshold=t * THRESHOLD
@@ -98,7 +98,7 @@ def profile(
 def best_kappa(
     pairs: PairSet, sign: float, trace_weight: float = TRACE_WEIGHT, count: int = 15
 ) -> tuple[ProfilePoint, list[ProfilePoint]]:
-    """The best kappa of one sign, by a grid and a search around its best point; and the grid."""
+    """Find the best kappa of one sign, by a grid and a search around its best point."""
     grid = [profile(pairs, sign * t, trace_weight) for t in np.geomspace(0.01, 20.0, count)]
     best = min(grid, key=lambda point: point.value)
     found = minimize_scalar(
@@ -112,7 +112,7 @@ def best_kappa(
 
 
 def check_kappa_sign(setting: ClaimData) -> ClaimResult:
-    """The sign of kappa* in (6), against the remark under (5)."""
+    """Compare the sign of kappa* in (6) with the remark under (5)."""
     pairs = counterexample()
     (up, _), (_, grid_down) = best_kappa(pairs, 1.0), best_kappa(pairs, -1.0)
     root = brentq(slope_at_zero_metric, -50.0, 50.0, args=(1, 3))
@@ -157,7 +157,7 @@ def check_kappa_sign(setting: ClaimData) -> ClaimResult:
 
 
 def _hopes_with_positive(setting: ClaimData) -> int:
-    """How many labeled pairs have p(y) > 1/2 and y s < 0 at random metrics with kappa > 0."""
+    """Count labeled pairs with p(y) > 1/2 and y s < 0 at random metrics with kappa > 0."""
     rng, found = setting.random(4), 0
     for A in setting.random_metrics(claim=4, count=10):
         s = scores(setting.labeled, A, THRESHOLD)

@@ -45,22 +45,22 @@ print([round(float(value(a)), 4) for a in (0.0, 0.5, 1.0, 2.0, 4.0)])
 
 
 def feature(y: FloatArray | float, s: FloatArray) -> FloatArray:
-    """f(x, x', y; A) = y (||x - x'||_A^2 - eta) / 2, eq. (4)."""
+    """The feature f(x, x', y; A) = y (||x - x'||_A^2 - eta) / 2, eq. (4)."""
     return np.asarray(y * s / 2.0)
 
 
 def dual_value(kappa: float, s: FloatArray, y: FloatArray) -> float:
-    """sum ln Z - sum kappa f(y_ij) + gamma kappa^2 / 2, eq. (3)."""
+    """The dual objective (3): sum ln Z - sum kappa f(y_ij) + gamma kappa^2 / 2."""
     log_partition = np.logaddexp(kappa * feature(1.0, s), kappa * feature(-1.0, s))
     return float(np.sum(log_partition - kappa * feature(y, s)) + GAMMA / 2.0 * kappa**2)
 
 
 def solve_primal(s: FloatArray, y: FloatArray) -> tuple[float, FloatArray, float]:
-    """(1) for a fixed metric: its value at a feasible point, p(+1), and its multiplier."""
+    """Solve (1) for a fixed metric: its value at a feasible point, p(+1), and its multiplier."""
     p, xi = cp.Variable(len(s)), cp.Variable()
     observed = float(np.sum(feature(y, s)))
-    moment = feature(1.0, s) @ p + feature(-1.0, s) @ (1 - p) - observed
-    above, below = moment <= xi, -moment <= xi
+    expectation = feature(1.0, s) @ p + feature(-1.0, s) @ (1 - p) - observed
+    above, below = expectation <= xi, -expectation <= xi
     goal = cp.sum(cp.entr(p) + cp.entr(1 - p)) - cp.square(xi) / (2 * GAMMA)
     solve_conic(cp.Problem(cp.Maximize(goal), [above, below]))
     chosen = np.clip(p.value, 0.0, 1.0)
@@ -71,7 +71,7 @@ def solve_primal(s: FloatArray, y: FloatArray) -> tuple[float, FloatArray, float
 
 
 def solve_dual(s: FloatArray, y: FloatArray) -> float:
-    """kappa* of (3) for a fixed metric."""
+    """Solve (3) for a fixed metric: kappa*."""
     kappa = cp.Variable()
     terms = cp.logistic(kappa * s) - kappa * s / 2.0  # ln Z with the paper's f
     goal = cp.sum(terms) - kappa * float(np.sum(feature(y, s))) + GAMMA / 2.0 * cp.square(kappa)
@@ -80,7 +80,7 @@ def solve_dual(s: FloatArray, y: FloatArray) -> float:
 
 
 def check_maximum_entropy(setting: ClaimData) -> ClaimResult:
-    """max of (1) = min of (3) for a fixed metric, and p* = exp(kappa* f) / Z, eq. (2)."""
+    """Check, for a fixed metric, that max of (1) = min of (3), and p* = exp(kappa* f) / Z (2)."""
     m, y = setting.pairs.n_features, setting.labels
     identity = np.eye(m) * float(np.trace(setting.metric)) / m
     gaps, forms, multipliers, likelihoods, values, kappas = [], [], [], [], [], []

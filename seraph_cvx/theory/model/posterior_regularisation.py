@@ -33,7 +33,7 @@ CLAIM = Claim(
     "the Shannon entropy, as (13) has it, and against mu times a Renyi entropy.",
     expected=Verdict.REFUTED,
     correction="q is proportional to p^(1 + mu), as Theorem 3 says, and the inner value is mu "
-    "times the Renyi entropy of order 1 + mu. So (14) is (13) with Renyi's entropy in the place "
+    "times the Renyi entropy of order 1 + mu. So (14) is (13) with Renyi's entropy instead "
     "of Shannon's. The two agree where every p is 0, 1/2 or 1, and to first order in mu: the "
     "difference is at most mu^2/2 times the variance of ln p, summed over the unlabeled pairs.",
     recomputation=Recomputation(
@@ -55,17 +55,17 @@ print(f"mu H_2(p) = {-np.log(p @ p):.4f}")
 
 
 def sharpened(s: FloatArray, mu: float) -> FloatArray:
-    """q(+1) = p(+1)^(1 + mu) / sum_y p(y)^(1 + mu), eq. (10)."""
+    """The soft label q(+1) = p(+1)^(1 + mu) / sum_y p(y)^(1 + mu), eq. (10)."""
     return posterior(1.0, (1.0 + mu) * s)
 
 
 def inner_value(s: FloatArray, mu: float) -> FloatArray:
-    """mu H_{1 + mu}(p), the value of the inner problem of (14): derived here."""
+    """The value mu H_{1 + mu}(p) of the inner problem of (14), derived here."""
     return mu * renyi_entropy(s, 1.0 + mu)
 
 
 def check_posterior_regularisation(setting: ClaimData) -> ClaimResult:
-    """argmin and min over q of KL(q || p) + mu xi, E_q[-ln p] <= xi, eq. (14)."""
+    """Check the solution and the value of the inner problem of (14)."""
     rng = setting.random(8)
     drawn = rng.choice(len(setting.unlabeled), min(COUNT - 10, len(setting.unlabeled)), False)
     s = scores(setting.unlabeled[drawn], setting.metric, setting.threshold)
@@ -117,13 +117,13 @@ def check_posterior_regularisation(setting: ClaimData) -> ClaimResult:
 
 
 def _solve(s: FloatArray, mu: float) -> tuple[FloatArray, FloatArray]:
-    """q(+1) of the inner problem of (14) for each pair, by CVXPY, and the value of each."""
+    """Solve the inner problem of (14) for each pair by CVXPY: q(+1), and the value of each."""
     p = np.column_stack([posterior(1.0, s), posterior(-1.0, s)])
     surprise = -np.column_stack([log_posterior(1.0, s), log_posterior(-1.0, s)])
     q, xi = cp.Variable(p.shape), cp.Variable(len(s))
     goal = cp.sum(cp.rel_entr(q, p)) + mu * cp.sum(xi)
-    moments = cp.sum(cp.multiply(q, surprise), axis=1) <= xi
-    solve_conic(cp.Problem(cp.Minimize(goal), [moments, cp.sum(q, axis=1) == 1]))
+    expectations = cp.sum(cp.multiply(q, surprise), axis=1) <= xi
+    solve_conic(cp.Problem(cp.Minimize(goal), [expectations, cp.sum(q, axis=1) == 1]))
     chosen = np.maximum(np.asarray(q.value), 0.0)
     chosen /= np.sum(chosen, axis=1, keepdims=True)
     divergence = cp.rel_entr(chosen, p).value

@@ -27,18 +27,18 @@ CLAIM = Claim(
 
 
 def closed_form(p: FloatArray, mu: float) -> FloatArray:
-    """q(y) = p(y) exp(mu ln p(y)) / sum_y' p(y') exp(mu ln p(y')), eq. (10); the columns are y."""
+    """The closed form (10): q(y) = p(y) exp(mu ln p(y)), normalised; the columns are y."""
     weights = p * np.exp(mu * np.log(p))
     return np.asarray(weights / np.sum(weights, axis=1, keepdims=True))
 
 
 def e_step_objective(q: FloatArray, p: FloatArray, mu: float) -> FloatArray:
-    """KL(q || p) + mu E_q[-ln p(y)], eq. (9), row by row."""
+    """The objective of the E-step (9), KL(q || p) + mu E_q[-ln p(y)], row by row."""
     return np.asarray(np.sum(rel_entr(q, p) - mu * q * np.log(p), axis=1))
 
 
 def check_soft_label_form(setting: ClaimData) -> ClaimResult:
-    """argmin_q of (9), by CVXPY, against (10)."""
+    """Compare the solution of (9), by CVXPY, with (10)."""
     rng = setting.random(6)
     drawn = rng.choice(len(setting.unlabeled), min(COUNT // 2, len(setting.unlabeled)), False)
     s = scores(setting.unlabeled[drawn], setting.metric, setting.threshold)
@@ -68,7 +68,7 @@ def check_soft_label_form(setting: ClaimData) -> ClaimResult:
 
 
 def _solve(p: FloatArray, mu: float) -> FloatArray:
-    """(9) for every row of p, as one CVXPY problem; the rows of q are made to sum to one."""
+    """Solve (9) for every row of p, as one CVXPY problem; the rows of q are normalised."""
     q = cp.Variable(p.shape, nonneg=True)
     goal = cp.sum(cp.rel_entr(q, p)) - mu * cp.sum(cp.multiply(q, np.log(p)))
     solve_conic(cp.Problem(cp.Minimize(goal), [cp.sum(q, axis=1) == 1]))

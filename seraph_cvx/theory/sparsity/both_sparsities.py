@@ -33,7 +33,7 @@ def unlabeled_entropy(setting: ClaimData, A: FloatArray) -> float:
 
 
 def supervised(setting: ClaimData, trace_weight: float) -> tuple[FloatArray, float]:
-    """argmin of (7) with mu = 0, which is convex, and its certified relative gap."""
+    """Minimise (7) with mu = 0, which is convex: the metric, and its certified relative gap."""
     solution = certified(_labeled(setting, trace_weight))
     return setting.metric_of(solution), solution.relative_gap
 
@@ -41,14 +41,14 @@ def supervised(setting: ClaimData, trace_weight: float) -> tuple[FloatArray, flo
 def semi_supervised(
     setting: ClaimData, mu: float, trace_weight: float, start: FloatArray
 ) -> DirectSolution:
-    """A stationary point of (7), or where 400 steps lead: never above `start` in value."""
+    """Find a stationary point of (7), in at most 400 steps, with no higher value than `start`."""
     return minimise_directly(
         setting.pairs, mu, trace_weight, setting.threshold, start=start, tol=1e-5, max_iter=400
     )
 
 
 def check_sparsity(setting: ClaimData) -> ClaimResult:
-    """The entropy of the unlabeled posterior against mu, trace and rank of A against lambda."""
+    """Check the unlabeled posterior's entropy against mu, and A's trace and rank against lambda."""
     critical = _labeled(setting, setting.trace_weight).critical_trace_weight
     if critical == 0.0:
         raise ClaimUndecided("The labels alone are best served by the zero metric, at any lambda.")
@@ -139,7 +139,7 @@ def _labeled(setting: ClaimData, trace_weight: float) -> MStepObjective:
 
 
 def _rank(A: FloatArray, largest_trace: float) -> int:
-    """The eigenvalues above 1e-4 of the largest one; none where A is as good as zero."""
+    """The number of eigenvalues above 1e-4 of the largest; 0 if A is practically zero."""
     return numerical_rank(A, 1e-4) if np.trace(A) > 1e-9 * largest_trace else 0
 
 

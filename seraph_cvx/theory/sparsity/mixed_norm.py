@@ -26,12 +26,12 @@ CLAIM = Claim(
 
 
 def mixed_norm(W: FloatArray) -> float:
-    """||W||_(2,1) = sum_k (sum_k' W_kk'^2)^(1/2)."""
+    """The mixed norm ||W||_(2,1) = sum_k (sum_k' W_kk'^2)^(1/2)."""
     return float(np.sum(np.sqrt(np.sum(np.square(W), axis=1))))
 
 
 def check_mixed_norm(setting: ClaimData) -> ClaimResult:
-    """||V A V'||_(2,1) >= tr(A), with equality at the eigenvectors of A; eq. (15)."""
+    """Check that ||V A V'||_(2,1) >= tr(A), with equality at the eigenvectors of A; eq. (15)."""
     rng, m = setting.random(10), setting.pairs.n_features
     metrics = [setting.metric, *setting.random_metrics(claim=10, count=4)]
     at_basis, below, descended, random_values = 0.0, 0.0, 0.0, []
@@ -77,7 +77,7 @@ def check_mixed_norm(setting: ClaimData) -> ClaimResult:
 
 
 def _descend(W: FloatArray) -> list[float]:
-    """The mixed norm along sweeps of plane rotations, each the best of a few angles."""
+    """Lower the mixed norm by sweeps of plane rotations, each the best of a few angles."""
     m, values = len(W), [mixed_norm(W)]
     for sweep in range(SWEEPS):
         for i in range(m - 1):
@@ -88,7 +88,7 @@ def _descend(W: FloatArray) -> list[float]:
 
 
 def _best_rotation(W: FloatArray, i: int, j: int, widest: float) -> FloatArray:
-    """W turned in the plane (i, j) by the best of the angles 0, +-widest, and Jacobi's own."""
+    """Rotate W in the plane (i, j) by the best of the angles 0, +-widest, and Jacobi's own."""
     jacobi = 0.5 * float(np.arctan2(2.0 * W[i, j], W[i, i] - W[j, j]))
     best, least = W, mixed_norm(W)
     for angle in (jacobi, widest, -widest):

@@ -1,4 +1,4 @@
-"""One cell of Table 2: a method learns on one sampling of a task, in a process of its own."""
+"""One run for Table 2: a method learns on one sampling of a task, in a process of its own."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from ..protocol.samplings import draw_sampling, load_task, nearest_neighbour_err
 from ..protocol.tasks import find_task
 from .methods import METHODS, find_methods
 
-CellKey = tuple[str, int, str]
-"""Task, sampling, method."""
+RunKey = tuple[str, int, str]
+"""What identifies a run: its task, sampling and method."""
 
 DONE, FAILED, CUT_OFF = "done", "failed", "cut off"
-"""What can come of a cell."""
+"""The outcomes of a run."""
 
 OWNER = __name__
-"""For whom the fork servers of cells are kept; see :func:`server_of_thread`."""
+"""The owner of the fork servers of runs; see :func:`server_of_thread`."""
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """What is the same for all cells of a run.
+    """What all runs of a reproduction share.
 
     Attributes
     ----------
     scaling, variant : str or None
-        See :mod:`.protocol`; None is each task's own.
+        See :mod:`.samplings`; None is each task's own.
     data_dir : str or None
         The folder of the files that are not embedded.
     """
@@ -49,12 +49,12 @@ class Protocol:
     data_dir: str | None = None
 
     def points(self, task: str) -> tuple[FloatArray, NDArray[Any]]:
-        """X and y of a task, scaled; kept in memory."""
+        """Load X and y of a task, scaled, and keep them in memory."""
         return _points(self.scaling, self.data_dir, task)
 
 
-def run_cell(key: CellKey, method: str, protocol: Protocol, time_limit: float) -> dict[str, Any]:
-    """The 1-NN error (in %) of one method on one sampling, and the seconds that learning took.
+def run_method(key: RunKey, method: str, protocol: Protocol, time_limit: float) -> dict[str, Any]:
+    """Run a method on one sampling: its 1-NN error (in %) and the seconds that learning took.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def run_cell(key: CellKey, method: str, protocol: Protocol, time_limit: float) -
         As :func:`.methods.find_methods` takes it; its name is in `key`.
     protocol : Protocol
     time_limit : float
-        Seconds for learning; without any left the cell is cut off at once.
+        Seconds for learning; the run is cut off at once if none are left.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def run_cell(key: CellKey, method: str, protocol: Protocol, time_limit: float) -
     Examples
     --------
     >>> from seraph_cvx.processes.workers import close_servers
-    >>> row = run_cell(("iris", 0, "euclidean"), "euclidean", Protocol(), time_limit=60.0)
+    >>> row = run_method(("iris", 0, "euclidean"), "euclidean", Protocol(), time_limit=60.0)
     >>> row["outcome"], row["rank"], 0.0 <= row["error"] <= 100.0
     ('done', 4, True)
     >>> close_servers(OWNER)
@@ -108,7 +108,7 @@ EMPTY: dict[str, Any] = {
 def learn(
     method: str, X: FloatArray, y: NDArray[Any], seed: int
 ) -> tuple[FloatArray, dict[str, Any]]:
-    """L of a method, and what learning it took: the work of the process that a cell starts.
+    """Learn the factor L of a metric, in the process of a run, and measure what it takes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The principal axes of the points, labeled or not: all that a metric of theirs can see."""
+"""The principal directions of the points, labeled or not."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from numpy.typing import ArrayLike
 from ..numerics.checks import FloatArray, check_number, check_points
 
 FLAT = 1e-12
-"""A principal axis whose variance is below this part of the largest is no axis of the points."""
+"""The points do not differ in directions whose variance is below this part of the largest."""
 
 
-def principal_axes(X: ArrayLike, keep: float | None = None) -> FloatArray:
-    """V = the leading eigenvectors of (1/n) sum_i (x_i - mean)(x_i - mean)', the widest first.
+def principal_directions(X: ArrayLike, keep: float | None = None) -> FloatArray:
+    """The principal directions of points, the leading eigenvectors of their covariance, as columns.
 
     Parameters
     ----------
     X : (n, m) array_like
     keep : int or float, optional
-        A number of axes, or (below 1) the part of the variance that they must explain. By default,
-        and at most, all axes along which the points differ.
+        A number of directions, or (below 1) the part of the variance that they must explain. By
+        default, and at most, all directions in which the points differ.
 
     Returns
     -------
@@ -27,7 +27,7 @@ def principal_axes(X: ArrayLike, keep: float | None = None) -> FloatArray:
 
     Examples
     --------
-    >>> np.abs(principal_axes([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]]).round(6))
+    >>> np.abs(principal_directions([[0.0, 0.0], [3.0, 4.0], [6.0, 8.0]]).round(6))
     array([[0.6],
            [0.8]])
     """
@@ -37,7 +37,7 @@ def principal_axes(X: ArrayLike, keep: float | None = None) -> FloatArray:
     variances, vectors = variances[::-1], vectors[:, ::-1]
     rank = int(np.sum(variances > FLAT * max(variances[0], 0.0)))
     if rank == 0:
-        raise ValueError("All points are equal: there is no axis along which they differ.")
+        raise ValueError("All points are equal: there is no direction in which they differ.")
     if keep is None:
         return np.ascontiguousarray(vectors[:, :rank])
     number = check_number(keep, "principal_components", 0.0, strict=True)
@@ -46,7 +46,7 @@ def principal_axes(X: ArrayLike, keep: float | None = None) -> FloatArray:
         number = 1 + int(np.searchsorted(explained, number))
     elif number != int(number):
         raise ValueError(
-            f"principal_components={number:g} must be a whole number, or a part of the variance "
+            f"principal_components={number:g} must be an integer, or a part of the variance "
             "below 1."
         )
     return np.ascontiguousarray(vectors[:, : min(int(number), rank)])
