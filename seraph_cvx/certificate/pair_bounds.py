@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..model.label_bounds import LabelBounds, LabelEnclosure, Thresholds
+from ..model.label_bounds import LabelBounds, Thresholds
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrise
@@ -151,16 +151,15 @@ def bound_pairs(objective: MStepObjective, L: FloatArray) -> PairBounds | None:
     pull, spread = labeled.matrix, np.asarray(labeled.spread)
     unlabeled = None
     if mu > 0.0:
-        known = objective.has_soft_labels
-        enclosure = LabelEnclosure(objective.soft_labeling, thresholds) if known else None
-        metrics: list[Metric] = [DistanceBounds(L, slack, with_upper=known)]
+        enclosure = objective.label_enclosure
+        metrics: list[Metric] = [DistanceBounds(L, slack, with_upper=enclosure is not None)]
         if enclosure is not None:
             metrics += enclosure.distances(with_upper=False)
         found = sums.over_unlabeled(metrics, UnlabeledTerms(thresholds, enclosure))
         pull, spread = pull + mu * found.matrix, spread + mu * np.asarray(found.spread)
         unlabeled = found.totals
     numbers = [labeled.totals, *([] if unlabeled is None else [unlabeled]), pull, spread, L * L]
-    if labels is None or not all(np.all(np.isfinite(x)) for x in numbers):
+    if labels is None or not all(np.isfinite(x).all() for x in numbers):
         return None
     chain = sums.longest_chain
     return PairBounds(

@@ -10,7 +10,8 @@ metric needs them again it may enclose them anew.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -60,7 +61,7 @@ class Thresholds:
         return d - self.below
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class LabelEnclosure:
     """Bounds on the soft labels q(+1) of a source, pair by pair.
 
@@ -75,12 +76,19 @@ class LabelEnclosure:
 
     def distances(self, with_upper: bool) -> list[DistanceBounds]:
         """What a sweep takes distances under, so that the labels can be enclosed."""
+        if self._lower is None:
+            return []
+        return [replace(self._lower, with_upper=True) if with_upper else self._lower]
+
+    @cached_property
+    def _lower(self) -> DistanceBounds | None:
+        """Lower bounds on the distances under the previous metric, if there is one."""
         matrix = self.source.metric
         if matrix is None:
-            return []
+            return None
         lengths, worst = entry_bound(matrix)
         slack = worst * score_slack(len(matrix), len(matrix))
-        return [DistanceBounds(lengths[:, None], slack, matrix, with_upper=with_upper)]
+        return DistanceBounds(lengths[:, None], slack, matrix)
 
     def most(self, batch: PairBatch, lower: Array | None) -> Array:
         """q from above, given lower bounds on the distances under the previous metric."""
@@ -148,7 +156,7 @@ def bound_labels(
     mu: float,
     similar: Swept,
     sums: PairSums,
-    source: SoftLabels | None,
+    enclosure: LabelEnclosure | None,
 ) -> LabelBounds | None:
     """All sums of the labels, by one sweep over the unlabeled pairs; None where they overflow.
 
@@ -160,23 +168,22 @@ def bound_labels(
         sum_S c_k z_k z_k', and its spread.
     sums : PairSums
         Along the axes z.
-    source : SoftLabels or None
-        Where the soft labels come from; None where they are zero, and no sweep is needed.
+    enclosure : LabelEnclosure or None
+        Of the soft labels; None where they are zero, and no sweep is needed.
     """
     matrix, spread = similar.matrix, np.asarray(similar.spread)
     c, n = pairs.confidence, pairs.n_similar
     kappa = [float(n) if c is None else math.fsum(c[:n])]
     chain = sums.longest_chain
     least = most = value = 0.0
-    if source is not None:
-        enclosure = LabelEnclosure(source, Thresholds.of(source.threshold))
+    if enclosure is not None:
         soft = sums.over_unlabeled(enclosure.distances(with_upper=True), LabelTerms(enclosure))
         matrix, spread = matrix + mu * soft.matrix, spread + mu * np.asarray(soft.spread)
         of_sum = gamma(chain + FEW_ROUNDINGS)
         of_entropy = gamma(chain + ENTROPY_ROUNDINGS + FEW_ROUNDINGS)
         sum_least, sum_most, entropy = (mu * float(total) for total in soft.totals)
         least, most = at_least(sum_least * (1.0 - of_sum)), at_most(sum_most * (1.0 + of_sum))
-        eta = source.threshold
+        eta = enclosure.source.threshold
         value = max(at_least(entropy * (1.0 - of_entropy), eta * least, -eta * most), 0.0)
     total = at_most(*kappa, most)
     numbers = (matrix, spread, np.array([total, least, most, value]))

@@ -32,7 +32,7 @@ from ..sums.moments import PairMoments
 from ..sums.pair_sums import PairSums
 from .dual_coordinates import Penalty
 from .geometry import Geometry
-from .label_bounds import LabelBounds, bound_labels
+from .label_bounds import LabelBounds, LabelEnclosure, Thresholds, bound_labels
 from .m_step_family import MStepFamily
 from .pair_program import PairProgram
 from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, tabulate
@@ -221,9 +221,15 @@ class MStepObjective:
     def label_bounds(self) -> LabelBounds | None:
         """What the labels bring to every certificate of this M-step; None where it overflows."""
         geometry = self.geometry
-        source = self.soft_labeling if self.has_soft_labels else None
         similar, sums = geometry.dual_similar, geometry.dual_sums
-        return bound_labels(self.pairs, self.mu, similar, sums, source)
+        return bound_labels(self.pairs, self.mu, similar, sums, self.label_enclosure)
+
+    @cached_property
+    def label_enclosure(self) -> LabelEnclosure | None:
+        """Bounds on the soft labels, pair by pair; None where these are zero."""
+        if not self.has_soft_labels:
+            return None
+        return LabelEnclosure(self.soft_labeling, Thresholds.of(self.threshold))
 
     @property
     def has_soft_labels(self) -> bool:

@@ -108,8 +108,8 @@ class MatrixError:
         """
         if not len(diagonal):
             return 0.0
-        g = float(np.sum((self.summed + UNDERFLOW_ENTRY) / diagonal))
-        h = float(np.sum((self.rounded + UNDERFLOW_ENTRY) / diagonal))
+        g = float(((self.summed + UNDERFLOW_ENTRY) / diagonal).sum())
+        h = float(((self.rounded + UNDERFLOW_ENTRY) / diagonal).sum())
         of_sum = 2.0 * gamma(self.chain + FEW_ROUNDINGS) * g
         one = gamma(self.n_base + 4)
         return (of_sum + 4.0 * one * math.sqrt(g * h) + 2.0 * one * one * h) * SECOND_ORDER

@@ -202,8 +202,8 @@ def sum_over(batch: PairBatch, found: PairTerms | BatchSums) -> BatchSums:
     """
     if not isinstance(found, PairTerms):
         return found
-    weights = [batch.laid_out(batch.weigh(w)) for w in found.weights]
-    return batch.totals(found.values), weights or None
+    totals = batch.totals(found.values)
+    return totals, [batch.laid_out(batch.weigh(w)) for w in found.weights] or None
 
 
 @dataclass(frozen=True, eq=False)

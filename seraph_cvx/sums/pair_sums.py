@@ -18,7 +18,7 @@ from ..numerics.checks import FloatArray, IntArray
 from ..numerics.short_sums import product_chain, totals_chain
 from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
-from .blocks import Block, Chunk, LabeledTerms, Layout, Terms, sum_over
+from .blocks import BLOCK, Block, Chunk, LabeledTerms, Layout, Terms, sum_over
 from .cluster_sums import ClusterSums, Shipment
 from .device_sums import DeviceSums
 from .distances import Metric, listed_distances
@@ -35,6 +35,9 @@ from .sweep import (
     sweep,
     weighted_moment,
 )
+
+BLOCK_ARRAYS = 16
+"""Arrays of the size of a block that a sweep holds at a time, about."""
 
 CHUNK = 1 << 20
 """Numbers per chunk of labeled differences."""
@@ -115,6 +118,7 @@ class PairSums:
         Points are shifted by their median: differences do not change, and a few far points do not
         push all others away from the origin, as they would with the mean.
         """
+        keep_memory()
         centred = pairs.points - np.median(pairs.points, axis=0)
         layout = Layout(len(centred), pairs.labels)
         remote_sums: UnlabeledSums = ClusterSums(Shipment(centred, layout))
@@ -316,6 +320,15 @@ class PairSums:
     def _only_chunk(self) -> dict[bool, Listed]:
         """The differences of all labeled pairs, where one chunk holds them: here, and there."""
         return {}
+
+
+def keep_memory() -> None:
+    """Let the C library keep the memory of a sweep's temporary arrays from block to block.
+
+    glibc returns memory to the system, to ask for it again a moment later, beyond an amount that it
+    learns from the largest array ever released. So one is made and released; it is never touched.
+    """
+    np.empty(BLOCK_ARRAYS * BLOCK * BLOCK)
 
 
 def _turned(points: FloatArray, T: FloatArray) -> tuple[FloatArray, FloatArray]:

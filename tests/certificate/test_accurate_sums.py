@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from seraph_cvx import MStepObjective, PairSet
-from seraph_cvx.model.label_bounds import LabelEnclosure, Thresholds
 from seraph_cvx.numerics.accurate_product import _cut, accurate_product, exact_difference
 from seraph_cvx.numerics.rounding import UNIT, gamma
 from seraph_cvx.numerics.short_sums import (
@@ -114,7 +113,7 @@ def test_soft_labels_are_enclosed(sharpness, size):
     root = rng.normal(size=(3, 3)) * np.sqrt(size)
     pairs = PairSet.from_constraints(X, [(0, 1)], [(0, 2)])
     objective = MStepObjective(pairs, previous_metric=root @ root.T, sharpness=sharpness)
-    enclosure = LabelEnclosure(objective.soft_labeling, Thresholds.of(1.0))
+    enclosure = objective.label_enclosure
     (bounds,) = enclosure.distances(with_upper=True)
     batch = objective.geometry.dual_sums.layout.blocks[0]
     lower, upper = bounds.on_points(objective.sums.points)(batch)
