@@ -87,15 +87,15 @@ class MStepFamily:
 
     def soft_label_sums(self, source: SoftLabels, moments: PairMoments) -> SoftLabelSums:
         """The sums over these soft labels; those of the last ones are kept."""
-        for known, axes, sums in self._label_sums:
-            if axes is moments and known.is_same(source):
+        for known, its_moments, sums in self._label_sums:
+            if its_moments is moments and known.is_same(source):
                 return sums
         sums = sum_soft_labels(source, moments.whitened_sums)
         self._label_sums[:] = [(source, moments, sums)]
         return sums
 
     def _moments_for(self, R: FloatArray, sums: PairSums) -> PairMoments:
-        """The second moments of the pairs, in axes that suit R."""
+        """The second moments of the pairs, with a whitening that suits R."""
         for geometry in self._geometries.values():
             is_like = geometry.sums.remote_sums is sums.remote_sums
             if is_like and geometry.moments.serve(R):

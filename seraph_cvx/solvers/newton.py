@@ -22,7 +22,7 @@ NEGLIGIBLE = 1e-8
 
 @dataclass(frozen=True)
 class Found:
-    """Where a method ended.
+    """The point at which a method ended.
 
     Attributes
     ----------
@@ -121,7 +121,7 @@ def _start(objective: MStepObjective, metric: FloatArray | None) -> FloatArray:
 
 
 def leading_factor(B: FloatArray) -> FloatArray:
-    """L with LL' = B, but for eigenvalues that are negligible or negative."""
+    """A factor L of B, LL' = B but for eigenvalues that are negligible or negative."""
     if not B.size:
         return B
     eigenvalues, vectors = np.linalg.eigh(B)

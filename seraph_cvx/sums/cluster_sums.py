@@ -27,15 +27,15 @@ ENOUGH_POINTS = 4 * BLOCK
 """With fewer, a sweep is over before a worker has heard of it."""
 
 TASKS_A_WORKER = 2
-"""Of each sweep: few, since each costs a message; more than one, since workers differ."""
+"""Tasks per worker and sweep: few, as each costs a message; several, as workers differ."""
 
 TRIES = 3
-"""Of a sweep whose workers were lost."""
+"""Attempts at a sweep whose workers were lost."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shipment:
-    """What a worker keeps."""
+    """The data that a worker keeps between sweeps."""
 
     points: FloatArray
     layout: Layout
@@ -54,7 +54,7 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """The way to the workers, where the user has configured any (`joblib.parallel_config`).
+    """Sums on the workers that the user has configured, if any (`joblib.parallel_config`).
 
     Attributes
     ----------
@@ -81,20 +81,20 @@ class ClusterSums:
         return not getattr(backend, "supports_sharedmem", False) and not _is_worker()
 
     def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
-        """The points T'x - shift."""
+        """The same sums over pairs of the points T'x - shift."""
         return replace(self, turn=self._after(T, shift))
 
     def summed_in(self, T: FloatArray, shift: FloatArray, with_spread: bool = False) -> Self:
-        """The same distances; v v' along the axes T, of points shifted there."""
+        """The same distances, with v v' summed for the points T'x - shift."""
         return replace(self, axes=self._after(T, shift), with_spread=with_spread)
 
     def along(self, axes: FloatArray, sizes: FloatArray) -> None:
-        """No worker has other coordinates than its points and what a matrix makes of them."""
+        """None: workers have no coordinates but their points and linear images of them."""
         return
 
     @property
     def device_array(self) -> None:
-        """None: labeled pairs are summed over here."""
+        """None: labeled pairs are summed over in this process."""
         return None
 
     def _after(self, T: FloatArray, shift: FloatArray) -> Turn:
@@ -139,7 +139,7 @@ class ClusterSums:
 
 
 class Recipe(NamedTuple):
-    """All that a sweep sends."""
+    """All that a sweep sends to a worker."""
 
     turn: Turn | None
     axes: Turn | None
@@ -149,7 +149,7 @@ class Recipe(NamedTuple):
 
 
 def _sweep_tiles(shipment: Shipment, numbers: range, recipe: Recipe) -> dict[int, Swept]:
-    """The two sums over each of these tiles."""
+    """Sum the terms and the weighted v v' over each of these tiles."""
     with one_blas_thread():
         return {number: _sweep_tile(shipment, number, recipe) for number in numbers}
 
@@ -166,7 +166,7 @@ def _sweep_tile(shipment: Shipment, number: int, recipe: Recipe) -> Swept:
 
 
 def _ship(shipment: Shipment, again: bool) -> None:
-    """Send the points to all workers of a Dask cluster, once; other backends need no such word."""
+    """Send the points to all workers of a Dask cluster, once; other backends need no such call."""
     backend = _backend()
     futures = getattr(backend, "data_futures", None)
     if futures is None or (id(shipment) in futures and not again):

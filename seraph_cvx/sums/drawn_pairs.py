@@ -1,4 +1,4 @@
-"""Unlabeled pairs drawn at random in the place of all of them: an unbiased estimate of each sum."""
+"""Unlabeled pairs drawn at random instead of all of them: an unbiased estimate of each sum."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DRAWN_CHUNK_THERE = 1 << 26
 
 @dataclass(frozen=True, eq=False)
 class HeldPoints:
-    """Points of any library, always at hand, that turn where they are.
+    """Points of any array library, whose coordinates change on the device that holds them.
 
     Attributes
     ----------
@@ -43,15 +43,15 @@ class HeldPoints:
 
     @property
     def is_available(self) -> bool:
-        """Always."""
+        """True: the points are always in memory."""
         return True
 
     def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
-        """The points T'x - shift."""
+        """The same sums over pairs of the points T'x - shift."""
         return replace(self, points=self._turned(T, shift), given=None)
 
     def summed_in(self, T: FloatArray, shift: FloatArray, with_spread: bool = False) -> Self:
-        """The same distances; v v' along the axes T, of points shifted there."""
+        """The same distances, with v v' summed for the points T'x - shift."""
         xp = namespace(self.points)
         sizes = None
         if with_spread:
@@ -62,7 +62,7 @@ class HeldPoints:
         return self.points @ to_device_of(self.points, T) - to_device_of(self.points, shift)
 
     def along(self, axes: FloatArray, sizes: FloatArray) -> Self:
-        """The same distances; v v' of these coordinates of the points, in their order here."""
+        """The same distances, with v v' summed in the given coordinates, ordered as `points`."""
         return replace(
             self, axes=to_device_of(self.points, axes), sizes=to_device_of(self.points, sizes)
         )
@@ -70,7 +70,7 @@ class HeldPoints:
 
 @dataclass(frozen=True, eq=False)
 class DrawnPairs(HeldPoints):
-    """sum_U ~ #U/k times the sum over k drawn pairs.
+    """Estimates of sums over the unlabeled pairs: #U/k times the sum over k drawn pairs.
 
     Attributes
     ----------
@@ -84,7 +84,7 @@ class DrawnPairs(HeldPoints):
 
     @property
     def device_array(self) -> None:
-        """None: labeled pairs are summed over here."""
+        """None: labeled pairs are summed over on the host."""
         return None
 
     @property
@@ -94,12 +94,12 @@ class DrawnPairs(HeldPoints):
 
     @property
     def _rows(self) -> int:
-        """Pairs of a chunk."""
+        """The number of pairs in a chunk."""
         numbers = DRAWN_CHUNK if isinstance(self.points, np.ndarray) else DRAWN_CHUNK_THERE
         return max(1, numbers // max(1, int(self.points.shape[1])))
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
-        """The two sums, estimated."""
+        """Estimate the sum of the terms and that of the weighted v v'."""
         X, xp = self.points, namespace(self.points)
         m = (X if self.axes is None else self.axes).shape[1]
         totals: list[list[Any]] = []
@@ -128,13 +128,13 @@ class DrawnPairs(HeldPoints):
 
 
 def take_differences(points: Array, pairs: IntArray) -> Array:
-    """x_i - x_j for each row (i, j)."""
+    """The difference x_i - x_j for each row (i, j)."""
     first, second = _take(points, pairs)
     return first - second
 
 
 def take_sums(points: Array, pairs: IntArray) -> Array:
-    """x_i + x_j for each row (i, j)."""
+    """The sum x_i + x_j for each row (i, j)."""
     first, second = _take(points, pairs)
     return first + second
 

@@ -49,14 +49,14 @@ Listed: TypeAlias = tuple[Array, Array, Array | None]
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Axes along which matrices are summed so that their rounding errors can be bounded.
+    """Coordinates in which matrices are summed so that their rounding errors can be bounded.
 
     Attributes
     ----------
     axes : (k, r) array
         z = axes' b for a point b.
     base : (n, k) array, optional
-        Other points b in the place of the centred ones: see `dual_coordinates.py`.
+        Other points b instead of the centred ones: see `dual_coordinates.py`.
     """
 
     axes: FloatArray
@@ -65,7 +65,7 @@ class Frame:
     def of(
         self, points: FloatArray, rest: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Points or differences along the axes, and the sizes that bound their rounding.
+        """Points or differences in these coordinates, and the sizes that bound their rounding.
 
         `rest` is what the points were rounded by. Without it they are taken as rounded once, and
         the sizes are |points| |axes|.
@@ -77,7 +77,7 @@ class Frame:
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
-    """All pairs of `points`, ready to be summed over; the labeled ones and the rest apart.
+    """Sums over all pairs of `points`, the labeled and the unlabeled ones separately.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class PairSums:
     frame : Frame, optional
         How `axes` were made, where the rounding errors of the matrices are to be bounded.
     sizes : (n, k) array, optional
-        What `axes` are rounded from, there.
+        What `axes` are rounded from, if there is a frame.
     classes : LabeledClasses, optional
         Where there are many labeled pairs and they come from classes: these are then summed over
         by matrix products, as the unlabeled ones are.
@@ -113,7 +113,7 @@ class PairSums:
 
     @classmethod
     def of(cls, pairs: PairSet, n_jobs: int | None = None) -> PairSums:
-        """The sums over `pairs`.
+        """Set up the sums over `pairs`.
 
         Points are shifted by their median: differences do not change, and a few far points do not
         push all others away from the origin, as they would with the mean.
@@ -141,7 +141,7 @@ class PairSums:
         )
 
     def in_coordinates(self, T: FloatArray) -> PairSums:
-        """The same pairs of the points T'x."""
+        """The sums over the same pairs of the points T'x."""
         points, shift = _turned(self.points, T)
         remote_sums = (
             None if self.remote_sums is None else self.remote_sums.in_coordinates(T, shift)
@@ -149,17 +149,19 @@ class PairSums:
         return replace(self, points=points, remote_sums=remote_sums, given=None)
 
     def summed_in(self, T: FloatArray) -> PairSums:
-        """The same pairs and distances; the matrices are T' (sum_k w_k v_k v_k') T.
+        """The same pairs and distances, with matrices summed in the coordinates T'x.
 
-        They are summed in those coordinates, so that they are exact to rounding there: were the
-        sum made first, T would blow up its rounding errors.
+        The matrices are T' (sum_k w_k v_k v_k') T.
+
+        Each product is made in those coordinates, which keeps the sum exact to rounding: were it
+        made first, T would blow up its rounding errors.
         """
         axes, shift = _turned(self.points, T)
         remote_sums = None if self.remote_sums is None else self.remote_sums.summed_in(T, shift)
         return replace(self, axes=axes, remote_sums=remote_sums)
 
     def framed(self, frame: Frame) -> PairSums:
-        """The same pairs and distances; matrices along the axes of `frame`, with their spread."""
+        """The same pairs and distances, with matrices in the coordinates of `frame`, and spread."""
         if frame.base is not None:
             turned, sizes = frame.of(frame.base, np.zeros_like(frame.base))
         elif self.given is not None:
@@ -179,7 +181,7 @@ class PairSums:
 
     @property
     def n_base(self) -> int:
-        """Products that a coordinate along the axes of the frame is the sum of."""
+        """The number of products that are summed for one coordinate in the frame."""
         return 0 if self.frame is None else len(self.frame.axes)
 
     @property
@@ -200,7 +202,7 @@ class PairSums:
 
     @property
     def is_remote(self) -> bool:
-        """Whether unlabeled pairs are summed over elsewhere than by threads of this process."""
+        """Whether unlabeled pairs are summed over by other means than threads of this process."""
         return self.remote_sums is not None and self.remote_sums.is_available
 
     @property
@@ -210,7 +212,7 @@ class PairSums:
 
     @property
     def n_unlabeled(self) -> int:
-        """The pairs that `over_unlabeled` visits."""
+        """The number of unlabeled pairs."""
         n = len(self.points)
         return n * (n - 1) // 2 - self.labels.n_labeled
 
@@ -276,7 +278,7 @@ class PairSums:
 
     @cached_property
     def _chunks_there(self) -> list[Chunk]:
-        """The same, confidences on the device."""
+        """The same chunks, their confidences on the device."""
         return [
             c
             if c.confidence is None
@@ -286,11 +288,11 @@ class PairSums:
 
     @property
     def _device_array(self) -> Array | None:
-        """An array of the device where labeled pairs are summed over too, if it is not here."""
+        """An array of the device that also sums over labeled pairs; None if that is the host."""
         return None if self.remote_sums is None else self.remote_sums.device_array
 
     def _differences(self, run: slice, device_array: Array | None) -> Listed:
-        """v_k of labeled pairs, for distances and for v v'; and what the latter is rounded from."""
+        """The differences v_k of labeled pairs for distances, those for v v', and their sizes."""
         if len(self._chunks) > 1:
             return self._make_differences(run, device_array)
         is_here = device_array is None
@@ -318,7 +320,7 @@ class PairSums:
 
     @cached_property
     def _only_chunk(self) -> dict[bool, Listed]:
-        """The differences of all labeled pairs, where one chunk holds them: here, and there."""
+        """The differences of all labeled pairs, if one chunk holds them: on host and on device."""
         return {}
 
 

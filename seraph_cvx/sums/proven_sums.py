@@ -37,7 +37,7 @@ MARGINS = tuple(2.0**-k for k in (46, 40, 34, 28, 22, 16, 10, 4))
 """How far below the boundary of the cone a proof is tried, in turn."""
 
 FAINTEST = 1e-15
-"""Axes are not stretched beyond what this share of the largest eigenvalue asks for."""
+"""Coordinates are not stretched beyond what this share of the largest eigenvalue asks for."""
 
 DEPENDENT = 1e-9
 """A feature that others explain but for this share of it may be a combination of them."""
@@ -52,7 +52,7 @@ FURTHEST = 2.0**500
 
 
 def sum_bounds(terms: FloatArray, roundings: int = 0) -> tuple[Fraction, Fraction]:
-    """Bounds on a sum of terms that went through so many roundings each.
+    """Bound a sum of terms that went through so many roundings each.
 
     Raises OverflowError where a term is not finite.
 
@@ -71,7 +71,7 @@ def sum_bounds(terms: FloatArray, roundings: int = 0) -> tuple[Fraction, Fractio
 
 
 def squared_lengths(L: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bounds on v'LL'v for each difference v, of which a row of V is the rounded one.
+    """Bound the squared length v'LL'v of each difference v, given rounded in a row of V.
 
     Examples
     --------
@@ -98,7 +98,9 @@ def moment_along(
     sizes: FloatArray | None = None,
     roundings: int = 0,
 ) -> tuple[FloatArray, FloatArray]:
-    """T'(sum_k w_k v_k v_k' + ridge * I)T, and how far it is off: by less than a diagonal matrix.
+    """A weighted second moment in the coordinates T, and a diagonal bound on its error.
+
+    The matrix is T'(sum_k w_k v_k v_k' + ridge * I)T.
 
     Parameters
     ----------
@@ -186,7 +188,7 @@ def _is_combination(
 
 
 def unit_axes(moment: FloatArray) -> FloatArray:
-    """A square T with T' moment T = I, nearly: axes for `moment_along`. Nothing rests on them.
+    """A square T with T' moment T = I, nearly, for `moment_along`; no proof depends on it.
 
     Examples
     --------
@@ -254,7 +256,7 @@ def inverse_factor(matrix: FloatArray) -> FloatArray | None:
 
 
 def log_det_from_below(T: FloatArray, matrix: FloatArray, error: FloatArray) -> Fraction | None:
-    """Not above log det B, for a triangular T and a T'BT that is `matrix` but for diag(`error`).
+    """A lower bound on log det B, given a triangular T and T'BT = `matrix` up to diag(`error`).
 
     If T'BT - (1 - t) I is positive definite, then det B >= (1 - t)^m / det(T)^2. None where that is
     not proven for any t < 1: B may be singular then.
