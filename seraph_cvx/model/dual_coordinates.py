@@ -171,7 +171,7 @@ def _surrogate(moments: PairMoments, penalty: Penalty) -> DualCoordinates | None
         return None
     base = np.zeros((len(moments.sums.points), len(S)))
     base[involved[distinct]] = S
-    moment = moments.summed(replace(moments.sums.here, axes=base))
+    moment = moments.summed(replace(moments.sums.on_host, axes=base))
     eigenvalues, vectors = np.linalg.eigh(symmetrise(moment))
     T = vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + penalty.trace_weight)
     return DualCoordinates(Frame(T, base), *penalty.along(T))

@@ -144,7 +144,7 @@ class MStepObjective:
     @cached_property
     def geometry(self) -> Geometry:
         """The coordinates in which f is minimised and certified; shared with the family."""
-        return self.family.geometry(self.trace_weight, is_here=self.soft_labels is not None)
+        return self.family.geometry(self.trace_weight, on_host=self.soft_labels is not None)
 
     @property
     def sums(self) -> PairSums:

@@ -90,11 +90,11 @@ class PairProgram:
         value = found.total + float(np.vdot(linear, L)) - self.constant
         slope = 2.0 * (face.X.T @ found.pull + linear)
 
-        def gradient_there() -> FloatArray:
+        def full_gradient() -> FloatArray:
             return symmetrise(face.X.T @ found.laplacian(face.X) + self.recession)
 
         bending = partial(self._bending, L) if self._is_large else lambda: (face.X, found)
-        return FacePoint(self, L, value, slope, gradient_there, bending, found.excess)
+        return FacePoint(self, L, value, slope, full_gradient, bending, found.excess)
 
     @property
     def reach(self) -> float:

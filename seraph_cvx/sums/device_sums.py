@@ -36,8 +36,8 @@ class DeviceSums(HeldPoints):
         involved = labels.members
         order = np.concatenate([involved, np.setdiff1d(np.arange(len(points)), involved)])
         moved = labels.renumbered(np.argsort(order))
-        there = to_device_of(device_array, np.ascontiguousarray(points[order]))
-        return cls(there, order, list(_masked(len(points), moved, there)))
+        on_device = to_device_of(device_array, np.ascontiguousarray(points[order]))
+        return cls(on_device, order, list(_masked(len(points), moved, on_device)))
 
     def along(self, axes: FloatArray, sizes: FloatArray) -> Self:
         """The same distances, with v v' summed in the given coordinates of the points."""

@@ -109,14 +109,14 @@ def gram_distances(left: Array, right: Array, square: Array) -> Callable[[Block]
     xp = namespace(left)
     doubled = -2.0 * left
     if isinstance(left, np.ndarray):
-        return partial(_gram_here, right, doubled, square)
+        return partial(_gram_numpy, right, doubled, square)
     one = xp.ones_like(square)
     wide_left = xp.concat([doubled, square[:, None], one[:, None]], axis=1)
     wide_right = xp.concat([right, one[:, None], square[:, None]], axis=1)
-    return partial(_gram_there, wide_left, wide_right)
+    return partial(_gram_device, wide_left, wide_right)
 
 
-def _gram_here(
+def _gram_numpy(
     right: FloatArray, doubled: FloatArray, square: FloatArray, block: Block
 ) -> FloatArray:
     d = doubled[block.rows] @ right[block.columns].T
@@ -129,7 +129,7 @@ def _gram_here(
     return d
 
 
-def _gram_there(left: Array, right: Array, block: Block) -> Array:
+def _gram_device(left: Array, right: Array, block: Block) -> Array:
     """Make all three terms by one product: on a GPU another pass over the block costs more."""
     xp = namespace(left)
     d = left[block.rows, :] @ xp.matrix_transpose(right[block.columns, :])

@@ -17,7 +17,7 @@ from .sweep import Swept, one_or_stack, spread_of
 DRAWN_CHUNK = 1 << 20
 """Numbers per chunk of drawn differences."""
 
-DRAWN_CHUNK_THERE = 1 << 26
+DEVICE_DRAWN_CHUNK = 1 << 26
 """The same on a device."""
 
 
@@ -95,7 +95,7 @@ class DrawnPairs(HeldPoints):
     @property
     def _rows(self) -> int:
         """The number of pairs in a chunk."""
-        numbers = DRAWN_CHUNK if isinstance(self.points, np.ndarray) else DRAWN_CHUNK_THERE
+        numbers = DRAWN_CHUNK if isinstance(self.points, np.ndarray) else DEVICE_DRAWN_CHUNK
         return max(1, numbers // max(1, int(self.points.shape[1])))
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:

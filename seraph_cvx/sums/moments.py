@@ -64,7 +64,7 @@ class PairMoments:
         points = cut_off(self.sums.points)
         if points is None:
             return self
-        sums = replace(self.sums.here, points=points, given=None)
+        sums = replace(self.sums.on_host, points=points, given=None)
         cut = replace(self, sums=sums)
         T = whiten(cut.everything, self.regulariser, cut.along)
         return cut if T.shape[1] == np.count_nonzero(np.ptp(points, axis=0)) else self
@@ -146,7 +146,7 @@ class PairMoments:
         identity = np.eye(self.sums.points.shape[1])
         total = self.sums.over_labeled([identity], terms)[0][0]
         if self.unlabeled_weight > 0.0:
-            more = self.sums.here.over_unlabeled([identity], terms)[0][0]
+            more = self.sums.on_host.over_unlabeled([identity], terms)[0][0]
             total += self.unlabeled_weight * more
         return float(total)
 

@@ -124,10 +124,10 @@ class PairSums:
         remote_sums: UnlabeledSums = ClusterSums(Shipment(centred, layout))
         if pairs.drawn is not None:
             share = pairs.n_unlabeled / len(pairs.drawn)
-            there, given = (
+            on_device, given = (
                 to_device_of(pairs.device_array, points) for points in (centred, pairs.points)
             )
-            remote_sums = DrawnPairs(there, pairs.drawn, share, given=given)
+            remote_sums = DrawnPairs(on_device, pairs.drawn, share, given=given)
         elif pairs.device_array is not None:
             remote_sums = DeviceSums.of(centred, pairs.labels, pairs.device_array)
         return cls(
@@ -206,7 +206,7 @@ class PairSums:
         return self.remote_sums is not None and self.remote_sums.is_available
 
     @property
-    def here(self) -> PairSums:
+    def on_host(self) -> PairSums:
         """The same sums by threads of this process."""
         return replace(self, remote_sums=None)
 
@@ -229,7 +229,7 @@ class PairSums:
         device_array = self._device_array if metrics else None
         totals: list[list[Any]] = []
         matrix = spread = None
-        for batch in self._chunks if device_array is None else self._chunks_there:
+        for batch in self._chunks if device_array is None else self._device_chunks:
             V, Z, sizes = self._differences(batch.pairs, device_array)
             distances = (listed_distances(V, metric) for metric in metrics)
             sums, weights = sum_over(batch, terms(batch, *distances))
@@ -277,7 +277,7 @@ class PairSums:
         return [Chunk(run, None if c is None else c[run], n_similar) for run in runs]
 
     @cached_property
-    def _chunks_there(self) -> list[Chunk]:
+    def _device_chunks(self) -> list[Chunk]:
         """The same chunks, their confidences on the device."""
         return [
             c
@@ -295,23 +295,23 @@ class PairSums:
         """The differences v_k of labeled pairs for distances, those for v v', and their sizes."""
         if len(self._chunks) > 1:
             return self._make_differences(run, device_array)
-        is_here = device_array is None
-        if is_here not in self._only_chunk:
-            self._only_chunk[is_here] = self._make_differences(run, device_array)
-        return self._only_chunk[is_here]
+        on_host = device_array is None
+        if on_host not in self._only_chunk:
+            self._only_chunk[on_host] = self._make_differences(run, device_array)
+        return self._only_chunk[on_host]
 
     def _make_differences(self, run: slice, device_array: Array | None) -> Listed:
-        to_there = partial(to_device_of, device_array)
+        to_device = partial(to_device_of, device_array)
         i, j = self._listed[run].T
         points = self.points if self.given is None else self.given
         V = points[i] - points[j]
         if self.frame is not None:
             base = points if self.frame.base is None else self.frame.base
             Z, sizes = self.frame.of(*exact_difference(base[i], base[j]))
-            return to_there(V), to_there(Z), to_there(sizes)
+            return to_device(V), to_device(Z), to_device(sizes)
         if self.axes is not None:
-            return to_there(V), to_there(self.axes[i] - self.axes[j]), None
-        V = to_there(V)
+            return to_device(V), to_device(self.axes[i] - self.axes[j]), None
+        V = to_device(V)
         return V, V, None
 
     @cached_property
