@@ -38,7 +38,7 @@ class Anchors:
         """Set up the anchors of an M-step."""
         return cls(
             _inverse_root(objective.whitened_program.recession, objective.zero_eigenvalue),
-            _inverse_root(objective.axes.regulariser, objective.zero_eigenvalue),
+            _inverse_root(objective.basis.regulariser, objective.zero_eigenvalue),
             -objective.program.constant,
             objective.soft_label_entropy,
         )

@@ -164,17 +164,17 @@ def descent_steps(objective: MStepObjective, factor: FloatArray, tol: float) -> 
 
     The first step is the start itself.
     """
-    axes = objective.axes
+    basis = objective.basis
     program = descent_program(objective, whitened=True)
     search = FaceSearch(program, tol)
-    points = search.points(axes.inverse @ factor)
+    points = search.points(basis.inverse @ factor)
     passes = 0
     while True:
         with one_blas_thread():
             now = next(points, None)
             if now is None:
                 return
-            L = axes.matrix @ now.L
+            L = basis.matrix @ now.L
             step = Step(
                 StepKind.DESCENT,
                 objective,

@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from ..numerics.checks import MOST, FloatArray, check_number
 from ..numerics.psd_cone import check_metric, symmetrise
 from ..pairs.pair_set import PairSet
-from ..sums.axes import Axes
+from ..sums.basis import WhitenedBasis
 from ..sums.moments import PairMoments
 from ..sums.pair_sums import PairSums
 from .dual_coordinates import Penalty
@@ -157,9 +157,14 @@ class MStepObjective:
         return self.geometry.moments
 
     @property
-    def axes(self) -> Axes:
+    def basis(self) -> WhitenedBasis:
         """The whitened coordinates in which f is minimised."""
-        return self.geometry.axes
+        return self.geometry.basis
+
+    @property
+    def axes(self) -> WhitenedBasis:
+        """The former name of `basis`."""
+        return self.basis
 
     @property
     def mu(self) -> float:
@@ -195,15 +200,15 @@ class MStepObjective:
     @cached_property
     def whitened_program(self) -> PairProgram:
         """The objective f in whitened coordinates B, A = Z B Z'; it has the same infimum."""
-        geometry, axes = self.geometry, self.axes
-        similar = geometry.similar_along_axes
+        geometry, basis = self.geometry, self.basis
+        similar = geometry.similar_in_basis
         if self.has_soft_labels:
-            similar = similar + self.mu * axes.turned(self.soft_label_sums.matrix)
+            similar = similar + self.mu * basis.turned(self.soft_label_sums.matrix)
         return PairProgram(
-            geometry.sums_along_axes,
+            geometry.sums_in_basis,
             self.mu,
             self.threshold,
-            symmetrise(similar + axes.regulariser),
+            symmetrise(similar + basis.regulariser),
             self.threshold * self.recession_total,
         )
 
@@ -324,7 +329,7 @@ class MStepObjective:
         eigenvalues, vectors = np.linalg.eigh(self.whitened_program.recession)
         if eigenvalues[0] > self.zero_eigenvalue:
             return None
-        u = self.axes.matrix @ vectors[:, 0]
+        u = self.basis.matrix @ vectors[:, 0]
         return np.asarray(u / np.linalg.norm(u))
 
     @property

@@ -115,7 +115,7 @@ def fista(
     """
     clock = time.perf_counter()
     deadline = np.inf if time_limit is None else clock + time_limit
-    white = Coordinates(objective.whitened_program, objective.axes.matrix, objective.axes.inverse)
+    white = Coordinates(objective.whitened_program, objective.basis.matrix, objective.basis.inverse)
     found = None
     if finish and objective.attains_optimum:
         first = _first_metric(objective, deadline) if start is None else start

@@ -86,7 +86,7 @@ class StoppingRule:
         self.has_free_bound = (
             self.anchors.basis is not None or self.anchors.regulariser_basis is not None
         )
-        self.to_white = where.inverse @ objective.axes.matrix
+        self.to_white = where.inverse @ objective.basis.matrix
         self.bound = -np.inf
         self.margin = MARGIN
         self.retries = self.looks = 0

@@ -61,15 +61,15 @@ class ClusterSums:
     shipment : Shipment
     turn : Turn, optional
         Distances are of the points turned so.
-    axes : Turn, optional
-        v v' is summed along these; None: where distances are taken.
+    coordinates : Turn, optional
+        v v' is summed in these; None: those of the distances.
     with_spread : bool
         Whether the rounding errors of the matrices are to be bounded.
     """
 
     shipment: Shipment
     turn: Turn | None = None
-    axes: Turn | None = None
+    coordinates: Turn | None = None
     with_spread: bool = False
 
     @property
@@ -86,9 +86,9 @@ class ClusterSums:
 
     def summed_in(self, T: FloatArray, shift: FloatArray, with_spread: bool = False) -> Self:
         """The same distances, with v v' summed for the points T'x - shift."""
-        return replace(self, axes=self._after(T, shift), with_spread=with_spread)
+        return replace(self, coordinates=self._after(T, shift), with_spread=with_spread)
 
-    def along(self, axes: FloatArray, sizes: FloatArray) -> None:
+    def along(self, coordinates: FloatArray, sizes: FloatArray) -> None:
         """None: workers have no coordinates but their points and linear images of them."""
         return
 
@@ -114,7 +114,7 @@ class ClusterSums:
         from joblib import Parallel, delayed, effective_n_jobs
 
         shipment = self.shipment
-        recipe = Recipe(self.turn, self.axes, list(metrics), terms, self.with_spread)
+        recipe = Recipe(self.turn, self.coordinates, list(metrics), terms, self.with_spread)
         n_tiles = len(shipment.layout.tiles)
         for attempt in range(TRIES):
             _ship(shipment, again=attempt > 0)
@@ -142,7 +142,7 @@ class Recipe(NamedTuple):
     """All that a sweep sends to a worker."""
 
     turn: Turn | None
-    axes: Turn | None
+    coordinates: Turn | None
     metrics: list[Metric]
     terms: Terms
     with_spread: bool
@@ -159,9 +159,9 @@ def _sweep_tile(shipment: Shipment, number: int, recipe: Recipe) -> Swept:
     points = tile.of(shipment.points)
     X = points if recipe.turn is None else recipe.turn.of(points)
     Z, sizes = X, None
-    if recipe.axes is not None:
-        Z = recipe.axes.of(points)
-        sizes = np.abs(points) @ np.abs(recipe.axes.matrix) if recipe.with_spread else None
+    if recipe.coordinates is not None:
+        Z = recipe.coordinates.of(points)
+        sizes = np.abs(points) @ np.abs(recipe.coordinates.matrix) if recipe.with_spread else None
     return sweep(X, Z, tile.blocks, recipe.metrics, recipe.terms, sizes=sizes)
 
 

@@ -39,9 +39,9 @@ class DeviceSums(HeldPoints):
         on_device = to_device_of(device_array, np.ascontiguousarray(points[order]))
         return cls(on_device, order, list(_masked(len(points), moved, on_device)))
 
-    def along(self, axes: FloatArray, sizes: FloatArray) -> Self:
+    def along(self, coordinates: FloatArray, sizes: FloatArray) -> Self:
         """The same distances, with v v' summed in the given coordinates of the points."""
-        return super().along(axes[self.order], sizes[self.order])
+        return super().along(coordinates[self.order], sizes[self.order])
 
     @property
     def device_array(self) -> Array:
@@ -55,7 +55,7 @@ class DeviceSums(HeldPoints):
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """Sweep the unlabeled pairs on the device; see `PairSums.over_unlabeled`."""
-        Z = self.points if self.axes is None else self.axes
+        Z = self.points if self.coordinates is None else self.coordinates
         return sweep(self.points, Z, self.blocks, metrics, terms, sizes=self.sizes)
 
 

@@ -28,16 +28,16 @@ class HeldPoints:
     Attributes
     ----------
     points : (n, m) array
-    axes : (n, r) array, optional
+    coordinates : (n, r) array, optional
         Other coordinates, in which v v' is summed.
     sizes : (n, r) array, optional
-        What `axes` are rounded from, where rounding errors are to be bounded.
+        What `coordinates` are rounded from, where rounding errors are to be bounded.
     given : (n, m) array, optional
         The points before they were shifted: differences of these are exact to one rounding.
     """
 
     points: Array
-    axes: Array | None = field(default=None, kw_only=True)
+    coordinates: Array | None = field(default=None, kw_only=True)
     sizes: Array | None = field(default=None, kw_only=True)
     given: Array | None = field(default=None, kw_only=True)
 
@@ -56,15 +56,17 @@ class HeldPoints:
         sizes = None
         if with_spread:
             sizes = xp.abs(self.points) @ xp.abs(to_device_of(self.points, T))
-        return replace(self, axes=self._turned(T, shift), sizes=sizes)
+        return replace(self, coordinates=self._turned(T, shift), sizes=sizes)
 
     def _turned(self, T: FloatArray, shift: FloatArray) -> Array:
         return self.points @ to_device_of(self.points, T) - to_device_of(self.points, shift)
 
-    def along(self, axes: FloatArray, sizes: FloatArray) -> Self:
+    def along(self, coordinates: FloatArray, sizes: FloatArray) -> Self:
         """The same distances, with v v' summed in the given coordinates, ordered as `points`."""
         return replace(
-            self, axes=to_device_of(self.points, axes), sizes=to_device_of(self.points, sizes)
+            self,
+            coordinates=to_device_of(self.points, coordinates),
+            sizes=to_device_of(self.points, sizes),
         )
 
 
@@ -101,13 +103,14 @@ class DrawnPairs(HeldPoints):
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """Estimate the sum of the terms and that of the weighted v v'."""
         X, xp = self.points, namespace(self.points)
-        m = (X if self.axes is None else self.axes).shape[1]
+        m = (X if self.coordinates is None else self.coordinates).shape[1]
         totals: list[list[Any]] = []
         matrix = spread = None
         for start in range(0, len(self.pairs), self._rows):
             run = slice(start, min(start + self._rows, len(self.pairs)))
-            V = take_differences(X if self.given is None else self.given, self.pairs[run])
-            Z = V if self.axes is None else take_differences(self.axes, self.pairs[run])
+            listed = self.pairs[run]
+            V = take_differences(X if self.given is None else self.given, listed)
+            Z = V if self.coordinates is None else take_differences(self.coordinates, listed)
             batch, distances = Chunk(run), (listed_distances(V, metric) for metric in metrics)
             sums, weights = sum_over(batch, terms(batch, *distances))
             totals.append(list(sums))
@@ -117,7 +120,7 @@ class DrawnPairs(HeldPoints):
             part = (xp.matrix_transpose(Z) * W[..., None, :]) @ Z
             matrix = part if matrix is None else matrix + part
             if self.sizes is not None:
-                size = spread_of(W, Z, take_sums(self.sizes, self.pairs[run]))
+                size = spread_of(W, Z, take_sums(self.sizes, listed))
                 spread = size if spread is None else spread + size
         total = self.stands_for * np.sum(to_numbers(totals), axis=0)
         if matrix is None:

@@ -156,7 +156,7 @@ def _everything_but(sums: PairSums) -> FloatArray:
 
     sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v'.
     """
-    Z = sums.points if sums.axes is None else sums.axes
+    Z = sums.points if sums.coordinates is None else sums.coordinates
     total = Z.sum(axis=0)
     unweighted = replace(sums, labels=sums.labels.unweighted).over_labeled([], each_labeled)[1]
     return len(Z) * (Z.T @ Z) - np.outer(total, total) - unweighted

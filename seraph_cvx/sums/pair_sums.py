@@ -53,13 +53,13 @@ class Frame:
 
     Attributes
     ----------
-    axes : (k, r) array
-        z = axes' b for a point b.
+    basis : (k, r) array
+        z = basis' b for a point b.
     base : (n, k) array, optional
         Other points b instead of the centred ones: see `dual_coordinates.py`.
     """
 
-    axes: FloatArray
+    basis: FloatArray
     base: FloatArray | None = None
 
     def of(
@@ -68,11 +68,11 @@ class Frame:
         """Points or differences in these coordinates, and the sizes that bound their rounding.
 
         `rest` is what the points were rounded by. Without it they are taken as rounded once, and
-        the sizes are |points| |axes|.
+        the sizes are |points| |basis|.
         """
         if rest is None:
-            return points @ self.axes, np.abs(points) @ np.abs(self.axes)
-        return accurate_product(points, rest, self.axes)
+            return points @ self.basis, np.abs(points) @ np.abs(self.basis)
+        return accurate_product(points, rest, self.basis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +84,7 @@ class PairSums:
     labels : LabeledPairs or ClassLabels
     layout : Layout
         Of the unlabeled pairs; it does not depend on the coordinates.
-    axes : (n, k) array, optional
+    coordinates : (n, k) array, optional
         Other coordinates of the same points, in which v v' is summed; distances stay in `points`.
     remote_sums : UnlabeledSums, optional
         Another way to sum over the unlabeled pairs: on a device, on a cluster, by a
@@ -92,9 +92,9 @@ class PairSums:
     given : (n, m) array, optional
         The points as the user gave them, from which differences of labeled pairs are taken.
     frame : Frame, optional
-        How `axes` were made, where the rounding errors of the matrices are to be bounded.
+        How `coordinates` were made, where the rounding errors of the matrices are to be bounded.
     sizes : (n, k) array, optional
-        What `axes` are rounded from, if there is a frame.
+        What `coordinates` are rounded from, if there is a frame.
     classes : LabeledClasses, optional
         Where there are many labeled pairs and they come from classes: these are then summed over
         by matrix products, as the unlabeled ones are.
@@ -104,7 +104,7 @@ class PairSums:
     labels: Labels
     layout: Layout
     n_jobs: int | None = None
-    axes: FloatArray | None = None
+    coordinates: FloatArray | None = None
     remote_sums: UnlabeledSums | None = None
     given: FloatArray | None = None
     frame: Frame | None = None
@@ -156,9 +156,9 @@ class PairSums:
         Each product is made in those coordinates, which keeps the sum exact to rounding: were it
         made first, T would blow up its rounding errors.
         """
-        axes, shift = _turned(self.points, T)
+        coordinates, shift = _turned(self.points, T)
         remote_sums = None if self.remote_sums is None else self.remote_sums.summed_in(T, shift)
-        return replace(self, axes=axes, remote_sums=remote_sums)
+        return replace(self, coordinates=coordinates, remote_sums=remote_sums)
 
     def framed(self, frame: Frame) -> PairSums:
         """The same pairs and distances, with matrices in the coordinates of `frame`, and spread."""
@@ -170,19 +170,21 @@ class PairSums:
         else:
             turned, sizes = frame.of(self.points)
         shift = np.median(turned, axis=0)
-        axes = turned - shift
-        sizes += np.abs(axes) / (len(frame.axes) + 4)  # which are rounded once more by the shift
+        coordinates = turned - shift
+        sizes += np.abs(coordinates) / (len(frame.basis) + 4)  # the shift rounds them once more
         remote_sums = self.remote_sums
         if frame.base is None and remote_sums is not None:
-            remote_sums = remote_sums.summed_in(frame.axes, shift, with_spread=True)
+            remote_sums = remote_sums.summed_in(frame.basis, shift, with_spread=True)
         elif remote_sums is not None:
-            remote_sums = remote_sums.along(axes, sizes)
-        return replace(self, axes=axes, remote_sums=remote_sums, frame=frame, sizes=sizes)
+            remote_sums = remote_sums.along(coordinates, sizes)
+        return replace(
+            self, coordinates=coordinates, remote_sums=remote_sums, frame=frame, sizes=sizes
+        )
 
     @property
     def n_base(self) -> int:
         """The number of products that are summed for one coordinate in the frame."""
-        return 0 if self.frame is None else len(self.frame.axes)
+        return 0 if self.frame is None else len(self.frame.basis)
 
     @property
     def longest_chain(self) -> int:
@@ -220,7 +222,7 @@ class PairSums:
         """Sweep the labeled pairs; the weights are one number a pair, or one array a block."""
         if self.classes is not None:
             some = self.classes.members
-            Z = self.points if self.axes is None else self.axes
+            Z = self.points if self.coordinates is None else self.coordinates
             sizes = None if self.sizes is None else self.sizes[some]
             blocks = self.classes.blocks
             X, Z = self.points[some], Z[some]
@@ -250,7 +252,7 @@ class PairSums:
         """Sweep the unlabeled pairs; the weights come as one array a block."""
         if self.remote_sums is not None and self.remote_sums.is_available:
             return self.remote_sums.over_unlabeled(metrics, terms)
-        Z = self.points if self.axes is None else self.axes
+        Z = self.points if self.coordinates is None else self.coordinates
         blocks = self.layout.blocks
         return sweep(self.points, Z, blocks, metrics, terms, self._visit_all, self.sizes)
 
@@ -309,8 +311,8 @@ class PairSums:
             base = points if self.frame.base is None else self.frame.base
             Z, sizes = self.frame.of(*exact_difference(base[i], base[j]))
             return to_device(V), to_device(Z), to_device(sizes)
-        if self.axes is not None:
-            return to_device(V), to_device(self.axes[i] - self.axes[j]), None
+        if self.coordinates is not None:
+            return to_device(V), to_device(self.coordinates[i] - self.coordinates[j]), None
         V = to_device(V)
         return V, V, None
 

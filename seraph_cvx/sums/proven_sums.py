@@ -2,7 +2,7 @@
 
 The points are the doubles that were given. A difference v = x_i - x_j is rounded once, so the z
 that the machine has for T'v is off by e with |e| <= g' zhat, entry by entry, g' = gamma(m + 1),
-zhat = |T|'|v|. For any x, and any c > 0, r the number of axes,
+zhat = |T|'|v|. For any x, and any c > 0, r the number of columns of T,
 
     |x'(T'v v'T - zz')x| <= 2 |e'x| |z'x| + (e'x)^2 <= c (z'x)^2 + (1 + 1/c) (e'x)^2,
     (z'x)^2 <= r * sum_a z_a^2 x_a^2,    (e'x)^2 <= r g'^2 * sum_a zhat_a^2 x_a^2,
@@ -187,12 +187,12 @@ def _is_combination(
     return all(moved(x, feature) == sum(c * moved(x, a) for a, c in terms) for x in others)
 
 
-def unit_axes(moment: FloatArray) -> FloatArray:
+def unit_basis(moment: FloatArray) -> FloatArray:
     """A square T with T' moment T = I, nearly, for `moment_along`; no proof depends on it.
 
     Examples
     --------
-    >>> unit_axes(np.diag([4.0, 1e-12]))
+    >>> unit_basis(np.diag([4.0, 1e-12]))
     array([[5.e-01, 0.e+00],
            [0.e+00, 1.e+06]])
     """

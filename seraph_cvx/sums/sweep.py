@@ -61,7 +61,7 @@ class UnlabeledSums(Protocol):
     def summed_in(self, T: FloatArray, shift: FloatArray, with_spread: bool = False) -> Self:
         """The same distances, with v v' summed for the points T'x - shift."""
 
-    def along(self, axes: FloatArray, sizes: FloatArray) -> UnlabeledSums | None:
+    def along(self, coordinates: FloatArray, sizes: FloatArray) -> UnlabeledSums | None:
         """The same distances, with v v' summed in the given coordinates; None if unsupported."""
 
     @property

@@ -1,4 +1,4 @@
-"""The axes in which the M-step is minimised and certified, free of the scale of data and R."""
+"""The basis in which the M-step is minimised and certified, free of the scale of data and R."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .moments import PairMoments
 
 
 @dataclass(frozen=True, eq=False)
-class Axes:
+class WhitenedBasis:
     """Coordinates in which the second moment and the regulariser are diagonal and add up to I.
 
     A = Z B Z', where Z'CZ + Z'RZ = I.
@@ -39,8 +39,8 @@ class Axes:
     scale: FloatArray
 
     @classmethod
-    def of(cls, moments: PairMoments, R: FloatArray) -> Axes:
-        """The axes for these pairs and this R."""
+    def of(cls, moments: PairMoments, R: FloatArray) -> WhitenedBasis:
+        """Set up the basis for these pairs and this R."""
         T = moments.whitening
         V, s = np.eye(T.shape[1]), np.ones(T.shape[1])
         if np.any(R):
