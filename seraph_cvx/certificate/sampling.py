@@ -44,7 +44,7 @@ class SamplingReport:
 
 
 @dataclass(frozen=True)
-class LossTerms:
+class UnlabeledLossTerms:
     """The term of an unlabeled pair in f, t = log(1 + e^{-s}) + q s, and its square."""
 
     threshold: float
@@ -87,7 +87,7 @@ def certify_in_full(objective: MStepObjective, A: ArrayLike, enough: float = 0.0
     certificate = certify(replace(objective, pairs=pairs.whole), matrix, enough=enough)
     n_drawn = pairs.n_unlabeled if pairs.drawn is None else len(pairs.drawn)
     source = objective.soft_labeling
-    terms = LossTerms(objective.threshold, source)
+    terms = UnlabeledLossTerms(objective.threshold, source)
     totals = objective.sums.over_unlabeled([matrix, *source.metrics], terms).totals
     mean, square = totals / pairs.n_unlabeled if pairs.n_unlabeled else (0.0, 0.0)
     spread = np.sqrt(max(square - mean**2, 0.0) * (1.0 - n_drawn / max(1, pairs.n_unlabeled)))
