@@ -20,7 +20,7 @@ from ..sums.proven_sums import (
     proven_step,
     squared_lengths,
     sum_bounds,
-    unit_axes,
+    unit_basis,
 )
 from .rival import differences, quadratic_forms, span_basis
 
@@ -137,7 +137,7 @@ class GDMProblem:
         kept = np.flatnonzero(np.any(far, axis=0) | np.any(near, axis=0))
         if self._ridge_entry == 0.0:
             kept = independent_features(self.pairs.points[np.unique(self.pairs.labeled)])
-        T = unit_axes(self.similar_moment[np.ix_(kept, kept)])
+        T = unit_basis(self.similar_moment[np.ix_(kept, kept)])
         C = moment_along(T, near[:, kept], np.ones(len(near)), self._ridge_entry)
         G = moment_along(T, far[:, kept], 0.5 / lengths)
         step = proven_step(*C, *G)

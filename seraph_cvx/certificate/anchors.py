@@ -1,6 +1,6 @@
 """The two points of the dual that are always feasible, and a quick bound for a solver to steer by.
 
-Nothing here allows for rounding: no bound of this file is ever shown or certified.
+Nothing in this module allows for rounding: no bound of it is ever shown or certified.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..numerics.psd_cone import symmetrise
 
 @dataclass(frozen=True)
 class Anchors:
-    """The two dual points that are always feasible, in the axes of `objective.axes`.
+    """The two dual points that are always feasible, in the whitened coordinates of an M-step.
 
     Attributes
     ----------
@@ -35,10 +35,10 @@ class Anchors:
 
     @classmethod
     def of(cls, objective: MStepObjective) -> Anchors:
-        """The anchors of an M-step."""
+        """Set up the anchors of an M-step."""
         return cls(
             _inverse_root(objective.whitened_program.recession, objective.zero_eigenvalue),
-            _inverse_root(objective.axes.regulariser, objective.zero_eigenvalue),
+            _inverse_root(objective.basis.regulariser, objective.zero_eigenvalue),
             -objective.program.constant,
             objective.soft_label_entropy,
         )

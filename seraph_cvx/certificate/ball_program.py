@@ -44,7 +44,7 @@ Balls = Sequence[arb]
 
 @dataclass(frozen=True, eq=False)
 class BallProgram:
-    """f and its dual at L L', with c_k, q_k(+1), q_k(-1) and s_k(L L') as balls.
+    """The M-step and its dual at L L', with c_k, q_k(+1), q_k(-1) and s_k(L L') as balls.
 
     Attributes
     ----------
@@ -79,7 +79,7 @@ class BallProgram:
 
     @classmethod
     def of(cls, objective: MStepObjective, L: FloatArray) -> BallProgram:
-        """At the matrix L L' of these very doubles, with the precision now at work."""
+        """Set up the program at L L', whose doubles are exact, at the current precision."""
         given, mu = objective.pairs, objective.mu
         pairs = np.vstack([given.labeled, given.unlabeled]) if mu > 0.0 else given.labeled
         X = ball_matrix(given.points)
@@ -113,13 +113,16 @@ class BallProgram:
         )
 
     def primal_value(self) -> arb:
-        """f(L L') = sum_k c_k [log(1 + e^{-s_k}) + q_k s_k] + <R, L L'>."""
+        """The objective at L L', as a ball.
+
+        f(L L') = sum_k c_k [log(1 + e^{-s_k}) + q_k s_k] + <R, L L'>.
+        """
         penalty = (self.factor.transpose() * self.regulariser * self.factor).trace()
         terms = zip(self.weight, self.score, self.similar, self.dissimilar, strict=True)
         return sum((c * surprise(s, q, other) for c, s, q, other in terms), penalty)
 
     def lower_bounds(self) -> Iterator[tuple[arb, str]]:
-        """D(r), from below, at feasible points r, and the names of these points."""
+        """Lower bounds on the dual value D(r) at feasible points r, with their names."""
         N, P, R = self._label_matrix, self._posterior_matrix, self.regulariser
         to_one = self._largest_step(lambda step: R + N - P * step)
         if to_one is not None:
@@ -134,7 +137,10 @@ class BallProgram:
                 yield from self._pinned_bound()
 
     def _pinned_bound(self) -> Iterator[tuple[arb, str]]:
-        """r_k = 0 on the pairs that leave the range of M, found exactly; R is left out of S(r)."""
+        """The bound with r_k = 0 on the pairs that leave the range of M, which are found exactly.
+
+        R is left out of S(r).
+        """
         spanning = [k for k, q in enumerate(self.similar) if q.mid() > FAINT]
         Z, group = exact_coordinates(self.objective.pairs.points, self.pairs[spanning])
         live = group[self.pairs[:, 0]] == group[self.pairs[:, 1]]
@@ -166,7 +172,9 @@ class BallProgram:
         return 0.0 if self.regulariser_is_psd or is_proven_psd(matrix_at(0.0)) else None
 
     def _dual_value(self, step: float, to_labels: bool, live: IntArray | None = None) -> arb:
-        """D(r) = sum_k c_k [H(r_k) + eta*(r_k - q_k)], r = step*sigma(-s) + (1 - step)*anchor.
+        """The dual value at r, between the posterior and an anchor.
+
+        D(r) = sum_k c_k [H(r_k) + eta*(r_k - q_k)], r = step*sigma(-s) + (1 - step)*anchor.
 
         The anchor is r = q, which is p = b/c, or r = 0, which is p = 1; pairs that are not `live`
         are at the latter.
@@ -194,12 +202,12 @@ class BallProgram:
 
     @cached_property
     def _label_weights(self) -> list[arb]:
-        """c_k q_k."""
+        """The weights of the labels: c_k q_k."""
         return [c * q for c, q in zip(self.weight, self.similar, strict=True)]
 
     @cached_property
     def _posterior_weights(self) -> list[arb]:
-        """c_k sigma(-s_k)."""
+        """The weights of the posterior: c_k sigma(-s_k)."""
         return [c * r for c, (r, _) in zip(self.weight, self._posteriors, strict=True)]
 
     @cached_property
@@ -218,13 +226,13 @@ def _name(step: float, anchor: str) -> str:
 
 
 def _distances(gram: arb_mat, pairs: IntArray) -> list[arb]:
-    """v_k' B v_k, given the matrix of all x_i' B x_j."""
+    """The squared distances v_k' B v_k, given the matrix of all x_i' B x_j."""
     g = gram.table()
     return [g[i][i] + g[j][j] - g[i][j] - g[j][i] for i, j in pairs.tolist()]
 
 
 def _soft_labels(objective: MStepObjective, X: arb_mat) -> list[tuple[arb, arb]]:
-    """(q(+1), q(-1)) of each unlabeled pair: 0, as given, or (10) of the previous metric."""
+    """The soft labels (q(+1), q(-1)) of unlabeled pairs: 0, given, or (10) of `previous_metric`."""
     pairs = objective.pairs.unlabeled
     if objective.soft_labels is not None:
         given = [arb(q) for q in objective.soft_labels.tolist()]

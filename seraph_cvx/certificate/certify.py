@@ -59,18 +59,18 @@ class Certificate:
 
     @property
     def metric(self) -> FloatArray:
-        """LL', as computed."""
+        """The metric LL', as computed."""
         return symmetrise(self.factor @ self.factor.T)
 
     @property
     def duality_gap(self) -> float:
-        """primal_value - dual_value, rounded up: f(LL') is no further than this from inf f."""
+        """How far f(LL') may be from inf f: primal_value - dual_value, rounded up."""
         gap = self.primal_value - self.dual_value
         return gap if gap in (0.0, math.inf) else math.nextafter(gap, math.inf)
 
     @property
     def relative_gap(self) -> float:
-        """duality_gap / max(1, |primal_value|)."""
+        """The duality gap relative to the value: duality_gap / max(1, |primal_value|)."""
         if math.isinf(self.duality_gap):
             return math.inf
         return self.duality_gap / max(1.0, abs(self.primal_value))
@@ -198,7 +198,7 @@ def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
 
 
 def _lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Iterator[LowerBound]:
-    """D from below at feasible points."""
+    """Lower bounds on the dual value at feasible points, one after the other."""
     is_psd = objective.penalty.is_proven_psd()
     if is_psd:
         yield LowerBound(0.0 if bounds is None else bounds.labels.value, "p = b/c")
@@ -215,7 +215,7 @@ def _lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Itera
         stretch = stretch_of_regulariser(coordinates, bounds)
         if stretch == 1.0:
             yield LowerBound(bounds.tangent_value, "gradient")
-        elif stretch is not None:  # q + (r - q)/t is feasible for every t from here on
+        elif stretch is not None:  # q + (r - q)/t is feasible for every larger t too
             share = math.nextafter(1.0 / stretch, 0.0)
             yield LowerBound(_value_towards_labels(bounds, share), "towards p = b/c")
 

@@ -66,7 +66,7 @@ def _proof_margin(M: FloatArray, S: FloatArray) -> float:
 
 
 def largest_eigenvalue(S: FloatArray, M: FloatArray) -> float | None:
-    """Of the pencil S - t*M; None where M is not positive definite."""
+    """The largest eigenvalue of the pencil S - t*M; None where M is not positive definite."""
     if not len(S):
         return 0.0
     if not np.all(np.isfinite(S)) or not np.all(np.isfinite(M)) or not np.all(np.diag(M) > 0.0):

@@ -53,7 +53,9 @@ def refuse_emulated_float64() -> None:
 
 
 class Gain(NamedTuple):
-    """How far D(a + tau (r - a)) lies above tau D(r) + (1 - tau) D(a), a_k in {0, 1}, at least.
+    """A lower bound on what concavity adds to the dual value between an anchor a and r.
+
+    It is D(a + tau (r - a)) - tau D(r) - (1 - tau) D(a), with a_k in {0, 1}.
 
     With x_k = |r_k - a_k|, H(tau x) = tau H(x) - tau ln(tau) x + e(x), where e increases with
     x. With delta = 1 - tau,
@@ -80,7 +82,7 @@ class Gain(NamedTuple):
 
     @classmethod
     def of(cls, kinds: list[list[float]], chain: int) -> Gain:
-        """From the sums of x, -(1 - x) ln(1 - x) and -ln(1 - x) for each kind of pairs."""
+        """Make it from the sums of x, -(1 - x) ln(1 - x) and -ln(1 - x) for each kind of pair."""
         x, rest, logs = ([float(kind[part]) for kind in kinds] for part in range(3))
         of_sum = gamma(chain + FEW_ROUNDINGS)
         of_log = gamma(chain + ENTROPY_ROUNDINGS + FEW_ROUNDINGS)

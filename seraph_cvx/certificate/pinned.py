@@ -57,7 +57,7 @@ def pinned_bounds(
 
 
 def _incidence(pairs: IntArray, component: IntArray) -> FloatArray:
-    """e_i - e_j for each pair, without the first point of each component."""
+    """The rows e_i - e_j, one a pair, without the first point of each component."""
     used = np.unique(pairs)
     incidence = np.zeros((len(pairs), len(used)))
     rows = np.arange(len(pairs))
@@ -138,7 +138,7 @@ def _pairs_within(objective: MStepObjective, group: IntArray) -> IntArray:
 
 
 def _weights(objective: MStepObjective, live: IntArray) -> tuple[FloatArray, FloatArray]:
-    """c_k of these pairs, and 1 where one is similar."""
+    """The weights c_k of these pairs, and an indicator of the similar ones."""
     pairs = objective.pairs
     n = pairs.n_points
     codes = pairs.labeled @ [n, 1]

@@ -45,7 +45,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, where nothing forks
 
 @dataclass(frozen=True)
 class Proof:
-    """optimum in [dual_value, primal_value]: proven, with every rounding error counted.
+    """A proven enclosure of the optimum, [dual_value, primal_value], rounding errors included.
 
     Attributes
     ----------
@@ -70,17 +70,17 @@ class Proof:
 
     @property
     def enclosure(self) -> tuple[float, float]:
-        """(lower, upper): the optimum is between."""
+        """The interval that holds the optimum: (lower, upper)."""
         return self.dual_value, self.primal_value
 
     @property
     def duality_gap(self) -> float:
-        """primal_value - dual_value, rounded up."""
+        """The width of the enclosure: primal_value - dual_value, rounded up."""
         return math.nextafter(self.primal_value - self.dual_value, math.inf)
 
     @property
     def relative_gap(self) -> float:
-        """duality_gap / max(1, |primal_value|), rounded up."""
+        """The gap relative to the value: duality_gap / max(1, |primal_value|), rounded up."""
         return math.nextafter(self.duality_gap / max(1.0, abs(self.primal_value)), math.inf)
 
     def _repr_html_(self) -> str:
@@ -92,7 +92,7 @@ class Proof:
 def prove(
     objective: MStepObjective, A: ArrayLike, *, precision: int = 128, enough: float = 0.0
 ) -> Proof:
-    """D(r) <= inf f <= f(L L'), S(r) PSD: the duality gap of the M-step (11), proven.
+    """Prove the duality gap of the M-step (11): D(r) <= inf f <= f(L L'), S(r) PSD.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from . import Certificate, certify
 
 @dataclass(frozen=True)
 class SamplingReport:
-    """f_k(A) of the sampled M-step beside f(A) of the whole one.
+    """The value f_k(A) of a sampled M-step compared with f(A) of the whole one.
 
     Attributes
     ----------
@@ -39,26 +39,26 @@ class SamplingReport:
 
     @property
     def sampling_error(self) -> float:
-        """f_k(A) - f(A)."""
+        """How far the sampled value is off: f_k(A) - f(A)."""
         return self.sampled_value - self.certificate.primal_value
 
 
 @dataclass(frozen=True)
-class LossTerms:
-    """t = log(1 + e^{-s}) + q s, the term of an unlabeled pair in f, and t^2."""
+class UnlabeledLossTerms:
+    """The term of an unlabeled pair in f, t = log(1 + e^{-s}) + q s, and its square."""
 
     threshold: float
     source: SoftLabels
 
     def __call__(self, batch: PairBatch, d: Array, *distances: Array) -> PairTerms:
-        """Both terms of each pair."""
+        """Return t and t^2 of each pair."""
         s = d - self.threshold
         t = batch.pairs_of(dissimilar_loss(s) + self.source.on(batch, *distances) * s)
         return PairTerms([t, t * t])
 
 
 def certify_in_full(objective: MStepObjective, A: ArrayLike, enough: float = 0.0) -> SamplingReport:
-    """D(r) <= inf f <= f(A) over ALL pairs, for an A learned from drawn ones.
+    """Certify an A learned from drawn pairs over ALL pairs: D(r) <= inf f <= f(A).
 
     The pairs are streamed, a block at a time; none is stored.
 
@@ -87,7 +87,7 @@ def certify_in_full(objective: MStepObjective, A: ArrayLike, enough: float = 0.0
     certificate = certify(replace(objective, pairs=pairs.whole), matrix, enough=enough)
     n_drawn = pairs.n_unlabeled if pairs.drawn is None else len(pairs.drawn)
     source = objective.soft_labeling
-    terms = LossTerms(objective.threshold, source)
+    terms = UnlabeledLossTerms(objective.threshold, source)
     totals = objective.sums.over_unlabeled([matrix, *source.metrics], terms).totals
     mean, square = totals / pairs.n_unlabeled if pairs.n_unlabeled else (0.0, 0.0)
     spread = np.sqrt(max(square - mean**2, 0.0) * (1.0 - n_drawn / max(1, pairs.n_unlabeled)))

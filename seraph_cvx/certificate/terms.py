@@ -19,7 +19,10 @@ from ..sums.blocks import LabeledBatch, PairBatch, PairTerms
 
 
 def loss_and_posterior(s: Array, threshold: float) -> tuple[Array, Array]:
-    """log(1 + e^{-s}) and 1 / (1 + e^s), for scores from -threshold to LARGEST_SCORE."""
+    """The loss log(1 + e^{-s}) and the posterior 1 / (1 + e^s) of each score.
+
+    For scores from -threshold to LARGEST_SCORE.
+    """
     xp = namespace(s)
     if threshold < LARGEST_SCORE:  # e^{-s} is far from overflow
         odds = xp.exp(-s)
@@ -38,7 +41,7 @@ class LabeledTerms:
     thresholds: Thresholds
 
     def __call__(self, batch: LabeledBatch, bounds: tuple[Array, Array]) -> PairTerms:
-        """Of each pair of a batch of labeled ones.
+        """Return the terms of each pair of a batch of labeled ones.
 
         A similar pair has the loss log(1 + e^s) and the label term r - 1, a dissimilar one
         log(1 + e^{-s}) and r; the label terms of the two kinds are summed apart. For `Gain`,
@@ -85,7 +88,7 @@ class UnlabeledTerms:
     labels: LabelEnclosure | None
 
     def __call__(self, batch: PairBatch, bounds: Any, previous: Array | None = None) -> PairTerms:
-        """Of each pair of a block, or of drawn pairs."""
+        """Return the terms of each pair of a block, or of drawn pairs."""
         lower, upper = (bounds, None) if self.labels is None else bounds
         s = self.thresholds.lower_score(batch.pairs_of(lower))
         loss, r = loss_and_posterior(s, self.thresholds.above)
@@ -98,7 +101,7 @@ class UnlabeledTerms:
 
 
 def dual_sums(loss: Array, r: Array) -> Iterator[Array]:
-    """The loss, H(r), r, -(1 - r) ln(1 - r) and -ln(1 - r), one after the other."""
+    """Yield the loss, H(r), r, -(1 - r) ln(1 - r) and -ln(1 - r), one after the other."""
     yield loss
     log, rest_log = negative_logs(r)
     rest = (1.0 - r) * rest_log

@@ -79,7 +79,9 @@ class BaseSERAPH(MahalanobisTransformer):
         self.accelerate = accelerate
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
-        """p(+1 | x, x') = 1 / (1 + exp(||x - x'||_A^2 - eta)), eq. (8), for each pair.
+        """The probability that each pair is similar, eq. (8).
+
+        p(+1 | x, x') = 1 / (1 + exp(||x - x'||_A^2 - eta)).
 
         Parameters
         ----------
@@ -178,7 +180,9 @@ class BaseSERAPH(MahalanobisTransformer):
         status: Status,
     ) -> None:
         self.m_step_metric_ = metric
-        self.threshold_ = float(np.sqrt(self.threshold))  # there a pair is as likely as not
+        self.threshold_ = float(
+            np.sqrt(self.threshold)
+        )  # a pair at this distance is as likely as not
         self.certificate_ = certificate
         self.history_ = history
         self.n_iter_ = n_iter

@@ -123,7 +123,9 @@ def alternate(
     accelerate: bool = True,
     **solver_settings: Any,
 ) -> Alternation:
-    """q <- sigma(-a s(A)), eq. (10); A <- argmin f(A; q), eq. (11); until J falls by less than tol.
+    """Alternate E-steps (10) and M-steps (11) until J falls by less than tol.
+
+    q <- sigma(-a s(A)), then A <- argmin f(A; q).
 
     Parameters
     ----------
@@ -151,7 +153,7 @@ def alternate(
         nu*X'LX, added to R.
     start : (m, m) array_like, optional
         A metric whose soft labels the first M-step takes, instead of the paper's q(-1) = 1. J is
-        not convex: another start may end elsewhere.
+        not convex: another start may end at another metric.
     accelerate : bool
         Descend J itself by Newton's method after the first M-step, with solver="fista"; a hundred
         EM iterations and more are then a few steps. False is the paper's pace. Both end at a fixed

@@ -114,7 +114,7 @@ def minimise_directly(
         n_jobs=n_jobs,
         manifold_term=manifold_term,
     )
-    m, basis = pairs.n_features, m_step.axes
+    m, basis = pairs.n_features, m_step.basis
     A = _unit_of_metrics(pairs.points) * np.eye(m) if start is None else start
     A = check_metric(A, m, "start")
     values = [SemiSupervisedObjective(m_step).value(A)]
@@ -172,7 +172,7 @@ def measure_stationarity(
     value, gradient : float and (m, m) array
         Of (7) at A.
     """
-    Z = m_step.axes.matrix
+    Z = m_step.basis.matrix
     least = float(np.min(np.linalg.eigvalsh(symmetrise(Z.T @ gradient @ Z)), initial=0.0))
     size = float(np.vdot(m_step.pair_moment + m_step.regulariser, A))
     reach = size + (1.0 + m_step.threshold) * m_step.pair_total

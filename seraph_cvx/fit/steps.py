@@ -72,7 +72,7 @@ def alternation_steps(
     descent_tol: float | None = None,
     most_descents: int | None = None,
 ) -> Iterator[Step]:
-    """M-step, E-step, M-step, ..., without end: A <- argmin f(A; q), q <- sigma(-a s(A)).
+    """Alternate M-steps and E-steps without end: A <- argmin f(A; q), q <- sigma(-a s(A)).
 
     Parameters
     ----------
@@ -115,9 +115,9 @@ def _accelerated(
     descent_tol: float,
     most_descents: int | None,
 ) -> Iterator[Step]:
-    """Rough M-step, descent on J, E-step, and the M-step at the metric that the descent ended at.
+    """A rough M-step, descent on J, E-step, and the M-step at the metric the descent ended at.
 
-    Where that one's gap is too large the M-step is solved, and the descent goes on from there.
+    Where that one's gap is too large the M-step is solved, and the descent resumes.
     """
     factor, passes = solver.rough_start(objective, tolerance(), metric)
     solution: MStepSolution | None = None
@@ -140,7 +140,7 @@ def _accelerated(
 
 
 def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MStepSolution:
-    """The M-step at the metric of `step` with the certificate it has there; nothing is solved."""
+    """Certify the metric of `step` for its M-step as it stands; nothing is solved."""
     clock = time.perf_counter()
     with one_blas_thread():
         certificate = certify_factor(objective, np.asarray(step.factor), tol)
@@ -164,17 +164,17 @@ def descent_steps(objective: MStepObjective, factor: FloatArray, tol: float) -> 
 
     The first step is the start itself.
     """
-    axes = objective.axes
+    basis = objective.basis
     program = descent_program(objective, whitened=True)
     search = FaceSearch(program, tol)
-    points = search.points(axes.inverse @ factor)
+    points = search.points(basis.inverse @ factor)
     passes = 0
     while True:
         with one_blas_thread():
             now = next(points, None)
             if now is None:
                 return
-            L = axes.matrix @ now.L
+            L = basis.matrix @ now.L
             step = Step(
                 StepKind.DESCENT,
                 objective,
@@ -189,7 +189,7 @@ def descent_steps(objective: MStepObjective, factor: FloatArray, tol: float) -> 
 
 
 def _paper_value(objective: MStepObjective, now: FacePoint) -> float:
-    """The objective (7) where J is known, from the same pass over the pairs if that told it."""
+    """The objective (7) at a step, from the pass that gave J if it gave the excess too."""
     if np.isnan(now.excess):
         return paper_program(objective, whitened=True).at(now.L).value
     return now.value + now.excess

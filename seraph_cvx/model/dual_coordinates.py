@@ -21,7 +21,7 @@ from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrise
 from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, gamma
 from ..numerics.verified_psd import dominating_root, is_proven_positive_definite
-from ..sums.axes import Axes
+from ..sums.basis import WhitenedBasis
 from ..sums.moments import PairMoments
 from ..sums.pair_sums import Frame
 
@@ -91,7 +91,9 @@ class Penalty:
         return symmetrise(R), spread * SECOND_ORDER
 
 
-def dual_coordinates(moments: PairMoments, basis: Axes, penalty: Penalty) -> DualCoordinates | None:
+def dual_coordinates(
+    moments: PairMoments, basis: WhitenedBasis, penalty: Penalty
+) -> DualCoordinates | None:
     """Choose the coordinates for pairs and R; None if R = 0 and the features are collinear."""
     n, m = moments.sums.points.shape
     varies = _varying_features(moments)
@@ -171,7 +173,7 @@ def _surrogate(moments: PairMoments, penalty: Penalty) -> DualCoordinates | None
         return None
     base = np.zeros((len(moments.sums.points), len(S)))
     base[involved[distinct]] = S
-    moment = moments.summed(replace(moments.sums.here, axes=base))
+    moment = moments.summed(replace(moments.sums.on_host, coordinates=base))
     eigenvalues, vectors = np.linalg.eigh(symmetrise(moment))
     T = vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + penalty.trace_weight)
     return DualCoordinates(Frame(T, base), *penalty.along(T))

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from ..numerics.checks import FloatArray
-from ..sums.axes import Axes
+from ..sums.basis import WhitenedBasis
 from ..sums.moments import PairMoments, sum_similar
 from ..sums.pair_sums import Frame, PairSums
 from ..sums.sweep import Swept
@@ -33,24 +33,24 @@ class Geometry:
     penalty: Penalty
 
     @cached_property
-    def axes(self) -> Axes:
+    def basis(self) -> WhitenedBasis:
         """The whitened coordinates in which f is minimised."""
-        return Axes.of(self.moments, self.penalty.matrix(self.sums.points.shape[1]))
+        return WhitenedBasis.of(self.moments, self.penalty.matrix(self.sums.points.shape[1]))
 
     @cached_property
-    def sums_along_axes(self) -> PairSums:
+    def sums_in_basis(self) -> PairSums:
         """The sums over pairs of the points in whitened coordinates."""
-        return self.sums.in_coordinates(self.axes.matrix)
+        return self.sums.in_coordinates(self.basis.matrix)
 
     @cached_property
-    def similar_along_axes(self) -> FloatArray:
+    def similar_in_basis(self) -> FloatArray:
         """The similar pairs' second moment sum_S c_k v v' in whitened coordinates."""
-        return self.axes.turned(self.moments.whitened_similar)
+        return self.basis.turned(self.moments.whitened_similar)
 
     @cached_property
     def dual_coordinates(self) -> DualCoordinates | None:
         """The coordinates in which a dual point is proven feasible."""
-        return dual_coordinates(self.moments, self.axes, self.penalty)
+        return dual_coordinates(self.moments, self.basis, self.penalty)
 
     @cached_property
     def dual_sums(self) -> PairSums:

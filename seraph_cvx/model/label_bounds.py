@@ -49,7 +49,7 @@ class Thresholds:
 
     @classmethod
     def of(cls, threshold: float) -> Thresholds:
-        """A few units around eta."""
+        """Thresholds a few units in the last place on either side of eta."""
         return cls(threshold * (1.0 + 8.0 * UNIT), threshold * (1.0 - 8.0 * UNIT))
 
     def lower_score(self, d: Array) -> Array:
@@ -91,7 +91,7 @@ class LabelEnclosure:
         return DistanceBounds(lengths[:, None], slack, matrix)
 
     def most(self, batch: PairBatch, lower: Array | None) -> Array:
-        """q from above, given lower bounds on the distances under the previous metric."""
+        """Upper bounds on q, given lower bounds on the distances under the previous metric."""
         if lower is None:
             return self._given(batch)
         x = self.thresholds.lower_score(batch.pairs_of(lower)) * self.source.sharpness
@@ -100,7 +100,7 @@ class LabelEnclosure:
         return xp.clip(q, None, 1.0)
 
     def least(self, batch: PairBatch, upper: Array | None) -> Array:
-        """q from below, given upper bounds on those distances."""
+        """Lower bounds on q, given upper bounds on those distances."""
         if upper is None:
             return self._given(batch)
         x = self.thresholds.upper_score(batch.pairs_of(upper)) * self.source.sharpness
@@ -119,7 +119,7 @@ class LabelTerms:
     enclosure: LabelEnclosure
 
     def __call__(self, batch: PairBatch, *bounds: tuple[Array, Array]) -> PairTerms:
-        """The three terms of each pair of a block, or of drawn pairs."""
+        """Return the three terms of each pair of a block, or of drawn pairs."""
         lower, upper = bounds[0] if bounds else (None, None)
         least, most = self.enclosure.least(batch, upper), self.enclosure.most(batch, lower)
         return PairTerms([least, most, binary_entropy(least)], [least])
@@ -167,7 +167,7 @@ def bound_labels(
     similar : Swept
         sum_S c_k z_k z_k', and its spread.
     sums : PairSums
-        Along the axes z.
+        In the coordinates z.
     enclosure : LabelEnclosure or None
         Of the soft labels; None where they are zero, and no sweep is needed.
     """

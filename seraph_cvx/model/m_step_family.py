@@ -73,12 +73,12 @@ class MStepFamily:
         same = self.pairs is other.pairs and self.mu == other.mu
         return has_term and same and self.threshold == other.threshold
 
-    def geometry(self, trace_weight: float, is_here: bool = False) -> Geometry:
-        """The coordinates for this lambda; `is_here`: sums by threads of this process alone."""
-        key = trace_weight, is_here
+    def geometry(self, trace_weight: float, on_host: bool = False) -> Geometry:
+        """The coordinates for this lambda; `on_host`: sums by threads of this process alone."""
+        key = trace_weight, on_host
         if key not in self._geometries:
             penalty = Penalty(trace_weight, self.manifold_term)
-            sums = self.sums.here if is_here else self.sums
+            sums = self.sums.on_host if on_host else self.sums
             moments = self._moments_for(penalty.matrix(self.pairs.n_features), sums)
             for other in list(self._geometries)[: 1 - MOST_KEPT]:
                 del self._geometries[other]
@@ -87,15 +87,15 @@ class MStepFamily:
 
     def soft_label_sums(self, source: SoftLabels, moments: PairMoments) -> SoftLabelSums:
         """The sums over these soft labels; those of the last ones are kept."""
-        for known, axes, sums in self._label_sums:
-            if axes is moments and known.is_same(source):
+        for known, its_moments, sums in self._label_sums:
+            if its_moments is moments and known.is_same(source):
                 return sums
         sums = sum_soft_labels(source, moments.whitened_sums)
         self._label_sums[:] = [(source, moments, sums)]
         return sums
 
     def _moments_for(self, R: FloatArray, sums: PairSums) -> PairMoments:
-        """The second moments of the pairs, in axes that suit R."""
+        """The second moments of the pairs, with a whitening that suits R."""
         for geometry in self._geometries.values():
             is_like = geometry.sums.remote_sums is sums.remote_sums
             if is_like and geometry.moments.serve(R):

@@ -10,7 +10,7 @@ Since log(1 + e^s) = s + log(1 + e^{-s}), it is also
     f(A) = sum_k c_k log(1 + e^{-s_k}) + <M, A> - eta*kappa,
     M = sum_k (c_k - b_k) v_k v_k' + R,      kappa = sum_k (c_k - b_k),
 
-which is the form computed here: s_k >= -eta on the cone, so that no term is large and nothing
+which is the form computed: s_k >= -eta on the cone, so that no term is large and nothing
 cancels. The matrix M is M(1) of the dual and gives the recession function <M, D> of f.
 """
 
@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from ..numerics.checks import MOST, FloatArray, check_number
 from ..numerics.psd_cone import check_metric, symmetrise
 from ..pairs.pair_set import PairSet
-from ..sums.axes import Axes
+from ..sums.basis import WhitenedBasis
 from ..sums.moments import PairMoments
 from ..sums.pair_sums import PairSums
 from .dual_coordinates import Penalty
@@ -43,7 +43,7 @@ RANK_TOLERANCE = 1e-12
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MStepObjective:
-    """f(A) = -F(A) of eq. (11), to be minimised over A PSD.
+    """The objective of the M-step, f(A) = -F(A) of eq. (11), to be minimised over A PSD.
 
     Parameters
     ----------
@@ -119,15 +119,18 @@ class MStepObjective:
             )
 
     def value(self, A: ArrayLike) -> float:
-        """f(A), eq. (11) with the sign turned; A need not be PSD."""
+        """The value f(A), eq. (11) with the sign reversed; A need not be PSD."""
         return self.program.value(self.check(A))
 
     def gradient(self, A: ArrayLike) -> FloatArray:
-        """sum_k c_k sigma(s_k) v_k v_k' - G + R, the gradient under (11) with the sign turned."""
+        """The gradient of f at A, that of (11) with the sign reversed.
+
+        It is sum_k c_k sigma(s_k) v_k v_k' - G + R.
+        """
         return self.program.value_and_gradient(self.check(A))[1]
 
     def value_and_gradient(self, A: ArrayLike) -> tuple[float, FloatArray]:
-        """Both in one sweep."""
+        """The value and the gradient of f at A, in one sweep."""
         return self.program.value_and_gradient(self.check(A))
 
     def with_trace_weight(self, trace_weight: float) -> MStepObjective:
@@ -141,7 +144,7 @@ class MStepObjective:
     @cached_property
     def geometry(self) -> Geometry:
         """The coordinates in which f is minimised and certified; shared with the family."""
-        return self.family.geometry(self.trace_weight, is_here=self.soft_labels is not None)
+        return self.family.geometry(self.trace_weight, on_host=self.soft_labels is not None)
 
     @property
     def sums(self) -> PairSums:
@@ -154,66 +157,71 @@ class MStepObjective:
         return self.geometry.moments
 
     @property
-    def axes(self) -> Axes:
-        """The axes in which f is minimised."""
-        return self.geometry.axes
+    def basis(self) -> WhitenedBasis:
+        """The whitened coordinates in which f is minimised."""
+        return self.geometry.basis
+
+    @property
+    def axes(self) -> WhitenedBasis:
+        """The former name of `basis`."""
+        return self.basis
 
     @property
     def mu(self) -> float:
-        """mu as a number."""
+        """The weight mu of an unlabeled pair, as a number."""
         return float(self.unlabeled_weight)
 
     @cached_property
     def program(self) -> PairProgram:
-        """f in the coordinates of the data."""
+        """The objective f in the coordinates of the data."""
         constant = self.threshold * self.recession_total
         return PairProgram(self.sums, self.mu, self.threshold, self.recession_matrix, constant)
 
     @property
     def pair_total(self) -> float:
-        """sum_k c_k."""
+        """The total weight of all pairs: sum_k c_k."""
         return self.pairs.labeled_total + self.mu * self.pairs.n_unlabeled
 
     @property
     def pair_moment(self) -> FloatArray:
-        """C = sum_k c_k v_k v_k'."""
+        """The second moment of all pairs: C = sum_k c_k v_k v_k'."""
         return self.moments.everything
 
     @property
     def whitening(self) -> FloatArray:
-        """T with T' C T = I; see :func:`seraph_cvx.numerics.psd_cone.whiten`."""
+        """The whitening T, T' C T = I; see :func:`seraph_cvx.numerics.psd_cone.whiten`."""
         return self.moments.whitening
 
     @property
     def penalty(self) -> Penalty:
-        """R = lambda*I + manifold term, the two parts kept apart."""
+        """The regulariser R = lambda*I + manifold term, the two parts kept apart."""
         return self.geometry.penalty
 
     @cached_property
     def whitened_program(self) -> PairProgram:
-        """f in the coordinates B of the axes: A = axes B axes'; same infimum."""
-        geometry, axes = self.geometry, self.axes
-        similar = geometry.similar_along_axes
+        """The objective f in whitened coordinates B, A = Z B Z'; it has the same infimum."""
+        geometry, basis = self.geometry, self.basis
+        similar = geometry.similar_in_basis
         if self.has_soft_labels:
-            similar = similar + self.mu * axes.turned(self.soft_label_sums.matrix)
+            similar = similar + self.mu * basis.turned(self.soft_label_sums.matrix)
         return PairProgram(
-            geometry.sums_along_axes,
+            geometry.sums_in_basis,
             self.mu,
             self.threshold,
-            symmetrise(similar + axes.regulariser),
+            symmetrise(similar + basis.regulariser),
             self.threshold * self.recession_total,
         )
 
     @cached_property
     def soft_labeling(self) -> SoftLabels:
-        """Where q comes from."""
+        """The source of the soft labels q."""
         table = None if self.soft_labels is None else tabulate(self.soft_labels, self.pairs)
         a = cast(float, self.sharpness)  # a number since __post_init__
         return SoftLabels(a, self.threshold, self.previous_metric, table)
 
     @cached_property
     def soft_label_sums(self) -> SoftLabelSums:
-        """The sums of q over the unlabeled pairs, the matrix in whitened axes."""
+        """The sums of q over the unlabeled pairs, the matrix in whitened coordinates."""
         source = self.soft_labeling if self.mu > 0.0 else SoftLabels(1.0, self.threshold)
         return self.family.soft_label_sums(source, self.moments)
 
@@ -239,50 +247,55 @@ class MStepObjective:
 
     @cached_property
     def soft_label_matrix(self) -> FloatArray:
-        """sum_U q(+1) v v', in the coordinates of the data."""
+        """The soft labels' second moment sum_U q(+1) v v', in the coordinates of the data."""
         back = self.whitening.T @ self.moments.typical.everything
         return symmetrise(back.T @ self.soft_label_sums.matrix @ back)
 
     @cached_property
     def regulariser(self) -> FloatArray:
-        """R = lambda*I + nu*X'LX."""
+        """The regulariser as a matrix: R = lambda*I + nu*X'LX."""
         return self.penalty.matrix(self.pairs.n_features)
 
     @cached_property
     def similar_matrix(self) -> FloatArray:
-        """sum_k (c_k - b_k) v_k v_k'."""
+        """The second moment of pairs weighted as similar: sum_k (c_k - b_k) v_k v_k'."""
         if not self.has_soft_labels:
             return self.moments.similar
         return symmetrise(self.moments.similar + self.mu * self.soft_label_matrix)
 
     @cached_property
     def recession_matrix(self) -> FloatArray:
-        """M(1) = sum_k (c_k - b_k) v_k v_k' + R: f grows along D as <M(1), D>."""
+        """The growth of f at infinity: it grows along D as <M(1), D>.
+
+        M(1) = sum_k (c_k - b_k) v_k v_k' + R.
+        """
         return symmetrise(self.similar_matrix + self.regulariser)
 
     @property
     def recession_total(self) -> float:
-        """kappa = sum_k (c_k - b_k)."""
+        """The total weight of pairs as similar: kappa = sum_k (c_k - b_k)."""
         return self.pairs.similar_total + self.mu * self.soft_label_sums.total
 
     @property
     def label_matrix(self) -> FloatArray:
-        """G = sum_k b_k v_k v_k'."""
+        """The second moment of pairs weighted as dissimilar: G = sum_k b_k v_k v_k'."""
         return symmetrise(self.pair_moment - self.similar_matrix)
 
     @property
     def label_total(self) -> float:
-        """beta = sum_k b_k."""
+        """The total weight of pairs as dissimilar: beta = sum_k b_k."""
         return self.pair_total - self.recession_total
 
     @property
     def soft_label_entropy(self) -> float:
-        """mu * sum_U H(q_k) = D(b/c), the dual value of the anchor p = b/c."""
+        """The entropy of the soft labels, mu * sum_U H(q_k): the dual value at p = b/c."""
         return self.mu * self.soft_label_sums.entropy
 
     @cached_property
     def critical_trace_weight(self) -> float:
-        """A = 0 is optimal <=> lambda >= lambda_max(G - sigma(-eta) sum_k c_k v_k v_k' - nu*X'LX).
+        """The smallest trace weight at which A = 0 is optimal.
+
+        A = 0 is optimal <=> lambda >= lambda_max(G - sigma(-eta) sum_k c_k v_k v_k' - nu*X'LX).
 
         Or lambda >= 0, where that is negative, or positive by rounding alone.
         """
@@ -305,7 +318,7 @@ class MStepObjective:
 
     @property
     def zero_eigenvalue(self) -> float:
-        """Up to here an eigenvalue of M(1) in whitened coordinates is zero."""
+        """The size up to which an eigenvalue of M(1) in whitened coordinates counts as zero."""
         return max(RANK_TOLERANCE, 16.0 * self.moments.noise)
 
     @cached_property
@@ -316,17 +329,17 @@ class MStepObjective:
         eigenvalues, vectors = np.linalg.eigh(self.whitened_program.recession)
         if eigenvalues[0] > self.zero_eigenvalue:
             return None
-        u = self.axes.matrix @ vectors[:, 0]
+        u = self.basis.matrix @ vectors[:, 0]
         return np.asarray(u / np.linalg.norm(u))
 
     @property
     def lipschitz_bound(self) -> float:
-        """Of f, in the Frobenius norm: (12) with lambda*sqrt(m) in the place of lambda*m."""
+        """A Lipschitz constant of f in the Frobenius norm: (12), lambda*sqrt(m) for lambda*m."""
         return self.pair_total * self.moments.longest + float(np.linalg.norm(self.regulariser))
 
     @property
     def smoothness_bound(self) -> float:
-        """Of the gradient, in the Frobenius norm: sum_k c_k ||v_k||^4 / 4."""
+        """A Lipschitz constant of the gradient, in the Frobenius norm: sum_k c_k ||v_k||^4 / 4."""
         return self.moments.fourth / 4.0
 
     def __repr__(self) -> str:
@@ -341,7 +354,7 @@ class MStepObjective:
         return objective_card(self)
 
     def check(self, A: ArrayLike) -> FloatArray:
-        """A as a symmetric matrix of the right size, PSD or not."""
+        """Check A, PSD or not, and return it as a symmetric matrix of the right size."""
         matrix = np.asarray(A, dtype=np.float64)
         m = self.pairs.n_features
         if matrix.shape != (m, m):

@@ -29,10 +29,10 @@ from .posterior import (
 )
 
 LARGEST_SCORE = 300.0
-"""Scores are cut off here: e^-300 is nothing beside 1, and underflow is slow."""
+"""Scores are cut off at this value: e^-300 is negligible, and underflow is slow."""
 
 LEAST_SCORE = -20.0
-"""From here on e^{-s} is taken as it is; below, by the symmetry of the losses."""
+"""From this score on e^{-s} is taken as it is; below, by the symmetry of the losses."""
 
 LARGEST_LOG = 600.0
 """Of a product of many numbers, so that it does not overflow."""
@@ -43,7 +43,9 @@ FACTORS = 128
 
 @dataclass(frozen=True)
 class LogisticLoss:
-    """phi(s) = log(1 + e^{-s}) = -ln p(-1), eq. (8): of labeled pairs, and of all in the M-step.
+    """The logistic loss of labeled pairs, and of all pairs in the M-step.
+
+    phi(s) = log(1 + e^{-s}) = -ln p(-1), eq. (8).
 
     Examples
     --------
@@ -52,11 +54,14 @@ class LogisticLoss:
     """
 
     def value(self, s: FloatArray) -> FloatArray:
-        """log(1 + e^{-s})."""
+        """The loss log(1 + e^{-s}) at each score."""
         return np.asarray(dissimilar_loss(s))
 
     def sums(self, s: FloatArray) -> LossSums:
-        """With x = e^{-s}: phi' = -x/(1 + x), phi'' = x/(1 + x)^2."""
+        """The sum of the loss and its derivatives at each score.
+
+        With x = e^{-s}: phi' = -x/(1 + x), phi'' = x/(1 + x)^2.
+        """
         if np.min(s, initial=0.0) < LEAST_SCORE:  # phi(s) = phi(|s|) + max(-s, 0)
             total, slope, bend, _ = self.sums(np.abs(s))
             total -= float(np.sum(np.minimum(s, 0.0)))
@@ -81,7 +86,9 @@ LOGISTIC = LogisticLoss()
 
 @dataclass(frozen=True)
 class SharpenedLoss:
-    """phi(s) = log(1 + e^{-s}) - log(1 + e^{-a s}) / a, a = sharpness: the unlabeled pairs of J.
+    """The loss of the unlabeled pairs in J.
+
+    phi(s) = log(1 + e^{-s}) - log(1 + e^{-a s}) / a, a = sharpness.
 
     It is what the expected loss less the entropy of the soft label, over a, is at the best soft
     label (10). It is even in s, and (a - 1)/a times the Renyi entropy of order a of (8).
@@ -95,11 +102,14 @@ class SharpenedLoss:
     sharpness: float
 
     def value(self, s: FloatArray) -> FloatArray:
-        """log(1 + e^{-|s|}) - log(1 + e^{-a|s|}) / a."""
+        """The loss log(1 + e^{-|s|}) - log(1 + e^{-a|s|}) / a at each score."""
         return np.asarray(sharpened_surprise(s, self.sharpness))
 
     def sums(self, s: FloatArray) -> LossSums:
-        """With x = e^{-s}, y = x^a: phi' = y/(1 + y) - x/(1 + x), H = log(1 + x) + s x/(1 + x)."""
+        """The sum of the loss, its derivatives at each score, and the excess.
+
+        With x = e^{-s}, y = x^a: phi' = y/(1 + y) - x/(1 + x), H = log(1 + x) + s x/(1 + x).
+        """
         if np.min(s, initial=0.0) < LEAST_SCORE:
             return _even(self, s)
         a = self.sharpness
@@ -129,7 +139,7 @@ class SharpenedLoss:
 
 @dataclass(frozen=True)
 class EntropyLoss:
-    """phi(s) = H(p), the entropy of (8): the unlabeled pairs of the paper's objective (7).
+    """The loss of the unlabeled pairs in the paper's objective (7): the entropy H(p) of (8).
 
     Examples
     --------
@@ -138,11 +148,14 @@ class EntropyLoss:
     """
 
     def value(self, s: FloatArray) -> FloatArray:
-        """H(sigma(s))."""
+        """The entropy H(sigma(s)) at each score."""
         return np.asarray(posterior_entropy(s))
 
     def sums(self, s: FloatArray) -> LossSums:
-        """With x = e^{-s} and w = x/(1 + x)^2: phi' = -s w, phi'' = w (s tanh(s/2) - 1)."""
+        """The sum of the entropy and its derivatives at each score.
+
+        With x = e^{-s} and w = x/(1 + x)^2: phi' = -s w, phi'' = w (s tanh(s/2) - 1).
+        """
         if np.min(s, initial=0.0) < LEAST_SCORE:
             return _even(self, s)
         s = np.minimum(s, LARGEST_SCORE)
@@ -164,19 +177,19 @@ class EntropyLoss:
 
 
 def _even(loss: SharpenedLoss | EntropyLoss, s: FloatArray) -> LossSums:
-    """The sums of a loss that is even in s, by those of |s|."""
+    """Make the sums of a loss that is even in s from those at |s|."""
     total, slope, bend, excess = loss.sums(np.abs(s))
     return LossSums(total, np.sign(s) * slope, bend, excess)
 
 
 def _odds(s: FloatArray) -> FloatArray:
-    """e^{-s}, for scores that are cut off: its square does not underflow."""
+    """The odds e^{-s} of scores that are cut off, so that their squares do not underflow."""
     x = np.negative(s)
     return np.asarray(np.exp(x, out=x))
 
 
 def sum_of_logs(factors: FloatArray) -> float:
-    """sum ln x of numbers from 1, by the logarithms of products of many of them.
+    """The sum of ln x over numbers from 1 on, by the logarithms of products of many of them.
 
     As accurate as one by one, to rounding, and several times faster.
 

@@ -30,26 +30,26 @@ KEPT_POINTS = 6_000
 """Points up to which second derivatives are of all pairs; beyond, of the pairs of some points."""
 
 FEW_POINTS = 3_000
-"""So many of them."""
+"""The number of those points."""
 
 
 @dataclass(frozen=True)
 class LossTerms:
-    """A loss and, as weights, its derivative."""
+    """The terms of a sweep over pairs: a loss and, as weights, its derivative."""
 
     loss: PairLoss
     threshold: float
     with_weights: bool
 
     def __call__(self, batch: PairBatch, d: Array) -> tuple[list[Any], list[Array] | None]:
-        """Summed over a batch of pairs."""
+        """Sum the loss over a batch of pairs, and return its derivatives."""
         total, slope = self.loss.swept(d, self.threshold, self.with_weights, batch.confidence)
         return [total], None if slope is None else [slope]
 
 
 @dataclass(frozen=True, eq=False)
 class PairProgram:
-    """Phi in one set of coordinates.
+    """The function Phi in one set of coordinates.
 
     Attributes
     ----------
@@ -72,11 +72,11 @@ class PairProgram:
     loss: PairLoss = LOGISTIC
 
     def value(self, A: FloatArray) -> float:
-        """Phi(A)."""
+        """The value Phi(A)."""
         return self._evaluate(A, with_gradient=False)[0]
 
     def value_and_gradient(self, A: FloatArray) -> tuple[float, FloatArray]:
-        """Phi(A) and M + sum_k c_k phi'(s_k) v_k v_k', in one sweep."""
+        """The value Phi(A) and the gradient M + sum_k c_k phi'(s_k) v_k v_k', in one sweep."""
         return self._evaluate(A, with_gradient=True)
 
     def at(self, L: FloatArray) -> FacePoint:
@@ -90,15 +90,18 @@ class PairProgram:
         value = found.total + float(np.vdot(linear, L)) - self.constant
         slope = 2.0 * (face.X.T @ found.pull + linear)
 
-        def gradient_there() -> FloatArray:
+        def full_gradient() -> FloatArray:
             return symmetrise(face.X.T @ found.laplacian(face.X) + self.recession)
 
         bending = partial(self._bending, L) if self._is_large else lambda: (face.X, found)
-        return FacePoint(self, L, value, slope, gradient_there, bending, found.excess)
+        return FacePoint(self, L, value, slope, full_gradient, bending, found.excess)
 
     @property
     def reach(self) -> float:
-        """(1 + eta) sum_k c_k: <C, A> of a metric A whose mean squared distance is 1 + eta."""
+        """The size <C, A> of a metric A whose mean squared distance is 1 + eta.
+
+        It is (1 + eta) sum_k c_k.
+        """
         labels, c = self.sums.labels, self.sums.labels.confidence
         labeled = float(labels.n_labeled) if c is None else float(np.sum(c))
         return (1.0 + self.threshold) * (labeled + self.unlabeled_weight * self.sums.n_unlabeled)
@@ -147,7 +150,7 @@ class PairProgram:
 class FacePoint:
     """Phi at LL', its slope with respect to L, and its second derivatives along directions.
 
-    `excess` is what the paper's objective (7) is more than J, where J is at hand and knows it.
+    `excess` is by how much the paper's objective (7) exceeds J, if Phi is J and the loss knows it.
     """
 
     program: PairProgram
@@ -160,7 +163,7 @@ class FacePoint:
 
     @cached_property
     def gradient(self) -> FloatArray:
-        """Of Phi with respect to the metric: twice it times L is the slope."""
+        """The gradient of Phi with respect to the metric: twice it times L is the slope."""
         return self.make_gradient()
 
     def bent(self, D: FloatArray) -> FloatArray:
@@ -175,7 +178,7 @@ class FacePoint:
 
     @cached_property
     def steepness(self) -> float:
-        """|slope| |L| / max(1, |Phi|): what the slope may be worth, relative to Phi."""
+        """What the slope may be worth, relative to Phi: |slope| |L| / max(1, |Phi|)."""
         size = float(np.linalg.norm(self.slope) * np.linalg.norm(self.L))
         return size / max(1.0, abs(self.value))
 
@@ -195,7 +198,7 @@ class _Face:
     def of(
         cls, program: PairProgram, members: IntArray, stand_for: FloatArray | None = None
     ) -> _Face:
-        """Of the points with these numbers; with mu = 0, of those that have a label."""
+        """Make a face of the points with these numbers; if mu = 0, of those that have a label."""
         sums, mu = program.sums, program.unlabeled_weight
         has_label = np.zeros(len(sums.points), dtype=bool)
         has_label[sums.labels.members] = True

@@ -39,8 +39,8 @@ def _program(m_step: MStepObjective, loss: PairLoss, whitened: bool) -> PairProg
     """The program with this loss of unlabeled pairs, in whitened coordinates if asked for."""
     sums, similar, R = m_step.sums, m_step.moments.similar, m_step.regulariser
     if whitened:
-        sums, similar = m_step.geometry.sums_along_axes, m_step.geometry.similar_along_axes
-        R = m_step.axes.regulariser
+        sums, similar = m_step.geometry.sums_in_basis, m_step.geometry.similar_in_basis
+        R = m_step.basis.regulariser
     constant = m_step.threshold * m_step.pairs.similar_total
     return PairProgram(sums, m_step.mu, m_step.threshold, symmetrise(similar + R), constant, loss)
 

@@ -14,7 +14,7 @@ FEW = 400
 
 
 def subsampled_objective(objective: MStepObjective, n_points: int = FEW) -> MStepObjective | None:
-    """f with sum_U over the pairs of `n_points` points, each counted mu * #U / #U' times.
+    """The M-step on the unlabeled pairs of `n_points` points, each counted mu * #U / #U' times.
 
     All points of labeled pairs are kept, the others drawn at random, the same way every time.
 

@@ -182,13 +182,13 @@ class FaceSearch:
 
     @cached_property
     def _preconditioner(self) -> FloatArray:
-        """(M + t I)^{-1}: off the face, M is most of the second derivatives."""
+        """The preconditioner (M + t I)^{-1}: off the face, M is most of the second derivatives."""
         M = self.program.recession
         least = LEAST_CURVATURE * float(np.max(np.diag(M), initial=0.0)) or 1.0
         return np.asarray(np.linalg.inv(M + least * np.eye(len(M))))
 
     def _longer(self, now: FacePoint) -> FacePoint | None:
-        """With columns along the most negative eigenvalues of the gradient, if it has such."""
+        """Append columns along the most negative eigenvalues of the gradient, if it has such."""
         gradient = _off_the_face(now)
         worth = max(SHARE * self.tol, now.steepness) * max(1.0, abs(now.value))
         negligible = worth / self._reach(now)
@@ -215,7 +215,7 @@ class FaceSearch:
         return best
 
     def _first_length(self, shape: FloatArray) -> float:
-        """At which columns of this shape make a metric of mean squared distance 1 + eta."""
+        """The length at which such columns make a metric of mean squared distance 1 + eta."""
         return float(self.program.reach**0.5 / np.linalg.norm(shape))
 
 
@@ -246,7 +246,7 @@ def _off_the_face(now: FacePoint) -> FloatArray:
 
 
 def _to_edge(step: FloatArray, direction: FloatArray, radius: float) -> float:
-    """t > 0 with |step + t*direction| = radius."""
+    """The t > 0 at which a direction leaves the trust region: |step + t*direction| = radius."""
     a = float(np.vdot(direction, direction))
     b = float(np.vdot(step, direction))
     c = float(np.vdot(step, step)) - radius * radius

@@ -4,7 +4,7 @@ Both iterate B <- P(Y - grad f(Y) / L), P the projection onto the PSD cone; they
 in the coordinates of the data. Steps are judged by gradients, never by values, whose rounding
 would stall them near a relative gap of 1e-7. Both stop on the certified relative gap alone. Unless
 told not to, FISTA tries Newton's method on the factor of the metric first (`newton.py`), and goes
-on from there where that is not enough.
+on from that point where it is not enough.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ def projected_gradient(
     start: FloatArray | None = None,
     time_limit: float | None = None,
 ) -> MStepSolution:
-    """A <- P(A - grad f(A) / L) in the coordinates of the data: the paper's method for (11).
+    """Minimise by projected gradient steps, the paper's method for (11).
+
+    A <- P(A - grad f(A) / L) in the coordinates of the data.
 
     Parameters
     ----------
@@ -88,7 +90,9 @@ def fista(
     time_limit: float | None = None,
     finish: bool = True,
 ) -> MStepSolution:
-    """B <- P(Y - grad f(Y) / L), Y = B + momentum, in whitened coordinates A = T B T'.
+    """Minimise by accelerated projected gradient steps in whitened coordinates.
+
+    B <- P(Y - grad f(Y) / L), Y = B + momentum, with A = T B T'.
 
     Whitening (T' (sum_k c_k v_k v_k') T = I) frees the method from the scale of the features and
     from directions in which the points do not differ. The momentum restarts when it points uphill.
@@ -111,7 +115,7 @@ def fista(
     """
     clock = time.perf_counter()
     deadline = np.inf if time_limit is None else clock + time_limit
-    white = Coordinates(objective.whitened_program, objective.axes.matrix, objective.axes.inverse)
+    white = Coordinates(objective.whitened_program, objective.basis.matrix, objective.basis.inverse)
     found = None
     if finish and objective.attains_optimum:
         first = _first_metric(objective, deadline) if start is None else start
@@ -245,7 +249,7 @@ def _stretched(objective: MStepObjective, best: Certificate, tol: float) -> Cert
     """The best certificate of 2A, 4A, 8A: where R is nearly zero, A has to be large to show it.
 
     f falls like e^{-d} with the distance of dissimilar pairs, soon by less than rounding; but only
-    where e^{-d} is as small as R beside the pairs' moment is the dual point feasible.
+    where e^{-d} is as small as R relative to the pairs' moment is the dual point feasible.
     """
     stretched = (np.sqrt(t) * best.factor for t in (2.0, 4.0, 8.0))
     others = (certify_factor(objective, L, tol) for L in stretched)

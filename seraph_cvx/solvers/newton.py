@@ -22,7 +22,7 @@ NEGLIGIBLE = 1e-8
 
 @dataclass(frozen=True)
 class Found:
-    """Where a method ended.
+    """The point at which a method ended.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ def newton(
     deadline : float
         On the clock of `time.perf_counter`.
     """
-    axes = objective.axes
+    basis = objective.basis
     search = FaceSearch(objective.whitened_program, tol, max_iter, deadline)
     L = _start(objective, start)
     best = Certificate(np.inf, -np.inf, "")
@@ -81,7 +81,7 @@ def newton(
             if start is not None and search.steps == 0:  # it cannot be improved
                 certificate = certify(objective, start, enough=tol)
             else:
-                certificate = certify_factor(objective, axes.matrix @ now.L, tol)
+                certificate = certify_factor(objective, basis.matrix @ now.L, tol)
             seconds += time.perf_counter() - clock
             if not best.factor.size or certificate.relative_gap < best.relative_gap:
                 best = certificate
@@ -109,19 +109,19 @@ def rough_factor(
     """
     search = FaceSearch(objective.whitened_program, tol, deadline=deadline)
     now = search.run(_start(objective, start))
-    return objective.axes.matrix @ now.L, search.passes
+    return objective.basis.matrix @ now.L, search.passes
 
 
 def _start(objective: MStepObjective, metric: FloatArray | None) -> FloatArray:
     """A factor of `metric` in whitened coordinates; without columns where there is no metric."""
-    axes = objective.axes
+    basis = objective.basis
     if metric is None:
         return np.zeros((len(objective.whitened_program.recession), 0))
-    return leading_factor(symmetrise(axes.inverse @ metric @ axes.inverse.T))
+    return leading_factor(symmetrise(basis.inverse @ metric @ basis.inverse.T))
 
 
 def leading_factor(B: FloatArray) -> FloatArray:
-    """L with LL' = B, but for eigenvalues that are negligible or negative."""
+    """A factor L of B, LL' = B but for eigenvalues that are negligible or negative."""
     if not B.size:
         return B
     eigenvalues, vectors = np.linalg.eigh(B)

@@ -1,4 +1,4 @@
-"""What an M-step solver returns, and the referee's word on it."""
+"""What an M-step solver returns, with the certificate that judges it."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class MStepSolution:
     value : float
         f(metric).
     certificate : Certificate or None
-        The duality gap at `metric`; the referee's, never the solver's.
+        The duality gap at `metric`, computed by this package and never by the solver.
     status : Status
         certified, inaccurate, iteration_limit or failed.
     solver, solver_status : str
@@ -74,7 +74,7 @@ class MStepSolution:
     solver_seconds, compile_seconds : float
         Spent inside the solver, and in stating and canonicalising the problem for it.
     certificate_seconds : float
-        Spent by the referee while a first-order method ran.
+        Spent on certificates while a first-order method ran.
     psd_violation : float
         Minus the smallest eigenvalue of the solver's raw matrix, relative to the largest; 0 if PSD.
     polished : bool
@@ -101,7 +101,7 @@ class MStepSolution:
 
     @property
     def relative_gap(self) -> float:
-        """Of the certificate; infinite where there is none."""
+        """The relative gap of the certificate; infinite if there is none."""
         return np.inf if self.certificate is None else self.certificate.relative_gap
 
     def shortfall(self, tol: float) -> str:
@@ -153,7 +153,7 @@ def require_attained(objective: MStepObjective) -> None:
 
 
 def _most_stretched(objective: MStepObjective, u: FloatArray) -> tuple[int, int]:
-    """The pair counted as dissimilar that is longest along u: similar ones have no length there."""
+    """The pair counted as dissimilar that is longest along u, where similar ones have no length."""
     along = objective.sums.points @ u
     if objective.mu > 0.0:
         i, j = sorted((int(np.argmin(along)), int(np.argmax(along))))

@@ -25,28 +25,28 @@ class Coordinates:
     evaluations: int = 0
 
     def value_and_gradient(self, B: FloatArray) -> tuple[float, FloatArray]:
-        """f and its gradient with respect to B."""
+        """The objective f and its gradient with respect to B."""
         self.evaluations += 1
         return self.program.value_and_gradient(B)
 
     def value(self, B: FloatArray) -> float:
-        """f."""
+        """The objective f at B."""
         self.evaluations += 1
         return self.program.value(B)
 
     def factor(self, B: FloatArray) -> FloatArray:
-        """F with A = T B T' = FF'."""
+        """A factor F of the metric: A = T B T' = FF'."""
         return np.asarray(self.T @ factor(B).T)
 
     def metric(self, B: FloatArray) -> FloatArray:
-        """A = FF': so formed it is PSD to rounding in every unit of the features."""
+        """The metric A = FF': so formed it is PSD to rounding in every unit of the features."""
         F = self.factor(B)
         return symmetrise(F @ F.T)
 
 
 @dataclass
 class Iterate:
-    """B, the point Y that the next step starts from, f and its gradient at Y."""
+    """A point B, the point Y that the next step starts from, f and its gradient at Y."""
 
     B: FloatArray
     Y: FloatArray
@@ -56,7 +56,7 @@ class Iterate:
 
     @classmethod
     def at(cls, where: Coordinates, B: FloatArray) -> Iterate:
-        """Standing still at B."""
+        """Start at B, without momentum."""
         return cls(B, B, *where.value_and_gradient(B))
 
 
@@ -86,7 +86,7 @@ class StoppingRule:
         self.has_free_bound = (
             self.anchors.basis is not None or self.anchors.regulariser_basis is not None
         )
-        self.to_white = where.inverse @ objective.axes.matrix
+        self.to_white = where.inverse @ objective.basis.matrix
         self.bound = -np.inf
         self.margin = MARGIN
         self.retries = self.looks = 0

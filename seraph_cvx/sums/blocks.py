@@ -16,7 +16,7 @@ from ..numerics.short_sums import short_totals
 from ..pairs.labeled_pairs import Labels
 
 EXCLUDED_DISTANCE = 1e200
-"""The squared distance given to entries that are no unlabeled pair: every term vanishes there."""
+"""The squared distance given to entries that are no unlabeled pair: every term vanishes at it."""
 
 BLOCK = 256
 """Points per side of a block: 512 KiB, so that a block and its temporaries stay in the cache."""
@@ -27,14 +27,14 @@ MOST_BLOCKS_ASIDE = 8
 
 @dataclass(frozen=True)
 class Block:
-    """Pairs rows x columns without the `excluded` ones, which are labeled.
+    """The pairs of a block, rows x columns, without the `excluded` ones, which are labeled.
 
     On the diagonal, where rows == columns, only the pairs above it.
 
     Attributes
     ----------
     excluded : pair of integer arrays, or a boolean array, or None
-        Their local indices; or, away from NumPy, true for all that is no unlabeled pair here.
+        Their local indices; or, on a device, a mask that is true for all but unlabeled pairs.
     """
 
     rows: slice
@@ -43,21 +43,21 @@ class Block:
     confidence: ClassVar[None] = None
 
     def weigh(self, terms: Array) -> Array:
-        """The terms as they are: unlabeled pairs have no confidence."""
+        """Return the terms unchanged: unlabeled pairs have no confidence."""
         return terms
 
     def totals(self, terms: Iterable[Array]) -> list[Any]:
-        """The sum of each, over the pairs alone: see `short_totals`."""
+        """Sum each array of terms over the pairs alone: see `short_totals`."""
         return short_totals(x if x.ndim == 1 else self.laid_out(x) for x in terms)
 
     def pairs_of(self, values: Array) -> Array:
-        """The values of the unlabeled pairs: in a row where some entries of the block are none."""
+        """Select the values of the unlabeled pairs; flattened if some entries are not pairs."""
         if self._entries is None:
             return values
         return values.reshape(-1)[self._entries]
 
     def laid_out(self, values: Array) -> Array:
-        """The inverse of `pairs_of`: as a block, zero where an entry is no unlabeled pair."""
+        """Undo `pairs_of`: lay values out as a block, zero where an entry is no unlabeled pair."""
         if self._entries is None:
             if self.excluded is None or isinstance(values, np.ndarray):
                 return values
@@ -69,7 +69,7 @@ class Block:
 
     @cached_property
     def _entries(self) -> IntArray | None:
-        """Which entries of a NumPy block are unlabeled pairs; None where all are, or elsewhere."""
+        """Which entries of a NumPy block are unlabeled pairs; None if all are, or on a device."""
         on_diagonal = self.rows == self.columns
         if not isinstance(self.excluded, tuple):
             return np.flatnonzero(self._is_above) if on_diagonal and self.excluded is None else None
@@ -87,7 +87,7 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class LabeledBlock(Block):
-    """Pairs rows x columns of points that all have a class.
+    """The pairs of a block, rows x columns, of points that all have a class.
 
     Attributes
     ----------
@@ -99,13 +99,13 @@ class LabeledBlock(Block):
 
     @property
     def similar(self) -> FloatArray:
-        """1 for each pair of one class, else 0."""
+        """An indicator: 1 for each pair of one class, else 0."""
         same = self.row_classes[:, None] == self.column_classes
         return np.asarray(self.pairs_of(same.astype(np.float64)))
 
     @property
     def once(self) -> FloatArray:
-        """1 for each pair."""
+        """Unit weights: 1 for each pair."""
         return np.ones_like(self.similar)
 
 
@@ -122,37 +122,37 @@ class Chunk:
 
     @property
     def similar(self) -> FloatArray:
-        """1 for each similar pair, else 0."""
+        """An indicator: 1 for each similar pair, else 0."""
         numbers = np.arange(self.pairs.start, self.pairs.stop)
         return (numbers < self.n_similar).astype(np.float64)
 
     @property
     def once(self) -> FloatArray:
-        """1 for each pair."""
+        """Unit weights: 1 for each pair."""
         return np.ones(self.pairs.stop - self.pairs.start)
 
     def weigh(self, terms: FloatArray) -> FloatArray:
-        """Each term times its confidence."""
+        """Multiply each term by the confidence of its pair."""
         return terms if self.confidence is None else terms * self.confidence
 
     def totals(self, terms: Iterable[Array]) -> list[Any]:
-        """The sum of each term times its confidence: see `short_totals`."""
+        """Sum each array of terms, weighted by confidences: see `short_totals`."""
         return short_totals(self.weigh(values) for values in terms)
 
     def pairs_of(self, values: Array) -> Array:
-        """The values as they are: each is of a pair."""
+        """Return the values unchanged: every one belongs to a pair."""
         return values
 
     def laid_out(self, values: Array) -> Array:
-        """The values as they are."""
+        """Return the values unchanged: a chunk is a flat list already."""
         return values
 
 
 PairBatch: TypeAlias = Block | Chunk
-"""Where a sweep is."""
+"""The pairs that a sweep handles at a time."""
 
 LabeledBatch: TypeAlias = LabeledBlock | Chunk
-"""Where a sweep over labeled pairs is."""
+"""The labeled pairs that a sweep handles at a time."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class Layout:
 
     @cached_property
     def blocks(self) -> list[Block]:
-        """All of them, row by row."""
+        """All blocks, row by row."""
         return list(lay_out(self.n_points, self.labels, self.block_size))
 
     @cached_property

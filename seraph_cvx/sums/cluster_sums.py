@@ -27,15 +27,15 @@ ENOUGH_POINTS = 4 * BLOCK
 """With fewer, a sweep is over before a worker has heard of it."""
 
 TASKS_A_WORKER = 2
-"""Of each sweep: few, since each costs a message; more than one, since workers differ."""
+"""Tasks per worker and sweep: few, as each costs a message; several, as workers differ."""
 
 TRIES = 3
-"""Of a sweep whose workers were lost."""
+"""Attempts at a sweep whose workers were lost."""
 
 
 @dataclass(frozen=True, eq=False)
 class Shipment:
-    """What a worker keeps."""
+    """The data that a worker keeps between sweeps."""
 
     points: FloatArray
     layout: Layout
@@ -54,22 +54,22 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ClusterSums:
-    """The way to the workers, where the user has configured any (`joblib.parallel_config`).
+    """Sums on the workers that the user has configured, if any (`joblib.parallel_config`).
 
     Attributes
     ----------
     shipment : Shipment
     turn : Turn, optional
         Distances are of the points turned so.
-    axes : Turn, optional
-        v v' is summed along these; None: where distances are taken.
+    coordinates : Turn, optional
+        v v' is summed in these; None: those of the distances.
     with_spread : bool
         Whether the rounding errors of the matrices are to be bounded.
     """
 
     shipment: Shipment
     turn: Turn | None = None
-    axes: Turn | None = None
+    coordinates: Turn | None = None
     with_spread: bool = False
 
     @property
@@ -81,20 +81,20 @@ class ClusterSums:
         return not getattr(backend, "supports_sharedmem", False) and not _is_worker()
 
     def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
-        """The points T'x - shift."""
+        """The same sums over pairs of the points T'x - shift."""
         return replace(self, turn=self._after(T, shift))
 
     def summed_in(self, T: FloatArray, shift: FloatArray, with_spread: bool = False) -> Self:
-        """The same distances; v v' along the axes T, of points shifted there."""
-        return replace(self, axes=self._after(T, shift), with_spread=with_spread)
+        """The same distances, with v v' summed for the points T'x - shift."""
+        return replace(self, coordinates=self._after(T, shift), with_spread=with_spread)
 
-    def along(self, axes: FloatArray, sizes: FloatArray) -> None:
-        """No worker has other coordinates than its points and what a matrix makes of them."""
+    def along(self, coordinates: FloatArray, sizes: FloatArray) -> None:
+        """None: workers have no coordinates but their points and linear images of them."""
         return
 
     @property
     def device_array(self) -> None:
-        """None: labeled pairs are summed over here."""
+        """None: labeled pairs are summed over in this process."""
         return None
 
     def _after(self, T: FloatArray, shift: FloatArray) -> Turn:
@@ -114,7 +114,7 @@ class ClusterSums:
         from joblib import Parallel, delayed, effective_n_jobs
 
         shipment = self.shipment
-        recipe = Recipe(self.turn, self.axes, list(metrics), terms, self.with_spread)
+        recipe = Recipe(self.turn, self.coordinates, list(metrics), terms, self.with_spread)
         n_tiles = len(shipment.layout.tiles)
         for attempt in range(TRIES):
             _ship(shipment, again=attempt > 0)
@@ -139,17 +139,17 @@ class ClusterSums:
 
 
 class Recipe(NamedTuple):
-    """All that a sweep sends."""
+    """All that a sweep sends to a worker."""
 
     turn: Turn | None
-    axes: Turn | None
+    coordinates: Turn | None
     metrics: list[Metric]
     terms: Terms
     with_spread: bool
 
 
 def _sweep_tiles(shipment: Shipment, numbers: range, recipe: Recipe) -> dict[int, Swept]:
-    """The two sums over each of these tiles."""
+    """Sum the terms and the weighted v v' over each of these tiles."""
     with one_blas_thread():
         return {number: _sweep_tile(shipment, number, recipe) for number in numbers}
 
@@ -159,14 +159,14 @@ def _sweep_tile(shipment: Shipment, number: int, recipe: Recipe) -> Swept:
     points = tile.of(shipment.points)
     X = points if recipe.turn is None else recipe.turn.of(points)
     Z, sizes = X, None
-    if recipe.axes is not None:
-        Z = recipe.axes.of(points)
-        sizes = np.abs(points) @ np.abs(recipe.axes.matrix) if recipe.with_spread else None
+    if recipe.coordinates is not None:
+        Z = recipe.coordinates.of(points)
+        sizes = np.abs(points) @ np.abs(recipe.coordinates.matrix) if recipe.with_spread else None
     return sweep(X, Z, tile.blocks, recipe.metrics, recipe.terms, sizes=sizes)
 
 
 def _ship(shipment: Shipment, again: bool) -> None:
-    """Send the points to all workers of a Dask cluster, once; other backends need no such word."""
+    """Send the points to all workers of a Dask cluster, once; other backends need no such call."""
     backend = _backend()
     futures = getattr(backend, "data_futures", None)
     if futures is None or (id(shipment) in futures and not again):

@@ -17,12 +17,12 @@ from .drawn_pairs import HeldPoints
 from .sweep import Swept, longest_chain, sweep
 
 DEVICE_BLOCK = 8192
-"""Points per side of a block there: half a GiB of distances at a time."""
+"""Points per side of a block on a device: half a GiB of distances at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class DeviceSums(HeldPoints):
-    """The points as arrays of another library, those of labeled pairs first.
+    """Sums over points held as arrays of another library, those of labeled pairs first.
 
     In that order all labeled pairs lie in the first few blocks, and only these need to know them.
     """
@@ -32,20 +32,20 @@ class DeviceSums(HeldPoints):
 
     @classmethod
     def of(cls, points: FloatArray, labels: Labels, device_array: Array) -> Self:
-        """The same points beside the array `device_array`."""
+        """Copy the points to the device of `device_array`."""
         involved = labels.members
         order = np.concatenate([involved, np.setdiff1d(np.arange(len(points)), involved)])
         moved = labels.renumbered(np.argsort(order))
-        there = to_device_of(device_array, np.ascontiguousarray(points[order]))
-        return cls(there, order, list(_masked(len(points), moved, there)))
+        on_device = to_device_of(device_array, np.ascontiguousarray(points[order]))
+        return cls(on_device, order, list(_masked(len(points), moved, on_device)))
 
-    def along(self, axes: FloatArray, sizes: FloatArray) -> Self:
-        """The same distances; v v' of these coordinates of the points."""
-        return super().along(axes[self.order], sizes[self.order])
+    def along(self, coordinates: FloatArray, sizes: FloatArray) -> Self:
+        """The same distances, with v v' summed in the given coordinates of the points."""
+        return super().along(coordinates[self.order], sizes[self.order])
 
     @property
     def device_array(self) -> Array:
-        """The points there."""
+        """The points, which are on the device."""
         return self.points
 
     @property
@@ -54,13 +54,13 @@ class DeviceSums(HeldPoints):
         return longest_chain(len(self.order), DEVICE_BLOCK, len(self.blocks), in_runs=False)
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
-        """As :meth:`seraph_cvx.sums.pair_sums.PairSums.over_unlabeled`."""
-        Z = self.points if self.axes is None else self.axes
+        """Sweep the unlabeled pairs on the device; see `PairSums.over_unlabeled`."""
+        Z = self.points if self.coordinates is None else self.coordinates
         return sweep(self.points, Z, self.blocks, metrics, terms, sizes=self.sizes)
 
 
 def _masked(n: int, labels: Labels, device_array: Array) -> Iterator[Block]:
-    """The blocks of the layout; a boolean array there marks the entries that are no pair."""
+    """The blocks of the layout, each with a mask on the device of the entries that are no pair."""
     xp = namespace(device_array)
     triangles: dict[int, Array] = {}
     for block in lay_out(n, labels, DEVICE_BLOCK):

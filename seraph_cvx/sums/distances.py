@@ -83,7 +83,7 @@ class DistanceBounds:
 
 
 Metric: TypeAlias = FloatArray | DistanceBounds
-"""What a sweep takes distances under."""
+"""The metric, or bounds on it, under which a sweep takes distances."""
 
 
 def block_distances(X: Array, metric: Metric) -> Callable[[Block], Any]:
@@ -102,18 +102,21 @@ def listed_distances(V: Array, metric: Metric) -> Any:
 
 
 def gram_distances(left: Array, right: Array, square: Array) -> Callable[[Block], Array]:
-    """square_i + square_j - 2 left_i . right_j over a block; EXCLUDED_DISTANCE off its pairs."""
+    """Squared distances over a block by a Gram matrix; EXCLUDED_DISTANCE off its pairs.
+
+    They are square_i + square_j - 2 left_i . right_j.
+    """
     xp = namespace(left)
     doubled = -2.0 * left
     if isinstance(left, np.ndarray):
-        return partial(_gram_here, right, doubled, square)
+        return partial(_gram_numpy, right, doubled, square)
     one = xp.ones_like(square)
     wide_left = xp.concat([doubled, square[:, None], one[:, None]], axis=1)
     wide_right = xp.concat([right, one[:, None], square[:, None]], axis=1)
-    return partial(_gram_there, wide_left, wide_right)
+    return partial(_gram_device, wide_left, wide_right)
 
 
-def _gram_here(
+def _gram_numpy(
     right: FloatArray, doubled: FloatArray, square: FloatArray, block: Block
 ) -> FloatArray:
     d = doubled[block.rows] @ right[block.columns].T
@@ -126,8 +129,8 @@ def _gram_here(
     return d
 
 
-def _gram_there(left: Array, right: Array, block: Block) -> Array:
-    """All three terms by one product: on a GPU a pass over the block costs more than that."""
+def _gram_device(left: Array, right: Array, block: Block) -> Array:
+    """Make all three terms by one product: on a GPU another pass over the block costs more."""
     xp = namespace(left)
     d = left[block.rows, :] @ xp.matrix_transpose(right[block.columns, :])
     return d if block.excluded is None else xp.where(block.excluded, EXCLUDED_DISTANCE, d)
@@ -135,5 +138,5 @@ def _gram_there(left: Array, right: Array, block: Block) -> Array:
 
 @cache
 def _lower_triangle(size: int) -> FloatArray:
-    """EXCLUDED_DISTANCE on and below the diagonal, 0 above it."""
+    """A square matrix of EXCLUDED_DISTANCE on and below the diagonal, 0 above it."""
     return np.tril(np.full((size, size), EXCLUDED_DISTANCE))

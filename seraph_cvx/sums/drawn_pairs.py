@@ -1,4 +1,4 @@
-"""Unlabeled pairs drawn at random in the place of all of them: an unbiased estimate of each sum."""
+"""Unlabeled pairs drawn at random instead of all of them: an unbiased estimate of each sum."""
 
 from __future__ import annotations
 
@@ -17,60 +17,62 @@ from .sweep import Swept, one_or_stack, spread_of
 DRAWN_CHUNK = 1 << 20
 """Numbers per chunk of drawn differences."""
 
-DRAWN_CHUNK_THERE = 1 << 26
+DEVICE_DRAWN_CHUNK = 1 << 26
 """The same on a device."""
 
 
 @dataclass(frozen=True, eq=False)
 class HeldPoints:
-    """Points of any library, always at hand, that turn where they are.
+    """Points of any array library, whose coordinates change on the device that holds them.
 
     Attributes
     ----------
     points : (n, m) array
-    axes : (n, r) array, optional
+    coordinates : (n, r) array, optional
         Other coordinates, in which v v' is summed.
     sizes : (n, r) array, optional
-        What `axes` are rounded from, where rounding errors are to be bounded.
+        What `coordinates` are rounded from, where rounding errors are to be bounded.
     given : (n, m) array, optional
         The points before they were shifted: differences of these are exact to one rounding.
     """
 
     points: Array
-    axes: Array | None = field(default=None, kw_only=True)
+    coordinates: Array | None = field(default=None, kw_only=True)
     sizes: Array | None = field(default=None, kw_only=True)
     given: Array | None = field(default=None, kw_only=True)
 
     @property
     def is_available(self) -> bool:
-        """Always."""
+        """True: the points are always in memory."""
         return True
 
     def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
-        """The points T'x - shift."""
+        """The same sums over pairs of the points T'x - shift."""
         return replace(self, points=self._turned(T, shift), given=None)
 
     def summed_in(self, T: FloatArray, shift: FloatArray, with_spread: bool = False) -> Self:
-        """The same distances; v v' along the axes T, of points shifted there."""
+        """The same distances, with v v' summed for the points T'x - shift."""
         xp = namespace(self.points)
         sizes = None
         if with_spread:
             sizes = xp.abs(self.points) @ xp.abs(to_device_of(self.points, T))
-        return replace(self, axes=self._turned(T, shift), sizes=sizes)
+        return replace(self, coordinates=self._turned(T, shift), sizes=sizes)
 
     def _turned(self, T: FloatArray, shift: FloatArray) -> Array:
         return self.points @ to_device_of(self.points, T) - to_device_of(self.points, shift)
 
-    def along(self, axes: FloatArray, sizes: FloatArray) -> Self:
-        """The same distances; v v' of these coordinates of the points, in their order here."""
+    def along(self, coordinates: FloatArray, sizes: FloatArray) -> Self:
+        """The same distances, with v v' summed in the given coordinates, ordered as `points`."""
         return replace(
-            self, axes=to_device_of(self.points, axes), sizes=to_device_of(self.points, sizes)
+            self,
+            coordinates=to_device_of(self.points, coordinates),
+            sizes=to_device_of(self.points, sizes),
         )
 
 
 @dataclass(frozen=True, eq=False)
 class DrawnPairs(HeldPoints):
-    """sum_U ~ #U/k times the sum over k drawn pairs.
+    """Estimates of sums over the unlabeled pairs: #U/k times the sum over k drawn pairs.
 
     Attributes
     ----------
@@ -84,7 +86,7 @@ class DrawnPairs(HeldPoints):
 
     @property
     def device_array(self) -> None:
-        """None: labeled pairs are summed over here."""
+        """None: labeled pairs are summed over on the host."""
         return None
 
     @property
@@ -94,20 +96,21 @@ class DrawnPairs(HeldPoints):
 
     @property
     def _rows(self) -> int:
-        """Pairs of a chunk."""
-        numbers = DRAWN_CHUNK if isinstance(self.points, np.ndarray) else DRAWN_CHUNK_THERE
+        """The number of pairs in a chunk."""
+        numbers = DRAWN_CHUNK if isinstance(self.points, np.ndarray) else DEVICE_DRAWN_CHUNK
         return max(1, numbers // max(1, int(self.points.shape[1])))
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
-        """The two sums, estimated."""
+        """Estimate the sum of the terms and that of the weighted v v'."""
         X, xp = self.points, namespace(self.points)
-        m = (X if self.axes is None else self.axes).shape[1]
+        m = (X if self.coordinates is None else self.coordinates).shape[1]
         totals: list[list[Any]] = []
         matrix = spread = None
         for start in range(0, len(self.pairs), self._rows):
             run = slice(start, min(start + self._rows, len(self.pairs)))
-            V = take_differences(X if self.given is None else self.given, self.pairs[run])
-            Z = V if self.axes is None else take_differences(self.axes, self.pairs[run])
+            listed = self.pairs[run]
+            V = take_differences(X if self.given is None else self.given, listed)
+            Z = V if self.coordinates is None else take_differences(self.coordinates, listed)
             batch, distances = Chunk(run), (listed_distances(V, metric) for metric in metrics)
             sums, weights = sum_over(batch, terms(batch, *distances))
             totals.append(list(sums))
@@ -117,7 +120,7 @@ class DrawnPairs(HeldPoints):
             part = (xp.matrix_transpose(Z) * W[..., None, :]) @ Z
             matrix = part if matrix is None else matrix + part
             if self.sizes is not None:
-                size = spread_of(W, Z, take_sums(self.sizes, self.pairs[run]))
+                size = spread_of(W, Z, take_sums(self.sizes, listed))
                 spread = size if spread is None else spread + size
         total = self.stands_for * np.sum(to_numbers(totals), axis=0)
         if matrix is None:
@@ -128,13 +131,13 @@ class DrawnPairs(HeldPoints):
 
 
 def take_differences(points: Array, pairs: IntArray) -> Array:
-    """x_i - x_j for each row (i, j)."""
+    """The difference x_i - x_j for each row (i, j)."""
     first, second = _take(points, pairs)
     return first - second
 
 
 def take_sums(points: Array, pairs: IntArray) -> Array:
-    """x_i + x_j for each row (i, j)."""
+    """The sum x_i + x_j for each row (i, j)."""
     first, second = _take(points, pairs)
     return first + second
 

@@ -27,7 +27,7 @@ SINGLE_PRECISION_POINTS = 300
 """With more points, second derivatives are summed in single precision."""
 
 EXCLUDED_SCORE = 1e4
-"""The score of what is no pair: every loss and its derivatives vanish there."""
+"""The score of what is no pair: every loss and its derivatives vanish at it."""
 
 
 class LossSums(NamedTuple):
@@ -44,10 +44,10 @@ class LossSums(NamedTuple):
 
 
 class PairLoss(Protocol):
-    """phi(s), with its first two derivatives."""
+    """A loss phi of the score s of a pair, with its first two derivatives."""
 
     def value(self, s: FloatArray) -> FloatArray:
-        """phi of each score."""
+        """The loss phi at each score."""
 
     def sums(self, s: FloatArray) -> LossSums:
         """The sum of phi, and both derivatives of each, by one exponential a score."""
@@ -59,11 +59,11 @@ class PairLoss(Protocol):
 
 
 class PairPass(Protocol):
-    """Losses summed over pairs at Y, and their derivatives there."""
+    """Losses summed over pairs at the points Y, and their derivatives at Y."""
 
     @property
     def total(self) -> float:
-        """The sum."""
+        """The sum of the weighted losses."""
 
     @property
     def excess(self) -> float:
@@ -71,17 +71,17 @@ class PairPass(Protocol):
 
     @property
     def pull(self) -> FloatArray:
-        """(Deg(W) - W) Y."""
+        """Half the gradient of the sum with respect to Y: (Deg(W) - W) Y."""
 
     def laplacian(self, Z: FloatArray) -> FloatArray:
-        """(Deg(W) - W) Z."""
+        """The Laplacian of the weights W, applied to Z: (Deg(W) - W) Z."""
 
     def bent(self, E: FloatArray) -> FloatArray:
-        """(Deg(W) - W) E + (Deg(T) - T) Y."""
+        """The derivative of `pull` along E: (Deg(W) - W) E + (Deg(T) - T) Y."""
 
 
 class FacePairs(Protocol):
-    """Weighted pairs with their losses."""
+    """Weighted pairs with their losses, to be summed over at any points Y."""
 
     def at(self, Y: FloatArray, threshold: float, keep: bool = True) -> PairPass:
         """Pass over them; `keep` what second derivatives need, which is as large as the pairs."""
@@ -100,7 +100,7 @@ class LabeledEntries:
 
 
 class FaceBlock(NamedTuple):
-    """All pairs rows x columns."""
+    """All pairs of a block, rows x columns."""
 
     rows: slice
     columns: slice
@@ -161,7 +161,7 @@ class AllPairs:
         return LabeledEntries((slice(0, height), slice(0, width)), is_whole=is_whole)
 
     def _listed(self, rows: slice, columns: slice) -> LabeledEntries | None:
-        """Those of the list that lie in a block, on the diagonal in both of its halves."""
+        """The listed pairs that lie in a block, in both halves of one on the diagonal."""
         i, j = self.labels.listed.T
         c = self.labels.confidence
         if rows == columns:
@@ -174,11 +174,11 @@ class AllPairs:
         return LabeledEntries(entries, None if c is None else c[inside])
 
     def at(self, Y: FloatArray, threshold: float, keep: bool = True) -> PairPass:
-        """By matrix products, block by block."""
+        """Pass over all pairs block by block, by matrix products."""
         return _BlocksPass.of(_Visits(self, Y, threshold), keep)
 
     def _weighted(self, s: FloatArray, labeled: LabeledEntries | None) -> LossSums:
-        """The sums of a block with its weights; in the place of c phi'' stands -2 c phi''."""
+        """The weighted sums of a block; its second derivatives are returned as -2 c phi''."""
         mu = self.unlabeled_weight
         if labeled is not None and labeled.is_whole:
             total, W, P, _ = self.labeled_loss.sums(s)

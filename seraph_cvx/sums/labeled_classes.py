@@ -41,7 +41,7 @@ class LabeledClasses:
 
     @cached_property
     def blocks(self) -> list[LabeledBlock]:
-        """All pairs, each once."""
+        """The blocks of all labeled pairs, each pair once."""
         n = len(self.members)
         edges = [slice(start, min(start + BLOCK, n)) for start in range(0, n, BLOCK)]
         return [

@@ -23,18 +23,18 @@ class ListedPairs:
 
     @cached_property
     def differences(self) -> scipy.sparse.csr_array:
-        """The matrix B with (B Y)_k = y_i - y_j."""
+        """The sparse matrix B that takes differences of points: (B Y)_k = y_i - y_j."""
         k = len(self.pairs)
         ones, starts = np.tile([1.0, -1.0], k), np.arange(0, 2 * k + 1, 2)
         return scipy.sparse.csr_array((ones, self.pairs.ravel(), starts), shape=(k, self.n_points))
 
     @cached_property
     def transposed(self) -> scipy.sparse.csr_array:
-        """B'."""
+        """The transpose of `differences`, in row format for fast products."""
         return self.differences.T.tocsr()
 
     def at(self, Y: FloatArray, threshold: float, keep: bool = True) -> PairPass:
-        """Pair by pair."""
+        """Pass over the listed pairs, one score a pair."""
         U = self.differences @ Y
         s = np.einsum("ij,ij->i", U, U) - threshold
         total, slope, bend, _ = self.loss.sums(s)

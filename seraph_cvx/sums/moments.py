@@ -1,4 +1,4 @@
-"""What is summed once for all M-steps of the same pairs: second moments, and whitened axes."""
+"""What is summed once for all M-steps of the same pairs: second moments, and the whitening."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ MANY = 512
 
 @dataclass(frozen=True, eq=False)
 class PairMoments:
-    """sum_k c_k v_k v_k' and its like, with c_k the confidence of a labeled pair, mu for any other.
+    """Second moments of pairs, and other sums that no soft label enters.
+
+    C = sum_k c_k v_k v_k', with c_k the confidence of a labeled pair, mu for any other.
 
     Attributes
     ----------
@@ -29,7 +31,7 @@ class PairMoments:
     unlabeled_weight : float
         mu.
     regulariser : (m, m) array
-        R; only its null space and shape matter here, not its size.
+        R, of which only the null space and shape matter, not the size.
     """
 
     sums: PairSums
@@ -38,38 +40,38 @@ class PairMoments:
 
     @cached_property
     def similar(self) -> FloatArray:
-        """sum_S c_k v v'."""
+        """The second moment of the similar pairs: sum_S c_k v v'."""
         return sum_similar(self.sums).matrix
 
     @cached_property
     def labeled(self) -> FloatArray:
-        """sum_{S u D} c_k v v'."""
+        """The second moment of the labeled pairs: sum_{S u D} c_k v v'."""
         return self.sums.over_labeled([], each_labeled)[1]
 
     @cached_property
     def everything(self) -> FloatArray:
-        """C = sum_k c_k v_k v_k'."""
+        """The second moment of all pairs: C = sum_k c_k v_k v_k'."""
         return self.along(np.eye(self.sums.points.shape[1]))
 
     @cached_property
     def typical(self) -> PairMoments:
-        """The same moments with far values cut off, from which the axes are derived.
+        """The same moments with far values cut off, from which the whitening is derived.
 
         Otherwise a single value of 1e8 would set the scale of its feature, and all other points
-        would look equal in it. Only where the other points span all features: the axes have to span
-        what the points do.
+        would look equal in it. Only where the other points span all features: the whitening has
+        to span what the points do.
         """
         points = cut_off(self.sums.points)
         if points is None:
             return self
-        sums = replace(self.sums.here, points=points, given=None)
+        sums = replace(self.sums.on_host, points=points, given=None)
         cut = replace(self, sums=sums)
         T = whiten(cut.everything, self.regulariser, cut.along)
         return cut if T.shape[1] == np.count_nonzero(np.ptp(points, axis=0)) else self
 
     @cached_property
     def whitening(self) -> FloatArray:
-        """T with T' C T = I, C of typical points; see `numerics.psd_cone.whiten`."""
+        """The whitening T, T' C T = I, C of typical points; see `numerics.psd_cone.whiten`."""
         return whiten(self.typical.everything, self.regulariser, self.typical.along)
 
     @cached_property
@@ -82,17 +84,17 @@ class PairMoments:
 
     @cached_property
     def whitened_sums(self) -> PairSums:
-        """The pairs at their distances in the data, their outer products in whitened axes."""
+        """The pairs at distances in the data, with outer products in whitened coordinates."""
         return self.sums.summed_in(self.whitening)
 
     @cached_property
     def whitened_similar(self) -> FloatArray:
-        """sum_S c_k z z', z = T'v."""
+        """The similar pairs' second moment in whitened coordinates: sum_S c_k z z', z = T'v."""
         return sum_similar(self.whitened_sums).matrix
 
     @cached_property
     def longest(self) -> float:
-        """max_k ||v_k||^2."""
+        """The largest squared length of a pair: max_k ||v_k||^2."""
         found = [0.0]
 
         def record(batch: PairBatch, d: FloatArray) -> PairTerms:
@@ -105,7 +107,7 @@ class PairMoments:
 
     @cached_property
     def fourth(self) -> float:
-        """sum_k c_k ||v_k||^4."""
+        """The fourth moment of the pairs: sum_k c_k ||v_k||^4."""
 
         def fourth_power(batch: PairBatch, d: FloatArray) -> PairTerms:
             return PairTerms([np.square(batch.pairs_of(d))])
@@ -113,9 +115,9 @@ class PairMoments:
         return self._sweep(fourth_power)
 
     def serve(self, regulariser: FloatArray) -> bool:
-        """Whether the whitened axes are those of another R too.
+        """Whether this whitening also serves another R.
 
-        They depend on R only where some direction has no spread, and there only on its shape.
+        It depends on R only where some direction has no spread, and then only on its shape.
         """
         if np.array_equal(regulariser, self.regulariser):
             return True
@@ -126,12 +128,12 @@ class PairMoments:
             return bool(mine == other)
         return bool(np.allclose(self.regulariser / mine, regulariser / other, rtol=0, atol=1e-15))
 
-    def along(self, axes: FloatArray) -> FloatArray:
-        """axes' C axes, summed along the axes."""
-        return self.summed(self.sums.summed_in(axes))
+    def along(self, T: FloatArray) -> FloatArray:
+        """The second moment in other coordinates, summed in them: T' C T."""
+        return self.summed(self.sums.summed_in(T))
 
     def summed(self, sums: PairSums) -> FloatArray:
-        """C along the axes of `sums`, other coordinates of the same points."""
+        """The second moment of all pairs in the coordinates of `sums`."""
         labeled = sums.over_labeled([], each_labeled)[1]
         if self.unlabeled_weight == 0.0:
             return labeled
@@ -144,35 +146,38 @@ class PairMoments:
         identity = np.eye(self.sums.points.shape[1])
         total = self.sums.over_labeled([identity], terms)[0][0]
         if self.unlabeled_weight > 0.0:
-            more = self.sums.here.over_unlabeled([identity], terms)[0][0]
+            more = self.sums.on_host.over_unlabeled([identity], terms)[0][0]
             total += self.unlabeled_weight * more
         return float(total)
 
 
 def _everything_but(sums: PairSums) -> FloatArray:
-    """sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v', by no sweep."""
-    Z = sums.points if sums.axes is None else sums.axes
+    """The second moment of the unlabeled pairs without a sweep: all pairs less the labeled.
+
+    sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v'.
+    """
+    Z = sums.points if sums.coordinates is None else sums.coordinates
     total = Z.sum(axis=0)
     unweighted = replace(sums, labels=sums.labels.unweighted).over_labeled([], each_labeled)[1]
     return len(Z) * (Z.T @ Z) - np.outer(total, total) - unweighted
 
 
 def each_once(batch: PairBatch, d: Array) -> PairTerms:
-    """The weight 1 for every unlabeled pair."""
+    """Give every unlabeled pair the weight 1."""
     once = namespace(d).ones_like(batch.pairs_of(d))
     return PairTerms([once], [once])
 
 
 def each_labeled(batch: LabeledBatch) -> PairTerms:
-    """The weight 1, times its confidence, for every labeled pair."""
+    """Give every labeled pair the weight 1, times its confidence."""
     return PairTerms([batch.once], [batch.once])
 
 
 def each_similar(batch: LabeledBatch) -> PairTerms:
-    """The weight 1, times its confidence, for every similar pair."""
+    """Give every similar pair the weight 1, times its confidence."""
     return PairTerms([batch.similar], [batch.similar])
 
 
 def sum_similar(sums: PairSums) -> Swept:
-    """sum_S c_k v_k v_k' along the axes of `sums`."""
+    """The similar pairs' second moment in the coordinates of `sums`: sum_S c_k v_k v_k'."""
     return sums.over_labeled([], each_similar)

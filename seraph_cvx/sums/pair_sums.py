@@ -49,42 +49,42 @@ Listed: TypeAlias = tuple[Array, Array, Array | None]
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """Axes along which matrices are summed so that their rounding errors can be bounded.
+    """Coordinates in which matrices are summed so that their rounding errors can be bounded.
 
     Attributes
     ----------
-    axes : (k, r) array
-        z = axes' b for a point b.
+    basis : (k, r) array
+        z = basis' b for a point b.
     base : (n, k) array, optional
-        Other points b in the place of the centred ones: see `dual_coordinates.py`.
+        Other points b instead of the centred ones: see `dual_coordinates.py`.
     """
 
-    axes: FloatArray
+    basis: FloatArray
     base: FloatArray | None = None
 
     def of(
         self, points: FloatArray, rest: FloatArray | None = None
     ) -> tuple[FloatArray, FloatArray]:
-        """Points or differences along the axes, and the sizes that bound their rounding.
+        """Points or differences in these coordinates, and the sizes that bound their rounding.
 
         `rest` is what the points were rounded by. Without it they are taken as rounded once, and
-        the sizes are |points| |axes|.
+        the sizes are |points| |basis|.
         """
         if rest is None:
-            return points @ self.axes, np.abs(points) @ np.abs(self.axes)
-        return accurate_product(points, rest, self.axes)
+            return points @ self.basis, np.abs(points) @ np.abs(self.basis)
+        return accurate_product(points, rest, self.basis)
 
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
-    """All pairs of `points`, ready to be summed over; the labeled ones and the rest apart.
+    """Sums over all pairs of `points`, the labeled and the unlabeled ones separately.
 
     Attributes
     ----------
     labels : LabeledPairs or ClassLabels
     layout : Layout
         Of the unlabeled pairs; it does not depend on the coordinates.
-    axes : (n, k) array, optional
+    coordinates : (n, k) array, optional
         Other coordinates of the same points, in which v v' is summed; distances stay in `points`.
     remote_sums : UnlabeledSums, optional
         Another way to sum over the unlabeled pairs: on a device, on a cluster, by a
@@ -92,9 +92,9 @@ class PairSums:
     given : (n, m) array, optional
         The points as the user gave them, from which differences of labeled pairs are taken.
     frame : Frame, optional
-        How `axes` were made, where the rounding errors of the matrices are to be bounded.
+        How `coordinates` were made, where the rounding errors of the matrices are to be bounded.
     sizes : (n, k) array, optional
-        What `axes` are rounded from, there.
+        What `coordinates` are rounded from, if there is a frame.
     classes : LabeledClasses, optional
         Where there are many labeled pairs and they come from classes: these are then summed over
         by matrix products, as the unlabeled ones are.
@@ -104,7 +104,7 @@ class PairSums:
     labels: Labels
     layout: Layout
     n_jobs: int | None = None
-    axes: FloatArray | None = None
+    coordinates: FloatArray | None = None
     remote_sums: UnlabeledSums | None = None
     given: FloatArray | None = None
     frame: Frame | None = None
@@ -113,7 +113,7 @@ class PairSums:
 
     @classmethod
     def of(cls, pairs: PairSet, n_jobs: int | None = None) -> PairSums:
-        """The sums over `pairs`.
+        """Set up the sums over `pairs`.
 
         Points are shifted by their median: differences do not change, and a few far points do not
         push all others away from the origin, as they would with the mean.
@@ -124,10 +124,10 @@ class PairSums:
         remote_sums: UnlabeledSums = ClusterSums(Shipment(centred, layout))
         if pairs.drawn is not None:
             share = pairs.n_unlabeled / len(pairs.drawn)
-            there, given = (
+            on_device, given = (
                 to_device_of(pairs.device_array, points) for points in (centred, pairs.points)
             )
-            remote_sums = DrawnPairs(there, pairs.drawn, share, given=given)
+            remote_sums = DrawnPairs(on_device, pairs.drawn, share, given=given)
         elif pairs.device_array is not None:
             remote_sums = DeviceSums.of(centred, pairs.labels, pairs.device_array)
         return cls(
@@ -141,7 +141,7 @@ class PairSums:
         )
 
     def in_coordinates(self, T: FloatArray) -> PairSums:
-        """The same pairs of the points T'x."""
+        """The sums over the same pairs of the points T'x."""
         points, shift = _turned(self.points, T)
         remote_sums = (
             None if self.remote_sums is None else self.remote_sums.in_coordinates(T, shift)
@@ -149,17 +149,19 @@ class PairSums:
         return replace(self, points=points, remote_sums=remote_sums, given=None)
 
     def summed_in(self, T: FloatArray) -> PairSums:
-        """The same pairs and distances; the matrices are T' (sum_k w_k v_k v_k') T.
+        """The same pairs and distances, with matrices summed in the coordinates T'x.
 
-        They are summed in those coordinates, so that they are exact to rounding there: were the
-        sum made first, T would blow up its rounding errors.
+        The matrices are T' (sum_k w_k v_k v_k') T.
+
+        Each product is made in those coordinates, which keeps the sum exact to rounding: were it
+        made first, T would blow up its rounding errors.
         """
-        axes, shift = _turned(self.points, T)
+        coordinates, shift = _turned(self.points, T)
         remote_sums = None if self.remote_sums is None else self.remote_sums.summed_in(T, shift)
-        return replace(self, axes=axes, remote_sums=remote_sums)
+        return replace(self, coordinates=coordinates, remote_sums=remote_sums)
 
     def framed(self, frame: Frame) -> PairSums:
-        """The same pairs and distances; matrices along the axes of `frame`, with their spread."""
+        """The same pairs and distances, with matrices in the coordinates of `frame`, and spread."""
         if frame.base is not None:
             turned, sizes = frame.of(frame.base, np.zeros_like(frame.base))
         elif self.given is not None:
@@ -168,19 +170,21 @@ class PairSums:
         else:
             turned, sizes = frame.of(self.points)
         shift = np.median(turned, axis=0)
-        axes = turned - shift
-        sizes += np.abs(axes) / (len(frame.axes) + 4)  # which are rounded once more by the shift
+        coordinates = turned - shift
+        sizes += np.abs(coordinates) / (len(frame.basis) + 4)  # the shift rounds them once more
         remote_sums = self.remote_sums
         if frame.base is None and remote_sums is not None:
-            remote_sums = remote_sums.summed_in(frame.axes, shift, with_spread=True)
+            remote_sums = remote_sums.summed_in(frame.basis, shift, with_spread=True)
         elif remote_sums is not None:
-            remote_sums = remote_sums.along(axes, sizes)
-        return replace(self, axes=axes, remote_sums=remote_sums, frame=frame, sizes=sizes)
+            remote_sums = remote_sums.along(coordinates, sizes)
+        return replace(
+            self, coordinates=coordinates, remote_sums=remote_sums, frame=frame, sizes=sizes
+        )
 
     @property
     def n_base(self) -> int:
-        """Products that a coordinate along the axes of the frame is the sum of."""
-        return 0 if self.frame is None else len(self.frame.axes)
+        """The number of products that are summed for one coordinate in the frame."""
+        return 0 if self.frame is None else len(self.frame.basis)
 
     @property
     def longest_chain(self) -> int:
@@ -200,17 +204,17 @@ class PairSums:
 
     @property
     def is_remote(self) -> bool:
-        """Whether unlabeled pairs are summed over elsewhere than by threads of this process."""
+        """Whether unlabeled pairs are summed over by other means than threads of this process."""
         return self.remote_sums is not None and self.remote_sums.is_available
 
     @property
-    def here(self) -> PairSums:
+    def on_host(self) -> PairSums:
         """The same sums by threads of this process."""
         return replace(self, remote_sums=None)
 
     @property
     def n_unlabeled(self) -> int:
-        """The pairs that `over_unlabeled` visits."""
+        """The number of unlabeled pairs."""
         n = len(self.points)
         return n * (n - 1) // 2 - self.labels.n_labeled
 
@@ -218,7 +222,7 @@ class PairSums:
         """Sweep the labeled pairs; the weights are one number a pair, or one array a block."""
         if self.classes is not None:
             some = self.classes.members
-            Z = self.points if self.axes is None else self.axes
+            Z = self.points if self.coordinates is None else self.coordinates
             sizes = None if self.sizes is None else self.sizes[some]
             blocks = self.classes.blocks
             X, Z = self.points[some], Z[some]
@@ -227,7 +231,7 @@ class PairSums:
         device_array = self._device_array if metrics else None
         totals: list[list[Any]] = []
         matrix = spread = None
-        for batch in self._chunks if device_array is None else self._chunks_there:
+        for batch in self._chunks if device_array is None else self._device_chunks:
             V, Z, sizes = self._differences(batch.pairs, device_array)
             distances = (listed_distances(V, metric) for metric in metrics)
             sums, weights = sum_over(batch, terms(batch, *distances))
@@ -248,7 +252,7 @@ class PairSums:
         """Sweep the unlabeled pairs; the weights come as one array a block."""
         if self.remote_sums is not None and self.remote_sums.is_available:
             return self.remote_sums.over_unlabeled(metrics, terms)
-        Z = self.points if self.axes is None else self.axes
+        Z = self.points if self.coordinates is None else self.coordinates
         blocks = self.layout.blocks
         return sweep(self.points, Z, blocks, metrics, terms, self._visit_all, self.sizes)
 
@@ -275,8 +279,8 @@ class PairSums:
         return [Chunk(run, None if c is None else c[run], n_similar) for run in runs]
 
     @cached_property
-    def _chunks_there(self) -> list[Chunk]:
-        """The same, confidences on the device."""
+    def _device_chunks(self) -> list[Chunk]:
+        """The same chunks, their confidences on the device."""
         return [
             c
             if c.confidence is None
@@ -286,30 +290,30 @@ class PairSums:
 
     @property
     def _device_array(self) -> Array | None:
-        """An array of the device where labeled pairs are summed over too, if it is not here."""
+        """An array of the device that also sums over labeled pairs; None if that is the host."""
         return None if self.remote_sums is None else self.remote_sums.device_array
 
     def _differences(self, run: slice, device_array: Array | None) -> Listed:
-        """v_k of labeled pairs, for distances and for v v'; and what the latter is rounded from."""
+        """The differences v_k of labeled pairs for distances, those for v v', and their sizes."""
         if len(self._chunks) > 1:
             return self._make_differences(run, device_array)
-        is_here = device_array is None
-        if is_here not in self._only_chunk:
-            self._only_chunk[is_here] = self._make_differences(run, device_array)
-        return self._only_chunk[is_here]
+        on_host = device_array is None
+        if on_host not in self._only_chunk:
+            self._only_chunk[on_host] = self._make_differences(run, device_array)
+        return self._only_chunk[on_host]
 
     def _make_differences(self, run: slice, device_array: Array | None) -> Listed:
-        to_there = partial(to_device_of, device_array)
+        to_device = partial(to_device_of, device_array)
         i, j = self._listed[run].T
         points = self.points if self.given is None else self.given
         V = points[i] - points[j]
         if self.frame is not None:
             base = points if self.frame.base is None else self.frame.base
             Z, sizes = self.frame.of(*exact_difference(base[i], base[j]))
-            return to_there(V), to_there(Z), to_there(sizes)
-        if self.axes is not None:
-            return to_there(V), to_there(self.axes[i] - self.axes[j]), None
-        V = to_there(V)
+            return to_device(V), to_device(Z), to_device(sizes)
+        if self.coordinates is not None:
+            return to_device(V), to_device(self.coordinates[i] - self.coordinates[j]), None
+        V = to_device(V)
         return V, V, None
 
     @cached_property
@@ -318,7 +322,7 @@ class PairSums:
 
     @cached_property
     def _only_chunk(self) -> dict[bool, Listed]:
-        """The differences of all labeled pairs, where one chunk holds them: here, and there."""
+        """The differences of all labeled pairs, if one chunk holds them: on host and on device."""
         return {}
 
 

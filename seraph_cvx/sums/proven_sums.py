@@ -2,7 +2,7 @@
 
 The points are the doubles that were given. A difference v = x_i - x_j is rounded once, so the z
 that the machine has for T'v is off by e with |e| <= g' zhat, entry by entry, g' = gamma(m + 1),
-zhat = |T|'|v|. For any x, and any c > 0, r the number of axes,
+zhat = |T|'|v|. For any x, and any c > 0, r the number of columns of T,
 
     |x'(T'v v'T - zz')x| <= 2 |e'x| |z'x| + (e'x)^2 <= c (z'x)^2 + (1 + 1/c) (e'x)^2,
     (z'x)^2 <= r * sum_a z_a^2 x_a^2,    (e'x)^2 <= r g'^2 * sum_a zhat_a^2 x_a^2,
@@ -37,7 +37,7 @@ MARGINS = tuple(2.0**-k for k in (46, 40, 34, 28, 22, 16, 10, 4))
 """How far below the boundary of the cone a proof is tried, in turn."""
 
 FAINTEST = 1e-15
-"""Axes are not stretched beyond what this share of the largest eigenvalue asks for."""
+"""Coordinates are not stretched beyond what this share of the largest eigenvalue asks for."""
 
 DEPENDENT = 1e-9
 """A feature that others explain but for this share of it may be a combination of them."""
@@ -52,7 +52,7 @@ FURTHEST = 2.0**500
 
 
 def sum_bounds(terms: FloatArray, roundings: int = 0) -> tuple[Fraction, Fraction]:
-    """Bounds on a sum of terms that went through so many roundings each.
+    """Bound a sum of terms that went through so many roundings each.
 
     Raises OverflowError where a term is not finite.
 
@@ -71,7 +71,7 @@ def sum_bounds(terms: FloatArray, roundings: int = 0) -> tuple[Fraction, Fractio
 
 
 def squared_lengths(L: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bounds on v'LL'v for each difference v, of which a row of V is the rounded one.
+    """Bound the squared length v'LL'v of each difference v, given rounded in a row of V.
 
     Examples
     --------
@@ -98,7 +98,9 @@ def moment_along(
     sizes: FloatArray | None = None,
     roundings: int = 0,
 ) -> tuple[FloatArray, FloatArray]:
-    """T'(sum_k w_k v_k v_k' + ridge * I)T, and how far it is off: by less than a diagonal matrix.
+    """A weighted second moment in the coordinates T, and a diagonal bound on its error.
+
+    The matrix is T'(sum_k w_k v_k v_k' + ridge * I)T.
 
     Parameters
     ----------
@@ -185,12 +187,12 @@ def _is_combination(
     return all(moved(x, feature) == sum(c * moved(x, a) for a, c in terms) for x in others)
 
 
-def unit_axes(moment: FloatArray) -> FloatArray:
-    """A square T with T' moment T = I, nearly: axes for `moment_along`. Nothing rests on them.
+def unit_basis(moment: FloatArray) -> FloatArray:
+    """A square T with T' moment T = I, nearly, for `moment_along`; no proof depends on it.
 
     Examples
     --------
-    >>> unit_axes(np.diag([4.0, 1e-12]))
+    >>> unit_basis(np.diag([4.0, 1e-12]))
     array([[5.e-01, 0.e+00],
            [0.e+00, 1.e+06]])
     """
@@ -254,7 +256,7 @@ def inverse_factor(matrix: FloatArray) -> FloatArray | None:
 
 
 def log_det_from_below(T: FloatArray, matrix: FloatArray, error: FloatArray) -> Fraction | None:
-    """Not above log det B, for a triangular T and a T'BT that is `matrix` but for diag(`error`).
+    """A lower bound on log det B, given a triangular T and T'BT = `matrix` up to diag(`error`).
 
     If T'BT - (1 - t) I is positive definite, then det B >= (1 - t)^m / det(T)^2. None where that is
     not proven for any t < 1: B may be singular then.

@@ -24,11 +24,11 @@ Visit: TypeAlias = tuple[Sequence[Any], tuple[Array, Array, Array] | None]
 """The sums over a block; the row sums and column sums of its weights W, and X' W X."""
 
 VisitAll: TypeAlias = Callable[[Callable[[Block], Visit], Sequence[Block]], Iterable[Visit]]
-"""As `map`: the results come in the order of the blocks."""
+"""A function like `map`: the results come in the order of the blocks."""
 
 
 class Swept(NamedTuple):
-    """What a sweep returns.
+    """The sums that a sweep returns.
 
     Attributes
     ----------
@@ -37,8 +37,9 @@ class Swept(NamedTuple):
     matrix : (k, k) or (w, k, k) array
         sum_k w_k v_k v_k', one for each array of weights.
     spread : (2, k) or (w, 2, k) array, optional
-        sum_i deg_i z_i^2 along each axis, deg_i the sum of the weights of the pairs of point i, and
-        the same of the sizes that z_i is rounded from: what bounds the rounding error of `matrix`.
+        sum_i deg_i z_i^2 of each coordinate, deg_i the sum of the weights of the pairs of point i,
+        and the same of the sizes that z_i is rounded from: what bounds the rounding error of
+        `matrix`.
         Made where the sweep knows the sizes.
     """
 
@@ -52,16 +53,16 @@ class UnlabeledSums(Protocol):
 
     @property
     def is_available(self) -> bool:
-        """Whether to go that way now."""
+        """Whether these sums can be used now."""
 
     def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
-        """The same pairs of the points T'x - shift."""
+        """The same sums over pairs of the points T'x - shift."""
 
     def summed_in(self, T: FloatArray, shift: FloatArray, with_spread: bool = False) -> Self:
-        """The same distances; v v' along the axes T, of points shifted there."""
+        """The same distances, with v v' summed for the points T'x - shift."""
 
-    def along(self, axes: FloatArray, sizes: FloatArray) -> UnlabeledSums | None:
-        """The same distances; v v' of these coordinates of the points. None: it cannot do that."""
+    def along(self, coordinates: FloatArray, sizes: FloatArray) -> UnlabeledSums | None:
+        """The same distances, with v v' summed in the given coordinates; None if unsupported."""
 
     @property
     def device_array(self) -> Array | None:
@@ -72,7 +73,7 @@ class UnlabeledSums(Protocol):
         """The number of additions, at most, that any term of a sum goes through."""
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
-        """The two sums."""
+        """Sum the terms and the weighted v v' over the unlabeled pairs."""
 
 
 def sweep(
@@ -84,7 +85,7 @@ def sweep(
     visit_all: VisitAll = map,
     sizes: Array | None = None,
 ) -> Swept:
-    """The two sums over the pairs of `blocks`.
+    """Sum the terms and the weighted v v' over the pairs of `blocks`.
 
     Parameters
     ----------
@@ -154,13 +155,16 @@ def one_or_stack(parts: Iterable[Array]) -> Array:
 
 
 def weighted_moment(weights: Array, Z: Array, in_runs: bool) -> Array:
-    """sum_i w_i z_i z_i', the weights perhaps a stack of them; `in_runs`: by short sums."""
+    """The weighted second moment of points, sum_i w_i z_i z_i', or a stack of them.
+
+    `in_runs` makes it by short sums.
+    """
     left = namespace(Z).matrix_transpose(Z) * weights[..., None, :]
     return short_product(left, Z) if in_runs else left @ Z
 
 
 def spread_of(weights: Array, Z: Array, sizes: Array) -> Array:
-    """sum_i w_i z_i^2 along each axis, and the same of the sizes."""
+    """The weighted squares of each coordinate, sum_i w_i z_i^2, and the same of the sizes."""
     return namespace(Z).stack([weights @ (Z * Z), weights @ (sizes * sizes)], axis=-2)
 
 
@@ -178,7 +182,7 @@ def longest_chain(n_points: int, block_size: int, n_blocks: int, in_runs: bool) 
 
 
 def _kind(x: Array) -> dict[str, Any]:
-    """Of the same numbers, at the same place."""
+    """The arguments that make a new array of the type, and on the device, of x."""
     return (
         {"dtype": x.dtype} if isinstance(x, np.ndarray) else {"dtype": x.dtype, "device": x.device}
     )

@@ -68,7 +68,7 @@ def test_a_difference_and_its_rest_are_exact(seed):
 
 @pytest.mark.parametrize("seed", range(30))
 def test_an_accurate_product_is_off_by_no_more_than_it_says(seed):
-    """Features of all scales, a point far out, axes that undo the scales."""
+    """Features of all scales, a point far out, a basis that undoes the scales."""
     rng = np.random.default_rng(seed)
     n, m, k = 4, int(rng.integers(1, 40)), 3
     scale = 10.0 ** rng.uniform(-9, 9, m) * (seed % 3 > 0) + (seed % 3 == 0)

@@ -41,7 +41,7 @@ from exact_pairs import (  # noqa: E402
     rounded,
     squares,
     total,
-    unit_axes,
+    unit_basis,
 )
 from flint import arb  # noqa: E402
 
@@ -111,7 +111,7 @@ def gdm_value(problem, L):
 
 def gdm_candidate(problem):
     """The generalised power method in exact coordinates."""
-    T = unit_axes(gdm_constraint(problem))
+    T = unit_basis(gdm_constraint(problem))
     W = rounded(differences(problem.pairs.points, problem.pairs.dissimilar) * T)
     F = np.eye(W.shape[1])
     for _ in range(300):
@@ -263,7 +263,7 @@ def lmnn_candidate(problem):
     """
     n = len(problem.points)
     V = differences(problem.points, np.column_stack(np.triu_indices(n, 1)))
-    T = unit_axes(V.transpose() * V)
+    T = unit_basis(V.transpose() * V)
     X = rounded(differences(problem.points, [(i, 0) for i in range(n)]) * T)
     turned = LMNNProblem(X, problem.classes, MANY_NEIGHBOURS, problem.push_weight)
     eigenvalues, vectors = np.linalg.eigh(quietly(solve_lmnn, turned, max_iter=300).metric)
@@ -362,7 +362,7 @@ def exponential_value(problem, L):
 def exponential_candidate(problem, rng):
     """L-BFGS over A = FF' in exact coordinates."""
     V, m = exponential_differences(problem), problem.pairs.n_features
-    T = unit_axes(moment(V, problem.near) + identity(m, problem.trace_weight))
+    T = unit_basis(moment(V, problem.near) + identity(m, problem.trace_weight))
     W, b = rounded(V * T), problem.far
 
     def value_and_gradient(x):

@@ -205,8 +205,8 @@ def with_a_manifold_term(seed):
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(2, 5)), int(rng.integers(2, 5))
     X = np.round(rng.normal(size=(n, m)), 1)
-    axes = np.linalg.qr(rng.normal(size=(m, m)))[0] if seed % 2 else np.eye(m)
-    term = (axes * 10.0 ** np.round(rng.uniform(-12, 12, size=m))) @ axes.T
+    directions = np.linalg.qr(rng.normal(size=(m, m)))[0] if seed % 2 else np.eye(m)
+    term = (directions * 10.0 ** np.round(rng.uniform(-12, 12, size=m))) @ directions.T
     pairs = PairSet.from_labels(X, [0, 1, *rng.integers(-1, 2, size=n - 2)])
     settings = {"trace_weight": float(rng.choice([0.0, 1e-3, 1.0])), "unlabeled_weight": 0.0}
     return MStepObjective(pairs, manifold_term=(term + term.T) / 2.0, **settings)

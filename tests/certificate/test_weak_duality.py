@@ -223,10 +223,10 @@ def test_weak_duality_without_trace_weight_with_nearly_collinear_features(noise)
     pairs = PairSet.from_labels(X, [0, 0, 1, 1] + [-1] * 26)
     objective = MStepObjective(pairs, trace_weight=0.0)
     answer = solve_quietly(objective, tol=1e-9, max_iter=500)
-    spreads, axes = np.linalg.eigh(np.cov(X.T))
+    spreads, directions = np.linalg.eigh(np.cov(X.T))
     best = min(
         naive.exact_value(objective, np.column_stack([factor_of(answer.metric), t * axis]))
-        for axis in (axes / np.sqrt(np.abs(spreads))).T[:2]
+        for axis in (directions / np.sqrt(np.abs(spreads))).T[:2]
         for t in (0.3, 1.0, 3.0)
     )
     assert_not_above(answer.certificate.dual_value, best)

@@ -162,7 +162,7 @@ def test_the_defaults_are_those_that_the_documentation_gives_reasons_for(samplin
     assert model.metric_ == pytest.approx(0.7 * run.metric + 0.3 * euclidean, abs=1e-9)
 
 
-def test_n_components_keeps_the_widest_axes(sampling, model):
+def test_n_components_keeps_the_widest_directions(sampling, model):
     cut = SERAPH(n_components=2, setting="hyper").fit(sampling.X, sampling.y)
     assert cut.metric_ == pytest.approx(model.metric_, rel=1e-9)
     assert cut.components_ == pytest.approx(model.components_[:2], rel=1e-9)

@@ -448,7 +448,7 @@ def test_methods_in_the_unit_of_the_features_refuse_what_overflows_there():
         solve_m_step(MStepObjective(PairSet.from_labels(X, y)), "projected-gradient")
 
 
-def test_a_manifold_term_that_is_zero_but_for_rounding_off_the_data_leaves_the_axes_alone():
+def test_a_manifold_term_that_is_zero_but_for_rounding_off_the_data_leaves_the_basis_alone():
     X = np.outer([-1.75, 0.75, -2.0], [1.0, 1.0])
     pairs = PairSet.from_labels(X, [0, 0, -1])
     objective = MStepObjective(pairs, trace_weight=0.0, manifold_term=manifold_term(X, 1e-3))

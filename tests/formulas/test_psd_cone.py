@@ -22,13 +22,13 @@ def rng():
 
 
 def along(C):
-    return lambda axes: axes.T @ C @ axes
+    return lambda T: T.T @ C @ T
 
 
 def points_of_rank_two(rng):
-    """Six points in a plane of R^4: their moment, and their moment along axes."""
+    """Six points in a plane of R^4: their moment, and their moment in other coordinates."""
     X = rng.normal(size=(6, 2)) @ rng.normal(size=(2, 4))
-    return X.T @ X, lambda axes: (X @ axes).T @ (X @ axes)
+    return X.T @ X, lambda T: (X @ T).T @ (X @ T)
 
 
 def test_closed_form_projection_splits_a_matrix_into_orthogonal_parts(rng):
@@ -167,7 +167,7 @@ def test_closed_form_a_faint_direction_is_summed_along_itself_down_to_1e_minus_1
     """Two nearly collinear features, whose difference only `moment_along` can see."""
     points = np.array([[1.0, 1.0], [-1.0, -1.0], [share, -share], [-share, share]])
     C = points.T @ points
-    T = whiten(C, np.eye(2), lambda axes: (points @ axes).T @ (points @ axes))
+    T = whiten(C, np.eye(2), lambda T: (points @ T).T @ (points @ T))
     assert T.shape == (2, columns)
     Z = points @ T
     np.testing.assert_allclose(Z.T @ Z, np.eye(columns), atol=1e-5)

@@ -68,7 +68,7 @@ def test_unlabeled_pairs_by_threads(terms, size):
     pairs = PairSet.from_constraints(X, SIMILAR, DISSIMILAR)
     for n_jobs in (None, 2):
         layout = Layout(len(X), pairs.labels, size)
-        sums = replace(PairSums.of(pairs, n_jobs).here, layout=layout)
+        sums = replace(PairSums.of(pairs, n_jobs).on_host, layout=layout)
         check(sums.over_unlabeled([METRIC], terms), by_hand(pairs.unlabeled))
 
 

@@ -65,7 +65,7 @@ def log_det(C):
     return None if F is None else 2 * total(F[i, i].log() for i in range(C.nrows()))
 
 
-def unit_axes(C):
+def unit_basis(C):
     """T, some exact numbers, with T'CT = I, nearly; directions of no extent are stretched far."""
     m = C.nrows()
     lifted = C + identity(m) * (C.trace().mid() * arb(2) ** -300)

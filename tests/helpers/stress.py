@@ -144,10 +144,11 @@ def find_metrics(instance, judge, rng, thorough):
 def random_factor(search, rng):
     """Of any rank and length, in the coordinates of the features or of the pairs."""
     m = search.judge.n_features
-    axes = np.eye(m, dtype=EXTENDED) if rng.random() < 0.3 or not search.axes.size else search.axes
+    is_plain = rng.random() < 0.3 or not search.basis.size
+    basis = np.eye(m, dtype=EXTENDED) if is_plain else search.basis
     rank = int(rng.integers(1, m + 1))
     length = 10.0 ** rng.choice([rng.uniform(-2, 2), -20.0, 12.0], p=[0.8, 0.1, 0.1])
-    return axes @ (length * rng.normal(size=(axes.shape[1], rank)))
+    return basis @ (length * rng.normal(size=(basis.shape[1], rank)))
 
 
 def product(L):

@@ -31,13 +31,13 @@ class Search:
     rng: np.random.Generator
 
     @cached_property
-    def axes(self):
+    def basis(self):
         """T, (m, r): along its columns the pairs and R together have unit size."""
         V = np.sqrt(self.judge.weights)[:, None] * self.judge.differences
-        return unit_axes(np.vstack([V, root_of_regulariser(self.judge)]))
+        return unit_basis(np.vstack([V, root_of_regulariser(self.judge)]))
 
     @cached_property
-    def even_axes(self):
+    def even_basis(self):
         """The same for pairs of equal weight, none longer than usual: no far point hides others."""
         V = self.judge.differences
         sizes = np.abs(V).astype(np.float64)
@@ -46,7 +46,7 @@ class Search:
         V = V / np.maximum(np.sqrt(np.sum(np.square(V), axis=1, keepdims=True)), 1)
         T = np.zeros((self.judge.n_features, V.shape[1]), dtype=EXTENDED)
         T[np.any(sizes, axis=0)] = np.diag(1 / np.array(usual, dtype=EXTENDED))
-        return T @ unit_axes(V) if V.size else T
+        return T @ unit_basis(V) if V.size else T
 
     @cached_property
     def free_directions(self):
@@ -59,7 +59,7 @@ class Search:
 
     @cached_property
     def directions(self):
-        """(m, K) in extended precision: unit vectors, axes, pairs, directions no pair has, ..."""
+        """(m, K) in extended precision: unit vectors, bases, pairs, directions no pair has, ..."""
         judge, rng = self.judge, self.rng
         m, V = judge.n_features, judge.differences
         n_similar = len(judge.objective.pairs.similar)
@@ -68,7 +68,7 @@ class Search:
         found = [np.eye(m, dtype=EXTENDED), V[chosen].T]
         if judge.objective.manifold_term is not None:
             found.append(self.free_directions)
-        for T in (self.axes, self.even_axes):
+        for T in (self.basis, self.even_basis):
             if not T.size:
                 continue
             Z = (V @ T).astype(np.float64)
@@ -109,7 +109,7 @@ class Search:
         judge = self.judge
         w = judge.weights * (judge.labels - sigmoid(judge.objective.threshold - d))
         found = []
-        for T in (self.axes, self.even_axes):
+        for T in (self.basis, self.even_basis):
             if T.size:
                 Z = judge.differences @ T
                 gradient = (Z.T * w) @ Z + T.T @ judge.regulariser @ T
@@ -151,8 +151,8 @@ class Search:
         return t / unit, values, W * unit
 
     def polish(self, L, n_iterations=60):
-        """L after a quasi-Newton descent of f(LL') along the axes, and along the even ones."""
-        return [self._polish(L, T, n_iterations) for T in (self.axes, self.even_axes) if T.size]
+        """L after a quasi-Newton descent of f(LL') in each of the two bases."""
+        return [self._polish(L, T, n_iterations) for T in (self.basis, self.even_basis) if T.size]
 
     def _polish(self, L, T, n_iterations):
         judge = self.judge
@@ -186,7 +186,7 @@ class Search:
         return better if np.all(np.isfinite(better.astype(np.float64))) else L
 
 
-def unit_axes(K):
+def unit_basis(K):
     """T with T'K'KT near I on its range, found twice: once is too coarse for a faint spread."""
     scale = np.sqrt(np.max(np.square(K), axis=0, initial=0))
     moving = scale > 0

@@ -275,8 +275,8 @@ def psd(rng, m):
     if kind == 0:
         return np.diag(spectrum * (rng.random(m) < 0.8))
     if kind == 1:
-        axes = np.linalg.qr(rng.normal(size=(m, m)))[0]
-        return (axes * spectrum) @ axes.T
+        directions = np.linalg.qr(rng.normal(size=(m, m)))[0]
+        return (directions * spectrum) @ directions.T
     F = rng.normal(size=(m, int(rng.integers(1, m + 1))))
     if kind == 2:
         F *= decades(rng, -4, 4)

@@ -269,7 +269,7 @@ def test_a_sweep_that_loses_its_workers_is_made_again_and_says_so(
     found = sums.over_unlabeled([np.eye(4)], counted)
     assert not forgetful
     assert found[0] == [sums.n_unlabeled]
-    np.testing.assert_allclose(found[1], sums.here.over_unlabeled([np.eye(4)], counted)[1])
+    np.testing.assert_allclose(found[1], sums.on_host.over_unlabeled([np.eye(4)], counted)[1])
     assert "lost its workers" in caplog.text
     assert str(loss) in caplog.text
 

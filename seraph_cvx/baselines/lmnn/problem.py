@@ -19,7 +19,7 @@ from ...sums.proven_sums import (
     proven_step,
     squared_lengths,
     sum_bounds,
-    unit_axes,
+    unit_basis,
 )
 from ..rival import quadratic_forms
 
@@ -175,7 +175,7 @@ class LMNNProblem:
         longest = int(np.max(np.bincount(position)))
         V = self.differences(np.column_stack(np.divmod(used, n)))
         kept = np.setdiff1d(independent_features(self.points), np.flatnonzero(unseen))
-        T = unit_axes(self.target_moment[np.ix_(kept, kept)])
+        T = unit_basis(self.target_moment[np.ix_(kept, kept)])
         P = moment_along(T, targets[:, kept], np.full(len(targets), 1.0 - mu))
         W, W_error = moment_along(T, V[:, kept], weights, sizes=sizes, roundings=longest)
         tau = proven_step(*P, -W, W_error, furthest=1.0)

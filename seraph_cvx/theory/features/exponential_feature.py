@@ -51,7 +51,7 @@ from ...numerics.checks import FloatArray, check_number
 from ...numerics.psd_cone import check_metric, scaled_factor, symmetrise
 from ...numerics.rounding import ENTROPY_ROUNDINGS, LARGEST_SCORE, LOSS_ROUNDINGS, UNIT, down, up
 from ...pairs.pair_set import PairSet
-from ...sums.proven_sums import moment_along, proven_step, squared_lengths, sum_bounds, unit_axes
+from ...sums.proven_sums import moment_along, proven_step, squared_lengths, sum_bounds, unit_basis
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -298,7 +298,7 @@ def _feasible_pushes(problem: ExponentialMStep, L: FloatArray) -> FloatArray | N
     V, b, C = problem.differences, problem.far, problem.pull
     if not np.all(np.isfinite(C)):
         return None
-    T = unit_axes(C)
+    T = unit_basis(C)
     M = moment_along(T, V, problem.near, ridge=problem.trace_weight)
     u = squared_lengths(L, V)[0] + problem.offset
     with np.errstate(over="ignore", divide="ignore"):

@@ -10,7 +10,7 @@ import numpy as np
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import factor, project, symmetrise
 from ...solvers.solution import MStepSolution, Status
-from ...sums.proven_sums import unit_axes
+from ...sums.proven_sums import unit_basis
 from .exponential_feature import ExponentialMStep, certify_exponential_factor, dissimilar_push
 
 
@@ -48,7 +48,7 @@ def solve_exponential(
     ('certified', array([[0.81]]))
     """
     clock = time.perf_counter()
-    T = unit_axes(problem.pull)
+    T = unit_basis(problem.pull)
     Z, b, delta = problem.differences @ T, problem.far, problem.offset
     M = symmetrise((Z * problem.near[:, None]).T @ Z + problem.trace_weight * (T.T @ T))
 

@@ -1,4 +1,4 @@
-"""The axes in which the M-step is minimised and certified, free of the scale of data and R."""
+"""The basis in which the M-step is minimised and certified, free of the scale of data and R."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from .moments import PairMoments
 
 
 @dataclass(frozen=True, eq=False)
-class Axes:
-    """A = Z B Z', where Z'CZ and Z'RZ are both diagonal and add up to I.
+class WhitenedBasis:
+    """Coordinates in which the second moment and the regulariser are diagonal and add up to I.
+
+    A = Z B Z', where Z'CZ + Z'RZ = I.
 
     C is the pairs' second moment and R the regulariser. Were only C the identity, R would be huge
     along a direction of little spread, and its rounding errors would drown all the rest.
@@ -37,8 +39,8 @@ class Axes:
     scale: FloatArray
 
     @classmethod
-    def of(cls, moments: PairMoments, R: FloatArray) -> Axes:
-        """The axes for these pairs and this R."""
+    def of(cls, moments: PairMoments, R: FloatArray) -> WhitenedBasis:
+        """Set up the basis for these pairs and this R."""
         T = moments.whitening
         V, s = np.eye(T.shape[1]), np.ones(T.shape[1])
         if np.any(R):
@@ -51,6 +53,6 @@ class Axes:
         return cls(Z, inverse, symmetrise(Z.T @ R @ Z), V, s)
 
     def turned(self, matrix: FloatArray) -> FloatArray:
-        """Diag(s) V' matrix V Diag(s): a matrix summed along the axes T, along these."""
+        """Convert a matrix summed in the coordinates T: Diag(s) V' matrix V Diag(s)."""
         V, s = self.rotation, self.scale
         return symmetrise(V.T @ matrix @ V) * s[:, None] * s
