@@ -115,9 +115,9 @@ def certify(
     enough : float
         Look no further for a better bound once the relative gap is so small.
     rigorous : bool
-        Compute the bounds in ball arithmetic instead, an independent check of all that is
-        assumed here. Needs python-flint, ``pip install "seraph-cvx[rigorous]"``, and a few hundred
-        points at most.
+        Compute the bounds in ball arithmetic instead, an independent check of all assumptions
+        of the default. Needs python-flint, ``pip install "seraph-cvx[rigorous]"``, and a few
+        hundred points at most.
 
     Returns
     -------

@@ -42,7 +42,7 @@ from .soft_labels import SoftLabels
 
 @dataclass(frozen=True)
 class Thresholds:
-    """eta as subtracted for lower and for upper bounds on a score, its own rounding included."""
+    """The threshold as subtracted for lower and upper bounds on a score, rounding included."""
 
     above: float
     below: float

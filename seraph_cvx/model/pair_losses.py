@@ -35,7 +35,7 @@ LEAST_SCORE = -20.0
 """From this score on e^{-s} is taken as it is; below, by the symmetry of the losses."""
 
 LARGEST_LOG = 600.0
-"""Of a product of many numbers, so that it does not overflow."""
+"""The largest logarithm of a product of many numbers: beyond, it would overflow."""
 
 FACTORS = 128
 """Numbers, at most, whose product is formed before its logarithm is taken."""

@@ -23,13 +23,13 @@ from ..model.pair_program import FacePoint, PairProgram
 from ..numerics.checks import FloatArray
 
 SHARE = 0.3
-"""Of the tolerance: what the slope, and a negative eigenvalue, may each be worth."""
+"""The share of the tolerance that the slope, and a negative eigenvalue, may each be worth."""
 
 EXACTNESS = 0.3
 """Conjugate gradients end where the residual is this share of the slope, and less near the end."""
 
 LEAST_CURVATURE = 0.05
-"""Of the preconditioner, as a share of the largest diagonal entry."""
+"""The smallest curvature of the preconditioner, as a share of the largest diagonal entry."""
 
 MOST_PRODUCTS = 60
 """Curvature products of a step, at most."""
@@ -110,7 +110,7 @@ class FaceSearch:
         return self.steps >= self.max_steps or time.perf_counter() >= self.deadline
 
     def _reach(self, now: FacePoint) -> float:
-        """The size that a metric may have where C + R = I: its own, and a distance of 1 + eta."""
+        """The size that a metric may reach where C + R = I: its own, plus `PairProgram.reach`."""
         return float(np.vdot(now.L, now.L)) + self.program.reach
 
     def _at(self, L: FloatArray) -> FacePoint:

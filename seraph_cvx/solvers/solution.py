@@ -33,7 +33,7 @@ class Status(StrEnum):
 
 
 class OptimumNotAttained(ValueError):
-    """f has an infimum but no minimiser over the cone: it falls for ever along a direction.
+    """The objective has an infimum but no minimiser: it falls for ever along a direction.
 
     Attributes
     ----------

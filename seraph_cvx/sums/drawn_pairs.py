@@ -18,7 +18,7 @@ DRAWN_CHUNK = 1 << 20
 """Numbers per chunk of drawn differences."""
 
 DEVICE_DRAWN_CHUNK = 1 << 26
-"""The same on a device."""
+"""Numbers per chunk of drawn differences on a device."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -336,7 +336,7 @@ def keep_memory() -> None:
 
 
 def _turned(points: FloatArray, T: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The points T'x shifted by their median, and that: differences stay, cancellation is least."""
+    """The points T'x less their median, and the median: differences stay, little cancels."""
     turned = points @ T
     shift = np.median(turned, axis=0)
     return turned - shift, shift
