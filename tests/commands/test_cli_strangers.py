@@ -281,7 +281,7 @@ def test_a_million_rows_are_read_and_announced_within_three_gigabytes(folder):
             code = process.wait(60)
         finally:
             process.kill()
-    assert re.search(r"1000000 points in 3 features: expect about \d+ (days|hours)", said)
+    assert re.search(r"1000000 points with 3 features take about \d+ (days|hours)", said)
     assert code == 130
     assert int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) < 3 * 2**20
 
