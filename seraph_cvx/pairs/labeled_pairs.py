@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,7 +24,7 @@ class LabeledPairs:
     similar: IntArray
     dissimilar: IntArray
     confidence: FloatArray | None = None
-    classes: None = None
+    classes: ClassVar[None] = None
 
     @property
     def unweighted(self) -> LabeledPairs:
@@ -101,8 +101,8 @@ class ClassLabels:
 
     members: IntArray
     classes: IntArray
-    confidence: None = None
-    is_complete: bool = True
+    confidence: ClassVar[None] = None
+    is_complete: ClassVar[bool] = True
 
     @property
     def unweighted(self) -> ClassLabels:
