@@ -1,5 +1,6 @@
 """Proven bounds on the optimum of an M-step, at any metric: `certify`, and what it is made of."""
 
-from .certify import Certificate, certify, certify_factor, nominal_gap
+from .certificate import Certificate
+from .certify import certify, certify_factor, nominal_gap
 
 __all__ = ["Certificate", "certify", "certify_factor", "nominal_gap"]

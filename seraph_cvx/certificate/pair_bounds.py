@@ -126,6 +126,9 @@ class PairBounds:
         How far that may be off.
     labels : LabelBounds
         The same of the labels q; these do not depend on L.
+    penalties_at_zero : float
+        Not below the sum of the penalties' conjugates at Z = 0: what they take off the dual value
+        at an anchor.
     """
 
     primal_value: float
@@ -135,6 +138,32 @@ class PairBounds:
     pull: FloatArray
     pull_error: MatrixError
     labels: LabelBounds
+    penalties_at_zero: float = 0.0
+
+    @property
+    def value_at_labels(self) -> float:
+        """A lower bound on D(q)."""
+        if not self.penalties_at_zero:
+            return self.labels.value
+        return at_least(self.labels.value, -self.penalties_at_zero)
+
+    def value_towards_one(self, step: float, eta: float) -> float:
+        """A lower bound on D(tau*r) for tau = `step`; D(0) = -eta*kappa."""
+        return at_least(
+            step * self.tangent_value,
+            -(1.0 - step) * eta * self.labels.total,
+            -(1.0 - step) * self.penalties_at_zero,
+            *self.towards_one.at(step),
+        )
+
+    def value_towards_labels(self, share: float) -> float:
+        """A lower bound on D(q + share*(r - q))."""
+        return at_least(
+            share * self.tangent_value,
+            (1.0 - share) * self.labels.value,
+            -(1.0 - share) * self.penalties_at_zero,
+            *self.towards_labels.at(share),
+        )
 
 
 def bound_pairs(objective: MStepObjective, L: FloatArray) -> PairBounds | None:

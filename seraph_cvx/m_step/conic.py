@@ -83,7 +83,7 @@ class ConicMStep:
         clock = time.perf_counter()
         self.formulation = formulation
         self.statement = build_statement(objective, formulation)
-        self.family = objective.family
+        self._first = objective
         self._fresh_seconds = time.perf_counter() - clock
 
     def solve(
@@ -109,10 +109,10 @@ class ConicMStep:
             answer then depends on that M-step. Without it the same M-step has the same answer, bit
             for bit, whatever was solved before.
         """
-        if not self.family.is_same(objective.family):
+        if not self.is_compiled_for(objective):
             raise ValueError(
-                "This problem was compiled for other pairs, unlabeled_weight or threshold: "
-                "make a new ConicMStep for them."
+                "This problem was compiled for other pairs, unlabeled_weight, threshold or "
+                "penalties: make a new ConicMStep for them."
             )
         clock = time.perf_counter()
         options = options_for(self.solver_name, tol, time_limit, max_iter)
@@ -129,6 +129,15 @@ class ConicMStep:
             seconds=time.perf_counter() - clock,
             solver_seconds=inside,
             compile_seconds=outside,
+        )
+
+    def is_compiled_for(self, objective: MStepObjective) -> bool:
+        """Whether the objective differs only in soft labels, trace weight and penalty weights."""
+        mine, its = self._first.penalties, objective.penalties
+        return (
+            self._first.family.is_same(objective.family)
+            and len(mine) == len(its)
+            and all(one.is_like(other) for one, other in zip(mine, its, strict=True))
         )
 
     def _run(

@@ -49,6 +49,7 @@ def grade_matrix(objective: MStepObjective, raw: FloatArray) -> GradedMatrix | N
     eigenvalues = np.linalg.eigvalsh(symmetric)
     largest = max(float(np.max(np.abs(eigenvalues))), float(np.finfo(np.float64).tiny))
     metric = project(symmetric)
-    return GradedMatrix(
-        metric, certify(objective, metric), max(0.0, -float(eigenvalues[0]) / largest)
-    )
+    certificate = certify(objective, metric)
+    if objective.penalties:  # LL' satisfies the constraints
+        metric = certificate.metric
+    return GradedMatrix(metric, certificate, max(0.0, -float(eigenvalues[0]) / largest))

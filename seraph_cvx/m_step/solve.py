@@ -91,7 +91,7 @@ class MStepSolver:
     def _solve_conic(self, objective: MStepObjective, tol: float) -> MStepSolution:
         from .conic import DEFAULT_MEMORY_LIMIT, ConicMStep
 
-        if self._compiled is None or not self._compiled.family.is_same(objective.family):
+        if self._compiled is None or not self._compiled.is_compiled_for(objective):
             limit = DEFAULT_MEMORY_LIMIT if self.memory_limit is None else self.memory_limit
             self._compiled = ConicMStep(objective, self.solver, self.formulation, limit)
         answer = self._compiled.solve(

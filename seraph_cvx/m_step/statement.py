@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrise
+from ..penalties.penalty import Penalty
 
 Formulation = Literal["primal", "dual", "textbook"]
 
@@ -134,7 +135,8 @@ def textbook_statement(
     terms.append((objective.trace_weight * cp.trace(A)).set_label("lambda tr(A)"))
     if objective.manifold_term is not None:
         terms.append(_manifold(objective.manifold_term, _distinct_entries(A)))
-    return cp.Problem(cp.Minimize(_add(terms)))
+    penalties, constraints = _penalties(objective, A)
+    return cp.Problem(cp.Minimize(_add(terms + penalties)), constraints)
 
 
 def build_statement(objective: MStepObjective, formulation: str) -> MStepStatement:
@@ -173,7 +175,8 @@ def _primal(objective: MStepObjective) -> MStepStatement:
     terms.append((trace_weight * cp.trace(A)).set_label("lambda tr(A)"))
     if objective.manifold_term is not None:
         terms.append(_manifold(objective.manifold_term, entries))
-    problem = cp.Problem(cp.Minimize(_add(terms)))
+    penalties, constraints = _penalties(objective, A)
+    problem = cp.Problem(cp.Minimize(_add(terms + penalties)), constraints)
     return MStepStatement(problem, "primal", lambda: A.value)
 
 
@@ -205,9 +208,40 @@ def _dual(objective: MStepObjective) -> MStepStatement:
         terms.append((eta * beta).set_label("eta beta"))
         entries += mu * (_outer_products(objective, pairs.unlabeled).T @ p_unlabeled) - G
     M = cp.reshape(_duplication(m) @ entries, (m, m), order="C").set_label("M(p)")
-    feasible = cp.PSD(M).set_label("M(p) PSD")  # its multiplier is the metric
-    problem = cp.Problem(cp.Maximize(_add(terms)), [feasible])
+    name, constraints = "M(p) PSD", []
+    for j, block in enumerate(objective.penalties):
+        part = block.dual_terms(m, _weight(block, j))
+        M, name = M + part.matrix, "M(p) + Z PSD"
+        constraints += part.constraints
+        if not isinstance(part.conjugate, float):
+            terms.append((-part.conjugate).set_label(f"(-P*(Z) of {block.name})"))
+    feasible = cp.PSD(M).set_label(name)  # its multiplier is the metric
+    problem = cp.Problem(cp.Maximize(_add(terms)), [feasible, *constraints])
     return MStepStatement(problem, "dual", lambda: feasible.dual_value)
+
+
+def _penalties(
+    objective: MStepObjective, A: cp.Variable
+) -> tuple[list[cp.Expression], list[cp.Constraint]]:
+    """State the penalties: terms of the objective, and constraints."""
+    terms: list[cp.Expression] = []
+    constraints: list[cp.Constraint] = []
+    for j, block in enumerate(objective.penalties):
+        weight, label = _weight(block, j), block.formula or block.name
+        term = block.expression(A, weight)
+        if not isinstance(term, int | float):
+            terms.append(term.set_label(label))
+        constraints += [constraint.set_label(label) for constraint in block.constraints(A, weight)]
+    return terms, constraints
+
+
+def _weight(block: Penalty, number: int) -> cp.Parameter:
+    """The weight of a penalty as a Parameter, which `MStepStatement.update` sets."""
+    return cp.Parameter(nonneg=True, name=_weight_name(number), value=block.weight)
+
+
+def _weight_name(number: int) -> str:
+    return f"w{number + 1}"
 
 
 def _manifold(term: FloatArray, entries: cp.Expression) -> cp.Expression:
@@ -261,6 +295,7 @@ def _parameter_values(objective: MStepObjective, formulation: Formulation) -> di
         "lambda": objective.trace_weight,
         "G": G * _multiplicity(m) if formulation == "primal" else G,
         "beta": mu * (objective.pairs.n_unlabeled - objective.soft_label_sums.total),
+        **{_weight_name(j): block.weight for j, block in enumerate(objective.penalties)},
     }
 
 

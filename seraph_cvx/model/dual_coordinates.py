@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrise
 from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, gamma
-from ..numerics.verified_psd import dominating_root, is_proven_positive_definite
+from ..numerics.verified_psd import dominating_root
+from ..penalties.regulariser import Regulariser
 from ..sums.basis import WhitenedBasis
 from ..sums.moments import PairMoments
 from ..sums.pair_sums import Frame
@@ -52,50 +53,17 @@ class DualCoordinates:
         return float(np.sum(self.regulariser_spread / diagonal))
 
 
-@dataclass(frozen=True, eq=False)
-class Penalty:
-    """The penalty <R, A> with R = trace_weight * I + manifold_term, the given doubles."""
-
-    trace_weight: float
-    manifold_term: FloatArray | None
-
-    def matrix(self, n_features: int) -> FloatArray:
-        """The matrix R of the penalty."""
-        R = self.trace_weight * np.eye(n_features)
-        return R if self.manifold_term is None else R + self.manifold_term
-
-    def is_zero(self) -> bool:
-        """Whether R = 0."""
-        term = self.manifold_term
-        return self.trace_weight == 0.0 and (term is None or not np.any(term))
-
-    def is_proven_psd(self) -> bool:
-        """Whether R is proven PSD."""
-        if self.manifold_term is None:
-            return True
-        R = self.trace_weight * np.eye(len(self.manifold_term)) + self.manifold_term
-        used = np.any(R != 0.0, axis=1)
-        error = 2.0 * gamma(FEW_ROUNDINGS) * np.abs(np.diag(R))
-        return is_proven_positive_definite(R[np.ix_(used, used)], error[used])
-
-    def along(self, T: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Compute T'RT, and e with T'RT >= that - t D for t = sum_a e_a / D_a."""
-        size = np.abs(T)
-        R = self.trace_weight * (T.T @ T)
-        spread = gamma(len(T) + FEW_ROUNDINGS) * self.trace_weight * np.sum(size * size, axis=0)
-        if self.manifold_term is not None:
-            R = R + T.T @ self.manifold_term @ T
-            lengths, worst = entry_bound(self.manifold_term)
-            slack = gamma(2 * len(T) + FEW_ROUNDINGS)
-            spread = spread + slack * worst * np.square(lengths @ size)
-        return symmetrise(R), spread * SECOND_ORDER
-
-
 def dual_coordinates(
-    moments: PairMoments, basis: WhitenedBasis, penalty: Penalty
+    moments: PairMoments, basis: WhitenedBasis, penalty: Regulariser, spans_all: bool = False
 ) -> DualCoordinates | None:
-    """Choose the coordinates for pairs and R; None if R = 0 and the features are collinear."""
+    """Choose the coordinates for pairs and R; None if R = 0 and the features are collinear.
+
+    With `spans_all` T is square, whatever the pairs and R: other penalties may feel all features.
+    """
     n, m = moments.sums.points.shape
+    if spans_all:
+        T = _completed(basis.matrix, penalty.matrix(m) if penalty.trace_weight else np.eye(m))
+        return DualCoordinates(Frame(T), *penalty.along(T))
     varies = _varying_features(moments)
     if penalty.is_zero():
         if basis.matrix.shape[1] == np.count_nonzero(varies):
@@ -129,19 +97,6 @@ def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
     return np.asarray(np.any(points[i] != points[j], axis=0))
 
 
-def entry_bound(matrix: FloatArray) -> tuple[FloatArray, float]:
-    """Bound the entries of a matrix by one of rank one: |matrix_ij| <= w l_i l_j.
-
-    For a PSD matrix l^2 is its diagonal and w = 1, nearly.
-    """
-    lengths = np.sqrt(np.maximum(np.diag(matrix), 0.0))
-    shape = np.outer(lengths, lengths)
-    if np.any((shape == 0.0) & (matrix != 0.0)):
-        lengths = np.full_like(lengths, np.sqrt(np.max(np.abs(matrix))))
-        shape = np.outer(lengths, lengths)
-    return lengths, 1.001 * float(np.max(np.abs(matrix) / np.where(shape > 0.0, shape, 1.0)))
-
-
 def _completed(T: FloatArray, R: FloatArray) -> FloatArray:
     """Complete T to a square matrix by columns N with N'RT = 0 and N'RN = I, nearly."""
     m, k = T.shape
@@ -154,7 +109,7 @@ def _completed(T: FloatArray, R: FloatArray) -> FloatArray:
     return np.hstack([T, rest @ vectors / np.sqrt(np.where(felt, penalties, largest))])
 
 
-def _surrogate(moments: PairMoments, penalty: Penalty) -> DualCoordinates | None:
+def _surrogate(moments: PairMoments, penalty: Regulariser) -> DualCoordinates | None:
     """Replace the points by s_i in R^n with SS' >= XX'; C and R become nearly diagonal."""
     given, involved = moments.sums.given, _involved_points(moments)
     X = (moments.sums.points if given is None else given)[involved]

@@ -8,11 +8,12 @@ from functools import cached_property
 import numpy as np
 
 from ..numerics.checks import FloatArray
+from ..penalties.regulariser import Regulariser
 from ..sums.basis import WhitenedBasis
 from ..sums.moments import PairMoments, sum_similar
 from ..sums.pair_sums import Frame, PairSums
 from ..sums.sweep import Swept
-from .dual_coordinates import DualCoordinates, Penalty, dual_coordinates
+from .dual_coordinates import DualCoordinates, dual_coordinates
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,18 +25,21 @@ class Geometry:
     sums : PairSums
     moments : PairMoments
         Of the same pairs.
-    penalty : Penalty
+    linear_penalty : Regulariser
         R = lambda*I + manifold term, the two parts kept apart.
+    spans_all : bool
+        Whether dual points are proven in coordinates of all features, which penalties may feel.
     """
 
     sums: PairSums
     moments: PairMoments
-    penalty: Penalty
+    linear_penalty: Regulariser
+    spans_all: bool = False
 
     @cached_property
     def basis(self) -> WhitenedBasis:
         """The whitened coordinates in which f is minimised."""
-        return WhitenedBasis.of(self.moments, self.penalty.matrix(self.sums.points.shape[1]))
+        return WhitenedBasis.of(self.moments, self.linear_penalty.matrix(self.sums.points.shape[1]))
 
     @cached_property
     def sums_in_basis(self) -> PairSums:
@@ -50,7 +54,7 @@ class Geometry:
     @cached_property
     def dual_coordinates(self) -> DualCoordinates | None:
         """The coordinates in which a dual point is proven feasible."""
-        return dual_coordinates(self.moments, self.basis, self.penalty)
+        return dual_coordinates(self.moments, self.basis, self.linear_penalty, self.spans_all)
 
     @cached_property
     def dual_sums(self) -> PairSums:

@@ -27,6 +27,7 @@ from ..numerics.rounding import (
     MatrixError,
     at_least,
     at_most,
+    entry_bound,
     gamma,
     score_slack,
 )
@@ -35,7 +36,6 @@ from ..sums.blocks import PairBatch, PairTerms
 from ..sums.distances import DistanceBounds
 from ..sums.pair_sums import PairSums
 from ..sums.sweep import Swept
-from .dual_coordinates import entry_bound
 from .posterior import binary_entropy, posterior_similar
 from .soft_labels import SoftLabels
 

@@ -9,9 +9,9 @@ import numpy as np
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
+from ..penalties.regulariser import Regulariser
 from ..sums.moments import PairMoments
 from ..sums.pair_sums import PairSums
-from .dual_coordinates import Penalty
 from .geometry import Geometry
 from .soft_labels import SoftLabels, SoftLabelSums, sum_soft_labels
 
@@ -41,7 +41,7 @@ class MStepFamily:
     manifold_term: FloatArray | None
     n_jobs: int | None
     sums: PairSums
-    _geometries: dict[tuple[float, bool], Geometry] = field(default_factory=dict, repr=False)
+    _geometries: dict[tuple[float, bool, bool], Geometry] = field(default_factory=dict, repr=False)
     _label_sums: list[tuple[SoftLabels, PairMoments, SoftLabelSums]] = field(
         default_factory=list, repr=False
     )
@@ -73,16 +73,18 @@ class MStepFamily:
         same = self.pairs is other.pairs and self.mu == other.mu
         return has_term and same and self.threshold == other.threshold
 
-    def geometry(self, trace_weight: float, on_host: bool = False) -> Geometry:
+    def geometry(
+        self, trace_weight: float, on_host: bool = False, spans_all: bool = False
+    ) -> Geometry:
         """The coordinates for this lambda; `on_host`: sums by threads of this process alone."""
-        key = trace_weight, on_host
+        key = trace_weight, on_host, spans_all
         if key not in self._geometries:
-            penalty = Penalty(trace_weight, self.manifold_term)
+            penalty = Regulariser(trace_weight, self.manifold_term)
             sums = self.sums.on_host if on_host else self.sums
             moments = self._moments_for(penalty.matrix(self.pairs.n_features), sums)
             for other in list(self._geometries)[: 1 - MOST_KEPT]:
                 del self._geometries[other]
-            self._geometries[key] = Geometry(sums, moments, penalty)
+            self._geometries[key] = Geometry(sums, moments, penalty, spans_all)
         return self._geometries[key]
 
     def soft_label_sums(self, source: SoftLabels, moments: PairMoments) -> SoftLabelSums:

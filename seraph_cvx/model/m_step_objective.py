@@ -16,6 +16,7 @@ cancels. The matrix M is M(1) of the dual and gives the recession function <M, D
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import cast
@@ -27,10 +28,11 @@ from numpy.typing import ArrayLike
 from ..numerics.checks import MOST, FloatArray, check_number
 from ..numerics.psd_cone import check_metric, symmetrise
 from ..pairs.pair_set import PairSet
+from ..penalties.penalty import Penalty
+from ..penalties.regulariser import Regulariser
 from ..sums.basis import WhitenedBasis
 from ..sums.moments import PairMoments
 from ..sums.pair_sums import PairSums
-from .dual_coordinates import Penalty
 from .geometry import Geometry
 from .label_bounds import LabelBounds, LabelEnclosure, Thresholds, bound_labels
 from .m_step_family import MStepFamily
@@ -64,6 +66,10 @@ class MStepObjective:
         Threads over blocks of pairs.
     manifold_term : (m, m) array_like, optional
         nu*X'LX, PSD: added to R, see :func:`seraph_cvx.penalties.manifold.manifold_term`.
+    penalties : sequence of Penalty
+        Building blocks that are added, see :mod:`seraph_cvx.penalties`; the value, the solvers and
+        the certificate are then those of F(A) = f(A) + sum_j P_j(A). Linear ones, `Trace` and
+        `Manifold`, become part of `trace_weight` and `manifold_term`.
     family : MStepFamily, optional
         What M-steps of the same pairs share, taken over from another one; made anew where it is
         not of these pairs, mu, eta, manifold term and threads.
@@ -86,9 +92,12 @@ class MStepObjective:
     threshold: float = 1.0
     n_jobs: int | None = None
     manifold_term: FloatArray | None = None
+    penalties: Sequence[Penalty] = ()
     family: MStepFamily = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        _set(self, "trace_weight", check_number(self.trace_weight, "trace_weight", minimum=0.0))
+        self._add_linear_penalties()
         shared = MStepFamily.of(
             self.pairs,
             self.unlabeled_weight,
@@ -103,7 +112,6 @@ class MStepObjective:
         _set(self, "manifold_term", shared.manifold_term)
         a = 1.0 + self.mu if self.sharpness is None else self.sharpness
         _set(self, "sharpness", check_number(a, "sharpness", minimum=0.0, strict=True))
-        _set(self, "trace_weight", check_number(self.trace_weight, "trace_weight", minimum=0.0))
         if self.soft_labels is not None and self.previous_metric is not None:
             raise ValueError("Give either soft_labels or previous_metric, not both.")
         if self.soft_labels is not None:
@@ -119,19 +127,24 @@ class MStepObjective:
             )
 
     def value(self, A: ArrayLike) -> float:
-        """The value f(A), eq. (11) with the sign reversed; A need not be PSD."""
-        return self.program.value(self.check(A))
+        """The value f(A), eq. (11) with the sign reversed, and of the penalties; A any matrix."""
+        matrix = self.check(A)
+        return self.program.value(matrix) + sum(block.value(matrix) for block in self.penalties)
 
     def gradient(self, A: ArrayLike) -> FloatArray:
         """The gradient of f at A, that of (11) with the sign reversed.
 
-        It is sum_k c_k sigma(s_k) v_k v_k' - G + R.
+        It is sum_k c_k sigma(s_k) v_k v_k' - G + R, plus a subgradient of each penalty.
         """
-        return self.program.value_and_gradient(self.check(A))[1]
+        return self.value_and_gradient(A)[1]
 
     def value_and_gradient(self, A: ArrayLike) -> tuple[float, FloatArray]:
         """The value and the gradient of f at A, in one sweep."""
-        return self.program.value_and_gradient(self.check(A))
+        matrix = self.check(A)
+        value, gradient = self.program.value_and_gradient(matrix)
+        for block in self.penalties:
+            value, gradient = value + block.value(matrix), gradient + block.subgradient(matrix)
+        return value, gradient
 
     def with_trace_weight(self, trace_weight: float) -> MStepObjective:
         """The same M-step with another lambda, of the same family."""
@@ -141,10 +154,18 @@ class MStepObjective:
         """The M-step after the E-step (10) at `metric`, of the same family."""
         return replace(self, soft_labels=None, previous_metric=metric)
 
+    def with_penalties(self, penalties: Sequence[Penalty]) -> MStepObjective:
+        """The same M-step with other penalties, of the same family."""
+        return replace(self, penalties=penalties)
+
     @cached_property
     def geometry(self) -> Geometry:
         """The coordinates in which f is minimised and certified; shared with the family."""
-        return self.family.geometry(self.trace_weight, on_host=self.soft_labels is not None)
+        return self.family.geometry(
+            self.trace_weight,
+            on_host=self.soft_labels is not None,
+            spans_all=bool(self.penalties),
+        )
 
     @property
     def sums(self) -> PairSums:
@@ -193,9 +214,9 @@ class MStepObjective:
         return self.moments.whitening
 
     @property
-    def penalty(self) -> Penalty:
+    def linear_penalty(self) -> Regulariser:
         """The regulariser R = lambda*I + manifold term, the two parts kept apart."""
-        return self.geometry.penalty
+        return self.geometry.linear_penalty
 
     @cached_property
     def whitened_program(self) -> PairProgram:
@@ -254,7 +275,7 @@ class MStepObjective:
     @cached_property
     def regulariser(self) -> FloatArray:
         """The regulariser as a matrix: R = lambda*I + nu*X'LX."""
-        return self.penalty.matrix(self.pairs.n_features)
+        return self.linear_penalty.matrix(self.pairs.n_features)
 
     @cached_property
     def similar_matrix(self) -> FloatArray:
@@ -297,12 +318,23 @@ class MStepObjective:
 
         A = 0 is optimal <=> lambda >= lambda_max(G - sigma(-eta) sum_k c_k v_k v_k' - nu*X'LX).
 
-        Or lambda >= 0, where that is negative, or positive by rounding alone.
+        Or lambda >= 0, where that is negative, or positive by rounding alone. Penalties change the
+        matrix as their `pull_at_zero` says; a ValueError where one has no closed form.
         """
         push = self.similar_matrix
         if self.manifold_term is not None:
             push = push + self.manifold_term
         pull = scipy.special.expit(self.threshold) * self.pair_moment - push
+        for block in self.penalties:
+            changed = block.pull_at_zero(pull)
+            if changed is None:
+                raise ValueError(
+                    f"The critical trace weight has no closed form with {block!r}: give trace "
+                    "weights as numbers."
+                )
+            if np.any(np.isinf(changed)):
+                return np.inf
+            pull = changed
         largest = float(np.linalg.eigvalsh(symmetrise(pull))[-1])
         size = len(pull) * float(np.max(np.abs(self.pair_moment)) + np.max(np.abs(push)))
         return largest if largest > 16.0 * np.finfo(np.float64).eps * size else 0.0
@@ -323,9 +355,18 @@ class MStepObjective:
 
     @cached_property
     def falling_direction(self) -> FloatArray | None:
-        """A unit vector u such that f(A + t uu') falls for ever as t grows, or None."""
+        """A unit vector u such that f(A + t uu') falls for ever as t grows, or None.
+
+        With penalties, F instead of f; linear constraints are not looked at.
+        """
         if self.trace_weight > 0.0 or not self.whitening.size:
             return None
+        if any(block.is_coercive for block in self.penalties):
+            return None
+        if any(block.grows_off_diagonal for block in self.penalties):
+            spread, growth = np.diag(self.pair_moment), np.diag(self.recession_matrix)
+            falling = (spread > 0.0) & (growth <= self.zero_eigenvalue * spread)
+            return np.eye(len(spread))[np.argmax(falling)] if np.any(falling) else None
         eigenvalues, vectors = np.linalg.eigh(self.whitened_program.recession)
         if eigenvalues[0] > self.zero_eigenvalue:
             return None
@@ -352,6 +393,25 @@ class MStepObjective:
         from ..display.cards import objective_card
 
         return objective_card(self)
+
+    def _add_linear_penalties(self) -> None:
+        """Add the linear penalties to R; the others are kept, made for these points."""
+        others = []
+        for block in self.penalties:
+            if not isinstance(block, Penalty):
+                raise TypeError(
+                    f"penalties holds {block!r}, which is no Penalty: give blocks of "
+                    "seraph_cvx.penalties, such as Ridge(0.1), or of your own class."
+                )
+            linear = block.regulariser(self.pairs.points)
+            if linear is None:
+                others.append(block.for_points(self.pairs.points))
+                continue
+            _set(self, "trace_weight", self.trace_weight + linear.trace_weight)
+            if linear.manifold_term is not None:
+                given = 0.0 if self.manifold_term is None else np.asarray(self.manifold_term)
+                _set(self, "manifold_term", given + linear.manifold_term)
+        _set(self, "penalties", tuple(others))
 
     def check(self, A: ArrayLike) -> FloatArray:
         """Check A, PSD or not, and return it as a symmetric matrix of the right size."""

@@ -93,12 +93,15 @@ class MatrixError:
         Products that a coordinate is the sum of.
     chain : int
         Additions that a term of the sum goes through.
+    others : (k,) array, optional
+        e of what else is in the matrix: its error is E >= -t D for t = sum_a e_a / D_a.
     """
 
     summed: NDArray[np.float64]
     rounded: NDArray[np.float64]
     n_base: int
     chain: int
+    others: NDArray[np.float64] | None = None
 
     def relative_to(self, diagonal: NDArray[np.float64]) -> float:
         """The least t with E >= -t * Diag(diagonal), for the error E of the matrix.
@@ -112,7 +115,22 @@ class MatrixError:
         h = float(((self.rounded + UNDERFLOW_ENTRY) / diagonal).sum())
         of_sum = 2.0 * gamma(self.chain + FEW_ROUNDINGS) * g
         one = gamma(self.n_base + 4)
-        return (of_sum + 4.0 * one * math.sqrt(g * h) + 2.0 * one * one * h) * SECOND_ORDER
+        of_others = 0.0 if self.others is None else float((self.others / diagonal).sum())
+        of_pairs = of_sum + 4.0 * one * math.sqrt(g * h) + 2.0 * one * one * h
+        return (of_pairs + of_others) * SECOND_ORDER
+
+
+def entry_bound(matrix: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    """Bound the entries of a matrix by one of rank one: |matrix_ij| <= w l_i l_j.
+
+    For a PSD matrix l^2 is its diagonal and w = 1, nearly.
+    """
+    lengths = np.sqrt(np.maximum(np.diag(matrix), 0.0))
+    shape = np.outer(lengths, lengths)
+    if np.any((shape == 0.0) & (matrix != 0.0)):
+        lengths = np.full_like(lengths, np.sqrt(np.max(np.abs(matrix))))
+        shape = np.outer(lengths, lengths)
+    return lengths, 1.001 * float(np.max(np.abs(matrix) / np.where(shape > 0.0, shape, 1.0)))
 
 
 def at_least(*terms: float) -> float:

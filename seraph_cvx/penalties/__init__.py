@@ -1,5 +1,25 @@
-"""What is added to the trace penalty of the M-step."""
+"""The building blocks of the M-step: penalties and constraints on the metric."""
 
-from .manifold import manifold_term
+from .diagonal import Diagonal
+from .linear_constraints import LinearConstraints
+from .log_det import LogDet
+from .manifold import Manifold, manifold_term
+from .penalty import Penalty
+from .ridge import Ridge
+from .sparse import Sparse
+from .trace import Trace, TraceBound
+from .upper_bound import UpperBound
 
-__all__ = ["manifold_term"]
+__all__ = [
+    "Diagonal",
+    "LinearConstraints",
+    "LogDet",
+    "Manifold",
+    "Penalty",
+    "Ridge",
+    "Sparse",
+    "Trace",
+    "TraceBound",
+    "UpperBound",
+    "manifold_term",
+]

@@ -2,13 +2,91 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, check_number, check_points
 from ..numerics.psd_cone import symmetrise
+from .penalty import Penalty
+from .regulariser import Regulariser
+
+
+class Manifold(Penalty):
+    """The manifold term nu * <X'LX, A>: near points should stay near under the metric.
+
+    ``MStepObjective(manifold_term=manifold_term(X))`` is this block; given as one, it is made for
+    the points of the objective, and added to that.
+
+    Parameters
+    ----------
+    weight : float
+        nu >= 0.
+    n_neighbors, kernel, normalised
+        Of the graph, see :func:`manifold_term`.
+
+    Examples
+    --------
+    >>> from seraph_cvx import MStepObjective, PairSet
+    >>> pairs = PairSet.from_labels([[0.0], [1.0], [9.0], [11.0]], [0, 0, 1, -1])
+    >>> nearby = Manifold(1.0, n_neighbors=1, kernel="binary")
+    >>> MStepObjective(pairs, penalties=[nearby]).manifold_term
+    array([[5.]])
+    """
+
+    is_smooth = True
+
+    def __init__(
+        self,
+        weight: float = 1.0,
+        n_neighbors: int = 7,
+        kernel: str = "heat",
+        normalised: bool = False,
+    ) -> None:
+        self.weight = check_number(weight, "weight", 0.0)
+        self.n_neighbors, self.kernel, self.normalised = n_neighbors, kernel, normalised
+        self.term: FloatArray | None = None
+
+    def for_points(self, points: FloatArray) -> Self:
+        """The block with the graph of these points."""
+        made = self.with_weight(self.weight)
+        made.term = manifold_term(points, 1.0, self.n_neighbors, self.kernel, self.normalised)
+        return made
+
+    def value(self, A: FloatArray) -> float:
+        """The penalty nu * <X'LX, A>."""
+        return self.weight * float(np.sum(self._term * A))
+
+    def expression(self, A: Any, weight: Any) -> Any:
+        """The penalty in CVXPY."""
+        import cvxpy as cp
+
+        return weight * cp.sum(cp.multiply(self._term, A))
+
+    def subgradient(self, A: FloatArray) -> FloatArray:
+        """The gradient, nu * X'LX."""
+        return np.asarray(self.weight * self._term)
+
+    def conjugate(self, Z: FloatArray) -> float:
+        """Zero at Z = nu * X'LX, and infinite elsewhere."""
+        near = np.allclose(Z, self.weight * self._term, atol=1e-12 * np.max(np.abs(self._term)))
+        return 0.0 if near else math.inf
+
+    def regulariser(self, points: FloatArray) -> Regulariser:
+        """The block as a part of R: it is linear."""
+        term = manifold_term(points, self.weight, self.n_neighbors, self.kernel, self.normalised)
+        return Regulariser(0.0, term)
+
+    @property
+    def _term(self) -> FloatArray:
+        if self.term is None:
+            raise ValueError("Manifold knows no points yet: call for_points(X) first.")
+        return self.term
+
+    def __repr__(self) -> str:
+        return f"Manifold({self.weight:g})"
 
 
 def manifold_term(

@@ -15,11 +15,12 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import scipy
 
-from ..model.pair_program import FacePoint, PairProgram
+from ..model.pair_program import FacePoint
 from ..numerics.checks import FloatArray
 
 SHARE = 0.3
@@ -53,13 +54,28 @@ LEAST_GOOD = 1e-3
 """A step is taken if Phi falls by this share of what the step promised."""
 
 
+class Minimised(Protocol):
+    """A function of metrics that is given at their factors: see `PairProgram`."""
+
+    @property
+    def recession(self) -> FloatArray:
+        """The matrix M of its linear term, most of the second derivatives off the face."""
+
+    @property
+    def reach(self) -> float:
+        """The size of a metric of mean squared distance 1 + eta."""
+
+    def at(self, L: FloatArray) -> FacePoint:
+        """The function and its slope at a factor L."""
+
+
 @dataclass
 class FaceSearch:
     """A descent on one face after the other.
 
     Attributes
     ----------
-    program : PairProgram
+    program : Minimised
     tol : float
         What the slope and the negative eigenvalues may be worth at the end, relative to Phi.
     max_steps : int
@@ -67,7 +83,7 @@ class FaceSearch:
         On the clock of `time.perf_counter`.
     """
 
-    program: PairProgram
+    program: Minimised
     tol: float
     max_steps: int = 1_000
     deadline: float = np.inf

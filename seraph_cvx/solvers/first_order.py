@@ -19,6 +19,7 @@ from ..certificate.cause import why_inaccurate
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import project, symmetrise
+from .augmented import solve_penalised
 from .coarse import subsampled_objective
 from .factor_newton import FLAT
 from .newton import Found, newton, rough_factor
@@ -74,6 +75,11 @@ def projected_gradient(
     >>> projected_gradient(MStepObjective(pairs)).status
     <Status.CERTIFIED: 'certified'>
     """
+    if objective.penalties:
+        raise ValueError(
+            "projected-gradient takes no penalties but the trace penalty and the manifold term: "
+            f'use solver="fista" or a conic solver for {list(objective.penalties)}.'
+        )
     clock = time.perf_counter()
     deadline = np.inf if time_limit is None else clock + time_limit
     identity = np.eye(objective.pairs.n_features)
@@ -115,6 +121,9 @@ def fista(
     """
     clock = time.perf_counter()
     deadline = np.inf if time_limit is None else clock + time_limit
+    if objective.penalties:
+        answer = solve_penalised(objective, tol, max_iter, start, deadline)
+        return _solution(objective, answer, "fista", tol, start, clock)
     white = Coordinates(objective.whitened_program, objective.basis.matrix, objective.basis.inverse)
     found = None
     if finish and objective.attains_optimum:

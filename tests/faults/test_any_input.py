@@ -131,7 +131,7 @@ def assert_sound(certificate, objective=None):
     assert_finite(certificate.primal_value)
     if certificate.dual_value == -np.inf:
         assert objective is not None
-        assert not objective.penalty.is_proven_psd()
+        assert not objective.linear_penalty.is_proven_psd()
     else:
         assert_finite(certificate.dual_value)
     assert certificate.duality_gap >= 0.0

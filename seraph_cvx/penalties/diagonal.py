@@ -1,0 +1,94 @@
+"""A diagonal metric: one weight for each feature."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..numerics.checks import FloatArray
+from .penalty import DualTerms, Multiplier, Penalty
+
+
+class Diagonal(Penalty):
+    """The constraint that the metric is diagonal: A_ij = 0 for i != j, a weight for each feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Diagonal().value(np.eye(2)), Diagonal().value(np.ones((2, 2)))
+    (0.0, inf)
+    """
+
+    formula = "A diagonal"
+    grows_off_diagonal = True
+
+    def value(self, A: FloatArray) -> float:
+        """Zero where A is diagonal, and infinite elsewhere."""
+        return math.inf if np.any(_off_diagonal(A)) else 0.0
+
+    def constraints(self, A: Any, weight: Any) -> list[Any]:
+        """The constraint in CVXPY."""
+        i, j = np.triu_indices(A.shape[0], 1)
+        return [A[i, j] == 0] if len(i) else []
+
+    def subgradient(self, A: FloatArray) -> FloatArray:
+        """Zero, at any diagonal A."""
+        return np.zeros_like(A)
+
+    def conjugate(self, Z: FloatArray) -> float:
+        """Zero where Z has a zero diagonal, and infinite elsewhere."""
+        return math.inf if np.any(np.diag(Z)) else 0.0
+
+    def prox(self, Y: FloatArray, step: float) -> FloatArray:
+        """The projection: the diagonal part."""
+        return np.diag(np.diag(Y))
+
+    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
+        """A symmetric Z with a zero diagonal, whose conjugate is zero."""
+        import cvxpy as cp
+
+        Z = cp.Variable((n_features, n_features), symmetric=True, name="Z")
+        return DualTerms(Z, 0.0, [cp.diag(Z) == 0])
+
+    def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Minus the gradient off the diagonal: only its diagonal is left to be PSD."""
+        return -_off_diagonal(gradient)
+
+    def multiplier(self, Z: FloatArray) -> Multiplier:
+        """Z without its diagonal."""
+        return Multiplier(_off_diagonal((Z + Z.T) / 2.0), 0.0)
+
+    def feasible_factor(self, L: FloatArray) -> FloatArray:
+        """The diagonal factor with the diagonal of LL'."""
+        return np.diag(np.sqrt(np.sum(L * L, axis=1)))
+
+    def value_above(self, L: FloatArray) -> float:
+        """Zero where L has at most one entry in each row and column, and infinite elsewhere."""
+        used = L != 0.0
+        single = np.max(used.sum(axis=0), initial=0) <= 1 and np.max(used.sum(axis=1)) <= 1
+        return 0.0 if single else math.inf
+
+    def pull_at_zero(self, pull: FloatArray) -> FloatArray:
+        """The diagonal of the pull."""
+        return np.diag(np.diag(pull))
+
+    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
+        """Z and zero."""
+        from ..numerics.ball_arithmetic import arb, ball_matrix
+
+        return ball_matrix(found.matrix), arb(0)
+
+    def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
+        """Zero, or infinity where L is not diagonal."""
+        from ..numerics.ball_arithmetic import arb
+
+        return arb(0) if self.value_above(L_doubles) == 0.0 else arb("inf")
+
+    def __repr__(self) -> str:
+        return "Diagonal()"
+
+
+def _off_diagonal(A: FloatArray) -> FloatArray:
+    return np.asarray(A - np.diag(np.diag(A)))

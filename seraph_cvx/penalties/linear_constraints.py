@@ -1,0 +1,211 @@
+"""Linear constraints on the metric: bounds, equalities, zero patterns."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Self
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike
+
+from ..numerics.checks import FloatArray, check_number
+from ..numerics.psd_cone import scaled_factor
+from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
+from .penalty import DualTerms, Multiplier, Penalty
+from .priors import check_prior
+
+NEARLY = 1e-6
+"""A constraint whose slack is below this share of its size counts as active in a guess."""
+
+
+class LinearConstraints(Penalty):
+    """Linear constraints on the metric: <B_i, A> <= upper_i, or <B_i, A> = equal_i.
+
+    A bound on the distance of two points is one (B = vv'), and so is a zero entry (B_ij = 1,
+    equal = 0). For both kinds at once give two blocks.
+
+    Parameters
+    ----------
+    matrices : (m, m) or (k, m, m) array_like
+        B_i, symmetric, none of them zero.
+    upper, equal : float or (k,) array_like
+        t_i of the one kind or of the other.
+    tolerance : float
+        A computed matrix meets an equation only to rounding. So the block is, to be exact,
+        <B_i, A> <= t_i + e_i, or |<B_i, A> - t_i| <= e_i, with e_i = tolerance * (|t_i| + ||B_i||);
+        value, conjugate and certificate are those of this set.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> v = np.array([1.0, -1.0])
+    >>> near = LinearConstraints(np.outer(v, v), upper=2.0)  # d_A(x, y)^2 <= 2 for x - y = v
+    >>> near.value(np.eye(2)), near.value(2.0 * np.eye(2))
+    (0.0, inf)
+    """
+
+    def __init__(
+        self,
+        matrices: ArrayLike,
+        *,
+        upper: ArrayLike | None = None,
+        equal: ArrayLike | None = None,
+        tolerance: float = 1e-9,
+    ) -> None:
+        if (upper is None) == (equal is None):
+            raise ValueError("Give either upper or equal; for both kinds, use two blocks.")
+        given = np.array(matrices, dtype=np.float64)
+        given = given[None] if given.ndim == 2 else given
+        self.matrices = np.array([check_prior(B, name="matrices") for B in given])
+        self.is_equality = equal is not None
+        self.formula = "<B_i, A> = t_i" if self.is_equality else "<B_i, A> <= t_i"
+        bounds = np.ravel(np.asarray(equal if upper is None else upper, dtype=np.float64))
+        if len(bounds) == 1:
+            bounds = np.repeat(bounds, len(self.matrices))
+        if len(bounds) != len(self.matrices):
+            raise ValueError(
+                f"{len(self.matrices)} matrices but {len(bounds)} bounds: give one for each."
+            )
+        if not np.all(np.isfinite(bounds)):
+            raise ValueError("A bound is NaN or infinite: leave that constraint out.")
+        if not np.all(np.any(self.matrices, axis=(1, 2))):
+            raise ValueError("One of the matrices is zero: leave that constraint out.")
+        self.bounds = bounds
+        self.tolerance = check_number(tolerance, "tolerance", 0.0, strict=True)
+
+    def for_points(self, points: FloatArray) -> Self:
+        """The block with its matrices checked against the features."""
+        check_prior(self.matrices[0], points.shape[1], "matrices")
+        return self
+
+    def value(self, A: FloatArray) -> float:
+        """Zero where A satisfies the constraints, and infinite elsewhere."""
+        return 0.0 if np.all(self._excess(A) <= self._tolerances) else math.inf
+
+    def constraints(self, A: Any, weight: Any) -> list[Any]:
+        """The constraints in CVXPY."""
+        import cvxpy as cp
+
+        m = self.matrices.shape[1]
+        left = self.matrices.reshape(-1, m * m) @ cp.vec(A, order="C")
+        return [left == self.bounds] if self.is_equality else [left <= self.bounds]
+
+    def subgradient(self, A: FloatArray) -> FloatArray:
+        """Zero, at any A that satisfies the constraints."""
+        return np.zeros_like(A)
+
+    def conjugate(self, Z: FloatArray) -> float:
+        """The conjugate sum_i nu_i t_i + |nu_i| e_i at Z = sum_i nu_i B_i; infinite elsewhere.
+
+        With nu >= 0 for bounds.
+        """
+        nu = self._coefficients(Z)
+        off = float(np.linalg.norm(np.tensordot(nu, self.matrices, 1) - Z))
+        if off > 1e-9 * max(1.0, float(np.linalg.norm(Z))):
+            return math.inf
+        return float(nu @ self.bounds + np.abs(nu) @ self._tolerances)
+
+    def prox(self, Y: FloatArray, step: float) -> FloatArray:
+        """The projection onto the set of matrices that satisfy the constraints."""
+        excess = self._inner(Y, self.matrices) - self.bounds
+        if not self.is_equality and np.all(excess <= 0.0):
+            return Y
+        R = self._triangular[1]
+        target = np.asarray(np.linalg.lstsq(R.T, excess, rcond=None)[0])
+        nu = self._least_squares(R, target)
+        return np.asarray(Y - np.tensordot(nu, self.matrices, 1))
+
+    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
+        """Z = sum_i nu_i B_i and its conjugate nu't, with new variables nu."""
+        import cvxpy as cp
+
+        nu = cp.Variable(len(self.bounds), nonneg=not self.is_equality, name="nu")
+        flat = self.matrices.reshape(len(self.bounds), -1).T @ nu
+        return DualTerms(
+            cp.reshape(flat, (n_features, n_features), order="C"), self.bounds @ nu, []
+        )
+
+    def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
+        """The multipliers of active constraints that make the gradient vanish along A, nearly."""
+        sizes = np.abs(self.bounds) + self._inner(np.abs(A), np.abs(self.matrices))
+        active = self.is_equality | (self._inner(A, self.matrices) - self.bounds > -NEARLY * sizes)
+        chosen = self.matrices[active]
+        if not len(chosen):
+            return np.zeros_like(A)
+        L = scaled_factor(A)
+        along = np.array([(B @ L).ravel() for B in chosen]).T
+        target = -(gradient @ L).ravel()
+        return np.asarray(np.tensordot(self._least_squares(along, target), chosen, 1))
+
+    def multiplier(self, Z: FloatArray) -> Multiplier:
+        """The combination of the B_i nearest to Z, and its conjugate."""
+        return self._multiplier(self._coefficients(Z))
+
+    def value_above(self, L: FloatArray) -> float:
+        """Zero where LL' is proven to satisfy the constraints, and infinite elsewhere."""
+        size = np.abs(L) @ np.abs(L).T
+        sizes = np.abs(self.bounds) + self._inner(size, np.abs(self.matrices))
+        rounding = gamma(L.shape[1] + L.shape[0] ** 2 + FEW_ROUNDINGS) * sizes
+        is_proven = self._excess(L @ L.T) + 2.0 * rounding <= self._tolerances
+        return 0.0 if np.all(is_proven) else math.inf
+
+    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
+        """Enclose Z = sum_i nu_i B_i and nu't, for the doubles nu."""
+        from ..numerics.ball_arithmetic import arb, ball_matrix
+
+        nu = [arb(x) for x in np.asarray(found.coefficients).tolist()]
+        parts = [ball_matrix(B) * x for B, x in zip(self.matrices, nu, strict=True)]
+        terms = zip(nu, self.bounds.tolist(), self._tolerances.tolist(), strict=True)
+        total = sum((x * arb(t) + abs(x) * arb(e) for x, t, e in terms), arb(0))
+        return sum(parts[1:], parts[0]), total
+
+    def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
+        """Zero, or infinity where LL' is not proven to satisfy the constraints."""
+        from ..numerics.ball_arithmetic import arb
+
+        return arb(0) if self.value_above(L_doubles) == 0.0 else arb("inf")
+
+    def _multiplier(self, nu: FloatArray) -> Multiplier:
+        Z = np.tensordot(nu, self.matrices, 1)
+        slack = gamma(len(nu) + FEW_ROUNDINGS) * np.tensordot(np.abs(nu), np.abs(self.matrices), 1)
+        return Multiplier(
+            Z, at_most(*(nu * self.bounds), *(np.abs(nu) * self._tolerances)), slack, nu
+        )
+
+    def _coefficients(self, Z: FloatArray) -> FloatArray:
+        """The nu whose combination of the B_i is nearest to Z."""
+        rotation, R = self._triangular
+        return self._least_squares(R, rotation.T @ np.ravel(Z))
+
+    def _least_squares(self, columns: FloatArray, target: FloatArray) -> FloatArray:
+        """The least squares solution; for bounds, the nonnegative one."""
+        if self.is_equality:
+            return np.asarray(np.linalg.lstsq(columns, target, rcond=None)[0])
+        return np.asarray(scipy.optimize.nnls(columns, target)[0])
+
+    @property
+    def _tolerances(self) -> FloatArray:
+        """e_i."""
+        sizes = np.linalg.norm(self.matrices, axis=(1, 2))
+        return np.asarray(self.tolerance * (np.abs(self.bounds) + sizes))
+
+    @property
+    def _triangular(self) -> tuple[FloatArray, FloatArray]:
+        """Q and R of the B_i as the columns of a matrix."""
+        columns = self.matrices.reshape(len(self.bounds), -1).T
+        rotation, R = np.linalg.qr(columns)
+        return rotation, R
+
+    def _excess(self, A: FloatArray) -> FloatArray:
+        """By how much each constraint is violated; negative where it is not."""
+        off = self._inner(A, self.matrices) - self.bounds
+        return np.abs(off) if self.is_equality else off
+
+    @staticmethod
+    def _inner(A: FloatArray, matrices: FloatArray) -> FloatArray:
+        return np.asarray(np.einsum("kij,ij->k", matrices, A))
+
+    def __repr__(self) -> str:
+        kind = "equal" if self.is_equality else "upper"
+        return f"LinearConstraints({len(self.bounds)} matrices, {kind}=...)"

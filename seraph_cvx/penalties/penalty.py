@@ -1,0 +1,237 @@
+"""What every penalty and constraint on the metric has: value, statement, subgradient, conjugate.
+
+The M-step with penalties is
+
+    minimise  F(A) = f(A) + sum_j P_j(A)   over A PSD,     each P_j convex and closed.
+
+With the conjugate P*(Z) = sup_A <Z, A> - P(A), any matrices Z_j bound it from below:
+F(A) >= f(A) + <sum_j Z_j, A> - sum_j P_j*(Z_j). So a certificate needs no more than one Z_j for
+each penalty, and a solver no more than a proximal step.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import symmetrise
+from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
+
+if TYPE_CHECKING:
+    from .regulariser import Regulariser
+
+TRUSTED = 1e-12
+"""A penalty of the user's own is taken to be computed to this relative error."""
+
+DIFFERENCE = 1e-6
+"""The step of the difference quotients that stand in for second derivatives, relative to A."""
+
+
+class Multiplier(NamedTuple):
+    """A matrix Z of the dual with a finite conjugate.
+
+    Attributes
+    ----------
+    matrix : (m, m) array
+        Z, as computed.
+    conjugate : float
+        Not below P*(Z).
+    slack : (m, m) array or None
+        By how much an entry of the Z that `conjugate` is of may differ from `matrix`; None: not.
+    coefficients : (k,) array or None
+        What Z was made from, if it was; a proof in ball arithmetic makes it anew.
+    """
+
+    matrix: FloatArray
+    conjugate: float
+    slack: FloatArray | None = None
+    coefficients: FloatArray | None = None
+
+
+class DualTerms(NamedTuple):
+    """A penalty in the dual statement: subtract `conjugate`, add `matrix` to M(p)."""
+
+    matrix: Any
+    conjugate: Any
+    constraints: list[Any]
+
+
+class TermPoint(NamedTuple):
+    """A smooth function of the metric at A: value, gradient, and how that changes along D."""
+
+    value: float
+    gradient: FloatArray
+    bend: Callable[[FloatArray], FloatArray]
+
+
+class Penalty(ABC):
+    """A convex penalty or constraint on the metric, P(A), as a building block of the M-step (11).
+
+    A block of your own is a class with four methods: `value`, `subgradient`, `conjugate`, and
+    `expression` or `constraints`. :func:`seraph_cvx.penalties.check_penalty` tests them. With
+    these it can be stated, solved by conic solvers and certified. A block that also has `is_smooth`
+    or `prox` can be solved by this package's own solver; one that has `dual_terms` has its place in
+    the dual statement. `examples/guide/model-your-own.md` shows one.
+
+    Attributes
+    ----------
+    weight : float
+        What multiplies the penalty, or the bound of a constraint.
+    formula : str
+        The penalty in the statement: how ``problem.format_labeled()`` prints it.
+    is_smooth : bool
+        Whether P is differentiable where it is finite, and `subgradient` its gradient.
+    is_coercive : bool
+        Whether F has a minimiser because of this block, whatever the trace weight.
+    grows_off_diagonal : bool
+        Whether P grows without bound along every direction that is not diagonal, and along no
+        diagonal one: F can then fall for ever only along a feature.
+    """
+
+    weight: float = 1.0
+    formula: str = ""
+    is_smooth: bool = False
+    is_coercive: bool = False
+    grows_off_diagonal: bool = False
+
+    @abstractmethod
+    def value(self, A: FloatArray) -> float:
+        """The penalty P(A); infinite where A violates a constraint."""
+
+    def expression(self, A: Any, weight: Any) -> Any:
+        """The penalty as a CVXPY expression of the variable A; `weight` is a Parameter."""
+        return 0.0
+
+    def constraints(self, A: Any, weight: Any) -> list[Any]:
+        """The constraints of the block as CVXPY constraints on the variable A."""
+        return []
+
+    @abstractmethod
+    def subgradient(self, A: FloatArray) -> FloatArray:
+        """A subgradient at A: P(B) >= P(A) + <Z, B - A> for every B."""
+
+    @abstractmethod
+    def conjugate(self, Z: FloatArray) -> float:
+        """The conjugate P*(Z) = sup_A <Z, A> - P(A); infinite where there is no bound."""
+
+    @property
+    def name(self) -> str:
+        """The name of the block in tables and messages."""
+        return type(self).__name__
+
+    @property
+    def has_prox(self) -> bool:
+        """Whether the block has a proximal step."""
+        return type(self).prox is not Penalty.prox
+
+    @property
+    def is_solvable(self) -> bool:
+        """Whether the package's own solver can take the block."""
+        return self.is_smooth or self.has_prox
+
+    def prox(self, Y: FloatArray, step: float) -> FloatArray:
+        """The proximal step argmin_A P(A) + ||A - Y||_F^2 / (2 step), over all symmetric A."""
+        raise NotImplementedError(f"{self.name} has no proximal step.")
+
+    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
+        """A matrix Z and P*(Z) as CVXPY expressions of new variables."""
+        raise NotImplementedError(
+            f"{self.name} has no dual statement: it lacks the method dual_terms. Use "
+            'formulation="primal".'
+        )
+
+    def at(self, A: FloatArray) -> TermPoint:
+        """Value, gradient and second derivatives of a smooth block."""
+        gradient = self.subgradient(A)
+
+        def bend(D: FloatArray) -> FloatArray:
+            h = DIFFERENCE * (1.0 + np.linalg.norm(A)) / max(float(np.linalg.norm(D)), 1e-300)
+            return np.asarray((self.subgradient(A + h * D) - self.subgradient(A - h * D)) / (2 * h))
+
+        return TermPoint(self.value(A), gradient, bend)
+
+    def for_points(self, points: FloatArray) -> Self:
+        """The block for these points: checked against their features, which it may need to know."""
+        return self
+
+    def with_weight(self, weight: float) -> Self:
+        """The same block with another weight."""
+        other = copy.copy(self)
+        other.weight = weight
+        return other
+
+    def is_like(self, other: Penalty) -> bool:
+        """Whether the other is the same block, but perhaps for its weight."""
+        mine, its = ({**vars(block), "weight": None} for block in (self, other))
+        return (
+            type(self) is type(other)
+            and mine.keys() == its.keys()
+            and all(mine[key] is its[key] or np.array_equal(mine[key], its[key]) for key in mine)
+        )
+
+    def regulariser(self, points: FloatArray) -> Regulariser | None:
+        """The block as a part of R in <R, A>, if it is linear; None if it is not."""
+        return None
+
+    def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
+        """A matrix Z that suits A; `gradient` is that of everything else in F."""
+        return self.subgradient(A)
+
+    def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray | None:
+        """A matrix not below Z + `missing`, which is PSD; None where the block has none."""
+        return None
+
+    def multiplier(self, Z: FloatArray) -> Multiplier | None:
+        """A matrix near Z with a finite conjugate, rounding allowed for; None if there is none."""
+        found = self.conjugate(Z)
+        return Multiplier(Z, trusted(found)) if math.isfinite(found) else None
+
+    def feasible_factor(self, L: FloatArray) -> FloatArray:
+        """A factor near L for which LL' satisfies the constraints of the block."""
+        return L
+
+    def value_above(self, L: FloatArray) -> float:
+        """An upper bound on P(LL'), rounding allowed for."""
+        return trusted(self.value(symmetrise(L @ L.T)))
+
+    def pull_at_zero(self, pull: FloatArray) -> FloatArray | None:
+        """What pulls the metric away from zero, given what the pairs do; None: no closed form."""
+        return None
+
+    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
+        """Enclose Z and P*(Z) in balls, for a certificate with rigorous=True."""
+        raise ValueError(self._no_balls)
+
+    def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
+        """Enclose P(LL') in a ball."""
+        raise ValueError(self._no_balls)
+
+    @property
+    def _no_balls(self) -> str:
+        return (
+            f"{self.name} cannot be proven in ball arithmetic: it lacks the methods ball_terms and "
+            "ball_value. certify(..., rigorous=False) bounds its rounding errors too."
+        )
+
+
+def trusted(value: float) -> float:
+    """Round a number up that is taken to be good to twelve digits."""
+    return at_most(value, TRUSTED * max(1.0, abs(value))) if math.isfinite(value) else value
+
+
+def inner_above(X: FloatArray, Y: FloatArray) -> float:
+    """An upper bound on <X, Y> for matrices of doubles."""
+    size = float(np.sum(np.abs(X) * np.abs(Y)))
+    slack = gamma(X.size + FEW_ROUNDINGS)
+    return at_most(float(np.sum(X * Y)), slack * (1.0 + slack) * size)
+
+
+def square_above(X: FloatArray) -> float:
+    """An upper bound on ||X||_F^2."""
+    return at_most(float(np.sum(X * X)) * (1.0 + gamma(X.size + FEW_ROUNDINGS)))

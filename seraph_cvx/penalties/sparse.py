@@ -1,0 +1,126 @@
+"""A penalty on the entries off the diagonal, which makes many of them zero."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..numerics.checks import FloatArray, check_number
+from ..numerics.psd_cone import project, symmetrise
+from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
+from .penalty import DualTerms, Multiplier, Penalty
+
+FAINT = 1e-6
+"""Eigenvalues of a metric below this share of the largest are taken for zero in a guess."""
+
+MOST_PROJECTIONS = 2_000
+"""Projections that a guess takes, at most."""
+
+
+class Sparse(Penalty):
+    """A penalty on the size of the entries off the diagonal: weight * sum over i != j of |A_ij|.
+
+    Parameters
+    ----------
+    weight : float
+        rho > 0. Each unordered pair of features counts twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Sparse(0.5).value(np.array([[1.0, -2.0], [-2.0, 5.0]]))
+    2.0
+    >>> Sparse(0.5).prox(np.array([[1.0, -2.0], [-2.0, 5.0]]), 2.0)
+    array([[ 1., -1.],
+           [-1.,  5.]])
+    """
+
+    formula = "w sum_ij |A_ij|"
+    grows_off_diagonal = True
+
+    def __init__(self, weight: float = 1.0) -> None:
+        self.weight = check_number(weight, "weight", 0.0, strict=True)
+
+    def value(self, A: FloatArray) -> float:
+        """The penalty weight * sum_{i != j} |A_ij|."""
+        return self.weight * float(np.sum(np.abs(A - np.diag(np.diag(A)))))
+
+    def expression(self, A: Any, weight: Any) -> Any:
+        """The penalty in CVXPY."""
+        import cvxpy as cp
+
+        i, j = np.triu_indices(A.shape[0], 1)
+        return weight * (2.0 * cp.sum(cp.abs(A[i, j]))) if len(i) else 0.0
+
+    def subgradient(self, A: FloatArray) -> FloatArray:
+        """The weight times the sign of each entry off the diagonal."""
+        Z = self.weight * np.sign(A)
+        np.fill_diagonal(Z, 0.0)
+        return np.asarray(Z)
+
+    def conjugate(self, Z: FloatArray) -> float:
+        """Zero where |Z_ij| <= weight off a zero diagonal, and infinite elsewhere."""
+        if np.any(np.diag(Z)) or np.any(np.abs(Z) > self.weight):
+            return math.inf
+        return 0.0
+
+    def prox(self, Y: FloatArray, step: float) -> FloatArray:
+        """The proximal step: entries off the diagonal shrink by step * weight."""
+        small = np.sign(Y) * np.maximum(np.abs(Y) - step * self.weight, 0.0)
+        np.fill_diagonal(small, np.diag(Y))
+        return np.asarray(small)
+
+    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
+        """A symmetric Z with |Z_ij| <= weight off a zero diagonal; its conjugate is zero."""
+        import cvxpy as cp
+
+        Z = cp.Variable((n_features, n_features), symmetric=True, name="Z")
+        return DualTerms(Z, 0.0, [cp.abs(Z) <= weight, cp.diag(Z) == 0])
+
+    def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
+        """A Z for which the gradient plus Z is PSD and vanishes along A, nearly.
+
+        By projections in turn onto such sums, and onto what the weight allows.
+        """
+        eigenvalues, vectors = np.linalg.eigh(A)
+        Q = vectors[:, eigenvalues <= FAINT * max(float(eigenvalues[-1]), 0.0)]
+        Z = self.multiplier(-gradient).matrix
+        for _ in range(MOST_PROJECTIONS):
+            sum_on_null = project(symmetrise(Q.T @ (gradient + Z) @ Q))
+            new = self.multiplier(Q @ sum_on_null @ Q.T - gradient).matrix
+            moved, Z = float(np.max(np.abs(new - Z), initial=0.0)), new
+            if moved <= 1e-13 * self.weight:
+                break
+        return Z
+
+    def multiplier(self, Z: FloatArray) -> Multiplier:
+        """Z cut off at the weight, with a zero diagonal."""
+        cut = np.clip((Z + Z.T) / 2.0, -self.weight, self.weight)
+        np.fill_diagonal(cut, 0.0)
+        return Multiplier(cut, 0.0)
+
+    def value_above(self, L: FloatArray) -> float:
+        """An upper bound on the penalty at LL'."""
+        size = np.abs(L)
+        error = gamma(L.shape[1] + FEW_ROUNDINGS) * float(np.sum(size @ size.T))
+        total = self.value(L @ L.T) * (1.0 + gamma(L.shape[0] ** 2 + FEW_ROUNDINGS))
+        return at_most(total, 2.0 * self.weight * error)
+
+    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
+        """Z and zero."""
+        from ..numerics.ball_arithmetic import arb, ball_matrix
+
+        return ball_matrix(found.matrix), arb(0)
+
+    def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
+        """Enclose the penalty at LL'."""
+        from ..numerics.ball_arithmetic import arb
+
+        A = (L * L.transpose()).table()
+        entries = (abs(x) for i, row in enumerate(A) for j, x in enumerate(row) if i != j)
+        return arb(self.weight) * sum(entries, arb(0))
+
+    def __repr__(self) -> str:
+        return f"Sparse({self.weight:g})"

@@ -1,0 +1,181 @@
+"""The M-step with penalties, by Newton's method on the factor and the method of multipliers.
+
+Smooth penalties are added to f as they are. Of every other one its Moreau envelope is, which is
+smooth: with V = A + Y/rho and a = prox_P(V, 1/rho),
+
+    P_rho(A; Y) = P(a) + rho/2 ||V - a||^2 - ||Y||^2 / (2 rho),     gradient rho (V - a).
+
+After each minimisation the gradient becomes the new multiplier Y (Hestenes, Powell, Rockafellar).
+It is a subgradient of P at a, so its conjugate is finite; and where the minimisation ended, the
+gradient of f plus the multipliers is PSD, nearly: (sigma(-s), Y) is the dual point of a
+certificate.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..certificate.certificate import Certificate
+from ..certificate.penalised import certify_penalised
+from ..model.m_step_objective import MStepObjective
+from ..model.pair_program import PairProgram
+from ..model.penalised_program import PenalisedProgram, Term
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import scaled_factor, symmetrise
+from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
+from .factor_newton import FaceSearch
+from .newton import Found
+
+MOST_ROUNDS = 60
+"""Minimisations, at most, one for each set of multipliers."""
+
+FIRST_TOLERANCE, FASTER = 1e-2, 0.1
+"""How exactly the first minimisation is made, and how much more exactly each following one."""
+
+SHRINKS = 0.25
+"""A round has to shrink the distance to the constraints by this factor, or rho grows."""
+
+GROWTH = 4.0
+"""The factor that rho then grows by."""
+
+
+@dataclass
+class Envelope:
+    """The Moreau envelope of a penalty, shifted by its multiplier.
+
+    Attributes
+    ----------
+    block : Penalty
+    multiplier : (m, m) array
+        Y.
+    rho : float
+    """
+
+    block: Penalty
+    multiplier: FloatArray
+    rho: float
+
+    def __call__(self, A: FloatArray) -> TermPoint:
+        """Value, gradient and second derivatives at A."""
+        V = A + self.multiplier / self.rho
+        near = self.block.prox(V, 1.0 / self.rho)
+        off = V - near
+        value = self.block.value(near) + 0.5 * self.rho * float(np.sum(off * off))
+        value -= float(np.sum(np.square(self.multiplier))) / (2.0 * self.rho)
+        scale = DIFFERENCE * (1.0 + float(np.linalg.norm(V)))
+
+        def bend(D: FloatArray) -> FloatArray:
+            h = scale / max(float(np.linalg.norm(D)), 1e-300)
+            moved = self.block.prox(V + h * D, 1.0 / self.rho)
+            return np.asarray(self.rho * (D - (moved - near) / h))
+
+        return TermPoint(value, self.rho * off, bend)
+
+    def distance(self, A: FloatArray) -> float:
+        """How far A is from the point at which the multiplier is a subgradient."""
+        near = self.block.prox(A + self.multiplier / self.rho, 1.0 / self.rho)
+        return float(np.linalg.norm(A - near))
+
+    def update(self, A: FloatArray) -> None:
+        """Make the gradient at A the multiplier."""
+        self.multiplier = symmetrise(self(A).gradient)
+
+
+def solve_penalised(
+    objective: MStepObjective,
+    tol: float,
+    max_iter: int,
+    start: FloatArray | None = None,
+    deadline: float = np.inf,
+) -> Found:
+    """Minimise F until the certified relative gap is within `tol`.
+
+    The parameters are those of :func:`seraph_cvx.solvers.newton.newton`.
+    """
+    _require_solvable(objective)
+    m = objective.pairs.n_features
+    T = _basis(objective)
+    inverse = np.linalg.inv(T)
+    smooth = [block for block in objective.penalties if block.is_smooth]
+    envelopes = {
+        j: Envelope(block, np.zeros((m, m)), _first_weight(objective, T))
+        for j, block in enumerate(objective.penalties)
+        if not block.is_smooth
+    }
+    terms: list[Term] = [*(block.at for block in smooth), *envelopes.values()]
+    search = FaceSearch(PenalisedProgram(_pairs(objective, T), T, terms), tol, max_iter, deadline)
+    L = inverse @ scaled_factor(_first_metric(objective) if start is None else start)
+    L = L[:, np.any(L != 0.0, axis=0)]
+    best = Certificate(np.inf, -np.inf, "")
+    seconds, last = 0.0, np.inf
+    search.tol = FIRST_TOLERANCE if envelopes else tol
+    for _ in range(MOST_ROUNDS):
+        L = search.run(L).L
+        A = symmetrise(T @ L @ (T @ L).T)
+        away = max((envelope.distance(A) for envelope in envelopes.values()), default=0.0)
+        for envelope in envelopes.values():
+            envelope.update(A)
+        clock = time.perf_counter()
+        guesses = [
+            envelopes[j].multiplier if j in envelopes else block.subgradient(A)
+            for j, block in enumerate(objective.penalties)
+        ]
+        found = certify_penalised(objective, T @ L, tol, guesses)
+        seconds += time.perf_counter() - clock
+        if not best.factor.size or found.relative_gap < best.relative_gap:
+            best = found
+        if best.relative_gap <= tol or search.is_over:
+            break
+        if away > SHRINKS * last:
+            for envelope in envelopes.values():
+                envelope.rho *= GROWTH
+        last = away
+        search.tol = max(FASTER * search.tol, 1e-3 * tol)
+        search.radius = 0.0
+    word = f"gap closed by Newton's method at rank {best.factor.shape[1]}"
+    return Found(best, best.relative_gap <= tol, search.steps, search.passes, seconds, word, np.inf)
+
+
+def _basis(objective: MStepObjective) -> FloatArray:
+    coordinates = objective.geometry.dual_coordinates
+    if coordinates is None:
+        raise AssertionError("With penalties the coordinates span all features.")
+    return coordinates.frame.basis
+
+
+def _pairs(objective: MStepObjective, T: FloatArray) -> PairProgram:
+    """The function f in the coordinates T."""
+    return PairProgram(
+        objective.sums.in_coordinates(T),
+        objective.mu,
+        objective.threshold,
+        symmetrise(T.T @ objective.recession_matrix @ T),
+        objective.threshold * objective.recession_total,
+    )
+
+
+def _first_metric(objective: MStepObjective) -> FloatArray:
+    """A positive definite metric to start from: its squared distances are 1 + eta on average."""
+    moment = objective.pair_moment
+    spread = max(float(np.trace(moment)), np.finfo(np.float64).tiny)
+    scale = (1.0 + objective.threshold) * objective.pair_total / spread
+    return np.asarray(scale * np.eye(len(moment)))
+
+
+def _first_weight(objective: MStepObjective, T: FloatArray) -> float:
+    """A first rho: about the curvature of f along a metric of typical size."""
+    size = float(np.linalg.norm(_first_metric(objective)))
+    return max(objective.pair_total / max(size * size, 1e-300), 1e-300)
+
+
+def _require_solvable(objective: MStepObjective) -> None:
+    for block in objective.penalties:
+        if not block.is_solvable:
+            raise ValueError(
+                f"{block!r} is neither smooth (is_smooth) nor has it a proximal step (prox), so "
+                'solver="fista" cannot take it: use a conic solver, for instance '
+                'solver="CLARABEL".'
+            )
