@@ -133,7 +133,7 @@ def test_a_lower_bound_above_the_upper_one_is_a_defect_and_said_to_be_one(monkey
     module = sys.modules["seraph_cvx.certificate.certify"]
     objective = random_objective(0, "hyper")
     wrong = module.LowerBound(1e9, "gradient")
-    monkeypatch.setattr(module, "_lower_bounds", lambda *_: iter([wrong]))
+    monkeypatch.setattr(module, "lower_bounds", lambda *_: iter([wrong]))
     with pytest.raises(ArithmeticError, match="defect of seraph_cvx"):
         certify(objective, np.eye(4))
 
