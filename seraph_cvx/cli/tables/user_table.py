@@ -178,18 +178,18 @@ def _read_numbers(path: Path, frame: Any) -> FloatArray:
     if not is_number.all():
         row, column = np.argwhere(~is_number)[0]
         where = f"Row {frame.index[row]} of {path}, column {_short(frame.columns[column])}: "
-        raise TableError(where + _not_a_number(frame.iloc[row, column].strip()))
+        raise TableError(where + _not_a_number(frame.iloc[row, column]))
     return np.ascontiguousarray(frame.to_numpy(dtype=np.float64))
 
 
 def _not_a_number(cell: str) -> str:
-    if not cell:
+    if not cell.strip():
         return (
             "the cell is empty. Only a label may be unknown: fill in the number, or remove the row."
         )
     cure = "remove the column, or write its values as numbers"
     if _is_number(cell.replace(",", ".").replace("_", "")):
         cure = "write decimals with a point, without separators between thousands"
-    elif cell.lower().lstrip("+-") in ("nan", "inf", "infinity", "na", "n/a", "null", "none", "?"):
+    elif cell.strip(" +-").lower() in ("nan", "inf", "infinity", "na", "n/a", "null", "none", "?"):
         cure = "fill in the number, or remove the row"
     return f"{_short(cell)} is not a finite number: {cure}."
