@@ -234,12 +234,12 @@ def test_a_pipe_is_no_place_for_a_metric(table):
 
 
 def test_a_link_stays_a_link_and_its_file_gets_the_metric(table):
-    (table.parent / "there").mkdir()
+    (table.parent / "metrics").mkdir()
     link = table.with_name("m.csv")
-    link.symlink_to(table.parent / "there" / "metric.csv")
+    link.symlink_to(table.parent / "metrics" / "metric.csv")
     assert run("fit", table, "--label", "species", "--out", link).exit_code == 0
     assert link.is_symlink()
-    assert (table.parent / "there" / "metric.csv").read_text().startswith("length,width")
+    assert (table.parent / "metrics" / "metric.csv").read_text().startswith("length,width")
 
 
 BAD_COMMANDS = {
@@ -502,7 +502,7 @@ def test_a_markdown_row_stays_one_row():
 
 
 def start_in_terminal(*arguments, cwd):
-    """The command in a terminal of its own; what is typed there is written to the number."""
+    """The command in a terminal of its own; what is typed is written to the file descriptor."""
     ours, theirs = pty.openpty()
 
     def take_terminal():
@@ -602,7 +602,7 @@ def test_a_closed_pipe_is_no_traceback(table, arguments):
         assert process.wait(60) in (0, 1)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this platform has no /dev/full")
 def test_a_full_disk_under_the_output_is_said(table):
     command = [sys.executable, "-m", "seraph_cvx", "fit", "small.csv", "--label", "species"]
     with open("/dev/full", "w") as full:
