@@ -60,7 +60,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def data_folder() -> Path:
-    """SERAPH_CVX_DATA, else shared/data beside the repository, else the test is skipped."""
+    """SERAPH_CVX_DATA, else shared/data next to the repository, else the test is skipped."""
     named = os.environ.get("SERAPH_CVX_DATA")
     folder = Path(named) if named else REPOSITORY.parent / "shared" / "data"
     if not (folder / "ionosphere.csv").is_file():
@@ -76,7 +76,7 @@ def repository() -> Path:
 
 @pytest.fixture
 def canonicalised(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Every problem whose expression tree CVXPY canonicalises from here on."""
+    """Every problem whose expression tree CVXPY canonicalises from now on."""
     from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
 
     problems: list[object] = []

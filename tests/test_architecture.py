@@ -58,6 +58,7 @@ MAY_IMPORT = {
     "triton": ("numerics.cuda_kernels",),
     "distributed": ("experiments", "cli"),
     "flint": ("numerics.ball_arithmetic",),
+    "pandas": ("display.result_table", "cli.tables.user_table"),
     "array_api_compat": ("numerics.arrays",),
 }
 MATHEMATICS = FOLDERS[FOLDERS.index("pairs") : FOLDERS.index("estimators")]

@@ -17,7 +17,7 @@ from seraph_cvx.fit.direct import minimise_directly
 from seraph_cvx.m_step.solve import MStepSolver
 
 LIST = Path(__file__).parent / "helpers" / "public_names.txt"
-"""One name a line. A name that is added may be added there; one that is there may not go."""
+"""One name a line. A new name may be added to it; a name in it may not be removed."""
 
 
 def names_of_modules():

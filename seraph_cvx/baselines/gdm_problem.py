@@ -37,8 +37,8 @@ class GDMProblem:
 
     max_{A PSD} sum_D ||x_i - x_j||_A  s.t.  <C, A> <= 1,  C = sum_S v v' + ridge tr(.)/m I.
 
-    With ridge = 0 it is the publication's problem in its second form, the one solved there for a
-    full matrix. It is unbounded as soon as a dissimilar pair leaves the span of the similar ones,
+    With ridge = 0 it is the publication's problem in its second form, which it solves for a full
+    matrix. It is unbounded as soon as a dissimilar pair leaves the span of the similar ones,
     as is usual where the labeled points are no more than the features; a ridge bounds it. What
     joins the diagonal of C is the double that the machine has for ridge tr(.)/m.
 

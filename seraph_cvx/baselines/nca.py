@@ -39,8 +39,8 @@ class NCA(Rival):
     metric_, components_, n_features_in_
         See :class:`~seraph_cvx.estimators.mahalanobis.MahalanobisTransformer`.
     n_iter_ : int
-        As scikit-learn counts. When `max_iter` ends the search it is silent; here a
-        ConvergenceWarning says so.
+        As scikit-learn counts. When `max_iter` ends the search, scikit-learn is silent;
+        this class issues a ConvergenceWarning.
 
     Examples
     --------

@@ -16,7 +16,7 @@ from rich.table import Table
 from ..display.result_table import ResultTable, show
 from .main import Debug, Scheduler, app, on_cluster
 from .report import alert, alerts, answers_in_words, say, screen
-from .tables.user_table import check_output, write_whole
+from .tables.files import check_output, write_whole
 
 if TYPE_CHECKING:
     from ..comparison.race_table import Race

@@ -48,8 +48,8 @@ from .report import (
     say,
     screen,
 )
-from .tables.text_rows import TableError, require_file
-from .tables.user_table import UserTable, check_output, read_table, write_metric
+from .tables.files import TableError, check_output, require_file, write_metric
+from .tables.user_table import UserTable, read_table
 from .tables.workload import LONG, expected_seconds, in_words, require_memory_for_pairs
 
 PICTURES = (".png", ".pdf", ".svg")

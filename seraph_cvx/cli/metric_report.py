@@ -13,7 +13,8 @@ from ..fit.alternation import Iteration
 from ..numerics.checks import UNKNOWN, FloatArray
 from ..numerics.psd_cone import factor, numerical_rank
 from .report import alert, say
-from .tables.user_table import UserTable, write_whole
+from .tables.files import write_whole
+from .tables.user_table import UserTable
 
 History = Sequence[Iteration] | Sequence[float]
 

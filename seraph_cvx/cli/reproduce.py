@@ -16,7 +16,7 @@ from rich.progress import Progress as ProgressBar
 from ..experiments.protocol.tasks import find_tasks
 from .main import Debug, Scheduler, app, on_cluster
 from .report import alert, alerts, answers_in_words, say
-from .tables.user_table import write_whole
+from .tables.files import write_whole
 
 if TYPE_CHECKING:
     from ..experiments.runs.runner import Progress, RunTable

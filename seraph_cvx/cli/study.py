@@ -16,7 +16,7 @@ from ..model.m_step_objective import MStepObjective
 from ..pairs.pair_set import PairSet
 from .main import Debug, app
 from .report import alert, alerts, answers_in_words, say
-from .tables.user_table import check_output, write_whole
+from .tables.files import check_output, write_whole
 
 if TYPE_CHECKING:
     from ..experiments.bench.report import Report

@@ -11,8 +11,8 @@ from ..datasets import load_sampling
 from ..display.result_table import visible
 from .main import Debug, app
 from .report import alert, answers_in_words, say, screen
-from .tables.text_rows import TableError
-from .tables.user_table import check_output, read_table, write_whole
+from .tables.files import TableError, check_output, write_whole
+from .tables.user_table import read_table
 from .tables.workload import require_memory_for_pairs
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ def fractions(matrix):
 
 
 def one_and_dust(count):
-    """1 and many numbers that are lost one by one beside it: a long chain forgets them all."""
+    """1 and many numbers too small to change it one by one: a sum in sequence loses them all."""
     x = np.full(count, UNIT / 2.0)
     x[0] = 1.0
     return x, Fraction(1) + (count - 1) * Fraction(UNIT) / 2

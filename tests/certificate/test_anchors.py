@@ -58,7 +58,7 @@ def test_the_quick_bound_is_the_better_of_the_two_chords(setting, seed):
 
 
 def test_each_chord_alone_is_a_bound():
-    """Where the other anchor is missing, its chord is not there to help."""
+    """Where the other anchor is missing, its chord gives no bound."""
     for seed, setting in enumerate(SETTINGS):
         objective = random_objective(seed, setting)
         anchors = Anchors.of(objective)

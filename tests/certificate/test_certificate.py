@@ -258,23 +258,23 @@ def test_emulated_float64_is_refused_on_a_device(monkeypatch):
     """Its rounding errors are not those of float64; on NumPy's arrays the switch does nothing."""
     import array_api_strict
 
-    here = random_objective(0, "hyper")
-    pairs = here.pairs
-    away = PairSet.from_constraints(
+    on_numpy = random_objective(0, "hyper")
+    pairs = on_numpy.pairs
+    on_device = PairSet.from_constraints(
         array_api_strict.asarray(pairs.points), pairs.similar, pairs.dissimilar
     )
     monkeypatch.setenv("CUBLAS_EMULATE_DOUBLE_PRECISION", "1")
-    assert certify(here, np.eye(4)).dual_value > 0.0
+    assert certify(on_numpy, np.eye(4)).dual_value > 0.0
     with pytest.raises(ArithmeticError, match="CUBLAS_EMULATE_DOUBLE_PRECISION is set"):
-        certify(MStepObjective(away), np.eye(4))
+        certify(MStepObjective(on_device), np.eye(4))
 
 
 def test_a_lock_that_is_held_while_forking_does_not_stop_the_child():
-    """The thread that holds it is not there to release it."""
+    """The thread that holds it does not exist in the child process."""
     import os
 
     if not hasattr(os, "fork"):
-        pytest.skip("nothing forks here")
+        pytest.skip("this platform has no fork")
     objective = random_objective(0, "hyper", n=6, m=2)
     with proof._ONE_AT_A_TIME:
         child = os.fork()

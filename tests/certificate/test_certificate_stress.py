@@ -222,7 +222,7 @@ def test_explicit_ill_conditioned_manifold_terms(seed):
 @pytest.mark.parametrize("noise", [1e-10, 1e-9, 1e-8, 1e-7])
 @pytest.mark.parametrize("seed", range(2))
 def test_explicit_nearly_collinear_features_without_trace_weight(seed, noise, unlabeled_weight):
-    """Upper bounds far below the optimum were seen here, down to -7e8."""
+    """Upper bounds far below the optimum, down to -7e8, were seen on these instances."""
     rng = np.random.default_rng(seed)
     X = np.outer(rng.normal(size=10), [1.0, 2.0]) + noise * rng.normal(size=(10, 2))
     pairs = PairSet.from_labels(X, [0, 0, 1, 1] + 6 * [-1])

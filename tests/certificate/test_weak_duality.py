@@ -362,13 +362,13 @@ def test_certificate_recomputed_from_its_definition(setting, q, seed):
                 np.linalg.eigvalsh(naive.dual_matrix(moved, V, c, b, objective.trace_weight))[0]
                 >= -1e-9
             )
-            at_p, there = (naive.dual_value(x, c, b, objective.threshold) for x in (p, anchor))
+            at_p, at_anchor = (naive.dual_value(x, c, b, objective.threshold) for x in (p, anchor))
             known = is_sure | np.all(anchor == 1.0)
-            bound = tau * at_p + (1.0 - tau) * there
+            bound = tau * at_p + (1.0 - tau) * at_anchor
             bound += gain_over_chord(tau, np.abs(p - anchor)[known], c[known])
             exact = naive.dual_value(moved, c, b, objective.threshold)
             assert bound <= exact + 1e-9
-            assert exact - bound <= 0.5 * (exact - tau * at_p - (1.0 - tau) * there) + 1e-9 or (
+            assert exact - bound <= 0.5 * (exact - tau * at_p - (1.0 - tau) * at_anchor) + 1e-9 or (
                 not np.all(known)
             )
             expected = max(expected, bound)

@@ -257,27 +257,27 @@ BAD_TABLES = {
     "header only": (HEADER + "\n", ["bad.csv", "no points"]),
     "text": (
         "\n".join([HEADER, *ROWS[:2], "3.0,wide,b", *ROWS[3:]]),
-        ["Line 4", "'width'", "'wide'"],
+        ["Row 4", "'width'", "'wide'"],
     ),
     "decimal comma": (
         "length;species\n1,5;a\n2,5;b\n",
-        ["Line 2", "'length'", "'1,5'", "with a point"],
+        ["Row 2", "'length'", "'1,5'", "with a point"],
     ),
     "missing number": (
         "\n".join([HEADER, *ROWS[:2], ",12,b"]),
-        ["Line 4", "'length'", "cell is empty"],
+        ["Row 4", "'length'", "cell is empty"],
     ),
-    "infinite": ("\n".join([HEADER, "inf,1,a", *ROWS]), ["Line 2", "'length'", "'inf'"]),
+    "infinite": ("\n".join([HEADER, "inf,1,a", *ROWS]), ["Row 2", "'length'", "'inf'"]),
     "no label column": ("a,b\n1,2\n", ["no column 'species'", "'a', 'b'"]),
     "no header": ("1,2\n3,4\n", ["no column 'species'", "'1', '2'", "first row"]),
     "one label": ("\n".join([HEADER, "1,2,a", "2,3,", "4,5,"]), ["1 of the 3", "'species'"]),
     "no labels": ("\n".join([HEADER, "1,2,", "2,3,"]), ["0 of the 2", "'species'"]),
-    "ragged": ("\n".join([HEADER, "1,2,a", "2,3"]), ["Line 3", "2 cells", "3 columns"]),
-    "ragged, wide": ("\n".join([HEADER, "1,2,a", "2,3,b,4"]), ["Line 3", "4 cells"]),
+    "ragged": ("\n".join([HEADER, "1,2,a", "2,3"]), ["Row 3", "2 cells", "3 columns"]),
+    "ragged, wide": ("\n".join([HEADER, "1,2,a", "2,3,b,4"]), ["Row 3", "4 cells"]),
     "unnamed column": (",x,species\n0,1,a\n1,2,b\n", ["Column 1", "no name"]),
     "twice named": ("x,x,species\n0,1,a\n1,2,b\n", ["2 columns named 'x'"]),
     "no features": ("species\na\nb\n", ["no column besides 'species'"]),
-    "not UTF-8": (f"{HEADER}\n1,2,".encode() + b"\xe9\n3,4,b\n", ["Line 2", "UTF-8", "0xe9"]),
+    "not UTF-8": (f"{HEADER}\n1,2,".encode() + b"\xe9\n3,4,b\n", ["Line 2", "utf-8", "0xe9"]),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import importlib
 import itertools
 import os
 import pty
@@ -25,7 +26,7 @@ from command_line import run, words
 
 from seraph_cvx.cli import learn
 from seraph_cvx.cli.report import say
-from seraph_cvx.cli.tables import text_rows, user_table, workload
+from seraph_cvx.cli.tables import files, user_table, workload
 from seraph_cvx.comparison.race_table import Race
 from seraph_cvx.datasets import load
 from seraph_cvx.display.notebook import Tone, card, facts, grid
@@ -87,12 +88,12 @@ def test_a_table_written_otherwise_gives_the_same_metric(table, case):
     assert run("fit", other, "--label", "species").exit_code == 0
 
 
-def test_a_quoted_class_name_may_hold_a_line_end_and_rows_keep_their_lines(folder):
+def test_a_quoted_class_name_may_hold_a_line_end_and_is_one_row(folder):
     (folder / "q.csv").write_text('x,"the\nkind"\n1,"a\nb"\n2,c\n3,"d""e"\n')
     table = user_table.read_table(folder / "q.csv", "the\nkind")
     assert table.class_names == ("a\nb", "c", 'd"e')
     (folder / "q.csv").write_text('x,"the\nkind"\n1,"a\nb"\nzwei,"c\nd"\n')
-    with pytest.raises(text_rows.TableError, match="Line 5, column 'x': 'zwei'"):
+    with pytest.raises(files.TableError, match=r"Row 3 of .*, column 'x': 'zwei'"):
         user_table.read_table(folder / "q.csv", "the\nkind")
 
 
@@ -121,15 +122,28 @@ BAD_TABLES = {
     "UTF-16 without a mark": (TABLE.encode("utf-16-le"), ["bad.csv is not a text file"]),
     "UTF-16 cut off": (TABLE.encode("utf-16")[:-1], ["not utf-16", "CSV UTF-8"]),
     "only a mark": (b"\xef\xbb\xbf", ["bad.csv is empty"]),
-    "quote not closed": (TABLE.replace("1.2", '"1.2'), ["begins on line 3", "double quote"]),
-    "quote not doubled": (TABLE.replace(",a\n1.2", ',"a"b"\n1.2'), ["begins on line 2"]),
-    "endless cell": (TABLE.replace("1.2", "1" * 140_000), ["line 3", "field limit"]),
-    "long cell": (TABLE.replace("1.2", "1" * 400), ["Line 3", "'length'", "111...'"]),
-    "underscore": (TABLE.replace("1.2", "1_2"), ["Line 3", "'1_2'", "with a point"]),
-    "thousands": (TABLE.replace("30", '"3,000"'), ["Line 3", "'3,000'", "thousands"]),
-    "decimal commas between commas": (TABLE.replace("1.2", "1,2"), ["Line 3", "4 cells", "point"]),
-    "NaN": (TABLE.replace("1.2", "NaN"), ["Line 3", "'NaN'", "remove the row"]),
-    "minus infinity": (TABLE.replace("1.2", "-inf"), ["Line 3", "'-inf'", "remove the row"]),
+    "quote not closed": (TABLE.replace("1.2", '"1.2'), ["Row 3", "double quote"]),
+    "quote not doubled": (TABLE.replace(",a\n1.2", ',"a"b"\n1.2'), ["Row 2", "double quote"]),
+    "quote closed by a later row": (
+        TABLE.replace(",a\n1.2", ',"a\n1.2').replace("12,b", '12,"b"'),
+        ["Row 2", "double quote"],
+    ),
+    "quote in the header not closed": (TABLE.replace("width", '"width'), ["Row 1", "double quote"]),
+    "a short first row": ("x,species\n1,2,a\n3,4,b\n", ["Row 2", "3 cells", "2 columns"]),
+    "short rows after blank ones": (
+        TABLE.replace("1.0", "\n \n1.0").replace("3.1,28,b", "3.1,28"),
+        ["Row 7", "2 cells", "3 columns"],
+    ),
+    "surplus after blank ones": ("\n\n" + TABLE.replace("10,a", "10,a,a"), ["Row 4", "4 cells"]),
+    "only separators": (TABLE + ",,\n", ["Row 8", "'length'", "the cell is empty"]),
+    "only a hint at the separator": ("sep=;\n", ["bad.csv is empty"]),
+    "endless cell": (TABLE.replace("1.2", "1" * 140_000), ["Row 3", "field limit"]),
+    "long cell": (TABLE.replace("1.2", "1" * 400), ["Row 3", "'length'", "111...'"]),
+    "underscore": (TABLE.replace("1.2", "1_2"), ["Row 3", "'1_2'", "with a point"]),
+    "thousands": (TABLE.replace("30", '"3,000"'), ["Row 3", "'3,000'", "thousands"]),
+    "decimal commas between commas": (TABLE.replace("1.2", "1,2"), ["Row 3", "4 cells", "point"]),
+    "NaN": (TABLE.replace("1.2", "NaN"), ["Row 3", "'NaN'", "remove the row"]),
+    "minus infinity": (TABLE.replace("1.2", "-inf"), ["Row 3", "'-inf'", "remove the row"]),
     "too large": (TABLE.replace("1.2", "1e200"), ["'length'", "too large to be squared"]),
     "largest": (TABLE.replace("1.2", "1e308").replace("3.0", "-1e308"), ["'length'", "too large"]),
     "all the same": ("x,species\n1,a\n1,b\n1,a\n", ["the same", "nothing to learn"]),
@@ -161,11 +175,23 @@ def test_numbers_whose_squares_overflow_are_refused_without_standardizing_too(fo
     assert_answered_in_words(result, ["'length'", "too large"])
 
 
-def test_a_line_without_end_is_refused_before_it_fills_the_memory(folder, monkeypatch):
-    monkeypatch.setattr(text_rows, "LONGEST_LINE", 100)
-    (folder / "bad.csv").write_text(HEADER + "\n" + "1" * 200)
+@pytest.mark.parametrize("rows_at_once", [1, 2, 3])
+def test_a_row_is_named_however_many_are_read_at_once(folder, monkeypatch, rows_at_once):
+    monkeypatch.setattr(user_table, "ROWS_AT_ONCE", rows_at_once)
+    (folder / "bad.csv").write_text("\n" + TABLE.replace("2.9,22", "2.9,wide"))
     result = run("fit", "bad.csv", "--label", "species")
-    assert_answered_in_words(result, ["Line 2", "more than 100 characters"])
+    assert_answered_in_words(result, ["Row 8 of bad.csv, column 'width': 'wide'"])
+    (folder / "good.csv").write_text(TABLE)
+    table = user_table.read_table(folder / "good.csv", "species")
+    assert table.X[:, 1].tolist() == [10.0, 30.0, 12.0, 28.0, 20.0, 22.0]
+    assert table.y.tolist() == [0, 0, 1, 1, -1, -1]
+
+
+def test_without_pandas_a_table_names_the_extra_that_brings_it(table, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    for command in ("fit", "verify"):
+        result = run(command, table, "--label", "species")
+        assert_answered_in_words(result, ["pandas", 'pip install "seraph-cvx[cli]"'])
 
 
 def test_a_folder_is_no_table_with_and_without_a_name_for_the_output(folder):
@@ -208,12 +234,12 @@ def test_a_pipe_is_no_place_for_a_metric(table):
 
 
 def test_a_link_stays_a_link_and_its_file_gets_the_metric(table):
-    (table.parent / "there").mkdir()
+    (table.parent / "metrics").mkdir()
     link = table.with_name("m.csv")
-    link.symlink_to(table.parent / "there" / "metric.csv")
+    link.symlink_to(table.parent / "metrics" / "metric.csv")
     assert run("fit", table, "--label", "species", "--out", link).exit_code == 0
     assert link.is_symlink()
-    assert (table.parent / "there" / "metric.csv").read_text().startswith("length,width")
+    assert (table.parent / "metrics" / "metric.csv").read_text().startswith("length,width")
 
 
 BAD_COMMANDS = {
@@ -254,6 +280,7 @@ def write_long_table(path, n_rows):
 
 def test_reading_takes_the_memory_of_the_numbers_alone(folder):
     write_long_table(folder / "long.csv", 40_000)
+    importlib.import_module("pandas")
     tracemalloc.start()
     try:
         table = user_table.read_table(folder / "long.csv", "species")
@@ -316,11 +343,10 @@ def test_more_labels_than_pairs_fit_into_memory_are_refused(table, monkeypatch):
         assert_answered_in_words(result, ["4 labels make 6 labeled pairs", "label cells empty"])
 
 
-def test_a_table_larger_than_memory_is_refused_while_it_is_read(table, monkeypatch):
+def test_a_table_larger_than_memory_is_refused_before_it_is_read(table, monkeypatch):
     monkeypatch.setattr(workload, "free_bytes", lambda: 100)
-    monkeypatch.setattr(user_table, "LOOK_EVERY", 2)
     result = run("fit", table, "--label", "species")
-    assert_answered_in_words(result, ["Line 3 of", "memory", "random sample of its rows"])
+    assert_answered_in_words(result, ["The table", "memory", "random sample of its rows"])
 
 
 # Errors in words, tracebacks for those who ask
@@ -329,7 +355,7 @@ def test_a_table_larger_than_memory_is_refused_while_it_is_read(table, monkeypat
 @pytest.mark.parametrize("arguments", [["--debug", "fit"], ["fit", "--debug"]])
 def test_debug_lets_the_error_through_before_and_after_the_command(table, arguments):
     result = run(*arguments, table, "--label", "kind")
-    assert isinstance(result.exception, text_rows.TableError)
+    assert isinstance(result.exception, files.TableError)
     assert_answered_in_words(run("fit", table, "--label", "kind"), ["no column"])
 
 
@@ -476,7 +502,7 @@ def test_a_markdown_row_stays_one_row():
 
 
 def start_in_terminal(*arguments, cwd):
-    """The command in a terminal of its own; what is typed there is written to the number."""
+    """The command in a terminal of its own; what is typed is written to the file descriptor."""
     ours, theirs = pty.openpty()
 
     def take_terminal():
@@ -576,7 +602,7 @@ def test_a_closed_pipe_is_no_traceback(table, arguments):
         assert process.wait(60) in (0, 1)
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this platform has no /dev/full")
 def test_a_full_disk_under_the_output_is_said(table):
     command = [sys.executable, "-m", "seraph_cvx", "fit", "small.csv", "--label", "species"]
     with open("/dev/full", "w") as full:

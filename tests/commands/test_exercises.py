@@ -40,7 +40,7 @@ WRONG = {
     ("8_own_solver", "project"): ("np.maximum(eigenvalues, 0.0)", "np.abs(eigenvalues)"),
     ("8_own_solver", "my_solver"): ("range(5000)", "range(3)"),
 }
-"""For each TODO: a piece of its solution, and what a mistake puts there."""
+"""For each TODO: a piece of its solution, and a mistake to put in its place."""
 
 
 def source(kind, name):

@@ -172,7 +172,7 @@ def test_a_fit_on_a_cluster_is_the_fit_on_this_machine():
     """On two processes started for it, then on a cluster that runs already and is left running."""
     pytest.importorskip("distributed", reason="dask is not installed")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    here, seen = measured(n=1_200), []
+    local, seen = measured(n=1_200), []
     same = ("n", "pairs", "iterations", "evaluations", "status")
 
     def tell(text):
@@ -188,5 +188,5 @@ def test_a_fit_on_a_cluster_is_the_fit_on_this_machine():
     started = measured("dask", n=1_200, tell=tell)
     assert set(seen) == {"DaskDistributedBackend"}
     for row in (running, started):
-        assert {key: row[key] for key in same} == {key: here[key] for key in same}
-        assert row["J"] == pytest.approx(here["J"], rel=1e-10)
+        assert {key: row[key] for key in same} == {key: local[key] for key in same}
+        assert row["J"] == pytest.approx(local["J"], rel=1e-10)

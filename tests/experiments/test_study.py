@@ -246,7 +246,7 @@ LADDER = {
 def test_the_fastest_conic_solver_is_the_first_rung_that_is_truly_within_the_gap(
     small_samplings, monkeypatch
 ):
-    """One dies, one gets there on its second rung, one is too slow to go on, one never does."""
+    """One dies, one reaches it on its second rung, one is too slow to go on, one never does."""
     asked = []
 
     def climb(function, name, seed, solver, formulation, tol, limit, time_limit):

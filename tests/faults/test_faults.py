@@ -77,7 +77,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)
-from seraph_cvx.cli.tables.user_table import write_whole
+from seraph_cvx.cli.tables.files import write_whole
 from seraph_cvx.estimators.saving.number_file import write_number_file
 if sys.argv[1].endswith(".npz"):
     write_number_file(sys.argv[1], {"new": True}, {})
@@ -96,12 +96,12 @@ def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path, name):
 
 
 def test_a_link_to_a_model_stays_a_link(tmp_path):
-    (tmp_path / "there").mkdir()
+    (tmp_path / "models").mkdir()
     link = tmp_path / "model.npz"
-    link.symlink_to(tmp_path / "there" / "model.npz")
+    link.symlink_to(tmp_path / "models" / "model.npz")
     save_model(SERAPH().fit(X, Y), link)
     assert link.is_symlink()
-    assert load_model(tmp_path / "there" / "model.npz").status_ is Status.CERTIFIED
+    assert load_model(tmp_path / "models" / "model.npz").status_ is Status.CERTIFIED
 
 
 def test_a_damaged_model_is_refused_in_words_or_is_the_same_model(tmp_path):

@@ -151,7 +151,7 @@ def test_what_the_work_leaves_running_is_ended(server):
 
 
 def ends_soon(pid):
-    """A process that is killed is there for a moment more."""
+    """A process that is killed exists for a moment longer."""
     deadline = time.monotonic() + 5.0
     while is_running(pid) and time.monotonic() < deadline:
         time.sleep(0.01)

@@ -1,7 +1,7 @@
 """Evidence that the package works where POSIX does not: by processes from which it was removed.
 
 A `sitecustomize.py` on PYTHONPATH takes the names away as Python starts, so that processes that the
-package starts lack them too. What is left of Linux there: /proc, file names, signals that kill.
+package starts lack them too. What they keep of Linux: /proc, file names, signals that kill.
 """
 
 from __future__ import annotations

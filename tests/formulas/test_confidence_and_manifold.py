@@ -78,10 +78,10 @@ def test_objective_7_and_j_are_those_of_the_loop(seed):
     own = SemiSupervisedObjective(objective).value_and_gradient(A)
     assert own[0] == pytest.approx(value, rel=1e-12)
     np.testing.assert_allclose(own[1], gradient, rtol=1e-10, atol=1e-10)
-    here = replace(objective, previous_metric=A)
+    updated = replace(objective, previous_metric=A)
     J = naive.descent(
         objective.pairs,
-        explicit_soft_labels(here),
+        explicit_soft_labels(updated),
         objective.mu,
         objective.sharpness,
         objective.trace_weight,

@@ -75,17 +75,17 @@ def test_another_trace_weight_needs_no_new_sweep(q, monkeypatch):
     assert without.soft_label_sums.total == pytest.approx(objective.soft_label_sums.total)
 
 
-def test_given_soft_labels_bring_the_sums_home():
+def test_given_soft_labels_are_summed_by_numpy():
     """They lie in a NumPy table, so that pairs of another library are summed by NumPy too."""
-    home = random_pairs(0)
-    points = array_api_strict.asarray(home.points)
-    away = PairSet.from_constraints(points, home.similar, home.dissimilar)
-    q = np.random.default_rng(0).random(home.n_unlabeled)
-    here, there = MStepObjective(away, soft_labels=q), MStepObjective(away)
-    assert here.sums.remote_sums is None
-    assert there.sums.remote_sums is not None
-    expected = MStepObjective(home, soft_labels=q).value(np.eye(4))
-    assert here.value(np.eye(4)) == pytest.approx(expected, rel=1e-14)
+    on_numpy = random_pairs(0)
+    points = array_api_strict.asarray(on_numpy.points)
+    on_device = PairSet.from_constraints(points, on_numpy.similar, on_numpy.dissimilar)
+    q = np.random.default_rng(0).random(on_numpy.n_unlabeled)
+    with_table, without_table = MStepObjective(on_device, soft_labels=q), MStepObjective(on_device)
+    assert with_table.sums.remote_sums is None
+    assert without_table.sums.remote_sums is not None
+    expected = MStepObjective(on_numpy, soft_labels=q).value(np.eye(4))
+    assert with_table.value(np.eye(4)) == pytest.approx(expected, rel=1e-14)
 
 
 def test_the_card_says_where_the_soft_labels_come_from():

@@ -115,7 +115,7 @@ def test_formulas_agree_sums_with_the_functions_they_sum():
 
 
 def test_fused_kernels_are_used_where_there_are_some(monkeypatch):
-    """On a GPU; what they compute is judged there, see tests/solvers/test_elsewhere.py."""
+    """On a GPU; tests/solvers/test_elsewhere.py checks what they compute."""
     d = np.array([0.5, 2.0])
     told = []
 
@@ -134,8 +134,8 @@ def test_fused_kernels_are_used_where_there_are_some(monkeypatch):
 @pytest.mark.parametrize("with_posterior", [True, False])
 def test_arrays_of_another_library_have_the_same_sum_and_posterior_if_asked_for(with_posterior):
     d = np.array([0.5, 2.0, 40.0])
-    away = array_api_strict.asarray(d)
-    total, similar = posterior.surprise_and_posterior(away, 1.5, with_posterior)
+    on_device = array_api_strict.asarray(d)
+    total, similar = posterior.surprise_and_posterior(on_device, 1.5, with_posterior)
     expected, each = posterior.surprise_and_posterior(d.copy(), 1.5)
     assert float(total) == pytest.approx(expected, rel=1e-14)
     if with_posterior:

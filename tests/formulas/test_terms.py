@@ -80,8 +80,8 @@ def test_unlabeled_pairs_on_workers(monkeypatch):
 
 def test_pairs_on_a_device(monkeypatch):
     monkeypatch.setattr(seraph_cvx.sums.device_sums, "DEVICE_BLOCK", 16)
-    there = array_api_strict.asarray(X)
-    pairs = PairSet.from_constraints(there, SIMILAR, DISSIMILAR, *CONFIDENCES)
+    on_device = array_api_strict.asarray(X)
+    pairs = PairSet.from_constraints(on_device, SIMILAR, DISSIMILAR, *CONFIDENCES)
     sums = PairSums.of(pairs)
     assert sums.is_remote
     check(sums.over_unlabeled([METRIC], decay), by_hand(pairs.unlabeled))

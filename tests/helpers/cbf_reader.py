@@ -39,10 +39,10 @@ def read_cbf(path: str | os.PathLike[str]) -> ConicProgram:
     sense = blocks.pop("OBJSENSE", ["?"])[0]
     variables = _cones(blocks.pop("VAR", ["0 0"]))
     if any(kind != "F" for kind, _ in variables) or sense not in ("MIN", "MAX"):
-        raise ValueError(f"{path}: only free scalar variables and MIN or MAX are read here.")
+        raise ValueError(f"{path}: only free scalar variables and MIN or MAX are supported.")
     cones = _cones(blocks.pop("CON", ["0 0"]))
     if strange := {kind for kind, _ in cones} - {"L+", "EXP"}:
-        raise ValueError(f"{path}: the cones {sorted(strange)} are not read here.")
+        raise ValueError(f"{path}: the cones {sorted(strange)} are not supported.")
     program = ConicProgram(
         sense=sense,
         n_variables=sum(size for _, size in variables),
@@ -59,7 +59,7 @@ def read_cbf(path: str | os.PathLike[str]) -> ConicProgram:
         psd_constant=_coordinates(blocks.pop("DCOORD", []), 3),
     )
     if blocks:
-        raise ValueError(f"{path}: the parts {', '.join(blocks)} are not read here.")
+        raise ValueError(f"{path}: the parts {', '.join(blocks)} are not supported.")
     return program
 
 

@@ -25,7 +25,7 @@ HALVINGS = 16
 
 @dataclass(frozen=True, eq=False)
 class Search:
-    """The M-step of a judge in well-scaled coordinates, and what was found there."""
+    """A judge's M-step in well-scaled coordinates, and the candidates found in them."""
 
     judge: Judge
     rng: np.random.Generator
@@ -50,7 +50,7 @@ class Search:
 
     @cached_property
     def free_directions(self):
-        """The two directions that R punishes least, beside its diagonal; below zero by rounding."""
+        """The two directions that R punishes least, relative to its diagonal; R < 0 by rounding."""
         R = self.judge.regulariser.astype(np.float64)
         lengths = np.sqrt(np.maximum(np.diag(R), 0.0))
         unit = np.where(lengths > 0.0, lengths, 1.0)

@@ -253,7 +253,7 @@ def trace_weights(rng):
 
 
 def confidences(rng):
-    """Confidences from 1e-9 to 1e9 beside each other, with any threshold; labels alone, or not."""
+    """Confidences from 1e-9 to 1e9 in one problem, with any threshold; labels alone, or not."""
     X = gaussian(rng)
     if rng.random() < 0.2:
         X = X * decades(rng, -3, 3, size=X.shape[1])

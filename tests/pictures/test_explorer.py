@@ -759,23 +759,23 @@ def link(tmp_path_factory):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    home = tmp_path_factory.mktemp("home")
-    environment = os.environ | {"HOME": str(home), "XDG_CONFIG_HOME": str(home)}
+    folder = tmp_path_factory.mktemp("explorer")
+    environment = os.environ | {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
     arguments = ["-m", "seraph_cvx", "explore", "--port", str(port), "--no-browser"]
-    with (home / "log").open("w") as log:
+    with (folder / "log").open("w") as log:
         server = subprocess.Popen(
-            [sys.executable, *arguments], stdout=log, stderr=log, env=environment, cwd=home
+            [sys.executable, *arguments], stdout=log, stderr=log, env=environment, cwd=folder
         )
     try:
         for _ in range(240):
             with suppress(OSError), socket.create_connection(("127.0.0.1", port), 0.5):
                 break
             time.sleep(0.25)
-        yield re.search(r"^http\S+$", (home / "log").read_text(encoding="utf-8"), re.M).group()
+        yield re.search(r"^http\S+$", (folder / "log").read_text(encoding="utf-8"), re.M).group()
     finally:
         server.terminate()
         server.wait(20)
-    said = (home / "log").read_text(encoding="utf-8")
+    said = (folder / "log").read_text(encoding="utf-8")
     assert server.returncode == 0, said
     assert "The explorer has stopped." in said
     assert "Traceback" not in said
@@ -792,7 +792,7 @@ def open_page(link, address, tmp_path):
     """A function that opens the page in Chromium; what it asked for and complained of is kept."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
-        pytest.skip("no Chromium here")
+        pytest.skip("Chromium is not installed")
     with playwright.sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
 
@@ -832,7 +832,7 @@ def press_until(page, label, state):
 
 
 def agrees(page, state):
-    """The page's numbers are those of the same state here."""
+    """The page's numbers are those of the same state in this process."""
     half_step = state.half_step
     wait_for(page, "descent", f"{half_step.descent_value:.8g}"[:-1])
     assert float(shown(page, "descent")) == pytest.approx(half_step.descent_value, rel=1e-9)
@@ -945,8 +945,8 @@ def test_browser_the_page_shows_the_librarys_numbers_and_asks_for_nothing_else(o
     np.testing.assert_array_equal(names["metric"], state.half_step.metric)
     assert names["certificate"].relative_gap <= 1e-8
     assert [text for kind, text in page.complaints if kind == "error"] == []
-    home = (address, address.replace("http", "ws"), "data:", "blob:")
-    assert [url for url in page.asked if not url.startswith(home)] == []
+    allowed = (address, address.replace("http", "ws"), "data:", "blob:")
+    assert [url for url in page.asked if not url.startswith(allowed)] == []
 
 
 @pytest.mark.slow

@@ -195,7 +195,7 @@ def test_one_blas_thread_is_lifted_by_the_last_that_leaves():
         OVERLAPPING, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2"
     ).split()
     if has_two == "False":
-        pytest.skip("BLAS has one thread here, whatever it is told: a process held to one core")
+        pytest.skip("BLAS has one thread, whatever it is told: this process is held to one core")
     assert held == "True"
     assert lifted == "True"
 

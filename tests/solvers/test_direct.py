@@ -74,14 +74,14 @@ def test_direct_ends_stationary_in_any_unit_and_is_never_certified(unit):
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio", 0.1])
 def test_direct_finds_the_same_metric_in_any_unit(unit, unlabeled_weight):
-    here = minimise_directly(flowers(), unlabeled_weight, trace_weight=1.0)
-    there = minimise_directly(flowers(unit), unlabeled_weight, trace_weight=unit**2)
-    assert here.status == there.status == "stationary"
-    assert there.iterations == pytest.approx(here.iterations, rel=0.2)
-    assert there.values[0] == pytest.approx(here.values[0], rel=1e-12)
-    assert there.value == pytest.approx(here.value, rel=1e-9)
-    size = np.max(np.abs(here.metric))
-    np.testing.assert_allclose(unit**2 * there.metric, here.metric, rtol=0.0, atol=1e-4 * size)
+    expected = minimise_directly(flowers(), unlabeled_weight, trace_weight=1.0)
+    found = minimise_directly(flowers(unit), unlabeled_weight, trace_weight=unit**2)
+    assert expected.status == found.status == "stationary"
+    assert found.iterations == pytest.approx(expected.iterations, rel=0.2)
+    assert found.values[0] == pytest.approx(expected.values[0], rel=1e-12)
+    assert found.value == pytest.approx(expected.value, rel=1e-9)
+    size = np.max(np.abs(expected.metric))
+    np.testing.assert_allclose(unit**2 * found.metric, expected.metric, rtol=0.0, atol=1e-4 * size)
 
 
 def test_direct_starts_at_the_identity_over_the_mean_variance_of_what_varies():
@@ -105,9 +105,9 @@ def test_direct_leaves_points_that_are_all_the_same_alone():
 @pytest.mark.parametrize("unit", UNITS)
 def test_stationarity_does_not_depend_on_the_unit(unit):
     for A in random_metrics(flowers(), 20):
-        here = stationarity_at(flowers(), A, trace_weight=3.0)
-        there = stationarity_at(flowers(unit), A / unit**2, trace_weight=3.0 * unit**2)
-        assert there == pytest.approx(here, rel=1e-9)
+        expected = stationarity_at(flowers(), A, trace_weight=3.0)
+        found = stationarity_at(flowers(unit), A / unit**2, trace_weight=3.0 * unit**2)
+        assert found == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize("mu", [0.0, 0.02, 1.0])

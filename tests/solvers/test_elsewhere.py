@@ -77,40 +77,46 @@ def few_classes(n=120, m=4, seed=0, n_labels=20):
 @pytest.mark.parametrize("setting", ["post", "proj", "hyper", "other"])
 @pytest.mark.parametrize("q", ["start", "streamed"])
 def test_every_sum_is_the_same_in_another_library(moved, small_blocks, setting, q):
-    here = random_objective(3, setting, q=q, n=70, m=4)
-    there = MStepObjective(
+    on_numpy = random_objective(3, setting, q=q, n=70, m=4)
+    on_device = MStepObjective(
         PairSet.from_constraints(
-            moved(np.array(here.pairs.points)), here.pairs.similar, here.pairs.dissimilar
+            moved(np.array(on_numpy.pairs.points)),
+            on_numpy.pairs.similar,
+            on_numpy.pairs.dissimilar,
         ),
-        previous_metric=here.previous_metric,
-        sharpness=here.sharpness,
-        unlabeled_weight=here.mu,
-        trace_weight=here.trace_weight,
-        threshold=here.threshold,
+        previous_metric=on_numpy.previous_metric,
+        sharpness=on_numpy.sharpness,
+        unlabeled_weight=on_numpy.mu,
+        trace_weight=on_numpy.trace_weight,
+        threshold=on_numpy.threshold,
     )
     A = random_psd(np.random.default_rng(0), 4, size=2.0)
-    np.testing.assert_allclose(there.value(A), here.value(A), rtol=1e-13)
-    np.testing.assert_allclose(there.gradient(A), here.gradient(A), rtol=1e-11, atol=1e-11)
-    np.testing.assert_allclose(descent_values(there, A), descent_values(here, A), rtol=1e-13)
-    for objective in (here, there):
+    np.testing.assert_allclose(on_device.value(A), on_numpy.value(A), rtol=1e-13)
+    np.testing.assert_allclose(on_device.gradient(A), on_numpy.gradient(A), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(
+        descent_values(on_device, A), descent_values(on_numpy, A), rtol=1e-13
+    )
+    for objective in (on_numpy, on_device):
         assert type(objective.pair_moment) is np.ndarray
     for name in ("pair_moment", "recession_matrix", "soft_label_entropy", "smoothness_bound"):
         np.testing.assert_allclose(
-            getattr(there, name), getattr(here, name), rtol=1e-11, atol=1e-11
+            getattr(on_device, name), getattr(on_numpy, name), rtol=1e-11, atol=1e-11
         )
-    direct_here, direct_there = map(SemiSupervisedObjective, (here, there))
+    direct_on_numpy, direct_on_device = map(SemiSupervisedObjective, (on_numpy, on_device))
     np.testing.assert_allclose(
-        direct_there.value_and_gradient(A)[1], direct_here.value_and_gradient(A)[1], atol=1e-10
+        direct_on_device.value_and_gradient(A)[1],
+        direct_on_numpy.value_and_gradient(A)[1],
+        atol=1e-10,
     )
     L = np.linalg.cholesky(A)[:, :2]
     D = np.linalg.cholesky(A)[:, 1:3]
     np.testing.assert_allclose(
-        there.program.at(L).bent(D),
-        here.program.at(L).bent(D),
+        on_device.program.at(L).bent(D),
+        on_numpy.program.at(L).bent(D),
         rtol=1e-9,
         atol=1e-9,
     )
-    mine, other = certify(here, A), certify(there, A)
+    mine, other = certify(on_numpy, A), certify(on_device, A)
     assert mine.dual_point == other.dual_point
     np.testing.assert_allclose(mine.dual_value, other.dual_value, rtol=1e-11)
 
@@ -120,39 +126,44 @@ def test_confidences_count_in_another_library_too(moved, small_blocks):
     similar, dissimilar = [(0, 1), (2, 90)], [(3, 4), (5, 60), (7, 100)]
     given = {"similar_confidence": [0.5, 2.0], "dissimilar_confidence": 3.0}
     A = random_psd(np.random.default_rng(1), 4)
-    here, there = (
+    on_numpy, on_device = (
         MStepObjective(PairSet.from_constraints(points, similar, dissimilar, **given))
         for points in (X, moved(X))
     )
-    np.testing.assert_allclose(there.value(A), here.value(A), rtol=1e-13)
-    np.testing.assert_allclose(there.gradient(A), here.gradient(A), rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(on_device.value(A), on_numpy.value(A), rtol=1e-13)
+    np.testing.assert_allclose(on_device.gradient(A), on_numpy.gradient(A), rtol=1e-11, atol=1e-12)
     np.testing.assert_allclose(
-        certify(there, A).dual_value, certify(here, A).dual_value, rtol=1e-11
+        certify(on_device, A).dual_value, certify(on_numpy, A).dual_value, rtol=1e-11
     )
 
 
 @pytest.mark.parametrize("setting", [None, "hyper"])
 def test_a_fit_in_another_library_is_the_same_to_rounding(moved, small_blocks, setting):
     X, y = few_classes()
-    here, there = SERAPH(setting=setting).fit(X, y), SERAPH(setting=setting).fit(moved(X), moved(y))
-    assert there.status_ is Status.CERTIFIED
-    assert there.n_iter_ == here.n_iter_
-    np.testing.assert_allclose(there.metric_, here.metric_, rtol=0, atol=1e-10 * here.metric_.max())
-    transformed = there.transform(moved(X))
+    on_numpy, on_device = (
+        SERAPH(setting=setting).fit(X, y),
+        SERAPH(setting=setting).fit(moved(X), moved(y)),
+    )
+    assert on_device.status_ is Status.CERTIFIED
+    assert on_device.n_iter_ == on_numpy.n_iter_
+    np.testing.assert_allclose(
+        on_device.metric_, on_numpy.metric_, rtol=0, atol=1e-10 * on_numpy.metric_.max()
+    )
+    transformed = on_device.transform(moved(X))
     assert type(transformed) is type(moved(X))
-    expected = X @ there.components_.T
+    expected = X @ on_device.components_.T
     np.testing.assert_allclose(np.asarray(transformed), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_sample_in_another_library_is_the_same_sample(moved):
     X, y = few_classes(n=300)
     A = random_psd(np.random.default_rng(1), 4)
-    here, there = (
+    on_numpy, on_device = (
         MStepObjective(PairSet.from_labels(points, y).sampled(5000, random_state=3))
         for points in (X, moved(X))
     )
-    np.testing.assert_allclose(there.value(A), here.value(A), rtol=1e-13)
-    np.testing.assert_allclose(there.gradient(A), here.gradient(A), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(on_device.value(A), on_numpy.value(A), rtol=1e-13)
+    np.testing.assert_allclose(on_device.gradient(A), on_numpy.gradient(A), rtol=1e-10, atol=1e-10)
 
 
 def test_nothing_of_torch_or_dask_is_imported_unasked():
@@ -198,17 +209,17 @@ class OnAGpu:
 
 @pytest.fixture
 def kernels(monkeypatch):
-    """Stand-ins for torch, for the kernels and for what finds Triton; a list says if it is here."""
-    here = [True]
+    """Stand-ins for torch, kernels and the search for Triton; a list says if it is installed."""
+    installed = [True]
     stand_in = SimpleNamespace()
     monkeypatch.setattr(
         seraph_cvx.numerics.arrays, "is_torch_array", lambda x: isinstance(x, OnAGpu)
     )
-    monkeypatch.setattr(seraph_cvx.numerics.arrays, "find_spec", lambda name: here[0] or None)
+    monkeypatch.setattr(seraph_cvx.numerics.arrays, "find_spec", lambda name: installed[0] or None)
     monkeypatch.setattr(seraph_cvx.numerics, "cuda_kernels", stand_in, raising=False)
     monkeypatch.setitem(sys.modules, "seraph_cvx.numerics.cuda_kernels", stand_in)
     seraph_cvx.numerics.arrays._cuda_kernels.cache_clear()
-    yield here, stand_in
+    yield installed, stand_in
     seraph_cvx.numerics.arrays._cuda_kernels.cache_clear()
 
 
@@ -240,7 +251,7 @@ def counted(block, d):
 
 @pytest.fixture
 def forgetful(monkeypatch):
-    """Sums go by workers, which are threads here; the list holds the losses to come."""
+    """Sums go by workers, which are threads in this test; the list holds the losses to come."""
     losses = []
 
     class Forgetful(joblib.Parallel):
@@ -445,7 +456,7 @@ def test_the_sampled_fit_is_certified_on_all_pairs():
 
 @pytest.mark.slow
 def test_the_gap_over_all_pairs_falls_at_least_as_one_over_the_root_of_k():
-    """Two instances here; `seraph-cvx bench sampling` has five."""
+    """Two instances; `seraph-cvx bench sampling` has five."""
     draws = np.array([500, 2000, 8000, 32000])
     for seed in (0, 1):
         pairs = PairSet.from_labels(*gaussian_classes(400, 3, seed=seed))
@@ -465,13 +476,15 @@ def test_the_gap_over_all_pairs_falls_at_least_as_one_over_the_root_of_k():
 @pytest.mark.filterwarnings("ignore")
 def test_the_reproduction_and_the_race_run_on_the_cluster(dask_client, tmp_path):
     tasks, methods = ["iris"], ["euclidean", "seraph-hyper"]
-    here = run_methods(tasks, methods, 2)
+    local = run_methods(tasks, methods, 2)
     objective = random_objective(1, "hyper", n=20, m=3)
     with joblib.parallel_config(backend="dask"):
-        there = run_methods(tasks, methods, 2, out=tmp_path / "cells.jsonl")
+        on_cluster = run_methods(tasks, methods, 2, out=tmp_path / "cells.jsonl")
         race = compare_solvers(objective, ["fista", "CLARABEL"], [1e-5], 30.0)
     workers = dask_client.run(os.getpid).values()
     assert os.getpid() not in workers
-    assert sorted(row["error"] for row in there.rows) == sorted(row["error"] for row in here.rows)
+    assert sorted(row["error"] for row in on_cluster.rows) == sorted(
+        row["error"] for row in local.rows
+    )
     assert {row["outcome"] for row in race.rows} == {"done"}
     assert all(row["true_gap"] < 1e-5 for row in race.rows)

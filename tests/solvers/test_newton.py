@@ -74,7 +74,7 @@ def test_threads_change_nothing_but_rounding():
 
 
 def test_a_gap_that_only_rounding_keeps_open_is_said_to_be_so():
-    """Raw breast cancer: features from 1e-3 to 4e3, a trace weight of nothing beside them."""
+    """Raw breast cancer: features from 1e-3 to 4e3, a negligible trace weight."""
     X, y = load("breast_cancer")
     rows = np.random.default_rng(0).permutation(len(X))[:100]
     known = np.where(np.arange(100) < 20, y[rows], -1)

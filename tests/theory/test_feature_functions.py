@@ -444,7 +444,7 @@ def test_failure_a_wrong_argument_is_named(arguments, message):
 
 
 def test_failure_a_trace_weight_that_rounding_swallows():
-    """1e-3 beside 1e22, askew to the features: nothing but w = 0 is proven feasible."""
+    """Scales of 1e-3 and 1e22, along no feature's axis: nothing but w = 0 is proven feasible."""
     X = [[0.0, 0.0, 0.0], [1e11, 0.3e11, 0.7e11], [1.0, 2.0, 3.0]]
     pairs = PairSet.from_constraints(X, [(0, 1)], [(0, 2)])
     problem = ExponentialMStep(pairs, unlabeled_weight=0.0, trace_weight=1e-3)

@@ -60,7 +60,7 @@ EXPECTED = {
     15: "refuted",
     16: "holds as corrected",
 }
-"""Written here by hand: the claims must not grade themselves."""
+"""Written by hand: the claims must not grade themselves."""
 
 
 @pytest.fixture(scope="module")

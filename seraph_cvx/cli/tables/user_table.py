@@ -1,33 +1,26 @@
-"""A user's files: reads tables of points and class labels, writes metrics."""
+"""Reads a user's table of points and class labels with pandas; the error messages are our own."""
 
 from __future__ import annotations
 
 import csv
 import io
-import os
-import tempfile
-from array import array
-from collections.abc import Mapping, Sequence
-from contextlib import closing
+import math
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.checks import UNKNOWN, FloatArray
-from ...numerics.psd_cone import factor
-from .table_cells import check_header, numbers_of, ragged
-from .text_rows import TableError, read_rows
-from .workload import require_memory
+from ...numerics.checks import UNKNOWN, FloatArray, MissingExtra
+from .files import TableError
+from .table_text import broken_row, open_text, wrong_length
 
-LOOK_EVERY = 2**16
-"""Rows between two checks of the memory that they take."""
-
-COPIES = 4
-"""How many copies of the numbers reading, standardizing and pairing make."""
+ROWS_AT_ONCE = 2**12
+"""Rows that are in memory as cells of text at the same time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +44,9 @@ class UserTable:
 def read_table(path: Path, label_column: str) -> UserTable:
     r"""Read a table: a header row, numbers, and the label column, where empty means unknown.
 
-    :func:`.text_rows.read_rows` documents the separators of cells and the encodings of the text.
-    The rows are read one by one: only the numbers and the class of each stay in memory.
+    Cells are separated by commas, semicolons or tabs. The text is UTF-8, or UTF-16 or UTF-32
+    with a byte-order mark. A cell in double quotes may hold all of these and line ends. Blank
+    lines are skipped.
 
     Parameters
     ----------
@@ -63,38 +57,51 @@ def read_table(path: Path, label_column: str) -> UserTable:
     Raises
     ------
     TableError
-        Naming the line and the column that cannot be read.
+        Naming the row, as a spreadsheet counts them, and the column that cannot be read.
 
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "a.csv").write_text("x,kind\n1,b\n2,a\n3,\n")
+    ...     _ = (Path(folder) / "a.csv").write_text("x;kind\n1;b\n2;a\n3;\n")
     ...     table = read_table(Path(folder) / "a.csv", "kind")
     >>> table.X.ravel().tolist(), table.y.tolist(), table.class_names
     ([1.0, 2.0, 3.0], [1, 0, -1], ('a', 'b'))
     """
-    values, codes = array("d"), array("q")
-    names: dict[str, int] = {}
-    with closing(read_rows(path)) as rows:
-        _, header = next(rows)
-        label = check_header(path, header, label_column)
-        features = header[:label] + header[label + 1 :]
-        for line, row in rows:
-            if len(row) != len(header):
-                raise TableError(ragged(path, line, len(row), len(header)))
-            codes.append(names.setdefault(row.pop(label), len(names)))
-            values.extend(numbers_of(row, line, features))
-            if len(codes) % LOOK_EVERY == 0:
-                require_memory(
-                    COPIES * 8 * len(values),
-                    f"Line {line} of {path}: the table",
-                    "take a random sample of its rows, or fewer columns",
-                )
-    if not codes:
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtra('A table is read with pandas: pip install "seraph-cvx[cli]".') from None
+
+    text = open_text(path)
+    labels: list[str | None] = []
+    blocks: list[FloatArray] = []
+    try:
+        with pandas.read_csv(
+            io.BytesIO(text.content),
+            encoding=text.encoding,
+            sep=text.delimiter,
+            engine="python",  # strict about quotes, and tells a missing cell from an empty one
+            header=None,
+            dtype=object,
+            keep_default_na=False,
+            skipinitialspace=True,
+            skiprows=text.skipped,
+            skip_blank_lines=False,  # they count as rows, and are dropped below
+            chunksize=ROWS_AT_ONCE,
+        ) as reader:
+            header = [name.strip() for name in reader.get_chunk(1).iloc[0]]
+            _check_header(path, header, label_column)
+            for chunk in reader:
+                frame = chunk.set_axis(header, axis=1).set_axis(chunk.index + text.skipped + 1)
+                frame = _drop_blank_rows(path, frame)
+                labels += [sys.intern(name.strip()) or None for name in frame.pop(label_column)]
+                blocks.append(_read_numbers(path, frame))
+    except (csv.Error, pandas.errors.ParserError) as error:
+        raise broken_row(path, text) or error from None
+    if not labels:
         raise TableError(f"{path} has a row of column names but no points below it.")
-    X = np.frombuffer(values, dtype=np.float64).reshape(len(codes), len(features))
-    y, classes = _sorted_classes(np.array(codes, dtype=np.int64), names)
+    y, classes = pandas.factorize(np.array(labels, dtype=object), sort=True)  # None becomes -1
     n_known = int(np.sum(y != UNKNOWN))
     if n_known < 2:
         raise TableError(
@@ -102,96 +109,87 @@ def read_table(path: Path, label_column: str) -> UserTable:
             f"{'is' if n_known == 1 else 'are'} filled: the class of at least two points must be "
             "known (an empty cell means unknown)."
         )
-    return UserTable(X, y, tuple(features), classes)
+    features = tuple(name for name in header if name != label_column)
+    return UserTable(np.concatenate(blocks), y, features, tuple(classes))
 
 
-def _sorted_classes(
-    codes: NDArray[np.int64], names: Mapping[str, int]
-) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Sort the classes by name, and recode the points; "" stands for an unknown class."""
-    classes = tuple(sorted(name for name in names if name))
-    position = {name: k for k, name in enumerate(classes)} | {"": UNKNOWN}
-    return np.array([position[name] for name in names], dtype=np.int64)[codes], classes
+def _drop_blank_rows(path: Path, frame: Any) -> Any:
+    """Drop blank rows; raise an error if another one has fewer cells than the header."""
+    short = frame[frame.iloc[:, -1].isna()]
+    for number, row in short.iterrows():
+        found = row.dropna()
+        if len(found) > 1 or "".join(found).strip():
+            raise wrong_length(path, number, len(found), len(row))
+    return frame.drop(short.index)
 
 
-def check_output(path: Path, endings: tuple[str, ...], source: Path | None = None) -> None:
-    """Check, before the work, that its result can be written to a path.
-
-    Examples
-    --------
-    >>> check_output(Path("metric.txt"), (".csv", ".npz"))
-    Traceback (most recent call last):
-    seraph_cvx.cli.tables.text_rows.TableError: metric.txt must end in .csv or .npz: the ending
-    chooses the format.
-    """
-    if path.suffix not in endings:
+def _check_header(path: Path, header: list[str], label_column: str) -> None:
+    """Check that a header names every column once, and that the label column is one of several."""
+    if label_column not in header:
         raise TableError(
-            f"{path} must end in {' or '.join(endings)}: the ending chooses the format."
+            f"{path} has no column {label_column!r}. Its columns are {_some(header)}."
+            + _column_hint(header, label_column)
         )
-    if not path.parent.is_dir():
-        raise TableError(f"There is no folder {path.parent} to write {path.name} into.")
-    if path.is_dir():
-        raise TableError(f"{path} is a folder: give the name of a file.")
-    if path.exists() and not path.is_file():
-        raise TableError(f"{path} is a device or a pipe: give the name of a file.")
-    if source is not None and path.exists() and source.exists() and path.samefile(source):
-        raise TableError(f"{path} is the table itself: use another name.")
+    for k, name in enumerate(header):
+        if not name:
+            raise TableError(
+                f"Column {k + 1} of {path} has no name (the row numbers of a data frame?): "
+                "name it in the header, or remove it."
+            )
+    if len(set(header)) < len(header):
+        name = max(header, key=header.count)
+        raise TableError(f"{path} has {header.count(name)} columns named {name!r}: rename them.")
+    if len(header) == 1:
+        raise TableError(f"{path} has no column besides {label_column!r}: nothing to measure.")
+
+
+def _column_hint(header: list[str], label_column: str) -> str:
+    """Guess what was meant by a label column that does not exist."""
+    if all(_is_number(name) for name in header):
+        return " These are numbers: the first row must hold the names of the columns."
+    if len(header) == 1:
+        return " Only commas, semicolons and tabs separate cells."
+    by_small_letters = {name.casefold(): name for name in header}
+    near = get_close_matches(label_column.casefold(), by_small_letters, n=1)
+    if near:
+        return f" Did you mean {by_small_letters[near[0]]!r}?"
+    return " Give the name of one of them with --label."
+
+
+def _some(names: Sequence[str]) -> str:
+    shown = ", ".join(_short(name) for name in names[:12])
+    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def _short(cell: str) -> str:
+    return repr(cell if len(cell) <= 60 else cell[:60] + "...")
+
+
+def _is_number(cell: str) -> bool:
     try:
-        tempfile.TemporaryFile(dir=path.resolve().parent).close()
-    except OSError as error:
-        raise TableError(
-            f"Nothing can be written to the folder {path.parent} ({error.strerror}): use another "
-            f"folder for {path.name}."
-        ) from None
+        return math.isfinite(float(cell)) and "_" not in cell
+    except ValueError:
+        return False
 
 
-def write_metric(
-    path: Path, metric: FloatArray, feature_names: Sequence[str], scaling: Mapping[str, FloatArray]
-) -> None:
-    """Write a metric as text (.csv: feature names, then m rows) or as arrays (.npz).
-
-    The arrays are metric, components (L with A = L'L), feature_names and those of `scaling`.
-    """
-    if path.suffix == ".csv":
-        text = io.StringIO(newline="")
-        csv.writer(text).writerows([feature_names, *metric.tolist()])
-        write_whole(path, text.getvalue().encode())
-        return
-    archive = io.BytesIO()
-    arrays: dict[str, Any] = {
-        "metric": metric,
-        "components": factor(metric),
-        "feature_names": np.array(feature_names),
-        **scaling,
-    }
-    np.savez(archive, **arrays)
-    write_whole(path, archive.getvalue())
+def _read_numbers(path: Path, frame: Any) -> FloatArray:
+    """Convert cells to finite numbers; raise an error that names the first that is none."""
+    is_number = frame.map(_is_number).to_numpy(dtype=bool)
+    if not is_number.all():
+        row, column = np.argwhere(~is_number)[0]
+        where = f"Row {frame.index[row]} of {path}, column {_short(frame.columns[column])}: "
+        raise TableError(where + _not_a_number(frame.iloc[row, column]))
+    return np.ascontiguousarray(frame.to_numpy(dtype=np.float64))
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically: a reader sees all of `content`, or what was there before.
-
-    If `path` is a link, the file that it points to is replaced.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     write_whole(Path(folder) / "a.txt", b"whole")
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['a.txt']
-    """
-    target = path.resolve()
-    draft = target.with_name(f".{target.name}.{uuid4().hex}.part")
-    try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-    except OSError as error:
-        if error.errno is not None:
-            error.filename, error.filename2 = str(path), None
-        raise
-    finally:
-        draft.unlink(missing_ok=True)
+def _not_a_number(cell: str) -> str:
+    if not cell.strip():
+        return (
+            "the cell is empty. Only a label may be unknown: fill in the number, or remove the row."
+        )
+    cure = "remove the column, or write its values as numbers"
+    if _is_number(cell.replace(",", ".").replace("_", "")):
+        cure = "write decimals with a point, without separators between thousands"
+    elif cell.strip(" +-").lower() in ("nan", "inf", "infinity", "na", "n/a", "null", "none", "?"):
+        cure = "fill in the number, or remove the row"
+    return f"{_short(cell)} is not a finite number: {cure}."

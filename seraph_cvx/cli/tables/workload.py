@@ -12,7 +12,7 @@ import numpy as np
 from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import UNKNOWN, IntArray
 from ...pairs.pair_set import PairSet
-from .text_rows import TableError
+from .files import TableError
 
 PAIR_BYTES = 100
 """The most bytes that a labeled pair takes while pairs are made, rounded up."""
@@ -58,7 +58,7 @@ def require_memory(needed: int, what: str, cure: str) -> None:
     --------
     >>> require_memory(10**18, "The table", "take fewer rows")
     Traceback (most recent call last):
-    seraph_cvx.cli.tables.text_rows.TableError: The table needs about 931322575 GiB of memory, and
+    seraph_cvx.cli.tables.files.TableError: The table needs about 931322575 GiB of memory, and
     ...
     """
     free = free_bytes()
@@ -76,7 +76,7 @@ def require_memory_for_pairs(y: IntArray) -> None:
     --------
     >>> require_memory_for_pairs(np.zeros(10_000_000, dtype=np.int64))
     Traceback (most recent call last):
-    seraph_cvx.cli.tables.text_rows.TableError: 10000000 labels make 49999995000000 labeled pairs,
+    seraph_cvx.cli.tables.files.TableError: 10000000 labels make 49999995000000 labeled pairs,
     which
     needs about ... memory, and ... free: leave the label cells empty for all but about ... points.
     """

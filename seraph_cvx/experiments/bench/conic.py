@@ -62,8 +62,8 @@ def bench_first_m_steps(
     """Time FISTA, certified to 1e-8, against the fastest conic solver that truly reaches 1e-5.
 
     A conic solver climbs a ladder of tolerances until its answer is truly within 1e-5; its time
-    is that of the first rung that gets there, compilation included. It is stopped at `time_limit`,
-    or at the best conic time so far.
+    is that of the first rung that reaches 1e-5, compilation included. It is stopped at
+    `time_limit`, or at the best conic time so far.
     """
     report.start("First M-steps (n = 100, standardized, hyper)")
     for name in tasks:

@@ -113,7 +113,7 @@ def learn_panels(figure: int, sampling: Sampling | None = None) -> list[LearnedP
     """Learn the rows of Figure 1 or 2: Euclidean distance, GDM, SERAPH with one kind of sparsity.
 
     Figure 1: mu = 10 #(S u D)/#U, lambda = 0, early-stopped gradient projection, for (7) has no
-    optimum there. Figure 2: mu = 0, lambda = 300, the certified optimum of (11).
+    optimum without a trace weight. Figure 2: mu = 0, lambda = 300, the certified optimum of (11).
 
     Examples
     --------

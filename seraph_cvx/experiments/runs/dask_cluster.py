@@ -18,8 +18,8 @@ def dask_cluster(scheduler: str | None = None, n_workers: int = 2) -> Iterator[A
     Parameters
     ----------
     scheduler : str, optional
-        Address of a running scheduler, as tcp://host:8786. By default one is started here,
-        of `n_workers` processes, and stopped in the end.
+        Address of a running scheduler, as tcp://host:8786. By default one is started on
+        this machine, with `n_workers` processes, and stopped at the end.
 
     Yields
     ------

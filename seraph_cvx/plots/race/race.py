@@ -98,8 +98,8 @@ def plot_said_against_true(rows: Rows, path: str | os.PathLike[str] | None = Non
     """Draw the gap of each answer against the tolerance that its solver was asked for.
 
     Left the true gap, right the gap that the answer proves of itself. Above the line an answer is
-    worse than was asked for; a filled marker there is a claim that is not true (left) or that the
-    answer does not prove (right).
+    worse than was asked for; a filled marker above it is a claim that is not true (left) or that
+    the answer does not prove (right).
 
     Examples
     --------

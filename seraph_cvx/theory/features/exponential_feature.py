@@ -23,7 +23,7 @@ A = I is strictly feasible and f >= 0, so the optima agree; lambda > 0 makes f c
 
 **The certificate.** At a PSD A take w_k = -g'(u_k) = 1 / (e^{u_k} - 1), whose matrix is the
 gradient of f. The anchor w = 0 is always feasible. Each term of D grows up to 1 / (e^delta - 1), so
-on the ray from the anchor through w, cut off there, the best point is where the ray leaves the
+on the ray from the anchor through w, up to that value, the best point is where the ray leaves the
 feasible set: at tau*w, tau the largest with C - tau * sum_k b_k w_k v_k v_k' PSD.
 
 **Its rounding errors.** The problem is that of the points, a, b, lambda and delta as the doubles

@@ -132,13 +132,13 @@ def check_kappa_sign(setting: ClaimData) -> ClaimResult:
         [
             Check("A* of the four points", float(np.abs(up.metric).max()), 1e-6),
             Check("kappa* against the root at A = 0", abs(up.kappa - root), 1e-3),
-            Check("value there above the bound for kappa < 0", max(0.0, up.value - lower), 0.0),
+            Check("value at kappa* above the bound for kappa < 0", max(0.0, up.value - lower), 0.0),
             Check("sign of kappa* at A = 0 against #D - #S", float(mismatches), 0.0),
             Check("pairs as hoped with kappa >= 0", float(_hopes_with_positive(setting)), 0.0),
         ],
         numbers={
             "kappa* of the four points": up.kappa,
-            "value there": up.value,
+            "value at kappa*": up.value,
             "certified bound for kappa < 0, over the grid": lower,
             "kappa* on the data": own.kappa,
             "value on the data, kappa < 0": own_down.value,
