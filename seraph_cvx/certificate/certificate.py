@@ -58,6 +58,10 @@ class Certificate:
             return math.inf
         return self.duality_gap / max(1.0, abs(self.primal_value))
 
+    def with_bound_of(self, other: Certificate) -> Certificate:
+        """The certificate with the other's lower bound, of the same M-step, if that is better."""
+        return LowerBound(other.dual_value, other.dual_point).improve(self)
+
     def checked(self) -> Certificate:
         """The certificate itself; an ArithmeticError if its bounds contradict each other."""
         if self.dual_value > self.primal_value:

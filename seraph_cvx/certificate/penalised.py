@@ -48,7 +48,8 @@ def certify_penalised(
     enough : float
         Look no further once the relative gap is so small.
     guesses : sequence of (m, m) arrays, optional
-        A solver's multipliers, one for each penalty: they are tried first, and never trusted.
+        A solver's multipliers, one for each penalty, instead of those chosen from the gradient;
+        never trusted.
     """
     L = make_feasible(objective, L)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -89,18 +90,25 @@ def multipliers_at(
     guesses: Sequence[FloatArray] | None,
 ) -> Iterator[list[Multiplier]]:
     """Matrices Z_j for the penalties that may make a good dual point, one list after the other."""
-    coordinates = _coordinates(objective)
-    blocks, inverse = objective.penalties, np.asarray(np.linalg.inv(coordinates.frame.basis))
-    A = symmetrise(L @ L.T)
+    coordinates, inverse = _coordinates(objective), objective.basis.inverse
     tangent = coordinates.regulariser + bounds.labels.matrix - bounds.pull
-    gradient = symmetrise(inverse.T @ tangent @ inverse)
-    own = [block.subgradient(A) for block in blocks]
+    if guesses is None:
+        gradient = symmetrise(inverse.T @ tangent @ inverse)
+        guesses = guess_multipliers(objective, symmetrise(L @ L.T), gradient)
+    yield from _lifted(objective, bounds, list(guesses), tangent, inverse)
+
+
+def guess_multipliers(
+    objective: MStepObjective, A: FloatArray, gradient: FloatArray
+) -> list[FloatArray]:
+    """A matrix Z_j for each penalty that suits the metric A, at which f has this gradient."""
+    blocks = objective.penalties
+    found = [block.subgradient(A) for block in blocks]
     for _ in range(SWEEPS if len(blocks) > 1 else 1):
         for j, block in enumerate(blocks):
-            rest = gradient + sum(Z for i, Z in enumerate(own) if i != j)
-            own[j] = block.guess(A, symmetrise(rest))
-    for chosen in [own] if guesses is None else [list(guesses), own]:
-        yield from _lifted(objective, bounds, chosen, tangent, inverse)
+            rest = gradient + sum(Z for i, Z in enumerate(found) if i != j)
+            found[j] = block.guess(A, symmetrise(rest))
+    return found
 
 
 def _lifted(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -30,6 +30,7 @@ from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric, numerical_rank
 from ..pairs.pair_set import PairSet
+from ..penalties.penalty import Penalty
 from ..solvers.solution import MStepSolution, Status
 from .steps import Step, StepKind, alternation_steps, certified_as_it_is
 
@@ -121,6 +122,7 @@ def alternate(
     manifold_term: FloatArray | None = None,
     start: ArrayLike | None = None,
     accelerate: bool = True,
+    penalties: Sequence[Penalty] = (),
     **solver_settings: Any,
 ) -> Alternation:
     """Alternate E-steps (10) and M-steps (11) until J falls by less than tol.
@@ -158,6 +160,9 @@ def alternate(
         Descend J itself by Newton's method after the first M-step, with solver="fista"; a hundred
         EM iterations and more are then a few steps. False is the paper's pace. Both end at a fixed
         point of E-step and M-step, with the same certificate; it may be another one.
+    penalties : sequence of Penalty
+        Blocks of :mod:`seraph_cvx.penalties` that are added to (11) and J. Only where all of them
+        are smooth is the alternation accelerated; `kind` in the history tells.
     **solver_settings
         Passed to :class:`seraph_cvx.m_step.solve.MStepSolver`.
 
@@ -184,6 +189,7 @@ def alternate(
         threshold=threshold,
         n_jobs=n_jobs,
         manifold_term=manifold_term,
+        penalties=penalties,
     )
     run = run_alternation(
         objective,
@@ -221,6 +227,7 @@ def run_alternation(
     started = time.perf_counter()
     if solver.solver != "fista" or solver.allow_unattained or objective.mu == 0.0 or max_iter < 3:
         accelerate = False
+    accelerate = accelerate and all(block.is_smooth for block in objective.penalties)
     looseness = ACCELERATED_LOOSENESS if accelerate else FIRST_LOOSENESS
     pace = _Pace(tol, m_step_tol, max_iter, looseness * solver.never_ascends)
     steps = alternation_steps(

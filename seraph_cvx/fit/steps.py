@@ -17,6 +17,7 @@ from ..certificate.certify import certify_factor
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FacePoint
+from ..model.penalised_program import with_smooth_penalties
 from ..model.semi_supervised import descent_program, paper_program
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
@@ -165,7 +166,7 @@ def descent_steps(objective: MStepObjective, factor: FloatArray, tol: float) -> 
     The first step is the start itself.
     """
     basis = objective.basis
-    program = descent_program(objective, whitened=True)
+    program = with_smooth_penalties(objective, descent_program(objective, whitened=True))
     search = FaceSearch(program, tol)
     points = search.points(basis.inverse @ factor)
     passes = 0
@@ -191,5 +192,6 @@ def descent_steps(objective: MStepObjective, factor: FloatArray, tol: float) -> 
 def _paper_value(objective: MStepObjective, now: FacePoint) -> float:
     """The objective (7) at a step, from the pass that gave J if it gave the excess too."""
     if np.isnan(now.excess):
-        return paper_program(objective, whitened=True).at(now.L).value
+        program = with_smooth_penalties(objective, paper_program(objective, whitened=True))
+        return program.at(now.L).value
     return now.value + now.excess

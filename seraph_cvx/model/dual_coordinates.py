@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.checks import FloatArray, IntArray
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import complete_basis, symmetrise
 from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, gamma
 from ..numerics.verified_psd import dominating_root
 from ..penalties.regulariser import Regulariser
@@ -58,12 +58,11 @@ def dual_coordinates(
 ) -> DualCoordinates | None:
     """Choose the coordinates for pairs and R; None if R = 0 and the features are collinear.
 
-    With `spans_all` T is square, whatever the pairs and R: other penalties may feel all features.
+    With `spans_all` they are those of the basis, which is then square.
     """
     n, m = moments.sums.points.shape
     if spans_all:
-        T = _completed(basis.matrix, penalty.matrix(m) if penalty.trace_weight else np.eye(m))
-        return DualCoordinates(Frame(T), *penalty.along(T))
+        return DualCoordinates(Frame(basis.matrix), *penalty.along(basis.matrix))
     varies = _varying_features(moments)
     if penalty.is_zero():
         if basis.matrix.shape[1] == np.count_nonzero(varies):
@@ -74,7 +73,7 @@ def dual_coordinates(
     R = penalty.matrix(m)
     kept = varies | np.any(R != 0.0, axis=1)  # the others are zero in every sum, and in R
     T = np.zeros((m, np.count_nonzero(kept)))
-    T[kept] = _completed(basis.matrix[kept], R[np.ix_(kept, kept)])
+    T[kept] = complete_basis(basis.matrix[kept], R[np.ix_(kept, kept)])
     return DualCoordinates(Frame(T), *penalty.along(T))
 
 
@@ -95,18 +94,6 @@ def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
     points = sums.points if sums.given is None else sums.given
     i, j = sums.labels.listed.T
     return np.asarray(np.any(points[i] != points[j], axis=0))
-
-
-def _completed(T: FloatArray, R: FloatArray) -> FloatArray:
-    """Complete T to a square matrix by columns N with N'RT = 0 and N'RN = I, nearly."""
-    m, k = T.shape
-    if k == m:
-        return T
-    rest = np.linalg.qr(R @ T, mode="complete")[0][:, k:] if k else np.eye(m)
-    penalties, vectors = np.linalg.eigh(symmetrise(rest.T @ R @ rest))
-    largest = max(float(np.max(np.abs(penalties))), np.finfo(np.float64).tiny)
-    felt = penalties > 1e-12 * largest
-    return np.hstack([T, rest @ vectors / np.sqrt(np.where(felt, penalties, largest))])
 
 
 def _surrogate(moments: PairMoments, penalty: Regulariser) -> DualCoordinates | None:

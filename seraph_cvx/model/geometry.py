@@ -39,7 +39,8 @@ class Geometry:
     @cached_property
     def basis(self) -> WhitenedBasis:
         """The whitened coordinates in which f is minimised."""
-        return WhitenedBasis.of(self.moments, self.linear_penalty.matrix(self.sums.points.shape[1]))
+        R = self.linear_penalty.matrix(self.sums.points.shape[1])
+        return WhitenedBasis.of(self.moments, R, self.spans_all)
 
     @cached_property
     def sums_in_basis(self) -> PairSums:

@@ -11,10 +11,19 @@ import numpy as np
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrise
 from ..penalties.penalty import TermPoint
+from .m_step_objective import MStepObjective
 from .pair_program import FacePoint, PairProgram
 
 Term = Callable[[FloatArray], TermPoint]
 """A smooth function of the metric in the data's coordinates, with its derivatives."""
+
+
+def with_smooth_penalties(
+    objective: MStepObjective, program: PairProgram
+) -> PairProgram | PenalisedProgram:
+    """Add the smooth penalties of an M-step to a program in its whitened coordinates."""
+    terms = [block.at for block in objective.penalties if block.is_smooth]
+    return PenalisedProgram(program, objective.basis.matrix, terms) if terms else program
 
 
 @dataclass(frozen=True, eq=False)

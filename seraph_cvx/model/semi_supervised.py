@@ -77,6 +77,11 @@ class SemiSupervisedObjective:
 
 
 def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, float]:
-    """The values of J(q(A), A), with the soft labels q(A) of the E-step (10), and of (7)."""
+    """The values of J(q(A), A), with the soft labels q(A) of the E-step (10), and of (7).
+
+    Both with the penalties of `objective`.
+    """
     matrix = objective.check(A)
-    return descent_program(objective).value(matrix), paper_program(objective).value(matrix)
+    more = sum(block.value(matrix) for block in objective.penalties)
+    programs = descent_program(objective), paper_program(objective)
+    return programs[0].value(matrix) + more, programs[1].value(matrix) + more

@@ -185,6 +185,24 @@ def _orthogonalise(T: FloatArray, moment: FloatArray, R: FloatArray) -> FloatArr
     return np.asarray(T - N @ ((N.T @ R @ T) / penalties[felt][:, None]))
 
 
+def complete_basis(T: FloatArray, R: FloatArray) -> FloatArray:
+    """Complete T to a square matrix by columns N with N'RT = 0 and N'RN = I, nearly.
+
+    Examples
+    --------
+    >>> complete_basis(np.array([[2.0], [0.0]]), np.eye(2)).shape
+    (2, 2)
+    """
+    m, k = T.shape
+    if k == m:
+        return T
+    rest = np.linalg.qr(R @ T, mode="complete")[0][:, k:] if k else np.eye(m)
+    penalties, vectors = np.linalg.eigh(symmetrise(rest.T @ R @ rest))
+    largest = max(float(np.max(np.abs(penalties))), np.finfo(np.float64).tiny)
+    felt = penalties > 1e-12 * largest
+    return np.hstack([T, rest @ vectors / np.sqrt(np.where(felt, penalties, largest))])
+
+
 def check_metric(A: ArrayLike, n_features: int, name: str = "A") -> FloatArray:
     """Check that `A` is symmetric and PSD.
 

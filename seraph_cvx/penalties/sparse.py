@@ -15,7 +15,7 @@ from .penalty import DualTerms, Multiplier, Penalty
 FAINT = 1e-6
 """Eigenvalues of a metric below this share of the largest are taken for zero in a guess."""
 
-MOST_PROJECTIONS = 2_000
+MOST_PROJECTIONS = 500
 """Projections that a guess takes, at most."""
 
 
@@ -91,7 +91,7 @@ class Sparse(Penalty):
             sum_on_null = project(symmetrise(Q.T @ (gradient + Z) @ Q))
             new = self.multiplier(Q @ sum_on_null @ Q.T - gradient).matrix
             moved, Z = float(np.max(np.abs(new - Z), initial=0.0)), new
-            if moved <= 1e-13 * self.weight:
+            if moved <= 1e-12 * self.weight:
                 break
         return Z
 

@@ -19,15 +19,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..certificate.certificate import Certificate
-from ..certificate.penalised import certify_penalised
+from ..certificate.penalised import certify_penalised, guess_multipliers
 from ..model.m_step_objective import MStepObjective
-from ..model.pair_program import PairProgram
 from ..model.penalised_program import PenalisedProgram, Term
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import scaled_factor, symmetrise
 from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
 from .factor_newton import FaceSearch
-from .newton import Found
+from .newton import Found, typical_metric
 
 MOST_ROUNDS = 60
 """Minimisations, at most, one for each set of multipliers."""
@@ -96,18 +95,23 @@ def solve_penalised(
     The parameters are those of :func:`seraph_cvx.solvers.newton.newton`.
     """
     _require_solvable(objective)
-    m = objective.pairs.n_features
-    T = _basis(objective)
-    inverse = np.linalg.inv(T)
+    T, m = objective.basis.matrix, objective.pairs.n_features
+    multipliers = [np.zeros((m, m))] * len(objective.penalties)
+    if start is not None:
+        gradient = objective.program.value_and_gradient(start)[1]
+        multipliers = guess_multipliers(objective, start, gradient)
     smooth = [block for block in objective.penalties if block.is_smooth]
     envelopes = {
-        j: Envelope(block, np.zeros((m, m)), _first_weight(objective, T))
+        j: Envelope(block, multipliers[j], _first_weight(objective))
         for j, block in enumerate(objective.penalties)
         if not block.is_smooth
     }
     terms: list[Term] = [*(block.at for block in smooth), *envelopes.values()]
-    search = FaceSearch(PenalisedProgram(_pairs(objective, T), T, terms), tol, max_iter, deadline)
-    L = inverse @ scaled_factor(_first_metric(objective) if start is None else start)
+    search = FaceSearch(
+        PenalisedProgram(objective.whitened_program, T, terms), tol, max_iter, deadline
+    )
+    first = typical_metric(objective) if start is None else start
+    L = objective.basis.inverse @ scaled_factor(first)
     L = L[:, np.any(L != 0.0, axis=0)]
     best = Certificate(np.inf, -np.inf, "")
     seconds, last = 0.0, np.inf
@@ -125,8 +129,8 @@ def solve_penalised(
         ]
         found = certify_penalised(objective, T @ L, tol, guesses)
         seconds += time.perf_counter() - clock
-        if not best.factor.size or found.relative_gap < best.relative_gap:
-            best = found
+        better, other = (found, best) if found.primal_value <= best.primal_value else (best, found)
+        best = better.with_bound_of(other)
         if best.relative_gap <= tol or search.is_over:
             break
         if away > SHRINKS * last:
@@ -136,38 +140,12 @@ def solve_penalised(
         search.tol = max(FASTER * search.tol, 1e-3 * tol)
         search.radius = 0.0
     word = f"gap closed by Newton's method at rank {best.factor.shape[1]}"
-    return Found(best, best.relative_gap <= tol, search.steps, search.passes, seconds, word, np.inf)
+    return Found(best, best.relative_gap <= tol, search.steps, search.passes, seconds, word)
 
 
-def _basis(objective: MStepObjective) -> FloatArray:
-    coordinates = objective.geometry.dual_coordinates
-    if coordinates is None:
-        raise AssertionError("With penalties the coordinates span all features.")
-    return coordinates.frame.basis
-
-
-def _pairs(objective: MStepObjective, T: FloatArray) -> PairProgram:
-    """The function f in the coordinates T."""
-    return PairProgram(
-        objective.sums.in_coordinates(T),
-        objective.mu,
-        objective.threshold,
-        symmetrise(T.T @ objective.recession_matrix @ T),
-        objective.threshold * objective.recession_total,
-    )
-
-
-def _first_metric(objective: MStepObjective) -> FloatArray:
-    """A positive definite metric to start from: its squared distances are 1 + eta on average."""
-    moment = objective.pair_moment
-    spread = max(float(np.trace(moment)), np.finfo(np.float64).tiny)
-    scale = (1.0 + objective.threshold) * objective.pair_total / spread
-    return np.asarray(scale * np.eye(len(moment)))
-
-
-def _first_weight(objective: MStepObjective, T: FloatArray) -> float:
+def _first_weight(objective: MStepObjective) -> float:
     """A first rho: about the curvature of f along a metric of typical size."""
-    size = float(np.linalg.norm(_first_metric(objective)))
+    size = float(np.linalg.norm(typical_metric(objective)))
     return max(objective.pair_total / max(size * size, 1e-300), 1e-300)
 
 

@@ -223,7 +223,7 @@ def _solution(
     if start is not None and found.steps == 0:
         metric = start
     elif start is not None and found.fall < CLEAR_FALL and _is_better(objective, start, metric):
-        metric, certificate = start, certify(objective, start)
+        metric, certificate = start, certify(objective, start).with_bound_of(certificate)
     attained = objective.attains_optimum
     status = Status.ITERATION_LIMIT
     if attained and certificate.relative_gap <= tol:

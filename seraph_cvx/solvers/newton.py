@@ -9,6 +9,7 @@ import numpy as np
 
 from ..certificate import Certificate, certify, certify_factor, nominal_gap
 from ..model.m_step_objective import MStepObjective
+from ..model.penalised_program import with_smooth_penalties
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrise
 from .factor_newton import FaceSearch
@@ -107,9 +108,20 @@ def rough_factor(
 
     Nothing certifies it: a start for another method.
     """
-    search = FaceSearch(objective.whitened_program, tol, deadline=deadline)
+    if start is None and objective.penalties:  # one of them may be infinite at zero
+        start = typical_metric(objective)
+    program = with_smooth_penalties(objective, objective.whitened_program)
+    search = FaceSearch(program, tol, deadline=deadline)
     now = search.run(_start(objective, start))
     return objective.basis.matrix @ now.L, search.passes
+
+
+def typical_metric(objective: MStepObjective) -> FloatArray:
+    """A positive definite metric to start from: its squared distances are 1 + eta on average."""
+    moment = objective.pair_moment
+    spread = max(float(np.trace(moment)), np.finfo(np.float64).tiny)
+    scale = (1.0 + objective.threshold) * objective.pair_total / spread
+    return np.asarray(scale * np.eye(len(moment)))
 
 
 def _start(objective: MStepObjective, metric: FloatArray | None) -> FloatArray:

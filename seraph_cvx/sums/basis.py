@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import complete_basis, symmetrise
 from .moments import PairMoments
 
 
@@ -28,6 +28,9 @@ class WhitenedBasis:
         B = inverse A inverse'.
     regulariser : (r, r) array
         Z'RZ.
+    n_spread : int
+        The columns of Z along which pairs differ. They come first; only where penalties may feel
+        all features are there others.
     rotation, scale : (r, r) and (r,) arrays
         V and s.
     """
@@ -37,10 +40,11 @@ class WhitenedBasis:
     regulariser: FloatArray
     rotation: FloatArray
     scale: FloatArray
+    n_spread: int
 
     @classmethod
-    def of(cls, moments: PairMoments, R: FloatArray) -> WhitenedBasis:
-        """Set up the basis for these pairs and this R."""
+    def of(cls, moments: PairMoments, R: FloatArray, spans_all: bool = False) -> WhitenedBasis:
+        """Set up the basis for these pairs and this R; with `spans_all` it is square."""
         T = moments.whitening
         V, s = np.eye(T.shape[1]), np.ones(T.shape[1])
         if np.any(R):
@@ -50,9 +54,14 @@ class WhitenedBasis:
             s = 1.0 / np.sqrt(1.0 + np.maximum(penalty, 0.0))
         Z = T * s
         inverse = (T.T @ moments.typical.everything) / s[:, None]
-        return cls(Z, inverse, symmetrise(Z.T @ R @ Z), V, s)
+        n_spread = Z.shape[1]
+        if spans_all and n_spread < len(Z):
+            Z = complete_basis(Z, R if np.all(np.diag(R) > 0.0) else np.eye(len(R)))
+            inverse = np.asarray(np.linalg.inv(Z))
+        return cls(Z, inverse, symmetrise(Z.T @ R @ Z), V, s, n_spread)
 
     def turned(self, matrix: FloatArray) -> FloatArray:
         """Convert a matrix summed in the coordinates T: Diag(s) V' matrix V Diag(s)."""
         V, s = self.rotation, self.scale
-        return symmetrise(V.T @ matrix @ V) * s[:, None] * s
+        turned = symmetrise(V.T @ matrix @ V) * s[:, None] * s
+        return np.asarray(np.pad(turned, (0, self.matrix.shape[1] - self.n_spread)))
