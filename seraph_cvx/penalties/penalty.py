@@ -174,7 +174,10 @@ class Penalty(ABC):
 
     def is_like(self, other: Penalty) -> bool:
         """Whether the other is the same block, but perhaps for its weight."""
-        mine, its = ({**vars(block), "weight": None} for block in (self, other))
+        mine, its = (
+            {key: value for key, value in vars(block).items() if key[0] != "_" and key != "weight"}
+            for block in (self, other)
+        )
         return (
             type(self) is type(other)
             and mine.keys() == its.keys()
