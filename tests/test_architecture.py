@@ -212,7 +212,8 @@ def test_architecture_mathematics_does_not_know_html(folder):
 
 def test_architecture_the_test_above_can_be_red():
     assert list(modules_drawn_at_once("theory.page"))
-    assert "display.cards" in inner_imports("certificate.certificate")  # in a method, which is right
+    # in a method, which is right
+    assert "display.cards" in inner_imports("certificate.certificate")
 
 
 def test_architecture_no_folder_is_crowded():
