@@ -160,7 +160,7 @@ class LinearConstraints(Penalty):
         return L
 
     def _scaled(self, L: FloatArray) -> FloatArray:
-        """L times the number nearest to 1 at which the violated constraints hold, if there is one."""
+        """L times the number at which the violated constraints hold, if there is one."""
         along = self._inner(L @ L.T, self.matrices)
         violated = self._excess(L @ L.T) > 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
