@@ -61,6 +61,9 @@ MAY_IMPORT = {
     "flint": ("numerics.ball_arithmetic",),
     "pandas": ("display.result_table", "cli.tables.user_table"),
     "array_api_compat": ("numerics.arrays",),
+    "cvxopt": ("comparison.entrants.cvxopt_cone",),
+    "qics": ("comparison.entrants.entropy_cone",),
+    "pymanopt": ("comparison.entrants.manifold",),
 }
 MATHEMATICS = FOLDERS[FOLDERS.index("pairs") : FOLDERS.index("estimators")]
 """The folders that compute: what is shown of their results is drawn in display/."""

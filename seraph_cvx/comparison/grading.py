@@ -25,8 +25,8 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.blas_threads import one_blas_thread
 from ..processes.isolation import Outcome
 from ..solvers.first_order import fista
+from .entrants.attempt import Entrant
 from .race_journal import EMPTY_ROW, RaceJournal
-from .solvers import Attempt, Entrant
 from .suite import InstanceSpec, checksum_of
 
 REFERENCE_TOL = 1e-9
@@ -38,12 +38,10 @@ def attempt_once(
     """Make an attempt, in a process of its own: the solver's matrix and status, ungraded."""
     objective = instance.objective() if isinstance(instance, InstanceSpec) else instance
     warnings.simplefilter("ignore")  # in a process of its own; the row has the result
-    solve = entrant.load()
+    entrant.load()
     clock = time.perf_counter()
-    attempt = solve(objective, tol, time_limit, *entrant.extra)
+    attempt = entrant.solve(objective, tol, time_limit)
     total = time.perf_counter() - clock
-    if not isinstance(attempt, Attempt):
-        raise TypeError(f"{entrant.function} returned {type(attempt).__name__}, not an Attempt")
     inside = total if attempt.solve_seconds is None else attempt.solve_seconds
     return {
         "matrix": None if attempt.matrix is None else np.array(attempt.matrix, dtype=np.float64),

@@ -14,11 +14,12 @@ from ..model.m_step_objective import MStepObjective
 from ..processes.isolation import Outcome, memory_limit_obstacle
 from ..processes.workers import ONE_THREAD
 from ..solvers.solution import require_attained
+from .entrants.attempt import Entrant
 from .grading import Grader, data_checksum
 from .race_journal import EMPTY_ROW, RaceJournal
 from .race_table import Race
 from .schedule import NOT_RUN, Limits, Run, make_runs
-from .solvers import Entrant, entrants
+from .solvers import entrants
 from .suite import SUITES, InstanceSpec, suite
 
 __all__ = ["ONE_THREAD", "compare_solvers", "versions"]
@@ -33,7 +34,7 @@ Listener = Callable[[dict[str, Any], int, int], None]
 
 def compare_solvers(
     objective_or_suite: MStepObjective | str | Sequence[InstanceSpec],
-    solvers: Sequence[str] | None = None,
+    solvers: Sequence[Any] | None = None,
     tols: Sequence[float] = DEFAULT_TOLS,
     time_limit: float = 60.0,
     memory_limit: int = 4 * 2**30,
@@ -48,8 +49,10 @@ def compare_solvers(
     ----------
     objective_or_suite : MStepObjective, str or sequence of InstanceSpec
         One M-step, the name of a suite ("small", "full") or of an instance, or several specs.
-    solvers : sequence of str, optional
-        See :func:`seraph_cvx.comparison.solvers.entrants`; None: all that are installed.
+    solvers : sequence, optional
+        Names such as "fista", "SCS/dual" or "UNO"; functions of your own, which take an objective
+        and return a matrix; pairs of either and a dict of its options. See
+        :func:`seraph_cvx.comparison.solvers.entrants`; None: all that are installed.
     tols : sequence of float
         Each solver is asked for each of these, the loosest first. After a run that was ended at
         a limit, or took all its time, the tighter ones are not run, and their rows say so.
@@ -203,9 +206,15 @@ def _differences(races: Sequence[dict[str, Any]], now: dict[str, Any]) -> Iterat
 
 def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
     """The versions of this package, of its libraries and of the solvers that race."""
-    conic = sorted({entrant.solver.lower() for entrant in chosen if entrant.formulation})
+    others = sorted(
+        {
+            entrant.distribution or entrant.solver.lower()
+            for entrant in chosen
+            if entrant.formulation
+        }
+    )
     found = {"python": platform.python_version()}
-    for name in ("seraph-cvx", "numpy", "scipy", "scikit-learn", "cvxpy", *conic):
+    for name in ("seraph-cvx", "numpy", "scipy", "scikit-learn", "cvxpy", *others):
         try:
             found[name] = version(name)
         except PackageNotFoundError:

@@ -17,9 +17,9 @@ from ..processes.workers import (
     one_by_one,
     server_of_thread,
 )
+from .entrants.attempt import Entrant
 from .grading import attempt_once
 from .race_journal import Key, RaceJournal
-from .solvers import Entrant
 from .suite import InstanceSpec
 
 PRELOAD = ("seraph_cvx.comparison.grading", "sklearn.datasets")
@@ -88,6 +88,7 @@ def make_runs(
     """
     owner = uuid4().hex
     preload = [*PRELOAD, *(PRELOAD_CONIC if any(run.entrant.formulation for run in runs) else ())]
+    preload += sorted({run.entrant.package for run in runs if run.entrant.package})
     waiting = [run for run in runs if run.key not in journal.rows]
 
     def calls() -> Iterator[Any]:

@@ -1,4 +1,4 @@
-"""The solvers of a race: first-order methods, CVXPY's conic solvers, and registered ones.
+"""The solvers of a race: ours, those of other packages in `entrants/`, and registered ones.
 
 A solver is a function of an M-step, a tolerance and a time limit that returns an :class:`Attempt`:
 a matrix, and what the solver says of it. Only the matrix is graded; nothing else is believed.
@@ -33,78 +33,30 @@ and races after
     register_solver("toy", "toy:solve")
     table = compare_solvers("tiny", solvers=["toy", "fista"])
 
-Each run is in a process of its own, which imports the function: it cannot live in the script that
-calls ``compare_solvers``.
+Each run is in a process of its own, which imports the function: a registered one cannot live in
+the script that calls ``compare_solvers``. A function that takes an objective and returns a matrix
+needs no registration: ``solvers=["fista", function]``, see ``examples/guide/race-your-own.md``.
 """
 
 from __future__ import annotations
 
 import sys
-import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
 from ..model.m_step_objective import MStepObjective
-from ..numerics.checks import FloatArray
 from ..solvers.first_order import fista, projected_gradient
 from ..solvers.solution import Status
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """What a solver returns.
-
-    Attributes
-    ----------
-    matrix : (m, m) array or None
-        As the solver left it: neither symmetrised nor projected.
-    word : str
-        What the solver says, in its own words.
-    claims : bool
-        Whether by that it claims to have reached the tolerance.
-    iterations : int
-    compile_seconds, solve_seconds : float
-        Stating and canonicalising the problem, and inside the solver; where a solver leaves them
-        out, all its time counts as solving.
-    dimacs : list of six floats, optional
-        See `dimacs.py`.
-    """
-
-    matrix: FloatArray | None
-    word: str
-    claims: bool
-    iterations: int = 0
-    compile_seconds: float = 0.0
-    solve_seconds: float | None = None
-    dimacs: Sequence[float] | None = None
-
-
-Solver = Callable[[MStepObjective, float, float], Attempt]
-"""The type of a solver's function, solve(objective, tol, time_limit)."""
-
-
-@dataclass(frozen=True)
-class Entrant:
-    """A solver, the formulation it is given, and where its function is: ``module:function``."""
-
-    solver: str
-    formulation: str
-    function: str
-    extra: tuple[str, ...] = ()
-
-    @property
-    def label(self) -> str:
-        """The name and formulation, as in ``SCS/dual``, or the name alone."""
-        return f"{self.solver}/{self.formulation}" if self.formulation else self.solver
-
-    def load(self) -> Callable[..., Any]:
-        """Import the function that solves."""
-        module, _, name = self.function.partition(":")
-        function: Callable[..., Any] = getattr(import_module(module), name)
-        return function
-
+from .entrants.attempt import Attempt, Entrant, Solver
+from .entrants.conic import conic_entrants
+from .entrants.cvxopt_cone import cvxopt_entrants
+from .entrants.entropy_cone import entropy_entrants
+from .entrants.factor import factor_entrants
+from .entrants.manifold import manifold_entrants
+from .entrants.nonlinear import nonlinear_entrants
+from .entrants.own import own_entrant
+from .entrants.probes import obstacles, what_is_missing
 
 _REGISTERED: dict[str, Entrant] = {}
 
@@ -160,57 +112,96 @@ def _find(module: str, attribute: str) -> Any:
         return None
 
 
-def entrants(solvers: Sequence[str] | None = None) -> list[Entrant]:
+def entrants(
+    solvers: Sequence[Any] | None = None,
+) -> list[Entrant]:
     """Choose the solvers of a race.
 
     Parameters
     ----------
-    solvers : sequence of str, optional
-        Names: ``"fista"``, ``"SCS"`` (both formulations), ``"SCS/dual"``, a registered name, or
-        ``"name=module:function"``, which registers it. None: all that are installed.
+    solvers : sequence, optional
+        Names: ``"fista"``, ``"SCS"`` (both formulations), ``"SCS/dual"``, ``"UNO"``, a registered
+        name, or ``"name=module:function"``, which registers it. A function of your own, which takes
+        an objective and returns a matrix. Or a pair of either and a dict of its options, such as
+        ``("SCS/dual", {"alpha": 1.8})``. None: all that are installed and solve a tiny problem.
 
     Examples
     --------
-    >>> [entrant.label for entrant in entrants(["fista", "SCS", "CLARABEL/dual"])]
-    ['fista', 'SCS/primal', 'SCS/dual', 'CLARABEL/dual']
+    >>> chosen = entrants(["fista", "SCS", ("CLARABEL/dual", {"max_iter": 9})])
+    >>> [entrant.label for entrant in chosen]
+    ['fista', 'SCS/primal', 'SCS/dual', 'CLARABEL(max_iter=9)/dual']
     """
     if solvers is None:
-        return [*_first_order_entrants(), *_conic_entrants(), *_REGISTERED.values()]
+        others = [*conic_entrants(), *_listed_entrants()]
+        reasons = obstacles(others)
+        able = [entrant for entrant in others if not reasons[entrant.label]]
+        return [*_first_order_entrants(), *able, *_REGISTERED.values()]
     chosen: list[Entrant] = []
-    for name in solvers:
-        wanted = name
-        if "=" in name:
-            wanted, _, function = name.partition("=")
-            register_solver(wanted, function)
-        own = [*_first_order_entrants(), *_REGISTERED.values()]
-        found = [e for e in own if wanted == e.solver]
-        found = found or [e for e in _conic_entrants() if wanted in (e.solver, e.label)]
-        if not found:
-            raise ValueError(_why_not(wanted))
+    for given in solvers:
+        wanted, options = given if isinstance(given, tuple) else (given, {})
+        found = _named(wanted, options) if isinstance(wanted, str) else [own_entrant(*_pair(given))]
         chosen += [entrant for entrant in found if entrant not in chosen]
+    labels = [entrant.label for entrant in chosen]
+    if len(set(labels)) < len(labels):
+        twice = max(labels, key=labels.count)
+        raise ValueError(f"Two solvers of the race are called {twice!r}: rename one of them.")
     return chosen
+
+
+def _pair(given: Any) -> tuple[Any, dict[str, Any]]:
+    """A function with its options; an error in words if it is neither."""
+    function, options = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
+    if not callable(function) or not isinstance(options, dict):
+        raise ValueError(
+            f"solvers holds {given!r}: give names, functions, or pairs of either and a dict of "
+            "options."
+        )
+    return function, options
+
+
+def _named(name: str, options: dict[str, Any]) -> list[Entrant]:
+    """The entrants of a name, with these options."""
+    if "=" in name:
+        name, _, function = name.partition("=")
+        register_solver(name, function)
+    own = [*_first_order_entrants(), *_REGISTERED.values()]
+    found = [entrant for entrant in own if name == entrant.solver]
+    if found and options:
+        raise ValueError(f"{name} takes no options: give the function itself, with its options.")
+    if found:
+        return found
+    others = [*_listed_entrants(), *conic_entrants()]
+    found = [entrant for entrant in others if name in (entrant.solver, entrant.label)]
+    reasons = obstacles(found)
+    able = [entrant for entrant in found if not reasons[entrant.label]]
+    if not able:
+        raise ValueError(_why_not(name, next(iter(reasons.values()), "")))
+    return [entrant.with_options(options) if options else entrant for entrant in able]
 
 
 def _first_order_entrants() -> list[Entrant]:
     return [Entrant(name, "", f"{__name__}:first_order", (name,)) for name in _FIRST_ORDER]
 
 
-def _conic_entrants() -> list[Entrant]:
-    from ..m_step.conic import conic_solvers
-
+def _listed_entrants() -> list[Entrant]:
+    """The solvers besides those of CVXPY's cones, installed or not."""
     return [
-        Entrant(name, formulation, f"{__name__}:conic", (name, formulation))
-        for name in sorted(name for name, reason in conic_solvers().items() if not reason)
-        for formulation in ("primal", "dual")
+        *nonlinear_entrants(),
+        *cvxopt_entrants(),
+        *entropy_entrants(),
+        *manifold_entrants(),
+        *factor_entrants(),
     ]
 
 
-def _why_not(name: str) -> str:
+def _why_not(name: str, reason: str) -> str:
     from ..m_step.conic import conic_solvers
 
-    reason = conic_solvers().get(name.partition("/")[0])
-    known = ", ".join(entrant.label for entrant in entrants())
-    return f"{reason or f'There is no solver {name!r}'}. Those that can race are {known}."
+    reason = reason or conic_solvers().get(name.partition("/")[0], "")
+    here = [entrant for entrant in _listed_entrants() if not what_is_missing(entrant)]
+    known = [*_first_order_entrants(), *conic_entrants(), *here, *_REGISTERED.values()]
+    labels = ", ".join(entrant.label for entrant in known)
+    return f"{reason or f'There is no solver {name!r}'}. Those that are installed are {labels}."
 
 
 _FIRST_ORDER = {"fista": fista, "projected-gradient": projected_gradient}
@@ -223,46 +214,3 @@ def first_order(
     answer = _FIRST_ORDER[solver](objective, tol, 1_000_000, None, time_limit)
     claims = answer.status is Status.CERTIFIED
     return Attempt(answer.metric, answer.solver_status, claims, answer.iterations)
-
-
-def conic(
-    objective: MStepObjective, tol: float, time_limit: float, solver: str, formulation: str
-) -> Attempt:
-    """Solve by a conic solver of CVXPY, within the tolerance and the remaining time."""
-    from cvxpy.error import SolverError
-
-    from ..m_step.statement import build_statement
-    from .dimacs import dimacs_errors
-
-    clock = time.perf_counter()
-    statement = build_statement(objective, formulation)
-    problem, options = statement.problem, _options(solver, tol, time_limit)
-    data, chain, inverse = problem.get_problem_data(solver, solver_opts=options)
-    compiled = time.perf_counter() - clock
-    options.update(_options(solver, tol, max(0.1, time_limit - compiled)))
-    try:
-        answer = chain.solve_via_data(problem, data, warm_start=False, solver_opts=options)
-        solved = time.perf_counter() - clock - compiled
-        problem.unpack_results(answer, chain, inverse)
-    except SolverError:  # what CVXPY makes of a solver that says it failed
-        return Attempt(None, "solver_error", False, compile_seconds=compiled)
-    return Attempt(
-        statement.metric,
-        str(problem.status),
-        problem.status == "optimal",
-        int(problem.solver_stats.num_iters or 0),
-        time.perf_counter() - clock - solved,
-        solved,
-        dimacs_errors(data, answer, solver),
-    )
-
-
-def _options(solver: str, tol: float, time_limit: float) -> dict[str, Any]:
-    """The solver's own options for a tolerance and a time limit, as far as they are known."""
-    from ..m_step.conic import options_for
-
-    known = solver in ("SCS", "CLARABEL", "MOSEK", "COPT")
-    options = options_for(solver, tol, time_limit if known else None, None)
-    if solver == "SCS":
-        options["max_iters"] = 10_000_000  # its time is limited, as everybody's is
-    return options

@@ -35,8 +35,8 @@ _TOLERANCES: dict[str, tuple[str, ...]] = {
 _SOLVER_FAULTS = (SolverError, RuntimeError, ValueError, ArithmeticError, LookupError, TypeError)
 """The errors that a solver and its interface may raise; any other is a bug of ours."""
 
-_TIME_LIMITS = {"SCS": "time_limit_secs", "CLARABEL": "time_limit"}
-_ITERATION_LIMITS = {"SCS": "max_iters", "CLARABEL": "max_iter"}
+_TIME_LIMITS = {"SCS": "time_limit_secs", "CLARABEL": "time_limit", "MOREAU": "time_limit"}
+_ITERATION_LIMITS = {"SCS": "max_iters", "CLARABEL": "max_iter", "MOREAU": "max_iter"}
 
 
 class ProblemTooLarge(MemoryError):
@@ -232,6 +232,8 @@ def options_for(
             options["TimeLimit"] = time_limit
         return options
     options = dict.fromkeys(_TOLERANCES.get(solver, ()), tol)
+    if solver == "MOREAU":  # an interior-point method of Clarabel's kind
+        options = {"ipm_settings": dict.fromkeys(_TOLERANCES["CLARABEL"], tol)}
     for table, value in ((_TIME_LIMITS, time_limit), (_ITERATION_LIMITS, max_iter)):
         if value is not None:
             if solver not in table:

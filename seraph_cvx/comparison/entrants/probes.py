@@ -1,0 +1,128 @@
+"""Whether an entrant can race: is it installed, has it a licence, does it solve a tiny problem?
+
+Each probe is in a process of its own, so that one that crashes, hangs or prints does no harm.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from ...m_step.graded_matrix import grade_matrix
+from ...model.m_step_objective import MStepObjective
+from ...pairs.pair_set import PairSet
+from ...processes.isolation import ForkServer, Outcome
+from ...processes.workers import ONE_THREAD
+from .attempt import Entrant
+from .conic import conic
+
+PROBE_SECONDS = 60.0
+PROBE_TOL = 1e-4
+GOOD_ENOUGH = 0.01
+"""The relative gap that an answer to the tiny M-step may have; nobody is refused for its pace."""
+
+REQUIRED = ("CLARABEL", "SCS")
+"""The conic solvers that come with this package and are tested with it."""
+
+_KNOWN: dict[tuple[str, str], str] = {}
+"""What probes have found, by solver and function."""
+
+
+def obstacles(entrants: Sequence[Entrant]) -> dict[str, str]:
+    """Say for each entrant, by its label, why it cannot race; "" if it can.
+
+    What was found is kept: an entrant is probed once by a process.
+
+    Examples
+    --------
+    >>> absent = Entrant("NEW", "primal", "new:solve", package="no_such_module", distribution="new")
+    >>> obstacles([absent])
+    {'NEW/primal': 'NEW is not installed: pip install new'}
+    """
+    waiting = []
+    for entrant in entrants:
+        if _key(entrant) in _KNOWN:
+            continue
+        missing = what_is_missing(entrant)
+        if missing or not _needs_probe(entrant):
+            _KNOWN[_key(entrant)] = missing
+        else:
+            waiting.append(entrant)
+    if waiting:
+        with ForkServer([__name__, "cvxpy"], ONE_THREAD) as server:
+            for entrant in waiting:
+                if _key(entrant) not in _KNOWN:  # a conic solver has two formulations
+                    outcome = server.run(probe, entrant, time_limit=PROBE_SECONDS)
+                    _KNOWN[_key(entrant)] = _judged(entrant, outcome)
+    return {entrant.label: _KNOWN[_key(entrant)] for entrant in entrants}
+
+
+def what_is_missing(entrant: Entrant) -> str:
+    """Say what to install for an entrant; "" if its package is there."""
+    if not entrant.package or find_spec(entrant.package) is not None:
+        return ""
+    return f"{entrant.solver} is not installed: pip install {entrant.distribution}"
+
+
+def probe(entrant: Entrant) -> tuple[str, float]:
+    """Solve a tiny problem, in a process of its own: the solver's word, and how far it is off.
+
+    For a conic solver that is min e^x - x + tr(B) over B PSD with tr(B) <= 1, whose optimum is 1:
+    the smallest problem with both cones. For the others it is an M-step.
+    """
+    warnings.simplefilter("ignore")  # in a process of its own; the outcome has the result
+    if _is_conic(entrant):
+        return solve_both_cones(entrant.extra[0])
+    X = [[0.0, 0.1], [0.2, 0.0], [2.0, 1.0], [2.3, 0.8], [0.1, 0.9]]
+    objective = MStepObjective(PairSet.from_labels(X, [0, 0, 1, -1, -1]))
+    attempt = entrant.solve(objective, PROBE_TOL, PROBE_SECONDS)
+    graded = None if attempt.matrix is None else grade_matrix(objective, attempt.matrix)
+    if graded is None:
+        return f"{attempt.word}, without a matrix", float("inf")
+    return attempt.word, graded.certificate.relative_gap
+
+
+def solve_both_cones(solver: str) -> tuple[str, float]:
+    """Solve min e^x - x + tr(B) by a solver of CVXPY: its word, and how far it is from 1.
+
+    Examples
+    --------
+    >>> word, error = solve_both_cones("CLARABEL")
+    >>> word, error < 1e-4
+    ('optimal', True)
+    """
+    import cvxpy as cp
+
+    x, B = cp.Variable(), cp.Variable((2, 2), PSD=True)
+    problem = cp.Problem(cp.Minimize(cp.exp(x) - x + cp.trace(B)), [cp.trace(B) <= 1])
+    problem.solve(solver=solver)
+    return str(problem.status), abs(float(problem.value) - 1.0)
+
+
+def _judged(entrant: Entrant, outcome: Outcome) -> str:
+    """The reason why an entrant cannot race, from what became of its probe."""
+    if outcome.word != "done":
+        reason = (outcome.detail or outcome.word).strip()
+        return f"{entrant.solver} does not solve a tiny problem: {reason}"
+    word, error = outcome.result
+    if error <= GOOD_ENOUGH:
+        return ""
+    if _is_conic(entrant):
+        return (
+            f"{entrant.solver} is wrong on the PSD and the exponential cone together: it says "
+            f'"{word}" of min e^x - x + tr(B) over B PSD with tr(B) <= 1, whose optimum is 1'
+        )
+    return f'{entrant.solver} says "{word}" of a tiny M-step, at a relative gap of {error:.1g}'
+
+
+def _is_conic(entrant: Entrant) -> bool:
+    return entrant.function == f"{conic.__module__}:{conic.__name__}"
+
+
+def _needs_probe(entrant: Entrant) -> bool:
+    return entrant.solver not in REQUIRED and entrant.distribution not in ("", "scipy")
+
+
+def _key(entrant: Entrant) -> tuple[str, str]:
+    return entrant.solver.partition("(")[0], entrant.function
