@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 TIME_LIMITS = {"small": 5.0, "full": 120.0, "tiny": 5.0}
 """Seconds per run, by suite."""
 
+OWN_TIME_LIMIT = 60.0
+"""Seconds per run on tables of the user's own."""
+
 
 class Suite(StrEnum):
     """The suites of instances."""
@@ -47,10 +50,21 @@ def compare(
     suite: Annotated[
         Suite, typer.Option(help="small: 16 instances, minutes. full: hours. tiny: a trial.")
     ] = Suite.SMALL,
+    instances: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="A folder of your own tables to race on instead of a suite: .npz files with "
+            "arrays X and y, or CSV files.",
+        ),
+    ] = None,
+    label: Annotated[
+        str, typer.Option(metavar="COLUMN", help="The label column of CSV files in FOLDER.")
+    ] = "y",
     solvers: Annotated[
         str | None,
         typer.Option(
-            help="Comma-separated names: fista, SCS (both formulations), SCS/dual, or "
+            help="Comma-separated names: fista, SCS (both formulations), SCS/dual, UNO, or "
             "name=module:function for one of your own. By default all that are installed."
         ),
     ] = None,
@@ -59,7 +73,10 @@ def compare(
     ] = "1e-3,1e-5,1e-7",
     time_limit: Annotated[
         float | None,
-        typer.Option(min=0.1, help="Seconds per run. By default 5 (small, tiny) or 120 (full)."),
+        typer.Option(
+            min=0.1,
+            help="Seconds per run. By default 5 (small, tiny), 120 (full) or 60 (your own).",
+        ),
     ] = None,
     memory_limit: Annotated[
         float, typer.Option(min=0.2, help="GiB of memory a run may take.")
@@ -80,19 +97,22 @@ def compare(
     """
     with answers_in_words() as kept:
         from ..comparison.race import compare_solvers
+        from .tables.instances import read_instances
 
         if solvers is not None and "=" in solvers:
             sys.path.insert(0, "")  # module:function is looked for in the working directory
+        own = None if instances is None else read_instances(instances, label)
+        seconds = TIME_LIMITS[suite.value] if own is None else OWN_TIME_LIMIT
         out.mkdir(parents=True, exist_ok=True)
         rows = out / "race.jsonl"
         with _progress() as progress, on_cluster(scheduler):
             kept.append(f"the rows so far are in {rows}; --resume continues from there")
             task = progress.add_task("starting", total=None)
             race = compare_solvers(
-                suite.value,
+                suite.value if own is None else own,
                 None if solvers is None else [name.strip() for name in solvers.split(",")],
                 tols=_numbers(tol),
-                time_limit=TIME_LIMITS[suite.value] if time_limit is None else time_limit,
+                time_limit=seconds if time_limit is None else time_limit,
                 memory_limit=int(memory_limit * 2**30),
                 out=rows,
                 resume=resume,

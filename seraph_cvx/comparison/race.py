@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -33,7 +33,10 @@ Listener = Callable[[dict[str, Any], int, int], None]
 
 
 def compare_solvers(
-    objective_or_suite: MStepObjective | str | Sequence[InstanceSpec],
+    objective_or_suite: MStepObjective
+    | str
+    | Sequence[InstanceSpec]
+    | Mapping[str, MStepObjective],
     solvers: Sequence[Any] | None = None,
     tols: Sequence[float] = DEFAULT_TOLS,
     time_limit: float = 60.0,
@@ -47,8 +50,9 @@ def compare_solvers(
 
     Parameters
     ----------
-    objective_or_suite : MStepObjective, str or sequence of InstanceSpec
-        One M-step, the name of a suite ("small", "full") or of an instance, or several specs.
+    objective_or_suite : MStepObjective, str, sequence of InstanceSpec, or dict
+        One M-step, the name of a suite ("small", "full") or of an instance, several specs, or
+        M-steps of your own by name.
     solvers : sequence, optional
         Names such as "fista", "SCS/dual" or "UNO"; functions of your own, which take an objective
         and return a matrix; pairs of either and a dict of its options. See
@@ -152,18 +156,32 @@ def _instances(given: Any) -> dict[str, InstanceSpec | MStepObjective]:
     if isinstance(given, MStepObjective):
         require_attained(given)
         return {_in_words(given): given}
+    if isinstance(given, Mapping) and given:
+        return _own_instances(given)
     if isinstance(given, str):
         specs = suite(given) if given in SUITES else [InstanceSpec.parse(given)]
     else:
         specs = list(given)
     if not specs or not all(isinstance(spec, InstanceSpec) for spec in specs):
         raise ValueError(
-            "A race needs an MStepObjective, the name of a suite or instance, or a list of "
-            f"InstanceSpec; not {given!r}."
+            "A race needs an MStepObjective, the name of a suite or instance, a list of "
+            f"InstanceSpec, or a dict of MStepObjectives; not {given!r}."
         )
     for spec in specs:
         require_attained(spec.objective())
     return {spec.name: spec for spec in specs}
+
+
+def _own_instances(given: Mapping[Any, Any]) -> dict[str, InstanceSpec | MStepObjective]:
+    """Check M-steps of a user's own, by name."""
+    for name, objective in given.items():
+        if not isinstance(name, str) or not isinstance(objective, MStepObjective):
+            raise ValueError(
+                f"A race on instances of your own needs MStepObjectives by name, not {name!r}: "
+                f"{objective!r}."
+            )
+        require_attained(objective)
+    return dict(given)
 
 
 def _in_words(objective: MStepObjective) -> str:

@@ -132,7 +132,7 @@ def entrants(
     ['fista', 'SCS/primal', 'SCS/dual', 'CLARABEL(max_iter=9)/dual']
     """
     if solvers is None:
-        others = [*conic_entrants(), *_listed_entrants()]
+        others = [*conic_entrants(), *listed_entrants()]
         reasons = obstacles(others)
         able = [entrant for entrant in others if not reasons[entrant.label]]
         return [*_first_order_entrants(), *able, *_REGISTERED.values()]
@@ -170,7 +170,7 @@ def _named(name: str, options: dict[str, Any]) -> list[Entrant]:
         raise ValueError(f"{name} takes no options: give the function itself, with its options.")
     if found:
         return found
-    others = [*_listed_entrants(), *conic_entrants()]
+    others = [*listed_entrants(), *conic_entrants()]
     found = [entrant for entrant in others if name in (entrant.solver, entrant.label)]
     reasons = obstacles(found)
     able = [entrant for entrant in found if not reasons[entrant.label]]
@@ -183,7 +183,7 @@ def _first_order_entrants() -> list[Entrant]:
     return [Entrant(name, "", f"{__name__}:first_order", (name,)) for name in _FIRST_ORDER]
 
 
-def _listed_entrants() -> list[Entrant]:
+def listed_entrants() -> list[Entrant]:
     """The solvers besides those of CVXPY's cones, installed or not."""
     return [
         *nonlinear_entrants(),
@@ -198,7 +198,7 @@ def _why_not(name: str, reason: str) -> str:
     from ..m_step.conic import conic_solvers
 
     reason = reason or conic_solvers().get(name.partition("/")[0], "")
-    here = [entrant for entrant in _listed_entrants() if not what_is_missing(entrant)]
+    here = [entrant for entrant in listed_entrants() if not what_is_missing(entrant)]
     known = [*_first_order_entrants(), *conic_entrants(), *here, *_REGISTERED.values()]
     labels = ", ".join(entrant.label for entrant in known)
     return f"{reason or f'There is no solver {name!r}'}. Those that are installed are {labels}."

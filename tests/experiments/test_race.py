@@ -237,10 +237,20 @@ def test_an_objective_can_be_raced_and_the_table_be_read(capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_by_default_everyone_races():
+def test_by_default_everyone_races(monkeypatch):
+    monkeypatch.setattr(solver_room, "obstacles", lambda given: {e.label: "" for e in given})
     labels = [entrant.label for entrant in entrants()]
     assert labels[:2] == ["fista", "projected-gradient"]
     assert {"CLARABEL/primal", "CLARABEL/dual", "SCS/primal", "SCS/dual"} <= set(labels)
+    assert {"UNO/factor", "CVXOPT/primal", "QICS/dual", "pymanopt/factor"} <= set(labels)
+    assert {"L-BFGS-B/factor", "trust-constr/factor"} <= set(labels)
+
+
+def test_who_has_an_obstacle_is_left_out(monkeypatch):
+    monkeypatch.setattr(solver_room, "obstacles", lambda given: {e.label: "no" for e in given})
+    assert [entrant.label for entrant in entrants()] == ["fista", "projected-gradient"]
+    with pytest.raises(ValueError, match=r"no\. Those that are installed are fista"):
+        entrants(["L-BFGS-B"])
 
 
 @pytest.mark.slow

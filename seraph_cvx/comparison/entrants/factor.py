@@ -25,6 +25,9 @@ from .listed import require_plain
 FIRST_RANK = 4
 """The columns with which a method starts, if there are as many features."""
 
+LEAST_SECONDS = 1e-3
+"""The time that a method is told when none is left: some take no zero."""
+
 WORTH = 0.1
 """New columns have to lower f by this share of the tolerance."""
 
@@ -78,7 +81,7 @@ def climb(
     L: FloatArray | None = first_factor(program, min(rank, most))
     iterations, compiling = 0, 0.0
     while L is not None:
-        run = method(L, max(0.1, time_limit - (time.perf_counter() - clock)))
+        run = method(L, max(LEAST_SECONDS, time_limit - (time.perf_counter() - clock)))
         iterations, compiling = iterations + run.iterations, compiling + run.compile_seconds
         L = None
         is_late = time.perf_counter() - clock >= time_limit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from typing import Any
 
 from joblib import wrap_non_picklable_objects
@@ -54,7 +55,9 @@ def own_entrant(function: Callable[..., Any], options: Mapping[str, Any] | None 
             "inside of it."
         ) from error
     label = f"{name}({in_words(given)})" if given else name
-    return Entrant(label, "", f"{__name__}:solve_own", (content,))
+    module = getattr(function, "__module__", None) or "__main__"
+    at_hand = module if module != "__main__" and find_spec(module) is not None else ""
+    return Entrant(label, "", f"{__name__}:solve_own", (content,), package=at_hand)
 
 
 def solve_own(objective: MStepObjective, tol: float, time_limit: float, content: bytes) -> Attempt:

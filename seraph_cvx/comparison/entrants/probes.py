@@ -110,8 +110,8 @@ def _judged(entrant: Entrant, outcome: Outcome) -> str:
         return ""
     if _is_conic(entrant):
         return (
-            f"{entrant.solver} is wrong on the PSD and the exponential cone together: it says "
-            f'"{word}" of min e^x - x + tr(B) over B PSD with tr(B) <= 1, whose optimum is 1'
+            f"{entrant.solver} through CVXPY is wrong on PSD and exponential cones together. "
+            f'It says "{word}" of min e^x - x + tr(B) over B PSD with tr(B) <= 1, which is 1'
         )
     return f'{entrant.solver} says "{word}" of a tiny M-step, at a relative gap of {error:.1g}'
 

@@ -1,0 +1,430 @@
+"""Evidence on those who race: formulas agree, answers are judged, probes refuse with a reason."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+from command_line import run
+from instances import random_objective, random_psd
+from scipy.optimize import check_grad
+
+from seraph_cvx import MStepObjective, PairSet, certify, compare_solvers, solve_m_step
+from seraph_cvx.comparison.entrants import probes
+from seraph_cvx.comparison.entrants.attempt import Attempt, Entrant
+from seraph_cvx.comparison.entrants.conic import conic, conic_entrants
+from seraph_cvx.comparison.entrants.factor import climb, first_factor, lbfgs, widened
+from seraph_cvx.comparison.entrants.listed import CannotState, ListedProblem
+from seraph_cvx.comparison.entrants.nonlinear import options_in_words, state_on_factor
+from seraph_cvx.comparison.entrants.own import own_entrant
+from seraph_cvx.comparison.solvers import entrants, listed_entrants
+from seraph_cvx.comparison.suite import InstanceSpec, suite
+from seraph_cvx.m_step.conic import options_for
+from seraph_cvx.penalties import Ridge
+from seraph_cvx.processes.isolation import Outcome
+
+TINY = "iris-n20-standard-hyper-w1-s0"
+OTHERS = {entrant.solver: entrant for entrant in listed_entrants()}
+FREE = ("UNO", "CVXOPT", "QICS", "pymanopt", "L-BFGS-B", "trust-constr")
+
+
+def installed(solver):
+    entrant = OTHERS[solver]
+    if entrant.package and find_spec(entrant.package) is None:
+        pytest.skip(f"{entrant.distribution} is not installed")
+    return entrant
+
+
+# Formulas agree
+
+
+@pytest.mark.parametrize("setting", ["hyper", "proj", "other"])
+def test_the_listed_problem_has_the_value_of_the_objective(setting):
+    objective = random_objective(0, setting)
+    problem = ListedProblem.of(objective)
+    B = random_psd(np.random.default_rng(1), problem.size, 2.0)
+    assert problem.value(B) == pytest.approx(objective.value(problem.metric(B)), rel=1e-10)
+    value, _, _ = problem.derivatives(B[problem.entries])
+    assert value == pytest.approx(problem.value(B), rel=1e-12)
+
+
+def test_the_listed_derivatives_are_those_of_finite_differences():
+    problem = ListedProblem.of(random_objective(0, "hyper"))
+    x = random_psd(np.random.default_rng(1), problem.size, 2.0)[problem.entries]
+    error = check_grad(lambda x: problem.derivatives(x)[0], lambda x: problem.derivatives(x)[1], x)
+    assert error < 1e-5
+    _, _, bend = problem.derivatives(x)
+    P, step = problem.pair_matrix, 1e-6 * np.arange(1.0, len(x) + 1.0)
+    change = problem.derivatives(x + step)[1] - problem.derivatives(x - step)[1]
+    assert 2.0 * (P.T * bend) @ (P @ step) == pytest.approx(change, rel=1e-4, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", [TINY, "wine-n30-standard-hyper-w0.01-s0"])
+def test_the_statement_on_the_factor_has_the_value_of_the_objective(name):
+    """By the entries of LL' where there are few, by the rows of VL where there are many."""
+    problem = ListedProblem.of(InstanceSpec.parse(name).objective())
+    L = np.random.default_rng(0).normal(size=(problem.size, 2))
+    _, stated = state_on_factor(problem, L)
+    value = problem.value(L @ L.T)
+    assert float(stated.objective.value) * max(1.0, abs(value)) == pytest.approx(value, rel=1e-9)
+
+
+# Each is told our tolerance and limits in its own words
+
+
+@pytest.mark.parametrize(
+    ("solver", "words"),
+    [
+        ("UNO", {"primal_tolerance": 1e-5, "dual_tolerance": 1e-5, "time_limit": 7.0}),
+        ("IPOPT", {"tol": 1e-5, "max_wall_time": 7.0}),
+        ("KNITRO", {"opttol": 1e-5, "feastol": 1e-5, "maxtime_real": 7.0}),
+    ],
+)
+def test_nonlinear_solvers_are_told_tolerance_and_time(solver, words):
+    assert words.items() <= options_in_words(solver, 1e-5, 7.0).items()
+    with pytest.raises(ValueError, match="not known"):
+        options_in_words("SNOPT", 1e-5, 7.0)
+
+
+def test_moreau_is_told_tolerance_and_limits():
+    words = options_for("MOREAU", 1e-5, 7.0, 9)
+    assert words["ipm_settings"] == dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-5)
+    assert (words["time_limit"], words["max_iter"]) == (7.0, 9)
+    if find_spec("moreau") is None:
+        pytest.skip("moreau is not installed")
+    import moreau
+
+    settings = moreau.Settings(time_limit=7.0, max_iter=9)
+    settings.ipm_settings = moreau.IPMSettings(**words["ipm_settings"])
+    assert settings.ipm_settings.tol_gap_rel == 1e-5
+
+
+# Each solves an M-step; only the certificate says so
+
+
+@pytest.mark.parametrize("solver", FREE)
+def test_each_entrant_solves_an_m_step(solver):
+    entrant = installed(solver)
+    objective = random_objective(3, "hyper", n=8, m=3)
+    attempt = entrant.solve(objective, 1e-6, 20.0)
+    assert attempt.claims
+    assert attempt.iterations > 0
+    optimum = solve_m_step(objective, tol=1e-10).value
+    excess = objective.value(attempt.matrix) - optimum
+    assert -1e-9 <= excess <= 1e-5 * max(1.0, optimum)
+
+
+@pytest.mark.parametrize("solver", FREE)
+def test_an_m_step_with_penalties_is_refused_in_words(solver):
+    entrant = installed(solver)
+    objective = random_objective(3, "hyper", n=8, m=3).with_penalties([Ridge(0.1)])
+    with pytest.raises(CannotState, match="no formula for the penalties"):
+        entrant.solve(objective, 1e-3, 5.0)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # of pymanopt, which a race ignores
+@pytest.mark.parametrize("solver", ["L-BFGS-B", "trust-constr", "pymanopt", "CVXOPT"])
+def test_out_of_time_an_entrant_returns_what_it_has_and_claims_nothing(solver):
+    objective = InstanceSpec.parse("iris-n30-standard-hyper-w1-s0").objective()
+    attempt = installed(solver).solve(objective, 1e-14, 1e-9)
+    assert not attempt.claims
+    assert np.all(np.isfinite(attempt.matrix))
+
+
+# The rank of a factor
+
+
+def test_too_small_a_rank_ends_at_a_point_that_only_the_certificate_exposes():
+    """One column where the optimum has two: the slope is zero, and the method says so."""
+    objective = InstanceSpec.parse(TINY).objective()
+    best = solve_m_step(objective, tol=1e-10)
+    assert np.linalg.matrix_rank(best.metric, tol=1e-3 * np.linalg.norm(best.metric)) >= 2
+    attempt = lbfgs(objective, 1e-6, 20.0, {"rank": 1, "largest_rank": 1})
+    assert attempt.claims
+    assert "rank 1 of 4" in attempt.word
+    assert objective.value(attempt.matrix) > best.value * 1.05
+    assert certify(objective, attempt.matrix).relative_gap > 0.05
+
+
+def test_from_the_same_start_the_rank_is_raised_until_the_certificate_closes():
+    objective = InstanceSpec.parse(TINY).objective()
+    attempt = lbfgs(objective, 1e-6, 20.0, {"rank": 1})
+    assert "rank 1 " not in attempt.word
+    assert objective.value(attempt.matrix) == pytest.approx(
+        solve_m_step(objective, tol=1e-10).value, rel=1e-6
+    )
+
+
+def test_at_the_optimum_no_column_is_added():
+    objective = InstanceSpec.parse(TINY).objective()
+    seen = []
+
+    def method(start, seconds):
+        seen.append(start.shape[1])
+        return _ends_at_the_optimum(objective, start)
+
+    climb(objective, 1e-6, 20.0, method, rank=3)
+    assert seen == [3]
+    program = objective.whitened_program
+    start = program.at(first_factor(program, 1))
+    assert widened(start, 1e-6, most=4).shape[1] == 2
+
+
+def _ends_at_the_optimum(objective, start):
+    from seraph_cvx.comparison.entrants.factor import FactorRun
+
+    metric = solve_m_step(objective, tol=1e-10).metric
+    eigenvalues, vectors = np.linalg.eigh(metric)
+    L = objective.basis.inverse @ (vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
+    return FactorRun(L[:, -start.shape[1] :], "there", claims=True)
+
+
+# A function of the user's own: each run is in a process of its own
+
+
+def told(objective, tol, time_limit, scale=1.0):
+    """Lies: it was told the tolerance, and returns the identity."""
+    return scale * np.eye(objective.pairs.n_features)
+
+
+def not_told(objective):
+    return np.eye(objective.pairs.n_features)
+
+
+def crash(objective):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def test_own_functions_race_and_are_judged_like_all_others():
+    def closure(objective):
+        return Attempt(not_told(objective), "tried", claims=False)
+
+    objective = InstanceSpec.parse(TINY).objective()
+    race = compare_solvers(
+        {"mine": objective},
+        ["fista", told, (told, {"scale": 2.0}), not_told, crash, closure],
+        tols=[1e-5],
+    )
+    rows = {row["solver"]: row for row in race.rows}
+    assert list(rows) == ["fista", "told", "told(scale=2.0)", "not_told", "crash", "closure"]
+    assert {row["instance"] for row in race.rows} == {"mine"}
+    assert rows["fista"]["true_gap"] <= 1e-5
+    assert rows["told"]["claims"]
+    assert rows["told"]["true_gap"] > 0.1
+    assert rows["told(scale=2.0)"]["value"] == pytest.approx(objective.value(2.0 * np.eye(4)))
+    assert not rows["not_told"]["claims"]
+    assert rows["not_told"]["said"] == "returned"
+    assert (rows["crash"]["outcome"], rows["crash"]["true_gap"]) == ("crashed", None)
+    assert rows["closure"]["said"] == "tried"
+
+
+@pytest.mark.parametrize(
+    ("solvers", "words"),
+    [
+        ([lambda objective: None], "is none: write it with def"),
+        ([told, told, (not_told, {}), 3], "solvers holds 3"),
+        ([("fista", {"steps": 3})], "fista takes no options"),
+        ([(told, 3)], "pairs of either and a dict"),
+        (["IPOPT" if find_spec("cyipopt") is None else "SNOPT"], "pip install cyipopt|no solver"),
+    ],
+)
+def test_what_cannot_race_is_refused_in_words(solvers, words):
+    with pytest.raises(ValueError, match=words):
+        entrants(solvers)
+
+
+def test_two_functions_of_one_name_are_refused():
+    def told(objective):
+        return None
+
+    with pytest.raises(ValueError, match="called 'told'"):
+        entrants([told, globals()["told"]])
+
+
+def test_a_function_that_cannot_be_sent_is_refused_in_words():
+    lock = threading.Lock()
+
+    def locked(objective):
+        return lock
+
+    with pytest.raises(ValueError, match="inside of it"):
+        own_entrant(locked)
+
+
+def test_instances_of_ones_own_are_checked():
+    with pytest.raises(ValueError, match="MStepObjectives by name"):
+        compare_solvers({"mine": 3}, ["fista"])
+
+
+# Probes
+
+
+def test_a_probe_that_finds_a_wrong_answer_says_what_is_wrong():
+    copt = Entrant("COPT", "dual", f"{conic.__module__}:conic", ("COPT", "dual"))
+    unbounded = Outcome("done", ("unbounded", float("inf")), "", 0.1)
+    assert 'It says "unbounded" of min e^x - x + tr(B)' in probes._judged(copt, unbounded)
+    assert probes._judged(copt, Outcome("done", ("optimal", 1e-6), "", 0.1)) == ""
+    gone = Outcome("error", None, "Error: license cannot be located\n", 0.1)
+    assert probes._judged(copt, gone).endswith("tiny problem: Error: license cannot be located")
+    uno = Entrant("UNO", "factor", "module:function", ("UNO",))
+    far = Outcome("done", ("optimal", 0.5), "", 0.1)
+    assert (
+        probes._judged(uno, far) == 'UNO says "optimal" of a tiny M-step, at a relative gap of 0.5'
+    )
+
+
+def test_the_probe_itself_solves_its_tiny_problems():
+    for entrant in (conic_entrants()[0], OTHERS["L-BFGS-B"]):
+        _, error = probes.probe(entrant)
+        assert error < 1e-3
+    nothing = own_entrant(returns_none)
+    assert probes.probe(nothing) == ("returned, without a matrix", float("inf"))
+
+
+def returns_none(objective):
+    return None
+
+
+@pytest.mark.slow
+def test_copt_is_refused_with_the_reason_where_it_is_installed():
+    if find_spec("coptpy") is None:
+        pytest.skip("coptpy is not installed")
+    word, error = probes.solve_both_cones("COPT")
+    if error <= probes.GOOD_ENOUGH:
+        assert [entrant.solver for entrant in entrants(["COPT"])] == ["COPT"] * 2
+    else:
+        assert word == "unbounded"
+        with pytest.raises(ValueError, match="COPT through CVXPY is wrong on PSD and exponential"):
+            entrants(["COPT"])
+
+
+# Tables of the user's own
+
+
+def test_the_command_races_on_a_folder_of_tables(tmp_path, monkeypatch):
+    seen = {}
+
+    def compare(instances, solvers, **_):
+        seen.update(instances)
+        raise ValueError("that is enough")
+
+    monkeypatch.setattr("seraph_cvx.comparison.race.compare_solvers", compare)
+    X = np.array([[0.0, 1.0], [0.2, 0.9], [2.0, 0.0], [2.1, 0.3]])
+    np.savez(tmp_path / "arrays.npz", X=X, y=[0, 0, 1, -1], trace_weight=0.5)
+    (tmp_path / "table.csv").write_text("a,b,kind\n0,1,x\n0.2,0.9,x\n2,0,y\n2.1,0.3,\n")
+    (tmp_path / "notes.md").write_text("not a table")
+    command = ["compare", "--instances", str(tmp_path), "--label", "kind"]
+    assert "that is enough" in run(*command, "--out", str(tmp_path / "race")).output
+    assert list(seen) == ["arrays", "table"]
+    assert (seen["arrays"].trace_weight, seen["table"].trace_weight) == (0.5, 1.0)
+    assert seen["arrays"].with_trace_weight(1.0).value(np.eye(2)) == pytest.approx(
+        seen["table"].value(np.eye(2))
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({}, "has no file that ends in .npz"),
+        ({"a.npz": {"X": [[0.0]]}}, "has no array 'y', only X"),
+        ({"a.npz": b"nonsense"}, "is not a file of np.savez"),
+        ({"a.npz": {"X": [[np.nan]], "y": [0]}}, "a.npz: "),
+        ({"a.csv": b"x,y\n0,a\n1,a\n", "a.npz": {"X": [[0.0]], "y": [0]}}, "called a: rename"),
+        (None, "There is no folder"),
+    ],
+)
+def test_a_folder_that_cannot_be_read_is_answered_in_words(tmp_path, content, words):
+    folder = tmp_path / "tables"
+    if content is not None:
+        folder.mkdir()
+    for name, inside in (content or {}).items():
+        if isinstance(inside, bytes):
+            (folder / name).write_bytes(inside)
+        else:
+            np.savez(folder / name, **inside)
+    result = run("compare", "--instances", str(folder), "--out", str(tmp_path / "race"))
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+
+
+# The guide, and the race of all on 16 instances
+
+
+@pytest.mark.slow
+def test_the_guide_runs_as_it_is_printed(tmp_path, repository):
+    page = (repository / "examples/guide/race-your-own.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
+    (tmp_path / "page.py").write_text("\n".join(blocks), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    solvers = ["fista", "L-BFGS-B", "gradient_steps", "gradient_steps(steps=50)"]
+    assert [line.split()[0] for line in lines[:4]] == solvers
+    assert all(line.split()[1] == "done" for line in lines[:4])
+    gaps = [float(line.split()[-1]) for line in lines[:4]]
+    assert max(gaps[:3]) < 1e-4 < gaps[3]
+    assert lines[4:] == ["my points"] * 2 + [
+        "fista CLARABEL/primal CLARABEL/dual trust-constr/factor"
+    ]
+    (command,) = re.findall(r"```sh\nseraph-cvx (.*?)\n```", page)
+    whole = [sys.executable, "-m", "seraph_cvx", *command.split()]
+    done = subprocess.run(whole, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "L-BFGS-B/factor" in done.stdout
+    said = float(re.search(r"at a true gap of ([\d.]+)\.\n", page)[1])
+    objective = InstanceSpec.parse(TINY).objective()
+    attempt = lbfgs(objective, 1e-5, 20.0, {"rank": 1, "largest_rank": 1})
+    optimum, value = solve_m_step(objective, tol=1e-9).value, objective.value(attempt.matrix)
+    assert attempt.claims
+    assert (value - optimum) / value == pytest.approx(said, abs=0.005)
+
+
+@pytest.mark.slow
+def test_every_entrant_is_judged_on_16_instances_and_liars_and_crashers_are_exposed(tmp_path):
+    """Bar 1 of the widened race, at a tolerance that all can be asked for."""
+    names = [name for name in ("UNO", "CVXOPT", "QICS", "pymanopt") if find_spec_of(name)]
+    names += ["MOREAU"] if find_spec("moreau") else []
+    instances = suite("small")
+    assert len(instances) == 16
+    race = compare_solvers(
+        instances,
+        ["fista", *names, "L-BFGS-B", "trust-constr", told, crash],
+        tols=[1e-5],
+        time_limit=5.0,
+        out=tmp_path / "race.jsonl",
+    )
+    for row in race.rows:
+        where = f"{row['solver']}/{row['formulation']} on {row['instance']}: {row}"
+        if row["solver"] == "crash":
+            assert row["outcome"] == "crashed", where
+        elif row["outcome"] == "done" and not row["detail"]:
+            assert 0.0 <= row["true_gap"] <= row["proved_gap"] + 1e-12, where
+        else:
+            assert row["outcome"] in ("done", "error", "time limit", "memory limit"), where
+            assert row["detail"], where
+    rows = {name: [row for row in race.rows if row["solver"] == name] for name in [*names, "told"]}
+    assert all(len(own) == (32 if name == "MOREAU" else 16) for name, own in rows.items())
+    lies = [row for row in rows["told"] if row["claims"] and row["true_gap"] > row["tol"]]
+    assert len(lies) == 16
+    for name in names:
+        right = [row for row in rows[name] if row["claims"] and row["true_gap"] <= 1e-3]
+        assert len(right) >= 3, (name, [row["said"] for row in rows[name]])
+
+
+def find_spec_of(solver):
+    return find_spec(OTHERS[solver].package)
+
+
+def test_the_pairs_of_a_race_are_those_of_its_statement():
+    """A pair set without unlabeled pairs is listed too."""
+    pairs = PairSet.from_labels([[0.0], [0.2], [2.0]], [0, 0, 1])
+    assert len(ListedProblem.of(MStepObjective(pairs)).weights) == 3
