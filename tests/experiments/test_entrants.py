@@ -293,7 +293,7 @@ def returns_none(objective):
 
 
 @pytest.mark.slow
-def test_copt_is_refused_with_the_reason_where_it_is_installed():
+def test_copt_is_refused_with_the_reason_where_it_is_installed(repository, tmp_path):
     if find_spec("coptpy") is None:
         pytest.skip("coptpy is not installed")
     word, error = probes.solve_both_cones("COPT")
@@ -303,6 +303,13 @@ def test_copt_is_refused_with_the_reason_where_it_is_installed():
         assert word == "unbounded"
         with pytest.raises(ValueError, match="COPT through CVXPY is wrong on PSD and exponential"):
             entrants(["COPT"])
+        page = repository / "examples/solver-comparison/copt-psd-exponential.md"
+        blocks = re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        (tmp_path / "page.py").write_text("\n".join(blocks[:2]), encoding="utf-8")
+        whole = [sys.executable, "page.py"]
+        done = subprocess.run(whole, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert "\nCOPT unbounded" in done.stdout, done.stderr
+        assert float(done.stdout.split()[-1]) == pytest.approx(1.0, abs=1e-5)
 
 
 # Tables of the user's own

@@ -91,7 +91,8 @@ def climb(
                 L = widened(program.at(run.L), tol, most)
     factor = Z @ run.L
     word = f"{run.word} (rank {run.L.shape[1]} of {Z.shape[1]})"
-    return Attempt(factor @ factor.T, word, run.claims, iterations, compiling)
+    solving = time.perf_counter() - clock - compiling
+    return Attempt(factor @ factor.T, word, run.claims, iterations, compiling, solving)
 
 
 def first_factor(program: PairProgram, rank: int) -> FloatArray:
@@ -120,6 +121,17 @@ def widened(point: FacePoint, tol: float, most: int) -> FloatArray | None:
             return L
         length /= 2.0
     return None
+
+
+def slope_tolerance(tol: float, start: FloatArray) -> float:
+    """The slope at which a method may stop: times the size of the factor, it is worth `tol`.
+
+    Examples
+    --------
+    >>> slope_tolerance(1e-3, np.full((2, 2), 5.0))
+    0.0001
+    """
+    return tol / max(1.0, float(np.linalg.norm(start)))
 
 
 class Descent:
@@ -158,7 +170,7 @@ def lbfgs(
     options: Mapping[str, Any] | None = None,
 ) -> Attempt:
     """Solve by scipy's L-BFGS-B on the factor."""
-    words = {"gtol": tol, "ftol": 0.0, "maxiter": 10**6, "maxfun": 10**7}
+    words = {"ftol": 0.0, "maxiter": 10**6, "maxfun": 10**7}
     return _by_scipy(objective, tol, time_limit, "L-BFGS-B", words | dict(options or {}))
 
 
@@ -169,7 +181,7 @@ def trust_constr(
     options: Mapping[str, Any] | None = None,
 ) -> Attempt:
     """Solve by scipy's trust-constr on the factor, with second derivatives."""
-    words = {"gtol": tol, "xtol": 1e-3 * tol, "maxiter": 10**6}
+    words = {"xtol": 1e-3 * tol, "maxiter": 10**6}
     return _by_scipy(objective, tol, time_limit, "trust-constr", words | dict(options or {}))
 
 
@@ -193,7 +205,7 @@ def _by_scipy(
             method=name,
             jac=descent.slope,
             callback=stop_in_time,
-            options=options,
+            options={"gtol": slope_tolerance(tol, start)} | options,
             **second,
         )
         L = np.reshape(found.x, start.shape)

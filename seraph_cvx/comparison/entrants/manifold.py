@@ -10,7 +10,7 @@ import numpy as np
 from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import FloatArray
 from .attempt import Attempt, Entrant
-from .factor import Descent, FactorRun, climb
+from .factor import Descent, FactorRun, climb, slope_tolerance
 
 
 def fixed_rank(
@@ -45,7 +45,11 @@ def fixed_rank(
             euclidean_gradient=as_numpy(descent.slope),
             euclidean_hessian=as_numpy(descent.bent),
         )
-        words = {"min_gradient_norm": tol, "max_time": seconds, "max_iterations": 10**6}
+        words = {
+            "min_gradient_norm": slope_tolerance(tol, start),
+            "max_time": seconds,
+            "max_iterations": 10**6,
+        }
         found = TrustRegions(**({"verbosity": 0} | words | given)).run(problem, initial_point=start)
         said = str(found.stopping_criterion)
         L = np.asarray(found.point, dtype=np.float64)

@@ -10,6 +10,7 @@ that number is chosen. CVXPY has derivatives of it, first and second.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ import numpy as np
 from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import FloatArray
 from .attempt import Attempt, Entrant
-from .factor import FactorRun, climb
+from .factor import FactorRun, climb, slope_tolerance
 from .listed import ListedProblem
 
 if TYPE_CHECKING:
@@ -52,13 +53,17 @@ def nonlinear(
     ranks = {key: given.pop(key) for key in ("rank", "largest_rank") if key in given}
 
     def method(start: FloatArray, seconds: float) -> FactorRun:
+        clock = time.perf_counter()
         L, stated = state_on_factor(problem, start)
-        words = options_in_words(solver, tol, seconds) | given
+        words = options_in_words(solver, slope_tolerance(tol, start), seconds) | given
         stated.solve(nlp=True, solver=solver, **words)
         stats = stated.solver_stats
         iterations = int(stats.num_iters or 0) if stats else 0
         factor = start if L.value is None else np.asarray(L.value, dtype=np.float64)
-        return FactorRun(factor, str(stated.status), stated.status == "optimal", iterations)
+        inside = stats.solve_time if stats else None
+        outside = 0.0 if inside is None else time.perf_counter() - clock - float(inside)
+        word = str(stated.status)
+        return FactorRun(factor, word, word == "optimal", iterations, max(0.0, outside))
 
     return climb(objective, tol, time_limit, method, **ranks)
 
