@@ -112,9 +112,7 @@ def _find(module: str, attribute: str) -> Any:
         return None
 
 
-def entrants(
-    solvers: Sequence[Any] | None = None,
-) -> list[Entrant]:
+def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     """Choose the solvers of a race.
 
     Parameters
@@ -136,10 +134,19 @@ def entrants(
         reasons = obstacles(others)
         able = [entrant for entrant in others if not reasons[entrant.label]]
         return [*_first_order_entrants(), *able, *_REGISTERED.values()]
+    asked = [_with_options(given) for given in solvers]
+    named = {name: _of_name(name) for name, _ in asked if isinstance(name, str)}
+    reasons = obstacles([entrant for found in named.values() for entrant in found])
     chosen: list[Entrant] = []
-    for given in solvers:
-        wanted, options = given if isinstance(given, tuple) else (given, {})
-        found = _named(wanted, options) if isinstance(wanted, str) else [own_entrant(*_pair(given))]
+    for one, options in asked:
+        if isinstance(one, str):
+            able = [entrant for entrant in named[one] if not reasons[entrant.label]]
+            if not able:
+                why = [reasons[entrant.label] for entrant in named[one]]
+                raise ValueError(_why_not(one, why[0] if why else ""))
+            found = [entrant.with_options(options) if options else entrant for entrant in able]
+        else:
+            found = [own_entrant(one, options)]
         chosen += [entrant for entrant in found if entrant not in chosen]
     labels = [entrant.label for entrant in chosen]
     if len(set(labels)) < len(labels):
@@ -148,35 +155,28 @@ def entrants(
     return chosen
 
 
-def _pair(given: Any) -> tuple[Any, dict[str, Any]]:
-    """A function with its options; an error in words if it is neither."""
-    function, options = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
-    if not callable(function) or not isinstance(options, dict):
+def _with_options(given: Any) -> tuple[Any, dict[str, Any]]:
+    """A name or a function, and its options; an error in words if it is neither."""
+    one, options = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
+    if not (isinstance(one, str) or callable(one)) or not isinstance(options, dict):
         raise ValueError(
             f"solvers holds {given!r}: give names, functions, or pairs of either and a dict of "
             "options."
         )
-    return function, options
+    if isinstance(one, str) and options and one in [*_FIRST_ORDER, *_REGISTERED]:
+        raise ValueError(f"{one} takes no options: give the function itself, with its options.")
+    return one, options
 
 
-def _named(name: str, options: dict[str, Any]) -> list[Entrant]:
-    """The entrants of a name, with these options."""
-    if "=" in name:
-        name, _, function = name.partition("=")
-        register_solver(name, function)
+def _of_name(name: str) -> list[Entrant]:
+    """The entrants of a name, installed or not; name=module:function registers one."""
+    wanted, is_new, function = name.partition("=")
+    if is_new:
+        register_solver(wanted, function)
     own = [*_first_order_entrants(), *_REGISTERED.values()]
-    found = [entrant for entrant in own if name == entrant.solver]
-    if found and options:
-        raise ValueError(f"{name} takes no options: give the function itself, with its options.")
-    if found:
-        return found
-    others = [*listed_entrants(), *conic_entrants()]
-    found = [entrant for entrant in others if name in (entrant.solver, entrant.label)]
-    reasons = obstacles(found)
-    able = [entrant for entrant in found if not reasons[entrant.label]]
-    if not able:
-        raise ValueError(_why_not(name, next(iter(reasons.values()), "")))
-    return [entrant.with_options(options) if options else entrant for entrant in able]
+    found = [entrant for entrant in own if wanted == entrant.solver]
+    others = [] if found else [*listed_entrants(), *conic_entrants()]
+    return found + [entrant for entrant in others if wanted in (entrant.solver, entrant.label)]
 
 
 def _first_order_entrants() -> list[Entrant]:

@@ -232,6 +232,7 @@ def test_own_functions_race_and_are_judged_like_all_others():
         ([told, told, (not_told, {}), 3], "solvers holds 3"),
         ([("fista", {"steps": 3})], "fista takes no options"),
         ([(told, 3)], "pairs of either and a dict"),
+        ([("SCS", {}, {})], "pairs of either and a dict"),
         (["IPOPT" if find_spec("cyipopt") is None else "SNOPT"], "pip install cyipopt|no solver"),
     ],
 )
