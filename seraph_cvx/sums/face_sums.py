@@ -26,8 +26,8 @@ is asked of the system, and given back, each time."""
 SINGLE_PRECISION_POINTS = 300
 """With more points, second derivatives are summed in single precision."""
 
-EXCLUDED_SCORE = 1e4
-"""The score of what is no pair: every loss and its derivatives vanish at it."""
+EXCLUDED_SCORE = 300.0
+"""The score of what is no pair: every loss and its derivatives vanish at it, below 1e-130."""
 
 
 class LossSums(NamedTuple):
@@ -126,14 +126,16 @@ class AllPairs:
     labeled_loss: PairLoss
     stand_for: FloatArray | None = None
 
-    @property
-    def blocks(self) -> Iterator[FaceBlock]:
+    @cached_property
+    def blocks(self) -> list[FaceBlock]:
         """The blocks of the upper triangle; on the diagonal, each with both of its halves."""
         n, size = self.n_points, self._size
-        for a in range(0, n, size):
-            for b in range(a, n, size):
-                rows, columns = (slice(start, min(start + size, n)) for start in (a, b))
-                yield FaceBlock(rows, columns, self._labeled.get((a, b)))
+        sides = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+        return [
+            FaceBlock(rows, columns, self._labeled.get((rows.start, columns.start)))
+            for k, rows in enumerate(sides)
+            for columns in sides[k:]
+        ]
 
     @property
     def _size(self) -> int:
@@ -212,14 +214,29 @@ class _WeightedBlock(NamedTuple):
     bend: FloatArray
 
     def astype(self, kind: type[np.floating[Any]]) -> _WeightedBlock:
-        slope, bend = (x.astype(kind, copy=False) for x in (self.slope, self.bend))
-        return self._replace(slope=slope, bend=bend)
+        if kind is np.float64:
+            return self
+        return self._replace(slope=self.slope.astype(kind), bend=self.bend.astype(kind))
 
-    def add_laplacian(self, found: FloatArray, Z: FloatArray) -> None:
+    def add_laplacian(self, found: FloatArray, Z_and_one: FloatArray) -> None:
+        """Add this block's part of (Deg(W) - W) Z, given Z with a column of ones."""
         rows, columns, W, _ = self
-        found[rows] += W.sum(axis=1)[:, None] * Z[rows] - W @ Z[columns]
+        _add_degrees(found[rows], W @ Z_and_one[columns], Z_and_one[rows])
         if rows != columns:
-            found[columns] += W.sum(axis=0)[:, None] * Z[columns] - W.T @ Z[rows]
+            _add_degrees(found[columns], W.T @ Z_and_one[rows], Z_and_one[columns])
+
+
+def _add_degrees(found: FloatArray, summed: FloatArray, Z_and_one: FloatArray) -> None:
+    """Add Deg(W) Z - W Z to `found`, given W [Z, 1]: the row sums are its last column."""
+    found += summed[:, -1:] * Z_and_one[:, :-1]
+    found -= summed[:, :-1]
+
+
+def _with_ones(Z: FloatArray) -> FloatArray:
+    """The matrix [Z, 1]: Z with a column of ones."""
+    found = np.ones((len(Z), Z.shape[1] + 1), dtype=Z.dtype)
+    found[:, :-1] = Z
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -237,13 +254,10 @@ class _Visits:
 
     def __iter__(self) -> Iterator[tuple[float, float, _WeightedBlock]]:
         """The sum over each block, its excess, and its weights."""
-        Y, stand_for = self.Y, self.pairs.stand_for
-        squares = np.einsum("ij,ij->i", Y, Y)
-        doubled = -2.0 * Y
+        stand_for = self.pairs.stand_for
+        left, right = self._sides
         for rows, columns, labeled in self.pairs.blocks:
-            s = doubled[rows] @ Y[columns].T
-            s += (squares[rows] - self.threshold)[:, None]
-            s += squares[columns]
+            s = left[rows] @ right[columns].T
             on_diagonal = rows == columns
             if on_diagonal:
                 s.reshape(-1)[:: len(s) + 1] = EXCLUDED_SCORE
@@ -254,6 +268,19 @@ class _Visits:
                 P *= each
             share = 0.5 if on_diagonal else 1.0
             yield share * total, share * excess, _WeightedBlock(rows, columns, W, P)
+
+    @property
+    def _sides(self) -> tuple[FloatArray, FloatArray]:
+        """Two matrices whose product has all scores: |y_i|^2 + |y_j|^2 - 2 y_i.y_j - eta."""
+        Y = self.Y
+        n, rho = Y.shape
+        squares = np.einsum("ij,ij->i", Y, Y)
+        left, right = np.ones((n, rho + 2)), np.ones((n, rho + 2))
+        np.multiply(Y, -2.0, out=left[:, :rho])
+        left[:, rho] = squares - self.threshold
+        right[:, :rho] = Y
+        right[:, rho + 1] = squares
+        return left, right
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,45 +303,50 @@ class _BlocksPass:
     @classmethod
     def of(cls, visits: _Visits, keep: bool) -> _BlocksPass:
         total, excess, pull, kept = 0.0, 0.0, np.zeros_like(visits.Y), []
-        kind = visits.kind
+        kind, Y_and_one = visits.kind, _with_ones(visits.Y)
         for part, more, block in visits:
             total += part
             excess += more
-            block.add_laplacian(pull, visits.Y)
+            block.add_laplacian(pull, Y_and_one)
             if keep:
                 kept.append(block.astype(kind))
         return cls(total, excess, pull, visits, kept)
 
     def laplacian(self, Z: FloatArray) -> FloatArray:
-        found = np.zeros_like(Z)
+        found, Z_and_one = np.zeros_like(Z), _with_ones(Z)
         is_exact = self.kept and self.visits.kind is np.float64
         for block in self.kept if is_exact else (block for *_, block in self.visits):
-            block.add_laplacian(found, Z)
+            block.add_laplacian(found, Z_and_one)
         return found
 
     def bent(self, E: FloatArray) -> FloatArray:
-        kind = self.visits.kind
-        Y, E = self._Y, E.astype(kind)
-        rho = Y.shape[1]
-        own = np.einsum("ij,ij->i", Y, E)[:, None]
-        once = np.ones_like(own)
-        left = np.concatenate([Y, E, -own, -once], axis=1)
-        right = np.concatenate([E, Y, once, own], axis=1)
-        Y_and_one = np.concatenate([Y, once], axis=1)
-        E_and_one = np.concatenate([E, once], axis=1)
+        Y_and_one, left, right = self._bending_sides
+        rho = E.shape[1]
+        own = np.einsum("ij,ij->i", Y_and_one[:, :rho], E)
+        left[:, rho : 2 * rho] = right[:, :rho] = E
+        np.negative(own, out=left[:, 2 * rho])
+        right[:, 2 * rho + 1] = own
+        E_and_one = _with_ones(right[:, :rho])
         found = np.zeros_like(E)
         for rows, columns, W, P in self.kept:
             T = left[rows] @ right[columns].T
             T *= P
-            pull, push = T @ Y_and_one[columns], W @ E_and_one[columns]
-            found[rows] += pull[:, rho:] * Y[rows] - pull[:, :rho]
-            found[rows] += push[:, rho:] * E[rows] - push[:, :rho]
+            _add_degrees(found[rows], T @ Y_and_one[columns], Y_and_one[rows])
+            _add_degrees(found[rows], W @ E_and_one[columns], E_and_one[rows])
             if rows != columns:
-                pull, push = T.T @ Y_and_one[rows], W.T @ E_and_one[rows]
-                found[columns] += pull[:, rho:] * Y[columns] - pull[:, :rho]
-                found[columns] += push[:, rho:] * E[columns] - push[:, :rho]
-        return found.astype(np.float64)
+                _add_degrees(found[columns], T.T @ Y_and_one[rows], Y_and_one[columns])
+                _add_degrees(found[columns], W.T @ E_and_one[rows], E_and_one[columns])
+        return found
 
     @cached_property
-    def _Y(self) -> FloatArray:
-        return self.visits.Y.astype(self.visits.kind)
+    def _bending_sides(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """[Y, 1], and two matrices [Y, E, -e, -1], [E, Y, 1, e] with room for E and e_i = y_i.e_i.
+
+        The product of the latter is -(y_i - y_j).(e_i - e_j).
+        """
+        Y_and_one = _with_ones(self.visits.Y).astype(self.visits.kind, copy=False)
+        n, rho = self.visits.Y.shape
+        left = np.full((n, 2 * rho + 2), -1.0, dtype=Y_and_one.dtype)
+        right = np.ones((n, 2 * rho + 2), dtype=Y_and_one.dtype)
+        left[:, :rho] = right[:, rho : 2 * rho] = Y_and_one[:, :rho]
+        return Y_and_one, left, right
