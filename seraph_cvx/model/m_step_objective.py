@@ -299,12 +299,16 @@ class MStepObjective:
 
         Or lambda >= 0, where that is negative, or positive by rounding alone.
         """
-        push = self.similar_matrix
+        moments, has_labels_alone = self.moments, not self.has_soft_labels
+        if self.manifold_term is None and has_labels_alone and moments.span is not None:
+            moment, push = moments.along(moments.span), moments.similar_along(moments.span)
+        else:
+            moment, push = self.pair_moment, self.similar_matrix
         if self.manifold_term is not None:
             push = push + self.manifold_term
-        pull = scipy.special.expit(self.threshold) * self.pair_moment - push
+        pull = scipy.special.expit(self.threshold) * moment - push
         largest = float(np.linalg.eigvalsh(symmetrise(pull))[-1])
-        size = len(pull) * float(np.max(np.abs(self.pair_moment)) + np.max(np.abs(push)))
+        size = len(pull) * float(np.max(np.abs(moment)) + np.max(np.abs(push)))
         return largest if largest > 16.0 * np.finfo(np.float64).eps * size else 0.0
 
     @property

@@ -21,6 +21,7 @@ import scipy
 
 from ..model.pair_program import FacePoint, PairProgram
 from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import has_cholesky_factor
 
 SHARE = 0.3
 """The share of the tolerance that the slope, and a negative eigenvalue, may each be worth."""
@@ -192,7 +193,7 @@ class FaceSearch:
         gradient = _off_the_face(now)
         worth = max(SHARE * self.tol, now.steepness) * max(1.0, abs(now.value))
         negligible = worth / self._reach(now)
-        if _is_positive(gradient + negligible * np.eye(len(gradient))):
+        if has_cholesky_factor(gradient + negligible * np.eye(len(gradient))):
             return None
         most = min(max(FIRST_RANK, now.L.shape[1]), len(gradient))
         eigenvalues, vectors = scipy.linalg.eigh(gradient, subset_by_index=(0, most - 1))
@@ -226,15 +227,6 @@ def _without_faded_columns(L: FloatArray) -> Iterator[FloatArray]:
         if squares[0] < FADED * squares[-1]:
             yield L @ rotation[:, squares >= FADED * squares[-1]]
     yield L
-
-
-def _is_positive(matrix: FloatArray) -> bool:
-    """Whether a Cholesky factorisation succeeds."""
-    try:
-        np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return False
-    return True
 
 
 def _off_the_face(now: FacePoint) -> FloatArray:

@@ -44,13 +44,12 @@ class WhitenedBasis:
         T = moments.whitening
         V, s = np.eye(T.shape[1]), np.ones(T.shape[1])
         if np.any(R):
-            _, V = np.linalg.eigh(symmetrise(T.T @ R @ T))
+            _, V = np.linalg.eigh(symmetrise(T.T @ (R @ T)))
             T = T @ V
-            penalty = np.einsum("ji,jk,ki->i", T, R, T)
-            s = 1.0 / np.sqrt(1.0 + np.maximum(penalty, 0.0))
+            s = 1.0 / np.sqrt(1.0 + np.maximum(np.sum(T * (R @ T), axis=0), 0.0))
         Z = T * s
-        inverse = (T.T @ moments.typical.everything) / s[:, None]
-        return cls(Z, inverse, symmetrise(Z.T @ R @ Z), V, s)
+        inverse = (V.T @ moments.unwhitening) / s[:, None]
+        return cls(Z, inverse, symmetrise(Z.T @ (R @ Z)), V, s)
 
     def turned(self, matrix: FloatArray) -> FloatArray:
         """Convert a matrix summed in the coordinates T: Diag(s) V' matrix V Diag(s)."""
