@@ -10,6 +10,7 @@ the metric A, and as a function of a factor L of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -179,7 +180,8 @@ class FacePoint:
     @cached_property
     def steepness(self) -> float:
         """What the slope may be worth, relative to Phi: |slope| |L| / max(1, |Phi|)."""
-        size = float(np.linalg.norm(self.slope) * np.linalg.norm(self.L))
+        slope, L = self.slope, self.L
+        size = math.sqrt(np.vdot(slope, slope)) * math.sqrt(np.vdot(L, L))
         return size / max(1.0, abs(self.value))
 
 

@@ -10,6 +10,7 @@ Phi is convex.
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -88,7 +89,7 @@ class FaceSearch:
         if np.isnan(self.start_value):
             self.start_value = now.value
         yield now
-        self.radius = self.radius or float(np.linalg.norm(L)) or self.program.reach**0.5
+        self.radius = self.radius or _norm(L) or self.program.reach**0.5
         level = max(SHARE * self.tol, 0.03 * now.steepness)
         while len(L) and not self.is_over:
             moved = self._step(now) if now.steepness > level else None
@@ -121,18 +122,18 @@ class FaceSearch:
     def _step(self, now: FacePoint) -> FacePoint | None:
         """A step that lowers Phi (or, at rounding, the slope); None where there is none."""
         rounding = FLAT * max(1.0, abs(now.value))
-        size = float(np.linalg.norm(now.slope))
+        size = _norm(now.slope)
         for _ in range(30):
             self.steps += 1
             step, promised, at_edge = self._direction(now)
             if not promised > 0.0:
                 return None
             L = now.L + step
-            length = float(np.linalg.norm(step))
+            length = _norm(step)
             for some in _without_faded_columns(L):
                 new = self._at(some)
                 fall = now.value - new.value
-                flatter = float(np.linalg.norm(new.slope)) < FLATTER * size
+                flatter = _norm(new.slope) < FLATTER * size
                 if promised < 100.0 * rounding:
                     good = 1.0 if fall >= -rounding and flatter else 0.0
                 else:
@@ -145,14 +146,14 @@ class FaceSearch:
                 self.radius = 0.3 * length
             if good > LEAST_GOOD:
                 return new
-            if length <= 1e-15 * float(np.linalg.norm(now.L)):
+            if length <= 1e-15 * _norm(now.L):
                 return None
         return None
 
     def _direction(self, now: FacePoint) -> tuple[FloatArray, float, bool]:
         """A step of the trust region, what it promises, and whether it ends at the edge."""
         slope = now.slope
-        size = float(np.linalg.norm(slope))
+        size = _norm(slope)
         goal = 0.3 * SHARE * self.tol / now.steepness
         enough = size * min(EXACTNESS, max(goal, now.steepness**0.5))
         step, bent = np.zeros_like(slope), np.zeros_like(slope)
@@ -173,7 +174,7 @@ class FaceSearch:
             if at_edge:
                 break
             residual = residual - length * along
-            if float(np.linalg.norm(residual)) <= enough:
+            if _norm(residual) <= enough:
                 break
             turned = self._preconditioner @ residual
             last, square = square, float(np.vdot(residual, turned))
@@ -201,7 +202,7 @@ class FaceSearch:
             return None
         chosen = np.flatnonzero(eigenvalues < 0.3 * eigenvalues[0])
         shape = vectors[:, chosen] * np.sqrt(eigenvalues[chosen] / eigenvalues[0])
-        length = 0.3 * float(np.linalg.norm(now.L)) or self._first_length(shape)
+        length = 0.3 * _norm(now.L) or self._first_length(shape)
         best = None
         for _ in range(MOST_LENGTHS):
             new = self._at(np.hstack([now.L, length * shape]))
@@ -237,10 +238,15 @@ def _off_the_face(now: FacePoint) -> FloatArray:
     return np.asarray(half - (half @ basis) @ basis.T)
 
 
+def _norm(matrix: FloatArray) -> float:
+    """The Frobenius norm; for small matrices several times faster than NumPy's."""
+    return math.sqrt(np.vdot(matrix, matrix))
+
+
 def _to_edge(step: FloatArray, direction: FloatArray, radius: float) -> float:
     """The t > 0 at which a direction leaves the trust region: |step + t*direction| = radius."""
     a = float(np.vdot(direction, direction))
     b = float(np.vdot(step, direction))
     c = float(np.vdot(step, step)) - radius * radius
-    root = np.sqrt(max(b * b - a * c, 0.0))
-    return float(-c / (b + root)) if b + root > 0.0 else 0.0
+    root = math.sqrt(max(b * b - a * c, 0.0))
+    return -c / (b + root) if b + root > 0.0 else 0.0

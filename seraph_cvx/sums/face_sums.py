@@ -26,6 +26,9 @@ is asked of the system, and given back, each time."""
 SINGLE_PRECISION_POINTS = 300
 """With more points, second derivatives are summed in single precision."""
 
+EXACT_POINTS = 1_000
+"""With more points, weights are kept in single precision alone, for second derivatives."""
+
 EXCLUDED_SCORE = 300.0
 """The score of what is no pair: every loss and its derivatives vanish at it, below 1e-130."""
 
@@ -214,7 +217,7 @@ class _WeightedBlock(NamedTuple):
     bend: FloatArray
 
     def astype(self, kind: type[np.floating[Any]]) -> _WeightedBlock:
-        if kind is np.float64:
+        if self.slope.dtype == kind:
             return self
         return self._replace(slope=self.slope.astype(kind), bend=self.bend.astype(kind))
 
@@ -249,8 +252,13 @@ class _Visits:
 
     @property
     def kind(self) -> type[np.floating[Any]]:
-        """The precision in which weights are kept."""
+        """The precision of second derivatives."""
         return np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
+
+    @property
+    def kept_kind(self) -> type[np.floating[Any]]:
+        """The precision in which weights are kept."""
+        return np.float32 if len(self.Y) > EXACT_POINTS else np.float64
 
     def __iter__(self) -> Iterator[tuple[float, float, _WeightedBlock]]:
         """The sum over each block, its excess, and its weights."""
@@ -290,8 +298,8 @@ class _BlocksPass:
     Attributes
     ----------
     kept : list of _WeightedBlock
-        The weights, for second derivatives; of many points in single precision, since these steer
-        and decide nothing. Empty where they were not asked for.
+        The weights, for second derivatives; of very many points in single precision, since these
+        steer and decide nothing. Empty where they were not asked for.
     """
 
     total: float
@@ -303,7 +311,7 @@ class _BlocksPass:
     @classmethod
     def of(cls, visits: _Visits, keep: bool) -> _BlocksPass:
         total, excess, pull, kept = 0.0, 0.0, np.zeros_like(visits.Y), []
-        kind, Y_and_one = visits.kind, _with_ones(visits.Y)
+        kind, Y_and_one = visits.kept_kind, _with_ones(visits.Y)
         for part, more, block in visits:
             total += part
             excess += more
@@ -314,7 +322,7 @@ class _BlocksPass:
 
     def laplacian(self, Z: FloatArray) -> FloatArray:
         found, Z_and_one = np.zeros_like(Z), _with_ones(Z)
-        is_exact = self.kept and self.visits.kind is np.float64
+        is_exact = self.kept and self.visits.kept_kind is np.float64
         for block in self.kept if is_exact else (block for *_, block in self.visits):
             block.add_laplacian(found, Z_and_one)
         return found
@@ -328,7 +336,7 @@ class _BlocksPass:
         right[:, 2 * rho + 1] = own
         E_and_one = _with_ones(right[:, :rho])
         found = np.zeros_like(E)
-        for rows, columns, W, P in self.kept:
+        for rows, columns, W, P in self._bending_blocks:
             T = left[rows] @ right[columns].T
             T *= P
             _add_degrees(found[rows], T @ Y_and_one[columns], Y_and_one[rows])
@@ -337,6 +345,11 @@ class _BlocksPass:
                 _add_degrees(found[columns], T.T @ Y_and_one[rows], Y_and_one[columns])
                 _add_degrees(found[columns], W.T @ E_and_one[rows], E_and_one[columns])
         return found
+
+    @cached_property
+    def _bending_blocks(self) -> list[_WeightedBlock]:
+        """The weights in the precision of second derivatives."""
+        return [block.astype(self.visits.kind) for block in self.kept]
 
     @cached_property
     def _bending_sides(self) -> tuple[FloatArray, FloatArray, FloatArray]:
