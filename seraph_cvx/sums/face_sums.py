@@ -221,25 +221,12 @@ class _WeightedBlock(NamedTuple):
             return self
         return self._replace(slope=self.slope.astype(kind), bend=self.bend.astype(kind))
 
-    def add_laplacian(self, found: FloatArray, Z_and_one: FloatArray) -> None:
-        """Add this block's part of (Deg(W) - W) Z, given Z with a column of ones."""
+    def add_to(self, summed: FloatArray, Z: FloatArray) -> None:
+        """Add this block's part of W Z to `summed`."""
         rows, columns, W, _ = self
-        _add_degrees(found[rows], W @ Z_and_one[columns], Z_and_one[rows])
+        summed[rows] += W @ Z[columns]
         if rows != columns:
-            _add_degrees(found[columns], W.T @ Z_and_one[rows], Z_and_one[columns])
-
-
-def _add_degrees(found: FloatArray, summed: FloatArray, Z_and_one: FloatArray) -> None:
-    """Add Deg(W) Z - W Z to `found`, given W [Z, 1]: the row sums are its last column."""
-    found += summed[:, -1:] * Z_and_one[:, :-1]
-    found -= summed[:, :-1]
-
-
-def _with_ones(Z: FloatArray) -> FloatArray:
-    """The matrix [Z, 1]: Z with a column of ones."""
-    found = np.ones((len(Z), Z.shape[1] + 1), dtype=Z.dtype)
-    found[:, :-1] = Z
-    return found
+            summed[columns] += W.T @ Z[rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,6 +247,11 @@ class _Visits:
         """The precision in which weights are kept."""
         return np.float32 if len(self.Y) > EXACT_POINTS else np.float64
 
+    @property
+    def Y_and_one(self) -> FloatArray:
+        """The points with a column of ones: [Y, 1]."""
+        return self._sides[1][:, :-1]
+
     def __iter__(self) -> Iterator[tuple[float, float, _WeightedBlock]]:
         """The sum over each block, its excess, and its weights."""
         stand_for = self.pairs.stand_for
@@ -277,9 +269,12 @@ class _Visits:
             share = 0.5 if on_diagonal else 1.0
             yield share * total, share * excess, _WeightedBlock(rows, columns, W, P)
 
-    @property
+    @cached_property
     def _sides(self) -> tuple[FloatArray, FloatArray]:
-        """Two matrices whose product has all scores: |y_i|^2 + |y_j|^2 - 2 y_i.y_j - eta."""
+        """Two matrices whose product has all scores: |y_i|^2 + |y_j|^2 - 2 y_i.y_j - eta.
+
+        They are [-2Y, |y|^2 - eta, 1] and [Y, 1, |y|^2].
+        """
         Y = self.Y
         n, rho = Y.shape
         squares = np.einsum("ij,ij->i", Y, Y)
@@ -297,6 +292,8 @@ class _BlocksPass:
 
     Attributes
     ----------
+    summed : (n, rho + 1) array
+        W [Y, 1], W the matrix of the weights c phi': the last column are its row sums.
     kept : list of _WeightedBlock
         The weights, for second derivatives; of very many points in single precision, since these
         steer and decide nothing. Empty where they were not asked for.
@@ -304,47 +301,57 @@ class _BlocksPass:
 
     total: float
     excess: float
-    pull: FloatArray
+    summed: FloatArray
     visits: _Visits
     kept: list[_WeightedBlock]
 
     @classmethod
     def of(cls, visits: _Visits, keep: bool) -> _BlocksPass:
-        total, excess, pull, kept = 0.0, 0.0, np.zeros_like(visits.Y), []
-        kind, Y_and_one = visits.kept_kind, _with_ones(visits.Y)
+        kind, Y_and_one = visits.kept_kind, visits.Y_and_one
+        total, excess, summed, kept = 0.0, 0.0, np.zeros(Y_and_one.shape), []
         for part, more, block in visits:
             total += part
             excess += more
-            block.add_laplacian(pull, Y_and_one)
+            block.add_to(summed, Y_and_one)
             if keep:
                 kept.append(block.astype(kind))
-        return cls(total, excess, pull, visits, kept)
+        return cls(total, excess, summed, visits, kept)
+
+    @property
+    def degrees(self) -> FloatArray:
+        """The row sums of the weights W, as a column."""
+        return self.summed[:, -1:]
+
+    @cached_property
+    def pull(self) -> FloatArray:
+        return np.asarray(self.degrees * self.visits.Y - self.summed[:, :-1])
 
     def laplacian(self, Z: FloatArray) -> FloatArray:
-        found, Z_and_one = np.zeros_like(Z), _with_ones(Z)
+        summed = np.zeros_like(Z)
         is_exact = self.kept and self.visits.kept_kind is np.float64
         for block in self.kept if is_exact else (block for *_, block in self.visits):
-            block.add_laplacian(found, Z_and_one)
-        return found
+            block.add_to(summed, Z)
+        return np.asarray(self.degrees * Z - summed)
 
     def bent(self, E: FloatArray) -> FloatArray:
         Y_and_one, left, right = self._bending_sides
         rho = E.shape[1]
-        own = np.einsum("ij,ij->i", Y_and_one[:, :rho], E)
         left[:, rho : 2 * rho] = right[:, :rho] = E
+        E = right[:, :rho]
+        own = np.einsum("ij,ij->i", Y_and_one[:, :rho], E)
         np.negative(own, out=left[:, 2 * rho])
         right[:, 2 * rho + 1] = own
-        E_and_one = _with_ones(right[:, :rho])
-        found = np.zeros_like(E)
+        pulled, pushed = np.zeros(Y_and_one.shape), np.zeros(E.shape)
         for rows, columns, W, P in self._bending_blocks:
             T = left[rows] @ right[columns].T
             T *= P
-            _add_degrees(found[rows], T @ Y_and_one[columns], Y_and_one[rows])
-            _add_degrees(found[rows], W @ E_and_one[columns], E_and_one[rows])
+            pulled[rows] += T @ Y_and_one[columns]
+            pushed[rows] += W @ E[columns]
             if rows != columns:
-                _add_degrees(found[columns], T.T @ Y_and_one[rows], Y_and_one[columns])
-                _add_degrees(found[columns], W.T @ E_and_one[rows], E_and_one[columns])
-        return found
+                pulled[columns] += T.T @ Y_and_one[rows]
+                pushed[columns] += W.T @ E[rows]
+        pushed += pulled[:, :rho]
+        return np.asarray(pulled[:, rho:] * self.visits.Y + self.degrees * E - pushed)
 
     @cached_property
     def _bending_blocks(self) -> list[_WeightedBlock]:
@@ -357,7 +364,7 @@ class _BlocksPass:
 
         The product of the latter is -(y_i - y_j).(e_i - e_j).
         """
-        Y_and_one = _with_ones(self.visits.Y).astype(self.visits.kind, copy=False)
+        Y_and_one = self.visits.Y_and_one.astype(self.visits.kind)
         n, rho = self.visits.Y.shape
         left = np.full((n, 2 * rho + 2), -1.0, dtype=Y_and_one.dtype)
         right = np.ones((n, 2 * rho + 2), dtype=Y_and_one.dtype)

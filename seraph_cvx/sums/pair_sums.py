@@ -327,6 +327,7 @@ class PairSums:
         return {}
 
 
+@cache
 def keep_memory() -> None:
     """Let the C library keep the memory of a sweep's temporary arrays from block to block.
 
