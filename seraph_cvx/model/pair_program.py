@@ -172,6 +172,11 @@ class FacePoint:
         X, found = self._bending
         return np.asarray(2.0 * (X.T @ found.bent(X @ D) + self.program.recession @ D))
 
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of Phi(LL' + t SS') in t at t = 0; an estimate as above."""
+        X, found = self._bending
+        return found.curvature(X @ S)
+
     @cached_property
     def _bending(self) -> tuple[FloatArray, PairPass]:
         """Points, and a pass over their pairs that has second derivatives."""

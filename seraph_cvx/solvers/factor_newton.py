@@ -39,6 +39,9 @@ MOST_PRODUCTS = 60
 FIRST_RANK = 8
 """Columns that are added at once, or as many as there are."""
 
+ENOUGH = 0.5
+"""New columns are long enough where no more than this share of their descent is left."""
+
 MOST_LENGTHS = 12
 """Lengths that are tried for new columns."""
 
@@ -202,7 +205,8 @@ class FaceSearch:
             return None
         chosen = np.flatnonzero(eigenvalues < 0.3 * eigenvalues[0])
         shape = vectors[:, chosen] * np.sqrt(eigenvalues[chosen] / eigenvalues[0])
-        length = 0.3 * _norm(now.L) or self._first_length(shape)
+        descent = float(np.vdot(eigenvalues[chosen], eigenvalues[chosen]) / eigenvalues[0])
+        length = self._first_length(now, shape, descent)
         best = None
         for _ in range(MOST_LENGTHS):
             new = self._at(np.hstack([now.L, length * shape]))
@@ -211,14 +215,24 @@ class FaceSearch:
                     break
                 length /= 8.0
             else:
-                best, length = new, 2.0 * length
-                if np.vdot(new.slope[:, -len(chosen) :], shape) >= 0.0:
+                best = new
+                left = float(np.vdot(new.slope[:, -len(chosen) :], shape)) / (2.0 * length)
+                if left >= ENOUGH * descent:
                     break
+                length *= 2.0
         return best
 
-    def _first_length(self, shape: FloatArray) -> float:
-        """The length at which such columns make a metric of mean squared distance 1 + eta."""
-        return float(self.program.reach**0.5 / np.linalg.norm(shape))
+    def _first_length(self, now: FacePoint, shape: FloatArray, descent: float) -> float:
+        """The length of new columns at which Phi would be least, were it quadratic in the metric.
+
+        At most ten times the one that makes a metric of mean squared distance 1 + eta. Where the
+        curvature is not positive, that one, or a share of the metric's own.
+        """
+        typical = self.program.reach**0.5 / _norm(shape)
+        curvature = now.curvature(shape)
+        if curvature > 0.0:
+            return min(math.sqrt(-descent / curvature), 10.0 * typical)
+        return 0.3 * _norm(now.L) or typical
 
 
 def _without_faded_columns(L: FloatArray) -> Iterator[FloatArray]:

@@ -82,6 +82,12 @@ class PairPass(Protocol):
     def bent(self, E: FloatArray) -> FloatArray:
         """The derivative of `pull` along E: (Deg(W) - W) E + (Deg(T) - T) Y."""
 
+    def curvature(self, E: FloatArray) -> float:
+        """The second derivative where squared distances grow as |e_i - e_j|^2.
+
+        It is the sum of c phi'' |e_i - e_j|^4.
+        """
+
 
 class FacePairs(Protocol):
     """Weighted pairs with their losses, to be summed over at any points Y."""
@@ -271,19 +277,29 @@ class _Visits:
 
     @cached_property
     def _sides(self) -> tuple[FloatArray, FloatArray]:
-        """Two matrices whose product has all scores: |y_i|^2 + |y_j|^2 - 2 y_i.y_j - eta.
+        return score_sides(self.Y, self.threshold)
 
-        They are [-2Y, |y|^2 - eta, 1] and [Y, 1, |y|^2].
-        """
-        Y = self.Y
-        n, rho = Y.shape
-        squares = np.einsum("ij,ij->i", Y, Y)
-        left, right = np.ones((n, rho + 2)), np.ones((n, rho + 2))
-        np.multiply(Y, -2.0, out=left[:, :rho])
-        left[:, rho] = squares - self.threshold
-        right[:, :rho] = Y
-        right[:, rho + 1] = squares
-        return left, right
+
+def score_sides(Y: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray]:
+    """Two matrices whose product has all scores: |y_i|^2 + |y_j|^2 - 2 y_i.y_j - eta.
+
+    They are [-2Y, |y|^2 - eta, 1] and [Y, 1, |y|^2].
+
+    Examples
+    --------
+    >>> left, right = score_sides(np.array([[0.0], [2.0]]), 1.0)
+    >>> left @ right.T
+    array([[-1.,  3.],
+           [ 3., -1.]])
+    """
+    n, rho = Y.shape
+    squares = np.einsum("ij,ij->i", Y, Y)
+    left, right = np.ones((n, rho + 2)), np.ones((n, rho + 2))
+    np.multiply(Y, -2.0, out=left[:, :rho])
+    left[:, rho] = squares - threshold
+    right[:, :rho] = Y
+    right[:, rho + 1] = squares
+    return left, right
 
 
 @dataclass(frozen=True, eq=False)
@@ -352,6 +368,14 @@ class _BlocksPass:
                 pushed[columns] += W.T @ E[rows]
         pushed += pulled[:, :rho]
         return np.asarray(pulled[:, rho:] * self.visits.Y + self.degrees * E - pushed)
+
+    def curvature(self, E: FloatArray) -> float:
+        left, right = score_sides(E, 0.0)
+        total = 0.0
+        for rows, columns, _, P in self.kept:
+            d = left[rows] @ right[columns].T
+            total -= (0.25 if rows == columns else 0.5) * float(np.vdot(P, d * d))
+        return total
 
     @cached_property
     def _bending_blocks(self) -> list[_WeightedBlock]:

@@ -65,3 +65,7 @@ class _ListPass:
         F = self.pairs.differences @ E
         t = 2.0 * self.bend * np.einsum("ij,ij->i", self.U, F)
         return np.asarray(self.pairs.transposed @ (self.slope[:, None] * F + t[:, None] * self.U))
+
+    def curvature(self, E: FloatArray) -> float:
+        F = self.pairs.differences @ E
+        return float(np.vdot(self.bend, np.square(np.einsum("ij,ij->i", F, F))))
