@@ -16,7 +16,8 @@ from .pair_sums import PairSums
 from .sweep import Swept
 
 LIKE = 1e-6
-"""Features count as being of one scale where no spread is below this share of the largest."""
+"""Features count as being of one scale where no spread is below this share of the largest, and
+differences as independent where none has less than this share that the others do not explain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +94,10 @@ class PairMoments:
     def span(self) -> FloatArray | None:
         """Orthonormal directions (m, k) in which all pairs lie, where k < m of them are enough.
 
-        Nothing need then be done in all m dimensions. Only for R = lambda*I, which weighs all
-        directions that are orthogonal to them alike. They are the features that vary; or, where
-        these are more than the points and of one scale, the differences of the points.
+        Nothing need then be done in all m dimensions. Only for R = lambda*I, lambda > 0, which
+        weighs all directions that are orthogonal to them alike, and with which no rank is decided.
+        They are the features that vary; or, where these are more than the points and of one scale,
+        the differences of the points, if these are clearly independent.
         """
         points, R = self.sums.points, self.regulariser
         if self.unlabeled_weight == 0.0:
@@ -103,16 +105,18 @@ class PairMoments:
         spreads = np.ptp(points, axis=0)
         varying = np.flatnonzero(spreads)
         is_less = 0 < min(len(points) - 1, len(varying)) < len(R)
-        if not is_less or not np.array_equal(R, R[0, 0] * np.eye(len(R))):
+        if not is_less or not R[0, 0] > 0.0 or not np.array_equal(R, R[0, 0] * np.eye(len(R))):
             return None
-        are_alike = np.min(spreads[varying]) > LIKE * np.max(spreads)
-        if len(points) <= len(varying) and are_alike:
-            return np.asarray(np.linalg.qr((points[1:] - points[0]).T)[0])
+        if len(points) <= len(varying) and np.min(spreads[varying]) > LIKE * np.max(spreads):
+            Q, triangle = np.linalg.qr((points[1:] - points[0]).T)
+            lengths = np.abs(np.diag(triangle))
+            if np.min(lengths) > LIKE * np.max(lengths):
+                return np.asarray(Q)
         return None if len(varying) == len(R) else np.eye(len(R))[:, varying]
 
     @cached_property
     def in_span(self) -> FloatArray:
-        """The second moment Q'CQ of typical points along `span`, which has to be there."""
+        """The second moment Q'CQ of typical points along `span`, for pairs that have one."""
         return self.typical.along(np.asarray(self.span))
 
     @cached_property
