@@ -228,7 +228,7 @@ class FaceSearch:
         At most ten times the one that makes a metric of mean squared distance 1 + eta. Where the
         curvature is not positive, that one, or a share of the metric's own.
         """
-        typical = self.program.reach**0.5 / _norm(shape)
+        typical = math.sqrt(self.program.reach) / _norm(shape)
         curvature = now.curvature(shape)
         if curvature > 0.0:
             return min(math.sqrt(-descent / curvature), 10.0 * typical)

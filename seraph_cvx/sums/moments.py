@@ -133,11 +133,6 @@ class PairMoments:
         return self.sums.summed_in(self.whitening)
 
     @cached_property
-    def whitened_similar(self) -> FloatArray:
-        """The similar pairs' second moment in whitened coordinates: sum_S c_k z z', z = T'v."""
-        return sum_similar(self.whitened_sums).matrix
-
-    @cached_property
     def longest(self) -> float:
         """The largest squared length of a pair: max_k ||v_k||^2."""
         found = [0.0]
