@@ -362,6 +362,7 @@ class _BlocksPass:
             crossed += share * np.einsum("ij,ij->j", X[rows], T @ X[columns])
         return np.asarray(degree @ (X * X) - crossed, dtype=np.float64)
 
+    @cached_property
     def pull(self) -> FloatArray:
         return np.asarray(self.degrees * self.visits.Y - self.summed[:, :-1])
 
