@@ -161,6 +161,7 @@ def _atom(expression: Any) -> str:
         "Sum": "sum",
         "Trace": "trace",
         "diag_mat": "diagonal",
+        "diag_vec": "diagonal matrix",
         "index": "selection",
         "special_index": "selection",
         "Promote": "repetition",

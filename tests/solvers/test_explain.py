@@ -69,7 +69,7 @@ BLOCKS = {
     "constraint A <= B": UpperBound(np.eye(4)),
     "constraint <B_i, A> <= t_i": LinearConstraints([np.eye(4), np.ones((4, 4))], upper=1.0),
     "constraint <B_i, A> = t_i": LinearConstraints(np.ones((4, 4)), equal=1.0),
-    "constraint A diagonal": Diagonal(),
+    "A = diag(w)": Diagonal(),
 }
 
 
@@ -82,9 +82,10 @@ def test_a_block_has_its_label_and_its_rules_in_the_tree(label, formulation):
     assert proof.holds
     assert "UNKNOWN" not in text
     nodes = [node.expression for node in proof.walk()]
-    assert (label if formulation == "primal" else "constraint M(p) + Z PSD") in nodes
+    dual = "constraint diag(M(p)) >= 0" if "diag" in label else "constraint M(p) + Z PSD"
+    assert (label if formulation == "primal" else dual) in nodes
     assert len(text.split("\n")) == len(nodes), "a line for each node"
-    for word in ("diag_mat", "quad_over_lin", "Promote", "special_index", "@ reshape"):
+    for word in ("diag_mat", "diag_vec", "quad_over_lin", "Promote", "special_index", "@ reshape"):
         assert word not in text
 
 
