@@ -102,6 +102,11 @@ def certify_problem(
 
 def _metric_of(problem: cp.Problem, objective: MStepObjective) -> cp.Variable:
     m = objective.pairs.n_features
+    if any(block.is_diagonal for block in objective.penalties):
+        raise ValueError(
+            "The objective has a block that makes A diagonal, and its statement no variable A: "
+            "leave the block out, and add the constraint that A[i, j] == 0 for i < j."
+        )
     named = [variable for variable in problem.variables() if variable.name() == "A"]
     if not isinstance(problem.objective, cp.Minimize) or len(named) != 1:
         raise ValueError(

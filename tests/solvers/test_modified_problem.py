@@ -10,7 +10,7 @@ from instances import random_objective, random_psd
 from seraph_cvx import MStepObjective, certify_problem, solve_m_step, state_m_step
 from seraph_cvx.m_step.modified_problem import _read, onto_linear_constraints
 from seraph_cvx.m_step.statement import textbook_statement
-from seraph_cvx.penalties import LinearConstraints, Ridge, TraceBound
+from seraph_cvx.penalties import Diagonal, LinearConstraints, Ridge, TraceBound
 
 OFF = np.triu_indices(3, 1)
 SHAPE = np.diag([1.0, 0.5, 0.7])
@@ -212,6 +212,9 @@ def test_a_problem_that_is_not_the_m_steps_is_refused():
         certify_problem(problem, objective)
     with pytest.raises(ValueError, match='state_m_step\\(objective, "primal"\\)'):
         certify_problem(state_m_step(objective, "dual"), objective)
+    diagonal = objective.with_penalties([Diagonal()])
+    with pytest.raises(ValueError, match="its statement no variable A"):
+        certify_problem(state_m_step(diagonal), diagonal)
     bounded = objective.with_penalties([TraceBound(1.0)])
     stated = state_m_step(bounded)
     stated.variables()[0].save_value(np.eye(3))

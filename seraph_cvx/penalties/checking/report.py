@@ -67,7 +67,9 @@ class PenaltyReport:
 
     def __str__(self) -> str:
         verdict = "holds" if self.holds else "does NOT hold" if self.failures else "is not settled"
-        head = f"{self.block!r} {verdict}, at random {self.n_features} x {self.n_features} matrices"
+        is_plain = type(self.block).__repr__ is object.__repr__
+        name = self.block.name if is_plain else repr(self.block)
+        head = f"{name} {verdict}, at random {self.n_features} x {self.n_features} matrices"
         return "\n".join([head, *map(str, self.checks)])
 
 
