@@ -45,6 +45,9 @@ MOST_ROUNDS = 60
 FIRST_TOLERANCE, FASTER = 1e-2, 0.1
 """How exactly the first minimisation is made, and how much more exactly each following one."""
 
+FIRST_WEIGHT = 0.01
+"""The first rho, as a share of the curvature of f: the smoother the envelope, the faster Newton."""
+
 SHRINKS = 0.25
 """A round has to shrink the distance to the constraints by this factor, or rho grows."""
 
@@ -220,9 +223,9 @@ def _is_diagonal(objective: MStepObjective) -> bool:
 
 
 def _first_weight(objective: MStepObjective) -> float:
-    """A first rho: about the curvature of f along a metric of typical size."""
+    """A first rho: a share of the curvature of f along a metric of typical size."""
     size = float(np.linalg.norm(typical_metric(objective)))
-    return max(objective.pair_total / max(size * size, 1e-300), 1e-300)
+    return max(FIRST_WEIGHT * objective.pair_total / max(size * size, 1e-300), 1e-300)
 
 
 def _require_solvable(objective: MStepObjective) -> None:
