@@ -39,6 +39,9 @@ BLOCKS = [
     UpperBound(DEFINITE),
     LinearConstraints(SOME, upper=[3.0, 0.5]),
     LinearConstraints(SOME, equal=np.trace(SOME, axis1=1, axis2=2)),
+    LinearConstraints([np.eye(4), -np.eye(4)], upper=[3.0, -1.0]),  # dependent
+    TraceBound(1e-2),
+    UpperBound(1e3 * DEFINITE),
     Diagonal(),
     Sparse(0.3),
 ]
@@ -49,6 +52,13 @@ BLOCKS = [
 def test_every_block_of_ours_passes(block, seed):
     report = check_penalty(block, seed=seed)
     assert report.holds, report
+
+
+@pytest.mark.parametrize("y", [-2.0, 0.3, 0.7, 5.0])
+def test_projection_between_two_parallel_bounds_closed_form(y):
+    block = LinearConstraints([np.eye(2), -np.eye(2)], upper=[3.0, -1.0])
+    expected = np.clip(2.0 * y, 1.0, 3.0) / 2.0
+    assert np.allclose(block.prox(y * np.eye(2), 1.0), expected * np.eye(2), atol=1e-14)
 
 
 class Distance(Penalty):

@@ -64,9 +64,10 @@ def sample_matrices(
     """
     m = n_features
     anywhere = [symmetrise(np.asarray(A, dtype=np.float64)) for A in given]
-    anywhere += [np.zeros((m, m)), np.eye(m)]
+    scale = _scale(block, m)
+    anywhere += [np.zeros((m, m)), scale * np.eye(m)]
     for _ in range(n_matrices):
-        size = 10.0 ** rng.uniform(-1.0, 1.0)
+        size = scale * 10.0 ** rng.uniform(-1.0, 1.0)
         F = rng.normal(size=(m, int(rng.integers(1, m + 1))))
         diagonal = np.diag(rng.exponential(size=m))
         full = rng.normal(size=(m, m))
@@ -122,6 +123,17 @@ def sample_multipliers(
         if found is not None:
             pairs.append((found.matrix, found.conjugate))
     return [(Z, value) for Z, value in pairs if math.isfinite(value)]
+
+
+def _scale(block: Penalty, m: int) -> float:
+    """The size of the multiple of I where the domain ends; 1 if it does not."""
+    sizes = 2.0 ** np.arange(1, 40)
+    if math.isfinite(block.value(np.eye(m))):
+        return next((t for t in sizes if not math.isfinite(block.value(t * np.eye(m)))), 1.0)
+    inside = (1.0 / t for t in sizes if math.isfinite(block.value(np.eye(m) / t)))
+    if block.has_prox:
+        return next(inside, float(np.linalg.norm(block.prox(np.eye(m), 1.0)))) or 1.0
+    return next(inside, 1.0)
 
 
 def _towards_edge(block: Penalty, base: FloatArray, A: FloatArray) -> list[FloatArray]:

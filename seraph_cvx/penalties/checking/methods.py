@@ -35,10 +35,15 @@ def check_prox(trial: Trial) -> PenaltyCheck:
     claim = "prox: minimises P(A) + ||A - Y||^2 / (2 step)"
     if not trial.block.has_prox:
         return PenaltyCheck(claim, "not there")
+    if not trial.drawn.inside:
+        return nowhere(claim)
+    centre = np.mean(trial.drawn.inside[:10], axis=0)
     for Y in trial.drawn.anywhere:
         for step in (0.2, 1.0, 5.0):
             A = np.asarray(trial.block.prox(Y, step))
             Z = (Y - A) / step
+            if not math.isfinite(trial.block.value(A)):  # perhaps by rounding alone
+                A = A + 1e-9 * (centre - A)
             if not math.isfinite(trial.block.value(A)):
                 return counterexample(claim, f"step = {step}: P(A) = inf at A = prox(Y)", Y=Y, A=A)
             found = off_fenchel(trial, A, Z, (float(np.linalg.norm(Y)) + trial.reach) / step)

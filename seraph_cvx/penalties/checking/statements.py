@@ -149,7 +149,7 @@ def _solved(problem: Any) -> float | str:
     from cvxpy.error import SolverError
 
     said = []
-    for solver, options in (("CLARABEL", {}), ("SCS", {"eps_abs": 1e-8, "eps_rel": 1e-8})):
+    for solver, options in (("CLARABEL", {}), ("SCS", {"eps_abs": 1e-6, "eps_rel": 1e-6})):
         try:
             with warnings.catch_warnings():  # CVXPY's, of a status that is looked at here
                 warnings.simplefilter("ignore", UserWarning)

@@ -35,7 +35,9 @@ class Trial:
         self.values = [float(self.block.value(A)) for A in self.drawn.inside]
         self.multipliers = sample_multipliers(self.block, self.drawn, self.rng)
         self.typical = float(np.median(np.abs(self.values))) if self.values else 0.0
-        self.reach = float(np.median([0.0, *(np.linalg.norm(A) for A in self.drawn.inside)]))
+        norms_inside = [0.0, *(float(np.linalg.norm(A)) for A in self.drawn.inside)]
+        most = 100.0 * float(np.median(norms_inside))
+        self.reach = max(norm for norm in norms_inside if norm <= most)
 
     def is_above(self, left: float, right: float, *sizes: float) -> bool:
         """Whether left >= right but for rounding, given the sizes of what was added up."""
@@ -54,6 +56,8 @@ def off_fenchel(trial: Trial, A: FloatArray, Z: FloatArray, size: float = 0.0) -
 
     Z may be a difference of matrices of a `size`, and then rounded by a share of that.
     """
+    if float(np.linalg.norm(Z)) <= ROUNDING * size:
+        Z = np.zeros_like(Z)
     value, conjugate = trial.block.value(A), trial.block.conjugate(Z)
     if not math.isfinite(conjugate):  # perhaps by rounding alone
         share = 1e-9 + ROUNDING * size / max(float(np.max(np.abs(Z))), 1e-300)
