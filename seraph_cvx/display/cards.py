@@ -56,6 +56,7 @@ def objective_card(objective: Any) -> str:
         "trace weight lambda": objective.trace_weight,
         "threshold eta": objective.threshold,
         "manifold term": "" if objective.manifold_term is None else "yes",
+        "penalties": ", ".join(map(repr, objective.penalties)),
         "soft labels": f"{source}; sharpness {objective.sharpness:.4g}" if objective.mu else "",
         "critical trace weight": known.get("critical_trace_weight", ""),
     }
