@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -75,10 +76,13 @@ def module_name(path):
     return ".".join(parts)
 
 
-TREES = {
-    module_name(path): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(PACKAGE.rglob("*.py"))
-}
+FILES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+@cache
+def nodes_of(module):
+    """All nodes of its tree, the whole file first; parsed by who asks, not by who collects."""
+    return list(ast.walk(ast.parse(FILES[module].read_text(encoding="utf-8"))))
 
 
 def folder_of(module):
@@ -86,13 +90,14 @@ def folder_of(module):
     return module.partition(".")[0]
 
 
-def inner_imports(module, tree):
-    """The modules of this package that `tree` imports, anywhere in it, however late."""
-    is_folder = module != "__init__" and any(name.startswith(module + ".") for name in TREES)
+@cache
+def inner_imports(module):
+    """The modules of this package that `module` imports, anywhere in it, however late."""
+    is_folder = module != "__init__" and any(name.startswith(module + ".") for name in FILES)
     parts = [] if module == "__init__" else module.split(".")
     package = parts if is_folder else parts[:-1]
     found = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(module):
         if isinstance(node, ast.Import):
             targets = [
                 alias.name.split(".")[1:]
@@ -112,14 +117,15 @@ def inner_imports(module, tree):
         base = base + (steps if node.level else steps[1:])
         for alias in node.names:
             longer = ".".join([*base, alias.name])
-            found.add(longer if longer in TREES else ".".join(base) or "__init__")
+            found.add(longer if longer in FILES else ".".join(base) or "__init__")
     return found - {module}
 
 
-def outer_imports(tree):
-    """The top-level names of the other packages that `tree` imports."""
+@cache
+def outer_imports(module):
+    """The top-level names of the other packages that `module` imports."""
     names = set()
-    for node in ast.walk(tree):
+    for node in nodes_of(module):
         if isinstance(node, ast.Import):
             names |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -127,19 +133,15 @@ def outer_imports(tree):
     return names
 
 
-IMPORTS = {module: inner_imports(module, tree) for module, tree in TREES.items()}
-
-
 def test_architecture_the_parser_sees_the_imports():
     """Known imports of each kind are found, or every test below would say nothing."""
-    seen = IMPORTS["model.m_step_objective"]
+    seen = inner_imports("model.m_step_objective")
     assert {"pairs.pair_set", "numerics.psd_cone", "sums.pair_sums"} <= seen
-    assert {"certificate", "model.m_step_objective"} <= IMPORTS["solvers.solution"]
-    assert "m_step.conic" in IMPORTS["m_step.solve"]  # inside a function
-    assert "estimators.seraph" in IMPORTS["__init__"]  # for the type checker
-    assert "cvxpy" in outer_imports(TREES["m_step.statement"])
-    assert set(IMPORTS) == set(TREES)
-    assert all(target in TREES for targets in IMPORTS.values() for target in targets)
+    assert {"certificate", "model.m_step_objective"} <= inner_imports("solvers.solution")
+    assert "m_step.conic" in inner_imports("m_step.solve")  # inside a function
+    assert "estimators.seraph" in inner_imports("__init__")  # for the type checker
+    assert "cvxpy" in outer_imports("m_step.statement")
+    assert all(target in FILES for module in FILES for target in inner_imports(module))
 
 
 SUBFOLDERS = sorted(
@@ -156,11 +158,11 @@ def parts_of(folder):
     def part(module):
         return ".".join(module.split(".")[:depth])
 
-    inside = [module for module in TREES if module.startswith(folder + ".")]
+    inside = [module for module in FILES if module.startswith(folder + ".")]
     graph = {part(module): set() for module in inside}
     for module in inside:
         graph[part(module)] |= {
-            part(target) for target in IMPORTS[module] if target.startswith(folder + ".")
+            part(target) for target in inner_imports(module) if target.startswith(folder + ".")
         } - {part(module)}
     return graph
 
@@ -181,17 +183,17 @@ def test_architecture_a_circle_would_be_found():
         TopologicalSorter(graph).prepare()
 
 
-@pytest.mark.parametrize("module", TREES)
+@pytest.mark.parametrize("module", FILES)
 def test_architecture_a_file_imports_only_from_folders_above_its_own(module):
-    for target in IMPORTS[module]:
+    for target in inner_imports(module):
         own, imported = FOLDERS.index(folder_of(module)), FOLDERS.index(folder_of(target))
         assert imported <= own, f"{module} imports {target}, whose folder is below"
 
 
-def modules_drawn_at_once(tree):
+def modules_drawn_at_once(module):
     """The modules of display/ that a file imports as it is imported itself."""
     late = (ast.FunctionDef, ast.AsyncFunctionDef, ast.If)  # `if TYPE_CHECKING:` never runs
-    waiting = list(tree.body)
+    waiting = list(nodes_of(module)[0].body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.ImportFrom) and "display" in (node.module or "").split("."):
@@ -202,15 +204,16 @@ def modules_drawn_at_once(tree):
 
 @pytest.mark.parametrize("folder", MATHEMATICS)
 def test_architecture_mathematics_does_not_know_html(folder):
-    for module, tree in TREES.items():
+    for module in FILES:
         if folder_of(module) == folder:
-            drawn = list(modules_drawn_at_once(tree))
+            drawn = list(modules_drawn_at_once(module))
             assert not drawn, f"{module} imports {drawn}: let _repr_html_ import it"
 
 
 def test_architecture_the_test_above_can_be_red():
-    assert list(modules_drawn_at_once(TREES["theory.page"]))
-    assert "display.cards" in IMPORTS["certificate.certificate"]  # in a method, which is right
+    assert list(modules_drawn_at_once("theory.page"))
+    # in a method, which is right
+    assert "display.cards" in inner_imports("certificate.certificate")
 
 
 def test_architecture_no_folder_is_crowded():
@@ -223,15 +226,15 @@ def test_architecture_no_folder_is_crowded():
 
 @pytest.mark.parametrize("library", MAY_IMPORT)
 def test_architecture_a_heavy_library_has_its_rooms(library):
-    for module, tree in TREES.items():
-        if library in outer_imports(tree):
+    for module in FILES:
+        if library in outer_imports(module):
             allowed = {module, folder_of(module)} & set(MAY_IMPORT[library])
             assert allowed, f"{module} imports {library}"
 
 
-@pytest.mark.parametrize("module", TREES)
+@pytest.mark.parametrize("module", FILES)
 def test_architecture_nothing_is_printed_swallowed_or_asserted(module):
-    for node in ast.walk(TREES[module]):
+    for node in nodes_of(module):
         where = f"{module}, line {getattr(node, 'lineno', 0)}"
         assert not isinstance(node, ast.Assert), f"{where}: raise an exception, never assert"
         if isinstance(node, ast.ExceptHandler):
@@ -244,27 +247,28 @@ def test_architecture_nothing_is_printed_swallowed_or_asserted(module):
             assert node.func.id != "print" or folder_of(module) in MAY_PRINT, f"{where}: print"
 
 
-OWN_NAMES = {"cls", "__init__"} | {
-    node.name
-    for tree in TREES.values()
-    for node in ast.walk(tree)
-    if isinstance(node, ast.FunctionDef | ast.ClassDef)
-}
+@cache
+def own_names():
+    """Of all functions and classes of the package."""
+    nodes = (node for module in FILES for node in nodes_of(module))
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return {"cls", "__init__"} | {node.name for node in nodes if isinstance(node, kinds)}
+
 
 MOST_POSITIONS = 7
 
 
-@pytest.mark.parametrize("module", TREES)
+@pytest.mark.parametrize("module", FILES)
 def test_architecture_no_call_has_positions_to_count(module):
     """Of calls of the package's own functions and classes: what is more goes by keyword."""
-    others = outer_imports(TREES[module])
-    for node in ast.walk(TREES[module]):
+    others = outer_imports(module)
+    for node in nodes_of(module):
         owner = getattr(getattr(node, "func", None), "value", None)
         if isinstance(node, ast.Call) and getattr(owner, "id", "") not in others:
             name = getattr(node.func, "attr", getattr(node.func, "id", ""))
             given = sum(not isinstance(argument, ast.Starred) for argument in node.args)
             where = f"{module}, line {node.lineno}"
-            assert name not in OWN_NAMES or given <= MOST_POSITIONS, (
+            assert name not in own_names() or given <= MOST_POSITIONS, (
                 f"{where}: {name} with {given} positions"
             )
 
@@ -332,13 +336,13 @@ def test_architecture_the_warning_is_one_of_scikit_learns():
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize("module", TREES)
+@pytest.mark.parametrize("module", FILES)
 def test_architecture_a_warning_names_the_line_that_called_the_function_that_warns(module):
     """Nobody counts stack levels: what an inner function found goes back to the public one.
 
     A public method that takes a `stacklevel`, as `warnings.warn` does, may pass it on.
     """
-    for node in ast.walk(TREES[module]):
+    for node in nodes_of(module):
         for keyword in node.keywords if isinstance(node, ast.Call) else ():
             if keyword.arg == "stacklevel":
                 where = f"{module}, line {node.lineno}"

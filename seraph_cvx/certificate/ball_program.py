@@ -29,6 +29,7 @@ from ..numerics.ball_arithmetic import (
 )
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.exact_range import exact_coordinates
+from ..penalties.penalty import Multiplier
 
 FAINT = 1e-20
 """A soft label up to this does not make its pair one of those that span the range of M."""
@@ -40,6 +41,49 @@ SHORT_STEP = 1.0 - 1e-6
 """Where less of r is kept on the way to p = 1, r = 0 on the pairs off a span is tried too."""
 
 Balls = Sequence[arb]
+
+
+@dataclass(frozen=True, eq=False)
+class BallPenalties:
+    """The penalties at L L' and at their multipliers, as balls.
+
+    Attributes
+    ----------
+    value : ball
+        sum_j P_j(L L').
+    matrix : ball matrix
+        Z = sum_j Z_j.
+    conjugate, conjugate_at_zero : balls
+        sum_j P_j*(Z_j) and sum_j P_j*(0).
+    """
+
+    value: arb
+    matrix: arb_mat
+    conjugate: arb
+    conjugate_at_zero: arb
+
+    @classmethod
+    def of(
+        cls,
+        objective: MStepObjective,
+        L: FloatArray,
+        factor: arb_mat,
+        multipliers: Sequence[Multiplier],
+    ) -> BallPenalties:
+        """Enclose what the penalties bring; zero where there is none."""
+        m = objective.pairs.n_features
+        value, conjugate, at_zero, Z = NOTHING, NOTHING, NOTHING, arb_mat(m, m)
+        for block, found in zip(objective.penalties, multipliers, strict=True):
+            value += block.ball_value(factor, L)
+            matrix, bound = block.ball_terms(found)
+            Z, conjugate = Z + matrix, conjugate + bound
+            nothing = block.multiplier(np.zeros((m, m)))
+            at_zero += arb("inf") if nothing is None else block.ball_terms(nothing)[1]
+        return cls(value, Z, conjugate, at_zero)
+
+    def conjugate_at(self, step: float) -> arb:
+        """An upper bound on the conjugates at step * Z: they are convex."""
+        return arb(step) * self.conjugate + (1 - arb(step)) * self.conjugate_at_zero
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +100,8 @@ class BallProgram:
         x_i - x_1 for all i, L, and R.
     regulariser_is_psd : bool
         Whether that is proven.
+    penalties : BallPenalties
+        What the penalties bring, if there are any.
 
     Examples
     --------
@@ -76,10 +122,16 @@ class BallProgram:
     factor: arb_mat
     regulariser: arb_mat
     regulariser_is_psd: bool
+    penalties: BallPenalties
 
     @classmethod
-    def of(cls, objective: MStepObjective, L: FloatArray) -> BallProgram:
-        """Set up the program at L L', whose doubles are exact, at the current precision."""
+    def of(
+        cls, objective: MStepObjective, L: FloatArray, multipliers: Sequence[Multiplier] = ()
+    ) -> BallProgram:
+        """Set up the program at L L', whose doubles are exact, at the current precision.
+
+        `multipliers` are the matrices Z of the penalties, one for each.
+        """
         given, mu = objective.pairs, objective.mu
         pairs = np.vstack([given.labeled, given.unlabeled]) if mu > 0.0 else given.labeled
         X = ball_matrix(given.points)
@@ -110,6 +162,7 @@ class BallProgram:
             factor=factor,
             regulariser=R,
             regulariser_is_psd=psd,
+            penalties=BallPenalties.of(objective, L, factor, multipliers),
         )
 
     def primal_value(self) -> arb:
@@ -119,11 +172,13 @@ class BallProgram:
         """
         penalty = (self.factor.transpose() * self.regulariser * self.factor).trace()
         terms = zip(self.weight, self.score, self.similar, self.dissimilar, strict=True)
+        penalty += self.penalties.value
         return sum((c * surprise(s, q, other) for c, s, q, other in terms), penalty)
 
     def lower_bounds(self) -> Iterator[tuple[arb, str]]:
         """Lower bounds on the dual value D(r) at feasible points r, with their names."""
-        N, P, R = self._label_matrix, self._posterior_matrix, self.regulariser
+        N, R = self._label_matrix, self.regulariser
+        P = self._posterior_matrix - self.penalties.matrix
         to_one = self._largest_step(lambda step: R + N - P * step)
         if to_one is not None:
             yield self._dual_value(to_one, to_labels=False), _name(to_one, "p = 1")
@@ -133,7 +188,7 @@ class BallProgram:
                 yield self._dual_value(to_labels, to_labels=True), _name(to_labels, "p = b/c")
         if self.regulariser_is_psd:
             yield self._dual_value(0.0, to_labels=True), "p = b/c"
-            if to_one is not None and to_one < SHORT_STEP:
+            if to_one is not None and to_one < SHORT_STEP and not self.objective.penalties:
                 yield from self._pinned_bound()
 
     def _pinned_bound(self) -> Iterator[tuple[arb, str]]:
@@ -179,7 +234,7 @@ class BallProgram:
         The anchor is r = q, which is p = b/c, or r = 0, which is p = 1; pairs that are not `live`
         are at the latter.
         """
-        eta, total = arb(self.objective.threshold), NOTHING
+        eta, total = arb(self.objective.threshold), -self.penalties.conjugate_at(step)
         for k, (c, q, other) in enumerate(
             zip(self.weight, self.similar, self.dissimilar, strict=True)
         ):

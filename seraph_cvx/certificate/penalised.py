@@ -37,7 +37,7 @@ def certify_penalised(
     objective: MStepObjective,
     L: FloatArray,
     enough: float = 0.0,
-    guesses: Sequence[FloatArray] | None = None,
+    guesses: Sequence[FloatArray | None] | None = None,
 ) -> Certificate:
     """Certify LL', made to satisfy the constraints, for an M-step with penalties.
 
@@ -47,9 +47,9 @@ def certify_penalised(
     L : (m, rho) array
     enough : float
         Look no further once the relative gap is so small.
-    guesses : sequence of (m, m) arrays, optional
-        A solver's multipliers, one for each penalty, instead of those chosen from the gradient;
-        never trusted.
+    guesses : sequence of (m, m) arrays or None, optional
+        A solver's multipliers, one for each penalty, never trusted; those that are None are chosen
+        from the gradient, as all are by default.
     """
     L = make_feasible(objective, L)
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -72,6 +72,16 @@ def certify_penalised(
     return best.checked()
 
 
+def best_multipliers(objective: MStepObjective, L: FloatArray) -> Iterator[list[Multiplier]]:
+    """Matrices Z_j for the penalties at LL', one list after the other; at last Z_j = 0."""
+    bounds = bound_pairs(objective, L)
+    if bounds is not None:
+        yield from multipliers_at(objective, bounds, L, None)
+    nothing = _all_finite(objective, [np.zeros((len(L), len(L)))] * len(objective.penalties))
+    if nothing is not None:
+        yield nothing
+
+
 def make_feasible(objective: MStepObjective, L: FloatArray) -> FloatArray:
     """A factor near L for which LL' satisfies the constraints among the penalties."""
     for block in objective.penalties:  # a diagonal factor first: the others only shrink it
@@ -87,27 +97,36 @@ def multipliers_at(
     objective: MStepObjective,
     bounds: PairBounds,
     L: FloatArray,
-    guesses: Sequence[FloatArray] | None,
+    guesses: Sequence[FloatArray | None] | None,
 ) -> Iterator[list[Multiplier]]:
     """Matrices Z_j for the penalties that may make a good dual point, one list after the other."""
     coordinates, inverse = _coordinates(objective), objective.basis.inverse
     tangent = coordinates.regulariser + bounds.labels.matrix - bounds.pull
-    if guesses is None:
-        gradient = symmetrise(inverse.T @ tangent @ inverse)
-        guesses = guess_multipliers(objective, symmetrise(L @ L.T), gradient)
-    yield from _lifted(objective, bounds, list(guesses), tangent, inverse)
+    gradient = symmetrise(inverse.T @ tangent @ inverse)
+    chosen = guess_multipliers(objective, symmetrise(L @ L.T), gradient, guesses)
+    yield from _lifted(objective, bounds, chosen, tangent, inverse)
 
 
 def guess_multipliers(
-    objective: MStepObjective, A: FloatArray, gradient: FloatArray
+    objective: MStepObjective,
+    A: FloatArray,
+    gradient: FloatArray,
+    known: Sequence[FloatArray | None] | None = None,
 ) -> list[FloatArray]:
-    """A matrix Z_j for each penalty that suits the metric A, at which f has this gradient."""
+    """A matrix Z_j for each penalty that suits the metric A, at which f has this gradient.
+
+    Those that are known are returned as they are.
+    """
     blocks = objective.penalties
-    found = [block.subgradient(A) for block in blocks]
-    for _ in range(SWEEPS if len(blocks) > 1 else 1):
-        for j, block in enumerate(blocks):
+    known = [None] * len(blocks) if known is None else known
+    found = [
+        block.subgradient(A) if Z is None else Z for block, Z in zip(blocks, known, strict=True)
+    ]
+    open_ones = [j for j, Z in enumerate(known) if Z is None]
+    for _ in range(SWEEPS if len(open_ones) > 1 else 1):
+        for j in open_ones:
             rest = gradient + sum(Z for i, Z in enumerate(found) if i != j)
-            found[j] = block.guess(A, symmetrise(rest))
+            found[j] = blocks[j].guess(A, symmetrise(rest))
     return found
 
 
@@ -172,7 +191,7 @@ def _dual_bounds(
     objective: MStepObjective,
     bounds: PairBounds,
     L: FloatArray,
-    guesses: Sequence[FloatArray] | None,
+    guesses: Sequence[FloatArray | None] | None,
 ) -> Iterator[LowerBound]:
     """Lower bounds on F from the multipliers, one after the other; the last is that of Z = 0."""
     coordinates = _coordinates(objective)

@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, field
+from itertools import islice
 from threading import Lock
 
 import numpy as np
@@ -27,7 +28,12 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.ball_arithmetic import ctx, rounded_down, rounded_up
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import scaled_factor
+from ..penalties.penalty import Multiplier
 from .ball_program import BallProgram
+from .penalised import best_multipliers, make_feasible
+
+TRIES = 2
+"""How many choices of multipliers for the penalties are tried."""
 
 _ONE_AT_A_TIME = Lock()
 """FLINT's precision is one number for the whole process."""
@@ -139,9 +145,16 @@ def prove(
     matrix = objective.check(A)
     if not np.all(np.isfinite(matrix)):
         raise ValueError("A holds NaN or infinity.")
-    L = scaled_factor(matrix)
+    L = make_feasible(objective, scaled_factor(matrix))
+    multipliers: list[list[Multiplier]] = [[]]
+    if objective.penalties:
+        multipliers = list(islice(best_multipliers(objective, L), TRIES))
     with _ONE_AT_A_TIME, ctx.workprec(precision):
-        return _prove(BallProgram.of(objective, L), L, precision, enough)
+        proofs = (
+            _prove(BallProgram.of(objective, L, found), L, precision, enough)
+            for found in multipliers
+        )
+        return max(proofs, key=lambda proof: proof.dual_value)
 
 
 def _prove(program: BallProgram, L: FloatArray, precision: int, enough: float) -> Proof:

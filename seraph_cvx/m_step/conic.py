@@ -20,7 +20,7 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..solvers.solution import MStepSolution, Status
 from .graded_matrix import grade_matrix
-from .statement import build_statement
+from .statement import build_statement, count_entries
 
 DEFAULT_MEMORY_LIMIT = 4 * 2**30
 """The most bytes that compiling a statement may take."""
@@ -202,12 +202,12 @@ def _shortcoming(solver: str) -> str:
 
 
 def _require_memory(objective: MStepObjective, limit: int) -> None:
-    m, mu = objective.pairs.n_features, objective.mu
+    n_entries, mu = count_entries(objective), objective.mu
     n_pairs = objective.pairs.n_labeled + (objective.pairs.n_unlabeled if mu > 0.0 else 0)
-    needed = n_pairs * (m * (m + 1) // 2) * BYTES_PER_ENTRY
+    needed = n_pairs * n_entries * BYTES_PER_ENTRY
     if needed > limit:
         raise ProblemTooLarge(
-            f"A CVXPY statement of {n_pairs} pairs x {m * (m + 1) // 2} matrix entries would take "
+            f"A CVXPY statement of {n_pairs} pairs x {n_entries} matrix entries would take "
             f"about {needed / 2**30:.1f} GiB to compile; the limit is {limit / 2**30:.1f} GiB. "
             'Use solver="fista", which streams the pairs, or raise memory_limit.'
         )

@@ -108,8 +108,10 @@ def textbook_statement(
     A = cp.Variable((objective.pairs.n_features,) * 2, PSD=True, name="A")
     eta, mu = objective.threshold, objective.mu
 
+    entries = _Entries.all_of(objective)
+
     def scores(rows: IntArray) -> cp.Expression:
-        scores = pair_matrix(objective, rows) @ _distinct_entries(A) - eta
+        scores = entries.pair_matrix(objective, rows) @ entries.of(A) - eta
         return scores.set_label("s = v'Av - eta")
 
     pairs, c = objective.pairs, objective.pairs.labeled_weights
@@ -134,7 +136,7 @@ def textbook_statement(
         terms.append(dissimilar.set_label("-mu sum_U q(-1) ln p(-1)"))
     terms.append((objective.trace_weight * cp.trace(A)).set_label("lambda tr(A)"))
     if objective.manifold_term is not None:
-        terms.append(_manifold(objective.manifold_term, _distinct_entries(A)))
+        terms.append(entries.inner(objective.manifold_term, A).set_label("nu <X'LX, A>"))
     penalties, constraints = _penalties(objective, A)
     return cp.Problem(cp.Minimize(_add(terms + penalties)), constraints)
 
@@ -152,11 +154,15 @@ def _primal(objective: MStepObjective) -> MStepStatement:
     pairs, eta, mu = objective.pairs, objective.threshold, objective.mu
     m = pairs.n_features
     values = _parameter_values(objective, "primal")
-    A = cp.Variable((m, m), PSD=True, name="A")
-    entries = _distinct_entries(A)
+    entries = _Entries.needed_by(objective)
+    if entries.is_diagonal:
+        A = cp.diag(cp.Variable(m, nonneg=True, name="w"))
+    else:
+        A = cp.Variable((m, m), PSD=True, name="A")
+    vector = entries.of(A)
 
     def scores(rows: IntArray) -> cp.Expression:
-        return (pair_matrix(objective, rows) @ entries - eta).set_label("s = v'Av - eta")
+        return (entries.pair_matrix(objective, rows) @ vector - eta).set_label("s = v'Av - eta")
 
     c, weight = pairs.labeled_weights, "" if pairs.confidence is None else "c "
     surprise = c @ cp.logistic(scores(pairs.labeled))
@@ -165,16 +171,16 @@ def _primal(objective: MStepObjective) -> MStepStatement:
         dissimilar = c[len(pairs.similar) :] @ scores(pairs.dissimilar)
         terms.append((-dissimilar).set_label(f"(-sum_D {weight}s)"))
     if mu > 0.0:
-        G = cp.Parameter(m * (m + 1) // 2, name="G", value=values["G"])
+        G = cp.Parameter(entries.count, name="G", value=values["G"])
         beta = cp.Parameter(name="beta", value=values["beta"])
         surprise = mu * cp.sum(cp.logistic(scores(pairs.unlabeled)))
         terms.append(surprise.set_label("mu sum_U log(1 + e^s)"))
-        terms.append((-(G @ entries)).set_label("(-<G, A>)"))
+        terms.append((-(G @ vector)).set_label("(-<G, A>)"))
         terms.append((eta * beta).set_label("eta beta"))
     trace_weight = cp.Parameter(nonneg=True, name="lambda", value=values["lambda"])
     terms.append((trace_weight * cp.trace(A)).set_label("lambda tr(A)"))
     if objective.manifold_term is not None:
-        terms.append(_manifold(objective.manifold_term, entries))
+        terms.append(entries.inner(objective.manifold_term, A).set_label("nu <X'LX, A>"))
     penalties, constraints = _penalties(objective, A)
     problem = cp.Problem(cp.Minimize(_add(terms + penalties)), constraints)
     return MStepStatement(problem, "primal", lambda: A.value)
@@ -183,6 +189,7 @@ def _primal(objective: MStepObjective) -> MStepStatement:
 def _dual(objective: MStepObjective) -> MStepStatement:
     pairs, eta, mu = objective.pairs, objective.threshold, objective.mu
     m, n_similar = pairs.n_features, len(pairs.similar)
+    entries = _Entries.needed_by(objective)
     values = _parameter_values(objective, "dual")
     c, weight = pairs.labeled_weights, "" if pairs.confidence is None else "c "
     is_dissimilar = (np.arange(pairs.n_labeled) >= n_similar).astype(np.float64)
@@ -194,30 +201,42 @@ def _dual(objective: MStepObjective) -> MStepStatement:
         off.set_label("(-eta sum_SD (p - b))" if not weight else "(-eta sum_SD (c p - b))")
     )
     trace_weight = cp.Parameter(nonneg=True, name="lambda", value=values["lambda"])
-    entries = (_outer_products(objective, pairs.labeled) * c[:, None]).T @ (p - is_dissimilar)
-    entries += trace_weight * np.eye(m)[np.triu_indices(m)]
+    products = entries.outer_products(objective, pairs.labeled)
+    vector = (products * c[:, None]).T @ (p - is_dissimilar)
+    vector += trace_weight * entries.of(np.eye(m))
     if objective.manifold_term is not None:
-        entries += objective.manifold_term[np.triu_indices(m)]
+        vector += entries.of(objective.manifold_term)
     if mu > 0.0:
-        G = cp.Parameter(m * (m + 1) // 2, name="G", value=values["G"])
+        G = cp.Parameter(entries.count, name="G", value=values["G"])
         beta = cp.Parameter(name="beta", value=values["beta"])
         p_unlabeled = cp.Variable(pairs.n_unlabeled, name="p_unlabeled")
         entropy = mu * cp.sum(cp.entr(p_unlabeled) + cp.entr(1 - p_unlabeled))
         terms.append(entropy.set_label("mu sum_U H(p)"))
         terms.append((-eta * mu * cp.sum(p_unlabeled)).set_label("(-eta mu sum_U p)"))
         terms.append((eta * beta).set_label("eta beta"))
-        entries += mu * (_outer_products(objective, pairs.unlabeled).T @ p_unlabeled) - G
-    M = cp.reshape(_duplication(m) @ entries, (m, m), order="C").set_label("M(p)")
-    name, constraints = "M(p) PSD", []
+        products = entries.outer_products(objective, pairs.unlabeled)
+        vector += mu * (products.T @ p_unlabeled) - G
+    name, constraints = "M(p)", []
     for j, block in enumerate(objective.penalties):
+        if block.is_diagonal:
+            continue
         part = block.dual_terms(m, _weight(block, j))
-        M, name = M + part.matrix, "M(p) + Z PSD"
+        vector, name = vector + entries.of(part.matrix), "M(p) + Z"
         constraints += part.constraints
         if not isinstance(part.conjugate, float):
             terms.append((-part.conjugate).set_label(f"(-P*(Z) of {block.name})"))
-    feasible = cp.PSD(M).set_label(name)  # its multiplier is the metric
+    if entries.is_diagonal:
+        feasible = (vector.set_label(f"diag({name})") >= 0).set_label(f"diag({name}) >= 0")
+        problem = cp.Problem(cp.Maximize(_add(terms)), [feasible, *constraints])
+        return MStepStatement(problem, "dual", lambda: _diagonal(feasible.dual_value))
+    M = cp.reshape(_duplication(m) @ vector, (m, m), order="C").set_label(name)
+    feasible = cp.PSD(M).set_label(f"{name} PSD")  # its multiplier is the metric
     problem = cp.Problem(cp.Maximize(_add(terms)), [feasible, *constraints])
     return MStepStatement(problem, "dual", lambda: feasible.dual_value)
+
+
+def _diagonal(weights: FloatArray | None) -> FloatArray | None:
+    return None if weights is None else np.diag(weights)
 
 
 def _penalties(
@@ -227,6 +246,8 @@ def _penalties(
     terms: list[cp.Expression] = []
     constraints: list[cp.Constraint] = []
     for j, block in enumerate(objective.penalties):
+        if block.is_diagonal and not isinstance(A, cp.Variable):
+            continue  # A is diagonal as it is
         weight, label = _weight(block, j), block.formula or block.name
         term = block.expression(A, weight)
         if not isinstance(term, int | float):
@@ -244,36 +265,75 @@ def _weight_name(number: int) -> str:
     return f"w{number + 1}"
 
 
-def _manifold(term: FloatArray, entries: cp.Expression) -> cp.Expression:
-    """State the manifold term <nu*X'LX, A>."""
-    m = len(term)
-    weights = term[np.triu_indices(m)] * _multiplicity(m)
-    return (weights @ entries).set_label("nu <X'LX, A>")
-
-
 def _add(terms: list[cp.Expression]) -> cp.Expression:
     return sum(terms[1:], terms[0])
 
 
+@dataclass(frozen=True)
+class _Entries:
+    """The entries of a symmetric matrix that a statement needs: those of one half, or a diagonal.
+
+    Attributes
+    ----------
+    i, j : (count,) arrays
+    is_diagonal : bool
+        Whether a block makes the metric diagonal.
+    """
+
+    i: IntArray
+    j: IntArray
+    is_diagonal: bool = False
+
+    @classmethod
+    def needed_by(cls, objective: MStepObjective) -> _Entries:
+        """The entries that are not zero anyway."""
+        if any(block.is_diagonal for block in objective.penalties):
+            features = np.arange(objective.pairs.n_features)
+            return cls(features, features, is_diagonal=True)
+        return cls.all_of(objective)
+
+    @classmethod
+    def all_of(cls, objective: MStepObjective) -> _Entries:
+        """The distinct entries of any metric."""
+        return cls(*np.triu_indices(objective.pairs.n_features))
+
+    @property
+    def count(self) -> int:
+        """The number of entries."""
+        return len(self.i)
+
+    @property
+    def multiplicity(self) -> FloatArray:
+        """How often each entry is in the matrix."""
+        return np.where(self.i == self.j, 1.0, 2.0)
+
+    def of(self, matrix: Any) -> Any:
+        """The entries of a matrix, or of a CVXPY expression."""
+        found = matrix[self.i, self.j]
+        return found.set_label("entries of A") if isinstance(matrix, cp.Variable) else found
+
+    def inner(self, matrix: FloatArray, A: cp.Expression) -> cp.Expression:
+        """State <matrix, A>."""
+        return (self.of(matrix) * self.multiplicity) @ self.of(A)
+
+    def outer_products(self, objective: MStepObjective, rows: IntArray) -> FloatArray:
+        """The entries of v v', one row per pair: a (k, count) matrix."""
+        V = objective.pairs.points[rows[:, 0]] - objective.pairs.points[rows[:, 1]]
+        return np.asarray(V[:, self.i] * V[:, self.j])
+
+    def pair_matrix(self, objective: MStepObjective, rows: IntArray) -> FloatArray:
+        """The (k, count) matrix that maps the entries of A to squared distances v'Av."""
+        return self.outer_products(objective, rows) * self.multiplicity
+
+
+def count_entries(objective: MStepObjective) -> int:
+    """The number of matrix entries that the statement of an M-step has."""
+    return _Entries.needed_by(objective).count
+
+
 def pair_matrix(objective: MStepObjective, rows: IntArray) -> FloatArray:
     """The (k, m(m+1)/2) matrix that maps the distinct entries of A to squared distances v'Av."""
-    return _outer_products(objective, rows) * _multiplicity(objective.pairs.n_features)
-
-
-def _outer_products(objective: MStepObjective, rows: IntArray) -> FloatArray:
-    """The distinct entries of v v', one row per pair: a (k, m(m+1)/2) matrix."""
-    V = objective.pairs.points[rows[:, 0]] - objective.pairs.points[rows[:, 1]]
-    i, j = np.triu_indices(objective.pairs.n_features)
-    return np.asarray(V[:, i] * V[:, j])
-
-
-def _distinct_entries(A: cp.Variable) -> cp.Expression:
-    return A[np.triu_indices(A.shape[0])].set_label("entries of A")
-
-
-def _multiplicity(m: int) -> FloatArray:
-    i, j = np.triu_indices(m)
-    return np.where(i == j, 1.0, 2.0)
+    return _Entries.all_of(objective).pair_matrix(objective, rows)
 
 
 def _duplication(m: int) -> sp.csr_array:
@@ -287,13 +347,13 @@ def _duplication(m: int) -> sp.csr_array:
 
 def _parameter_values(objective: MStepObjective, formulation: Formulation) -> dict[str, Any]:
     """The values of the Parameters: lambda, and G and beta of the unlabeled pairs."""
-    m, mu = objective.pairs.n_features, objective.mu
+    entries, mu = _Entries.needed_by(objective), objective.mu
     labeled = objective.moments.labeled
     unlabeled = objective.pair_moment - labeled - mu * objective.soft_label_matrix
-    G = symmetrise(unlabeled)[np.triu_indices(m)]
+    G = entries.of(symmetrise(unlabeled))
     return {
         "lambda": objective.trace_weight,
-        "G": G * _multiplicity(m) if formulation == "primal" else G,
+        "G": G * entries.multiplicity if formulation == "primal" else G,
         "beta": mu * (objective.pairs.n_unlabeled - objective.soft_label_sums.total),
         **{_weight_name(j): block.weight for j, block in enumerate(objective.penalties)},
     }

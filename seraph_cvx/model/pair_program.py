@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -95,6 +95,30 @@ class PairProgram:
 
         bending = partial(self._bending, L) if self._is_large else lambda: (face.X, found)
         return FacePoint(self, L, value, slope, full_gradient, bending, found.excess)
+
+    def at_weights(self, w: FloatArray) -> WeightsPoint:
+        """Phi at the metric Diag(w), with derivatives with respect to the weights of the features.
+
+        A pass costs n^2 m, and no eigenvalue. Second derivatives are of all pairs, which are kept.
+        """
+        face, M, used = self._face, np.diag(self.recession), w > 0.0
+        found = face.pairs.at(face.X[:, used] * np.sqrt(w[used]), face.threshold)
+
+        def bent(d: FloatArray) -> FloatArray:
+            moved, bend = d != 0.0, np.zeros_like(d)
+            bend[moved] = found.bent_weights(face.X[:, moved], d[moved])
+            return bend
+
+        return WeightsPoint(
+            found.total + float(M @ w) - self.constant,
+            np.einsum("ij,ij->j", face.X, found.laplacian(face.X)) + M,
+            bent,
+        )
+
+    @property
+    def is_in_memory(self) -> bool:
+        """Whether all pairs are summed in this process, and their weights can be kept."""
+        return not self.sums.is_remote and not self._is_large
 
     @property
     def reach(self) -> float:
@@ -181,6 +205,17 @@ class FacePoint:
         """What the slope may be worth, relative to Phi: |slope| |L| / max(1, |Phi|)."""
         size = float(np.linalg.norm(self.slope) * np.linalg.norm(self.L))
         return size / max(1.0, abs(self.value))
+
+
+class WeightsPoint(NamedTuple):
+    """Phi at weights of the features: value, gradient, and how that changes along d.
+
+    The change is that of the derivatives with respect to weights that d moves; zero for others.
+    """
+
+    value: float
+    gradient: FloatArray
+    bent: Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)

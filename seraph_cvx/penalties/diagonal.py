@@ -22,6 +22,7 @@ class Diagonal(Penalty):
     """
 
     formula = "A diagonal"
+    is_diagonal = True
     grows_off_diagonal = True
 
     def value(self, A: FloatArray) -> float:

@@ -189,4 +189,6 @@ def _cholesky(A: FloatArray) -> FloatArray | None:
 
 
 def _inverse(A: FloatArray) -> FloatArray:
-    return symmetrise(np.asarray(np.linalg.inv(A), dtype=np.float64))
+    """The inverse of a positive definite matrix, whatever the scales of its rows."""
+    W = np.asarray(np.linalg.inv(np.linalg.cholesky(A)))
+    return symmetrise(W.T @ W)

@@ -89,6 +89,10 @@ class Penalty(ABC):
         Whether P is differentiable where it is finite, and `subgradient` its gradient.
     is_coercive : bool
         Whether F has a minimiser because of this block, whatever the trace weight.
+    is_diagonal : bool
+        Whether P allows diagonal metrics only, and is zero at all of them.
+    makes_zeros : bool
+        Whether the proximal step sets entries to zero that the metric should then have as such.
     grows_off_diagonal : bool
         Whether P grows without bound along every direction that is not diagonal, and along no
         diagonal one: F can then fall for ever only along a feature.
@@ -101,6 +105,8 @@ class Penalty(ABC):
     formula: str = ""
     is_smooth: bool = False
     is_coercive: bool = False
+    is_diagonal: bool = False
+    makes_zeros: bool = False
     grows_off_diagonal: bool = False
     refers_to_features: bool = True
 

@@ -38,6 +38,7 @@ class Sparse(Penalty):
     """
 
     formula = "w sum_ij |A_ij|"
+    makes_zeros = True
     grows_off_diagonal = True
 
     def __init__(self, weight: float = 1.0) -> None:

@@ -14,6 +14,7 @@ certificate.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,8 +26,10 @@ from ..model.penalised_program import PenalisedProgram, Term
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import scaled_factor, symmetrise
 from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
+from ..sums.basis import WhitenedBasis
 from .factor_newton import FaceSearch
 from .newton import Found, typical_metric
+from .weights_newton import WeightsSearch
 
 MOST_ROUNDS = 60
 """Minimisations, at most, one for each set of multipliers."""
@@ -78,6 +81,13 @@ class Envelope:
         near = self.block.prox(A + self.multiplier / self.rho, 1.0 / self.rho)
         return float(np.linalg.norm(A - near))
 
+    def with_zeros(self, A: FloatArray) -> FloatArray:
+        """The metric A with zeros where the proximal step has them, and PSD."""
+        near = self.block.prox(A + self.multiplier / self.rho, 1.0 / self.rho)
+        A = np.where(near == 0.0, 0.0, A)
+        lift = max(0.0, -float(np.linalg.eigvalsh(A)[0]))
+        return np.asarray(A + (1.0 + 1e-6) * lift * np.eye(len(A)))
+
     def update(self, A: FloatArray) -> None:
         """Make the gradient at A the multiplier."""
         self.multiplier = symmetrise(self(A).gradient)
@@ -95,39 +105,35 @@ def solve_penalised(
     The parameters are those of :func:`seraph_cvx.solvers.newton.newton`.
     """
     _require_solvable(objective)
-    T, m = objective.basis.matrix, objective.pairs.n_features
+    m = objective.pairs.n_features
     multipliers = [np.zeros((m, m))] * len(objective.penalties)
     if start is not None:
         gradient = objective.program.value_and_gradient(start)[1]
         multipliers = guess_multipliers(objective, start, gradient)
-    smooth = [block for block in objective.penalties if block.is_smooth]
     envelopes = {
         j: Envelope(block, multipliers[j], _first_weight(objective))
         for j, block in enumerate(objective.penalties)
-        if not block.is_smooth
+        if not (block.is_smooth or (block.is_diagonal and _is_diagonal(objective)))
     }
-    terms: list[Term] = [*(block.at for block in smooth), *envelopes.values()]
-    search = FaceSearch(
-        PenalisedProgram(objective.whitened_program, T, terms), tol, max_iter, deadline
-    )
-    first = typical_metric(objective) if start is None else start
-    L = objective.basis.inverse @ scaled_factor(first)
-    L = L[:, np.any(L != 0.0, axis=0)]
+    terms: list[Term] = [block.at for block in objective.penalties if block.is_smooth]
+    minimise = _minimiser(objective, [*terms, *envelopes.values()], max_iter, deadline)
+    search = minimise.search
+    A = typical_metric(objective) if start is None else start
     best = Certificate(np.inf, -np.inf, "")
     seconds, last = 0.0, np.inf
-    search.tol = FIRST_TOLERANCE if envelopes else tol
+    inner_tol = FIRST_TOLERANCE if envelopes else tol
     for _ in range(MOST_ROUNDS):
-        L = search.run(L).L
-        A = symmetrise(T @ L @ (T @ L).T)
+        L = minimise(A, inner_tol)
+        A = symmetrise(L @ L.T)
         away = max((envelope.distance(A) for envelope in envelopes.values()), default=0.0)
         for envelope in envelopes.values():
             envelope.update(A)
         clock = time.perf_counter()
         guesses = [
-            envelopes[j].multiplier if j in envelopes else block.subgradient(A)
-            for j, block in enumerate(objective.penalties)
+            envelopes[j].multiplier if j in envelopes else None
+            for j in range(len(objective.penalties))
         ]
-        found = certify_penalised(objective, T @ L, tol, guesses)
+        found = certify_penalised(objective, L, tol, guesses)
         seconds += time.perf_counter() - clock
         better, other = (found, best) if found.primal_value <= best.primal_value else (best, found)
         best = better.with_bound_of(other)
@@ -137,10 +143,61 @@ def solve_penalised(
             for envelope in envelopes.values():
                 envelope.rho *= GROWTH
         last = away
-        search.tol = max(FASTER * search.tol, 1e-3 * tol)
-        search.radius = 0.0
+        inner_tol = max(FASTER * inner_tol, 1e-3 * tol)
     word = f"gap closed by Newton's method at rank {best.factor.shape[1]}"
-    return Found(best, best.relative_gap <= tol, search.steps, search.passes, seconds, word)
+    metric = None
+    for envelope in envelopes.values():
+        if envelope.block.makes_zeros and best.relative_gap <= tol:
+            metric = envelope.with_zeros(best.metric)
+            exact = certify_penalised(objective, scaled_factor(metric), tol, guesses)
+            exact = exact.with_bound_of(best)
+            best, metric = (exact, metric) if exact.relative_gap <= tol else (best, None)
+    is_done = best.relative_gap <= tol
+    return Found(best, is_done, search.steps, search.passes, seconds, word, metric=metric)
+
+
+@dataclass
+class _ByFactor:
+    """Minimises by Newton's method on the factor, in whitened coordinates."""
+
+    basis: WhitenedBasis
+    search: FaceSearch
+
+    def __call__(self, A: FloatArray, tol: float) -> FloatArray:
+        """Descend from the metric A, and return a factor of the metric at the end."""
+        self.search.tol, self.search.radius = tol, 0.0
+        L = self.basis.inverse @ scaled_factor(A)
+        return self.basis.matrix @ self.search.run(L[:, np.any(L != 0.0, axis=0)]).L
+
+
+@dataclass
+class _ByWeights:
+    """Minimises by Newton's method on the weights of the features."""
+
+    search: WeightsSearch
+
+    def __call__(self, A: FloatArray, tol: float) -> FloatArray:
+        """Descend from the metric A, and return a factor of the metric at the end."""
+        self.search.tol = tol
+        return np.diag(np.sqrt(self.search.run(np.diag(A))))
+
+
+def _minimiser(
+    objective: MStepObjective, terms: Sequence[Term], max_steps: int, deadline: float
+) -> _ByFactor | _ByWeights:
+    """Choose the method that minimises f plus smooth terms."""
+    if _is_diagonal(objective):
+        scale = np.diag(objective.pair_moment + objective.regulariser)
+        scale = np.where(scale > 0.0, scale, 1.0)
+        return _ByWeights(WeightsSearch(objective.program, scale, terms, 0.0, max_steps, deadline))
+    program = PenalisedProgram(objective.whitened_program, objective.basis.matrix, terms)
+    return _ByFactor(objective.basis, FaceSearch(program, 0.0, max_steps, deadline))
+
+
+def _is_diagonal(objective: MStepObjective) -> bool:
+    """Whether the metric is diagonal, and few enough points let it be minimised as such."""
+    has_block = any(block.is_diagonal for block in objective.penalties)
+    return has_block and objective.program.is_in_memory
 
 
 def _first_weight(objective: MStepObjective) -> float:

@@ -219,7 +219,7 @@ def _solution(
 ) -> MStepSolution:
     """What was found, or the start where that is better, with the certificate's verdict."""
     certificate, word = found.certificate, found.word
-    metric = certificate.metric
+    metric = certificate.metric if found.metric is None else found.metric
     if start is not None and found.steps == 0:
         metric = start
     elif start is not None and found.fall < CLEAR_FALL and _is_better(objective, start, metric):

@@ -39,6 +39,8 @@ class Found:
         What the method says of itself.
     fall : float
         By how much f fell, relative to max(1, |f|), where the method knows it.
+    metric : (m, m) array or None
+        The metric, where it is not that of the certificate to the last bit.
     """
 
     certificate: Certificate
@@ -48,6 +50,7 @@ class Found:
     certificate_seconds: float
     word: str
     fall: float = 0.0
+    metric: FloatArray | None = None
 
 
 def newton(

@@ -79,6 +79,12 @@ class PairPass(Protocol):
     def bent(self, E: FloatArray) -> FloatArray:
         """The derivative of `pull` along E: (Deg(W) - W) E + (Deg(T) - T) Y."""
 
+    def bent_weights(self, X: FloatArray, d: FloatArray) -> FloatArray:
+        """Second derivatives with respect to weights of features, along d.
+
+        sum_k c_k phi''(s_k) (sum_a d_a v_ka^2) v_kb^2 for each feature b of the points X.
+        """
+
 
 class FacePairs(Protocol):
     """Weighted pairs with their losses, to be summed over at any points Y."""
@@ -314,6 +320,24 @@ class _BlocksPass:
                 found[columns] += pull[:, rho:] * Y[columns] - pull[:, :rho]
                 found[columns] += push[:, rho:] * E[columns] - push[:, :rho]
         return found.astype(np.float64)
+
+    def bent_weights(self, X: FloatArray, d: FloatArray) -> FloatArray:
+        X = X.astype(self.visits.kind)
+        squares, scaled = X * X, X * d.astype(self.visits.kind)
+        own = np.einsum("ij,ij->i", X, scaled)
+        degree, crossed = np.zeros_like(own), np.zeros(X.shape[1])
+        for rows, columns, _, P in self.kept:
+            T = scaled[rows] @ X[columns].T
+            T -= 0.5 * own[rows, None]
+            T -= 0.5 * own[columns]
+            T *= P  # P is -2 c phi'', and T so far minus half of sum_a d_a v_a^2
+            degree[rows] += T.sum(axis=1)
+            share = 1.0
+            if rows != columns:
+                degree[columns] += T.sum(axis=0)
+                share = 2.0
+            crossed += share * np.einsum("ij,ij->j", X[rows], T @ X[columns])
+        return np.asarray(degree @ squares - crossed, dtype=np.float64)
 
     @cached_property
     def _Y(self) -> FloatArray:

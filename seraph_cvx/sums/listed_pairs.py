@@ -65,3 +65,7 @@ class _ListPass:
         F = self.pairs.differences @ E
         t = 2.0 * self.bend * np.einsum("ij,ij->i", self.U, F)
         return np.asarray(self.pairs.transposed @ (self.slope[:, None] * F + t[:, None] * self.U))
+
+    def bent_weights(self, X: FloatArray, d: FloatArray) -> FloatArray:
+        squares = np.square(self.pairs.differences @ X)
+        return np.asarray((self.bend * (squares @ d)) @ squares)
