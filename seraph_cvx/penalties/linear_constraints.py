@@ -142,6 +142,18 @@ class LinearConstraints(Penalty):
         """The combination of the B_i nearest to Z, and its conjugate."""
         return self._multiplier(self._coefficients(Z))
 
+    def feasible_factor(self, L: FloatArray) -> FloatArray:
+        """A multiple of L for which LL' satisfies the constraints; L itself if there is none."""
+        if self.value_above(L) == 0.0:
+            return L
+        along = self._inner(L @ L.T, self.matrices)
+        binding = np.abs(along) > 0.0 if self.is_equality else along > np.maximum(self.bounds, 0.0)
+        shares = self.bounds[binding] / along[binding]
+        if not len(shares) or not float(np.min(shares)) > 0.0:
+            return L
+        scaled = np.asarray(L * math.sqrt(float(np.min(shares))))
+        return scaled if self.value_above(scaled) == 0.0 else L
+
     def value_above(self, L: FloatArray) -> float:
         """Zero where LL' is proven to satisfy the constraints, and infinite elsewhere."""
         size = np.abs(L) @ np.abs(L).T
