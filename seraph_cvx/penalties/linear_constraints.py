@@ -15,6 +15,9 @@ from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
 from .penalty import DualTerms, Multiplier, Penalty
 from .priors import check_prior
 
+MOST_PROJECTIONS = 100
+"""Projections in turn onto the constraints and the cone, at most."""
+
 NEARLY = 1e-6
 """A constraint whose slack is below this share of its size counts as active in a guess."""
 
@@ -143,16 +146,27 @@ class LinearConstraints(Penalty):
         return self._multiplier(self._coefficients(Z))
 
     def feasible_factor(self, L: FloatArray) -> FloatArray:
-        """A multiple of L for which LL' satisfies the constraints; L itself if there is none."""
-        if self.value_above(L) == 0.0:
-            return L
+        """A factor near L that satisfies the constraints, by scaling it or by projections.
+
+        The latter in turn onto set and cone; if these hardly meet, the last one may violate them.
+        """
+        for _ in range(MOST_PROJECTIONS):
+            if self.value_above(L) == 0.0:
+                break
+            scaled = self._scaled(L)
+            if self.value_above(scaled) == 0.0:
+                return scaled
+            L = scaled_factor(self.prox(L @ L.T, 1.0))
+        return L
+
+    def _scaled(self, L: FloatArray) -> FloatArray:
+        """L times the number at which the violated constraints hold, if there is one."""
         along = self._inner(L @ L.T, self.matrices)
-        binding = np.abs(along) > 0.0 if self.is_equality else along > np.maximum(self.bounds, 0.0)
-        shares = self.bounds[binding] / along[binding]
-        if not len(shares) or not float(np.min(shares)) > 0.0:
-            return L
-        scaled = np.asarray(L * math.sqrt(float(np.min(shares))))
-        return scaled if self.value_above(scaled) == 0.0 else L
+        violated = self._excess(L @ L.T) > 0.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shares = self.bounds[violated] / along[violated]
+        share = float(np.min(shares, initial=np.inf))
+        return L * math.sqrt(share) if 0.0 < share < math.inf else L
 
     def value_above(self, L: FloatArray) -> float:
         """Zero where LL' is proven to satisfy the constraints, and infinite elsewhere."""

@@ -12,11 +12,11 @@ from ..numerics.psd_cone import project, symmetrise
 from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
 from .penalty import DualTerms, Multiplier, Penalty
 
-FAINT = 1e-6
-"""Eigenvalues of a metric below this share of the largest are taken for zero in a guess."""
+FAINT = (1e-8, 1e-6, 1e-4, 1e-2)
+"""Eigenvalues of a metric below one of these shares of the largest are taken for zero."""
 
-MOST_PROJECTIONS = 500
-"""Projections that a guess takes, at most."""
+MOST_PROJECTIONS, SETTLED = 300, 1e-12
+"""Projections that a guess takes at most, and the change at which it has settled."""
 
 
 class Sparse(Penalty):
@@ -83,16 +83,40 @@ class Sparse(Penalty):
     def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
         """A Z for which the gradient plus Z is PSD and vanishes along A, nearly.
 
-        By projections in turn onto such sums, and onto what the weight allows.
+        A solver's A has the rank of the optimum only nearly: the rank that serves best is taken.
         """
         eigenvalues, vectors = np.linalg.eigh(A)
-        Q = vectors[:, eigenvalues <= FAINT * max(float(eigenvalues[-1]), 0.0)]
+        largest = max(float(eigenvalues[-1]), np.finfo(np.float64).tiny)
+        ranks = {int(np.sum(eigenvalues > faint * largest)) for faint in FAINT}
+        found = [self._fitted(gradient, vectors[:, : len(A) - rank]) for rank in sorted(ranks)]
+        trace = float(np.trace(A))
+
+        def worth(Z: FloatArray) -> float:
+            """About the gap that Z leaves."""
+            total = gradient + Z
+            least = float(np.linalg.eigvalsh(total)[0])
+            return float(np.sum(total * A)) + 2.0 * max(0.0, -least) * trace
+
+        return min(found, key=worth)
+
+    def _fitted(self, gradient: FloatArray, Q: FloatArray) -> FloatArray:
+        """The Z for which gradient + Z is nearest to the PSD matrices on the span of Q.
+
+        By accelerated projected gradient steps: (G + Z) less its projection is the gradient of half
+        the squared distance.
+        """
         Z = self.multiplier(-gradient).matrix
+        ahead, momentum = Z, 1.0
         for _ in range(MOST_PROJECTIONS):
-            sum_on_null = project(symmetrise(Q.T @ (gradient + Z) @ Q))
-            new = self.multiplier(Q @ sum_on_null @ Q.T - gradient).matrix
-            moved, Z = float(np.max(np.abs(new - Z), initial=0.0)), new
-            if moved <= 1e-12 * self.weight:
+            on_span = project(symmetrise(Q.T @ (gradient + ahead) @ Q))
+            new = self.multiplier(Q @ on_span @ Q.T - gradient).matrix
+            move = new - Z
+            if float(np.sum((ahead - new) * move)) > 0.0:
+                momentum = 1.0
+            faster = (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum)) / 2.0
+            ahead, momentum = new + ((momentum - 1.0) / faster) * move, faster
+            Z = new
+            if float(np.max(np.abs(move), initial=0.0)) <= SETTLED * self.weight:
                 break
         return Z
 

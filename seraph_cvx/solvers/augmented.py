@@ -27,9 +27,17 @@ from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import scaled_factor, symmetrise
 from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
 from ..sums.basis import WhitenedBasis
+from .coarse import FEW, subsampled_objective
 from .factor_newton import FaceSearch
 from .newton import Found, typical_metric
 from .weights_newton import WeightsSearch
+
+FEW_FOR_WEIGHTS = 150
+"""Points of the small M-step that a diagonal metric starts from, if there are three times as many.
+"""
+
+COARSE, MOST_COARSE_STEPS = 1e-3, 30
+"""How exactly that small M-step is solved, and in how many steps at most."""
 
 MOST_ROUNDS = 60
 """Minimisations, at most, one for each set of multipliers."""
@@ -118,7 +126,7 @@ def solve_penalised(
     terms: list[Term] = [block.at for block in objective.penalties if block.is_smooth]
     minimise = _minimiser(objective, [*terms, *envelopes.values()], max_iter, deadline)
     search = minimise.search
-    A = typical_metric(objective) if start is None else start
+    A = _first_metric(objective, terms, deadline) if start is None else start
     best = Certificate(np.inf, -np.inf, "")
     seconds, last = 0.0, np.inf
     inner_tol = FIRST_TOLERANCE if envelopes else tol
@@ -154,6 +162,17 @@ def solve_penalised(
             best, metric = (exact, metric) if exact.relative_gap <= tol else (best, None)
     is_done = best.relative_gap <= tol
     return Found(best, is_done, search.steps, search.passes, seconds, word, metric=metric)
+
+
+def _first_metric(
+    objective: MStepObjective, smooth_terms: Sequence[Term], deadline: float
+) -> FloatArray:
+    """A metric to start from: of few of many points, without the penalties that are not smooth."""
+    few = subsampled_objective(objective, FEW_FOR_WEIGHTS if _is_diagonal(objective) else FEW)
+    if few is None:
+        return typical_metric(objective)
+    L = _minimiser(few, smooth_terms, MOST_COARSE_STEPS, deadline)(typical_metric(few), COARSE)
+    return symmetrise(L @ L.T)
 
 
 @dataclass

@@ -30,7 +30,11 @@ LEAST_FALL = 1e-4
 FLAT = 1e-13
 """A change of the function below this share of it is rounding."""
 
+SHARE = 0.1
+"""The share of the tolerance that the slope may be worth at the end."""
+
 MOST_HALVINGS = 40
+"""How often a step is halved until the function falls."""
 
 
 @dataclass
@@ -74,7 +78,7 @@ class WeightsSearch:
             is_free = (z > 0.0) | (now.gradient < 0.0)
             slope = np.where(is_free, now.gradient, 0.0)
             worth = float(np.abs(slope) @ np.where(z > 0.0, z, self._typical(z)))
-            if worth <= self.tol * max(1.0, abs(now.value)):
+            if worth <= SHARE * self.tol * max(1.0, abs(now.value)):
                 break
             moved = self._step(z, now, is_free, slope)
             if moved is None:

@@ -45,8 +45,7 @@ def check_block(name, seed):
         theirs = solve_quietly(objective, solver, tol=1e-7, formulation=formulation)
         other = theirs.certificate
         assert other.dual_value <= certificate.primal_value, (solver, formulation)
-        if np.isfinite(other.primal_value):  # SCS may miss a linear constraint by more than 1e-9
-            assert certificate.dual_value <= other.primal_value, (solver, formulation)
+        assert certificate.dual_value <= other.primal_value < np.inf, (solver, formulation)
     scratch = state()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # CLARABEL may call its solution inaccurate
