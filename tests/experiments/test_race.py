@@ -406,23 +406,25 @@ def test_every_answer_with_a_penalty_is_graded_by_the_certificate(name):
     assert race.rows[0]["proved_gap"] <= 1e-5
 
 
-def test_a_matrix_that_violates_a_constraint_is_moved_into_it_or_said_to():
+def test_a_matrix_that_violates_a_constraint_is_moved_into_it_or_said_to(monkeypatch):
     near = LinearConstraints(np.eye(4), upper=1.0)
     fixed = LinearConstraints(np.eye(4), equal=1.0)
-    answer = {"said": "", "claims": True, "dimacs": None}
-    for block, matrix, words in [
-        (near, np.eye(4), ""),
-        (fixed, np.eye(4), ""),
-        (TraceBound(1.0), np.eye(4), ""),
-        (fixed, np.zeros((4, 4)), "the matrix violates a constraint"),
-    ]:
-        objective = with_penalty(block)
-        grader = Grader({"it": objective}, RaceJournal())
-        row = grader.grade("it", Outcome("done", answer | {"matrix": matrix}, "", 0.1))
-        assert row["detail"].startswith(words)
-        assert bool(words) == (row["true_gap"] is None)
-        if not words:
-            assert row["value"] == pytest.approx(objective.value(np.eye(4) / 4.0))
+    answer = {"matrix": np.eye(4), "said": "", "claims": True, "dimacs": None}
+
+    def grade(block):
+        grader = Grader({"it": with_penalty(block)}, RaceJournal())
+        grader._of("it")  # the reference
+        monkeypatch.setattr(LinearConstraints, "feasible_factor", feasible)
+        return grader.grade("it", Outcome("done", dict(answer), "", 0.1))
+
+    feasible = LinearConstraints.feasible_factor
+    for block in (near, fixed, TraceBound(1.0)):
+        value = with_penalty(block).value(np.eye(4) / 4.0)
+        assert grade(block)["value"] == pytest.approx(value, rel=1e-8)
+    feasible = lambda block, L: L  # noqa: E731 - nothing is mended
+    row = grade(near)
+    assert row["detail"].startswith("the matrix violates a constraint")
+    assert row["true_gap"] is None
 
 
 def test_the_checksum_of_an_m_step_knows_its_penalties():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from faulty_solvers import Raising
@@ -18,6 +20,7 @@ from seraph_cvx import (
     solve_m_step,
 )
 from seraph_cvx.datasets import load_sampling
+from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.penalties import (
     Diagonal,
     LinearConstraints,
@@ -259,11 +262,21 @@ def test_a_conic_solver_walks_the_same_path(iris):
         assert point.value == pytest.approx(other.value, rel=1e-6)
 
 
-def test_where_the_point_before_is_a_bad_start_the_point_starts_from_zero(iris):
-    """Seen: from the diagonal metric of a large weight the solver does not move off it."""
-    path = seraph_path(iris, penalties=[Sparse()], varied=0, penalty_weights=[30.0, 3.0, 0.3])
+def test_where_the_point_before_is_a_bad_start_the_point_starts_from_zero(iris, monkeypatch):
+    """Seen: from the diagonal metric of a large Sparse weight the solver does not move off it."""
+
+    class Stuck(MStepSolver):
+        def solve(self, objective, tol, start=None):
+            """A solution that is not certified, if there is a start."""
+            solution = super().solve(objective, tol, start)
+            return solution if start is None else replace(solution, status=Status.ITERATION_LIMIT)
+
+    monkeypatch.setattr("seraph_cvx.fit.path.MStepSolver", Stuck)
+    path = seraph_path(iris, penalties=[Ridge()], varied=0, penalty_weights=[30.0, 3.0])
+    assert [point.start for point in path] == ["zero", "zero"]
     assert all(point.status is Status.CERTIFIED for point in path)
-    assert path[-1].start in ("zero", "previous point")
+    alone = solve_m_step(MStepObjective(iris, penalties=[Ridge(3.0)]), tol=1e-6)
+    assert path[1].evaluations > alone.evaluations  # both tries count
 
 
 @pytest.mark.parametrize("block", [Diagonal(), TraceBound(5.0), UpperBound(np.eye(4))])
