@@ -125,6 +125,14 @@ class SERAPH(BaseSERAPH):
     True
     >>> model.pair_distance([[X[0], X[1]], [X[0], X[2]]]).round(2)
     array([0.55, 2.57])
+
+    A weight for each feature, as a penalty among others makes it:
+
+    >>> from seraph_cvx.penalties import Diagonal
+    >>> weighting = SERAPH(penalties=[Diagonal()], identity_share=0.0)
+    >>> weighting.fit(X, [0, 0, 1, 1, -1, -1]).metric_.round(2)
+    array([[1.72, 0.  ],
+           [0.  , 0.  ]])
     """
 
     def fit(

@@ -8,6 +8,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from seraph_cvx import (
     SERAPH,
@@ -73,6 +74,11 @@ class HalfSquare(Penalty):
     def conjugate(self, Z):
         """P*(Z)."""
         return float(np.sum(Z * Z)) / (2.0 * self.weight)
+
+
+@parametrize_with_checks([SERAPH(penalties=[Diagonal()]), SERAPH(penalties=[Ridge(1.0)])])
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
 
 
 @pytest.fixture(scope="module")
