@@ -89,6 +89,8 @@ class Penalty(ABC):
         Whether P is differentiable where it is finite, and `subgradient` its gradient.
     is_coercive : bool
         Whether F has a minimiser because of this block, whatever the trace weight.
+    upper_bound : (m, m) array or None
+        B, where P allows metrics below it only, and is zero at all of them.
     is_diagonal : bool
         Whether P allows diagonal metrics only, and is zero at all of them.
     makes_zeros : bool
@@ -105,6 +107,7 @@ class Penalty(ABC):
     formula: str = ""
     is_smooth: bool = False
     is_coercive: bool = False
+    upper_bound: FloatArray | None = None
     is_diagonal: bool = False
     makes_zeros: bool = False
     grows_off_diagonal: bool = False
