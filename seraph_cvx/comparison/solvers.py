@@ -52,6 +52,13 @@ from ..solvers.first_order import fista, projected_gradient
 from ..solvers.solution import Status
 
 
+class NotForThisProblem(Exception):
+    """What a solver raises that cannot take an M-step, whatever the tolerance; it says why.
+
+    A race shows the run as "not for this problem", which counts neither for nor against it.
+    """
+
+
 @dataclass(frozen=True)
 class Attempt:
     """What a solver returns.
@@ -219,7 +226,15 @@ _FIRST_ORDER = {"fista": fista, "projected-gradient": projected_gradient}
 def first_order(
     objective: MStepObjective, tol: float, time_limit: float, solver: str = "fista"
 ) -> Attempt:
-    """Solve by FISTA or the paper's projected gradient."""
+    """Solve by FISTA or the paper's projected gradient, which takes no penalties."""
+    if solver == "projected-gradient" and objective.penalties:
+        raise NotForThisProblem(
+            "projected-gradient takes no penalties but the trace penalty and the manifold term, "
+            f"and this M-step has {list(objective.penalties)}"
+        )
+    unsolvable = [block for block in objective.penalties if not block.is_solvable]
+    if unsolvable:
+        raise NotForThisProblem(f"{unsolvable[0]!r} is neither smooth nor has it a proximal step")
     answer = _FIRST_ORDER[solver](objective, tol, 1_000_000, None, time_limit)
     claims = answer.status is Status.CERTIFIED
     return Attempt(answer.metric, answer.solver_status, claims, answer.iterations)
@@ -235,7 +250,10 @@ def conic(
     from .dimacs import dimacs_errors
 
     clock = time.perf_counter()
-    statement = build_statement(objective, formulation)
+    try:
+        statement = build_statement(objective, formulation)
+    except NotImplementedError as error:  # of a penalty without a dual statement
+        raise NotForThisProblem(str(error)) from error
     problem, options = statement.problem, _options(solver, tol, time_limit)
     data, chain, inverse = problem.get_problem_data(solver, solver_opts=options)
     compiled = time.perf_counter() - clock

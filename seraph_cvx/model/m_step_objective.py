@@ -389,9 +389,10 @@ class MStepObjective:
         return self.moments.fourth / 4.0
 
     def __repr__(self) -> str:
+        penalties = f", penalties={list(self.penalties)}" if self.penalties else ""
         return (
             f"MStepObjective({self.pairs!r}, unlabeled_weight={self.mu:.4g}, "
-            f"trace_weight={self.trace_weight:.4g}, threshold={self.threshold:.4g})"
+            f"trace_weight={self.trace_weight:.4g}, threshold={self.threshold:.4g}{penalties})"
         )
 
     def _repr_html_(self) -> str:
