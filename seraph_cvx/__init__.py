@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .estimators.selection.scoring import LabeledKFold, known_accuracy, pair_auc
     from .estimators.selection.seraph_cv import SERAPHCV
     from .estimators.seraph import SERAPH
+    from .m_step.modified_problem import certify_problem
     from .m_step.statement import state_m_step
     from .solvers.not_certified import NotCertified
     from .theory.report import verify_paper
@@ -42,6 +43,7 @@ __all__ = [
     "Status",
     "alternate",
     "certify",
+    "certify_problem",
     "compare_solvers",
     "e_step",
     "known_accuracy",
@@ -66,6 +68,7 @@ _HEAVY_ROOMS = {
     "KernelSERAPH": "estimators.kernel_seraph",
     "NotCertified": "solvers.not_certified",
     "PairSERAPH": "estimators.pair_seraph",
+    "certify_problem": "m_step.modified_problem",
     "compare_solvers": "comparison.race",
     "state_m_step": "m_step.statement",
     "verify_paper": "theory.report",

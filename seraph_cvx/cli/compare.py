@@ -21,7 +21,7 @@ from .tables.files import check_output, write_whole
 if TYPE_CHECKING:
     from ..comparison.race_table import Race
 
-TIME_LIMITS = {"small": 5.0, "full": 120.0, "tiny": 5.0}
+TIME_LIMITS = {"small": 5.0, "full": 120.0, "tiny": 5.0, "penalties": 5.0}
 """Seconds per run, by suite."""
 
 OWN_TIME_LIMIT = 60.0
@@ -34,6 +34,7 @@ class Suite(StrEnum):
     SMALL = "small"
     FULL = "full"
     TINY = "tiny"
+    PENALTIES = "penalties"
 
 
 class Formulation(StrEnum):
@@ -48,7 +49,11 @@ class Formulation(StrEnum):
 )
 def compare(
     suite: Annotated[
-        Suite, typer.Option(help="small: 16 instances, minutes. full: hours. tiny: a trial.")
+        Suite,
+        typer.Option(
+            help="small: 16 instances, minutes. full: hours. tiny: a trial. penalties: 14 "
+            "instances, one for each penalty on two data sets."
+        ),
     ] = Suite.SMALL,
     instances: Annotated[
         Path | None,
@@ -74,8 +79,7 @@ def compare(
     time_limit: Annotated[
         float | None,
         typer.Option(
-            min=0.1,
-            help="Seconds per run. By default 5 (small, tiny), 120 (full) or 60 (your own).",
+            min=0.1, help="Seconds per run. By default 120 (full), 60 (your own) or 5 (others)."
         ),
     ] = None,
     memory_limit: Annotated[
@@ -173,11 +177,11 @@ def _progress() -> Progress:
 
 def _listener(progress: Progress, task: Any) -> Callable[[dict[str, Any], int, int], None]:
     def listen(row: dict[str, Any], number: int, total: int) -> None:
-        from ..comparison.race_table import label_of
+        from ..comparison.race_table import NOT_MADE, label_of
 
         words = f"{row['instance']}: {label_of(row)} at {row['tol']:g}: {row['outcome']}"
         progress.update(task, completed=number, total=total, description=words)
-        if row["outcome"] not in ("done", "not run"):
+        if row["outcome"] not in ("done", *NOT_MADE):
             alert(f"{words} ({row['detail']})")
 
     return listen

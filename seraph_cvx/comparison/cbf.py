@@ -20,8 +20,10 @@ from ..display.formulas import DUAL, M_STEP_ONE_TERM
 from ..model.m_step_objective import MStepObjective
 from ..solvers.first_order import fista
 from ..solvers.solution import require_attained
-from .conic_program import ConicProgram, SparseEntries
+from .conic_penalties import describe_exactness
+from .conic_program import ConicProgram
 from .grading import REFERENCE_TOL, data_checksum
+from .sparse_entries import SparseEntries
 from .suite import InstanceSpec
 
 
@@ -44,7 +46,13 @@ def write_cbf(
     -------
     dict
         The sidecar: instance, spec, formulation, lower and upper (the certified interval of the
-        optimal value), data_sha256 and file_sha256.
+        optimal value), data_sha256 and file_sha256; penalties in words; and a note where the file
+        differs from what is certified.
+
+    Raises
+    ------
+    ValueError
+        For a penalty of a class of your own, which has no conic form here.
 
     Examples
     --------
@@ -63,16 +71,18 @@ def write_cbf(
     is_spec = isinstance(instance, InstanceSpec)
     objective = instance.objective() if isinstance(instance, InstanceSpec) else instance
     require_attained(objective)
-    certificate = fista(objective, REFERENCE_TOL, time_limit=600.0).certificate
-    if certificate is None:
-        raise RuntimeError("The optimal value could not be certified.")
     content = to_cbf(
         ConicProgram.of(objective, formulation), _heading(instance, objective, formulation)
     ).encode()
+    certificate = fista(objective, REFERENCE_TOL, time_limit=600.0).certificate
+    if certificate is None:
+        raise RuntimeError("The optimal value could not be certified.")
     sidecar = {
         "instance": instance.name if isinstance(instance, InstanceSpec) else "objective",
         "spec": vars(instance) if is_spec else None,
         "formulation": formulation,
+        "penalties": [repr(block) for block in objective.penalties],
+        "note": describe_exactness(objective.penalties),
         "lower": certificate.dual_value,
         "upper": certificate.primal_value,
         "n_features": objective.pairs.n_features,
@@ -89,7 +99,8 @@ def _heading(
 ) -> list[str]:
     name = instance.name if isinstance(instance, InstanceSpec) else repr(objective)
     formula = {"primal": M_STEP_ONE_TERM, "dual": DUAL}[formulation]
-    return [f"SERAPH M-step, {formulation}: {name}", *formula.ascii.splitlines()]
+    more = [f"with {block!r}" for block in objective.penalties]
+    return [f"SERAPH M-step, {formulation}: {name}", *formula.ascii.splitlines(), *more]
 
 
 def to_cbf(program: ConicProgram, heading: list[str] | None = None) -> str:

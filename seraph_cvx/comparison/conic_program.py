@@ -7,45 +7,21 @@ In the form of the Conic Benchmark Format, with matrix variables X_j and scalar 
 
 The primal M-step has A as its matrix variable, and t, u, w a pair: t_k >= log(1 + e^{s_k}) says
 u_k + w_k <= 1 with u_k >= e^{s_k - t_k} and w_k >= e^{-t_k}. The dual has p, g, h a pair:
-g_k <= -p_k log p_k and h_k <= -(1 - p_k) log(1 - p_k). An exponential cone is three rows (r, s, t)
+g_k <= -p_k log p_k and h_k <= -(1 - p_k) log(1 - p_k). Penalties are added by
+`conic_penalties.py`. An exponential cone is three rows (r, s, t)
 with r >= s e^{t/s}, s >= 0.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..model.m_step_objective import MStepObjective
-from ..numerics.checks import FloatArray, IntArray
-
-
-@dataclass(frozen=True)
-class SparseEntries:
-    """A sparse array: a row of indices and a number for each entry that is not zero."""
-
-    index: IntArray
-    value: FloatArray
-
-    @classmethod
-    def none(cls, n_indices: int) -> SparseEntries:
-        """An array without nonzero entries."""
-        return cls(np.zeros((0, n_indices), dtype=np.int64), np.zeros(0))
-
-    @classmethod
-    def of(cls, value: FloatArray, *index: NDArray[np.integer] | int) -> SparseEntries:
-        """Make an array from one column of indices each; zeros are left out."""
-        columns = [np.broadcast_to(column, value.shape).ravel() for column in index]
-        flat = value.ravel()
-        kept = flat != 0.0
-        return cls(np.column_stack(columns)[kept].astype(np.int64), flat[kept])
-
-    def __add__(self, other: SparseEntries) -> SparseEntries:
-        """Join the entries of two arrays."""
-        index = np.concatenate([self.index, other.index])
-        return SparseEntries(index, np.concatenate([self.value, other.value]))
+from ..numerics.checks import FloatArray
+from .conic_penalties import ProgramBuilder, add_penalties
+from .sparse_entries import SparseEntries
 
 
 @dataclass(frozen=True)
@@ -60,7 +36,8 @@ class ConicProgram:
     matrix_orders, psd_orders : tuple of int
         The orders of the matrix variables, and of the PSD constraints.
     cones : tuple of (str, int)
-        The scalar constraints in order: "L+" (each >= 0) or "EXP" (threes), and how many rows.
+        The scalar constraints in order, and how many rows: "L+" (each >= 0), "L=" (each 0), "EXP"
+        (threes) or "QR" (2 r s >= ||v||^2 for its rows r, s, v); the last two only with penalties.
     objective_matrix, objective_vector, objective_constant
         F_j as (j, row, column), a as (variable,), b.
     rows_matrix, rows_vector, rows_constant
@@ -85,12 +62,30 @@ class ConicProgram:
 
     @classmethod
     def of(cls, objective: MStepObjective, formulation: str = "primal") -> ConicProgram:
-        """State the M-step of an objective as a conic program, "primal" or "dual"."""
-        if formulation == "primal":
-            return _primal(objective)
-        if formulation == "dual":
-            return _dual(objective)
-        raise ValueError(f'formulation={formulation!r} is not known: use "primal" or "dual".')
+        """State the M-step of an objective as a conic program, "primal" or "dual".
+
+        Examples
+        --------
+        >>> from seraph_cvx import PairSet
+        >>> from seraph_cvx.penalties import Ridge
+        >>> pairs = PairSet.from_labels([[0.0, 1.0], [0.2, 0.0], [2.0, 1.0]], [0, 0, 1])
+        >>> ConicProgram.of(MStepObjective(pairs, penalties=[Ridge(1.0)])).cones[-1]
+        ('QR', 5)
+        """
+        if formulation not in ("primal", "dual"):
+            raise ValueError(f'formulation={formulation!r} is not known: use "primal" or "dual".')
+        program = _primal(objective) if formulation == "primal" else _dual(objective)
+        return program.with_penalties(objective)
+
+    def with_penalties(self, objective: MStepObjective) -> ConicProgram:
+        """The program of an M-step with the penalties of that M-step added."""
+        parts = dict(vars(self))
+        del parts["sense"]
+        names = [name for name, value in parts.items() if isinstance(value, SparseEntries)]
+        entries = {name: parts.pop(name) for name in names}
+        builder = ProgramBuilder(objective.pairs.n_features, entries=entries, **parts)
+        add_penalties(builder, objective.penalties)
+        return replace(self, **builder.parts)
 
     @property
     def formulation(self) -> str:

@@ -19,28 +19,39 @@ import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..m_step.graded_matrix import grade_matrix
 from ..model.m_step_objective import MStepObjective
 from ..numerics.blas_threads import one_blas_thread
+from ..penalties.penalty import Penalty
 from ..processes.isolation import Outcome
 from ..solvers.first_order import fista
-from .entrants.attempt import Entrant
+from .entrants.attempt import Entrant, NotForThisProblem
 from .race_journal import EMPTY_ROW, RaceJournal
 from .suite import InstanceSpec, checksum_of
 
 REFERENCE_TOL = 1e-9
 
+NOT_FOR_THIS = "not for this problem"
+"""The outcome of a run whose solver cannot take the M-step."""
+
 
 def attempt_once(
     instance: InstanceSpec | MStepObjective, entrant: Entrant, tol: float, time_limit: float
 ) -> dict[str, Any]:
-    """Make an attempt, in a process of its own: the solver's matrix and status, ungraded."""
+    """Make an attempt, in a process of its own: the solver's matrix and status, ungraded.
+
+    Or, under "refusal", why the solver cannot take this M-step.
+    """
     objective = instance.objective() if isinstance(instance, InstanceSpec) else instance
     warnings.simplefilter("ignore")  # in a process of its own; the row has the result
     entrant.load()
     clock = time.perf_counter()
-    attempt = entrant.solve(objective, tol, time_limit)
+    try:
+        attempt = entrant.solve(objective, tol, time_limit)
+    except NotForThisProblem as refusal:
+        return {"refusal": str(refusal)}
     total = time.perf_counter() - clock
     inside = total if attempt.solve_seconds is None else attempt.solve_seconds
     return {
@@ -70,6 +81,8 @@ class Grader:
         if outcome.word != "done":
             return row
         answer = dict(outcome.result)
+        if "refusal" in answer:
+            return row | {"outcome": NOT_FOR_THIS, "detail": answer["refusal"][:500]}
         raw = answer.pop("matrix")
         answer["dimacs"] = _finite(answer["dimacs"])
         row |= answer
@@ -82,6 +95,8 @@ class Grader:
             return row | {"detail": f"the matrix is not {m} x {m}, or not finite"}
         certificate = graded.certificate
         value = certificate.primal_value
+        if not math.isfinite(value):
+            return row | {"detail": "the matrix violates a constraint"}
         gap = (value - max(lower, certificate.dual_value)) / max(1.0, abs(value))
         return row | {
             "true_gap": max(0.0, gap),
@@ -116,11 +131,21 @@ class Grader:
 
 
 def data_checksum(objective: MStepObjective) -> str:
-    """The SHA-256 checksum of the points, the labeled pairs and the weights of an M-step."""
+    """The SHA-256 checksum of points, labeled pairs, weights and penalties of an M-step."""
     pairs = objective.pairs
+    blocks = [_numbers_of(block) for block in objective.penalties]
     numbers = np.array([objective.mu, objective.trace_weight, objective.threshold])
     given = [a for a in (objective.soft_labels, objective.previous_metric) if a is not None]
-    return checksum_of("M-step", pairs.points, pairs.similar, pairs.dissimilar, numbers, *given)
+    name = " ".join(["M-step", *(block.name for block in objective.penalties)])
+    arrays = [pairs.points, pairs.similar, pairs.dissimilar, numbers, *given]
+    return checksum_of(name, *arrays, *(array for block in blocks for array in block))
+
+
+def _numbers_of(block: Penalty) -> list[NDArray[np.generic]]:
+    """The numbers and matrices that define a penalty."""
+    given = {"weight": block.weight, **vars(block)}
+    arrays = [np.asarray(given[key]) for key in sorted(given) if not key.startswith("_")]
+    return [array for array in arrays if array.dtype.kind in "biuf"]
 
 
 def _finite(errors: Any) -> Any:

@@ -51,8 +51,8 @@ def compare_solvers(
     Parameters
     ----------
     objective_or_suite : MStepObjective, str, sequence of InstanceSpec, or dict
-        One M-step, the name of a suite ("small", "full") or of an instance, several specs, or
-        M-steps of your own by name.
+        One M-step, the name of a suite ("small", "full", "penalties") or of an instance, several
+        specs, or M-steps of your own by name.
     solvers : sequence, optional
         Names such as "fista", "SCS/dual" or "UNO"; functions of your own, which take an objective
         and return a matrix; pairs of either and a dict of its options. See
@@ -81,7 +81,8 @@ def compare_solvers(
     Race
         ``.rows``, ``.to_pandas()``, ``.to_markdown()``, ``.to_json()``, ``.summary()``. A row has
         instance, solver, formulation, tol; outcome ("done", "error", "time limit", "memory limit",
-        "crashed" or "not run"); said (the solver's own word), claims (whether that claims
+        "crashed", "not run", or "not for this problem" where the solver cannot take a penalty of
+        the M-step); said (the solver's own word), claims (whether that claims
         success), true_gap, proved_gap, psd_violation (before projection, relative to the largest
         eigenvalue), value, dimacs (six error measures, conic runs only, see `dimacs.py`),
         compile_seconds, solve_seconds, total_seconds, iterations, peak_bytes and detail. BLAS has
@@ -188,7 +189,8 @@ def _in_words(objective: MStepObjective) -> str:
     """A name for an M-step that is not an instance of a suite."""
     n, m = objective.pairs.n_points, objective.pairs.n_features
     weights = f"mu = {objective.mu:.3g}, lambda = {objective.trace_weight:.3g}"
-    return f"M-step of {n} points in R^{m}, {weights}"
+    penalties = "".join(f", {block!r}" for block in objective.penalties)
+    return f"M-step of {n} points in R^{m}, {weights}{penalties}"
 
 
 def _check_same_data(

@@ -12,6 +12,9 @@ from ..display.formulas import CERTIFICATE
 from ..display.notebook import Tone, card, grid
 from ..display.result_table import ResultTable
 
+NOT_MADE = ("not run", "not for this problem")
+"""The outcomes of runs that were not made: they count neither for nor against a solver."""
+
 
 @dataclass(frozen=True)
 class Race(ResultTable):
@@ -82,7 +85,7 @@ def summarise(rows: Sequence[Any]) -> ResultTable:
         groups.setdefault(label_of(row), []).append(row)
     table = []
     for label, group in groups.items():
-        run = [row for row in group if row["outcome"] != "not run"]
+        run = [row for row in group if row["outcome"] not in NOT_MADE]
         answers = [row for row in run if row["true_gap"] is not None]
         claims = [row for row in answers if row["claims"]]
         true = [row["true_gap"] / row["tol"] for row in claims]

@@ -48,7 +48,7 @@ from typing import Any
 from ..model.m_step_objective import MStepObjective
 from ..solvers.first_order import fista, projected_gradient
 from ..solvers.solution import Status
-from .entrants.attempt import Attempt, Entrant, Solver
+from .entrants.attempt import Attempt, Entrant, NotForThisProblem, Solver
 from .entrants.conic import conic_entrants
 from .entrants.cvxopt_cone import cvxopt_entrants
 from .entrants.entropy_cone import entropy_entrants
@@ -210,7 +210,15 @@ _FIRST_ORDER = {"fista": fista, "projected-gradient": projected_gradient}
 def first_order(
     objective: MStepObjective, tol: float, time_limit: float, solver: str = "fista"
 ) -> Attempt:
-    """Solve by FISTA or the paper's projected gradient."""
+    """Solve by FISTA or the paper's projected gradient, which takes no penalties."""
+    if solver == "projected-gradient" and objective.penalties:
+        raise NotForThisProblem(
+            "projected-gradient takes no penalties but the trace penalty and the manifold term, "
+            f"and this M-step has {list(objective.penalties)}"
+        )
+    unsolvable = [block for block in objective.penalties if not block.is_solvable]
+    if unsolvable:
+        raise NotForThisProblem(f"{unsolvable[0]!r} is neither smooth nor has it a proximal step")
     answer = _FIRST_ORDER[solver](objective, tol, 1_000_000, None, time_limit)
     claims = answer.status is Status.CERTIFIED
     return Attempt(answer.metric, answer.solver_status, claims, answer.iterations)

@@ -1,7 +1,8 @@
 """Suites of M-steps to race on, each named by a short spec from which it can be regenerated.
 
 ``wine-n40-standard-hyper-w1-s0`` is the M-step of 40 points of wine, standardized, in the paper's
-setting hyper, with trace weight 1, drawn with seed 0. The points are drawn by Python's ``random``,
+setting hyper, with trace weight 1, drawn with seed 0; ``wine-n40-standard-hyper-w1-s0-ridge10`` is
+the same with a penalty of `instance_penalties.py`. The points are drawn by Python's ``random``,
 whose stream is fixed, and scaled with exactly rounded sums: no platform changes a bit of them.
 """
 
@@ -22,11 +23,12 @@ from ..estimators.settings import PAPER_SETTINGS
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import UNKNOWN, FloatArray
 from ..pairs.pair_set import PairSet
+from .instance_penalties import make_penalty, split_word
 
 SCALINGS = ("standard", "unit", "raw")
 """The scalings of features: mean 0 and variance 1; from 0 to 1; unchanged."""
 
-_NAME = re.compile(r"(\w+)-n(\d+)(?:-l(\d+))?-(\w+)-(\w+)-w([\d.e+]+)-s(\d+)")
+_NAME = re.compile(r"(\w+)-n(\d+)(?:-l(\d+))?-(\w+)-(\w+)-w([\d.e+]+)-s(\d+)(?:-(\w[\w.]*))?")
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,9 @@ class InstanceSpec:
     trace_weight : float
         0 for none and post.
     seed : int
+    penalty : str
+        The word of a penalty, see :func:`seraph_cvx.comparison.instance_penalties.make_penalty`;
+        empty: there is none.
 
     Examples
     --------
@@ -64,12 +69,15 @@ class InstanceSpec:
     trace_weight: float = 1.0
     seed: int = 0
     n_labeled: int = 10
+    penalty: str = ""
 
     def __post_init__(self) -> None:
         if self.scaling not in SCALINGS:
             raise ValueError(f"scaling={self.scaling!r}: use one of {', '.join(SCALINGS)}.")
         if self.setting not in PAPER_SETTINGS:
             raise ValueError(f"setting={self.setting!r}: use one of {', '.join(PAPER_SETTINGS)}.")
+        if self.penalty:
+            split_word(self.penalty)
         if not PAPER_SETTINGS[self.setting].trace_weight and self.trace_weight != 0.0:
             raise ValueError(
                 f"The setting {self.setting} has no trace term: write w0, or use "
@@ -83,6 +91,7 @@ class InstanceSpec:
         return (
             f"{self.data}-n{self.n_points}{labeled}-{self.scaling}-{self.setting}"
             f"-w{np.format_float_positional(self.trace_weight, trim='-')}-s{self.seed}"
+            f"{'-' if self.penalty else ''}{self.penalty}"
         )
 
     @classmethod
@@ -93,12 +102,14 @@ class InstanceSpec:
             raise ValueError(
                 f"{name!r} is not the name of an instance: write it like "
                 "wine-n40-standard-hyper-w1-s0 (data, points, scaling, setting, trace weight, "
-                "seed; with -l20 after the points where 20 of them are labeled, not 10)."
+                "seed; with -l20 after the points where 20 of them are labeled, not 10, and "
+                "-ridge10 at the end for a penalty)."
             )
-        data, n_points, n_labeled, scaling, setting, trace_weight, seed = match.groups()
+        data, n_points, n_labeled, scaling, setting, trace_weight, seed, penalty = match.groups()
         return cls(
             *(data, int(n_points), scaling, setting, float(trace_weight), int(seed)),
             n_labeled=int(n_labeled or 10),
+            penalty=penalty or "",
         )
 
     def points(
@@ -123,10 +134,12 @@ class InstanceSpec:
 
     def objective(self, data_dir: str | os.PathLike[str] | None = None) -> MStepObjective:
         """The first M-step, which counts all unlabeled pairs as dissimilar."""
+        pairs = PairSet.from_labels(*self.points(data_dir))
         return MStepObjective(
-            PairSet.from_labels(*self.points(data_dir)),
+            pairs,
             unlabeled_weight=PAPER_SETTINGS[self.setting].unlabeled_weight,
             trace_weight=self.trace_weight,
+            penalties=[make_penalty(self.penalty, pairs)] if self.penalty else [],
         )
 
     def checksum(self, data_dir: str | os.PathLike[str] | None = None) -> str:
@@ -150,7 +163,8 @@ def suite(name: str = "small") -> list[InstanceSpec]:
     Parameters
     ----------
     name : str
-        "small" (minutes), "full" (hours) or "tiny" (a try). Instances of ionosphere and diabetes
+        "small" (minutes), "full" (hours), "tiny" (a try), or "penalties" (minutes: each penalty of
+        :mod:`seraph_cvx.penalties` on two data sets). Instances of ionosphere and diabetes
         are left out of "full" where ``SERAPH_CVX_DATA`` does not name the folder of their files.
 
     Examples
@@ -186,6 +200,21 @@ SUITES = {
         breast_cancer-n24-standard-hyper-w1-s0
         digits-n20-l12-unit-proj-w1-s0
         """,
+    "penalties": " ".join(
+        f"{data}-{penalty}"
+        for data, numbers in {
+            "iris-n30-standard-hyper-w1-s0": (10, 2, 1, 0.5, 0.1, 3),
+            "wine-n24-standard-hyper-w0.1-s0": (1, 0.1, 1, 0.3, 0.5, 1),
+        }.items()
+        for penalty in (
+            "diagonal",
+            *map(
+                "{}{}".format,
+                ("ridge", "logdet", "tracebound", "upperbound", "linear", "sparse"),
+                numbers,
+            ),
+        )
+    ),
     "full": " ".join(
         f"{data}-n100-{scaling}-{setting}-s{seed}"
         for data in ("iris", "balance", "wine", "breast_cancer", "ionosphere", "diabetes")

@@ -56,6 +56,7 @@ def objective_card(objective: Any) -> str:
         "trace weight lambda": objective.trace_weight,
         "threshold eta": objective.threshold,
         "manifold term": "" if objective.manifold_term is None else "yes",
+        "penalties": ", ".join(map(repr, objective.penalties)),
         "soft labels": f"{source}; sharpness {objective.sharpness:.4g}" if objective.mu else "",
         "critical trace weight": known.get("critical_trace_weight", ""),
     }
@@ -117,12 +118,17 @@ def solution_card(solution: Any) -> str:
 def path_card(path: Any) -> str:
     """Show the points of a regularisation path in a table."""
     certified = sum(point.status.value == "certified" for point in path.points)
+    critical, words = path.critical_trace_weight, f"From the largest {path.axis} down."
+    if np.isfinite(critical):
+        words = (
+            f"From the critical trace weight, {critical:.6g}, of the first M-step on, the metric "
+            "is zero."
+        )
     return card(
         "SeraphPath",
         f"{certified} of {len(path)} points certified",
         Tone.GOOD if certified == len(path) else Tone.CAUTION,
-        f"From the critical trace weight, {path.critical_trace_weight:.6g}, of the first "
-        "M-step on, the metric is zero.",
+        words,
         [DESCENT if path.algorithm == "em" else M_STEP, CRITICAL_TRACE_WEIGHT],
         grid(path.to_table()),
     )

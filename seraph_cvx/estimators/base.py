@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from ..model.posterior import posterior_similar
 from ..numerics.checks import FloatArray, check_number
 from ..pairs.pair_set import PairSet
 from ..penalties.manifold import manifold_term
+from ..penalties.penalty import Penalty
 from ..solvers.not_certified import NotCertified
 from ..solvers.solution import Status
 from .mahalanobis import MahalanobisTransformer
@@ -54,6 +56,7 @@ class BaseSERAPH(MahalanobisTransformer):
         setting: str | None = None,
         unlabeled_pairs: int | None = None,
         accelerate: bool = True,
+        penalties: Sequence[Penalty] = (),
     ) -> None:
         self.unlabeled_weight = unlabeled_weight
         self.trace_weight = trace_weight
@@ -77,6 +80,7 @@ class BaseSERAPH(MahalanobisTransformer):
         self.setting = setting
         self.unlabeled_pairs = unlabeled_pairs
         self.accelerate = accelerate
+        self.penalties = penalties
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """The probability that each pair is similar, eq. (8).
@@ -102,6 +106,7 @@ class BaseSERAPH(MahalanobisTransformer):
         """Fit the metric to the pairs; return what `fit` should warn of, as it was not reached."""
         if self.algorithm not in ("em", "direct"):
             raise ValueError(f'algorithm={self.algorithm!r} is not known: use "em" or "direct".')
+        blocks = self._check_penalties()
         if self.algorithm == "direct":
             _refuse_spread(pairs.points)
         nu = check_number(self.laplacian_weight, "laplacian_weight", 0.0)
@@ -117,7 +122,9 @@ class BaseSERAPH(MahalanobisTransformer):
         if self.unlabeled_pairs is not None:
             pairs = pairs.sampled(self.unlabeled_pairs, self.random_state)
         chosen = self._chosen()
-        first = chosen.first_m_step(pairs, self.algorithm, self.threshold, term, self.n_jobs)
+        first = chosen.first_m_step(
+            pairs, self.algorithm, self.threshold, term, self.n_jobs, blocks
+        )
         if self.algorithm == "direct":
             direct = minimise_directly(
                 pairs,
@@ -127,7 +134,8 @@ class BaseSERAPH(MahalanobisTransformer):
                 tol=self.tol,
                 max_iter=5_000 if self.max_iter is None else self.max_iter,
                 n_jobs=self.n_jobs,
-                manifold_term=term,
+                manifold_term=first.manifold_term,
+                penalties=first.penalties,
             )
             self.sampling_ = None
             self._keep(direct.metric, None, direct.values, direct.iterations, direct.status)
@@ -154,6 +162,15 @@ class BaseSERAPH(MahalanobisTransformer):
         self._keep(run.metric, certificate, run.history, len(run.history), status)
         self._keep_metric(chosen.metric_of(run.metric, pairs))
         return [NotCertified(message)] if message else []
+
+    def _check_penalties(self) -> tuple[Penalty, ...]:
+        """The penalties as a tuple of blocks."""
+        if not isinstance(self.penalties, list | tuple):
+            raise TypeError(
+                f"penalties={self.penalties!r} is no list of penalties: write them in a list, as "
+                "in penalties=[Ridge(0.1)]."
+            )
+        return tuple(self.penalties)
 
     def _gap_of_sample(self, full_gap: float) -> str:
         """Say that the gap over all pairs is wider than was asked for."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
+from ..penalties.penalty import Penalty
 from .base import BaseSERAPH
 from .mahalanobis import all_or_nothing
 
@@ -46,7 +47,8 @@ class KernelSERAPH(BaseSERAPH):
     kernel_params : mapping, optional
         Passed to a callable kernel.
     unlabeled_weight, trace_weight, threshold, ...
-        As for :class:`seraph_cvx.SERAPH`.
+        As for :class:`seraph_cvx.SERAPH`. Of `penalties` only those that do not refer to the
+        features: Trace, Manifold, TraceBound, and Ridge and LogDet without a prior.
 
     Attributes
     ----------
@@ -95,6 +97,7 @@ class KernelSERAPH(BaseSERAPH):
         setting: str | None = None,
         unlabeled_pairs: int | None = None,
         accelerate: bool = True,
+        penalties: Sequence[Penalty] = (),
     ) -> None:
         super().__init__(
             unlabeled_weight=unlabeled_weight,
@@ -119,6 +122,7 @@ class KernelSERAPH(BaseSERAPH):
             setting=setting,
             unlabeled_pairs=unlabeled_pairs,
             accelerate=accelerate,
+            penalties=penalties,
         )
         self.kernel = kernel
         self.gamma = gamma
@@ -164,6 +168,19 @@ class KernelSERAPH(BaseSERAPH):
             self.axes_ = coordinates = np.zeros((len(K), 1))
         self._check_n_components(coordinates.shape[1])
         return PairSet(coordinates, pairs.labels)
+
+    def _check_penalties(self) -> tuple[Penalty, ...]:
+        """The penalties, none of which may refer to the features."""
+        blocks = super()._check_penalties()
+        for block in blocks:
+            if isinstance(block, Penalty) and block.refers_to_features:
+                raise ValueError(
+                    f"{block!r} refers to the features, and the metric of KernelSERAPH is one of "
+                    "the kernel's coordinates: leave it out, or use SERAPH. Trace, Manifold, "
+                    "TraceBound, and Ridge and LogDet without a prior mean the same in all "
+                    "coordinates."
+                )
+        return blocks
 
     def transform(self, X: ArrayLike) -> FloatArray:
         """Transform points so that Euclidean distances are the learned distances of phi(x)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +15,7 @@ from sklearn.utils.validation import check_array
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..pairs.supervision import describe_void_pairs, supervise_pairs
+from ..penalties.penalty import Penalty
 from .base import BaseSERAPH
 from .mahalanobis import all_or_nothing
 
@@ -74,6 +76,7 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
         setting: str | None = None,
         unlabeled_pairs: int | None = None,
         accelerate: bool = True,
+        penalties: Sequence[Penalty] = (),
     ) -> None:
         super().__init__(
             unlabeled_weight=unlabeled_weight,
@@ -98,6 +101,7 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
             setting=setting,
             unlabeled_pairs=unlabeled_pairs,
             accelerate=accelerate,
+            penalties=penalties,
         )
 
     def fit(

@@ -28,7 +28,8 @@ class SERAPH(BaseSERAPH):
     trace_weight : float or "auto", default="auto"
         lambda: larger gives a metric of lower rank. "auto" is a fiftieth of the critical trace
         weight of the labeled pairs: it follows the unit of the features, as no number can. Where
-        that is zero (no labeled pair pulls the metric up) it is 1.0.
+        that is zero (no labeled pair pulls the metric up) it is 1.0. With `penalties` it is the
+        same number as without them.
     threshold : float, default=1.0
         eta: the squared distance at which a pair is as likely similar as dissimilar.
     sharpness : float or None, default=2.0
@@ -68,10 +69,18 @@ class SERAPH(BaseSERAPH):
         certified M-step. False is the paper's pace: E-steps and M-steps alone, which end at a
         fixed point too, ten to a hundred times later. With another solver than "fista" each M-step
         is that solver's, at the paper's pace.
+    penalties : list or tuple of Penalty, default=()
+        Blocks of :mod:`seraph_cvx.penalties` that are added to the objective, such as
+        ``[Diagonal()]`` (one weight for each feature) or ``[Ridge(0.1, prior=A0)]`` (stay near a
+        metric learned before), in the units of X. Where one of them is not smooth the fit is at
+        the paper's pace. algorithm="direct" takes smooth ones only: Ridge, LogDet, Trace,
+        Manifold.
     identity_share : float, default=0.3
         alpha: the metric is (1 - alpha) A + alpha c I, c such that both parts have the same mean
         squared distance over the points. A share of the Euclidean distance keeps what few labels
-        say nothing about. The certificate is of A itself, `m_step_metric_`.
+        say nothing about. The certificate is of A itself, `m_step_metric_`, and so are the
+        constraints among `penalties`: the share is added after the fit, so where `metric_` has to
+        satisfy them too, set it to 0. A diagonal A stays diagonal.
     setting : "none", "post", "proj" or "hyper", optional
         The paper's settings, instead of the four parameters above: (mu, lambda) = (0, 0),
         ("ratio", 0), (0, 1) or ("ratio", 1), the paper's soft labels, nothing of the identity. The
@@ -116,6 +125,14 @@ class SERAPH(BaseSERAPH):
     True
     >>> model.pair_distance([[X[0], X[1]], [X[0], X[2]]]).round(2)
     array([0.55, 2.57])
+
+    A weight for each feature, as a penalty among others makes it:
+
+    >>> from seraph_cvx.penalties import Diagonal
+    >>> weighting = SERAPH(penalties=[Diagonal()], identity_share=0.0)
+    >>> weighting.fit(X, [0, 0, 1, 1, -1, -1]).metric_.round(2)
+    array([[1.72, 0.  ],
+           [0.  , 0.  ]])
     """
 
     def fit(

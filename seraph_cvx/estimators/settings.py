@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import shrink
 from ..pairs.pair_set import PairSet
+from ..penalties.penalty import Penalty
 
 AUTO_TRACE_SHARE = 0.02
 """The trace weight "auto", as a share of the one above which the labeled pairs give A = 0."""
@@ -48,8 +50,12 @@ class Setting(NamedTuple):
         threshold: float = 1.0,
         manifold_term: FloatArray | None = None,
         n_jobs: int | None = None,
+        penalties: Sequence[Penalty] = (),
     ) -> MStepObjective:
-        """The M-step that a fit in this setting starts with, its weights as numbers."""
+        """The M-step that a fit in this setting starts with, its weights as numbers.
+
+        The trace weight "auto" is chosen as if there were no penalties.
+        """
         mu, weight, a = self.unlabeled_weight, self.trace_weight, self.sharpness
         if mu == "full":
             mu = pairs.resolve_unlabeled_weight("ratio")
@@ -71,7 +77,13 @@ class Setting(NamedTuple):
             weight = AUTO_TRACE_SHARE * labeled_only.critical_trace_weight or 1.0
         if isinstance(weight, str):
             raise ValueError(f'trace_weight={weight!r}: give a number or "auto".')
-        return replace(labeled_only, unlabeled_weight=mu, trace_weight=weight, sharpness=a)
+        return replace(
+            labeled_only,
+            unlabeled_weight=mu,
+            trace_weight=weight,
+            sharpness=a,
+            penalties=penalties,
+        )
 
     def metric_of(self, A: FloatArray, pairs: PairSet) -> FloatArray:
         """Mix a learned metric with the identity: (1 - alpha) A + alpha c I.

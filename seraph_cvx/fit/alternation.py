@@ -28,7 +28,7 @@ from ..model.m_step_objective import MStepObjective
 from ..model.semi_supervised import descent_values
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray, check_count, check_number
-from ..numerics.psd_cone import check_metric, numerical_rank
+from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 from ..solvers.solution import MStepSolution, Status
@@ -246,19 +246,19 @@ def run_alternation(
             continue
         if step.kind is StepKind.M_STEP:
             last_m_step = step
-        if step.metric is None:
+        if step.has_failed:
             return _finish(history, Status.FAILED, last_m_step, good, m_step_tol)
         value, paper_objective = step.value, step.paper_value
         if np.isnan(value):
             with one_blas_thread():
-                value, paper_objective = descent_values(step.objective, step.metric)
+                value, paper_objective = descent_values(step.objective, np.asarray(step.metric))
         if pace.has_risen(value):
             return _finish(history, Status.INACCURATE, last_m_step, good, m_step_tol)
         now = time.perf_counter()
         history.append(_iteration(len(history) + 1, step, value, paper_objective, now - clock))
         logger.debug("%s", history[-1])
         good, clock = step, now
-        wants_stop = callback is not None and callback(history[-1], step.metric)
+        wants_stop = callback is not None and callback(history[-1], np.asarray(step.metric))
         is_settled = pace.take(value, step.solution, len(history))
         if is_settled and step.solution is not None:
             return _finish(history, step.solution.status, last_m_step, step, m_step_tol)
@@ -301,14 +301,14 @@ class _Pace:
 def _iteration(
     number: int, step: Step, value: float, paper_objective: float, seconds: float
 ) -> Iteration:
-    metric, solution = np.asarray(step.metric), step.solution
+    solution, (rank, trace) = step.solution, step.rank_and_trace
     return Iteration(
         number=number,
         descent_value=value,
         paper_objective=paper_objective,
         relative_gap=np.inf if solution is None else solution.relative_gap,
-        rank=numerical_rank(metric) if step.factor is None else step.factor.shape[1],
-        trace=float(np.trace(metric)),
+        rank=rank,
+        trace=trace,
         m_step_iterations=0 if solution is None else solution.iterations,
         evaluations=step.passes if solution is None else solution.evaluations,
         seconds=seconds,
@@ -322,8 +322,8 @@ def _finish(
 ) -> Alternation:
     """The metric of the last good step and its M-step; `last` is the last M-step tried."""
     objective, solution, tried = good.objective, good.solution, last.solution
-    if solution is None and good.metric is not None:  # it ended within the descent on J
-        objective = objective.with_soft_labels_of(good.metric)
+    if solution is None and not good.has_failed:  # it ended within the descent on J
+        objective = objective.with_soft_labels_of(np.asarray(good.metric))
         solution = certified_as_it_is(objective, good, m_step_tol)
         tried = solution
     if solution is None or tried is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,11 +12,13 @@ from numpy.typing import ArrayLike
 
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FacePoint
+from ..model.penalised_program import with_smooth_penalties
 from ..model.semi_supervised import SemiSupervisedObjective, paper_program
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import check_metric, symmetrise
 from ..pairs.pair_set import PairSet
+from ..penalties.penalty import Penalty
 from ..solvers.factor_newton import FaceSearch
 from ..solvers.newton import leading_factor
 from ..solvers.solution import Status
@@ -77,6 +80,7 @@ def minimise_directly(
     max_iter: int = 5_000,
     n_jobs: int | None = None,
     manifold_term: FloatArray | None = None,
+    penalties: Sequence[Penalty] = (),
 ) -> DirectSolution:
     """Descend the paper's objective (7) to a stationary point.
 
@@ -97,6 +101,8 @@ def minimise_directly(
     max_iter : int
     manifold_term : (m, m) array_like, optional
         nu*X'LX, added to R.
+    penalties : sequence of Penalty
+        Smooth blocks of :mod:`seraph_cvx.penalties`, added to (7).
 
     Examples
     --------
@@ -113,12 +119,14 @@ def minimise_directly(
         threshold=threshold,
         n_jobs=n_jobs,
         manifold_term=manifold_term,
+        penalties=penalties,
     )
+    _refuse_edges(m_step.penalties)
     m, basis = pairs.n_features, m_step.basis
     A = _unit_of_metrics(pairs.points) * np.eye(m) if start is None else start
     A = check_metric(A, m, "start")
     values = [SemiSupervisedObjective(m_step).value(A)]
-    program = paper_program(m_step, whitened=True)
+    program = with_smooth_penalties(m_step, paper_program(m_step, whitened=True))
     L = leading_factor(symmetrise(basis.inverse @ A @ basis.inverse.T))
     search = FaceSearch(program, tol, max_iter)
     for _ in range(1 + MOST_RETRIES):
@@ -186,6 +194,16 @@ def _stationarity(now: FacePoint) -> float:
     reach = float(np.vdot(now.L, now.L)) + now.program.reach
     fall = 0.5 * float(np.vdot(now.slope, now.L)) - least * reach
     return abs(fall) / max(1.0, abs(now.value))
+
+
+def _refuse_edges(penalties: Sequence[Penalty]) -> None:
+    """Refuse penalties that are not smooth: Newton's method on (7) knows no edges."""
+    for block in penalties:
+        if not block.is_smooth:
+            raise ValueError(
+                f'{block!r} is not smooth, and algorithm="direct" takes smooth penalties only '
+                '(Ridge, LogDet, Trace, Manifold): use algorithm="em".'
+            )
 
 
 def _unit_of_metrics(points: FloatArray) -> float:

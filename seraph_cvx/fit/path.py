@@ -1,4 +1,4 @@
-"""The regularisation path: metrics for falling trace weights, from the one where it is zero."""
+"""The regularisation path: metrics for a falling trace weight, or weight of another penalty."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ from ..certificate import Certificate
 from ..m_step.solve import FIRST_ORDER, MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..numerics.blas_threads import one_blas_thread
-from ..numerics.checks import FloatArray, check_number
+from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import numerical_rank, symmetrise
 from ..pairs.pair_set import PairSet
+from ..penalties.penalty import Penalty
 from ..solvers.solution import Status
 from .alternation import run_alternation
+from .path_axis import PathAxis, plural
 
 if TYPE_CHECKING:
     from ..display.result_table import ResultTable
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class PathPoint:
-    """The metric at one trace weight.
+    """The metric at one trace weight, or at one weight of another penalty.
 
     Attributes
     ----------
@@ -48,6 +50,8 @@ class PathPoint:
         Sweeps over the pairs.
     message : str
         What was not reached and the cure, where the point is not certified.
+    penalty_weight : float or None
+        The weight of the penalty that is varied; None where it is the trace weight that is.
     """
 
     trace_weight: float
@@ -60,6 +64,12 @@ class PathPoint:
     evaluations: int
     seconds: float
     message: str = ""
+    penalty_weight: float | None = None
+
+    @property
+    def weight(self) -> float:
+        """The weight that is varied along the path."""
+        return self.trace_weight if self.penalty_weight is None else self.penalty_weight
 
     @property
     def rank(self) -> int:
@@ -74,11 +84,28 @@ class PathPoint:
 
 @dataclass(frozen=True, eq=False)
 class SeraphPath(Sequence[PathPoint]):
-    """The points of a path, largest trace weight first; a sequence of :class:`PathPoint`."""
+    """The points of a path, largest weight first; a sequence of :class:`PathPoint`.
+
+    Attributes
+    ----------
+    points : tuple of PathPoint
+    algorithm : str
+    critical_trace_weight : float
+        From this trace weight on the metric of the first M-step is zero; infinite where a penalty
+        keeps it from zero, NaN where it has no closed form or another weight is varied.
+    axis : str
+        What is varied: "trace weight", "weight of Ridge", "bound of TraceBound", ...
+    """
 
     points: tuple[PathPoint, ...]
     algorithm: str
     critical_trace_weight: float
+    axis: str = "trace weight"
+
+    @property
+    def weights(self) -> FloatArray:
+        """The weight that is varied, at each point."""
+        return np.array([point.weight for point in self.points])
 
     @property
     def trace_weights(self) -> FloatArray:
@@ -103,7 +130,7 @@ class SeraphPath(Sequence[PathPoint]):
             f"Regularisation path ({self.algorithm})",
             [
                 {
-                    "trace weight": point.trace_weight,
+                    self.axis: point.weight,
                     "rank": point.rank,
                     "trace": point.trace,
                     "f": point.value,
@@ -126,8 +153,8 @@ class SeraphPath(Sequence[PathPoint]):
 
     def __repr__(self) -> str:
         return (
-            f"SeraphPath({len(self)} trace weights from {self.trace_weights[0]:.4g} to "
-            f"{self.trace_weights[-1]:.4g}, ranks {self.ranks})"
+            f"SeraphPath({len(self)} {plural(self.axis)} from {self.weights[0]:.4g} to "
+            f"{self.weights[-1]:.4g}, ranks {self.ranks})"
         )
 
     def _repr_html_(self) -> str:
@@ -152,10 +179,15 @@ def seraph_path(
     m_step_tol: float = 1e-6,
     manifold_term: FloatArray | None = None,
     n_jobs: int | None = None,
+    penalties: Sequence[Penalty] = (),
+    varied: int | None = None,
+    penalty_weights: ArrayLike | None = None,
+    trace_weight: float = 1.0,
 ) -> SeraphPath:
     """Learn the metric for falling trace weights, each with a certificate.
 
-    A(lambda) = argmin_A f(A) with R = lambda*I, eq. (11).
+    A(lambda) = argmin_A f(A) with R = lambda*I, eq. (11). Or the same for the falling weight of one
+    of the `penalties`, at one trace weight.
 
     Parameters
     ----------
@@ -177,13 +209,23 @@ def seraph_path(
         Certified relative gap of each (last) M-step.
     manifold_term : (m, m) array_like, optional
         nu*X'LX, added to R.
+    penalties : sequence of Penalty
+        Blocks of :mod:`seraph_cvx.penalties` that are added to (11) and J.
+    varied : int, optional
+        The number of the block in `penalties` whose weight (for TraceBound: bound) is varied,
+        from 0. None: the trace weight is.
+    penalty_weights : array_like
+        The weights of that block, taken from the largest down, each once.
+    trace_weight : float
+        lambda of all points, where a block is varied.
 
     Returns
     -------
     SeraphPath
         Each point starts from the one before. For "em" that matters, since J is not convex: the
-        point says which start it had. All soft labels of the metric
-        zero are equal, so a point after it starts cold.
+        point says which start it had. All soft labels of the metric zero are equal, so a point
+        after it starts cold. With penalties an M-step that is not certified from there is solved
+        again from zero.
 
     Examples
     --------
@@ -192,6 +234,16 @@ def seraph_path(
     >>> path = seraph_path(PairSet.from_labels(X, [0, 0, 1, 1, -1, -1]), n_weights=4)
     >>> path
     SeraphPath(4 trace weights from 97.4 to 0.0974, ranks [0, 2, 2, 1])
+
+    How few entries off the diagonal the metric keeps, as their penalty falls:
+
+    >>> from seraph_cvx.penalties import Sparse
+    >>> pairs = PairSet.from_labels(X, [0, 0, 1, 1, -1, -1])
+    >>> path = seraph_path(pairs, penalties=[Sparse()], varied=0, penalty_weights=[10.0, 0.1])
+    >>> path
+    SeraphPath(2 weights of Sparse from 10 to 0.1, ranks [2, 2])
+    >>> path.metrics[:, 0, 1].round(3) + 0.0
+    array([ 0.   , -0.015])
     """
     if algorithm not in ("m-step", "em"):
         raise ValueError(f'algorithm={algorithm!r} is not known: use "m-step" or "em".')
@@ -206,70 +258,65 @@ def seraph_path(
         n_jobs=n_jobs,
         manifold_term=manifold_term,
     )
-    weights = _choose(trace_weights, first.critical_trace_weight, n_weights, smallest)
+    if varied is None:
+        if penalty_weights is not None:
+            raise ValueError(
+                "penalty_weights belongs to varied, the number of the block in penalties whose "
+                "weight is varied, from 0: give both."
+            )
+        axis = PathAxis.of_trace_weight(first, penalties, trace_weights, n_weights, smallest)
+    else:
+        if not isinstance(trace_weights, str):
+            raise ValueError(
+                "With varied= the path is one of penalty_weights: give the trace weight of all "
+                "its points as trace_weight=."
+            )
+        fixed = first.with_trace_weight(trace_weight)
+        axis = PathAxis.of_penalty(fixed, penalties, varied, penalty_weights)
     with one_blas_thread() if solver in FIRST_ORDER else nullcontext():
         if algorithm == "m-step":
-            points = tuple(_m_steps(first, weights, solver, m_step_tol))
+            points = tuple(_m_steps(axis, solver, m_step_tol))
         else:
-            points = tuple(_alternations(first, weights, solver, tol, m_step_tol))
+            points = tuple(_alternations(axis, solver, tol, m_step_tol))
     short = [point for point in points if point.message]
     if short:
         from ..solvers.not_certified import NotCertified  # it imports scikit-learn
 
         warnings.warn(
             f"{len(short)} of the {len(points)} points of the path did not end certified; the "
-            f"first, at trace_weight={short[0].trace_weight:g}: {short[0].message}",
+            f"first, at {axis.at(short[0].weight)}: {short[0].message}",
             NotCertified,
             stacklevel=2,
         )
-    return SeraphPath(points, algorithm, first.critical_trace_weight)
+    return SeraphPath(points, algorithm, axis.critical_trace_weight, axis.name)
 
 
-def _choose(
-    given: str | ArrayLike, critical: float, n_weights: int, smallest: float
-) -> list[float]:
-    """Choose the trace weights, largest first."""
-    if isinstance(given, str):
-        if given != "auto":
-            raise ValueError(f'trace_weights={given!r} is not known: give numbers or "auto".')
-        check_number(n_weights, "n_weights", 1.0)
-        check_number(smallest, "smallest", 0.0, strict=True)
-        if critical == 0.0:
-            raise ValueError(
-                "The metric is zero at every trace weight (no pair pulls it up), so there is no "
-                "path from the critical one: give dissimilar pairs, or trace_weights as numbers."
-            )
-        return [float(w) for w in np.geomspace(critical, smallest * critical, int(n_weights))]
-    numbers = [check_number(w, "trace_weights", 0.0) for w in np.ravel(np.asarray(given))]
-    if not numbers:
-        raise ValueError("trace_weights is empty: give at least one number.")
-    return sorted(set(numbers), reverse=True)
-
-
-def _m_steps(
-    first: MStepObjective, weights: Sequence[float], solver: Any, tol: float
-) -> Iterator[PathPoint]:
+def _m_steps(axis: PathAxis, solver: Any, tol: float) -> Iterator[PathPoint]:
     m_step_solver = MStepSolver(solver)
-    objective, metric = first, None
+    metric = None
     passed: list[tuple[float, FloatArray]] = []
-    for weight in weights:
+    for weight in axis.weights:
         clock = time.perf_counter()
-        objective = objective.with_trace_weight(weight)
         start = _predict(passed, weight) if metric is not None and np.any(metric) else None
+        objective = axis.m_step(weight)
         solution = m_step_solver.solve(objective, tol, start)
+        evaluations = solution.evaluations
+        if objective.penalties and start is not None and solution.status is not Status.CERTIFIED:
+            start, solution = None, m_step_solver.solve(objective, tol)
+            evaluations += solution.evaluations
         if solution.metric is None or solution.certificate is None:
-            raise RuntimeError(f"At trace_weight={weight:g}: {solution.message}")
+            raise RuntimeError(f"At {axis.at(weight)}: {solution.message}")
         metric = solution.metric
         passed = [*passed[-2:], (weight, metric)]
         yield PathPoint(
-            trace_weight=weight,
+            **axis.point(weight),
             metric=metric,
             value=solution.value,
             descent_value=solution.value,
             certificate=solution.certificate,
             status=solution.status,
             start="zero" if start is None else "previous point",
-            evaluations=solution.evaluations,
+            evaluations=evaluations,
             seconds=time.perf_counter() - clock,
             message=solution.shortfall(tol),
         )
@@ -295,21 +342,21 @@ def _predict(passed: Sequence[tuple[float, FloatArray]], weight: float) -> Float
 
 
 def _alternations(
-    first: MStepObjective, weights: Sequence[float], solver: Any, tol: float, m_step_tol: float
+    axis: PathAxis, solver: Any, tol: float, m_step_tol: float
 ) -> Iterator[PathPoint]:
     m_step_solver, metric = MStepSolver(solver), None
-    for weight in weights:
+    for weight in axis.weights:
         clock = time.perf_counter()
         start = None if metric is None or not np.any(metric) else metric
-        objective = first.with_trace_weight(weight)
+        objective = axis.m_step(weight)
         if start is not None:
             objective = objective.with_soft_labels_of(start)
         run = run_alternation(objective, m_step_solver, tol=tol, m_step_tol=m_step_tol)
         if run.metric is None or run.m_step.certificate is None:
-            raise RuntimeError(f"At trace_weight={weight:g}: {run.message}")
+            raise RuntimeError(f"At {axis.at(weight)}: {run.message}")
         metric = run.metric
         yield PathPoint(
-            trace_weight=weight,
+            **axis.point(weight),
             metric=metric,
             value=run.m_step.value,
             descent_value=run.history[-1].descent_value,

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import cached_property
 from itertools import islice
 
 import numpy as np
@@ -21,7 +22,7 @@ from ..model.penalised_program import with_smooth_penalties
 from ..model.semi_supervised import descent_program, paper_program
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import numerical_rank, symmetrise
 from ..solvers.factor_newton import FaceSearch
 from ..solvers.solution import MStepSolution, Status
 
@@ -43,8 +44,8 @@ class Step:
     kind : StepKind
     objective : MStepObjective
         The M-step with the current soft labels, which an E-step replaces.
-    metric : (m, m) array or None
-        None only where an M-step failed.
+    found : (m, m) array or None
+        The metric, where it is known as such.
     solution : MStepSolution or None
         Of an M-step; None for the rough one that a descent starts from.
     value, paper_value : float
@@ -57,12 +58,33 @@ class Step:
 
     kind: StepKind
     objective: MStepObjective
-    metric: FloatArray | None
+    found: FloatArray | None
     solution: MStepSolution | None = None
     value: float = np.nan
     paper_value: float = np.nan
     factor: FloatArray | None = None
     passes: int = 0
+
+    @cached_property
+    def metric(self) -> FloatArray | None:
+        """The metric, made of its factor when it is asked for; None where an M-step failed."""
+        if self.found is not None or self.factor is None:
+            return self.found
+        with one_blas_thread():
+            return symmetrise(self.factor @ self.factor.T)
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether there is no metric."""
+        return self.found is None and self.factor is None
+
+    @property
+    def rank_and_trace(self) -> tuple[int, float]:
+        """The rank and the trace of the metric, by its factor where there is one."""
+        if self.factor is not None:
+            return self.factor.shape[1], float(np.vdot(self.factor, self.factor))
+        metric = np.asarray(self.found)
+        return numerical_rank(metric), float(np.trace(metric))
 
 
 def alternation_steps(
@@ -132,7 +154,13 @@ def _accelerated(
         yield Step(StepKind.E_STEP, objective, now.metric)
         solution = certified_as_it_is(objective, now, tolerance())
         if solution.status is Status.CERTIFIED:
-            yield replace(now, kind=StepKind.M_STEP, objective=objective, solution=solution)
+            yield replace(
+                now,
+                kind=StepKind.M_STEP,
+                objective=objective,
+                found=now.metric,
+                solution=solution,
+            )
         solution = solver.solve(objective, tolerance(), now.metric)
         if solution.metric is None or solution.certificate is None:
             yield Step(StepKind.M_STEP, objective, None, solution)
@@ -179,7 +207,7 @@ def descent_steps(objective: MStepObjective, factor: FloatArray, tol: float) -> 
             step = Step(
                 StepKind.DESCENT,
                 objective,
-                symmetrise(L @ L.T),
+                found=None,
                 value=now.value,
                 paper_value=_paper_value(objective, now),
                 factor=L,

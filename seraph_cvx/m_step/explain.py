@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,10 @@ import cvxpy as cp
 from cvxpy.atoms.affine.add_expr import AddExpression
 from cvxpy.atoms.affine.binary_operators import BinaryOperator
 from cvxpy.atoms.affine.unary_operators import NegExpression
+from cvxpy.constraints.zero import Equality
+
+MOST_SHOWN = 60
+"""Characters of a formula that are shown as they are."""
 
 
 @dataclass(frozen=True)
@@ -99,19 +104,28 @@ def _explain(expression: Any, prefix: str = "") -> ConvexityProof:
 
 
 def _explain_constraint(constraint: Any) -> ConvexityProof:
+    label, ok = getattr(constraint, "label", None), constraint.is_dcp()
     if isinstance(constraint, cp.PSD):
         inside = _explain(constraint.args[0])
-        ok = constraint.is_dcp()
         rule = "a PSD matrix inequality in an affine expression" if ok else "not affine"
-        name = f"constraint {inside.expression} PSD"
+        name = f"constraint {label or inside.expression + ' PSD'}"
         return ConvexityProof(name, "CONVEX" if ok else "UNKNOWN", "", rule, (inside,))
     affine = all(arg.is_affine() for arg in constraint.args)
-    ok = constraint.is_dcp()
     rule = "affine on both sides" if affine else "convex <= concave"
     rule = rule if ok else "no DCP rule applies"
-    children = () if affine else tuple(_explain(arg) for arg in constraint.args)
-    name = f"constraint {constraint.format_labeled()}"
+    is_told = affine and not label  # by the name, which is the formula itself
+    children = () if is_told else tuple(_explain(arg) for arg in constraint.args)
+    name = f"constraint {label or _formula(constraint)}"
     return ConvexityProof(name, "CONVEX" if ok else "UNKNOWN", "", rule, children)
+
+
+def _formula(constraint: Any) -> str:
+    """A constraint in CVXPY's words, or in shorter ones where these take several lines."""
+    text = _readable(str(constraint.format_labeled()))
+    if "\n" not in text and len(text) <= MOST_SHOWN:
+        return text
+    sign = "==" if isinstance(constraint, Equality) else "<="
+    return f" {sign} ".join(_name(arg) for arg in constraint.args)
 
 
 def _is_leaf(expression: Any) -> bool:
@@ -127,10 +141,16 @@ def _name(expression: Any) -> str:
             return f"constant{_shape(expression)}"
         return str(expression.name())
     if expression.size == 1 and len(str(expression)) <= 40 and "\n" not in str(expression):
-        inner = str(expression)
+        inner = _readable(str(expression))
         if isinstance(expression, BinaryOperator | AddExpression | NegExpression):
             return inner
     return f"{_atom(expression)}{_shape(expression)}"
+
+
+def _readable(text: str) -> str:
+    """CVXPY's text with the names of two atoms as one writes them."""
+    text = re.sub(r"diag_mat\((\w+), 0\)", r"diag(\1)", text)
+    return re.sub(r"quad_over_lin\((\w+), 1\.0, None, False\)", r"||\1||^2", text)
 
 
 def _atom(expression: Any) -> str:
@@ -140,9 +160,15 @@ def _atom(expression: Any) -> str:
         "MulExpression": "product",
         "Sum": "sum",
         "Trace": "trace",
+        "diag_mat": "diagonal",
+        "diag_vec": "diagonal matrix",
+        "index": "selection",
         "special_index": "selection",
+        "Promote": "repetition",
     }
     kind = type(expression).__name__
+    if kind == "quad_over_lin" and expression.args[1].is_constant():
+        return "sum of squares"
     return names.get(kind, kind)
 
 
@@ -152,8 +178,10 @@ def _shape(expression: Any) -> str:
 
 def _rule(expression: Any) -> str:
     if isinstance(expression, cp.Variable):
-        kind = "a PSD variable" if expression.attributes.get("PSD") else "a variable"
-        return kind + (" (its domain is the convex cone)" if "PSD" in kind else "")
+        if expression.attributes.get("PSD"):
+            return "a PSD variable (its domain is the convex cone)"
+        kind = next((k for k in ("nonneg", "symmetric") if expression.attributes.get(k)), "")
+        return " ".join(["a", *kind.replace("nonneg", "nonnegative").split(), "variable"])
     if isinstance(expression, cp.Parameter):
         return "a parameter"
     if _is_leaf(expression):

@@ -156,7 +156,7 @@ def _primal(objective: MStepObjective) -> MStepStatement:
     values = _parameter_values(objective, "primal")
     entries = _Entries.needed_by(objective)
     if entries.is_diagonal:
-        A = cp.diag(cp.Variable(m, nonneg=True, name="w"))
+        A = cp.diag(cp.Variable(m, nonneg=True, name="w")).set_label("A = diag(w)")
     else:
         A = cp.Variable((m, m), PSD=True, name="A")
     vector = entries.of(A)

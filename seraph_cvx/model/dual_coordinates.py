@@ -25,6 +25,7 @@ from ..penalties.regulariser import Regulariser
 from ..sums.basis import WhitenedBasis
 from ..sums.moments import PairMoments
 from ..sums.pair_sums import Frame
+from ..sums.proven_sums import inverse_factor
 
 MOST_NODES = 1_500
 """The matrix of the weights itself is factored up to so many points."""
@@ -97,7 +98,7 @@ def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
 
 
 def _surrogate(moments: PairMoments, penalty: Regulariser) -> DualCoordinates | None:
-    """Replace the points by s_i in R^n with SS' >= XX'; C and R become nearly diagonal."""
+    """Replace the points by s_i in R^n with SS' >= XX', in coordinates where C + R = I, nearly."""
     given, involved = moments.sums.given, _involved_points(moments)
     X = (moments.sums.points if given is None else given)[involved]
     X = X - np.mean(X, axis=0)
@@ -116,8 +117,11 @@ def _surrogate(moments: PairMoments, penalty: Regulariser) -> DualCoordinates | 
     base = np.zeros((len(moments.sums.points), len(S)))
     base[involved[distinct]] = S
     moment = moments.summed(replace(moments.sums.on_host, coordinates=base))
-    eigenvalues, vectors = np.linalg.eigh(symmetrise(moment))
-    T = vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + penalty.trace_weight)
+    moment = symmetrise(moment)
+    T = inverse_factor(moment + penalty.trace_weight * np.eye(len(moment)))
+    if T is None:
+        eigenvalues, vectors = np.linalg.eigh(moment)
+        T = vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + penalty.trace_weight)
     return DualCoordinates(Frame(T, base), *penalty.along(T))
 
 

@@ -50,7 +50,7 @@ class Geometry:
     @cached_property
     def similar_in_basis(self) -> FloatArray:
         """The similar pairs' second moment sum_S c_k v v' in whitened coordinates."""
-        return self.basis.turned(self.moments.whitened_similar)
+        return sum_similar(self.sums_in_basis).matrix
 
     @cached_property
     def dual_coordinates(self) -> DualCoordinates | None:

@@ -321,10 +321,15 @@ class MStepObjective:
         Or lambda >= 0, where that is negative, or positive by rounding alone. Penalties change the
         matrix as their `pull_at_zero` says; a ValueError where one has no closed form.
         """
-        push = self.similar_matrix
+        moments, has_labels_alone = self.moments, not self.has_soft_labels
+        span = None if self.penalties or self.manifold_term is not None else moments.span
+        if span is not None and has_labels_alone:
+            moment, push = moments.along(span), moments.similar_along(span)
+        else:
+            moment, push = self.pair_moment, self.similar_matrix
         if self.manifold_term is not None:
             push = push + self.manifold_term
-        pull = scipy.special.expit(self.threshold) * self.pair_moment - push
+        pull = scipy.special.expit(self.threshold) * moment - push
         for block in self.penalties:
             changed = block.pull_at_zero(pull)
             if changed is None:
@@ -336,7 +341,7 @@ class MStepObjective:
                 return np.inf
             pull = changed
         largest = float(np.linalg.eigvalsh(symmetrise(pull))[-1])
-        size = len(pull) * float(np.max(np.abs(self.pair_moment)) + np.max(np.abs(push)))
+        size = len(pull) * float(np.max(np.abs(moment)) + np.max(np.abs(push)))
         return largest if largest > 16.0 * np.finfo(np.float64).eps * size else 0.0
 
     @property
@@ -384,9 +389,10 @@ class MStepObjective:
         return self.moments.fourth / 4.0
 
     def __repr__(self) -> str:
+        penalties = f", penalties={list(self.penalties)}" if self.penalties else ""
         return (
             f"MStepObjective({self.pairs!r}, unlabeled_weight={self.mu:.4g}, "
-            f"trace_weight={self.trace_weight:.4g}, threshold={self.threshold:.4g})"
+            f"trace_weight={self.trace_weight:.4g}, threshold={self.threshold:.4g}{penalties})"
         )
 
     def _repr_html_(self) -> str:

@@ -10,6 +10,7 @@ soft labels; for J and for (7) it is one of the others below, and M holds the la
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,13 +63,14 @@ class LogisticLoss:
 
         With x = e^{-s}: phi' = -x/(1 + x), phi'' = x/(1 + x)^2.
         """
-        if np.min(s, initial=0.0) < LEAST_SCORE:  # phi(s) = phi(|s|) + max(-s, 0)
+        least = s.min(initial=0.0)
+        if least < LEAST_SCORE:  # phi(s) = phi(|s|) + max(-s, 0)
             total, slope, bend, _ = self.sums(np.abs(s))
             total -= float(np.sum(np.minimum(s, 0.0)))
             return LossSums(total, np.where(s < 0.0, -1.0 - slope, slope), bend)
-        x = _odds(np.minimum(s, LARGEST_SCORE))
+        x = _odds(_cut_off(s))
         both = 1.0 + x
-        total = sum_of_logs(both)
+        total = sum_of_logs(both, 1.0 + math.exp(-least))
         x /= both
         bend = np.divide(x, both, out=both)
         return LossSums(total, np.negative(x, out=x), bend)
@@ -110,15 +112,16 @@ class SharpenedLoss:
 
         With x = e^{-s}, y = x^a: phi' = y/(1 + y) - x/(1 + x), H = log(1 + x) + s x/(1 + x).
         """
-        if np.min(s, initial=0.0) < LEAST_SCORE:
+        least = s.min(initial=0.0)
+        if least < LEAST_SCORE:
             return _even(self, s)
         a = self.sharpness
-        s = np.minimum(s, LARGEST_SCORE)
+        s = _cut_off(s)
         x = _odds(s)
-        y = x * x if a == 2.0 else _odds(np.minimum(a * s, LARGEST_SCORE))
+        y = x * x if a == 2.0 else _odds(_cut_off(a * s))
         one_x, one_y = 1.0 + x, 1.0 + y
-        rest = sum_of_logs(one_y) / a
-        total = sum_of_logs(one_x) - rest
+        rest = sum_of_logs(one_y, 1.0 + math.exp(-max(a * least, -LARGEST_SCORE))) / a
+        total = sum_of_logs(one_x, 1.0 + math.exp(-least)) - rest
         x /= one_x
         y /= one_y
         excess = float(np.vdot(s, x)) + rest
@@ -156,13 +159,14 @@ class EntropyLoss:
 
         With x = e^{-s} and w = x/(1 + x)^2: phi' = -s w, phi'' = w (s tanh(s/2) - 1).
         """
-        if np.min(s, initial=0.0) < LEAST_SCORE:
+        least = s.min(initial=0.0)
+        if least < LEAST_SCORE:
             return _even(self, s)
-        s = np.minimum(s, LARGEST_SCORE)
+        s = _cut_off(s)
         x = _odds(s)
         both = 1.0 + x
         far = x / both
-        total = sum_of_logs(both) + float(np.vdot(s, far))
+        total = sum_of_logs(both, 1.0 + math.exp(-least)) + float(np.vdot(s, far))
         tangent = s * (1.0 - x) / both
         variance = far / both
         return LossSums(total, -s * variance, variance * (tangent - 1.0))
@@ -182,24 +186,29 @@ def _even(loss: SharpenedLoss | EntropyLoss, s: FloatArray) -> LossSums:
     return LossSums(total, np.sign(s) * slope, bend, excess)
 
 
+def _cut_off(s: FloatArray) -> FloatArray:
+    """The scores, none above the largest one; the same array where none is."""
+    return np.minimum(s, LARGEST_SCORE) if s.max(initial=0.0) > LARGEST_SCORE else s
+
+
 def _odds(s: FloatArray) -> FloatArray:
     """The odds e^{-s} of scores that are cut off, so that their squares do not underflow."""
     x = np.negative(s)
     return np.asarray(np.exp(x, out=x))
 
 
-def sum_of_logs(factors: FloatArray) -> float:
-    """The sum of ln x over numbers from 1 on, by the logarithms of products of many of them.
+def sum_of_logs(factors: FloatArray, largest: float) -> float:
+    """The sum of ln x over numbers from 1 to `largest`, by logarithms of products of many of them.
 
     As accurate as one by one, to rounding, and several times faster.
 
     Examples
     --------
-    >>> round(sum_of_logs(np.full((300, 2), 1.5)) / float(np.log(1.5)), 9)
+    >>> round(sum_of_logs(np.full((300, 2), 1.5), 1.5) / float(np.log(1.5)), 9)
     600.0
     """
-    if not factors.size:
-        return 0.0
-    largest = max(float(np.log(np.max(factors))), LARGEST_LOG / FACTORS)
-    starts = np.arange(0, len(factors), max(1, int(LARGEST_LOG / largest)))
-    return float(np.sum(np.log(np.multiply.reduceat(factors, starts, axis=0))))
+    run = int(LARGEST_LOG / max(math.log(largest), LARGEST_LOG / FACTORS))
+    if len(factors) <= run:
+        return float(np.log(np.multiply.reduce(factors, axis=0)).sum())
+    starts = np.arange(0, len(factors), max(1, run))
+    return float(np.log(np.multiply.reduceat(factors, starts, axis=0)).sum())

@@ -10,6 +10,7 @@ the metric A, and as a function of a factor L of it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -195,6 +196,11 @@ class FacePoint:
         X, found = self._bending
         return np.asarray(2.0 * (X.T @ found.bent(X @ D) + self.program.recession @ D))
 
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of Phi(LL' + t SS') in t at t = 0; an estimate as above."""
+        X, found = self._bending
+        return found.curvature(X @ S)
+
     @cached_property
     def _bending(self) -> tuple[FloatArray, PairPass]:
         """Points, and a pass over their pairs that has second derivatives."""
@@ -203,7 +209,8 @@ class FacePoint:
     @cached_property
     def steepness(self) -> float:
         """What the slope may be worth, relative to Phi: |slope| |L| / max(1, |Phi|)."""
-        size = float(np.linalg.norm(self.slope) * np.linalg.norm(self.L))
+        slope, L = self.slope, self.L
+        size = math.sqrt(np.vdot(slope, slope)) * math.sqrt(np.vdot(L, L))
         return size / max(1.0, abs(self.value))
 
 

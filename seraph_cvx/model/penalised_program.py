@@ -100,6 +100,13 @@ class PenalisedPoint(FacePoint):
         more = self.push @ D + self.basis.T @ (bend @ self._turned)
         return np.asarray(self.point.bent(D) + 2.0 * more)
 
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the function as the metric grows along SS'."""
+        turned = self.basis @ S
+        grown = turned @ turned.T
+        more = sum(float(np.vdot(term.bend(grown), grown)) for term in self.terms)
+        return self.point.curvature(S) + more
+
     @cached_property
     def _turned(self) -> FloatArray:
         return np.asarray(self.basis @ self.L)

@@ -49,8 +49,8 @@ def _program(m_step: MStepObjective, loss: PairLoss, whitened: bool) -> PairProg
 class SemiSupervisedObjective:
     """The paper's objective (7) as a minimisation, which is not convex.
 
-    -L(A) = -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>. Takes the parameters of
-    :class:`MStepObjective` as one such object, and shares its sums.
+    -L(A) = -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>, plus the penalties. Takes the parameters
+    of :class:`MStepObjective` as one such object, and shares its sums.
 
     Examples
     --------
@@ -64,16 +64,22 @@ class SemiSupervisedObjective:
 
     @cached_property
     def program(self) -> PairProgram:
-        """The objective as a function of metrics and of their factors."""
+        """The objective as a function of metrics and of their factors, without penalties."""
         return paper_program(self.m_step)
 
     def value(self, A: ArrayLike) -> float:
         """The value at a metric."""
-        return self.program.value(self.m_step.check(A))
+        matrix = self.m_step.check(A)
+        more = sum(block.value(matrix) for block in self.m_step.penalties)
+        return self.program.value(matrix) + more
 
     def value_and_gradient(self, A: ArrayLike) -> tuple[float, FloatArray]:
         """Value and gradient at a metric, in one sweep."""
-        return self.program.value_and_gradient(self.m_step.check(A))
+        matrix = self.m_step.check(A)
+        value, gradient = self.program.value_and_gradient(matrix)
+        for block in self.m_step.penalties:
+            value, gradient = value + block.value(matrix), gradient + block.subgradient(matrix)
+        return value, gradient
 
 
 def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from .checks import FloatArray
+from .medians import column_medians
 from .rounding import SECOND_ORDER
 
 
@@ -60,7 +61,7 @@ def accurate_product(
     """
     m = len(T)
     size = np.abs(high)
-    typical = np.median(size, axis=0) if len(high) else np.zeros(m)  # not that of a far point
+    typical = column_medians(size) if len(high) else np.zeros(m)  # not that of a far point
     powers = np.frexp(np.where(typical > 0.0, typical, np.max(size, axis=0, initial=0.0)))[1]
     X, rest = np.ldexp(high, -powers), np.ldexp(low, -powers)
     T = np.ldexp(T, powers[:, None])

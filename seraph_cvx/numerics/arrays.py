@@ -39,7 +39,7 @@ def is_foreign_array(x: Any) -> bool:
     >>> is_foreign_array(np.zeros(2)), is_foreign_array([0.0, 1.0])
     (False, False)
     """
-    return is_array_api_obj(x) and not is_numpy_array(x)
+    return not isinstance(x, np.ndarray) and is_array_api_obj(x) and not is_numpy_array(x)
 
 
 def to_host(x: Any) -> Any:

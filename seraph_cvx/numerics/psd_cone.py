@@ -115,6 +115,21 @@ def shrink(A: FloatArray, share: float, moment: FloatArray) -> FloatArray:
     return np.asarray((1.0 - share) * A + share * scale * np.eye(len(A)))
 
 
+def has_cholesky_factor(A: FloatArray) -> bool:
+    """Whether a Cholesky factorisation succeeds: whether A is positive definite, to rounding.
+
+    Examples
+    --------
+    >>> has_cholesky_factor(np.eye(2)), has_cholesky_factor(-np.eye(2))
+    (True, False)
+    """
+    try:
+        np.linalg.cholesky(A)
+    except np.linalg.LinAlgError:
+        return False
+    return True
+
+
 def numerical_rank(A: FloatArray, tolerance: float = 1e-8) -> int:
     """The number of eigenvalues above `tolerance` times the largest.
 
@@ -224,6 +239,8 @@ def check_metric(A: ArrayLike, n_features: int, name: str = "A") -> FloatArray:
         raise ValueError(f"{name} is not symmetric: pass (A + A') / 2.")
     scale = np.where(lengths > 0.0, lengths, np.sqrt(np.max(np.abs(matrix)) or 1.0))
     scaled = symmetrise(matrix / scale[:, None] / scale)
+    if has_cholesky_factor(scaled + ROUNDING_EIGENVALUE * n_features * np.eye(n_features)):
+        return symmetrise(matrix)
     smallest = float(np.linalg.eigvalsh(scaled)[0])
     if smallest < -1e-9:
         raise ValueError(

@@ -65,7 +65,7 @@ def is_proven_positive_definite(matrix: FloatArray, error: FloatArray) -> bool:
 def dominating_root(matrix: FloatArray, error: FloatArray) -> FloatArray | None:
     """Find S with SS' >= every symmetric G <= `matrix` + diag(`error`), hardly larger; or None.
 
-    Its columns are the eigenvectors of the matrix, scaled to a diagonal near 1.
+    It is the Cholesky factor of the matrix, scaled to a diagonal near 1 and shifted by rounding.
 
     Examples
     --------
@@ -80,12 +80,11 @@ def dominating_root(matrix: FloatArray, error: FloatArray) -> FloatArray | None:
     scale = power_of_two_scale(diagonal)
     scaled = matrix * scale[:, None] * scale
     np.fill_diagonal(scaled, diagonal * scale * scale * (1.0 + 4.0 * UNIT))
-    eigenvalues, vectors = np.linalg.eigh(scaled)
     sums = np.abs(scaled).sum(axis=1)
     shift = 8.0 * gamma(k + FEW_ROUNDINGS) * float(sums.max())
     for _ in range(TRIES):
-        root = np.asarray(vectors * np.sqrt(np.maximum(eigenvalues, 0.0) + shift))
-        if _missing(scaled, sums, root, shift) < shift:
+        root = _cholesky_factor(scaled, shift)
+        if root is not None and _missing(scaled, sums, root, shift) < shift:
             return np.asarray(root / scale[:, None])
         shift *= 4.0
     return None
@@ -99,13 +98,18 @@ def power_of_two_scale(diagonal: FloatArray) -> FloatArray:
 
 def _missed_by_cholesky(scaled: FloatArray, sums: FloatArray, shift: float) -> float | None:
     """Bound the norm of the error of the Cholesky factorisation of scaled + shift*I."""
+    F = _cholesky_factor(scaled, shift)
+    return None if F is None else _missing(scaled, sums, F, shift)
+
+
+def _cholesky_factor(scaled: FloatArray, shift: float) -> FloatArray | None:
+    """The Cholesky factor of scaled + shift*I, or None."""
     shifted = scaled.copy()
     np.fill_diagonal(shifted, scaled.diagonal() + shift)
     try:
-        F = np.linalg.cholesky(shifted)
+        return np.asarray(np.linalg.cholesky(shifted), dtype=np.float64)
     except np.linalg.LinAlgError:
         return None
-    return _missing(scaled, sums, np.asarray(F, dtype=np.float64), shift)
 
 
 def _missing(scaled: FloatArray, sums: FloatArray, F: FloatArray, shift: float) -> float:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..numerics.checks import FloatArray, IntArray
+from ..numerics.medians import column_medians
 
 FAR_SPREADS = 1e3
 """A value so many spreads from the median is cut off before a feature's scale is measured."""
@@ -24,8 +25,8 @@ def deviations_and_spreads(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     >>> deviations_and_spreads(np.array([[0.0], [1.0], [2.0], [1e8]]))[1]
     array([1.])
     """
-    deviations = np.abs(points - np.median(points, axis=0))
-    spreads = np.median(deviations, axis=0)
+    deviations = np.abs(points - column_medians(points))
+    spreads = column_medians(deviations)
     still = np.flatnonzero(spreads == 0.0)
     if len(still):
         ranked = np.sort(deviations[:, still], axis=0)
@@ -60,7 +61,7 @@ def cut_off(points: FloatArray) -> FloatArray | None:
     far = far_values(points, FAR_SPREADS)
     if not 0 < len(np.unique(far[:, 0])) < len(points) / 2:
         return None
-    centre = np.median(points, axis=0)
+    centre = column_medians(points)
     reach = FAR_SPREADS * deviations_and_spreads(points)[1]
     return np.asarray(np.clip(points, centre - reach, centre + reach))
 

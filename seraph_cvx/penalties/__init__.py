@@ -1,5 +1,7 @@
 """The building blocks of the M-step: penalties and constraints on the metric."""
 
+from .check import check_penalty
+from .checking.report import PenaltyReport
 from .diagonal import Diagonal
 from .linear_constraints import LinearConstraints
 from .log_det import LogDet
@@ -16,10 +18,12 @@ __all__ = [
     "LogDet",
     "Manifold",
     "Penalty",
+    "PenaltyReport",
     "Ridge",
     "Sparse",
     "Trace",
     "TraceBound",
     "UpperBound",
+    "check_penalty",
     "manifold_term",
 ]

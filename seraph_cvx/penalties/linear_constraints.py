@@ -9,8 +9,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from ..numerics.checks import FloatArray, check_number
-from ..numerics.psd_cone import scaled_factor
+from ..numerics.checks import FloatArray, IntArray, check_number
+from ..numerics.psd_cone import scaled_factor, symmetrise
 from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
 from .penalty import DualTerms, Multiplier, Penalty
 from .priors import check_prior
@@ -114,10 +114,23 @@ class LinearConstraints(Penalty):
         excess = self._inner(Y, self.matrices) - self.bounds
         if not self.is_equality and np.all(excess <= 0.0):
             return Y
-        R = self._triangular[1]
-        target = np.asarray(np.linalg.lstsq(R.T, excess, rcond=None)[0])
-        nu = self._least_squares(R, target)
-        return np.asarray(Y - np.tensordot(nu, self.matrices, 1))
+        rotation, R = self._triangular
+        active = np.arange(len(excess)) if self.is_equality else self._active(R, excess)
+        step_back = np.linalg.lstsq(R[:, active].T, excess[active], rcond=None)[0]
+        return np.asarray(Y - symmetrise((rotation @ step_back).reshape(Y.shape)))
+
+    @staticmethod
+    def _active(R: FloatArray, excess: FloatArray) -> IntArray:
+        """Which bounds the projection meets with equality: those with a positive multiplier.
+
+        The shortest d with R'd >= excess, whether or not the B_i are independent (Lawson and
+        Hanson, Solving Least Squares Problems, chapter 23).
+        """
+        lengths = np.maximum(np.linalg.norm(R, axis=0), 1e-300)
+        goal = excess / lengths
+        columns = np.vstack([R / lengths, goal / np.max(np.abs(goal))])
+        last = np.eye(len(columns))[-1]
+        return np.flatnonzero(scipy.optimize.nnls(columns, last)[0] > 0.0)
 
     def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
         """Z = sum_i nu_i B_i and its conjugate nu't, with new variables nu."""

@@ -44,6 +44,7 @@ class LogDet(Penalty):
     def __init__(self, weight: float = 1.0, prior: ArrayLike | None = None) -> None:
         self.weight = check_number(weight, "weight", 0.0, strict=True)
         self.prior = None if prior is None else check_prior(prior, positive_definite=True)
+        self.refers_to_features = prior is not None
 
     def for_points(self, points: FloatArray) -> Self:
         """The block with its prior checked against the features."""

@@ -37,6 +37,7 @@ class Manifold(Penalty):
     """
 
     is_smooth = True
+    refers_to_features = False  # but to the points, in whatever coordinates
 
     def __init__(
         self,

@@ -89,6 +89,8 @@ class Penalty(ABC):
         Whether P is differentiable where it is finite, and `subgradient` its gradient.
     is_coercive : bool
         Whether F has a minimiser because of this block, whatever the trace weight.
+    upper_bound : (m, m) array or None
+        B, where P allows metrics below it only, and is zero at all of them.
     is_diagonal : bool
         Whether P allows diagonal metrics only, and is zero at all of them.
     makes_zeros : bool
@@ -96,15 +98,20 @@ class Penalty(ABC):
     grows_off_diagonal : bool
         Whether P grows without bound along every direction that is not diagonal, and along no
         diagonal one: F can then fall for ever only along a feature.
+    refers_to_features : bool
+        Whether P depends on the features, so that it means nothing in other coordinates, such as
+        those of a kernel. A function of the eigenvalues alone does not.
     """
 
     weight: float = 1.0
     formula: str = ""
     is_smooth: bool = False
     is_coercive: bool = False
+    upper_bound: FloatArray | None = None
     is_diagonal: bool = False
     makes_zeros: bool = False
     grows_off_diagonal: bool = False
+    refers_to_features: bool = True
 
     @abstractmethod
     def value(self, A: FloatArray) -> float:
@@ -183,6 +190,15 @@ class Penalty(ABC):
             and mine.keys() == its.keys()
             and all(mine[key] is its[key] or np.array_equal(mine[key], its[key]) for key in mine)
         )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Penalty) and self.weight == other.weight and self.is_like(other)
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.weight))
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.weight:g})"
 
     def regulariser(self, points: FloatArray) -> Regulariser | None:
         """The block as a part of R in <R, A>, if it is linear; None if it is not."""

@@ -42,6 +42,7 @@ class Ridge(Penalty):
     def __init__(self, weight: float = 1.0, prior: ArrayLike | None = None) -> None:
         self.weight = check_number(weight, "weight", 0.0, strict=True)
         self.prior = None if prior is None else check_prior(prior)
+        self.refers_to_features = prior is not None
 
     def for_points(self, points: FloatArray) -> Self:
         """The block with its prior checked against the features."""

@@ -31,6 +31,7 @@ class Trace(Penalty):
     """
 
     is_smooth = True
+    refers_to_features = False
 
     def __init__(self, weight: float = 1.0) -> None:
         self.weight = check_number(weight, "weight", 0.0)
@@ -80,6 +81,7 @@ class TraceBound(Penalty):
 
     formula = "tr(A) <= t"
     is_coercive = True
+    refers_to_features = False
 
     def __init__(self, bound: float) -> None:
         self.weight = check_number(bound, "bound", 0.0, strict=True)
@@ -107,8 +109,10 @@ class TraceBound(Penalty):
 
     def prox(self, Y: FloatArray, step: float) -> FloatArray:
         """The projection: the excess of the trace is taken off the diagonal evenly."""
-        excess = max(0.0, float(np.trace(Y)) - self.weight)
-        return np.asarray(Y - excess / len(Y) * np.eye(len(Y)))
+        for _ in range(2):  # once more, for the rounding errors of a Y that is far off
+            excess = max(0.0, float(np.trace(Y)) - self.weight)
+            Y = Y - excess / len(Y) * np.eye(len(Y))
+        return np.asarray(Y)
 
     def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
         """Z = nu * I and its conjugate nu * bound, with a new variable nu >= 0."""

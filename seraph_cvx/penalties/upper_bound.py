@@ -44,6 +44,7 @@ class UpperBound(Penalty):
 
     def __init__(self, bound: ArrayLike) -> None:
         self.bound = check_prior(bound, name="bound", positive_definite=True)
+        self.upper_bound = self.bound
 
     def for_points(self, points: FloatArray) -> Self:
         """The block with its bound checked against the features."""

@@ -4,19 +4,21 @@ The displays are made by `from_result` or `from_estimator` and drawn by `plot`, 
 are.
 """
 
-from .cone_slice import SliceDisplay
-from .duality import DualityDisplay
+from .convexity.cone_slice import SliceDisplay
+from .convexity.duality import DualityDisplay
+from .convexity.segment import SegmentDisplay
+from .feature_weights import FeatureWeightsDisplay, plot_feature_weights
 from .fit import plot_fit
 from .history import HistoryDisplay
 from .metric import MetricDisplay
 from .path import PathDisplay, plot_path
 from .posterior import PosteriorDisplay
 from .race.work_precision import WorkPrecisionDisplay
-from .segment import SegmentDisplay
 from .spectrum import SpectrumDisplay
 
 __all__ = [
     "DualityDisplay",
+    "FeatureWeightsDisplay",
     "HistoryDisplay",
     "MetricDisplay",
     "PathDisplay",
@@ -25,6 +27,7 @@ __all__ = [
     "SliceDisplay",
     "SpectrumDisplay",
     "WorkPrecisionDisplay",
+    "plot_feature_weights",
     "plot_fit",
     "plot_path",
 ]

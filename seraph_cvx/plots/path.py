@@ -1,4 +1,4 @@
-"""A regularisation path: eigenvalues, rank and certified gap as the trace weight falls."""
+"""A regularisation path: eigenvalues, rank and certified gap as the varied weight falls."""
 
 from __future__ import annotations
 
@@ -34,13 +34,15 @@ class PathDisplay(Display):
     Parameters
     ----------
     trace_weights : (k,) array
-        lambda, largest first.
+        lambda, or the weight that is varied instead of it, largest first.
     eigenvalues : (k, m) array
         Largest first.
     ranks : list of int
     relative_gaps : (k,) array
     critical_trace_weight : float
-        From this trace weight on up the metric is zero.
+        From this trace weight on up the metric is zero; drawn where it is finite.
+    axis : str
+        The name of the weight.
     """
 
     trace_weights: FloatArray
@@ -48,6 +50,7 @@ class PathDisplay(Display):
     ranks: list[int]
     relative_gaps: FloatArray
     critical_trace_weight: float
+    axis: str = "trace weight"
 
     @classmethod
     def from_result(cls, path: SeraphPath) -> Self:
@@ -68,11 +71,12 @@ class PathDisplay(Display):
         (4, 2)
         """
         return cls(
-            path.trace_weights,
+            path.weights,
             np.array([np.linalg.eigvalsh(metric)[::-1] for metric in path.metrics]),
             path.ranks,
             np.array([point.certificate.relative_gap for point in path]),
             path.critical_trace_weight,
+            path.axis,
         )
 
     def _draw(self, axes: Sequence[Axes]) -> None:
@@ -93,8 +97,10 @@ class PathDisplay(Display):
         for ax in axes:
             ax.set_xscale("log" if low > 0.0 else "linear")
             ax.set_xlim(high, low)
-            ax.axvline(self.critical_trace_weight, color=GREY, linestyle=":", linewidth=1.5)
-            ax.set_xlabel("trace weight (dotted: critical)")
+            ax.set_xlabel(self.axis)
+            if np.isfinite(self.critical_trace_weight):
+                ax.axvline(self.critical_trace_weight, color=GREY, linestyle=":", linewidth=1.5)
+                ax.set_xlabel(f"{self.axis} (dotted: critical)")
             ax.grid(alpha=0.3)
 
     def _draw_spectrum(self, ax: Axes) -> None:
@@ -125,8 +131,9 @@ class PathDisplay(Display):
         ax.annotate("A = 0", (zeros.min(), 0.0), xycoords=foot, fontsize=TEXT_SIZE, **offset)
 
     def _range(self) -> tuple[float, float]:
-        """The range of all panels: the path's trace weights and the critical one, with a margin."""
+        """The range of all panels: the path's weights and the critical one, with a margin."""
         ends = np.append(self.trace_weights, self.critical_trace_weight)
+        ends = ends[np.isfinite(ends)]
         if np.any(self.trace_weights <= 0.0):
             room = ROOM * (float(np.ptp(ends)) or 1.0)
             return float(ends.min()) - room, float(ends.max()) + room
@@ -147,7 +154,9 @@ class PathDisplay(Display):
 def plot_path(
     path: SeraphPath, file: str | os.PathLike[str] | None = None, title: str = ""
 ) -> Figure:
-    """Draw the eigenvalues of A(lambda), its rank, and f with its certified gap, against lambda.
+    """Draw the eigenvalues of A(lambda), its rank, and its certified gap, against lambda.
+
+    Or against the weight of another penalty, where the path varies that.
 
     Parameters
     ----------
@@ -160,7 +169,7 @@ def plot_path(
     Returns
     -------
     matplotlib.figure.Figure
-        Three panels; lambda falls from left to right, as the path was walked.
+        Three panels; the weight falls from left to right, as the path was walked.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import scaled_factor, symmetrise
 from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
 from ..sums.basis import WhitenedBasis
+from .box_fista import BoxSearch
 from .coarse import FEW, subsampled_objective
 from .factor_newton import FaceSearch
 from .newton import Found, typical_metric
@@ -44,6 +45,9 @@ MOST_ROUNDS = 60
 
 FIRST_TOLERANCE, FASTER = 1e-2, 0.1
 """How exactly the first minimisation is made, and how much more exactly each following one."""
+
+FIRST_WEIGHT = 0.01
+"""The first rho, as a share of the curvature of f: the smoother the envelope, the faster Newton."""
 
 SHRINKS = 0.25
 """A round has to shrink the distance to the constraints by this factor, or rho grows."""
@@ -118,10 +122,11 @@ def solve_penalised(
     if start is not None:
         gradient = objective.program.value_and_gradient(start)[1]
         multipliers = guess_multipliers(objective, start, gradient)
+    taken = _built_in(objective)
     envelopes = {
         j: Envelope(block, multipliers[j], _first_weight(objective))
         for j, block in enumerate(objective.penalties)
-        if not (block.is_smooth or (block.is_diagonal and _is_diagonal(objective)))
+        if not (block.is_smooth or block is taken)
     }
     terms: list[Term] = [block.at for block in objective.penalties if block.is_smooth]
     minimise = _minimiser(objective, [*terms, *envelopes.values()], max_iter, deadline)
@@ -168,7 +173,9 @@ def _first_metric(
     objective: MStepObjective, smooth_terms: Sequence[Term], deadline: float
 ) -> FloatArray:
     """A metric to start from: of few of many points, without the penalties that are not smooth."""
-    few = subsampled_objective(objective, FEW_FOR_WEIGHTS if _is_diagonal(objective) else FEW)
+    block = _built_in(objective)
+    has_weights = block is not None and block.is_diagonal
+    few = subsampled_objective(objective, FEW_FOR_WEIGHTS if has_weights else FEW)
     if few is None:
         return typical_metric(objective)
     L = _minimiser(few, smooth_terms, MOST_COARSE_STEPS, deadline)(typical_metric(few), COARSE)
@@ -190,6 +197,20 @@ class _ByFactor:
 
 
 @dataclass
+class _ByBox:
+    """Minimises by projected gradient steps between zero and an upper bound."""
+
+    inverse: FloatArray
+    search: BoxSearch
+
+    def __call__(self, A: FloatArray, tol: float) -> FloatArray:
+        """Descend from the metric A, and return a factor of the metric at the end."""
+        self.search.tol = tol
+        S = symmetrise(self.inverse @ A @ self.inverse)
+        return self.search.root @ self.search.run(S)
+
+
+@dataclass
 class _ByWeights:
     """Minimises by Newton's method on the weights of the features."""
 
@@ -203,26 +224,43 @@ class _ByWeights:
 
 def _minimiser(
     objective: MStepObjective, terms: Sequence[Term], max_steps: int, deadline: float
-) -> _ByFactor | _ByWeights:
+) -> _ByFactor | _ByWeights | _ByBox:
     """Choose the method that minimises f plus smooth terms."""
-    if _is_diagonal(objective):
+    block = _built_in(objective)
+    if block is not None and block.is_diagonal:
         scale = np.diag(objective.pair_moment + objective.regulariser)
         scale = np.where(scale > 0.0, scale, 1.0)
         return _ByWeights(WeightsSearch(objective.program, scale, terms, 0.0, max_steps, deadline))
+    if block is not None and block.upper_bound is not None:
+        eigenvalues, vectors = np.linalg.eigh(block.upper_bound)
+        root = symmetrise((vectors * np.sqrt(eigenvalues)) @ vectors.T)
+        inverse = symmetrise((vectors / np.sqrt(eigenvalues)) @ vectors.T)
+        in_bound = replace(
+            objective.program,
+            sums=objective.sums.in_coordinates(root),
+            recession=symmetrise(root @ objective.recession_matrix @ root),
+        )
+        return _ByBox(inverse, BoxSearch(in_bound, root, terms, 0.0, max_steps, deadline))
     program = PenalisedProgram(objective.whitened_program, objective.basis.matrix, terms)
     return _ByFactor(objective.basis, FaceSearch(program, 0.0, max_steps, deadline))
 
 
-def _is_diagonal(objective: MStepObjective) -> bool:
-    """Whether the metric is diagonal, and few enough points let it be minimised as such."""
-    has_block = any(block.is_diagonal for block in objective.penalties)
-    return has_block and objective.program.is_in_memory
+def _built_in(objective: MStepObjective) -> Penalty | None:
+    """The block that a method of its own takes care of, so that it needs no multiplier."""
+    for block in objective.penalties:
+        if block.is_diagonal and objective.program.is_in_memory:
+            return block
+    nothing = np.zeros((objective.pairs.n_features,) * 2)
+    for block in objective.penalties:
+        if block.is_smooth and block.value(nothing) == np.inf:  # gradient steps may not reach zero
+            return None
+    return next((block for block in objective.penalties if block.upper_bound is not None), None)
 
 
 def _first_weight(objective: MStepObjective) -> float:
-    """A first rho: about the curvature of f along a metric of typical size."""
+    """A first rho: a share of the curvature of f along a metric of typical size."""
     size = float(np.linalg.norm(typical_metric(objective)))
-    return max(objective.pair_total / max(size * size, 1e-300), 1e-300)
+    return max(FIRST_WEIGHT * objective.pair_total / max(size * size, 1e-300), 1e-300)
 
 
 def _require_solvable(objective: MStepObjective) -> None:

@@ -48,17 +48,16 @@ class WhitenedBasis:
         T = moments.whitening
         V, s = np.eye(T.shape[1]), np.ones(T.shape[1])
         if np.any(R):
-            _, V = np.linalg.eigh(symmetrise(T.T @ R @ T))
+            _, V = np.linalg.eigh(symmetrise(T.T @ (R @ T)))
             T = T @ V
-            penalty = np.einsum("ji,jk,ki->i", T, R, T)
-            s = 1.0 / np.sqrt(1.0 + np.maximum(penalty, 0.0))
+            s = 1.0 / np.sqrt(1.0 + np.maximum(np.sum(T * (R @ T), axis=0), 0.0))
         Z = T * s
-        inverse = (T.T @ moments.typical.everything) / s[:, None]
+        inverse = (V.T @ moments.unwhitening) / s[:, None]
         n_spread = Z.shape[1]
         if spans_all and n_spread < len(Z):
             Z = complete_basis(Z, R if np.all(np.diag(R) > 0.0) else np.eye(len(R)))
             inverse = np.asarray(np.linalg.inv(Z))
-        return cls(Z, inverse, symmetrise(Z.T @ R @ Z), V, s, n_spread)
+        return cls(Z, inverse, symmetrise(Z.T @ (R @ Z)), V, s, n_spread)
 
     def turned(self, matrix: FloatArray) -> FloatArray:
         """Convert a matrix summed in the coordinates T: Diag(s) V' matrix V Diag(s)."""

@@ -26,8 +26,11 @@ is asked of the system, and given back, each time."""
 SINGLE_PRECISION_POINTS = 300
 """With more points, second derivatives are summed in single precision."""
 
-EXCLUDED_SCORE = 1e4
-"""The score of what is no pair: every loss and its derivatives vanish at it."""
+EXACT_POINTS = 1_000
+"""With more points, weights are kept in single precision alone, for second derivatives."""
+
+EXCLUDED_SCORE = 300.0
+"""The score of what is no pair: every loss and its derivatives vanish at it, below 1e-130."""
 
 
 class LossSums(NamedTuple):
@@ -85,6 +88,12 @@ class PairPass(Protocol):
         sum_k c_k phi''(s_k) (sum_a d_a v_ka^2) v_kb^2 for each feature b of the points X.
         """
 
+    def curvature(self, E: FloatArray) -> float:
+        """The second derivative where squared distances grow as |e_i - e_j|^2.
+
+        It is the sum of c phi'' |e_i - e_j|^4.
+        """
+
 
 class FacePairs(Protocol):
     """Weighted pairs with their losses, to be summed over at any points Y."""
@@ -132,14 +141,16 @@ class AllPairs:
     labeled_loss: PairLoss
     stand_for: FloatArray | None = None
 
-    @property
-    def blocks(self) -> Iterator[FaceBlock]:
+    @cached_property
+    def blocks(self) -> list[FaceBlock]:
         """The blocks of the upper triangle; on the diagonal, each with both of its halves."""
         n, size = self.n_points, self._size
-        for a in range(0, n, size):
-            for b in range(a, n, size):
-                rows, columns = (slice(start, min(start + size, n)) for start in (a, b))
-                yield FaceBlock(rows, columns, self._labeled.get((a, b)))
+        sides = [slice(start, min(start + size, n)) for start in range(0, n, size)]
+        return [
+            FaceBlock(rows, columns, self._labeled.get((rows.start, columns.start)))
+            for k, rows in enumerate(sides)
+            for columns in sides[k:]
+        ]
 
     @property
     def _size(self) -> int:
@@ -218,14 +229,16 @@ class _WeightedBlock(NamedTuple):
     bend: FloatArray
 
     def astype(self, kind: type[np.floating[Any]]) -> _WeightedBlock:
-        slope, bend = (x.astype(kind, copy=False) for x in (self.slope, self.bend))
-        return self._replace(slope=slope, bend=bend)
+        if self.slope.dtype == kind:
+            return self
+        return self._replace(slope=self.slope.astype(kind), bend=self.bend.astype(kind))
 
-    def add_laplacian(self, found: FloatArray, Z: FloatArray) -> None:
+    def add_to(self, summed: FloatArray, Z: FloatArray) -> None:
+        """Add this block's part of W Z to `summed`."""
         rows, columns, W, _ = self
-        found[rows] += W.sum(axis=1)[:, None] * Z[rows] - W @ Z[columns]
+        summed[rows] += W @ Z[columns]
         if rows != columns:
-            found[columns] += W.sum(axis=0)[:, None] * Z[columns] - W.T @ Z[rows]
+            summed[columns] += W.T @ Z[rows]
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,18 +251,25 @@ class _Visits:
 
     @property
     def kind(self) -> type[np.floating[Any]]:
-        """The precision in which weights are kept."""
+        """The precision of second derivatives."""
         return np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
+
+    @property
+    def kept_kind(self) -> type[np.floating[Any]]:
+        """The precision in which weights are kept."""
+        return np.float32 if len(self.Y) > EXACT_POINTS else np.float64
+
+    @property
+    def Y_and_one(self) -> FloatArray:
+        """The points with a column of ones: [Y, 1]."""
+        return self._sides[1][:, :-1]
 
     def __iter__(self) -> Iterator[tuple[float, float, _WeightedBlock]]:
         """The sum over each block, its excess, and its weights."""
-        Y, stand_for = self.Y, self.pairs.stand_for
-        squares = np.einsum("ij,ij->i", Y, Y)
-        doubled = -2.0 * Y
+        stand_for = self.pairs.stand_for
+        left, right = self._sides
         for rows, columns, labeled in self.pairs.blocks:
-            s = doubled[rows] @ Y[columns].T
-            s += (squares[rows] - self.threshold)[:, None]
-            s += squares[columns]
+            s = left[rows] @ right[columns].T
             on_diagonal = rows == columns
             if on_diagonal:
                 s.reshape(-1)[:: len(s) + 1] = EXCLUDED_SCORE
@@ -261,6 +281,32 @@ class _Visits:
             share = 0.5 if on_diagonal else 1.0
             yield share * total, share * excess, _WeightedBlock(rows, columns, W, P)
 
+    @cached_property
+    def _sides(self) -> tuple[FloatArray, FloatArray]:
+        return score_sides(self.Y, self.threshold)
+
+
+def score_sides(Y: FloatArray, threshold: float) -> tuple[FloatArray, FloatArray]:
+    """Two matrices whose product has all scores: |y_i|^2 + |y_j|^2 - 2 y_i.y_j - eta.
+
+    They are [-2Y, |y|^2 - eta, 1] and [Y, 1, |y|^2].
+
+    Examples
+    --------
+    >>> left, right = score_sides(np.array([[0.0], [2.0]]), 1.0)
+    >>> left @ right.T
+    array([[-1.,  3.],
+           [ 3., -1.]])
+    """
+    n, rho = Y.shape
+    squares = np.einsum("ij,ij->i", Y, Y)
+    left, right = np.ones((n, rho + 2)), np.ones((n, rho + 2))
+    np.multiply(Y, -2.0, out=left[:, :rho])
+    left[:, rho] = squares - threshold
+    right[:, :rho] = Y
+    right[:, rho + 1] = squares
+    return left, right
+
 
 @dataclass(frozen=True, eq=False)
 class _BlocksPass:
@@ -268,68 +314,45 @@ class _BlocksPass:
 
     Attributes
     ----------
+    summed : (n, rho + 1) array
+        W [Y, 1], W the matrix of the weights c phi': the last column are its row sums.
     kept : list of _WeightedBlock
-        The weights, for second derivatives; of many points in single precision, since these steer
-        and decide nothing. Empty where they were not asked for.
+        The weights, for second derivatives; of very many points in single precision, since these
+        steer and decide nothing. Empty where they were not asked for.
     """
 
     total: float
     excess: float
-    pull: FloatArray
+    summed: FloatArray
     visits: _Visits
     kept: list[_WeightedBlock]
 
     @classmethod
     def of(cls, visits: _Visits, keep: bool) -> _BlocksPass:
-        total, excess, pull, kept = 0.0, 0.0, np.zeros_like(visits.Y), []
-        kind = visits.kind
+        kind, Y_and_one = visits.kept_kind, visits.Y_and_one
+        total, excess, summed, kept = 0.0, 0.0, np.zeros(Y_and_one.shape), []
         for part, more, block in visits:
             total += part
             excess += more
-            block.add_laplacian(pull, visits.Y)
+            block.add_to(summed, Y_and_one)
             if keep:
                 kept.append(block.astype(kind))
-        return cls(total, excess, pull, visits, kept)
+        return cls(total, excess, summed, visits, kept)
 
-    def laplacian(self, Z: FloatArray) -> FloatArray:
-        found = np.zeros_like(Z)
-        is_exact = self.kept and self.visits.kind is np.float64
-        for block in self.kept if is_exact else (block for *_, block in self.visits):
-            block.add_laplacian(found, Z)
-        return found
-
-    def bent(self, E: FloatArray) -> FloatArray:
-        kind = self.visits.kind
-        Y, E = self._Y, E.astype(kind)
-        rho = Y.shape[1]
-        own = np.einsum("ij,ij->i", Y, E)[:, None]
-        once = np.ones_like(own)
-        left = np.concatenate([Y, E, -own, -once], axis=1)
-        right = np.concatenate([E, Y, once, own], axis=1)
-        Y_and_one = np.concatenate([Y, once], axis=1)
-        E_and_one = np.concatenate([E, once], axis=1)
-        found = np.zeros_like(E)
-        for rows, columns, W, P in self.kept:
-            T = left[rows] @ right[columns].T
-            T *= P
-            pull, push = T @ Y_and_one[columns], W @ E_and_one[columns]
-            found[rows] += pull[:, rho:] * Y[rows] - pull[:, :rho]
-            found[rows] += push[:, rho:] * E[rows] - push[:, :rho]
-            if rows != columns:
-                pull, push = T.T @ Y_and_one[rows], W.T @ E_and_one[rows]
-                found[columns] += pull[:, rho:] * Y[columns] - pull[:, :rho]
-                found[columns] += push[:, rho:] * E[columns] - push[:, :rho]
-        return found.astype(np.float64)
+    @property
+    def degrees(self) -> FloatArray:
+        """The row sums of the weights W, as a column."""
+        return self.summed[:, -1:]
 
     def bent_weights(self, X: FloatArray, d: FloatArray) -> FloatArray:
         X = X.astype(self.visits.kind)
-        squares, scaled = X * X, X * d.astype(self.visits.kind)
-        own = np.einsum("ij,ij->i", X, scaled)
-        degree, crossed = np.zeros_like(own), np.zeros(X.shape[1])
-        for rows, columns, _, P in self.kept:
+        scaled = X * d.astype(X.dtype)
+        own = 0.5 * np.einsum("ij,ij->i", X, scaled)
+        degree, crossed = np.zeros(len(X)), np.zeros(X.shape[1])
+        for rows, columns, _, P in self._bending_blocks:
             T = scaled[rows] @ X[columns].T
-            T -= 0.5 * own[rows, None]
-            T -= 0.5 * own[columns]
+            T -= own[rows, None]
+            T -= own[columns]
             T *= P  # P is -2 c phi'', and T so far minus half of sum_a d_a v_a^2
             degree[rows] += T.sum(axis=1)
             share = 1.0
@@ -337,8 +360,61 @@ class _BlocksPass:
                 degree[columns] += T.sum(axis=0)
                 share = 2.0
             crossed += share * np.einsum("ij,ij->j", X[rows], T @ X[columns])
-        return np.asarray(degree @ squares - crossed, dtype=np.float64)
+        return np.asarray(degree @ (X * X) - crossed, dtype=np.float64)
 
     @cached_property
-    def _Y(self) -> FloatArray:
-        return self.visits.Y.astype(self.visits.kind)
+    def pull(self) -> FloatArray:
+        return np.asarray(self.degrees * self.visits.Y - self.summed[:, :-1])
+
+    def laplacian(self, Z: FloatArray) -> FloatArray:
+        summed = np.zeros_like(Z)
+        is_exact = self.kept and self.visits.kept_kind is np.float64
+        for block in self.kept if is_exact else (block for *_, block in self.visits):
+            block.add_to(summed, Z)
+        return np.asarray(self.degrees * Z - summed)
+
+    def bent(self, E: FloatArray) -> FloatArray:
+        Y_and_one, left, right = self._bending_sides
+        rho = E.shape[1]
+        left[:, rho : 2 * rho] = right[:, :rho] = E
+        E = right[:, :rho]
+        own = np.einsum("ij,ij->i", Y_and_one[:, :rho], E)
+        np.negative(own, out=left[:, 2 * rho])
+        right[:, 2 * rho + 1] = own
+        pulled, pushed = np.zeros(Y_and_one.shape), np.zeros(E.shape)
+        for rows, columns, W, P in self._bending_blocks:
+            T = left[rows] @ right[columns].T
+            T *= P
+            pulled[rows] += T @ Y_and_one[columns]
+            pushed[rows] += W @ E[columns]
+            if rows != columns:
+                pulled[columns] += T.T @ Y_and_one[rows]
+                pushed[columns] += W.T @ E[rows]
+        pushed += pulled[:, :rho]
+        return np.asarray(pulled[:, rho:] * self.visits.Y + self.degrees * E - pushed)
+
+    def curvature(self, E: FloatArray) -> float:
+        left, right = score_sides(E, 0.0)
+        total = 0.0
+        for rows, columns, _, P in self.kept:
+            d = left[rows] @ right[columns].T
+            total -= (0.25 if rows == columns else 0.5) * float(np.vdot(P, d * d))
+        return total
+
+    @cached_property
+    def _bending_blocks(self) -> list[_WeightedBlock]:
+        """The weights in the precision of second derivatives."""
+        return [block.astype(self.visits.kind) for block in self.kept]
+
+    @cached_property
+    def _bending_sides(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """[Y, 1], and two matrices [Y, E, -e, -1], [E, Y, 1, e] with room for E and e_i = y_i.e_i.
+
+        The product of the latter is -(y_i - y_j).(e_i - e_j).
+        """
+        Y_and_one = self.visits.Y_and_one.astype(self.visits.kind)
+        n, rho = self.visits.Y.shape
+        left = np.full((n, 2 * rho + 2), -1.0, dtype=Y_and_one.dtype)
+        right = np.ones((n, 2 * rho + 2), dtype=Y_and_one.dtype)
+        left[:, :rho] = right[:, rho : 2 * rho] = Y_and_one[:, :rho]
+        return Y_and_one, left, right

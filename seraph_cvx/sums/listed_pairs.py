@@ -69,3 +69,7 @@ class _ListPass:
     def bent_weights(self, X: FloatArray, d: FloatArray) -> FloatArray:
         squares = np.square(self.pairs.differences @ X)
         return np.asarray((self.bend * (squares @ d)) @ squares)
+
+    def curvature(self, E: FloatArray) -> float:
+        F = self.pairs.differences @ E
+        return float(np.vdot(self.bend, np.square(np.einsum("ij,ij->i", F, F))))

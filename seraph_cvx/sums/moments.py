@@ -15,8 +15,9 @@ from .blocks import LabeledBatch, PairBatch, PairTerms, Terms
 from .pair_sums import PairSums
 from .sweep import Swept
 
-MANY = 512
-"""With more points than this, the moment of all pairs is not summed pair by pair."""
+LIKE = 1e-6
+"""Features count as being of one scale where no spread is below this share of the largest, and
+differences as independent where none has less than this share that the others do not explain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ class PairMoments:
     @cached_property
     def everything(self) -> FloatArray:
         """The second moment of all pairs: C = sum_k c_k v_k v_k'."""
-        return self.along(np.eye(self.sums.points.shape[1]))
+        return self.summed(self.sums)
 
     @cached_property
     def typical(self) -> PairMoments:
@@ -64,15 +65,59 @@ class PairMoments:
         points = cut_off(self.sums.points)
         if points is None:
             return self
+        n_varying = np.count_nonzero(np.ptp(points, axis=0))
+        if n_varying >= len(points):  # they span fewer dimensions than that
+            return self
         sums = replace(self.sums.on_host, points=points, given=None)
         cut = replace(self, sums=sums)
         T = whiten(cut.everything, self.regulariser, cut.along)
-        return cut if T.shape[1] == np.count_nonzero(np.ptp(points, axis=0)) else self
+        return cut if T.shape[1] == n_varying else self
 
     @cached_property
     def whitening(self) -> FloatArray:
         """The whitening T, T' C T = I, C of typical points; see `numerics.psd_cone.whiten`."""
-        return whiten(self.typical.everything, self.regulariser, self.typical.along)
+        typical, Q = self.typical, self.span
+        if Q is None:
+            return whiten(typical.everything, self.regulariser, typical.along)
+        R = self.regulariser[0, 0] * np.eye(Q.shape[1])
+        return np.asarray(Q @ whiten(self.in_span, R, lambda D: typical.along(Q @ D)))
+
+    @cached_property
+    def unwhitening(self) -> FloatArray:
+        """The matrix T'C that turns a metric A into B = T'C A CT, where A = T B T'."""
+        typical, Q = self.typical, self.span
+        if Q is None:
+            return np.asarray(self.whitening.T @ typical.everything)
+        return np.asarray((self.whitening.T @ Q) @ self.in_span @ Q.T)
+
+    @cached_property
+    def span(self) -> FloatArray | None:
+        """Orthonormal directions (m, k) in which all pairs lie, where k < m of them are enough.
+
+        Nothing need then be done in all m dimensions. Only for R = lambda*I, lambda > 0, which
+        weighs all directions that are orthogonal to them alike, and with which no rank is decided.
+        They are the features that vary; or, where these are more than the points and of one scale,
+        the differences of the points, if these are clearly independent.
+        """
+        points, R = self.sums.points, self.regulariser
+        if self.unlabeled_weight == 0.0:
+            points = points[self.sums.labels.members]
+        spreads = np.ptp(points, axis=0)
+        varying = np.flatnonzero(spreads)
+        is_less = 0 < min(len(points) - 1, len(varying)) < len(R)
+        if not is_less or not R[0, 0] > 0.0 or not np.array_equal(R, R[0, 0] * np.eye(len(R))):
+            return None
+        if len(points) <= len(varying) and np.min(spreads[varying]) > LIKE * np.max(spreads):
+            Q, triangle = np.linalg.qr((points[1:] - points[0]).T)
+            lengths = np.abs(np.diag(triangle))
+            if np.min(lengths) > LIKE * np.max(lengths):
+                return np.asarray(Q)
+        return None if len(varying) == len(R) else np.eye(len(R))[:, varying]
+
+    @cached_property
+    def in_span(self) -> FloatArray:
+        """The second moment Q'CQ of typical points along `span`, for pairs that have one."""
+        return self.typical.along(np.asarray(self.span))
 
     @cached_property
     def noise(self) -> float:
@@ -86,11 +131,6 @@ class PairMoments:
     def whitened_sums(self) -> PairSums:
         """The pairs at distances in the data, with outer products in whitened coordinates."""
         return self.sums.summed_in(self.whitening)
-
-    @cached_property
-    def whitened_similar(self) -> FloatArray:
-        """The similar pairs' second moment in whitened coordinates: sum_S c_k z z', z = T'v."""
-        return sum_similar(self.whitened_sums).matrix
 
     @cached_property
     def longest(self) -> float:
@@ -132,13 +172,17 @@ class PairMoments:
         """The second moment in other coordinates, summed in them: T' C T."""
         return self.summed(self.sums.summed_in(T))
 
+    def similar_along(self, T: FloatArray) -> FloatArray:
+        """The second moment of the similar pairs in other coordinates, summed in them."""
+        return sum_similar(self.sums.summed_in(T)).matrix
+
     def summed(self, sums: PairSums) -> FloatArray:
         """The second moment of all pairs in the coordinates of `sums`."""
         labeled = sums.over_labeled([], each_labeled)[1]
         if self.unlabeled_weight == 0.0:
             return labeled
-        if sums.n_unlabeled >= sums.labels.n_labeled and self.sums.points.shape[0] > MANY:
-            return labeled + self.unlabeled_weight * _everything_but(sums)
+        if sums.n_unlabeled >= sums.labels.n_labeled:
+            return labeled + self.unlabeled_weight * _everything_but(sums, labeled)
         anywhere = np.zeros((self.sums.points.shape[1],) * 2)
         return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
 
@@ -151,15 +195,18 @@ class PairMoments:
         return float(total)
 
 
-def _everything_but(sums: PairSums) -> FloatArray:
+def _everything_but(sums: PairSums, labeled: FloatArray) -> FloatArray:
     """The second moment of the unlabeled pairs without a sweep: all pairs less the labeled.
 
-    sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v'.
+    sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v', where `labeled` is
+    the last sum with its confidences.
     """
     Z = sums.points if sums.coordinates is None else sums.coordinates
     total = Z.sum(axis=0)
-    unweighted = replace(sums, labels=sums.labels.unweighted).over_labeled([], each_labeled)[1]
-    return len(Z) * (Z.T @ Z) - np.outer(total, total) - unweighted
+    if sums.labels.confidence is not None:
+        unweighted = replace(sums, labels=sums.labels.unweighted)
+        labeled = unweighted.over_labeled([], each_labeled)[1]
+    return len(Z) * (Z.T @ Z) - np.outer(total, total) - labeled
 
 
 def each_once(batch: PairBatch, d: Array) -> PairTerms:

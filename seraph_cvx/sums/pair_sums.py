@@ -15,6 +15,7 @@ from ..numerics.accurate_product import accurate_product, exact_difference
 from ..numerics.arrays import Array, to_device_of, to_host, to_numbers
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray, IntArray
+from ..numerics.medians import column_medians
 from ..numerics.short_sums import product_chain, totals_chain
 from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
@@ -119,7 +120,7 @@ class PairSums:
         push all others away from the origin, as they would with the mean.
         """
         keep_memory()
-        centred = pairs.points - np.median(pairs.points, axis=0)
+        centred = pairs.points - column_medians(pairs.points)
         layout = Layout(len(centred), pairs.labels)
         remote_sums: UnlabeledSums = ClusterSums(Shipment(centred, layout))
         if pairs.drawn is not None:
@@ -165,11 +166,11 @@ class PairSums:
         if frame.base is not None:
             turned, sizes = frame.of(frame.base, np.zeros_like(frame.base))
         elif self.given is not None:
-            median = np.median(self.given, axis=0)
+            median = column_medians(self.given)
             turned, sizes = frame.of(*exact_difference(self.given, median))
         else:
             turned, sizes = frame.of(self.points)
-        shift = np.median(turned, axis=0)
+        shift = column_medians(turned)
         coordinates = turned - shift
         sizes += np.abs(coordinates) / (len(frame.basis) + 4)  # the shift rounds them once more
         remote_sums = self.remote_sums
@@ -326,6 +327,7 @@ class PairSums:
         return {}
 
 
+@cache
 def keep_memory() -> None:
     """Let the C library keep the memory of a sweep's temporary arrays from block to block.
 
@@ -338,7 +340,7 @@ def keep_memory() -> None:
 def _turned(points: FloatArray, T: FloatArray) -> tuple[FloatArray, FloatArray]:
     """The points T'x less their median, and the median: differences stay, little cancels."""
     turned = points @ T
-    shift = np.median(turned, axis=0)
+    shift = column_medians(turned)
     return turned - shift, shift
 
 

@@ -19,7 +19,7 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from scipy.linalg import eigvalsh, qr, solve_triangular
+import scipy  # imports its parts when they are first used
 
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrise
@@ -160,7 +160,7 @@ def independent_features(points: FloatArray) -> IntArray:
     scale = np.max(np.abs(centred), axis=0, initial=0.0)
     if not vary.size or not np.all(np.isfinite(scale)):
         return vary
-    R, order = qr(centred / scale, mode="r", pivoting=True)
+    R, order = scipy.linalg.qr(centred / scale, mode="r", pivoting=True)
     lengths = np.abs(np.diag(R))
     rank = int(np.sum(lengths > DEPENDENT * lengths[0]))
     basis, rest = order[:rank], order[rank:]
@@ -227,7 +227,7 @@ def proven_step(
     if not all(np.all(np.isfinite(x)) for x in (M, M_error, S, S_error)):
         return None
     try:
-        spectrum = eigvalsh(S + np.diag(S_error), M - np.diag(M_error))
+        spectrum = scipy.linalg.eigvalsh(S + np.diag(S_error), M - np.diag(M_error))
     except np.linalg.LinAlgError:  # not even nearly positive definite
         return None
     step = min(furthest, 1.0 / max(float(spectrum[-1]), 1.0 / FURTHEST))
@@ -251,7 +251,7 @@ def inverse_factor(matrix: FloatArray) -> FloatArray | None:
         F = np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         return None
-    T = np.triu(solve_triangular(F, np.eye(len(F)), lower=True).T)
+    T = np.triu(scipy.linalg.solve_triangular(F, np.eye(len(F)), lower=True).T)
     return T if np.all(np.isfinite(T)) else None
 
 

@@ -26,7 +26,7 @@ from command_line import run, words
 
 from seraph_cvx.cli import learn
 from seraph_cvx.cli.report import say
-from seraph_cvx.cli.tables import files, user_table, workload
+from seraph_cvx.cli.tables import files, table_text, user_table, workload
 from seraph_cvx.comparison.race_table import Race
 from seraph_cvx.datasets import load
 from seraph_cvx.display.notebook import Tone, card, facts, grid
@@ -105,6 +105,19 @@ def test_the_table_may_come_through_a_pipe(folder):
     )
     assert done.returncode == 0, done.stderr
     assert (folder / "m.csv").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
+def test_a_pipe_that_does_not_end_is_refused(folder, monkeypatch):
+    monkeypatch.setattr(table_text, "LARGEST_PIPE", 1000)
+    os.mkfifo(folder / "endless.csv")
+    writer = subprocess.Popen(["sh", "-c", "yes 1,a > endless.csv"], cwd=folder)
+    try:
+        with pytest.raises(files.TableError, match="save the table to a file first"):
+            user_table.read_table(folder / "endless.csv", "species")
+    finally:
+        writer.kill()
+        writer.wait()
 
 
 def test_a_formula_in_a_cell_is_text(folder):

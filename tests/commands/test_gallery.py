@@ -48,8 +48,8 @@ def run(*arguments, folder):
     )
 
 
-def test_there_are_ten_and_the_index_names_each():
-    assert [int(script.stem.split("_")[1]) for script in SCRIPTS] == list(range(1, 11))
+def test_there_are_eleven_and_the_index_names_each():
+    assert [int(script.stem.split("_")[1]) for script in SCRIPTS] == list(range(1, 12))
     rows = re.findall(
         r"^\| \[!\[(.+)\]\(thumbnails/(\w+)\.png\)\]\((\w+)\.py\) \| .{20,} \| .{20,} \|$",
         INDEX,

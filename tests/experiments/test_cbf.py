@@ -9,13 +9,17 @@ import numpy as np
 import pytest
 from cbf_reader import read_cbf, read_sidecar
 from conic_to_cvxpy import rebuild
+from instances import random_objective
+from penalised import BLOCKS, random_penalised
 from typer.testing import CliRunner
 
 from seraph_cvx import MStepObjective, PairSet, certify, cli, state_m_step
 from seraph_cvx.comparison.cbf import to_cbf, write_cbf
-from seraph_cvx.comparison.conic_program import ConicProgram, SparseEntries
+from seraph_cvx.comparison.conic_program import ConicProgram
+from seraph_cvx.comparison.sparse_entries import SparseEntries
 from seraph_cvx.comparison.suite import InstanceSpec
 from seraph_cvx.numerics.psd_cone import project, symmetrise
+from seraph_cvx.penalties import Diagonal, LogDet, Ridge, Sparse, UpperBound
 from seraph_cvx.solvers.solution import OptimumNotAttained
 
 NAMES = [
@@ -132,7 +136,7 @@ def test_the_same_spec_gives_the_same_file(tmp_path):
     [
         ("VER\n3", "VER\n1", "version 3"),
         ("F 135", "L+ 135", "free scalar variables"),
-        ("EXP 3", "QR 3", "QR"),
+        ("EXP 3", "POWER 3", "POWER"),
         ("OBJSENSE\n", "INT\n1\n0\n\nOBJSENSE\n", "INT"),
         ("CON\n315 91", "CON\n315 90", "announces"),
         ("\nBCOORD\n", "\nBCOORD\n1", "announced"),
@@ -206,3 +210,74 @@ def test_export_answers_bad_input_in_words(tmp_path, monkeypatch, arguments, wor
     assert result.exit_code == 2
     assert words in " ".join(result.output.split())
     assert list(tmp_path.iterdir()) == []
+
+
+# Penalties
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+@pytest.mark.parametrize("block", BLOCKS)
+def test_round_trip_of_every_penalty_has_the_certified_value(tmp_path, block, formulation):
+    objective, _, _ = random_penalised(block, 1)
+    path = tmp_path / "x.cbf"
+    write_cbf(objective, path, formulation)
+    sidecar = read_sidecar(path)
+    problem, matrices, feasible = rebuild(read_cbf(path))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
+        value = problem.solve(solver="CLARABEL")
+    metric = matrices[0].value if matrices else feasible[0].dual_value
+    assert value == pytest.approx(sidecar["upper"], rel=1e-7)
+    assert sidecar["upper"] - sidecar["lower"] <= 1e-8 * max(1.0, sidecar["upper"])
+    certificate = certify(objective, project(symmetrise(metric)))
+    assert certificate.relative_gap < 1e-4
+    assert sidecar["penalties"] == [repr(penalty) for penalty in objective.penalties]
+    assert bool(sidecar["note"]) == (block == "equal")
+    index = read_cbf(path).objective_matrix.index  # no entry twice
+    assert len(index) == len({tuple(row) for row in index.tolist()})
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_several_penalties_are_written_into_one_file(tmp_path, formulation):
+    prior = np.diag([1.0, 0.5, 2.0])
+    blocks = [LogDet(0.5), Ridge(2.0, prior=prior), UpperBound(2.0 * np.eye(3)), Sparse(0.1)]
+    objective = random_objective(3, "hyper", n=12, m=3, penalties=blocks)
+    sidecar = write_cbf(objective, tmp_path / "x.cbf", formulation)
+    program = read_cbf(tmp_path / "x.cbf")
+    value = rebuild(program)[0].solve(solver="CLARABEL")
+    assert value == pytest.approx(sidecar["upper"], rel=1e-7)
+    text = (tmp_path / "x.cbf").read_text()
+    assert "# with LogDet(0.5)\n# with Ridge(2, prior=...)" in text
+    for cone in ("L+", "QR", "EXP"):
+        assert cone in {kind for kind, _ in program.cones}
+
+
+def test_penalties_of_one_feature_are_written_too(tmp_path):
+    pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    blocks = [Diagonal(), Sparse(1.0), LogDet(0.5), Ridge(0.5)]
+    objective = MStepObjective(pairs, penalties=blocks)
+    for formulation in FORMULATIONS:
+        sidecar = write_cbf(objective, tmp_path / "x.cbf", formulation)
+        value = rebuild(read_cbf(tmp_path / "x.cbf"))[0].solve(solver="CLARABEL")
+        assert value == pytest.approx(sidecar["upper"], rel=1e-6)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_failure_path_a_penalty_of_ones_own_class_is_not_exported(tmp_path, formulation):
+    class Mine(Ridge):
+        pass
+
+    objective = random_objective(0, "hyper", penalties=[Mine(1.0)])
+    with pytest.raises(ValueError, match=r"Ridge\(1\) cannot be exported: .*get_problem_data"):
+        write_cbf(objective, tmp_path / "x.cbf", formulation)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_instance_with_a_penalty_is_exported_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = "iris-n20-standard-hyper-w1-s0-sparse3"
+    result = CliRunner().invoke(cli.app, ["export", name, "--cbf", "x.cbf"])
+    assert result.exit_code == 0, result.output
+    sidecar = read_sidecar(tmp_path / "x.cbf")
+    assert InstanceSpec(**sidecar["spec"]).name == name
+    assert sidecar["penalties"] == ["Sparse(3)"]

@@ -18,10 +18,10 @@ from scipy.optimize import check_grad
 
 from seraph_cvx import MStepObjective, PairSet, certify, compare_solvers, solve_m_step
 from seraph_cvx.comparison.entrants import probes
-from seraph_cvx.comparison.entrants.attempt import Attempt, Entrant
+from seraph_cvx.comparison.entrants.attempt import Attempt, Entrant, NotForThisProblem
 from seraph_cvx.comparison.entrants.conic import conic, conic_entrants
 from seraph_cvx.comparison.entrants.factor import climb, first_factor, lbfgs, widened
-from seraph_cvx.comparison.entrants.listed import CannotState, ListedProblem
+from seraph_cvx.comparison.entrants.listed import ListedProblem
 from seraph_cvx.comparison.entrants.nonlinear import options_in_words, state_on_factor
 from seraph_cvx.comparison.entrants.own import own_entrant
 from seraph_cvx.comparison.solvers import entrants, listed_entrants
@@ -125,7 +125,7 @@ def test_each_entrant_solves_an_m_step(solver):
 def test_an_m_step_with_penalties_is_refused_in_words(solver):
     entrant = installed(solver)
     objective = random_objective(3, "hyper", n=8, m=3).with_penalties([Ridge(0.1)])
-    with pytest.raises(CannotState, match="no formula for the penalties"):
+    with pytest.raises(NotForThisProblem, match="no formula for the penalties"):
         entrant.solve(objective, 1e-3, 5.0)
 
 

@@ -31,14 +31,24 @@ from seraph_cvx import (
 from seraph_cvx.comparison import race as race_room
 from seraph_cvx.comparison import solvers as solver_room
 from seraph_cvx.comparison.dimacs import cone_depth, dimacs_errors
+from seraph_cvx.comparison.grading import Grader, data_checksum
 from seraph_cvx.comparison.race_journal import EMPTY_ROW, RaceJournal, key_of
 from seraph_cvx.comparison.race_table import summarise
-from seraph_cvx.comparison.solvers import Attempt, Entrant, entrants, forget_solver, register_solver
+from seraph_cvx.comparison.solvers import (
+    Attempt,
+    Entrant,
+    NotForThisProblem,
+    entrants,
+    forget_solver,
+    register_solver,
+)
 from seraph_cvx.comparison.suite import InstanceSpec, suite
 from seraph_cvx.m_step.statement import state_m_step
 from seraph_cvx.numerics.psd_cone import project
+from seraph_cvx.penalties import Diagonal, LinearConstraints, Penalty, Ridge, TraceBound
 from seraph_cvx.plots import WorkPrecisionDisplay
 from seraph_cvx.processes import workers
+from seraph_cvx.processes.isolation import Outcome
 
 MIB = 2**20
 TINY = "iris-n20-standard-hyper-w1-s0"
@@ -328,6 +338,109 @@ def test_an_objective_is_named_in_words_and_not_taken_for_another(tmp_path):
     assert again.rows == race.rows
     with pytest.raises(ValueError, match=r"M-step of 20 points.*give another file"):
         compare_solvers(random_objective(1, "hyper"), ["fista"], [1e-3], out=out, resume=True)
+
+
+# Penalties
+
+
+class Square(Penalty):
+    """A block of a user that has no dual statement."""
+
+    is_smooth = True
+    is_coercive = True
+
+    def value(self, A):
+        """P(A)."""
+        return 0.5 * float(np.sum(A * A))
+
+    def expression(self, A, weight):
+        """In CVXPY."""
+        import cvxpy as cp
+
+        return weight * 0.5 * cp.sum_squares(A)
+
+    def subgradient(self, A):
+        """Its gradient."""
+        return A
+
+    def conjugate(self, Z):
+        """P*(Z)."""
+        return 0.5 * float(np.sum(Z * Z))
+
+
+def with_penalty(*blocks):
+    return random_objective(0, "hyper").with_penalties(blocks)
+
+
+def test_a_solver_that_takes_no_penalties_is_shown_as_not_for_this_problem():
+    race = compare_solvers(
+        with_penalty(Diagonal()), ["projected-gradient", "fista"], tols=[1e-3, 1e-6]
+    )
+    refused, done = race.rows[:2], race.rows[2:]
+    assert [row["outcome"] for row in refused] == ["not for this problem"] * 2
+    assert "takes no penalties" in refused[0]["detail"]
+    assert refused[0]["true_gap"] is None
+    assert all(row["true_gap"] <= row["tol"] for row in done)
+    assert [row["runs"] for row in race.summary().rows] == [0, 2]
+    assert race.rows[0]["instance"].endswith(", lambda = 1, Diagonal()")
+    assert "not for this problem" in race.to_markdown()
+    assert WorkPrecisionDisplay.from_result(race).plot()
+
+
+def test_a_block_without_a_dual_statement_is_not_for_the_dual():
+    race = compare_solvers(with_penalty(Square()), ["fista", "CLARABEL"], tols=[1e-4])
+    assert [row["outcome"] for row in race.rows] == ["done", "done", "not for this problem"]
+    assert "lacks the method dual_terms" in race.rows[2]["detail"]
+    assert race.rows[1]["true_gap"] < 1e-4
+
+
+def test_a_block_without_prox_is_not_for_our_solver():
+    class Rough(Square):
+        is_smooth = False
+
+    with pytest.raises(NotForThisProblem, match="neither smooth nor has it a proximal step"):
+        solver_room.first_order(with_penalty(Rough()), 1e-3, 5.0)
+
+
+@pytest.mark.parametrize("name", ["sparse3", "linear0.1", "logdet2", "ridge10"])
+def test_every_answer_with_a_penalty_is_graded_by_the_certificate(name):
+    race = compare_solvers(
+        f"iris-n30-standard-hyper-w1-s0-{name}", ["fista", "CLARABEL", "SCS/dual"], tols=[1e-5]
+    )
+    (reference,) = race.references.values()
+    for row in race.rows:
+        assert row["outcome"] == "done"
+        assert reference["lower"] <= row["value"]
+        assert row["true_gap"] <= row["proved_gap"] + 1e-15
+        assert row["true_gap"] < 1e-3
+    assert race.rows[0]["proved_gap"] <= 1e-5
+
+
+def test_a_matrix_that_violates_a_constraint_is_moved_into_it_or_said_to(monkeypatch):
+    near = LinearConstraints(np.eye(4), upper=1.0)
+    fixed = LinearConstraints(np.eye(4), equal=1.0)
+    answer = {"matrix": np.eye(4), "said": "", "claims": True, "dimacs": None}
+
+    def grade(block):
+        grader = Grader({"it": with_penalty(block)}, RaceJournal())
+        grader._of("it")  # the reference
+        monkeypatch.setattr(LinearConstraints, "feasible_factor", feasible)
+        return grader.grade("it", Outcome("done", dict(answer), "", 0.1))
+
+    feasible = LinearConstraints.feasible_factor
+    for block in (near, fixed, TraceBound(1.0)):
+        value = with_penalty(block).value(np.eye(4) / 4.0)
+        assert grade(block)["value"] == pytest.approx(value, rel=1e-8)
+    feasible = lambda block, L: L  # noqa: E731 - nothing is mended
+    row = grade(near)
+    assert row["detail"].startswith("the matrix violates a constraint")
+    assert row["true_gap"] is None
+
+
+def test_the_checksum_of_an_m_step_knows_its_penalties():
+    blocks = [(), (Ridge(1.0),), (Ridge(2.0),), (Ridge(1.0, prior=np.eye(4)),), (Diagonal(),)]
+    assert len({data_checksum(with_penalty(*chosen)) for chosen in blocks}) == len(blocks)
+    assert data_checksum(with_penalty(Ridge(1.0))) == data_checksum(with_penalty(Ridge(1.0)))
 
 
 # The workers of joblib

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seraph_cvx import penalties
 from seraph_cvx.comparison.suite import SCALINGS, InstanceSpec, suite
+from seraph_cvx.penalties import Diagonal, LinearConstraints, Ridge, TraceBound, UpperBound
 
 CHECKSUMS = {
     "iris-n30-standard-hyper-w1000-s0": "80ec9f0f023aaa4d",
@@ -97,6 +99,7 @@ def test_an_instance_of_the_data_folder(data_folder):
         trace_weight=st.floats(1e-6, 1e6),
         seed=st.integers(0, 10**6),
         n_labeled=st.integers(3, 10),
+        penalty=st.sampled_from(["", "diagonal", "ridge10", "sparse0.5", "linear2", "logdet3"]),
     )
 )
 def test_property_a_name_is_read_back_exactly(spec):
@@ -130,6 +133,11 @@ def test_a_constant_feature_is_only_shifted():
         ("wine-n40-metric-hyper-w1-s0", "scaling='metric'"),
         ("wine-n40-raw-super-w1-s0", "setting='super'"),
         ("wine-n40-raw-post-w1-s0", "no trace term"),
+        ("wine-n40-raw-hyper-w1-s0-lasso1", "penalty='lasso1' is not known.*ridge"),
+        ("wine-n40-raw-hyper-w1-s0-ridge", "penalty='ridge': write diagonal without a number"),
+        ("wine-n40-raw-hyper-w1-s0-ridge0", "penalty='ridge0'"),
+        ("wine-n40-raw-hyper-w1-s0-ridge1.2.3", "penalty='ridge1.2.3'"),
+        ("wine-n40-raw-hyper-w1-s0-diagonal2", "penalty='diagonal2'"),
     ],
 )
 def test_a_wrong_name_is_answered_in_words(name, words):
@@ -145,3 +153,34 @@ def test_more_points_than_there_are():
 def test_an_unknown_suite():
     with pytest.raises(ValueError, match="small"):
         suite("large")
+
+
+def test_the_suite_of_penalties_has_each_of_them_twice():
+    specs = suite("penalties")
+    objectives = [spec.objective() for spec in specs]
+    found = [type(block).__name__ for objective in objectives for block in objective.penalties]
+    offered = {name for name in penalties.__all__ if isinstance(vars(penalties)[name], type)}
+    assert sorted(found) == sorted(2 * list(offered - {"Penalty", "Trace", "Manifold"}))
+    assert [InstanceSpec.parse(spec.name) for spec in specs] == specs
+    assert all(objective.attains_optimum for objective in objectives)
+    assert len({spec.checksum() for spec in specs}) == len(specs)
+
+
+def test_the_penalty_of_an_instance_is_what_its_name_says():
+    def block(word):
+        (made,) = InstanceSpec.parse(f"iris-n30-standard-hyper-w1-s0-{word}").objective().penalties
+        return made
+
+    assert block("ridge10") == Ridge(10.0, prior=np.eye(4))
+    assert block("diagonal") == Diagonal()
+    assert block("tracebound0.5") == TraceBound(0.5)
+    bound = block("upperbound0.5")
+    assert isinstance(bound, UpperBound)
+    np.testing.assert_allclose(np.linalg.eigvalsh(bound.bound), [0.5, 0.5, 0.5, 1.0])
+    near = block("linear0.1")
+    pairs = InstanceSpec.parse("iris-n30-standard-hyper-w1-s0").objective().pairs
+    assert isinstance(near, LinearConstraints)
+    assert near.bounds.tolist() == [0.1] * 5
+    i, j = pairs.similar[0]
+    v = pairs.points[i] - pairs.points[j]
+    np.testing.assert_array_equal(near.matrices[0], np.outer(v, v))

@@ -149,3 +149,49 @@ def test_blocks_of_a_few_points_are_the_whole(monkeypatch):
     monkeypatch.setattr(face_sums, "BLOCK", 5)
     for one, other in zip(found(), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("program", [descent_program, paper_program, lambda m_step: m_step.program])
+def test_curvature_is_the_second_derivative_along_new_columns(program):
+    objective = random_objective(3, "hyper")
+    rng = np.random.default_rng(3)
+    L, S, step = rng.normal(size=(4, 2)), rng.normal(size=(4, 2)), 1e-3
+    chosen = program(objective)
+    A, more = L @ L.T, S @ S.T
+    values = [chosen.value(A + t * more) for t in (-step, 0.0, step)]
+    expected = (values[0] - 2.0 * values[1] + values[2]) / step**2
+    assert chosen.at(L).curvature(S) == pytest.approx(expected, rel=1e-4)
+
+
+def test_curvature_of_listed_pairs_is_that_of_all_labeled_ones():
+    classes = random_pairs(5)
+    listed = PairSet.from_constraints(classes.points, classes.similar, classes.dissimilar)
+    L, S = np.random.default_rng(5).normal(size=(2, 4, 2))
+    found = [
+        MStepObjective(pairs, unlabeled_weight=0.0).program.at(L).curvature(S)
+        for pairs in (classes, listed)
+    ]
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["more features than points", "constant features", "duplicates"])
+def test_whitened_coordinates_are_the_same_in_the_span_of_the_points(kind):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(9, 30))
+    if kind == "constant features":
+        X = np.hstack([X[:, :5], np.ones((9, 3))])
+    if kind == "duplicates":
+        X[4] = X[2]
+    objective = MStepObjective(PairSet.from_labels(X, [0, 0, 1, 1, -1, -1, -1, -1, -1]))
+    span, basis = objective.moments.span, objective.basis
+    assert (span is None) == (kind == "duplicates")
+    k = {"more features than points": 8, "constant features": 5, "duplicates": 7}[kind]
+    Z, C, R = basis.matrix, objective.pair_moment, objective.regulariser
+    np.testing.assert_allclose(Z.T @ (C + R) @ Z, np.eye(k), atol=1e-10)
+    np.testing.assert_allclose(basis.inverse @ Z, np.eye(k), atol=1e-10)
+    L = rng.normal(size=(k, 2))
+    expected = objective.value(Z @ L @ L.T @ Z.T)
+    assert objective.whitened_program.at(L).value == pytest.approx(expected, rel=1e-12)
+    labeled = MStepObjective(objective.pairs, unlabeled_weight=0.0)
+    pull = labeled.pair_moment / (1.0 + np.exp(-1.0)) - labeled.similar_matrix
+    assert labeled.critical_trace_weight == pytest.approx(np.linalg.eigvalsh(pull)[-1], rel=1e-10)

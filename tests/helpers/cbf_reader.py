@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from seraph_cvx.comparison.conic_program import ConicProgram, SparseEntries
+from seraph_cvx.comparison.conic_program import ConicProgram
+from seraph_cvx.comparison.sparse_entries import SparseEntries
 
 
 def read_sidecar(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def read_cbf(path: str | os.PathLike[str]) -> ConicProgram:
     if any(kind != "F" for kind, _ in variables) or sense not in ("MIN", "MAX"):
         raise ValueError(f"{path}: only free scalar variables and MIN or MAX are supported.")
     cones = _cones(blocks.pop("CON", ["0 0"]))
-    if strange := {kind for kind, _ in cones} - {"L+", "EXP"}:
+    if strange := {kind for kind, _ in cones} - {"L+", "L=", "QR", "EXP"}:
         raise ValueError(f"{path}: the cones {sorted(strange)} are not supported.")
     program = ConicProgram(
         sense=sense,

@@ -8,7 +8,8 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from seraph_cvx.comparison.conic_program import ConicProgram, SparseEntries
+from seraph_cvx.comparison.conic_program import ConicProgram
+from seraph_cvx.comparison.sparse_entries import SparseEntries
 from seraph_cvx.numerics.checks import IntArray
 
 
@@ -47,13 +48,19 @@ def rebuild(
 
 def _scalar_cones(program: ConicProgram, rows: Any) -> list[cp.Constraint]:
     start, nonnegative, triples = 0, [np.zeros(0, dtype=np.int64)], []
+    constraints: list[cp.Constraint] = []
     for kind, size in program.cones:
         if kind == "L+":
             nonnegative.append(np.arange(start, start + size))
+        elif kind == "L=":
+            constraints.append(rows[start : start + size] == 0)
+        elif kind == "QR":  # 2 r s >= ||v||^2, as (r + s)^2 >= (r - s)^2 + 2 ||v||^2
+            r, s, v = rows[start], rows[start + 1], rows[start + 2 : start + size]
+            constraints.append(cp.SOC(r + s, cp.hstack([r - s, np.sqrt(2.0) * v])))
         else:
             triples.append(start)
         start += size
-    first, constraints = np.array(triples, dtype=np.int64), []
+    first = np.array(triples, dtype=np.int64)
     if len(chosen := np.concatenate(nonnegative)):
         constraints.append(rows[chosen] >= 0)
     if len(first):  # CVXPY 1.8 takes no empty cone

@@ -9,6 +9,7 @@ from io import BytesIO
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from instances import random_objective, random_pairs, random_psd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -32,8 +33,10 @@ from seraph_cvx.baselines.euclidean import Euclidean
 from seraph_cvx.fit.alternation import Iteration
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 from seraph_cvx.numerics.psd_cone import project, symmetrise
+from seraph_cvx.penalties import Diagonal
 from seraph_cvx.plots import (
     DualityDisplay,
+    FeatureWeightsDisplay,
     HistoryDisplay,
     MetricDisplay,
     PathDisplay,
@@ -42,6 +45,7 @@ from seraph_cvx.plots import (
     SliceDisplay,
     SpectrumDisplay,
     WorkPrecisionDisplay,
+    plot_feature_weights,
 )
 from seraph_cvx.plots.style import PALETTE, new_figure
 
@@ -168,6 +172,13 @@ CASES = {
         [(k, 1e3 * (1 + 2.0**-k), 1e3) for k in range(200)]
     ),
     "path": lambda: PathDisplay.from_result(short_path()),
+    "feature weights": lambda: FeatureWeightsDisplay.from_result(METRIC),
+    "feature weights, one feature": lambda: FeatureWeightsDisplay.from_result([[2.0]]),
+    "feature weights, rank 0": lambda: FeatureWeightsDisplay.from_result(np.zeros((3, 3))),
+    "feature weights, long names": lambda: FeatureWeightsDisplay.from_result(
+        np.diag(1e6 / np.arange(1.0, 65.0) ** 3),
+        [f"the $mean_{{of}}$ a rather long name of feature {k}" for k in range(64)],
+    ),
     "work and precision": lambda: WorkPrecisionDisplay.from_result(race_rows(5)),
 }
 PLAIN = [
@@ -179,6 +190,7 @@ PLAIN = [
     "slice",
     "duality",
     "path",
+    "feature weights",
     "work and precision",
 ]
 
@@ -266,7 +278,7 @@ def test_a_display_can_be_saved_when_drawn(tmp_path):
 
 
 def test_no_picture_imports_pyplot():
-    for path in Path(plots.__file__).parent.glob("*.py"):
+    for path in Path(plots.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = [alias.name for alias in node.names]
@@ -694,3 +706,33 @@ def test_a_part_of_a_plain_figure_will_do():
     display = CASES["history"]().plot(ax=part.subplots())
     assert display.figure_ is part
     figure.canvas.draw()
+
+
+def test_feature_weights_are_the_diagonal_largest_first_with_the_names_of_the_columns():
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    model = SERAPH(penalties=[Diagonal()]).fit(frame, Y)
+    figure = plot_feature_weights(model, title="Mine")
+    (ax,) = figure.axes
+    widths = [bar.get_width() for bar in ax.patches]
+    assert widths == sorted(np.diag(model.metric_), reverse=True)
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    assert names == [frame.columns[k] for k in np.argsort(-np.diag(model.metric_))]
+    assert ax.yaxis_inverted()  # the largest is on top
+    assert figure.get_suptitle() == "Mine"
+    assert plot_feature_weights(model).get_suptitle() == "Feature weights"
+
+
+def test_feature_weights_say_what_they_leave_out_and_when_they_are_not_all():
+    display = FeatureWeightsDisplay.from_result(np.diag([1.0, 4.0, 2.0, 1.0]), most=2)
+    assert display.weights.tolist() == [4.0, 2.0]
+    assert display.plot().ax_.get_ylabel() == "feature (2 more have 25.0% of all weight)"
+    full = FeatureWeightsDisplay.from_result([[2.0, 1.0], [1.0, 2.0]])
+    assert full.draw().get_suptitle() == "Diagonal of the metric"
+    assert full.ax_.get_xlabel() == "diagonal entry of the metric"
+
+
+def test_feature_weights_refuse_a_kernel_and_names_that_do_not_fit():
+    with pytest.raises(ValueError, match="the feature space of its kernel"):
+        plot_feature_weights(KernelSERAPH().fit(X, Y))
+    with pytest.raises(ValueError, match="2 features, but 3 feature_names"):
+        FeatureWeightsDisplay.from_result(np.eye(2), ["a", "b", "c"])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from faulty_solvers import Raising
 from instances import random_pairs
+from pictures import assert_legible
 
 from seraph_cvx import (
     MStepObjective,
@@ -17,7 +20,20 @@ from seraph_cvx import (
     solve_m_step,
 )
 from seraph_cvx.datasets import load_sampling
+from seraph_cvx.m_step.solve import MStepSolver
+from seraph_cvx.penalties import (
+    Diagonal,
+    LinearConstraints,
+    LogDet,
+    Manifold,
+    Ridge,
+    Sparse,
+    Trace,
+    TraceBound,
+    UpperBound,
+)
 from seraph_cvx.penalties.manifold import manifold_term
+from seraph_cvx.plots import PathDisplay
 
 
 @pytest.fixture(scope="module")
@@ -155,3 +171,194 @@ def test_failure_path_points_that_are_not_certified_are_told_in_one_warning(algo
     with pytest.warns(NotCertified, match="2 of the 2 points .* trace_weight=1: ") as caught:
         seraph_path(random_pairs(0), [1.0, 0.5], algorithm=algorithm, m_step_tol=1e-15)
     assert [warning.filename for warning in caught] == [__file__]
+
+
+# Paths of the weight of another penalty
+
+VARIED = {
+    "Ridge": (Ridge(prior=0.1 * np.eye(4)), [30.0, 3.0, 0.3]),
+    "LogDet": (LogDet(prior=0.1 * np.eye(4)), [10.0, 1.0, 0.1]),
+    "Sparse": (Sparse(), [30.0, 3.0, 0.3]),
+    "TraceBound": (TraceBound(1.0), [0.5, 0.1, 0.02]),
+    "Manifold": (Manifold(1.0), [3.0, 1.0, 0.3]),
+}
+
+
+@pytest.fixture(scope="module")
+def iris():
+    drawn = load_sampling("iris", n_points=40, n_labeled=12, seed=1)
+    return PairSet.from_labels(drawn.X, drawn.y)
+
+
+@pytest.mark.parametrize("name", VARIED)
+def test_a_path_of_a_penalty_is_certified_and_a_point_is_the_single_solve(iris, name):
+    block, weights = VARIED[name]
+    path = seraph_path(
+        iris, penalties=[block], varied=0, penalty_weights=weights[::-1], trace_weight=0.5
+    )
+    assert path.weights.tolist() == weights
+    assert path.trace_weights.tolist() == [0.5] * 3
+    assert path[1].penalty_weight == path[1].weight == weights[1]
+    assert all(point.certificate.relative_gap <= 1e-6 for point in path)
+    assert [point.start for point in path] == ["zero", "previous point", "previous point"]
+    for point in path:
+        objective = MStepObjective(
+            iris, trace_weight=0.5, penalties=[block.with_weight(point.weight)]
+        )
+        assert point.value == pytest.approx(solve_m_step(objective).value, rel=3e-6)
+        assert np.isfinite(objective.value(point.metric))
+
+
+def test_as_its_penalty_falls_the_metric_leaves_the_prior(iris):
+    prior = 0.1 * np.eye(4)
+    path = seraph_path(
+        iris, penalties=[Ridge(prior=prior)], varied=0, penalty_weights=np.geomspace(1e3, 1e-2, 6)
+    )
+    away = [float(np.linalg.norm(point.metric - prior)) for point in path]
+    assert np.all(np.diff(away) > 0.0)
+
+
+def test_a_path_of_a_bound_on_the_trace_has_these_traces(iris):
+    path = seraph_path(iris, penalties=[TraceBound(9.0)], varied=0, penalty_weights=[0.2, 0.1])
+    assert [point.trace for point in path] == pytest.approx([0.2, 0.1], rel=1e-4)
+    assert path.axis == "bound of TraceBound"
+    assert repr(path).startswith("SeraphPath(2 bounds of TraceBound from 0.2 to 0.1")
+
+
+def test_the_trace_block_varied_is_the_path_of_the_trace_weight(iris):
+    weights = [30.0, 3.0, 0.3]
+    one = seraph_path(
+        iris, penalties=[Trace(1.0)], varied=0, penalty_weights=weights, trace_weight=0.0
+    )
+    other = seraph_path(iris, weights)
+    np.testing.assert_array_equal(one.metrics, other.metrics)
+    assert other.weights.tolist() == other.trace_weights.tolist() == weights
+    assert other[0].penalty_weight is None
+
+
+def test_one_block_is_varied_and_the_others_stay(iris):
+    blocks = [Diagonal(), Ridge(1.0)]
+    path = seraph_path(iris, penalties=blocks, varied=1, penalty_weights=[100.0, 1.0])
+    for A in path.metrics:
+        assert not np.any(A - np.diag(np.diag(A)))
+    assert path[0].trace < path[1].trace
+    assert blocks[1].weight == 1.0
+
+
+def test_a_path_of_a_penalty_of_alternations_ends_as_a_fit(iris):
+    path = seraph_path(
+        iris, penalties=[Ridge()], varied=0, penalty_weights=[10.0, 1.0], algorithm="em"
+    )
+    assert [point.start for point in path] == ["cold", "previous point"]
+    cold = alternate(iris, penalties=[Ridge(10.0)])
+    assert path[0].descent_value == pytest.approx(cold.history[-1].descent_value, rel=1e-5)
+
+
+def test_a_conic_solver_walks_the_same_path(iris):
+    settings = {"penalties": [Ridge(prior=np.eye(4))], "varied": 0, "penalty_weights": [90.0, 9.0]}
+    ours = seraph_path(iris, **settings)
+    theirs = seraph_path(iris, solver="CLARABEL", m_step_tol=1e-6, **settings)
+    for point, other in zip(ours, theirs, strict=True):
+        assert point.value == pytest.approx(other.value, rel=1e-6)
+
+
+def test_where_the_point_before_is_a_bad_start_the_point_starts_from_zero(iris, monkeypatch):
+    """Seen: from the diagonal metric of a large Sparse weight the solver does not move off it."""
+
+    class Stuck(MStepSolver):
+        def solve(self, objective, tol, start=None):
+            """A solution that is not certified, if there is a start."""
+            solution = super().solve(objective, tol, start)
+            return solution if start is None else replace(solution, status=Status.ITERATION_LIMIT)
+
+    monkeypatch.setattr("seraph_cvx.fit.path.MStepSolver", Stuck)
+    path = seraph_path(iris, penalties=[Ridge()], varied=0, penalty_weights=[30.0, 3.0])
+    assert [point.start for point in path] == ["zero", "zero"]
+    assert all(point.status is Status.CERTIFIED for point in path)
+    alone = solve_m_step(MStepObjective(iris, penalties=[Ridge(3.0)]), tol=1e-6)
+    assert path[1].evaluations > alone.evaluations  # both tries count
+
+
+@pytest.mark.parametrize("block", [Diagonal(), TraceBound(5.0), UpperBound(np.eye(4))])
+def test_a_path_of_the_trace_weight_with_penalties_begins_at_their_critical_weight(iris, block):
+    path = seraph_path(iris, penalties=[block], n_weights=3)
+    critical = MStepObjective(iris, penalties=[block]).critical_trace_weight
+    assert path.critical_trace_weight == pytest.approx(critical)
+    assert path[0].trace <= 1e-3 * path[1].trace
+    single = solve_m_step(
+        MStepObjective(iris, trace_weight=path[-1].trace_weight, penalties=[block])
+    )
+    assert path[-1].value == pytest.approx(single.value, rel=3e-6)
+
+
+def test_given_trace_weights_need_no_critical_one(iris):
+    near = LinearConstraints(np.eye(4), upper=0.2)
+    assert np.isnan(seraph_path(iris, [1.0], penalties=[near]).critical_trace_weight)
+    assert np.isinf(seraph_path(iris, [1.0], penalties=[LogDet()]).critical_trace_weight)
+
+
+def test_the_table_the_card_and_the_picture_name_what_is_varied(iris):
+    path = seraph_path(iris, penalties=[Sparse()], varied=0, penalty_weights=[30.0, 3.0, 0.3])
+    assert path.to_table().columns[0] == "weight of Sparse"
+    assert path.to_table().rows[1]["weight of Sparse"] == 3.0
+    assert "From the largest weight of Sparse down." in path._repr_html_()
+    assert "nan" not in path._repr_html_()
+    display = PathDisplay.from_result(path).plot()
+    assert {ax.get_xlabel() for ax in display.axes_} == {"weight of Sparse"}
+    assert_legible(display.figure_, at_least=10)
+    left = display.axes_[0]
+    assert left.get_xlim()[0] > 30.0
+    assert 0.0 < left.get_xlim()[1] < 0.3
+    of_trace = PathDisplay.from_result(seraph_path(iris, n_weights=3)).plot()
+    assert of_trace.ax_.get_xlabel() == "trace weight (dotted: critical)"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"varied": 0}, "varied=0 is not the number of one of the 0 penalties"),
+        ({"varied": -1, "penalties": [Ridge()]}, "varied=-1 is not the number"),
+        ({"varied": 0, "penalties": [Ridge()]}, "penalty_weights=None: give numbers"),
+        (
+            {"varied": 0, "penalties": [Ridge()], "penalty_weights": "auto"},
+            'there is no "auto"',
+        ),
+        (
+            {"varied": 0, "penalties": [Ridge()], "penalty_weights": []},
+            "penalty_weights is empty",
+        ),
+        (
+            {"varied": 0, "penalties": [Ridge()], "penalty_weights": [0.0]},
+            "penalty_weights=0",
+        ),
+        ({"penalties": [Ridge()], "penalty_weights": [1.0]}, "belongs to varied"),
+        (
+            {
+                "trace_weights": [1.0],
+                "varied": 0,
+                "penalties": [Ridge()],
+                "penalty_weights": [1.0],
+            },
+            "give the trace weight of all its points as trace_weight=",
+        ),
+        (
+            {"varied": 0, "penalties": [Diagonal()], "penalty_weights": [1.0]},
+            r"Diagonal\(\) has no weight",
+        ),
+        ({"penalties": [Trace(1.0)]}, "leave the Trace block out"),
+        ({"penalties": [LogDet()]}, "zero at no trace weight"),
+        ({"penalties": [Sparse()]}, "no closed form with Sparse"),
+    ],
+)
+def test_failure_path_arguments_of_a_path_with_penalties(arguments, words):
+    if "Sparse" in words and Sparse().pull_at_zero(np.eye(2)) is not None:
+        pytest.skip("Sparse has a closed form")
+    with pytest.raises(ValueError, match=words):
+        seraph_path(random_pairs(0), **arguments)
+
+
+def test_failure_path_a_solver_that_breaks_down_is_quoted_with_the_weight_of_the_penalty():
+    with pytest.raises(RuntimeError, match=r"At weight of Ridge=0\.5: .*licence not found"):
+        seraph_path(
+            random_pairs(0), penalties=[Ridge()], varied=0, penalty_weights=[0.5], solver=Raising()
+        )

@@ -26,6 +26,9 @@ BYTE_ORDER_MARKS = {
 
 SPREADSHEET_HINT = re.compile("sep=([,;|\t])", re.IGNORECASE)
 
+LARGEST_PIPE = 2**30
+"""Bytes that are read from a pipe, at most."""
+
 COPIES = 4
 """How many copies of the numbers reading, standardizing and pairing make."""
 
@@ -49,7 +52,9 @@ def open_text(path: Path) -> TableText:
         "take a random sample of its rows, or fewer columns",
     )
     with path.open("rb") as file:
-        content = file.read()
+        content = file.read() if path.is_file() else file.read(LARGEST_PIPE + 1)
+    if not path.is_file() and len(content) > LARGEST_PIPE:
+        raise TableError(f"{path} sends more than 1 GiB: save the table to a file first.")
     marks = (mark for mark in BYTE_ORDER_MARKS if content.startswith(mark))
     encoding = BYTE_ORDER_MARKS.get(next(marks, b""), "utf-8")
     if encoding == "utf-8" and b"\0" in content:

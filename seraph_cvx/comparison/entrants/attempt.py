@@ -11,6 +11,13 @@ from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import FloatArray
 
 
+class NotForThisProblem(Exception):
+    """What a solver raises that cannot take an M-step, whatever the tolerance; it says why.
+
+    A race shows the run as "not for this problem", which counts neither for nor against it.
+    """
+
+
 @dataclass(frozen=True)
 class Attempt:
     """What a solver returns.

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...model.m_step_objective import MStepObjective
-from .attempt import Attempt, Entrant
+from .attempt import Attempt, Entrant, NotForThisProblem
 
 TOLD = ("SCS", "CLARABEL", "MOSEK", "COPT", "MOREAU")
 """The solvers whose options for tolerance and time are known."""
@@ -39,7 +39,10 @@ def conic(
     from ..dimacs import dimacs_errors
 
     clock = time.perf_counter()
-    statement = build_statement(objective, formulation)
+    try:
+        statement = build_statement(objective, formulation)
+    except NotImplementedError as error:  # of a penalty without a dual statement
+        raise NotForThisProblem(str(error)) from error
     problem, words = statement.problem, _options(solver, tol, time_limit) | dict(options or {})
     data, chain, inverse = problem.get_problem_data(solver, solver_opts=words)
     compiled = time.perf_counter() - clock

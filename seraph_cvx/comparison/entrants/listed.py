@@ -16,10 +16,7 @@ import scipy.special
 
 from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import FloatArray, IntArray
-
-
-class CannotState(ValueError):
-    """A solver that is handed formulas has none for this M-step."""
+from .attempt import NotForThisProblem
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,4 +133,4 @@ def require_plain(objective: MStepObjective) -> None:
     """Require an M-step whose penalties are all linear, as formulas of other solvers have them."""
     if objective.penalties:
         names = ", ".join(block.name for block in objective.penalties)
-        raise CannotState(f"this entrant has no formula for the penalties ({names})")
+        raise NotForThisProblem(f"it has no formula for the penalties ({names})")

@@ -11,7 +11,9 @@ import numpy as np
 
 from ...certificate import Certificate
 from ...fit.alternation import Iteration
+from ...penalties.penalty import Penalty
 from ...solvers.solution import Status
+from .blocks import describe_block, make_block
 from .number_file import NUMBERS, Arrays, refuse
 
 RESULTS: dict[str, Any] = {"certificate": Certificate, "iteration": Iteration}
@@ -71,10 +73,22 @@ def pack(value: Any, name: str, arrays: Arrays) -> Any:
         return {"array": name}
     if isinstance(value, np.ndarray) and value.ndim == 1:
         return {"objects": pack(value.tolist(), name, arrays)}
+    if isinstance(value, Penalty):
+        return {"penalty": [type(value).__name__, _pack_block(value, name, arrays)]}
     for kind, result in RESULTS.items():
         if type(value) is result:
             return {kind: pack(asdict(value), name, arrays)["dict"]}
     raise NotPlain(f"`{name}` is {value!r}")
+
+
+def _pack_block(block: Penalty, name: str, arrays: Arrays) -> Any:
+    arguments = describe_block(block)
+    if arguments is None:
+        raise NotPlain(
+            f"`{name}` is {block!r}, a penalty of a class of your own, which no file without code "
+            "can hold; model.set_params(penalties=()) leaves it out and keeps what was learned"
+        )
+    return pack(arguments, name, arrays)
 
 
 def unpack(value: Any, arrays: Arrays, may_be_nan: bool = False) -> Any:
@@ -113,6 +127,8 @@ def unpack(value: Any, arrays: Arrays, may_be_nan: bool = False) -> Any:
             return float(word)
         case {"status": str(word)} if word in list(Status):
             return Status(word)
+        case {"penalty": [str(name), dict(content)]}:
+            return make_block(name, unpack(content, arrays))
         case {"certificate": dict(content)}:
             return _result(Certificate, unpack({"dict": content}, arrays))
         case {"iteration": dict(content)}:

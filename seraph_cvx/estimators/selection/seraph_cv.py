@@ -19,6 +19,7 @@ from ...numerics.blas_threads import one_blas_thread
 from ...numerics.checks import FloatArray, check_number, encode_labels
 from ...pairs.pair_set import PairSet
 from ...penalties.manifold import manifold_term
+from ...penalties.penalty import Penalty
 from ...solvers.not_certified import NotCertified
 from ...solvers.solution import Status
 from ..mahalanobis import MahalanobisTransformer, all_or_nothing
@@ -53,6 +54,7 @@ HANDED_ON = (
     "identity_share",
     "unlabeled_pairs",
     "accelerate",
+    "penalties",
     "random_state",
 )
 """The parameters that are passed on to every SERAPH of the search."""
@@ -84,7 +86,8 @@ class SERAPHCV(MahalanobisTransformer):
     ----------
     trace_weights : "auto" or sequence of float, default="auto"
         The lambdas to try. "auto": six, from 0.3 down to 1e-3 times the critical trace weight of
-        the first M-step on all labels (each mu has its own), above which its metric is zero.
+        the first M-step on all labels without penalties (each mu has its own), above which its
+        metric is zero.
     unlabeled_weights : sequence of float or "ratio", default=(0.0, "ratio")
         The mus to try.
     cv : int, splitter or iterable of (train, test), optional
@@ -160,6 +163,7 @@ class SERAPHCV(MahalanobisTransformer):
         identity_share: float = 0.3,
         unlabeled_pairs: int | None = None,
         accelerate: bool = True,
+        penalties: Sequence[Penalty] = (),
     ) -> None:
         self.trace_weights = trace_weights
         self.unlabeled_weights = unlabeled_weights
@@ -185,6 +189,7 @@ class SERAPHCV(MahalanobisTransformer):
         self.identity_share = identity_share
         self.unlabeled_pairs = unlabeled_pairs
         self.accelerate = accelerate
+        self.penalties = penalties
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the two weights by cross-validation, then learn the metric from all labels.

@@ -17,10 +17,10 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike
 
-from ..model.m_step_objective import MStepObjective
-from ..numerics.checks import FloatArray
-from .display import Display
-from .style import LABEL_SIZE, PALETTE, enlarge_text, legible, line_look
+from ...model.m_step_objective import MStepObjective
+from ...numerics.checks import FloatArray
+from ..display import Display
+from ..style import LABEL_SIZE, PALETTE, enlarge_text, legible, line_look
 
 COLOURS = "cividis"
 N_LEVELS = 13

@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from ..numerics.checks import FloatArray
-from .display import Display
-from .style import GREY, PALETTE, SHOWN_MARKERS, use_decades
+from ...numerics.checks import FloatArray
+from ..display import Display
+from ..style import GREY, PALETTE, SHOWN_MARKERS, use_decades
 
 ROUNDING = 1e-9
 """A dual value may exceed the primal one by this much, relatively, by rounding; not by more."""

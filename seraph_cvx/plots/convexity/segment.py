@@ -13,12 +13,12 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from numpy.typing import ArrayLike
 
-from ..model.m_step_objective import MStepObjective
-from ..model.semi_supervised import SemiSupervisedObjective
-from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import check_metric
-from .display import Display
-from .style import GREY, PALETTE
+from ...model.m_step_objective import MStepObjective
+from ...model.semi_supervised import SemiSupervisedObjective
+from ...numerics.checks import FloatArray
+from ...numerics.psd_cone import check_metric
+from ..display import Display
+from ..style import GREY, PALETTE
 
 ROUNDING = 1e-9
 """How far above its chord a line still counts as below it, relative to the values."""

@@ -1,0 +1,1 @@
+"""Pictures of convexity and duality: a segment, a slice through the cone, the two bounds."""

@@ -1,0 +1,188 @@
+"""The weight that a metric gives to each feature, as bars."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+
+from ..numerics.checks import FloatArray, check_count
+from ..numerics.psd_cone import check_metric
+from .display import Display
+from .style import PALETTE, TEXT_SIZE, legible
+
+BAR_HEIGHT = 0.28
+"""The height of a bar and the gap below it, in inches."""
+
+
+@dataclass(eq=False)
+class FeatureWeightsDisplay(Display):
+    """Show the weight of each feature, A_ii, as bars from the largest down.
+
+    A diagonal metric, of ``SERAPH(penalties=[Diagonal()])``, is nothing but these weights:
+    d(x, x')^2 = sum_i A_ii (x_i - x'_i)^2. They depend on the units of the features: standardise
+    these to compare them.
+
+    Parameters
+    ----------
+    weights : (k,) array
+        Largest first.
+    names : list of str
+    left_out : int
+        How many features of smaller weight are not shown.
+    share_left_out : float
+        What part of the sum of all weights they have.
+    is_diagonal : bool
+        Whether the weights are all there is to the metric.
+    """
+
+    weights: FloatArray
+    names: list[str]
+    left_out: int = 0
+    share_left_out: float = 0.0
+    is_diagonal: bool = True
+
+    @classmethod
+    def from_result(
+        cls, metric: ArrayLike, feature_names: Sequence[str] | None = None, most: int = 20
+    ) -> Self:
+        """Sort the diagonal of a metric.
+
+        Parameters
+        ----------
+        metric : (m, m) array_like
+        feature_names : sequence of str, optional
+            By default "feature 0", "feature 1", ...
+        most : int
+            Show so many features at most, those of the largest weights.
+
+        Examples
+        --------
+        >>> from seraph_cvx.plots import FeatureWeightsDisplay
+        >>> FeatureWeightsDisplay.from_result([[1.0, 0.0], [0.0, 3.0]], ["width", "length"]).names
+        ['length', 'width']
+        """
+        A = check_metric(metric, len(np.asarray(metric)), "metric")
+        given = range(len(A)) if feature_names is None else feature_names
+        if len(given) != len(A):
+            raise ValueError(f"There are {len(A)} features, but {len(given)} feature_names.")
+        every = np.diag(A)
+        order = np.argsort(-every, kind="stable")
+        shown = order[: check_count(most, "most")]
+        rest = order[len(shown) :]
+        total = float(np.sum(every))
+        return cls(
+            every[shown],
+            [f"feature {k}" if feature_names is None else str(feature_names[k]) for k in shown],
+            len(rest),
+            float(np.sum(every[rest])) / total if total > 0.0 else 0.0,
+            not np.any(A - np.diag(every)),
+        )
+
+    @classmethod
+    def from_estimator(
+        cls, model: Any, feature_names: Sequence[str] | None = None, most: int = 20
+    ) -> Self:
+        """Sort the diagonal of a fitted model's `metric_`.
+
+        Parameters
+        ----------
+        model : SERAPH or another fitted metric learner
+        feature_names : sequence of str, optional
+            By default the model's `feature_names_in_`, the columns of the frame it was fitted to.
+        most : int
+            As for :meth:`from_result`.
+
+        Examples
+        --------
+        >>> from seraph_cvx import SERAPH
+        >>> from seraph_cvx.penalties import Diagonal
+        >>> from seraph_cvx.plots import FeatureWeightsDisplay
+        >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0]]
+        >>> model = SERAPH(penalties=[Diagonal()]).fit(X, [0, 0, 1, 1])
+        >>> FeatureWeightsDisplay.from_estimator(model).names
+        ['feature 0', 'feature 1']
+        """
+        if hasattr(model, "kernel"):
+            raise ValueError(
+                f"{type(model).__name__} has a metric on the feature space of its kernel, so the "
+                "features of X have no weights: use SERAPH(penalties=[Diagonal()])."
+            )
+        if feature_names is None:
+            feature_names = getattr(model, "feature_names_in_", None)
+        return cls.from_result(model.metric_, feature_names, most)
+
+    def _draw(self, axes: Sequence[Axes]) -> None:
+        (ax,) = axes
+        rows = np.arange(len(self.weights))
+        ax.barh(rows, self.weights, height=0.7, color=PALETTE[0])
+        ax.set_yticks(rows, [legible(name, 36) for name in self.names])
+        ax.set_ylim(len(rows) - 0.4, -0.6)
+        ax.set_xlim(0.0, 1.15 * float(np.max(self.weights)) or 1.0)
+        for row, weight in zip(rows, self.weights, strict=True):
+            ax.annotate(
+                f"{weight:.2g}",
+                (weight, row),
+                xytext=(5, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=TEXT_SIZE,
+            )
+        what = "weight of the feature" if self.is_diagonal else "diagonal entry of the metric"
+        ax.set_xlabel(what)
+        rest = f"{self.left_out} more have {self.share_left_out:.1%} of all weight"
+        ax.set_ylabel("feature" + (f" ({rest})" if self.left_out else ""))
+        ax.grid(axis="x", alpha=0.3)
+        ax.set_axisbelow(True)
+
+    def _title(self) -> str:
+        return "Feature weights" if self.is_diagonal else "Diagonal of the metric"
+
+    def _size(self) -> tuple[float, float]:
+        return 8.4, max(3.4, 1.5 + BAR_HEIGHT * len(self.weights))
+
+
+def plot_feature_weights(
+    model: Any,
+    feature_names: Sequence[str] | None = None,
+    most: int = 20,
+    file: str | os.PathLike[str] | None = None,
+    title: str = "",
+) -> Figure:
+    """Draw the weight of each feature in a fitted model's metric, largest first.
+
+    Parameters
+    ----------
+    model : SERAPH or another fitted metric learner
+        Best with ``penalties=[Diagonal()]``, whose metric has nothing but these weights.
+    feature_names : sequence of str, optional
+        By default the model's `feature_names_in_`, the columns of the frame it was fitted to.
+    most : int
+        Show so many features at most.
+    file : path, optional
+        Also save the picture to this file; its ending chooses the format.
+    title : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Examples
+    --------
+    >>> from seraph_cvx import SERAPH
+    >>> from seraph_cvx.penalties import Diagonal
+    >>> from seraph_cvx.plots import plot_feature_weights
+    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0]]
+    >>> model = SERAPH(penalties=[Diagonal()]).fit(X, [0, 0, 1, 1])
+    >>> figure = plot_feature_weights(model, ["width", "length"])
+    >>> [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    ['width', 'length']
+    """
+    display = FeatureWeightsDisplay.from_estimator(model, feature_names, most)
+    return display.draw(file, title or None)

@@ -1,0 +1,313 @@
+"""Evidence: check_penalty passes every block of ours, and finds mistakes planted in another."""
+
+from __future__ import annotations
+
+import math
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from seraph_cvx.penalties import (
+    Diagonal,
+    LinearConstraints,
+    LogDet,
+    Manifold,
+    Penalty,
+    Ridge,
+    Sparse,
+    Trace,
+    TraceBound,
+    UpperBound,
+    check_penalty,
+)
+from seraph_cvx.penalties.penalty import Multiplier
+
+RNG = np.random.default_rng(0)
+FACTOR = RNG.normal(size=(4, 4))
+DEFINITE = FACTOR @ FACTOR.T + np.eye(4)
+SOME = np.array([DEFINITE, FACTOR + FACTOR.T])
+
+BLOCKS = [
+    Trace(0.7),
+    Manifold(0.3),
+    Ridge(2.0),
+    Ridge(0.5, prior=DEFINITE),
+    LogDet(0.5),
+    LogDet(2.0, prior=DEFINITE),
+    TraceBound(2.0),
+    UpperBound(DEFINITE),
+    LinearConstraints(SOME, upper=[3.0, 0.5]),
+    LinearConstraints(SOME, equal=np.trace(SOME, axis1=1, axis2=2)),
+    LinearConstraints([np.eye(4), -np.eye(4)], upper=[3.0, -1.0]),  # dependent
+    TraceBound(1e-2),
+    UpperBound(1e3 * DEFINITE),
+    Diagonal(),
+    Sparse(0.3),
+]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("block", BLOCKS, ids=repr)
+def test_every_block_of_ours_passes(block, seed):
+    report = check_penalty(block, seed=seed)
+    assert report.holds, report
+
+
+@pytest.mark.parametrize("y", [-2.0, 0.3, 0.7, 5.0])
+def test_projection_between_two_parallel_bounds_closed_form(y):
+    block = LinearConstraints([np.eye(2), -np.eye(2)], upper=[3.0, -1.0])
+    expected = np.clip(2.0 * y, 1.0, 3.0) / 2.0
+    assert np.allclose(block.prox(y * np.eye(2), 1.0), expected * np.eye(2), atol=1e-14)
+
+
+class Distance(Penalty):
+    """weight * (v'Av - d)^2 for two points whose difference is v."""
+
+    is_smooth = True
+
+    def __init__(self, v, d, weight=1.0):
+        self.V, self.d, self.weight = np.outer(v, v), d, weight
+
+    def value(self, A):
+        return self.weight * (np.sum(self.V * A) - self.d) ** 2
+
+    def expression(self, A, weight):
+        return weight * cp.square(cp.sum(cp.multiply(self.V, A)) - self.d)
+
+    def subgradient(self, A):
+        return 2.0 * self.weight * (np.sum(self.V * A) - self.d) * self.V
+
+    def conjugate(self, Z):
+        nu = self._coefficient(Z)
+        if not np.allclose(Z, nu * self.V, atol=1e-9 * np.linalg.norm(Z)):
+            return math.inf
+        return nu * self.d + nu**2 / (4.0 * self.weight)
+
+    def prox(self, Y, step):
+        size = np.sum(self.V * self.V)
+        nu = 2.0 * self.weight * (np.sum(self.V * Y) - self.d)
+        return Y - step * nu / (1.0 + 2.0 * step * self.weight * size) * self.V
+
+    def multiplier(self, Z):
+        nu = self._coefficient(Z)
+        return Multiplier(nu * self.V, nu * self.d + nu**2 / (4.0 * self.weight))
+
+    def _coefficient(self, Z):
+        return float(np.sum(Z * self.V) / np.sum(self.V * self.V))
+
+
+def distance():
+    return Distance(np.array([1.0, -2.0, 0.5]), 2.0, 0.3)
+
+
+def planted(**methods):
+    return type("Planted", (Distance,), methods)(np.array([1.0, -2.0, 0.5]), 2.0, 0.3)
+
+
+def claims_that_failed(report):
+    return {check.claim.partition(":")[0] for check in report.failures}
+
+
+def test_a_block_of_ones_own_passes():
+    report = check_penalty(distance())
+    assert report.n_features == 3
+    assert report.holds, report
+    assert "failed" not in str(report).lower()
+
+
+MISTAKES = {
+    "wrong sign": (
+        {"value": lambda self, A: -self.weight * (np.sum(self.V * A) - self.d) ** 2},
+        "convex",
+    ),
+    "not convex": (
+        {"value": lambda self, A: self.weight * np.sqrt(abs(np.sum(self.V * A) - self.d))},
+        "convex",
+    ),
+    "wrong subgradient": (
+        {"subgradient": lambda self, A: self.weight * (np.sum(self.V * A) - self.d) * self.V},
+        "subgradient",
+    ),
+    "wrong conjugate": (
+        {"conjugate": lambda self, Z: Distance.conjugate(self, Z) - self.d * self._coefficient(Z)},
+        "conjugate",
+    ),
+    "CVXPY off by a factor": (
+        {"expression": lambda self, A, w: Distance.expression(self, A, 0.5 * w)},
+        "CVXPY",
+    ),
+    "not DCP": (
+        {"expression": lambda self, A, w: w * _product(cp.sum(cp.multiply(self.V, A)) - self.d)},
+        "CVXPY",
+    ),
+    "not DPP": (
+        {"expression": lambda self, A, w: cp.square(w) * Distance.expression(self, A, 1.0) / w},
+        "CVXPY",
+    ),
+    "weight ignored": (
+        {"expression": lambda self, A, w: Distance.expression(self, A, 0.3)},
+        "CVXPY",
+    ),
+    "wrong prox": (
+        {"prox": lambda self, Y, step: Distance.prox(self, Y, 2.0 * step)},
+        "prox",
+    ),
+    "wrong multiplier": (
+        {"multiplier": lambda self, Z: Multiplier(self.V, 0.0)},
+        "conjugate",
+    ),
+    "value_above below": (
+        {"value_above": lambda self, L: 0.9 * self.value(L @ L.T)},
+        "value_above",
+    ),
+    "NaN": ({"value": lambda self, A: math.nan}, "value"),
+}
+
+
+def _product(x):
+    return cp.multiply(x, x)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", MISTAKES)
+@pytest.mark.filterwarnings("ignore:Forming a nonconvex expression")
+def test_a_planted_mistake_is_found(name, seed):
+    methods, where = MISTAKES[name]
+    report = check_penalty(planted(**methods), seed=seed)
+    assert not report.holds
+    assert where in claims_that_failed(report), report
+    text = str(report)
+    assert "FAILED" in text
+    assert "does NOT hold" in text
+
+
+def test_a_failure_shows_its_counterexample():
+    report = check_penalty(planted(**MISTAKES["not convex"][0]))
+    convex = next(check for check in report.failures if check.claim.startswith("convex"))
+    assert "A = [[" in convex.details
+    assert "P(B) =" in convex.details
+
+
+class Hinge(Distance):
+    """weight * max(0, v'Av - d): convex, with a kink."""
+
+    def value(self, A):
+        return self.weight * max(0.0, np.sum(self.V * A) - self.d)
+
+    def expression(self, A, weight):
+        return weight * cp.pos(cp.sum(cp.multiply(self.V, A)) - self.d)
+
+    def subgradient(self, A):
+        return self.weight * float(np.sum(self.V * A) > self.d) * self.V
+
+    def conjugate(self, Z):
+        nu = self._coefficient(Z)
+        fits = np.allclose(Z, nu * self.V, atol=1e-9 * np.linalg.norm(Z))
+        return nu * self.d if fits and 0.0 <= nu <= self.weight * (1.0 + 1e-12) else math.inf
+
+    def prox(self, Y, step):
+        off = np.sum(self.V * Y) - self.d
+        size = np.sum(self.V * self.V)
+        return Y - min(max(off / size, 0.0), step * self.weight) * self.V
+
+    def multiplier(self, Z):
+        nu = min(max(self._coefficient(Z), 0.0), self.weight)
+        return Multiplier(nu * self.V, nu * self.d)
+
+
+def test_a_kink_is_found_where_the_block_says_that_it_is_smooth():
+    report = check_penalty(Hinge(np.array([1.0, -2.0, 0.5]), 2.0, 0.3))
+    assert claims_that_failed(report) == {"is_smooth"}, report
+    assert "jumps" in str(report)
+
+
+def test_the_same_block_passes_where_it_does_not_say_so():
+    kinked = type("Kinked", (Hinge,), {"is_smooth": False})
+    report = check_penalty(kinked(np.array([1.0, -2.0, 0.5]), 2.0, 0.3))
+    assert report.holds, report
+
+
+def test_a_conjugate_that_forgets_where_it_is_infinite_is_found():
+    def conjugate(self, Z):
+        return self.d * self._coefficient(Z)
+
+    forgetful = type("Forgetful", (Hinge,), {"is_smooth": False, "conjugate": conjugate})
+    report = check_penalty(forgetful(np.array([1.0, -2.0, 0.5]), 2.0, 0.3))
+    assert "conjugate" in claims_that_failed(report)
+
+
+class LooseTrace(TraceBound):
+    """A trace bound whose CVXPY constraint has another bound."""
+
+    def constraints(self, A, weight):
+        return [cp.trace(A) <= 1.5 * weight]
+
+
+class WrongDual(Ridge):
+    """A ridge whose dual terms are off by a factor."""
+
+    def dual_terms(self, n_features, weight):
+        part = super().dual_terms(n_features, weight)
+        return part._replace(conjugate=2.0 * part.conjugate)
+
+
+class LooseDual(Sparse):
+    """A sparse penalty whose dual terms forget the bound on Z."""
+
+    def dual_terms(self, n_features, weight):
+        part = super().dual_terms(n_features, weight)
+        return part._replace(constraints=part.constraints[1:])
+
+
+@pytest.mark.parametrize("block", [WrongDual(1.0), LooseDual(1.0)], ids=repr)
+def test_wrong_dual_terms_are_found(block):
+    assert claims_that_failed(check_penalty(block)) == {"dual_terms"}
+
+
+def test_a_constraint_that_is_not_the_values_is_found():
+    report = check_penalty(LooseTrace(1.0), matrices=[np.diag([0.5, 0.4, 0.3])])
+    assert "CVXPY: constraints are violated where P is infinite" in {
+        check.claim for check in report.failures
+    }
+
+
+def test_what_cannot_be_checked_is_said_and_does_not_hold():
+    class Lonely(Distance):
+        """Finite at one matrix only."""
+
+        def value(self, A):
+            return 0.0 if np.array_equal(A, np.full((3, 3), 0.123)) else math.inf
+
+        prox = Penalty.prox
+
+    report = check_penalty(Lonely(np.ones(3), 1.0))
+    assert not report.holds
+    text = str(report)
+    assert "not checked" in text
+    assert "give some by matrices=[...]" in text
+
+
+def test_variables_of_the_blocks_own_are_minimised_over():
+    class Epigraph(Distance):
+        def expression(self, A, weight):
+            t = cp.Variable(name="t")
+            self.bound = t
+            return weight * cp.square(t)
+
+        def constraints(self, A, weight):
+            return [self.bound == cp.sum(cp.multiply(self.V, A)) - self.d]
+
+        def for_points(self, points):
+            return self
+
+    report = check_penalty(Epigraph(np.array([1.0, -2.0, 0.5]), 2.0, 0.3), n_matrices=2)
+    names = {check.claim: check.outcome for check in report.checks}
+    assert names["CVXPY: the statement has the value of P"] == "passed", report
+
+
+def test_the_points_and_the_number_of_features_can_be_given():
+    assert check_penalty(Sparse(1.0), n_features=2).n_features == 2
+    assert check_penalty(Manifold(1.0), X=RNG.normal(size=(12, 5))).n_features == 5
+    with pytest.raises(ValueError, match="prior is 4 x 4, but the points have 3 features"):
+        check_penalty(Ridge(1.0, prior=DEFINITE), n_features=3)

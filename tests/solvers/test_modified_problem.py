@@ -1,0 +1,240 @@
+"""Evidence: problems with added constraints and terms are certified, never on a solver's word."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from instances import random_objective, random_psd
+
+from seraph_cvx import MStepObjective, certify_problem, solve_m_step, state_m_step
+from seraph_cvx.m_step.modified_problem import _read, onto_linear_constraints
+from seraph_cvx.m_step.statement import textbook_statement
+from seraph_cvx.penalties import Diagonal, LinearConstraints, Ridge, TraceBound
+
+OFF = np.triu_indices(3, 1)
+SHAPE = np.diag([1.0, 0.5, 0.7])
+
+CONSTRAINTS = {
+    "a zero": lambda A, s: [A[0, 1] == 0],
+    "trace": lambda A, s: [cp.trace(A) <= 0.6 * s],
+    "trace, equal": lambda A, s: [cp.trace(A) == 0.6 * s],
+    "diagonal from below": lambda A, s: [cp.diag(A) >= 0.1 * s],
+    "diagonal matrix": lambda A, s: [A[OFF] == 0],
+    "entry by entry": lambda A, s: [0.3 * s >= A],
+    "upper bound": lambda A, s: [A << 0.4 * s * SHAPE, A >> 0],
+    "scaled upper bound": lambda A, s: [0.4 * s * SHAPE >> 2.0 * A],
+    "symmetry said twice": lambda A, s: [A[0, 1] == 0.01, A[1, 0] == 0.01, A == A.T],
+    "several": lambda A, s: [
+        A[0, 1] == 0,
+        cp.trace(A) <= 0.5 * s,
+        cp.diag(A) >= 0.05 * s,
+        A << 0.4 * s * np.eye(3),
+        A[0, 0] <= A[1, 1],
+        cp.sum(cp.multiply(SHAPE, A)) + A[0, 2] <= s,
+    ],
+}
+TERMS = {
+    "trace": lambda A: 0.3 * cp.trace(A) + 2.0,
+    "linear": lambda A: 0.3 * A[0, 0] + cp.sum(cp.multiply(SHAPE, A)) / 4.0,
+    "ridge": lambda A: 0.3 * cp.sum_squares(A - np.eye(3)),
+    "all entries": lambda A: 0.3 * cp.norm1(A),
+    "off the diagonal": lambda A: cp.sum(cp.abs(A[OFF])) * 0.3,
+    "log det": lambda A: -0.3 * cp.log_det(A),
+    "several": lambda A: (cp.norm1(A) + cp.sum_squares(np.eye(3) - A)) / 7.0 - cp.log_det(A) / 5,
+}
+
+
+def modified(objective, constraints=None, term=None):
+    """The statement of the M-step with what was added, and its variable."""
+    problem = state_m_step(objective)
+    A = problem.variables()[0]
+    scale = float(np.trace(solve_m_step(objective).metric))
+    goal = problem.objective if term is None else cp.Minimize(problem.objective.expr + term(A))
+    added = [] if constraints is None else constraints(A, scale)
+    return cp.Problem(goal, problem.constraints + added), A, scale
+
+
+def solved(problem):
+    problem.solve(solver="CLARABEL")
+    return problem
+
+
+def independent_optimum(objective, constraints, term, scale):
+    """The optimum of (11) word for word, with the same added, in a variable of its own."""
+    textbook = textbook_statement(objective)
+    A = textbook.variables()[0]
+    goal = textbook.objective.expr + (0.0 if term is None else term(A))
+    added = [] if constraints is None else constraints(A, scale)
+    return cp.Problem(cp.Minimize(goal), added).solve(solver="CLARABEL")
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("kind", [*CONSTRAINTS, *(f"term: {name}" for name in TERMS)])
+def test_the_gap_is_small_and_the_bound_below_an_independent_optimum(kind, seed):
+    setting = "hyper" if seed % 2 else "proj"
+    objective = random_objective(seed, setting, n=10, m=3)
+    constraints, term = CONSTRAINTS.get(kind), TERMS.get(kind.removeprefix("term: "))
+    term = None if constraints else term
+    problem, A, scale = modified(objective, constraints, term)
+    solved(problem)
+    before = A.value.copy()
+    certificate = certify_problem(problem, objective)
+    assert np.array_equal(A.value, before)
+    assert certificate.relative_gap < 2e-5
+    optimum = independent_optimum(objective, constraints, term, scale)
+    assert certificate.dual_value <= optimum + 1e-6 * abs(optimum)
+    assert certificate.primal_value >= optimum - 1e-6 * abs(optimum)
+    assert problem.value == pytest.approx(certificate.primal_value, rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["a zero", "several", "upper bound", "entry by entry"])
+@pytest.mark.parametrize("seed", range(3))
+def test_wrong_multipliers_and_a_wrong_metric_give_no_false_bound(kind, seed):
+    rng = np.random.default_rng(seed)
+    objective = random_objective(seed, "hyper", n=10, m=3)
+    problem, A, _ = modified(objective, CONSTRAINTS[kind])
+    solved(problem)
+    optimum = problem.value
+    for size in (0.0, 0.1, 1.0, -1.0, 1e3):
+        for constraint in problem.constraints:
+            for dual in constraint.dual_variables:
+                noise = size * rng.normal(size=dual.shape)
+                dual.save_value(np.asarray(dual.value * size + noise))
+        certificate = certify_problem(problem, objective)
+        assert certificate.dual_value <= optimum + 1e-6 * abs(optimum)
+    A.save_value(random_psd(rng, 3))
+    assert certify_problem(problem, objective).dual_value <= optimum + 1e-6 * abs(optimum)
+
+
+def test_missing_multipliers_are_done_without():
+    objective = random_objective(0, "hyper", n=10, m=3)
+    problem, A, _ = modified(objective, CONSTRAINTS["trace"])
+    solved(problem)
+    metric = A.value
+    fresh, other, _ = modified(objective, CONSTRAINTS["trace"])
+    other.save_value(metric)  # never solved: no multipliers
+    assert certify_problem(fresh, objective).relative_gap < 1e-5
+
+
+def test_the_solvers_multipliers_help():
+    objective = random_objective(3, "hyper", n=10, m=3)
+    problem, _, _ = modified(objective, CONSTRAINTS["several"])
+    with_them = certify_problem(solved(problem), objective)
+    for constraint in problem.constraints:
+        for dual in constraint.dual_variables:
+            dual.save_value(None)
+    without = certify_problem(problem, objective)
+    assert with_them.dual_value >= without.dual_value
+
+
+def test_blocks_of_the_objective_stay():
+    plain = random_objective(1, "hyper", n=10, m=3)
+    objective = plain.with_penalties([Ridge(0.3), TraceBound(0.2)])
+    problem, _, _ = modified(objective, lambda A, s: [A[0, 2] == 0.02])
+    certificate = certify_problem(solved(problem), objective)
+    assert certificate.relative_gap < 1e-5
+    assert np.trace(certificate.metric) <= 0.2
+
+
+def test_what_was_added_is_read_exactly():
+    objective = random_objective(0, "hyper", n=10, m=3)
+    problem, A, scale = modified(objective, CONSTRAINTS["several"], TERMS["several"])
+    added = _read(problem, objective, A)
+    assert sorted(block.name for block in added.blocks) == [
+        "LinearConstraints",
+        "LinearConstraints",
+        "LogDet",
+        "Ridge",
+        "Sparse",
+        "UpperBound",
+    ]
+    bounds, equal = added.blocks[-2:]
+    assert not bounds.is_equality
+    assert equal.is_equality
+    expected = np.zeros((3, 3))
+    expected[0, 1] = expected[1, 0] = 0.5
+    assert np.array_equal(equal.matrices, [expected])
+    assert np.array_equal(bounds.matrices[0], np.eye(3))
+    assert bounds.bounds[0] == 0.5 * scale
+    sloped = SHAPE.copy()
+    sloped[0, 2] = sloped[2, 0] = 0.5
+    assert np.array_equal(bounds.matrices[-1], sloped)
+
+
+NOT_UNDERSTOOD = {
+    "norm": (None, lambda A: cp.norm(A, 2), r"This term is not understood: sigma_max\(A\)"),
+    "kink": (None, lambda A: cp.pos(cp.trace(A) - 1e6), "This term is not understood: .*maximum"),
+    "concave": (None, lambda A: -cp.sum_squares(A), "quad_over_lin"),
+    "other entries": (None, lambda A: cp.abs(A[0, 1]), "abs"),
+    "not PSD": (None, lambda A: 0.1 * A[0, 1], "B is not PSD"),
+    "negative": (None, lambda A: -9.0 * cp.trace(A), "a trace weight below zero"),
+    "cone": (
+        lambda A, s: [cp.norm(A[0]) <= 1.0],
+        None,
+        "This constraint is not understood: .*norm",
+    ),
+    "lower bound": (lambda A, s: [A >> 0.01 * np.eye(3)], None, "not A << B"),
+    "block": (lambda A, s: [A[:2, :2] << np.eye(2)], None, "not A << B"),
+    "third": (lambda A, s: [3.0 * A << 0.7 * np.eye(3)], None, "without rounding"),
+    "impossible": (lambda A, s: [A[0, 1] - A[1, 0] == 1.0], None, "No matrix satisfies"),
+    "variable": (
+        lambda A, s: [cp.trace(A) <= cp.Variable(name="t")],
+        None,
+        "variables besides A: t",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", NOT_UNDERSTOOD)
+def test_what_is_not_understood_is_named(kind):
+    constraints, term, words = NOT_UNDERSTOOD[kind]
+    objective = random_objective(0, "hyper", n=10, m=3)
+    problem, A, _ = modified(objective, constraints, term)
+    A.save_value(np.eye(3))
+    with pytest.raises(ValueError, match=words):
+        certify_problem(problem, objective)
+
+
+def test_a_problem_that_is_not_the_m_steps_is_refused():
+    objective = random_objective(0, "hyper", n=10, m=3)
+    problem, A, _ = modified(objective)
+    with pytest.raises(ValueError, match="no solution yet"):
+        certify_problem(problem, objective)
+    A.save_value(np.eye(3))
+    with pytest.raises(ValueError, match=r"lacks a part of the M-step.*lambda"):
+        certify_problem(problem, objective.with_trace_weight(0.5))
+    with pytest.raises(ValueError, match="lacks a part of the M-step"):
+        certify_problem(cp.Problem(cp.Minimize(2.0 * problem.objective.expr)), objective)
+    problem.param_dict["lambda"].value = 0.5
+    with pytest.raises(ValueError, match=r"lacks a part of the M-step.*lambda"):
+        certify_problem(problem, objective)
+    with pytest.raises(ValueError, match='state_m_step\\(objective, "primal"\\)'):
+        certify_problem(state_m_step(objective, "dual"), objective)
+    diagonal = objective.with_penalties([Diagonal()])
+    with pytest.raises(ValueError, match="its statement no variable A"):
+        certify_problem(state_m_step(diagonal), diagonal)
+    bounded = objective.with_penalties([TraceBound(1.0)])
+    stated = state_m_step(bounded)
+    stated.variables()[0].save_value(np.eye(3))
+    with pytest.raises(ValueError, match=r"lacks a part of the M-step.*tr"):
+        certify_problem(cp.Problem(stated.objective), bounded)
+    stated.variables()[0].save_value(np.full((3, 3), np.nan))
+    with pytest.raises(ValueError, match="NaN"):
+        certify_problem(stated, bounded)
+
+
+def test_newtons_method_meets_linear_constraints():
+    rng = np.random.default_rng(0)
+    L = rng.normal(size=(3, 3))
+    B = np.array([np.eye(3), SHAPE])
+    t = np.einsum("kij,ij->k", B, L @ L.T)
+    plain = random_objective(0, "hyper", n=10, m=3)
+    objective: MStepObjective = plain.with_penalties(
+        [LinearConstraints(B[:1], equal=t[:1]), LinearConstraints(B[1:], upper=t[1:])]
+    )
+    moved = onto_linear_constraints(objective, L + 1e-5 * rng.normal(size=(3, 3)))
+    assert all(np.isfinite(block.value_above(moved)) for block in objective.penalties)
+    far = 10.0 * L
+    assert onto_linear_constraints(objective, far) is far
