@@ -261,8 +261,8 @@ def test_failure_path_a_prior_of_the_wrong_size_is_said(sampling):
 
 
 def test_every_block_of_the_package_can_be_saved():
-    offered = {name for name in penalties.__all__ if isinstance(vars(penalties)[name], type)}
-    assert set(CLASSES) == offered - {"Penalty"}
+    offered = {name for name in penalties.__all__ if name[0].isupper()}
+    assert set(CLASSES) == offered - {"Penalty", "PenaltyReport"}
     assert set(CLASSES) == {type(block).__name__ for block in BLOCKS.values()}
     for block in BLOCKS.values():
         assert type(block)(**describe_block(block)) == block

@@ -402,7 +402,13 @@ def test_a_block_without_prox_is_not_for_our_solver():
         solver_room.first_order(with_penalty(Rough()), 1e-3, 5.0)
 
 
-@pytest.mark.parametrize("name", ["sparse3", "linear0.1", "logdet2", "ridge10"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ridge10",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("sparse3", "linear0.1", "logdet2")),
+    ],
+)
 def test_every_answer_with_a_penalty_is_graded_by_the_certificate(name):
     race = compare_solvers(
         f"iris-n30-standard-hyper-w1-s0-{name}", ["fista", "CLARABEL", "SCS/dual"], tols=[1e-5]
@@ -460,6 +466,7 @@ def solve(objective, tol, time_limit):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow), None]
 )

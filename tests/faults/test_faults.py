@@ -285,6 +285,7 @@ def test_a_damaged_line_of_a_race_is_reported_by_its_number_and_the_rest_is_used
         assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", [pytest.param(0.0, marks=pytest.mark.slow), 0.5])
 def test_a_full_disk_keeps_the_rows_of_a_race_and_names_the_file(tmp_path, monkeypatch, part):
     """The disk takes a part of the second row's line: an error, or a short write, says so."""
@@ -545,6 +546,7 @@ def test_an_enormous_number_of_a_cell_is_a_damaged_line_told_by_its_number(tmp_p
         assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
 
 
+@pytest.mark.slow
 def test_compare_tells_the_number_of_a_line_with_an_enormous_integer(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "race").mkdir()

@@ -46,8 +46,11 @@ BLOCKS = [
     Sparse(0.3),
 ]
 
+FEW_THEN_MANY = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+"""Seeds: the first one always, the others with the slow evidence."""
 
-@pytest.mark.parametrize("seed", range(3))
+
+@pytest.mark.parametrize("seed", FEW_THEN_MANY)
 @pytest.mark.parametrize("block", BLOCKS, ids=repr)
 def test_every_block_of_ours_passes(block, seed):
     report = check_penalty(block, seed=seed)
@@ -169,7 +172,7 @@ def _product(x):
     return cp.multiply(x, x)
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", FEW_THEN_MANY[:2])
 @pytest.mark.parametrize("name", MISTAKES)
 @pytest.mark.filterwarnings("ignore:Forming a nonconvex expression")
 def test_a_planted_mistake_is_found(name, seed):
