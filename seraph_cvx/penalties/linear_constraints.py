@@ -130,7 +130,7 @@ class LinearConstraints(Penalty):
         goal = excess / lengths
         columns = np.vstack([R / lengths, goal / np.max(np.abs(goal))])
         last = np.eye(len(columns))[-1]
-        return np.flatnonzero(scipy.optimize.nnls(columns, last)[0] > 0.0)
+        return np.flatnonzero(_nonnegative(columns, last) > 0.0)
 
     def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
         """Z = sum_i nu_i B_i and its conjugate nu't, with new variables nu."""
@@ -221,7 +221,7 @@ class LinearConstraints(Penalty):
         """The least squares solution; for bounds, the nonnegative one."""
         if self.is_equality:
             return np.asarray(np.linalg.lstsq(columns, target, rcond=None)[0])
-        return np.asarray(scipy.optimize.nnls(columns, target)[0])
+        return _nonnegative(columns, target)
 
     @property
     def _tolerances(self) -> FloatArray:
@@ -248,3 +248,12 @@ class LinearConstraints(Penalty):
     def __repr__(self) -> str:
         kind = "equal" if self.is_equality else "upper"
         return f"LinearConstraints({len(self.bounds)} matrices, {kind}=...)"
+
+
+def _nonnegative(columns: FloatArray, target: FloatArray) -> FloatArray:
+    """The nonnegative least squares solution."""
+    try:
+        return np.asarray(scipy.optimize.nnls(columns, target)[0])
+    except (np.linalg.LinAlgError, RuntimeError):  # SciPy 1.13: columns are nearly dependent
+        plain = np.linalg.lstsq(columns, target, rcond=None)[0]
+        return np.asarray(np.maximum(plain, 0.0), dtype=np.float64)
