@@ -295,6 +295,8 @@ class MStepObjective:
     @property
     def recession_total(self) -> float:
         """The total weight of pairs as similar: kappa = sum_k (c_k - b_k)."""
+        if not self.has_soft_labels:
+            return self.pairs.similar_total
         return self.pairs.similar_total + self.mu * self.soft_label_sums.total
 
     @property

@@ -524,7 +524,7 @@ def test_an_acceleration_that_is_stopped_has_the_certificate_of_where_it_stands(
 
 
 def test_a_conic_solver_is_asked_for_every_m_step():
-    run = alternate(pairs_of("iris", 30), solver="CLARABEL", m_step_tol=1e-4)
+    run = alternate(pairs_of("iris", 30), solver="CLARABEL", m_step_tol=1e-6, polish=True)
     kinds = {step.kind for step in run.history}
     assert kinds == {StepKind.M_STEP}
 
