@@ -196,6 +196,7 @@ def _measurements(
     section: Section, limit: float, size: tuple[str, list[int], int | None, str | None]
 ) -> list[Measurement]:
     from ..experiments.bench import conic as conic
+    from ..experiments.bench import first_m_steps as first_m_steps
     from ..experiments.bench import passes as passes
     from ..experiments.bench import statement as statement
     from ..experiments.bench.path import bench_path
@@ -208,7 +209,9 @@ def _measurements(
         Section.COMPILE: [lambda report: statement.bench_compilation(report, time_limit=limit)],
         Section.ANSWERS: [lambda report: statement.bench_answers(report, time_limit=limit)],
         Section.OVERHEAD: [statement.bench_overhead],
-        Section.M_STEP: [lambda report: conic.bench_first_m_steps(report, time_limit=limit)],
+        Section.M_STEP: [
+            lambda report: first_m_steps.bench_first_m_steps(report, time_limit=limit)
+        ],
         Section.FIT: [lambda report: conic.bench_whole_fit(report, time_limit=limit)],
         Section.KERNEL: [passes.bench_kernel],
         Section.SCALING: [passes.bench_scaling, passes.bench_dimension],

@@ -185,13 +185,26 @@ def _first_order_entrants() -> list[Entrant]:
 
 def listed_entrants() -> list[Entrant]:
     """The solvers besides those of CVXPY's cones, installed or not."""
-    return [
-        *nonlinear_entrants(),
-        *cvxopt_entrants(),
-        *entropy_entrants(),
-        *manifold_entrants(),
-        *factor_entrants(),
-    ]
+    kinds = kinds_of_entrants()
+    return [*kinds["formula"], *kinds["factor"]]
+
+
+def kinds_of_entrants() -> dict[str, list[Entrant]]:
+    """The solvers of other packages by what they are given, installed or not.
+
+    Conic ones get CVXPY's statement in cones, those of formulas a formula of their own kind, and
+    methods on the factor our function with its derivatives, in our coordinates.
+
+    Examples
+    --------
+    >>> list(kinds_of_entrants())
+    ['conic', 'formula', 'factor']
+    """
+    return {
+        "conic": conic_entrants(),
+        "formula": [*nonlinear_entrants(), *cvxopt_entrants(), *entropy_entrants()],
+        "factor": [*manifold_entrants(), *factor_entrants()],
+    }
 
 
 def _why_not(name: str, reason: str) -> str:

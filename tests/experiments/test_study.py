@@ -12,9 +12,12 @@ from command_line import run, words
 
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.cli import study
+from seraph_cvx.comparison.entrants.attempt import Entrant
+from seraph_cvx.comparison.solvers import entrants
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.experiments.bench import conic as bench_conic
+from seraph_cvx.experiments.bench import first_m_steps as bench_m_steps
 from seraph_cvx.experiments.bench import passes as bench_passes
 from seraph_cvx.experiments.bench import size as bench_size
 from seraph_cvx.experiments.bench import statement as bench_statement
@@ -84,7 +87,7 @@ def test_bench_shows_a_row_before_the_next_one_is_measured(monkeypatch, capfd):
 @pytest.mark.parametrize(
     ("section", "room", "name"),
     [
-        ("m-step", bench_conic, "bench_first_m_steps"),
+        ("m-step", bench_m_steps, "bench_first_m_steps"),
         ("fit", bench_conic, "bench_whole_fit"),
         ("kernel", bench_passes, "bench_kernel"),
     ],
@@ -181,14 +184,18 @@ def test_certificates_of_two_m_steps_are_reported_with_their_cost(monkeypatch):
     [
         (bench_proof, "proven gap"),
         (bench_path, "start"),
-        (bench_conic.bench_first_m_steps, "fastest conic to 1e-5"),
+        (bench_m_steps.bench_first_m_steps, "ratio"),
     ],
 )
 def test_data_that_is_not_there_is_a_row_that_says_so(measure, column, monkeypatch, tmp_path):
     for room in ("proof", "path"):
         monkeypatch.setattr(f"seraph_cvx.experiments.bench.{room}.TASKS", {"ionosphere": 20})
     monkeypatch.setenv("SERAPH_CVX_DATA", str(tmp_path))
-    tasks = {"tasks": ["ionosphere"]} if measure is bench_conic.bench_first_m_steps else {}
+    tasks = (
+        {"tasks": ["ionosphere"], "rivals": {}}
+        if measure is bench_m_steps.bench_first_m_steps
+        else {}
+    )
     (row,) = measure(Report(), seeds=(0, 1), **tasks).rows
     assert row["task"] == "ionosphere"
     assert row[column].startswith("not measured: ")
@@ -235,55 +242,69 @@ def test_a_whole_fit_is_timed_to_the_end_or_is_a_bound(small_samplings):
 
 
 LADDER = {
-    ("CLARABEL", "dual"): [Outcome("memory limit", None, "", 1.0)],
-    ("CLARABEL", "primal"): [(2.0, 1e-3), (3.0, 1e-5)],
-    ("SCS", "dual"): [(9.0, 1e-2)],
-    ("SCS", "primal"): [(0.5, 1e-4)] * 5,
+    "A": [Outcome("memory limit", None, "", 1.0)],
+    "B": [(2.0, 1e-3), (3.0, 1e-5)],
+    "C": [(9.0, 1e-2)],
+    "D": [(0.5, 1e-4)] * 5,
+    "E": [(0.25, 1e-6)],
 }
-"""By solver and formulation: seconds and true gap of each rung that it climbs."""
+"""By solver: seconds and true gap of each rung that it climbs."""
 
 
-def test_the_fastest_conic_solver_is_the_first_rung_that_is_truly_within_the_gap(
+def test_the_fastest_of_a_kind_is_the_first_rung_that_is_truly_within_the_gap(
     small_samplings, monkeypatch
 ):
-    """One dies, one reaches it on its second rung, one is too slow to go on, one never does."""
+    """One dies, one gets there on its second rung, one is too slow to go on, one never does."""
     asked = []
 
-    def climb(function, name, seed, solver, formulation, tol, limit, time_limit):
-        asked.append((solver, formulation, tol, limit))
-        rung = LADDER[solver, formulation][sum(a[:2] == asked[-1][:2] for a in asked) - 1]
-        return rung if isinstance(rung, Outcome) else Outcome("done", rung, "", rung[0])
+    class Server:
+        def __init__(self, modules, environment):
+            pass
 
-    monkeypatch.setattr(bench_conic, "run_isolated", climb)
-    (row,) = bench_conic.bench_first_m_steps(Report(), ["iris"], (0,), time_limit=60.0).rows
-    assert row["fastest conic to 1e-5"] == "CLARABEL primal"
-    assert row["conic (s)"] == 3.0
-    assert row["ratio"] == 3.0 / row["fista to 1e-8 (s)"]
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            pass
+
+        def run(self, function, name, seed, entrant, tol, limit, time_limit):
+            asked.append((entrant.label, tol, limit))
+            rung = LADDER[entrant.label][sum(a[0] == entrant.label for a in asked) - 1]
+            return rung if isinstance(rung, Outcome) else Outcome("done", rung, "", rung[0])
+
+    monkeypatch.setattr(bench_m_steps, "ForkServer", Server)
+    rivals = {
+        "conic": [Entrant(name, "", "module:function") for name in "ABCD"],
+        "factor": [Entrant("E", "", "module:function")],
+    }
+    (row,) = bench_m_steps.bench_first_m_steps(
+        Report(), ["iris"], (0,), time_limit=60.0, rivals=rivals
+    ).rows
+    own = row["fista to 1e-8 (s)"]
+    assert (row["fastest conic"], row["conic (s)"], row["conic / fista"]) == ("B", 3.0, 3.0 / own)
+    assert (row["fastest factor"], row["factor (s)"], row["ratio"]) == ("E", 0.25, 0.25 / own)
     assert 0.0 < row["certificate's share"] < 1.0
     rungs = [1e-5, 1e-6, 1e-7, 1e-8, 1e-9]
-    expected = [("CLARABEL", "dual", 1e-5, 60.0)]
-    expected += [("CLARABEL", "primal", tol, 60.0) for tol in rungs[:2]]
-    expected += [("SCS", "dual", 1e-5, 3.0), *(("SCS", "primal", tol, 3.0) for tol in rungs)]
-    assert asked == expected
+    expected = [("A", 1e-5, 60.0), *(("B", tol, 60.0) for tol in rungs[:2]), ("C", 1e-5, 3.0)]
+    assert asked == [*expected, *(("D", tol, 3.0) for tol in rungs), ("E", 1e-5, 60.0)]
 
 
-def test_a_conic_run_is_graded_by_the_best_bound_known(small_samplings):
-    loose, tight = (
-        bench_conic.solve_once("iris", 0, "SCS", "dual", tol, 30.0)[1] for tol in (1e-2, 1e-7)
-    )
+def test_a_rivals_run_is_graded_by_the_best_bound_known(small_samplings):
+    (scs,) = entrants(["SCS/dual"])
+    loose, tight = (bench_m_steps.solve_once("iris", 0, scs, tol, 30.0)[1] for tol in (1e-2, 1e-7))
     assert -1e-9 <= tight <= 1e-6 < loose
 
 
 def test_an_own_solver_that_is_not_certified_is_no_measurement(small_samplings, monkeypatch):
     monkeypatch.setattr(
-        bench_conic,
+        bench_m_steps,
         "fista",
         lambda objective, **settings: SimpleNamespace(
             relative_gap=1e-7, seconds=1.0, certificate_seconds=0.1
         ),
     )
     with pytest.raises(RuntimeError, match="fista is not certified on iris, seed 3"):
-        bench_conic.bench_first_m_steps(Report(), ["iris"], (3,))
+        bench_m_steps.bench_first_m_steps(Report(), ["iris"], (3,), rivals={})
 
 
 def test_compilation_is_told_as_ratios_to_ours(small_samplings, monkeypatch):
@@ -382,13 +403,16 @@ def test_a_large_fit_counts_its_evaluations():
 
 
 @pytest.mark.slow
-def test_own_m_step_against_conic_solvers():
-    table = bench_conic.bench_first_m_steps(
-        Report(), tasks=("balance",), seeds=(0,), time_limit=0.5
-    )
-    (row,) = table.rows
+def test_own_m_step_against_rivals():
+    """CLARABEL does not get there in the time; L-BFGS-B does."""
+    rivals = {"conic": entrants(["CLARABEL/dual"]), "factor": entrants(["L-BFGS-B"])}
+    (row,) = bench_m_steps.bench_first_m_steps(
+        Report(), tasks=("balance",), seeds=(0,), time_limit=0.5, rivals=rivals
+    ).rows
     assert row["fista to 1e-8 (s)"] < 10.0
     assert row["conic (s)"] == "> 0.5"
+    assert row["fastest factor"] == "L-BFGS-B/factor"
+    assert row["ratio"] == row["factor / fista"] == row["factor (s)"] / row["fista to 1e-8 (s)"]
 
 
 def test_ours_compiles_once_and_updates(canonicalised):
