@@ -90,7 +90,7 @@ AlgorithmChoice = Annotated[
 Solver = Annotated[
     str,
     typer.Option(
-        help="For the convex steps of em: fista (fastest), projected-gradient, CLARABEL, SCS."
+        help="For the convex steps of em: fista (the default), projected-gradient, CLARABEL, SCS."
     ),
 ]
 Tol = Annotated[
