@@ -1,1 +1,13 @@
 """The paper's rivals, each from its own publication."""
+
+from __future__ import annotations
+
+from .euclidean import Euclidean
+from .gdm import GDM
+from .itml import ITML
+from .ldm import LDM
+from .lmnn.estimator import LMNN
+from .mfda import MFDA
+from .nca import NCA
+
+__all__ = ["GDM", "ITML", "LDM", "LMNN", "MFDA", "NCA", "Euclidean"]
