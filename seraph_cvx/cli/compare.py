@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Callable
 from enum import StrEnum
@@ -15,8 +14,9 @@ from rich.table import Table
 
 from ..display.result_table import ResultTable, show
 from .main import Debug, Scheduler, app, on_cluster
+from .race_report import write_report
 from .report import alert, alerts, answers_in_words, say, screen
-from .tables.files import check_output, write_whole
+from .tables.files import check_output
 
 if TYPE_CHECKING:
     from ..comparison.race_table import Race
@@ -89,6 +89,14 @@ def compare(
         Path, typer.Option(metavar="DIR", help="Where the rows, tables and pictures go.")
     ] = Path("race"),
     resume: Annotated[bool, typer.Option("--resume", help="Continue the race in DIR.")] = False,
+    redraw: Annotated[
+        bool,
+        typer.Option(
+            "--redraw",
+            help="Make no run: write tables and pictures anew from race.jsonl in DIR.",
+        ),
+    ] = False,
+    svg: Annotated[bool, typer.Option("--svg", help="Write the pictures as SVG, too.")] = False,
     n_jobs: Annotated[
         int | None, typer.Option(help="Runs at a time, 1 by default; -1: one per core.")
     ] = None,
@@ -97,12 +105,15 @@ def compare(
 ) -> None:
     """Race solvers on M-steps: what each claims, and what is true.
 
-    DIR gets race.jsonl (a line per finished run), race.json, race.md (tables) and the pictures.
+    DIR gets race.jsonl (a line per finished run), race.md (tables) and the pictures.
     """
     with answers_in_words() as kept:
         from ..comparison.race import compare_solvers
         from .tables.instances import read_instances
 
+        if redraw:
+            _redraw(out, svg)
+            return
         if solvers is not None and "=" in solvers:
             sys.path.insert(0, "")  # module:function is looked for in the working directory
         own = None if instances is None else read_instances(instances, label)
@@ -123,13 +134,8 @@ def compare(
                 callback=_listener(progress, task),
                 n_jobs=n_jobs,
             )
-        for note in race.notes:
-            alert(note)
-        _show(race.summary())
-        write_whole(out / "race.json", (race.to_json() + "\n").encode())
-        write_whole(out / "race.md", _document(race).encode())
-        pictures = _draw(out, race)
-        say(f"\nWritten to {out}: race.jsonl, race.json, race.md{pictures}.")
+        _tell(race)
+        say(f"\nWritten to {out}: race.jsonl, {write_report(out, race, svg)}.")
 
 
 @app.command(epilog="Example:  seraph-cvx export wine-n40-standard-hyper-w1-s0 --cbf wine.cbf")
@@ -153,6 +159,22 @@ def export(
         say(f"Written: {instance}, {formulation.value}, to {cbf}")
         say(f"Its optimal value lies in [{sidecar['lower']:.12g}, {sidecar['upper']:.12g}], proved")
         say(f"from the data; that, the spec and checksums are in {cbf.with_suffix('.json')}")
+
+
+def _redraw(out: Path, svg: bool) -> None:
+    """Write the tables and pictures of a race that was run before."""
+    from ..comparison.race import read_race
+
+    race = read_race(out / "race.jsonl")
+    _tell(race)
+    say(f"\nWritten to {out}: {write_report(out, race, svg)}.")
+
+
+def _tell(race: Race) -> None:
+    """Show the notes and the summary of a race."""
+    for note in race.notes:
+        alert(note)
+    _show(race.summary())
 
 
 def _numbers(text: str) -> list[float]:
@@ -196,61 +218,3 @@ def _show(table: ResultTable) -> None:
     for row in table.rows:
         drawn.add_row(*[show(row[column]) for column in table.columns])
     screen.print(drawn)
-
-
-def _document(race: Race) -> str:
-    """Write the Markdown report: what raced, the summary, the instances, the rows."""
-    start = race.races[-1]
-    versions = ", ".join(f"{name} {number}" for name, number in start["versions"].items())
-    intervals = [
-        {
-            "instance": name,
-            "n": reference["n_points"],
-            "m": reference["n_features"],
-            "optimal value, at least": f"{reference['lower']:.12g}",
-            "at most": f"{reference['upper']:.12g}",
-            "checksum": reference["checksum"][:12],
-        }
-        for name, reference in race.references.items()
-    ]
-    facts = (
-        f"Made on {start['date']} by `seraph-cvx compare` on {start['machine']}; at most "
-        f"{start['time_limit']:g} s and {start['memory_limit'] / 2**30:g} GiB per run, one BLAS "
-        f"thread. Versions: {versions}."
-    )
-    meaning = (
-        "A claim is a run whose solver reports that it reached the tolerance. It is true if the "
-        "true gap is within that tolerance, and proved if the answer's own certificate shows it. "
-        "The true gap is measured against the best lower bound proved for the instance."
-    )
-    instances = ResultTable("The instances, and their optimal values as certified", intervals)
-    parts = [facts, race.summary().to_markdown(), meaning, instances.to_markdown()]
-    return "\n\n".join([*parts, race.to_markdown()]) + "\n"
-
-
-def _draw(out: Path, race: Race) -> str:
-    """Write the pictures, or say why there are none."""
-    try:
-        from ..plots.race.race import (
-            plot_performance_profile,
-            plot_said_against_true,
-            plot_work_precision,
-        )
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "matplotlib":
-            raise
-        alert('No pictures: matplotlib is not installed. Run  pip install "seraph-cvx[plot]"')
-        return ""
-    figures = {
-        "work-precision": plot_work_precision(race.rows),
-        "performance-profile": plot_performance_profile(race.rows),
-        "said-against-true": plot_said_against_true(race.rows),
-    }
-    for name, figure in figures.items():
-        for ending in ("png", "svg"):
-            content = io.BytesIO()
-            figure.savefig(
-                content, format=ending, metadata={"Date": None} if ending == "svg" else None
-            )
-            write_whole(out / f"{name}.{ending}", content.getvalue())
-    return ", and " + ", ".join(figures) + " as .png and .svg"

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any
 
 from ..model.m_step_objective import MStepObjective
@@ -17,14 +18,15 @@ from ..solvers.solution import require_attained
 from .entrants.attempt import Entrant
 from .grading import Grader, data_checksum
 from .race_journal import EMPTY_ROW, RaceJournal
-from .race_table import Race
+from .race_table import Race, label_of
 from .schedule import NOT_RUN, Limits, Run, make_runs
 from .solvers import entrants
 from .suite import SUITES, InstanceSpec, suite
 
-__all__ = ["ONE_THREAD", "compare_solvers", "versions"]
+__all__ = ["ONE_THREAD", "compare_solvers", "read_race", "versions"]
 
 DEFAULT_TOLS = (1e-3, 1e-5, 1e-7)
+TITLE = "Solvers against the referee"
 GRACE = 2.0
 """Seconds after its time limit that a solver has to stop by itself."""
 
@@ -138,7 +140,56 @@ def compare_solvers(
                     callback(row, finished, len(runs))
         rows = [journal.rows[run.key] for run in runs]
         references = {name: journal.references[name] for name in instances}
-        return Race("Solvers against the referee", rows, journal.notes, references, journal.races)
+        return Race(TITLE, rows, journal.notes, references, journal.races)
+
+
+def read_race(path: str | os.PathLike[str]) -> Race:
+    """Read a race that was run before from its file, without running anything.
+
+    The rows come in the order of a race that was never interrupted. The solvers and data sets need
+    not be installed.
+
+    Parameters
+    ----------
+    path : path
+        What `out` of :func:`compare_solvers` was; it is not changed.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> row = EMPTY_ROW | dict(instance="iris", solver="fista", formulation="", tol=1e-3)
+    >>> with TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "race.jsonl"
+    ...     with RaceJournal(file) as journal:
+    ...         journal.add("race", {"time_limit": 5.0})
+    ...         journal.add("row", row)
+    ...     race = read_race(file)
+    >>> race.time_limit, race.rows == [row]
+    (5.0, True)
+    """
+    journal = RaceJournal()
+    journal.read(Path(path))
+    starts = journal.races
+    if not journal.rows or not starts:
+        raise ValueError(f"{path} has no row of a race: give the file that a race wrote.")
+    resumed = [note for k in range(1, len(starts)) for note in _differences(starts[:k], starts[k])]
+    instances, labels = (
+        list(dict.fromkeys(name for start in starts for name in start.get(of, ())))
+        for of in ("instances", "entrants")
+    )
+
+    def place(row: dict[str, Any]) -> tuple[int, int, float]:
+        return _place(row["instance"], instances), _place(label_of(row), labels), -row["tol"]
+
+    rows = sorted(journal.rows.values(), key=place)
+    names = list(dict.fromkeys(row["instance"] for row in rows))
+    references = {name: journal.references[name] for name in names if name in journal.references}
+    return Race(TITLE, rows, [*journal.notes, *resumed], references, starts)
+
+
+def _place(name: str, names: Sequence[str]) -> int:
+    """The place of a name in a list, or the end of it."""
+    return names.index(name) if name in names else len(names)
 
 
 def _row(run: Run, outcome: Outcome, grader: Grader) -> dict[str, Any]:
@@ -219,7 +270,12 @@ def _differences(races: Sequence[dict[str, Any]], now: dict[str, Any]) -> Iterat
     """Describe how a resumed race differs from the one before it."""
     if not races:
         return
-    for what in ("versions", "machine", "time_limit", "memory_limit"):
+    known = {name: number for race in races for name, number in race.get("versions", {}).items()}
+    changed = {name: n for name, n in now["versions"].items() if known.get(name, n) != n}
+    if changed:
+        before = {name: known[name] for name in changed}
+        yield f"Resumed with other versions: {before}, then {changed}."
+    for what in ("machine", "time_limit", "memory_limit"):
         if races[-1].get(what) != now[what]:
             yield f"Resumed with other {what}: {races[-1].get(what)}, then {now[what]}."
 

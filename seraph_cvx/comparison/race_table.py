@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,11 @@ class Race(ResultTable):
 
     references: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     races: Sequence[dict[str, Any]] = ()
+
+    @property
+    def time_limit(self) -> float | None:
+        """The seconds that a run could take, the most of all starts; None if no start is known."""
+        return max((race["time_limit"] for race in self.races), default=None)
 
     def summary(self) -> ResultTable:
         """Summarise each solver: how often it answered, how often its claims were true."""
@@ -86,25 +91,63 @@ def summarise(rows: Sequence[Any]) -> ResultTable:
     table = []
     for label, group in groups.items():
         run = [row for row in group if row["outcome"] not in NOT_MADE]
-        answers = [row for row in run if row["true_gap"] is not None]
+        answers = answers_of(run)
+        n_claims, n_false = count_claims(run, "true_gap")
+        n_unproved = count_claims(run, "proved_gap")[1]
         claims = [row for row in answers if row["claims"]]
-        true = [row["true_gap"] / row["tol"] for row in claims]
-        proved = [row["proved_gap"] / row["tol"] for row in claims]
         seconds = [row["total_seconds"] for row in answers]
         table.append(
             {
                 "solver": label,
                 "runs": len(run),
                 "answers": len(answers),
-                "claims": len(claims),
-                "true": sum(ratio <= 1.0 for ratio in true),
-                "worst true / tol": max(true, default=""),
-                "proved": sum(ratio <= 1.0 for ratio in proved),
-                "worst proved / tol": max(proved, default=""),
+                "claims": n_claims,
+                "true": n_claims - n_false,
+                "worst true / tol": max((over(row, "true_gap") for row in claims), default=""),
+                "proved": n_claims - n_unproved,
+                "worst proved / tol": max((over(row, "proved_gap") for row in claims), default=""),
                 "seconds": float(np.median(seconds)) if seconds else "",
             }
         )
     return ResultTable("What the solvers said, and what is true", table)
+
+
+def count_claims(rows: Iterable[Any], gap: str = "true_gap") -> tuple[int, int]:
+    """Count the claims to have reached the tolerance, and those whose gap is larger than it.
+
+    Tables and pictures of a race take their counts from here.
+
+    Parameters
+    ----------
+    rows : iterable
+        Of a race.
+    gap : str
+        "true_gap": the second count is of false claims; "proved_gap": of claims not proved.
+
+    Examples
+    --------
+    >>> row = dict(tol=1e-3, claims=True, true_gap=1e-4, proved_gap=5e-2)
+    >>> count_claims([row]), count_claims([row], "proved_gap")
+    ((1, 0), (1, 1))
+    """
+    claims = [row for row in answers_of(rows) if row["claims"]]
+    return len(claims), sum(over(row, gap) > 1.0 for row in claims)
+
+
+def answers_of(rows: Iterable[Any]) -> list[Any]:
+    """The rows whose solver returned a matrix that could be graded."""
+    return [row for row in rows if row["true_gap"] is not None]
+
+
+def over(row: Any, gap: str) -> float:
+    """How many times a gap of an answer is the tolerance that was asked for.
+
+    Examples
+    --------
+    >>> over(dict(tol=0.25, true_gap=0.5), "true_gap")
+    2.0
+    """
+    return float(row[gap] / row["tol"])
 
 
 def label_of(row: Any) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from .style import SLIDE_WIDTH, add_legend, enlarge_text, legible, new_figure
+from .style import SLIDE_WIDTH, TITLE_SIZE, add_legend, enlarge_text, legible, new_figure
 
 
 class Display(ABC):
@@ -64,7 +64,7 @@ class Display(ABC):
         if ax is not None and len(self.axes_) == 1 and not self.ax_.get_title():
             self.ax_.set_title(legible(title, 60))
         for panel in self.axes_:
-            enlarge_text(panel)
+            enlarge_text(panel, self._title_size())
         return self
 
     def draw(self, file: str | os.PathLike[str] | None = None, title: str | None = None) -> Figure:
@@ -104,6 +104,10 @@ class Display(ABC):
     @abstractmethod
     def _title(self) -> str:
         """The title of a new figure."""
+
+    def _title_size(self) -> float:
+        """The text size of the panels' titles, in points."""
+        return TITLE_SIZE
 
     def _shape(self) -> tuple[int, int]:
         """The number of rows and columns of panels."""

@@ -54,9 +54,9 @@ def legible(text: str, width: int) -> str:
     return f" {text}" if text.startswith("_") else text
 
 
-def enlarge_text(ax: Axes) -> None:
+def enlarge_text(ax: Axes, title_size: float = TITLE_SIZE) -> None:
     """Make title, labels and ticks large enough for a slide."""
-    ax.title.set_fontsize(TITLE_SIZE)
+    ax.title.set_fontsize(title_size)
     for axis in (ax.xaxis, ax.yaxis):
         axis.label.set_fontsize(LABEL_SIZE)
         axis.set_tick_params(which="both", labelsize=TEXT_SIZE)

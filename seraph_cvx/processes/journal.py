@@ -59,7 +59,7 @@ class Journal(ABC):
         binary = getattr(os, "O_BINARY", 0)  # on Windows: a line ends as it is written
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | binary, 0o644)
         self._lock(path)
-        self._read(path)
+        self.read(path)
 
     def _lock(self, path: Path) -> None:
         if fcntl is None:
@@ -74,7 +74,8 @@ class Journal(ABC):
             self.close()
             raise ValueError(f"Another {self.work} is writing to {path}: wait for it.") from None
 
-    def _read(self, path: Path) -> None:
+    def read(self, path: Path) -> None:
+        """Take the lines of a file, with a note on each that is damaged."""
         content = path.read_bytes()
         if content and not content.endswith(b"\n"):
             self._write(b"\n")
@@ -84,7 +85,7 @@ class Journal(ABC):
             except (ValueError, KeyError, TypeError, RecursionError):
                 self.notes.append(
                     f"Line {number} of {path.name} is damaged, or was cut off in the middle of "
-                    "being written, and is ignored: its run is repeated."
+                    "being written, and is ignored; to resume is to repeat its run."
                 )
 
     def _enter(self, line: dict[str, Any]) -> None:

@@ -1,6 +1,5 @@
 """Evidence that the `seraph-cvx` command says the truth, and answers bad input in words."""
 
-import json
 import os
 import re
 import subprocess
@@ -526,8 +525,8 @@ def test_a_race_tells_who_fails_what_is_not_drawn_and_what_a_resumption_changes(
     assert "fista at" not in told
     assert "No pictures: matplotlib is not installed" in told
     names = sorted(path.name for path in (folder / "race").iterdir())
-    assert names == ["race.json", "race.jsonl", "race.md"]
-    rows = json.loads((folder / "race/race.json").read_text())["rows"]
+    assert names == ["race.jsonl", "race.md"]
+    rows = race.read_race(folder / "race/race.jsonl").rows
     outcomes = {(row["solver"], row["outcome"]) for row in rows}
     assert outcomes == {("fista", "done"), ("mine", "error")}
     again = run(*command, "--resume", "--time-limit", 7)

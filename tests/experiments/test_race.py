@@ -32,6 +32,7 @@ from seraph_cvx.comparison import race as race_room
 from seraph_cvx.comparison import solvers as solver_room
 from seraph_cvx.comparison.dimacs import cone_depth, dimacs_errors
 from seraph_cvx.comparison.grading import Grader, data_checksum
+from seraph_cvx.comparison.race import read_race
 from seraph_cvx.comparison.race_journal import EMPTY_ROW, RaceJournal, key_of
 from seraph_cvx.comparison.race_table import summarise
 from seraph_cvx.comparison.solvers import (
@@ -795,18 +796,69 @@ def test_compare_leaves_rows_tables_and_pictures_and_resumes(tmp_path, monkeypat
     assert result.exit_code == 0, result.output
     names = {path.name for path in (tmp_path / "race").iterdir()}
     pictures = {"work-precision", "performance-profile", "said-against-true"}
-    assert names == {"race.jsonl", "race.json", "race.md"} | {
-        f"{picture}.{ending}" for picture in pictures for ending in ("png", "svg")
-    }
+    assert names == {"race.jsonl", "race.md"} | {f"{picture}.png" for picture in pictures}
     assert "SCS/dual" in result.output
     document = (tmp_path / "race/race.md").read_text()
     for word in ("scs 3", "cvxpy", time.strftime("%Y-%m-%d"), "true gap", TINY):
         assert word in document
-    assert len(json.loads((tmp_path / "race/race.json").read_text())["rows"]) == 8
+    assert len(read_race(tmp_path / "race/race.jsonl").rows) == 8
     assert run(*command, "--out", "race").exit_code == 2
     before = rows_of(tmp_path / "race/race.jsonl")
     assert run(*command, "--out", "race", "--resume").exit_code == 0
     assert rows_of(tmp_path / "race/race.jsonl") == before
+
+
+def test_a_race_is_read_back_in_order(repository, tmp_path):
+    """Of a race whose rows came in another order, of two starts."""
+    start, others, race = shuffled_race(repository, tmp_path)
+    rows = [line for line in others if line["kind"] == "row"]
+    assert [key_of(row) for row in race.rows] == [key_of(row) for row in rows]
+    assert list(race.references) == list(dict.fromkeys(row["instance"] for row in rows))
+    assert race.notes == ["Resumed with other versions: {'scs': '3.3.1'}, then {'scs': '9.9'}."]
+    assert race.time_limit == start["time_limit"]
+
+
+@pytest.mark.slow
+def test_tables_and_pictures_are_drawn_anew_without_a_run(repository, tmp_path, monkeypatch):
+    start, _, race = shuffled_race(repository, tmp_path)
+    before = (tmp_path / "race.jsonl").read_bytes()
+    monkeypatch.setattr(race_room, "compare_solvers", None)
+    result = run("compare", "--redraw", "--svg", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert (tmp_path / "race.jsonl").read_bytes() == before
+    document = (tmp_path / "race.md").read_text()
+    assert race.summary().to_markdown() in document
+    assert f"{start['date']} to 2027-01-01" in document
+    for picture in ("work-precision", "performance-profile", "said-against-true"):
+        assert (tmp_path / f"{picture}.png").read_bytes().startswith(b"\x89PNG")
+        assert b"<svg" in (tmp_path / f"{picture}.svg").read_bytes()[:500]
+
+
+def shuffled_race(repository, folder):
+    """Two instances of the committed race, backwards and resumed; its lines, as they were."""
+    lines = (repository / "examples/solver-comparison/race.jsonl").read_text().splitlines()
+    start, *others = [line for line in map(json.loads, lines) if is_of_two_instances(line)]
+    again = start | {"versions": {"scs": "9.9", "uno": "1"}, "date": "2027-01-01"}
+    (folder / "race.jsonl").write_text(
+        "".join(json.dumps(line) + "\n" for line in [start, *others[::-1], again])
+    )
+    return start, others, read_race(folder / "race.jsonl")
+
+
+def is_of_two_instances(line):
+    return line["kind"] == "race" or line["instance"].startswith("iris-n30-standard-hyper")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(None, "No such file"), ("", "has no row of a race"), ("{}\n", "has no row of a race")],
+)
+def test_what_is_not_a_race_cannot_be_drawn(tmp_path, content, words):
+    if content is not None:
+        (tmp_path / "race.jsonl").write_text(content)
+    result = run("compare", "--redraw", "--out", str(tmp_path))
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
 
 
 @pytest.mark.parametrize(
@@ -844,13 +896,25 @@ def test_committed_results_are_whole_and_the_readme_shows_their_table(repository
     for path in re.findall(r"\]\(([^)#:]+)\)", readme):
         assert (folder / path).exists(), path
     pictures = [*folder.glob("*.png"), *folder.glob("*.svg")]
-    assert len(pictures) == 6
-    assert all(path.stat().st_size < 300_000 for path in pictures)
+    assert {path.name for path in pictures} == {
+        "work-precision.png",
+        "performance-profile.png",
+        "said-against-true.png",
+    }
+    assert all(path.stat().st_size < 120_000 for path in pictures)
+
+
+def test_the_committed_tables_are_those_of_the_committed_rows(repository):
+    folder = repository / "examples" / "solver-comparison"
+    race = read_race(folder / "race.jsonl")
+    document = (folder / "race.md").read_text(encoding="utf-8")
+    assert race.summary().to_markdown() in document
+    assert document.endswith(race.to_markdown() + "\n")
 
 
 def test_the_readmes_words_hold_in_the_committed_rows(repository):
     folder = repository / "examples" / "solver-comparison"
-    rows = json.loads((folder / "race.json").read_text())["rows"]
+    rows = read_race(folder / "race.jsonl").rows
     readme = " ".join((folder / "README.md").read_text(encoding="utf-8").split())
     claims = [row for row in rows if row["claims"]]
     false = [row for row in claims if row["true_gap"] > row["tol"]]
