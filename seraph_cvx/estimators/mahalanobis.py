@@ -21,8 +21,9 @@ from ..numerics.arrays import is_foreign_array, to_device_of, to_host
 from ..numerics.checks import FloatArray, refuse_masked
 from ..numerics.psd_cone import factor
 from ..pairs.far_points import FarValueWarning, describe_far_values
+from ..pairs.label_doubts import describe_labels
 from ..pairs.pair_set import PairSet
-from ..pairs.supervision import describe_pair_labels, supervise
+from ..pairs.supervision import supervise
 
 
 @contextmanager
@@ -201,7 +202,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def _doubts(pairs: PairSet, y: ArrayLike | None, has_constraints: bool) -> list[Warning]:
         """The warnings to issue before learning: outliers, labels of the wrong kind."""
         far = describe_far_values(pairs.points)
-        kind = "" if y is None or has_constraints else describe_pair_labels(to_host(y))
+        kind = "" if y is None or has_constraints else describe_labels(to_host(y))
         return [*([FarValueWarning(far)] if far else []), *([UserWarning(kind)] if kind else [])]
 
     def _check_n_components(self, most: int) -> None:

@@ -131,13 +131,13 @@ def encode_labels(y: ArrayLike, n_points: int) -> tuple[IntArray, IntArray]:
 
 
 def is_known(labels: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which class labels are known: all but -1 and, among objects, None, "-1" and NaN."""
+    """Which class labels are known: all but -1, NaN and, among objects, None and "-1"."""
     if labels.dtype.kind in "OUST":
         return np.array([not _is_unknown(label) for label in labels], dtype=bool)
-    bad = np.flatnonzero(~np.isfinite(labels))
+    bad = np.flatnonzero(np.isinf(labels))
     if len(bad):
         raise ValueError(f"y[{bad[0]}] is {labels[bad[0]]}: mark an unknown label by -1.")
-    return np.asarray(labels != UNKNOWN)
+    return np.asarray((labels != UNKNOWN) & ~np.isnan(labels))
 
 
 def _is_unknown(label: Any) -> bool:

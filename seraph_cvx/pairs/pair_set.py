@@ -63,8 +63,8 @@ class PairSet:
         X : (n, m) array_like
             The points.
         y : (n,) array_like
-            Class labels of any sortable type. -1 is an unknown label; among strings and objects
-            None, "-1" and NaN are unknown too.
+            Class labels of any sortable type. -1 and NaN are unknown labels; so are None and "-1"
+            among strings and objects.
 
         Examples
         --------

@@ -144,24 +144,6 @@ def describe_void_pairs(P: FloatArray, y: ArrayLike) -> str:
     )
 
 
-def describe_pair_labels(y: ArrayLike) -> str:
-    """Describe class labels that look like labels of pairs, being only -1 and +1; else empty.
-
-    Examples
-    --------
-    >>> describe_pair_labels([1, -1, 1])[:25]
-    'y holds only -1 and +1, w'
-    """
-    labels = np.asarray(y)
-    if labels.dtype.kind in "OUST" or set(np.unique(labels).tolist()) != {-1, 1}:
-        return ""
-    return (
-        "y holds only -1 and +1, which looks like the labels of pairs. But -1 marks a point "
-        "of unknown class, so all known points are of one class. For two classes use 0 and 1; "
-        "for pairs of points use PairSERAPH."
-    )
-
-
 def known_labels(y: ArrayLike) -> Any:
     """Which class labels are known: a boolean array; -1, None and NaN are unknown.
 

@@ -10,7 +10,6 @@ import pytest
 
 from seraph_cvx import penalties
 
-
 PAGES = [
     "README.md",
     *(f"examples/guide/{name}.md" for name in ("distance-features", "from-metric-learn")),

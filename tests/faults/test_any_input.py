@@ -61,7 +61,11 @@ from seraph_cvx.solvers import first_order
 from seraph_cvx.sums import face_sums
 from seraph_cvx.sums.pair_sums import PairSums
 
-OWN_WARNINGS = ("y holds only -1 and +1", "is called dissimilar, but its two points are equal")
+OWN_WARNINGS = (
+    "y holds only -1 and +1",
+    "known labels are",
+    "is called dissimilar, but its two points are equal",
+)
 """Advice about the input, by the words it is known by."""
 
 

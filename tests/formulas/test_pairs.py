@@ -176,7 +176,7 @@ def test_failure_path_points(X, message):
         ([[0], [0], [1], [1], [1]], ValueError, r"y has shape \(5, 1\)"),
         ([0, -1, -1, -1, -1], ValueError, "1 of the 5 labels is known"),
         ([None] * 5, ValueError, "0 of the 5 labels"),
-        ([0.0, 1.0, np.nan, 0.0, 1.0], ValueError, r"y\[2\] is nan: mark an unknown label by -1"),
+        ([0.0, 1.0, np.inf, 0.0, 1.0], ValueError, r"y\[2\] is inf: mark an unknown label by -1"),
         (np.array(["a", 1, "b", 2, None], dtype=object), TypeError, "cannot be sorted"),
     ],
 )

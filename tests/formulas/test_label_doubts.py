@@ -1,0 +1,67 @@
+"""Class labels of every type: unknown ones are found, doubtful ones are described."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from seraph_cvx import SERAPH, PairSet
+from seraph_cvx.pairs.label_doubts import describe_labels
+
+X = np.array([[0.0], [0.1], [2.0], [2.1], [0.2], [1.9]])
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([0.0, 0.0, 1.0, 1.0, np.nan, np.nan]),
+        np.array([0.0, 0.0, 1.0, 1.0, np.nan, np.nan], dtype=np.float32),
+        pd.Series([0, 0, 1, 1, None, None], dtype="Int64"),
+        pd.Series(["a", "a", "b", "b", None, None], dtype="string"),
+        pd.Categorical(["a", "a", "b", "b", None, None]),
+        pd.Series([False, False, True, True, None, None], dtype="boolean"),
+        np.array(["a", "a", "b", "b", None, np.nan], dtype=object),
+        ["a", "a", "b", "b", "-1", "-1"],
+    ],
+    ids=lambda y: str(getattr(y, "dtype", "list")),
+)
+def test_what_is_missing_is_unknown_whatever_its_type(y):
+    expected = SERAPH().fit(X, [0, 0, 1, 1, -1, -1]).metric_
+    np.testing.assert_array_equal(SERAPH().fit(X, y).metric_, expected)
+    assert PairSet.from_labels(X, y).n_labeled == 6
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.array([0, 0, 1, 255, 255, 255], np.uint8), "holds 255 3 times, which is what -1"),
+        (["a", "a", "b", "b", "", ""], "y holds '' 2 times, which counts as a class"),
+        (["a", "a", "b", "b", "b", "Unknown"], "y holds 'Unknown' once"),
+        (np.array(["a", "b", None, "?"], dtype=object), "y holds '\\?' once"),
+        (np.arange(12) / 7.0, "12 different numbers that are not all whole"),
+        ([3, 3, 3, -1], "All 3 known labels are 3: without dissimilar pairs"),
+        (["a", "a", None], "All 2 known labels are 'a'"),
+        ([1, -1, 1, 1], "looks like the labels of pairs"),
+    ],
+)
+def test_doubtful_labels_are_described(y, words):
+    points = np.linspace(0.0, 1.0, len(y))[:, None] ** 2
+    with pytest.warns(UserWarning, match=words):
+        SERAPH().fit(points, y)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([0, 0, 1, 254], np.uint8),
+        [0, 0, 1, -1],
+        ["a", "b", "known", None],
+        np.array([0.5, 0.5, 1.5, -1.0]),
+        np.arange(20.0),
+        [True, False, True],
+        [-1, -1],
+    ],
+)
+def test_plain_labels_are_not_doubted(y):
+    assert describe_labels(y) == ""
