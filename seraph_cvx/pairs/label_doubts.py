@@ -93,17 +93,6 @@ def _measurements(labels: NDArray[Any]) -> str:
     )
 
 
-def _one_class(labels: NDArray[Any]) -> str:
-    known = labels[is_known(labels)]
-    if len(known) < 2 or np.any(known != known[0]):
-        return ""
-    return (
-        f"All {len(known)} known labels are {known[:1].tolist()[0]!r}: without dissimilar pairs "
-        "nothing keeps points apart, and the metric tends to zero. Label points of a second class, "
-        "or give `dissimilar` pairs."
-    )
-
-
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
@@ -113,5 +102,4 @@ _DOUBTS: tuple[Callable[[NDArray[Any]], str], ...] = (
     _wrapped,
     _words,
     _measurements,
-    _one_class,
 )

@@ -63,7 +63,6 @@ from seraph_cvx.sums.pair_sums import PairSums
 
 OWN_WARNINGS = (
     "y holds only -1 and +1",
-    "known labels are",
     "is called dissimilar, but its two points are equal",
 )
 """Advice about the input, by the words it is known by."""
