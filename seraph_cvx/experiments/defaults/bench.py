@@ -17,7 +17,8 @@ from .contestants import Contestant, find_contestants
 from .data_sets import DataSet, find_sets
 from .draws import draw_points
 from .journal import BenchJournal, RunKey
-from .measures import DONE, run_on_draw
+from .measures import run_on_draw
+from .statistics import Results
 
 LABELS = (2, 3, 5, 10)
 """Labels a class."""
@@ -58,12 +59,11 @@ class BenchTable:
         labels : int, optional
             Labels a class; by default all of them, each with the same weight.
         """
-        cells: dict[tuple[str, int], list[float]] = {}
-        for row in self.rows:
-            wanted = row["method"] == method and row["outcome"] == DONE
-            if wanted and labels in (None, row["labels"]) and row[measure] is not None:
-                cells.setdefault((row["set"], row["labels"]), []).append(row[measure])
-        return float(np.mean([np.mean(cell) for cell in cells.values()])) if cells else np.nan
+        results = Results(self.rows, measure)
+        cells = [cell for cell in results.cells if labels in (None, cell[1])]
+        means = [results.mean(method, cell) for cell in cells]
+        known = [mean for mean in means if mean is not None]
+        return float(np.mean(known)) if known else np.nan
 
 
 def bench_defaults(
