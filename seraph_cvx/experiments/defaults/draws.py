@@ -75,10 +75,17 @@ def draw_points(data: DataSet, labels: int, number: int) -> Draw:
     n = min(max(POINTS, 2 * len(labeled)), len(order))
     taken = rng.permutation(np.concatenate([labeled, others[: n - len(labeled)]]))
     rest = others[n - len(labeled) :]
-    truth = data.y[taken]
-    scaled = _standardize(data.X[taken], data.X[rest])
-    y = np.where(np.isin(taken, labeled), truth, UNKNOWN)
-    return Draw(data.name, labels, number, scaled[0], y, truth, scaled[1], data.y[rest])
+    scaled, scaled_rest = _standardize(data.X[taken], data.X[rest])
+    return Draw(
+        name=data.name,
+        labels=labels,
+        number=number,
+        X=scaled,
+        y=np.where(np.isin(taken, labeled), data.y[taken], UNKNOWN),
+        truth=data.y[taken],
+        X_rest=scaled_rest,
+        truth_rest=data.y[rest],
+    )
 
 
 def _standardize(X: FloatArray, rest: FloatArray) -> tuple[FloatArray, FloatArray]:

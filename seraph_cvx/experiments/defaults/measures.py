@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
-from sklearn.base import is_classifier
 from sklearn.metrics import roc_auc_score
 
 from ...numerics.blas_threads import one_blas_thread
@@ -54,8 +53,8 @@ class KeptFailure(AbstractContextManager["KeptFailure"]):
 def run_on_draw(method: str, make: Factory, draw: Draw) -> dict[str, Any]:
     """Fit an estimator to a draw and measure it on the points whose class it was not shown.
 
-    A classifier is judged by its predictions. Anything else is a metric learner, whose `transform`
-    is judged by nearest neighbours among the labeled points.
+    What has a `predict` is a classifier, judged by its predictions. Anything else is a metric
+    learner, whose `transform` is judged by nearest neighbours among the labeled points.
 
     Parameters
     ----------
@@ -112,7 +111,7 @@ def _judge(model: Any, draw: Draw) -> dict[str, float | None]:
     judged = draw.y == UNKNOWN
     truth = draw.truth[judged]
     has_rest = len(draw.X_rest) > 0
-    if is_classifier(model):
+    if hasattr(model, "predict"):
         guess = model.predict(draw.X[judged])
         held_out = share_wrong(model.predict(draw.X_rest), draw.truth_rest) if has_rest else None
         return {"error": share_wrong(guess, truth), "held_out_error": held_out}

@@ -158,9 +158,16 @@ def duel(results: Results, method: str, reference: str, cells: Sequence[Cell]) -
         return None
     means = np.array([np.mean(differences) for differences in pairs])
     verdicts = [verdict(differences) for differences in pairs]
-    wins, ties, losses = (verdicts.count(sign) for sign in (-1, 0, 1))
-    p_value = float(wilcoxon(means).pvalue) if np.any(means) else 1.0
-    return Duel(method, reference, len(pairs), float(np.mean(means)), wins, ties, losses, p_value)
+    return Duel(
+        method=method,
+        reference=reference,
+        n_cells=len(pairs),
+        difference=float(np.mean(means)),
+        wins=verdicts.count(-1),
+        ties=verdicts.count(0),
+        losses=verdicts.count(1),
+        p_value=float(wilcoxon(means).pvalue) if np.any(means) else 1.0,
+    )
 
 
 @dataclass(frozen=True)
