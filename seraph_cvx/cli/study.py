@@ -92,7 +92,13 @@ def explain(
         say(f"So the problem {verdict} convex, by the rules of disciplined convex programming.")
 
 
-@app.command(epilog="Example:  seraph-cvx bench m-step --time-limit 60 --markdown m-step.md")
+BENCH_EXAMPLES = """\b
+Examples:
+  seraph-cvx bench m-step --time-limit 60 --markdown m-step.md
+  seraph-cvx bench defaults --tables DIR --label species --draws 10"""
+
+
+@app.command(epilog=BENCH_EXAMPLES)
 def bench(
     section: Annotated[
         Section,

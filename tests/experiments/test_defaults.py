@@ -398,6 +398,14 @@ def test_paired_tests_are_scipys():
     assert (back.wins, back.ties, back.losses) == (found.losses, found.ties, found.wins)
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-14])
+def test_equal_differences_are_tested_by_their_signs(noise):
+    differences = 100.0 * np.full(6, 2 / 94) + noise * np.arange(6)
+    assert paired_p_value(differences) == 2.0**-5
+    assert paired_p_value(noise * differences) == 1.0
+    assert paired_p_value(differences[:1]) == paired_p_value(differences[:0]) == 1.0
+
+
 def test_only_draws_that_both_have_are_paired():
     rows = [row for row in invented_rows() if row["method"] != "itml" or row["draw"] >= 7]
     results = Results(rows)

@@ -15,6 +15,9 @@ from .measures import DONE
 SIGNIFICANCE = 0.05
 """The level of every test."""
 
+ROUNDING = 1e-9
+"""Errors in % that differ by less, absolutely or relatively, differ by rounding alone."""
+
 Rows = Sequence[Mapping[str, Any]]
 """Rows of runs, see :func:`.measures.run_on_draw`."""
 
@@ -86,18 +89,21 @@ class Results:
 def paired_p_value(differences: FloatArray) -> float:
     """The p-value of the paired t-test, two-sided, from the differences.
 
-    Differences that are all the same have no variance: p is 0, or 1 where they are zero. A single
-    one says nothing.
+    Differences that are all the same, but for rounding, have no variance: p is then that of the
+    sign test, 2^(1 - n), or 1 where they are zero.
 
     Examples
     --------
     >>> round(paired_p_value(np.array([1.0, 2.0, 3.0])), 4), paired_p_value(np.zeros(3))
     (0.0742, 1.0)
+    >>> paired_p_value(np.full(3, 1.5))
+    0.25
     """
-    if len(differences) < 2 or not np.any(differences):
+    largest = float(np.max(np.abs(differences), initial=0.0))
+    if largest <= ROUNDING:
         return 1.0
-    if np.ptp(differences) == 0.0:
-        return 0.0
+    if np.ptp(differences) <= ROUNDING * largest:
+        return float(2.0 ** (1 - len(differences)))
     return float(ttest_1samp(differences, 0.0).pvalue)
 
 
@@ -150,7 +156,7 @@ def duel(results: Results, method: str, reference: str, cells: Sequence[Cell]) -
     ...          "error": 9.0 + k + (name == "b")} for s in "xyz" for k in (0, 1) for name in "ab"]
     >>> found = duel(Results(rows), "b", "a", [("x", 2), ("y", 2), ("z", 2)])
     >>> found.difference, (found.wins, found.ties, found.losses), found.p_value
-    (1.0, (0, 0, 3), 0.25)
+    (1.0, (0, 3, 0), 0.25)
     """
     pairs = [results.differences(method, reference, cell) for cell in cells]
     pairs = [differences for differences in pairs if len(differences)]
