@@ -56,19 +56,23 @@ def groups_of_sets(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     Examples
     --------
     >>> list(groups_of_sets([("iris", 2), ("glass", 2), ("glass", 3), ("mine", 2)]))
-    ['1 of the thirteen sets', "1 of scikit-learn's own sets", '1 other set']
+    ['1 of the thirteen sets', "1 of scikit-learn's own sets", 'other sets (1)']
     """
+    groups = {
+        "the thirteen sets": MORE,
+        "scikit-learn's own sets": EMBEDDED,
+        "other sets": {cell[0] for cell in cells}.difference(MORE, EMBEDDED),
+    }
     found: dict[str, list[Cell]] = {}
-    for names, one, many in (
-        (MORE, "of the thirteen sets", "of the thirteen sets"),
-        (EMBEDDED, "of scikit-learn's own sets", "of scikit-learn's own sets"),
-        (None, "other set", "other sets"),
-    ):
-        known = (*MORE, *EMBEDDED)
-        inside = [c for c in cells if (c[0] not in known if names is None else c[0] in names)]
+    for title, names in groups.items():
+        inside = [cell for cell in cells if cell[0] in names]
         n = len({cell[0] for cell in inside})
+        if title == "other sets":
+            title = f"{title} ({n})"
+        elif n < len(names):
+            title = f"{n} of {title}"
         if n:
-            found[f"{n} {one if n == 1 else many}"] = inside
+            found[title] = inside
     return found
 
 
