@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum
@@ -16,7 +15,7 @@ from rich.progress import Progress as ProgressBar
 from ..experiments.protocol.tasks import find_tasks
 from .main import Debug, Scheduler, app, on_cluster
 from .report import alert, alerts, answers_in_words, say
-from .tables.files import write_whole
+from .result_files import write_picture, write_texts
 
 if TYPE_CHECKING:
     from ..experiments.runs.runner import Progress, RunTable
@@ -102,16 +101,16 @@ def reproduce(
         elif part is Part.TABLE1:
             from ..experiments.results.documents import table1_files
 
-            written = _write(out, table1_files(find_tasks(_names(tasks)), variant, folder))
+            written = write_texts(out, table1_files(find_tasks(_names(tasks)), variant, folder))
         elif part is Part.JUDGEMENT:
             from ..experiments.results.documents import judgement_again
 
-            written = _write(out, judgement_again(out))
+            written = write_texts(out, judgement_again(out))
         elif part is Part.PROTOCOL:
             from ..experiments.results.documents import protocol_files
 
             texts = protocol_files(find_tasks(_names(tasks)), samplings, variant, folder)
-            written = _write(out, texts)
+            written = write_texts(out, texts)
         else:
             if methods is not None and "=" in methods:
                 sys.path.insert(0, "")  # module:function is looked for in the working directory
@@ -199,10 +198,12 @@ def _report(part: Part, table: RunTable, out: Path) -> list[str]:
     summaries = summarise(table.rows)
     if part is Part.TABLE2:
         texts = table2_files(summaries) | errors_files(table.rows) | judgement_files(table.rows)
-        written = _write(out, texts)
+        written = write_texts(out, texts)
     else:
-        written = _write(out, figure3_files(summaries))
-        written += _picture(out / "figure3.png", lambda plots: plots.plot_times(summaries))
+        written = write_texts(out, figure3_files(summaries))
+        written += write_picture(
+            out / "figure3.png", "reproduction", lambda plots: plots.plot_times(summaries)
+        )
     failed = sum(summary.n_failed for summary in summaries)
     cut_off = sum(summary.n_cut_off for summary in summaries)
     if failed or cut_off:
@@ -222,30 +223,8 @@ def _sparsity(figure: int, out: Path) -> list[str]:
 
     sampling = artificial_set(figure)
     panels = learn_panels(figure, sampling)
-    return _write(out, sparsity_files(figure, sampling, panels)) + _picture(
-        out / f"figure{figure}.png", lambda plots: plots.plot_sparsity(figure, sampling, panels)
+    return write_texts(out, sparsity_files(figure, sampling, panels)) + write_picture(
+        out / f"figure{figure}.png",
+        "reproduction",
+        lambda plots: plots.plot_sparsity(figure, sampling, panels),
     )
-
-
-def _write(out: Path, texts: dict[str, str]) -> list[str]:
-    """Write the files, and print those in Markdown."""
-    for name, text in texts.items():
-        write_whole(out / name, text.encode())
-        if name.endswith(".md"):
-            say(text.replace("<br>", " / "))
-    return list(texts)
-
-
-def _picture(path: Path, draw: Callable[[Any], Any]) -> list[str]:
-    """Write a picture, or say why there is none."""
-    try:
-        from ..plots import reproduction
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "matplotlib":
-            raise
-        alert('No picture: matplotlib is not installed. Run  pip install "seraph-cvx[plot]"')
-        return []
-    content = io.BytesIO()
-    draw(reproduction).savefig(content, format="png")
-    write_whole(path, content.getvalue())
-    return [path.name]

@@ -14,6 +14,7 @@ from ..display.formulas import DUAL
 from ..display.result_table import ResultTable, show
 from ..model.m_step_objective import MStepObjective
 from ..pairs.pair_set import PairSet
+from .defaults import DefaultsOptions, bench_and_report
 from .main import Debug, app
 from .report import alert, alerts, answers_in_words, say
 from .tables.files import check_output, write_whole
@@ -49,6 +50,7 @@ class Section(StrEnum):
     SIZE = "size"
     SAMPLING = "sampling"
     STARTUP = "startup"
+    DEFAULTS = "defaults"
 
 
 class Backend(StrEnum):
@@ -90,7 +92,13 @@ def explain(
         say(f"So the problem {verdict} convex, by the rules of disciplined convex programming.")
 
 
-@app.command(epilog="Example:  seraph-cvx bench m-step --time-limit 60 --markdown m-step.md")
+BENCH_EXAMPLES = """\b
+Examples:
+  seraph-cvx bench m-step --time-limit 60 --markdown m-step.md
+  seraph-cvx bench defaults --tables DIR --label species --draws 10"""
+
+
+@app.command(epilog=BENCH_EXAMPLES)
 def bench(
     section: Annotated[
         Section,
@@ -101,7 +109,8 @@ def bench(
             "against n and m. large: a fit of 5,000 points. path: a regularisation path, in cold "
             "solves. certificate: what a certificate costs. proof: what a proof costs. size: a fit "
             "against n, on this machine, a GPU or a cluster. sampling: the gap over all pairs of a "
-            "fit to a few of them. startup: an import and --help, in imports of NumPy."
+            "fit to a few of them. startup: an import and --help, in imports of NumPy. defaults: "
+            "the errors of SERAPH, its rivals and classifiers on data outside the paper."
         ),
     ],
     time_limit: Annotated[
@@ -126,24 +135,77 @@ def bench(
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the tables as JSON.")
     ] = None,
+    methods: Annotated[
+        str | None,
+        typer.Option(help="For defaults: names, such as seraph,euclidean,itml; all by default."),
+    ] = None,
+    sets: Annotated[
+        str | None,
+        typer.Option(help="For defaults: names, such as glass,iris; all that are known."),
+    ] = None,
+    tables: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="For defaults: a folder of CSV tables, a set each."),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(help="For defaults: the label column of these tables; the last by default."),
+    ] = None,
+    labels: Annotated[str, typer.Option(help="For defaults: labels a class.")] = "2,3,5,10",
+    draws: Annotated[int, typer.Option(min=1, help="For defaults: draws of each set.")] = 20,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="For defaults: where the results go.")
+    ] = Path("defaults"),
+    jobs: Annotated[
+        int | None, typer.Option(help="For defaults: number of processes; -1: one per core.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="For defaults: continue from the runs in DIR.")
+    ] = False,
+    forget: Annotated[
+        str | None,
+        typer.Option(help="For defaults: methods whose runs in DIR are of an earlier state."),
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="For defaults: the folder of more.npz."),
+    ] = None,
     debug: Debug = False,
 ) -> None:
-    """Measure the package's speed, as ratios within one run; absolute times vary by machine.
+    """Measure the package: its speed, as ratios within one run, or the errors of its defaults.
 
-    Each row is shown on stderr as soon as it is measured. After Ctrl-C the tables hold the rows
-    measured so far, and say that they are incomplete.
+    Absolute times vary by machine. Each row is shown on stderr as soon as it is measured. After
+    Ctrl-C the tables hold the rows measured so far, and say that they are incomplete; the runs of
+    defaults are in DIR, and --resume goes on.
     """
     with answers_in_words() as kept:
+        if section is Section.DEFAULTS:
+            if markdown is not None or json is not None:
+                raise ValueError("defaults writes its page and table to --out DIR, not elsewhere.")
+            options = DefaultsOptions(
+                methods=methods,
+                sets=sets,
+                labels=labels,
+                draws=draws,
+                tables=tables,
+                label=label,
+                data_dir=data_dir,
+                jobs=jobs,
+                resume=resume,
+                forget=forget,
+            )
+            bench_and_report(options, out, kept)
+            return
         for path, ending in ((markdown, ".md"), (json, ".json")):
             if path is not None:
                 check_output(path, (ending,))
-        tables: list[ResultTable] = []
+        measured: list[ResultTable] = []
         try:
             size = (place.value, _numbers(sizes), unlabeled_pairs, scheduler)
             for measure in _measurements(section, time_limit, size):
-                _measure(measure, tables)
+                _measure(measure, measured)
         finally:
-            _write_tables(tables, markdown, json, kept)
+            _write_tables(measured, markdown, json, kept)
         for words in kept:
             alert(words, style="dim")
 

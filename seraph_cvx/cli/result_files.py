@@ -1,0 +1,50 @@
+"""The files of an experiment's results: texts, of which Markdown is also printed, and pictures."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from .report import alert, say
+from .tables.files import write_whole
+
+
+def write_texts(out: Path, texts: dict[str, str]) -> list[str]:
+    """Write files by name, and print those in Markdown; return the names."""
+    for name, text in texts.items():
+        write_whole(out / name, text.encode())
+        if name.endswith(".md"):
+            say(text.replace("<br>", " / "))
+    return list(texts)
+
+
+def write_picture(path: Path, room: str, draw: Callable[[Any], Any]) -> list[str]:
+    """Write a picture that a module of plots/ draws, or say why there is none.
+
+    Parameters
+    ----------
+    path : Path
+    room : str
+        The name of the module.
+    draw : callable
+        Given the module, returns the figure.
+
+    Returns
+    -------
+    list of str
+        The name of the file; empty if matplotlib is not installed.
+    """
+    try:
+        plots = import_module(f"seraph_cvx.plots.{room}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        alert('No picture: matplotlib is not installed. Run  pip install "seraph-cvx[plot]"')
+        return []
+    content = io.BytesIO()
+    draw(plots).savefig(content, format="png")
+    write_whole(path, content.getvalue())
+    return [path.name]

@@ -1,0 +1,59 @@
+"""Reads a folder of a user's own tables of labeled points, each of them a data set."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+from ...numerics.checks import UNKNOWN, FloatArray, IntArray
+from .files import TableError
+from .table_text import open_text
+from .user_table import read_table
+
+ENDINGS = (".csv", ".tsv", ".txt")
+
+
+def read_labeled_tables(
+    folder: Path, label_column: str | None = None
+) -> dict[str, tuple[FloatArray, IntArray]]:
+    r"""Read the tables of a folder, by the names of their files: points and classes.
+
+    Rows without a label are left out.
+
+    Parameters
+    ----------
+    folder : Path
+    label_column : str, optional
+        The name of the label column; by default the last one of each table.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = (Path(folder) / "mine.csv").write_text("x,kind\n1,b\n2,a\n3,\n")
+    ...     X, y = read_labeled_tables(Path(folder))["mine"]
+    >>> X.ravel().tolist(), y.tolist()
+    ([1.0, 2.0], [1, 0])
+    """
+    if not folder.is_dir():
+        raise TableError(f"There is no folder {folder} of tables: check the name.")
+    paths = sorted(path for path in folder.iterdir() if path.suffix in ENDINGS)
+    if not paths:
+        raise TableError(f"{folder} has no file that ends in {', '.join(ENDINGS)}.")
+    found: dict[str, tuple[FloatArray, IntArray]] = {}
+    for path in paths:
+        if path.stem in found:
+            raise TableError(f"Two files of {folder} are called {path.stem}: rename one of them.")
+        table = read_table(path, _last_column(path) if label_column is None else label_column)
+        known = table.y != UNKNOWN
+        found[path.stem] = table.X[known], table.y[known]
+    return found
+
+
+def _last_column(path: Path) -> str:
+    text = open_text(path)
+    lines = io.TextIOWrapper(io.BytesIO(text.content), text.encoding, newline="")
+    for _ in range(text.skipped):
+        next(lines)
+    return next(csv.reader(lines, delimiter=text.delimiter, skipinitialspace=True))[-1].strip()

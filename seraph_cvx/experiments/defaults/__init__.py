@@ -1,0 +1,1 @@
+"""How good the defaults are: methods on data sets that the paper does not use, with tests."""

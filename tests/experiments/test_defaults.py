@@ -1,0 +1,456 @@
+"""Evidence: the benchmark of defaults draws, measures, tests and resumes as it says."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from command_line import run, words
+from scipy.stats import ttest_rel, wilcoxon
+from sklearn.neighbors import KNeighborsClassifier
+
+from seraph_cvx import SERAPH, pair_auc
+from seraph_cvx.baselines.euclidean import Euclidean
+from seraph_cvx.datasets import DATA_VARIABLE
+from seraph_cvx.experiments.defaults import contestants
+from seraph_cvx.experiments.defaults.bench import bench_defaults
+from seraph_cvx.experiments.defaults.contestants import CONTESTANTS, Contestant
+from seraph_cvx.experiments.defaults.data_sets import MORE, DataSet, find_sets
+from seraph_cvx.experiments.defaults.draws import draw_points
+from seraph_cvx.experiments.defaults.measures import area_of_pairs, run_on_draw, vote
+from seraph_cvx.experiments.defaults.page import defaults_csv, defaults_page
+from seraph_cvx.experiments.defaults.statistics import (
+    Results,
+    duel,
+    mean_ranks,
+    nemenyi_value,
+    paired_p_value,
+    rank_methods,
+)
+from seraph_cvx.experiments.defaults.tables import means_table, sets_table
+from seraph_cvx.plots.critical_difference import plot_critical_difference
+
+METRICS = {"euclidean": Euclidean, "wide": lambda: Stretched(100.0)}
+
+
+class Stretched:
+    """A metric learner that learns nothing: the first feature counts `factor` times."""
+
+    def __init__(self, factor):
+        self.factor = factor
+
+    def fit(self, X, y):
+        return self
+
+    def transform(self, X):
+        return X * np.r_[self.factor, np.ones(X.shape[1] - 1)]
+
+
+def boom():
+    raise KeyError("planted trouble")
+
+
+def blobs(sizes=(60, 60), seed=0):
+    """Classes that the first of three features tells apart, less than the others hide it."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    return rng.normal(size=(len(y), 3)) + np.outer(y, [2.0, 0.0, 0.0]), y
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """A folder of two tables, the class in the last column, and one row without it."""
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    for name, seed in (("north", 1), ("south", 2)):
+        X, y = blobs(seed=seed)
+        lines = [f"{a},{b},{c},{'uv'[k]}" for (a, b, c), k in zip(X.tolist(), y, strict=True)]
+        (folder / f"{name}.csv").write_text("\n".join(["a,b,c,kind", *lines, "0,0,0,"]) + "\n")
+    return folder
+
+
+def bench_by_command(*arguments):
+    return run("bench", "defaults", *arguments)
+
+
+# Draws
+
+
+@pytest.mark.parametrize("labels", [2, 10])
+def test_a_draw_shows_the_labels_it_says_and_standardizes(labels):
+    data = DataSet.of("uneven", *blobs((90, 40, 9)))
+    draw = draw_points(data, labels, 3)
+    shown = draw.y >= 0
+    assert np.bincount(draw.y[shown]).tolist() == [labels, labels, min(labels, 4)]
+    np.testing.assert_array_equal(draw.y[shown], draw.truth[shown])
+    assert draw.X.shape == (100, 3)
+    np.testing.assert_allclose(draw.X.mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(draw.X.std(axis=0), 1.0)
+    assert len(draw.X_rest) == 39
+    spread = data.X.std(axis=0) / np.vstack([draw.X, draw.X_rest]).std(axis=0)
+    together = np.vstack([draw.X, draw.X_rest]) * spread
+    centred = np.sort(together - together.mean(axis=0), axis=0)
+    np.testing.assert_allclose(centred, np.sort(data.X - data.X.mean(axis=0), axis=0), atol=1e-9)
+    counts = np.bincount(draw.truth) + np.bincount(draw.truth_rest, minlength=3)
+    assert counts.tolist() == [90, 40, 9]
+
+
+def test_many_labels_make_a_draw_of_twice_as_many_points_at_most_the_whole_set():
+    many = DataSet.of("many", *blobs((30,) * 8))
+    assert len(draw_points(many, 10, 0).y) == 160
+    assert len(draw_points(many, 2, 0).y) == 100
+    few = draw_points(DataSet.of("few", *blobs((20, 20))), 3, 0)
+    assert (len(few.y), len(few.X_rest)) == (40, 0)
+    assert run_on_draw("euclidean", Euclidean, few)["held_out_error"] is None
+
+
+def test_a_number_and_the_labels_fix_a_draw():
+    data = DataSet.of("two", *blobs())
+    same, other = draw_points(data, 3, 7), draw_points(data, 3, 8)
+    np.testing.assert_array_equal(draw_points(data, 3, 7).X, same.X)
+    assert not np.array_equal(same.X, other.X)
+    assert not np.array_equal(draw_points(data, 4, 7).truth, same.truth)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "said"),
+    [
+        (np.zeros((3, 2)), [0, 1], "are not n points"),
+        ([[0.0], [np.nan], [1.0], [2.0]], [0, 0, 1, 1], "not finite"),
+        (np.zeros((4, 1)), [0, 0, 0, 1], "the smallest of 1 points"),
+        (np.zeros((4, 1)), [0, 0, 0, 0], "1 classes"),
+    ],
+)
+def test_points_that_cannot_be_drawn_from_are_refused(X, y, said):
+    with pytest.raises(ValueError, match=said):
+        DataSet.of("bad", X, y)
+
+
+def test_the_thirteen_sets_are_found_where_they_are(monkeypatch, tmp_path):
+    arrays = {
+        f"{name}__{part}": value for name in MORE for part, value in zip("Xy", blobs(), strict=True)
+    }
+    np.savez(tmp_path / "more.npz", **arrays)
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
+    names = [data.name for data in find_sets()]
+    assert names == [*MORE, "iris", "wine", "breast_cancer", "digits"]
+    with pytest.raises(FileNotFoundError, match=r"nowhere.more.npz does not exist"):
+        find_sets(["glass"], tmp_path / "nowhere")
+
+
+# Measures
+
+
+def test_neighbours_and_pairs_are_judged_as_elsewhere():
+    draw = draw_points(DataSet.of("three", *blobs((80, 50, 40))), 5, 1)
+    model = SERAPH().fit(draw.X, draw.y)
+    Z, judged = model.transform(draw.X), draw.y < 0
+    row = run_on_draw("seraph", SERAPH, draw)
+    known = KNeighborsClassifier(1).fit(Z[~judged], draw.y[~judged])
+    wrong = known.predict(Z[judged]) != draw.truth[judged]
+    assert row["error"] == pytest.approx(100.0 * wrong.mean())
+    wrong = known.predict(model.transform(draw.X_rest)) != draw.truth_rest
+    assert row["held_out_error"] == pytest.approx(100.0 * wrong.mean())
+    area = pair_auc(model, draw.X[judged], draw.truth[judged])
+    assert row["pair_auc"] == pytest.approx(100.0 * area)
+
+
+def test_three_neighbours_vote_and_the_nearest_breaks_a_tie():
+    labeled, classes = np.array([[0.0], [1.0], [2.5], [9.0]]), np.array([2, 1, 0, 0])
+    points = np.array([[-1.0], [2.4], [8.0]])
+    assert vote(points, labeled, classes, 3).tolist() == [2, 0, 0]
+    rng = np.random.default_rng(0)
+    two, sides = rng.normal(size=(20, 2)), rng.integers(0, 2, size=20)
+    judge = KNeighborsClassifier(3).fit(two, sides)  # no ties: two classes
+    points = rng.normal(size=(50, 2))
+    np.testing.assert_array_equal(vote(points, two, sides, 3), judge.predict(points))
+    assert area_of_pairs(points[:3], np.zeros(3)) is None
+
+
+def test_every_known_method_makes_something_of_a_draw():
+    draw = draw_points(DataSet.of("two", *blobs((15, 15))), 3, 3)
+    rows = {name: run_on_draw(name, CONTESTANTS[name].make, draw) for name in CONTESTANTS}
+    assert {name: row["detail"] for name, row in rows.items() if row["detail"]} == {}
+    for name, row in rows.items():
+        assert (row["pair_auc"] is not None) == CONTESTANTS[name].is_metric
+        assert row["error"] <= 50.0
+
+
+# Runs: resumable, and a method's failure costs its row alone
+
+
+def test_an_interrupted_benchmark_goes_on_and_repeats_nothing(tmp_path):
+    sets, journal = {"a": blobs(), "b": blobs(seed=1)}, tmp_path / "runs.jsonl"
+    whole = bench_defaults(METRICS, sets, (2, 3), 2)
+    seen = []
+
+    def stop_at_five(progress):
+        seen.append(progress.number)
+        if progress.number == 5:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bench_defaults(METRICS, sets, (2, 3), 2, out=journal, callback=stop_at_five)
+    journal.write_text(journal.read_text() + '{"kind": "run", "set": "a", "lab')  # killed
+    with pytest.raises(FileExistsError, match="resume"):
+        bench_defaults(METRICS, sets, (2, 3), 2, out=journal)
+    again = bench_defaults(
+        METRICS, sets, (2, 3), 2, out=journal, resume=True, callback=lambda p: seen.append(p.number)
+    )
+    assert seen == list(range(1, 17))
+    assert "damaged" in again.notes[0]
+
+    def numbers(table):
+        untimed = [{k: v for k, v in row.items() if k != "seconds"} for row in table.rows]
+        return sorted(untimed, key=lambda row: json.dumps([row["set"], row["labels"], row["draw"]]))
+
+    assert numbers(again) == numbers(whole)
+    assert len(whole.rows) == 2 * 2 * 2 * 2
+    assert whole.mean("wide", labels=2) < whole.mean("euclidean", labels=2)
+
+
+def test_forgotten_methods_run_again_and_others_do_not(tmp_path):
+    sets, journal, ran = {"a": blobs()}, tmp_path / "runs.jsonl", []
+    bench_defaults(METRICS, sets, (2,), 2, out=journal)
+    changed = METRICS | {"wide": lambda: Stretched(0.0)}
+    table = bench_defaults(
+        *(changed, sets, (2,), 2),
+        out=journal,
+        resume=True,
+        forget=["wide"],
+        callback=lambda progress: ran.append(progress.row["method"]),
+    )
+    assert ran == ["wide", "wide"]
+    assert len(table.rows) == 4
+    assert table.mean("wide") > table.mean("euclidean")
+    assert len(bench_defaults([], sets, (2,), 2, out=journal, resume=True).rows) == 4
+
+
+def test_other_points_under_the_same_name_are_refused(tmp_path):
+    journal = tmp_path / "runs.jsonl"
+    bench_defaults(METRICS, {"a": blobs()}, (2,), 1, out=journal)
+    with pytest.raises(ValueError, match="points of a are not those"):
+        bench_defaults(METRICS, {"a": blobs(seed=9)}, (2,), 1, out=journal, resume=True)
+
+
+def test_a_method_that_raises_costs_its_rows_and_says_why():
+    table = bench_defaults(METRICS | {"boom": boom}, {"a": blobs()}, (2, 3), 2)
+    failed = [row for row in table.rows if row["outcome"] == "failed"]
+    assert [row["method"] for row in failed] == ["boom"] * 4
+    assert "KeyError: 'planted trouble'" in failed[0]["detail"]
+    assert np.isnan(table.mean("boom"))
+    page = defaults_page(table.rows)
+    assert "| boom | 4 | a, 2 labels, draw 0 | KeyError: 'planted trouble' |" in page
+    assert rank_methods(Results(table.rows)).names == ("wide", "euclidean")
+
+
+def test_a_metric_that_is_not_finite_is_a_failure():
+    draw = draw_points(DataSet.of("two", *blobs()), 2, 0)
+    row = run_on_draw("wild", lambda: Stretched(np.inf), draw)
+    assert (row["outcome"], row["error"]) == ("failed", None)
+    assert "not finite" in row["detail"]
+
+
+# The command
+
+
+def test_the_command_makes_page_table_and_picture_of_a_folder(tables, tmp_path):
+    asked = ("--tables", tables, "--methods", "euclidean,mfda,lda", "--labels", "2,3", "--draws", 3)
+    done = bench_by_command(*asked, "--out", tmp_path / "r")
+    assert done.exit_code == 0, done.output
+    lines = [json.loads(line) for line in (tmp_path / "r" / "runs.jsonl").read_text().splitlines()]
+    runs = [line for line in lines if line["kind"] == "run"]
+    assert len(runs) == 2 * 3 * 2 * 3
+    page = (tmp_path / "r" / "defaults.md").read_text()
+    assert "36 runs of 3 methods on 2 sets, 3 draws" in page
+    assert "**Mean error in %, other sets (2)**" in page
+    assert "chosen on the thirteen sets" in page
+    assert page in done.stdout
+    assert (tmp_path / "r" / "defaults.png").read_bytes().startswith(b"\x89PNG")
+    again = bench_by_command(*asked, "--out", tmp_path / "r", "--resume", "--label", "kind")
+    assert again.exit_code == 0, again.output
+    assert len((tmp_path / "r" / "runs.jsonl").read_text().splitlines()) == len(lines)
+    table = list(csv.DictReader(io.StringIO((tmp_path / "r" / "defaults.csv").read_text())))
+    assert len(table) == 2 * 2 * 4
+    cell = [
+        r["error"] for r in runs if (r["set"], r["labels"], r["method"]) == ("south", 3, "mfda")
+    ]
+    found = {
+        line["measure"]: line for line in table if (line["set"], line["labels"]) == ("south", "3")
+    }
+    assert found["error"]["mfda"] == f"{np.mean(cell):.2f}"
+    assert found["error_se"]["mfda"] == f"{np.std(cell, ddof=1) / np.sqrt(3):.2f}"
+    assert found["pair_auc"]["lda"] == ""
+
+
+def test_the_command_ends_with_1_where_a_method_failed(tables, tmp_path, monkeypatch):
+    monkeypatch.setitem(contestants.CONTESTANTS, "gdm", Contestant("gdm", "GDM", boom))
+    asked = ("--tables", tables, "--methods", "euclidean,gdm", "--labels", "2", "--draws", 2)
+    result = bench_by_command(*asked, "--out", tmp_path / "r")
+    assert result.exit_code == 1
+    assert "Of 8 runs 4 failed" in words(result.output)
+    assert result.stderr.count("planted trouble") == 1
+    assert "What failed" in (tmp_path / "r" / "defaults.md").read_text()
+
+
+def test_the_command_says_how_to_go_on_after_an_interruption(tables, tmp_path, monkeypatch):
+    def stop():
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(contestants.CONTESTANTS, "gdm", Contestant("gdm", "GDM", stop))
+    asked = ("--tables", tables, "--methods", "euclidean,gdm", "--out", tmp_path / "r")
+    result = bench_by_command(*asked)
+    assert result.exit_code == 130
+    assert "--resume goes on" in words(result.output)
+    assert '"method": "euclidean"' in (tmp_path / "r" / "runs.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--methods", "svm"), "no method 'svm'"),
+        (("--sets", "tulips"), "no data set 'tulips'"),
+        (("--sets", "glass", "--data-dir", "nowhere"), "more.npz does not exist"),
+        (("--sets", "iris", "--labels", "two"), "write integers, such as 2,5"),
+        (("--sets", "iris", "--labels", "0"), "at least one label"),
+        (("--tables", "nowhere"), "There is no folder nowhere"),
+        (("--tables", "."), "has no file that ends in .csv"),
+        (("--sets", "iris", "--markdown", "page.md"), "--out DIR"),
+        (("--draws", "0"), "'--draws'"),
+    ],
+)
+def test_bad_input_is_answered_in_words(arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = bench_by_command(*arguments)
+    assert result.exit_code == 2
+    assert said in words(result.output)
+    assert "Traceback" not in result.output
+
+
+# Tests between methods: against SciPy, and against what Demsar (2006) prints
+
+DEMSAR_Q = {
+    0.05: (1.960, 2.343, 2.569, 2.728, 2.850, 2.949, 3.031, 3.102, 3.164),
+    0.10: (1.645, 2.052, 2.291, 2.459, 2.589, 2.693, 2.780, 2.855, 2.920),
+}
+"""Table 5(a) for 2 to 10 methods."""
+
+DEMSAR_RANKS = """
+4 3 2 1; 1 2 3 4; 4 1 2 3; 4 1 3 2; 4 2 3 1; 1 2.5 4 2.5; 3 2 4 1; 2.5 2.5 4 1; 4 3 2 1
+2.5 2.5 2.5 2.5; 4 2.5 1 2.5; 3 2 4 1; 4 1 2 3; 3 1 4 2
+"""
+"""Table 6: the ranks of C4.5, C4.5+m, C4.5+cf and C4.5+m+cf on fourteen data sets."""
+
+
+@pytest.mark.parametrize("level", DEMSAR_Q)
+def test_critical_values_are_those_that_demsar_prints(level):
+    ranges = np.sqrt(2.0) * np.array([nemenyi_value(k, level) for k in range(2, 11)])
+    # he divides a table of three decimals
+    assert np.round(np.round(ranges, 3) / np.sqrt(2.0), 3).tolist() == list(DEMSAR_Q[level])
+
+
+@pytest.mark.parametrize(("level", "difference"), [(0.05, 1.25), (0.10, 1.12)])
+def test_ranks_and_the_critical_difference_of_demsars_example(level, difference):
+    lines = DEMSAR_RANKS.replace("\n", ";").split(";")
+    ranks = np.array([[float(word) for word in line.split()] for line in lines if line])
+    assert ranks.shape == (14, 4)
+    found = mean_ranks(["C4.5", "m", "cf", "m+cf"], ranks, level)
+    assert found.names == ("m+cf", "m", "cf", "C4.5")
+    np.testing.assert_allclose(found.ranks, [1.964, 2.000, 2.893, 3.143], atol=5e-4)
+    assert found.chi_square == pytest.approx(9.28, abs=5e-3)
+    assert found.critical_difference == pytest.approx(difference, abs=6e-3)
+    # Section 3.2.2: at 5 % nothing differs; at 10 % C4.5 differs from m and from m+cf
+    everything = [("m+cf", "m", "cf", "C4.5")]
+    assert found.groups == (everything if level == 0.05 else [("m+cf", "m", "cf"), ("cf", "C4.5")])
+
+
+def invented_rows(n=12, seed=0):
+    rng = np.random.default_rng(seed)
+    rows = []
+    for name, shift in (("euclidean", 0.0), ("seraph", -2.0), ("itml", 0.1)):
+        for k, (place, labels) in enumerate([("a", 2), ("a", 5), ("b", 2), ("b", 5), ("c", 2)]):
+            base = np.random.default_rng([seed, k]).normal(30.0, 5.0, size=n)
+            for draw, error in enumerate(base + shift * (k + 1) / 3 + rng.normal(size=n)):
+                key = {"set": place, "labels": labels, "draw": draw, "method": name}
+                rest = {"error_3nn": error, "pair_auc": 50.0, "held_out_error": None}
+                measured = {"outcome": "done", "error": error, "seconds": 1.0, "detail": ""}
+                rows.append(key | rest | measured)
+    return rows
+
+
+def test_paired_tests_are_scipys():
+    results = Results(invented_rows())
+    means = []
+    for cell in results.cells:
+        ours, theirs = results.values("seraph", cell), results.values("euclidean", cell)
+        differences = results.differences("seraph", "euclidean", cell)
+        assert paired_p_value(differences) == pytest.approx(ttest_rel(ours, theirs).pvalue)
+        means.append(np.mean(ours) - np.mean(theirs))
+    found = duel(results, "seraph", "euclidean", results.cells)
+    assert found.p_value == pytest.approx(wilcoxon(means).pvalue)
+    assert found.difference == pytest.approx(np.mean(means))
+    assert found.wins + found.ties + found.losses == found.n_cells == 5
+    assert found.wins >= 3
+    back = duel(results, "euclidean", "seraph", results.cells)
+    assert (back.wins, back.ties, back.losses) == (found.losses, found.ties, found.wins)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-14])
+def test_equal_differences_are_tested_by_their_signs(noise):
+    differences = 100.0 * np.full(6, 2 / 94) + noise * np.arange(6)
+    assert paired_p_value(differences) == 2.0**-5
+    assert paired_p_value(noise * differences) == 1.0
+    assert paired_p_value(differences[:1]) == paired_p_value(differences[:0]) == 1.0
+
+
+def test_only_draws_that_both_have_are_paired():
+    rows = [row for row in invented_rows() if row["method"] != "itml" or row["draw"] >= 7]
+    results = Results(rows)
+    assert len(results.differences("itml", "seraph", ("a", 2))) == 5
+    assert len(results.differences("seraph", "itml", *results.cells)) == 25
+    draws = {row["method"]: row["draws"] for row in means_table(results, "", results.cells).rows}
+    assert draws == {"SERAPH": "12", "Euclidean": "12", "ITML": "5"}
+
+
+def test_wins_and_losses_of_a_set_are_over_all_its_draws():
+    *sets, tally = sets_table(Results(invented_rows())).rows
+    assert [row["set"] for row in sets] == ["a", "b", "c"]
+    assert all(row["SERAPH"].startswith("**-") for row in sets)
+    assert tally["SERAPH"] == "3 / 0 / 0"
+    assert tally["ITML"] == "0 / 3 / 0"
+
+
+def test_the_table_of_seventeen_sets_is_small():
+    rows = [
+        row | {"set": f"movement_libras{k}", "method": f"{row['method']}{j}"}
+        for row in invented_rows(n=2)
+        if row["set"] == "a"
+        for k in range(34)
+        for j in range(5)
+    ]
+    assert len(defaults_csv(rows)) < 60_000
+
+
+# The picture
+
+
+def test_the_picture_shows_ranks_and_joins_equals(tmp_path):
+    rng = np.random.default_rng(0)
+    names = [f"method {k}" for k in range(14)]
+    ranks = mean_ranks(names, np.arange(14.0) + rng.normal(0.0, 4.0, size=(17, 14)))
+    drawn = plot_critical_difference(ranks, {"method 0": "SERAPH"}, tmp_path / "ranks.png")
+    assert (tmp_path / "ranks.png").stat().st_size < 60_000
+    (ax,) = drawn.axes
+    texts = [text.get_text().strip() for text in ax.texts]
+    titles = ["SERAPH" if name == "method 0" else name for name in ranks.names]
+    listed = [f"{t}  {rank:.1f}" for t, rank in zip(titles, ranks.ranks, strict=True)]
+    assert texts == [*listed, f"critical difference {ranks.critical_difference:.2f}"]
+    bars = [line.get_xdata() for line in ax.lines if line.get_linewidth() == 4]
+    assert len(bars) == len(ranks.groups) > 1
+    for (left, right), group in zip(bars, ranks.groups, strict=True):
+        ends = [ranks.ranks[ranks.names.index(name)] for name in (group[0], group[-1])]
+        assert (left, right) == pytest.approx((ends[0] - 0.05, ends[1] + 0.05))
+        assert ends[1] - ends[0] < ranks.critical_difference
