@@ -66,22 +66,22 @@ def entries_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def inexact_products(objective: MStepObjective, program: ConicProgram) -> int:
-    """How many of the v_i v_j in a primal program are not exact, in whole numbers."""
+    """How many of the -v_i v_j in a program "similar" are not exact, in whole numbers."""
     V, _ = _whole_numbers(objective)
     rows = program.rows_matrix
     n_pairs = len(V)
     of_pairs = (rows.index[:, 0] >= n_pairs) & (rows.index[:, 0] < 7 * n_pairs)
     index, value = rows.index[of_pairs], rows.value[of_pairs]
     k = (index[:, 0] - n_pairs) // 6
-    exact = V[k, index[:, 2]] * V[k, index[:, 3]]
-    written = [int(x) for x in np.ldexp(value, 48)]
+    exact = -V[k, index[:, 2]] * V[k, index[:, 3]] * 2**60
+    written = [int(x) for x in np.ldexp(value, 108)]  # over UNIT^2 * 2^60, whole numbers too
     lost = int(np.count_nonzero(V[:, :, None] * V[:, None, :]))
     off_diagonal = int(np.sum(index[:, 2] != index[:, 3]))
     return sum(a != b for a, b in zip(exact, written, strict=True)) + lost - len(k) - off_diagonal
 
 
 def linear_term_error(objective: MStepObjective, program: ConicProgram) -> np.ndarray:
-    """By how much the linear term of a primal program is off R - sum_k b_k v_k v_k', the exact one.
+    """By how much the linear term of a program "similar" is off R + sum_k (c_k - b_k) v_k v_k'.
 
     For M-steps without a logarithm of the determinant, which adds to that term.
     """
@@ -96,25 +96,25 @@ def linear_term_error(objective: MStepObjective, program: ConicProgram) -> np.nd
     error = np.zeros((m, m))
     for i in range(m):
         for j in range(i + 1):
-            pull = sum(weights * V[:, i] * V[:, j])
+            push = sum(weights * V[:, i] * V[:, j])
             # numerators over 2^200: the doubles are whole numbers there
-            exact = int(np.ldexp(R[i, j], 100)) * 2**100 - pull * (2**200 // scale)
+            exact = int(np.ldexp(R[i, j], 100)) * 2**100 + push * (2**200 // scale)
             off = int(np.ldexp(written[i, j], 100)) * 2**100 - exact
             error[i, j] = error[j, i] = off / 2**200
     return error
 
 
 def _whole_numbers(objective: MStepObjective) -> tuple[np.ndarray, np.ndarray]:
-    """The differences of points, and the weights b_k of the label -1, as Python's integers."""
+    """The differences of points, and the weights c_k - b_k of the label +1, as integers."""
     pairs, mu = objective.pairs, objective.mu
     points = np.array([[int(x * UNIT) for x in row] for row in pairs.points], dtype=object)
     assert np.all(points.astype(np.float64) == pairs.points * UNIT)
     rows = np.vstack([pairs.labeled, pairs.unlabeled]) if mu > 0.0 else pairs.labeled
     V = points[rows[:, 0]] - points[rows[:, 1]]
-    b = np.repeat([0.0, 1.0], [pairs.n_similar, pairs.n_labeled - pairs.n_similar])
+    similar = np.repeat([1.0, 0.0], [pairs.n_similar, pairs.n_labeled - pairs.n_similar])
     if mu > 0.0:
         q = np.zeros(pairs.n_unlabeled) if objective.soft_labels is None else objective.soft_labels
-        b = np.concatenate([b, mu * (1.0 - q)])
-    weights = np.array([int(x * WEIGHT_UNIT) for x in b], dtype=object)
-    assert np.all(weights.astype(np.float64) == b * WEIGHT_UNIT)
+        similar = np.concatenate([similar, mu * q])
+    weights = np.array([int(x * WEIGHT_UNIT) for x in similar], dtype=object)
+    assert np.all(weights.astype(np.float64) == similar * WEIGHT_UNIT)
     return V, weights

@@ -9,6 +9,8 @@ from ...display.result_table import ResultTable
 
 READER = """\
 import numpy as np
+
+
 def value(file, A):
     p = {"manifold_term": 0, "ridge": 0, "prior": 0, "sparse": 0, "log_det": 0, **np.load(file)}
     v = np.subtract(*p["points"][p["pairs"].T])

@@ -109,7 +109,7 @@ def export_library(
 def _write_instance(folder: Path, spec: InstanceSpec, arrays: bytes) -> dict[str, Any]:
     """Make an instance and its proof, and write its files."""
     objective = read_instance(io.BytesIO(arrays))  # what is proved is what the file says
-    program = ConicProgram.of(objective)
+    program = ConicProgram.of(objective, "similar")
     proof = prove_optimum(objective, spec.name)
     why = LIBRARY.get(spec.name, "")
     heading = [f"SERAPH M-step, primal: {spec.name}", *([why] if why else [])]
