@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from seraph_cvx import MStepObjective, PairSet, certify, cli, penalties
 from seraph_cvx.certificate.proof import prove
 from seraph_cvx.comparison.conic_program import ConicProgram
-from seraph_cvx.comparison.grading import data_checksum
+from seraph_cvx.comparison.grading import data_checksum, reference_interval
 from seraph_cvx.comparison.instances.listed import LIBRARY
 from seraph_cvx.comparison.library.documents import READER
 from seraph_cvx.comparison.library.export import ENDINGS, export_library
@@ -276,6 +276,19 @@ def test_the_committed_intervals_hold_at_other_matrices(objectives, repository):
         found = certify(objective, 0.01 * np.eye(objective.pairs.n_features))
         assert found.dual_value <= float(cells[8])
         assert found.primal_value >= float(cells[7])
+
+
+@pytest.mark.parametrize("name", ["wine-n12-skewed12-proj-w1-s0", "iris-n20-rounded-proj-w1-s0"])
+def test_a_race_measures_from_an_interval_as_narrow_as_the_librarys(objectives, name):
+    """On the first one rounding leaves the certificate of the very optimum a gap of 0.2."""
+    lower, upper = reference_interval(objectives[name])
+    assert 0.0 <= upper - lower <= 2e-9 * upper
+
+
+def test_without_python_flint_a_race_measures_from_the_certificate(objectives, monkeypatch):
+    monkeypatch.setattr("seraph_cvx.comparison.grading.find_spec", lambda name: None)
+    lower, upper = reference_interval(objectives["wine-n12-skewed12-proj-w1-s0"])
+    assert upper - lower > 0.1 * upper
 
 
 # What has no place in a file
