@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from . import compare, explore, learn, reproduce, study, verify
+from . import compare, explore, export, learn, reproduce, study, verify
 from .main import app
 
-__all__ = ["app", "compare", "explore", "learn", "reproduce", "study", "verify"]
+__all__ = ["app", "compare", "explore", "export", "learn", "reproduce", "study", "verify"]

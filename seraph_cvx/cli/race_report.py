@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..display.result_table import ResultTable
+from ..processes.whole_file import write_whole
 from .report import alert
-from .tables.files import write_whole
 
 if TYPE_CHECKING:
     from ..comparison.race_table import Race
