@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
+from ..main import Debug, app
+from ..report import answers_in_words, say
+from ..tables.files import check_output
 from .compare import Suite, progress_bar
-from .main import Debug, app
-from .report import answers_in_words, say
-from .tables.files import check_output
 
 EXAMPLES = """\b
 Examples:
@@ -67,8 +67,8 @@ def export(
 
 
 def _export_instance(instance: str, cbf: Path, formulation: Formulation) -> None:
-    from ..comparison.cbf import write_cbf
-    from ..comparison.suite import InstanceSpec
+    from ...comparison.cbf import write_cbf
+    from ...comparison.suite import InstanceSpec
 
     check_output(cbf, (".cbf",))
     sidecar = write_cbf(InstanceSpec.parse(instance), cbf, formulation.value)
@@ -78,7 +78,7 @@ def _export_instance(instance: str, cbf: Path, formulation: Formulation) -> None
 
 
 def _export_suite(suite: Suite, out: Path, kept: list[str]) -> None:
-    from ..comparison.library.export import export_library
+    from ...comparison.library.export import export_library
 
     count = [0, 0]
     with progress_bar() as progress:
