@@ -72,11 +72,13 @@ def certify_penalised(
     return best.checked()
 
 
-def best_multipliers(objective: MStepObjective, L: FloatArray) -> Iterator[list[Multiplier]]:
+def best_multipliers(
+    objective: MStepObjective, L: FloatArray, margins: Sequence[float] = MARGINS
+) -> Iterator[list[Multiplier]]:
     """Matrices Z_j for the penalties at LL', one list after the other; at last Z_j = 0."""
     bounds = bound_pairs(objective, L)
     if bounds is not None:
-        yield from multipliers_at(objective, bounds, L, None)
+        yield from multipliers_at(objective, bounds, L, None, margins)
     nothing = _all_finite(objective, [np.zeros((len(L), len(L)))] * len(objective.penalties))
     if nothing is not None:
         yield nothing
@@ -98,13 +100,17 @@ def multipliers_at(
     bounds: PairBounds,
     L: FloatArray,
     guesses: Sequence[FloatArray | None] | None,
+    margins: Sequence[float] = MARGINS,
 ) -> Iterator[list[Multiplier]]:
-    """Matrices Z_j for the penalties that may make a good dual point, one list after the other."""
+    """Matrices Z_j for the penalties that may make a good dual point, one list after the other.
+
+    The matrix of the dual point is lifted by more than its rounding errors: by `margins` times.
+    """
     coordinates, inverse = _coordinates(objective), objective.basis.inverse
     tangent = coordinates.regulariser + bounds.labels.matrix - bounds.pull
     gradient = symmetrise(inverse.T @ tangent @ inverse)
     chosen = guess_multipliers(objective, symmetrise(L @ L.T), gradient, guesses)
-    yield from _lifted(objective, bounds, chosen, tangent, inverse)
+    yield from _lifted(objective, bounds, chosen, tangent, inverse, margins)
 
 
 def guess_multipliers(
@@ -136,6 +142,7 @@ def _lifted(
     chosen: list[FloatArray],
     tangent: FloatArray,
     inverse: FloatArray,
+    margins: Sequence[float],
 ) -> Iterator[list[Multiplier]]:
     """The chosen matrices with a finite conjugate, and what is missing taken up by a block."""
     blocks, coordinates = objective.penalties, _coordinates(objective)
@@ -163,7 +170,7 @@ def _lifted(
     )
     eigenvalues, vectors = np.linalg.eigh(symmetrise(matrix))
     negative = (vectors * np.maximum(-eigenvalues, 0.0)) @ vectors.T
-    for margin in MARGINS:
+    for margin in margins:
         missing = symmetrise(inverse.T @ (negative + margin * errors * np.diag(size)) @ inverse)
         lifted = [found.matrix for found in first]
         taken = blocks[taker].absorb(lifted[taker], missing)

@@ -32,8 +32,11 @@ from ..penalties.penalty import Multiplier
 from .ball_program import BallProgram
 from .penalised import best_multipliers, make_feasible
 
-TRIES = 2
-"""How many choices of multipliers for the penalties are tried."""
+MARGINS = (1e-3, 2.0)
+"""The multipliers of penalties are lifted by so many times a bound on their rounding errors.
+
+Balls show what is enough; that bound is far above the errors.
+"""
 
 _ONE_AT_A_TIME = Lock()
 """FLINT's precision is one number for the whole process."""
@@ -148,7 +151,7 @@ def prove(
     L = make_feasible(objective, scaled_factor(matrix))
     multipliers: list[list[Multiplier]] = [[]]
     if objective.penalties:
-        multipliers = list(islice(best_multipliers(objective, L), TRIES))
+        multipliers = list(islice(best_multipliers(objective, L, MARGINS), len(MARGINS)))
     with _ONE_AT_A_TIME, ctx.workprec(precision):
         proofs = (
             _prove(BallProgram.of(objective, L, found), L, precision, enough)

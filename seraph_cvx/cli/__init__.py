@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from . import compare, explore, learn, reproduce, study, verify
+from . import explore, learn, reproduce, study, verify
 from .main import app
+from .race import compare, export
 
-__all__ = ["app", "compare", "explore", "learn", "reproduce", "study", "verify"]
+__all__ = ["app", "compare", "explore", "export", "learn", "reproduce", "study", "verify"]

@@ -12,8 +12,8 @@ from ..display.result_table import visible
 from ..fit.alternation import Iteration
 from ..numerics.checks import UNKNOWN, FloatArray
 from ..numerics.psd_cone import factor, numerical_rank
+from ..processes.whole_file import write_whole
 from .report import alert, say
-from .tables.files import write_whole
 from .tables.user_table import UserTable
 
 History = Sequence[Iteration] | Sequence[float]

@@ -8,8 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from ..processes.whole_file import write_whole
 from .report import alert, say
-from .tables.files import write_whole
 
 
 def write_texts(out: Path, texts: dict[str, str]) -> list[str]:

@@ -14,10 +14,11 @@ from ..display.formulas import DUAL
 from ..display.result_table import ResultTable, show
 from ..model.m_step_objective import MStepObjective
 from ..pairs.pair_set import PairSet
+from ..processes.whole_file import write_whole
 from .defaults import DefaultsOptions, bench_and_report
 from .main import Debug, app
 from .report import alert, alerts, answers_in_words, say
-from .tables.files import check_output, write_whole
+from .tables.files import check_output
 
 if TYPE_CHECKING:
     from ..experiments.bench.report import Report

@@ -9,9 +9,10 @@ import typer
 
 from ..datasets import load_sampling
 from ..display.result_table import visible
+from ..processes.whole_file import write_whole
 from .main import Debug, app
 from .report import alert, answers_in_words, say, screen
-from .tables.files import TableError, check_output, write_whole
+from .tables.files import TableError, check_output
 from .tables.user_table import read_table
 from .tables.workload import require_memory_for_pairs
 

@@ -6,7 +6,9 @@ In the form of the Conic Benchmark Format, with matrix variables X_j and scalar 
     subject to  sum_j <F_ij, X_j> + a_i'x + b_i  in scalar cones,   sum_j x_j H_j + D  PSD.
 
 The primal M-step has A as its matrix variable, and t, u, w a pair: t_k >= log(1 + e^{s_k}) says
-u_k + w_k <= 1 with u_k >= e^{s_k - t_k} and w_k >= e^{-t_k}. The dual has p, g, h a pair:
+u_k + w_k <= 1 with u_k >= e^{s_k - t_k} and w_k >= e^{-t_k}. In the formulation "similar", which
+has the same optimal value, t_k >= log(1 + e^{-s_k}), and the linear term is that of similar pairs
+alone: far points do not cancel in it. The dual has p, g, h a pair:
 g_k <= -p_k log p_k and h_k <= -(1 - p_k) log(1 - p_k). Penalties are added by
 `conic_penalties.py`. An exponential cone is three rows (r, s, t)
 with r >= s e^{t/s}, s >= 0.
@@ -62,7 +64,7 @@ class ConicProgram:
 
     @classmethod
     def of(cls, objective: MStepObjective, formulation: str = "primal") -> ConicProgram:
-        """State the M-step of an objective as a conic program, "primal" or "dual".
+        """State the M-step of an objective as a conic program, "primal", "similar" or "dual".
 
         Examples
         --------
@@ -72,9 +74,10 @@ class ConicProgram:
         >>> ConicProgram.of(MStepObjective(pairs, penalties=[Ridge(1.0)])).cones[-1]
         ('QR', 5)
         """
-        if formulation not in ("primal", "dual"):
+        if formulation not in ("primal", "similar", "dual"):
             raise ValueError(f'formulation={formulation!r} is not known: use "primal" or "dual".')
-        program = _primal(objective) if formulation == "primal" else _dual(objective)
+        of_similar = formulation == "similar"
+        program = _dual(objective) if formulation == "dual" else _primal(objective, of_similar)
         return program.with_penalties(objective)
 
     def with_penalties(self, objective: MStepObjective) -> ConicProgram:
@@ -105,15 +108,18 @@ def _pairs(objective: MStepObjective) -> tuple[FloatArray, FloatArray]:
     return c, V[:, i] * V[:, j]
 
 
-def _primal(objective: MStepObjective) -> ConicProgram:
+def _primal(objective: MStepObjective, of_similar: bool = False) -> ConicProgram:
     """State the primal, with variables t, u, w, rows 1 - u - w >= 0, and two cones per pair."""
+    sign = -1.0 if of_similar else 1.0
     c, products = _pairs(objective)
     m, N, eta = objective.pairs.n_features, len(c), objective.threshold
     i, j = np.tril_indices(m)
     k = np.arange(N)
     t, u, w = k, N + k, 2 * N + k
-    first, second = N + 6 * k, N + 6 * k + 3  # (u, 1, s - t) and (w, 1, -t)
-    linear = objective.regulariser - objective.label_matrix
+    first, second = N + 6 * k, N + 6 * k + 3  # (u, 1, s - t) and (w, 1, -t), or -s for s
+    linear, constant = objective.regulariser - objective.label_matrix, objective.label_total
+    if of_similar:
+        linear, constant = objective.recession_matrix, -objective.recession_total
     ones = np.ones(N)
     return ConicProgram(
         sense="MIN",
@@ -123,8 +129,8 @@ def _primal(objective: MStepObjective) -> ConicProgram:
         cones=(("L+", N), *[("EXP", 3)] * (2 * N)),
         objective_matrix=SparseEntries.of(linear[i, j], 0, i, j),
         objective_vector=SparseEntries.of(c, t),
-        objective_constant=eta * objective.label_total,
-        rows_matrix=SparseEntries.of(products, (first + 2)[:, None], 0, i, j),
+        objective_constant=eta * constant,
+        rows_matrix=SparseEntries.of(sign * products, (first + 2)[:, None], 0, i, j),
         rows_vector=SparseEntries.of(-ones, k, u)
         + SparseEntries.of(-ones, k, w)
         + SparseEntries.of(ones, first, u)
@@ -133,7 +139,7 @@ def _primal(objective: MStepObjective) -> ConicProgram:
         + SparseEntries.of(-ones, second + 2, t),
         rows_constant=SparseEntries.of(ones, k)
         + SparseEntries.of(ones, first + 1)
-        + SparseEntries.of(-eta * ones, first + 2)
+        + SparseEntries.of(-sign * eta * ones, first + 2)
         + SparseEntries.of(ones, second + 1),
         psd_vector=SparseEntries.none(4),
         psd_constant=SparseEntries.none(3),

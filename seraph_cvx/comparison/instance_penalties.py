@@ -13,15 +13,20 @@ from ..penalties import (
     Diagonal,
     LinearConstraints,
     LogDet,
+    Manifold,
     Penalty,
     Ridge,
     Sparse,
+    Trace,
     TraceBound,
     UpperBound,
 )
 
 MOST_BOUNDED = 5
 """Of so many similar pairs, at most, ``linear`` bounds the distance."""
+
+LINEAR_TOLERANCE = 1e-12
+"""The tolerance of ``linear``: far below the width to which an optimal value is proved."""
 
 _WORD = re.compile(r"([a-z]+)([\d.]*)")
 
@@ -31,7 +36,8 @@ def make_penalty(word: str, pairs: PairSet) -> Penalty:
 
     ridge10 is Ridge(10) towards the identity; logdet2 LogDet(2); sparse3 Sparse(3); tracebound1
     bounds the trace by 1; upperbound0.5 bounds the metric by a matrix between 0.5 I and I; linear1
-    bounds the squared distance of the first similar pairs by 1; diagonal has no number.
+    bounds the squared distance of the first similar pairs by 1; trace2 adds 2 to the trace weight;
+    manifold2 is twice the graph of the three nearest neighbours; diagonal has no number.
 
     Examples
     --------
@@ -74,7 +80,7 @@ def _linear(bound: float, pairs: PairSet) -> Penalty:
     rows = pairs.similar[:MOST_BOUNDED]
     V = pairs.points[rows[:, 0]] - pairs.points[rows[:, 1]]
     V = V[np.any(V != 0.0, axis=1)]
-    return LinearConstraints(V[:, :, None] * V[:, None, :], upper=bound)
+    return LinearConstraints(V[:, :, None] * V[:, None, :], upper=bound, tolerance=LINEAR_TOLERANCE)
 
 
 _MAKERS: dict[str, Callable[[float, PairSet], Penalty]] = {
@@ -85,4 +91,6 @@ _MAKERS: dict[str, Callable[[float, PairSet], Penalty]] = {
     "linear": _linear,
     "diagonal": lambda _, pairs: Diagonal(),
     "sparse": lambda weight, pairs: Sparse(weight),
+    "trace": lambda weight, pairs: Trace(weight),
+    "manifold": lambda weight, pairs: Manifold(weight, n_neighbors=3, kernel="binary"),
 }

@@ -20,15 +20,20 @@ from numpy.typing import NDArray
 
 from ..datasets import load
 from ..estimators.settings import PAPER_SETTINGS
+from ..model.e_step import e_step
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import UNKNOWN, FloatArray
 from ..pairs.pair_set import PairSet
 from .instance_penalties import make_penalty, split_word
+from .instances.listed import LIBRARY
+from .instances.points import EXACT_SCALINGS, WEIGHT_GRID, generate, is_generated, to_grid
 
-SCALINGS = ("standard", "unit", "raw")
-"""The scalings of features: mean 0 and variance 1; from 0 to 1; unchanged."""
+SCALINGS = ("standard", "unit", "raw", *EXACT_SCALINGS)
+"""The scalings of features: mean 0 and variance 1; from 0 to 1; unchanged; those of the library."""
 
-_NAME = re.compile(r"(\w+)-n(\d+)(?:-l(\d+))?-(\w+)-(\w+)-w([\d.e+]+)-s(\d+)(?:-(\w[\w.]*))?")
+_NAME = re.compile(
+    r"(\w+)-n(\d+)(?:-l(\d+))?-(\w+)-(\w+)-w([\d.e+]+)-s(\d+)(?:-soft([\d.]+))?(?:-(\w[\w.]*))?"
+)
 
 
 @dataclass(frozen=True)
@@ -38,11 +43,13 @@ class InstanceSpec:
     Attributes
     ----------
     data : str
-        A data set of :func:`seraph_cvx.datasets.load`.
+        A data set of :func:`seraph_cvx.datasets.load`, or a generated one, cloud5 or onehot8, see
+        :func:`seraph_cvx.comparison.instances.points.generate`.
     n_points, n_labeled : int
         How many points are drawn, and of how many the class is known.
     scaling : str
-        "standard", "unit" or "raw".
+        "standard", "unit" or "raw"; or one of the library's, whose points are short binary
+        fractions: see :data:`seraph_cvx.comparison.instances.points.EXACT_SCALINGS`.
     setting : str
         "none" and "proj" leave the unlabeled pairs out; "post" and "hyper" weight them by ratio.
     trace_weight : float
@@ -51,6 +58,8 @@ class InstanceSpec:
     penalty : str
         The word of a penalty, see :func:`seraph_cvx.comparison.instance_penalties.make_penalty`;
         empty: there is none.
+    soft : float
+        The M-step after an E-step at so many times the identity; 0: the first M-step.
 
     Examples
     --------
@@ -70,6 +79,7 @@ class InstanceSpec:
     seed: int = 0
     n_labeled: int = 10
     penalty: str = ""
+    soft: float = 0.0
 
     def __post_init__(self) -> None:
         if self.scaling not in SCALINGS:
@@ -78,6 +88,11 @@ class InstanceSpec:
             raise ValueError(f"setting={self.setting!r}: use one of {', '.join(PAPER_SETTINGS)}.")
         if self.penalty:
             split_word(self.penalty)
+        if self.soft and not PAPER_SETTINGS[self.setting].unlabeled_weight:
+            raise ValueError(
+                f"The setting {self.setting} leaves the unlabeled pairs out, so that soft labels "
+                "have no weight: use post or hyper."
+            )
         if not PAPER_SETTINGS[self.setting].trace_weight and self.trace_weight != 0.0:
             raise ValueError(
                 f"The setting {self.setting} has no trace term: write w0, or use "
@@ -90,7 +105,8 @@ class InstanceSpec:
         labeled = "" if self.n_labeled == 10 else f"-l{self.n_labeled}"
         return (
             f"{self.data}-n{self.n_points}{labeled}-{self.scaling}-{self.setting}"
-            f"-w{np.format_float_positional(self.trace_weight, trim='-')}-s{self.seed}"
+            f"-w{_short(self.trace_weight)}-s{self.seed}"
+            f"{f'-soft{_short(self.soft)}' if self.soft else ''}"
             f"{'-' if self.penalty else ''}{self.penalty}"
         )
 
@@ -103,20 +119,24 @@ class InstanceSpec:
                 f"{name!r} is not the name of an instance: write it like "
                 "wine-n40-standard-hyper-w1-s0 (data, points, scaling, setting, trace weight, "
                 "seed; with -l20 after the points where 20 of them are labeled, not 10, and "
-                "-ridge10 at the end for a penalty)."
+                "-soft1 before, or -ridge10 at the end, for soft labels or a penalty)."
             )
-        data, n_points, n_labeled, scaling, setting, trace_weight, seed, penalty = match.groups()
+        data, n_points, n_labeled, scaling, setting, trace_weight, seed, *more = match.groups()
         return cls(
             *(data, int(n_points), scaling, setting, float(trace_weight), int(seed)),
             n_labeled=int(n_labeled or 10),
-            penalty=penalty or "",
+            penalty=more[1] or "",
+            soft=float(more[0] or 0.0),
         )
 
     def points(
         self, data_dir: str | os.PathLike[str] | None = None
     ) -> tuple[FloatArray, NDArray[np.int64]]:
         """The points X and labels y, with -1 for unknown classes."""
-        X, y = load(self.data, data_dir)
+        if is_generated(self.data):
+            X, y = generate(self.data, self.n_points, self.seed)
+        else:
+            X, y = load(self.data, data_dir)
         n_classes = len(np.unique(y))
         if not n_classes <= self.n_labeled <= self.n_points <= len(X):
             raise ValueError(
@@ -135,12 +155,29 @@ class InstanceSpec:
     def objective(self, data_dir: str | os.PathLike[str] | None = None) -> MStepObjective:
         """The first M-step, which counts all unlabeled pairs as dissimilar."""
         pairs = PairSet.from_labels(*self.points(data_dir))
+        weight = PAPER_SETTINGS[self.setting].unlabeled_weight
+        if self.is_exact:
+            ratio = pairs.resolve_unlabeled_weight(weight)
+            weight = float(to_grid(np.array(ratio), WEIGHT_GRID))
         return MStepObjective(
             pairs,
-            unlabeled_weight=PAPER_SETTINGS[self.setting].unlabeled_weight,
+            soft_labels=self._soft_labels(pairs, weight),
+            unlabeled_weight=weight,
             trace_weight=self.trace_weight,
             penalties=[make_penalty(self.penalty, pairs)] if self.penalty else [],
         )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether weights and soft labels are rounded to short binary fractions, as points are."""
+        return self.scaling in EXACT_SCALINGS
+
+    def _soft_labels(self, pairs: PairSet, weight: float | str) -> FloatArray | None:
+        """The soft labels after an E-step at `soft` times the identity; None where it is 0."""
+        if not self.soft:
+            return None
+        metric = self.soft * np.eye(pairs.n_features)
+        return to_grid(e_step(pairs, metric, unlabeled_weight=weight), WEIGHT_GRID)
 
     def checksum(self, data_dir: str | os.PathLike[str] | None = None) -> str:
         """The SHA-256 checksum of the name, X and y."""
@@ -163,9 +200,11 @@ def suite(name: str = "small") -> list[InstanceSpec]:
     Parameters
     ----------
     name : str
-        "small" (minutes), "full" (hours), "tiny" (a try), or "penalties" (minutes: each penalty of
-        :mod:`seraph_cvx.penalties` on two data sets). Instances of ionosphere and diabetes
-        are left out of "full" where ``SERAPH_CVX_DATA`` does not name the folder of their files.
+        "small" (minutes), "full" (the library: 40 instances from easy to nasty, see
+        `instances/listed.py`), "penalties" (minutes: each penalty of :mod:`seraph_cvx.penalties`
+        on two data sets), "grid" (data sets of 100 points, hours) or "tiny" (a try). Instances of
+        ionosphere and diabetes are left out of "grid" where ``SERAPH_CVX_DATA`` does not name the
+        folder of their files.
 
     Examples
     --------
@@ -215,7 +254,8 @@ SUITES = {
             ),
         )
     ),
-    "full": " ".join(
+    "full": " ".join(LIBRARY),
+    "grid": " ".join(
         f"{data}-n100-{scaling}-{setting}-s{seed}"
         for data in ("iris", "balance", "wine", "breast_cancer", "ionosphere", "diabetes")
         for scaling in ("standard", "unit", "raw")
@@ -233,8 +273,14 @@ def _shuffled(rng: random.Random, n: int) -> NDArray[np.int64]:
     return np.array(sorted(range(n), key=keys.__getitem__), dtype=np.int64)
 
 
+def _short(number: float) -> str:
+    return np.format_float_positional(number, trim="-")
+
+
 def _scale(X: FloatArray, scaling: str) -> FloatArray:
     """Shift and scale each feature; a constant one is only shifted."""
+    if scaling in EXACT_SCALINGS:
+        return EXACT_SCALINGS[scaling](to_grid(_scale(X, "standard")))
     if scaling == "raw":
         return X
     if scaling == "unit":

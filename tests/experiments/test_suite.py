@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from seraph_cvx import penalties
+from seraph_cvx import e_step, penalties
+from seraph_cvx.comparison.instances.points import EXACT_SCALINGS, generate
 from seraph_cvx.comparison.suite import SCALINGS, InstanceSpec, suite
 from seraph_cvx.penalties import Diagonal, LinearConstraints, Ridge, TraceBound, UpperBound
 
@@ -60,7 +61,7 @@ def test_small_suite_has_what_was_promised():
     standardized = {spec.data for spec in specs if spec.scaling == "standard"}
     assert {"iris", "wine", "breast_cancer"} <= standardized
     assert {spec.data for spec in specs} == {"iris", "wine", "breast_cancer", "balance", "digits"}
-    assert {spec.scaling for spec in specs} == set(SCALINGS)
+    assert {spec.scaling for spec in specs} == {"standard", "unit", "raw"}
     assert {spec.setting for spec in specs} == {"none", "post", "proj", "hyper"}
     assert all(spec.objective().attains_optimum for spec in specs)
 
@@ -71,11 +72,11 @@ def test_the_first_instance_is_trivial_and_another_is_not():
     assert second.critical_trace_weight > second.trace_weight
 
 
-def test_full_suite_is_larger_and_every_name_is_read_back(monkeypatch):
+def test_grid_is_larger_and_every_name_is_read_back(monkeypatch):
     monkeypatch.delenv("SERAPH_CVX_DATA", raising=False)
-    embedded = suite("full")
+    embedded = suite("grid")
     monkeypatch.setenv("SERAPH_CVX_DATA", "somewhere")
-    everything = suite("full")
+    everything = suite("grid")
     assert len(everything) > len(embedded) > 3 * len(suite("small"))
     assert {spec.data for spec in everything} - {spec.data for spec in embedded} == {
         "ionosphere",
@@ -100,6 +101,16 @@ def test_an_instance_of_the_data_folder(data_folder):
         seed=st.integers(0, 10**6),
         n_labeled=st.integers(3, 10),
         penalty=st.sampled_from(["", "diagonal", "ridge10", "sparse0.5", "linear2", "logdet3"]),
+        soft=st.just(0.0),
+    )
+    | st.builds(
+        InstanceSpec,
+        data=st.sampled_from(["cloud5", "onehot3"]),
+        n_points=st.integers(10, 99),
+        scaling=st.sampled_from(SCALINGS),
+        setting=st.just("hyper"),
+        penalty=st.sampled_from(["", "manifold0.5", "trace2"]),
+        soft=st.floats(1e-6, 1e6),
     )
 )
 def test_property_a_name_is_read_back_exactly(spec):
@@ -120,6 +131,60 @@ def test_scaling_does_what_it_says(scaling):
         np.testing.assert_array_equal(X.max(axis=0), 1.0)
 
 
+@pytest.mark.parametrize("scaling", EXACT_SCALINGS)
+def test_scalings_of_the_library_do_what_they_say(scaling):
+    X, _ = InstanceSpec("iris", 20, scaling).points()
+    plain, _ = InstanceSpec("iris", 20, "standard").points()
+    rounded = np.round(plain * 16.0) / 16.0
+    spread = np.ptp(X, axis=0)
+    if scaling == "collinear":
+        np.testing.assert_array_equal(X[:, 3], X[:, 0] + X[:, 1])
+        rounded[:, 3] = X[:, 3]
+    elif scaling == "nearlycollinear":
+        gap = X[:, 3] - X[:, 0]
+        np.testing.assert_array_equal(gap, rounded[:, 3] / 2**19)
+        rounded[:, 3] = X[:, 3]
+    elif scaling.startswith("skewed"):
+        decades = np.log10(spread[-1] / spread[0])
+        assert decades == pytest.approx(float(scaling[6:]), abs=0.5)
+        np.testing.assert_array_equal(np.frexp(X)[0], np.frexp(rounded)[0])
+        rounded = X
+    elif scaling == "outlier":
+        assert X[-1, -1] == 2.0**20
+        rounded[-1, -1] = X[-1, -1]
+    np.testing.assert_array_equal(X, rounded)
+
+
+def test_collinear_features_need_enough_of_them():
+    with pytest.raises(ValueError, match="need 3 of them; there are 2"):
+        InstanceSpec("cloud2", 20, "collinear").points()
+
+
+def test_soft_labels_of_an_instance_are_those_of_a_multiple_of_the_identity():
+    spec = InstanceSpec.parse("iris-n20-rounded-hyper-w1-s0-soft0.5")
+    objective = spec.objective()
+    first = InstanceSpec.parse("iris-n20-rounded-hyper-w1-s0").objective()
+    assert first.soft_labels is None
+    expected = e_step(first.pairs, 0.5 * np.eye(4), unlabeled_weight=first.mu)
+    np.testing.assert_allclose(objective.soft_labels, expected, atol=2.0**-11)
+    assert np.any(objective.soft_labels > 0.1)
+    for number in (*objective.soft_labels, objective.mu):
+        assert (number * 1024).is_integer()
+    assert objective.mu == pytest.approx(45 / 145, abs=2.0**-11)
+
+
+def test_generated_points_are_short_fractions_and_differ_by_seed():
+    for data in ("cloud4", "onehot4"):
+        X, y = generate(data, 12, seed=0)
+        assert X.shape == (12, 4)
+        assert np.all(np.rint(X * 16) == X * 16)
+        assert not np.array_equal(X, generate(data, 12, seed=1)[0])
+        np.testing.assert_array_equal(X, generate(data, 12, seed=0)[0])
+        assert len(np.unique(y)) == (3 if data == "cloud4" else 4)
+    with pytest.raises(ValueError, match="cloud5"):
+        generate("moon5", 12, seed=0)
+
+
 def test_a_constant_feature_is_only_shifted():
     X, _ = InstanceSpec("digits", 30, "standard").points()
     assert np.all(np.isfinite(X))
@@ -133,6 +198,7 @@ def test_a_constant_feature_is_only_shifted():
         ("wine-n40-metric-hyper-w1-s0", "scaling='metric'"),
         ("wine-n40-raw-super-w1-s0", "setting='super'"),
         ("wine-n40-raw-post-w1-s0", "no trace term"),
+        ("wine-n40-raw-proj-w1-s0-soft1", "soft labels have no weight: use post or hyper"),
         ("wine-n40-raw-hyper-w1-s0-lasso1", "penalty='lasso1' is not known.*ridge"),
         ("wine-n40-raw-hyper-w1-s0-ridge", "penalty='ridge': write diagonal without a number"),
         ("wine-n40-raw-hyper-w1-s0-ridge0", "penalty='ridge0'"),

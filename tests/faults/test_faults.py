@@ -77,7 +77,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)
-from seraph_cvx.cli.tables.files import write_whole
+from seraph_cvx.processes.whole_file import write_whole
 from seraph_cvx.estimators.saving.number_file import write_number_file
 if sys.argv[1].endswith(".npz"):
     write_number_file(sys.argv[1], {"new": True}, {})

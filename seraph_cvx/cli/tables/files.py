@@ -10,12 +10,12 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import numpy as np
 
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import factor
+from ...processes.whole_file import write_whole
 
 
 class TableError(ValueError):
@@ -90,32 +90,3 @@ def write_metric(
     }
     np.savez(archive, **arrays)
     write_whole(path, archive.getvalue())
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically: a reader sees all of `content`, or what was there before.
-
-    If `path` is a link, the file that it points to is replaced.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     write_whole(Path(folder) / "a.txt", b"whole")
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['a.txt']
-    """
-    target = path.resolve()
-    draft = target.with_name(f".{target.name}.{uuid4().hex}.part")
-    try:
-        with draft.open("xb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, target)
-    except OSError as error:
-        if error.errno is not None:
-            error.filename, error.filename2 = str(path), None
-        raise
-    finally:
-        draft.unlink(missing_ok=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..display.result_table import ResultTable
-from .report import alert
-from .tables.files import write_whole
+from ...display.result_table import ResultTable
+from ...processes.whole_file import write_whole
+from ..report import alert
 
 if TYPE_CHECKING:
-    from ..comparison.race_table import Race
+    from ...comparison.race_table import Race
 
 
 def write_report(out: Path, race: Race, svg: bool = False) -> str:
@@ -54,8 +54,8 @@ def _document(race: Race) -> str:
 def _draw(out: Path, race: Race, endings: tuple[str, ...]) -> str:
     """Write the pictures, or say why there are none."""
     try:
-        from ..plots.race.files import picture_bytes
-        from ..plots.race.race import draw_race
+        from ...plots.race.files import picture_bytes
+        from ...plots.race.race import draw_race
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise

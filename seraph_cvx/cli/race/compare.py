@@ -1,4 +1,4 @@
-"""`seraph-cvx compare` and `export`: race solvers against each other, export instances."""
+"""`seraph-cvx compare`: races solvers against each other."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from ..display.result_table import ResultTable, show
-from .main import Debug, Scheduler, app, on_cluster
+from ...display.result_table import ResultTable, show
+from ..main import Debug, Scheduler, app, on_cluster
+from ..report import alert, alerts, answers_in_words, say, screen
 from .race_report import write_report
-from .report import alert, alerts, answers_in_words, say, screen
-from .tables.files import check_output
 
 if TYPE_CHECKING:
-    from ..comparison.race_table import Race
+    from ...comparison.race_table import Race
 
-TIME_LIMITS = {"small": 5.0, "full": 120.0, "tiny": 5.0, "penalties": 5.0}
+TIME_LIMITS = {"small": 5.0, "full": 5.0, "grid": 120.0, "tiny": 5.0, "penalties": 5.0}
 """Seconds per run, by suite."""
 
 OWN_TIME_LIMIT = 60.0
@@ -33,15 +32,9 @@ class Suite(StrEnum):
 
     SMALL = "small"
     FULL = "full"
+    GRID = "grid"
     TINY = "tiny"
     PENALTIES = "penalties"
-
-
-class Formulation(StrEnum):
-    """The formulations that can be exported."""
-
-    PRIMAL = "primal"
-    DUAL = "dual"
 
 
 @app.command(
@@ -51,8 +44,9 @@ def compare(
     suite: Annotated[
         Suite,
         typer.Option(
-            help="small: 16 instances, minutes. full: hours. tiny: a trial. penalties: 14 "
-            "instances, one for each penalty on two data sets."
+            help="small: 16 instances, minutes. full: the library of 40 instances from easy to "
+            "nasty. penalties: 14 instances, one for each penalty on two data sets. grid: data "
+            "sets of 100 points, hours. tiny: a trial."
         ),
     ] = Suite.SMALL,
     instances: Annotated[
@@ -79,7 +73,7 @@ def compare(
     time_limit: Annotated[
         float | None,
         typer.Option(
-            min=0.1, help="Seconds per run. By default 120 (full), 60 (your own) or 5 (others)."
+            min=0.1, help="Seconds per run. By default 120 (grid), 60 (your own) or 5 (others)."
         ),
     ] = None,
     memory_limit: Annotated[
@@ -108,8 +102,8 @@ def compare(
     DIR gets race.jsonl (a line per finished run), race.md (tables) and the pictures.
     """
     with answers_in_words() as kept:
-        from ..comparison.race import compare_solvers
-        from .tables.instances import read_instances
+        from ...comparison.race import compare_solvers
+        from ..tables.instances import read_instances
 
         if redraw:
             _redraw(out, svg)
@@ -120,7 +114,7 @@ def compare(
         seconds = TIME_LIMITS[suite.value] if own is None else OWN_TIME_LIMIT
         out.mkdir(parents=True, exist_ok=True)
         rows = out / "race.jsonl"
-        with _progress() as progress, on_cluster(scheduler):
+        with progress_bar() as progress, on_cluster(scheduler):
             kept.append(f"the rows so far are in {rows}; --resume continues from there")
             task = progress.add_task("starting", total=None)
             race = compare_solvers(
@@ -138,32 +132,9 @@ def compare(
         say(f"\nWritten to {out}: race.jsonl, {write_report(out, race, svg)}.")
 
 
-@app.command(epilog="Example:  seraph-cvx export wine-n40-standard-hyper-w1-s0 --cbf wine.cbf")
-def export(
-    instance: Annotated[str, typer.Argument(help="Its name, as in the table that compare prints.")],
-    cbf: Annotated[
-        Path, typer.Option("--cbf", metavar="FILE", help="The file to write, ending in .cbf.")
-    ],
-    formulation: Annotated[
-        Formulation, typer.Option(help="Which of the two problems; they have the same value.")
-    ] = Formulation.PRIMAL,
-    debug: Debug = False,
-) -> None:
-    """Write an instance in the Conic Benchmark Format, and its certified value in a .json file."""
-    with answers_in_words():
-        from ..comparison.cbf import write_cbf
-        from ..comparison.suite import InstanceSpec
-
-        check_output(cbf, (".cbf",))
-        sidecar = write_cbf(InstanceSpec.parse(instance), cbf, formulation.value)
-        say(f"Written: {instance}, {formulation.value}, to {cbf}")
-        say(f"Its optimal value lies in [{sidecar['lower']:.12g}, {sidecar['upper']:.12g}], proved")
-        say(f"from the data; that, the spec and checksums are in {cbf.with_suffix('.json')}")
-
-
 def _redraw(out: Path, svg: bool) -> None:
     """Write the tables and pictures of a race that was run before."""
-    from ..comparison.race import read_race
+    from ...comparison.race import read_race
 
     race = read_race(out / "race.jsonl")
     _tell(race)
@@ -186,7 +157,8 @@ def _numbers(text: str) -> list[float]:
         ) from None
 
 
-def _progress() -> Progress:
+def progress_bar() -> Progress:
+    """A bar that counts what is done, on stderr; it is gone when all is done."""
     return Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=20),
@@ -199,7 +171,7 @@ def _progress() -> Progress:
 
 def _listener(progress: Progress, task: Any) -> Callable[[dict[str, Any], int, int], None]:
     def listen(row: dict[str, Any], number: int, total: int) -> None:
-        from ..comparison.race_table import NOT_MADE, label_of
+        from ...comparison.race_table import NOT_MADE, label_of
 
         words = f"{row['instance']}: {label_of(row)} at {row['tol']:g}: {row['outcome']}"
         progress.update(task, completed=number, total=total, description=words)

@@ -1,0 +1,1 @@
+"""The commands about the race of solvers: `compare` and `export`."""

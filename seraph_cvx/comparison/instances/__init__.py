@@ -1,0 +1,1 @@
+"""The points and the names of the instances in the library."""
