@@ -38,7 +38,9 @@ def explore(
     ] = False,
     debug: Debug = False,
 ) -> None:
-    """Open a page to label points, move the weights and step through the alternation.
+    """Open a page to label points and watch the metric change.
+
+    Move the weights, and step through the alternation.
 
     It is served by marimo to this machine only and needs no network. The link that is printed
     holds a token, new at each start, without which nothing is served. Ctrl-C ends it.

@@ -6,11 +6,35 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from .. import __version__
 from .report import say, wants_traceback
 
+COMMANDS = (
+    "demo",
+    "fit",
+    "explain",
+    "verify",
+    "explore",
+    "compare",
+    "export",
+    "reproduce",
+    "bench",
+)
+"""The commands in the order in which people come to use them."""
+
+
+class OrderOfUse(typer.core.TyperGroup):
+    """Lists the commands in the order of their use."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the commands."""
+        return sorted(super().list_commands(ctx), key=COMMANDS.index)
+
+
 app = typer.Typer(
+    cls=OrderOfUse,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

@@ -88,7 +88,9 @@ def reproduce(
     scheduler: Scheduler = None,
     debug: Debug = False,
 ) -> None:
-    """Regenerate a table or figure of the paper's Section 5, next to what the paper prints.
+    """Reproduce a table or figure of the paper's Section 5.
+
+    Next to it stands what the paper prints.
 
     Table 2 and Figure 3 share DIR/cells.jsonl, to which each run of a method on a sampling of a
     task is appended when it finishes; --resume repeats none of them.

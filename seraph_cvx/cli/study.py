@@ -73,7 +73,10 @@ def explain(
     ] = "iris",
     debug: Debug = False,
 ) -> None:
-    """Show why the M-step is convex: its expression tree, with the rule at each node."""
+    """Show why the M-step is convex, rule by rule.
+
+    Prints its expression tree, with the rule at each node.
+    """
     with answers_in_words():
         from ..m_step.explain import explain_convexity
         from ..m_step.statement import state_m_step, textbook_statement
@@ -173,7 +176,9 @@ def bench(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Measure the package: its speed, as ratios within one run, or the errors of its defaults.
+    """Measure our speed, or how good the defaults are.
+
+    Speed is measured as ratios within one run.
 
     Absolute times vary by machine. Each row is shown on stderr as soon as it is measured. After
     Ctrl-C the tables hold the rows measured so far, and say that they are incomplete; the runs of

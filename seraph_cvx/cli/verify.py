@@ -64,7 +64,10 @@ def verify(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Check every claim of the paper, and report which hold, with what residual."""
+    """Check every claim of the paper on data.
+
+    Reports which claims hold, and with what residual.
+    """
     with answers_in_words():
         from ..theory.report import CLAIMS, SLOW, verify_paper
 

@@ -613,3 +613,12 @@ def test_python_dash_m_runs_the_command():
         timeout=60,
     )
     assert result.stdout == f"seraph-cvx {seraph_cvx.__version__}\n"
+
+
+def test_commands_are_listed_in_the_order_of_use_with_whole_sentences():
+    text = run("--help").output
+    listed = text[text.index("Commands:") : text.index("Examples:")].splitlines()[1:]
+    names = [line.split()[0] for line in listed if line.strip()]
+    assert names[:4] == ["demo", "fit", "explain", "verify"]
+    assert all(line.rstrip().endswith(".") for line in listed if line.strip())
+    assert "..." not in text

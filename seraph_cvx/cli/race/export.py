@@ -50,7 +50,9 @@ def export(
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Write an instance in the Conic Benchmark Format, and its certified value in a .json file.
+    """Write M-steps with proven optimal values for other programs.
+
+    One instance in the Conic Benchmark Format, with its certified value in a .json file.
 
     With --suite: every instance as .cbf, .npz and .json, with an interval of its optimal value that
     is proved in ball arithmetic, a README and checksums.
