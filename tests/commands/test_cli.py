@@ -620,5 +620,5 @@ def test_commands_are_listed_in_the_order_of_use_with_whole_sentences():
     listed = text[text.index("Commands:") : text.index("Examples:")].splitlines()[1:]
     names = [line.split()[0] for line in listed if line.strip()]
     assert names[:4] == ["demo", "fit", "explain", "verify"]
-    assert all(line.rstrip().endswith(".") for line in listed if line.strip())
-    assert "..." not in text
+    for line in listed:
+        assert not line.strip() or line[-1] == "." != line[-2], line
