@@ -591,7 +591,7 @@ def solve(objective, tol, time_limit):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [1, 4])
+@pytest.mark.parametrize("kills", [3])
 def test_killed_at_random_moments_and_resumed_it_loses_and_repeats_nothing(tmp_path, kills):
     (tmp_path / "slow_one.py").write_text(SLOW)
     out, tols = tmp_path / "race.jsonl", [10.0**-k for k in range(1, 6 + 6 * kills)]
@@ -885,9 +885,9 @@ def test_committed_results_are_whole_and_the_readme_shows_their_table(repository
     readme = (folder / "README.md").read_text(encoding="utf-8")
     names = [spec.name for spec in suite("small")]
     assert list(dict.fromkeys(row["instance"] for row in rows)) == names
-    assert len({key_of(row) for row in rows}) == len(rows) == len(names) * 6 * 3
+    assert len({key_of(row) for row in rows}) == len(rows) == len(names) * 14 * 4
     assert summarise(rows).to_markdown() in readme
-    (race,) = [line for line in lines if line["kind"] == "race"]
+    race = [line for line in lines if line["kind"] == "race"][-1]
     for words in (race["date"], *(race["versions"][name] for name in ("cvxpy", "clarabel", "scs"))):
         assert words in readme
     references = [line for line in lines if line["kind"] == "reference"]
@@ -919,8 +919,10 @@ def test_the_readmes_words_hold_in_the_committed_rows(repository):
     claims = [row for row in rows if row["claims"]]
     false = [row for row in claims if row["true_gap"] > row["tol"]]
     assert f"{len(claims)} claims were made; {len(false)} were not true" in readme
-    assert all(row["formulation"] for row in false)
-    assert not [row for row in false if row["solver"] == "SCS" and row["tol"] < 1e-3]
+    assert {row["formulation"] for row in false} == {"primal", "dual"}
+    assert {row["tol"] for row in false if row["solver"] == "CVXOPT"} == {1e-3}
+    loose = [row for row in false if row["tol"] == 1e-3]
+    assert f"{len(loose)} of the {len(false)} were at 1e-3" in readme
     (wine,) = [
         row
         for row in claims
