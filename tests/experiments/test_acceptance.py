@@ -183,7 +183,7 @@ def test_the_committed_readmes_say_what_the_judgement_says(repository):
     duels = {row["method"]: row for row in duel_table(rows).rows}
     hyper, own = duels["SERAPH hyper"], duels["recommended"]
     better, tied, worse = hyper["better, tied, worse"].split(", ")
-    front = words((repository / "README.md").read_text("utf-8"))
+    front = words((repository / "examples/guide/does-it-help.md").read_text("utf-8"))
     for page in (text, front):
         assert f"{own['mean error']} % against {hyper['mean error']} %" in page
         assert f"better on {better} tasks, tied on {tied}, worse on {worse}" in page
