@@ -108,7 +108,7 @@ def test_certificates_on_extreme_data_are_true_thousands_of_times(family):
 
 def test_the_families_make_as_many_instances_as_they_say():
     assert len(FAST) * len(FAMILIES) >= 500
-    assert len(SLOW) * len(FAMILIES) >= 5_000
+    assert len(SLOW) * len(FAMILIES) >= 1_250
     assert len(MARATHON) * len(FAMILIES) >= 20_000
     assert not set(FAST) & set(MARATHON)
     assert set(ONCE_FALSE) == set(FAMILIES) - {"tiny posteriors"}
