@@ -50,8 +50,8 @@ TraceWeight = Annotated[
     str,
     typer.Option(
         metavar="auto|NUMBER",
-        help="lambda: a larger one gives a lower rank, too large a one the zero metric. auto is a "
-        "fiftieth of the smallest that is too large.",
+        help="lambda: a larger one gives a lower rank, too large a one the zero metric. auto is "
+        "0.03 of the smallest that is too large.",
     ),
 ]
 Threshold = Annotated[
@@ -66,18 +66,35 @@ Sharpness = Annotated[
     ),
 ]
 IdentityShare = Annotated[
-    float,
+    str,
     typer.Option(
-        min=0.0,
-        max=1.0,
-        help="The share of the Euclidean distance in the metric that is written.",
+        metavar="auto|NUMBER",
+        help="The share of the reference in the metric that is written; 0 is the certified one. "
+        "auto is the more the less of the similar pairs the learned metric brings together.",
+    ),
+]
+Reference = Annotated[
+    str,
+    typer.Option(
+        metavar="within|identity",
+        help="The reference: the Euclidean distance (identity), or that in units of the spread "
+        "inside the classes (within).",
+    ),
+]
+CorrelationWeight = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|NUMBER",
+        help="How much the trace penalty follows the covariance of the features, from 0 (as in "
+        "the paper) to below 1. auto is 0 unless the features are very strongly correlated.",
     ),
 ]
 PaperSetting = Annotated[
     str | None,
     typer.Option(
         metavar="none|post|proj|hyper",
-        help="One of the paper's settings, instead of the four options above.",
+        help="One of the paper's settings, instead of the weights, the sharpness, the share and "
+        "the reference above.",
     ),
 ]
 AlgorithmChoice = Annotated[

@@ -21,12 +21,14 @@ from .fit_options import (
     Algorithm,
     AlgorithmChoice,
     AllowUnattained,
+    CorrelationWeight,
     IdentityShare,
     LabelColumn,
     MaxIter,
     Out,
     PaperSetting,
     Picture,
+    Reference,
     Sharpness,
     Solver,
     Standardize,
@@ -91,7 +93,9 @@ def fit(
     trace_weight: TraceWeight = "auto",
     threshold: Threshold = 1.0,
     sharpness: Sharpness = None,
-    identity_share: IdentityShare = RECOMMENDED.identity_share,
+    identity_share: IdentityShare = str(RECOMMENDED.identity_share),
+    reference: Reference = RECOMMENDED.reference,
+    correlation_weight: CorrelationWeight = str(RECOMMENDED.correlation_weight),
     setting: PaperSetting = None,
     algorithm: AlgorithmChoice = Algorithm.EM,
     solver: Solver = "fista",
@@ -119,7 +123,9 @@ def fit(
             number_or_word(unlabeled_weight),
             number_or_word(trace_weight),
             RECOMMENDED.sharpness if sharpness is None else sharpness,
-            identity_share,
+            number_or_word(identity_share),
+            reference,
+            number_or_word(correlation_weight),
         )
         if setting is not None:
             chosen = find_setting(setting)
@@ -174,31 +180,38 @@ def learn_by_em(
     else:
         say("\nEM: soft labels, then a convex M-step for the metric, until J stops falling.")
     say("J never rises; the paper's objective (7) may.")
-    mu, trace_weight = chosen.weights(pairs, "em", settings.get("threshold", 1.0))
+    threshold = settings.get("threshold", 1.0)
+    first = chosen.first_m_step(pairs, "em", threshold)
     with screen.status("learning"):
         run = alternate(
             pairs,
-            unlabeled_weight=mu,
-            trace_weight=trace_weight,
+            unlabeled_weight=first.mu,
+            trace_weight=first.trace_weight,
+            manifold_term=first.manifold_term,
             sharpness=chosen.sharpness,
             callback=progress,
             **settings,
         )
     report_alternation(run)
-    metric = None if run.metric is None else chosen.metric_of(run.metric, pairs)
+    metric = None if run.metric is None else chosen.metric_of(run.metric, pairs, threshold)
     return metric, run.history, run.status
 
 
 def learn_directly(pairs: PairSet, chosen: Setting, settings: Mapping[str, Any]) -> Outcome:
     """Descend the objective (7), and report where that ended."""
     say("\nDirect: descent on the paper's objective (7), from the scaled identity.")
-    mu, trace_weight = chosen.weights(pairs, "direct", settings["threshold"])
+    first = chosen.first_m_step(pairs, "direct", settings["threshold"])
     with screen.status("learning"):
         solution = minimise_directly(
-            pairs, unlabeled_weight=mu, trace_weight=trace_weight, **settings
+            pairs,
+            unlabeled_weight=first.mu,
+            trace_weight=first.trace_weight,
+            manifold_term=first.manifold_term,
+            **settings,
         )
     report_direct(solution)
-    return chosen.metric_of(solution.metric, pairs), solution.values, solution.status
+    metric = chosen.metric_of(solution.metric, pairs, settings["threshold"])
+    return metric, solution.values, solution.status
 
 
 def number_or_word(text: str) -> float | str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ..display.result_table import visible
+from ..estimators.evidence import describe_features, leave_one_out
 from ..fit.alternation import Iteration
 from ..numerics.checks import UNKNOWN, FloatArray
 from ..numerics.psd_cone import factor, numerical_rank
@@ -51,30 +52,39 @@ def report_metric(
         return
     known = table.y != UNKNOWN
     X, y = table.X[known], table.y[known]
-    learned, euclidean = (
-        _one_nn_error(X @ L.T, y, None if X_test is None else X_test @ L.T, y_test)
-        for L in (factor(metric), np.eye(m))
-    )
-    if y_test is not None:
+    if y_test is None or X_test is None:
+        judged = leave_one_out(X, y.astype(np.int64), metric)
+        if judged is not None:
+            say(
+                f"1-NN leave-one-out error on the {judged.n} labeled points, whose labels were used"
+            )
+            say(f"  learned metric      {judged.learned_error:.1%}")
+            say(f"  Euclidean distance  {judged.euclidean_error:.1%}")
+            error = f"standard error {judged.standard_error:.1%}"
+            say(f"  difference          {judged.gain:.1%}, {error}")
+            say(f"  {judged.verdict}")
+    else:
         n = len(y_test)
         say(f"1-NN test error on {n} other points, by the nearest of the {len(y)} labeled ones")
-    else:
-        say(f"1-NN leave-one-out error on the {len(y)} labeled points, whose labels were used")
-    say(f"  learned metric      {learned:.1%}")
-    say(f"  Euclidean distance  {euclidean:.1%}")
+        for name, L in (("learned metric    ", factor(metric)), ("Euclidean distance", np.eye(m))):
+            say(f"  {name}  {_one_nn_error(X @ L.T, y, X_test @ L.T, y_test):.1%}")
+    varying = np.flatnonzero(np.ptp(table.X, axis=0) > 0.0)
+    names = [table.feature_names[i] for i in varying] if table.feature_names else None
+    for note in describe_features(table.X[:, varying], names):
+        say(f"Note. {visible(note)}")
 
 
 def _one_nn_error(
     X: FloatArray,
     y: FloatArray,
-    X_test: FloatArray | None = None,
-    y_test: FloatArray | None = None,
+    X_test: FloatArray,
+    y_test: FloatArray,
 ) -> float:
     from sklearn.neighbors import NearestNeighbors
 
     search = NearestNeighbors(n_neighbors=1).fit(X)
     nearest = search.kneighbors(X_test, return_distance=False)[:, 0]
-    return float(np.mean(y[nearest] != (y if y_test is None else y_test)))
+    return float(np.mean(y[nearest] != y_test))
 
 
 def draw(

@@ -17,11 +17,13 @@ from ..fit.direct import minimise_directly
 from ..m_step.solve import MStepSolver
 from ..model.posterior import posterior_similar
 from ..numerics.checks import FloatArray, check_number
+from ..pairs.labeled_pairs import ClassLabels
 from ..pairs.pair_set import PairSet
 from ..penalties.manifold import manifold_term
 from ..penalties.penalty import Penalty
 from ..solvers.not_certified import NotCertified
 from ..solvers.solution import Status
+from .evidence import describe_features, leave_one_out
 from .mahalanobis import MahalanobisTransformer
 from .settings import RECOMMENDED, Setting, find_setting
 
@@ -52,11 +54,13 @@ class BaseSERAPH(MahalanobisTransformer):
         laplacian_neighbors: int = 7,
         laplacian_kernel: str = "heat",
         laplacian_normalised: bool = False,
-        identity_share: float = RECOMMENDED.identity_share,
+        identity_share: float | str = RECOMMENDED.identity_share,
         setting: str | None = None,
         unlabeled_pairs: int | None = None,
         accelerate: bool = True,
         penalties: Sequence[Penalty] = (),
+        reference: str = RECOMMENDED.reference,
+        correlation_weight: float | str = RECOMMENDED.correlation_weight,
     ) -> None:
         self.unlabeled_weight = unlabeled_weight
         self.trace_weight = trace_weight
@@ -81,6 +85,8 @@ class BaseSERAPH(MahalanobisTransformer):
         self.unlabeled_pairs = unlabeled_pairs
         self.accelerate = accelerate
         self.penalties = penalties
+        self.reference = reference
+        self.correlation_weight = correlation_weight
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """The probability that each pair is similar, eq. (8).
@@ -139,7 +145,7 @@ class BaseSERAPH(MahalanobisTransformer):
             )
             self.sampling_ = None
             self._keep(direct.metric, None, direct.values, direct.iterations, direct.status)
-            self._keep_metric(chosen.metric_of(direct.metric, pairs))
+            self._keep_metric(chosen.metric_of(direct.metric, pairs, self.threshold))
             return [NotCertified(direct.message)] if direct.message else []
         run = run_alternation(
             first,
@@ -160,8 +166,18 @@ class BaseSERAPH(MahalanobisTransformer):
             if status is Status.CERTIFIED and certificate.relative_gap > self.m_step_tol:
                 status, message = Status.INACCURATE, self._gap_of_sample(certificate.relative_gap)
         self._keep(run.metric, certificate, run.history, len(run.history), status)
-        self._keep_metric(chosen.metric_of(run.metric, pairs))
+        self._keep_metric(chosen.metric_of(run.metric, pairs, self.threshold))
         return [NotCertified(message)] if message else []
+
+    def _judge(self, pairs: PairSet) -> None:
+        """Keep what the labels and features at hand say about the fit."""
+        labels = pairs.labels
+        self.leave_one_out_ = None
+        if isinstance(labels, ClassLabels):
+            self.leave_one_out_ = leave_one_out(
+                pairs.points[labels.members], labels.classes, self.metric_
+            )
+        self.data_notes_ = describe_features(pairs.points, getattr(self, "feature_names_in_", None))
 
     def _check_penalties(self) -> tuple[Penalty, ...]:
         """The penalties as a tuple of blocks."""
@@ -185,7 +201,12 @@ class BaseSERAPH(MahalanobisTransformer):
         if self.setting is not None:
             return find_setting(self.setting)
         return Setting(
-            self.unlabeled_weight, self.trace_weight, self.sharpness, self.identity_share
+            self.unlabeled_weight,
+            self.trace_weight,
+            self.sharpness,
+            self.identity_share,
+            self.reference,
+            self.correlation_weight,
         )
 
     def _keep(

@@ -93,11 +93,13 @@ class KernelSERAPH(BaseSERAPH):
         laplacian_neighbors: int = 7,
         laplacian_kernel: str = "heat",
         laplacian_normalised: bool = False,
-        identity_share: float = 0.3,
+        identity_share: float | str = "auto",
         setting: str | None = None,
         unlabeled_pairs: int | None = None,
         accelerate: bool = True,
         penalties: Sequence[Penalty] = (),
+        reference: str = "within",
+        correlation_weight: float | str = "auto",
     ) -> None:
         super().__init__(
             unlabeled_weight=unlabeled_weight,
@@ -123,6 +125,8 @@ class KernelSERAPH(BaseSERAPH):
             unlabeled_pairs=unlabeled_pairs,
             accelerate=accelerate,
             penalties=penalties,
+            reference=reference,
+            correlation_weight=correlation_weight,
         )
         self.kernel = kernel
         self.gamma = gamma

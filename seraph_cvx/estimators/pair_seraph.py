@@ -72,11 +72,13 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
         laplacian_neighbors: int = 7,
         laplacian_kernel: str = "heat",
         laplacian_normalised: bool = False,
-        identity_share: float = 0.0,
+        identity_share: float | str = 0.0,
         setting: str | None = None,
         unlabeled_pairs: int | None = None,
         accelerate: bool = True,
         penalties: Sequence[Penalty] = (),
+        reference: str = "within",
+        correlation_weight: float | str = "auto",
     ) -> None:
         super().__init__(
             unlabeled_weight=unlabeled_weight,
@@ -102,6 +104,8 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
             unlabeled_pairs=unlabeled_pairs,
             accelerate=accelerate,
             penalties=penalties,
+            reference=reference,
+            correlation_weight=correlation_weight,
         )
 
     def fit(

@@ -6,23 +6,42 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+import scipy
+
 from ..model.m_step_objective import MStepObjective
+from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import shrink
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
+from ..sums.blocks import LabeledBatch, PairTerms
+from .reference import trace_shape, within_metric
 
-AUTO_TRACE_SHARE = 0.02
+AUTO_TRACE_SHARE = 0.03
 """The trace weight "auto", as a share of the one above which the labeled pairs give A = 0."""
 
 
+REFERENCES = ("identity", "within")
+"""What a learned metric is mixed with: the Euclidean distance as it is, or in units of the spread
+inside the classes."""
+
+
 class Setting(NamedTuple):
-    """A setting: mu, lambda, the sharpness of the soft labels, and the share of the identity."""
+    """A setting: what SERAPH minimises, and what the learned metric is mixed with.
+
+    Attributes
+    ----------
+    unlabeled_weight, trace_weight, sharpness, identity_share, reference, correlation_weight
+        As for :class:`seraph_cvx.SERAPH`; what is left out is as in the paper.
+    """
 
     unlabeled_weight: float | str
     trace_weight: float | str
     sharpness: float | None = None
-    identity_share: float = 0.0
+    identity_share: float | str = 0.0
+    reference: str = "identity"
+    correlation_weight: float | str = 0.0
 
     def weights(
         self,
@@ -43,6 +62,16 @@ class Setting(NamedTuple):
         m_step = self.first_m_step(pairs, algorithm, threshold, manifold_term)
         return m_step.mu, m_step.trace_weight
 
+    def auto_trace_weight(
+        self, pairs: PairSet, threshold: float = 1.0, manifold_term: FloatArray | None = None
+    ) -> float | None:
+        """The lambda of trace_weight="auto": 0.03 of the critical one; None where that is 0."""
+        labeled_only = MStepObjective(
+            pairs, unlabeled_weight=0.0, threshold=threshold, manifold_term=manifold_term
+        )
+        shape = trace_shape(pairs.points, self.correlation_weight)
+        return AUTO_TRACE_SHARE * critical_weight(labeled_only, shape) or None
+
     def first_m_step(
         self,
         pairs: PairSet,
@@ -54,7 +83,8 @@ class Setting(NamedTuple):
     ) -> MStepObjective:
         """The M-step that a fit in this setting starts with, its weights as numbers.
 
-        The trace weight "auto" is chosen as if there were no penalties.
+        The trace weight "auto" is chosen as if there were no penalties. With a shape W the penalty
+        is lambda*<W, A>, of which the M-step has lambda*(W - d I) as a part of its manifold term.
         """
         mu, weight, a = self.unlabeled_weight, self.trace_weight, self.sharpness
         if mu == "full":
@@ -73,20 +103,33 @@ class Setting(NamedTuple):
             n_jobs=n_jobs,
             manifold_term=manifold_term,
         )
+        shape = trace_shape(pairs.points, self.correlation_weight)
         if weight == "auto":
-            weight = AUTO_TRACE_SHARE * labeled_only.critical_trace_weight or 1.0
+            weight = AUTO_TRACE_SHARE * critical_weight(labeled_only, shape) or 1.0
         if isinstance(weight, str):
             raise ValueError(f'trace_weight={weight!r}: give a number or "auto".')
-        return replace(
+        objective = replace(
             labeled_only,
             unlabeled_weight=mu,
             trace_weight=weight,
             sharpness=a,
             penalties=penalties,
         )
+        if shape is None:
+            return objective
+        plain = 0.5 * float(np.linalg.eigvalsh(shape)[0])  # what is left of the trace is PSD
+        term = weight * (shape - plain * np.eye(len(shape)))
+        return replace(
+            objective,
+            trace_weight=plain * weight,
+            manifold_term=term if manifold_term is None else manifold_term + term,
+        )
 
-    def metric_of(self, A: FloatArray, pairs: PairSet) -> FloatArray:
-        """Mix a learned metric with the identity: (1 - alpha) A + alpha c I.
+    def metric_of(self, A: FloatArray, pairs: PairSet, threshold: float = 1.0) -> FloatArray:
+        """Mix a learned metric with the reference B: (1 - alpha) A + alpha c B.
+
+        B is the identity or :func:`~seraph_cvx.estimators.reference.within_metric`; the share
+        "auto" is :func:`doubt_about_labels`.
 
         Examples
         --------
@@ -96,10 +139,79 @@ class Setting(NamedTuple):
         array([[1.5, 0. ],
                [0. , 0.5]])
         """
+        if self.reference not in REFERENCES:
+            raise ValueError(
+                f"reference={self.reference!r} is not known: use one of {', '.join(REFERENCES)}."
+            )
         if not self.identity_share:
             return A
+        labeled_only = MStepObjective(pairs, unlabeled_weight=0.0, threshold=threshold)
+        share = self.identity_share
+        if share == "auto":
+            share = doubt_about_labels(labeled_only, A)
+        if isinstance(share, str):
+            raise ValueError(f'identity_share={share!r}: give a number in [0, 1] or "auto".')
         centred = pairs.points - pairs.points.mean(axis=0)
-        return shrink(A, self.identity_share, centred.T @ centred)
+        moment = centred.T @ centred
+        n_varying = int(np.count_nonzero(np.ptp(pairs.points, axis=0)))
+        if self.reference == "identity":
+            return shrink(A, share, moment)
+        B = within_metric(
+            labeled_only.similar_matrix,
+            pairs.n_independent_similar,
+            trace_shape(pairs.points, self.correlation_weight),
+            spread=2.0 * pairs.similar_total * float(np.trace(moment)) / pairs.n_points,
+            n_directions=min(pairs.n_points - 1, n_varying),
+        )
+        return shrink(A, share, moment, towards=B)
+
+
+def doubt_about_labels(objective: MStepObjective, A: FloatArray) -> float:
+    """How little A tells similar from dissimilar labeled pairs: one less Youden's index, in [0, 1].
+
+    The mean of p(-1) of (8) over S plus that of p(+1) over D: 0 where A is sure of every label and
+    right, 1 where it knows nothing of them. A kind of which there are no pairs counts 1/2.
+
+    Examples
+    --------
+    >>> pairs = PairSet.from_labels([[0.0], [1.0], [50.0]], [0, 0, 1])
+    >>> doubt_about_labels(MStepObjective(pairs, unlabeled_weight=0.0), np.array([[1.0]]))
+    0.5
+    """
+    pairs, eta = objective.pairs, objective.threshold
+
+    def doubts(batch: LabeledBatch, d: Array) -> PairTerms:
+        far = 1.0 / (1.0 + namespace(d).exp(eta - batch.pairs_of(d)))
+        similar = to_device_of(far, batch.similar)
+        return PairTerms([far * similar, (1.0 - far) * (1.0 - similar)])
+
+    sums = objective.sums.over_labeled([A], doubts)[0]
+    totals = (pairs.similar_total, pairs.labeled_total - pairs.similar_total)
+    means = [
+        float(s) / total if total > 0.0 else 0.5 for s, total in zip(sums, totals, strict=True)
+    ]
+    return min(1.0, max(0.0, sum(means)))
+
+
+def critical_weight(objective: MStepObjective, shape: FloatArray | None) -> float:
+    """The smallest lambda at which the penalty lambda*<W, A> makes A = 0 optimal; W = `shape`.
+
+    Examples
+    --------
+    >>> pairs = PairSet.from_labels([[0.0, 1.0], [0.2, 0.0], [2.0, 1.0]], [0, 0, 1])
+    >>> objective = MStepObjective(pairs, unlabeled_weight=0.0)
+    >>> weights = [critical_weight(objective, W) for W in (None, np.eye(2), 2.0 * np.eye(2))]
+    >>> weights[0] == objective.critical_trace_weight, round(weights[1] / weights[2], 6)
+    (True, 2.0)
+    """
+    plain = objective.critical_trace_weight
+    if shape is None or plain == 0.0:
+        return plain
+    pull = scipy.special.expit(objective.threshold) * objective.pair_moment
+    pull = pull - objective.similar_matrix
+    if objective.manifold_term is not None:
+        pull = pull - objective.manifold_term
+    return float(scipy.linalg.eigh(pull, shape, eigvals_only=True)[-1])
 
 
 PAPER_SETTINGS = {
@@ -110,8 +222,8 @@ PAPER_SETTINGS = {
 }
 """The paper's four settings, by their names in it."""
 
-RECOMMENDED = Setting("full", "auto", 2.0, 0.3)
-"""The defaults of SERAPH, chosen on samplings of the paper's tasks that no table uses."""
+RECOMMENDED = Setting("full", "auto", 2.0, "auto", "within", "auto")
+"""The defaults of SERAPH, chosen on thirteen data sets and on samplings that no table uses."""
 
 
 def find_setting(name: str) -> Setting:

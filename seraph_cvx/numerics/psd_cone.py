@@ -96,11 +96,13 @@ def scaled_factor(A: FloatArray) -> FloatArray:
     return np.where(lengths > noise * np.max(lengths, initial=0.0), L, 0.0)
 
 
-def shrink(A: FloatArray, share: float, moment: FloatArray) -> FloatArray:
-    """Shrink a metric towards the Euclidean one.
+def shrink(
+    A: FloatArray, share: float, moment: FloatArray, towards: FloatArray | None = None
+) -> FloatArray:
+    """Shrink a metric towards the Euclidean one, or another.
 
-    (1 - share) A + share * <A, C>/tr(C) * I, with the second moment C = `moment` of the points. The
-    factor gives both metrics the same mean squared distance.
+    (1 - share) A + share * <A, C>/<B, C> * B, with the second moment C = `moment` of the points and
+    B = `towards`, by default I. The factor gives both metrics the same mean squared distance.
 
     Examples
     --------
@@ -110,9 +112,10 @@ def shrink(A: FloatArray, share: float, moment: FloatArray) -> FloatArray:
     """
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"identity_share={share:g} is out of range: it must be in [0, 1].")
-    spread = float(np.trace(moment))
+    B = np.eye(len(A)) if towards is None else towards
+    spread = float(np.vdot(B, moment))
     scale = max(0.0, float(np.vdot(A, moment))) / spread if spread > 0.0 else 0.0  # by rounding
-    return np.asarray((1.0 - share) * A + share * scale * np.eye(len(A)))
+    return np.asarray((1.0 - share) * A + share * scale * B)
 
 
 def has_cholesky_factor(A: FloatArray) -> bool:

@@ -42,6 +42,17 @@ class LabeledPairs:
         return len(self.similar) + len(self.dissimilar)
 
     @cached_property
+    def n_independent_similar(self) -> int:
+        """The number of similar pairs that do not follow from others: points less groups."""
+        from scipy.sparse import coo_array
+        from scipy.sparse.csgraph import connected_components
+
+        points, ends = np.unique(self.similar, return_inverse=True)
+        first, second = ends.reshape(-1, 2).T
+        graph = coo_array((np.ones(len(first)), (first, second)), shape=(len(points),) * 2)
+        return len(points) - int(connected_components(graph, directed=False)[0])
+
+    @cached_property
     def listed(self) -> IntArray:
         """The rows of `similar`, then those of `dissimilar`."""
         return np.vstack([self.similar, self.dissimilar])
@@ -114,6 +125,11 @@ class ClassLabels:
         """The number of similar pairs."""
         sizes = np.bincount(self.classes)
         return int(np.sum(sizes * (sizes - 1))) // 2
+
+    @property
+    def n_independent_similar(self) -> int:
+        """The number of similar pairs that do not follow from others: points less classes."""
+        return len(self.classes) - len(np.unique(self.classes))
 
     @property
     def n_labeled(self) -> int:

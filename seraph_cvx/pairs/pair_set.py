@@ -137,6 +137,17 @@ class PairSet:
         return self.labels.n_similar
 
     @property
+    def n_independent_similar(self) -> int:
+        """The number of similar pairs that do not follow from others: points less groups.
+
+        Examples
+        --------
+        >>> PairSet.from_labels([[0.0], [1.0], [2.0], [5.0]], [0, 0, 0, 1]).n_independent_similar
+        2
+        """
+        return self.labels.n_independent_similar
+
+    @property
     def n_labeled(self) -> int:
         """The number of labeled pairs, #(S u D)."""
         return self.labels.n_labeled

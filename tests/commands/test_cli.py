@@ -577,7 +577,7 @@ def test_help_explains_every_option_of_fit():
     shown = run("fit", "--help").output
     options = shown.partition("Options:")[2].partition("Examples:")[0]
     blocks = re.split(r"^  (?=--)", options, flags=re.M)[1:]
-    assert len(blocks) == 17
+    assert len(blocks) == 19
     for block in blocks:
         assert len(block.split()) > 5, block
 

@@ -89,7 +89,8 @@ def test_pair_distance_pair_score_get_metric_and_matrix_agree(sampling, n_compon
 
 
 def test_the_identity_share_enters_distances_but_not_what_is_certified(sampling, model):
-    mixed = SERAPH("ratio", 1.0, sharpness=None, identity_share=0.3).fit(sampling.X, sampling.y)
+    plain = {"sharpness": None, "reference": "identity", "correlation_weight": 0.0}
+    mixed = SERAPH("ratio", 1.0, identity_share=0.3, **plain).fit(sampling.X, sampling.y)
     assert np.array_equal(mixed.m_step_metric_, model.metric_)
     assert np.array_equal(model.m_step_metric_, model.metric_)
     assert mixed.certificate_ == model.certificate_
@@ -105,6 +106,10 @@ def test_the_identity_share_enters_distances_but_not_what_is_certified(sampling,
     assert np.array_equal(mixed.predict_pair_proba(P), model.predict_pair_proba(P))
     with pytest.raises(ValueError, match=r"identity_share=1\.5"):
         SERAPH(identity_share=1.5).fit(sampling.X, sampling.y)
+    with pytest.raises(ValueError, match="identity_share='half': give a number"):
+        SERAPH(identity_share="half").fit(sampling.X, sampling.y)
+    with pytest.raises(ValueError, match="reference='total' is not known"):
+        SERAPH(reference="total").fit(sampling.X, sampling.y)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e4, 1e9])
@@ -141,7 +146,8 @@ def test_the_papers_settings_are_one_argument_away(setting, parameters):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotCertified)
         named = SERAPH(setting=setting, **rest).fit(X, y)
-        by_hand = SERAPH(**parameters, sharpness=None, identity_share=0.0, **rest).fit(X, y)
+        paper = {"sharpness": None, "identity_share": 0.0, "correlation_weight": 0.0}
+        by_hand = SERAPH(**parameters, **paper, **rest).fit(X, y)
     assert np.array_equal(named.metric_, by_hand.metric_)
 
 
@@ -152,14 +158,25 @@ def test_the_defaults_are_those_that_the_documentation_gives_reasons_for(samplin
     run = alternate(
         pairs,
         unlabeled_weight=2.0 * pairs.resolve_unlabeled_weight("ratio"),
-        trace_weight=0.02 * supervised.critical_trace_weight,
+        trace_weight=0.03 * supervised.critical_trace_weight,
         sharpness=2.0,
     )
     assert model.m_step_metric_ == pytest.approx(run.metric, abs=1e-9)
     assert model.certificate_.relative_gap <= 1e-8
+    known = sampling.labeled
+    V = sampling.X[known][:, None] - sampling.X[known]
+    p_similar = 1.0 / (1.0 + np.exp(np.einsum("ijk,kl,ijl->ij", V, run.metric, V) - 1.0))
+    same = sampling.y[known][:, None] == sampling.y[known]
+    first, second = np.triu_indices(known.sum(), 1)
+    p, same = p_similar[first, second], same[first, second]
+    share = np.mean(1.0 - p[same]) + np.mean(p[~same])
+    S = np.einsum("ki,kj->ij", V[first, second][same], V[first, second][same])
+    n = known.sum() - len(set(sampling.y[known]))
+    B = np.linalg.inv((4.0 * np.eye(4) + n * 4.0 * S / np.trace(S)) / (n + 4.0))
     C = np.cov(sampling.X.T)
-    euclidean = np.trace(run.metric @ C) / np.trace(C) * np.eye(4)
-    assert model.metric_ == pytest.approx(0.7 * run.metric + 0.3 * euclidean, abs=1e-9)
+    B *= np.trace(run.metric @ C) / np.trace(B @ C)
+    assert 0.1 < share < 0.9
+    assert model.metric_ == pytest.approx((1.0 - share) * run.metric + share * B, abs=1e-8)
 
 
 def test_n_components_keeps_the_widest_directions(sampling, model):

@@ -282,13 +282,13 @@ def test_failure_path_scores(metric, sampling):
 
 @pytest.fixture(scope="module")
 def search(sampling):
-    return SERAPHCV([0.1, 1.0, 30.0], cv=3, **LOOSE).fit(sampling.X, sampling.y)
+    return SERAPHCV([0.1, 1.0, 30.0], (0.0, "ratio"), cv=3, **LOOSE).fit(sampling.X, sampling.y)
 
 
 def test_search_takes_every_parameter_of_seraph():
     missing = SERAPH().get_params().keys() - SERAPHCV().get_params().keys()
     assert missing == {"trace_weight", "unlabeled_weight", "setting"}
-    of_search = {"n_jobs", "verbose"}
+    of_search = {"n_jobs", "verbose", "identity_share"}
     assert set(seraph_cv.HANDED_ON) == SERAPH().get_params().keys() - missing - of_search
     defaults = SERAPH().get_params()
     assert all(SERAPHCV().get_params()[name] == defaults[name] for name in seraph_cv.HANDED_ON)
@@ -364,9 +364,7 @@ def test_search_does_not_depend_on_the_number_of_jobs(search, sampling, backend)
 
 
 @pytest.mark.parametrize("laplacian_weight", [0.0, 0.1])
-def test_auto_weights_are_shares_of_the_critical_one_of_each_first_m_step(
-    sampling, laplacian_weight
-):
+def test_auto_weights_are_multiples_of_the_default_one_of_seraph(sampling, laplacian_weight):
     model = SERAPHCV(
         cv=2, max_iter=1, tol=1.0, laplacian_weight=laplacian_weight, threshold=2.0, refit=False
     )
@@ -374,14 +372,12 @@ def test_auto_weights_are_shares_of_the_critical_one_of_each_first_m_step(
         model.fit(sampling.X, sampling.y)
     pairs = PairSet.from_labels(sampling.X, sampling.y)
     term = manifold_term(sampling.X, laplacian_weight) if laplacian_weight else None
-    for mu, weights in zip(
-        (0.0, "ratio"), np.split(model.cv_results_["param_trace_weight"], 2), strict=True
-    ):
-        first = MStepObjective(pairs, unlabeled_weight=mu, threshold=2.0, manifold_term=term)
-        assert weights[[0, -1]] == pytest.approx(
-            [0.3 * first.critical_trace_weight, 1e-3 * first.critical_trace_weight]
-        )
-        assert np.diff(np.log(weights)) == pytest.approx(np.log(1e-3 / 0.3) / 5)
+    labeled = MStepObjective(pairs, unlabeled_weight=0.0, threshold=2.0, manifold_term=term)
+    default = 0.03 * labeled.critical_trace_weight
+    weights = model.cv_results_["param_trace_weight"].reshape(4, 4)
+    assert weights == pytest.approx(np.outer([1.0, 0.2, 3.0, 10.0], np.full(4, default)))
+    assert model.cv_results_["param_identity_share"][:4].tolist() == ["auto", 0.1, 0.7, 1.0]
+    assert set(model.cv_results_["param_unlabeled_weight"]) == {"full"}
 
 
 def test_pair_auc_of_a_search_judges_the_pairs_with_a_held_out_point(sampling):

@@ -106,12 +106,13 @@ def test_auto_is_the_trace_weight_without_penalties(sampling):
     pairs = PairSet.from_labels(sampling.X, sampling.y)
     critical = MStepObjective(pairs, unlabeled_weight=0.0).critical_trace_weight
     auto = SERAPH(penalties=[Ridge(5.0)]).fit(sampling.X, sampling.y)
-    given = SERAPH(penalties=[Ridge(5.0)], trace_weight=0.02 * critical)
+    given = SERAPH(penalties=[Ridge(5.0)], trace_weight=0.03 * critical)
     np.testing.assert_array_equal(auto.metric_, given.fit(sampling.X, sampling.y).metric_)
 
 
 def test_a_diagonal_metric_stays_diagonal_with_a_share_of_the_identity(sampling):
-    model = SERAPH(penalties=[Diagonal()]).fit(sampling.X, sampling.y)
+    share = {"identity_share": 0.3, "reference": "identity"}
+    model = SERAPH(penalties=[Diagonal()], **share).fit(sampling.X, sampling.y)
     for A in (model.metric_, model.m_step_metric_):
         assert not np.any(A - np.diag(np.diag(A)))
     assert np.min(np.diag(model.metric_)) > np.min(np.diag(model.m_step_metric_))
@@ -165,7 +166,8 @@ def test_a_search_can_choose_among_penalties(sampling):
 
 
 def test_cross_validation_hands_the_penalties_on(sampling):
-    search = SERAPHCV([1.0], (0.0,), cv=2, penalties=[Diagonal()]).fit(sampling.X, sampling.y)
+    diagonal = {"penalties": [Diagonal()], "reference": "identity"}
+    search = SERAPHCV([1.0], (0.0,), cv=2, **diagonal).fit(sampling.X, sampling.y)
     assert search.best_estimator_.penalties == [Diagonal()]
     assert not np.any(search.metric_ - np.diag(np.diag(search.metric_)))
     auto = SERAPHCV(unlabeled_weights=(0.0,), cv=2, penalties=[Ridge(1.0)], refit=False)

@@ -13,10 +13,15 @@ from ...certificate import Certificate
 from ...fit.alternation import Iteration
 from ...penalties.penalty import Penalty
 from ...solvers.solution import Status
+from ..evidence import LeaveOneOut
 from .blocks import describe_block, make_block
 from .number_file import NUMBERS, Arrays, refuse
 
-RESULTS: dict[str, Any] = {"certificate": Certificate, "iteration": Iteration}
+RESULTS: dict[str, Any] = {
+    "certificate": Certificate,
+    "iteration": Iteration,
+    "leave_one_out": LeaveOneOut,
+}
 """The result classes of this package that a model keeps."""
 
 FIELD_TYPES: dict[str, Any] = {
@@ -133,6 +138,8 @@ def unpack(value: Any, arrays: Arrays, may_be_nan: bool = False) -> Any:
             return _result(Certificate, unpack({"dict": content}, arrays))
         case {"iteration": dict(content)}:
             return _result(Iteration, unpack({"dict": content}, arrays))
+        case {"leave_one_out": dict(content)}:
+            return _result(LeaveOneOut, unpack({"dict": content}, arrays))
         case dict():
             pass
         case _:

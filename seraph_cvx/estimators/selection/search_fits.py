@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
+from scipy.stats import t as student_t
 from sklearn.neighbors import KNeighborsClassifier
 
 from ...numerics.blas_threads import one_blas_thread
@@ -127,13 +128,14 @@ def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> di
     Parameters
     ----------
     candidates : list of dict
-        Each with a "trace_weight" and an "unlabeled_weight".
+        Each with a "trace_weight", an "unlabeled_weight" and an "identity_share".
     fits : list of SearchFit
         The folds of the first candidate, then those of the second, and so on.
 
     Examples
     --------
-    >>> candidates = [{"trace_weight": t, "unlabeled_weight": 0.0} for t in (1.0, 2.0)]
+    >>> others = {"unlabeled_weight": 0.0, "identity_share": 0.3}
+    >>> candidates = [{"trace_weight": t, **others} for t in (1.0, 2.0)]
     >>> table = tabulate_fits(candidates, [SearchFit(score, True, 0.1) for score in (1, 0, 1, 1)])
     >>> table["mean_test_score"].tolist(), table["rank_test_score"].tolist()
     ([0.5, 1.0], [2, 1])
@@ -150,10 +152,12 @@ def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> di
     seconds = np.array([fit.seconds for fit in fits]).reshape(in_rows)
     uncertified = np.array([not fit.reached_tolerance for fit in fits]).reshape(in_rows)
     mus = [candidate["unlabeled_weight"] for candidate in candidates]
+    shares = [candidate["identity_share"] for candidate in candidates]
     return {
         "mean_fit_time": seconds.mean(axis=1),
         "param_trace_weight": np.array([candidate["trace_weight"] for candidate in candidates]),
         "param_unlabeled_weight": np.array(mus, dtype=object),
+        "param_identity_share": np.array(shares, dtype=object),
         "params": candidates,
         **{f"split{i}_test_score": column for i, column in enumerate(scores.T)},
         "mean_test_score": mean,
@@ -164,18 +168,36 @@ def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> di
     }
 
 
-def best_candidate(table: dict[str, Any]) -> int:
-    """Choose the candidate of the best mean score.
+def best_candidate(table: dict[str, Any], default: int | None = None, level: float = 1.0) -> int:
+    """Choose the candidate of the best mean score, or the default unless one is clearly better.
 
-    argmax of (mean score, trace weight): of equally good ones the metric of lower rank.
+    Without a default, argmax of (mean score, trace weight): of equally good ones the metric of
+    lower rank. With one, argmax of m - t s, the mean m of the fold-wise leads over the default less
+    the t-quantile of `level` times their standard error s; the default has 0.
 
     Examples
     --------
     >>> best_candidate({"rank_test_score": [1, 2, 1], "param_trace_weight": [0.1, 9.0, 1.0]})
     2
+    >>> scores = {"split0_test_score": np.array([0.5, 0.9]), "split1_test_score": [0.5, 0.6]}
+    >>> ranks = {"rank_test_score": [2, 1], "param_trace_weight": [1.0, 2.0]}
+    >>> [best_candidate(ranks | scores, default=0, level=level) for level in (0.1, 1.0)]
+    [0, 1]
     """
     tied = np.flatnonzero(np.asarray(table["rank_test_score"]) == 1)
-    return int(tied[np.argmax(np.asarray(table["param_trace_weight"])[tied])])
+    best = int(tied[np.argmax(np.asarray(table["param_trace_weight"])[tied])])
+    folds = [table[key] for key in table if key.startswith("split")]
+    if default is None or level >= 1.0 or len(folds) < 2:
+        return best
+    scores = np.array(folds).T
+    if np.isnan(scores[default]).any():
+        return best
+    leads = scores - scores[default]
+    errors = np.std(leads, axis=1, ddof=1) / np.sqrt(len(folds))
+    proven = leads.mean(axis=1) - student_t.ppf(1.0 - level, len(folds) - 1) * errors
+    proven = np.where(np.isnan(proven), -np.inf, np.round(proven, 12))
+    proven[default] = 0.0
+    return default if np.max(proven) <= 0.0 else int(np.argmax(proven))
 
 
 def choose_scorer(scoring: Any) -> Callable[[SERAPH, Fold], float]:

@@ -14,7 +14,6 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import column_or_1d
 
 from ...certificate import Certificate
-from ...model.m_step_objective import MStepObjective
 from ...numerics.blas_threads import one_blas_thread
 from ...numerics.checks import FloatArray, check_number, encode_labels
 from ...pairs.pair_set import PairSet
@@ -24,6 +23,7 @@ from ...solvers.not_certified import NotCertified
 from ...solvers.solution import Status
 from ..mahalanobis import MahalanobisTransformer, all_or_nothing
 from ..seraph import SERAPH
+from ..settings import RECOMMENDED
 from .scoring import LabeledKFold
 from .search_fits import (
     SearchFit,
@@ -34,8 +34,11 @@ from .search_fits import (
     tabulate_fits,
 )
 
-AUTO_SHARES = np.geomspace(0.3, 1e-3, 6)
-"""The trace weights of "auto", as shares of the critical trace weight."""
+AUTO_FACTORS = (1.0, 0.2, 3.0, 10.0)
+"""The trace weights of "auto", as multiples of the default one of SERAPH, which is the first."""
+
+OTHER_SHARES = (0.1, 0.7, 1.0)
+"""The shares of the reference that are tried besides the one given."""
 
 HANDED_ON = (
     "threshold",
@@ -51,11 +54,12 @@ HANDED_ON = (
     "laplacian_neighbors",
     "laplacian_kernel",
     "laplacian_normalised",
-    "identity_share",
     "unlabeled_pairs",
     "accelerate",
     "penalties",
     "random_state",
+    "reference",
+    "correlation_weight",
 )
 """The parameters that are passed on to every SERAPH of the search."""
 
@@ -68,14 +72,18 @@ LEARNED = (
     "n_iter_",
     "status_",
     "sampling_",
+    "leave_one_out_",
+    "data_notes_",
 )
 """The attributes that are copied from the chosen SERAPH."""
 
 
 class SERAPHCV(MahalanobisTransformer):
-    """Learn a metric as SERAPH does, its two weights chosen by cross-validation.
+    """Learn a metric as SERAPH does, its weights and share chosen by cross-validation.
 
-    (lambda, mu) = argmax mean_f score_f(A(lambda, mu; y with fold f unknown)), then eq. (7).
+    (lambda, mu, alpha) = argmax mean_f score_f(A(lambda, mu, alpha; y with fold f unknown)), then
+    eq. (7). Few labels choose badly: where the defaults of SERAPH are among the candidates, another
+    one is taken only if it is clearly better than they are.
 
     The held-out labels become unknown, but their points stay, as unlabeled ones: the search is
     transductive, as SERAPH itself is. Every fit of the search starts as SERAPH does (J is not
@@ -85,11 +93,18 @@ class SERAPHCV(MahalanobisTransformer):
     Parameters
     ----------
     trace_weights : "auto" or sequence of float, default="auto"
-        The lambdas to try. "auto": six, from 0.3 down to 1e-3 times the critical trace weight of
-        the first M-step on all labels without penalties (each mu has its own), above which its
-        metric is zero.
-    unlabeled_weights : sequence of float or "ratio", default=(0.0, "ratio")
+        The lambdas to try. "auto": 0.2, 1, 3 and 10 times the one that SERAPH would take for all
+        labels without penalties.
+    unlabeled_weights : sequence of float, "ratio" or "full", default=("full",)
         The mus to try.
+    identity_shares : sequence of float or "auto", optional
+        The shares of the reference to try. None: `identity_share`, and with trace_weights="auto"
+        also 0.1, 0.7 and 1. SERAPH's default is among the candidates where `trace_weights` is
+        "auto", "full" among the mus and "auto" among the shares.
+    caution : float, default=0.1
+        The default of SERAPH is kept unless the one-sided paired t-test over the folds calls
+        another candidate better at this level; of those, the one whose proven lead is largest is
+        taken. 1 takes the best mean score.
     cv : int, splitter or iterable of (train, test), optional
         An int is the number of folds of :class:`~seraph_cvx.LabeledKFold`. None: five, or as many
         as the smallest class of two or more known points has. Of other splitters' test parts only
@@ -111,7 +126,8 @@ class SERAPHCV(MahalanobisTransformer):
     Attributes
     ----------
     best_params_ : dict
-        "trace_weight" and "unlabeled_weight". Of equal scores the larger trace weight wins.
+        "trace_weight", "unlabeled_weight" and "identity_share". Without a default to keep, the
+        larger trace weight wins of equal scores.
     best_score_, best_index_, n_splits_ : float, int, int
     cv_results_ : dict of arrays
         As of scikit-learn's GridSearchCV: params, param_*, split*_test_score, mean_test_score,
@@ -129,7 +145,7 @@ class SERAPHCV(MahalanobisTransformer):
     >>> drawn = load_sampling("iris", n_points=40, n_labeled=12, seed=1)
     >>> search = SERAPHCV(trace_weights=[1.0, 10.0], cv=2).fit(drawn.X, drawn.y)
     >>> search.best_params_, round(search.best_score_, 3)
-    ({'trace_weight': 1.0, 'unlabeled_weight': 'ratio'}, 0.917)
+    ({'trace_weight': 10.0, 'unlabeled_weight': 'full', 'identity_share': 'auto'}, 1.0)
     """
 
     history_: list[Any]
@@ -140,7 +156,7 @@ class SERAPHCV(MahalanobisTransformer):
     def __init__(
         self,
         trace_weights: str | Sequence[float] = "auto",
-        unlabeled_weights: Sequence[float | str] = (0.0, "ratio"),
+        unlabeled_weights: Sequence[float | str] = ("full",),
         cv: Any = None,
         scoring: Any = None,
         n_jobs: int | None = None,
@@ -160,10 +176,14 @@ class SERAPHCV(MahalanobisTransformer):
         laplacian_neighbors: int = 7,
         laplacian_kernel: str = "heat",
         laplacian_normalised: bool = False,
-        identity_share: float = 0.3,
+        identity_share: float | str = RECOMMENDED.identity_share,
         unlabeled_pairs: int | None = None,
         accelerate: bool = True,
         penalties: Sequence[Penalty] = (),
+        identity_shares: Sequence[float | str] | None = None,
+        caution: float = 0.1,
+        reference: str = RECOMMENDED.reference,
+        correlation_weight: float | str = RECOMMENDED.correlation_weight,
     ) -> None:
         self.trace_weights = trace_weights
         self.unlabeled_weights = unlabeled_weights
@@ -190,6 +210,10 @@ class SERAPHCV(MahalanobisTransformer):
         self.unlabeled_pairs = unlabeled_pairs
         self.accelerate = accelerate
         self.penalties = penalties
+        self.identity_shares = identity_shares
+        self.caution = caution
+        self.reference = reference
+        self.correlation_weight = correlation_weight
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the two weights by cross-validation, then learn the metric from all labels.
@@ -235,13 +259,16 @@ class SERAPHCV(MahalanobisTransformer):
             self.__dict__.pop(name, None)  # of an earlier fit
         self.n_splits_ = len(folds)
         self.cv_results_ = tabulate_fits(candidates, fits)
-        self.best_index_ = best_candidate(self.cv_results_)
+        level = check_number(self.caution, "caution", 0.0, strict=True)
+        self.best_index_ = best_candidate(self.cv_results_, self._default(candidates), level)
         self.best_params_ = dict(candidates[self.best_index_])
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         not_reached: list[Warning] = []
         if self.refit:
             self.best_estimator_ = SERAPH(**settings, **self.best_params_, verbose=self.verbose)
-            not_reached = self.best_estimator_._learn(self.best_estimator_._take(X, y))
+            taken = self.best_estimator_._take(X, y)
+            not_reached = self.best_estimator_._learn(taken)
+            self.best_estimator_._judge(taken)
             for name in LEARNED:
                 setattr(self, name, getattr(self.best_estimator_, name))
         return [*not_reached, *_uncertified(fits)]
@@ -254,42 +281,56 @@ class SERAPHCV(MahalanobisTransformer):
         return hasattr(self, "components_")
 
     def _candidates(self, pairs: PairSet) -> list[dict[str, Any]]:
-        """The candidates, one for each combination of the two weights."""
-        if isinstance(self.unlabeled_weights, str) or not np.iterable(self.unlabeled_weights):
-            raise ValueError(
-                f"unlabeled_weights={self.unlabeled_weights!r} must be a sequence of weights to "
-                'try, such as (0.0, "ratio").'
-            )
+        """The candidates, one for each combination of weights and share."""
+        shares = self.identity_shares
+        if shares is None:
+            more = OTHER_SHARES if isinstance(self.trace_weights, str) else ()
+            shares = (self.identity_share, *more)
+        for name, given in (
+            ("unlabeled_weights", self.unlabeled_weights),
+            ("identity_shares", shares),
+        ):
+            if isinstance(given, str) or not np.iterable(given):
+                raise ValueError(
+                    f"{name}={given!r} must be a sequence of values to try: write it in a list."
+                )
+        trace_weights = self._weights_to_try(pairs)
         found = [
-            {"trace_weight": trace_weight, "unlabeled_weight": mu}
+            {"trace_weight": trace_weight, "unlabeled_weight": mu, "identity_share": share}
             for mu in self.unlabeled_weights
-            for trace_weight in self._weights_to_try(pairs, mu)
+            for trace_weight in trace_weights
+            for share in shares
         ]
         if not found:
             raise ValueError(
-                "There is nothing to choose from: trace_weights or unlabeled_weights is empty."
+                "There is nothing to choose from: trace_weights, unlabeled_weights or "
+                "identity_shares is empty."
             )
         return found
 
-    def _weights_to_try(self, pairs: PairSet, mu: float | str) -> list[float]:
+    def _default(self, candidates: list[dict[str, Any]]) -> int | None:
+        """Which candidate is SERAPH's default, if one is."""
+        wanted = (RECOMMENDED.unlabeled_weight, RECOMMENDED.identity_share)
+        others = [(one["unlabeled_weight"], one["identity_share"]) for one in candidates]
+        if not isinstance(self.trace_weights, str) or wanted not in others:
+            return None
+        return others.index(wanted)  # the first trace weight is the default one
+
+    def _weights_to_try(self, pairs: PairSet) -> list[float]:
         if not isinstance(self.trace_weights, str):
             return [check_number(w, "trace_weights", 0.0) for w in self.trace_weights]
         if self.trace_weights != "auto":
             raise ValueError(
                 f'trace_weights={self.trace_weights!r} is not known: give numbers or "auto".'
             )
-        critical = MStepObjective(
-            pairs,
-            unlabeled_weight=mu,
-            threshold=self.threshold,
-            manifold_term=self._manifold_term(pairs.points),
-        ).critical_trace_weight
-        if critical == 0.0:
+        setting = RECOMMENDED._replace(correlation_weight=self.correlation_weight)
+        weight = setting.auto_trace_weight(pairs, self.threshold, self._manifold_term(pairs.points))
+        if weight is None:
             raise ValueError(
-                f"With unlabeled_weight={mu!r} the first metric is zero at every trace weight (no "
-                'pair pulls it up), so "auto" has no weights to try: give trace_weights as numbers.'
+                "The first metric is zero at every trace weight (no labeled pair pulls it up), so "
+                '"auto" has no weights to try: give trace_weights as numbers.'
             )
-        return [float(share * critical) for share in AUTO_SHARES]
+        return [factor * weight for factor in AUTO_FACTORS]
 
     def _manifold_term(self, points: FloatArray) -> FloatArray | None:
         if self.laplacian_weight == 0.0:

@@ -1,0 +1,102 @@
+"""Evidence: what a fit says of its labels and features is what counting by hand says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seraph_cvx import SERAPH, SERAPHCV
+from seraph_cvx.datasets import load_sampling
+from seraph_cvx.estimators import evidence
+from seraph_cvx.estimators.evidence import LeaveOneOut, describe_features, leave_one_out
+from seraph_cvx.estimators.selection.search_fits import best_candidate
+
+
+@pytest.fixture(scope="module")
+def sampling():
+    return load_sampling("wine", n_points=60, n_labeled=15, seed=0)
+
+
+def test_leave_one_out_is_counted_by_hand(sampling):
+    model = SERAPH().fit(sampling.X, sampling.y)
+    known = sampling.labeled
+    X, y = sampling.X[known], sampling.y[known]
+    right = []
+    for A in (model.metric_, np.eye(X.shape[1])):
+        V = X[:, None] - X
+        d = np.einsum("ijk,kl,ijl->ij", V, A, V)
+        np.fill_diagonal(d, np.inf)
+        right.append(y[np.argmin(d, axis=1)] == y)
+    found = model.leave_one_out_
+    assert found.n == 15
+    assert found.learned_error == pytest.approx(1.0 - right[0].mean())
+    assert found.euclidean_error == pytest.approx(1.0 - right[1].mean())
+    difference = right[0].astype(float) - right[1]
+    assert found.standard_error == pytest.approx(difference.std() / np.sqrt(15))
+    assert found.gain == pytest.approx(difference.mean())
+
+
+def test_of_many_labeled_points_some_are_judged_by_all(monkeypatch):
+    monkeypatch.setattr(evidence, "MOST_JUDGED", 7)
+    X = np.column_stack([np.arange(40.0) % 2, np.random.default_rng(0).normal(size=40)])
+    found = leave_one_out(X, np.arange(40) % 2, np.diag([1.0, 0.0]))
+    assert found.n == 7
+    assert found.learned_error == 0.0
+
+
+def test_nothing_is_judged_without_two_classes_and_two_points_of_one(sampling):
+    X = np.eye(3)
+    assert leave_one_out(X, np.array([0, 0, 0]), X) is None
+    assert leave_one_out(X, np.array([0, 1, 2]), X) is None
+    assert SERAPH().fit(X, similar=[(0, 1)], dissimilar=[(0, 2)]).leave_one_out_ is None
+
+
+@pytest.mark.parametrize(
+    ("errors", "words"),
+    [((0.1, 0.4, 0.05), "show a gain"), ((0.3, 0.4, 0.08), "chance"), ((0.4, 0.4, 0.0), "no sign")],
+)
+def test_the_verdict_follows_from_gain_and_standard_error(errors, words):
+    judged = LeaveOneOut(20, *errors)
+    assert words in judged.verdict
+    assert judged.verdict in str(judged)
+    assert f"{errors[0]:.1%} wrong in the learned metric" in str(judged)
+
+
+def test_what_spoils_the_features_is_named_with_its_cure():
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(200, 4))
+    assert describe_features(X) == []
+    X[:, 1] = 5.0
+    X[:, 2] = np.exp(2.5 * rng.normal(size=200))
+    X = np.column_stack([X, 2.0 * X[:, 3] - 1.0])
+    constant, heavy, same = describe_features(X, ["a", "b", "c", "d", "e"])
+    assert constant.startswith("Constant: 'b'.")
+    assert heavy.startswith("Heavy tails: 'c'.")
+    assert "logarithms" in heavy
+    assert same.startswith("Nearly the same: 'd' and 'e'.")
+    assert (
+        SERAPH()
+        .fit(X, np.where(np.arange(200) < 8, np.arange(200) % 2, -1))
+        .data_notes_[0]
+        .startswith("Constant: feature 1")
+    )
+
+
+def test_the_default_is_kept_unless_another_is_clearly_better():
+    leads = np.array([[0.0, 0.3, 0.05], [0.0, 0.0, 0.06], [0.0, 0.0, 0.05]])
+    table = {f"split{i}_test_score": 0.5 + row for i, row in enumerate(leads)}
+    table |= {"rank_test_score": [3, 1, 2], "param_trace_weight": [1.0, 1.0, 1.0]}
+    assert best_candidate(table, 0, 0.1) == 2  # a small lead in every fold, not a large one in one
+    assert best_candidate(table, 0, 1.0) == 1
+    assert best_candidate(table, None, 0.1) == 1
+    noise = table | {"split1_test_score": 0.5 - leads[1], "split2_test_score": 0.5 + 0.0 * leads[2]}
+    assert best_candidate(noise, 0, 0.1) == 0
+
+
+def test_a_search_without_evidence_ends_with_the_default(sampling):
+    search = SERAPHCV(cv=2, scoring=lambda model, X, y: 0.5).fit(sampling.X, sampling.y)
+    default = SERAPH().fit(sampling.X, sampling.y)
+    assert search.metric_ == pytest.approx(default.metric_, rel=1e-12, abs=1e-12)
+    assert search.leave_one_out_ == default.leave_one_out_
+    with pytest.raises(ValueError, match="caution"):
+        SERAPHCV(caution=0.0).fit(sampling.X, sampling.y)

@@ -1,0 +1,148 @@
+"""Evidence: the reference and the shape of the trace, by closed forms and on data they are for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, load_model, save_model
+from seraph_cvx.baselines.itml import ITML
+from seraph_cvx.estimators.reference import (
+    mean_squared_correlation,
+    resolve_correlation_weight,
+    trace_shape,
+    within_metric,
+)
+from seraph_cvx.estimators.settings import RECOMMENDED, critical_weight, doubt_about_labels
+
+
+def crabs_like(seed: int = 0, n: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    """Four classes, two species of two sexes, of which five lengths all follow the size."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(4), n // 4)
+    species, sex = np.divmod(y, 2)
+    size = 30.0 * np.exp(rng.normal(0.0, 0.3, n))
+    of_species = np.outer(species - 0.5, [0.05, -0.03, -0.03, -0.03, 0.06])
+    of_sex = np.outer(sex - 0.5, [0.0, -0.08, 0.02, 0.02, 0.0])
+    X = np.outer(size, [0.50, 0.42, 1.0, 1.12, 0.46]) * (1.0 + of_species + of_sex)
+    X *= 1.0 + rng.normal(0.0, 0.022, X.shape)
+    return (X - X.mean(axis=0)) / X.std(axis=0), y
+
+
+def half_labeled(X, y, n_each, seed):
+    """A draw of 100 points, so many of each class labeled; the truth beside it."""
+    rng = np.random.default_rng(seed)
+    order = rng.permutation(len(y))
+    known = np.concatenate([order[y[order] == c][:n_each] for c in np.unique(y)])
+    rest = np.setdiff1d(order, known)
+    rows = np.concatenate([known, rng.permutation(rest)[: 100 - len(known)]])
+    shown = np.where(np.arange(100) < len(known), y[rows], -1)
+    return X[rows], shown, y[rows]
+
+
+def wrong(metric, X, shown, truth):
+    """The share of unlabeled points whose nearest labeled one is of another class."""
+    known = shown >= 0
+    V = X[~known][:, None] - X[known]
+    nearest = np.argmin(np.einsum("ijk,kl,ijl->ij", V, metric, V), axis=1)
+    return np.mean(truth[known][nearest] != truth[~known])
+
+
+def test_correlated_features_are_told_apart_as_well_as_by_itml():
+    X, y = crabs_like()
+    assert np.min(np.corrcoef(X.T)) >= 0.95
+    errors = {"default": [], "paper's trace": [], "ITML": []}
+    for seed in range(8):
+        for n_each in (2, 5):
+            draw = half_labeled(X, y, n_each, seed)
+            models = {
+                "default": SERAPH(),
+                "paper's trace": SERAPH(correlation_weight=0.0, reference="identity"),
+                "ITML": ITML(),
+            }
+            for name, model in models.items():
+                errors[name].append(wrong(model.fit(*draw[:2]).metric_, *draw))
+    means = {name: np.mean(found) for name, found in errors.items()}
+    assert means["default"] <= 1.1 * means["ITML"]
+    assert means["default"] <= 0.5 * means["paper's trace"]
+
+
+def test_closed_form_the_correlation_of_standardized_features():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(50, 3)) @ rng.normal(size=(3, 3))
+    R = np.corrcoef(X.T)
+    expected = (R[0, 1] ** 2 + R[0, 2] ** 2 + R[1, 2] ** 2) / 3.0
+    assert mean_squared_correlation(X) == pytest.approx(expected)
+    with_constant = np.column_stack([X * [1e-150, 1.0, 1e150], np.ones(50)])
+    assert mean_squared_correlation(with_constant) == pytest.approx(expected)
+    assert resolve_correlation_weight(X, "auto") == pytest.approx(max(0.0, 3.0 * expected - 2.0))
+    assert resolve_correlation_weight(np.outer(X[:, 0], [1.0, 2.0]), "auto") == 0.95
+
+
+def test_the_m_step_with_a_shape_is_certified_for_that_penalty():
+    X, y = crabs_like()
+    X, shown, _ = half_labeled(X, y, 3, 0)
+    model = SERAPH(m_step_tol=1e-7).fit(X, shown)
+    assert model.certificate_.relative_gap <= 1e-7
+    pairs = PairSet.from_labels(X, shown)
+    W = trace_shape(X, "auto")
+    assert np.trace(W) == pytest.approx(5.0)
+    first = RECOMMENDED.first_m_step(pairs)
+    labeled = MStepObjective(pairs, unlabeled_weight=0.0)
+    weight = critical_weight(labeled, W)
+    assert first.regulariser == pytest.approx(0.03 * weight * W)
+    for factor, is_zero in ((0.99, False), (1.01, True)):
+        at_weight = MStepObjective(
+            pairs, unlabeled_weight=0.0, trace_weight=0.0, manifold_term=factor * weight * W
+        )
+        value = certify(at_weight, np.zeros((5, 5)))
+        assert (value.relative_gap <= 1e-9) == is_zero
+
+
+def test_closed_form_the_spread_inside_the_classes():
+    S = np.array([[3.0, 1.0], [1.0, 2.0]])
+    W = np.array([[1.5, 0.2], [0.2, 0.5]])
+    found = within_metric(7.0 * S, 6, W, spread=1.0, n_directions=2)
+    assert found == pytest.approx(np.linalg.inv((2.0 * W + 6.0 * 2.0 * S / 5.0) / 8.0))
+    nothing = within_metric(1e-14 * S, 6, W, spread=1.0, n_directions=2)
+    assert nothing == pytest.approx(np.linalg.inv(W))
+    assert within_metric(S, 0, None, spread=1.0, n_directions=2) == pytest.approx(np.eye(2))
+
+
+def test_the_independent_similar_pairs_of_labels_and_of_constraints_are_as_many():
+    X, y = np.arange(14.0).reshape(7, 2), [0, 0, 0, 1, 1, 2, -1]
+    labels = PairSet.from_labels(X, y)
+    listed = PairSet.from_constraints(X, labels.similar, labels.dissimilar)
+    assert labels.n_independent_similar == listed.n_independent_similar == 3
+    chain = PairSet.from_constraints(X, [(0, 1), (1, 2), (4, 5)], [(0, 6)])
+    assert chain.n_independent_similar == 3
+    assert PairSet.from_constraints(X, [], [(0, 6)]).n_independent_similar == 0
+
+
+def test_the_doubt_is_that_of_confidences_and_of_missing_kinds():
+    X = np.array([[0.0], [1.0], [9.0], [2.0]])
+    weighed = PairSet.from_constraints(X, [(0, 1), (0, 3)], [(0, 2)], [1.0, 3.0], [1.0])
+    p = 1.0 / (1.0 + np.exp(np.array([1.0, 4.0, 81.0]) - 1.0))
+    expected = (1.0 - p[0] + 3.0 * (1.0 - p[1])) / 4.0 + p[2]
+    objective = MStepObjective(weighed, unlabeled_weight=0.0)
+    assert doubt_about_labels(objective, np.eye(1)) == pytest.approx(expected)
+    only_far = MStepObjective(PairSet.from_constraints(X, [], [(0, 2)]), unlabeled_weight=0.0)
+    assert doubt_about_labels(only_far, np.eye(1)) == pytest.approx(0.5)
+    assert doubt_about_labels(only_far, np.zeros((1, 1))) == 1.0
+
+
+@pytest.mark.parametrize("weight", [-0.1, 1.0, "automatic"])
+def test_failure_path_a_correlation_weight_out_of_range(weight):
+    with pytest.raises(ValueError, match=r"correlation_weight=.* is out of range"):
+        SERAPH(correlation_weight=weight).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_a_saved_model_keeps_what_the_labels_said(tmp_path):
+    X, y = crabs_like()
+    X, shown, _ = half_labeled(X, y, 3, 0)
+    model = SERAPH().fit(X, shown)
+    save_model(model, tmp_path / "model.npz")
+    again = load_model(tmp_path / "model.npz")
+    assert again.leave_one_out_ == model.leave_one_out_
+    assert again.data_notes_ == model.data_notes_
+    assert "Strongly correlated" in model.data_notes_[0]
