@@ -26,7 +26,7 @@ class SERAPH(BaseSERAPH):
         mu: the weight of the unlabeled pairs. "ratio" is the paper's #(S u D) / #U. "full" is the
         weight of the M-steps at which J has all of that ratio: ratio * a/(a - 1), a = sharpness.
     trace_weight : float or "auto", default="auto"
-        lambda: larger gives a metric of lower rank. "auto" is 0.03 of the critical trace
+        lambda: larger gives a metric of lower rank. "auto" is a fiftieth of the critical trace
         weight of the labeled pairs: it follows the unit of the features, as no number can. Where
         that is zero (no labeled pair pulls the metric up) it is 1.0. With `penalties` it is the
         same number as without them.
@@ -144,7 +144,7 @@ class SERAPH(BaseSERAPH):
     >>> model.certificate_.relative_gap <= 1e-8
     True
     >>> model.pair_distance([[X[0], X[1]], [X[0], X[2]]]).round(2)
-    array([0.31, 2.5 ])
+    array([0.31, 2.59])
 
     A weight for each feature, as a penalty among others makes it:
 

@@ -23,7 +23,7 @@ def loose(text):
 def test_every_python_block_prints_what_stands_below_it(repository):
     text = (repository / "README.md").read_text(encoding="utf-8")
     blocks = code_and_output(text)
-    assert len(blocks) == text.count("```python") == 7
+    assert len(blocks) == text.count("```python") == 8
     scope = {}
     for code, output in blocks:
         printed = io.StringIO()
