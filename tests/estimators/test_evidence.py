@@ -82,7 +82,7 @@ def test_what_spoils_the_features_is_named_with_its_cure():
     )
 
 
-def test_the_default_is_kept_unless_two_more_points_are_right():
+def test_the_default_is_kept_unless_enough_more_points_are_right():
     scores = np.array([[3, 4, 5, 5], [2, 2, 2, 1], [3, 3, 3, np.nan]]) / [[6], [5], [5]]
     table = {f"split{f}_test_score": row for f, row in enumerate(scores)}
     table |= {"rank_test_score": [3, 2, 1, 4], "param_trace_weight": [1.0, 1.0, 1.0, 9.0]}

@@ -101,7 +101,7 @@ class SERAPHCV(MahalanobisTransformer):
         The shares of the reference to try. None: `identity_share`, and with trace_weights="auto"
         also 0.1, 0.7 and 1. SERAPH's default is among the candidates where `trace_weights` is
         "auto", "full" among the mus and "auto" among the shares.
-    caution : float, default=2.0
+    caution : float, default=3.0
         SERAPH's default is kept unless another candidate has at least so many more held-out points
         right, or for other scores a mean lead of so many over the number of known points. 0 takes
         the best score, which with two labels a class misleads more often than not.
@@ -181,7 +181,7 @@ class SERAPHCV(MahalanobisTransformer):
         accelerate: bool = True,
         penalties: Sequence[Penalty] = (),
         identity_shares: Sequence[float | str] | None = None,
-        caution: float = 2.0,
+        caution: float = 3.0,
         reference: str = RECOMMENDED.reference,
         correlation_weight: float | str = RECOMMENDED.correlation_weight,
     ) -> None:
