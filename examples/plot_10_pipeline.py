@@ -50,9 +50,8 @@ assert after > before + 0.01
 assert model.certificate_.relative_gap <= 1e-8
 
 # %%
-# The M-step found a few of the 64 directions; a share of 0.3 of the Euclidean metric keeps what
-# 50 labels say nothing about. How much is gained depends on the draw: two others gained 0.007 and
-# 0.003, and of six draws with two or three labels a class two lost.
+# The M-step found a few of the 64 directions; a share of the distance in units of the spread inside
+# the classes keeps what 50 labels say nothing about. How much is gained depends on the draw.
 rank = numerical_rank(model.m_step_metric_)
 print(f"rank {rank} of the last M-step's metric, {len(model.metric_)} of the whole")
 assert rank < 20

@@ -145,7 +145,7 @@ class BaseSERAPH(MahalanobisTransformer):
             )
             self.sampling_ = None
             self._keep(direct.metric, None, direct.values, direct.iterations, direct.status)
-            self._keep_metric(chosen.metric_of(direct.metric, pairs, self.threshold))
+            self._mix(direct.metric, pairs)
             return [NotCertified(direct.message)] if direct.message else []
         run = run_alternation(
             first,
@@ -166,8 +166,12 @@ class BaseSERAPH(MahalanobisTransformer):
             if status is Status.CERTIFIED and certificate.relative_gap > self.m_step_tol:
                 status, message = Status.INACCURATE, self._gap_of_sample(certificate.relative_gap)
         self._keep(run.metric, certificate, run.history, len(run.history), status)
-        self._keep_metric(chosen.metric_of(run.metric, pairs, self.threshold))
+        self._mix(run.metric, pairs)
         return [NotCertified(message)] if message else []
+
+    def _mix(self, metric: FloatArray, pairs: PairSet) -> None:
+        """Keep the learned metric with its share of the reference."""
+        self._keep_metric(self._chosen().metric_of(metric, pairs, self.threshold))
 
     def _judge(self, pairs: PairSet) -> None:
         """Keep what the labels and features at hand say about the fit."""

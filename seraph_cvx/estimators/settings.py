@@ -18,7 +18,7 @@ from ..penalties.penalty import Penalty
 from ..sums.blocks import LabeledBatch, PairTerms
 from .reference import trace_shape, within_metric
 
-AUTO_TRACE_SHARE = 0.03
+AUTO_TRACE_SHARE = 0.02
 """The trace weight "auto", as a share of the one above which the labeled pairs give A = 0."""
 
 
@@ -65,7 +65,7 @@ class Setting(NamedTuple):
     def auto_trace_weight(
         self, pairs: PairSet, threshold: float = 1.0, manifold_term: FloatArray | None = None
     ) -> float | None:
-        """The lambda of trace_weight="auto": 0.03 of the critical one; None where that is 0."""
+        """The lambda of "auto": a fiftieth of the critical one; None where that is 0."""
         labeled_only = MStepObjective(
             pairs, unlabeled_weight=0.0, threshold=threshold, manifold_term=manifold_term
         )

@@ -178,6 +178,21 @@ def test_csv_and_npz_hold_the_metric_of_the_estimator(flowers, standardize):
             np.testing.assert_allclose(archive["mean"], mean)
 
 
+def test_fit_names_what_may_spoil_the_metric_with_its_cure(folder):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    X[:, 1] = np.exp(2.5 * X[:, 1])
+    X = np.column_stack([X, 1.0 - X[:, 2]])
+    kinds = np.where(np.arange(60) < 12, np.where(X[:, 0] > 0.0, "a", "b"), "")
+    lines = [",".join([*map(str, x), kind]) for x, kind in zip(X.tolist(), kinds, strict=True)]
+    path = folder / "spoilt.csv"
+    path.write_text("\n".join(["plain,tail,one,other,kind", *lines]) + "\n")
+    said = words(run("fit", path, "--label", "kind").stdout)
+    assert "Note. Heavy tails: 'tail'." in said
+    assert "Note. Nearly the same: 'one' and 'other'. Leave one of each two out." in said
+    assert said.count("Note.") == 2
+
+
 def test_options_reach_the_estimator(table):
     options = {
         "unlabeled_weight": 0.05,
@@ -186,6 +201,9 @@ def test_options_reach_the_estimator(table):
         "sharpness": 3.0,
         "solver": "projected-gradient",
         "tol": 1e-3,
+        "identity_share": 0.2,
+        "reference": "identity",
+        "correlation_weight": 0.05,
     }
     flags = [
         item for name, value in options.items() for item in ("--" + name.replace("_", "-"), value)
@@ -229,6 +247,8 @@ def test_fit_reports_leave_one_out_error_and_what_the_metric_measures(flowers):
     distances = np.linalg.norm(Z[:, None] - Z[None], axis=2) + np.diag([np.inf] * len(Z))
     error = np.mean(y[y >= 0][np.argmin(distances, axis=1)] != y[y >= 0])
     assert "leave-one-out error on the 20 labeled points" in said
+    assert re.search(r"difference -?\d+\.\d%, standard error \d+\.\d%", said)
+    assert "these labels" in said.lower() or "the labels show a gain" in said.lower()
     assert f"Euclidean distance {error:.1%}" in said
     assert "It applies to the standardized features" in said
     assert path.with_name("points.png").stat().st_size < 300_000

@@ -158,7 +158,7 @@ def test_the_defaults_are_those_that_the_documentation_gives_reasons_for(samplin
     run = alternate(
         pairs,
         unlabeled_weight=2.0 * pairs.resolve_unlabeled_weight("ratio"),
-        trace_weight=0.03 * supervised.critical_trace_weight,
+        trace_weight=0.02 * supervised.critical_trace_weight,
         sharpness=2.0,
     )
     assert model.m_step_metric_ == pytest.approx(run.metric, abs=1e-9)

@@ -82,15 +82,16 @@ def test_what_spoils_the_features_is_named_with_its_cure():
     )
 
 
-def test_the_default_is_kept_unless_another_is_clearly_better():
-    leads = np.array([[0.0, 0.3, 0.05], [0.0, 0.0, 0.06], [0.0, 0.0, 0.05]])
-    table = {f"split{i}_test_score": 0.5 + row for i, row in enumerate(leads)}
-    table |= {"rank_test_score": [3, 1, 2], "param_trace_weight": [1.0, 1.0, 1.0]}
-    assert best_candidate(table, 0, 0.1) == 2  # a small lead in every fold, not a large one in one
-    assert best_candidate(table, 0, 1.0) == 1
-    assert best_candidate(table, None, 0.1) == 1
-    noise = table | {"split1_test_score": 0.5 - leads[1], "split2_test_score": 0.5 + 0.0 * leads[2]}
-    assert best_candidate(noise, 0, 0.1) == 0
+def test_the_default_is_kept_unless_enough_more_points_are_right():
+    scores = np.array([[3, 4, 5, 5], [2, 2, 2, 1], [3, 3, 3, np.nan]]) / [[6], [5], [5]]
+    table = {f"split{f}_test_score": row for f, row in enumerate(scores)}
+    table |= {"rank_test_score": [3, 2, 1, 4], "param_trace_weight": [1.0, 1.0, 1.0, 9.0]}
+    sizes = [6, 5, 5]
+    chosen = [best_candidate(table, 0, caution, sizes) for caution in (0.0, 1.0, 2.0, 3.0)]
+    assert chosen == [2, 2, 2, 0]
+    assert best_candidate(table, 1, 2.0, sizes) == 1  # one more is not enough
+    assert best_candidate(table, None, 3.0, sizes) == 2
+    assert best_candidate(table, 3, 2.0, sizes) == 2  # the default could not be fitted
 
 
 def test_a_search_without_evidence_ends_with_the_default(sampling):
@@ -98,5 +99,17 @@ def test_a_search_without_evidence_ends_with_the_default(sampling):
     default = SERAPH().fit(sampling.X, sampling.y)
     assert search.metric_ == pytest.approx(default.metric_, rel=1e-12, abs=1e-12)
     assert search.leave_one_out_ == default.leave_one_out_
+    assert search.best_index_ == 0
     with pytest.raises(ValueError, match="caution"):
-        SERAPHCV(caution=0.0).fit(sampling.X, sampling.y)
+        SERAPHCV(caution=-1.0).fit(sampling.X, sampling.y)
+
+
+def test_one_fit_serves_all_shares_of_a_candidate(sampling):
+    search = SERAPHCV([1.0], identity_shares=[0.0, "auto", 1.0], cv=2, scoring="pair_auc")
+    found = search.fit(sampling.X, sampling.y).cv_results_["mean_test_score"]
+    for share, score in zip([0.0, "auto", 1.0], found, strict=True):
+        alone = SERAPHCV([1.0], identity_share=share, cv=2, scoring="pair_auc")
+        assert alone.fit(sampling.X, sampling.y).best_score_ == pytest.approx(score, abs=1e-12)
+    assert len(set(found)) == 3
+    with pytest.raises(ValueError, match="identity_shares='auto' must be a sequence"):
+        SERAPHCV(identity_shares="auto").fit(sampling.X, sampling.y)

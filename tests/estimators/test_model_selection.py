@@ -373,7 +373,7 @@ def test_auto_weights_are_multiples_of_the_default_one_of_seraph(sampling, lapla
     pairs = PairSet.from_labels(sampling.X, sampling.y)
     term = manifold_term(sampling.X, laplacian_weight) if laplacian_weight else None
     labeled = MStepObjective(pairs, unlabeled_weight=0.0, threshold=2.0, manifold_term=term)
-    default = 0.03 * labeled.critical_trace_weight
+    default = 0.02 * labeled.critical_trace_weight
     weights = model.cv_results_["param_trace_weight"].reshape(4, 4)
     assert weights == pytest.approx(np.outer([1.0, 0.2, 3.0, 10.0], np.full(4, default)))
     assert model.cv_results_["param_identity_share"][:4].tolist() == ["auto", 0.1, 0.7, 1.0]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
-from scipy.stats import t as student_t
 from sklearn.neighbors import KNeighborsClassifier
 
 from ...numerics.blas_threads import one_blas_thread
@@ -94,30 +93,43 @@ def make_folds(points: FloatArray, labels: NDArray[Any], splitter: Any) -> list[
     return folds
 
 
-def fit_fold(fold: Fold, model: SERAPH, scorer: Callable[[SERAPH, Fold], float]) -> SearchFit:
-    """Fit a candidate to a fold and score it.
+def fit_fold(
+    fold: Fold,
+    model: SERAPH,
+    scorer: Callable[[SERAPH, Fold], float],
+    shares: Sequence[float | str],
+) -> list[SearchFit]:
+    """Fit candidates that differ in their share to a fold, by one fit, and score them.
 
-    score(A(lambda, mu; the kept labels)), with the time the fit took and its status.
+    score(A(lambda, mu, alpha; the kept labels)) for each alpha, with the time the fit took and its
+    status: the share is added to a metric after it has been learned.
 
     Examples
     --------
     >>> from seraph_cvx.estimators.selection.scoring import LabeledKFold
     >>> X, y = np.array([[0.0], [0.1], [2.0], [2.1]]), np.array([0, 0, 1, 1])
-    >>> fit = fit_fold(make_folds(X, y, LabeledKFold(2))[0], SERAPH(), nearest_labeled_accuracy)
+    >>> fold = make_folds(X, y, LabeledKFold(2))[0]
+    >>> (fit,) = fit_fold(fold, SERAPH(), nearest_labeled_accuracy, ["auto"])
     >>> fit.score, fit.reached_tolerance
     (1.0, True)
     """
     clock = time.perf_counter()
+    pairs = model._take(fold.points, fold.masked)
     try:
         with one_blas_thread():
-            model._learn(model._take(fold.points, fold.masked))  # the search tells of all in one
+            model._learn(pairs)  # the search tells of all in one
     except RuntimeError as error:  # the solver returned no metric at all
-        return SearchFit(np.nan, False, time.perf_counter() - clock, str(error))
+        failed = SearchFit(np.nan, False, time.perf_counter() - clock, str(error))
+        return [failed] * len(shares)
     seconds = time.perf_counter() - clock
-    score = float(scorer(model, fold))
-    if np.isnan(score):
-        raise ValueError("scoring returned NaN: it must return a number for every fold.")
-    return SearchFit(score, model.status_.reached_tolerance, seconds)
+    found = []
+    for share in shares:
+        model.set_params(identity_share=share)._mix(model.m_step_metric_, pairs)
+        score = float(scorer(model, fold))
+        if np.isnan(score):
+            raise ValueError("scoring returned NaN: it must return a number for every fold.")
+        found.append(SearchFit(score, model.status_.reached_tolerance, seconds))
+    return found
 
 
 def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> dict[str, Any]:
@@ -168,36 +180,38 @@ def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> di
     }
 
 
-def best_candidate(table: dict[str, Any], default: int | None = None, level: float = 1.0) -> int:
+def best_candidate(
+    table: dict[str, Any],
+    default: int | None = None,
+    caution: float = 0.0,
+    fold_sizes: Sequence[int] = (),
+) -> int:
     """Choose the candidate of the best mean score, or the default unless one is clearly better.
 
     Without a default, argmax of (mean score, trace weight): of equally good ones the metric of
-    lower rank. With one, argmax of m - t s, the mean m of the fold-wise leads over the default less
-    the t-quantile of `level` times their standard error s; the default has 0.
+    lower rank. With one, argmax of the lead sum_f n_f (score_f - score_f of the default), n_f the
+    points held out; for accuracies that is how many more points are right. The default is kept
+    unless the lead is at least `caution`.
 
     Examples
     --------
     >>> best_candidate({"rank_test_score": [1, 2, 1], "param_trace_weight": [0.1, 9.0, 1.0]})
     2
-    >>> scores = {"split0_test_score": np.array([0.5, 0.9]), "split1_test_score": [0.5, 0.6]}
+    >>> scores = {"split0_test_score": [0.5, 0.75], "split1_test_score": [0.5, 0.5]}
     >>> ranks = {"rank_test_score": [2, 1], "param_trace_weight": [1.0, 2.0]}
-    >>> [best_candidate(ranks | scores, default=0, level=level) for level in (0.1, 1.0)]
-    [0, 1]
+    >>> [best_candidate(ranks | scores, 0, caution, [4, 4]) for caution in (1.0, 2.0)]
+    [1, 0]
     """
     tied = np.flatnonzero(np.asarray(table["rank_test_score"]) == 1)
     best = int(tied[np.argmax(np.asarray(table["param_trace_weight"])[tied])])
-    folds = [table[key] for key in table if key.startswith("split")]
-    if default is None or level >= 1.0 or len(folds) < 2:
+    if default is None:
         return best
-    scores = np.array(folds).T
-    if np.isnan(scores[default]).any():
+    scores = np.array([table[f"split{f}_test_score"] for f in range(len(fold_sizes))])
+    leads = np.round(np.asarray(fold_sizes) @ (scores - scores[:, [default]]), 9)
+    if np.isnan(leads[default]):
         return best
-    leads = scores - scores[default]
-    errors = np.std(leads, axis=1, ddof=1) / np.sqrt(len(folds))
-    proven = leads.mean(axis=1) - student_t.ppf(1.0 - level, len(folds) - 1) * errors
-    proven = np.where(np.isnan(proven), -np.inf, np.round(proven, 12))
-    proven[default] = 0.0
-    return default if np.max(proven) <= 0.0 else int(np.argmax(proven))
+    leads = np.where(np.isnan(leads), -np.inf, leads)
+    return int(np.argmax(leads)) if np.max(leads) >= max(caution, 1e-9) else default
 
 
 def choose_scorer(scoring: Any) -> Callable[[SERAPH, Fold], float]:

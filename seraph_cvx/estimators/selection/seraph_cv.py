@@ -101,10 +101,10 @@ class SERAPHCV(MahalanobisTransformer):
         The shares of the reference to try. None: `identity_share`, and with trace_weights="auto"
         also 0.1, 0.7 and 1. SERAPH's default is among the candidates where `trace_weights` is
         "auto", "full" among the mus and "auto" among the shares.
-    caution : float, default=0.1
-        The default of SERAPH is kept unless the one-sided paired t-test over the folds calls
-        another candidate better at this level; of those, the one whose proven lead is largest is
-        taken. 1 takes the best mean score.
+    caution : float, default=3.0
+        SERAPH's default is kept unless another candidate has at least so many more held-out points
+        right, or for other scores a mean lead of so many over the number of known points. 0 takes
+        the best score, which with two labels a class misleads more often than not.
     cv : int, splitter or iterable of (train, test), optional
         An int is the number of folds of :class:`~seraph_cvx.LabeledKFold`. None: five, or as many
         as the smallest class of two or more known points has. Of other splitters' test parts only
@@ -145,7 +145,7 @@ class SERAPHCV(MahalanobisTransformer):
     >>> drawn = load_sampling("iris", n_points=40, n_labeled=12, seed=1)
     >>> search = SERAPHCV(trace_weights=[1.0, 10.0], cv=2).fit(drawn.X, drawn.y)
     >>> search.best_params_, round(search.best_score_, 3)
-    ({'trace_weight': 10.0, 'unlabeled_weight': 'full', 'identity_share': 'auto'}, 1.0)
+    ({'trace_weight': 1.0, 'unlabeled_weight': 'full', 'identity_share': 'auto'}, 1.0)
     """
 
     history_: list[Any]
@@ -181,7 +181,7 @@ class SERAPHCV(MahalanobisTransformer):
         accelerate: bool = True,
         penalties: Sequence[Penalty] = (),
         identity_shares: Sequence[float | str] | None = None,
-        caution: float = 0.1,
+        caution: float = 3.0,
         reference: str = RECOMMENDED.reference,
         correlation_weight: float | str = RECOMMENDED.correlation_weight,
     ) -> None:
@@ -245,22 +245,33 @@ class SERAPHCV(MahalanobisTransformer):
         folds = make_folds(pairs.points, labels, self._splitter(labels))
         candidates = self._candidates(pairs)
         settings = {name: getattr(self, name) for name in HANDED_ON}
+        shares = self._shares()
         tasks = [
-            (fold, SERAPH(**settings, **candidate), scorer)
-            for candidate in candidates
+            (fold, SERAPH(**settings, **candidate), scorer, shares)
+            for candidate in candidates[:: len(shares)]
             for fold in folds
         ]
-        fits: list[SearchFit]
+        found: list[list[SearchFit]]
         if effective_n_jobs(self.n_jobs) == 1:  # Parallel would change the process's warnings
-            fits = [fit_fold(*task) for task in tasks]
+            found = [fit_fold(*task) for task in tasks]
         else:
-            fits = Parallel(n_jobs=self.n_jobs)(delayed(fit_fold)(*task) for task in tasks)
+            found = Parallel(n_jobs=self.n_jobs)(delayed(fit_fold)(*task) for task in tasks)
+        fits = [  # the folds of the first candidate, then of the second
+            found[start + f][share]
+            for start in range(0, len(found), len(folds))
+            for share in range(len(shares))
+            for f in range(len(folds))
+        ]
         for name in (*LEARNED, "best_estimator_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         self.n_splits_ = len(folds)
         self.cv_results_ = tabulate_fits(candidates, fits)
-        level = check_number(self.caution, "caution", 0.0, strict=True)
-        self.best_index_ = best_candidate(self.cv_results_, self._default(candidates), level)
+        self.best_index_ = best_candidate(
+            self.cv_results_,
+            self._default(candidates),
+            check_number(self.caution, "caution", 0.0),
+            [len(fold.test) for fold in folds],
+        )
         self.best_params_ = dict(candidates[self.best_index_])
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         not_reached: list[Warning] = []
@@ -282,24 +293,13 @@ class SERAPHCV(MahalanobisTransformer):
 
     def _candidates(self, pairs: PairSet) -> list[dict[str, Any]]:
         """The candidates, one for each combination of weights and share."""
-        shares = self.identity_shares
-        if shares is None:
-            more = OTHER_SHARES if isinstance(self.trace_weights, str) else ()
-            shares = (self.identity_share, *more)
-        for name, given in (
-            ("unlabeled_weights", self.unlabeled_weights),
-            ("identity_shares", shares),
-        ):
-            if isinstance(given, str) or not np.iterable(given):
-                raise ValueError(
-                    f"{name}={given!r} must be a sequence of values to try: write it in a list."
-                )
+        _refuse_string("unlabeled_weights", self.unlabeled_weights)
         trace_weights = self._weights_to_try(pairs)
         found = [
             {"trace_weight": trace_weight, "unlabeled_weight": mu, "identity_share": share}
             for mu in self.unlabeled_weights
             for trace_weight in trace_weights
-            for share in shares
+            for share in self._shares()
         ]
         if not found:
             raise ValueError(
@@ -307,6 +307,14 @@ class SERAPHCV(MahalanobisTransformer):
                 "identity_shares is empty."
             )
         return found
+
+    def _shares(self) -> list[float | str]:
+        """The shares of the reference to try."""
+        if self.identity_shares is None:
+            more = OTHER_SHARES if isinstance(self.trace_weights, str) else ()
+            return [self.identity_share, *more]
+        _refuse_string("identity_shares", self.identity_shares)
+        return list(self.identity_shares)
 
     def _default(self, candidates: list[dict[str, Any]]) -> int | None:
         """Which candidate is SERAPH's default, if one is."""
@@ -356,6 +364,14 @@ class SERAPHCV(MahalanobisTransformer):
         if not isinstance(cv, int | np.integer):
             return check_cv(cv)
         return LabeledKFold(int(cv), self.random_state is not None, self.random_state)
+
+
+def _refuse_string(name: str, given: Any) -> None:
+    """Raise an error unless a sequence of values to try is given."""
+    if isinstance(given, str) or not np.iterable(given):
+        raise ValueError(
+            f"{name}={given!r} must be a sequence of values to try: write it in a list."
+        )
 
 
 def _uncertified(fits: list[SearchFit]) -> list[Warning]:
