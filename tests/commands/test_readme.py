@@ -12,7 +12,8 @@ from seraph_cvx import penalties
 
 PAGES = [
     "README.md",
-    *(f"examples/guide/{name}.md" for name in ("distance-features", "from-metric-learn")),
+    *(f"examples/guide/{name}.md" for name in ("distance-features", "does-it-help")),
+    "examples/guide/from-metric-learn.md",
     *(f"examples/guide/{name}.md" for name in ("model-your-own", "pipelines", "supervision")),
     "examples/guide/weights.md",
 ]
