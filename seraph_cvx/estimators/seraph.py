@@ -81,8 +81,8 @@ class SERAPH(BaseSERAPH):
         about. "auto" is one less Youden's index of A on the labeled pairs: the mean of p(-1) over
         the similar ones plus that of p(+1) over the dissimilar ones, by (8) and at most 1. The
         less A tells them apart, the more of B. The certificate is of A itself, `m_step_metric_`,
-        and so are the constraints among `penalties`: the share is added after
-        the fit, so where `metric_` has to satisfy them too, set it to 0.
+        and so are the constraints among `penalties`: the share is added after the fit, so where
+        `metric_` has to satisfy them too, set it to 0. A diagonal A stays diagonal.
     setting : "none", "post", "proj" or "hyper", optional
         The paper's settings, instead of mu, lambda, sharpness, share, reference and correlation
         weight: (mu, lambda) = (0, 0), ("ratio", 0), (0, 1) or ("ratio", 1), the paper's soft

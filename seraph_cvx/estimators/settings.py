@@ -163,6 +163,8 @@ class Setting(NamedTuple):
             spread=2.0 * pairs.similar_total * float(np.trace(moment)) / pairs.n_points,
             n_directions=min(pairs.n_points - 1, n_varying),
         )
+        if not np.any(A - np.diag(np.diag(A))):  # weights of the features stay such
+            B = np.diag(np.diag(B))
         return shrink(A, share, moment, towards=B)
 
 

@@ -22,8 +22,6 @@ sys.argv = sys.argv[1:]
 assert_legible(runpy.run_path(sys.argv[0], run_name="__main__")["draw"]())
 """
 """The script as from the command line, once, and then a look at what it draws."""
-QUICK = ("plot_1_convexity",)
-"""Run by every test run; the others with the slow evidence."""
 
 each_script = pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 
@@ -66,14 +64,8 @@ def test_every_link_of_the_index_leads_somewhere():
     assert [link for link in links if not (FOLDER / link).exists()] == []
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
-        pytest.param(path, marks=() if path.stem in QUICK else pytest.mark.slow)
-        for path in SCRIPTS  # a race is a process for each of its twelve runs
-    ],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.slow
+@each_script
 def test_script_runs_headless_and_draws_legible_pictures_where_told(script, tmp_path):
     picture, thumbnail = tmp_path / "picture.png", tmp_path / "thumbnail.png"
     arguments = (script, "--out", picture, "--thumbnail", thumbnail)

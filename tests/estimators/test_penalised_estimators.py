@@ -110,9 +110,8 @@ def test_auto_is_the_trace_weight_without_penalties(sampling):
     np.testing.assert_array_equal(auto.metric_, given.fit(sampling.X, sampling.y).metric_)
 
 
-def test_a_diagonal_metric_stays_diagonal_with_a_share_of_the_identity(sampling):
-    share = {"identity_share": 0.3, "reference": "identity"}
-    model = SERAPH(penalties=[Diagonal()], **share).fit(sampling.X, sampling.y)
+def test_a_diagonal_metric_stays_diagonal_with_a_share_of_the_reference(sampling):
+    model = SERAPH(penalties=[Diagonal()]).fit(sampling.X, sampling.y)
     for A in (model.metric_, model.m_step_metric_):
         assert not np.any(A - np.diag(np.diag(A)))
     assert np.min(np.diag(model.metric_)) > np.min(np.diag(model.m_step_metric_))
@@ -166,8 +165,7 @@ def test_a_search_can_choose_among_penalties(sampling):
 
 
 def test_cross_validation_hands_the_penalties_on(sampling):
-    diagonal = {"penalties": [Diagonal()], "reference": "identity"}
-    search = SERAPHCV([1.0], (0.0,), cv=2, **diagonal).fit(sampling.X, sampling.y)
+    search = SERAPHCV([1.0], (0.0,), cv=2, penalties=[Diagonal()]).fit(sampling.X, sampling.y)
     assert search.best_estimator_.penalties == [Diagonal()]
     assert not np.any(search.metric_ - np.diag(np.diag(search.metric_)))
     auto = SERAPHCV(unlabeled_weights=(0.0,), cv=2, penalties=[Ridge(1.0)], refit=False)

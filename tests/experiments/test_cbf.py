@@ -215,6 +215,7 @@ def test_export_answers_bad_input_in_words(tmp_path, monkeypatch, arguments, wor
 # Penalties
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("block", BLOCKS)
 def test_round_trip_of_every_penalty_has_the_certified_value(tmp_path, block, formulation):

@@ -148,7 +148,14 @@ def test_picture_is_written_and_small(tmp_path):
     assert len(content) < 300_000
 
 
-@pytest.mark.parametrize("weights", ["auto", [3.0], [1.0, 0.0], [900.0, 30.0, 1.0]])
+@pytest.mark.parametrize(
+    "weights",
+    [
+        [3.0],
+        [1.0, 0.0],
+        *(pytest.param(w, marks=pytest.mark.slow) for w in ("auto", [900.0, 30.0, 1.0])),
+    ],
+)
 def test_a_path_is_drawn_as_it_was_walked(weights, tmp_path):
     path = seraph_path(random_pairs(3, n_labeled=60), weights, n_weights=8)
     figure = plot_path(path, tmp_path / "path.png")

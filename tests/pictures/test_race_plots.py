@@ -72,11 +72,15 @@ CASES = {
 }
 
 
-WHOLE = pytest.param("a whole race", marks=pytest.mark.slow)
+LARGE = ("a whole race", "all solvers")
+"""Races whose pictures take a second each: slow evidence."""
 
 
 @pytest.mark.parametrize("picture", DRAW)
-@pytest.mark.parametrize("case", [WHOLE if case == "a whole race" else case for case in CASES])
+@pytest.mark.parametrize(
+    "case",
+    [pytest.param(case, marks=pytest.mark.slow) if case in LARGE else case for case in CASES],
+)
 def test_no_text_overlaps_another_or_is_clipped(picture, case):
     limit = {} if picture == "said" else {"time_limit": 5.0}
     figure = DRAW[picture](CASES[case], **limit)
