@@ -21,7 +21,7 @@ def write_report(out: Path, race: Race, svg: bool = False) -> str:
 
 def _document(race: Race) -> str:
     """Write the Markdown report: what raced, the summary, the instances, the rows."""
-    starts = [start for start in race.races if "versions" in start]  # others are damaged
+    starts = race.races
     known = {name: number for start in starts for name, number in start["versions"].items()}
     versions = ", ".join(f"{name} {number}" for name, number in known.items())
     dates = list(dict.fromkeys([starts[0]["date"], starts[-1]["date"]]))
