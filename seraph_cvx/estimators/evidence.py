@@ -28,7 +28,7 @@ COLLINEAR = 0.999
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """1-NN errors of the labeled points, each judged by the others, in two metrics.
+    """Leave-one-out 1-NN errors of the labeled points, in two metrics.
 
     The labels were used to learn the metric, so its error is flattered: where even so it is not
     below the Euclidean one, the metric has not been shown to help.

@@ -313,7 +313,7 @@ class _Entries:
         return found.set_label("entries of A") if isinstance(matrix, cp.Variable) else found
 
     def inner(self, matrix: FloatArray, A: cp.Expression) -> cp.Expression:
-        """State <matrix, A>."""
+        """State the inner product <matrix, A>."""
         return (self.of(matrix) * self.multiplicity) @ self.of(A)
 
     def outer_products(self, objective: MStepObjective, rows: IntArray) -> FloatArray:

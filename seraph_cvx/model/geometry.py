@@ -67,5 +67,5 @@ class Geometry:
 
     @cached_property
     def dual_similar(self) -> Swept:
-        """sum_S c_k z_k z_k' in those coordinates, and its spread."""
+        """The similar pairs' moment sum_S c_k z_k z_k' in those coordinates, and its spread."""
         return sum_similar(self.dual_sums)

@@ -74,6 +74,40 @@ class MStepObjective:
         What M-steps of the same pairs share, taken over from another one; made anew where it is
         not of these pairs, mu, eta, manifold term and threads.
 
+    Attributes
+    ----------
+    critical_trace_weight : float
+        The smallest trace weight at which A = 0 is optimal.
+    attains_optimum : bool
+        Whether some PSD matrix minimises f.
+    falling_direction : (m,) array or None
+        A unit vector u such that f(A + t uu') falls for ever as t grows, where there is one.
+    lipschitz_bound, smoothness_bound : float
+        Lipschitz constants of f, eq. (12), and of its gradient, in the Frobenius norm.
+    mu : float
+        The weight of an unlabeled pair, as a number.
+    regulariser : (m, m) array
+        The matrix R of the linear term <R, A>: lambda*I + nu*X'LX.
+    pair_moment, label_matrix : (m, m) arrays
+        The second moments C = sum_k c_k v_k v_k' and G = sum_k b_k v_k v_k'.
+
+    Methods
+    -------
+    value(A)
+        The value of f at a symmetric matrix.
+    gradient(A)
+        The gradient of f there.
+    value_and_gradient(A)
+        Both, from one pass over the pairs.
+    with_trace_weight(trace_weight)
+        The same M-step with another trace weight; the sums over pairs are shared.
+    with_soft_labels_of(metric)
+        The next M-step: the one after an E-step at `metric`.
+    with_penalties(penalties)
+        The same M-step with other penalties.
+    check(A)
+        Check a matrix, and return it as a symmetric array.
+
     Examples
     --------
     >>> from seraph_cvx import MStepObjective, PairSet

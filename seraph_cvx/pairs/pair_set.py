@@ -128,7 +128,7 @@ class PairSet:
 
     @property
     def confidence(self) -> FloatArray | None:
-        """c_k of each row of `labeled`; None is 1 for all."""
+        """The confidence c_k of each row of `labeled`, or None if all are 1."""
         return self.labels.confidence
 
     @property
@@ -252,5 +252,5 @@ class PairSet:
 
 
 def device_array_of(X: ArrayLike) -> Array | None:
-    """X itself if it is an array of another library than NumPy, else None."""
+    """The points X themselves if they are an array of a library other than NumPy, else None."""
     return X if is_foreign_array(X) else None

@@ -1,4 +1,4 @@
-"""Tests a penalty at random matrices: is it convex, and do its methods agree with each other?"""
+"""Tests at random matrices that a penalty is convex and that its methods agree."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_penalty(
     matrices: Sequence[ArrayLike] = (),
     n_matrices: int = 10,
 ) -> PenaltyReport:
-    """Test a penalty at random matrices: is it convex, and do its methods agree?
+    """Test at random matrices that a penalty is convex and that its methods agree.
 
     What a certificate and the solvers rely on is tested: convexity on segments, the subgradient
     inequality, Fenchel's inequality P(A) + P*(Z) >= <Z, A> with equality at a subgradient, the

@@ -1,4 +1,4 @@
-"""J, the paper's objective and the certified gap along an alternation."""
+"""The objective J, the paper's objective and the certified gap along an alternation."""
 
 from __future__ import annotations
 

@@ -252,7 +252,7 @@ class FaceSearch:
 
 
 def _without_faded_columns(L: FloatArray) -> Iterator[FloatArray]:
-    """L without its columns that are nearly zero, if it has such in any rotation; then L itself."""
+    """Yield L without columns that are nearly zero in some rotation, if any; then L itself."""
     if L.shape[1] > 1:
         squares, rotation = np.linalg.eigh(L.T @ L)
         if squares[0] < FADED * squares[-1]:

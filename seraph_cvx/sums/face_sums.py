@@ -408,7 +408,7 @@ class _BlocksPass:
 
     @cached_property
     def _bending_sides(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """[Y, 1], and two matrices [Y, E, -e, -1], [E, Y, 1, e] with room for E and e_i = y_i.e_i.
+        """The matrices [Y, 1], [Y, E, -e, -1] and [E, Y, 1, e], with room for E and e_i = y_i.e_i.
 
         The product of the latter is -(y_i - y_j).(e_i - e_j).
         """

@@ -1,4 +1,4 @@
-"""Whether an entrant can race: is it installed, has it a licence, does it solve a tiny problem?
+"""Find out whether an entrant can race: it must be installed, licensed and solve a tiny problem.
 
 Each probe is in a process of its own, so that one that crashes, hangs or prints does no harm.
 """

@@ -1,4 +1,4 @@
-"""Is the recommended configuration as good as the paper's, and as the best of our own table?"""
+"""Compare the recommended configuration with the paper's, and with the best of our own table."""
 
 from __future__ import annotations
 
