@@ -201,7 +201,7 @@ class BaseSERAPH(MahalanobisTransformer):
         )
 
     def _chosen(self) -> Setting:
-        """What the four parameters say, or the setting where one is named."""
+        """The setting that is named, or else the one that the parameters for weights describe."""
         if self.setting is not None:
             return find_setting(self.setting)
         return Setting(

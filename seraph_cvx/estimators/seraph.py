@@ -15,10 +15,13 @@ from .mahalanobis import all_or_nothing
 class SERAPH(BaseSERAPH):
     """Learn a Mahalanobis metric from a few labeled and many unlabeled points.
 
-    max_A sum_{S u D} ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7).
+    Points of the same known class are brought near each other, points of different known classes
+    are moved apart, and the pairs without a label are classified with low entropy. By default
+    E-steps (10) and M-steps (11) descend, over PSD matrices A and soft labels q,
 
-    Semi-supervised metric learning: points of the same known class become near, of different known
-    classes far, and the other pairs, which have no label, are classified with low entropy.
+        J(A, q) = sum_{S u D} -ln p(y) + mu sum_U [sum_y -q(y) ln p(y) - H(q) / a] + lambda tr(A)
+
+    with a the `sharpness`; ``algorithm="direct"`` minimises the paper's objective (7) itself.
 
     Parameters
     ----------

@@ -111,7 +111,7 @@ class LogDet(Penalty):
         return DualTerms(weight * U, weight * (self._log_det(n_features) - cp.log_det(Q - U)), [])
 
     def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
-        """The sum Z + `missing`."""
+        """The sum of Z and `missing`."""
         return np.asarray(Z + missing)
 
     def multiplier(self, Z: FloatArray) -> Multiplier | None:

@@ -81,7 +81,7 @@ class Sparse(Penalty):
         return DualTerms(Z, 0.0, [cp.abs(Z) <= weight, cp.diag(Z) == 0])
 
     def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
-        """A Z for which the gradient plus Z is PSD and vanishes along A, nearly.
+        """A matrix Z for which the gradient plus Z is PSD and vanishes along A, nearly.
 
         A solver's A has the rank of the optimum only nearly: the rank that serves best is taken.
         """

@@ -78,7 +78,7 @@ class UpperBound(Penalty):
         return np.asarray(self.bound - project(self.bound - Y))
 
     def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """A PSD matrix Z and its conjugate <Z, bound>."""
+        """A positive semidefinite Z and its conjugate <Z, bound>."""
         import cvxpy as cp
 
         Z = cp.Variable((n_features, n_features), PSD=True, name="Z")

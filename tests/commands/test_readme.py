@@ -80,15 +80,6 @@ def test_ci_runs_exactly_the_readmes_commands(repository):
         assert command in script.splitlines()
 
 
-@pytest.mark.parametrize("name", ["README.md", "examples/guide/README.md"])
-def test_files_that_a_page_points_at_exist(repository, name):
-    page = repository / name
-    linked = re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
-    assert linked
-    for path in linked:
-        assert (page.parent / path).exists(), path
-
-
 def test_the_index_of_the_guide_has_every_page(repository):
     folder = repository / "examples" / "guide"
     index = (folder / "README.md").read_text(encoding="utf-8")
