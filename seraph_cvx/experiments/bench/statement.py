@@ -86,7 +86,7 @@ def bench_answers(report: Report, tol: float = 1e-6, time_limit: float = 60.0) -
                     "data": name,
                     "solver": solver,
                     "formulation": formulation,
-                    "solver's word": answer.solver_status,
+                    "solver's status": answer.solver_status,
                     "true gap": relative_distance(answer.value, bound),
                     "proved gap": answer.relative_gap,
                     "status": answer.status.value,
