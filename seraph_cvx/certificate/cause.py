@@ -8,14 +8,14 @@ from ..model.m_step_objective import MStepObjective
 from ..pairs.far_points import describe_far_values
 
 UNEVEN = 1e6
-"""Confidences whose largest is so many times the smallest are named."""
+"""Confidences are named if the largest is this many times the smallest."""
 
 FAINT = 1e-7
 """Correlated features are named from so small an eigenvalue of their correlation matrix on."""
 
 
 def why_inaccurate(objective: MStepObjective) -> str:
-    """Name the value, the confidence or the features that rounding errors come from, and a cure.
+    """Name the value, the confidence or the features that rounding errors come from, and a remedy.
 
     Examples
     --------

@@ -55,7 +55,7 @@ def certify(
 def certify(
     objective: MStepObjective, A: ArrayLike, *, enough: float = 0.0, rigorous: bool = False
 ) -> Certificate | Proof:
-    """Bound the optimum of an M-step from both sides, whoever found the metric A.
+    """Bound the optimum of an M-step from both sides, given any metric A.
 
     D(r) <= inf f <= f(LL'), LL' = A to rounding: the duality gap of the M-step (11). Both bounds
     hold for the doubles that `objective` was given, with every rounding error of their

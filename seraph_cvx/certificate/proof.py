@@ -33,7 +33,7 @@ from .ball_program import BallProgram
 from .penalised import best_multipliers, make_feasible
 
 MARGINS = (1e-3, 2.0)
-"""The multipliers of penalties are lifted by so many times a bound on their rounding errors.
+"""The multipliers of penalties are raised by this many times a bound on their rounding errors.
 
 Balls show what is enough; that bound is far above the errors.
 """

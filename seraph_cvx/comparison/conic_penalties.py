@@ -62,12 +62,12 @@ class ProgramBuilder:
         return own | self.entries
 
     def variables(self, count: int) -> IntArray:
-        """The numbers of so many new scalar variables."""
+        """The numbers of this many new scalar variables."""
         self.n_variables += count
         return np.arange(self.n_variables - count, self.n_variables)
 
     def rows(self, cone: str, count: int) -> IntArray:
-        """The numbers of so many new rows, all in one cone."""
+        """The numbers of this many new rows, all in one cone."""
         first = sum(size for _, size in self.cones)
         self.cones = (*self.cones, (cone, count))
         return np.arange(first, first + count)
@@ -116,7 +116,7 @@ def add_penalties(builder: ProgramBuilder, penalties: Sequence[Penalty]) -> None
             raise ValueError(
                 f"{block!r} cannot be exported: only the penalties of seraph_cvx.penalties have a "
                 "conic form here. state_m_step(objective) states it in CVXPY, whose "
-                "get_problem_data has a conic form of its own."
+                "get_problem_data has its own conic form."
             )
         table[type(block)](block, builder)
 

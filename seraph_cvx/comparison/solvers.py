@@ -33,7 +33,7 @@ and races after
     register_solver("toy", "toy:solve")
     table = compare_solvers("tiny", solvers=["toy", "fista"])
 
-Each run is in a process of its own, which imports the function: a registered one cannot live in
+Each run is in a separate process, which imports the function: a registered one cannot live in
 the script that calls ``compare_solvers``. A function that takes an objective and returns a matrix
 needs no registration: ``solvers=["fista", function]``, see ``examples/guide/race-your-own.md``.
 """
@@ -84,7 +84,7 @@ def register_solver(name: str, function: str | Solver) -> None:
     if module == "__main__":
         raise ValueError(
             f"{name}: the function is defined in the running script, which other processes cannot "
-            "import. Move it to a file of its own, say own_solver.py, and register "
+            "import. Move it to a separate file, say own_solver.py, and register "
             f'"own_solver:{attribute}".'
         )
     if not attribute or "." in attribute or not callable(_find(module, attribute)):
@@ -156,7 +156,7 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
 
 
 def _with_options(given: Any) -> tuple[Any, dict[str, Any]]:
-    """A name or a function, and its options; an error in words if it is neither."""
+    """A name or a function, and its options; an error if it is neither."""
     one, options = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
     if not (isinstance(one, str) or callable(one)) or not isinstance(options, dict):
         raise ValueError(
@@ -192,7 +192,7 @@ def listed_entrants() -> list[Entrant]:
 def kinds_of_entrants() -> dict[str, list[Entrant]]:
     """The solvers of other packages by what they are given, installed or not.
 
-    Conic ones get CVXPY's statement in cones, those of formulas a formula of their own kind, and
+    Conic ones get CVXPY's conic statement, those of formulas a formula in their own form, and
     methods on the factor our function with its derivatives, in our coordinates.
 
     Examples

@@ -1,7 +1,7 @@
 """The formulas that are shown to users, each written once.
 
 The command line takes `ascii`, pages and notebooks take `mathml`. The claims of the paper in
-``theory/`` have formulas of their own, drawn by the same :mod:`seraph_cvx.display.mathml`.
+``theory/`` have their own formulas, drawn by the same :mod:`seraph_cvx.display.mathml`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the data at hand say about a fit: whether it helps, and what may spoil it."""
+"""What the available data say about a fit: whether it helps, and what may spoil it."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _hits(points: FloatArray, codes: IntArray, rows: IntArray) -> NDArray[np.boo
 
 
 def describe_features(points: FloatArray, names: Sequence[str] | None = None) -> list[str]:
-    """Describe what in the features may spoil a metric, each with its cure; empty if nothing.
+    """Describe what in the features may spoil a metric, each with a remedy; empty if nothing.
 
     Constant columns, heavy tails, features that say the same, and correlations so strong that the
     trace penalty follows them.

@@ -94,9 +94,9 @@ class SERAPH(BaseSERAPH):
         convergence 25.3 %. They were chosen on other samplings and on thirteen other
         data sets, the last choice among four with a look at these samplings.
     unlabeled_pairs : int, optional
-        k: so many random unlabeled pairs stand for all of them in the M-steps, each sum an unbiased
-        estimate. `certificate_` then is of the last M-step over *all* pairs, streamed, at the
-        metric so found, and `sampling_` reports the error of drawing. With algorithm="direct"
+        k: this many random unlabeled pairs stand for all of them in the M-steps, each sum an
+        unbiased estimate. `certificate_` then refers to the last M-step over *all* pairs, at the
+        metric found this way, and `sampling_` reports the sampling error. With algorithm="direct"
         there is no certificate of either kind.
     reference : "within" or "identity", default="within"
         B, what the learned metric is mixed with. "identity": the Euclidean distance. "within": in
@@ -135,7 +135,7 @@ class SERAPH(BaseSERAPH):
         metric, with the standard error of the difference; printed, it says whether the labels show
         a gain. They were used to learn, so the gain is flattered. None where no class is given.
     data_notes_ : list of str
-        What in the features may spoil the metric, each with its cure: constant columns, heavy
+        What in the features may spoil the metric, each with a remedy: constant columns, heavy
         tails, features that say the same. Mostly empty.
     n_features_in_ : int
 
@@ -173,7 +173,7 @@ class SERAPH(BaseSERAPH):
         ----------
         X : (n, m) array_like
             An array of another library than NumPy (torch, CuPy, ...) has the sums over unlabeled
-            pairs made by that library, on its device; what is learned is NumPy's all the same.
+            pairs made by that library, on its device; what is learned is NumPy arrays in any case.
         y : (n,) array_like, optional
             Class labels; -1 is unknown (None too among strings).
         similar, dissimilar : (k, 2) array_like of int, optional

@@ -46,7 +46,7 @@ class DirectSolution:
     values : list of float
         (7) at the start and after each step, as computed: it may rise by the rounding of its sum.
     message : str
-        What was not reached and the cure, where the status is not stationary.
+        What was not reached and the remedy, where the status is not stationary.
     """
 
     metric: FloatArray
@@ -213,7 +213,7 @@ def _unit_of_metrics(points: FloatArray) -> float:
 
 
 def _explain(values: list[float], stationarity: float, tol: float, max_iter: int) -> str:
-    """Explain what was not reached, and the cure."""
+    """Explain what was not reached, and the remedy."""
     steps = len(values) - 1
     cure = "raise max_iter or tol" if steps >= max_iter else "rounding hides the rest, so raise tol"
     return (

@@ -49,7 +49,7 @@ class PathPoint:
     evaluations : int
         Sweeps over the pairs.
     message : str
-        What was not reached and the cure, where the point is not certified.
+        What was not reached and the remedy, where the point is not certified.
     penalty_weight : float or None
         The weight of the penalty that is varied; None where it is the trace weight that is.
     """

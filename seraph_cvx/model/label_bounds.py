@@ -4,7 +4,7 @@ With c_k the weight of pair k and q_k its label +1 (1 for a similar pair, 0 for 
 the soft label of an unlabeled one), these are N = sum_k c_k q_k v_k v_k', kappa = sum_k c_k q_k and
 D(q) = sum_k c_k H(q_k). No metric that is certified enters, so they are made once for an M-step.
 Soft labels of a previous metric are real numbers: they are enclosed, and where a sweep at another
-metric needs them again it may enclose them anew.
+metric needs them again it may enclose them again.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class MStepObjective:
         the certificate are then those of F(A) = f(A) + sum_j P_j(A). Linear ones, `Trace` and
         `Manifold`, become part of `trace_weight` and `manifold_term`.
     family : MStepFamily, optional
-        What M-steps of the same pairs share, taken over from another one; made anew where it is
+        What M-steps of the same pairs share, reused from another one; made again where it is
         not of these pairs, mu, eta, manifold term and threads.
 
     Attributes

@@ -78,7 +78,7 @@ class LabeledPairs:
         return LabeledPairs(near[kept[0]], far[kept[1]], c)
 
     def in_blocks(self, size: int, n_sides: int) -> InBlock:
-        """Where the pairs are in blocks of so many points per side."""
+        """Where the pairs are in blocks of this many points per side."""
         owners = (self.listed // size) @ [n_sides, 1]
         order = np.argsort(owners, kind="stable")
         bounds = np.searchsorted(owners[order], np.arange(n_sides * n_sides + 1))
@@ -158,7 +158,7 @@ class ClassLabels:
         return ClassLabels(new[order], self.classes[order])
 
     def in_blocks(self, size: int, n_sides: int) -> InBlock:
-        """Where the pairs are in blocks of so many points per side: rows times columns."""
+        """Where the pairs are in blocks of this many points per side: rows times columns."""
         bounds = np.searchsorted(self.members, size * np.arange(n_sides + 1))
 
         def inside(a: int, b: int) -> tuple[IntArray, IntArray]:

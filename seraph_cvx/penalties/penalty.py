@@ -45,7 +45,7 @@ class Multiplier(NamedTuple):
     slack : (m, m) array or None
         By how much an entry of the Z that `conjugate` is of may differ from `matrix`; None: not.
     coefficients : (k,) array or None
-        What Z was made from, if it was; a proof in ball arithmetic makes it anew.
+        What Z was made from, if it was; a proof in ball arithmetic recomputes it.
     """
 
     matrix: FloatArray

@@ -246,7 +246,7 @@ def _minimiser(
 
 
 def _built_in(objective: MStepObjective) -> Penalty | None:
-    """The block that a method of its own takes care of, so that it needs no multiplier."""
+    """The block that has its own method, so that it needs no multiplier."""
     for block in objective.penalties:
         if block.is_diagonal and objective.program.is_in_memory:
             return block

@@ -43,7 +43,7 @@ CLEAR_FALL = 1e-6
 
 STALLED = "no further progress"
 LEAST_FALL, SHORTEST_STALL = 1e-13, 200
-"""f has stalled if it fell by less than this share over so many iterations, and half of all."""
+"""f has stalled if it fell by less than this share over this many iterations, and half of all."""
 
 
 def projected_gradient(

@@ -36,7 +36,7 @@ class Found:
     certificate_seconds : float
         Spent on certificates.
     word : str
-        What the method says of itself.
+        The status that the method reports.
     fall : float
         By how much f fell, relative to max(1, |f|), where the method knows it.
     metric : (m, m) array or None

@@ -1,6 +1,6 @@
 """The warning of a result that is less accurate than was asked for.
 
-It has a file of its own because it is a kind of scikit-learn's `ConvergenceWarning`: scikit-learn
+It has its own file because it is a kind of scikit-learn's `ConvergenceWarning`: scikit-learn
 is imported where the warning is issued or named, and not by ``import seraph_cvx``.
 """
 

@@ -64,7 +64,7 @@ class MStepSolution:
     status : Status
         certified, inaccurate, iteration_limit or failed.
     solver, solver_status : str
-        Who solved it, and what it said of itself.
+        The solver, and the status that it reported.
     iterations : int
     evaluations : int
         Passes over the pairs for f and its slope, where the method counts them; products with
@@ -80,7 +80,7 @@ class MStepSolution:
     polished : bool
         Whether FISTA continued from the solver's answer.
     message : str
-        What went wrong and the cure, where something did.
+        What went wrong and the remedy, where something did.
     """
 
     metric: FloatArray | None
@@ -105,7 +105,7 @@ class MStepSolution:
         return np.inf if self.certificate is None else self.certificate.relative_gap
 
     def shortfall(self, tol: float) -> str:
-        """A sentence that says what was not reached, and the cure; empty if it is certified."""
+        """A sentence that says what was not reached, and the remedy; empty if it is certified."""
         if self.status is Status.CERTIFIED:
             return ""
         return (

@@ -355,12 +355,12 @@ def _jobs(n_jobs: int | None) -> int:
 
 @cache
 def _threads(how_many: int) -> ThreadPoolExecutor:
-    """Threads that stay: new ones for every sweep would find their memory cold."""
+    """Threads that are kept: new ones for every sweep would start with cold memory."""
     return ThreadPoolExecutor(how_many, thread_name_prefix="seraph_cvx")
 
 
 def _start_anew() -> None:
-    """Let a forked child make threads of its own: its parent's were not forked."""
+    """Let a forked child create its own threads: its parent's were not forked."""
     _threads.cache_clear()
 
 

@@ -98,7 +98,7 @@ class Entrant:
         return answer
 
     def with_options(self, options: Mapping[str, Any]) -> Entrant:
-        """The same solver with options of its own, which are in its name.
+        """The same solver with its own options, which become part of its name.
 
         Examples
         --------

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from ...numerics.checks import FloatArray
 
 GRID = 16.0
-"""Coordinates are multiples of one part in so many."""
+"""Coordinates are multiples of one part in this many."""
 
 WEIGHT_GRID = 1024.0
-"""The weight of unlabeled pairs and soft labels are multiples of one part in so many."""
+"""The weight of unlabeled pairs and soft labels are multiples of one part in this many."""
 
 NEARLY = 2.0**-19
 """By so much do nearly collinear features differ; the squares of such numbers are exact, too."""
@@ -102,7 +102,7 @@ def _require_features(X: FloatArray, n_features: int) -> None:
 
 
 def _skewed(X: FloatArray, decades: float) -> FloatArray:
-    """The units of the features are powers of two across so many decades."""
+    """The units of the features are powers of two across this many decades."""
     half = decades / 2.0 * np.log2(10.0)
     return np.asarray(np.ldexp(X, np.rint(np.linspace(-half, half, X.shape[1])).astype(int)))
 

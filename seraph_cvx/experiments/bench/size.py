@@ -44,7 +44,7 @@ def bench_sizes(
         n of each fit.
     m : int
     unlabeled_pairs : int, optional
-        Draw so many pairs for the M-steps; the certificate still covers all pairs.
+        Draw this many pairs for the M-steps; the certificate still covers all pairs.
     scheduler : str, optional
         Address of a Dask scheduler; by default two worker processes on this machine.
     """
@@ -68,7 +68,7 @@ def bench_subsample(
 ) -> ResultTable:
     """Measure the certified gap over all pairs of M-steps learned from k drawn ones, against k.
 
-    An instance is a first M-step of ten Gaussian classes, each with a seed of its own; a gap is the
+    An instance is a first M-step of ten Gaussian classes, each with its own seed; a gap is the
     mean over `n_samples` draws.
     """
     from ...m_step.solve import solve_m_step

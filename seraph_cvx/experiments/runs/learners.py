@@ -69,7 +69,7 @@ def learn_by_em(
     sharpness : float, optional
         Of the E-step; None is the paper's 1 + mu.
     max_iter : int, optional
-        Stop after so many iterations on purpose; by default it runs to convergence.
+        Stop after this many iterations on purpose; by default it runs to convergence.
 
     Notes
     -----

@@ -31,7 +31,7 @@ def plot_performance_profile(
     """Draw the fraction of the instances that each solver solves, within a time.
 
     Solved is a true gap of at most `target`, at whatever tolerance; a solver's time on an instance
-    is that of its fastest such run. Left within so many seconds; right, as Dolan and Moré do,
+    is that of its fastest such run. Left: within a number of seconds; right, as Dolan and Moré do,
     within a multiple of the fastest solver's time. Where a curve ends below 1, the rest was not
     solved within the limits.
 
