@@ -73,7 +73,7 @@ class GDMProblem:
             )
         if not np.any(self.similar_moment):
             raise ValueError(
-                "All similar pairs join equal points, so they hold no metric back: label more "
+                "All similar pairs join equal points, so they do not bound the metric: label more "
                 "points of a class."
             )
 

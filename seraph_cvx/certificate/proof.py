@@ -140,8 +140,8 @@ def prove(
     """
     if objective.pairs.drawn is not None:
         raise ValueError(
-            "A proof counts every pair, but these stand for others: prove the M-step of "
-            "pairs.whole instead."
+            "A proof has to count every pair, but these were drawn to stand for others: prove the "
+            "M-step of pairs.whole instead."
         )
     if precision < 53:
         raise ValueError(f"precision={precision} is out of range: give at least 53 bits.")

@@ -147,7 +147,7 @@ CERTIFICATE = Formula(
     "D(p) <= inf_{B PSD} f(B) <= f(A),  gap = f(A) - D(p),  relative = gap/max(1, |f(A)|)",
     r"D(p) \leq \inf_{B \succeq 0} f(B) \leq f(A) , \quad \operatorname{gap} = f(A) - D(p) ,"
     r" \quad \operatorname{relative} = \frac{\operatorname{gap}}{\max(1, |f(A)|)}",
-    "p: any feasible point of the dual, whoever found A",
+    "p: any feasible point of the dual, however A was found",
 )
 
 CRITICAL_TRACE_WEIGHT = Formula(

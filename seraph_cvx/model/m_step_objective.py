@@ -442,7 +442,7 @@ class MStepObjective:
         for block in self.penalties:
             if not isinstance(block, Penalty):
                 raise TypeError(
-                    f"penalties holds {block!r}, which is no Penalty: give blocks of "
+                    f"penalties holds {block!r}, which is not a Penalty: give blocks of "
                     "seraph_cvx.penalties, such as Ridge(0.1), or of your own class."
                 )
             linear = block.regulariser(self.pairs.points)

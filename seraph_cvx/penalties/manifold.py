@@ -83,7 +83,7 @@ class Manifold(Penalty):
     @property
     def _term(self) -> FloatArray:
         if self.term is None:
-            raise ValueError("Manifold knows no points yet: call for_points(X) first.")
+            raise ValueError("Manifold has no points yet: call for_points(X) first.")
         return self.term
 
     def __repr__(self) -> str:

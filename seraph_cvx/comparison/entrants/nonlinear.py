@@ -29,7 +29,7 @@ PACKAGES = {"UNO": ("unopy", "unopy"), "IPOPT": ("cyipopt", "cyipopt"), "KNITRO"
 """By solver: the module that CVXPY imports, and what pip calls it."""
 
 FEW_ENTRIES = 32
-"""Up to so many distinct entries of LL', distances are stated by them: fewer than in VL."""
+"""Up to this many distinct entries of LL', distances are stated by them: fewer than in VL."""
 
 
 def nonlinear(

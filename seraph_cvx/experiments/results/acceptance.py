@@ -25,7 +25,7 @@ TOLERANCE = 2.0
 """How many standard errors of the difference are tolerated."""
 
 ENOUGH = 10
-"""So many of the twelve tasks must agree."""
+"""This many of the twelve tasks must agree."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ SOLVER_TOLERANCE = 1e-4
 def check_statement(trial: Trial, factor: float = 1.0) -> PenaltyCheck:
     """Test that the CVXPY statement has the value of P, where that is finite."""
     claim = "CVXPY: the statement has the value of P"
-    claim = claim if factor == 1.0 else "CVXPY: so it has with another weight"
+    claim = claim if factor == 1.0 else "CVXPY: the same holds with another weight"
     block = trial.block.with_weight(factor * trial.block.weight)
     stated = _Statement(block, trial.n_features)
     values = [block.value(A) for A in trial.drawn.inside]

@@ -54,8 +54,8 @@ def plot_performance_profile(
     _draw_steps(right, {k: t / fastest for k, t in times.items()}, looks, len(instances), least=1.0)
     draw_time_limit(left, time_limit)
     left.set_ylabel(f"fraction solved to gap <= {number(target)}")
-    left.set_xlabel("within so many seconds")
-    right.set_xlabel("within so many times the fastest solver's time")
+    left.set_xlabel("seconds")
+    right.set_xlabel("multiple of the fastest solver's time")
     for ax in (left, right):
         enlarge_text(ax)
     counts = {label: f"{label} ({np.isfinite(t).sum()}/{len(t)})" for label, t in times.items()}
