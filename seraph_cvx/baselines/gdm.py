@@ -32,7 +32,7 @@ def solve_gdm(
     tol : float
         Relative gap at which the power method stops.
     max_iter : int
-        Of the power method.
+        The most iterations of the power method.
 
     Examples
     --------

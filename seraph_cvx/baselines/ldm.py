@@ -24,7 +24,7 @@ STRETCH = 1.5
 
 
 class LDM(Rival):
-    """Weigh the principal directions so that points find their like among their neighbours (LDM).
+    """Weight the principal directions so that points have neighbours of their own class (LDM).
 
     max_{g >= 0} L(g) = sum_i log(sum_{S_i} f_ij / sum_{S_i u D_i} f_ij);  A = V diag(g) V'.
 

@@ -41,7 +41,7 @@ class ProgramBuilder:
     ----------
     n_features : int
     n_variables, matrix_orders, psd_orders, cones, objective_constant
-        Of the program so far.
+        Parts of the program so far.
     entries : dict of str to SparseEntries
         Its other parts, by their names.
     """

@@ -120,7 +120,7 @@ def count_claims(rows: Iterable[Any], gap: str = "true_gap") -> tuple[int, int]:
     Parameters
     ----------
     rows : iterable
-        Of a race.
+        The rows of a race.
     gap : str
         "true_gap": the second count is of false claims; "proved_gap": of claims not proved.
 

@@ -40,7 +40,7 @@ class LeaveOneOut:
     learned_error, euclidean_error : float
         Shares of wrong points.
     standard_error : float
-        Of the difference of the two, from the points on which they differ.
+        The standard error of the difference of the two, from the points on which they differ.
     """
 
     n: int

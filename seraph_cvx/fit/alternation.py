@@ -86,7 +86,7 @@ class Alternation:
     Attributes
     ----------
     metric : (m, m) array or None
-        Of the last M-step that succeeded; None if the first one failed.
+        The metric of the last M-step that succeeded; None if the first one failed.
     history : list of Iteration
     status : Status
         certified: J fell by less than `tol` and the last M-step is certified to `m_step_tol`.

@@ -42,7 +42,7 @@ class PathPoint:
     descent_value : float
         J; for one M-step the same as `value`.
     certificate : Certificate
-        Of the (last) M-step.
+        The certificate of the (last) M-step.
     start : str
         "zero", "previous point" (the metric before it on the path) or "cold" (the paper's start,
         q(-1) = 1).
@@ -200,11 +200,11 @@ def seraph_path(
         One M-step each, with the soft labels of `previous_metric` (None: q(-1) = 1, the paper's
         start); or the whole alternation.
     n_weights, smallest : int, float
-        Of "auto".
+        The number of weights of "auto", and the smallest as a share of the critical one.
     unlabeled_weight, threshold, sharpness, solver, n_jobs
         As for :func:`seraph_cvx.alternate`.
     tol : float
-        Of the alternation: stop when J falls by less.
+        The alternation stops when J falls by less, relatively.
     m_step_tol : float
         Certified relative gap of each (last) M-step.
     manifold_term : (m, m) array_like, optional
@@ -212,12 +212,12 @@ def seraph_path(
     penalties : sequence of Penalty
         Blocks of :mod:`seraph_cvx.penalties` that are added to (11) and J.
     varied : int, optional
-        The number of the block in `penalties` whose weight (for TraceBound: bound) is varied,
-        from 0. None: the trace weight is.
+        The number of the block in `penalties`, from 0, whose weight (for TraceBound: bound) is
+        varied. None: the trace weight is varied.
     penalty_weights : array_like
         The weights of that block, taken from the largest down, each once.
     trace_weight : float
-        lambda of all points, where a block is varied.
+        The trace weight lambda of all points, where a block is varied.
 
     Returns
     -------

@@ -47,7 +47,7 @@ class Step:
     found : (m, m) array or None
         The metric, where it is known as such.
     solution : MStepSolution or None
-        Of an M-step; None for the rough one that a descent starts from.
+        The solution of an M-step; None for the rough one that a descent starts from.
     value, paper_value : float
         J and (7) at the metric; NaN where the step did not need them.
     factor : (m, rank) array or None

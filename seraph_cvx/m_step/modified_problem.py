@@ -54,7 +54,7 @@ def certify_problem(
     Returns
     -------
     Certificate
-        Of the problem as it is, added terms included: no PSD matrix that satisfies the constraints
+        Bounds for the problem with all added terms: no PSD matrix that satisfies the constraints
         has a smaller value than `dual_value`. The coefficients are the doubles that CVXPY computes
         from the expressions; linear constraints are met to the tolerance of
         :class:`~seraph_cvx.penalties.LinearConstraints`.

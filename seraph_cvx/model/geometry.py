@@ -24,7 +24,7 @@ class Geometry:
     ----------
     sums : PairSums
     moments : PairMoments
-        Of the same pairs.
+        The moments of the same pairs.
     linear_penalty : Regulariser
         R = lambda*I + manifold term, the two parts kept apart.
     spans_all : bool

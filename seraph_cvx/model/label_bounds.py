@@ -68,7 +68,7 @@ class LabelEnclosure:
     Attributes
     ----------
     source : SoftLabels
-        Of a previous metric, or given one by one: then both bounds are the double given.
+        The soft labels of a previous metric, or given ones, whose bounds are the doubles given.
     """
 
     source: SoftLabels
@@ -169,7 +169,7 @@ def bound_labels(
     sums : PairSums
         In the coordinates z.
     enclosure : LabelEnclosure or None
-        Of the soft labels; None where they are zero, and no sweep is needed.
+        Bounds on the soft labels; None where they are zero, and no sweep is needed.
     """
     matrix, spread = similar.matrix, np.asarray(similar.spread)
     c, n = pairs.confidence, pairs.n_similar

@@ -51,21 +51,22 @@ class MStepObjective:
     ----------
     pairs : PairSet
     soft_labels : (n_unlabeled,) array_like, optional
-        q(+1) per row of ``pairs.unlabeled``. None: q(-1) = 1, the paper's start.
+        The soft label q(+1) of each row of ``pairs.unlabeled``. None: q(-1) = 1, the paper's start.
     previous_metric : (m, m) array_like, optional
         Instead of `soft_labels`: the soft labels (10) of this metric, streamed, never stored.
     sharpness : float, optional
-        Of those soft labels; None is the paper's 1 + mu.
+        The sharpness of those soft labels; None is the paper's 1 + mu.
     unlabeled_weight : float or "ratio"
-        mu; "ratio" is #(S u D) / #U, and 0 when U is empty.
+        The weight mu of an unlabeled pair; "ratio" is #(S u D) / #U, and 0 when U is empty.
     trace_weight : float
-        lambda >= 0.
+        The weight lambda >= 0 of the trace.
     threshold : float
-        eta > 0.
+        The squared distance eta > 0 at which a pair is as likely similar as dissimilar.
     n_jobs : int, optional
-        Threads over blocks of pairs.
+        The number of threads over blocks of pairs.
     manifold_term : (m, m) array_like, optional
-        nu*X'LX, PSD: added to R, see :func:`seraph_cvx.penalties.manifold.manifold_term`.
+        The PSD matrix nu*X'LX, which is added to R; see
+        :func:`seraph_cvx.penalties.manifold_term`.
     penalties : sequence of Penalty
         Building blocks that are added, see :mod:`seraph_cvx.penalties`; the value, the solvers and
         the certificate are then those of F(A) = f(A) + sum_j P_j(A). Linear ones, `Trace` and

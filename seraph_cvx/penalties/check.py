@@ -53,11 +53,11 @@ def check_penalty(
     Parameters
     ----------
     block : Penalty
-        One of ours, or of a class of your own.
+        A block of this package, or one of your own class.
     n_features : int, optional
         The size of the matrices; by default that of the block's own arrays, or 3.
     seed : int
-        Of the random matrices.
+        The seed of the random matrices.
     X : (n, n_features) array_like, optional
         Points to make the block for (`for_points`); by default random ones.
     matrices : sequence of (m, m) array_like

@@ -25,7 +25,7 @@ class Manifold(Penalty):
     weight : float
         nu >= 0.
     n_neighbors, kernel, normalised
-        Of the graph, see :func:`manifold_term`.
+        Parameters of the graph, see :func:`manifold_term`.
 
     Examples
     --------

@@ -43,7 +43,7 @@ class Outcome:
     word : str
         "done", "error", "time limit", "memory limit" or "crashed".
     result : object
-        Of the function, if it is done.
+        What the function returned, if it is done.
     detail : str
         The error, or how the process ended and the last line that it printed.
     seconds : float

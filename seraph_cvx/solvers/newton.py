@@ -28,7 +28,7 @@ class Found:
     Attributes
     ----------
     certificate : Certificate
-        Of the point where it ended; its factor is the answer.
+        The certificate of the point where it ended; its factor is the answer.
     is_done : bool
         Whether the gap is closed, or all that is left of it is the allowance for rounding.
     steps, evaluations : int

@@ -84,7 +84,7 @@ class PairSums:
     ----------
     labels : LabeledPairs or ClassLabels
     layout : Layout
-        Of the unlabeled pairs; it does not depend on the coordinates.
+        The blocks of the unlabeled pairs; it does not depend on the coordinates.
     coordinates : (n, k) array, optional
         Other coordinates of the same points, in which v v' is summed; distances stay in `points`.
     remote_sums : UnlabeledSums, optional

@@ -65,7 +65,7 @@ class LabeledKFold(BaseCrossValidator):  # type: ignore[misc]
     shuffle : bool, default=False
         Shuffle the points of each class before they are dealt.
     random_state : int, RandomState or None
-        Of the shuffle.
+        The seed of the shuffle.
 
     Examples
     --------

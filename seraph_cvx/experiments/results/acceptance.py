@@ -36,7 +36,7 @@ class Judgement:
     ----------
     task : str
     mean, largest : float
-        Of the recommended configuration; what it may be at most, see :func:`judge`.
+        The mean error of the recommended configuration, and its limit, see :func:`judge`.
     improvement, least, least_paired : float
         On the Euclidean distance; what it has to be at least, by either standard error.
     best : str
