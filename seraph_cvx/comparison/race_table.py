@@ -71,7 +71,7 @@ def summarise(rows: Sequence[Any]) -> ResultTable:
     By solver and formulation: answers, claims, how many claims were true, how many proved.
 
     A claim is true if the true gap is within the tolerance that was asked for, and proved if the
-    answer's own certificate shows it. How far off the others are is told by the largest gap over
+    answer's own certificate shows it. How far off the others are is shown by the largest gap over
     that tolerance. The seconds are the median of those that answered.
 
     Examples

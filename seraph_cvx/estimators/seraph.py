@@ -69,15 +69,14 @@ class SERAPH(BaseSERAPH):
         The graph of that term: 7 neighbours, weights "heat" or "binary", normalised or not.
     accelerate : bool, default=True
         After a rough first M-step descend J itself by Newton's method, and end with an E-step and a
-        certified M-step. False is the paper's pace: E-steps and M-steps alone, which end at a
-        fixed point too, ten to a hundred times later. With another solver than "fista" each M-step
-        is that solver's, at the paper's pace.
+        certified M-step. False runs E-steps and M-steps alone, as the paper does, which end at a
+        fixed point too, ten to a hundred times later. With a solver other than "fista" every M-step
+        is solved by that solver, without acceleration.
     penalties : list or tuple of Penalty, default=()
         Blocks of :mod:`seraph_cvx.penalties` that are added to the objective, such as
         ``[Diagonal()]`` (one weight for each feature) or ``[Ridge(0.1, prior=A0)]`` (stay near a
-        metric learned before), in the units of X. Where one of them is not smooth the fit is at
-        the paper's pace. algorithm="direct" takes smooth ones only: Ridge, LogDet, Trace,
-        Manifold.
+        metric learned before), in the units of X. Where one of them is not smooth the fit is not
+        accelerated. algorithm="direct" takes smooth ones only: Ridge, LogDet, Trace, Manifold.
     identity_share : float or "auto", default="auto"
         alpha: the metric is (1 - alpha) A + alpha c B, B the `reference`, c such that both parts
         have the same mean squared distance over the points. It keeps what few labels say nothing

@@ -37,7 +37,7 @@ from .steps import Step, StepKind, alternation_steps, certified_as_it_is
 logger = logging.getLogger(__name__)
 
 FIRST_LOOSENESS = 0.01
-"""The relative gap of the first M-step, at the paper's pace."""
+"""The relative gap of the first M-step, without acceleration."""
 
 ACCELERATED_LOOSENESS = 0.3
 """The relative gap of the first M-step, where a descent on J follows it."""
@@ -133,20 +133,20 @@ def alternate(
     ----------
     pairs : PairSet
     unlabeled_weight, trace_weight, threshold : float
-        mu ("ratio": #(S u D)/#U), lambda and eta.
+        The weights mu ("ratio": #(S u D)/#U) and lambda, and the squared distance eta.
     sharpness : float, optional
-        a of the E-step; None is the paper's 1 + mu.
+        The sharpness a of the E-step; None is the paper's 1 + mu.
     solver : str
-        Of the M-step, see :func:`seraph_cvx.solve_m_step`; one for all iterations.
+        The solver of every M-step, see :func:`seraph_cvx.solve_m_step`.
     tol : float
         Stop when J falls by less than this, relative to max(1, |J|).
     m_step_tol : float
-        The certified relative gap of the last M-step. Earlier ones are solved as exactly as the
-        descent of J needs; none raises f above where it started.
+        The certified relative gap of the last M-step. Earlier ones are solved as accurately as
+        the descent of J needs; none raises f above its starting value.
     max_iter : int
-        M-steps and steps of the descent together, at most.
+        The largest number of M-steps and descent steps together.
     allow_unattained : bool
-        Go on where an M-step has no optimum (the paper's settings with lambda = 0).
+        Continue where an M-step has no optimum (the paper's settings with lambda = 0).
     n_jobs : int, optional
         Threads over blocks of pairs.
     callback : callable, optional
@@ -158,11 +158,12 @@ def alternate(
         not convex: another start may end at another metric.
     accelerate : bool
         Descend J itself by Newton's method after the first M-step, with solver="fista"; a hundred
-        EM iterations and more are then a few steps. False is the paper's pace. Both end at a fixed
-        point of E-step and M-step, with the same certificate; it may be another one.
+        EM iterations or more are then replaced by a few steps. False is the paper's sequence. Both
+        end at a fixed point of E-step and M-step with the same kind of certificate, but it may be
+        a different fixed point.
     penalties : sequence of Penalty
-        Blocks of :mod:`seraph_cvx.penalties` that are added to (11) and J. Only where all of them
-        are smooth is the alternation accelerated; `kind` in the history tells.
+        Blocks of :mod:`seraph_cvx.penalties` that are added to (11) and J. The alternation is
+        accelerated only if all of them are smooth; `kind` in the history shows whether it was.
     **solver_settings
         Passed to :class:`seraph_cvx.m_step.solve.MStepSolver`.
 
@@ -170,7 +171,8 @@ def alternate(
     -------
     Alternation
         An M-step that fails (or whose answer raises J, as a conic solver's may) ends the run: the
-        last good metric is returned, with status failed (inaccurate). No other solver steps in.
+        last good metric is returned, with status failed (inaccurate). There is no silent fallback
+        to another solver.
 
     Examples
     --------
@@ -217,7 +219,7 @@ def run_alternation(
     callback: Callable[[Iteration, FloatArray], object] | None = None,
     accelerate: bool = True,
 ) -> Alternation:
-    """Alternate from the M-step `objective` on; what was not reached is told in the result.
+    """Alternate from the M-step `objective` on; the result says what was not reached.
 
     The parameters are those of :func:`alternate`, which warns of that.
     """

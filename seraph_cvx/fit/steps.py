@@ -1,4 +1,4 @@
-"""The EM-like scheme of Section 2.4 as one generator of steps, at the paper's pace or accelerated.
+"""The EM-like scheme of Section 2.4 as one generator of steps, as in the paper or accelerated.
 
 Everything that alternates consumes it: `alternate`, the explorer, the claims, the experiments.
 """

@@ -4,8 +4,8 @@
     s_k = v_k'Av_k - eta.
 
 The M-step (11), the alternation's J and the paper's objective (7) differ in the scalar function
-phi_2 (`pair_losses.py`) and in M. Each can be had in any coordinates of the data, as a function of
-the metric A, and as a function of a factor L of it.
+phi_2 (`pair_losses.py`) and in M. Each is available in any coordinates of the data, as a function
+of the metric A, and as a function of a factor L of it.
 """
 
 from __future__ import annotations

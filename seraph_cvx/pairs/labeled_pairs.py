@@ -246,7 +246,7 @@ def _refuse_contradictions(
         if len(both):
             i, j = divmod(int(both[0]), n)
             raise ValueError(
-                f"Points {i} and {j} are said to be {word}: y[{i}] = {classes[i]!r}, "
+                f"Points {i} and {j} are given as {word}: y[{i}] = {classes[i]!r}, "
                 f"y[{j}] = {classes[j]!r}"
                 + (f" (and {len(both) - 1} more such pairs)" if len(both) > 1 else "")
                 + ". Drop the constraint or mark a label as unknown (-1)."

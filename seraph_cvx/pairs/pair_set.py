@@ -37,8 +37,8 @@ class PairSet:
     confidence : (n_labeled,) array or None
         c_k > 0 of each row of `labeled`; None is 1 for all. It scales the pair's term in (7).
     device_array : array or None
-        The array X as given, if it is of another library than NumPy: the sums over unlabeled
-        pairs are made by that library, on that device. `points` is a copy for NumPy.
+        The array X as given, if it is of a library other than NumPy: the sums over unlabeled
+        pairs are computed by that library, on that device. `points` is a copy for NumPy.
     drawn : (k, 2) integer array or None
         Unlabeled pairs that stand for all of them, see :meth:`sampled`.
 

@@ -23,7 +23,7 @@ class Manifold(Penalty):
     Parameters
     ----------
     weight : float
-        nu >= 0.
+        The weight nu >= 0 of the term.
     n_neighbors, kernel, normalised
         Parameters of the graph, see :func:`manifold_term`.
 
@@ -110,7 +110,7 @@ def manifold_term(
     X : (n, m) array_like
         All points, labeled or not.
     laplacian_weight : float
-        nu >= 0.
+        The weight nu >= 0 of the term.
     n_neighbors : int
         Two points are joined where one is among the `n_neighbors` nearest of the other.
     kernel : "heat" or "binary"

@@ -70,7 +70,7 @@ class HistoryDisplay(Display):
         else:
             history = result.values if isinstance(result, DirectSolution) else result
         if not len(history):
-            raise ValueError("The history is empty: not one iteration succeeded.")
+            raise ValueError("The history is empty: no iteration succeeded.")
         steps = [step for step in history if isinstance(step, Iteration)]
         if not steps:
             return cls(np.arange(len(history)), np.array(history, dtype=np.float64))

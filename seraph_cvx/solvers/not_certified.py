@@ -10,4 +10,4 @@ from sklearn.exceptions import ConvergenceWarning
 
 
 class NotCertified(ConvergenceWarning):  # type: ignore[misc]
-    """A result is returned whose duality gap, or stationarity, is larger than was asked for."""
+    """The returned result has a larger duality gap, or is less stationary, than was asked for."""

@@ -14,7 +14,7 @@ from ..numerics.checks import FloatArray
 
 
 class Status(StrEnum):
-    """How a fit ended by the package's own measure; a solver's own word is `solver_status`.
+    """How a fit ended, judged by the certificate; the solver's own status is `solver_status`.
 
     "certified" is a duality gap within tolerance and nothing else. "stationary" is how the descent
     on (7) ends: that is not convex and has no such gap, but its slope is within tolerance.
@@ -28,7 +28,7 @@ class Status(StrEnum):
 
     @property
     def reached_tolerance(self) -> bool:
-        """Whether a fit ended as it was asked to; any other end is told in a warning."""
+        """Whether a fit ended as it was asked to; any other end is reported by a warning."""
         return self in (Status.CERTIFIED, Status.STATIONARY)
 
 

@@ -101,7 +101,7 @@ def state_on_factor(problem: ListedProblem, start: FloatArray) -> tuple[cp.Varia
 
 
 def options_in_words(solver: str, tol: float, time_limit: float) -> dict[str, Any]:
-    """The options of a nonlinear solver for a tolerance and a time limit, in its own words.
+    """The options of a nonlinear solver for a tolerance and a time limit, by its own names.
 
     Iterations are not limited: the time is.
 

@@ -42,7 +42,7 @@ def bench_first_m_steps(
     time_limit: float = 600.0,
     rivals: Mapping[str, Sequence[Entrant]] | None = None,
 ) -> ResultTable:
-    """Time our solver, certified to 1e-8, against the fastest rival that truly reaches 1e-5.
+    """Time our solver, certified to 1e-8, against the fastest rival that really reaches 1e-5.
 
     A rival climbs a ladder of tolerances until its answer is truly within 1e-5 of the best lower
     bound; its time is that of the first rung that is, compilation included. It is stopped at
