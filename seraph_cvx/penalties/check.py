@@ -83,7 +83,7 @@ def check_penalty(
     passed       conjugate: equality at a subgradient
     passed       CVXPY: the statement has the value of P
     passed       CVXPY: so it has with another weight
-    not there    CVXPY: P is finite everywhere, and there are no constraints
+    not defined  CVXPY: P is finite everywhere, and there are no constraints
     passed       CVXPY: DCP, and DPP with the weight as a Parameter
     passed       value_above: not below P
     passed       prox: minimises P(A) + ||A - Y||^2 / (2 step)
