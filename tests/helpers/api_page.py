@@ -70,9 +70,9 @@ def _entry(name: str, value: Any, is_called: bool = True) -> Iterator[str]:
     """The parts of one entry: signature, first line, parameters, attributes, methods."""
     yield f"### {name}"
     is_enum = inspect.isclass(value) and issubclass(value, Enum)
-    is_exception = inspect.isclass(value) and issubclass(value, Exception)
+    is_warning = inspect.isclass(value) and issubclass(value, Warning)
     is_display = hasattr(value, "from_result")  # which makes it: nobody calls the class
-    if is_called and not (is_enum or is_exception or is_display):
+    if is_called and not (is_enum or is_warning or is_display):
         yield f"```text\n{_signature(name, value)}\n```"
     yield _first_line(value)
     if is_enum:
