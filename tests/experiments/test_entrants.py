@@ -255,7 +255,7 @@ def test_a_function_that_cannot_be_sent_is_refused_in_words():
     def locked(objective):
         return lock
 
-    with pytest.raises(ValueError, match="inside of it"):
+    with pytest.raises(ValueError, match="inside the function"):
         own_entrant(locked)
 
 
