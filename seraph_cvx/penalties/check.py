@@ -82,7 +82,7 @@ def check_penalty(
     passed       conjugate: P(A) + P*(Z) >= <Z, A>
     passed       conjugate: equality at a subgradient
     passed       CVXPY: the statement has the value of P
-    passed       CVXPY: so it has with another weight
+    passed       CVXPY: the same holds with another weight
     not defined  CVXPY: P is finite everywhere, and there are no constraints
     passed       CVXPY: DCP, and DPP with the weight as a Parameter
     passed       value_above: not below P
