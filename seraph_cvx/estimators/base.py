@@ -16,6 +16,7 @@ from ..fit.alternation import Iteration, run_alternation
 from ..fit.direct import minimise_directly
 from ..m_step.solve import MStepSolver
 from ..model.posterior import posterior_similar
+from ..numerics.arrays import to_host
 from ..numerics.checks import FloatArray, check_number
 from ..pairs.labeled_pairs import ClassLabels
 from ..pairs.pair_set import PairSet
@@ -199,6 +200,15 @@ class BaseSERAPH(MahalanobisTransformer):
             f"relative gap is {full_gap:.2g}, more than m_step_tol={self.m_step_tol:.2g}. Draw "
             "more pairs for a smaller one, or set m_step_tol to what is enough."
         )
+
+    def _keep_labeled(self, pairs: PairSet, y: ArrayLike | None) -> None:
+        """Keep the points of known class with their labels, by which others can be classified."""
+        self.labeled_points_ = self.labels_ = None
+        if y is not None and isinstance(pairs.labels, ClassLabels):
+            known = pairs.labels.members
+            labels = np.ravel(np.asarray(to_host(y)))[known]
+            self.labeled_points_ = pairs.points[known]
+            self.labels_ = labels if labels.dtype.kind in "biuf" else labels.astype(object)
 
     def _chosen(self) -> Setting:
         """What the four parameters say, or the setting where one is named."""

@@ -131,6 +131,9 @@ class SERAPH(BaseSERAPH):
         1-NN errors of the labeled points, each by the others, in the learned and in the Euclidean
         metric, with the standard error of the difference; printed, it says whether the labels show
         a gain. They were used to learn, so the gain is flattered. None where no class is given.
+    labeled_points_, labels_ : (k, m) and (k,) arrays, or None
+        The points of known class and their classes, which :func:`seraph_cvx.save_model` saves too:
+        by the nearest of them new points can be classified. None where constraints were given.
     data_notes_ : list of str
         What in the features may spoil the metric, each with its cure: constant columns, heavy
         tails, features that say the same. Mostly empty.
@@ -186,6 +189,7 @@ class SERAPH(BaseSERAPH):
                 warnings.warn(doubt, stacklevel=2)
             not_reached = self._learn(pairs)
             self._judge(pairs)
+            self._keep_labeled(pairs, y)
         for warning in not_reached:
             warnings.warn(warning, stacklevel=2)
         return self

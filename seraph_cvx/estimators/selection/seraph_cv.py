@@ -280,6 +280,7 @@ class SERAPHCV(MahalanobisTransformer):
             taken = self.best_estimator_._take(X, y)
             not_reached = self.best_estimator_._learn(taken)
             self.best_estimator_._judge(taken)
+            self.best_estimator_._keep_labeled(taken, y)
             for name in LEARNED:
                 setattr(self, name, getattr(self.best_estimator_, name))
         return [*not_reached, *_uncertified(fits)]
