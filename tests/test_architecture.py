@@ -59,7 +59,7 @@ MAY_IMPORT = {
     "triton": ("numerics.cuda_kernels",),
     "distributed": ("experiments", "cli"),
     "flint": ("numerics.ball_arithmetic",),
-    "pandas": ("display.result_table", "cli.tables.user_table"),
+    "pandas": ("display.result_table", "cli.tables.frames"),
     "array_api_compat": ("numerics.arrays",),
     "cvxopt": ("comparison.entrants.cvxopt_cone",),
     "qics": ("comparison.entrants.entropy_cone",),

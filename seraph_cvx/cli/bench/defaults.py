@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import (
@@ -17,87 +16,101 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from .report import alert, alerts, say
-from .result_files import write_picture, write_texts
-from .tables.labeled_tables import read_labeled_tables
+from ..main import Debug, app
+from ..report import alert, alerts, answers_in_words, say
+from ..result_files import write_picture, write_texts
+from ..tables.labeled_tables import read_labeled_tables
 
 if TYPE_CHECKING:
-    from ..experiments.defaults.bench import BenchProgress
+    from ...experiments.defaults.bench import BenchProgress
 
+EXAMPLE = "Example:  seraph-cvx bench defaults --tables DIR --label species --draws 10"
 JOURNAL, PICTURE = "runs.jsonl", "defaults.png"
 
 
-@dataclass(frozen=True)
-class DefaultsOptions:
-    """The options of `bench defaults`, as the command line has them.
+@app.command("bench defaults", epilog=EXAMPLE)
+def bench_the_defaults(
+    methods: Annotated[
+        str | None,
+        typer.Option(help="Names, such as seraph,euclidean,itml; by default all."),
+    ] = None,
+    sets: Annotated[
+        str | None, typer.Option(help="Names, such as glass,iris; by default all that are known.")
+    ] = None,
+    tables: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="A folder of CSV tables, each a data set of your own."),
+    ] = None,
+    label: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Their label column; by default the last."),
+    ] = None,
+    labels: Annotated[str, typer.Option(help="Numbers of labels for each class.")] = "2,3,5,10",
+    draws: Annotated[int, typer.Option(min=1, help="Draws of each set.")] = 20,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the results go.")] = Path(
+        "defaults"
+    ),
+    jobs: Annotated[
+        int | None, typer.Option(help="The number of processes; -1: one per core.")
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Continue from the runs in the folder of --out.")
+    ] = False,
+    forget: Annotated[
+        str | None, typer.Option(help="Methods whose runs there are of an earlier state.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The folder of more.npz.")
+    ] = None,
+    debug: Debug = False,
+) -> None:
+    """Measure how good the defaults are, on data outside the paper.
 
-    Attributes
-    ----------
-    methods, sets, labels, forget : str or None
-        Words with commas between.
-    draws : int
-    tables : Path or None
-        A folder of tables, which are the sets unless `sets` names others too.
-    label : str or None
-        Their label column.
-    data_dir : Path or None
-    jobs : int or None
-    resume : bool
+    SERAPH, its rivals and common classifiers learn from a few labels of each data set. Written are
+    a page, a table and a picture; after Ctrl-C, --resume goes on.
     """
+    with answers_in_words() as kept:
+        from ...experiments.defaults.bench import bench_defaults
+        from ...experiments.defaults.data_sets import find_sets
+        from ...experiments.defaults.measures import DONE
 
-    methods: str | None
-    sets: str | None
-    labels: str
-    draws: int
-    tables: Path | None
-    label: str | None
-    data_dir: Path | None
-    jobs: int | None
-    resume: bool
-    forget: str | None
-
-
-def bench_and_report(options: DefaultsOptions, out: Path, kept: list[str]) -> None:
-    """Make the runs that are missing, then write the page, the table and the picture of all."""
-    from ..experiments.defaults.bench import bench_defaults
-    from ..experiments.defaults.data_sets import find_sets
-    from ..experiments.defaults.measures import DONE
-
-    labels = _numbers(options.labels)
-    sets: Any = _words(options.sets)
-    if options.tables is not None:
-        mine: dict[str, Any] = dict(read_labeled_tables(options.tables, options.label))
-        others = [] if sets is None else find_sets(sets, options.data_dir)
-        sets = {data.name: (data.X, data.y) for data in others} | mine
-    out.mkdir(parents=True, exist_ok=True)
-    kept.append(f"the finished runs are in {out / JOURNAL}; the same command with --resume goes on")
-    with Progress(*_columns(), console=alerts, transient=True) as bar:
-        table = bench_defaults(
-            _words(options.methods),
-            sets,
-            labels,
-            options.draws,
-            out=out / JOURNAL,
-            resume=options.resume,
-            forget=_words(options.forget) or (),
-            n_jobs=options.jobs,
-            data_dir=options.data_dir,
-            callback=_listener(bar),
+        chosen: Any = _words(sets)
+        if tables is not None:
+            mine: dict[str, Any] = dict(read_labeled_tables(tables, label))
+            others = [] if chosen is None else find_sets(chosen, data_dir)
+            chosen = {data.name: (data.X, data.y) for data in others} | mine
+        numbers = _numbers(labels)
+        out.mkdir(parents=True, exist_ok=True)
+        kept.append(
+            f"the finished runs are in {out / JOURNAL}; the same command with --resume goes on"
         )
-    for note in table.notes:
-        alert(note)
-    written = _report(table.rows, out)
-    say(f"Written to {out}: {', '.join(written)}")
-    failed = sum(row["outcome"] != DONE for row in table.rows)
-    if failed:
-        alert(f"Of {len(table.rows)} runs {failed} failed; defaults.md says which and why.")
-        raise typer.Exit(1)
+        with Progress(*_columns(), console=alerts, transient=True) as bar:
+            table = bench_defaults(
+                _words(methods),
+                chosen,
+                numbers,
+                draws,
+                out=out / JOURNAL,
+                resume=resume,
+                forget=_words(forget) or (),
+                n_jobs=jobs,
+                data_dir=data_dir,
+                callback=_listener(bar),
+            )
+        for note in table.notes:
+            alert(note)
+        written = _report(table.rows, out)
+        say(f"Written to {out}: {', '.join(written)}")
+        failed = sum(row["outcome"] != DONE for row in table.rows)
+        if failed:
+            alert(f"Of {len(table.rows)} runs {failed} failed; defaults.md says which and why.")
+            raise typer.Exit(1)
 
 
 def _report(rows: Sequence[dict[str, Any]], out: Path) -> list[str]:
-    from ..experiments.defaults.page import defaults_csv, defaults_page
-    from ..experiments.defaults.statistics import Results, rank_methods
-    from ..experiments.defaults.tables import titles_of
+    from ...experiments.defaults.page import defaults_csv, defaults_page
+    from ...experiments.defaults.statistics import Results, rank_methods
+    from ...experiments.defaults.tables import titles_of
 
     ranks = rank_methods(Results(rows))
     written: list[str] = []
