@@ -51,7 +51,7 @@ MAY_IMPORT = {
     "cvxpy": ("penalties", "m_step", "theory", "comparison", "baselines"),
     "matplotlib": ("plots",),
     "typer": ("cli",),
-    "rich": ("cli",),
+    "rich": ("cli", "display.progress_line"),
     "marimo": ("explorer",),
     "anywidget": ("explorer",),
     "traitlets": ("explorer",),
