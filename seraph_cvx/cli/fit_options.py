@@ -231,6 +231,23 @@ MaxIter = Annotated[
         rich_help_panel=SEARCH,
     ),
 ]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        min=0.0,
+        metavar="SECONDS",
+        help="End after so long, with the best metric so far.",
+        rich_help_panel=SEARCH,
+    ),
+]
+Polish = Annotated[
+    bool,
+    typer.Option(
+        "--polish",
+        help="Continue with fista where the answer of another solver is not certified.",
+        rich_help_panel=SEARCH,
+    ),
+]
 AllowUnattained = Annotated[
     bool,
     typer.Option(

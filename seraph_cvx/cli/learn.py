@@ -31,12 +31,14 @@ from .fit_options import (
     Out,
     PaperSetting,
     Picture,
+    Polish,
     Reference,
     Sharpness,
     Solver,
     Standardize,
     TableFile,
     Threshold,
+    TimeLimit,
     Tol,
     TraceWeight,
     Unknown,
@@ -62,6 +64,8 @@ PARAMETERS = (
     "--tol",
     "--m-step-tol",
     "--max-iter",
+    "--time-limit",
+    "--polish",
     "--allow-unattained",
 )
 """The options of `fit` that stand for parameters which messages of the package may name."""
@@ -124,6 +128,8 @@ def fit(
     tol: Tol = 1e-6,
     m_step_tol: MStepTol = 1e-8,
     max_iter: MaxIter = None,
+    time_limit: TimeLimit = None,
+    polish: Polish = False,
     allow_unattained: AllowUnattained = False,
     debug: Debug = False,
 ) -> None:
@@ -163,6 +169,8 @@ def fit(
             tol=tol,
             m_step_tol=m_step_tol,
             max_iter=max_iter,
+            time_limit=time_limit,
+            polish=polish,
             allow_unattained=allow_unattained,
         )
         table = read_table(file, label, reading)

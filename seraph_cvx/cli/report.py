@@ -138,7 +138,7 @@ def in_options(text: str, options: Sequence[str]) -> str:
     for option in options:
         name = option.removeprefix("--").replace("-", "_")
         text = re.sub(rf'(?<![\w-]){name}="([^"]*)"', rf"{option} \1", text)
-        if "_" in name or name == "tol":
+        if "_" in name or name in ("tol", "polish"):
             text = re.sub(rf"(?<![\w-]){name}(=True)?(?!\w)", option, text)
     return text
 

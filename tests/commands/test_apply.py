@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,20 @@ def test_fit_then_load_model_then_transform_gives_the_numbers_of_apply(flowers, 
     assert np.array_equal(by_hand, pipeline[:-1].transform(new))
     assert predicted == pipeline.predict(new).tolist()
     assert f"setosa ({predicted.count('setosa')})" in words(result.stdout)
+
+
+def test_the_commands_of_the_guide_classify_new_flowers(flowers, repository):
+    page = (repository / "examples/guide/command-line.md").read_text(encoding="utf-8")
+    block = page.partition("## From a table")[2].partition("```sh\n")[2].partition("```")[0]
+    flowers[2].to_csv("new.csv", index=False)
+    for command in block.splitlines():
+        assert run(*command.split()[1:]).exit_code == 0
+    truth = np.repeat(["setosa", "versicolor", "virginica"], 50)[np.arange(150) % 3 == 0]
+    assert np.mean(np.array(read_rows("classified.csv")[1]) == truth) > 0.9
+    named = set(re.findall(r"`(--[a-z-]+)", page.partition("| the table has")[2]))
+    assert (
+        {"--drop", "--force"} < named <= set(re.findall(r"--[a-z-]+", run("fit", "--help").output))
+    )
 
 
 def test_text_and_missing_numbers_are_treated_as_in_the_fit(flowers):

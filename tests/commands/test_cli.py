@@ -7,7 +7,6 @@ import subprocess
 import sys
 import warnings
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
@@ -501,24 +500,28 @@ def test_not_certified_is_exit_code_1_a_line_and_a_metric(flowers, algorithm):
     assert metric_in(path.with_name("flowers.metric.npz")).shape == (4, 4)
 
 
-def test_a_gap_at_the_limit_of_rounding_has_its_own_word_and_is_no_failure(table, monkeypatch):
-    """As tables with redundant columns end; this one would be certified."""
-    inner = SERAPH._learn
-
-    def as_far_as_rounding_allows(model, pairs):
-        told = inner(model, pairs)
-        model.certificate_ = replace(
-            model.certificate_, dual_value=model.certificate_.primal_value - 1e-7
-        )
-        model.status_ = Status.ROUNDING_LIMIT
-        return told
-
-    monkeypatch.setattr(SERAPH, "_learn", as_far_as_rounding_allows)
-    result = run("fit", table, "--label", "species")
+def test_a_gap_at_the_limit_of_rounding_has_its_own_word_and_is_no_failure(table):
+    result = run("fit", table, "--label", "species", "--m-step-tol", 1e-17)
     assert result.exit_code == 0, result.output
-    assert "above the 1e-08 asked for, but at the limit of rounding" in words(result.stdout)
+    assert "above the 1e-17 asked for, but at the limit of rounding" in words(result.stdout)
     assert "not certified" not in result.output.lower()
-    assert load_model(table.with_name("small.metric.npz"))[-1].status_ is Status.ROUNDING_LIMIT
+    model = load_model(table.with_name("small.metric.npz"))[-1]
+    assert model.status_ is Status.ROUNDING_LIMIT
+    assert 1e-17 < model.certificate_.relative_gap < 1e-6
+
+
+def test_advice_names_options_of_the_command(table):
+    result = run("fit", table, "--label", "species", "--solver", "scs", "--m-step-tol", 1e-4)
+    assert result.exit_code == 1
+    assert "--polish closes the gap" in words(result.stderr)
+    options = re.findall(r"--[a-z-]+", result.stderr)
+    assert set(options) <= set(re.findall(r"--[a-z-]+", run("fit", "--help").output))
+    more = ["--force", "--polish"]
+    again = run("fit", table, "--label", "species", "--solver", "scs", "--m-step-tol", 1e-4, *more)
+    assert again.exit_code == 0, again.output
+    short = run("fit", table, "--label", "species", "--time-limit", 1e-9, "--force")
+    assert short.exit_code == 1
+    assert "raise --time-limit" in words(short.stderr)
 
 
 def test_the_certificate_says_of_which_matrix_it_is(capsys):
@@ -691,7 +694,7 @@ def test_help_of_fit_explains_every_option_in_groups_with_what_most_need_first()
     shown = run("fit", "--help").output
     options = shown.partition("What most people need:")[2].partition("Examples:")[0]
     blocks = re.split(r"^  (?=--)", options, flags=re.M)[1:]
-    assert len(blocks) == 27
+    assert len(blocks) == 29
     for block in blocks:
         assert len(block.split()) > 4, block
     titles = re.findall(r"^(\S.*):$", shown, flags=re.M)
