@@ -85,7 +85,7 @@ class PairProgram:
     def at(self, L: FloatArray) -> FacePoint:
         """Phi and its slope at a factor L, in one pass over the pairs."""
         linear = self.recession @ L
-        device = self._device_face
+        device = self.device_faces
         if device is not None and L.shape[1] <= MOST_COLUMNS:
             on_device = device.pass_at(L)
             return FacePoint(
@@ -151,7 +151,7 @@ class PairProgram:
         return OnHost(self._few.X, self._few.pass_at(L))
 
     @cached_property
-    def _device_face(self) -> DeviceFaces | None:
+    def device_faces(self) -> DeviceFaces | None:
         """All pairs on GPUs that have kernels for them; None where there are none."""
         remote, mu, known = self.sums.remote_sums, self.unlabeled_weight, self.sums.labels
         if not isinstance(remote, DeviceSums) or mu == 0.0 or not known.is_complete:
