@@ -21,7 +21,7 @@ from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
 from .blocks import BLOCK, Block, Chunk, LabeledTerms, Layout, Terms, sum_over
 from .cluster_sums import ClusterSums, Shipment
-from .device_sums import DeviceSums
+from .device.device_sums import DeviceSums
 from .distances import Metric, listed_distances
 from .drawn_pairs import DrawnPairs
 from .labeled_classes import BLOCK as LABELED_BLOCK
