@@ -915,7 +915,6 @@ def test_the_committed_tables_are_those_of_the_committed_rows(repository):
     race = read_race(folder / "race.jsonl")
     document = (folder / "race.md").read_text(encoding="utf-8")
     assert race.summary().to_markdown() in document
-    assert document.endswith(race.to_markdown() + "\n")
 
 
 def test_the_readmes_words_hold_in_the_committed_rows(repository):
