@@ -78,7 +78,7 @@ def bench_face(
         raise ValueError(f"Passes are timed on cpu or cuda, not on {backend!r}.")
     report.start(f"Passes over all pairs on {backend} (m = {m}, {rho} columns), milliseconds")
     rng = np.random.default_rng(1)
-    L, D = rng.normal(size=(m, rho)) / (3.0 * m**0.5), rng.normal(size=(m, rho))
+    shape, D = rng.normal(size=(m, rho)), rng.normal(size=(m, rho))
     for n in sizes:
         X, y = gaussian_classes(n, m)
         objective = MStepObjective(PairSet.from_labels(_to_backend(X, backend), y), n_jobs=-1)
@@ -88,6 +88,7 @@ def bench_face(
         }
         for name, program in programs.items():
             report.tell(f"passes at n = {n}, {name}")
+            L = shape * (program.reach**0.5 / float(np.linalg.norm(shape)))
             point = program.at(L)
             row: dict[str, Any] = {
                 "n": n,
