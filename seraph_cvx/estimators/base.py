@@ -24,10 +24,10 @@ from ..solvers.not_certified import NotCertified
 from ..solvers.solution import Status
 from .evidence import describe_features, leave_one_out
 from .mahalanobis import MahalanobisTransformer
+from .outcome import describe_outcome
 from .reference import matching_threshold
 from .settings import RECOMMENDED, Setting, find_setting
 from .watching import FitWatch, watched
-from .zero_metric import explain_zero_metric
 
 CONIC: dict[str, Callable[[Any], bool]] = {
     "solver_options": bool,
@@ -160,8 +160,9 @@ class BaseSERAPH(MahalanobisTransformer):
             watch.end(self.status_, self.n_iter_)
         self._mix(self.m_step_metric_, pairs)
         warnings: list[Warning] = [NotCertified(message)] if message else []
-        if self.status_.reached_tolerance and not np.any(self.metric_):
-            warnings.append(UserWarning(explain_zero_metric(first, nu > 0.0)))
+        if self.status_.reached_tolerance:
+            doubt = describe_outcome(first, self.metric_, has_manifold=nu > 0.0)
+            warnings += [UserWarning(doubt)] if doubt else []
         return warnings
 
     def _descend(self, first: MStepObjective, watch: FitWatch) -> str:

@@ -29,7 +29,7 @@ from seraph_cvx.estimators.selection.scoring import LabeledKFold, known_accuracy
 from seraph_cvx.estimators.selection.seraph_cv import SERAPHCV
 from seraph_cvx.penalties.manifold import manifold_term
 
-SMALL = {"trace_weights": (1.0, 10.0), "unlabeled_weights": (0.0,), "cv": 2}
+SMALL = {"trace_weights": (0.01, 0.1), "unlabeled_weights": (0.0,), "cv": 2}
 
 LOOSE = {"tol": 1e-4, "m_step_tol": 1e-7}
 
@@ -288,7 +288,7 @@ def search(sampling):
 def test_search_takes_every_parameter_of_seraph():
     missing = SERAPH().get_params().keys() - SERAPHCV().get_params().keys()
     assert missing == {"trace_weight", "unlabeled_weight", "setting"}
-    of_search = {"n_jobs", "verbose", "identity_share"}
+    of_search = {"n_jobs", "verbose", "identity_share", "callback", "on_interrupt"}
     assert set(seraph_cv.HANDED_ON) == SERAPH().get_params().keys() - missing - of_search
     defaults = SERAPH().get_params()
     assert all(SERAPHCV().get_params()[name] == defaults[name] for name in seraph_cv.HANDED_ON)
