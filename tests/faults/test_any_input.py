@@ -64,6 +64,8 @@ from seraph_cvx.sums.pair_sums import PairSums
 OWN_WARNINGS = (
     "y holds only -1 and +1",
     "is called dissimilar, but its two points are equal",
+    "The learned metric is zero",
+    "all known points are of one class",
 )
 """Advice about the input, by the words it is known by."""
 
