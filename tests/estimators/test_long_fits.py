@@ -63,6 +63,12 @@ def test_a_time_limit_is_for_all_m_steps_together(sampling, accelerate):
     assert model.history_[-1].descent_value <= model.history_[0].descent_value
 
 
+def test_a_time_limit_ends_an_m_step_that_is_running(sampling):
+    with pytest.warns(NotCertified, match="status time_limit"):
+        model = SERAPH(0.0, time_limit=1e-6).fit(sampling.X, sampling.y)
+    assert model.history_[0].m_step_iterations == 0
+
+
 def test_an_m_step_is_given_the_time_that_is_left():
     assert 50 < MStepSolver(time_limit=500, deadline=time.perf_counter() + 99)._seconds < 99
     assert MStepSolver(time_limit=5.0)._seconds == 5.0
