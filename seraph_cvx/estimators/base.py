@@ -114,18 +114,12 @@ class BaseSERAPH(MahalanobisTransformer):
 
         p(+1 | x, x') = 1 / (1 + exp(d(x, x')^2 - t^2)), t = `threshold_`.
 
-        So p is at least 1/2 where `predict_pairs` says +1, and only there, whatever the share of
-        the reference, `n_components` and the threshold are. With identity_share=0 this is p of the
-        paper's model, with A and eta.
+        It is at least 1/2 where `predict_pairs` says +1, and only there. With identity_share=0 this
+        is p of the paper's model, with A and eta.
 
         Parameters
         ----------
         pairs : (k, 2, m) array_like
-
-        Returns
-        -------
-        (k,) array
-            The probability that the two points are of one class; p(-1) is one minus it.
         """
         return similar_probability(self.pair_distance(pairs), self.threshold_)
 
@@ -161,7 +155,7 @@ class BaseSERAPH(MahalanobisTransformer):
         self._mix(self.m_step_metric_, pairs)
         warnings: list[Warning] = [NotCertified(message)] if message else []
         if self.status_.reached_tolerance:
-            doubt = describe_outcome(first, self.metric_, has_manifold=nu > 0.0)
+            doubt = describe_outcome(first, self.metric_)
             warnings += [UserWarning(doubt)] if doubt else []
         return warnings
 

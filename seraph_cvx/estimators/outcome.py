@@ -9,17 +9,10 @@ from ..numerics.checks import FloatArray
 from ..pairs.labeled_pairs import ClassLabels
 
 
-def describe_outcome(first: MStepObjective, metric: FloatArray, has_manifold: bool = False) -> str:
+def describe_outcome(first: MStepObjective, metric: FloatArray) -> str:
     """Describe what is doubtful about a learned metric, and the cure; empty if nothing is.
 
-    Parameters
-    ----------
-    first : MStepObjective
-        The M-step that the fit began with.
-    metric : (m, m) array
-        What it learned.
-    has_manifold : bool
-        Whether a laplacian_weight was given.
+    `first` is the M-step that the fit began with.
 
     Examples
     --------
@@ -46,11 +39,8 @@ def describe_outcome(first: MStepObjective, metric: FloatArray, has_manifold: bo
         limit = first.critical_trace_weight
         is_plain = first.manifold_term is None and not first.penalties
         bound = f" (it has to be below {limit:.3g})" if is_plain and limit else ""
-        what = "trace weight or laplacian_weight" if has_manifold else "trace weight"
         cause = (
-            f"the {what} is too large for these features{bound}. Lower it, or use "
-            'trace_weight="auto".'
+            f"the trace weight{'' if is_plain else ' or another penalty'} is too large for these "
+            f'features{bound}. Lower it, or use trace_weight="auto".'
         )
-        if first.penalties:
-            cause = f"the penalties allow no other, or {cause}"
     return f"The learned metric is zero, and so is all of transform(X): {cause}"
