@@ -49,9 +49,8 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    `score` leaves points of unknown class out. ``scoring="accuracy"`` of scikit-learn counts each of
-    them as an error, without a word: use :func:`seraph_cvx.known_accuracy` instead, or
-    :class:`seraph_cvx.LabeledKFold` as `cv`.
+    `score` leaves points of unknown class out; ``scoring="accuracy"`` counts each of them as an
+    error, without a word: use :func:`seraph_cvx.known_accuracy`, or ``cv=LabeledKFold()``.
 
     `predict`, `predict_proba`, `predict_log_proba`, `decision_function`, `transform` and `score`
     are there where the inner estimator has them. Fit and score parameters with one entry for each
