@@ -62,14 +62,7 @@ def why_inaccurate(objective: MStepObjective) -> str:
 
 
 def scales_differ(points: FloatArray) -> bool:
-    """Whether some features vary so much more than others that standardizing them may help.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 1.0], [1.0, 2.0], [2.0, 0.0]])
-    >>> scales_differ(X), scales_differ(X * [1.0, 1e4])
-    (False, True)
-    """
+    """Whether some features vary so much more than others that standardizing them may help."""
     spread = np.ptp(points, axis=0)
     varying = spread[spread > 0.0]
     return bool(len(varying) and np.max(varying) > MANY * np.min(varying))

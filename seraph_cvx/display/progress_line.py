@@ -17,9 +17,8 @@ OFTEN = 0.1
 class ProgressLine:
     """A line that says where a long computation stands, on stderr unless told otherwise.
 
-    On a terminal it is rewritten in place, by rich where that is installed, whose spinner also
-    turns while nothing is reported. Elsewhere, as in a log file, finished steps are plain lines,
-    and what is still running is one at most every ten seconds.
+    On a terminal it is rewritten in place, by rich where that is installed. Elsewhere finished
+    steps are plain lines, and what is still running is one at most every ten seconds.
 
     Examples
     --------
@@ -52,7 +51,7 @@ class ProgressLine:
         self._clear()
 
     def move(self, text: str) -> None:
-        """Show what is running: the line moves, but none is added on a terminal."""
+        """Show what is running."""
         now = time.perf_counter()
         if now - self._last < (OFTEN if self._is_terminal else SELDOM):
             return
@@ -60,7 +59,7 @@ class ProgressLine:
         self._show(text)
 
     def tell(self, text: str) -> None:
-        """Show a finished step: the line moves, or is written where there is no terminal."""
+        """Show a finished step."""
         self._last = time.perf_counter()
         self._show(text)
 

@@ -25,10 +25,10 @@ from ..solvers.not_certified import NotCertified
 from ..solvers.solution import Status
 from .evidence import describe_features, leave_one_out
 from .mahalanobis import MahalanobisTransformer
+from .outcome import describe_outcome
 from .reference import matching_threshold
 from .settings import RECOMMENDED, Setting, find_setting
 from .watching import FitWatch, watched
-from .zero_metric import explain_zero_metric
 
 CONIC: dict[str, Callable[[Any], bool]] = {
     "solver_options": bool,
@@ -115,18 +115,12 @@ class BaseSERAPH(MahalanobisTransformer):
 
         p(+1 | x, x') = 1 / (1 + exp(d(x, x')^2 - t^2)), t = `threshold_`.
 
-        So p is at least 1/2 where `predict_pairs` says +1, and only there, whatever the share of
-        the reference, `n_components` and the threshold are. With identity_share=0 this is p of the
-        paper's model, with A and eta.
+        It is at least 1/2 where `predict_pairs` says +1, and only there. With identity_share=0 this
+        is p of the paper's model, with A and eta.
 
         Parameters
         ----------
         pairs : (k, 2, m) array_like
-
-        Returns
-        -------
-        (k,) array
-            The probability that the two points are of one class; p(-1) is one minus it.
         """
         return similar_probability(self.pair_distance(pairs), self.threshold_)
 
@@ -161,8 +155,9 @@ class BaseSERAPH(MahalanobisTransformer):
             watch.end(self.status_, self.n_iter_)
         self._mix(self.m_step_metric_, pairs)
         warnings: list[Warning] = [NotCertified(message)] if message else []
-        if self.status_.reached_tolerance and not np.any(self.metric_):
-            warnings.append(UserWarning(explain_zero_metric(first, nu > 0.0)))
+        if self.status_.reached_tolerance:
+            doubt = describe_outcome(first, self.metric_)
+            warnings += [UserWarning(doubt)] if doubt else []
         return warnings
 
     def _descend(self, first: MStepObjective, watch: FitWatch) -> str:

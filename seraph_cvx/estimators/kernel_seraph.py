@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ..fit.alternation import Iteration
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
@@ -103,7 +102,7 @@ class KernelSERAPH(BaseSERAPH):
         reference: str = "within",
         correlation_weight: float | str = "auto",
         time_limit: float | None = None,
-        callback: Callable[[Iteration, FloatArray], object] | None = None,
+        callback: Any = None,
         on_interrupt: str = "raise",
         solver_options: Mapping[str, Any] | None = None,
         formulation: str = "primal",

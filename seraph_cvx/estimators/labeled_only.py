@@ -49,10 +49,8 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    `score` leaves points of unknown class out, and so does cross-validation by default. A scorer of
-    scikit-learn given by name (``scoring="accuracy"``) compares predictions with -1 as well, counts
-    every unlabeled point as an error, and sees no reason to say so: use
-    :func:`seraph_cvx.known_accuracy` as `scoring`, or :class:`seraph_cvx.LabeledKFold` as `cv`.
+    `score` leaves points of unknown class out; ``scoring="accuracy"`` counts each of them as an
+    error, without a word: use :func:`seraph_cvx.known_accuracy`, or ``cv=LabeledKFold()``.
 
     `predict`, `predict_proba`, `predict_log_proba`, `decision_function`, `transform` and `score`
     are there where the inner estimator has them. Fit and score parameters with one entry for each

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +12,6 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import roc_auc_score
 from sklearn.utils.validation import check_array
 
-from ..fit.alternation import Iteration
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..pairs.supervision import describe_void_pairs, supervise_pairs
@@ -79,7 +78,7 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
         reference: str = "within",
         correlation_weight: float | str = "auto",
         time_limit: float | None = None,
-        callback: Callable[[Iteration, FloatArray], object] | None = None,
+        callback: Any = None,
         on_interrupt: str = "raise",
         solver_options: Mapping[str, Any] | None = None,
         formulation: str = "primal",

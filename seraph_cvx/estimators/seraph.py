@@ -116,8 +116,8 @@ class SERAPH(BaseSERAPH):
         all features say nearly the same their small differences are not taxed out of reach. The
         certificate is of the M-step with this penalty.
     time_limit : float, optional
-        Seconds for the whole fit. It then ends with the best metric so far, its certificate (made
-        after that time) and status time_limit, which is also a warning.
+        Seconds for the whole fit, which then ends with the best metric so far, its certificate
+        (made after that time) and status time_limit.
     callback : callable, optional
         Called with each :class:`~seraph_cvx.fit.alternation.Iteration` and its metric; a true
         return value ends the fit there, with status interrupted.
@@ -152,10 +152,9 @@ class SERAPH(BaseSERAPH):
         in double precision no smaller one can be proved. Any other one is also a warning.
     threshold_ : float
         `predict_pairs` calls pairs up to this distance similar, and `predict_pair_proba` is 1/2
-        there. Without a share of the reference it is sqrt(eta). The share moves pairs of one class
-        apart, so with it `threshold_` is the distance by `metric_` within which as many pairs of
-        the training points are as A calls similar by (8). `calibrate_threshold` and
-        `set_threshold` change it.
+        there: sqrt(eta) without a share of the reference. The share moves pairs of one class apart;
+        with it, the distance within which as many pairs of the training points are as A calls
+        similar by (8). `calibrate_threshold` and `set_threshold` change it.
     leave_one_out_ : LeaveOneOut or None
         1-NN errors of the labeled points, each by the others, in the learned and in the Euclidean
         metric, with the standard error of the difference; printed, it says whether the labels show

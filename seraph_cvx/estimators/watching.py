@@ -20,13 +20,7 @@ ON_INTERRUPT = ("raise", "keep")
 
 
 class FitWatch:
-    """Is told of every iteration of a fit and of the steps inside, and may end it.
-
-    Attributes
-    ----------
-    is_interrupted : callable
-        Whether Ctrl-C was pressed.
-    """
+    """Is told of every iteration of a fit and of the steps inside, and may end it."""
 
     def __init__(
         self,
@@ -73,14 +67,7 @@ class FitWatch:
 
 @contextmanager
 def watched(verbose: int, callback: Any, on_interrupt: str) -> Iterator[FitWatch]:
-    """A context in which a fit runs, with its watch.
-
-    Examples
-    --------
-    >>> with watched(0, None, "raise") as watch:
-    ...     watch.step(1, 0.5)
-    False
-    """
+    """A context in which a fit runs, with its watch."""
     if on_interrupt not in ON_INTERRUPT:
         raise ValueError(f'on_interrupt={on_interrupt!r} is not known: use "raise" or "keep".')
     if callback is not None and not callable(callback):
@@ -96,8 +83,7 @@ def watched(verbose: int, callback: Any, on_interrupt: str) -> Iterator[FitWatch
 def deferred_interrupts(is_wanted: bool = True) -> Iterator[Callable[[], bool]]:
     """A context in which the first Ctrl-C is only noted; the second one interrupts at once.
 
-    It gives a function that tells whether Ctrl-C was pressed. Outside the main thread, to which
-    alone Python hands Ctrl-C, nothing is changed.
+    It gives a function that tells whether Ctrl-C was pressed. Only the main thread is ever told.
 
     Examples
     --------

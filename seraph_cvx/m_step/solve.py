@@ -37,9 +37,9 @@ LARGEST_MOMENT = 1e150
 class MStepSolver:
     """A solver for all M-steps of an alternation or path, which compiles its statement once.
 
-    The parameters are those of :func:`solve_m_step`, and for a fit as a whole: no M-step runs
-    longer than to `deadline` on the clock of `time.perf_counter`, and `watch` is told the steps
-    and the value of "fista" and "projected-gradient" now and then; a true answer ends the M-step.
+    The parameters are those of :func:`solve_m_step`; `deadline`, on the clock of
+    `time.perf_counter`, is that of the whole fit, and `watch` is told the steps of "fista" and
+    "projected-gradient".
     """
 
     solver: Any = "fista"
@@ -154,13 +154,7 @@ class MStepSolver:
 
 
 def solver_in_full(name: str) -> str:
-    """The name of a solver as this package and CVXPY spell it, from any case.
-
-    Examples
-    --------
-    >>> solver_in_full("Fista"), solver_in_full("clarabel")
-    ('fista', 'CLARABEL')
-    """
+    """The name of a solver as this package and CVXPY spell it, from any case."""
     return name.lower() if name.lower() in FIRST_ORDER else name.upper()
 
 
@@ -171,8 +165,8 @@ def _require_objective(given: Any) -> None:
     cure = "make one by MStepObjective(pairs, ...)"
     if type(given).__module__.startswith("cvxpy."):
         cure = (
-            "give the objective that state_m_step made the problem from. To judge a problem that "
-            "you changed, solve it by problem.solve() and call certify_problem(problem, objective)"
+            "give the objective it was stated from, or certify a problem that you changed and "
+            "solved by certify_problem(problem, objective)"
         )
     raise TypeError(f"solve_m_step takes an MStepObjective, not {type(given).__name__}: {cure}.")
 

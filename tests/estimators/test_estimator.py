@@ -281,7 +281,6 @@ def test_verbose_writes_to_stderr_and_nothing_to_stdout(sampling, capsys):
         ({"callback": 3}, TypeError, "callback=3 is no function"),
         ({"polish": True}, ValueError, "fista takes no polish: that is for conic solvers"),
         ({"formulation": "dual"}, ValueError, "fista takes no formulation"),
-        ({"solver_options": {"eps": 1}}, ValueError, "fista takes no solver_options"),
         ({"algorithm": "direct", "polish": True}, ValueError, 'polish is for .*algorithm="em"'),
         ({"algorithm": "direct", "callback": print}, ValueError, "callback is for the M-steps"),
     ],

@@ -44,7 +44,11 @@ def excused(estimator):
 
 
 @parametrize_with_checks(
-    [LabeledOnly(), LabeledOnly(LinearDiscriminantAnalysis()), SERAPHCV(**SMALL)],
+    [
+        LabeledOnly(),
+        LabeledOnly(LinearDiscriminantAnalysis()),
+        SERAPHCV(**SMALL | {"trace_weights": (0.01, 0.1)}),
+    ],
     expected_failed_checks=excused,
 )
 def test_scikit_learn_check(estimator, check):
@@ -288,7 +292,7 @@ def search(sampling):
 def test_search_takes_every_parameter_of_seraph():
     missing = SERAPH().get_params().keys() - SERAPHCV().get_params().keys()
     assert missing == {"trace_weight", "unlabeled_weight", "setting"}
-    of_search = {"n_jobs", "verbose", "identity_share"}
+    of_search = {"n_jobs", "verbose", "identity_share", "callback", "on_interrupt"}
     assert set(seraph_cv.HANDED_ON) == SERAPH().get_params().keys() - missing - of_search
     defaults = SERAPH().get_params()
     assert all(SERAPHCV().get_params()[name] == defaults[name] for name in seraph_cv.HANDED_ON)

@@ -20,7 +20,6 @@ from seraph_cvx import SERAPH, KernelSERAPH, PairSERAPH, PairSet, Status, altern
 from seraph_cvx.baselines.gdm import GDM
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.estimators.mahalanobis import best_threshold
-from seraph_cvx.estimators.reference import matching_threshold
 from seraph_cvx.penalties.manifold import manifold_term
 
 
@@ -169,16 +168,6 @@ def test_the_threshold_of_a_mixed_metric_calls_as_many_pairs_similar_as_the_lear
     V = P[:, 0] - P[:, 1]
     similar = np.einsum("ki,ij,kj->k", V, model.m_step_metric_, V) <= 1.7
     assert np.count_nonzero(model.predict_pairs(P) == 1) == np.count_nonzero(similar)
-
-
-def test_the_threshold_of_many_points_is_that_of_a_sample_of_their_pairs():
-    X = np.random.default_rng(0).normal(size=(400, 3))
-    A, mixed = np.diag([1.0, 0.0, 0.0]), np.diag([1.0, 0.3, 0.1])
-    found = matching_threshold(X, A, mixed, 1.0)
-    V = X[np.triu_indices(400, 1)[0]] - X[np.triu_indices(400, 1)[1]]
-    share = np.mean(V[:, 0] ** 2 <= 1.0)
-    assert np.mean(np.sum((V @ mixed) * V, axis=1) <= found**2) == pytest.approx(share, abs=0.02)
-    assert matching_threshold(X, A, A, 2.0) == np.sqrt(2.0)
 
 
 # --- thresholds

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -191,7 +191,7 @@ class SERAPHCV(MahalanobisTransformer):
         reference: str = RECOMMENDED.reference,
         correlation_weight: float | str = RECOMMENDED.correlation_weight,
         time_limit: float | None = None,
-        callback: Callable[..., object] | None = None,
+        callback: Any = None,
         on_interrupt: str = "raise",
         solver_options: Mapping[str, Any] | None = None,
         formulation: str = "primal",
