@@ -16,6 +16,23 @@ class Algorithm(StrEnum):
     DIRECT = "direct"
 
 
+class Filling(StrEnum):
+    """What stands in for a number that is missing."""
+
+    MEDIAN = "median"
+    MEAN = "mean"
+
+
+class DecimalMark(StrEnum):
+    """What stands between the whole part of a number and its fraction."""
+
+    POINT = "."
+    COMMA = ","
+
+
+TABLE, METRIC, SEARCH = "Reading the table", "What is learned", "How it is searched for"
+FIRST = "What most people need"
+
 TableFile = Annotated[
     Path,
     typer.Argument(
@@ -26,15 +43,92 @@ TableFile = Annotated[
 ]
 LabelColumn = Annotated[
     str,
-    typer.Option(metavar="COLUMN", help="The column of class labels. Empty cell: unknown."),
+    typer.Option(
+        metavar="COLUMN",
+        help="The column of class labels. Empty cell: unknown.",
+        rich_help_panel=FIRST,
+    ),
 ]
 Out = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="Where the metric goes: .csv (the feature names, then its rows) or .npz (arrays "
-        "metric, components, feature_names; mean and scale if standardized). "
-        "By default FILE.metric.csv.",
+        help="Where the model goes: .npz, for seraph-cvx apply and load_model, with the scaling, "
+        "the labeled points and the names of the columns; or .csv, the matrix alone. "
+        "By default FILE.metric.npz.",
+        rich_help_panel=FIRST,
+    ),
+]
+Force = Annotated[
+    bool,
+    typer.Option("--force", help="Replace files that exist already.", rich_help_panel=FIRST),
+]
+Picture = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Draw the points before and after, and J: .png, .pdf or .svg.",
+        rich_help_panel=FIRST,
+    ),
+]
+Html = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write a report of the fit, one page that works offline: .html.",
+        rich_help_panel=FIRST,
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Leave a column out, such as a number of each row; may be given several times.",
+        rich_help_panel=FIRST,
+    ),
+]
+Unknown = Annotated[
+    str,
+    typer.Option(
+        metavar="WORDS",
+        help="Labels that mean an unknown class, with commas between; an empty cell always does.",
+        rich_help_panel=TABLE,
+    ),
+]
+OneHot = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="Make a feature of each value of a column of text; may be given several times.",
+        rich_help_panel=TABLE,
+    ),
+]
+Impute = Annotated[
+    Filling | None,
+    typer.Option(
+        help="Fill empty cells by the median or the mean of their column.",
+        rich_help_panel=TABLE,
+    ),
+]
+Decimal = Annotated[
+    DecimalMark,
+    typer.Option(help="The decimal mark of the numbers.", rich_help_panel=TABLE),
+]
+Encoding = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="The encoding of the text, such as cp1252; by default UTF-8, or what a byte-order "
+        "mark says.",
+        rich_help_panel=TABLE,
+    ),
+]
+Standardize = Annotated[
+    bool,
+    typer.Option(
+        help="Bring each feature to mean 0 and variance 1 first. Features on different scales "
+        "make the trace weight (lambda) meaningless.",
+        rich_help_panel=TABLE,
     ),
 ]
 UnlabeledWeight = Annotated[
@@ -44,6 +138,7 @@ UnlabeledWeight = Annotated[
         help="mu: how much an unlabeled pair counts. ratio is the paper's choice, labeled "
         "pairs over unlabeled pairs; full makes up for what the soft labels lose; 0 "
         "ignores the unlabeled points.",
+        rich_help_panel=METRIC,
     ),
 ]
 TraceWeight = Annotated[
@@ -52,25 +147,31 @@ TraceWeight = Annotated[
         metavar="auto|NUMBER",
         help="lambda: a larger one gives a lower rank, too large a one the zero metric. auto is a "
         "fiftieth of the smallest that is too large.",
+        rich_help_panel=METRIC,
     ),
 ]
 Threshold = Annotated[
     float,
-    typer.Option(help="eta: the squared distance at which a pair is as likely similar as not."),
+    typer.Option(
+        help="eta: the squared distance at which a pair is as likely similar as not.",
+        rich_help_panel=METRIC,
+    ),
 ]
 Sharpness = Annotated[
     float | None,
     typer.Option(
         help="How decided the soft labels of em are; 2 by default. The paper's 1 + mu makes "
-        "the unlabeled points count for little: see --setting."
+        "the unlabeled points count for little: see --setting.",
+        rich_help_panel=METRIC,
     ),
 ]
 IdentityShare = Annotated[
     str,
     typer.Option(
         metavar="auto|NUMBER",
-        help="The share of the reference in the metric that is written; 0 is the certified one. "
-        "auto is the more the less of the similar pairs the learned metric brings together.",
+        help="The share of the reference in the metric that is written; with 0 it is the certified "
+        "one. auto is the more the less of the similar pairs the learned metric brings together.",
+        rich_help_panel=METRIC,
     ),
 ]
 Reference = Annotated[
@@ -79,6 +180,7 @@ Reference = Annotated[
         metavar="within|identity",
         help="The reference: the Euclidean distance (identity), or that in units of the spread "
         "inside the classes (within).",
+        rich_help_panel=METRIC,
     ),
 ]
 CorrelationWeight = Annotated[
@@ -87,6 +189,7 @@ CorrelationWeight = Annotated[
         metavar="auto|NUMBER",
         help="How much the trace penalty follows the covariance of the features, from 0 (as in "
         "the paper) to below 1. auto is 0 unless the features are very strongly correlated.",
+        rich_help_panel=METRIC,
     ),
 ]
 PaperSetting = Annotated[
@@ -95,48 +198,69 @@ PaperSetting = Annotated[
         metavar="none|post|proj|hyper",
         help="One of the paper's settings, instead of the weights, the sharpness, the share and "
         "the reference above.",
+        rich_help_panel=METRIC,
     ),
 ]
 AlgorithmChoice = Annotated[
     Algorithm,
     typer.Option(
         help="em: the paper's alternation, whose convex steps are certified. direct: descent "
-        "on the paper's objective (7), which is not convex and has no certificate."
+        "on the paper's objective (7), which is not convex and has no certificate.",
+        rich_help_panel=SEARCH,
     ),
 ]
 Solver = Annotated[
     str,
     typer.Option(
-        help="For the convex steps of em: fista (the default), projected-gradient, CLARABEL, SCS."
+        help="For the convex steps of em: fista (the default), projected-gradient, CLARABEL, SCS.",
+        rich_help_panel=SEARCH,
     ),
 ]
 Tol = Annotated[
     float,
     typer.Option(
         help="em ends when J falls by less than this, relatively; direct, when the gradient of (7) "
-        "promises no larger relative fall."
+        "promises no larger relative fall.",
+        rich_help_panel=SEARCH,
+    ),
+]
+MStepTol = Annotated[
+    float,
+    typer.Option(
+        help="The relative gap to which the last M-step of em is to be certified.",
+        rich_help_panel=SEARCH,
     ),
 ]
 MaxIter = Annotated[
     int | None,
-    typer.Option(min=1, help="The most iterations; by default 500 for em, 5000 for direct."),
-]
-Standardize = Annotated[
-    bool,
     typer.Option(
-        help="Bring each feature to mean 0 and variance 1 first. Features on different scales "
-        "make the trace weight (lambda) meaningless."
+        min=1,
+        help="The most iterations; by default 500 for em, 5000 for direct.",
+        rich_help_panel=SEARCH,
     ),
 ]
-Picture = Annotated[
-    Path | None,
+TimeLimit = Annotated[
+    float | None,
     typer.Option(
-        metavar="FILE", help="Draw the points before and after, and J: .png, .pdf or .svg."
+        min=0.0,
+        metavar="SECONDS",
+        help="End after so long, with the best metric so far.",
+        rich_help_panel=SEARCH,
+    ),
+]
+Polish = Annotated[
+    bool,
+    typer.Option(
+        "--polish",
+        help="Continue with fista where the answer of another solver is not certified.",
+        rich_help_panel=SEARCH,
     ),
 ]
 AllowUnattained = Annotated[
     bool,
     typer.Option(
-        "--allow-unattained", help="Continue if no best metric exists (with trace weight 0)."
+        "--allow-unattained",
+        help="Continue if no best metric exists (with trace weight 0).",
+        rich_help_panel=SEARCH,
     ),
 ]

@@ -41,13 +41,13 @@ needs no registration: ``solvers=["fista", function]``, see ``examples/guide/rac
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 from ..model.m_step_objective import MStepObjective
 from ..solvers.first_order import fista, projected_gradient
-from ..solvers.solution import Status
+from ..solvers.solution import MStepSolution, Status
 from .entrants.attempt import Attempt, Entrant, NotForThisProblem, Solver
 from .entrants.conic import conic_entrants
 from .entrants.cvxopt_cone import cvxopt_entrants
@@ -106,10 +106,16 @@ def forget_solver(name: str) -> None:
 
 
 def _find(module: str, attribute: str) -> Any:
+    """An attribute of a module, None where there is no such module; its own errors are told."""
     try:
         return getattr(import_module(module), attribute, None)
-    except ImportError:
-        return None
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise ValueError(
+            f"{module} cannot be imported, because of what it imports itself: "
+            f"{type(error).__name__}: {error}."
+        ) from error
 
 
 def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
@@ -217,7 +223,10 @@ def _why_not(name: str, reason: str) -> str:
     return f"{reason or f'There is no solver {name!r}'}. Those that are installed are {labels}."
 
 
-_FIRST_ORDER = {"fista": fista, "projected-gradient": projected_gradient}
+_FIRST_ORDER: dict[str, Callable[..., MStepSolution]] = {
+    "fista": fista,
+    "projected-gradient": projected_gradient,
+}
 
 
 def first_order(

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ..fit.alternation import Iteration
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
@@ -31,7 +32,8 @@ NO_SPREAD = 1e-12
 class KernelSERAPH(BaseSERAPH):
     """Learn a metric in the feature space of a kernel, as SERAPH does among the features.
 
-    Eq. (7) with ||phi(x) - phi(x')||_A instead of ||x - x'||_A, exactly.
+    It minimises what :class:`seraph_cvx.SERAPH` does with ||phi(x) - phi(x')||_A instead of
+    ||x - x'||_A, exactly.
 
     A metric on the feature space only matters on the span of the training points, and the trace
     penalty makes it zero outside that span. The coordinates of kernel PCA, all components kept and
@@ -100,6 +102,12 @@ class KernelSERAPH(BaseSERAPH):
         penalties: Sequence[Penalty] = (),
         reference: str = "within",
         correlation_weight: float | str = "auto",
+        time_limit: float | None = None,
+        callback: Callable[[Iteration, FloatArray], object] | None = None,
+        on_interrupt: str = "raise",
+        solver_options: Mapping[str, Any] | None = None,
+        formulation: str = "primal",
+        polish: bool = False,
     ) -> None:
         super().__init__(
             unlabeled_weight=unlabeled_weight,
@@ -127,6 +135,12 @@ class KernelSERAPH(BaseSERAPH):
             penalties=penalties,
             reference=reference,
             correlation_weight=correlation_weight,
+            time_limit=time_limit,
+            callback=callback,
+            on_interrupt=on_interrupt,
+            solver_options=solver_options,
+            formulation=formulation,
+            polish=polish,
         )
         self.kernel = kernel
         self.gamma = gamma

@@ -15,10 +15,18 @@ from .mahalanobis import all_or_nothing
 class SERAPH(BaseSERAPH):
     """Learn a Mahalanobis metric from a few labeled and many unlabeled points.
 
-    max_A sum_{S u D} ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7).
-
     Semi-supervised metric learning: points of the same known class become near, of different known
-    classes far, and the other pairs, which have no label, are classified with low entropy.
+    classes far, and the other pairs, which have no label, become either near or far.
+
+    By default it minimises over A PSD, by an alternation of soft labels and convex M-steps,
+
+        J(A) = -sum_{S u D} ln p(y) + lambda <W, A> + mu (a - 1)/a sum_U H_a(p),
+
+    p of (8) the probability that a pair is similar (S) or dissimilar (D), H_a the Renyi entropy of
+    order a (`sharpness`) of p on the unlabeled pairs U, and W = I for most data (see
+    `correlation_weight`). The paper's objective (7) has mu times Shannon's entropy there, and is
+    what algorithm="direct" minimises. J is not convex, each M-step is: `certificate_` bounds how
+    far the last one is from its optimum.
 
     Parameters
     ----------
@@ -40,7 +48,8 @@ class SERAPH(BaseSERAPH):
         (7) itself, which is nonconvex: it starts at a multiple of the identity (A = I for
         standardized points) and ends at a stationary point.
     solver : str, default="fista"
-        Solver of each M-step, see :func:`seraph_cvx.solve_m_step`.
+        Solver of each M-step, see :func:`seraph_cvx.solve_m_step`: "fista", or a conic one such as
+        "CLARABEL", in upper or lower case.
     tol : float, default=1e-6
         EM stops when J falls by less, relatively; direct, when the gradient of (7) promises no
         larger relative fall, see :func:`seraph_cvx.fit.direct.measure_stationarity`.
@@ -56,7 +65,8 @@ class SERAPH(BaseSERAPH):
     n_jobs : int, optional
         Threads over blocks of pairs.
     verbose : int, default=0
-        1 writes a line for each iteration to stderr.
+        1 shows a line of progress on stderr, which also moves inside a long M-step: by rich where
+        that is installed, and as a plain line for each iteration where stderr is no terminal.
     random_state : int, RandomState or None
         Seed of the pairs drawn for `unlabeled_pairs`; nothing else is random.
     laplacian_weight : float, default=0.0
@@ -106,6 +116,22 @@ class SERAPH(BaseSERAPH):
         most 0.95, r the mean squared correlation of the features: it is 0 for most data, and where
         all features say nearly the same their small differences are not taxed out of reach. The
         certificate is of the M-step with this penalty.
+    time_limit : float, optional
+        Seconds for the whole fit. It then ends with the best metric so far, its certificate (made
+        after that time) and status time_limit, which is also a warning.
+    callback : callable, optional
+        Called with each :class:`~seraph_cvx.fit.alternation.Iteration` and its metric; a true
+        return value ends the fit there, with status interrupted.
+    on_interrupt : "raise" or "keep", default="raise"
+        What Ctrl-C does. "raise": KeyboardInterrupt, and the estimator stays as it was before.
+        "keep": the fit ends after the step that is running, with the best metric so far, its
+        certificate and status interrupted; a second Ctrl-C raises.
+    solver_options : dict, optional
+        Passed to a conic `solver` as they are.
+    formulation : "primal" or "dual", default="primal"
+        Which statement of the M-step a conic `solver` is given.
+    polish : bool, default=False
+        Continue with FISTA where a conic solver's answer is not certified.
 
     Attributes
     ----------
@@ -123,14 +149,21 @@ class SERAPH(BaseSERAPH):
         One :class:`~seraph_cvx.fit.alternation.Iteration` each, or the values of (7) for "direct".
     n_iter_ : int
     status_ : Status
-        certified, or stationary for algorithm="direct"; any other one is also a warning.
+        certified, or stationary for algorithm="direct". rounding_limit: the gap is below 1e-6, but
+        in double precision no smaller one can be proved. Any other one is also a warning.
     threshold_ : float
-        `predict_pairs` calls pairs up to this distance similar: sqrt(eta), where p = 1/2, until
-        `calibrate_threshold` or `set_threshold` is called.
+        `predict_pairs` calls pairs up to this distance similar, and `predict_pair_proba` is 1/2
+        there. Without a share of the reference it is sqrt(eta). The share moves pairs of one class
+        apart, so with it `threshold_` is the distance by `metric_` within which as many pairs of
+        the training points are as A calls similar by (8). `calibrate_threshold` and
+        `set_threshold` change it.
     leave_one_out_ : LeaveOneOut or None
         1-NN errors of the labeled points, each by the others, in the learned and in the Euclidean
         metric, with the standard error of the difference; printed, it says whether the labels show
         a gain. They were used to learn, so the gain is flattered. None where no class is given.
+    labeled_points_, labels_ : (k, m) and (k,) arrays, or None
+        The points of known class and their classes, which :func:`seraph_cvx.save_model` saves too:
+        by the nearest of them new points can be classified. None where constraints were given.
     data_notes_ : list of str
         What in the features may spoil the metric, each with its cure: constant columns, heavy
         tails, features that say the same. Mostly empty.
@@ -172,7 +205,7 @@ class SERAPH(BaseSERAPH):
             An array of another library than NumPy (torch, CuPy, ...) has the sums over unlabeled
             pairs made by that library, on its device; what is learned is NumPy's all the same.
         y : (n,) array_like, optional
-            Class labels; -1 is unknown (None too among strings).
+            Class labels; unknown are -1, NaN, None and pandas' NA.
         similar, dissimilar : (k, 2) array_like of int, optional
             Constraints: rows (i, j) of indices into X. They are indices into *this* X: where
             cross-validation removes rows they would refer to other points, so cross-validate
@@ -186,6 +219,7 @@ class SERAPH(BaseSERAPH):
                 warnings.warn(doubt, stacklevel=2)
             not_reached = self._learn(pairs)
             self._judge(pairs)
+            self._keep_labeled(pairs, y)
         for warning in not_reached:
             warnings.warn(warning, stacklevel=2)
         return self

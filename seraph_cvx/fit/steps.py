@@ -145,7 +145,7 @@ def _accelerated(
     factor, passes = solver.rough_start(objective, tolerance(), metric)
     solution: MStepSolution | None = None
     while True:
-        descent = descent_steps(objective, factor, descent_tol)
+        descent = descent_steps(objective, factor, descent_tol, solver.deadline)
         now = next(descent)
         yield replace(now, kind=StepKind.M_STEP, solution=solution, passes=passes)
         for now in islice(descent, most_descents):
@@ -188,14 +188,17 @@ def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MSt
     )
 
 
-def descent_steps(objective: MStepObjective, factor: FloatArray, tol: float) -> Iterator[Step]:
+def descent_steps(
+    objective: MStepObjective, factor: FloatArray, tol: float, deadline: float = np.inf
+) -> Iterator[Step]:
     """Newton steps on J from LL', L = `factor`, to a stationary point; none of them raises it.
 
-    The first step is the start itself.
+    The first step is the start itself. After `deadline`, on the clock of `time.perf_counter`, no
+    further one is made.
     """
     basis = objective.basis
     program = with_smooth_penalties(objective, descent_program(objective, whitened=True))
-    search = FaceSearch(program, tol)
+    search = FaceSearch(program, tol, deadline=deadline)
     points = search.points(basis.inverse @ factor)
     passes = 0
     while True:

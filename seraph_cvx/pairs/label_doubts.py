@@ -93,6 +93,16 @@ def _measurements(labels: NDArray[Any]) -> str:
     )
 
 
+def _one_class(labels: NDArray[Any]) -> str:
+    known = labels[is_known(labels)].tolist()
+    if len(known) < 2 or len(set(known)) > 1:
+        return ""
+    return (
+        f"All {len(known)} known labels are {known[0]!r}: every labeled pair is similar, and "
+        "nothing says which points are far apart. Label points of a second class."
+    )
+
+
 def _times(count: int) -> str:
     return "once" if count == 1 else f"{count} times"
 
@@ -102,4 +112,5 @@ _DOUBTS: tuple[Callable[[NDArray[Any]], str], ...] = (
     _wrapped,
     _words,
     _measurements,
+    _one_class,
 )

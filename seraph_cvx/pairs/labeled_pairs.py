@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.arrays import to_host
-from ..numerics.checks import FloatArray, IntArray, check_index_pairs, encode_labels, is_known
+from ..numerics.checks import (
+    FloatArray,
+    IntArray,
+    check_index_pairs,
+    encode_labels,
+    is_known,
+    refuse_masked,
+)
 
 InBlock: TypeAlias = Callable[[int, int], tuple[IntArray, IntArray]]
 """Where the labeled pairs are in a block of all pairs, given the numbers of its two sides."""
@@ -224,6 +231,7 @@ def pairs_of_constraints(
 
 def join_labels(constraints: LabeledPairs, y: ArrayLike, n_points: int) -> LabeledPairs:
     """Add the pairs of class labels to constraints, which keep their confidences."""
+    refuse_masked(y, "y", "mark an unknown label by -1")
     if np.count_nonzero(is_known(np.asarray(y))) < 2:
         return constraints
     labels = pairs_of_labels(y, n_points)

@@ -18,18 +18,28 @@ class Status(StrEnum):
 
     "certified" is a duality gap within tolerance and nothing else. "stationary" is how the descent
     on (7) ends: that is not convex and has no such gap, but its slope is within tolerance.
+    "rounding_limit" is a gap above the tolerance but below 1e-6 that cannot be proved to be smaller
+    in double precision: all that a solver can do, and no failure. "inaccurate" is a larger gap.
+    "time_limit" and "interrupted" (by Ctrl-C or a callback) end with the best metric so far.
     """
 
     CERTIFIED = "certified"
     STATIONARY = "stationary"
+    ROUNDING_LIMIT = "rounding_limit"
     INACCURATE = "inaccurate"
     ITERATION_LIMIT = "iteration_limit"
+    TIME_LIMIT = "time_limit"
+    INTERRUPTED = "interrupted"
     FAILED = "failed"
 
     @property
     def reached_tolerance(self) -> bool:
-        """Whether a fit ended as it was asked to; any other end is told in a warning."""
-        return self in (Status.CERTIFIED, Status.STATIONARY)
+        """Whether a fit ended as asked for, or as near to it as rounding allows."""
+        return self in (Status.CERTIFIED, Status.STATIONARY, Status.ROUNDING_LIMIT)
+
+
+ROUNDING_GAP = 1e-6
+"""A relative gap up to this that only rounding keeps open is no failure."""
 
 
 class OptimumNotAttained(ValueError):
@@ -62,7 +72,7 @@ class MStepSolution:
     certificate : Certificate or None
         The duality gap at `metric`, computed by this package and never by the solver.
     status : Status
-        certified, inaccurate, iteration_limit or failed.
+        certified, rounding_limit, inaccurate, iteration_limit, time_limit, interrupted or failed.
     solver, solver_status : str
         Who solved it, and what it said of itself.
     iterations : int

@@ -20,6 +20,7 @@ from seraph_cvx import SERAPH, KernelSERAPH, PairSERAPH, PairSet, Status, altern
 from seraph_cvx.baselines.gdm import GDM
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.estimators.mahalanobis import best_threshold
+from seraph_cvx.estimators.reference import matching_threshold
 from seraph_cvx.penalties.manifold import manifold_term
 
 
@@ -138,14 +139,46 @@ def test_k_means_on_the_transformed_points(sampling):
 
 
 def test_pair_probabilities_are_equation_8(sampling):
-    model = SERAPH(threshold=1.7).fit(sampling.X, sampling.y)
+    model = SERAPH(threshold=1.7, identity_share=0.0).fit(sampling.X, sampling.y)
     P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
     V = P[:, 0] - P[:, 1]
     squares = np.einsum("ki,ij,kj->k", V, model.m_step_metric_, V)
     assert model.predict_pair_proba(P) == pytest.approx(1 / (1 + np.exp(squares - 1.7)), rel=1e-9)
     assert model.threshold_ == pytest.approx(np.sqrt(1.7))
-    pure = SERAPH(setting="hyper").fit(sampling.X, sampling.y)
-    assert np.array_equal(pure.predict_pairs(P) == 1, pure.predict_pair_proba(P) >= 0.5)
+
+
+@pytest.mark.parametrize("n_components", [None, 1])
+@pytest.mark.parametrize("kind", [SERAPH, KernelSERAPH])
+def test_pairs_are_predicted_similar_where_that_is_more_likely_than_not(
+    sampling, kind, n_components
+):
+    """With the default share of the reference, which parted the two before, and a threshold set."""
+    model = kind(n_components=n_components).fit(sampling.X, sampling.y)
+    P = sampling.X[np.stack(np.triu_indices(len(sampling.X), 1), axis=1)]
+    assert not np.allclose(model.metric_, model.m_step_metric_)
+    for change in (1.0, 1.3):
+        model.set_threshold(change * model.threshold_)
+        likely = model.predict_pair_proba(P) >= 0.5
+        assert np.array_equal(model.predict_pairs(P) == 1, likely)
+        assert 0 < np.count_nonzero(likely) < len(P)
+
+
+def test_the_threshold_of_a_mixed_metric_calls_as_many_pairs_similar_as_the_learned_one(sampling):
+    model = SERAPH(threshold=1.7).fit(sampling.X, sampling.y)
+    P = sampling.X[np.stack(np.triu_indices(len(sampling.X), 1), axis=1)]
+    V = P[:, 0] - P[:, 1]
+    similar = np.einsum("ki,ij,kj->k", V, model.m_step_metric_, V) <= 1.7
+    assert np.count_nonzero(model.predict_pairs(P) == 1) == np.count_nonzero(similar)
+
+
+def test_the_threshold_of_many_points_is_that_of_a_sample_of_their_pairs():
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    A, mixed = np.diag([1.0, 0.0, 0.0]), np.diag([1.0, 0.3, 0.1])
+    found = matching_threshold(X, A, mixed, 1.0)
+    V = X[np.triu_indices(400, 1)[0]] - X[np.triu_indices(400, 1)[1]]
+    share = np.mean(V[:, 0] ** 2 <= 1.0)
+    assert np.mean(np.sum((V @ mixed) * V, axis=1) <= found**2) == pytest.approx(share, abs=0.02)
+    assert matching_threshold(X, A, A, 2.0) == np.sqrt(2.0)
 
 
 # --- thresholds
@@ -396,7 +429,8 @@ def test_a_kernel_given_as_a_function_and_its_distances_agree(sampling):
 
 def test_points_that_are_all_one_have_the_metric_zero_or_a_clear_error():
     X = np.ones((4, 2))
-    model = KernelSERAPH().fit(X, [0, 0, 1, -1])
+    with pytest.warns(UserWarning, match="metric is zero.*all points are equal"):
+        model = KernelSERAPH().fit(X, [0, 0, 1, -1])
     assert all_distances(model, X) == pytest.approx(0.0, abs=1e-9)
 
 

@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from command_line import words
+from command_line import run, words
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from seraph_cvx import SERAPH, KernelSERAPH
+from seraph_cvx import SERAPH, KernelSERAPH, load_model
 from seraph_cvx.penalties import Diagonal
 from seraph_cvx.plots import fit_report
 from seraph_cvx.plots.report.figures import MOST_MARKS, scatter_images
@@ -20,9 +20,9 @@ from seraph_cvx.plots.report.fitted import collect
 from seraph_cvx.plots.report.recipe import python_of
 from seraph_cvx.plots.report.sections import (
     certificate_section,
-    comparison_section,
     data_section,
     error_interval,
+    errors_of_neighbours,
     features_section,
     pairs_section,
 )
@@ -120,6 +120,40 @@ def test_the_code_on_the_page_fits_the_same_metric(fitted, page):
     np.testing.assert_array_equal(scope["model"][-1].metric_, pipeline[-1].metric_)
 
 
+def test_the_code_on_the_commands_page_reads_the_table_as_the_command_does(tmp_path, monkeypatch):
+    """Semicolons, decimal commas, a column to drop, one of text, a missing number, own words."""
+    monkeypatch.chdir(tmp_path)
+    lines = ["id;a;b;colour;kind"]
+    for k, (a, b) in enumerate(np.random.default_rng(0).normal(size=(24, 2)).tolist()):
+        kind = ["x & y", "<z>"][k % 2] if k < 12 else ["", "?", "-1.0"][k % 3]
+        b = "" if k == 20 else f"{b:.6f}"
+        colour = ["red", "blue"][k % 3 == 0]
+        lines.append(f"{k};{a + 2 * (k % 2):.6f};{b};{colour};{kind}".replace(".", ","))
+    lines = [line.replace("-1,0", "-1.0") for line in lines]
+    (tmp_path / "my table.csv").write_text("\n".join(lines), encoding="utf-8")
+    given = ["my table.csv", "--label", "kind", "--out", "m.npz", "--html", "r.html"]
+    given += ["--drop", "id", "--unknown", "?,-1", "--one-hot", "colour", "--impute", "mean"]
+    done = run("fit", *given, "--decimal", ",", "--trace-weight", "0.5")
+    assert done.exit_code == 0, done.output
+    assert "Written: the report of the fit" in done.output
+    root = ElementTree.parse(tmp_path / "r.html").getroot()
+    code, command = (part.text for part in root.iter("code"))
+    assert command.startswith(
+        "seraph-cvx fit 'my table.csv' --label kind --out m.npz --html r.html"
+    )
+    assert "--trace-weight 0.5" in command
+    assert "'?' (4 times), '-1.0' (4 times)" in words("".join(root.itertext()))
+    scope = {}
+    exec("\n".join(code.splitlines()[:-1]), scope)
+    again, kept = scope["model"][-1], load_model("m.npz")[-1]
+    assert again.trace_weight == 0.5
+    np.testing.assert_allclose(again.metric_, kept.metric_, rtol=1e-9)
+    again = run("fit", *given, "--decimal", ",")
+    assert again.exit_code == 2  # without --force nothing is replaced
+    refused = run("fit", *given[:3], "--html", "r.txt")
+    assert "must end in .html" in words(refused.output)
+
+
 def test_the_code_imports_what_it_names():
     code = python_of(SERAPH(penalties=[Diagonal()], identity_share=0.0), "X, y = [], []", True)
     assert "from seraph_cvx.penalties import Diagonal" in code
@@ -185,7 +219,7 @@ def test_without_labels_of_two_classes_there_is_no_error(fitted):
     fit = collect(pipeline, X, np.zeros(len(X)), None, None, None)
     model = SERAPH().fit(fit.points, similar=[(0, 3)], dissimilar=[(0, 1)])
     bare = collect(model, fit.points, None, [(0, 3)], [(0, 1)], None)
-    assert "No 1-NN error" in comparison_section(bare)
+    assert "No 1-NN error" in errors_of_neighbours(bare)
     assert "There is no dissimilar pair" in pairs_section(fit)
 
 

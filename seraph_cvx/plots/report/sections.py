@@ -65,28 +65,32 @@ def pairs_section(fit: FittedMetric) -> str:
 
 def comparison_section(fit: FittedMetric) -> str:
     """The points before and after, and the 1-NN errors in both metrics."""
+    images = f'<div class="images">{scatter_images(fit)}</div>'
+    return _section("Before and after", images, errors_of_neighbours(fit))
+
+
+def errors_of_neighbours(fit: FittedMetric) -> str:
+    """The 1-NN errors of the labelled points in both metrics, and how uncertain they are."""
     found = getattr(fit.model, "leave_one_out_", None)
     if found is None:
-        words = "<p>No 1-NN error: that takes class labels, two classes and two points of one.</p>"
-    else:
-        rows = []
-        for name, error in (
-            ("Euclidean distance", found.euclidean_error),
-            ("learned metric", found.learned_error),
-        ):
-            low, high = error_interval(error, found.n)
-            rows.append((name, f"{error:.1%}", f"{low:.1%} to {high:.1%}"))
-        two = 2.0 * found.standard_error
-        ends = f"{found.gain - two:.1%} to {found.gain + two:.1%}"
-        rows.append(("difference", f"{found.gain:.1%}", ends if two else "no point differs"))
-        table = table_of(rows, ("1-NN, leaving one out", "wrong", "95 % interval"))
-        words = (
-            f"{table}<p>{escape(found.verdict)}</p>"
-            f'<p class="place">Each of {found.n:,} labelled points gets the class of the nearest '
-            "other one. Intervals are as for independent points; that of the difference is two "
-            "standard errors to either side.</p>"
-        )
-    return _section("Before and after", f'<div class="images">{scatter_images(fit)}</div>', words)
+        return "<p>No 1-NN error: that takes class labels, two classes and two points of one.</p>"
+    rows = []
+    for name, error in (
+        ("Euclidean distance", found.euclidean_error),
+        ("learned metric", found.learned_error),
+    ):
+        low, high = error_interval(error, found.n)
+        rows.append((name, f"{error:.1%}", f"{low:.1%} to {high:.1%}"))
+    two = 2.0 * found.standard_error
+    ends = f"{found.gain - two:.1%} to {found.gain + two:.1%}"
+    rows.append(("difference", f"{found.gain:.1%}", ends if two else "no point differs"))
+    table = table_of(rows, ("1-NN, leaving one out", "wrong", "95 % interval"))
+    return (
+        f"{table}<p>{escape(found.verdict)}</p>"
+        f'<p class="place">Each of {found.n:,} labelled points gets the class of the nearest other '
+        "one. Intervals are as for independent points; that of the difference is two standard "
+        "errors to either side.</p>"
+    )
 
 
 def certificate_section(fit: FittedMetric) -> str:
