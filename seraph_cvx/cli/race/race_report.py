@@ -44,7 +44,8 @@ def _document(race: Race) -> str:
     meaning = (
         "A claim is a run whose solver reports that it reached the tolerance. It is true if the "
         "true gap is within that tolerance, and proved if the answer's own certificate shows it. "
-        "The true gap is measured against the best lower bound proved for the instance."
+        "The true gap is of the matrix that the solver returned for the M-step, against the best "
+        "lower bound proved for the instance."
     )
     instances = ResultTable("The instances, and their optimal values as certified", intervals)
     parts = [facts, race.summary().to_markdown(), meaning, instances.to_markdown()]

@@ -25,14 +25,7 @@ def read_frames(
 
     Cells are separated by commas, semicolons or tabs. The text is UTF-8, or UTF-16 or UTF-32
     with a byte-order mark. A cell in double quotes may hold all of these and line ends. Blank
-    lines are skipped.
-
-    Parameters
-    ----------
-    path : Path
-    reading : Reading
-    check : callable
-        Given the names in the header; it raises an error for those that cannot be served.
+    lines are skipped. `check` is given the header, and raises an error if it cannot be served.
     """
     pandas = _pandas()
     text = open_text(path, reading)

@@ -17,15 +17,7 @@ from .user_table import near_name
 
 @dataclass(frozen=True, eq=False)
 class NewRows:
-    """Points in the order of the features, the columns that were not used, and texts never seen.
-
-    Attributes
-    ----------
-    X : (n, m) array
-    ignored : tuple of str
-    unseen : dict
-        By column: the values of text that no feature stands for.
-    """
+    """Points, the columns that were not used, and by column the texts that are no feature."""
 
     X: FloatArray
     ignored: tuple[str, ...]
@@ -39,13 +31,7 @@ def read_new_rows(
 
     A feature ``colour=red`` that is no column itself is 1 where the column ``colour`` holds red.
 
-    Parameters
-    ----------
-    path : Path
-    feature_names : sequence of str or None
-        None for a model without names: the table then has these columns alone, in this order.
-    n_features : int
-    reading : Reading
+    Without names the table has these columns alone, in the order of the fit.
 
     Examples
     --------

@@ -22,14 +22,8 @@ class Reading:
 
     Attributes
     ----------
-    unknown : tuple of str
-        Labels that mean an unknown class; an empty cell always does.
-    drop, one_hot : tuple of str
-        Columns that are left out, and columns of text that become a feature for each value.
-    decimal : "." or ","
-        The decimal mark.
-    encoding : str, optional
-        By default UTF-8, or what a byte-order mark says.
+    unknown, drop, one_hot, decimal, encoding
+        As the options of `seraph-cvx fit`; an empty label is always unknown.
     impute : bool
         Whether a number may be missing; it is NaN then.
     options : tuple of str
@@ -131,12 +125,6 @@ def short(cell: str) -> str:
 
 
 def some(names: Sequence[str]) -> str:
-    """The first names in quotes, and how many more there are.
-
-    Examples
-    --------
-    >>> some(["a", "b"])
-    "'a', 'b'"
-    """
+    """The first names in quotes, and how many more there are."""
     shown = ", ".join(short(name) for name in names[:12])
     return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")

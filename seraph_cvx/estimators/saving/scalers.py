@@ -31,14 +31,7 @@ def is_scaler(step: Any) -> bool:
 
 
 def learned_by_scaler(step: Any) -> dict[str, Any]:
-    """The public attributes that a fitted scaler learned.
-
-    Examples
-    --------
-    >>> from sklearn.preprocessing import MaxAbsScaler
-    >>> learned_by_scaler(MaxAbsScaler().fit([[-2.0], [1.0]]))["scale_"]
-    array([2.])
-    """
+    """The public attributes that a fitted scaler learned."""
     _, arrays = SCALERS[type(step).__name__]
     learned = {key: getattr(step, key) for key in (*arrays, *OTHERS) if hasattr(step, key)}
     if "statistics_" in learned:  # of a constant they are objects
