@@ -67,11 +67,7 @@ Picture = Annotated[
 ]
 Html = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write a report of the fit, one page that works offline: .html.",
-        rich_help_panel=FIRST,
-    ),
+    _in(FIRST, "Write a report of the fit, one page that works offline: .html.", metavar="FILE"),
 ]
 Drop = Annotated[
     list[str] | None,
