@@ -65,6 +65,10 @@ Picture = Annotated[
     Path | None,
     _in(FIRST, "Draw the points before and after, and J: .png, .pdf or .svg.", metavar="FILE"),
 ]
+Html = Annotated[
+    Path | None,
+    _in(FIRST, "Write a report of the fit, one page that works offline: .html.", metavar="FILE"),
+]
 Drop = Annotated[
     list[str] | None,
     _in(

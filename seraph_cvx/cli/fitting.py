@@ -55,7 +55,7 @@ def scale_points(
     steps: list[tuple[str, Any]] = []
     X: Any = name_columns(table.X, table.feature_names)
     if impute is not None:
-        steps.append(("impute", SimpleImputer(strategy=impute).fit(X)))
+        steps.append(("impute", SimpleImputer(strategy=str(impute)).fit(X)))
     if standardize:
         before = steps[-1][1].transform(X) if steps else X
         steps.append(("scale", StandardScaler().fit(before)))

@@ -22,6 +22,7 @@ from .fit_options import (
     Drop,
     Encoding,
     Force,
+    Html,
     IdentityShare,
     Impute,
     LabelColumn,
@@ -44,6 +45,7 @@ from .fit_options import (
     Unknown,
     UnlabeledWeight,
 )
+from .fit_page import command_given, loading_code, write_report
 from .fitting import announce_long_work, check_points, learn, scale_points
 from .main import EXAMPLES, Debug, Panels, app
 from .metric_report import draw, report_metric
@@ -103,11 +105,13 @@ def demo(
 
 @app.command(epilog=EXAMPLES, cls=Panels)
 def fit(
+    context: typer.Context,
     file: TableFile,
     label: LabelColumn,
     out: Out = None,
     force: Force = False,
     picture: Picture = None,
+    html: Html = None,
     drop: Drop = None,
     unknown: Unknown = "-1,NA,NaN,nan",
     one_hot: OneHot = None,
@@ -144,6 +148,8 @@ def fit(
         check_output(target, (".npz", ".csv"), file, may_replace=force)
         if picture is not None:
             check_output(picture, PICTURES, file, may_replace=force)
+        if html is not None:
+            check_output(html, (".html",), file, may_replace=force)
         if algorithm is Algorithm.DIRECT and sharpness is not None:
             raise TableError("--sharpness needs --algorithm em: direct has no soft labels.")
         reading = Reading(
@@ -210,6 +216,9 @@ def fit(
         if picture is not None:
             title = f"SERAPH on {file.name}"
             draw(picture, scaled, seraph.metric_, seraph.history_, title, kept)
+        if html is not None:
+            code = loading_code(file, label, reading, table)
+            write_report(html, model, table, file.name, code, command_given(context), kept)
         finish(seraph.status_, kept)
 
 

@@ -677,7 +677,7 @@ def test_help_of_fit_explains_every_option_in_groups_with_what_most_need_first()
     shown = run("fit", "--help").output
     options = shown.partition("What most people need:")[2].partition("Examples:")[0]
     blocks = re.split(r"^  (?=--)", options, flags=re.M)[1:]
-    assert len(blocks) == 29
+    assert len(blocks) == 30
     for block in blocks:
         assert len(block.split()) > 4, block
     titles = re.findall(r"^(\S.*):$", shown, flags=re.M)

@@ -175,26 +175,23 @@ for n, rho, first in [(70, 3, 0), (150, 5, 40), (130, 14, 64)]:
 """
 
 
-@pytest.mark.parametrize("where", ["interpreter", "cuda"])
-def test_the_kernels_are_the_formulas(where):
-    """By Triton's interpreter, which needs no GPU, and on a GPU where there is one."""
+@pytest.fixture
+def gpu():
     torch = pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("triton", reason="triton is not installed")
-    if where == "cuda" and not torch.cuda.is_available():
-        pytest.skip("there is no CUDA GPU")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    if where == "interpreter":
-        environment["TRITON_INTERPRET"] = "1"
-    device = "cuda" if where == "cuda" else "cpu"
-    subprocess.run([sys.executable, "-c", COMPARED, device], check=True, env=environment)
-
-
-def test_a_fit_on_a_gpu_is_the_fit_of_the_host():
-    torch = pytest.importorskip("torch", reason="torch is not installed")
     if not torch.cuda.is_available():
         pytest.skip("there is no CUDA GPU")
+    return torch
+
+
+def test_the_kernels_are_the_formulas(gpu):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", COMPARED, "cuda"], check=True, env=environment)
+
+
+def test_a_fit_on_a_gpu_is_the_fit_of_the_host(gpu):
     X, y = gaussian_classes(700, 8)
-    on_device = SERAPH().fit(torch.asarray(X, device="cuda"), y)
+    on_device = SERAPH().fit(gpu.asarray(X, device="cuda"), y)
     plain = SERAPH().fit(X, y)
     assert on_device.certificate_.relative_gap <= 1e-8
     np.testing.assert_allclose(on_device.m_step_metric_, plain.m_step_metric_, atol=1e-5)
