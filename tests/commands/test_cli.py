@@ -431,7 +431,7 @@ def test_columns_that_do_not_vary_are_named_and_the_metric_is_that_of_the_others
 
 
 ZERO = {
-    "one class": (",b", ",", ["--unlabeled-weight", 0], ["every labeled pair is similar"]),
+    "one class": (",b", ",", ["--unlabeled-weight", 0], ["all known points are of one class"]),
     "trace weight": (",b", ",b", ["--trace-weight", 1000], ["the trace weight is too large"]),
 }
 
@@ -688,7 +688,7 @@ def test_help_of_fit_explains_every_option_in_groups_with_what_most_need_first()
 
 def test_bench_has_its_options_and_bench_defaults_its_own():
     for words_of_it, inside, outside in (
-        (["bench"], ["--sizes", "Options of size:"], ["--draws", "For size:"]),
+        (["bench"], ["--sizes", "Options of passes and size:"], ["--draws", "For size:"]),
         (["bench", "defaults"], ["--draws", "seraph-cvx bench defaults"], ["--sizes"]),
     ):
         shown = run(*words_of_it, "--help").output
