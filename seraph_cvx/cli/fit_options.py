@@ -50,8 +50,8 @@ TraceWeight = Annotated[
     str,
     typer.Option(
         metavar="auto|NUMBER",
-        help="lambda: a larger one gives a lower rank, too large a one the zero metric. auto is a "
-        "fiftieth of the smallest that is too large.",
+        help="lambda: a larger one gives a lower rank, too large a one the zero metric. auto is "
+        "0.08 times the smallest that is too large, divided by the number of classes.",
     ),
 ]
 Threshold = Annotated[

@@ -9,7 +9,7 @@ from seraph_cvx import SERAPH, SERAPHCV
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.estimators import evidence
 from seraph_cvx.estimators.evidence import LeaveOneOut, describe_features, leave_one_out
-from seraph_cvx.estimators.selection.search_fits import best_candidate
+from seraph_cvx.estimators.selection.choice import best_candidate
 
 
 @pytest.fixture(scope="module")
@@ -82,16 +82,9 @@ def test_what_spoils_the_features_is_named_with_its_cure():
     )
 
 
-def test_the_default_is_kept_unless_enough_more_points_are_right():
-    scores = np.array([[3, 4, 5, 5], [2, 2, 2, 1], [3, 3, 3, np.nan]]) / [[6], [5], [5]]
-    table = {f"split{f}_test_score": row for f, row in enumerate(scores)}
-    table |= {"rank_test_score": [3, 2, 1, 4], "param_trace_weight": [1.0, 1.0, 1.0, 9.0]}
-    sizes = [6, 5, 5]
-    chosen = [best_candidate(table, 0, caution, sizes) for caution in (0.0, 1.0, 2.0, 3.0)]
-    assert chosen == [2, 2, 2, 0]
-    assert best_candidate(table, 1, 2.0, sizes) == 1  # one more is not enough
-    assert best_candidate(table, None, 3.0, sizes) == 2
-    assert best_candidate(table, 3, 2.0, sizes) == 2  # the default could not be fitted
+def test_the_default_wins_where_no_other_candidate_is_better():
+    table = {"rank_test_score": [1, 1, 3, 1], "param_trace_weight": [1.0, 3.0, 9.0, 2.0]}
+    assert [best_candidate(table, default) for default in (0, 3, 2, None)] == [0, 3, 1, 1]
 
 
 def test_a_search_without_evidence_ends_with_the_default(sampling):
@@ -100,8 +93,6 @@ def test_a_search_without_evidence_ends_with_the_default(sampling):
     assert search.metric_ == pytest.approx(default.metric_, rel=1e-12, abs=1e-12)
     assert search.leave_one_out_ == default.leave_one_out_
     assert search.best_index_ == 0
-    with pytest.raises(ValueError, match="caution"):
-        SERAPHCV(caution=-1.0).fit(sampling.X, sampling.y)
 
 
 def test_one_fit_serves_all_shares_of_a_candidate(sampling):
