@@ -88,9 +88,9 @@ class SERAPH(BaseSERAPH):
         The paper's settings, instead of mu, lambda, sharpness, share, reference and correlation
         weight: (mu, lambda) = (0, 0), ("ratio", 0), (0, 1) or ("ratio", 1), the paper's soft
         labels and trace, nothing of a reference. The defaults are not the paper's: over 50
-        samplings of its twelve tasks (0 to 49) their mean error is 23.3 %, that of "hyper" at
-        convergence 25.3 %. They were chosen on other samplings and on thirteen other
-        data sets, the last choice among four with a look at these samplings.
+        samplings of its twelve tasks (0 to 49) their mean error is 23.0 %, that of "hyper" at
+        convergence 25.3 %. They were chosen on other samplings and on thirteen other data sets;
+        four earlier variants with a look at these samplings.
     unlabeled_pairs : int, optional
         k: so many random unlabeled pairs stand for all of them in the M-steps, each sum an unbiased
         estimate. `certificate_` then is of the last M-step over *all* pairs, streamed, at the
