@@ -198,9 +198,11 @@ def doubt_about_labels(objective: MStepObjective, A: FloatArray) -> float:
 def auto_trace_share(pairs: PairSet) -> float:
     """The trace weight "auto" as a share of the critical one: 0.08 p, p the chance of similarity.
 
-    p = (#S + n/2) / (#(S u D) + n/2), n the points with a labeled pair: how often two of them are
-    similar, drawn with replacement; 1/k for k classes of one size. The more classes, the more
-    dissimilar pairs raise the critical weight, and the more directions it takes to part them.
+    p = (#S + n/2) / (#(S u D) + n/2) for n points of known class: how often two of them are
+    similar, drawn with replacement; 1/k for k classes of one size. Constraints on single pairs are
+    taken for random ones, with 1 for n/2, so that p is not 0; each counts by its confidence. The
+    more classes, the more dissimilar pairs raise the critical weight, and the more directions it
+    takes to part them.
 
     Examples
     --------
@@ -208,9 +210,10 @@ def auto_trace_share(pairs: PairSet) -> float:
     >>> [auto_trace_share(PairSet.from_labels(X, y)) for y in ([0, 0, 1, 1], [0, 1, 2, 3])]
     [0.04, 0.02]
     """
-    with_itself = 0.5 * len(pairs.labels.members)
-    similar, labeled = pairs.labels.n_similar, pairs.labels.n_labeled
-    return AUTO_TRACE_SHARE * (similar + with_itself) / (labeled + with_itself)
+    n, labeled = len(pairs.labels.members), pairs.labeled_total
+    is_complete = 2 * pairs.n_labeled == n * (n - 1)
+    more = (0.5 * n if is_complete else 1.0) * labeled / pairs.n_labeled
+    return AUTO_TRACE_SHARE * (pairs.similar_total + more) / (labeled + more)
 
 
 def critical_weight(objective: MStepObjective, shape: FloatArray | None) -> float:
