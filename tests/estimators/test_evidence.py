@@ -82,9 +82,25 @@ def test_what_spoils_the_features_is_named_with_its_cure():
     )
 
 
-def test_the_default_wins_where_no_other_candidate_is_better():
-    table = {"rank_test_score": [1, 1, 3, 1], "param_trace_weight": [1.0, 3.0, 9.0, 2.0]}
-    assert [best_candidate(table, default) for default in (0, 3, 2, None)] == [0, 3, 1, 1]
+def test_the_default_is_kept_unless_another_candidate_leads_by_enough():
+    table = {"mean_test_score": np.array([0.7, 0.75, 0.75, 0.75 - 1e-15, np.nan])}
+    table |= {"rank_test_score": [4, 1, 1, 1, 5], "param_trace_weight": [1.0, 3.0, 2.0, 1.0, 9.0]}
+    assert [best_candidate(table, 0, lead) for lead in (0.0, 0.04, 0.06)] == [1, 1, 0]
+    assert best_candidate(table, 3) == 3  # as good but for rounding
+    assert best_candidate(table, 4, 0.5) == 1  # the default could not be fitted
+    assert best_candidate(table) == 1
+
+
+def test_the_lead_that_is_asked_for_falls_with_the_number_of_labels(sampling):
+    def score(model, X, y):
+        return 0.012 * (model.identity_share == 0.4)
+
+    n = np.sum(sampling.y >= 0)
+    for caution, share in ((0.011 * np.sqrt(n), 0.4), (0.013 * np.sqrt(n), "auto")):
+        search = SERAPHCV(cv=2, scoring=score, caution=caution, tol=1e-3, m_step_tol=1e-4)
+        assert search.fit(sampling.X, sampling.y).best_params_["identity_share"] == share
+    with pytest.raises(ValueError, match="caution"):
+        SERAPHCV(cv=2, scoring=score, caution=-1.0).fit(sampling.X, sampling.y)
 
 
 def test_a_search_without_evidence_ends_with_the_default(sampling):

@@ -9,10 +9,10 @@ import numpy as np
 
 from ..settings import RECOMMENDED
 
-AUTO_FACTORS = (1.0, 0.3, 3.0, 10.0)
+AUTO_FACTORS = (1.0, 3.0, 10.0)
 """The trace weights of "auto", as multiples of the default one of SERAPH, which is the first."""
 
-OTHER_SHARES = (0.25, 0.5, 1.0)
+OTHER_SHARES = (0.4, 0.7)
 """The shares of the reference that are tried besides the one given."""
 
 

@@ -9,6 +9,9 @@ from scipy.stats import rankdata
 
 from .search_fits import SearchFit
 
+ROUNDING = 1e-12
+"""Mean scores that differ by no more are equal."""
+
 
 def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> dict[str, Any]:
     """Tabulate the scores of all candidates.
@@ -58,19 +61,24 @@ def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> di
     }
 
 
-def best_candidate(table: dict[str, Any], default: int | None = None) -> int:
-    """Choose the candidate of the best mean score; of equally good ones the default, if it is.
+def best_candidate(
+    table: dict[str, Any], default: int | None = None, least_lead: float = 0.0
+) -> int:
+    """Choose the candidate of the best mean score, or the default unless it leads by enough.
 
-    argmax of (mean score, whether it is the default, trace weight): of two others the metric of
-    lower rank.
+    argmax of (mean score, trace weight): of equally good ones the metric of lower rank. The default
+    is kept unless that one's mean score is better by more than `least_lead`.
 
     Examples
     --------
-    >>> table = {"rank_test_score": [1, 2, 1], "param_trace_weight": [0.1, 9.0, 1.0]}
-    >>> best_candidate(table), best_candidate(table, 0), best_candidate(table, 1)
-    (2, 0, 2)
+    >>> table = {"mean_test_score": np.array([0.5, 0.75]), "param_trace_weight": [1.0, 9.0]}
+    >>> table["rank_test_score"] = [2, 1]
+    >>> [best_candidate(table, 0, least_lead) for least_lead in (0.1, 0.3)]
+    [1, 0]
     """
     tied = np.flatnonzero(np.asarray(table["rank_test_score"]) == 1)
-    if default in tied:
-        return int(default)
-    return int(tied[np.argmax(np.asarray(table["param_trace_weight"])[tied])])
+    best = int(tied[np.argmax(np.asarray(table["param_trace_weight"])[tied])])
+    if default is None:
+        return best
+    lead = table["mean_test_score"][best] - table["mean_test_score"][default]
+    return default if lead <= max(least_lead, ROUNDING) else best  # NaN: it was not fitted

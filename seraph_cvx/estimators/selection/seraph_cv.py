@@ -50,7 +50,8 @@ class SERAPHCV(MahalanobisTransformer):
     """Learn a metric as SERAPH does, its weights and share chosen by cross-validation.
 
     (lambda, mu, alpha) = argmax mean_f score_f(A(lambda, mu, alpha; y with fold f unknown)), then
-    eq. (7). With trace_weights="auto" SERAPH's default is among the candidates.
+    eq. (7). Few labels choose badly: with trace_weights="auto" SERAPH's default is among the
+    candidates, and another one is taken only if it scores enough better.
 
     The held-out labels become unknown, but their points stay, as unlabeled ones: the search is
     transductive, as SERAPH itself is. Every fit of the search starts as SERAPH does (J is not
@@ -60,13 +61,17 @@ class SERAPHCV(MahalanobisTransformer):
     Parameters
     ----------
     trace_weights : "auto" or sequence of float, default="auto"
-        The lambdas to try. "auto": 0.3, 1, 3 and 10 times the one that SERAPH would take for all
+        The lambdas to try. "auto": 1, 3 and 10 times the one that SERAPH would take for all
         labels without penalties; in a fold, for the labels that are kept.
     unlabeled_weights : sequence of float, "ratio" or "full", default=("full",)
         The mus to try.
     identity_shares : sequence of float or "auto", optional
         The shares of the reference to try. None: `identity_share`, and with trace_weights="auto"
-        also 0.25, 0.5 and 1. They cost no further fit.
+        also 0.4 and 0.7. They cost no further fit.
+    caution : float, default=0.1
+        SERAPH's default is kept unless another candidate's mean score is better by more than
+        caution/sqrt(n), n the held-out points of all folds: the fewer labels, the larger a lead is
+        asked for. 0 takes the best score.
     cv : int, splitter or iterable of (train, test), optional
         An int is the number of folds of :class:`~seraph_cvx.LabeledKFold`. None: five, or as many
         as the smallest class of two or more known points has. Of other splitters' test parts only
@@ -91,8 +96,8 @@ class SERAPHCV(MahalanobisTransformer):
     Attributes
     ----------
     best_params_ : dict
-        "trace_weight", "unlabeled_weight" and "identity_share". Of equal scores SERAPH's default
-        wins if it is among them, else the larger trace weight.
+        "trace_weight", "unlabeled_weight" and "identity_share". Of equal scores the larger trace
+        weight wins, without a default to keep.
     best_score_, best_index_, n_splits_ : float, int, int
     cv_results_ : dict of arrays
         As of scikit-learn's GridSearchCV: params, param_*, split*_test_score, mean_test_score,
@@ -146,6 +151,7 @@ class SERAPHCV(MahalanobisTransformer):
         accelerate: bool = True,
         penalties: Sequence[Penalty] = (),
         identity_shares: Sequence[float | str] | None = None,
+        caution: float = 0.1,
         reference: str = RECOMMENDED.reference,
         correlation_weight: float | str = RECOMMENDED.correlation_weight,
     ) -> None:
@@ -175,6 +181,7 @@ class SERAPHCV(MahalanobisTransformer):
         self.accelerate = accelerate
         self.penalties = penalties
         self.identity_shares = identity_shares
+        self.caution = caution
         self.reference = reference
         self.correlation_weight = correlation_weight
 
@@ -235,7 +242,9 @@ class SERAPHCV(MahalanobisTransformer):
         self.n_splits_ = len(folds)
         self.cv_results_ = tabulate_fits(candidates, fits)
         default = find_default(candidates) if self._is_automatic else None
-        self.best_index_ = best_candidate(self.cv_results_, default)
+        caution = check_number(self.caution, "caution", 0.0)
+        n_judged = sum(len(fold.test) for fold in folds)
+        self.best_index_ = best_candidate(self.cv_results_, default, caution / np.sqrt(n_judged))
         self.best_params_ = dict(candidates[self.best_index_])
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         not_reached: list[Warning] = []
