@@ -31,7 +31,8 @@ NO_SPREAD = 1e-12
 class KernelSERAPH(BaseSERAPH):
     """Learn a metric in the feature space of a kernel, as SERAPH does among the features.
 
-    Eq. (7) with ||phi(x) - phi(x')||_A instead of ||x - x'||_A, exactly.
+    It minimises what :class:`seraph_cvx.SERAPH` does with ||phi(x) - phi(x')||_A instead of
+    ||x - x'||_A, exactly.
 
     A metric on the feature space only matters on the span of the training points, and the trace
     penalty makes it zero outside that span. The coordinates of kernel PCA, all components kept and
@@ -100,6 +101,12 @@ class KernelSERAPH(BaseSERAPH):
         penalties: Sequence[Penalty] = (),
         reference: str = "within",
         correlation_weight: float | str = "auto",
+        time_limit: float | None = None,
+        callback: Any = None,
+        on_interrupt: str = "raise",
+        solver_options: Mapping[str, Any] | None = None,
+        formulation: str = "primal",
+        polish: bool = False,
     ) -> None:
         super().__init__(
             unlabeled_weight=unlabeled_weight,
@@ -127,6 +134,12 @@ class KernelSERAPH(BaseSERAPH):
             penalties=penalties,
             reference=reference,
             correlation_weight=correlation_weight,
+            time_limit=time_limit,
+            callback=callback,
+            on_interrupt=on_interrupt,
+            solver_options=solver_options,
+            formulation=formulation,
+            polish=polish,
         )
         self.kernel = kernel
         self.gamma = gamma

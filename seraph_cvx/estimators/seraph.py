@@ -15,10 +15,18 @@ from .mahalanobis import all_or_nothing
 class SERAPH(BaseSERAPH):
     """Learn a Mahalanobis metric from a few labeled and many unlabeled points.
 
-    max_A sum_{S u D} ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7).
+    Points of the same known class are brought near each other, points of different known classes
+    are moved apart, and the pairs without a label become either near or far.
 
-    Semi-supervised metric learning: points of the same known class become near, of different known
-    classes far, and the other pairs, which have no label, are classified with low entropy.
+    By default it minimises over A PSD, by an alternation of soft labels and convex M-steps,
+
+        J(A) = -sum_{S u D} ln p(y) + lambda <W, A> + mu (a - 1)/a sum_U H_a(p),
+
+    p of (8) the probability that a pair is similar (S) or dissimilar (D), H_a the Renyi entropy of
+    order a (`sharpness`) of p on the unlabeled pairs U, and W = I for most data (see
+    `correlation_weight`). The paper's objective (7) has mu times Shannon's entropy there, and is
+    what algorithm="direct" minimises. J is not convex, each M-step is: `certificate_` bounds how
+    far the last one is from its optimum.
 
     Parameters
     ----------
@@ -41,7 +49,8 @@ class SERAPH(BaseSERAPH):
         (7) itself, which is nonconvex: it starts at a multiple of the identity (A = I for
         standardized points) and ends at a stationary point.
     solver : str, default="fista"
-        Solver of each M-step, see :func:`seraph_cvx.solve_m_step`.
+        Solver of each M-step, see :func:`seraph_cvx.solve_m_step`: "fista", or a conic one such as
+        "CLARABEL", in upper or lower case.
     tol : float, default=1e-6
         EM stops when J falls by less, relatively; direct, when the gradient of (7) promises no
         larger relative fall, see :func:`seraph_cvx.fit.direct.measure_stationarity`.
@@ -57,7 +66,8 @@ class SERAPH(BaseSERAPH):
     n_jobs : int, optional
         Threads over blocks of pairs.
     verbose : int, default=0
-        1 writes a line for each iteration to stderr.
+        1 shows a line of progress on stderr, which also moves inside a long M-step: by rich where
+        that is installed, and as a plain line for each iteration where stderr is no terminal.
     random_state : int, RandomState or None
         Seed of the pairs drawn for `unlabeled_pairs`; nothing else is random.
     laplacian_weight : float, default=0.0
@@ -67,15 +77,14 @@ class SERAPH(BaseSERAPH):
         The graph of that term: 7 neighbours, weights "heat" or "binary", normalised or not.
     accelerate : bool, default=True
         After a rough first M-step descend J itself by Newton's method, and end with an E-step and a
-        certified M-step. False is the paper's pace: E-steps and M-steps alone, which end at a
-        fixed point too, ten to a hundred times later. With another solver than "fista" each M-step
-        is that solver's, at the paper's pace.
+        certified M-step. False runs E-steps and M-steps alone, as the paper does, which end at a
+        fixed point too, ten to a hundred times later. With a solver other than "fista" every M-step
+        is solved by that solver, without acceleration.
     penalties : list or tuple of Penalty, default=()
         Blocks of :mod:`seraph_cvx.penalties` that are added to the objective, such as
         ``[Diagonal()]`` (one weight for each feature) or ``[Ridge(0.1, prior=A0)]`` (stay near a
-        metric learned before), in the units of X. Where one of them is not smooth the fit is at
-        the paper's pace. algorithm="direct" takes smooth ones only: Ridge, LogDet, Trace,
-        Manifold.
+        metric learned before), in the units of X. Where one of them is not smooth the fit is not
+        accelerated. algorithm="direct" takes smooth ones only: Ridge, LogDet, Trace, Manifold.
     identity_share : float or "auto", default="auto"
         alpha: the metric is (1 - alpha) A + alpha c B, B the `reference`, c such that both parts
         have the same mean squared distance over the points. It keeps what few labels say nothing
@@ -92,9 +101,9 @@ class SERAPH(BaseSERAPH):
         convergence 25.3 %. They were chosen on other samplings and on thirteen other data sets;
         four earlier variants with a look at these samplings.
     unlabeled_pairs : int, optional
-        k: so many random unlabeled pairs stand for all of them in the M-steps, each sum an unbiased
-        estimate. `certificate_` then is of the last M-step over *all* pairs, streamed, at the
-        metric so found, and `sampling_` reports the error of drawing. With algorithm="direct"
+        k: this many random unlabeled pairs stand for all of them in the M-steps, each sum an
+        unbiased estimate. `certificate_` then refers to the last M-step over *all* pairs, at the
+        metric found this way, and `sampling_` reports the sampling error. With algorithm="direct"
         there is no certificate of either kind.
     reference : "within" or "identity", default="within"
         B, what the learned metric is mixed with. "identity": the Euclidean distance. "within": in
@@ -107,6 +116,22 @@ class SERAPH(BaseSERAPH):
         most 0.95, r the mean squared correlation of the features: it is 0 for most data, and where
         all features say nearly the same their small differences are not taxed out of reach. The
         certificate is of the M-step with this penalty.
+    time_limit : float, optional
+        Seconds for the whole fit, which then ends with the best metric so far, its certificate
+        (made after that time) and status time_limit.
+    callback : callable, optional
+        Called with each :class:`~seraph_cvx.fit.alternation.Iteration` and its metric; a true
+        return value ends the fit there, with status interrupted.
+    on_interrupt : "raise" or "keep", default="raise"
+        What Ctrl-C does. "raise": KeyboardInterrupt, and the estimator stays as it was before.
+        "keep": the fit ends after the step that is running, with the best metric so far, its
+        certificate and status interrupted; a second Ctrl-C raises.
+    solver_options : dict, optional
+        Passed to a conic `solver` as they are.
+    formulation : "primal" or "dual", default="primal"
+        Which statement of the M-step a conic `solver` is given.
+    polish : bool, default=False
+        Continue with FISTA where a conic solver's answer is not certified.
 
     Attributes
     ----------
@@ -124,16 +149,22 @@ class SERAPH(BaseSERAPH):
         One :class:`~seraph_cvx.fit.alternation.Iteration` each, or the values of (7) for "direct".
     n_iter_ : int
     status_ : Status
-        certified, or stationary for algorithm="direct"; any other one is also a warning.
+        certified, or stationary for algorithm="direct". rounding_limit: the gap is below 1e-6, but
+        in double precision no smaller one can be proved. Any other one is also a warning.
     threshold_ : float
-        `predict_pairs` calls pairs up to this distance similar: sqrt(eta), where p = 1/2, until
-        `calibrate_threshold` or `set_threshold` is called.
+        `predict_pairs` calls pairs up to this distance similar, and `predict_pair_proba` is 1/2
+        there: sqrt(eta) without a share of the reference. The share moves pairs of one class apart;
+        with it, the distance within which as many pairs of the training points are as A calls
+        similar by (8). `calibrate_threshold` and `set_threshold` change it.
     leave_one_out_ : LeaveOneOut or None
         1-NN errors of the labeled points, each by the others, in the learned and in the Euclidean
         metric, with the standard error of the difference; printed, it says whether the labels show
         a gain. They were used to learn, so the gain is flattered. None where no class is given.
+    labeled_points_, labels_ : (k, m) and (k,) arrays, or None
+        The points of known class and their classes, which :func:`seraph_cvx.save_model` saves too:
+        by the nearest of them new points can be classified. None where constraints were given.
     data_notes_ : list of str
-        What in the features may spoil the metric, each with its cure: constant columns, heavy
+        What in the features may spoil the metric, each with a remedy: constant columns, heavy
         tails, features that say the same. Mostly empty.
     n_features_in_ : int
 
@@ -171,9 +202,9 @@ class SERAPH(BaseSERAPH):
         ----------
         X : (n, m) array_like
             An array of another library than NumPy (torch, CuPy, ...) has the sums over unlabeled
-            pairs made by that library, on its device; what is learned is NumPy's all the same.
+            pairs made by that library, on its device; what is learned is NumPy arrays in any case.
         y : (n,) array_like, optional
-            Class labels; -1 is unknown (None too among strings).
+            Class labels; unknown are -1, NaN, None and pandas' NA.
         similar, dissimilar : (k, 2) array_like of int, optional
             Constraints: rows (i, j) of indices into X. They are indices into *this* X: where
             cross-validation removes rows they would refer to other points, so cross-validate
@@ -187,6 +218,7 @@ class SERAPH(BaseSERAPH):
                 warnings.warn(doubt, stacklevel=2)
             not_reached = self._learn(pairs)
             self._judge(pairs)
+            self._keep_labeled(pairs, y)
         for warning in not_reached:
             warnings.warn(warning, stacklevel=2)
         return self

@@ -1,4 +1,4 @@
-"""The EM-like scheme of Section 2.4 as one generator of steps, at the paper's pace or accelerated.
+"""The EM-like scheme of Section 2.4 as one generator of steps, as in the paper or accelerated.
 
 Everything that alternates consumes it: `alternate`, the explorer, the claims, the experiments.
 """
@@ -47,7 +47,7 @@ class Step:
     found : (m, m) array or None
         The metric, where it is known as such.
     solution : MStepSolution or None
-        Of an M-step; None for the rough one that a descent starts from.
+        The solution of an M-step; None for the rough one that a descent starts from.
     value, paper_value : float
         J and (7) at the metric; NaN where the step did not need them.
     factor : (m, rank) array or None
@@ -145,7 +145,7 @@ def _accelerated(
     factor, passes = solver.rough_start(objective, tolerance(), metric)
     solution: MStepSolution | None = None
     while True:
-        descent = descent_steps(objective, factor, descent_tol)
+        descent = descent_steps(objective, factor, descent_tol, solver.deadline)
         now = next(descent)
         yield replace(now, kind=StepKind.M_STEP, solution=solution, passes=passes)
         for now in islice(descent, most_descents):
@@ -188,14 +188,17 @@ def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MSt
     )
 
 
-def descent_steps(objective: MStepObjective, factor: FloatArray, tol: float) -> Iterator[Step]:
+def descent_steps(
+    objective: MStepObjective, factor: FloatArray, tol: float, deadline: float = np.inf
+) -> Iterator[Step]:
     """Newton steps on J from LL', L = `factor`, to a stationary point; none of them raises it.
 
-    The first step is the start itself.
+    The first step is the start itself. After `deadline`, on the clock of `time.perf_counter`, no
+    further one is made.
     """
     basis = objective.basis
     program = with_smooth_penalties(objective, descent_program(objective, whitened=True))
-    search = FaceSearch(program, tol)
+    search = FaceSearch(program, tol, deadline=deadline)
     points = search.points(basis.inverse @ factor)
     passes = 0
     while True:

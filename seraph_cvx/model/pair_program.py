@@ -4,8 +4,8 @@
     s_k = v_k'Av_k - eta.
 
 The M-step (11), the alternation's J and the paper's objective (7) differ in the scalar function
-phi_2 (`pair_losses.py`) and in M. Each can be had in any coordinates of the data, as a function of
-the metric A, and as a function of a factor L of it.
+phi_2 (`pair_losses.py`) and in M. Each is available in any coordinates of the data, as a function
+of the metric A, and as a function of a factor L of it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..numerics.arrays import Array
+from ..numerics.arrays import Array, face_kernels
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrise
 from ..sums.blocks import PairBatch
+from ..sums.device.device_face import MOST_COLUMNS, DeviceFace, DeviceFaces
+from ..sums.device.device_sums import DeviceSums
 from ..sums.face_sums import AllPairs, FacePairs, PairLoss, PairPass
 from ..sums.listed_pairs import ListedPairs
 from ..sums.pair_sums import PairSums
@@ -82,11 +84,24 @@ class PairProgram:
 
     def at(self, L: FloatArray) -> FacePoint:
         """Phi and its slope at a factor L, in one pass over the pairs."""
+        linear = self.recession @ L
+        device = self.device_faces
+        if device is not None and L.shape[1] <= MOST_COLUMNS:
+            on_device = device.pass_at(L)
+            return FacePoint(
+                self,
+                L,
+                on_device.total + float(np.vdot(linear, L)) - self.constant,
+                2.0 * (on_device.slope + linear),
+                lambda: symmetrise(on_device.gradient + self.recession),
+                lambda: device.few.pass_at(L),
+                on_device.excess,
+            )
         if self.sums.is_remote:
             value, gradient = self.value_and_gradient(L @ L.T)
             few = partial(self._bending, L)
             return FacePoint(self, L, value, 2.0 * gradient @ L, lambda: gradient, few)
-        face, linear = self._face, self.recession @ L
+        face = self._face
         found = face.pass_at(L, keep=not self._is_large)
         value = found.total + float(np.vdot(linear, L)) - self.constant
         slope = 2.0 * (face.X.T @ found.pull + linear)
@@ -94,7 +109,7 @@ class PairProgram:
         def full_gradient() -> FloatArray:
             return symmetrise(face.X.T @ found.laplacian(face.X) + self.recession)
 
-        bending = partial(self._bending, L) if self._is_large else lambda: (face.X, found)
+        bending = partial(self._bending, L) if self._is_large else lambda: OnHost(face.X, found)
         return FacePoint(self, L, value, slope, full_gradient, bending, found.excess)
 
     def at_weights(self, w: FloatArray) -> WeightsPoint:
@@ -131,9 +146,21 @@ class PairProgram:
         labeled = float(labels.n_labeled) if c is None else float(np.sum(c))
         return (1.0 + self.threshold) * (labeled + self.unlabeled_weight * self.sums.n_unlabeled)
 
-    def _bending(self, L: FloatArray) -> tuple[FloatArray, PairPass]:
+    def _bending(self, L: FloatArray) -> OnHost:
         """Some points and their pairs at L, from which second derivatives are estimated."""
-        return self._few.X, self._few.pass_at(L)
+        return OnHost(self._few.X, self._few.pass_at(L))
+
+    @cached_property
+    def device_faces(self) -> DeviceFaces | None:
+        """All pairs on GPUs that have kernels for them; None where there are none."""
+        remote, mu, known = self.sums.remote_sums, self.unlabeled_weight, self.sums.labels
+        if not isinstance(remote, DeviceSums) or mu == 0.0 or not known.is_complete:
+            return None
+        if face_kernels(remote.points) is None:
+            return None
+        n_labeled, points = len(known.members), remote.points
+        face = DeviceFace(points, n_labeled, self.loss, LOGISTIC, mu, self.threshold)
+        return DeviceFaces.of(face)
 
     @property
     def _is_large(self) -> bool:
@@ -171,6 +198,32 @@ class PairProgram:
         return value, symmetrise(self.recession + push)
 
 
+class Bending(Protocol):
+    """Second derivatives of sums over pairs with respect to a factor and its metric."""
+
+    def bent(self, D: FloatArray) -> FloatArray:
+        """The derivative of X' pull along D."""
+
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the sum along SS'."""
+
+
+@dataclass(frozen=True, eq=False)
+class OnHost:
+    """Points in memory, and a pass over their pairs."""
+
+    X: FloatArray
+    found: PairPass
+
+    def bent(self, D: FloatArray) -> FloatArray:
+        """The derivative of X' pull along D."""
+        return np.asarray(self.X.T @ self.found.bent(self.X @ D))
+
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the sum along SS'."""
+        return self.found.curvature(self.X @ S)
+
+
 @dataclass(frozen=True, eq=False)
 class FacePoint:
     """Phi at LL', its slope with respect to L, and its second derivatives along directions.
@@ -183,7 +236,7 @@ class FacePoint:
     value: float
     slope: FloatArray
     make_gradient: Callable[[], FloatArray]
-    make_bending: Callable[[], tuple[FloatArray, PairPass]]
+    make_bending: Callable[[], Bending]
     excess: float = np.nan
 
     @cached_property
@@ -193,17 +246,15 @@ class FacePoint:
 
     def bent(self, D: FloatArray) -> FloatArray:
         """How the slope changes along D; an estimate where there are many points."""
-        X, found = self._bending
-        return np.asarray(2.0 * (X.T @ found.bent(X @ D) + self.program.recession @ D))
+        return np.asarray(2.0 * (self._bending.bent(D) + self.program.recession @ D))
 
     def curvature(self, S: FloatArray) -> float:
         """The second derivative of Phi(LL' + t SS') in t at t = 0; an estimate as above."""
-        X, found = self._bending
-        return found.curvature(X @ S)
+        return self._bending.curvature(S)
 
     @cached_property
-    def _bending(self) -> tuple[FloatArray, PairPass]:
-        """Points, and a pass over their pairs that has second derivatives."""
+    def _bending(self) -> Bending:
+        """A pass over pairs that has second derivatives."""
         return self.make_bending()
 
     @cached_property

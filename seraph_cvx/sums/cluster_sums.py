@@ -1,6 +1,6 @@
 """Sums over the unlabeled pairs on the workers of a joblib backend, such as a Dask cluster.
 
-The points travel once; a sweep sends m x m matrices and the number of a tile, and gets back the
+The points are sent once; a sweep sends m x m matrices and the number of a tile, and gets back the
 sums over it.
 """
 

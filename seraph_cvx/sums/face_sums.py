@@ -49,6 +49,10 @@ class LossSums(NamedTuple):
 class PairLoss(Protocol):
     """A loss phi of the score s of a pair, with its first two derivatives."""
 
+    @property
+    def kernel(self) -> tuple[str, float]:
+        """The name of the loss among the GPU's kernels, and its parameter."""
+
     def value(self, s: FloatArray) -> FloatArray:
         """The loss phi at each score."""
 
@@ -408,7 +412,7 @@ class _BlocksPass:
 
     @cached_property
     def _bending_sides(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """[Y, 1], and two matrices [Y, E, -e, -1], [E, Y, 1, e] with room for E and e_i = y_i.e_i.
+        """The matrices [Y, 1], [Y, E, -e, -1] and [E, Y, 1, e], with room for E and e_i = y_i.e_i.
 
         The product of the latter is -(y_i - y_j).(e_i - e_j).
         """

@@ -242,8 +242,8 @@ def test_failure_path_direct_refuses_what_is_not_smooth(sampling):
     [
         (Ridge(0.1), r"penalties=Ridge\(0\.1\) is no list of penalties.*penalties=\[Ridge"),
         ("Diagonal", "penalties='Diagonal' is no list of penalties"),
-        (["Diagonal"], "penalties holds 'Diagonal', which is no Penalty"),
-        ([Diagonal], "which is no Penalty"),
+        (["Diagonal"], "penalties holds 'Diagonal', which is not a Penalty"),
+        ([Diagonal], "which is not a Penalty"),
         (None, "penalties=None is no list"),
     ],
 )

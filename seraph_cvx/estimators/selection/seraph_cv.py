@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from ...penalties.manifold import manifold_term
 from ...penalties.penalty import Penalty
 from ...solvers.not_certified import NotCertified
 from ...solvers.solution import Status
+from ..base import similar_probability
 from ..mahalanobis import MahalanobisTransformer, all_or_nothing
 from ..seraph import SERAPH
 from ..settings import RECOMMENDED
@@ -32,7 +33,7 @@ from .search_fits import Fold, SearchFit, fit_fold, make_folds
 
 OF_THE_SEARCH = (
     *("trace_weight", "unlabeled_weight", "identity_share"),
-    *("setting", "n_jobs", "verbose"),
+    *("setting", "n_jobs", "verbose", "callback", "on_interrupt"),
 )
 """The parameters of SERAPH that the search sets itself."""
 
@@ -49,9 +50,9 @@ LEARNED = (
 class SERAPHCV(MahalanobisTransformer):
     """Learn a metric as SERAPH does, its weights and share chosen by cross-validation.
 
-    (lambda, mu, alpha) = argmax mean_f score_f(A(lambda, mu, alpha; y with fold f unknown)), then
-    eq. (7). Few labels choose badly: with trace_weights="auto" SERAPH's default is among the
-    candidates, and another one is taken only if it scores enough better.
+    (lambda, mu, alpha) = argmax mean_f score_f(A(lambda, mu, alpha; y with fold f unknown)), then a
+    fit with all labels. Few labels choose badly: with trace_weights="auto" SERAPH's default is
+    among the candidates, and another one is taken only if it scores enough better.
 
     The held-out labels become unknown, but their points stay, as unlabeled ones: the search is
     transductive, as SERAPH itself is. Every fit of the search starts as SERAPH does (J is not
@@ -88,7 +89,8 @@ class SERAPHCV(MahalanobisTransformer):
     refit : bool, default=True
         Fit the chosen SERAPH on all labels. Without it there is no metric, only `cv_results_`.
     threshold, sharpness, algorithm, solver, tol, m_step_tol, max_iter, n_components, ...
-        As for :class:`seraph_cvx.SERAPH`; `verbose` is of the final fit.
+        As for :class:`seraph_cvx.SERAPH`; `verbose`, `callback` and `on_interrupt` are of the final
+        fit, and `time_limit` is of each fit.
     random_state : int, RandomState or None
         Shuffles the folds, where given and `cv` is None or an int; and draws the pairs of
         `unlabeled_pairs`, the same ones for every candidate where it is an int.
@@ -154,6 +156,12 @@ class SERAPHCV(MahalanobisTransformer):
         caution: float = 0.1,
         reference: str = RECOMMENDED.reference,
         correlation_weight: float | str = RECOMMENDED.correlation_weight,
+        time_limit: float | None = None,
+        callback: Any = None,
+        on_interrupt: str = "raise",
+        solver_options: Mapping[str, Any] | None = None,
+        formulation: str = "primal",
+        polish: bool = False,
     ) -> None:
         self.trace_weights = trace_weights
         self.unlabeled_weights = unlabeled_weights
@@ -184,6 +192,12 @@ class SERAPHCV(MahalanobisTransformer):
         self.caution = caution
         self.reference = reference
         self.correlation_weight = correlation_weight
+        self.time_limit = time_limit
+        self.callback = callback
+        self.on_interrupt = on_interrupt
+        self.solver_options = solver_options
+        self.formulation = formulation
+        self.polish = polish
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the two weights by cross-validation, then learn the metric from all labels.
@@ -249,17 +263,24 @@ class SERAPHCV(MahalanobisTransformer):
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         not_reached: list[Warning] = []
         if self.refit:
-            self.best_estimator_ = SERAPH(**settings, **self.best_params_, verbose=self.verbose)
+            self.best_estimator_ = SERAPH(
+                **settings,
+                **self.best_params_,
+                verbose=self.verbose,
+                callback=self.callback,
+                on_interrupt=self.on_interrupt,
+            )
             taken = self.best_estimator_._take(X, y)
             not_reached = self.best_estimator_._learn(taken)
             self.best_estimator_._judge(taken)
+            self.best_estimator_._keep_labeled(taken, y)
             for name in LEARNED:
                 setattr(self, name, getattr(self.best_estimator_, name))
         return [*not_reached, *_uncertified(fits)]
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
-        """Predict p(+1 | x, x') of eq. (8) by `best_estimator_`, for a (k, 2, m) array of pairs."""
-        return self.best_estimator_.predict_pair_proba(self._check_point_pairs(pairs))
+        """The probability that each pair of a (k, 2, m) array is similar: see SERAPH's."""
+        return similar_probability(self.pair_distance(pairs), self.threshold_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "components_")

@@ -41,7 +41,7 @@ hardly any two standardized points.
 
 
 def ranks_text(ranks: MeanRanks, picture: str = "") -> str:
-    """Mean ranks in words, with a link to the picture."""
+    """A sentence on the mean ranks, with a link to the picture."""
     names = titles_of(ranks.names)
     listed = ", ".join(f"{names[n]} {r:.1f}" for n, r in zip(ranks.names, ranks.ranks, strict=True))
     text = (
