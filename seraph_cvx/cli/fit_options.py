@@ -128,8 +128,8 @@ TraceWeight = Annotated[
     str,
     _in(
         METRIC,
-        "lambda: a larger one gives a lower rank, too large a one the zero metric. auto is a "
-        "fiftieth of the smallest that is too large.",
+        "lambda: a larger one gives a lower rank, too large a one the zero metric. auto is 0.08 "
+        "times the smallest that is too large, divided by the number of classes.",
         metavar="auto|NUMBER",
     ),
 ]

@@ -66,7 +66,7 @@ class KernelSERAPH(BaseSERAPH):
     >>> X = [[0.0, 0.1], [0.1, 0.9], [2.0, 0.2], [2.1, 0.8], [0.2, 0.5], [1.9, 0.4]]
     >>> model = KernelSERAPH(kernel="linear").fit(X, [0, 0, 1, 1, -1, -1])
     >>> model.pair_distance([[X[0], X[1]], [X[0], X[2]]]).round(2)
-    array([0.31, 2.59])
+    array([0.3 , 2.44])
     """
 
     def __init__(

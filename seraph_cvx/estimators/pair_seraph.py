@@ -47,7 +47,7 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
     >>> model.predict(P)
     array([ 1, -1,  1])
     >>> model.pair_distance(P).round(2)
-    array([0.02, 2.65, 0.02])
+    array([0.02, 2.44, 0.02])
     """
 
     def __init__(

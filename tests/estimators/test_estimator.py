@@ -156,10 +156,11 @@ def test_the_defaults_are_those_that_the_documentation_gives_reasons_for(samplin
     model = SERAPH().fit(sampling.X, sampling.y)
     pairs = PairSet.from_labels(sampling.X, sampling.y)
     supervised = MStepObjective(pairs, unlabeled_weight=0.0)
+    classes = np.bincount(sampling.y[sampling.labeled]) / np.sum(sampling.labeled)
     run = alternate(
         pairs,
         unlabeled_weight=2.0 * pairs.resolve_unlabeled_weight("ratio"),
-        trace_weight=0.02 * supervised.critical_trace_weight,
+        trace_weight=0.08 * np.sum(classes**2) * supervised.critical_trace_weight,
         sharpness=2.0,
     )
     assert model.m_step_metric_ == pytest.approx(run.metric, abs=1e-9)
