@@ -30,6 +30,7 @@ from seraph_cvx.comparison.solvers import forget_solver
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.experiments.runs import dask_cluster
+from seraph_cvx.m_step.conic import ConicMStep
 
 HEADER = "length,width,species"
 ROWS = ["1.0,10,a", "1.2,30,a", "3.0,12,b", "3.1,28,b", "1.1,20,", "2.9,22,"]
@@ -503,7 +504,14 @@ def test_a_gap_at_the_limit_of_rounding_has_its_own_word_and_is_no_failure(table
     assert 1e-17 < model.certificate_.relative_gap < 1e-6
 
 
-def test_advice_names_options_of_the_command(table):
+def test_advice_names_options_of_the_command(table, monkeypatch):
+    inner = ConicMStep._run
+
+    def inaccurately(self, options, warm_start):
+        metric, *rest = inner(self, options, warm_start)
+        return 1.1 * metric, *rest
+
+    monkeypatch.setattr(ConicMStep, "_run", inaccurately)
     result = run("fit", table, "--label", "species", "--solver", "scs", "--m-step-tol", 1e-4)
     assert result.exit_code == 1
     assert "--polish closes the gap" in words(result.stderr)

@@ -623,6 +623,7 @@ def test_killed_at_random_moments_and_resumed_it_loses_and_repeats_nothing(tmp_p
         assert len(journal.races) == kills + 1
 
 
+@pytest.mark.slow
 def test_cut_at_any_byte_the_journal_keeps_every_whole_row(tmp_path):
     """What a kill in the middle of a write can leave: each beginning of the file."""
     out = tmp_path / "race.jsonl"

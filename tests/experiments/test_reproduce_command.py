@@ -32,7 +32,16 @@ def test_the_command_makes_table_2_and_figure_3_of_the_same_runs(tmp_path):
     assert (tmp_path / "figure3.csv").read_text().startswith("method,iris")
 
 
-@pytest.mark.parametrize("part", ["table1", "figure1", "figure2", "protocol"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        "table1",
+        *(
+            pytest.param(part, marks=pytest.mark.slow)
+            for part in ("figure1", "figure2", "protocol")
+        ),
+    ],
+)
 def test_the_command_writes_the_other_parts(part, tmp_path):
     done = reproduce_by_command(part, "--tasks", "iris", "--samplings", 2, "--out", tmp_path)
     assert done.exit_code == 0, done.output

@@ -384,6 +384,7 @@ def test_any_table_is_searched_or_refused(data, X):
     assert ending.is_certified == (not any(cells_and_fit))
 
 
+@pytest.mark.slow
 @FEWER
 @given(data=st.data(), X=some.points())
 def test_points_of_another_library_have_the_optimum_of_numpys(data, X):
