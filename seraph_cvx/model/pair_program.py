@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,7 +22,9 @@ from ..numerics.arrays import Array
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrise
 from ..sums.blocks import PairBatch
-from ..sums.face_sums import AllPairs, FacePairs, PairLoss, PairPass
+from ..sums.face.all_pairs import AllPairs
+from ..sums.face.layout import FaceLayout
+from ..sums.face_sums import FacePairs, PairLoss, PairPass
 from ..sums.listed_pairs import ListedPairs
 from ..sums.pair_sums import PairSums
 from .pair_losses import LOGISTIC
@@ -94,7 +96,7 @@ class PairProgram:
         def full_gradient() -> FloatArray:
             return symmetrise(face.X.T @ found.laplacian(face.X) + self.recession)
 
-        bending = partial(self._bending, L) if self._is_large else lambda: (face.X, found)
+        bending = partial(self._bending, L) if self._is_large else lambda: OnHost(face.X, found)
         return FacePoint(self, L, value, slope, full_gradient, bending, found.excess)
 
     def at_weights(self, w: FloatArray) -> WeightsPoint:
@@ -131,9 +133,9 @@ class PairProgram:
         labeled = float(labels.n_labeled) if c is None else float(np.sum(c))
         return (1.0 + self.threshold) * (labeled + self.unlabeled_weight * self.sums.n_unlabeled)
 
-    def _bending(self, L: FloatArray) -> tuple[FloatArray, PairPass]:
+    def _bending(self, L: FloatArray) -> OnHost:
         """Some points and their pairs at L, from which second derivatives are estimated."""
-        return self._few.X, self._few.pass_at(L)
+        return OnHost(self._few.X, self._few.pass_at(L))
 
     @property
     def _is_large(self) -> bool:
@@ -171,6 +173,32 @@ class PairProgram:
         return value, symmetrise(self.recession + push)
 
 
+class Bending(Protocol):
+    """Second derivatives of sums over pairs with respect to a factor and its metric."""
+
+    def bent(self, D: FloatArray) -> FloatArray:
+        """The derivative of X' pull along D."""
+
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the sum along SS'."""
+
+
+@dataclass(frozen=True, eq=False)
+class OnHost:
+    """Points in memory, and a pass over their pairs."""
+
+    X: FloatArray
+    found: PairPass
+
+    def bent(self, D: FloatArray) -> FloatArray:
+        """The derivative of X' pull along D."""
+        return np.asarray(self.X.T @ self.found.bent(self.X @ D))
+
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the sum along SS'."""
+        return self.found.curvature(self.X @ S)
+
+
 @dataclass(frozen=True, eq=False)
 class FacePoint:
     """Phi at LL', its slope with respect to L, and its second derivatives along directions.
@@ -183,7 +211,7 @@ class FacePoint:
     value: float
     slope: FloatArray
     make_gradient: Callable[[], FloatArray]
-    make_bending: Callable[[], tuple[FloatArray, PairPass]]
+    make_bending: Callable[[], Bending]
     excess: float = np.nan
 
     @cached_property
@@ -193,17 +221,15 @@ class FacePoint:
 
     def bent(self, D: FloatArray) -> FloatArray:
         """How the slope changes along D; an estimate where there are many points."""
-        X, found = self._bending
-        return np.asarray(2.0 * (X.T @ found.bent(X @ D) + self.program.recession @ D))
+        return np.asarray(2.0 * (self._bending.bent(D) + self.program.recession @ D))
 
     def curvature(self, S: FloatArray) -> float:
         """The second derivative of Phi(LL' + t SS') in t at t = 0; an estimate as above."""
-        X, found = self._bending
-        return found.curvature(X @ S)
+        return self._bending.curvature(S)
 
     @cached_property
-    def _bending(self) -> tuple[FloatArray, PairPass]:
-        """Points, and a pass over their pairs that has second derivatives."""
+    def _bending(self) -> Bending:
+        """A pass over pairs that has second derivatives."""
         return self.make_bending()
 
     @cached_property
@@ -242,18 +268,14 @@ class _Face:
     ) -> _Face:
         """Make a face of the points with these numbers; if mu = 0, of those that have a label."""
         sums, mu = program.sums, program.unlabeled_weight
-        has_label = np.zeros(len(sums.points), dtype=bool)
-        has_label[sums.labels.members] = True
-        known, others = members[has_label[members]], members[~has_label[members]]
-        order = known if mu == 0.0 else np.concatenate([known, others])
-        number = np.full(len(sums.points), -1)
-        number[order] = np.arange(len(order))
-        labels = sums.labels.renumbered(number)
-        X = np.ascontiguousarray(sums.points[order])
+        if mu == 0.0:
+            members = np.intersect1d(members, sums.labels.members)
+        order, layout = FaceLayout.of(members, sums.labels, len(sums.points))
+        X, labels = np.ascontiguousarray(sums.points[order]), layout.labels
         if mu == 0.0 and not labels.is_complete:
             pairs: FacePairs = ListedPairs(labels.listed, len(X), labels.confidence, LOGISTIC)
             return cls(X, program.threshold, pairs)
         loss = program.loss if mu > 0.0 else LOGISTIC
         weights = None if stand_for is None else stand_for[order]
-        pairs = AllPairs(len(X), labels, loss, mu, LOGISTIC, weights)
+        pairs = AllPairs(layout, loss, mu, LOGISTIC, weights, sums.visit_all)
         return cls(X, program.threshold, pairs)
