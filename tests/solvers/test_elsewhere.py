@@ -39,7 +39,7 @@ from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_va
 from seraph_cvx.numerics.arrays import fused_kernels, to_host
 from seraph_cvx.pairs.drawing import draw_unlabeled
 from seraph_cvx.pairs.labeled_pairs import ClassLabels, LabeledPairs
-from seraph_cvx.sums.blocks import EXCLUDED_DISTANCE, Layout, lay_out, tile
+from seraph_cvx.sums.blocks import EXCLUDED_DISTANCE, Layout
 from seraph_cvx.sums.cluster_sums import ClusterSums
 
 
@@ -306,7 +306,7 @@ def test_tiles_hold_every_unlabeled_pair_once():
     labeled = np.unique(np.sort(rng.choice(n, (40, 2), replace=True), axis=1), axis=0)
     labeled = labeled[labeled[:, 0] < labeled[:, 1]]
     seen = np.zeros((n, n), dtype=int)
-    for piece in tile(list(lay_out(n, LabeledPairs(labeled, labeled[:0]), size))):
+    for piece in Layout(n, LabeledPairs(labeled, labeled[:0]), size).tiles:
         numbers = piece.of(np.arange(n)[:, None])[:, 0]
         for block in piece.blocks:
             rows, columns = numbers[block.rows], numbers[block.columns]
