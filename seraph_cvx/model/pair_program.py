@@ -22,6 +22,7 @@ from ..numerics.arrays import Array
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrise
 from ..sums.blocks import PairBatch
+from ..sums.cluster_sums import ClusterSums, Losses
 from ..sums.face.all_pairs import AllPairs
 from ..sums.face.layout import FaceLayout
 from ..sums.face_sums import FacePairs, PairLoss, PairPass
@@ -29,11 +30,14 @@ from ..sums.listed_pairs import ListedPairs
 from ..sums.pair_sums import PairSums
 from .pair_losses import LOGISTIC
 
-KEPT_POINTS = 6_000
-"""Points up to which second derivatives are of all pairs; beyond, of the pairs of some points."""
+MANY_POINTS = 4_000
+"""Points beyond which second derivatives are not of all pairs but of the pairs of some points."""
 
 FEW_POINTS = 3_000
 """The number of those points."""
+
+KEPT_POINTS = 6_000
+"""Points up to which a search over weights of features keeps all pairs."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +88,14 @@ class PairProgram:
 
     def at(self, L: FloatArray) -> FacePoint:
         """Phi and its slope at a factor L, in one pass over the pairs."""
+        remote, linear = self.sums.remote_sums, self.recession @ L
+        if isinstance(remote, ClusterSums) and remote.is_available and self.unlabeled_weight > 0.0:
+            return self._on_cluster(remote, L, linear)
         if self.sums.is_remote:
             value, gradient = self.value_and_gradient(L @ L.T)
             few = partial(self._bending, L)
             return FacePoint(self, L, value, 2.0 * gradient @ L, lambda: gradient, few)
-        face, linear = self._face, self.recession @ L
+        face = self._face
         found = face.pass_at(L, keep=not self._is_large)
         value = found.total + float(np.vdot(linear, L)) - self.constant
         slope = 2.0 * (face.X.T @ found.pull + linear)
@@ -97,6 +104,19 @@ class PairProgram:
             return symmetrise(face.X.T @ found.laplacian(face.X) + self.recession)
 
         bending = partial(self._bending, L) if self._is_large else lambda: OnHost(face.X, found)
+        return FacePoint(self, L, value, slope, full_gradient, bending, found.excess)
+
+    def _on_cluster(self, remote: ClusterSums, L: FloatArray, linear: FloatArray) -> FacePoint:
+        """The same by workers; second derivatives are made here, of some points."""
+        losses = Losses(self.loss, self.unlabeled_weight, LOGISTIC, self.threshold)
+        found = remote.pass_at(L, losses)
+
+        def full_gradient() -> FloatArray:
+            matrix = remote.pass_at(L, losses, with_gradient=True).matrix
+            return symmetrise(matrix + self.recession)
+
+        value = found.total + float(np.vdot(linear, L)) - self.constant
+        slope, bending = 2.0 * (found.matrix + linear), partial(self._bending, L)
         return FacePoint(self, L, value, slope, full_gradient, bending, found.excess)
 
     def at_weights(self, w: FloatArray) -> WeightsPoint:
@@ -121,7 +141,7 @@ class PairProgram:
     @property
     def is_in_memory(self) -> bool:
         """Whether all pairs are summed in this process, and their weights can be kept."""
-        return not self.sums.is_remote and not self._is_large
+        return not self.sums.is_remote and len(self.sums.points) <= KEPT_POINTS
 
     @property
     def reach(self) -> float:
@@ -139,7 +159,7 @@ class PairProgram:
 
     @property
     def _is_large(self) -> bool:
-        return len(self.sums.points) > KEPT_POINTS
+        return len(self.sums.points) > MANY_POINTS
 
     @cached_property
     def _face(self) -> _Face:
