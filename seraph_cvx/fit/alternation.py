@@ -16,8 +16,10 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,8 @@ from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 from ..solvers.solution import MStepSolution, Status
-from .steps import Step, StepKind, alternation_steps, certified_as_it_is
+from .checkpoint import Checkpoint, Progress, fingerprint
+from .steps import Place, Step, StepKind, alternation_steps, certified_as_it_is
 
 logger = logging.getLogger(__name__)
 
@@ -123,6 +126,7 @@ def alternate(
     start: ArrayLike | None = None,
     accelerate: bool = True,
     penalties: Sequence[Penalty] = (),
+    checkpoint: str | PathLike[str] | None = None,
     **solver_settings: Any,
 ) -> Alternation:
     """Alternate E-steps (10) and M-steps (11) until J falls by less than tol.
@@ -163,6 +167,10 @@ def alternate(
     penalties : sequence of Penalty
         Blocks of :mod:`seraph_cvx.penalties` that are added to (11) and J. Only where all of them
         are smooth is the alternation accelerated; `kind` in the history tells.
+    checkpoint : path, optional
+        A file that has the state of the run after each iteration. Where it exists the run goes on
+        from there, and ends at the same metric as if it had not been interrupted; it has to be the
+        same fit, of the same data with the same parameters. The file is left for you to remove.
     **solver_settings
         Passed to :class:`seraph_cvx.m_step.solve.MStepSolver`.
 
@@ -199,6 +207,7 @@ def alternate(
         max_iter=max_iter,
         callback=callback,
         accelerate=accelerate,
+        checkpoint=checkpoint,
     )
     if run.message:
         from ..solvers.not_certified import NotCertified  # it imports scikit-learn
@@ -216,6 +225,7 @@ def run_alternation(
     max_iter: int = 500,
     callback: Callable[[Iteration, FloatArray], object] | None = None,
     accelerate: bool = True,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> Alternation:
     """Alternate from the M-step `objective` on; what was not reached is told in the result.
 
@@ -230,18 +240,32 @@ def run_alternation(
     accelerate = accelerate and all(block.is_smooth for block in objective.penalties)
     looseness = ACCELERATED_LOOSENESS if accelerate else FIRST_LOOSENESS
     pace = _Pace(tol, m_step_tol, max_iter, looseness * solver.never_ascends)
+    history: list[Iteration] = []
+    metric, place, keep = objective.previous_metric, None, None
+    if checkpoint is not None:
+        settings = {"tol": tol, "m_step_tol": m_step_tol, "max_iter": max_iter, "solver": solver}
+        of_fit = fingerprint(objective, settings | {"accelerate": accelerate})
+        keep = Checkpoint(Path(checkpoint), of_fit)
+        if (progress := keep.load()) is not None:
+            history = [Iteration(**iteration) for iteration in progress.history]
+            pace.last_value, pace.looseness = progress.pace
+            if isinstance(progress.at, Place):
+                place = progress.at
+            else:
+                metric = progress.at
+                objective = objective.with_soft_labels_of(metric)
     steps = alternation_steps(
         objective,
         solver,
         tolerance=lambda: pace.goal,
-        metric=objective.previous_metric,
+        metric=metric,
         descent_tol=m_step_tol if accelerate else None,
         most_descents=max_iter - 2,  # between a first M-step and a last one
+        place=place,
     )
-    history: list[Iteration] = []
     last_m_step = good = next(steps)
     clock = started
-    for step in chain([last_m_step], steps):
+    for step in steps if place is not None else chain([good], steps):
         if step.kind is StepKind.E_STEP:
             continue
         if step.kind is StepKind.M_STEP:
@@ -262,7 +286,12 @@ def run_alternation(
         is_settled = pace.take(value, step.solution, len(history))
         if is_settled and step.solution is not None:
             return _finish(history, step.solution.status, last_m_step, step, m_step_tol)
-        if wants_stop or len(history) >= max_iter:
+        at = step.place if accelerate else step.metric
+        is_over = len(history) >= max_iter
+        if keep is not None and at is not None and not is_over:
+            told = [asdict(iteration) for iteration in history]
+            keep.save(Progress(told, [pace.last_value, pace.looseness], at))
+        if wants_stop or is_over:
             break
     return _finish(history, Status.ITERATION_LIMIT, last_m_step, good, m_step_tol)
 
