@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
@@ -45,20 +45,6 @@ TRIES = 3
 """Attempts at a sweep whose workers were lost."""
 
 
-@dataclass(frozen=True, eq=False)
-class Shipment:
-    """The data that a worker keeps between sweeps."""
-
-    points: FloatArray
-    layout: Layout
-
-    @cached_property
-    def face(self) -> tuple[IntArray, FaceLayout]:
-        """All pairs laid out for passes, and the order of the points there."""
-        n = len(self.points)
-        return FaceLayout.of(np.arange(n), self.layout.labels, n)
-
-
 class Turn(NamedTuple):
     """Other coordinates of the points: matrix' x - shift."""
 
@@ -68,6 +54,40 @@ class Turn(NamedTuple):
     def of(self, points: FloatArray) -> FloatArray:
         """The points in these coordinates."""
         return points @ self.matrix - self.shift
+
+
+@dataclass(frozen=True, eq=False)
+class Shipment:
+    """The data that a worker keeps between sweeps."""
+
+    points: FloatArray
+    layout: Layout
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Shipment, (self.points, self.layout)  # what is kept is made anew where it arrives
+
+    @cached_property
+    def face(self) -> tuple[IntArray, FaceLayout]:
+        """All pairs laid out for passes, and the order of the points there."""
+        n = len(self.points)
+        return FaceLayout.of(np.arange(n), self.layout.labels, n)
+
+    def in_order(self, turn: Turn | None) -> FloatArray:
+        """The points in that order and in other coordinates; the last ones are kept."""
+        if turn is None:
+            return self.points[self.face[0]]
+        return self._turned(turn.matrix.tobytes(), turn.shift.tobytes())
+
+    @cached_property
+    def _turned(self) -> Callable[[bytes, bytes], FloatArray]:
+        @lru_cache(maxsize=1)
+        def turned(matrix: bytes, shift: bytes) -> FloatArray:
+            turn = Turn(
+                np.frombuffer(matrix).reshape(self.points.shape[1], -1), np.frombuffer(shift)
+            )
+            return turn.of(self.points[self.face[0]])
+
+        return turned
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,10 +245,7 @@ def _keep_memory() -> None:
 def _pass_strips(shipment: Shipment, numbers: Sequence[int], recipe: FaceRecipe) -> list[FacePass]:
     """Sum the losses and the weighted v v' L over each of these strips."""
     turn, L, losses, with_gradient = recipe
-    order, layout = shipment.face
-    X = shipment.points[order]
-    if turn is not None:
-        X = turn.of(X)
+    X, layout = shipment.in_order(turn), shipment.face[1]
     loss, mu, labeled_loss, threshold = losses
     scores = Scores(AllPairs(layout, loss, mu, labeled_loss), X @ L, threshold)
     Z = np.hstack([X, np.ones((len(X), 1))]) if with_gradient else scores.Y_and_one
@@ -269,19 +286,28 @@ def _hand_out(
         return list(done)
     sent = _ship(backend, shipment, again)
     asked = [
-        backend.client.submit(_work_through, work, sent, some, recipe, pure=False)
-        for some in shares
+        backend.client.submit(_work_through, work, sent[k % len(sent)], some, recipe, pure=False)
+        for k, some in enumerate(shares)
     ]
     return list(backend.client.gather(asked))
 
 
-def _ship(backend: Any, shipment: Shipment, again: bool) -> Any:
-    """Send the points to all workers of a Dask cluster, once: what stands for them there."""
-    futures = backend.data_futures
-    if id(shipment) not in futures or again:
-        futures[id(shipment)] = backend.client.scatter(shipment, broadcast=True, hash=False)
+def _ship(backend: Any, shipment: Shipment, again: bool) -> list[Any]:
+    """Send the points to each worker of a Dask cluster, once: what stands for them there.
+
+    Each worker has a copy of its own. Of copies that Dask knows to be equal it drops all but one
+    after a while, and then all work is done where that one is.
+    """
+    copies = backend.data_futures.setdefault(id(shipment), {})
+    if not copies:
         backend._scatter.append(shipment)  # so that its id stays its own while the backend lives
-    return futures[id(shipment)]
+    workers = backend.client.nthreads()
+    for gone in [address for address in copies if again or address not in workers]:
+        del copies[gone]
+    for address in workers:
+        if address not in copies:
+            copies[address] = backend.client.scatter(shipment, workers=[address], hash=False)
+    return [copies[address] for address in sorted(copies)]
 
 
 def _backend() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tracemalloc
 
 import joblib
@@ -39,7 +40,7 @@ def facts(program, L, D):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    """Fifteen rows of blocks in three strips, of 300 points."""
+    """Fifteen rows of blocks in seven strips, of 300 points."""
     monkeypatch.setattr(face_layout, "BLOCK", 20)
 
 
@@ -48,9 +49,11 @@ def factors():
     return np.random.default_rng(1).normal(size=(2, 4, 2))
 
 
-def test_strips_hold_every_pair_once(small_blocks):
+@pytest.mark.parametrize("most", [3, 256])
+def test_strips_hold_every_pair_once(small_blocks, most, monkeypatch):
+    monkeypatch.setattr(face_layout, "MOST_STRIPS", most)
     layout = FaceLayout(317, LabeledPairs(NO_PAIRS, NO_PAIRS))
-    assert layout.n_strips == 4
+    assert layout.n_strips == min(most, 8)
     seen = np.zeros((317, 317), dtype=int)
     for number in range(layout.n_strips):
         for rows, columns, _ in layout.strip(number):
@@ -63,7 +66,7 @@ def test_strips_hold_every_pair_once(small_blocks):
 def test_the_strips_are_few_and_do_not_depend_on_who_makes_them():
     none = LabeledPairs(NO_PAIRS, NO_PAIRS)
     found = [FaceLayout(n, none).n_strips for n in (0, 1, 700, 5_000, 10_000, 10_000_000)]
-    assert found == [1, 1, 1, 10, 21, 256]
+    assert found == [1, 1, 1, 21, 42, 256]
 
 
 @pytest.mark.parametrize("kind", ["classes", "constraints"])
@@ -80,7 +83,7 @@ def test_threads_change_no_bit(small_blocks, factors, kind, program):
 def test_one_strip_or_many_are_the_same_to_rounding(small_blocks, factors, monkeypatch):
     program = descent_program(MStepObjective(labeled_by("classes")))
     in_strips = facts(program, *factors)
-    monkeypatch.setattr(face_layout, "ROWS_A_STRIP", 100)
+    monkeypatch.setattr(face_layout, "MOST_STRIPS", 1)
     whole = facts(descent_program(MStepObjective(labeled_by("classes"))), *factors)
     for one, other in zip(in_strips, whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12 * np.max(np.abs(other)))
@@ -106,6 +109,14 @@ def test_workers_find_the_same_in_whatever_shares(
         np.testing.assert_allclose(one, expected, rtol=1e-12, atol=1e-12 * size)
 
 
+def test_points_that_were_used_travel_on(factors):
+    """A worker may hand them to another one: what it made of them stays."""
+    sums = descent_program(MStepObjective(labeled_by("classes")), whitened=True).sums.remote_sums
+    sums.shipment.in_order(sums.turn)
+    moved = pickle.loads(pickle.dumps(sums.shipment))
+    np.testing.assert_array_equal(moved.in_order(sums.turn), sums.shipment.in_order(sums.turn))
+
+
 def test_a_pass_brings_back_one_small_matrix_a_strip(small_blocks, factors, monkeypatch):
     program = descent_program(MStepObjective(labeled_by("classes")))
     monkeypatch.setattr(ClusterSums, "is_available", property(lambda self: True))
@@ -119,7 +130,7 @@ def test_a_pass_brings_back_one_small_matrix_a_strip(small_blocks, factors, monk
     monkeypatch.setattr(ClusterSums, "_on_workers", noted)
     program.at(factors[0])
     (strips,) = brought
-    assert [strip.matrix.shape for strip in strips] == [(4, 2)] * 3
+    assert [strip.matrix.shape for strip in strips] == [(4, 2)] * 7
 
 
 def test_no_list_of_blocks_grows_with_the_pairs():

@@ -16,8 +16,11 @@ BLOCK = 120
 """Points per side of a block, at most: its arrays are then below the 128 KiB from which on memory
 is asked of the system, and given back, each time."""
 
-ROWS_A_STRIP = 4
-"""Rows of blocks in a strip, at least: enough to do for a thread or a worker."""
+ROWS_A_STRIP = 2
+"""Rows of blocks in a strip, at least."""
+
+ENOUGH_ROWS = 8
+"""With fewer rows of blocks there is one strip: all is done before a second thread is awake."""
 
 MOST_STRIPS = 256
 """Strips, at most: each is a partial sum of its own."""
@@ -60,7 +63,7 @@ class FaceLayout:
     >>> from seraph_cvx.pairs.labeled_pairs import ClassLabels
     >>> layout = FaceLayout(2_000, ClassLabels(np.arange(2), np.arange(2)))
     >>> layout.n_strips, [len(list(layout.strip(k))) for k in range(layout.n_strips)]
-    (4, [45, 40, 36, 32])
+    (8, [20, 19, 19, 19, 19, 19, 19, 19])
     """
 
     n_points: int
@@ -79,11 +82,17 @@ class FaceLayout:
     @property
     def n_strips(self) -> int:
         """The number of strips."""
-        return min(MOST_STRIPS, max(1, self._n_sides // ROWS_A_STRIP))
+        rows = self._n_sides
+        return min(MOST_STRIPS, rows // ROWS_A_STRIP) if rows >= ENOUGH_ROWS else 1
 
     def strip(self, number: int) -> Iterator[FaceBlock]:
-        """The blocks of a strip: it has every `n_strips`-th row of blocks."""
-        for a in range(number, self._n_sides, self.n_strips):
+        """The blocks of a strip: rows from top and bottom in turn, so that all are alike."""
+        last = self.n_strips - 1
+        for start in range(0, self._n_sides, self.n_strips):
+            is_back = start // self.n_strips % 2 == 1
+            a = start + (last - number if is_back else number)
+            if a >= self._n_sides:
+                continue
             rows = self._side(a)
             for columns in map(self._side, range(a, self._n_sides)):
                 yield FaceBlock(rows, columns, self._labeled.get((rows.start, columns.start)))
