@@ -51,7 +51,7 @@ assert all(point.status is Status.CERTIFIED for point in path)
 
 # %%
 # The paper's lambda = 1 is a number without a unit: on these data it is a thousandth of the
-# critical weight. SERAPH(trace_weight="auto") takes a fiftieth of the critical weight of the
+# critical weight. SERAPH(trace_weight="auto") takes a few hundredths of the critical weight of the
 # labeled pairs instead, whatever the features are measured in.
 print(f"critical trace weight {critical:.1f}; the paper's is 1")
 assert critical > 500.0

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .estimators.selection.scoring import LabeledKFold, known_accuracy, pair_auc
     from .estimators.selection.seraph_cv import SERAPHCV
     from .estimators.seraph import SERAPH
+    from .m_step.explain import explain_convexity
     from .m_step.modified_problem import certify_problem
     from .m_step.statement import state_m_step
     from .solvers.not_certified import NotCertified
@@ -46,6 +47,7 @@ __all__ = [
     "certify_problem",
     "compare_solvers",
     "e_step",
+    "explain_convexity",
     "known_accuracy",
     "load_model",
     "pair_auc",
@@ -70,6 +72,7 @@ _HEAVY_ROOMS = {
     "PairSERAPH": "estimators.pair_seraph",
     "certify_problem": "m_step.modified_problem",
     "compare_solvers": "comparison.race",
+    "explain_convexity": "m_step.explain",
     "state_m_step": "m_step.statement",
     "verify_paper": "theory.report",
 }

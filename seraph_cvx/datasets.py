@@ -56,7 +56,8 @@ def load(
     Parameters
     ----------
     name : str
-        The first five are embedded; the last four are read from a folder or fetched.
+        One of the names above. The first five are embedded; the others are read from a folder or
+        fetched.
     data_dir : path, optional
         The folder of the last four; by default the environment variable ``SERAPH_CVX_DATA``.
         ``ionosphere.csv``, ``diabetes.csv``: a header, the features, a column ``label``.
@@ -95,6 +96,17 @@ def sample(
 
     The first labels are redrawn until every class is among them. Each feature is shifted and
     scaled to mean 0 and variance 1 over the training points; a constant one is only shifted.
+
+    Parameters
+    ----------
+    name : str
+        The name of the data.
+    X, y : (n, m) and (n,) array_like
+        All points with their classes; those that are not drawn become test points.
+    n_points, n_labeled : int
+        The number of training points, and how many of them keep their label.
+    seed : int
+        The seed of the draw.
 
     Examples
     --------
@@ -135,7 +147,15 @@ def load_sampling(
     data_dir: str | os.PathLike[str] | None = None,
     download: bool = False,
 ) -> Sampling:
-    """Load a data set and draw a sampling of it: ``sample(name, *load(name, ...), ...)``."""
+    """Load a data set and draw a sampling of it: ``sample(name, *load(name, ...), ...)``.
+
+    Parameters
+    ----------
+    name, data_dir, download
+        As for :func:`load`.
+    n_points, n_labeled, seed
+        As for :func:`sample`.
+    """
     return sample(name, *load(name, data_dir, download), n_points, n_labeled, seed)
 
 

@@ -32,7 +32,7 @@ def solve_gdm(
     tol : float
         Relative gap at which the power method stops.
     max_iter : int
-        Of the power method.
+        The most iterations of the power method.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def solve_gdm(
     array([[0.25]])
     """
     check_limits(tol, max_iter)
-    W = problem.dissimilar @ problem.whitening  # an error, with its cure, where it is unbounded
+    W = problem.dissimilar @ problem.whitening  # an error, with a remedy, where it is unbounded
     if solver == "power":
         F, steps = _ascend(W, tol, max_iter)
         L = problem.whitening @ F

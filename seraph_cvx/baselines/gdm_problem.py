@@ -63,8 +63,8 @@ class GDMProblem:
         check_number(self.ridge, "ridge", 0.0)
         if not len(self.pairs.similar):
             raise ValueError(
-                "GDM needs similar pairs, or its metric may grow for ever: give the same class to "
-                "two points at least, or rows of `similar`."
+                "GDM needs similar pairs, or its metric may grow without bound: give the same "
+                "class to two points at least, or rows of `similar`."
             )
         if not np.any(self.dissimilar):
             raise ValueError(
@@ -73,7 +73,7 @@ class GDMProblem:
             )
         if not np.any(self.similar_moment):
             raise ValueError(
-                "All similar pairs join equal points, so they hold no metric back: label more "
+                "All similar pairs join equal points, so they do not bound the metric: label more "
                 "points of a class."
             )
 

@@ -24,7 +24,7 @@ STRETCH = 1.5
 
 
 class LDM(Rival):
-    """Weigh the principal directions so that points find their like among their neighbours (LDM).
+    """Weight the principal directions so that points have neighbours of their own class (LDM).
 
     max_{g >= 0} L(g) = sum_i log(sum_{S_i} f_ij / sum_{S_i u D_i} f_ij);  A = V diag(g) V'.
 
@@ -147,10 +147,10 @@ class Neighbourhoods:
         neighbours = cls(points[centres], points, kind[centres] == 1, kind[centres] != 0)
         if not centres.any() or not neighbours.distances(np.ones(directions.shape[1])).any():
             raise ValueError(
-                f"LDM weighs the similar against the dissimilar partners of a point, and in "
+                f"LDM compares the similar and the dissimilar partners of a point, but among "
                 f"{len(pairs.similar)} similar and {len(pairs.dissimilar)} dissimilar pairs no "
-                "point has both at some distance: give the class of two distinct points of one "
-                "class and of one of another."
+                "point has both at some distance: label two distinct points of one class and "
+                "one of another."
             )
         return neighbours
 

@@ -115,9 +115,9 @@ class MFDA(Rival):
         spread = np.linalg.eigvalsh(within)
         if not spread[0] > 1e-14 * spread[-1]:
             raise ValueError(
-                f"Of {len(pairs.similar)} similar pairs with structure_weight={alpha:g} and "
+                f"With {len(pairs.similar)} similar pairs, structure_weight={alpha:g} and "
                 f"ridge={ridge:g} the scatter B is singular, so the criterion has no maximum: "
-                "raise ridge and structure_weight above 0."
+                "set ridge and structure_weight above 0."
             )
         return between, within
 

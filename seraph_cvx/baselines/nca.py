@@ -52,7 +52,7 @@ class NCA(Rival):
     """
 
     _refusal = (
-        "NCA learns from the classes of points and can make nothing of `similar` and "
+        "NCA learns from the classes of points and cannot use `similar` and "
         "`dissimilar`: give class labels y alone, or use LDM, MFDA, GDM or ITML."
     )
 

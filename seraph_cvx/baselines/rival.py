@@ -85,7 +85,7 @@ class RivalSolution:
         return -gap if self.is_maximum else gap
 
     def shortfall(self, tol: float) -> list[Warning]:
-        """The warning that `tol` was not reached, with the cure; none if it was."""
+        """The warning that `tol` was not reached, with the remedy; none if it was."""
         if self.relative_gap <= tol:
             return []
         return [
@@ -100,7 +100,7 @@ class RivalSolution:
 class Rival(MahalanobisTransformer, ABC):
     """The base of all rivals: learn a metric from points and supervision.
 
-    A subclass learns A in `_learn`, which is given the pairs and y, hands it to `_keep_metric` and
+    A subclass learns A in `_learn`, which is given the pairs and y, passes it to `_keep_metric` and
     returns the warnings that `fit` is to issue. One that can make nothing of constraints on pairs
     says so in `_refusal`.
 

@@ -5,17 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray
 from ..pairs.far_points import describe_far_values
 
 UNEVEN = 1e6
-"""Confidences whose largest is so many times the smallest are named."""
+"""Confidences are named if the largest is this many times the smallest."""
+
+MANY = 100.0
+"""Features are of different scales if one varies so many times as much as another."""
 
 FAINT = 1e-7
 """Correlated features are named from so small an eigenvalue of their correlation matrix on."""
 
 
 def why_inaccurate(objective: MStepObjective) -> str:
-    """Name the value, the confidence or the features that rounding errors come from, and a cure.
+    """Name the value, the confidence or the features that rounding errors come from, and a remedy.
 
     Examples
     --------
@@ -46,10 +50,22 @@ def why_inaccurate(objective: MStepObjective) -> str:
                 f"Features {min(first, second)} and {max(first, second)} are nearly collinear, "
                 "alone or together with others: leave one of them out, or raise trace_weight."
             )
+    if scales_differ(pairs.points):
+        return (
+            "The scales of the features differ widely: standardize them, raise trace_weight, or "
+            "allow a larger gap."
+        )
     return (
-        "The trace weight is tiny beside the spread of the features, or their scales differ "
-        "widely: standardize them, raise trace_weight, or ask for a larger tol."
+        "The trace weight is tiny beside the spread of the features: raise trace_weight, or allow "
+        "a larger gap."
     )
+
+
+def scales_differ(points: FloatArray) -> bool:
+    """Whether some features vary so much more than others that standardizing them may help."""
+    spread = np.ptp(points, axis=0)
+    varying = spread[spread > 0.0]
+    return bool(len(varying) and np.max(varying) > MANY * np.min(varying))
 
 
 def _pair(objective: MStepObjective, k: int) -> tuple[int, int]:

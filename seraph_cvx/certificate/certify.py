@@ -55,11 +55,11 @@ def certify(
 def certify(
     objective: MStepObjective, A: ArrayLike, *, enough: float = 0.0, rigorous: bool = False
 ) -> Certificate | Proof:
-    """Bound the optimum of an M-step from both sides, whoever found the metric A.
+    """Bound the optimum of an M-step from both sides, given any metric A.
 
     D(r) <= inf f <= f(LL'), LL' = A to rounding: the duality gap of the M-step (11). Both bounds
     hold for the doubles that `objective` was given, with every rounding error of their
-    computation allowed for; how, is in `examples/guide/certificate.md`.
+    computation taken into account; `examples/guide/certificate.md` explains how.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def certify(
     A : (m, m) array_like
         Any PSD matrix, however far from the optimum.
     enough : float
-        Look no further for a better bound once the relative gap is so small.
+        Stop looking for a better bound once the relative gap is at most this.
     rigorous : bool
         Compute the bounds in ball arithmetic instead, an independent check of all assumptions
         of the default. Needs python-flint, ``pip install "seraph-cvx[rigorous]"``, and a few
@@ -77,9 +77,9 @@ def certify(
     Returns
     -------
     Certificate
-        Where nothing can be proven `dual_value` is minus infinity: only for a manifold term that
-        is not PSD. With `rigorous` a :class:`~seraph_cvx.certificate.proof.Proof`, which has the
-        same names.
+        `dual_value` is minus infinity where nothing can be proven, which happens only for a
+        manifold term that is not PSD. With `rigorous` a
+        :class:`~seraph_cvx.certificate.proof.Proof`, which has the same attributes.
 
     Examples
     --------

@@ -4,7 +4,7 @@ For any Z_j with a finite conjugate, F(A) >= f(A) + <Z, A> - sum_j P_j*(Z_j) wit
 a lower bound on F is one on an M-step whose regulariser is R + Z, less the conjugates. (r, Z) is
 one dual point: feasible if R + sum_k c_k (q_k - r_k) v_k v_k' + Z is PSD, and else moved as a whole
 towards (0, 0) or (q, 0), along which the conjugates are convex. The Z_j are chosen from the
-gradient, or handed over by a solver; what they are worth is proven either way.
+gradient, or passed on by a solver; the bounds are proven either way.
 """
 
 from __future__ import annotations

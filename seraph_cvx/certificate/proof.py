@@ -33,7 +33,7 @@ from .ball_program import BallProgram
 from .penalised import best_multipliers, make_feasible
 
 MARGINS = (1e-3, 2.0)
-"""The multipliers of penalties are lifted by so many times a bound on their rounding errors.
+"""The multipliers of penalties are raised by this many times a bound on their rounding errors.
 
 Balls show what is enough; that bound is far above the errors.
 """
@@ -140,8 +140,8 @@ def prove(
     """
     if objective.pairs.drawn is not None:
         raise ValueError(
-            "A proof counts every pair, but these stand for others: prove the M-step of "
-            "pairs.whole instead."
+            "A proof has to count every pair, but these were drawn to stand for others: prove the "
+            "M-step of pairs.whole instead."
         )
     if precision < 53:
         raise ValueError(f"precision={precision} is out of range: give at least 53 bits.")

@@ -26,7 +26,7 @@ class SamplingReport:
     sampled_value : float
         f_k(A), an unbiased estimate of f(A) for any A that was chosen without the sample.
     standard_error : float
-        Of that estimate, from the spread of the k terms.
+        The standard error of that estimate, from the spread of the k terms.
     certificate : Certificate
         Of A on the whole problem, all pairs counted.
     """

@@ -81,7 +81,7 @@ class UnlabeledTerms:
     Attributes
     ----------
     labels : LabelEnclosure
-        Of the soft labels q; None where q = 0.
+        Bounds on the soft labels q; None where q = 0.
     """
 
     thresholds: Thresholds

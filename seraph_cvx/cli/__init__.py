@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
-from . import explore, learn, reproduce, study, verify
+from . import apply, explore, learn, reproduce, study, verify
+from .bench import defaults, speed
 from .main import app
 from .race import compare, export
 
-__all__ = ["app", "compare", "explore", "export", "learn", "reproduce", "study", "verify"]
+__all__ = [
+    "app",
+    "apply",
+    "compare",
+    "defaults",
+    "explore",
+    "export",
+    "learn",
+    "reproduce",
+    "speed",
+    "study",
+    "verify",
+]

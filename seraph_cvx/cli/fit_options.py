@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -16,6 +16,29 @@ class Algorithm(StrEnum):
     DIRECT = "direct"
 
 
+class Filling(StrEnum):
+    """What stands in for a number that is missing."""
+
+    MEDIAN = "median"
+    MEAN = "mean"
+
+
+class DecimalMark(StrEnum):
+    """What stands between the whole part of a number and its fraction."""
+
+    POINT = "."
+    COMMA = ","
+
+
+TABLE, METRIC, SEARCH = "Reading the table", "What is learned", "How it is searched for"
+FIRST = "What most people need"
+
+
+def _in(panel: str, words: str, *flags: str, **more: Any) -> Any:
+    """An option that the help lists in a panel, with these words."""
+    return typer.Option(*flags, help=words, rich_help_panel=panel, **more)
+
+
 TableFile = Annotated[
     Path,
     typer.Argument(
@@ -25,118 +48,181 @@ TableFile = Annotated[
     ),
 ]
 LabelColumn = Annotated[
-    str,
-    typer.Option(metavar="COLUMN", help="The column of class labels. Empty cell: unknown."),
+    str, _in(FIRST, "The column of class labels. Empty cell: unknown.", metavar="COLUMN")
 ]
 Out = Annotated[
     Path | None,
-    typer.Option(
+    _in(
+        FIRST,
+        "Where the model goes: .npz, for seraph-cvx apply and load_model, with the scaling, "
+        "the labeled points and the names of the columns; or .csv, the matrix alone. By "
+        "default FILE.metric.npz.",
         metavar="FILE",
-        help="Where the metric goes: .csv (the feature names, then its rows) or .npz (arrays "
-        "metric, components, feature_names; mean and scale if standardized). "
-        "By default FILE.metric.csv.",
+    ),
+]
+Force = Annotated[bool, _in(FIRST, "Replace files that exist already.", "--force")]
+Picture = Annotated[
+    Path | None,
+    _in(FIRST, "Draw the points before and after, and J: .png, .pdf or .svg.", metavar="FILE"),
+]
+Html = Annotated[
+    Path | None,
+    _in(FIRST, "Write a report of the fit, one page that works offline: .html.", metavar="FILE"),
+]
+Drop = Annotated[
+    list[str] | None,
+    _in(
+        FIRST,
+        "Leave a column out, such as a number of each row; may be given several times.",
+        metavar="COLUMN",
+    ),
+]
+Unknown = Annotated[
+    str,
+    _in(
+        TABLE,
+        "Labels that mean an unknown class, with commas between; an empty cell always does.",
+        metavar="WORDS",
+    ),
+]
+OneHot = Annotated[
+    list[str] | None,
+    _in(
+        TABLE,
+        "Make a feature of each value of a column of text; may be given several times.",
+        metavar="COLUMN",
+    ),
+]
+Impute = Annotated[
+    Filling | None, _in(TABLE, "Fill empty cells by the median or the mean of their column.")
+]
+Decimal = Annotated[DecimalMark, _in(TABLE, "The decimal mark of the numbers.")]
+Encoding = Annotated[
+    str | None,
+    _in(
+        TABLE,
+        "The encoding of the text, such as cp1252; by default UTF-8, or what a byte-order "
+        "mark says.",
+        metavar="NAME",
+    ),
+]
+Standardize = Annotated[
+    bool,
+    _in(
+        TABLE,
+        "Bring each feature to mean 0 and variance 1 first. Features on different scales "
+        "make the trace weight (lambda) meaningless.",
     ),
 ]
 UnlabeledWeight = Annotated[
     str,
-    typer.Option(
+    _in(
+        METRIC,
+        "mu: how much an unlabeled pair counts. ratio is the paper's choice, labeled pairs "
+        "over unlabeled pairs; full makes up for what the soft labels lose; 0 ignores the "
+        "unlabeled points.",
         metavar="full|ratio|NUMBER",
-        help="mu: how much an unlabeled pair counts. ratio is the paper's choice, labeled "
-        "pairs over unlabeled pairs; full makes up for what the soft labels lose; 0 "
-        "ignores the unlabeled points.",
     ),
 ]
 TraceWeight = Annotated[
     str,
-    typer.Option(
+    _in(
+        METRIC,
+        "lambda: a larger one gives a lower rank, too large a one the zero metric. auto is 0.08 "
+        "times the smallest that is too large, divided by the number of classes.",
         metavar="auto|NUMBER",
-        help="lambda: a larger one gives a lower rank, too large a one the zero metric. auto is a "
-        "fiftieth of the smallest that is too large.",
     ),
 ]
 Threshold = Annotated[
-    float,
-    typer.Option(help="eta: the squared distance at which a pair is as likely similar as not."),
+    float, _in(METRIC, "eta: the squared distance at which a pair is as likely similar as not.")
 ]
 Sharpness = Annotated[
     float | None,
-    typer.Option(
-        help="How decided the soft labels of em are; 2 by default. The paper's 1 + mu makes "
-        "the unlabeled points count for little: see --setting."
+    _in(
+        METRIC,
+        "How decided the soft labels of em are; 2 by default. The paper's 1 + mu makes the "
+        "unlabeled points count for little: see --setting.",
     ),
 ]
 IdentityShare = Annotated[
     str,
-    typer.Option(
+    _in(
+        METRIC,
+        "The share of the reference in the metric that is written; with 0 it is the "
+        "certified one. auto is the more the less of the similar pairs the learned metric "
+        "brings together.",
         metavar="auto|NUMBER",
-        help="The share of the reference in the metric that is written; 0 is the certified one. "
-        "auto is the more the less of the similar pairs the learned metric brings together.",
     ),
 ]
 Reference = Annotated[
     str,
-    typer.Option(
-        metavar="within|identity",
-        help="The reference: the Euclidean distance (identity), or that in units of the spread "
+    _in(
+        METRIC,
+        "The reference: the Euclidean distance (identity), or that in units of the spread "
         "inside the classes (within).",
+        metavar="within|identity",
     ),
 ]
 CorrelationWeight = Annotated[
     str,
-    typer.Option(
-        metavar="auto|NUMBER",
-        help="How much the trace penalty follows the covariance of the features, from 0 (as in "
+    _in(
+        METRIC,
+        "How much the trace penalty follows the covariance of the features, from 0 (as in "
         "the paper) to below 1. auto is 0 unless the features are very strongly correlated.",
+        metavar="auto|NUMBER",
     ),
 ]
 PaperSetting = Annotated[
     str | None,
-    typer.Option(
-        metavar="none|post|proj|hyper",
-        help="One of the paper's settings, instead of the weights, the sharpness, the share and "
+    _in(
+        METRIC,
+        "One of the paper's settings, instead of the weights, the sharpness, the share and "
         "the reference above.",
+        metavar="none|post|proj|hyper",
     ),
 ]
 AlgorithmChoice = Annotated[
     Algorithm,
-    typer.Option(
-        help="em: the paper's alternation, whose convex steps are certified. direct: descent "
-        "on the paper's objective (7), which is not convex and has no certificate."
+    _in(
+        SEARCH,
+        "em: the paper's alternation, whose convex steps are certified. direct: descent on "
+        "the paper's objective (7), which is not convex and has no certificate.",
     ),
 ]
 Solver = Annotated[
     str,
-    typer.Option(
-        help="For the convex steps of em: fista (the default), projected-gradient, CLARABEL, SCS."
+    _in(
+        SEARCH,
+        "For the convex steps of em: fista (the default), projected-gradient, CLARABEL, SCS.",
     ),
 ]
 Tol = Annotated[
     float,
-    typer.Option(
-        help="em ends when J falls by less than this, relatively; direct, when the gradient of (7) "
-        "promises no larger relative fall."
+    _in(
+        SEARCH,
+        "em ends when J falls by less than this, relatively; direct, when the gradient of "
+        "(7) promises no larger relative fall.",
     ),
+]
+MStepTol = Annotated[
+    float, _in(SEARCH, "The relative gap to which the last M-step of em is to be certified.")
 ]
 MaxIter = Annotated[
-    int | None,
-    typer.Option(min=1, help="The most iterations; by default 500 for em, 5000 for direct."),
+    int | None, _in(SEARCH, "The most iterations; by default 500 for em, 5000 for direct.", min=1)
 ]
-Standardize = Annotated[
+TimeLimit = Annotated[
+    float | None,
+    _in(SEARCH, "End after so long, with the best metric so far.", metavar="SECONDS", min=0.0),
+]
+Polish = Annotated[
     bool,
-    typer.Option(
-        help="Bring each feature to mean 0 and variance 1 first. Features on different scales "
-        "make the trace weight (lambda) meaningless."
-    ),
-]
-Picture = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE", help="Draw the points before and after, and J: .png, .pdf or .svg."
+    _in(
+        SEARCH,
+        "Continue with fista where the answer of another solver is not certified.",
+        "--polish",
     ),
 ]
 AllowUnattained = Annotated[
     bool,
-    typer.Option(
-        "--allow-unattained", help="Continue if no best metric exists (with trace weight 0)."
-    ),
+    _in(SEARCH, "Continue if no best metric exists (with trace weight 0).", "--allow-unattained"),
 ]

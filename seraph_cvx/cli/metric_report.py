@@ -29,6 +29,10 @@ class IterationPrinter:
     def __call__(self, step: Iteration, metric: FloatArray) -> None:
         if self.metric is None:
             titles = ("iter", "J", "objective (7)", "M-step gap", "rank", "trace", "seconds")
+            say(
+                "Gap, rank and trace are of the matrix A of the M-step, before it is mixed with "
+                "its reference."
+            )
             say("{:>4} {:>15} {:>15} {:>11} {:>5} {:>10} {:>8}".format(*titles), style="bold")
         self.metric, self.number = metric, step.number
         is_certified = np.isfinite(step.relative_gap)
@@ -42,12 +46,20 @@ class IterationPrinter:
 def report_metric(
     table: UserTable,
     metric: FloatArray,
+    m_step_metric: FloatArray,
     X_test: FloatArray | None = None,
     y_test: FloatArray | None = None,
 ) -> None:
-    """Report the rank, and the 1-NN error on test points or, leaving one out, on labeled ones."""
-    m, rank = len(metric), numerical_rank(metric)
-    say(f"\nRank {rank} of {m}: the metric measures along {rank} of {m} directions.")
+    """Report the ranks, and the 1-NN error on test points or, leaving one out, on labeled ones."""
+    m, rank, learned = len(metric), numerical_rank(metric), numerical_rank(m_step_metric)
+    say("")
+    if np.array_equal(metric, m_step_metric):
+        say(f"Rank {rank} of {m}: the learned matrix A itself is the metric of all distances.")
+    else:
+        say(
+            f"Rank {rank} of {m}: the metric of all distances is the learned matrix A, of rank "
+            f"{learned}, mixed with its reference. No certificate is about this mixture."
+        )
     if not np.any(metric) or len(table.class_names) < 2:
         return
     known = table.y != UNKNOWN

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import re
 import warnings
+from collections.abc import Sequence
 from contextvars import ContextVar
 from types import TracebackType
 from typing import TextIO
@@ -12,17 +14,13 @@ import numpy as np
 import typer
 from rich.console import Console
 
-from ..certificate import certify
+from ..certificate import Certificate
 from ..display.result_table import visible
-from ..fit.alternation import Alternation
-from ..fit.direct import DirectSolution
 from ..numerics.checks import MissingExtra
+from ..pairs.label_doubts import WORDS_FOR_UNKNOWN
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import Status
 from .tables.user_table import UserTable
-
-LOOK_UNKNOWN = {"-1", "?", "na", "n/a", "nan", "none", "null", "unknown"}
-"""Labels that probably stand for an unknown class, whose cell should be empty."""
 
 screen = Console(markup=False, emoji=False, highlight=False)
 alerts = Console(markup=False, emoji=False, highlight=False, stderr=True)
@@ -43,6 +41,9 @@ CURES = {
     errno.ENAMETOOLONG: "use a shorter name",
 }
 """What to do about an error of the operating system."""
+
+CURES_OF_A_GAP = ("--max-iter", "--tol", "--m-step-tol", "--solver")
+"""The options that may help where a gap is larger than was asked for."""
 
 UNSERVED = (ValueError, TypeError, OSError, MemoryError, MissingExtra)
 """Errors by which the package rejects its input; any other error is a bug."""
@@ -69,8 +70,9 @@ class Answers:
     The exit code is 2 for an error and 130 for Ctrl-C. With --debug errors are raised unchanged.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, options: Sequence[str]) -> None:
         self.kept: list[str] = []
+        self.options = options
         self._warnings = warnings.catch_warnings()
 
     def __enter__(self) -> list[str]:
@@ -79,7 +81,7 @@ class Answers:
 
         self._warnings.__enter__()
         warnings.simplefilter("always", NotCertified)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = self._show_warning
         return self.kept
 
     def __exit__(
@@ -92,13 +94,53 @@ class Answers:
         passes = isinstance(error, typer.Exit | typer.Abort | BrokenPipeError)
         if not isinstance(error, Exception) or passes or wants_traceback.get():
             return
-        alert(f"Error: {_sentence(error, self.kept)}", style="red")
+        alert(f"Error: {in_options(_sentence(error, self.kept), self.options)}", style="red")
         raise typer.Exit(2) from None
 
+    def _show_warning(
+        self,
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        from ..solvers.not_certified import NotCertified
 
-def answers_in_words() -> Answers:
-    """Report whatever goes wrong in this context in words; see :class:`Answers`."""
-    return Answers()
+        words = in_options(str(message), self.options)
+        if issubclass(category, NotCertified):
+            cures = ", ".join(o for o in CURES_OF_A_GAP if o in self.options)
+            alert(f"Not certified: {words}" + (f" (Options: {cures}.)" if cures else ""))
+        else:
+            alert(f"{'Note' if category is UserWarning else category.__name__}: {words}")
+
+
+def answers_in_words(options: Sequence[str] = ()) -> Answers:
+    """Report whatever goes wrong in this context in words; see :class:`Answers`.
+
+    Parameters
+    ----------
+    options : sequence of str
+        The options of the command that stand for parameters of SERAPH: messages name these instead.
+    """
+    return Answers(options)
+
+
+def in_options(text: str, options: Sequence[str]) -> str:
+    """Write the options of a command where a message names the parameters that they set.
+
+    Examples
+    --------
+    >>> in_options('Raise max_iter, or use trace_weight="auto".', ["--trace-weight"])
+    'Raise max_iter, or use --trace-weight auto.'
+    """
+    for option in options:
+        name = option.removeprefix("--").replace("-", "_")
+        text = re.sub(rf'(?<![\w-]){name}="([^"]*)"', rf"{option} \1", text)
+        if "_" in name or name in ("tol", "polish"):
+            text = re.sub(rf"(?<![\w-]){name}(=True)?(?!\w)", option, text)
+    return text
 
 
 def _sentence(error: Exception, kept: list[str]) -> str:
@@ -119,22 +161,6 @@ def _sentence(error: Exception, kept: list[str]) -> str:
     return " ".join(sentences)
 
 
-def _show_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    from ..solvers.not_certified import NotCertified
-
-    if issubclass(category, NotCertified):
-        alert(f"Not certified: {message} (Options: --max-iter, --tol, --solver.)")
-    else:
-        alert(f"Warning ({category.__name__}): {message}")
-
-
 def describe(table: UserTable, pairs: PairSet, name: str) -> None:
     """Describe the data, and how many pairs are similar, dissimilar and unlabeled."""
     n, m = table.X.shape
@@ -143,26 +169,25 @@ def describe(table: UserTable, pairs: PairSet, name: str) -> None:
     classes = ", ".join(f"{c} ({k})" for c, k in zip(names, counts, strict=False))
     say(f"Data   {visible(name)}")
     say(f"       {n} points, {m} features, {len(counts)} classes, {sum(counts)} labeled")
-    say(f"       labels: {classes}{', ...' if len(counts) > 8 else ''}")
+    unknown = ", ".join(f"{word!r} ({k})" for word, k in list(table.unknown.items())[:8])
+    say(
+        f"       labels: {classes}{', ...' if len(counts) > 8 else ''}"
+        + (f"; read as unknown: {visible(unknown)}" if unknown else "")
+    )
     say(
         f"Pairs  {pairs.n_similar} similar (S), {pairs.n_labeled - pairs.n_similar} dissimilar "
         f"(D), {pairs.n_unlabeled} unlabeled (U)"
     )
-    doubtful = [name for name in table.class_names if name.lower() in LOOK_UNKNOWN]
+    doubtful = [name for name in table.class_names if name.lower() in WORDS_FOR_UNKNOWN]
     if doubtful:
-        alert(f"Note: {doubtful[0]!r} is read as a class; leave the cell empty if it is unknown.")
-    if len(counts) == 1:
-        alert("Note: only one class is known, so no pair is dissimilar.")
+        alert(
+            f"Note: {doubtful[0]!r} is read as a class. If it means that the class is not known, "
+            f"say --unknown {doubtful[0]!r}, or leave the cell empty."
+        )
 
 
-def report_alternation(run: Alternation) -> None:
-    """Report the certificate of the metric that the alternation reached."""
-    if run.metric is None:
-        say("\nCertificate: none, since the M-step returned no metric.")
-        return
-    certificate = run.m_step.certificate
-    if certificate is None or run.m_step.metric is not run.metric:  # the last answer was refused
-        certificate = certify(run.objective, run.metric)
+def report_certificate(certificate: Certificate, status: Status, tol: float) -> None:
+    """Report the certificate of the last M-step, and of which matrix it is."""
     say("\nCertificate of the last M-step, a convex program", style="bold")
     say(f"  primal value  {certificate.primal_value:.12g}")
     say(f"  dual value    {certificate.dual_value:.12g}")
@@ -172,40 +197,29 @@ def report_alternation(run: Alternation) -> None:
     )
     say(
         "  In words: no metric can have an M-step objective below "
-        f"{certificate.dual_value:.12g},\n  and this one is at most "
-        f"{certificate.duality_gap:.1e} above. This is proved from the data, not taken\n"
-        "  from the solver. It is about the last M-step: the alternation as a whole is\n"
-        "  not convex."
+        f"{certificate.dual_value:.12g},\n  and A, the matrix of this M-step, is at most "
+        f"{certificate.duality_gap:.1e} above. This is proved\n  from the data, not taken from the "
+        "solver. It is about the last M-step: the\n  alternation as a whole is not convex."
     )
-    if not np.any(run.metric):
-        critical = run.objective.critical_trace_weight
-        alert(
-            "Note: the metric is zero, and every distance with it. The trace weight is "
-            f"{run.objective.trace_weight:.4g}; "
-            + (
-                f"below {critical:.4g} the last M-step would not be zero."
-                if critical > 0.0
-                else "it would be zero without one, too: no pair is dissimilar."
-            )
+    if status is Status.ROUNDING_LIMIT:
+        say(
+            f"  The gap is above the {tol:.0e} asked for, but at the limit of rounding: in double\n"
+            "  precision it cannot be proved to be smaller. That is no failure."
         )
 
 
-def report_direct(solution: DirectSolution) -> None:
-    """Report how near to a stationary point of (7) the descent ended."""
+def report_direct(values: Sequence[float], n_steps: int, tol: float, status: Status) -> None:
+    """Report how far the descent on (7) went, and what that shows."""
+    say(f"Objective (7) fell from {values[0]:.8g} to {values[-1]:.8g} in {n_steps} steps.")
+    words = f"stationary to {tol:.0e}" if status is Status.STATIONARY else "not yet stationary"
     say(
-        f"Objective (7) fell from {solution.values[0]:.8g} to {solution.value:.8g} in "
-        f"{solution.iterations} steps, {solution.seconds:.2f} seconds."
+        f"Certificate: none, since (7) is not convex. The metric is {words}; a better one may "
+        "exist."
     )
-    say(
-        f"Certificate: none, since (7) is not convex. The metric is stationary to "
-        f"{solution.stationarity:.1e}; a better one may exist."
-    )
-    if not solution.status.reached_tolerance:
-        alert(f"Not certified: {solution.message} (Options: --max-iter, --tol.)")
 
 
 def finish(status: Status, kept: list[str]) -> None:
-    """Exit with code 1 unless the result is certified or stationary."""
+    """Exit with code 1 unless the result is certified, as far as rounding allows, or stationary."""
     if not status.reached_tolerance:
         files = " and ".join(kept) or "nothing was written"
         alert(f"The status is {status.value}, not certified; {files}. Exit code 1.", style="red")

@@ -67,7 +67,7 @@ def write_cbf(
     """
     path = Path(path)
     if path.suffix != ".cbf":
-        raise ValueError(f"{path} must end in .cbf: other programs know the format by it.")
+        raise ValueError(f"{path} must end in .cbf: other programs recognise the format by it.")
     is_spec = isinstance(instance, InstanceSpec)
     objective = instance.objective() if isinstance(instance, InstanceSpec) else instance
     require_attained(objective)

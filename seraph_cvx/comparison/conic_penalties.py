@@ -41,7 +41,7 @@ class ProgramBuilder:
     ----------
     n_features : int
     n_variables, matrix_orders, psd_orders, cones, objective_constant
-        Of the program so far.
+        Parts of the program so far.
     entries : dict of str to SparseEntries
         Its other parts, by their names.
     """
@@ -62,12 +62,12 @@ class ProgramBuilder:
         return own | self.entries
 
     def variables(self, count: int) -> IntArray:
-        """The numbers of so many new scalar variables."""
+        """The numbers of this many new scalar variables."""
         self.n_variables += count
         return np.arange(self.n_variables - count, self.n_variables)
 
     def rows(self, cone: str, count: int) -> IntArray:
-        """The numbers of so many new rows, all in one cone."""
+        """The numbers of this many new rows, all in one cone."""
         first = sum(size for _, size in self.cones)
         self.cones = (*self.cones, (cone, count))
         return np.arange(first, first + count)
@@ -116,7 +116,7 @@ def add_penalties(builder: ProgramBuilder, penalties: Sequence[Penalty]) -> None
             raise ValueError(
                 f"{block!r} cannot be exported: only the penalties of seraph_cvx.penalties have a "
                 "conic form here. state_m_step(objective) states it in CVXPY, whose "
-                "get_problem_data has a conic form of its own."
+                "get_problem_data has its own conic form."
             )
         table[type(block)](block, builder)
 
@@ -176,7 +176,7 @@ def _primal_diagonal(block: Diagonal, builder: ProgramBuilder) -> None:
 
 
 def _primal_sparse(block: Sparse, builder: ProgramBuilder) -> None:
-    """2 w sum_{i > j} z_ij, with -z <= A_ij <= z."""
+    """State the sum of absolute values: 2 w sum_{i > j} z_ij, with -z <= A_ij <= z."""
     i, j = np.tril_indices(builder.n_features, -1)
     if not len(i):
         return
@@ -200,7 +200,10 @@ def _primal_ridge(block: Ridge, builder: ProgramBuilder) -> None:
 
 
 def _primal_log_det(block: LogDet, builder: ProgramBuilder) -> None:
-    """w [<Q, A> - sum_i u_i - log det Q - m], u_i <= log L_ii, with a matrix variable of 2m."""
+    """State the LogDet penalty with a matrix variable of size 2m.
+
+    It is w [<Q, A> - sum_i u_i - log det Q - m] with u_i <= log L_ii.
+    """
     m, weight = builder.n_features, block.weight
     i, j, _ = _lower(m)
     Q, features = _inverse(block, builder), np.arange(m)
@@ -268,7 +271,7 @@ def _dual_sparse(block: Sparse, builder: ProgramBuilder) -> None:
 
 
 def _dual_ridge(block: Ridge, builder: ProgramBuilder) -> None:
-    """-<Z, prior> - r, with 2 r w >= ||Z||^2."""
+    """State minus the conjugate: -<Z, prior> - r, with 2 r w >= ||Z||^2."""
     i, j, often = _lower(builder.n_features)
     z, (r,) = _dual_matrix(builder, i, j), builder.variables(1)
     builder.add("objective_vector", -often * _prior(block, builder)[i, j], z)
@@ -280,7 +283,10 @@ def _dual_ridge(block: Ridge, builder: ProgramBuilder) -> None:
 
 
 def _dual_log_det(block: LogDet, builder: ProgramBuilder) -> None:
-    """w [sum_i u_i - log det Q], u_i <= log L_ii, with a PSD constraint of Q - Z/w and L."""
+    """State minus the conjugate of the LogDet penalty, with a PSD constraint on Q - Z/w and L.
+
+    It is w [sum_i u_i - log det Q] with u_i <= log L_ii.
+    """
     m, weight = builder.n_features, block.weight
     i, j, _ = _lower(m)
     Q, z = _inverse(block, builder), _dual_matrix(builder, i, j)
@@ -307,7 +313,7 @@ def _prior(block: Ridge, builder: ProgramBuilder) -> FloatArray:
 
 
 def _inverse(block: LogDet, builder: ProgramBuilder) -> FloatArray:
-    """Q, the inverse of the prior."""
+    """The inverse Q of the prior."""
     if block.prior is None:
         return np.eye(builder.n_features)
     return symmetrise(np.asarray(np.linalg.inv(block.prior), dtype=np.float64))

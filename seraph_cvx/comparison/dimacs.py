@@ -1,6 +1,6 @@
 """The DIMACS error measures of a conic solver's primal and dual vectors.
 
-CVXPY hands a conic solver the program
+CVXPY passes a conic solver the program
 
     minimise c'x  subject to  Ax + s = b, s in K        dual: maximise -b'y, A'y + c = 0, y in K*,
 

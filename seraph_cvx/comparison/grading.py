@@ -1,4 +1,4 @@
-"""One run of a race: the attempt, in a process of its own, and its grading, outside of it.
+"""One run of a race: the attempt, in a separate process, and its grading, outside of it.
 
 What comes back of a run is a matrix. The grader symmetrises it, measures how far it is from the
 cone, projects it and computes its value.
@@ -7,7 +7,7 @@ cone, projects it and computes its value.
                 grader's own reference or by the matrix itself. No answer is further from the
                 optimum than its true gap, and none is nearer by more than the reference's own
                 gap, about 1e-9.
-    proved gap  the relative gap of ``certify(objective, A)``: what the matrix proves of itself.
+    proved gap  the relative gap of ``certify(objective, A)``: what the matrix itself proves.
                 It is wider, about the square root of the true one near the optimum.
 """
 
@@ -41,12 +41,12 @@ NOT_FOR_THIS = "not for this problem"
 def attempt_once(
     instance: InstanceSpec | MStepObjective, entrant: Entrant, tol: float, time_limit: float
 ) -> dict[str, Any]:
-    """Make an attempt, in a process of its own: the solver's matrix and status, ungraded.
+    """Make an attempt, in a separate process: the solver's matrix and status, ungraded.
 
     Or, under "refusal", why the solver cannot take this M-step.
     """
     objective = instance.objective() if isinstance(instance, InstanceSpec) else instance
-    warnings.simplefilter("ignore")  # in a process of its own; the row has the result
+    warnings.simplefilter("ignore")  # in a separate process; the row has the result
     entrant.load()
     clock = time.perf_counter()
     try:

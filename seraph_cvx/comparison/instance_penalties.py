@@ -23,7 +23,7 @@ from ..penalties import (
 )
 
 MOST_BOUNDED = 5
-"""Of so many similar pairs, at most, ``linear`` bounds the distance."""
+"""The most similar pairs whose distance ``linear`` bounds."""
 
 LINEAR_TOLERANCE = 1e-12
 """The tolerance of ``linear``: far below the width to which an optimal value is proved."""

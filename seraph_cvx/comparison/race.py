@@ -54,7 +54,7 @@ def compare_solvers(
     ----------
     objective_or_suite : MStepObjective, str, sequence of InstanceSpec, or dict
         One M-step, the name of a suite ("small", "full", "penalties") or of an instance, several
-        specs, or M-steps of your own by name.
+        specs, or a dict of your own M-steps by name.
     solvers : sequence, optional
         Names such as "fista", "SCS/dual" or "UNO"; functions of your own, which take an objective
         and return a matrix; pairs of either and a dict of its options. See
@@ -63,20 +63,22 @@ def compare_solvers(
         Each solver is asked for each of these, the loosest first. After a run that was ended at
         a limit, or took all its time, the tighter ones are not run, and their rows say so.
     time_limit : float
-        Seconds a run may take. A solver is told so; two seconds later its process is ended.
+        Seconds a run may take. The solver is given this limit; two seconds later its process is
+        ended.
     memory_limit : int
         Bytes of resident memory a run may take, the imported libraries included. Where a system
         cannot limit it (macOS, Windows), the notes of the table say so.
     out : path, optional
-        A file of JSON lines to which each row is appended as it comes.
+        A file of JSON lines to which each row is appended when it is finished.
     resume : bool
-        Go on with the race that is in `out`: no finished row is lost or made again.
+        Continue the race in `out`: no finished row is lost or repeated.
     callback : callable, optional
         Called as ``callback(row, number, total)`` after each new row.
     n_jobs : int, optional
-        Workers of joblib; -1: one a core. None is 1, or what ``joblib.parallel_config`` says; its
-        backend (loky, threading, dask, ...) is used too. Solvers that run at the same time on one
-        machine slow each other down: for seconds to be compared, leave it at 1.
+        The number of joblib workers; -1 is one per core. None is 1, or what
+        ``joblib.parallel_config`` says, whose backend (loky, threading, dask, ...) is used too.
+        Solvers that run at the same time on one machine slow each other down: to compare seconds,
+        leave it at 1.
 
     Returns
     -------
@@ -84,7 +86,7 @@ def compare_solvers(
         ``.rows``, ``.to_pandas()``, ``.to_markdown()``, ``.to_json()``, ``.summary()``. A row has
         instance, solver, formulation, tol; outcome ("done", "error", "time limit", "memory limit",
         "crashed", "not run", or "not for this problem" where the solver cannot take a penalty of
-        the M-step); said (the solver's own word), claims (whether that claims
+        the M-step); said (the solver's own status), claims (whether that claims
         success), true_gap, proved_gap, psd_violation (before projection, relative to the largest
         eigenvalue), value, dimacs (six error measures, conic runs only, see `dimacs.py`),
         compile_seconds, solve_seconds, total_seconds, iterations, peak_bytes and detail. BLAS has
@@ -96,7 +98,7 @@ def compare_solvers(
     need, and that process forks a child for each run, whose time and memory the worker watches (on
     macOS and Windows each run has a fresh process, and its imports are not in its seconds). So
     a worker of a cluster needs nothing but this package, the solvers, and the module of a solver
-    of your own on its path. Only the matrix and the solver's words come back: grading, the
+    of your own on its path. Only the matrix and the solver's status come back: grading, the
     file and the callback are local. A run starts when all looser ones of its solver on its
     instance are graded; with one worker the runs come in the order of the rows.
 

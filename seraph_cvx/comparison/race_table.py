@@ -71,7 +71,7 @@ def summarise(rows: Sequence[Any]) -> ResultTable:
     By solver and formulation: answers, claims, how many claims were true, how many proved.
 
     A claim is true if the true gap is within the tolerance that was asked for, and proved if the
-    answer's own certificate shows it. How far off the others are is told by the largest gap over
+    answer's own certificate shows it. How far off the others are is shown by the largest gap over
     that tolerance. The seconds are the median of those that answered.
 
     Examples
@@ -120,7 +120,7 @@ def count_claims(rows: Iterable[Any], gap: str = "true_gap") -> tuple[int, int]:
     Parameters
     ----------
     rows : iterable
-        Of a race.
+        The rows of a race.
     gap : str
         "true_gap": the second count is of false claims; "proved_gap": of claims not proved.
 

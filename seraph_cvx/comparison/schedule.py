@@ -113,7 +113,7 @@ def make_run(
     owner: str,
     preload: Sequence[str],
 ) -> tuple[Run, Outcome]:
-    """Make a run, in a process of its own that the worker's fork server starts; or skip it.
+    """Make a run, in a separate process that the worker's fork server starts; or skip it.
 
     Examples
     --------

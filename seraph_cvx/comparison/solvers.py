@@ -33,7 +33,7 @@ and races after
     register_solver("toy", "toy:solve")
     table = compare_solvers("tiny", solvers=["toy", "fista"])
 
-Each run is in a process of its own, which imports the function: a registered one cannot live in
+Each run is in a separate process, which imports the function: a registered one cannot live in
 the script that calls ``compare_solvers``. A function that takes an objective and returns a matrix
 needs no registration: ``solvers=["fista", function]``, see ``examples/guide/race-your-own.md``.
 """
@@ -41,13 +41,13 @@ needs no registration: ``solvers=["fista", function]``, see ``examples/guide/rac
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
 from ..model.m_step_objective import MStepObjective
 from ..solvers.first_order import fista, projected_gradient
-from ..solvers.solution import Status
+from ..solvers.solution import MStepSolution, Status
 from .entrants.attempt import Attempt, Entrant, NotForThisProblem, Solver
 from .entrants.conic import conic_entrants
 from .entrants.cvxopt_cone import cvxopt_entrants
@@ -84,7 +84,7 @@ def register_solver(name: str, function: str | Solver) -> None:
     if module == "__main__":
         raise ValueError(
             f"{name}: the function is defined in the running script, which other processes cannot "
-            "import. Move it to a file of its own, say own_solver.py, and register "
+            "import. Move it to a separate file, say own_solver.py, and register "
             f'"own_solver:{attribute}".'
         )
     if not attribute or "." in attribute or not callable(_find(module, attribute)):
@@ -106,10 +106,16 @@ def forget_solver(name: str) -> None:
 
 
 def _find(module: str, attribute: str) -> Any:
+    """An attribute of a module, None where there is no such module; its own errors are told."""
     try:
         return getattr(import_module(module), attribute, None)
-    except ImportError:
-        return None
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise ValueError(
+            f"{module} cannot be imported, because of what it imports itself: "
+            f"{type(error).__name__}: {error}."
+        ) from error
 
 
 def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
@@ -156,7 +162,7 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
 
 
 def _with_options(given: Any) -> tuple[Any, dict[str, Any]]:
-    """A name or a function, and its options; an error in words if it is neither."""
+    """A name or a function, and its options; an error if it is neither."""
     one, options = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
     if not (isinstance(one, str) or callable(one)) or not isinstance(options, dict):
         raise ValueError(
@@ -192,7 +198,7 @@ def listed_entrants() -> list[Entrant]:
 def kinds_of_entrants() -> dict[str, list[Entrant]]:
     """The solvers of other packages by what they are given, installed or not.
 
-    Conic ones get CVXPY's statement in cones, those of formulas a formula of their own kind, and
+    Conic ones get CVXPY's conic statement, those of formulas a formula in their own form, and
     methods on the factor our function with its derivatives, in our coordinates.
 
     Examples
@@ -217,7 +223,10 @@ def _why_not(name: str, reason: str) -> str:
     return f"{reason or f'There is no solver {name!r}'}. Those that are installed are {labels}."
 
 
-_FIRST_ORDER = {"fista": fista, "projected-gradient": projected_gradient}
+_FIRST_ORDER: dict[str, Callable[..., MStepSolution]] = {
+    "fista": fista,
+    "projected-gradient": projected_gradient,
+}
 
 
 def first_order(

@@ -59,7 +59,7 @@ class InstanceSpec:
         The word of a penalty, see :func:`seraph_cvx.comparison.instance_penalties.make_penalty`;
         empty: there is none.
     soft : float
-        The M-step after an E-step at so many times the identity; 0: the first M-step.
+        The M-step after an E-step at this multiple of the identity; 0: the first M-step.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """The formulas that are shown to users, each written once.
 
 The command line takes `ascii`, pages and notebooks take `mathml`. The claims of the paper in
-``theory/`` have formulas of their own, drawn by the same :mod:`seraph_cvx.display.mathml`.
+``theory/`` have their own formulas, drawn by the same :mod:`seraph_cvx.display.mathml`.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ CERTIFICATE = Formula(
     "D(p) <= inf_{B PSD} f(B) <= f(A),  gap = f(A) - D(p),  relative = gap/max(1, |f(A)|)",
     r"D(p) \leq \inf_{B \succeq 0} f(B) \leq f(A) , \quad \operatorname{gap} = f(A) - D(p) ,"
     r" \quad \operatorname{relative} = \frac{\operatorname{gap}}{\max(1, |f(A)|)}",
-    "p: any feasible point of the dual, whoever found A",
+    "p: any feasible point of the dual, however A was found",
 )
 
 CRITICAL_TRACE_WEIGHT = Formula(

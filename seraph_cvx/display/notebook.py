@@ -45,7 +45,7 @@ def card(
     name, verdict, sentence : str
         Plain text, which is escaped.
     tone : Tone
-        Of the verdict.
+        The tone of the verdict.
     formulas : sequence of Formula
         From :mod:`seraph_cvx.display.formulas`.
     *parts : str

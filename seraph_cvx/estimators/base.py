@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from ..certificate import Certificate
-from ..certificate.sampling import certify_in_full
+from ..certificate.sampling import SamplingReport, certify_in_full
 from ..fit.alternation import Iteration, run_alternation
 from ..fit.direct import minimise_directly
 from ..m_step.solve import MStepSolver
+from ..model.m_step_objective import MStepObjective
 from ..model.posterior import posterior_similar
+from ..numerics.arrays import to_host
 from ..numerics.checks import FloatArray, check_number
 from ..pairs.labeled_pairs import ClassLabels
 from ..pairs.pair_set import PairSet
@@ -25,7 +25,17 @@ from ..solvers.not_certified import NotCertified
 from ..solvers.solution import Status
 from .evidence import describe_features, leave_one_out
 from .mahalanobis import MahalanobisTransformer
+from .outcome import describe_outcome
+from .reference import matching_threshold
 from .settings import RECOMMENDED, Setting, find_setting
+from .watching import FitWatch, watched
+
+CONIC: dict[str, Callable[[Any], bool]] = {
+    "solver_options": bool,
+    "polish": bool,
+    "formulation": lambda formulation: formulation != "primal",
+}
+"""What is passed to conic solvers alone, and whether a value of it asks for something."""
 
 MODERATE = 1e60
 """The fourth power of a spread up to this, and of its inverse, is a number."""
@@ -61,6 +71,12 @@ class BaseSERAPH(MahalanobisTransformer):
         penalties: Sequence[Penalty] = (),
         reference: str = RECOMMENDED.reference,
         correlation_weight: float | str = RECOMMENDED.correlation_weight,
+        time_limit: float | None = None,
+        callback: Callable[[Iteration, FloatArray], object] | None = None,
+        on_interrupt: str = "raise",
+        solver_options: Mapping[str, Any] | None = None,
+        formulation: str = "primal",
+        polish: bool = False,
     ) -> None:
         self.unlabeled_weight = unlabeled_weight
         self.trace_weight = trace_weight
@@ -87,26 +103,26 @@ class BaseSERAPH(MahalanobisTransformer):
         self.penalties = penalties
         self.reference = reference
         self.correlation_weight = correlation_weight
+        self.time_limit = time_limit
+        self.callback = callback
+        self.on_interrupt = on_interrupt
+        self.solver_options = solver_options
+        self.formulation = formulation
+        self.polish = polish
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
-        """The probability that each pair is similar, eq. (8).
+        """The probability that each pair is similar, eq. (8) with the distance of `pair_distance`.
 
-        p(+1 | x, x') = 1 / (1 + exp(||x - x'||_A^2 - eta)).
+        p(+1 | x, x') = 1 / (1 + exp(d(x, x')^2 - t^2)), t = `threshold_`.
+
+        It is at least 1/2 where `predict_pairs` says +1, and only there. With identity_share=0 this
+        is p of the paper's model, with A and eta.
 
         Parameters
         ----------
         pairs : (k, 2, m) array_like
-
-        Returns
-        -------
-        (k,) array
-            The probability that the two points are of one class under the learned A, whole as it
-            is (`n_components` and `identity_share` do not enter). p(-1) is one minus it.
         """
-        check_is_fitted(self)
-        V = self._pair_differences(pairs)
-        squares = np.einsum("ki,ij,kj->k", V, self.m_step_metric_, V)
-        return np.asarray(posterior_similar(squares - self.threshold))
+        return similar_probability(self.pair_distance(pairs), self.threshold_)
 
     def _learn(self, pairs: PairSet) -> list[Warning]:
         """Fit the metric to the pairs; return what `fit` should warn of, as it was not reached."""
@@ -114,6 +130,7 @@ class BaseSERAPH(MahalanobisTransformer):
             raise ValueError(f'algorithm={self.algorithm!r} is not known: use "em" or "direct".')
         blocks = self._check_penalties()
         if self.algorithm == "direct":
+            self._refuse_settings_of_em()
             _refuse_spread(pairs.points)
         nu = check_number(self.laplacian_weight, "laplacian_weight", 0.0)
         term = None
@@ -131,47 +148,75 @@ class BaseSERAPH(MahalanobisTransformer):
         first = chosen.first_m_step(
             pairs, self.algorithm, self.threshold, term, self.n_jobs, blocks
         )
-        if self.algorithm == "direct":
-            direct = minimise_directly(
-                pairs,
-                unlabeled_weight=first.mu,
-                trace_weight=first.trace_weight,
-                threshold=self.threshold,
-                tol=self.tol,
-                max_iter=5_000 if self.max_iter is None else self.max_iter,
-                n_jobs=self.n_jobs,
-                manifold_term=first.manifold_term,
-                penalties=first.penalties,
-            )
-            self.sampling_ = None
-            self._keep(direct.metric, None, direct.values, direct.iterations, direct.status)
-            self._mix(direct.metric, pairs)
-            return [NotCertified(direct.message)] if direct.message else []
+        self.sampling_: SamplingReport | None = None
+        with watched(self.verbose, self.callback, self.on_interrupt) as watch:
+            learn = self._descend if self.algorithm == "direct" else self._alternate
+            message = learn(first, watch)
+            watch.end(self.status_, self.n_iter_)
+        self._mix(self.m_step_metric_, pairs)
+        warnings: list[Warning] = [NotCertified(message)] if message else []
+        if self.status_.reached_tolerance:
+            doubt = describe_outcome(first, self.metric_)
+            warnings += [UserWarning(doubt)] if doubt else []
+        return warnings
+
+    def _descend(self, first: MStepObjective, watch: FitWatch) -> str:
+        """Descend (7) itself; return what was not reached, in words."""
+        direct = minimise_directly(
+            first.pairs,
+            unlabeled_weight=first.mu,
+            trace_weight=first.trace_weight,
+            threshold=self.threshold,
+            tol=self.tol,
+            max_iter=5_000 if self.max_iter is None else self.max_iter,
+            n_jobs=self.n_jobs,
+            manifold_term=first.manifold_term,
+            penalties=first.penalties,
+            time_limit=self.time_limit,
+            watch=watch.step,
+        )
+        self._keep(direct.metric, None, direct.values, direct.iterations, direct.status)
+        return direct.message
+
+    def _alternate(self, first: MStepObjective, watch: FitWatch) -> str:
+        """Alternate from the first M-step on; return what was not reached, in words."""
+        pairs = first.pairs
+        solver = MStepSolver(
+            self.solver,
+            formulation=self.formulation,
+            solver_options=self.solver_options,
+            polish=self.polish,
+            allow_unattained=self.allow_unattained,
+            watch=watch.step,
+        )
+        for name, is_given in CONIC.items():
+            if is_given(getattr(self, name)):
+                solver.require_conic_for(name)
         run = run_alternation(
             first,
-            MStepSolver(self.solver, allow_unattained=self.allow_unattained),
+            solver,
             tol=self.tol,
             m_step_tol=self.m_step_tol,
             max_iter=500 if self.max_iter is None else self.max_iter,
-            callback=_show if self.verbose else None,
+            callback=watch.iteration,
             accelerate=self.accelerate,
+            time_limit=self.time_limit,
         )
         if run.metric is None:
             raise RuntimeError(run.message)
         certificate, status, message = run.m_step.certificate, run.status, run.message
-        self.sampling_ = None
         if pairs.drawn is not None:
-            self.sampling_ = certify_in_full(run.objective, run.metric, self.m_step_tol)
-            certificate = self.sampling_.certificate
+            report = certify_in_full(run.objective, run.metric, self.m_step_tol)
+            self.sampling_, certificate = report, report.certificate
             if status is Status.CERTIFIED and certificate.relative_gap > self.m_step_tol:
                 status, message = Status.INACCURATE, self._gap_of_sample(certificate.relative_gap)
         self._keep(run.metric, certificate, run.history, len(run.history), status)
-        self._mix(run.metric, pairs)
-        return [NotCertified(message)] if message else []
+        return "" if status.reached_tolerance else message
 
     def _mix(self, metric: FloatArray, pairs: PairSet) -> None:
-        """Keep the learned metric with its share of the reference."""
+        """Keep the learned metric with its share of the reference, and a threshold for it."""
         self._keep_metric(self._chosen().metric_of(metric, pairs, self.threshold))
+        self.threshold_ = matching_threshold(pairs.points, metric, self.metric_, self.threshold)
 
     def _judge(self, pairs: PairSet) -> None:
         """Keep what the labels and features at hand say about the fit."""
@@ -182,6 +227,15 @@ class BaseSERAPH(MahalanobisTransformer):
                 pairs.points[labels.members], labels.classes, self.metric_
             )
         self.data_notes_ = describe_features(pairs.points, getattr(self, "feature_names_in_", None))
+
+    def _refuse_settings_of_em(self) -> None:
+        """Refuse what only the M-steps of algorithm="em" know."""
+        for name, is_given in {**CONIC, "callback": bool}.items():
+            if is_given(getattr(self, name)):
+                raise ValueError(
+                    f'{name} is for the M-steps of algorithm="em"; algorithm="direct" has none: '
+                    "leave it out."
+                )
 
     def _check_penalties(self) -> tuple[Penalty, ...]:
         """The penalties as a tuple of blocks."""
@@ -200,8 +254,17 @@ class BaseSERAPH(MahalanobisTransformer):
             "more pairs for a smaller one, or set m_step_tol to what is enough."
         )
 
+    def _keep_labeled(self, pairs: PairSet, y: ArrayLike | None) -> None:
+        """Keep the points of known class with their labels, by which others can be classified."""
+        self.labeled_points_ = self.labels_ = None
+        if y is not None and isinstance(pairs.labels, ClassLabels):
+            known = pairs.labels.members
+            labels = np.ravel(np.asarray(to_host(y)))[known]
+            self.labeled_points_ = pairs.points[known]
+            self.labels_ = labels if labels.dtype.kind in "biuf" else labels.astype(object)
+
     def _chosen(self) -> Setting:
-        """What the four parameters say, or the setting where one is named."""
+        """The setting that is named, or else the one that the parameters for weights describe."""
         if self.setting is not None:
             return find_setting(self.setting)
         return Setting(
@@ -222,9 +285,6 @@ class BaseSERAPH(MahalanobisTransformer):
         status: Status,
     ) -> None:
         self.m_step_metric_ = metric
-        self.threshold_ = float(
-            np.sqrt(self.threshold)
-        )  # a pair at this distance is as likely as not
         self.certificate_ = certificate
         self.history_ = history
         self.n_iter_ = n_iter
@@ -240,9 +300,13 @@ def _refuse_spread(points: FloatArray) -> None:
         )
 
 
-def _show(iteration: Iteration, metric: FloatArray) -> None:
-    gap = "" if np.isinf(iteration.relative_gap) else f", gap {iteration.relative_gap:.1e}"
-    sys.stderr.write(
-        f"[SERAPH] iteration {iteration.number}, {iteration.kind}: "
-        f"J = {iteration.descent_value:.8g}, rank {iteration.rank}{gap}\n"
-    )
+def similar_probability(distances: FloatArray, threshold: float) -> FloatArray:
+    """The probability of (8) that pairs at these distances are similar; 1/2 at the threshold.
+
+    Examples
+    --------
+    >>> similar_probability(np.array([0.0, 1.0, 2.0]), 1.0).round(3)
+    array([0.731, 0.5  , 0.047])
+    """
+    scores = (distances - threshold) * (distances + threshold)  # the sign is exact
+    return np.asarray(posterior_similar(scores))

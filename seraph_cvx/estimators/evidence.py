@@ -1,4 +1,4 @@
-"""What the data at hand say about a fit: whether it helps, and what may spoil it."""
+"""What the available data say about a fit: whether it helps, and what may spoil it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COLLINEAR = 0.999
 
 @dataclass(frozen=True)
 class LeaveOneOut:
-    """1-NN errors of the labeled points, each judged by the others, in two metrics.
+    """Leave-one-out 1-NN errors of the labeled points, in two metrics.
 
     The labels were used to learn the metric, so its error is flattered: where even so it is not
     below the Euclidean one, the metric has not been shown to help.
@@ -40,7 +40,7 @@ class LeaveOneOut:
     learned_error, euclidean_error : float
         Shares of wrong points.
     standard_error : float
-        Of the difference of the two, from the points on which they differ.
+        The standard error of the difference of the two, from the points on which they differ.
     """
 
     n: int
@@ -126,7 +126,7 @@ def _hits(points: FloatArray, codes: IntArray, rows: IntArray) -> NDArray[np.boo
 
 
 def describe_features(points: FloatArray, names: Sequence[str] | None = None) -> list[str]:
-    """Describe what in the features may spoil a metric, each with its cure; empty if nothing.
+    """Describe what in the features may spoil a metric, each with a remedy; empty if nothing.
 
     Constant columns, heavy tails, features that say the same, and correlations so strong that the
     trace penalty follows them.

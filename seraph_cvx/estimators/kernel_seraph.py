@@ -31,7 +31,8 @@ NO_SPREAD = 1e-12
 class KernelSERAPH(BaseSERAPH):
     """Learn a metric in the feature space of a kernel, as SERAPH does among the features.
 
-    Eq. (7) with ||phi(x) - phi(x')||_A instead of ||x - x'||_A, exactly.
+    It minimises what :class:`seraph_cvx.SERAPH` does with ||phi(x) - phi(x')||_A instead of
+    ||x - x'||_A, exactly.
 
     A metric on the feature space only matters on the span of the training points, and the trace
     penalty makes it zero outside that span. The coordinates of kernel PCA, all components kept and
@@ -65,7 +66,7 @@ class KernelSERAPH(BaseSERAPH):
     >>> X = [[0.0, 0.1], [0.1, 0.9], [2.0, 0.2], [2.1, 0.8], [0.2, 0.5], [1.9, 0.4]]
     >>> model = KernelSERAPH(kernel="linear").fit(X, [0, 0, 1, 1, -1, -1])
     >>> model.pair_distance([[X[0], X[1]], [X[0], X[2]]]).round(2)
-    array([0.31, 2.59])
+    array([0.3 , 2.44])
     """
 
     def __init__(
@@ -100,6 +101,12 @@ class KernelSERAPH(BaseSERAPH):
         penalties: Sequence[Penalty] = (),
         reference: str = "within",
         correlation_weight: float | str = "auto",
+        time_limit: float | None = None,
+        callback: Any = None,
+        on_interrupt: str = "raise",
+        solver_options: Mapping[str, Any] | None = None,
+        formulation: str = "primal",
+        polish: bool = False,
     ) -> None:
         super().__init__(
             unlabeled_weight=unlabeled_weight,
@@ -127,6 +134,12 @@ class KernelSERAPH(BaseSERAPH):
             penalties=penalties,
             reference=reference,
             correlation_weight=correlation_weight,
+            time_limit=time_limit,
+            callback=callback,
+            on_interrupt=on_interrupt,
+            solver_options=solver_options,
+            formulation=formulation,
+            polish=polish,
         )
         self.kernel = kernel
         self.gamma = gamma

@@ -31,8 +31,6 @@ def _inner_has(method: str) -> Callable[[Any], bool]:
 class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     """Fit a scikit-learn estimator to the points of known class only.
 
-    fit(X, y) = estimator.fit(X_K, y_K), K = {i : y_i is known}: -1 is not a class.
-
     A pipeline hands the same y to all its steps. SERAPH learns from the points of unknown class
     (y = -1) as well, but a classifier behind it would learn "-1" as one more class. Wrapped in
     LabeledOnly it sees the points of known class alone.
@@ -51,6 +49,9 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
+    `score` leaves points of unknown class out; ``scoring="accuracy"`` counts each of them as an
+    error, without a word: use :func:`seraph_cvx.known_accuracy`, or ``cv=LabeledKFold()``.
+
     `predict`, `predict_proba`, `predict_log_proba`, `decision_function`, `transform` and `score`
     are there where the inner estimator has them. Fit and score parameters with one entry for each
     point (`sample_weight`) are cut to the points of known class; with scikit-learn's metadata

@@ -147,7 +147,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         min_rate : float, optional
             In [0, 1]; required by the last two.
         beta : float
-            Of the F score.
+            The beta of the F score.
         """
         distances = self.pair_distance(pairs)
         self.threshold_ = best_threshold(distances, np.asarray(y), strategy, min_rate, beta)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -23,9 +23,7 @@ from .mahalanobis import all_or_nothing
 class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
     """Learn a Mahalanobis metric from labeled pairs of points, as a classifier of pairs.
 
-    max_A sum_{S u D} c ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7), of pairs.
-
-    A classifier of pairs: each sample is a pair of points and its label is +1 (similar) or -1
+    Each sample is a pair of points and its label is +1 (similar) or -1
     (dissimilar), so that scikit-learn's splitters, scorers and searches work on pairs. All other
     pairs of the points met are the unlabeled ones.
 
@@ -49,7 +47,7 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
     >>> model.predict(P)
     array([ 1, -1,  1])
     >>> model.pair_distance(P).round(2)
-    array([0.02, 2.65, 0.02])
+    array([0.02, 2.44, 0.02])
     """
 
     def __init__(
@@ -79,6 +77,12 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
         penalties: Sequence[Penalty] = (),
         reference: str = "within",
         correlation_weight: float | str = "auto",
+        time_limit: float | None = None,
+        callback: Any = None,
+        on_interrupt: str = "raise",
+        solver_options: Mapping[str, Any] | None = None,
+        formulation: str = "primal",
+        polish: bool = False,
     ) -> None:
         super().__init__(
             unlabeled_weight=unlabeled_weight,
@@ -106,6 +110,12 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
             penalties=penalties,
             reference=reference,
             correlation_weight=correlation_weight,
+            time_limit=time_limit,
+            callback=callback,
+            on_interrupt=on_interrupt,
+            solver_options=solver_options,
+            formulation=formulation,
+            polish=polish,
         )
 
     def fit(

@@ -15,10 +15,18 @@ from .mahalanobis import all_or_nothing
 class SERAPH(BaseSERAPH):
     """Learn a Mahalanobis metric from a few labeled and many unlabeled points.
 
-    max_A sum_{S u D} ln p(y) + mu sum_U sum_y p(y) ln p(y) - lambda tr(A), eq. (7).
+    Points of the same known class are brought near each other, points of different known classes
+    are moved apart, and the pairs without a label become either near or far.
 
-    Semi-supervised metric learning: points of the same known class become near, of different known
-    classes far, and the other pairs, which have no label, are classified with low entropy.
+    By default it minimises over A PSD, by an alternation of soft labels and convex M-steps,
+
+        J(A) = -sum_{S u D} ln p(y) + lambda <W, A> + mu (a - 1)/a sum_U H_a(p),
+
+    p of (8) the probability that a pair is similar (S) or dissimilar (D), H_a the Renyi entropy of
+    order a (`sharpness`) of p on the unlabeled pairs U, and W = I for most data (see
+    `correlation_weight`). The paper's objective (7) has mu times Shannon's entropy there, and is
+    what algorithm="direct" minimises. J is not convex, each M-step is: `certificate_` bounds how
+    far the last one is from its optimum.
 
     Parameters
     ----------
@@ -26,10 +34,11 @@ class SERAPH(BaseSERAPH):
         mu: the weight of the unlabeled pairs. "ratio" is the paper's #(S u D) / #U. "full" is the
         weight of the M-steps at which J has all of that ratio: ratio * a/(a - 1), a = sharpness.
     trace_weight : float or "auto", default="auto"
-        lambda: larger gives a metric of lower rank. "auto" is a fiftieth of the critical trace
-        weight of the labeled pairs: it follows the unit of the features, as no number can. Where
-        that is zero (no labeled pair pulls the metric up) it is 1.0. With `penalties` it is the
-        same number as without them.
+        lambda: larger gives a metric of lower rank. "auto" is 0.08 p times the critical trace
+        weight of the labeled pairs, p the chance that two labeled points are similar (1/k for k
+        classes of one size): it follows the unit of the features, as no number can. Where that is
+        zero (no labeled pair pulls the metric up) it is 1.0. With `penalties` it is the same number
+        as without them.
     threshold : float, default=1.0
         eta: the squared distance at which a pair is as likely similar as dissimilar.
     sharpness : float or None, default=2.0
@@ -40,7 +49,8 @@ class SERAPH(BaseSERAPH):
         (7) itself, which is nonconvex: it starts at a multiple of the identity (A = I for
         standardized points) and ends at a stationary point.
     solver : str, default="fista"
-        Solver of each M-step, see :func:`seraph_cvx.solve_m_step`.
+        Solver of each M-step, see :func:`seraph_cvx.solve_m_step`: "fista", or a conic one such as
+        "CLARABEL", in upper or lower case.
     tol : float, default=1e-6
         EM stops when J falls by less, relatively; direct, when the gradient of (7) promises no
         larger relative fall, see :func:`seraph_cvx.fit.direct.measure_stationarity`.
@@ -56,7 +66,8 @@ class SERAPH(BaseSERAPH):
     n_jobs : int, optional
         Threads over blocks of pairs.
     verbose : int, default=0
-        1 writes a line for each iteration to stderr.
+        1 shows a line of progress on stderr, which also moves inside a long M-step: by rich where
+        that is installed, and as a plain line for each iteration where stderr is no terminal.
     random_state : int, RandomState or None
         Seed of the pairs drawn for `unlabeled_pairs`; nothing else is random.
     laplacian_weight : float, default=0.0
@@ -66,15 +77,14 @@ class SERAPH(BaseSERAPH):
         The graph of that term: 7 neighbours, weights "heat" or "binary", normalised or not.
     accelerate : bool, default=True
         After a rough first M-step descend J itself by Newton's method, and end with an E-step and a
-        certified M-step. False is the paper's pace: E-steps and M-steps alone, which end at a
-        fixed point too, ten to a hundred times later. With another solver than "fista" each M-step
-        is that solver's, at the paper's pace.
+        certified M-step. False runs E-steps and M-steps alone, as the paper does, which end at a
+        fixed point too, ten to a hundred times later. With a solver other than "fista" every M-step
+        is solved by that solver, without acceleration.
     penalties : list or tuple of Penalty, default=()
         Blocks of :mod:`seraph_cvx.penalties` that are added to the objective, such as
         ``[Diagonal()]`` (one weight for each feature) or ``[Ridge(0.1, prior=A0)]`` (stay near a
-        metric learned before), in the units of X. Where one of them is not smooth the fit is at
-        the paper's pace. algorithm="direct" takes smooth ones only: Ridge, LogDet, Trace,
-        Manifold.
+        metric learned before), in the units of X. Where one of them is not smooth the fit is not
+        accelerated. algorithm="direct" takes smooth ones only: Ridge, LogDet, Trace, Manifold.
     identity_share : float or "auto", default="auto"
         alpha: the metric is (1 - alpha) A + alpha c B, B the `reference`, c such that both parts
         have the same mean squared distance over the points. It keeps what few labels say nothing
@@ -87,13 +97,13 @@ class SERAPH(BaseSERAPH):
         The paper's settings, instead of mu, lambda, sharpness, share, reference and correlation
         weight: (mu, lambda) = (0, 0), ("ratio", 0), (0, 1) or ("ratio", 1), the paper's soft
         labels and trace, nothing of a reference. The defaults are not the paper's: over 50
-        samplings of its twelve tasks (0 to 49) their mean error is 23.3 %, that of "hyper" at
-        convergence 25.3 %. They were chosen on other samplings and on thirteen other
-        data sets, the last choice among four with a look at these samplings.
+        samplings of its twelve tasks (0 to 49) their mean error is 23.0 %, that of "hyper" at
+        convergence 25.3 %. They were chosen on other samplings and on thirteen other data sets;
+        four earlier variants with a look at these samplings.
     unlabeled_pairs : int, optional
-        k: so many random unlabeled pairs stand for all of them in the M-steps, each sum an unbiased
-        estimate. `certificate_` then is of the last M-step over *all* pairs, streamed, at the
-        metric so found, and `sampling_` reports the error of drawing. With algorithm="direct"
+        k: this many random unlabeled pairs stand for all of them in the M-steps, each sum an
+        unbiased estimate. `certificate_` then refers to the last M-step over *all* pairs, at the
+        metric found this way, and `sampling_` reports the sampling error. With algorithm="direct"
         there is no certificate of either kind.
     reference : "within" or "identity", default="within"
         B, what the learned metric is mixed with. "identity": the Euclidean distance. "within": in
@@ -106,6 +116,22 @@ class SERAPH(BaseSERAPH):
         most 0.95, r the mean squared correlation of the features: it is 0 for most data, and where
         all features say nearly the same their small differences are not taxed out of reach. The
         certificate is of the M-step with this penalty.
+    time_limit : float, optional
+        Seconds for the whole fit, which then ends with the best metric so far, its certificate
+        (made after that time) and status time_limit.
+    callback : callable, optional
+        Called with each :class:`~seraph_cvx.fit.alternation.Iteration` and its metric; a true
+        return value ends the fit there, with status interrupted.
+    on_interrupt : "raise" or "keep", default="raise"
+        What Ctrl-C does. "raise": KeyboardInterrupt, and the estimator stays as it was before.
+        "keep": the fit ends after the step that is running, with the best metric so far, its
+        certificate and status interrupted; a second Ctrl-C raises.
+    solver_options : dict, optional
+        Passed to a conic `solver` as they are.
+    formulation : "primal" or "dual", default="primal"
+        Which statement of the M-step a conic `solver` is given.
+    polish : bool, default=False
+        Continue with FISTA where a conic solver's answer is not certified.
 
     Attributes
     ----------
@@ -123,16 +149,22 @@ class SERAPH(BaseSERAPH):
         One :class:`~seraph_cvx.fit.alternation.Iteration` each, or the values of (7) for "direct".
     n_iter_ : int
     status_ : Status
-        certified, or stationary for algorithm="direct"; any other one is also a warning.
+        certified, or stationary for algorithm="direct". rounding_limit: the gap is below 1e-6, but
+        in double precision no smaller one can be proved. Any other one is also a warning.
     threshold_ : float
-        `predict_pairs` calls pairs up to this distance similar: sqrt(eta), where p = 1/2, until
-        `calibrate_threshold` or `set_threshold` is called.
+        `predict_pairs` calls pairs up to this distance similar, and `predict_pair_proba` is 1/2
+        there: sqrt(eta) without a share of the reference. The share moves pairs of one class apart;
+        with it, the distance within which as many pairs of the training points are as A calls
+        similar by (8). `calibrate_threshold` and `set_threshold` change it.
     leave_one_out_ : LeaveOneOut or None
         1-NN errors of the labeled points, each by the others, in the learned and in the Euclidean
         metric, with the standard error of the difference; printed, it says whether the labels show
         a gain. They were used to learn, so the gain is flattered. None where no class is given.
+    labeled_points_, labels_ : (k, m) and (k,) arrays, or None
+        The points of known class and their classes, which :func:`seraph_cvx.save_model` saves too:
+        by the nearest of them new points can be classified. None where constraints were given.
     data_notes_ : list of str
-        What in the features may spoil the metric, each with its cure: constant columns, heavy
+        What in the features may spoil the metric, each with a remedy: constant columns, heavy
         tails, features that say the same. Mostly empty.
     n_features_in_ : int
 
@@ -144,14 +176,14 @@ class SERAPH(BaseSERAPH):
     >>> model.certificate_.relative_gap <= 1e-8
     True
     >>> model.pair_distance([[X[0], X[1]], [X[0], X[2]]]).round(2)
-    array([0.31, 2.59])
+    array([0.3 , 2.44])
 
     A weight for each feature, as a penalty among others makes it:
 
     >>> from seraph_cvx.penalties import Diagonal
     >>> weighting = SERAPH(penalties=[Diagonal()], identity_share=0.0)
     >>> weighting.fit(X, [0, 0, 1, 1, -1, -1]).metric_.round(2)
-    array([[1.72, 0.  ],
+    array([[1.52, 0.  ],
            [0.  , 0.  ]])
     """
 
@@ -170,9 +202,9 @@ class SERAPH(BaseSERAPH):
         ----------
         X : (n, m) array_like
             An array of another library than NumPy (torch, CuPy, ...) has the sums over unlabeled
-            pairs made by that library, on its device; what is learned is NumPy's all the same.
+            pairs made by that library, on its device; what is learned is NumPy arrays in any case.
         y : (n,) array_like, optional
-            Class labels; -1 is unknown (None too among strings).
+            Class labels; unknown are -1, NaN, None and pandas' NA.
         similar, dissimilar : (k, 2) array_like of int, optional
             Constraints: rows (i, j) of indices into X. They are indices into *this* X: where
             cross-validation removes rows they would refer to other points, so cross-validate
@@ -186,6 +218,7 @@ class SERAPH(BaseSERAPH):
                 warnings.warn(doubt, stacklevel=2)
             not_reached = self._learn(pairs)
             self._judge(pairs)
+            self._keep_labeled(pairs, y)
         for warning in not_reached:
             warnings.warn(warning, stacklevel=2)
         return self

@@ -18,8 +18,8 @@ from ..penalties.penalty import Penalty
 from ..sums.blocks import LabeledBatch, PairTerms
 from .reference import trace_shape, within_metric
 
-AUTO_TRACE_SHARE = 0.02
-"""The trace weight "auto", as a share of the one above which the labeled pairs give A = 0."""
+AUTO_TRACE_SHARE = 0.08
+"""The trace weight "auto", as a share of the critical one, if all labeled points were similar."""
 
 
 REFERENCES = ("identity", "within")
@@ -65,12 +65,12 @@ class Setting(NamedTuple):
     def auto_trace_weight(
         self, pairs: PairSet, threshold: float = 1.0, manifold_term: FloatArray | None = None
     ) -> float | None:
-        """The lambda of "auto": a fiftieth of the critical one; None where that is 0."""
+        """The lambda of "auto": a small share of the critical one; None where that is 0."""
         labeled_only = MStepObjective(
             pairs, unlabeled_weight=0.0, threshold=threshold, manifold_term=manifold_term
         )
         shape = trace_shape(pairs.points, self.correlation_weight)
-        return AUTO_TRACE_SHARE * critical_weight(labeled_only, shape) or None
+        return auto_trace_share(pairs) * critical_weight(labeled_only, shape) or None
 
     def first_m_step(
         self,
@@ -105,7 +105,7 @@ class Setting(NamedTuple):
         )
         shape = trace_shape(pairs.points, self.correlation_weight)
         if weight == "auto":
-            weight = AUTO_TRACE_SHARE * critical_weight(labeled_only, shape) or 1.0
+            weight = auto_trace_share(pairs) * critical_weight(labeled_only, shape) or 1.0
         if isinstance(weight, str):
             raise ValueError(f'trace_weight={weight!r}: give a number or "auto".')
         objective = replace(
@@ -193,6 +193,27 @@ def doubt_about_labels(objective: MStepObjective, A: FloatArray) -> float:
         float(s) / total if total > 0.0 else 0.5 for s, total in zip(sums, totals, strict=True)
     ]
     return min(1.0, max(0.0, sum(means)))
+
+
+def auto_trace_share(pairs: PairSet) -> float:
+    """The trace weight "auto" as a share of the critical one: 0.08 p, p the chance of similarity.
+
+    p = (#S + n/2) / (#(S u D) + n/2) for n points of known class: how often two of them are
+    similar, drawn with replacement; 1/k for k classes of one size. Constraints on single pairs are
+    taken for random ones, with 1 for n/2, so that p is not 0; each counts by its confidence. The
+    more classes, the more dissimilar pairs raise the critical weight, and the more directions it
+    takes to part them.
+
+    Examples
+    --------
+    >>> X = [[0.0], [0.1], [1.0], [1.1]]
+    >>> [auto_trace_share(PairSet.from_labels(X, y)) for y in ([0, 0, 1, 1], [0, 1, 2, 3])]
+    [0.04, 0.02]
+    """
+    n, labeled = len(pairs.labels.members), pairs.labeled_total
+    is_complete = 2 * pairs.n_labeled == n * (n - 1)
+    more = (0.5 * n if is_complete else 1.0) * labeled / pairs.n_labeled
+    return AUTO_TRACE_SHARE * (pairs.similar_total + more) / (labeled + more)
 
 
 def critical_weight(objective: MStepObjective, shape: FloatArray | None) -> float:

@@ -109,7 +109,7 @@ def position_of(state: ExplorerState) -> str:
 
 
 def words_on(state: ExplorerState) -> list[str]:
-    """Messages on what is wrong or worth knowing, with the cure.
+    """Messages on what is wrong or worth knowing, with the remedy.
 
     Examples
     --------

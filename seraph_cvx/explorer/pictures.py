@@ -14,7 +14,7 @@ from .scene import SIDE, Scene
 from .stepwise_alternation import HalfStep
 
 LONGEST = 20.0
-"""A radius of an ellipse is cut at so many windows: a flat ellipse looks like a strip."""
+"""A radius of an ellipse is cut at this many windows: a flat ellipse looks like a strip."""
 
 FLAT = 1e-12
 """A metric whose largest eigenvalue is below this has no ellipse: everything is near."""

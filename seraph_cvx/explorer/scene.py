@@ -36,9 +36,9 @@ class Scene:
     points : tuple of (float, float)
     labels : tuple of int
     centre : (float, float)
-        Of the window.
+        The centre of the window.
     width : float
-        Of the window.
+        The width of the window.
     chosen : int
         The point that the ellipse is drawn around.
 

@@ -1,4 +1,4 @@
-"""The server of the page, a process of its own: ``python -m seraph_cvx.explorer.server 3 < token``.
+"""The server of the page, a separate process: ``python -m seraph_cvx.explorer.server 3 < token``.
 
 It takes over the listening socket of that number from the process that starts it, and reads the
 token from standard input: other users of the machine can read the command lines of all processes.
@@ -18,7 +18,7 @@ from .guard import Guard
 
 
 def serve(listener: socket.socket, token: str) -> None:
-    """Serve the page, its code not shown, to whoever has the token, until Ctrl-C."""
+    """Serve the page, its code not shown, to anyone who has the token, until Ctrl-C."""
     builder = marimo.create_asgi_app(quiet=True, include_code=False, skew_protection=True)
     app = builder.with_app(path="/", root=page.__file__).build()
     guard = Guard(app, token, listener.getsockname()[1])

@@ -62,7 +62,7 @@ class ExplorerState:
 
     @property
     def trouble(self) -> str:
-        """Why there is no next half-step, in words; empty if there is one."""
+        """The reason why there is no next half-step; empty if there is one."""
         half_step = self.half_step
         return self.alternation.trouble if half_step is None else half_step.trouble
 

@@ -96,7 +96,7 @@ class HalfStep:
 
     @cached_property
     def trouble(self) -> str:
-        """Why the current M-step has no optimum, and the cure; empty where it has one."""
+        """Why the current M-step has no optimum, and the remedy; empty where it has one."""
         try:
             require_attained(self.objective)
         except OptimumNotAttained as error:
@@ -133,7 +133,7 @@ class StepwiseAlternation:
     half_steps : list of HalfStep
         Those made so far; empty where the scene has nothing to learn from.
     trouble : str
-        Why there is no next half-step, in words; empty if there is one.
+        The reason why there is no next half-step; empty if there is one.
 
     Examples
     --------

@@ -16,7 +16,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from os import PathLike
 from pathlib import Path
@@ -40,7 +40,7 @@ from .steps import Place, Step, StepKind, alternation_steps, certified_as_it_is
 logger = logging.getLogger(__name__)
 
 FIRST_LOOSENESS = 0.01
-"""The relative gap of the first M-step, at the paper's pace."""
+"""The relative gap of the first M-step, without acceleration."""
 
 ACCELERATED_LOOSENESS = 0.3
 """The relative gap of the first M-step, where a descent on J follows it."""
@@ -89,7 +89,7 @@ class Alternation:
     Attributes
     ----------
     metric : (m, m) array or None
-        Of the last M-step that succeeded; None if the first one failed.
+        The metric of the last M-step that succeeded; None if the first one failed.
     history : list of Iteration
     status : Status
         certified: J fell by less than `tol` and the last M-step is certified to `m_step_tol`.
@@ -126,6 +126,7 @@ def alternate(
     start: ArrayLike | None = None,
     accelerate: bool = True,
     penalties: Sequence[Penalty] = (),
+    time_limit: float | None = None,
     checkpoint: str | PathLike[str] | None = None,
     **solver_settings: Any,
 ) -> Alternation:
@@ -137,24 +138,25 @@ def alternate(
     ----------
     pairs : PairSet
     unlabeled_weight, trace_weight, threshold : float
-        mu ("ratio": #(S u D)/#U), lambda and eta.
+        The weights mu ("ratio": #(S u D)/#U) and lambda, and the squared distance eta.
     sharpness : float, optional
-        a of the E-step; None is the paper's 1 + mu.
+        The sharpness a of the E-step; None is the paper's 1 + mu.
     solver : str
-        Of the M-step, see :func:`seraph_cvx.solve_m_step`; one for all iterations.
+        The solver of every M-step, see :func:`seraph_cvx.solve_m_step`.
     tol : float
         Stop when J falls by less than this, relative to max(1, |J|).
     m_step_tol : float
-        The certified relative gap of the last M-step. Earlier ones are solved as exactly as the
-        descent of J needs; none raises f above where it started.
+        The certified relative gap of the last M-step. Earlier ones are solved as accurately as
+        the descent of J needs; none raises f above its starting value.
     max_iter : int
-        M-steps and steps of the descent together, at most.
+        The largest number of M-steps and descent steps together.
     allow_unattained : bool
-        Go on where an M-step has no optimum (the paper's settings with lambda = 0).
+        Continue where an M-step has no optimum (the paper's settings with lambda = 0).
     n_jobs : int, optional
         Threads over blocks of pairs.
     callback : callable, optional
-        Called with each Iteration and its metric; a true return value ends the run.
+        Called with each Iteration and its metric; a true return value ends the run, with status
+        interrupted.
     manifold_term : (m, m) array_like, optional
         nu*X'LX, added to R.
     start : (m, m) array_like, optional
@@ -162,23 +164,29 @@ def alternate(
         not convex: another start may end at another metric.
     accelerate : bool
         Descend J itself by Newton's method after the first M-step, with solver="fista"; a hundred
-        EM iterations and more are then a few steps. False is the paper's pace. Both end at a fixed
-        point of E-step and M-step, with the same certificate; it may be another one.
+        EM iterations or more are then replaced by a few steps. False is the paper's sequence. Both
+        end at a fixed point of E-step and M-step with the same kind of certificate, but it may be
+        a different fixed point.
     penalties : sequence of Penalty
-        Blocks of :mod:`seraph_cvx.penalties` that are added to (11) and J. Only where all of them
-        are smooth is the alternation accelerated; `kind` in the history tells.
+        Blocks of :mod:`seraph_cvx.penalties` that are added to (11) and J. The alternation is
+        accelerated only if all of them are smooth; `kind` in the history shows whether it was.
+    time_limit : float, optional
+        Seconds for the whole run. The running step then ends where it is, and the last metric is
+        returned with its certificate, which is computed after that time, and status time_limit.
     checkpoint : path, optional
         A file that has the state of the run after each iteration. Where it exists the run goes on
         from there, and ends at the same metric as if it had not been interrupted; it has to be the
         same fit, of the same data with the same parameters. The file is left for you to remove.
     **solver_settings
-        Passed to :class:`seraph_cvx.m_step.solve.MStepSolver`.
+        Such as `solver_options`, `formulation`, `polish` and `memory_limit`. Passed to
+        :class:`seraph_cvx.m_step.solve.MStepSolver`.
 
     Returns
     -------
     Alternation
         An M-step that fails (or whose answer raises J, as a conic solver's may) ends the run: the
-        last good metric is returned, with status failed (inaccurate). No other solver steps in.
+        last good metric is returned, with status failed (inaccurate). There is no silent fallback
+        to another solver.
 
     Examples
     --------
@@ -207,9 +215,10 @@ def alternate(
         max_iter=max_iter,
         callback=callback,
         accelerate=accelerate,
+        time_limit=time_limit,
         checkpoint=checkpoint,
     )
-    if run.message:
+    if not run.status.reached_tolerance:
         from ..solvers.not_certified import NotCertified  # it imports scikit-learn
 
         warnings.warn(run.message, NotCertified, stacklevel=2)
@@ -225,9 +234,10 @@ def run_alternation(
     max_iter: int = 500,
     callback: Callable[[Iteration, FloatArray], object] | None = None,
     accelerate: bool = True,
+    time_limit: float | None = None,
     checkpoint: str | PathLike[str] | None = None,
 ) -> Alternation:
-    """Alternate from the M-step `objective` on; what was not reached is told in the result.
+    """Alternate from the M-step `objective` on; the result says what was not reached.
 
     The parameters are those of :func:`alternate`, which warns of that.
     """
@@ -235,6 +245,10 @@ def run_alternation(
     m_step_tol = check_number(m_step_tol, "m_step_tol", 0.0, strict=True)
     max_iter = check_count(max_iter, "max_iter")
     started = time.perf_counter()
+    deadline = np.inf
+    if time_limit is not None:
+        deadline = started + check_number(time_limit, "time_limit", 0.0, strict=True)
+        solver = replace(solver, deadline=deadline)
     if solver.solver != "fista" or solver.allow_unattained or objective.mu == 0.0 or max_iter < 3:
         accelerate = False
     accelerate = accelerate and all(block.is_smooth for block in objective.penalties)
@@ -243,7 +257,8 @@ def run_alternation(
     history: list[Iteration] = []
     metric, place, keep = objective.previous_metric, None, None
     if checkpoint is not None:
-        settings = {"tol": tol, "m_step_tol": m_step_tol, "max_iter": max_iter, "solver": solver}
+        timeless = replace(solver, deadline=np.inf)  # a resumed run has time of its own
+        settings = {"tol": tol, "m_step_tol": m_step_tol, "max_iter": max_iter, "solver": timeless}
         of_fit = fingerprint(objective, settings | {"accelerate": accelerate})
         keep = Checkpoint(Path(checkpoint), of_fit)
         if (progress := keep.load()) is not None:
@@ -270,14 +285,17 @@ def run_alternation(
             continue
         if step.kind is StepKind.M_STEP:
             last_m_step = step
+        is_late = bool(history) and time.perf_counter() >= deadline
         if step.has_failed:
-            return _finish(history, Status.FAILED, last_m_step, good, m_step_tol)
+            status = Status.TIME_LIMIT if is_late else Status.FAILED
+            return _finish(history, status, last_m_step, good, m_step_tol)
         value, paper_objective = step.value, step.paper_value
         if np.isnan(value):
             with one_blas_thread():
                 value, paper_objective = descent_values(step.objective, np.asarray(step.metric))
         if pace.has_risen(value):
-            return _finish(history, Status.INACCURATE, last_m_step, good, m_step_tol)
+            status = Status.TIME_LIMIT if is_late else Status.INACCURATE
+            return _finish(history, status, last_m_step, good, m_step_tol)
         now = time.perf_counter()
         history.append(_iteration(len(history) + 1, step, value, paper_objective, now - clock))
         logger.debug("%s", history[-1])
@@ -287,11 +305,14 @@ def run_alternation(
         if is_settled and step.solution is not None:
             return _finish(history, step.solution.status, last_m_step, step, m_step_tol)
         at = step.place if accelerate else step.metric
-        is_over = len(history) >= max_iter
-        if keep is not None and at is not None and not is_over:
+        if keep is not None and at is not None and len(history) < max_iter:
             told = [asdict(iteration) for iteration in history]
             keep.save(Progress(told, [pace.last_value, pace.looseness], at))
-        if wants_stop or is_over:
+        if wants_stop:
+            return _finish(history, Status.INTERRUPTED, last_m_step, good, m_step_tol)
+        if time.perf_counter() >= deadline:
+            return _finish(history, Status.TIME_LIMIT, last_m_step, good, m_step_tol)
+        if len(history) >= max_iter:
             break
     return _finish(history, Status.ITERATION_LIMIT, last_m_step, good, m_step_tol)
 
@@ -346,6 +367,13 @@ def _iteration(
     )
 
 
+_CURES = {
+    Status.TIME_LIMIT: "The time was up: raise time_limit, or tol.",
+    Status.INTERRUPTED: "Ctrl-C or the callback stopped it; the best metric so far is kept.",
+}
+"""What to do about an end that no M-step is to blame for."""
+
+
 def _finish(
     history: list[Iteration], status: Status, last: Step, good: Step, m_step_tol: float
 ) -> Alternation:
@@ -359,10 +387,13 @@ def _finish(
         raise AssertionError("Every M-step has a solution, and so has every descent.")
     message = ""
     if status is not Status.CERTIFIED:
+        word, judged = f"last M-step: {tried.status.value}, ", tried
+        if status in _CURES:
+            word, judged = "", solution
         message = (
             f"The alternation ended after {len(history)} iterations with status {status.value} "
-            f"(last M-step: {tried.status.value}, relative gap {tried.relative_gap:.2g}). "
+            f"({word}relative gap {judged.relative_gap:.2g}). "
         )
-        message += tried.message or "Raise max_iter, or tol."
+        message += _CURES.get(status) or tried.message or "Raise max_iter, or tol."
     metric = good.metric if history else None
     return Alternation(metric, history, status, solution, objective, message)

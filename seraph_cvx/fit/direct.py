@@ -15,11 +15,11 @@ from ..model.pair_program import FacePoint
 from ..model.penalised_program import with_smooth_penalties
 from ..model.semi_supervised import SemiSupervisedObjective, paper_program
 from ..numerics.blas_threads import one_blas_thread
-from ..numerics.checks import FloatArray
+from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import check_metric, symmetrise
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
-from ..solvers.factor_newton import FaceSearch
+from ..solvers.factor_newton import FaceSearch, Watch
 from ..solvers.newton import leading_factor
 from ..solvers.solution import Status
 
@@ -39,14 +39,14 @@ class DirectSolution:
     stationarity : float
         See :func:`measure_stationarity`. Not a bound on the optimum.
     status : Status
-        stationary (`stationarity` within tol) or iteration_limit; never certified, since (7) is
-        not convex and has no duality gap.
+        stationary (`stationarity` within tol), iteration_limit, time_limit or interrupted; never
+        certified, since (7) is not convex and has no duality gap.
     iterations : int
     seconds : float
     values : list of float
         (7) at the start and after each step, as computed: it may rise by the rounding of its sum.
     message : str
-        What was not reached and the cure, where the status is not stationary.
+        What was not reached and the remedy, where the status is not stationary.
     """
 
     metric: FloatArray
@@ -81,6 +81,8 @@ def minimise_directly(
     n_jobs: int | None = None,
     manifold_term: FloatArray | None = None,
     penalties: Sequence[Penalty] = (),
+    time_limit: float | None = None,
+    watch: Watch | None = None,
 ) -> DirectSolution:
     """Descend the paper's objective (7) to a stationary point.
 
@@ -103,6 +105,10 @@ def minimise_directly(
         nu*X'LX, added to R.
     penalties : sequence of Penalty
         Smooth blocks of :mod:`seraph_cvx.penalties`, added to (7).
+    time_limit : float, optional
+        In seconds; the best metric so far is returned.
+    watch : callable, optional
+        Called with the number of steps and (7) after each step; a true answer ends the descent.
 
     Examples
     --------
@@ -111,7 +117,9 @@ def minimise_directly(
     >>> minimise_directly(pairs).status.value
     'stationary'
     """
-    clock = time.perf_counter()
+    clock, deadline = time.perf_counter(), np.inf
+    if time_limit is not None:
+        deadline = clock + check_number(time_limit, "time_limit", 0.0, strict=True)
     m_step = MStepObjective(
         pairs,
         unlabeled_weight=unlabeled_weight,
@@ -128,7 +136,7 @@ def minimise_directly(
     values = [SemiSupervisedObjective(m_step).value(A)]
     program = with_smooth_penalties(m_step, paper_program(m_step, whitened=True))
     L = leading_factor(symmetrise(basis.inverse @ A @ basis.inverse.T))
-    search = FaceSearch(program, tol, max_iter)
+    search = FaceSearch(program, tol, max_iter, deadline, watch)
     for _ in range(1 + MOST_RETRIES):
         with one_blas_thread():
             first, *rest = search.points(L)
@@ -142,7 +150,11 @@ def minimise_directly(
     metric = symmetrise(F @ F.T)
     status, message = Status.STATIONARY, ""
     if not stationarity <= tol:
-        status, message = Status.ITERATION_LIMIT, _explain(values, stationarity, tol, max_iter)
+        status, cure = _why_over(search)
+        message = (
+            f"Stopped after {len(values) - 1} steps at stationarity {stationarity:.2g}, asked for "
+            f"{tol:.2g}: {cure}."
+        )
     return DirectSolution(
         metric=metric,
         value=values[-1],
@@ -212,11 +224,12 @@ def _unit_of_metrics(points: FloatArray) -> float:
     return 1.0 / float(np.mean(np.var(points[:, varies], axis=0))) if np.any(varies) else 1.0
 
 
-def _explain(values: list[float], stationarity: float, tol: float, max_iter: int) -> str:
-    """Explain what was not reached, and the cure."""
-    steps = len(values) - 1
-    cure = "raise max_iter or tol" if steps >= max_iter else "rounding hides the rest, so raise tol"
-    return (
-        f"Stopped after {steps} steps at stationarity {stationarity:.2g}, asked for {tol:.2g}: "
-        f"{cure}."
-    )
+def _why_over(search: FaceSearch) -> tuple[Status, str]:
+    """Why a search ended before it was at a stationary point, and the remedy."""
+    if search.is_stopped:
+        return Status.INTERRUPTED, "it was stopped from outside"
+    if time.perf_counter() >= search.deadline:
+        return Status.TIME_LIMIT, "the time was up, so raise time_limit or tol"
+    if search.steps >= search.max_steps:
+        return Status.ITERATION_LIMIT, "raise max_iter or tol"
+    return Status.ITERATION_LIMIT, "rounding hides the rest, so raise tol"

@@ -42,14 +42,14 @@ class PathPoint:
     descent_value : float
         J; for one M-step the same as `value`.
     certificate : Certificate
-        Of the (last) M-step.
+        The certificate of the (last) M-step.
     start : str
         "zero", "previous point" (the metric before it on the path) or "cold" (the paper's start,
         q(-1) = 1).
     evaluations : int
         Sweeps over the pairs.
     message : str
-        What was not reached and the cure, where the point is not certified.
+        What was not reached and the remedy, where the point is not certified.
     penalty_weight : float or None
         The weight of the penalty that is varied; None where it is the trace weight that is.
     """
@@ -184,27 +184,27 @@ def seraph_path(
     penalty_weights: ArrayLike | None = None,
     trace_weight: float = 1.0,
 ) -> SeraphPath:
-    """Learn the metric for falling trace weights, each with a certificate.
+    """Learn the metric for decreasing trace weights, each with a certificate.
 
-    A(lambda) = argmin_A f(A) with R = lambda*I, eq. (11). Or the same for the falling weight of one
-    of the `penalties`, at one trace weight.
+    A(lambda) = argmin_A f(A) with R = lambda*I, eq. (11). Or the same for decreasing weights of
+    one of the `penalties`, at one trace weight.
 
     Parameters
     ----------
     pairs : PairSet
     trace_weights : "auto" or array_like
-        "auto": `n_weights` of them, geometrically from the critical trace weight, above which the
-        metric of the first M-step is zero, down to `smallest` times it. Given ones are taken from
-        the largest down, each once.
+        The weights, taken from the largest down, each once. "auto" is a geometric sequence of
+        `n_weights` from the critical trace weight, above which the metric of the first M-step is
+        zero, down to `smallest` times it.
     algorithm : "m-step" or "em"
-        One M-step each, with the soft labels of `previous_metric` (None: q(-1) = 1, the paper's
-        start); or the whole alternation.
+        At each weight either one M-step, with the soft labels of `previous_metric` (None:
+        q(-1) = 1, the paper's start), or the whole alternation.
     n_weights, smallest : int, float
-        Of "auto".
+        The number of weights of "auto", and the smallest as a share of the critical one.
     unlabeled_weight, threshold, sharpness, solver, n_jobs
         As for :func:`seraph_cvx.alternate`.
     tol : float
-        Of the alternation: stop when J falls by less.
+        The alternation stops when J falls by less, relatively.
     m_step_tol : float
         Certified relative gap of each (last) M-step.
     manifold_term : (m, m) array_like, optional
@@ -212,20 +212,20 @@ def seraph_path(
     penalties : sequence of Penalty
         Blocks of :mod:`seraph_cvx.penalties` that are added to (11) and J.
     varied : int, optional
-        The number of the block in `penalties` whose weight (for TraceBound: bound) is varied,
-        from 0. None: the trace weight is.
+        The number of the block in `penalties`, from 0, whose weight (for TraceBound: bound) is
+        varied. None: the trace weight is varied.
     penalty_weights : array_like
         The weights of that block, taken from the largest down, each once.
     trace_weight : float
-        lambda of all points, where a block is varied.
+        The trace weight lambda of all points, where a block is varied.
 
     Returns
     -------
     SeraphPath
-        Each point starts from the one before. For "em" that matters, since J is not convex: the
-        point says which start it had. All soft labels of the metric zero are equal, so a point
-        after it starts cold. With penalties an M-step that is not certified from there is solved
-        again from zero.
+        Each point starts from the one before. This matters for "em", since J is not convex: each
+        point records its start. The soft labels of a zero metric are all equal, so the point after
+        a zero metric starts cold. With penalties, an M-step that is not certified from its start is
+        solved again from zero.
 
     Examples
     --------

@@ -31,7 +31,7 @@ class PathAxis:
     critical_trace_weight : float
         From which on the metric is zero; NaN where it is not known, or something else is varied.
     trace_weight : float or None
-        Of all points; None where it is what is varied.
+        The trace weight of all points; None where it is the weight that is varied.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The EM-like scheme of Section 2.4 as one generator of steps, at the paper's pace or accelerated.
+"""The EM-like scheme of Section 2.4 as one generator of steps, as in the paper or accelerated.
 
 Everything that alternates consumes it: `alternate`, the explorer, the claims, the experiments.
 """
@@ -67,7 +67,7 @@ class Step:
     found : (m, m) array or None
         The metric, where it is known as such.
     solution : MStepSolution or None
-        Of an M-step; None for the rough one that a descent starts from.
+        The solution of an M-step; None for the rough one that a descent starts from.
     value, paper_value : float
         J and (7) at the metric; NaN where the step did not need them.
     factor : (m, rank) array or None
@@ -177,7 +177,7 @@ def _accelerated(
     else:
         factor, passes = objective.basis.matrix @ place.factor, 0
     while True:
-        descent = descent_steps(objective, factor, descent_tol, place)
+        descent = descent_steps(objective, factor, descent_tol, solver.deadline, place)
         now = next(descent)
         kind = StepKind.M_STEP if place is None else StepKind.DESCENT
         yield replace(now, kind=kind, solution=solution, passes=passes)
@@ -224,15 +224,20 @@ def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MSt
 
 
 def descent_steps(
-    objective: MStepObjective, factor: FloatArray, tol: float, place: Place | None = None
+    objective: MStepObjective,
+    factor: FloatArray,
+    tol: float,
+    deadline: float = np.inf,
+    place: Place | None = None,
 ) -> Iterator[Step]:
     """Newton steps on J from LL', L = `factor`, to a stationary point; none of them raises it.
 
-    The first step is the start itself; `place` is where to resume a descent instead.
+    The first step is the start itself; `place` is where to resume a descent instead. After
+    `deadline`, on the clock of `time.perf_counter`, no further one is made.
     """
     basis = objective.basis
     program = with_smooth_penalties(objective, descent_program(objective, whitened=True))
-    search = FaceSearch(program, tol)
+    search = FaceSearch(program, tol, deadline=deadline)
     if place is None:
         place = Place(basis.inverse @ factor, 0.0, 0.0, 0)
     search.radius, passes, steps = place.radius, 0, place.steps

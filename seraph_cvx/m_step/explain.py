@@ -203,7 +203,7 @@ def _rule(expression: Any) -> str:
 
 
 def _composition_rule(expression: Any) -> str:
-    """The composition rule in words: f(g) is convex if f is, and monotone as g's curvature asks."""
+    """The composition rule: f(g) is convex if f is, and monotone as g's curvature requires."""
     kind = _atom(expression)
     if expression.is_atom_affine():
         return f"{kind} is linear: it keeps the curvature of what is inside"

@@ -33,9 +33,9 @@ def certify_problem(
 ) -> Certificate:
     """Certify the solution of an M-step to which constraints or terms were added in CVXPY.
 
-    What was added to ``state_m_step(objective)`` is found, read as blocks of
+    What was added to ``state_m_step(objective)`` is found and translated into blocks of
     :mod:`seraph_cvx.penalties`, and the value of the variable A is certified for the M-step with
-    these. The multipliers that the solver found help to find a lower bound; no bound rests on them.
+    these. The solver's multipliers help to find a lower bound, but no bound relies on them.
 
     Linear constraints on A of any form are understood (``A[0, 1] == 0``, ``cp.trace(A) <= 3``,
     ``cp.diag(A) >= 0.1``), and ``A << B``. So are the terms that are linear with a PSD matrix, and
@@ -45,16 +45,17 @@ def certify_problem(
     Parameters
     ----------
     problem : cvxpy.Problem
-        With the variable, all terms and all constraints of ``state_m_step(objective)``, and solved.
+        A solved problem with the variable, all terms and all constraints of
+        ``state_m_step(objective)``.
     objective : MStepObjective
-        The M-step that it was made from.
+        The M-step that the problem was made from.
     enough : float
-        Look no further for a better bound once the relative gap is so small.
+        Stop looking for a better bound once the relative gap is at most this.
 
     Returns
     -------
     Certificate
-        Of the problem as it is, added terms included: no PSD matrix that satisfies the constraints
+        Bounds for the problem with all added terms: no PSD matrix that satisfies the constraints
         has a smaller value than `dual_value`. The coefficients are the doubles that CVXPY computes
         from the expressions; linear constraints are met to the tolerance of
         :class:`~seraph_cvx.penalties.LinearConstraints`.

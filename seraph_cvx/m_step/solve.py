@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +13,21 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric
+from ..solvers.factor_newton import Watch
 from ..solvers.first_order import fista, projected_gradient, rough_m_step
 from ..solvers.solution import MStepSolution, Status, require_attained
 
 if TYPE_CHECKING:
     from .conic import ConicMStep
 
-FIRST_ORDER = {"fista": fista, "projected-gradient": projected_gradient}
+FIRST_ORDER: dict[str, Callable[..., MStepSolution]] = {
+    "fista": fista,
+    "projected-gradient": projected_gradient,
+}
 FORMULATIONS = ("primal", "dual")
+
+LEAST_SECONDS = 1e-3
+"""What a solver is given where no time is left: some of them take 0 for no limit."""
 
 LARGEST_MOMENT = 1e150
 """The largest trace of the second moment C whose square does not overflow."""
@@ -29,7 +37,9 @@ LARGEST_MOMENT = 1e150
 class MStepSolver:
     """A solver for all M-steps of an alternation or path, which compiles its statement once.
 
-    The parameters are those of :func:`solve_m_step`.
+    The parameters are those of :func:`solve_m_step`; `deadline`, on the clock of
+    `time.perf_counter`, is that of the whole fit, and `watch` is told the steps of "fista" and
+    "projected-gradient".
     """
 
     solver: Any = "fista"
@@ -41,19 +51,25 @@ class MStepSolver:
     memory_limit: int | None = None
     allow_unattained: bool = False
     warm_start: bool = False
+    deadline: float = np.inf
+    watch: Watch | None = None
     _compiled: ConicMStep | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         _require_solver(self.solver)
+        if isinstance(self.solver, str):
+            self.solver = solver_in_full(self.solver)
         if self.formulation not in FORMULATIONS:
             raise ValueError(
                 f'formulation={self.formulation!r} is not known: use "primal" or "dual".'
             )
         if self.max_iter is not None:
             self.max_iter = check_count(self.max_iter, "max_iter")
+        if self.time_limit is not None:
+            self.time_limit = check_number(self.time_limit, "time_limit", 0.0, strict=True)
         if self.solver in FIRST_ORDER:
             if self.solver_options:
-                raise ValueError(f"{self.solver} takes no solver_options.")
+                self.require_conic_for("solver_options")
         elif isinstance(self.solver, str):
             from .conic import require_conic
 
@@ -64,10 +80,19 @@ class MStepSolver:
         """Whether the answer is never worse than the start, however loose the tolerance."""
         return self.solver in FIRST_ORDER
 
+    def require_conic_for(self, setting: str) -> None:
+        """Require a conic solver, which alone knows what to do with this setting."""
+        if self.solver in FIRST_ORDER:
+            raise ValueError(
+                f"{self.solver} takes no {setting}: that is for conic solvers, such as "
+                'solver="CLARABEL". Leave it out.'
+            )
+
     def solve(
         self, objective: MStepObjective, tol: float = 1e-8, start: FloatArray | None = None
     ) -> MStepSolution:
         """Solve an M-step to a certified relative gap of `tol`, from `start` if the solver can."""
+        _require_objective(objective)
         tol = check_number(tol, "tol", 0.0, strict=True)
         if start is not None:
             start = check_metric(start, objective.pairs.n_features, "start")
@@ -77,7 +102,9 @@ class MStepSolver:
             if self.solver in FIRST_ORDER:
                 _refuse_overflow(self.solver, objective)
                 limit = 20_000 if self.max_iter is None else self.max_iter
-                return FIRST_ORDER[self.solver](objective, tol, limit, start, self.time_limit)
+                return FIRST_ORDER[self.solver](
+                    objective, tol, limit, start, self._seconds, watch=self.watch
+                )
         return self._solve_conic(objective, tol)
 
     def rough_start(
@@ -86,7 +113,14 @@ class MStepSolver:
         """A factor of a metric near the optimum, uncertified, and the passes that it took."""
         with one_blas_thread():
             require_attained(objective)
-            return rough_m_step(objective, tol, start, self.time_limit)
+            return rough_m_step(objective, tol, start, self._seconds, self.watch)
+
+    @property
+    def _seconds(self) -> float | None:
+        """How long the next M-step may take; None: as long as it takes."""
+        left = max(self.deadline - time.perf_counter(), LEAST_SECONDS)
+        left = left if self.time_limit is None else min(left, self.time_limit)
+        return None if np.isinf(left) else left
 
     def _solve_conic(self, objective: MStepObjective, tol: float) -> MStepSolution:
         from .conic import DEFAULT_MEMORY_LIMIT, ConicMStep
@@ -97,14 +131,15 @@ class MStepSolver:
         answer = self._compiled.solve(
             objective,
             tol,
-            self.time_limit,
+            self._seconds,
             self.max_iter,
             self.solver_options,
             warm_start=self.warm_start,
         )
         if not self.polish or answer.metric is None or answer.status is Status.CERTIFIED:
             return answer
-        finish = fista(objective, tol, start=answer.metric)
+        seconds = self._seconds
+        finish = fista(objective, tol, start=answer.metric, time_limit=seconds, watch=self.watch)
         return replace(
             finish,
             solver=f"{answer.solver} + fista",
@@ -116,6 +151,24 @@ class MStepSolver:
             psd_violation=answer.psd_violation,
             polished=True,
         )
+
+
+def solver_in_full(name: str) -> str:
+    """The name of a solver as this package and CVXPY spell it, from any case."""
+    return name.lower() if name.lower() in FIRST_ORDER else name.upper()
+
+
+def _require_objective(given: Any) -> None:
+    """Require an M-step: a CVXPY problem, for one, is certified elsewhere."""
+    if isinstance(given, MStepObjective):
+        return
+    cure = "make one by MStepObjective(pairs, ...)"
+    if type(given).__module__.startswith("cvxpy."):
+        cure = (
+            "give the objective it was stated from, or certify a problem that you changed and "
+            "solved by certify_problem(problem, objective)"
+        )
+    raise TypeError(f"solve_m_step takes an MStepObjective, not {type(given).__name__}: {cure}.")
 
 
 def _require_solver(solver: Any) -> None:
@@ -162,7 +215,7 @@ def solve_m_step(
     objective : MStepObjective
     solver : str
         "fista", "projected-gradient", or any CVXPY solver with the PSD and the exponential cone:
-        "CLARABEL", "SCS", "MOSEK", ...
+        "CLARABEL", "SCS", "MOSEK", ..., in upper or lower case.
     tol : float
         The relative gap at which the answer counts as certified. A conic solver gets it as its
         own tolerance, and is then judged by the certificate.
@@ -175,7 +228,8 @@ def solve_m_step(
     solver_options : mapping, optional
         Passed to the conic solver as they are.
     polish : bool
-        Continue with FISTA from a conic answer that is not certified; the solution says so.
+        Continue with FISTA from a conic solver's answer that is not certified; the solution says
+        so.
     memory_limit : int, optional
         Bytes the CVXPY compilation may take (4 GiB); more is refused before it starts.
     allow_unattained : bool

@@ -4,7 +4,7 @@ Primal      minimise    sum_k c_k log(1 + e^{s_k}) - <G, A> + eta*beta + lambda*
             over        A PSD
 Dual        maximise    sum_k c_k H(p_k) - eta*(sum_k c_k p_k - beta)
             subject to  M(p) = sum_k c_k p_k v_k v_k' - G + lambda*I PSD
-Textbook    minimise    -F(A), word for word: two logistic terms for each unlabeled pair
+Textbook    minimise    -F(A), as printed: two logistic terms for each unlabeled pair
 
 with s_k = v_k' A v_k - eta. The soft labels reach the first two only through one matrix and one
 number, G and beta of the unlabeled pairs: these and lambda are their Parameters.
@@ -91,7 +91,7 @@ def textbook_statement(
 ) -> cp.Problem:
     """State an M-step in CVXPY as the paper prints it.
 
-    min -F(A), word for word eq. (11): -ln p(y) of each labeled pair, -q(y) ln p(y) for each y.
+    min -F(A), exactly as in eq. (11): -ln p(y) of each labeled pair, -q(y) ln p(y) for each y.
 
     It has one logistic term for each y = +1, -1 of an unlabeled pair, and the soft labels pair by
     pair, as Parameters or as constants. It serves for teaching and for comparison: it has the
@@ -313,7 +313,7 @@ class _Entries:
         return found.set_label("entries of A") if isinstance(matrix, cp.Variable) else found
 
     def inner(self, matrix: FloatArray, A: cp.Expression) -> cp.Expression:
-        """State <matrix, A>."""
+        """State the inner product <matrix, A>."""
         return (self.of(matrix) * self.multiplicity) @ self.of(A)
 
     def outer_products(self, objective: MStepObjective, rows: IntArray) -> FloatArray:

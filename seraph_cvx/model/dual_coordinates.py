@@ -2,7 +2,7 @@
 
 The matrix is R + sum_k w_k v_k v_k' with weights w_k of either sign. It is proven to be positive
 definite in coordinates z = T'x, where T'(C + R)T is the identity or nearly so; a square T needs no
-proof of its own, for where T'BT is positive definite T is nonsingular. Two shortcuts:
+separate proof: where T'BT is positive definite, T is nonsingular. Two shortcuts:
 
 - With more features than points and R = lambda*I, any points s_i with SS' >= XX' may replace
   the x_i: if lambda*I + S'LS is PSD for the matrix L of the weights, L >= -lambda
@@ -28,7 +28,7 @@ from ..sums.pair_sums import Frame
 from ..sums.proven_sums import inverse_factor
 
 MOST_NODES = 1_500
-"""The matrix of the weights itself is factored up to so many points."""
+"""The matrix of the weights itself is factored up to this many points."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -29,17 +29,17 @@ def e_step(
     A : (m, m) array_like
         The metric of the last M-step.
     unlabeled_weight : float or "ratio"
-        mu.
+        The weight mu of an unlabeled pair.
     threshold : float
-        eta.
+        The squared distance eta at which a pair is as likely similar as dissimilar.
     sharpness : float, optional
         None is the paper's 1 + mu, which solves (9) by Theorem 3; any other is not in the paper.
 
     Returns
     -------
     (n_unlabeled,) array
-        O(n^2) memory. The alternation does not need it: ``MStepObjective(previous_metric=A)``
-        streams the same soft labels.
+        The soft labels q(+1), which take O(n^2) memory. The alternation does not need
+        them: ``MStepObjective(previous_metric=A)`` streams the same soft labels.
 
     Examples
     --------

@@ -24,7 +24,7 @@ class Geometry:
     ----------
     sums : PairSums
     moments : PairMoments
-        Of the same pairs.
+        The moments of the same pairs.
     linear_penalty : Regulariser
         R = lambda*I + manifold term, the two parts kept apart.
     spans_all : bool
@@ -67,5 +67,5 @@ class Geometry:
 
     @cached_property
     def dual_similar(self) -> Swept:
-        """sum_S c_k z_k z_k' in those coordinates, and its spread."""
+        """The similar pairs' moment sum_S c_k z_k z_k' in those coordinates, and its spread."""
         return sum_similar(self.dual_sums)

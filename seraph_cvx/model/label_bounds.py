@@ -4,7 +4,7 @@ With c_k the weight of pair k and q_k its label +1 (1 for a similar pair, 0 for 
 the soft label of an unlabeled one), these are N = sum_k c_k q_k v_k v_k', kappa = sum_k c_k q_k and
 D(q) = sum_k c_k H(q_k). No metric that is certified enters, so they are made once for an M-step.
 Soft labels of a previous metric are real numbers: they are enclosed, and where a sweep at another
-metric needs them again it may enclose them anew.
+metric needs them again it may enclose them again.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class LabelEnclosure:
     Attributes
     ----------
     source : SoftLabels
-        Of a previous metric, or given one by one: then both bounds are the double given.
+        The soft labels of a previous metric, or given ones, whose bounds are the doubles given.
     """
 
     source: SoftLabels
@@ -169,7 +169,7 @@ def bound_labels(
     sums : PairSums
         In the coordinates z.
     enclosure : LabelEnclosure or None
-        Of the soft labels; None where they are zero, and no sweep is needed.
+        Bounds on the soft labels; None where they are zero, and no sweep is needed.
     """
     matrix, spread = similar.matrix, np.asarray(similar.spread)
     c, n = pairs.confidence, pairs.n_similar

@@ -51,28 +51,63 @@ class MStepObjective:
     ----------
     pairs : PairSet
     soft_labels : (n_unlabeled,) array_like, optional
-        q(+1) per row of ``pairs.unlabeled``. None: q(-1) = 1, the paper's start.
+        The soft label q(+1) of each row of ``pairs.unlabeled``. None: q(-1) = 1, the paper's start.
     previous_metric : (m, m) array_like, optional
         Instead of `soft_labels`: the soft labels (10) of this metric, streamed, never stored.
     sharpness : float, optional
-        Of those soft labels; None is the paper's 1 + mu.
+        The sharpness of those soft labels; None is the paper's 1 + mu.
     unlabeled_weight : float or "ratio"
-        mu; "ratio" is #(S u D) / #U, and 0 when U is empty.
+        The weight mu of an unlabeled pair; "ratio" is #(S u D) / #U, and 0 when U is empty.
     trace_weight : float
-        lambda >= 0.
+        The weight lambda >= 0 of the trace.
     threshold : float
-        eta > 0.
+        The squared distance eta > 0 at which a pair is as likely similar as dissimilar.
     n_jobs : int, optional
-        Threads over blocks of pairs.
+        The number of threads over blocks of pairs.
     manifold_term : (m, m) array_like, optional
-        nu*X'LX, PSD: added to R, see :func:`seraph_cvx.penalties.manifold.manifold_term`.
+        The PSD matrix nu*X'LX, which is added to R; see
+        :func:`seraph_cvx.penalties.manifold_term`.
     penalties : sequence of Penalty
         Building blocks that are added, see :mod:`seraph_cvx.penalties`; the value, the solvers and
         the certificate are then those of F(A) = f(A) + sum_j P_j(A). Linear ones, `Trace` and
         `Manifold`, become part of `trace_weight` and `manifold_term`.
     family : MStepFamily, optional
-        What M-steps of the same pairs share, taken over from another one; made anew where it is
+        What M-steps of the same pairs share, reused from another one; made again where it is
         not of these pairs, mu, eta, manifold term and threads.
+
+    Attributes
+    ----------
+    critical_trace_weight : float
+        The smallest trace weight at which A = 0 is optimal.
+    attains_optimum : bool
+        Whether some PSD matrix minimises f.
+    falling_direction : (m,) array or None
+        A unit vector u such that f(A + t uu') falls for ever as t grows, where there is one.
+    lipschitz_bound, smoothness_bound : float
+        Lipschitz constants of f, eq. (12), and of its gradient, in the Frobenius norm.
+    mu : float
+        The weight of an unlabeled pair, as a number.
+    regulariser : (m, m) array
+        The matrix R of the linear term <R, A>: lambda*I + nu*X'LX.
+    pair_moment, label_matrix : (m, m) arrays
+        The second moments C = sum_k c_k v_k v_k' and G = sum_k b_k v_k v_k'.
+
+    Methods
+    -------
+    value(A)
+        The value of f at a symmetric matrix.
+    gradient(A)
+        The gradient of f there.
+    value_and_gradient(A)
+        Both, from one pass over the pairs.
+    with_trace_weight(trace_weight)
+        The same M-step with another trace weight; the sums over pairs are shared.
+    with_soft_labels_of(metric)
+        The next M-step: the one after an E-step at `metric`.
+    with_penalties(penalties)
+        The same M-step with other penalties.
+    check(A)
+        Check a matrix, and return it as a symmetric array.
 
     Examples
     --------
@@ -408,7 +443,7 @@ class MStepObjective:
         for block in self.penalties:
             if not isinstance(block, Penalty):
                 raise TypeError(
-                    f"penalties holds {block!r}, which is no Penalty: give blocks of "
+                    f"penalties holds {block!r}, which is not a Penalty: give blocks of "
                     "seraph_cvx.penalties, such as Ridge(0.1), or of your own class."
                 )
             linear = block.regulariser(self.pairs.points)

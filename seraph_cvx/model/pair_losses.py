@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -53,6 +53,8 @@ class LogisticLoss:
     >>> LogisticLoss().sums(np.array([0.0])).slope
     array([-0.5])
     """
+
+    kernel: ClassVar[tuple[str, float]] = ("logistic", 1.0)
 
     def value(self, s: FloatArray) -> FloatArray:
         """The loss log(1 + e^{-s}) at each score."""
@@ -103,6 +105,11 @@ class SharpenedLoss:
 
     sharpness: float
 
+    @property
+    def kernel(self) -> tuple[str, float]:
+        """The name of the loss among the GPU's kernels, and its parameter."""
+        return "sharpened", self.sharpness
+
     def value(self, s: FloatArray) -> FloatArray:
         """The loss log(1 + e^{-|s|}) - log(1 + e^{-a|s|}) / a at each score."""
         return np.asarray(sharpened_surprise(s, self.sharpness))
@@ -149,6 +156,8 @@ class EntropyLoss:
     >>> EntropyLoss().sums(np.array([0.0])).bend
     array([-0.25])
     """
+
+    kernel: ClassVar[tuple[str, float]] = ("entropy", 1.0)
 
     def value(self, s: FloatArray) -> FloatArray:
         """The entropy H(sigma(s)) at each score."""

@@ -4,8 +4,8 @@
     s_k = v_k'Av_k - eta.
 
 The M-step (11), the alternation's J and the paper's objective (7) differ in the scalar function
-phi_2 (`pair_losses.py`) and in M. Each can be had in any coordinates of the data, as a function of
-the metric A, and as a function of a factor L of it.
+phi_2 (`pair_losses.py`) and in M. Each is available in any coordinates of the data, as a function
+of the metric A, and as a function of a factor L of it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..numerics.arrays import Array
+from ..numerics.arrays import Array, face_kernels
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrise
 from ..sums.blocks import PairBatch
 from ..sums.cluster_sums import ClusterSums, Losses
+from ..sums.device.device_face import MOST_COLUMNS, DeviceFace, DeviceFaces
+from ..sums.device.device_sums import DeviceSums
 from ..sums.face.all_pairs import AllPairs
 from ..sums.face.layout import FaceLayout
 from ..sums.face_sums import FacePairs, PairLoss, PairPass
@@ -88,7 +90,20 @@ class PairProgram:
 
     def at(self, L: FloatArray) -> FacePoint:
         """Phi and its slope at a factor L, in one pass over the pairs."""
-        remote, linear = self.sums.remote_sums, self.recession @ L
+        linear = self.recession @ L
+        device = self.device_faces
+        if device is not None and L.shape[1] <= MOST_COLUMNS:
+            on_device = device.pass_at(L)
+            return FacePoint(
+                self,
+                L,
+                on_device.total + float(np.vdot(linear, L)) - self.constant,
+                2.0 * (on_device.slope + linear),
+                lambda: symmetrise(on_device.gradient + self.recession),
+                lambda: device.few.pass_at(L),
+                on_device.excess,
+            )
+        remote = self.sums.remote_sums
         if isinstance(remote, ClusterSums) and remote.is_available and self.unlabeled_weight > 0.0:
             return self._on_cluster(remote, L, linear)
         if self.sums.is_remote:
@@ -156,6 +171,18 @@ class PairProgram:
     def _bending(self, L: FloatArray) -> OnHost:
         """Some points and their pairs at L, from which second derivatives are estimated."""
         return OnHost(self._few.X, self._few.pass_at(L))
+
+    @cached_property
+    def device_faces(self) -> DeviceFaces | None:
+        """All pairs on GPUs that have kernels for them; None where there are none."""
+        remote, mu, known = self.sums.remote_sums, self.unlabeled_weight, self.sums.labels
+        if not isinstance(remote, DeviceSums) or mu == 0.0 or not known.is_complete:
+            return None
+        if face_kernels(remote.points) is None:
+            return None
+        n_labeled, points = len(known.members), remote.points
+        face = DeviceFace(points, n_labeled, self.loss, LOGISTIC, mu, self.threshold)
+        return DeviceFaces.of(face)
 
     @property
     def _is_large(self) -> bool:

@@ -28,7 +28,7 @@ def with_smooth_penalties(
 
 @dataclass(frozen=True, eq=False)
 class PenalisedProgram:
-    """Phi(B) + sum_j P_j(T B T') as a function of a factor of B.
+    """A program with penalties, Phi(B) + sum_j P_j(T B T'), as a function of a factor of B.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class PenalisedProgram:
 
     @property
     def recession(self) -> FloatArray:
-        """M of Phi."""
+        """The recession matrix M of Phi."""
         return self.pairs.recession
 
     @property

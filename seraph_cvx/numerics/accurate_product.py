@@ -15,7 +15,7 @@ from .rounding import SECOND_ORDER
 
 
 def exact_difference(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """fl(a - b), and what it was rounded by: their sum is a - b (Knuth).
+    """Subtract b from a, and return the rounding error too: their sum is a - b (Knuth).
 
     Examples
     --------
@@ -31,7 +31,7 @@ def exact_difference(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArr
 def accurate_product(
     high: FloatArray, low: FloatArray, T: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """(high + low) T as computed, and sizes s: it is off by at most gamma(m + 4) s, entry by entry.
+    """Multiply (high + low) T, with sizes s: each entry is off by at most gamma(m + 4) s.
 
     Parameters
     ----------

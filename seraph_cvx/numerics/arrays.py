@@ -72,9 +72,25 @@ def fused_kernels(x: Array) -> Any:
 def _cuda_kernels() -> Any:
     if find_spec("triton") is None:
         return None
-    from . import cuda_kernels
+    from .cuda import sweeps
 
-    return cuda_kernels
+    return sweeps
+
+
+def face_kernels(x: Array) -> Any:
+    """The kernels that sum over pairs on the GPU of this array; None if there are none."""
+    if not is_torch_array(x) or not x.is_cuda:
+        return None
+    return _cuda_face()
+
+
+@cache
+def _cuda_face() -> Any:
+    if find_spec("triton") is None:
+        return None
+    from .cuda import face
+
+    return face
 
 
 def to_numbers(rows: list[list[Any]]) -> FloatArray:

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from .checks import FloatArray
 
 FAINT = 1e-8
-"""Eigenvalues of C, scaled to a unit diagonal, below this are computed anew from the points."""
+"""Eigenvalues of C, scaled to a unit diagonal, below this are recomputed from the points."""
 
 ROUNDING_EIGENVALUE = 1e-14
 """An eigenvalue of minus this, times the size of a matrix with unit diagonal, is rounding."""

@@ -11,10 +11,10 @@ from ..numerics.checks import FloatArray, IntArray
 from ..numerics.medians import column_medians
 
 FAR_SPREADS = 1e3
-"""A value so many spreads from the median is cut off before a feature's scale is measured."""
+"""A value this many spreads from the median is cut off before a feature's scale is measured."""
 
 TOLD_SPREADS = 1e6
-"""Users are warned of a value so many spreads from the median."""
+"""Users are warned of a value this many spreads from the median."""
 
 
 def deviations_and_spreads(points: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -37,7 +37,7 @@ def deviations_and_spreads(points: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def far_values(points: FloatArray, n_spreads: float = TOLD_SPREADS) -> IntArray:
-    """The (row, column) of each value so many spreads from the median, the farthest first.
+    """The (row, column) of each value this many spreads from the median, the farthest first.
 
     Examples
     --------
@@ -71,7 +71,7 @@ class FarValueWarning(UserWarning):
 
 
 def describe_far_values(points: FloatArray) -> str:
-    """Describe the farthest value, with its row, column and the cure; empty if there is none."""
+    """Describe the farthest value, with its row, column and the remedy; empty if there is none."""
     found = far_values(points)
     if not len(found):
         return ""

@@ -1,4 +1,4 @@
-"""Class labels that are valid but probably not what was meant, described in words."""
+"""Descriptions of class labels that are valid but probably not what was meant."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FEW = 10
 
 
 def describe_labels(y: ArrayLike) -> str:
-    """Describe what is doubtful about class labels, and the cure; empty if nothing is.
+    """Describe what is doubtful about class labels, and the remedy; empty if nothing is.
 
     Examples
     --------

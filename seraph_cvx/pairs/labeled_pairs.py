@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.arrays import to_host
-from ..numerics.checks import FloatArray, IntArray, check_index_pairs, encode_labels, is_known
+from ..numerics.checks import (
+    FloatArray,
+    IntArray,
+    check_index_pairs,
+    encode_labels,
+    is_known,
+    refuse_masked,
+)
 
 InBlock: TypeAlias = Callable[[int, int], tuple[IntArray, IntArray]]
 """Where the labeled pairs are in a block of all pairs, given the numbers of its two sides."""
@@ -78,7 +85,7 @@ class LabeledPairs:
         return LabeledPairs(near[kept[0]], far[kept[1]], c)
 
     def in_blocks(self, size: int, n_sides: int) -> InBlock:
-        """Where the pairs are in blocks of so many points per side."""
+        """Where the pairs are in blocks of this many points per side."""
         owners = (self.listed // size) @ [n_sides, 1]
         order = np.argsort(owners, kind="stable")
         owners = owners[order]
@@ -159,7 +166,7 @@ class ClassLabels:
         return ClassLabels(new[order], self.classes[order])
 
     def in_blocks(self, size: int, n_sides: int) -> InBlock:
-        """Where the pairs are in blocks of so many points per side: rows times columns."""
+        """Where the pairs are in blocks of this many points per side: rows times columns."""
         bounds = np.searchsorted(self.members, size * np.arange(n_sides + 1))
 
         def inside(a: int, b: int) -> tuple[IntArray, IntArray]:
@@ -225,6 +232,7 @@ def pairs_of_constraints(
 
 def join_labels(constraints: LabeledPairs, y: ArrayLike, n_points: int) -> LabeledPairs:
     """Add the pairs of class labels to constraints, which keep their confidences."""
+    refuse_masked(y, "y", "mark an unknown label by -1")
     if np.count_nonzero(is_known(np.asarray(y))) < 2:
         return constraints
     labels = pairs_of_labels(y, n_points)
@@ -247,7 +255,7 @@ def _refuse_contradictions(
         if len(both):
             i, j = divmod(int(both[0]), n)
             raise ValueError(
-                f"Points {i} and {j} are said to be {word}: y[{i}] = {classes[i]!r}, "
+                f"Points {i} and {j} are given as {word}: y[{i}] = {classes[i]!r}, "
                 f"y[{j}] = {classes[j]!r}"
                 + (f" (and {len(both) - 1} more such pairs)" if len(both) > 1 else "")
                 + ". Drop the constraint or mark a label as unknown (-1)."

@@ -37,8 +37,8 @@ class PairSet:
     confidence : (n_labeled,) array or None
         c_k > 0 of each row of `labeled`; None is 1 for all. It scales the pair's term in (7).
     device_array : array or None
-        The array X as given, if it is of another library than NumPy: the sums over unlabeled
-        pairs are made by that library, on that device. `points` is a copy for NumPy.
+        The array X as given, if it is of a library other than NumPy: the sums over unlabeled
+        pairs are computed by that library, on that device. `points` is a copy for NumPy.
     drawn : (k, 2) integer array or None
         Unlabeled pairs that stand for all of them, see :meth:`sampled`.
 
@@ -128,7 +128,7 @@ class PairSet:
 
     @property
     def confidence(self) -> FloatArray | None:
-        """c_k of each row of `labeled`; None is 1 for all."""
+        """The confidence c_k of each row of `labeled`, or None if all are 1."""
         return self.labels.confidence
 
     @property
@@ -252,5 +252,5 @@ class PairSet:
 
 
 def device_array_of(X: ArrayLike) -> Array | None:
-    """X itself if it is an array of another library than NumPy, else None."""
+    """The points X themselves if they are an array of a library other than NumPy, else None."""
     return X if is_foreign_array(X) else None

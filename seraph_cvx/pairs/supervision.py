@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.arrays import to_host
-from ..numerics.checks import FloatArray, check_points, is_known
+from ..numerics.checks import FloatArray, check_points, is_known, refuse_masked
 from .labeled_pairs import Labels, join_labels, pairs_of_constraints, pairs_of_labels
 from .pair_set import PairSet, device_array_of
 
@@ -152,6 +152,7 @@ def known_labels(y: ArrayLike) -> Any:
     >>> known_labels(["a", None, "b", "-1"])
     array([ True, False,  True, False])
     """
+    refuse_masked(y, "y", "mark an unknown label by -1")
     return is_known(np.asarray(y))
 
 

@@ -1,4 +1,4 @@
-"""Tests a penalty at random matrices: is it convex, and do its methods agree with each other?"""
+"""Tests at random matrices that a penalty is convex and that its methods agree."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_penalty(
     matrices: Sequence[ArrayLike] = (),
     n_matrices: int = 10,
 ) -> PenaltyReport:
-    """Test a penalty at random matrices: is it convex, and do its methods agree?
+    """Test at random matrices that a penalty is convex and that its methods agree.
 
     What a certificate and the solvers rely on is tested: convexity on segments, the subgradient
     inequality, Fenchel's inequality P(A) + P*(Z) >= <Z, A> with equality at a subgradient, the
@@ -53,11 +53,11 @@ def check_penalty(
     Parameters
     ----------
     block : Penalty
-        One of ours, or of a class of your own.
+        A block of this package, or one of your own class.
     n_features : int, optional
         The size of the matrices; by default that of the block's own arrays, or 3.
     seed : int
-        Of the random matrices.
+        The seed of the random matrices.
     X : (n, n_features) array_like, optional
         Points to make the block for (`for_points`); by default random ones.
     matrices : sequence of (m, m) array_like
@@ -82,8 +82,8 @@ def check_penalty(
     passed       conjugate: P(A) + P*(Z) >= <Z, A>
     passed       conjugate: equality at a subgradient
     passed       CVXPY: the statement has the value of P
-    passed       CVXPY: so it has with another weight
-    not there    CVXPY: P is finite everywhere, and there are no constraints
+    passed       CVXPY: the same holds with another weight
+    not defined  CVXPY: P is finite everywhere, and there are no constraints
     passed       CVXPY: DCP, and DPP with the weight as a Parameter
     passed       value_above: not below P
     passed       prox: minimises P(A) + ||A - Y||^2 / (2 step)

@@ -58,7 +58,7 @@ class Diagonal(Penalty):
         return -_off_diagonal(gradient)
 
     def multiplier(self, Z: FloatArray) -> Multiplier:
-        """Z without its diagonal."""
+        """The matrix Z without its diagonal."""
         return Multiplier(_off_diagonal((Z + Z.T) / 2.0), 0.0)
 
     def feasible_factor(self, L: FloatArray) -> FloatArray:
@@ -76,7 +76,7 @@ class Diagonal(Penalty):
         return np.diag(np.diag(pull))
 
     def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
-        """Z and zero."""
+        """Enclosures of Z and of its conjugate, which is zero."""
         from ..numerics.ball_arithmetic import arb, ball_matrix
 
         return ball_matrix(found.matrix), arb(0)

@@ -133,7 +133,7 @@ class LinearConstraints(Penalty):
         return np.flatnonzero(_nonnegative(columns, last) > 0.0)
 
     def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """Z = sum_i nu_i B_i and its conjugate nu't, with new variables nu."""
+        """The multiplier Z = sum_i nu_i B_i and its conjugate nu't, with new variables nu."""
         import cvxpy as cp
 
         nu = cp.Variable(len(self.bounds), nonneg=not self.is_equality, name="nu")
@@ -173,7 +173,7 @@ class LinearConstraints(Penalty):
         return L
 
     def _scaled(self, L: FloatArray) -> FloatArray:
-        """L times the number at which the violated constraints hold, if there is one."""
+        """The factor L times the number at which the violated constraints hold, if there is one."""
         along = self._inner(L @ L.T, self.matrices)
         violated = self._excess(L @ L.T) > 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -225,13 +225,13 @@ class LinearConstraints(Penalty):
 
     @property
     def _tolerances(self) -> FloatArray:
-        """e_i."""
+        """The tolerance e_i of each constraint."""
         sizes = np.linalg.norm(self.matrices, axis=(1, 2))
         return np.asarray(self.tolerance * (np.abs(self.bounds) + sizes))
 
     @property
     def _triangular(self) -> tuple[FloatArray, FloatArray]:
-        """Q and R of the B_i as the columns of a matrix."""
+        """The factors Q and R of the matrix whose columns are the B_i."""
         columns = self.matrices.reshape(len(self.bounds), -1).T
         rotation, R = np.linalg.qr(columns)
         return rotation, R

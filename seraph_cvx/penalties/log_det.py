@@ -103,7 +103,7 @@ class LogDet(Penalty):
         return symmetrise((vectors * moved) @ vectors.T)
 
     def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """Z = weight * U and its conjugate weight * [log det Q - log det(Q - U)]."""
+        """The multiplier Z = weight * U and its conjugate weight * [log det Q - log det(Q - U)]."""
         import cvxpy as cp
 
         U = cp.Variable((n_features, n_features), symmetric=True, name="U")
@@ -111,11 +111,11 @@ class LogDet(Penalty):
         return DualTerms(weight * U, weight * (self._log_det(n_features) - cp.log_det(Q - U)), [])
 
     def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
-        """Z + `missing`."""
+        """The sum of Z and `missing`."""
         return np.asarray(Z + missing)
 
     def multiplier(self, Z: FloatArray) -> Multiplier | None:
-        """Z itself, with an upper bound on its conjugate; None where that is infinite."""
+        """The matrix Z, with an upper bound on its conjugate; None where that is infinite."""
         Z = symmetrise(Z)
         Q, scaled = self._inverse(len(Z)), Z / self.weight
         below = log_determinant_bounds(Q - scaled, 4.0 * gamma(2) * (np.abs(Q) + np.abs(scaled)))
@@ -164,7 +164,7 @@ class LogDet(Penalty):
         return None if self.prior is None else _inverse(self.prior)
 
     def _log_det(self, n_features: int) -> float:
-        """log det Q."""
+        """The logarithm of the determinant of Q."""
         return float(np.linalg.slogdet(self._inverse(n_features))[1])
 
     def _log_det_bounds(self, n_features: int) -> tuple[float, float]:

@@ -23,9 +23,9 @@ class Manifold(Penalty):
     Parameters
     ----------
     weight : float
-        nu >= 0.
+        The weight nu >= 0 of the term.
     n_neighbors, kernel, normalised
-        Of the graph, see :func:`manifold_term`.
+        Parameters of the graph, see :func:`manifold_term`.
 
     Examples
     --------
@@ -83,7 +83,7 @@ class Manifold(Penalty):
     @property
     def _term(self) -> FloatArray:
         if self.term is None:
-            raise ValueError("Manifold knows no points yet: call for_points(X) first.")
+            raise ValueError("Manifold has no points yet: call for_points(X) first.")
         return self.term
 
     def __repr__(self) -> str:
@@ -110,7 +110,7 @@ def manifold_term(
     X : (n, m) array_like
         All points, labeled or not.
     laplacian_weight : float
-        nu >= 0.
+        The weight nu >= 0 of the term.
     n_neighbors : int
         Two points are joined where one is among the `n_neighbors` nearest of the other.
     kernel : "heat" or "binary"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .regulariser import Regulariser
 
 TRUSTED = 1e-12
-"""A penalty of the user's own is taken to be computed to this relative error."""
+"""A user-defined penalty is assumed to be computed to this relative error."""
 
 DIFFERENCE = 1e-6
 """The step of the difference quotients that stand in for second derivatives, relative to A."""
@@ -45,7 +45,7 @@ class Multiplier(NamedTuple):
     slack : (m, m) array or None
         By how much an entry of the Z that `conjugate` is of may differ from `matrix`; None: not.
     coefficients : (k,) array or None
-        What Z was made from, if it was; a proof in ball arithmetic makes it anew.
+        What Z was made from, if it was; a proof in ball arithmetic recomputes it.
     """
 
     matrix: FloatArray

@@ -25,7 +25,7 @@ class Regulariser:
         return R if self.manifold_term is None else R + self.manifold_term
 
     def is_zero(self) -> bool:
-        """Whether R = 0."""
+        """Whether the regulariser R is zero."""
         term = self.manifold_term
         return self.trace_weight == 0.0 and (term is None or not np.any(term))
 

@@ -79,7 +79,7 @@ class Ridge(Penalty):
         return np.asarray((Y + share * self._prior(len(Y))) / (1.0 + share))
 
     def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """Z = weight * U and its conjugate weight * (<U, prior> + ||U||^2 / 2)."""
+        """The multiplier Z = weight * U and its conjugate weight * (<U, prior> + ||U||^2 / 2)."""
         import cvxpy as cp
 
         U = cp.Variable((n_features, n_features), symmetric=True, name="U")
@@ -87,11 +87,11 @@ class Ridge(Penalty):
         return DualTerms(weight * U, weight * (linear + 0.5 * cp.sum_squares(U)), [])
 
     def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
-        """Z + `missing`: every matrix has a finite conjugate."""
+        """The sum Z + `missing`: every matrix has a finite conjugate."""
         return np.asarray(Z + missing)
 
     def multiplier(self, Z: FloatArray) -> Multiplier:
-        """Z itself, with an upper bound on its conjugate."""
+        """The matrix Z itself, with an upper bound on its conjugate."""
         Z = symmetrise(Z)
         half = square_above(Z) / (2.0 * self.weight)
         return Multiplier(Z, at_most(inner_above(Z, self._prior(len(Z))), half))

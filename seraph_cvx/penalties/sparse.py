@@ -81,7 +81,7 @@ class Sparse(Penalty):
         return DualTerms(Z, 0.0, [cp.abs(Z) <= weight, cp.diag(Z) == 0])
 
     def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
-        """A Z for which the gradient plus Z is PSD and vanishes along A, nearly.
+        """A matrix Z for which the gradient plus Z is PSD and vanishes along A, nearly.
 
         A solver's A has the rank of the optimum only nearly: the rank that serves best is taken.
         """
@@ -121,7 +121,7 @@ class Sparse(Penalty):
         return Z
 
     def multiplier(self, Z: FloatArray) -> Multiplier:
-        """Z cut off at the weight, with a zero diagonal."""
+        """The matrix Z cut off at the weight, with a zero diagonal."""
         cut = np.clip((Z + Z.T) / 2.0, -self.weight, self.weight)
         np.fill_diagonal(cut, 0.0)
         return Multiplier(cut, 0.0)
@@ -134,7 +134,7 @@ class Sparse(Penalty):
         return at_most(total, 2.0 * self.weight * error)
 
     def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
-        """Z and zero."""
+        """Enclosures of Z and of its conjugate, which is zero."""
         from ..numerics.ball_arithmetic import arb, ball_matrix
 
         return ball_matrix(found.matrix), arb(0)

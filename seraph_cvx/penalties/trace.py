@@ -115,7 +115,7 @@ class TraceBound(Penalty):
         return np.asarray(Y)
 
     def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """Z = nu * I and its conjugate nu * bound, with a new variable nu >= 0."""
+        """The multiplier Z = nu * I and its conjugate nu * bound, with a new variable nu >= 0."""
         import cvxpy as cp
 
         nu = cp.Variable(nonneg=True, name="nu")
@@ -127,7 +127,7 @@ class TraceBound(Penalty):
         return np.asarray(lift * np.eye(len(A)))
 
     def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
-        """Z plus the least multiple of I that is not below `missing`, nearly."""
+        """The sum of Z and nearly the least multiple of I that is not below `missing`."""
         lift = float(np.linalg.eigvalsh(missing)[-1]) * (1.0 + 1e-9)
         return np.asarray(Z + lift * np.eye(len(Z)))
 
@@ -137,7 +137,7 @@ class TraceBound(Penalty):
         return Multiplier(nu * np.eye(len(Z)), at_most(nu * self.weight))
 
     def feasible_factor(self, L: FloatArray) -> FloatArray:
-        """L, shrunk where the trace of LL' is above the bound."""
+        """The factor L, shrunk where the trace of LL' is above the bound."""
         trace = self._trace_above(L)
         if trace <= self.weight:
             return L

@@ -78,7 +78,7 @@ class UpperBound(Penalty):
         return np.asarray(self.bound - project(self.bound - Y))
 
     def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """A PSD matrix Z and its conjugate <Z, bound>."""
+        """A positive semidefinite Z and its conjugate <Z, bound>."""
         import cvxpy as cp
 
         Z = cp.Variable((n_features, n_features), PSD=True, name="Z")
@@ -91,7 +91,7 @@ class UpperBound(Penalty):
         return symmetrise(inverse @ negative @ inverse)
 
     def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
-        """Z + `missing`, PSD as both are."""
+        """The sum Z + `missing`, PSD as both are."""
         return np.asarray(Z + missing)
 
     def multiplier(self, Z: FloatArray) -> Multiplier | None:
@@ -106,7 +106,7 @@ class UpperBound(Penalty):
         return None
 
     def feasible_factor(self, L: FloatArray) -> FloatArray:
-        """L, shrunk until LL' is proven to be within the bound."""
+        """The factor L, shrunk until LL' is proven to be within the bound."""
         largest = float(np.linalg.eigvalsh(self._in_bound(L @ L.T))[-1])
         if largest < 1.0 and self.value_above(L) == 0.0:
             return L

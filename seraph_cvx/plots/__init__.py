@@ -1,4 +1,4 @@
-"""Every picture: drawn from results, without computing any.
+"""Every picture, and the HTML report of a fit: drawn from results, without computing any.
 
 The displays are made by `from_result` or `from_estimator` and drawn by `plot`, as scikit-learn's
 are.
@@ -14,6 +14,7 @@ from .metric import MetricDisplay
 from .path import PathDisplay, plot_path
 from .posterior import PosteriorDisplay
 from .race.work_precision import WorkPrecisionDisplay
+from .report.fit_report import fit_report
 from .spectrum import SpectrumDisplay
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "SliceDisplay",
     "SpectrumDisplay",
     "WorkPrecisionDisplay",
+    "fit_report",
     "plot_feature_weights",
     "plot_fit",
     "plot_path",

@@ -35,10 +35,10 @@ class Display(ABC):
         Parameters
         ----------
         ax : Axes or sequence of Axes, optional
-            By default a figure of its own, 1280 pixels wide or less. One axis for several panels
+            By default a new figure, at most 1280 pixels wide. One axis for several panels
             is divided among them; otherwise give one for each panel.
         title : str, optional
-            Above a figure of its own, or of a single given axis that has none yet.
+            Title of a new figure, or of a single given axis that has none yet.
 
         Returns
         -------

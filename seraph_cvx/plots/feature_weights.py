@@ -60,7 +60,7 @@ class FeatureWeightsDisplay(Display):
         feature_names : sequence of str, optional
             By default "feature 0", "feature 1", ...
         most : int
-            Show so many features at most, those of the largest weights.
+            Show at most this many features, those of the largest weights.
 
         Examples
         --------
@@ -164,7 +164,7 @@ def plot_feature_weights(
     feature_names : sequence of str, optional
         By default the model's `feature_names_in_`, the columns of the frame it was fitted to.
     most : int
-        Show so many features at most.
+        Show at most this many features.
     file : path, optional
         Also save the picture to this file; its ending chooses the format.
     title : str

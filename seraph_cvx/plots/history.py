@@ -1,4 +1,4 @@
-"""J, the paper's objective and the certified gap along an alternation."""
+"""The objective J, the paper's objective and the certified gap along an alternation."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class HistoryDisplay(Display):
         else:
             history = result.values if isinstance(result, DirectSolution) else result
         if not len(history):
-            raise ValueError("The history is empty: not one iteration succeeded.")
+            raise ValueError("The history is empty: no iteration succeeded.")
         steps = [step for step in history if isinstance(step, Iteration)]
         if not steps:
             return cls(np.arange(len(history)), np.array(history, dtype=np.float64))

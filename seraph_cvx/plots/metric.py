@@ -123,7 +123,7 @@ class MetricDisplay(Display):
         ----------
         model : SERAPH or another fitted metric learner
         X, y, threshold, **more
-            As for :meth:`from_result`; a model without a threshold of its own needs one.
+            As for :meth:`from_result`; a model without a threshold needs one.
 
         Examples
         --------
@@ -167,7 +167,7 @@ class MetricDisplay(Display):
 
 
 def threshold_of(model: Any, threshold: float | None) -> float:
-    """The threshold eta as it is given, or the model's own."""
+    """The threshold eta as given, or that of the model."""
     if threshold is None:
         threshold = getattr(model, "threshold", None)
     if threshold is None:

@@ -17,9 +17,9 @@ from ..numerics.psd_cone import symmetrise
 from .style import GREY, MARKERS, PALETTE, TEXT_SIZE, legible
 
 REACH = 100.0
-"""A radius of the ball is cut at so many diameters of the data: as good as infinity."""
+"""A radius of the ball is cut at this many diameters of the data: as good as infinity."""
 ROOM = 0.25
-"""So many diameters beyond the points are shown, if the ball reaches so far."""
+"""This many diameters beyond the points are shown, if the ball reaches that far."""
 
 PRINCIPAL = ("first principal component", "second principal component")
 LEARNED = ("first learned coordinate", "second learned coordinate")

@@ -1,1 +1,1 @@
-"""Work in a process of its own, under limits of time and memory."""
+"""Work in a separate process, under limits of time and memory."""

@@ -3,7 +3,7 @@
 A :class:`ForkServer` is one more Python process that has imported what the work needs. It forks a
 child for each piece of work, so that modules are imported only once; its program is
 `forking.py`. On Windows and macOS, where that cannot be done or is not safe, each
-piece of work has a fresh process that imports anew, before its time begins to count.
+piece of work has a fresh process, whose imports are not counted in its time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ LOOK_EVERY = 0.02
 """Seconds between two checks of the memory of a piece of work."""
 
 ALARM_MARGIN = 5.0
-"""Seconds after its limit at which a child ends by its own alarm, if nobody has ended it."""
+"""Seconds after its limit at which a child ends by its own alarm, if it still runs."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Outcome:
     word : str
         "done", "error", "time limit", "memory limit" or "crashed".
     result : object
-        Of the function, if it is done.
+        What the function returned, if it is done.
     detail : str
         The error, or how the process ended and the last line that it printed.
     seconds : float
@@ -115,7 +115,7 @@ class ForkServer:
         time_limit: float,
         memory_limit: int | None = None,
     ) -> Outcome:
-        """Call ``function(*arguments)`` in a child of its own; see :func:`run_isolated`."""
+        """Call ``function(*arguments)`` in its own child process; see :func:`run_isolated`."""
         if getattr(function, "__module__", None) == "__main__":
             raise ValueError(
                 f"{function!r} is defined in the running script, which other processes cannot "

@@ -1,4 +1,4 @@
-"""Writes a file so that nobody ever sees half of it."""
+"""Writes a file so that a half-written one is never seen."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
 from ..sums.basis import WhitenedBasis
 from .box_fista import BoxSearch
 from .coarse import FEW, subsampled_objective
-from .factor_newton import FaceSearch
-from .newton import Found, typical_metric
+from .factor_newton import FaceSearch, Watch
+from .newton import STOPPED, Found, typical_metric
 from .weights_newton import WeightsSearch
 
 FEW_FOR_WEIGHTS = 150
@@ -111,6 +111,7 @@ def solve_penalised(
     max_iter: int,
     start: FloatArray | None = None,
     deadline: float = np.inf,
+    watch: Watch | None = None,
 ) -> Found:
     """Minimise F until the certified relative gap is within `tol`.
 
@@ -133,7 +134,7 @@ def solve_penalised(
     search = minimise.search
     A = _first_metric(objective, terms, deadline) if start is None else start
     best = Certificate(np.inf, -np.inf, "")
-    seconds, last = 0.0, np.inf
+    seconds, last, is_stopped = 0.0, np.inf, False
     inner_tol = FIRST_TOLERANCE if envelopes else tol
     for _ in range(MOST_ROUNDS):
         L = minimise(A, inner_tol)
@@ -150,7 +151,8 @@ def solve_penalised(
         seconds += time.perf_counter() - clock
         better, other = (found, best) if found.primal_value <= best.primal_value else (best, found)
         best = better.with_bound_of(other)
-        if best.relative_gap <= tol or search.is_over:
+        is_stopped = watch is not None and bool(watch(search.steps, best.primal_value))
+        if best.relative_gap <= tol or search.is_over or is_stopped:
             break
         if away > SHRINKS * last:
             for envelope in envelopes.values():
@@ -166,6 +168,7 @@ def solve_penalised(
             exact = exact.with_bound_of(best)
             best, metric = (exact, metric) if exact.relative_gap <= tol else (best, None)
     is_done = best.relative_gap <= tol
+    word = STOPPED if is_stopped and not is_done else word
     return Found(best, is_done, search.steps, search.passes, seconds, word, metric=metric)
 
 
@@ -246,7 +249,7 @@ def _minimiser(
 
 
 def _built_in(objective: MStepObjective) -> Penalty | None:
-    """The block that a method of its own takes care of, so that it needs no multiplier."""
+    """The block that has its own method, so that it needs no multiplier."""
     for block in objective.penalties:
         if block.is_diagonal and objective.program.is_in_memory:
             return block

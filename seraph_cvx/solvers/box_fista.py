@@ -107,7 +107,7 @@ class BoxSearch:
 
 
 def _cut_off(S: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """S with its eigenvalues cut off at 0 and 1, and a factor of that."""
+    """The matrix S with its eigenvalues clipped to [0, 1], and a factor of the result."""
     eigenvalues, vectors = np.linalg.eigh(S)
     kept = eigenvalues > 0.0
     factor = vectors[:, kept] * np.sqrt(np.minimum(eigenvalues[kept], 1.0))

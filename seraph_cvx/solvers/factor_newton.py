@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import numpy as np
 import scipy
@@ -59,6 +59,10 @@ LEAST_GOOD = 1e-3
 """A step is taken if Phi falls by this share of what the step promised."""
 
 
+Watch: TypeAlias = Callable[[int, float], object]
+"""Is told the steps made so far and the value reached; a true answer ends the method there."""
+
+
 class Minimised(Protocol):
     """A function of metrics that is given at their factors: see `PairProgram`."""
 
@@ -86,18 +90,22 @@ class FaceSearch:
     max_steps : int
     deadline : float
         On the clock of `time.perf_counter`.
+    watch : Watch, optional
+        Told of every point of the descent.
     """
 
     program: Minimised
     tol: float
     max_steps: int = 1_000
     deadline: float = np.inf
+    watch: Watch | None = None
     steps: int = field(default=0, init=False)
     passes: int = field(default=0, init=False)
     products: int = field(default=0, init=False)
     radius: float = field(default=0.0, init=False)
     level: float = field(default=0.0, init=False)
     start_value: float = field(default=np.nan, init=False)
+    is_stopped: bool = field(default=False, init=False)
 
     def run(self, L: FloatArray) -> FacePoint:
         """Descend from L to a point that is stationary over the cone, or until no step helps."""
@@ -108,6 +116,12 @@ class FaceSearch:
 
         `level` is the steepness down to which the rank does not grow; 0: a share of that at L.
         """
+        for now in self._walk(L, level):
+            if self.watch is not None and self.watch(self.steps, now.value):
+                self.is_stopped = True
+            yield now
+
+    def _walk(self, L: FloatArray, level: float) -> Iterator[FacePoint]:
         now = self._at(L)
         if np.isnan(self.start_value):
             self.start_value = now.value
@@ -131,8 +145,10 @@ class FaceSearch:
 
     @property
     def is_over(self) -> bool:
-        """Whether all steps are made, or the time is up."""
-        return self.steps >= self.max_steps or time.perf_counter() >= self.deadline
+        """Whether all steps are made, the time is up, or `watch` wants an end."""
+        return (
+            self.is_stopped or self.steps >= self.max_steps or time.perf_counter() >= self.deadline
+        )
 
     def _reach(self, now: FacePoint) -> float:
         """The size that a metric may reach where C + R = I: its own, plus `PairProgram.reach`."""
@@ -256,7 +272,7 @@ class FaceSearch:
 
 
 def _without_faded_columns(L: FloatArray) -> Iterator[FloatArray]:
-    """L without its columns that are nearly zero, if it has such in any rotation; then L itself."""
+    """Yield L without columns that are nearly zero in some rotation, if any; then L itself."""
     if L.shape[1] > 1:
         squares, rotation = np.linalg.eigh(L.T @ L)
         if squares[0] < FADED * squares[-1]:

@@ -15,15 +15,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..certificate import Certificate, certify, certify_factor
-from ..certificate.cause import why_inaccurate
+from ..certificate.cause import scales_differ, why_inaccurate
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import project, symmetrise
 from .augmented import solve_penalised
 from .coarse import subsampled_objective
-from .factor_newton import FLAT
-from .newton import Found, newton, rough_factor
-from .solution import MStepSolution, Status
+from .factor_newton import FLAT, Watch
+from .newton import STOPPED, Found, newton, rough_factor
+from .solution import ROUNDING_GAP, MStepSolution, Status
 from .stopping_rule import Coordinates, Iterate, StoppingRule
 
 SLACKEN = 0.995
@@ -43,7 +43,7 @@ CLEAR_FALL = 1e-6
 
 STALLED = "no further progress"
 LEAST_FALL, SHORTEST_STALL = 1e-13, 200
-"""f has stalled if it fell by less than this share over so many iterations, and half of all."""
+"""f has stalled if it fell by less than this share over this many iterations, and half of all."""
 
 
 def projected_gradient(
@@ -52,6 +52,7 @@ def projected_gradient(
     max_iter: int = 20_000,
     start: FloatArray | None = None,
     time_limit: float | None = None,
+    watch: Watch | None = None,
 ) -> MStepSolution:
     """Minimise by projected gradient steps, the paper's method for (11).
 
@@ -67,6 +68,8 @@ def projected_gradient(
         By default A = 0.
     time_limit : float, optional
         In seconds.
+    watch : callable, optional
+        Called with the number of steps and f now and then; a true answer ends the method there.
 
     Examples
     --------
@@ -84,8 +87,8 @@ def projected_gradient(
     deadline = np.inf if time_limit is None else clock + time_limit
     identity = np.eye(objective.pairs.n_features)
     data = Coordinates(objective.program, identity, identity)
-    found = _minimise(objective, data, tol, max_iter, start, deadline)
-    return _solution(objective, found, "projected-gradient", tol, start, clock)
+    found = _minimise(objective, data, tol, max_iter, start, deadline, watch=watch)
+    return _solution(objective, found, "projected-gradient", tol, start, clock, deadline=deadline)
 
 
 def fista(
@@ -95,6 +98,7 @@ def fista(
     start: FloatArray | None = None,
     time_limit: float | None = None,
     finish: bool = True,
+    watch: Watch | None = None,
 ) -> MStepSolution:
     """Minimise by accelerated projected gradient steps in whitened coordinates.
 
@@ -106,7 +110,7 @@ def fista(
 
     Parameters
     ----------
-    objective, tol, max_iter, start, time_limit
+    objective, tol, max_iter, start, time_limit, watch
         As for :func:`projected_gradient`.
     finish : bool
         Try Newton's method on the factor of the metric first, which is nearly always enough;
@@ -122,18 +126,20 @@ def fista(
     clock = time.perf_counter()
     deadline = np.inf if time_limit is None else clock + time_limit
     if objective.penalties:
-        answer = solve_penalised(objective, tol, max_iter, start, deadline)
-        return _solution(objective, answer, "fista", tol, start, clock)
+        answer = solve_penalised(objective, tol, max_iter, start, deadline, watch)
+        return _solution(objective, answer, "fista", tol, start, clock, deadline=deadline)
     white = Coordinates(objective.whitened_program, objective.basis.matrix, objective.basis.inverse)
     found = None
     if finish and objective.attains_optimum:
         first = _first_metric(objective, deadline) if start is None else start
-        found = newton(objective, tol, max_iter, first, deadline)
-    if found is None or not found.is_done:
+        found = newton(objective, tol, max_iter, first, deadline, watch)
+    if found is None or not (found.is_done or found.word == STOPPED):
         first = start if found is None else found.certificate.metric
         left = max_iter if found is None else max(1, max_iter - found.steps)
-        found = _minimise(objective, white, tol, left, first, deadline, accelerated=True)
-    return _solution(objective, found, "fista", tol, start, clock)
+        found = _minimise(
+            objective, white, tol, left, first, deadline, accelerated=True, watch=watch
+        )
+    return _solution(objective, found, "fista", tol, start, clock, deadline=deadline)
 
 
 def rough_m_step(
@@ -141,6 +147,7 @@ def rough_m_step(
     tol: float,
     start: FloatArray | None = None,
     time_limit: float | None = None,
+    watch: Watch | None = None,
 ) -> tuple[FloatArray, int]:
     """The factor of a metric near the optimum, as `fista` starts, and the passes that it took.
 
@@ -156,7 +163,7 @@ def rough_m_step(
     """
     deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
     first = _first_metric(objective, deadline) if start is None else start
-    return rough_factor(objective, tol, first, deadline)
+    return rough_factor(objective, tol, first, deadline, watch)
 
 
 def _first_metric(objective: MStepObjective, deadline: float) -> FloatArray | None:
@@ -177,6 +184,7 @@ def _minimise(
     deadline: float,
     *,
     accelerated: bool = False,
+    watch: Watch | None = None,
 ) -> Found:
     """Projected gradient steps, with momentum where `accelerated`."""
     m = where.T.shape[1]
@@ -201,6 +209,9 @@ def _minimise(
             if progress.has_stalled(iteration, now.value):
                 word = STALLED
                 break
+            if not done and watch is not None and watch(iteration, now.value):
+                word = STOPPED
+                break
     certificate = stopping_rule.certificate
     if not done or certificate is None:
         certificate = certify_factor(objective, where.factor(now.B))
@@ -216,6 +227,8 @@ def _solution(
     tol: float,
     start: FloatArray | None,
     clock: float,
+    *,
+    deadline: float,
 ) -> MStepSolution:
     """What was found, or the start where that is better, with the certificate's verdict."""
     certificate, word = found.certificate, found.word
@@ -224,14 +237,19 @@ def _solution(
         metric = start
     elif start is not None and found.fall < CLEAR_FALL and _is_better(objective, start, metric):
         metric, certificate = start, certify(objective, start).with_bound_of(certificate)
-    attained = objective.attains_optimum
+    now = time.perf_counter()
+    attained, gap = objective.attains_optimum, certificate.relative_gap
     status = Status.ITERATION_LIMIT
-    if attained and certificate.relative_gap <= tol:
+    if attained and gap <= tol:
         status = Status.CERTIFIED
     elif attained and (found.is_done or word == STALLED):
-        status = Status.INACCURATE
+        status = Status.ROUNDING_LIMIT if gap <= ROUNDING_GAP else Status.INACCURATE
         word = "gap closed to rounding" if found.is_done else word
-    seconds = time.perf_counter() - clock
+    elif word == STOPPED:
+        status = Status.INTERRUPTED
+    elif now >= deadline:
+        status, word = Status.TIME_LIMIT, "time limit"
+    seconds = now - clock
     return MStepSolution(
         metric=metric,
         value=certificate.primal_value,
@@ -317,8 +335,15 @@ def _guess_curvature(objective: MStepObjective, where: Coordinates) -> float:
 def _explain(objective: MStepObjective, status: Status, attained: bool) -> str:
     if status is Status.CERTIFIED:
         return ""
+    if status is Status.ROUNDING_LIMIT:
+        return "Rounding errors hide the rest of the gap: it cannot be proved to be smaller."
     if status is Status.INACCURATE:
         return f"Rounding errors hide the rest of the gap. {why_inaccurate(objective)}"
     if not attained:
         return "The optimum is not attained: the objective falls for ever. Use trace_weight > 0."
-    return "Raise max_iter or tol, or standardize the features."
+    if status is Status.INTERRUPTED:
+        return "It was stopped from outside, at the best metric so far."
+    if status is Status.TIME_LIMIT:
+        return "The time was up: raise time_limit, or allow a larger gap."
+    cure = ", or standardize the features" if scales_differ(objective.pairs.points) else ""
+    return f"Allow more iterations, or a larger gap{cure}."

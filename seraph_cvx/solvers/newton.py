@@ -12,10 +12,13 @@ from ..model.m_step_objective import MStepObjective
 from ..model.penalised_program import with_smooth_penalties
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrise
-from .factor_newton import FaceSearch
+from .factor_newton import FaceSearch, Watch
 
 MOST_RETRIES = 3
 """A certificate allows for rounding: the tolerance shrinks tenfold so often to make room for it."""
+
+STOPPED = "stopped from outside"
+"""The word of a method that its `watch` ended."""
 
 NEGLIGIBLE = 1e-8
 """Eigenvalues of a start below this share of the largest are left out."""
@@ -28,7 +31,7 @@ class Found:
     Attributes
     ----------
     certificate : Certificate
-        Of the point where it ended; its factor is the answer.
+        The certificate of the point where it ended; its factor is the answer.
     is_done : bool
         Whether the gap is closed, or all that is left of it is the allowance for rounding.
     steps, evaluations : int
@@ -36,7 +39,7 @@ class Found:
     certificate_seconds : float
         Spent on certificates.
     word : str
-        What the method says of itself.
+        The status that the method reports.
     fall : float
         By how much f fell, relative to max(1, |f|), where the method knows it.
     metric : (m, m) array or None
@@ -59,6 +62,7 @@ def newton(
     max_iter: int,
     start: FloatArray | None = None,
     deadline: float = np.inf,
+    watch: Watch | None = None,
 ) -> Found:
     """Minimise f over the factors of metrics until the certified relative gap is within `tol`.
 
@@ -72,9 +76,11 @@ def newton(
         By default A = 0: the rank grows along the negative eigenvalues of the gradient.
     deadline : float
         On the clock of `time.perf_counter`.
+    watch : Watch, optional
+        Told of every step.
     """
     basis = objective.basis
-    search = FaceSearch(objective.whitened_program, tol, max_iter, deadline)
+    search = FaceSearch(objective.whitened_program, tol, max_iter, deadline, watch)
     L = _start(objective, start)
     best = Certificate(np.inf, -np.inf, "")
     seconds = 0.0
@@ -97,6 +103,8 @@ def newton(
         not search.is_over and nominal_gap(objective, best.factor) <= 0.5 * tol
     )
     word = f"gap closed by Newton's method at rank {best.factor.shape[1]}"
+    if not is_done and search.is_stopped:
+        word = STOPPED
     fall = (search.start_value - now.value) / max(1.0, abs(now.value))
     return Found(best, is_done, search.steps, search.passes, seconds, word, fall)
 
@@ -106,6 +114,7 @@ def rough_factor(
     tol: float,
     start: FloatArray | None = None,
     deadline: float = np.inf,
+    watch: Watch | None = None,
 ) -> tuple[FloatArray, int]:
     """The factor of a metric whose relative gap is roughly `tol`, and the passes that it took.
 
@@ -114,7 +123,7 @@ def rough_factor(
     if start is None and objective.penalties:  # one of them may be infinite at zero
         start = typical_metric(objective)
     program = with_smooth_penalties(objective, objective.whitened_program)
-    search = FaceSearch(program, tol, deadline=deadline)
+    search = FaceSearch(program, tol, deadline=deadline, watch=watch)
     now = search.run(_start(objective, start))
     return objective.basis.matrix @ now.L, search.passes
 

@@ -1,6 +1,6 @@
 """The warning of a result that is less accurate than was asked for.
 
-It has a file of its own because it is a kind of scikit-learn's `ConvergenceWarning`: scikit-learn
+It has its own file because it is a kind of scikit-learn's `ConvergenceWarning`: scikit-learn
 is imported where the warning is issued or named, and not by ``import seraph_cvx``.
 """
 
@@ -10,4 +10,4 @@ from sklearn.exceptions import ConvergenceWarning
 
 
 class NotCertified(ConvergenceWarning):  # type: ignore[misc]
-    """A result is returned whose duality gap, or stationarity, is larger than was asked for."""
+    """The returned result has a larger duality gap, or is less stationary, than was asked for."""

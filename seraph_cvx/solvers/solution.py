@@ -14,22 +14,32 @@ from ..numerics.checks import FloatArray
 
 
 class Status(StrEnum):
-    """How a fit ended by the package's own measure; a solver's own word is `solver_status`.
+    """How a fit ended, judged by the certificate; the solver's own status is `solver_status`.
 
     "certified" is a duality gap within tolerance and nothing else. "stationary" is how the descent
     on (7) ends: that is not convex and has no such gap, but its slope is within tolerance.
+    "rounding_limit" is a gap above the tolerance but below 1e-6 that cannot be proved to be smaller
+    in double precision: all that a solver can do, and no failure. "inaccurate" is a larger gap.
+    "time_limit" and "interrupted" (by Ctrl-C or a callback) end with the best metric so far.
     """
 
     CERTIFIED = "certified"
     STATIONARY = "stationary"
+    ROUNDING_LIMIT = "rounding_limit"
     INACCURATE = "inaccurate"
     ITERATION_LIMIT = "iteration_limit"
+    TIME_LIMIT = "time_limit"
+    INTERRUPTED = "interrupted"
     FAILED = "failed"
 
     @property
     def reached_tolerance(self) -> bool:
-        """Whether a fit ended as it was asked to; any other end is told in a warning."""
-        return self in (Status.CERTIFIED, Status.STATIONARY)
+        """Whether a fit ended as asked for, or as near to it as rounding allows."""
+        return self in (Status.CERTIFIED, Status.STATIONARY, Status.ROUNDING_LIMIT)
+
+
+ROUNDING_GAP = 1e-6
+"""A relative gap up to this that only rounding keeps open is no failure."""
 
 
 class OptimumNotAttained(ValueError):
@@ -62,9 +72,9 @@ class MStepSolution:
     certificate : Certificate or None
         The duality gap at `metric`, computed by this package and never by the solver.
     status : Status
-        certified, inaccurate, iteration_limit or failed.
+        certified, rounding_limit, inaccurate, iteration_limit, time_limit, interrupted or failed.
     solver, solver_status : str
-        Who solved it, and what it said of itself.
+        The solver, and the status that it reported.
     iterations : int
     evaluations : int
         Passes over the pairs for f and its slope, where the method counts them; products with
@@ -80,7 +90,7 @@ class MStepSolution:
     polished : bool
         Whether FISTA continued from the solver's answer.
     message : str
-        What went wrong and the cure, where something did.
+        What went wrong and the remedy, where something did.
     """
 
     metric: FloatArray | None
@@ -105,7 +115,7 @@ class MStepSolution:
         return np.inf if self.certificate is None else self.certificate.relative_gap
 
     def shortfall(self, tol: float) -> str:
-        """A sentence that says what was not reached, and the cure; empty if it is certified."""
+        """A sentence that says what was not reached, and the remedy; empty if it is certified."""
         if self.status is Status.CERTIFIED:
             return ""
         return (

@@ -1,6 +1,6 @@
 """Sums over pairs on the workers of a joblib backend, such as a Dask cluster.
 
-The points travel once. A pass at a factor of the metric sends that factor, and gets back one m x
+The points are sent once. A pass at a factor of the metric sends that factor, and gets back one m x
 rho matrix a strip of pairs, of which there are no more than a few hundred; a sweep of the
 certificate sends m x m matrices, and gets back one a tile.
 """

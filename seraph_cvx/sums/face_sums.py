@@ -35,6 +35,10 @@ class LossSums(NamedTuple):
 class PairLoss(Protocol):
     """A loss phi of the score s of a pair, with its first two derivatives."""
 
+    @property
+    def kernel(self) -> tuple[str, float]:
+        """The name of the loss among the GPU's kernels, and its parameter."""
+
     def value(self, s: FloatArray) -> FloatArray:
         """The loss phi at each score."""
 

@@ -14,7 +14,7 @@ from .face_sums import PairLoss, PairPass
 
 @dataclass(frozen=True, eq=False)
 class ListedPairs:
-    """Pairs given one by one, each with a weight of its own (None: 1)."""
+    """Pairs given one by one, each with its own weight (None: 1)."""
 
     pairs: IntArray
     n_points: int

@@ -21,7 +21,7 @@ from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
 from .blocks import BLOCK, Chunk, LabeledTerms, Layout, Terms, sum_over
 from .cluster_sums import ClusterSums, Shipment
-from .device_sums import DeviceSums
+from .device.device_sums import DeviceSums
 from .distances import Metric, listed_distances
 from .drawn_pairs import DrawnPairs
 from .labeled_classes import BLOCK as LABELED_BLOCK
@@ -89,7 +89,7 @@ class PairSums:
     ----------
     labels : LabeledPairs or ClassLabels
     layout : Layout
-        Of the unlabeled pairs; it does not depend on the coordinates.
+        The blocks of the unlabeled pairs; it does not depend on the coordinates.
     coordinates : (n, k) array, optional
         Other coordinates of the same points, in which v v' is summed; distances stay in `points`.
     remote_sums : UnlabeledSums, optional
@@ -362,12 +362,12 @@ def _jobs(n_jobs: int | None) -> int:
 
 @cache
 def _threads(how_many: int) -> ThreadPoolExecutor:
-    """Threads that stay: new ones for every sweep would find their memory cold."""
+    """Threads that are kept: new ones for every sweep would start with cold memory."""
     return ThreadPoolExecutor(how_many, thread_name_prefix="seraph_cvx")
 
 
 def _start_anew() -> None:
-    """Let a forked child make threads of its own: its parent's were not forked."""
+    """Let a forked child create its own threads: its parent's were not forked."""
     _threads.cache_clear()
 
 

@@ -52,7 +52,7 @@ FURTHEST = 2.0**500
 
 
 def sum_bounds(terms: FloatArray, roundings: int = 0) -> tuple[Fraction, Fraction]:
-    """Bound a sum of terms that went through so many roundings each.
+    """Bound a sum of terms, each rounded at most this many times.
 
     Raises OverflowError where a term is not finite.
 

@@ -84,7 +84,7 @@ class Claim:
     correction : str
         What holds instead, where the paper's own statement does not.
     recomputation : Recomputation, optional
-        Of the numbers that contradict the paper.
+        How to recompute the numbers that contradict the paper.
     """
 
     number: int
@@ -105,11 +105,11 @@ class ClaimResult:
     Attributes
     ----------
     printed : sequence of Check
-        Of the statement as the paper prints it.
+        Checks of the statement as the paper prints it.
     corrected : sequence of Check
-        Of what holds instead; empty where nothing is needed.
+        Checks of what holds instead; empty where nothing is needed.
     numbers : mapping
-        Worth showing.
+        Numbers worth showing.
     charts : sequence of Chart
     seconds : float
     message : str

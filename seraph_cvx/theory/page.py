@@ -10,43 +10,9 @@ from html import escape
 
 from ..display.chart import to_svg
 from ..display.mathml import to_mathml
+from ..display.page import write_page
 from ..display.result_table import show
 from .claim import Check, ClaimResult, Verdict
-
-STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem;
-  color: #1c1917; background: #fafaf9; }
-h1 { font-size: 1.7rem; margin-bottom: .2rem; } h2 { font-size: 1.25rem; margin: 0; }
-article { background: #fff; border: 1px solid #d6d3d1; border-radius: 8px; padding: 1rem 1.2rem;
-  margin: 1.2rem 0; }
-header { display: flex; gap: .8rem; align-items: baseline; flex-wrap: wrap; }
-.badge { border-radius: 1rem; padding: .1rem .7rem; font-size: .85rem; font-weight: 600;
-  white-space: nowrap; }
-.holds { background: #dcfce7; color: #14532d; } .corrected { background: #fef3c7; color: #713f12; }
-.refuted, .undecided { background: #fee2e2; color: #7f1d1d; }
-.place { color: #57534e; font-size: .9rem; margin: .1rem 0 .6rem; }
-math { font-size: 1.15rem; margin: .8rem 0; padding: .35em 0; }
-math { overflow-x: auto; overflow-y: hidden; }
-table { border-collapse: collapse; font-size: .88rem; margin: .6rem 0; }
-td, th { text-align: left; padding: .15rem .9rem .15rem 0; border-bottom: 1px solid #e7e5e4;
-  vertical-align: top; }
-th { white-space: nowrap; }
-td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.fails { color: #b91c1c; font-weight: 600; } .passes { color: #15803d; }
-.correction { border-left: 4px solid #d97706; padding-left: .8rem; }
-pre { background: #f5f5f4; border: 1px solid #e7e5e4; border-radius: 6px; padding: .7rem;
-  overflow-x: auto; font-size: .82rem; }
-.evidence { display: flex; flex-wrap: wrap; gap: 1.5rem; align-items: flex-start; }
-.evidence > div { flex: 1 1 24rem; min-width: 0; } .figures { padding-top: .6rem; }
-svg { width: 100%; max-width: 30rem; height: auto; font: 12px system-ui, sans-serif; }
-svg .title { text-anchor: middle; font-size: 13px; font-weight: 600; }
-svg .axis { text-anchor: middle; fill: #44403c; } svg .tick { text-anchor: middle; fill: #57534e;
-  font-size: 11px; } svg .end { text-anchor: end; } svg .name { font-size: 11.5px; }
-svg .grid { stroke: #e7e5e4; } svg .frame { fill: none; stroke: #a8a29e; }
-svg .line { fill: none; stroke-width: 2; }
-"""
-
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 BADGES = {
     Verdict.HOLDS: "holds",
@@ -76,13 +42,7 @@ def to_html(name: str, description: str, results: Sequence[ClaimResult]) -> str:
         "never trusted. A claim that is refuted, or holds as corrected, is false as the paper "
         "prints it: its ten lines of Python show that without this package.</p>",
     ]
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}"/>'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
-        f"<title>SERAPH verified on {escape(name)}</title><style>{STYLE}</style></head>"
-        f"<body>{''.join(body)}</body></html>\n"
-    )
+    return write_page(f"SERAPH verified on {name}", "".join(body))
 
 
 def _overview(results: Sequence[ClaimResult]) -> str:

@@ -23,7 +23,7 @@ class PaperReport:
     Attributes
     ----------
     name : str
-        Of the data.
+        The name of the data.
     description : str
         The data in one line.
     results : sequence of ClaimResult

@@ -88,18 +88,18 @@ def verify_paper(
     y : (n,) array_like
         Class labels; -1 is an unknown one, as for ``PairSet.from_labels``.
     name : str
-        Of the data, for the report.
+        The name of the data in the report.
     include_slow : bool
-        Also the claims that are measured (13).
+        Also check the claims that need measurements (13).
     claims : collection of int, optional
-        Only these.
+        Check only the claims with these numbers.
     trace_weight, threshold : float
         lambda > 0 and eta > 0.
     standardize : bool
         Bring each feature to mean 0 and variance 1 first.
     max_points : int
-        Of more points a random part is taken; where every point is labeled, all labels but those
-        of ten points are hidden, as in Section 5.1.
+        A random subset of this size is taken of more points; where every point is labeled, the
+        labels of all but ten points are hidden, as in Section 5.1.
     seed : int
         The report is the same for the same seed.
     callback : callable, optional
@@ -108,7 +108,7 @@ def verify_paper(
     Returns
     -------
     PaperReport
-        ``ok`` is False where a claim has not the verdict it should have.
+        ``ok`` is False where a claim does not have the expected verdict.
 
     Examples
     --------

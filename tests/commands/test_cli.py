@@ -2,24 +2,27 @@
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import warnings
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
-from command_line import run, words
+from command_line import assert_answered_in_words, run, words
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import seraph_cvx
-from seraph_cvx import SERAPH, PairSet, Status, alternate, certify
+from seraph_cvx import SERAPH, PairSet, Status, alternate, load_model
 from seraph_cvx.__main__ import main
-from seraph_cvx.cli import learn
+from seraph_cvx.cli import fitting, learn
 from seraph_cvx.cli.main import on_cluster
-from seraph_cvx.cli.report import report_alternation
+from seraph_cvx.cli.metric_report import IterationPrinter
 from seraph_cvx.cli.tables.workload import free_bytes
 from seraph_cvx.comparison import race
 from seraph_cvx.comparison.race_table import Race
@@ -62,6 +65,12 @@ def read_csv(path):
     return header.split(","), np.array([row.split(",") for row in rows], dtype=float)
 
 
+def metric_in(path):
+    """The matrix of a model file, whose last step is SERAPH."""
+    model = load_model(path)
+    return getattr(model, "steps", [("", model)])[-1][1].metric_
+
+
 # The demo
 
 
@@ -82,7 +91,11 @@ def test_demo_states_data_pairs_iterations_certificate_and_error(folder):
     assert f"{reference.history[-1].descent_value:.8f}" in said
     assert len(re.findall(r"^ +\d+ +\d+\.\d{8} ", result.stdout, re.M)) == len(reference.history)
     learned = RECOMMENDED.metric_of(reference.metric, pairs)
-    assert "Rank 4 of 4" in said
+    assert (
+        "Rank 4 of 4: the metric of all distances is the learned matrix A, of rank 1, mixed" in said
+    )
+    assert "Gap, rank and trace are of the matrix A of the M-step" in said
+    assert "A, the matrix of this M-step, is at most" in said
     known = sampling.labeled
     for name, A in (("learned metric", learned), ("Euclidean distance", np.eye(4))):
         v = sampling.X_test[:, None, :] - sampling.X[known][None, :, :]
@@ -115,16 +128,15 @@ def test_demo_without_matplotlib_goes_on_and_says_so(folder, no_matplotlib):
     assert list(folder.iterdir()) == []
 
 
-def failed(pairs, **settings):
-    """An alternation whose last M-step gave no metric."""
-    return replace(alternate(pairs, **settings), metric=None, status=Status.FAILED)
+def failed(*_, **__):
+    raise RuntimeError("The alternation ended with status failed.")
 
 
 def test_demo_without_a_metric_draws_nothing_and_says_so(folder, monkeypatch):
-    monkeypatch.setattr(learn, "alternate", failed)
+    monkeypatch.setattr(SERAPH, "_learn", failed)
     result = run("demo")
     assert result.exit_code == 1
-    assert "status is failed, not certified" in words(result.stderr)
+    assert "status is failed; nothing was written" in words(result.stderr)
     assert "Rank" not in result.stdout
     assert list(folder.iterdir()) == []
 
@@ -158,24 +170,29 @@ def test_another_missing_package_is_not_taken_for_matplotlib(command, room, fold
 
 
 @pytest.mark.parametrize("standardize", [True, False])
-def test_csv_and_npz_hold_the_metric_of_the_estimator(flowers, standardize):
+def test_npz_holds_the_model_of_the_estimator_and_csv_its_matrix(flowers, standardize):
     path, X, y = flowers
     switch = "--standardize" if standardize else "--no-standardize"
     assert run("fit", path, "--label", "species", switch).exit_code == 0
-    assert run("fit", path, "--label", "species", switch, "--out", "m.npz").exit_code == 0
-    mean, scale = X.mean(axis=0), X.std(axis=0)
-    model = SERAPH().fit((X - mean) / scale if standardize else X, y)
-    names, metric = read_csv(path.with_name("flowers.metric.csv"))
+    result = run("fit", path, "--label", "species", switch, "--out", "m.csv")
+    assert result.exit_code == 0
+    assert "the matrix alone" in words(result.stdout)
+    frame = pd.DataFrame(X, columns=["sl", "sw", "pl", "pw"])
+    kinds = np.array(["setosa", "versicolor", "virginica", None], dtype=object)[y]
+    expected = make_pipeline(StandardScaler(), SERAPH()) if standardize else SERAPH()
+    expected.fit(frame, kinds)
+    model = load_model(path.with_name("flowers.metric.npz"))
+    again = expected.transform(frame)
+    np.testing.assert_allclose(model.transform(frame), again, rtol=1e-9, atol=1e-9)
+    seraph = model[-1] if standardize else model
+    assert seraph.labels_.tolist() == [kind for kind in kinds if kind]
+    assert model.feature_names_in_.tolist() == ["sl", "sw", "pl", "pw"]
+    if standardize:
+        np.testing.assert_allclose(model[0].mean_, X.mean(axis=0))
+        np.testing.assert_allclose(model[0].scale_, X.std(axis=0))
+    names, metric = read_csv(path.with_name("m.csv"))
     assert names == ["sl", "sw", "pl", "pw"]
-    np.testing.assert_allclose(metric, model.metric_, rtol=1e-12, atol=1e-14)
-    with np.load(path.with_name("m.npz")) as archive:
-        np.testing.assert_array_equal(archive["metric"], metric)
-        np.testing.assert_allclose(archive["components"], model.components_, atol=1e-12)
-        assert archive["feature_names"].tolist() == names
-        assert ("scale" in archive, "mean" in archive) == (standardize, standardize)
-        if standardize:
-            np.testing.assert_allclose(archive["scale"], scale)
-            np.testing.assert_allclose(archive["mean"], mean)
+    np.testing.assert_array_equal(metric, seraph.metric_)
 
 
 def test_fit_names_what_may_spoil_the_metric_with_its_cure(folder):
@@ -201,6 +218,7 @@ def test_options_reach_the_estimator(table):
         "sharpness": 3.0,
         "solver": "projected-gradient",
         "tol": 1e-3,
+        "m_step_tol": 1e-3,
         "identity_share": 0.2,
         "reference": "identity",
         "correlation_weight": 0.05,
@@ -209,7 +227,7 @@ def test_options_reach_the_estimator(table):
         item for name, value in options.items() for item in ("--" + name.replace("_", "-"), value)
     ]
     assert run("fit", table, "--label", "species", *flags).exit_code == 0
-    metric = read_csv(table.with_name("small.metric.csv"))[1]
+    metric = metric_in(table.with_name("small.metric.npz"))
     X = np.array([row.split(",")[:2] for row in ROWS], dtype=float)
     Z = (X - X.mean(axis=0)) / X.std(axis=0)
     expected = SERAPH(**options).fit(Z, [0, 0, 1, 1, -1, -1]).metric_
@@ -224,7 +242,7 @@ def test_a_setting_of_the_paper_stands_in_the_place_of_the_weights(flowers):
     path, X, y = flowers
     options = ["--label", "species", "--no-standardize", "--setting", "proj"]
     assert run("fit", path, *options).exit_code == 0
-    metric = read_csv(path.with_name("flowers.metric.csv"))[1]
+    metric = metric_in(path.with_name("flowers.metric.npz"))
     expected = SERAPH(setting="proj").fit(X, y).metric_
     np.testing.assert_allclose(metric, expected, rtol=1e-9, atol=1e-12)
     assert not np.allclose(metric, SERAPH().fit(X, y).metric_, rtol=1e-3)
@@ -235,7 +253,7 @@ def test_direct_has_no_certificate_and_says_so(flowers):
     result = run("fit", path, "--label", "species", "--no-standardize", "--algorithm", "direct")
     assert result.exit_code == 0
     assert "Certificate: none" in result.stdout
-    metric = read_csv(path.with_name("flowers.metric.csv"))[1]
+    metric = metric_in(path.with_name("flowers.metric.npz"))
     np.testing.assert_allclose(metric, SERAPH(algorithm="direct").fit(X, y).metric_, atol=1e-12)
 
 
@@ -250,7 +268,7 @@ def test_fit_reports_leave_one_out_error_and_what_the_metric_measures(flowers):
     assert re.search(r"difference -?\d+\.\d%, standard error \d+\.\d%", said)
     assert "these labels" in said.lower() or "the labels show a gain" in said.lower()
     assert f"Euclidean distance {error:.1%}" in said
-    assert "It applies to the standardized features" in said
+    assert "Next: seraph-cvx apply" in said
     assert path.with_name("points.png").stat().st_size < 300_000
 
 
@@ -263,8 +281,8 @@ def test_other_marks_and_ends_give_the_same_metric(table, mark, start, end):
     text = start + end.join([HEADER, *ROWS, ""]).replace(",", mark)
     other.write_bytes(text.encode())
     assert run("fit", other, "--label", "species").exit_code == 0
-    expected = table.with_name("small.metric.csv").read_text()
-    assert table.with_name("other.metric.csv").read_text() == expected
+    expected = metric_in(table.with_name("small.metric.npz"))
+    assert np.array_equal(metric_in(table.with_name("other.metric.npz")), expected)
 
 
 # Bad input is answered in words: exit code 2, and the culprit is named
@@ -329,7 +347,7 @@ BAD_OPTIONS = {
     ),
     "negative": (
         ["fit", "small.csv", "--label", "species", "--trace-weight", -1],
-        ["trace_weight"],
+        ["--trace-weight"],
     ),
     "solver": (["fit", "small.csv", "--label", "species", "--solver", "FOO"], ["'FOO'", "fista"]),
     "sharpness": (
@@ -360,14 +378,6 @@ def test_a_folder_is_no_file_to_write_to(table):
     assert_answered_in_words(result, ["metrics.csv is a folder: give the name of a file"])
 
 
-def assert_answered_in_words(result, culprits):
-    assert result.exit_code == 2, result.output
-    for culprit in culprits:
-        assert culprit in words(result.stderr)
-    assert "Traceback" not in result.output
-    assert isinstance(result.exception, SystemExit)
-
-
 def test_debug_shows_the_error_itself(table):
     result = run("fit", table, "--label", "kind", "--debug")
     assert isinstance(result.exception, learn.TableError)
@@ -380,40 +390,90 @@ def test_no_optimum_is_answered_with_the_column_and_the_cure(folder):
     assert re.search(r"column '[xy]'", result.stderr)
 
 
-def test_label_that_looks_unknown_is_taken_for_a_class_and_noted(table):
-    table.write_text(table.read_text().replace(",a", ",-1"))
+def test_a_label_that_looks_unknown_is_taken_for_a_class_and_noted_unless_it_is_named(table):
+    table.write_text(table.read_text().replace(",a", ",unknown") + "2.0,15,c\n2.2,17,c\n")
     result = run("fit", table, "--label", "species")
     assert result.exit_code == 0
+    assert "3 classes, 6 labeled" in words(result.stdout)
+    assert "'unknown' is read as a class" in words(result.stderr)
+    assert "--unknown 'unknown'" in words(result.stderr)
+    assert result.stderr.count("Note") == 1  # the estimator's own words would be a second
+    result = run("fit", table, "--label", "species", "--unknown", "?, unknown", "--force")
     assert "2 classes, 4 labeled" in words(result.stdout)
-    assert "'-1' is read as a class" in words(result.stderr)
+    assert "read as unknown: 'unknown' (2)" in words(result.stdout)
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize("word", ["-1", "NA", "NaN", "nan", "-1.0", " NA "])
+def test_words_for_an_unknown_class_give_the_metric_of_empty_cells(table, word):
+    assert run("fit", table, "--label", "species").exit_code == 0
+    lines = table.read_text().splitlines()
+    marked = [line + word if line.endswith(",") else line for line in lines]
+    table.with_name("marked.csv").write_text("\n".join(marked) + "\n")
+    result = run("fit", "marked.csv", "--label", "species")
+    assert f"read as unknown: '{word.strip()}' (2)" in words(result.stdout)
+    expected = metric_in(table.with_name("small.metric.npz"))
+    assert np.array_equal(metric_in(table.with_name("marked.metric.npz")), expected)
 
 
 def test_columns_that_do_not_vary_are_named_and_the_metric_is_that_of_the_others(table):
     run("fit", table, "--label", "species")
-    expected = read_csv(table.with_name("small.metric.csv"))[1]
+    expected = metric_in(table.with_name("small.metric.npz"))
     lines = table.read_text().splitlines()
     table.write_text("\n".join(["unit," + lines[0], *("7," + line for line in lines[1:])]) + "\n")
-    result = run("fit", table, "--label", "species")
+    result = run("fit", table, "--label", "species", "--out", "m.csv")
     assert result.exit_code == 0
     assert "the column 'unit' is constant" in words(result.stderr)
     assert "'length'" not in result.stderr
-    names, metric = read_csv(table.with_name("small.metric.csv"))
+    names, metric = read_csv(table.with_name("m.csv"))
     assert names == ["unit", "length", "width"]
     np.testing.assert_allclose(metric[1:, 1:], expected, rtol=1e-6, atol=1e-9)
 
 
-def test_a_single_class_is_learned_from_and_noted(table):
-    table.write_text(table.read_text().replace(",b", ","))
-    result = run("fit", table, "--label", "species")
-    assert "1 similar (S), 0 dissimilar (D)" in words(result.stdout)
-    assert "only one class is known" in words(result.stderr)
+ZERO = {
+    "one class": (",b", ",", ["--unlabeled-weight", 0], ["all known points are of one class"]),
+    "trace weight": (",b", ",b", ["--trace-weight", 1000], ["the trace weight is too large"]),
+}
 
 
-def test_zero_metric_is_explained_by_the_critical_trace_weight(table):
-    result = run("fit", table, "--label", "species", "--trace-weight", 1000)
-    assert result.exit_code == 0
-    assert "Rank 0 of 2" in result.stdout
-    assert "the metric is zero" in words(result.stderr)
+@pytest.mark.parametrize("case", ZERO)
+def test_a_zero_metric_is_explained_and_leaves_the_file_of_yesterday(table, case):
+    old, new, options, reasons = ZERO[case]
+    assert run("fit", table, "--label", "species").exit_code == 0
+    kept = table.with_name("small.metric.npz").read_bytes()
+    table.write_text(table.read_text().replace(old, new))
+    result = run("fit", table, "--label", "species", "--force", *options)
+    assert result.exit_code == 1
+    for reason in [*reasons, "all distances are zero; nothing was written. Exit code 1"]:
+        assert reason in words(result.stderr)
+    assert table.with_name("small.metric.npz").read_bytes() == kept
+
+
+def test_an_existing_file_is_replaced_only_by_force_and_said_before_the_work(table, monkeypatch):
+    for option, name in (("--out", "m.npz"), ("--picture", "p.svg")):
+        table.with_name(name).write_text("yesterday's")
+        with monkeypatch.context() as forbidden:
+            forbidden.setattr(learn, "read_table", failed)
+            result = run("fit", table, "--label", "species", option, name)
+        assert_answered_in_words(result, [f"{name} exists already: --force replaces it"])
+        assert result.stdout == ""
+        assert table.with_name(name).read_text() == "yesterday's"
+    assert run("fit", table, "--label", "species", "--out", "m.npz", "--force").exit_code == 0
+    assert table.with_name("m.npz").read_bytes() != b"yesterday's"
+
+
+def test_a_column_that_numbers_the_rows_is_noted_and_can_be_dropped(table):
+    assert run("fit", table, "--label", "species").exit_code == 0
+    lines = table.read_text().splitlines()
+    counted = ["row," + lines[0], *(f"{k},{line}" for k, line in enumerate(lines[1:], 7))]
+    table.with_name("counted.csv").write_text("\n".join(counted) + "\n")
+    result = run("fit", "counted.csv", "--label", "species", "--out", "a.npz")
+    assert "the column 'row' looks like a number of each row" in words(result.stderr)
+    assert "--drop 'row' leaves it out" in words(result.stderr)
+    result = run("fit", "counted.csv", "--label", "species", "--drop", "row")
+    assert result.stderr == ""
+    expected = metric_in(table.with_name("small.metric.npz"))
+    assert np.array_equal(metric_in(table.with_name("counted.metric.npz")), expected)
 
 
 # What is not certified is never silent, and what is interrupted is kept
@@ -429,92 +489,112 @@ def test_not_certified_is_exit_code_1_a_line_and_a_metric(flowers, algorithm):
     assert "--max-iter" in result.stderr
     assert "status is iteration_limit" in words(result.stderr)
     assert ".py" not in result.stderr
-    assert read_csv(path.with_name("flowers.metric.csv"))[1].shape == (4, 4)
+    assert "max_iter" not in result.stderr
+    assert metric_in(path.with_name("flowers.metric.npz")).shape == (4, 4)
 
 
-def test_certificate_is_of_the_metric_kept_where_the_last_answer_was_refused(capsys):
-    finished = alternate(PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1]))
-    report_alternation(replace(finished, metric=np.eye(1)))
-    value = certify(finished.objective, np.eye(1)).primal_value
-    assert value != finished.m_step.certificate.primal_value
-    assert f"primal value {value:.12g}" in words(capsys.readouterr().out)
+def test_a_gap_at_the_limit_of_rounding_has_its_own_word_and_is_no_failure(table):
+    result = run("fit", table, "--label", "species", "--m-step-tol", 1e-17)
+    assert result.exit_code == 0, result.output
+    assert "above the 1e-17 asked for, but at the limit of rounding" in words(result.stdout)
+    assert "not certified" not in result.output.lower()
+    model = load_model(table.with_name("small.metric.npz"))[-1]
+    assert model.status_ is Status.ROUNDING_LIMIT
+    assert 1e-17 < model.certificate_.relative_gap < 1e-6
+
+
+def test_advice_names_options_of_the_command(table):
+    result = run("fit", table, "--label", "species", "--solver", "scs", "--m-step-tol", 1e-4)
+    assert result.exit_code == 1
+    assert "--polish closes the gap" in words(result.stderr)
+    options = re.findall(r"--[a-z-]+", result.stderr)
+    assert set(options) <= set(re.findall(r"--[a-z-]+", run("fit", "--help").output))
+    more = ["--force", "--polish"]
+    again = run("fit", table, "--label", "species", "--solver", "scs", "--m-step-tol", 1e-4, *more)
+    assert again.exit_code == 0, again.output
+    short = run("fit", table, "--label", "species", "--time-limit", 1e-9, "--force")
+    assert short.exit_code == 1
+    assert "raise --time-limit" in words(short.stderr)
 
 
 def test_failure_without_a_metric_writes_nothing_and_says_so(table, monkeypatch):
-    monkeypatch.setattr(learn, "alternate", failed)
+    monkeypatch.setattr(SERAPH, "_learn", failed)
     result = run("fit", table, "--label", "species")
     assert result.exit_code == 1
-    assert "status is failed, not certified; nothing was written" in words(result.stderr)
+    assert "status is failed; nothing was written" in words(result.stderr)
     assert [path.name for path in table.parent.iterdir()] == ["small.csv"]
 
 
 def test_other_warnings_are_shown_too(table, monkeypatch):
-    def warn_and_alternate(pairs, **settings):
-        warnings.warn("the sky is falling", stacklevel=1)
-        return alternate(pairs, **settings)
+    inner = SERAPH._learn
 
-    monkeypatch.setattr(learn, "alternate", warn_and_alternate)
+    def warn_and_learn(model, pairs):
+        warnings.warn("the sky is falling", stacklevel=1)
+        return [*inner(model, pairs), FutureWarning("so is the moon")]
+
+    monkeypatch.setattr(SERAPH, "_learn", warn_and_learn)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         result = run("fit", table, "--label", "species")
-    assert "Warning (UserWarning): the sky is falling" in result.stderr
+    assert "Note: the sky is falling" in result.stderr
+    assert "FutureWarning: so is the moon" in result.stderr
 
 
 def test_interruption_keeps_the_last_iteration_beside_the_old_metric(flowers, monkeypatch):
     path = flowers[0]
-    target = path.with_name("flowers.metric.csv")
+    target = path.with_name("flowers.metric.npz")
     target.write_text("an older metric")
     seen = []
 
-    def interrupted(pairs, callback, **settings):
-        def stop_at_the_third(step, metric):
-            if step.number == 3:
-                raise KeyboardInterrupt
+    class Interrupter(IterationPrinter):
+        def __call__(self, step, metric):
+            super().__call__(step, metric)
             seen.append(metric)
-            return callback(step, metric)
+            if step.number == 2:
+                signal.raise_signal(signal.SIGINT)
 
-        return alternate(pairs, callback=stop_at_the_third, **settings)
-
-    monkeypatch.setattr(learn, "alternate", interrupted)
-    result = run("fit", path, "--label", "species")
-    assert result.exit_code == 130
+    monkeypatch.setattr(fitting, "IterationPrinter", Interrupter)
+    result = run("fit", path, "--label", "species", "--force")
+    assert result.exit_code == 130, result.output
     assert "Interrupted: the metric of iteration 2 is in" in words(result.stderr)
     assert len(re.findall(r"^ +\d+ +\d+\.\d{8} ", result.stdout, re.M)) == 2  # as they happen
     assert target.read_text() == "an older metric"
-    kept = read_csv(path.with_name("flowers.metric.interrupted.csv"))[1]
-    np.testing.assert_allclose(kept, seen[-1])
+    kept = load_model(path.with_name("flowers.metric.interrupted.npz"))[-1]
+    assert kept.status_ is Status.INTERRUPTED
+    np.testing.assert_allclose(kept.m_step_metric_, seen[-1])
+
+
+def interrupted(*_, **__):
+    raise KeyboardInterrupt
 
 
 def test_interruption_before_the_first_iteration_says_nothing_was_written(table, monkeypatch):
-    def interrupted(pairs, **settings):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(learn, "alternate", interrupted)
+    monkeypatch.setattr(SERAPH, "_learn", interrupted)
     result = run("fit", table, "--label", "species")
     assert (result.exit_code, result.stderr) == (130, "Interrupted: nothing was written.\n")
     assert [path.name for path in table.parent.iterdir()] == ["small.csv"]
 
 
-def test_failed_writing_leaves_the_old_file_and_no_draft(table, monkeypatch):
-    target = table.with_name("small.metric.csv")
+@pytest.mark.parametrize("name", ["m.npz", "m.csv"])
+def test_failed_writing_leaves_the_old_file_and_no_draft(table, monkeypatch, name):
+    target = table.with_name(name)
     target.write_text("an older metric")
 
-    def full(source, destination):
-        raise OSError(28, "No space left on device", str(destination))
+    def full(*_):
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "replace", full)
-    result = run("fit", table, "--label", "species")
-    assert_answered_in_words(result, ["No space left on device", "small.metric.csv"])
+    monkeypatch.setattr(os, "fsync", full)
+    result = run("fit", table, "--label", "species", "--out", name, "--force")
+    assert_answered_in_words(result, ["No space left on device", name])
     assert target.read_text() == "an older metric"
-    names = sorted(path.name for path in table.parent.iterdir())
-    assert names == ["small.csv", "small.metric.csv"]
+    assert sorted(path.name for path in table.parent.iterdir()) == [name, "small.csv"]
 
 
 def test_a_failure_to_write_without_a_number_keeps_its_own_words(table, monkeypatch):
-    def full(source, destination):
+    def full(*_):
         raise OSError("the tape has run out")
 
-    monkeypatch.setattr(os, "replace", full)
+    monkeypatch.setattr(os, "fsync", full)
     result = run("fit", table, "--label", "species")
     assert_answered_in_words(result, ["Error: the tape has run out"])
     assert [path.name for path in table.parent.iterdir()] == ["small.csv"]
@@ -593,13 +673,28 @@ def test_version_and_help_without_arguments():
     assert "fit flowers.csv --label species" in shown
 
 
-def test_help_explains_every_option_of_fit():
+def test_help_of_fit_explains_every_option_in_groups_with_what_most_need_first():
     shown = run("fit", "--help").output
-    options = shown.partition("Options:")[2].partition("Examples:")[0]
+    options = shown.partition("What most people need:")[2].partition("Examples:")[0]
     blocks = re.split(r"^  (?=--)", options, flags=re.M)[1:]
-    assert len(blocks) == 19
+    assert len(blocks) == 30
     for block in blocks:
-        assert len(block.split()) > 5, block
+        assert len(block.split()) > 4, block
+    titles = re.findall(r"^(\S.*):$", shown, flags=re.M)
+    assert titles[:3] == ["Arguments", "What most people need", "Reading the table"]
+    assert len(titles) == 6
+    assert shown.index("--label") < shown.index("--out") < shown.index("--trace-weight")
+
+
+def test_bench_has_its_options_and_bench_defaults_its_own():
+    for words_of_it, inside, outside in (
+        (["bench"], ["--sizes", "Options of passes and size:"], ["--draws", "For size:"]),
+        (["bench", "defaults"], ["--draws", "seraph-cvx bench defaults"], ["--sizes"]),
+    ):
+        shown = run(*words_of_it, "--help").output
+        assert all(word in shown for word in inside)
+        assert not any(word in shown for word in outside)
+    assert_answered_in_words(run("bench", "nosuch"), ["nosuch"])
 
 
 @pytest.mark.parametrize("missing", ["typer", "rich"])
@@ -609,6 +704,8 @@ def test_missing_package_is_one_sentence_with_its_cure(missing, monkeypatch, cap
         "seraph_cvx.cli.report",
         "seraph_cvx.cli.main",
         "seraph_cvx.cli.learn",
+        "seraph_cvx.cli.fitting",
+        "seraph_cvx.cli.apply",
         "seraph_cvx.cli.study",
         "rich.console",
     ):
@@ -635,10 +732,15 @@ def test_python_dash_m_runs_the_command():
     assert result.stdout == f"seraph-cvx {seraph_cvx.__version__}\n"
 
 
-def test_commands_are_listed_in_the_order_of_use_with_whole_sentences():
+@pytest.mark.parametrize("columns", ["40", "80", "100"])
+def test_commands_are_listed_in_the_order_of_use_with_whole_sentences(columns, monkeypatch):
+    monkeypatch.setenv("COLUMNS", columns)
     text = run("--help").output
-    listed = text[text.index("Commands:") : text.index("Examples:")].splitlines()[1:]
-    names = [line.split()[0] for line in listed if line.strip()]
-    assert names[:4] == ["demo", "fit", "explain", "verify"]
-    for line in listed:
-        assert not line.strip() or line[-1] == "." != line[-2], line
+    listed = text[text.index("Commands:") : text.index("Examples:")].partition("\n")[2]
+    names = re.findall(r"^  (\S+(?: \S+)?)(?:$|  +)", listed, flags=re.M)
+    assert names[:6] == ["demo", "fit", "apply", "explain", "verify", "compare"]
+    assert names[-2:] == ["bench", "bench defaults"]
+    assert "..." not in listed
+    for name in names:
+        told = listed.partition(f"  {name} ")[2] or listed.partition(f"  {name}\n")[2]
+        assert "." in re.split(r"\n  \S", told)[0], name

@@ -423,7 +423,7 @@ def test_failure_path_mfda_needs_a_dissimilar_pair():
 
 def test_failure_path_mfda_without_anything_to_keep_small():
     X, _ = crowd(0)
-    with pytest.raises(ValueError, match=r"B is singular.*raise ridge"):
+    with pytest.raises(ValueError, match=r"B is singular.*set ridge"):
         MFDA(structure_weight=0.0, ridge=0.0).fit(X, similar=[(0, 1)], dissimilar=[(0, 2)])
 
 

@@ -103,7 +103,8 @@ def test_the_identity_share_enters_distances_but_not_what_is_certified(sampling,
     V = P[:, 0] - P[:, 1]
     lengths = np.sqrt(np.einsum("ki,ij,kj->k", V, expected, V))
     assert mixed.pair_distance(P) == pytest.approx(lengths, rel=1e-9)
-    assert np.array_equal(mixed.predict_pair_proba(P), model.predict_pair_proba(P))
+    assert np.array_equal(mixed.predict_pair_proba(P) >= 0.5, lengths <= mixed.threshold_)
+    assert model.threshold_ == 1.0
     with pytest.raises(ValueError, match=r"identity_share=1\.5"):
         SERAPH(identity_share=1.5).fit(sampling.X, sampling.y)
     with pytest.raises(ValueError, match="identity_share='half': give a number"):
@@ -155,10 +156,11 @@ def test_the_defaults_are_those_that_the_documentation_gives_reasons_for(samplin
     model = SERAPH().fit(sampling.X, sampling.y)
     pairs = PairSet.from_labels(sampling.X, sampling.y)
     supervised = MStepObjective(pairs, unlabeled_weight=0.0)
+    classes = np.bincount(sampling.y[sampling.labeled]) / np.sum(sampling.labeled)
     run = alternate(
         pairs,
         unlabeled_weight=2.0 * pairs.resolve_unlabeled_weight("ratio"),
-        trace_weight=0.02 * supervised.critical_trace_weight,
+        trace_weight=0.08 * np.sum(classes**2) * supervised.critical_trace_weight,
         sharpness=2.0,
     )
     assert model.m_step_metric_ == pytest.approx(run.metric, abs=1e-9)
@@ -275,6 +277,13 @@ def test_verbose_writes_to_stderr_and_nothing_to_stdout(sampling, capsys):
         ({"threshold": 0.0}, ValueError, "threshold=0"),
         ({"unlabeled_weight": "rato"}, ValueError, "'rato' is not known"),
         ({"tol": 0.0}, ValueError, "tol=0"),
+        ({"time_limit": 0.0}, ValueError, "time_limit=0"),
+        ({"on_interrupt": "stop"}, ValueError, 'use "raise" or "keep"'),
+        ({"callback": 3}, TypeError, "callback=3 is no function"),
+        ({"polish": True}, ValueError, "fista takes no polish: that is for conic solvers"),
+        ({"formulation": "dual"}, ValueError, "fista takes no formulation"),
+        ({"algorithm": "direct", "polish": True}, ValueError, 'polish is for .*algorithm="em"'),
+        ({"algorithm": "direct", "callback": print}, ValueError, "callback is for the M-steps"),
     ],
 )
 def test_failure_path_parameters(sampling, parameters, error, message):

@@ -9,7 +9,7 @@ from seraph_cvx import SERAPH, SERAPHCV
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.estimators import evidence
 from seraph_cvx.estimators.evidence import LeaveOneOut, describe_features, leave_one_out
-from seraph_cvx.estimators.selection.search_fits import best_candidate
+from seraph_cvx.estimators.selection.choice import best_candidate
 
 
 @pytest.fixture(scope="module")
@@ -82,16 +82,25 @@ def test_what_spoils_the_features_is_named_with_its_cure():
     )
 
 
-def test_the_default_is_kept_unless_enough_more_points_are_right():
-    scores = np.array([[3, 4, 5, 5], [2, 2, 2, 1], [3, 3, 3, np.nan]]) / [[6], [5], [5]]
-    table = {f"split{f}_test_score": row for f, row in enumerate(scores)}
-    table |= {"rank_test_score": [3, 2, 1, 4], "param_trace_weight": [1.0, 1.0, 1.0, 9.0]}
-    sizes = [6, 5, 5]
-    chosen = [best_candidate(table, 0, caution, sizes) for caution in (0.0, 1.0, 2.0, 3.0)]
-    assert chosen == [2, 2, 2, 0]
-    assert best_candidate(table, 1, 2.0, sizes) == 1  # one more is not enough
-    assert best_candidate(table, None, 3.0, sizes) == 2
-    assert best_candidate(table, 3, 2.0, sizes) == 2  # the default could not be fitted
+def test_the_default_is_kept_unless_another_candidate_leads_by_enough():
+    table = {"mean_test_score": np.array([0.7, 0.75, 0.75, 0.75 - 1e-15, np.nan])}
+    table |= {"rank_test_score": [4, 1, 1, 1, 5], "param_trace_weight": [1.0, 3.0, 2.0, 1.0, 9.0]}
+    assert [best_candidate(table, 0, lead) for lead in (0.0, 0.04, 0.06)] == [1, 1, 0]
+    assert best_candidate(table, 3) == 3  # as good but for rounding
+    assert best_candidate(table, 4, 0.5) == 1  # the default could not be fitted
+    assert best_candidate(table) == 1
+
+
+def test_the_lead_that_is_asked_for_falls_with_the_number_of_labels(sampling):
+    def score(model, X, y):
+        return 0.012 * (model.identity_share == 0.4)
+
+    n = np.sum(sampling.y >= 0)
+    for caution, share in ((0.011 * np.sqrt(n), 0.4), (0.013 * np.sqrt(n), "auto")):
+        search = SERAPHCV(cv=2, scoring=score, caution=caution, tol=1e-3, m_step_tol=1e-4)
+        assert search.fit(sampling.X, sampling.y).best_params_["identity_share"] == share
+    with pytest.raises(ValueError, match="caution"):
+        SERAPHCV(cv=2, scoring=score, caution=-1.0).fit(sampling.X, sampling.y)
 
 
 def test_a_search_without_evidence_ends_with_the_default(sampling):
@@ -100,8 +109,6 @@ def test_a_search_without_evidence_ends_with_the_default(sampling):
     assert search.metric_ == pytest.approx(default.metric_, rel=1e-12, abs=1e-12)
     assert search.leave_one_out_ == default.leave_one_out_
     assert search.best_index_ == 0
-    with pytest.raises(ValueError, match="caution"):
-        SERAPHCV(caution=-1.0).fit(sampling.X, sampling.y)
 
 
 def test_one_fit_serves_all_shares_of_a_candidate(sampling):

@@ -24,9 +24,15 @@ from sklearn.utils.estimator_checks import check_classifiers_classes, parametriz
 from seraph_cvx import SERAPH, MStepObjective, NotCertified, PairSERAPH, PairSet
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.estimators.labeled_only import LabeledOnly
-from seraph_cvx.estimators.selection import seraph_cv
+from seraph_cvx.estimators.selection import fold_scores, seraph_cv
+from seraph_cvx.estimators.selection.fold_scores import (
+    held_out_soft_accuracy,
+    nearest_labeled_accuracy,
+)
 from seraph_cvx.estimators.selection.scoring import LabeledKFold, known_accuracy, pair_auc
+from seraph_cvx.estimators.selection.search_fits import make_folds
 from seraph_cvx.estimators.selection.seraph_cv import SERAPHCV
+from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.penalties.manifold import manifold_term
 
 SMALL = {"trace_weights": (1.0, 10.0), "unlabeled_weights": (0.0,), "cv": 2}
@@ -44,7 +50,11 @@ def excused(estimator):
 
 
 @parametrize_with_checks(
-    [LabeledOnly(), LabeledOnly(LinearDiscriminantAnalysis()), SERAPHCV(**SMALL)],
+    [
+        LabeledOnly(),
+        LabeledOnly(LinearDiscriminantAnalysis()),
+        SERAPHCV(**SMALL | {"trace_weights": (0.01, 0.1)}),
+    ],
     expected_failed_checks=excused,
 )
 def test_scikit_learn_check(estimator, check):
@@ -288,7 +298,7 @@ def search(sampling):
 def test_search_takes_every_parameter_of_seraph():
     missing = SERAPH().get_params().keys() - SERAPHCV().get_params().keys()
     assert missing == {"trace_weight", "unlabeled_weight", "setting"}
-    of_search = {"n_jobs", "verbose", "identity_share"}
+    of_search = {"n_jobs", "verbose", "identity_share", "callback", "on_interrupt"}
     assert set(seraph_cv.HANDED_ON) == SERAPH().get_params().keys() - missing - of_search
     defaults = SERAPH().get_params()
     assert all(SERAPHCV().get_params()[name] == defaults[name] for name in seraph_cv.HANDED_ON)
@@ -305,8 +315,10 @@ def test_search_with_drawn_pairs_is_certified_over_all_of_them(sampling):
     assert not np.array_equal(other.metric_, search.metric_)
 
 
-def test_search_scores_are_those_of_a_loop_that_hides_the_held_out_labels(search, sampling):
-    X, y, results = sampling.X, sampling.y, search.cv_results_
+def test_search_scores_are_those_of_a_loop_that_hides_the_held_out_labels(sampling):
+    X, y = sampling.X, sampling.y
+    search = SERAPHCV([0.1, 30.0], (0.0,), cv=3, scoring="known_accuracy", **LOOSE).fit(X, y)
+    results = search.cv_results_
     assert search.n_splits_ == 3
     for fold, (train, test) in enumerate(LabeledKFold(3).split(X, y)):
         hidden = y.copy()
@@ -373,11 +385,59 @@ def test_auto_weights_are_multiples_of_the_default_one_of_seraph(sampling, lapla
     pairs = PairSet.from_labels(sampling.X, sampling.y)
     term = manifold_term(sampling.X, laplacian_weight) if laplacian_weight else None
     labeled = MStepObjective(pairs, unlabeled_weight=0.0, threshold=2.0, manifold_term=term)
-    default = 0.02 * labeled.critical_trace_weight
-    weights = model.cv_results_["param_trace_weight"].reshape(4, 4)
-    assert weights == pytest.approx(np.outer([1.0, 0.2, 3.0, 10.0], np.full(4, default)))
-    assert model.cv_results_["param_identity_share"][:4].tolist() == ["auto", 0.1, 0.7, 1.0]
+    shares = np.bincount(sampling.y[sampling.y >= 0]) / np.sum(sampling.y >= 0)
+    default = 0.08 * np.sum(shares**2) * labeled.critical_trace_weight
+    weights = model.cv_results_["param_trace_weight"].reshape(3, 3)
+    assert weights == pytest.approx(np.outer([1.0, 3.0, 10.0], np.full(3, default)))
+    assert model.cv_results_["param_identity_share"][:3].tolist() == ["auto", 0.4, 0.7]
     assert set(model.cv_results_["param_unlabeled_weight"]) == {"full"}
+
+
+def test_a_fold_has_the_automatic_weights_of_its_own_labels(sampling):
+    seen = []
+
+    def score(model, X, y):
+        seen.append((len(y), model.trace_weight))
+        return 0.0
+
+    model = SERAPHCV(cv=2, scoring=score, refit=False, **LOOSE).fit(sampling.X, sampling.y)
+    weight = model.cv_results_["param_trace_weight"][0]
+    for fold, (_, test) in enumerate(LabeledKFold(2).split(sampling.X, sampling.y)):
+        hidden = sampling.y.copy()
+        hidden[test] = -1
+        own = RECOMMENDED.auto_trace_weight(PairSet.from_labels(sampling.X, hidden))
+        assert seen[3 * fold] == (len(test), pytest.approx(own))
+        assert own < 0.5 * weight  # a quarter of the pairs
+
+
+@pytest.mark.parametrize("n_rows", [256, 3])
+def test_closed_form_soft_accuracy_is_the_weighted_share_of_the_class(monkeypatch, n_rows):
+    monkeypatch.setattr(fold_scores, "ROWS_AT_ONCE", n_rows)
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(24, 2)), np.arange(24) % 3
+    X[4] = X[0]  # kept and held out, of two classes
+    fold = make_folds(X, y, LabeledKFold(2))[0]
+    model = SERAPH().fit(X, fold.masked)
+    right, nearest = [], []
+    for i in fold.test:
+        d = model.pair_distance([[X[i], X[j]] for j in fold.kept]) ** 2
+        same = y[fold.kept] == y[i]
+        w = (d < 1e-9).astype(float) if d.min() < 1e-9 else np.exp(-d / d.min())
+        right.append(w[same].sum() / w.sum())
+        nearest.append(same[np.argmin(d)])
+    assert {0.0} < set(right)
+    assert held_out_soft_accuracy(model, fold) == pytest.approx(np.mean(right), rel=1e-9)
+    assert nearest_labeled_accuracy(model, fold) == np.mean(nearest)
+
+
+def test_soft_accuracy_of_the_zero_metric_is_the_share_of_the_class_among_the_kept(sampling):
+    fold = make_folds(sampling.X, sampling.y, LabeledKFold(2))[0]
+    model = SERAPH(trace_weight=1e9, identity_share=0.0)
+    with pytest.warns(UserWarning, match="learned metric is zero"):
+        model.fit(sampling.X, fold.masked)
+    shares = np.bincount(fold.codes[fold.kept]) / len(fold.kept)
+    expected = np.mean(shares[fold.codes[fold.test]])
+    assert held_out_soft_accuracy(model, fold) == pytest.approx(expected)
 
 
 def test_pair_auc_of_a_search_judges_the_pairs_with_a_held_out_point(sampling):

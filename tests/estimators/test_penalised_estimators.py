@@ -24,6 +24,7 @@ from seraph_cvx import (
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.estimators.saving.blocks import CLASSES, describe_block
 from seraph_cvx.estimators.saving.model_file import load_model, save_model
+from seraph_cvx.estimators.settings import auto_trace_share
 from seraph_cvx.fit.direct import measure_stationarity, minimise_directly
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 from seraph_cvx.penalties import (
@@ -106,7 +107,7 @@ def test_auto_is_the_trace_weight_without_penalties(sampling):
     pairs = PairSet.from_labels(sampling.X, sampling.y)
     critical = MStepObjective(pairs, unlabeled_weight=0.0).critical_trace_weight
     auto = SERAPH(penalties=[Ridge(5.0)]).fit(sampling.X, sampling.y)
-    given = SERAPH(penalties=[Ridge(5.0)], trace_weight=0.02 * critical)
+    given = SERAPH(penalties=[Ridge(5.0)], trace_weight=auto_trace_share(pairs) * critical)
     np.testing.assert_array_equal(auto.metric_, given.fit(sampling.X, sampling.y).metric_)
 
 
@@ -241,8 +242,8 @@ def test_failure_path_direct_refuses_what_is_not_smooth(sampling):
     [
         (Ridge(0.1), r"penalties=Ridge\(0\.1\) is no list of penalties.*penalties=\[Ridge"),
         ("Diagonal", "penalties='Diagonal' is no list of penalties"),
-        (["Diagonal"], "penalties holds 'Diagonal', which is no Penalty"),
-        ([Diagonal], "which is no Penalty"),
+        (["Diagonal"], "penalties holds 'Diagonal', which is not a Penalty"),
+        ([Diagonal], "which is not a Penalty"),
         (None, "penalties=None is no list"),
     ],
 )

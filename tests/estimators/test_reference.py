@@ -13,7 +13,12 @@ from seraph_cvx.estimators.reference import (
     trace_shape,
     within_metric,
 )
-from seraph_cvx.estimators.settings import RECOMMENDED, critical_weight, doubt_about_labels
+from seraph_cvx.estimators.settings import (
+    RECOMMENDED,
+    auto_trace_share,
+    critical_weight,
+    doubt_about_labels,
+)
 
 
 def crabs_like(seed: int = 0, n: int = 200) -> tuple[np.ndarray, np.ndarray]:
@@ -146,3 +151,26 @@ def test_a_saved_model_keeps_what_the_labels_said(tmp_path):
     assert again.leave_one_out_ == model.leave_one_out_
     assert again.data_notes_ == model.data_notes_
     assert "Strongly correlated" in model.data_notes_[0]
+
+
+def test_closed_form_the_share_of_the_critical_weight_is_divided_by_the_number_of_classes():
+    X = np.random.default_rng(0).normal(size=(24, 2))
+    for n_classes in (2, 3, 6, 12, 24):
+        pairs = PairSet.from_labels(X, np.arange(24) % n_classes)
+        assert auto_trace_share(pairs) == pytest.approx(0.08 / n_classes)
+    uneven = PairSet.from_labels(X, np.repeat([0, 1, -1], [3, 1, 20]))
+    assert auto_trace_share(uneven) == pytest.approx(0.08 * (9 + 1) / 16)
+
+
+def test_the_share_by_constraints_is_that_of_the_similar_ones_and_never_zero():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    rows = np.arange(40).reshape(20, 2)
+    some = PairSet.from_constraints(X, similar=rows[:4], dissimilar=rows[4:])
+    assert auto_trace_share(some) == pytest.approx(0.08 * 5 / 21)
+    none = PairSet.from_constraints(X, similar=rows[:0], dissimilar=rows)
+    assert auto_trace_share(none) == pytest.approx(0.08 / 21)
+    weighted = PairSet.from_constraints(X, rows[:4], rows[4:], 3.0, 1.0)
+    assert auto_trace_share(weighted) == pytest.approx(0.08 * (12 + 1.4) / (28 + 1.4))
+    all_of_them = PairSet.from_constraints(X, similar=[[0, 1]], dissimilar=[[0, 2], [1, 2]])
+    as_labels = PairSet.from_labels(X[:3], [0, 0, 1])
+    assert auto_trace_share(all_of_them) == auto_trace_share(as_labels)

@@ -138,14 +138,36 @@ def test_k_means_on_the_transformed_points(sampling):
 
 
 def test_pair_probabilities_are_equation_8(sampling):
-    model = SERAPH(threshold=1.7).fit(sampling.X, sampling.y)
+    model = SERAPH(threshold=1.7, identity_share=0.0).fit(sampling.X, sampling.y)
     P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
     V = P[:, 0] - P[:, 1]
     squares = np.einsum("ki,ij,kj->k", V, model.m_step_metric_, V)
     assert model.predict_pair_proba(P) == pytest.approx(1 / (1 + np.exp(squares - 1.7)), rel=1e-9)
     assert model.threshold_ == pytest.approx(np.sqrt(1.7))
-    pure = SERAPH(setting="hyper").fit(sampling.X, sampling.y)
-    assert np.array_equal(pure.predict_pairs(P) == 1, pure.predict_pair_proba(P) >= 0.5)
+
+
+@pytest.mark.parametrize("n_components", [None, 1])
+@pytest.mark.parametrize("kind", [SERAPH, KernelSERAPH])
+def test_pairs_are_predicted_similar_where_that_is_more_likely_than_not(
+    sampling, kind, n_components
+):
+    """With the default share of the reference, which parted the two before, and a threshold set."""
+    model = kind(n_components=n_components).fit(sampling.X, sampling.y)
+    P = sampling.X[np.stack(np.triu_indices(len(sampling.X), 1), axis=1)]
+    assert not np.allclose(model.metric_, model.m_step_metric_)
+    for change in (1.0, 1.3):
+        model.set_threshold(change * model.threshold_)
+        likely = model.predict_pair_proba(P) >= 0.5
+        assert np.array_equal(model.predict_pairs(P) == 1, likely)
+        assert 0 < np.count_nonzero(likely) < len(P)
+
+
+def test_the_threshold_of_a_mixed_metric_calls_as_many_pairs_similar_as_the_learned_one(sampling):
+    model = SERAPH(threshold=1.7).fit(sampling.X, sampling.y)
+    P = sampling.X[np.stack(np.triu_indices(len(sampling.X), 1), axis=1)]
+    V = P[:, 0] - P[:, 1]
+    similar = np.einsum("ki,ij,kj->k", V, model.m_step_metric_, V) <= 1.7
+    assert np.count_nonzero(model.predict_pairs(P) == 1) == np.count_nonzero(similar)
 
 
 # --- thresholds
@@ -396,7 +418,8 @@ def test_a_kernel_given_as_a_function_and_its_distances_agree(sampling):
 
 def test_points_that_are_all_one_have_the_metric_zero_or_a_clear_error():
     X = np.ones((4, 2))
-    model = KernelSERAPH().fit(X, [0, 0, 1, -1])
+    with pytest.warns(UserWarning, match="metric is zero.*all points are equal"):
+        model = KernelSERAPH().fit(X, [0, 0, 1, -1])
     assert all_distances(model, X) == pytest.approx(0.0, abs=1e-9)
 
 

@@ -15,12 +15,15 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.decomposition import PCA
 from sklearn.exceptions import NotFittedError
-from sklearn.preprocessing import StandardScaler
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-from seraph_cvx import SERAPH, KernelSERAPH, PairSERAPH, Status
+from seraph_cvx import SERAPH, KernelSERAPH, LabeledOnly, PairSERAPH, Status
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.estimators.saving import model_file as saving
+from seraph_cvx.estimators.saving import records as saving
 from seraph_cvx.estimators.saving.model_file import load_model, save_model
 from seraph_cvx.estimators.selection.scoring import LabeledKFold
 from seraph_cvx.estimators.selection.seraph_cv import SERAPHCV
@@ -52,7 +55,7 @@ def fitted(sampling):
         "KernelSERAPH, cut": KernelSERAPH("poly", degree=2, n_components=3).fit(X, y),
         "SERAPHCV": SERAPHCV(np.array([1.0, 9.0]), cv=2, scoring="pair_auc").fit(X, y),
     }
-    return models | {name: saving._open_class(name)().fit(X, y) for name in RIVALS}
+    return models | {name: saving.open_class(name)().fit(X, y) for name in RIVALS}
 
 
 def through_a_file(model, folder):
@@ -158,6 +161,98 @@ def test_the_file_is_plain_numpy_and_json(fitted, tmp_path):
     assert header["parameters"]["sharpness"] == 2.0
 
 
+def test_a_model_keeps_the_labeled_points_with_their_labels(fitted, sampling, tmp_path):
+    again = through_a_file(fitted["SERAPH"], tmp_path)
+    known = sampling.y != -1
+    np.testing.assert_array_equal(again.labeled_points_, sampling.X[known])
+    np.testing.assert_array_equal(again.labels_, sampling.y[known])
+    search = through_a_file(fitted["SERAPHCV"], tmp_path)
+    np.testing.assert_array_equal(search.best_estimator_.labels_, sampling.y[known])
+    by_pairs = SERAPH().fit(sampling.X, None, [(0, 1)], [(2, 3)])
+    assert through_a_file(by_pairs, tmp_path).labels_ is None
+
+
+# Pipelines of a scaler and a metric
+
+SCALERS = [
+    StandardScaler(with_mean=False),
+    MinMaxScaler((-1.0, 1.0)),
+    MaxAbsScaler(),
+    RobustScaler(),
+    SimpleImputer(strategy="median"),
+    SimpleImputer(strategy="constant", fill_value=0.5),
+]
+
+
+@pytest.mark.parametrize("scaler", SCALERS, ids=str)
+def test_a_pipeline_comes_back_bit_for_bit(sampling, tmp_path, scaler):
+    frame = pd.DataFrame(sampling.X * [1.0, 20.0, 3.0, 0.1] + 5.0, columns=["p", "q", "r", "größe"])
+    names = np.array(["a", "b", "c"], dtype=object)[sampling.y]
+    y = np.where(sampling.y == -1, None, names)
+    pipeline = make_pipeline(scaler, SERAPH()).fit(frame, y)
+    again = through_a_file(pipeline, tmp_path)
+    assert [name for name, _ in again.steps] == [name for name, _ in pipeline.steps]
+    if isinstance(scaler, SimpleImputer):
+        frame.iloc[3, 2] = np.nan
+    assert np.array_equal(again.transform(frame), pipeline.transform(frame))
+    assert again[0].feature_names_in_.tolist() == ["p", "q", "r", "größe"]
+    assert again[0].get_params().keys() == scaler.get_params().keys()
+    assert again[-1].labels_.tolist() == [label for label in y if label is not None]
+    with pytest.raises(ValueError, match="feature names"):
+        again.transform(frame[["q", "p", "r", "größe"]])
+
+
+def test_failure_path_other_pipelines_are_not_written(sampling, tmp_path):
+    X, y = sampling.X, sampling.y
+    path = tmp_path / "model.npz"
+    classifier = make_pipeline(StandardScaler(), SERAPH(), LabeledOnly()).fit(X, y)
+    with pytest.raises(TypeError, match=r"not SERAPH\. .* save pipeline\[:-1\]"):
+        save_model(classifier, path)
+    save_model(classifier[:-1], path)
+    with pytest.raises(TypeError, match=r"This Pipeline cannot be saved: .* not PCA"):
+        save_model(make_pipeline(PCA(2), SERAPH()).fit(X, y), path)
+    with pytest.raises(TypeError, match="StandardScaler cannot be saved: only SERAPH"):
+        save_model(make_pipeline(StandardScaler()).fit(X), path)
+    with pytest.raises(TypeError, match=r"`steps\.0\.parameters\.strategy` is <function"):
+        save_model(make_pipeline(SimpleImputer(strategy=np.max), SERAPH()).fit(X, y), path)
+
+
+PIPELINE_DAMAGES = {
+    "its pipeline has no steps": lambda steps: steps.clear(),
+    "the step 0 of its pipeline has no name": lambda steps: steps.insert(0, ["scale"]),
+    "its step 'Popen' is none of": lambda steps: steps[0][1].update({"class": "Popen"}),
+    "attribute 'shell'": lambda steps: steps[0][1]["parameters"].update(shell=True),
+    "attribute '__class__'": lambda steps: steps[0][1]["attributes"].update(__class__="x"),
+    "scale_ of this StandardScaler is not": lambda steps: steps[0][1]["attributes"].update(
+        scale_=1.0
+    ),
+    "none of SERAPH": lambda steps: steps[1][1].update({"class": "StandardScaler"}),
+}
+
+
+@pytest.mark.parametrize("message", PIPELINE_DAMAGES)
+def test_failure_path_a_pipeline_that_does_not_fit_together(pipeline_file, message):
+    header, arrays = read(pipeline_file)
+    write(pipeline_file, header, arrays)
+    load_model(pipeline_file)  # undamaged, it is read
+    PIPELINE_DAMAGES[message](header["steps"])
+    write(pipeline_file, header, arrays)
+    assert message in refusal(pipeline_file)
+
+
+@pytest.fixture
+def pipeline_file(sampling, tmp_path):
+    model = make_pipeline(StandardScaler(), SERAPH()).fit(sampling.X, sampling.y)
+    save_model(model, tmp_path / "model.npz")
+    return tmp_path / "model.npz"
+
+
+def test_failure_path_a_file_of_the_command_before_it_wrote_models(tmp_path):
+    path = tmp_path / "old.npz"
+    np.savez(path, metric=np.eye(2), components=np.eye(2), feature_names=np.array(["a", "b"]))
+    assert "of an earlier `seraph-cvx fit`" in refusal(path)
+
+
 # Refused on saving
 
 
@@ -260,7 +355,11 @@ DAMAGES = {
     "does not say 'seraph_cvx model'": lambda h, a: h.update(format="another"),
     "format version is 'one'": lambda h, a: h.update(format_version="one"),
     "format version is 0": lambda h, a: h.update(format_version=0),
-    "newer than 1": lambda h, a: h.update(format_version=2, package_version="9.9"),
+    "newer than 2": lambda h, a: h.update(format_version=3, package_version="9.9"),
+    "the labels_ of this SERAPH are not": lambda h, a: h["attributes"].update(labels_="ab"),
+    "the labeled_points_ of this SERAPH has shape": lambda h, a: a.update(
+        labels_=np.zeros(3, dtype=np.int64)
+    ),
     "class 'Popen' is none of SERAPH": lambda h, a: h.update({"class": "Popen"}),
     "class ['SERAPH'] is none of": lambda h, a: h.update({"class": ["SERAPH"]}),
     "SERAPH has no parameter 'shell'": lambda h, a: h["parameters"].update(shell=True),

@@ -15,7 +15,13 @@ from joblib.parallel import get_active_backend
 from seraph_cvx import MStepObjective, PairSet, alternate, certify, solve_m_step
 from seraph_cvx.experiments.bench import size as bench_size
 from seraph_cvx.experiments.bench.report import Report
-from seraph_cvx.experiments.bench.size import ENOUGH, bench_sizes, bench_subsample, gaussian_classes
+from seraph_cvx.experiments.bench.size import (
+    ENOUGH,
+    bench_face,
+    bench_sizes,
+    bench_subsample,
+    gaussian_classes,
+)
 from seraph_cvx.experiments.runs.dask_cluster import dask_cluster
 
 M = 3
@@ -191,3 +197,11 @@ def test_a_fit_on_a_cluster_is_the_fit_on_this_machine():
     for row in (running, started):
         assert {key: row[key] for key in same} == {key: local[key] for key in same}
         assert row["J"] == pytest.approx(local["J"], rel=1e-10)
+
+
+def test_passes_of_both_functions_are_timed():
+    rows = bench_face(Report(), sizes=(220,), m=M, rho=2).rows
+    assert [(row["n"], row["function"]) for row in rows] == [(220, "(11)"), (220, "J")]
+    assert all(row[part] > 0.0 for row in rows for part in ("slope", "gradient", "product"))
+    with pytest.raises(ValueError, match="on cpu or cuda, not on 'dask'"):
+        bench_face(Report(), "dask")

@@ -267,7 +267,7 @@ def test_the_command_makes_page_table_and_picture_of_a_folder(tables, tmp_path):
     page = (tmp_path / "r" / "defaults.md").read_text()
     assert "36 runs of 3 methods on 2 sets, 3 draws" in page
     assert "**Mean error in %, other sets (2)**" in page
-    assert "chosen on the thirteen sets" in page
+    assert "draws of the thirteen sets" in page
     assert page in done.stdout
     assert (tmp_path / "r" / "defaults.png").read_bytes().startswith(b"\x89PNG")
     again = bench_by_command(*asked, "--out", tmp_path / "r", "--resume", "--label", "kind")
@@ -318,7 +318,7 @@ def test_the_command_says_how_to_go_on_after_an_interruption(tables, tmp_path, m
         (("--sets", "iris", "--labels", "0"), "at least one label"),
         (("--tables", "nowhere"), "There is no folder nowhere"),
         (("--tables", "."), "has no file that ends in .csv"),
-        (("--sets", "iris", "--markdown", "page.md"), "--out DIR"),
+        (("--sets", "iris", "--markdown", "page.md"), "No such option: --markdown"),
         (("--draws", "0"), "'--draws'"),
     ],
 )

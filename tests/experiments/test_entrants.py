@@ -228,7 +228,7 @@ def test_own_functions_race_and_are_judged_like_all_others():
 @pytest.mark.parametrize(
     ("solvers", "words"),
     [
-        ([lambda objective: None], "is none: write it with def"),
+        ([lambda objective: None], "is not a valid one: define it with def"),
         ([told, told, (not_told, {}), 3], "solvers holds 3"),
         ([("fista", {"steps": 3})], "fista takes no options"),
         ([(told, 3)], "pairs of either and a dict"),
@@ -255,7 +255,7 @@ def test_a_function_that_cannot_be_sent_is_refused_in_words():
     def locked(objective):
         return lock
 
-    with pytest.raises(ValueError, match="inside of it"):
+    with pytest.raises(ValueError, match="inside the function"):
         own_entrant(locked)
 
 

@@ -11,7 +11,7 @@ import pytest
 from command_line import run, words
 
 from seraph_cvx import MStepObjective, PairSet, certify
-from seraph_cvx.cli import study
+from seraph_cvx.cli import speed
 from seraph_cvx.comparison.entrants.attempt import Entrant
 from seraph_cvx.comparison.solvers import entrants
 from seraph_cvx.datasets import load_sampling
@@ -80,7 +80,7 @@ def test_bench_shows_a_row_before_the_next_one_is_measured(monkeypatch, capfd):
         return report.finish()
 
     monkeypatch.setattr(bench_passes, "bench_kernel", measure)
-    study._measure(measure, [])
+    speed._measure(measure, [])
     assert seen == ["ratio 2\n"]
 
 

@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 from instances import random_objective, random_pairs
 
-from seraph_cvx import SERAPH, PairSet, Status, alternate, solve_m_step
+from seraph_cvx import (
+    SERAPH,
+    SERAPHCV,
+    LabeledKFold,
+    LabeledOnly,
+    PairSet,
+    Status,
+    alternate,
+    known_accuracy,
+    solve_m_step,
+    state_m_step,
+)
 from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.numerics.checks import check_count, check_number
 
@@ -111,6 +122,32 @@ def test_failure_path_masked_pairs_are_refused_by_their_rows(name):
         PairSet.from_constraints(X, **given)
     with pytest.raises(ValueError, match=words):
         SERAPH().fit(X, **given)
+
+
+def test_failure_path_hidden_labels_are_not_read_by_classifiers_folds_and_scores():
+    model = LabeledOnly().fit(X, Y)
+    for use in (
+        lambda: LabeledOnly().fit(X, HIDDEN),
+        lambda: known_accuracy(model, X, HIDDEN),
+        lambda: next(LabeledKFold(2).split(X, HIDDEN)),
+        lambda: SERAPHCV().fit(X, HIDDEN),
+        lambda: SERAPH().fit(X, HIDDEN, similar=[(0, 1)]),
+    ):
+        with pytest.raises(ValueError, match=r"y\[5\] is masked .*mark an unknown label by -1"):
+            use()
+
+
+def test_failure_path_a_problem_of_cvxpy_is_no_m_step():
+    objective = random_objective(0, "hyper")
+    with pytest.raises(TypeError, match=r"not Problem: .*certify_problem\(problem, objective\)"):
+        solve_m_step(state_m_step(objective))
+
+
+def test_solver_names_may_be_in_any_case():
+    objective = random_objective(0, "hyper")
+    assert solve_m_step(objective, "Fista").solver == "fista"
+    assert solve_m_step(objective, "Clarabel", tol=1e-4).solver == "CLARABEL"
+    assert alternate(random_pairs(0), solver="FISTA").history[1].kind == "descent"
 
 
 def test_failure_path_masked_confidences_are_refused():

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from seraph_cvx import SERAPH, PairSet
+from seraph_cvx import SERAPH, LabeledOnly, PairSet
 from seraph_cvx.pairs.label_doubts import describe_labels
 
 X = np.array([[0.0], [0.1], [2.0], [2.1], [0.2], [1.9]])
@@ -23,6 +23,9 @@ X = np.array([[0.0], [0.1], [2.0], [2.1], [0.2], [1.9]])
         pd.Series([False, False, True, True, None, None], dtype="boolean"),
         np.array(["a", "a", "b", "b", None, np.nan], dtype=object),
         ["a", "a", "b", "b", "-1", "-1"],
+        [0, 0, 1, 1, None, None],
+        np.array([False, False, True, True, None, None], dtype=object),
+        pd.Series([0, 0, 1, 1, -1, -1], dtype="category"),
     ],
     ids=lambda y: str(getattr(y, "dtype", "list")),
 )
@@ -30,6 +33,22 @@ def test_what_is_missing_is_unknown_whatever_its_type(y):
     expected = SERAPH().fit(X, [0, 0, 1, 1, -1, -1]).metric_
     np.testing.assert_array_equal(SERAPH().fit(X, y).metric_, expected)
     assert PairSet.from_labels(X, y).n_labeled == 6
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [
+        ([0, 0, 1, 1, None, None], "Int64"),
+        (["a", "a", "b", "b", None, None], "String"),
+        ([False, False, True, True, None, None], "Boolean"),
+    ],
+)
+def test_nulls_of_polars_are_unknown(labels, kind):
+    polars = pytest.importorskip("polars")
+    y = polars.Series("y", labels, dtype=getattr(polars, kind))
+    expected = SERAPH().fit(X, [0, 0, 1, 1, -1, -1]).metric_
+    np.testing.assert_array_equal(SERAPH().fit(polars.DataFrame(X), y).metric_, expected)
+    assert LabeledOnly().fit(X, y).predict(X).tolist() == [*labels[:4], labels[0], labels[2]]
 
 
 @pytest.mark.parametrize(
@@ -43,6 +62,7 @@ def test_what_is_missing_is_unknown_whatever_its_type(y):
         ([1, -1, 1, 1], "looks like the labels of pairs"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:The learned metric is zero:UserWarning")
 def test_doubtful_labels_are_described(y, words):
     points = np.linspace(0.0, 1.0, len(y))[:, None] ** 2
     with pytest.warns(UserWarning, match=words):

@@ -8,7 +8,7 @@ import array_api_strict
 import numpy as np
 import pytest
 
-import seraph_cvx.sums.device_sums
+import seraph_cvx.sums.device.device_sums
 from seraph_cvx import PairSet
 from seraph_cvx.numerics.arrays import namespace
 from seraph_cvx.sums.blocks import Layout, PairTerms
@@ -79,7 +79,7 @@ def test_unlabeled_pairs_on_workers(monkeypatch):
 
 
 def test_pairs_on_a_device(monkeypatch):
-    monkeypatch.setattr(seraph_cvx.sums.device_sums, "DEVICE_BLOCK", 16)
+    monkeypatch.setattr(seraph_cvx.sums.device.device_sums, "DEVICE_BLOCK", 16)
     on_device = array_api_strict.asarray(X)
     pairs = PairSet.from_constraints(on_device, SIMILAR, DISSIMILAR, *CONFIDENCES)
     sums = PairSums.of(pairs)

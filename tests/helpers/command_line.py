@@ -15,3 +15,12 @@ def run(*arguments):
 def words(text):
     """The text as it reads."""
     return " ".join(text.split())
+
+
+def assert_answered_in_words(result, culprits):
+    """Exit code 2, and the culprits are named on stderr."""
+    assert result.exit_code == 2, result.output
+    for culprit in culprits:
+        assert culprit in words(result.stderr)
+    assert "Traceback" not in result.output
+    assert isinstance(result.exception, SystemExit)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from instances import random_pairs
 
-from seraph_cvx import PairSet, alternate
+from seraph_cvx import NotCertified, PairSet, Status, alternate
 from seraph_cvx.experiments.bench.size import gaussian_classes
 from seraph_cvx.penalties import Ridge
 
@@ -46,6 +46,15 @@ def test_a_run_stopped_anywhere_ends_at_the_same_metric_by_the_same_steps(settin
         np.testing.assert_array_equal(resumed.metric, whole.metric)
         assert resumed.status is whole.status
         assert resumed.m_step.relative_gap == whole.m_step.relative_gap
+
+
+def test_a_run_out_of_time_goes_on_with_more_of_it(tmp_path):
+    pairs, path = random_pairs(3, n=60, m=4), tmp_path / "run.npz"
+    with pytest.warns(NotCertified, match="time was up"):
+        cut = alternate(pairs, checkpoint=path, time_limit=1e-9)
+    resumed = alternate(pairs, checkpoint=path, time_limit=1e6)
+    assert resumed.status is Status.CERTIFIED
+    assert resumed.history[: len(cut.history)] == cut.history
 
 
 def test_a_finished_run_is_certified_again_from_its_last_step(tmp_path):

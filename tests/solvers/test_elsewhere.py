@@ -19,8 +19,9 @@ import pytest
 from instances import random_objective, random_psd
 
 import seraph_cvx.numerics.arrays
+import seraph_cvx.numerics.cuda
 import seraph_cvx.sums.cluster_sums
-import seraph_cvx.sums.device_sums
+import seraph_cvx.sums.device.device_sums
 from seraph_cvx import (
     SERAPH,
     MStepObjective,
@@ -61,7 +62,7 @@ def moved(request):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(seraph_cvx.sums.device_sums, "DEVICE_BLOCK", 32)
+    monkeypatch.setattr(seraph_cvx.sums.device.device_sums, "DEVICE_BLOCK", 32)
 
 
 def few_classes(n=120, m=4, seed=0, n_labels=20):
@@ -183,13 +184,13 @@ def test_the_fused_kernels_are_the_formulas():
     code = """
 import numpy as np, torch
 from seraph_cvx.model import posterior
-from seraph_cvx.numerics import cuda_kernels
+from seraph_cvx.numerics.cuda import sweeps
 d = np.abs(np.random.default_rng(0).normal(size=(37, 53))) * 3
 d[0, :5], d[3, 3], d[4, 4] = 1e200, 900.0, -1e-9
 for kernel, formula, numbers in [
-    (cuda_kernels.logistic, posterior.logistic_sums, (0.3,)),
-    (cuda_kernels.soft_label, posterior.soft_label_sums, (0.3, 1.01)),
-    (cuda_kernels.descent, posterior.descent_sums, (0.3, 1.01)),
+    (sweeps.logistic, posterior.logistic_sums, (0.3,)),
+    (sweeps.soft_label, posterior.soft_label_sums, (0.3, 1.01)),
+    (sweeps.descent, posterior.descent_sums, (0.3, 1.01)),
 ]:
     for mine, other in zip(kernel(torch.asarray(d.copy()), *numbers), formula(d.copy(), *numbers)):
         np.testing.assert_allclose(np.asarray(mine), np.asarray(other), rtol=1e-14, atol=1e-300)
@@ -216,8 +217,8 @@ def kernels(monkeypatch):
         seraph_cvx.numerics.arrays, "is_torch_array", lambda x: isinstance(x, OnAGpu)
     )
     monkeypatch.setattr(seraph_cvx.numerics.arrays, "find_spec", lambda name: installed[0] or None)
-    monkeypatch.setattr(seraph_cvx.numerics, "cuda_kernels", stand_in, raising=False)
-    monkeypatch.setitem(sys.modules, "seraph_cvx.numerics.cuda_kernels", stand_in)
+    monkeypatch.setattr(seraph_cvx.numerics.cuda, "sweeps", stand_in, raising=False)
+    monkeypatch.setitem(sys.modules, "seraph_cvx.numerics.cuda.sweeps", stand_in)
     seraph_cvx.numerics.arrays._cuda_kernels.cache_clear()
     yield installed, stand_in
     seraph_cvx.numerics.arrays._cuda_kernels.cache_clear()

@@ -195,7 +195,7 @@ def test_the_critical_trace_weight_where_it_has_no_closed_form():
 
 def test_what_is_no_penalty_is_named():
     plain, _, _ = random_penalised("Ridge", 0)
-    with pytest.raises(TypeError, match="'ridge', which is no Penalty"):
+    with pytest.raises(TypeError, match="'ridge', which is not a Penalty"):
         plain.with_penalties(["ridge"])
     with pytest.raises(ValueError, match="prior is 2 x 2, but the points have 3 features"):
         plain.with_penalties([Ridge(1.0, np.eye(2))])

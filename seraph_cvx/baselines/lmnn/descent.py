@@ -119,7 +119,7 @@ class TargetCoordinates:
         return np.hstack([L, np.sqrt(t) * self.N])
 
     def metric(self, B: FloatArray) -> FloatArray:
-        """The metric A = T B T' + t N N'."""
+        """The metric in the coordinates of the data: A = T B T' + t N N'."""
         L = self.factor(B)
         return symmetrise(L @ L.T)
 

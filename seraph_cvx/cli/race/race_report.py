@@ -20,7 +20,7 @@ def write_report(out: Path, race: Race, svg: bool = False) -> str:
 
 
 def _document(race: Race) -> str:
-    """Write the Markdown report: what raced, the summary, the instances, the rows."""
+    """Write the Markdown report: what raced, the summary, the instances."""
     starts = race.races
     known = {name: number for start in starts for name, number in start["versions"].items()}
     versions = ", ".join(f"{name} {number}" for name, number in known.items())
@@ -44,11 +44,12 @@ def _document(race: Race) -> str:
     meaning = (
         "A claim is a run whose solver reports that it reached the tolerance. It is true if the "
         "true gap is within that tolerance, and proved if the answer's own certificate shows it. "
-        "The true gap is measured against the best lower bound proved for the instance."
+        "The true gap is of the matrix that the solver returned for the M-step, against the best "
+        "lower bound proved for the instance. Every run is a line of race.jsonl."
     )
     instances = ResultTable("The instances, and their optimal values as certified", intervals)
     parts = [facts, race.summary().to_markdown(), meaning, instances.to_markdown()]
-    return "\n\n".join([*parts, race.to_markdown()]) + "\n"
+    return "\n\n".join(parts) + "\n"
 
 
 def _draw(out: Path, race: Race, endings: tuple[str, ...]) -> str:

@@ -7,14 +7,10 @@ import errno
 import io
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from ...numerics.checks import FloatArray
-from ...numerics.psd_cone import factor
 from ...processes.whole_file import write_whole
 
 
@@ -38,7 +34,9 @@ def require_file(path: Path) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
 
 
-def check_output(path: Path, endings: tuple[str, ...], source: Path | None = None) -> None:
+def check_output(
+    path: Path, endings: tuple[str, ...], source: Path | None = None, may_replace: bool = True
+) -> None:
     """Check, before the work, that its result can be written to a path.
 
     Examples
@@ -60,6 +58,8 @@ def check_output(path: Path, endings: tuple[str, ...], source: Path | None = Non
         raise TableError(f"{path} is a device or a pipe: give the name of a file.")
     if source is not None and path.exists() and source.exists() and path.samefile(source):
         raise TableError(f"{path} is the table itself: use another name.")
+    if path.exists() and not may_replace:
+        raise TableError(f"{path} exists already: --force replaces it, or use another name.")
     try:
         tempfile.TemporaryFile(dir=path.resolve().parent).close()
     except OSError as error:
@@ -69,24 +69,8 @@ def check_output(path: Path, endings: tuple[str, ...], source: Path | None = Non
         ) from None
 
 
-def write_metric(
-    path: Path, metric: FloatArray, feature_names: Sequence[str], scaling: Mapping[str, FloatArray]
-) -> None:
-    """Write a metric as text (.csv: feature names, then m rows) or as arrays (.npz).
-
-    The arrays are metric, components (L with A = L'L), feature_names and those of `scaling`.
-    """
-    if path.suffix == ".csv":
-        text = io.StringIO(newline="")
-        csv.writer(text).writerows([feature_names, *metric.tolist()])
-        write_whole(path, text.getvalue().encode())
-        return
-    archive = io.BytesIO()
-    arrays: dict[str, Any] = {
-        "metric": metric,
-        "components": factor(metric),
-        "feature_names": np.array(feature_names),
-        **scaling,
-    }
-    np.savez(archive, **arrays)
-    write_whole(path, archive.getvalue())
+def write_metric(path: Path, metric: FloatArray, feature_names: Sequence[str]) -> None:
+    """Write a metric as text: the feature names, then its rows."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([feature_names, *metric.tolist()])
+    write_whole(path, text.getvalue().encode())

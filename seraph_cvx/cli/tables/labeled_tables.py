@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ...numerics.checks import UNKNOWN, FloatArray, IntArray
 from .files import TableError
+from .reading import Reading
 from .table_text import open_text
 from .user_table import read_table
 
@@ -52,7 +53,7 @@ def read_labeled_tables(
 
 
 def _last_column(path: Path) -> str:
-    text = open_text(path)
+    text = open_text(path, Reading())
     lines = io.TextIOWrapper(io.BytesIO(text.content), text.encoding, newline="")
     for _ in range(text.skipped):
         next(lines)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .files import TableError, require_file
+from .reading import Reading
 from .workload import require_memory
 
 DELIMITERS = (",", ";", "\t")
@@ -43,7 +44,7 @@ class TableText:
     delimiter: str
 
 
-def open_text(path: Path) -> TableText:
+def open_text(path: Path, reading: Reading) -> TableText:
     """Read a file of text, and find its header."""
     require_file(path)
     require_memory(
@@ -56,7 +57,7 @@ def open_text(path: Path) -> TableText:
     if not path.is_file() and len(content) > LARGEST_PIPE:
         raise TableError(f"{path} sends more than 1 GiB: save the table to a file first.")
     marks = (mark for mark in BYTE_ORDER_MARKS if content.startswith(mark))
-    encoding = BYTE_ORDER_MARKS.get(next(marks, b""), "utf-8")
+    encoding = reading.encoding or BYTE_ORDER_MARKS.get(next(marks, b""), "utf-8")
     if encoding == "utf-8" and b"\0" in content:
         raise TableError(
             f"{path} is not a text file: it contains zero bytes. Save the table as CSV UTF-8; "
@@ -69,8 +70,12 @@ def open_text(path: Path) -> TableText:
         raise TableError(
             f"Line {number} of {path} is not {error.encoding} text (byte "
             f"0x{error.object[error.start]:02x}): save the table as UTF-8 (in a spreadsheet: CSV "
-            "UTF-8)."
+            "UTF-8)"
+            + reading.advice("--encoding", ", or name its encoding: --encoding cp1252, latin-1")
+            + "."
         ) from None
+    except LookupError:
+        raise TableError(f"--encoding {encoding}: there is no such encoding.") from None
     delimiter = ""
     for skipped, line in enumerate(_lines(content, encoding)):
         hint = SPREADSHEET_HINT.fullmatch(line.rstrip("\r\n"))
@@ -89,7 +94,7 @@ def _best_delimiter(header: str) -> str:
     return max(DELIMITERS, key=lambda mark: len(next(csv.reader([header], delimiter=mark))))
 
 
-def broken_row(path: Path, text: TableText) -> TableError | None:
+def broken_row(path: Path, text: TableText, reading: Reading) -> TableError | None:
     """The error message for the first row that has surplus cells or wrong quotes."""
     lines, number, n_columns = _lines(text.content, text.encoding), 0, 0
     try:
@@ -100,7 +105,7 @@ def broken_row(path: Path, text: TableText) -> TableError | None:
             if number == text.skipped + 1:
                 n_columns = len(cells)
             elif number > text.skipped and len(cells) > n_columns:
-                return wrong_length(path, number, len(cells), n_columns)
+                return wrong_length(path, number, len(cells), n_columns, reading)
     except csv.Error as error:
         return TableError(
             f"Row {number + 1} of {path} cannot be read ({error}): a cell that begins with a "
@@ -109,11 +114,14 @@ def broken_row(path: Path, text: TableText) -> TableError | None:
     return None
 
 
-def wrong_length(path: Path, row: int, found: int, wanted: int) -> TableError:
+def wrong_length(path: Path, row: int, found: int, wanted: int, reading: Reading) -> TableError:
     """The error for a row that has more or fewer cells than the header."""
     words = (
         f"Row {row} of {path} has {found} cell{'' if found == 1 else 's'}, but the header has "
         f"{wanted} columns: every row needs the same number (an unknown label is an empty cell"
     )
-    decimals = "; write decimals with a point, not a comma" if found > wanted else ""
+    decimals = ""
+    if found > wanted:
+        decimals = "; write decimals with a point, not a comma"
+        decimals += reading.advice("--decimal", ", or separate cells by ; and use '--decimal ,'")
     return TableError(f"{words}{decimals}).")

@@ -1,26 +1,28 @@
-"""Reads a user's table of points and class labels with pandas; the error messages are our own."""
+"""Reads a user's table of points and class labels."""
 
 from __future__ import annotations
 
-import csv
-import io
-import math
+import re
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.checks import UNKNOWN, FloatArray, MissingExtra
+from ...numerics.checks import UNKNOWN, FloatArray
 from .files import TableError
-from .table_text import broken_row, open_text, wrong_length
+from .frames import number_classes, read_frames
+from .reading import Reading, is_number, read_numbers, short, some
 
-ROWS_AT_ONCE = 2**12
-"""Rows that are in memory as cells of text at the same time."""
+MOST_VALUES = 50
+"""A column of text with more different values becomes no features."""
+
+CALLED_IDENTIFIER = re.compile(r"(?i:(^|[_\s.-])(id|uid|uuid|index|nr))$|[a-z](Id|ID)$")
+FEWEST_IN_SEQUENCE = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,29 +32,36 @@ class UserTable:
     Attributes
     ----------
     X : (n, m) array
+        NaN where a number is missing, if that was allowed.
     y : (n,) integer array
-        The position of each point's class in `class_names`; -1 where the cell was empty.
+        The position of each point's class in `class_names`; -1 where it is unknown.
     feature_names, class_names : tuple of str
+    unknown : mapping
+        How often each word that means an unknown class was found.
     """
 
     X: FloatArray
     y: NDArray[np.int64]
     feature_names: tuple[str, ...]
     class_names: tuple[str, ...]
+    unknown: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> NDArray[np.object_]:
+        """The name of each point's class; None where it is unknown."""
+        return np.array([*self.class_names, None], dtype=object)[self.y]
 
 
-def read_table(path: Path, label_column: str) -> UserTable:
+def read_table(path: Path, label_column: str, reading: Reading | None = None) -> UserTable:
     r"""Read a table: a header row, numbers, and the label column, where empty means unknown.
-
-    Cells are separated by commas, semicolons or tabs. The text is UTF-8, or UTF-16 or UTF-32
-    with a byte-order mark. A cell in double quotes may hold all of these and line ends. Blank
-    lines are skipped.
 
     Parameters
     ----------
     path : Path
     label_column : str
-        The name, in the header, of the column of class labels. Every other column is a feature.
+        The name, in the header, of the column of class labels. Every other column is a feature,
+        unless it is dropped.
+    reading : Reading, optional
 
     Raises
     ------
@@ -68,66 +77,106 @@ def read_table(path: Path, label_column: str) -> UserTable:
     >>> table.X.ravel().tolist(), table.y.tolist(), table.class_names
     ([1.0, 2.0, 3.0], [1, 0, -1], ('a', 'b'))
     """
-    try:
-        import pandas
-    except ImportError:
-        raise MissingExtra('A table is read with pandas: pip install "seraph-cvx[cli]".') from None
-
-    text = open_text(path)
+    reading = Reading() if reading is None else reading
+    features: list[str] = []
     labels: list[str | None] = []
+    words: Counter[str] = Counter()
     blocks: list[FloatArray] = []
-    try:
-        with pandas.read_csv(
-            io.BytesIO(text.content),
-            encoding=text.encoding,
-            sep=text.delimiter,
-            engine="python",  # strict about quotes, and tells a missing cell from an empty one
-            header=None,
-            dtype=object,
-            keep_default_na=False,
-            skipinitialspace=True,
-            skiprows=text.skipped,
-            skip_blank_lines=False,  # they count as rows, and are dropped below
-            chunksize=ROWS_AT_ONCE,
-        ) as reader:
-            header = [name.strip() for name in reader.get_chunk(1).iloc[0]]
-            _check_header(path, header, label_column)
-            for chunk in reader:
-                frame = chunk.set_axis(header, axis=1).set_axis(chunk.index + text.skipped + 1)
-                frame = _drop_blank_rows(path, frame)
-                labels += [sys.intern(name.strip()) or None for name in frame.pop(label_column)]
-                blocks.append(_read_numbers(path, frame))
-    except (csv.Error, pandas.errors.ParserError) as error:
-        raise broken_row(path, text) or error from None
+    texts: dict[str, list[str]] = {name: [] for name in reading.one_hot}
+
+    def check(header: list[str]) -> None:
+        _check_header(path, header, label_column, reading)
+        features.extend(h for h in header if h != label_column and h not in reading.drop)
+
+    for frame in read_frames(path, reading, check):
+        for cell in frame.pop(label_column):
+            name = sys.intern(cell.strip())
+            labels.append(None if reading.is_unknown(name) else name)
+            if name and labels[-1] is None:
+                words[name] += 1
+        for name, values in texts.items():
+            values += [sys.intern(cell.strip()) for cell in frame[name]]
+        numbers = [name for name in features if name not in texts]
+        blocks.append(read_numbers(str(path), frame[numbers], reading))
     if not labels:
         raise TableError(f"{path} has a row of column names but no points below it.")
-    y, classes = pandas.factorize(np.array(labels, dtype=object), sort=True)  # None becomes -1
+    y, classes = number_classes(labels)
     n_known = int(np.sum(y != UNKNOWN))
     if n_known < 2:
         raise TableError(
             f"{n_known} of the {len(y)} cells in the label column {label_column!r} "
             f"{'is' if n_known == 1 else 'are'} filled: the class of at least two points must be "
-            "known (an empty cell means unknown)."
+            "known (an empty cell means unknown"
+            + "".join(f", and so does {word!r}" for word in list(words)[:3])
+            + ")."
         )
-    features = tuple(name for name in header if name != label_column)
-    return UserTable(np.concatenate(blocks), y, features, tuple(classes))
+    X, names = _join(np.concatenate(blocks), features, texts)
+    for name in np.array(names, dtype=object)[np.all(np.isnan(X), axis=0)]:
+        raise TableError(f"The column {name!r} holds no number at all: --drop {name}.")
+    return UserTable(X, y, names, classes, words)
 
 
-def _drop_blank_rows(path: Path, frame: Any) -> Any:
-    """Drop blank rows; raise an error if another one has fewer cells than the header."""
-    short = frame[frame.iloc[:, -1].isna()]
-    for number, row in short.iterrows():
-        found = row.dropna()
-        if len(found) > 1 or "".join(found).strip():
-            raise wrong_length(path, number, len(found), len(row))
-    return frame.drop(short.index)
+def _join(
+    numbers: FloatArray, features: Sequence[str], texts: Mapping[str, list[str]]
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Put a feature for each value in the place of each column of text."""
+    columns: list[FloatArray] = []
+    names: list[str] = []
+    rest = iter(numbers.T)
+    for name in features:
+        if name not in texts:
+            columns.append(next(rest))
+            names.append(name)
+            continue
+        cells = np.array(texts[name], dtype=object)
+        values = sorted(set(texts[name]) - {""})
+        if len(values) > MOST_VALUES:
+            raise TableError(
+                f"The column {name!r} holds {len(values)} different texts, too many for a feature "
+                f"each (at most {MOST_VALUES}): leave it out with --drop."
+            )
+        if len(values) == 2 and "" not in texts[name]:  # the one is what the other is not
+            values = values[1:]
+        columns += [(cells == value).astype(np.float64) for value in values]
+        names += [f"{name}={value}" for value in values]
+    if len(set(names)) < len(names):
+        raise TableError(f"Two features are named {max(names, key=names.count)!r}: rename one.")
+    return np.column_stack(columns), tuple(names)
 
 
-def _check_header(path: Path, header: list[str], label_column: str) -> None:
+def looks_like_identifier(name: str, column: FloatArray) -> bool:
+    """Whether a column is called an identifier, or numbers the points in sequence.
+
+    Examples
+    --------
+    >>> looks_like_identifier("flower_id", np.array([7.0, 7.5]))
+    True
+    >>> looks_like_identifier("n", np.array([3.0, 1.0, 2.0, 5.0, 4.0]))
+    True
+    >>> looks_like_identifier("width", np.array([3.0, 1.0, 2.0, 5.0, 5.0]))
+    False
+    """
+    if CALLED_IDENTIFIER.search(name.strip()):
+        return True
+    n = len(column)
+    first = float(np.min(column))
+    return n >= FEWEST_IN_SEQUENCE and bool(
+        np.array_equal(np.sort(column), np.arange(n) + first) and first == np.rint(first)
+    )
+
+
+def _check_header(path: Path, header: list[str], label_column: str, reading: Reading) -> None:
     """Check that a header names every column once, and that the label column is one of several."""
+    for option, wanted in (("drop", reading.drop), ("one-hot", reading.one_hot)):
+        for name in wanted:
+            if name not in header or name == label_column:
+                what = "is the label column" if name == label_column else "is no column"
+                raise TableError(
+                    f"--{option} {name}: {name!r} {what} of {path}. Its columns are {some(header)}."
+                )
     if label_column not in header:
         raise TableError(
-            f"{path} has no column {label_column!r}. Its columns are {_some(header)}."
+            f"{path} has no column {label_column!r}. Its columns are {some(header)}."
             + _column_hint(header, label_column)
         )
     for k, name in enumerate(header):
@@ -139,57 +188,22 @@ def _check_header(path: Path, header: list[str], label_column: str) -> None:
     if len(set(header)) < len(header):
         name = max(header, key=header.count)
         raise TableError(f"{path} has {header.count(name)} columns named {name!r}: rename them.")
-    if len(header) == 1:
+    if len(header) - len(reading.drop) == 1:
         raise TableError(f"{path} has no column besides {label_column!r}: nothing to measure.")
 
 
 def _column_hint(header: list[str], label_column: str) -> str:
     """Guess what was meant by a label column that does not exist."""
-    if all(_is_number(name) for name in header):
+    if all(is_number(name) for name in header):
         return " These are numbers: the first row must hold the names of the columns."
     if len(header) == 1:
         return " Only commas, semicolons and tabs separate cells."
-    by_small_letters = {name.casefold(): name for name in header}
-    near = get_close_matches(label_column.casefold(), by_small_letters, n=1)
-    if near:
-        return f" Did you mean {by_small_letters[near[0]]!r}?"
-    return " Give the name of one of them with --label."
+    near = near_name(header, label_column)
+    return near or " Give the name of one of them with --label."
 
 
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(_short(name) for name in names[:12])
-    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
-
-
-def _short(cell: str) -> str:
-    return repr(cell if len(cell) <= 60 else cell[:60] + "...")
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        return math.isfinite(float(cell)) and "_" not in cell
-    except ValueError:
-        return False
-
-
-def _read_numbers(path: Path, frame: Any) -> FloatArray:
-    """Convert cells to finite numbers; raise an error that names the first that is none."""
-    is_number = frame.map(_is_number).to_numpy(dtype=bool)
-    if not is_number.all():
-        row, column = np.argwhere(~is_number)[0]
-        where = f"Row {frame.index[row]} of {path}, column {_short(frame.columns[column])}: "
-        raise TableError(where + _not_a_number(frame.iloc[row, column]))
-    return np.ascontiguousarray(frame.to_numpy(dtype=np.float64))
-
-
-def _not_a_number(cell: str) -> str:
-    if not cell.strip():
-        return (
-            "the cell is empty. Only a label may be unknown: fill in the number, or remove the row."
-        )
-    cure = "remove the column, or write its values as numbers"
-    if _is_number(cell.replace(",", ".").replace("_", "")):
-        cure = "write decimals with a point, without separators between thousands"
-    elif cell.strip(" +-").lower() in ("nan", "inf", "infinity", "na", "n/a", "null", "none", "?"):
-        cure = "fill in the number, or remove the row"
-    return f"{_short(cell)} is not a finite number: {cure}."
+def near_name(header: Sequence[str], name: str) -> str:
+    """A question whether another column was meant; empty if none is called nearly so."""
+    by_small_letters = {other.casefold(): other for other in header}
+    near = get_close_matches(name.casefold(), by_small_letters, n=1)
+    return f" Did you mean {short(by_small_letters[near[0]])}?" if near else ""

@@ -27,9 +27,9 @@ class Attempt:
     matrix : (m, m) array or None
         As the solver left it: neither symmetrised nor projected.
     word : str
-        What the solver says, in its own words.
+        The solver's own status.
     claims : bool
-        Whether by that it claims to have reached the tolerance.
+        Whether that status claims that the tolerance was reached.
     iterations : int
     compile_seconds, solve_seconds : float
         Stating and canonicalising the problem, and inside the solver; where a solver leaves them
@@ -98,7 +98,7 @@ class Entrant:
         return answer
 
     def with_options(self, options: Mapping[str, Any]) -> Entrant:
-        """The same solver with options of its own, which are in its name.
+        """The same solver with its own options, which become part of its name.
 
         Examples
         --------

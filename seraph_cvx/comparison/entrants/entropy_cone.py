@@ -1,4 +1,4 @@
-"""QICS on the dual, whose entropies are one cone of its own.
+"""QICS on the dual, where it has a cone for the entropies.
 
 With y_k = c_k (1 - p_k) and M the recession matrix, the dual of the M-step is
 

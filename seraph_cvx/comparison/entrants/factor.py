@@ -150,7 +150,7 @@ class Descent:
         return self.point
 
     def value(self, x: FloatArray) -> float:
-        """The value."""
+        """The value of the function."""
         return self.at(x).value / self.scale
 
     def slope(self, x: FloatArray) -> FloatArray:

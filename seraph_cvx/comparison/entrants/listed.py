@@ -103,7 +103,7 @@ class ListedProblem:
         return self.outer_products * self.multiplicity
 
     def value(self, B: FloatArray) -> float:
-        """The value f."""
+        """The value of f at the point."""
         s = np.einsum("ki,ij,kj->k", self.differences, B, self.differences) - self.threshold
         surprise = float(self.weights @ np.logaddexp(0.0, -s))
         return surprise + float(np.vdot(self.recession, B)) - self.constant

@@ -1,4 +1,4 @@
-"""pymanopt's trust-region method on its manifold of PSD matrices of fixed rank."""
+"""The trust-region method of pymanopt on its manifold of PSD matrices of fixed rank."""
 
 from __future__ import annotations
 

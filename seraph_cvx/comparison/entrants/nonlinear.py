@@ -29,7 +29,7 @@ PACKAGES = {"UNO": ("unopy", "unopy"), "IPOPT": ("cyipopt", "cyipopt"), "KNITRO"
 """By solver: the module that CVXPY imports, and what pip calls it."""
 
 FEW_ENTRIES = 32
-"""Up to so many distinct entries of LL', distances are stated by them: fewer than in VL."""
+"""Up to this many distinct entries of LL', distances are stated by them: fewer than in VL."""
 
 
 def nonlinear(
@@ -101,7 +101,7 @@ def state_on_factor(problem: ListedProblem, start: FloatArray) -> tuple[cp.Varia
 
 
 def options_in_words(solver: str, tol: float, time_limit: float) -> dict[str, Any]:
-    """The options of a nonlinear solver for a tolerance and a time limit, in its own words.
+    """The options of a nonlinear solver for a tolerance and a time limit, by its own names.
 
     Iterations are not limited: the time is.
 

@@ -1,4 +1,4 @@
-"""A function of the user's own as an entrant: an objective in, a matrix out."""
+"""A user's function as an entrant: an objective in, a matrix out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...model.m_step_objective import MStepObjective
 from .attempt import Attempt, Entrant, in_words
 
 TOLD = ("tol", "time_limit")
-"""What a function is told of the race, if it has parameters of these names."""
+"""What a function is told about the race, if it has parameters of these names."""
 
 
 def own_entrant(function: Callable[..., Any], options: Mapping[str, Any] | None = None) -> Entrant:
@@ -24,8 +24,8 @@ def own_entrant(function: Callable[..., Any], options: Mapping[str, Any] | None 
     ----------
     function : callable
         ``function(objective, **options)``, an (m, m) matrix or an :class:`Attempt`. If it has
-        parameters `tol` or `time_limit`, it is told them. It may be defined anywhere, in a script
-        or notebook too: it travels to the process of its run by value.
+        parameters `tol` or `time_limit`, they are passed. It may be defined anywhere, also in
+        a script or notebook: it is sent to the process of its run by value.
     options : mapping, optional
         Further arguments, by keyword.
 
@@ -40,8 +40,8 @@ def own_entrant(function: Callable[..., Any], options: Mapping[str, Any] | None 
     name = getattr(function, "__name__", "") or type(function).__name__
     if not name.isidentifier():
         raise ValueError(
-            f"A function in solvers=[...] races under its name, and {name!r} is none: write it "
-            "with def."
+            f"A function in solvers=[...] races under its name, and {name!r} is not a "
+            "valid one: define it with def."
         )
     given = dict(options or {})
     taken = inspect.signature(function).parameters
@@ -51,8 +51,8 @@ def own_entrant(function: Callable[..., Any], options: Mapping[str, Any] | None 
         content = pickle.dumps((by_value, told))
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{name} cannot be sent to a process of its own ({error}): let it make what it needs "
-            "inside of it."
+            f"{name} cannot be sent to a separate process ({error}): create what it needs "
+            "inside the function."
         ) from error
     label = f"{name}({in_words(given)})" if given else name
     module = getattr(function, "__module__", None) or "__main__"

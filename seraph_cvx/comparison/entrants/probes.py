@@ -1,6 +1,6 @@
-"""Whether an entrant can race: is it installed, has it a licence, does it solve a tiny problem?
+"""Find out whether an entrant can race: it must be installed, licensed and solve a tiny problem.
 
-Each probe is in a process of its own, so that one that crashes, hangs or prints does no harm.
+Each probe runs in a separate process, so that a solver that crashes, hangs or prints does no harm.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .conic import conic
 PROBE_SECONDS = 60.0
 PROBE_TOL = 1e-4
 GOOD_ENOUGH = 0.01
-"""The relative gap that an answer to the tiny M-step may have; nobody is refused for its pace."""
+"""The relative gap that an answer to the tiny M-step may have: slow solvers are not refused."""
 
 REQUIRED = ("CLARABEL", "SCS")
 """The conic solvers that come with this package and are tested with it."""
@@ -66,12 +66,12 @@ def what_is_missing(entrant: Entrant) -> str:
 
 
 def probe(entrant: Entrant) -> tuple[str, float]:
-    """Solve a tiny problem, in a process of its own: the solver's word, and how far it is off.
+    """Solve a tiny problem, in a separate process: the solver's status and its error.
 
     For a conic solver that is min e^x - x + tr(B) over B PSD with tr(B) <= 1, whose optimum is 1:
     the smallest problem with both cones. For the others it is an M-step.
     """
-    warnings.simplefilter("ignore")  # in a process of its own; the outcome has the result
+    warnings.simplefilter("ignore")  # in a separate process; the outcome has the result
     if _is_conic(entrant):
         return solve_both_cones(entrant.extra[0])
     X = [[0.0, 0.1], [0.2, 0.0], [2.0, 1.0], [2.3, 0.8], [0.1, 0.9]]

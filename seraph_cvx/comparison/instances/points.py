@@ -18,16 +18,16 @@ from numpy.typing import NDArray
 from ...numerics.checks import FloatArray
 
 GRID = 16.0
-"""Coordinates are multiples of one part in so many."""
+"""Coordinates are multiples of one part in this many."""
 
 WEIGHT_GRID = 1024.0
-"""The weight of unlabeled pairs and soft labels are multiples of one part in so many."""
+"""The weight of unlabeled pairs and soft labels are multiples of one part in this many."""
 
 NEARLY = 2.0**-19
-"""By so much do nearly collinear features differ; the squares of such numbers are exact, too."""
+"""Nearly collinear features differ by this much; the squares of such numbers are exact, too."""
 
 FAR = 2.0**20
-"""An outlier lies so far out, about a million."""
+"""How far out an outlier lies: about a million."""
 
 _GENERATED = re.compile(r"(cloud|onehot)([1-9]\d*)")
 
@@ -57,7 +57,7 @@ def generate(data: str, n_points: int, seed: int) -> tuple[FloatArray, NDArray[n
     """
     match = _GENERATED.fullmatch(data)
     if match is None:
-        raise ValueError(f"{data!r} is no generated data set: use cloud5, onehot8 or the like.")
+        raise ValueError(f"{data!r} is not a generated data set: use cloud5, onehot8 or the like.")
     kind, m = match[1], int(match[2])
     rng = random.Random(seed)
     if kind == "onehot":
@@ -102,7 +102,7 @@ def _require_features(X: FloatArray, n_features: int) -> None:
 
 
 def _skewed(X: FloatArray, decades: float) -> FloatArray:
-    """The units of the features are powers of two across so many decades."""
+    """The units of the features are powers of two across this many decades."""
     half = decades / 2.0 * np.log2(10.0)
     return np.asarray(np.ldexp(X, np.rint(np.linspace(-half, half, X.shape[1])).astype(int)))
 

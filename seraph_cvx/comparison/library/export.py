@@ -53,7 +53,7 @@ def export_library(
     ----------
     folder : path
         Made where it does not exist. What is in it, with the right checksum, is kept: an export
-        that was interrupted goes on from there.
+        that was interrupted continues from there.
     instances : str or sequence of InstanceSpec
         The name of a suite, or specs.
     callback : callable, optional

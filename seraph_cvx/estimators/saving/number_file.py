@@ -32,6 +32,9 @@ NPY_HEADER = re.compile(
     rb"'shape': \((?P<shape>[0-9, ]*)\), \}\s*"
 )
 
+OLD_ENTRIES = {"metric", "components", "feature_names"}
+"""What `seraph-cvx fit` wrote before it wrote models."""
+
 LOCAL_HEADER = struct.Struct("<26xHH")
 """The header before a zip entry, which ends with the lengths of the name and the extra field."""
 
@@ -107,6 +110,11 @@ def read_number_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Arra
             refuse("two of its entries have one name")
         if any(e.compress_type != zipfile.ZIP_STORED or e.flag_bits & 1 for e in entries):
             refuse("its entries are compressed or encrypted, which models are not")
+        if set(names) >= OLD_ENTRIES:
+            refuse(
+                "it is of an earlier `seraph-cvx fit`, which wrote the matrix without a model: run "
+                "the command again, or read its arrays by numpy.load"
+            )
         _check_layout(entries, content, archive.start_dir)
         arrays = {n: _parse(archive.read(e), n) for n, e in zip(names, entries, strict=True)}
     if "header" not in arrays or arrays["header"].dtype != np.uint8:
@@ -156,7 +164,7 @@ def _parse(data: bytes, name: str) -> NDArray[Any]:
     length = int.from_bytes(data[8:10], "little")
     said = NPY_HEADER.fullmatch(data[10 : 10 + length])
     if data[:8] != NPY_MAGIC or said is None:
-        refuse(f"its entry {name!r} is no array of plain numbers (pickled objects are never read)")
+        refuse(f"its entry {name!r} is no array of plain numbers: nothing else is read")
     shape = [int(size) for size in said["shape"].decode().split(",") if size.strip()]
     n_bytes = math.prod(shape) * np.dtype(said["type"].decode()).itemsize
     if n_bytes != len(data) - 10 - length or max(shape, default=0) > LARGEST_SIZE:

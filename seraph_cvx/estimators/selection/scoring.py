@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state, indexable
 from sklearn.utils.validation import column_or_1d
 
-from ...numerics.checks import FloatArray, IntArray, encode_labels
+from ...numerics.checks import FloatArray, IntArray, encode_labels, refuse_masked
 from ...pairs.supervision import known_labels
 
 PAIRS_AT_ONCE = 1 << 16
@@ -37,6 +37,7 @@ def known_rows(X: Any, y: ArrayLike, purpose: str) -> tuple[Any, Any, IntArray]:
     >>> known_rows([[0.0], [1.0], [2.0]], ["a", None, "b"], "an example")
     ([[0.0], [2.0]], array(['a', 'b'], dtype=object), array([0, 2]))
     """
+    refuse_masked(y, "y", "mark an unknown label by -1")
     labels = column_or_1d(y, warn=True)
     X, labels = indexable(X, labels)
     known = np.flatnonzero(known_labels(labels))
@@ -65,7 +66,7 @@ class LabeledKFold(BaseCrossValidator):  # type: ignore[misc]
     shuffle : bool, default=False
         Shuffle the points of each class before they are dealt.
     random_state : int, RandomState or None
-        Of the shuffle.
+        The seed of the shuffle.
 
     Examples
     --------
@@ -103,6 +104,7 @@ class LabeledKFold(BaseCrossValidator):  # type: ignore[misc]
         """
         if y is None:
             raise ValueError("LabeledKFold needs y: the class of each point, -1 where unknown.")
+        refuse_masked(y, "y", "mark an unknown label by -1")
         X, labels = indexable(X, column_or_1d(y))
         known, codes = encode_labels(labels, len(labels))
         if len(known) < self.n_splits:

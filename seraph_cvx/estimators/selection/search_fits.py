@@ -1,4 +1,4 @@
-"""The fits of a search over SERAPH's weights, each of a candidate in a fold, and their scores."""
+"""The fits of a search over SERAPH's weights, each of a candidate in a fold."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
-from sklearn.neighbors import KNeighborsClassifier
 
 from ...numerics.blas_threads import one_blas_thread
 from ...numerics.checks import UNKNOWN, FloatArray, IntArray, encode_labels
 from ..seraph import SERAPH
-from .scoring import area_over_pairs, known_accuracy, pair_auc
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +103,7 @@ def fit_fold(
 
     Examples
     --------
+    >>> from seraph_cvx.estimators.selection.fold_scores import nearest_labeled_accuracy
     >>> from seraph_cvx.estimators.selection.scoring import LabeledKFold
     >>> X, y = np.array([[0.0], [0.1], [2.0], [2.1]]), np.array([0, 0, 1, 1])
     >>> fold = make_folds(X, y, LabeledKFold(2))[0]
@@ -130,146 +128,3 @@ def fit_fold(
             raise ValueError("scoring returned NaN: it must return a number for every fold.")
         found.append(SearchFit(score, model.status_.reached_tolerance, seconds))
     return found
-
-
-def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> dict[str, Any]:
-    """Tabulate the scores of all candidates.
-
-    mean_f and std_f of score_f for each candidate, in the words of GridSearchCV.cv_results_.
-
-    Parameters
-    ----------
-    candidates : list of dict
-        Each with a "trace_weight", an "unlabeled_weight" and an "identity_share".
-    fits : list of SearchFit
-        The folds of the first candidate, then those of the second, and so on.
-
-    Examples
-    --------
-    >>> others = {"unlabeled_weight": 0.0, "identity_share": 0.3}
-    >>> candidates = [{"trace_weight": t, **others} for t in (1.0, 2.0)]
-    >>> table = tabulate_fits(candidates, [SearchFit(score, True, 0.1) for score in (1, 0, 1, 1)])
-    >>> table["mean_test_score"].tolist(), table["rank_test_score"].tolist()
-    ([0.5, 1.0], [2, 1])
-    """
-    in_rows = len(candidates), -1
-    scores = np.array([fit.score for fit in fits]).reshape(in_rows)
-    mean = scores.mean(axis=1)
-    if np.all(np.isnan(mean)):
-        raise RuntimeError(
-            "No pair of weights could be fitted in all folds; the first failure was: "
-            + next(fit.failure for fit in fits if fit.failure)
-        )
-    merit = np.where(np.isnan(mean), -np.inf, np.round(mean, 12))
-    seconds = np.array([fit.seconds for fit in fits]).reshape(in_rows)
-    uncertified = np.array([not fit.reached_tolerance for fit in fits]).reshape(in_rows)
-    mus = [candidate["unlabeled_weight"] for candidate in candidates]
-    shares = [candidate["identity_share"] for candidate in candidates]
-    return {
-        "mean_fit_time": seconds.mean(axis=1),
-        "param_trace_weight": np.array([candidate["trace_weight"] for candidate in candidates]),
-        "param_unlabeled_weight": np.array(mus, dtype=object),
-        "param_identity_share": np.array(shares, dtype=object),
-        "params": candidates,
-        **{f"split{i}_test_score": column for i, column in enumerate(scores.T)},
-        "mean_test_score": mean,
-        "std_test_score": scores.std(axis=1),
-        "rank_test_score": rankdata(-merit, method="min").astype(np.int32),
-        "n_uncertified": uncertified.sum(axis=1),
-        "n_failed": np.isnan(scores).sum(axis=1),
-    }
-
-
-def best_candidate(
-    table: dict[str, Any],
-    default: int | None = None,
-    caution: float = 0.0,
-    fold_sizes: Sequence[int] = (),
-) -> int:
-    """Choose the candidate of the best mean score, or the default unless one is clearly better.
-
-    Without a default, argmax of (mean score, trace weight): of equally good ones the metric of
-    lower rank. With one, argmax of the lead sum_f n_f (score_f - score_f of the default), n_f the
-    points held out; for accuracies that is how many more points are right. The default is kept
-    unless the lead is at least `caution`.
-
-    Examples
-    --------
-    >>> best_candidate({"rank_test_score": [1, 2, 1], "param_trace_weight": [0.1, 9.0, 1.0]})
-    2
-    >>> scores = {"split0_test_score": [0.5, 0.75], "split1_test_score": [0.5, 0.5]}
-    >>> ranks = {"rank_test_score": [2, 1], "param_trace_weight": [1.0, 2.0]}
-    >>> [best_candidate(ranks | scores, 0, caution, [4, 4]) for caution in (1.0, 2.0)]
-    [1, 0]
-    """
-    tied = np.flatnonzero(np.asarray(table["rank_test_score"]) == 1)
-    best = int(tied[np.argmax(np.asarray(table["param_trace_weight"])[tied])])
-    if default is None:
-        return best
-    scores = np.array([table[f"split{f}_test_score"] for f in range(len(fold_sizes))])
-    leads = np.round(np.asarray(fold_sizes) @ (scores - scores[:, [default]]), 9)
-    if np.isnan(leads[default]):
-        return best
-    leads = np.where(np.isnan(leads), -np.inf, leads)
-    return int(np.argmax(leads)) if np.max(leads) >= max(caution, 1e-9) else default
-
-
-def choose_scorer(scoring: Any) -> Callable[[SERAPH, Fold], float]:
-    """Turn the `scoring` of SERAPHCV into a function of the fitted SERAPH and the fold.
-
-    Examples
-    --------
-    >>> choose_scorer("pair_auc").__name__
-    'held_out_pair_auc'
-    """
-    if scoring is None or scoring in ("known_accuracy", known_accuracy):
-        return nearest_labeled_accuracy
-    if scoring in ("pair_auc", pair_auc):
-        return held_out_pair_auc
-    if not callable(scoring):
-        raise ValueError(
-            f'scoring={scoring!r} is not known: use "known_accuracy", "pair_auc", or a function '
-            "(fitted SERAPH, X, y) -> float."
-        )
-
-    def score(model: SERAPH, fold: Fold) -> float:
-        return float(scoring(model, fold.points[fold.test], fold.labels[fold.test]))
-
-    return score
-
-
-def nearest_labeled_accuracy(model: SERAPH, fold: Fold) -> float:
-    """Score a metric by the nearest labeled neighbour of each hidden point.
-
-    #{i in test : y of the kept point nearest to x_i is y_i} / #test, distances by the metric.
-
-    Examples
-    --------
-    >>> from seraph_cvx.estimators.selection.scoring import LabeledKFold
-    >>> X, y = np.array([[0.0], [0.1], [2.0], [0.2]]), np.array([0, 0, 1, 1])
-    >>> fold = make_folds(X, y, LabeledKFold(2))[1]  # keeps points 0 and 2
-    >>> nearest_labeled_accuracy(SERAPH().fit(X, fold.masked), fold)
-    0.5
-    """
-    nearest = KNeighborsClassifier(n_neighbors=1)
-    nearest.fit(model.transform(fold.points[fold.kept]), fold.codes[fold.kept])
-    return known_accuracy(nearest, model.transform(fold.points[fold.test]), fold.codes[fold.test])
-
-
-def held_out_pair_auc(model: SERAPH, fold: Fold) -> float:
-    """Score a metric by the ROC area over the known pairs with a point held out.
-
-    Examples
-    --------
-    >>> from seraph_cvx.estimators.selection.scoring import LabeledKFold
-    >>> X, y = np.array([[0.0], [0.1], [2.0], [2.1]]), np.array([0, 0, 1, 1])
-    >>> fold = make_folds(X, y, LabeledKFold(2))[0]
-    >>> held_out_pair_auc(SERAPH().fit(X, fold.masked), fold)
-    1.0
-    """
-    first, second = np.triu_indices(len(fold.test), 1)
-    across = np.meshgrid(fold.test, fold.kept, indexing="ij")
-    within = np.column_stack([fold.test[first], fold.test[second]])
-    rows = np.vstack([within, np.column_stack([side.ravel() for side in across])])
-    similar = fold.codes[rows[:, 0]] == fold.codes[rows[:, 1]]
-    return area_over_pairs(model, fold.points, rows, similar)

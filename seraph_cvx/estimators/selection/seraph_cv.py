@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -21,59 +21,28 @@ from ...penalties.manifold import manifold_term
 from ...penalties.penalty import Penalty
 from ...solvers.not_certified import NotCertified
 from ...solvers.solution import Status
+from ..base import similar_probability
 from ..mahalanobis import MahalanobisTransformer, all_or_nothing
 from ..seraph import SERAPH
 from ..settings import RECOMMENDED
+from .candidates import AUTO_FACTORS, OTHER_SHARES, check_sequence, find_default, list_candidates
+from .choice import best_candidate, tabulate_fits
+from .fold_scores import choose_scorer
 from .scoring import LabeledKFold
-from .search_fits import (
-    SearchFit,
-    best_candidate,
-    choose_scorer,
-    fit_fold,
-    make_folds,
-    tabulate_fits,
+from .search_fits import Fold, SearchFit, fit_fold, make_folds
+
+OF_THE_SEARCH = (
+    *("trace_weight", "unlabeled_weight", "identity_share"),
+    *("setting", "n_jobs", "verbose", "callback", "on_interrupt"),
 )
+"""The parameters of SERAPH that the search sets itself."""
 
-AUTO_FACTORS = (1.0, 0.2, 3.0, 10.0)
-"""The trace weights of "auto", as multiples of the default one of SERAPH, which is the first."""
-
-OTHER_SHARES = (0.1, 0.7, 1.0)
-"""The shares of the reference that are tried besides the one given."""
-
-HANDED_ON = (
-    "threshold",
-    "sharpness",
-    "algorithm",
-    "solver",
-    "tol",
-    "m_step_tol",
-    "max_iter",
-    "n_components",
-    "allow_unattained",
-    "laplacian_weight",
-    "laplacian_neighbors",
-    "laplacian_kernel",
-    "laplacian_normalised",
-    "unlabeled_pairs",
-    "accelerate",
-    "penalties",
-    "random_state",
-    "reference",
-    "correlation_weight",
-)
+HANDED_ON = tuple(name for name in SERAPH().get_params() if name not in OF_THE_SEARCH)
 """The parameters that are passed on to every SERAPH of the search."""
 
 LEARNED = (
-    "metric_",
-    "components_",
-    "threshold_",
-    "certificate_",
-    "history_",
-    "n_iter_",
-    "status_",
-    "sampling_",
-    "leave_one_out_",
-    "data_notes_",
+    *("metric_", "components_", "threshold_", "certificate_", "history_", "n_iter_", "status_"),
+    *("sampling_", "leave_one_out_", "data_notes_"),
 )
 """The attributes that are copied from the chosen SERAPH."""
 
@@ -81,9 +50,9 @@ LEARNED = (
 class SERAPHCV(MahalanobisTransformer):
     """Learn a metric as SERAPH does, its weights and share chosen by cross-validation.
 
-    (lambda, mu, alpha) = argmax mean_f score_f(A(lambda, mu, alpha; y with fold f unknown)), then
-    eq. (7). Few labels choose badly: where the defaults of SERAPH are among the candidates, another
-    one is taken only if it is clearly better than they are.
+    (lambda, mu, alpha) = argmax mean_f score_f(A(lambda, mu, alpha; y with fold f unknown)), then a
+    fit with all labels. Few labels choose badly: with trace_weights="auto" SERAPH's default is
+    among the candidates, and another one is taken only if it scores enough better.
 
     The held-out labels become unknown, but their points stay, as unlabeled ones: the search is
     transductive, as SERAPH itself is. Every fit of the search starts as SERAPH does (J is not
@@ -93,24 +62,26 @@ class SERAPHCV(MahalanobisTransformer):
     Parameters
     ----------
     trace_weights : "auto" or sequence of float, default="auto"
-        The lambdas to try. "auto": 0.2, 1, 3 and 10 times the one that SERAPH would take for all
-        labels without penalties.
+        The lambdas to try. "auto": 1, 3 and 10 times the one that SERAPH would take for all
+        labels without penalties; in a fold, for the labels that are kept.
     unlabeled_weights : sequence of float, "ratio" or "full", default=("full",)
         The mus to try.
     identity_shares : sequence of float or "auto", optional
         The shares of the reference to try. None: `identity_share`, and with trace_weights="auto"
-        also 0.1, 0.7 and 1. SERAPH's default is among the candidates where `trace_weights` is
-        "auto", "full" among the mus and "auto" among the shares.
-    caution : float, default=3.0
-        SERAPH's default is kept unless another candidate has at least so many more held-out points
-        right, or for other scores a mean lead of so many over the number of known points. 0 takes
-        the best score, which with two labels a class misleads more often than not.
+        also 0.4 and 0.7. They cost no further fit.
+    caution : float, default=0.1
+        SERAPH's default is kept unless another candidate's mean score is better by more than
+        caution/sqrt(n), n the held-out points of all folds: the fewer labels, the larger a lead is
+        asked for. 0 takes the best score.
     cv : int, splitter or iterable of (train, test), optional
         An int is the number of folds of :class:`~seraph_cvx.LabeledKFold`. None: five, or as many
         as the smallest class of two or more known points has. Of other splitters' test parts only
         the known points are judged, and labels outside their training part are unknown.
-    scoring : "known_accuracy", "pair_auc" or callable, optional
-        None and "known_accuracy": the accuracy on the held-out points of 1-NN to the labeled ones.
+    scoring : "soft_accuracy", "known_accuracy", "pair_auc" or callable, optional
+        None and "soft_accuracy": the share of each held-out point's neighbourhood that is of its
+        class, weights exp(-d/d_min) by the squared distances to the labeled points. Which of two
+        metrics is better it tells with fewer labels than "known_accuracy", the accuracy on the
+        held-out points of 1-NN to the labeled ones.
         "pair_auc": the ROC area of the distances over the pairs with a held-out point in them.
         A callable: ``scoring(fitted SERAPH, X_held_out, y_held_out)``, larger is better.
     n_jobs : int, optional
@@ -118,7 +89,8 @@ class SERAPHCV(MahalanobisTransformer):
     refit : bool, default=True
         Fit the chosen SERAPH on all labels. Without it there is no metric, only `cv_results_`.
     threshold, sharpness, algorithm, solver, tol, m_step_tol, max_iter, n_components, ...
-        As for :class:`seraph_cvx.SERAPH`; `verbose` is of the final fit.
+        As for :class:`seraph_cvx.SERAPH`; `verbose`, `callback` and `on_interrupt` are of the final
+        fit, and `time_limit` is of each fit.
     random_state : int, RandomState or None
         Shuffles the folds, where given and `cv` is None or an int; and draws the pairs of
         `unlabeled_pairs`, the same ones for every candidate where it is an int.
@@ -126,8 +98,8 @@ class SERAPHCV(MahalanobisTransformer):
     Attributes
     ----------
     best_params_ : dict
-        "trace_weight", "unlabeled_weight" and "identity_share". Without a default to keep, the
-        larger trace weight wins of equal scores.
+        "trace_weight", "unlabeled_weight" and "identity_share". Of equal scores the larger trace
+        weight wins, without a default to keep.
     best_score_, best_index_, n_splits_ : float, int, int
     cv_results_ : dict of arrays
         As of scikit-learn's GridSearchCV: params, param_*, split*_test_score, mean_test_score,
@@ -145,7 +117,7 @@ class SERAPHCV(MahalanobisTransformer):
     >>> drawn = load_sampling("iris", n_points=40, n_labeled=12, seed=1)
     >>> search = SERAPHCV(trace_weights=[1.0, 10.0], cv=2).fit(drawn.X, drawn.y)
     >>> search.best_params_, round(search.best_score_, 3)
-    ({'trace_weight': 1.0, 'unlabeled_weight': 'full', 'identity_share': 'auto'}, 1.0)
+    ({'trace_weight': 1.0, 'unlabeled_weight': 'full', 'identity_share': 'auto'}, 0.893)
     """
 
     history_: list[Any]
@@ -181,9 +153,15 @@ class SERAPHCV(MahalanobisTransformer):
         accelerate: bool = True,
         penalties: Sequence[Penalty] = (),
         identity_shares: Sequence[float | str] | None = None,
-        caution: float = 3.0,
+        caution: float = 0.1,
         reference: str = RECOMMENDED.reference,
         correlation_weight: float | str = RECOMMENDED.correlation_weight,
+        time_limit: float | None = None,
+        callback: Any = None,
+        on_interrupt: str = "raise",
+        solver_options: Mapping[str, Any] | None = None,
+        formulation: str = "primal",
+        polish: bool = False,
     ) -> None:
         self.trace_weights = trace_weights
         self.unlabeled_weights = unlabeled_weights
@@ -214,6 +192,12 @@ class SERAPHCV(MahalanobisTransformer):
         self.caution = caution
         self.reference = reference
         self.correlation_weight = correlation_weight
+        self.time_limit = time_limit
+        self.callback = callback
+        self.on_interrupt = on_interrupt
+        self.solver_options = solver_options
+        self.formulation = formulation
+        self.polish = polish
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the two weights by cross-validation, then learn the metric from all labels.
@@ -243,13 +227,18 @@ class SERAPHCV(MahalanobisTransformer):
         scorer = choose_scorer(self.scoring)
         labels = column_or_1d(y)
         folds = make_folds(pairs.points, labels, self._splitter(labels))
-        candidates = self._candidates(pairs)
-        settings = {name: getattr(self, name) for name in HANDED_ON}
         shares = self._shares()
+        candidates = list_candidates(
+            self._weights_to_try(pairs),
+            check_sequence("unlabeled_weights", self.unlabeled_weights),
+            shares,
+        )
+        settings = {name: getattr(self, name) for name in HANDED_ON}
+        scales = [self._scale(fold, pairs) for fold in folds]
         tasks = [
-            (fold, SERAPH(**settings, **candidate), scorer, shares)
+            (fold, SERAPH(**settings, **_scaled(candidate, scale)), scorer, shares)
             for candidate in candidates[:: len(shares)]
-            for fold in folds
+            for fold, scale in zip(folds, scales, strict=True)
         ]
         found: list[list[SearchFit]]
         if effective_n_jobs(self.n_jobs) == 1:  # Parallel would change the process's warnings
@@ -266,79 +255,74 @@ class SERAPHCV(MahalanobisTransformer):
             self.__dict__.pop(name, None)  # of an earlier fit
         self.n_splits_ = len(folds)
         self.cv_results_ = tabulate_fits(candidates, fits)
-        self.best_index_ = best_candidate(
-            self.cv_results_,
-            self._default(candidates),
-            check_number(self.caution, "caution", 0.0),
-            [len(fold.test) for fold in folds],
-        )
+        default = find_default(candidates) if self._is_automatic else None
+        caution = check_number(self.caution, "caution", 0.0)
+        n_judged = sum(len(fold.test) for fold in folds)
+        self.best_index_ = best_candidate(self.cv_results_, default, caution / np.sqrt(n_judged))
         self.best_params_ = dict(candidates[self.best_index_])
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         not_reached: list[Warning] = []
         if self.refit:
-            self.best_estimator_ = SERAPH(**settings, **self.best_params_, verbose=self.verbose)
+            self.best_estimator_ = SERAPH(
+                **settings,
+                **self.best_params_,
+                verbose=self.verbose,
+                callback=self.callback,
+                on_interrupt=self.on_interrupt,
+            )
             taken = self.best_estimator_._take(X, y)
             not_reached = self.best_estimator_._learn(taken)
             self.best_estimator_._judge(taken)
+            self.best_estimator_._keep_labeled(taken, y)
             for name in LEARNED:
                 setattr(self, name, getattr(self.best_estimator_, name))
         return [*not_reached, *_uncertified(fits)]
 
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
-        """Predict p(+1 | x, x') of eq. (8) by `best_estimator_`, for a (k, 2, m) array of pairs."""
-        return self.best_estimator_.predict_pair_proba(self._check_point_pairs(pairs))
+        """The probability that each pair of a (k, 2, m) array is similar: see SERAPH's."""
+        return similar_probability(self.pair_distance(pairs), self.threshold_)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "components_")
 
-    def _candidates(self, pairs: PairSet) -> list[dict[str, Any]]:
-        """The candidates, one for each combination of weights and share."""
-        _refuse_string("unlabeled_weights", self.unlabeled_weights)
-        trace_weights = self._weights_to_try(pairs)
-        found = [
-            {"trace_weight": trace_weight, "unlabeled_weight": mu, "identity_share": share}
-            for mu in self.unlabeled_weights
-            for trace_weight in trace_weights
-            for share in self._shares()
-        ]
-        if not found:
-            raise ValueError(
-                "There is nothing to choose from: trace_weights, unlabeled_weights or "
-                "identity_shares is empty."
-            )
-        return found
-
     def _shares(self) -> list[float | str]:
         """The shares of the reference to try."""
-        if self.identity_shares is None:
-            more = OTHER_SHARES if isinstance(self.trace_weights, str) else ()
-            return [self.identity_share, *more]
-        _refuse_string("identity_shares", self.identity_shares)
-        return list(self.identity_shares)
+        if self.identity_shares is not None:
+            return check_sequence("identity_shares", self.identity_shares)
+        return [self.identity_share, *(OTHER_SHARES if self._is_automatic else ())]
 
-    def _default(self, candidates: list[dict[str, Any]]) -> int | None:
-        """Which candidate is SERAPH's default, if one is."""
-        wanted = (RECOMMENDED.unlabeled_weight, RECOMMENDED.identity_share)
-        others = [(one["unlabeled_weight"], one["identity_share"]) for one in candidates]
-        if not isinstance(self.trace_weights, str) or wanted not in others:
-            return None
-        return others.index(wanted)  # the first trace weight is the default one
+    @property
+    def _is_automatic(self) -> bool:
+        """Whether the trace weights are multiples of SERAPH's own, the first that one itself."""
+        return isinstance(self.trace_weights, str)
 
     def _weights_to_try(self, pairs: PairSet) -> list[float]:
-        if not isinstance(self.trace_weights, str):
+        if not self._is_automatic:
             return [check_number(w, "trace_weights", 0.0) for w in self.trace_weights]
         if self.trace_weights != "auto":
             raise ValueError(
                 f'trace_weights={self.trace_weights!r} is not known: give numbers or "auto".'
             )
-        setting = RECOMMENDED._replace(correlation_weight=self.correlation_weight)
-        weight = setting.auto_trace_weight(pairs, self.threshold, self._manifold_term(pairs.points))
+        weight = self._automatic_weight(pairs)
         if weight is None:
             raise ValueError(
                 "The first metric is zero at every trace weight (no labeled pair pulls it up), so "
                 '"auto" has no weights to try: give trace_weights as numbers.'
             )
         return [factor * weight for factor in AUTO_FACTORS]
+
+    def _automatic_weight(self, pairs: PairSet) -> float | None:
+        """The trace weight that SERAPH would take for these pairs."""
+        setting = RECOMMENDED._replace(correlation_weight=self.correlation_weight)
+        return setting.auto_trace_weight(pairs, self.threshold, self._manifold_term(pairs.points))
+
+    def _scale(self, fold: Fold, pairs: PairSet) -> float:
+        """What a trace weight is multiplied with in a fold, which has fewer labeled pairs."""
+        if not self._is_automatic:
+            return 1.0
+        kept = PairSet.from_labels(pairs.points, fold.masked)
+        whole, part = self._automatic_weight(pairs), self._automatic_weight(kept)
+        return part / whole if whole and part else 1.0
 
     def _manifold_term(self, points: FloatArray) -> FloatArray | None:
         if self.laplacian_weight == 0.0:
@@ -366,12 +350,9 @@ class SERAPHCV(MahalanobisTransformer):
         return LabeledKFold(int(cv), self.random_state is not None, self.random_state)
 
 
-def _refuse_string(name: str, given: Any) -> None:
-    """Raise an error unless a sequence of values to try is given."""
-    if isinstance(given, str) or not np.iterable(given):
-        raise ValueError(
-            f"{name}={given!r} must be a sequence of values to try: write it in a list."
-        )
+def _scaled(candidate: dict[str, Any], scale: float) -> dict[str, Any]:
+    """A candidate with so many times its trace weight."""
+    return candidate | {"trace_weight": scale * candidate["trace_weight"]}
 
 
 def _uncertified(fits: list[SearchFit]) -> list[Warning]:

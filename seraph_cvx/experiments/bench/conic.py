@@ -82,7 +82,7 @@ def bench_whole_fit(report: Report, name: str = "wine", time_limit: float = 120.
         warnings.filterwarnings("ignore", "Solution may be inaccurate")
         conic = alternate(pairs, solver="CLARABEL", m_step_tol=1e-7, callback=late)
     seconds = time.perf_counter() - clock
-    finished = conic.status is not Status.ITERATION_LIMIT
+    finished = conic.status not in (Status.ITERATION_LIMIT, Status.INTERRUPTED)
     report.add(
         own_part
         | {

@@ -23,16 +23,16 @@ from .report import Report
 from .statement import best_lower_bound, relative_distance
 
 TRUE_GAP = 1e-5
-"""The largest distance from the best known lower bound at which a rival has arrived."""
+"""The distance from the best known lower bound that a rival has to reach."""
 
 RUNGS = (1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
-"""The tolerances that a rival is asked for, one after the other, until it is truly there."""
+"""The tolerances that a rival is asked for, one after the other, until it reaches that distance."""
 
 REPEATS, LONG = 3, 1.0
 """A run is repeated, as ours is, and the least time counts; but not one that takes a second."""
 
 GRACE = 30.0
-"""Seconds after its limit at which a rival that does not heed it is ended."""
+"""Seconds after its limit at which a rival that ignores it is ended."""
 
 
 def bench_first_m_steps(
@@ -42,7 +42,7 @@ def bench_first_m_steps(
     time_limit: float = 600.0,
     rivals: Mapping[str, Sequence[Entrant]] | None = None,
 ) -> ResultTable:
-    """Time our solver, certified to 1e-8, against the fastest rival that truly reaches 1e-5.
+    """Time our solver, certified to 1e-8, against the fastest rival that really reaches 1e-5.
 
     A rival climbs a ladder of tolerances until its answer is truly within 1e-5 of the best lower
     bound; its time is that of the first rung that is, compilation included. It is stopped at

@@ -16,7 +16,7 @@ from .conic import TASKS, draw_tasks
 from .report import Report, Row
 
 REPEATS = 5
-"""Each time is the least of so many measurements."""
+"""Each time is the least of this many measurements."""
 
 
 def bench_path(report: Report, seeds: Sequence[int] = (0, 1)) -> ResultTable:

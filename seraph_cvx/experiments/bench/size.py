@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ import numpy as np
 from ...certificate.sampling import certify_in_full
 from ...display.result_table import ResultTable
 from ...fit.alternation import Alternation, Iteration, alternate
+from ...model.m_step_objective import MStepObjective
+from ...model.semi_supervised import descent_program
 from ...numerics.checks import FloatArray, MissingExtra
 from ...pairs.pair_set import PairSet
 from ...processes.forking import peak_bytes
@@ -44,7 +47,7 @@ def bench_sizes(
         n of each fit.
     m : int
     unlabeled_pairs : int, optional
-        Draw so many pairs for the M-steps; the certificate still covers all pairs.
+        Draw this many pairs for the M-steps; the certificate still covers all pairs.
         "in full passes" tells the fit's time in passes of value and gradient over them.
     scheduler : str, optional
         Address of a Dask scheduler; by default two worker processes on this machine.
@@ -59,6 +62,60 @@ def bench_sizes(
     return report.finish()
 
 
+def bench_face(
+    report: Report,
+    backend: str = "cpu",
+    sizes: Sequence[int] = (1_000, 3_000, 10_000),
+    m: int = 64,
+    rho: int = 8,
+) -> ResultTable:
+    """Time what a fit is made of: passes over all pairs at a factor with `rho` columns.
+
+    "slope" is the value and the slope with respect to the factor, "product" the change of the slope
+    along a direction. A product is of all pairs up to some thousand points, and beyond of the pairs
+    of some points; on a GPU it is also timed for all pairs.
+    """
+    if backend not in ("cpu", "cuda"):
+        raise ValueError(f"Passes are timed on cpu or cuda, not on {backend!r}.")
+    report.start(f"Passes over all pairs on {backend} (m = {m}, {rho} columns), milliseconds")
+    rng = np.random.default_rng(1)
+    shape, D = rng.normal(size=(m, rho)), rng.normal(size=(m, rho))
+    for n in sizes:
+        X, y = gaussian_classes(n, m)
+        objective = MStepObjective(PairSet.from_labels(_to_backend(X, backend), y), n_jobs=-1)
+        programs = {
+            "(11)": objective.whitened_program,
+            "J": descent_program(objective, whitened=True),
+        }
+        for name, program in programs.items():
+            report.tell(f"passes at n = {n}, {name}")
+            L = shape * (program.reach**0.5 / float(np.linalg.norm(shape)))
+            point = program.at(L)
+            row: dict[str, Any] = {
+                "n": n,
+                "function": name,
+                "slope": _milliseconds(partial(program.at, L)),
+                "gradient": _milliseconds(point.make_gradient),
+                "product": _milliseconds(partial(point.bent, D)),
+            }
+            if program.device_faces is not None:
+                every = program.device_faces.faces[0].pass_at(L)
+                row["product, all pairs"] = _milliseconds(partial(every.bent, D))
+            report.add(row)
+    return report.finish()
+
+
+def _milliseconds(run: Callable[[], Any], repeats: int = 5) -> float:
+    """The least time of a few runs, after one that is not timed."""
+    run()
+    least = np.inf
+    for _ in range(repeats):
+        clock = time.perf_counter()
+        run()
+        least = min(least, time.perf_counter() - clock)
+    return 1e3 * least
+
+
 def bench_subsample(
     report: Report,
     draws: Sequence[int] = (1_000, 4_000, 16_000, 64_000, 256_000),
@@ -69,11 +126,10 @@ def bench_subsample(
 ) -> ResultTable:
     """Measure the certified gap over all pairs of M-steps learned from k drawn ones, against k.
 
-    An instance is a first M-step of ten Gaussian classes, each with a seed of its own; a gap is the
+    An instance is a first M-step of ten Gaussian classes, each with its own seed; a gap is the
     mean over `n_samples` draws.
     """
     from ...m_step.solve import solve_m_step
-    from ...model.m_step_objective import MStepObjective
 
     report.start(f"Certified relative gap over all {n * (n - 1) // 2} pairs, k of them drawn")
     for seed in range(n_instances):

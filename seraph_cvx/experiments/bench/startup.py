@@ -46,7 +46,7 @@ def processor_seconds(code: str) -> float:
 
     Examples
     --------
-    >>> processor_seconds("sum(range(1_000_000))") > processor_seconds("pass") > 0.0
+    >>> processor_seconds("pass") > 0.0
     True
     """
     done = subprocess.run(

@@ -27,7 +27,7 @@ def bench_compilation(report: Report, time_limit: float = 120.0) -> ResultTable:
     """Time compiling and updating our primal statement against the textbook's.
 
     "again" is what a second M-step costs: new Parameters and canonicalisation for ours, stating
-    and compiling anew with constant q for the textbook. The textbook with q as Parameters runs in
+    and recompiling with constant q for the textbook. The textbook with q as Parameters runs in
     a process of its own under `time_limit` and a memory limit of 16 GiB.
     """
     report.start("Compiling the M-step (n = 100, 4,950 pairs)")
@@ -86,7 +86,7 @@ def bench_answers(report: Report, tol: float = 1e-6, time_limit: float = 60.0) -
                     "data": name,
                     "solver": solver,
                     "formulation": formulation,
-                    "solver's word": answer.solver_status,
+                    "solver's status": answer.solver_status,
                     "true gap": relative_distance(answer.value, bound),
                     "proved gap": answer.relative_gap,
                     "status": answer.status.value,

@@ -1,4 +1,4 @@
-"""The methods of the benchmark of defaults by name: metric learners, and classifiers beside."""
+"""The methods of the benchmark of defaults by name: metric learners and classifiers."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ Factory = Callable[[], Any]
 
 
 class KeptFailure(AbstractContextManager["KeptFailure"]):
-    """A context that keeps the error of a method in words; Ctrl-C passes.
+    """A context that records the error message of a method; Ctrl-C passes.
 
     Examples
     --------

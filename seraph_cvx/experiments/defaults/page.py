@@ -29,17 +29,19 @@ no error on new points; the held-out error is, on the points of the set that wer
 """
 
 CHOSEN = """\
-What was chosen on what: the defaults of SERAPH were chosen on the thirteen sets and on samplings
-5000 and up of the paper's twelve tasks, among which are iris, wine and breast cancer. So none of
-these sets judges them as new data would; tables of your own do. Nothing was chosen for the rivals
-on these data: they have their own defaults, GDM the ridge that was chosen on samplings 5300 to 5309
-of the twelve tasks, and the two label-propagating classifiers a graph of seven neighbours, as
+What was chosen on what: the defaults of SERAPH, and what SERAPHCV tries and how it chooses, were
+chosen on other draws of the thirteen sets, and the defaults also on samplings 5000 and up of the
+paper's twelve tasks, among which are iris, wine and breast cancer; four earlier variants of the
+defaults, and a first version of SERAPHCV, with a look at draws 0 to 19. So none of these sets
+judges them as new data would; tables of your own do. Nothing was chosen for the rivals on these
+data: they have their own defaults, GDM the ridge that was chosen on samplings 5300 to 5309 of the
+twelve tasks, and the two label-propagating classifiers a graph of seven neighbours, as
 scikit-learn's default kernel joins hardly any two standardized points.
 """
 
 
 def ranks_text(ranks: MeanRanks, picture: str = "") -> str:
-    """Mean ranks in words, with a link to the picture."""
+    """A sentence on the mean ranks, with a link to the picture."""
     names = titles_of(ranks.names)
     listed = ", ".join(f"{names[n]} {r:.1f}" for n, r in zip(ranks.names, ranks.ranks, strict=True))
     text = (

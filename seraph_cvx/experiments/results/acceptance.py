@@ -1,4 +1,4 @@
-"""Is the recommended configuration as good as the paper's, and as the best of our own table?"""
+"""Compare the recommended configuration with the paper's, and with the best of our own table."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TOLERANCE = 2.0
 """How many standard errors of the difference are tolerated."""
 
 ENOUGH = 10
-"""So many of the twelve tasks must agree."""
+"""This many of the twelve tasks must agree."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Judgement:
     ----------
     task : str
     mean, largest : float
-        Of the recommended configuration; what it may be at most, see :func:`judge`.
+        The mean error of the recommended configuration, and its limit, see :func:`judge`.
     improvement, least, least_paired : float
         On the Euclidean distance; what it has to be at least, by either standard error.
     best : str

@@ -72,7 +72,7 @@ class LearnedPanel:
     predicted : (n,) array
         The class of the nearest labeled point.
     error : float
-        Of the unlabeled points, in %.
+        The error on the unlabeled points, in %.
     """
 
     title: str

@@ -30,7 +30,8 @@ class Summary:
     task, method : str
     n_done, n_failed, n_cut_off : int
     mean, standard_error : float or None
-        Of the 1-NN error in %; the error is s / sqrt(n) with s^2 = sum (e - mean)^2 / (n - 1).
+        Mean and standard error of the 1-NN error in %; the latter is s / sqrt(n) with
+        s^2 = sum (e - mean)^2 / (n - 1).
     is_best : bool
         The smallest mean of its task, or comparable to it: see :func:`mark_best`.
     printed, printed_error : float or None

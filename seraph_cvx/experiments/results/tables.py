@@ -139,7 +139,7 @@ def times_table(summaries: Sequence[Summary]) -> ResultTable:
             row[TASKS[task].title] = "" if found is None else found
         rows.append(row)
     note = (
-        "Every run has a process of its own, in which the method has learned from six points "
+        "Every run has its own process, in which the method has learned from six points "
         "before the clock starts: what is done once in a process is in no row."
     )
     return ResultTable("Figure 3. Computation time per run, in seconds", rows, [note])

@@ -21,7 +21,7 @@ FIRST_STEP = 0.1
 """The t-th step is FIRST_STEP * m / sqrt(t) long."""
 
 HALVINGS = 30
-"""A step is halved at most so often: then it is too small to matter."""
+"""A step is halved at most this often: then it is too small to matter."""
 
 
 @dataclass(frozen=True, eq=False)

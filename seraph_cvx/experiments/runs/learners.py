@@ -67,9 +67,9 @@ def learn_by_em(
     X, y, seed
         Points, classes (-1 unknown); nothing is random.
     sharpness : float, optional
-        Of the E-step; None is the paper's 1 + mu.
+        The sharpness of the E-step; None is the paper's 1 + mu.
     max_iter : int, optional
-        Stop after so many iterations on purpose; by default it runs to convergence.
+        Stop after this many iterations on purpose; by default it runs to convergence.
 
     Notes
     -----

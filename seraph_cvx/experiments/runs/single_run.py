@@ -1,4 +1,4 @@
-"""One run for Table 2: a method learns on one sampling of a task, in a process of its own."""
+"""One run for Table 2: a method learns on one sampling of a task, in a separate process."""
 
 from __future__ import annotations
 

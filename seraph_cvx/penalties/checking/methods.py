@@ -19,7 +19,7 @@ def check_value_above(trial: Trial) -> PenaltyCheck:
     """Test that the upper bound on the value is one."""
     claim = "value_above: not below P"
     if type(trial.block).value_above is Penalty.value_above:
-        return PenaltyCheck(claim, "not there", "value is trusted to twelve digits")
+        return PenaltyCheck(claim, "not defined", "value is trusted to twelve digits")
     for A in trial.drawn.anywhere:
         if is_psd(A):
             w, vectors = np.linalg.eigh(A)
@@ -34,7 +34,7 @@ def check_prox(trial: Trial) -> PenaltyCheck:
     """Test the proximal step by its optimality condition."""
     claim = "prox: minimises P(A) + ||A - Y||^2 / (2 step)"
     if not trial.block.has_prox:
-        return PenaltyCheck(claim, "not there")
+        return PenaltyCheck(claim, "not defined")
     if not trial.drawn.inside:
         return nowhere(claim)
     centre = np.mean(trial.drawn.inside[:10], axis=0)
@@ -57,7 +57,7 @@ def check_smooth(trial: Trial) -> PenaltyCheck:
     """Test the gradient by differences, and look for jumps of it on segments."""
     claim = "is_smooth: the subgradient is the gradient, without jumps"
     if not trial.block.is_smooth:
-        return PenaltyCheck(claim, "not there")
+        return PenaltyCheck(claim, "not defined")
     value, gradient, tried = trial.block.value, trial.block.subgradient, 0
     for A, a in zip(trial.drawn.inside, trial.values, strict=True):
         D = symmetrise(trial.rng.normal(size=A.shape))

@@ -10,7 +10,7 @@ import numpy as np
 from ...numerics.checks import FloatArray
 from ..penalty import Penalty
 
-Outcome = Literal["passed", "failed", "not checked", "not there"]
+Outcome = Literal["passed", "failed", "not checked", "not defined"]
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class PenaltyCheck:
     ----------
     claim : str
         The property.
-    outcome : "passed", "failed", "not checked" or "not there"
-        "not checked": it ought to have been, and could not be; "not there": an optional method
+    outcome : "passed", "failed", "not checked" or "not defined"
+        "not checked": it ought to have been, and could not be; "not defined": an optional method
         that the block does not have.
     details : str
         The counterexample, or why it was not checked.
@@ -58,7 +58,7 @@ class PenaltyReport:
     @property
     def holds(self) -> bool:
         """Whether nothing failed, and nothing that ought to be checked could not be."""
-        return all(check.outcome in ("passed", "not there") for check in self.checks)
+        return all(check.outcome in ("passed", "not defined") for check in self.checks)
 
     @property
     def failures(self) -> tuple[PenaltyCheck, ...]:

@@ -22,7 +22,7 @@ SOLVER_TOLERANCE = 1e-4
 def check_statement(trial: Trial, factor: float = 1.0) -> PenaltyCheck:
     """Test that the CVXPY statement has the value of P, where that is finite."""
     claim = "CVXPY: the statement has the value of P"
-    claim = claim if factor == 1.0 else "CVXPY: so it has with another weight"
+    claim = claim if factor == 1.0 else "CVXPY: the same holds with another weight"
     block = trial.block.with_weight(factor * trial.block.weight)
     stated = _Statement(block, trial.n_features)
     values = [block.value(A) for A in trial.drawn.inside]
@@ -52,7 +52,7 @@ def check_outside(trial: Trial) -> PenaltyCheck:
     if not trial.drawn.outside:
         if not stated.constraints:
             return PenaltyCheck(
-                "CVXPY: P is finite everywhere, and there are no constraints", "not there"
+                "CVXPY: P is finite everywhere, and there are no constraints", "not defined"
             )
         return PenaltyCheck(claim, "not checked", "no PSD matrix was found where P is infinite")
     for A in trial.drawn.outside:
@@ -78,7 +78,7 @@ def check_dual_terms(trial: Trial) -> PenaltyCheck:
     """Test that the dual terms say what the conjugate says, finite or not."""
     claim = "dual_terms: DCP, DPP, and the conjugate of P"
     if type(trial.block).dual_terms is Penalty.dual_terms:
-        return PenaltyCheck(claim, "not there")
+        return PenaltyCheck(claim, "not defined")
     import cvxpy as cp
 
     m, upper, conjugate = trial.n_features, np.triu_indices(trial.n_features), trial.block.conjugate

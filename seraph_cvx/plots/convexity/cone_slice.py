@@ -45,7 +45,7 @@ class SliceDisplay(Display):
     values : (k, k) array
         f, row by row of y; inside the cone and out.
     smallest_eigenvalues : (k, k) array
-        Of the matrices on the grid; the boundary of the cone is where it is 0.
+        The smallest eigenvalue of each matrix on the grid, which is 0 on the boundary of the cone.
     corner_names : (str, str, str)
     paths : dict of str to (n_iterates, 2) arrays
         Coordinates of the projected iterates.

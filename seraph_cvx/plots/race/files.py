@@ -1,4 +1,4 @@
-"""Pictures as the bytes of a file, small enough to be kept beside the results."""
+"""Pictures as the bytes of a file, small enough to be kept with the results."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def family_of(row: Mapping[str, Any]) -> str:
 
 
 def solver_looks(rows: Rows) -> dict[str, dict[str, Any]]:
-    """Choose for each solver the colour of its family, and a marker of its own among them."""
+    """Choose for each solver the colour of its family and a marker that is unique in the family."""
     families = {label_of(row): family_of(row) for row in rows}
     order = list(FAMILIES)
     labels = sorted(families, key=lambda label: order.index(families[label]))

@@ -31,7 +31,7 @@ def plot_performance_profile(
     """Draw the fraction of the instances that each solver solves, within a time.
 
     Solved is a true gap of at most `target`, at whatever tolerance; a solver's time on an instance
-    is that of its fastest such run. Left within so many seconds; right, as Dolan and Moré do,
+    is that of its fastest such run. Left: within a number of seconds; right, as Dolan and Moré do,
     within a multiple of the fastest solver's time. Where a curve ends below 1, the rest was not
     solved within the limits.
 
@@ -54,8 +54,8 @@ def plot_performance_profile(
     _draw_steps(right, {k: t / fastest for k, t in times.items()}, looks, len(instances), least=1.0)
     draw_time_limit(left, time_limit)
     left.set_ylabel(f"fraction solved to gap <= {number(target)}")
-    left.set_xlabel("within so many seconds")
-    right.set_xlabel("within so many times the fastest solver's time")
+    left.set_xlabel("seconds")
+    right.set_xlabel("multiple of the fastest solver's time")
     for ax in (left, right):
         enlarge_text(ax)
     counts = {label: f"{label} ({np.isfinite(t).sum()}/{len(t)})" for label, t in times.items()}

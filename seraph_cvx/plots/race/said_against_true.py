@@ -32,10 +32,11 @@ PANELS = {
 def plot_said_against_true(rows: Rows, path: str | os.PathLike[str] | None = None) -> Figure:
     """Draw how many times the gap of each answer is the tolerance its solver was asked for.
 
-    Above the true gap, below the gap that the answer proves of itself; one band a tolerance, in it
-    one column a solver. The threshold is 1: a filled marker above it is a claim that is false
-    (above) or that the answer does not prove (below). How many there are is written beside and
-    below, counted as in :meth:`seraph_cvx.comparison.race_table.Race.summary`.
+    Above: the true gap; below: the gap of the answer's own certificate. One band per
+    tolerance, with one column per solver. The threshold is 1: a filled marker
+    above it is a claim that is false (above) or that the answer does not prove (below). How many
+    there are is written next to and below them, counted as in
+    :meth:`seraph_cvx.comparison.race_table.Race.summary`.
 
     Examples
     --------
@@ -108,7 +109,7 @@ def _band_words(rows: Rows, tol: float, gap: str, word: str) -> str:
 def _add_counts(
     ax: Axes, rows: Rows, gap: str, looks: dict[str, dict[str, Any]], title: str
 ) -> None:
-    """Write each solver's counts into a legend beside the panel."""
+    """Write each solver's counts into a legend next to the panel."""
     handles = []
     for label, look in looks.items():
         claims, bad = count_claims([row for row in rows if label_of(row) == label], gap)

@@ -1,4 +1,4 @@
-"""The instances of a race, named in words."""
+"""Readable names for the instances of a race."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ SCALINGS = {"standard": "standardized", "unit": "scaled to [0,1]", "raw": "in ra
 
 
 def instance_in_words(name: str) -> str:
-    """Say in words what an instance is, without what is the same in most of them.
+    """Describe an instance, without what is the same in most of them.
 
     Not said are 10 labeled points, a trace weight of 1 and seed 0. A name that is not of a suite
     stays as it is.

@@ -49,7 +49,7 @@ class WorkPrecisionDisplay(Display):
     Parameters
     ----------
     rows : sequence
-        Of a race.
+        The rows of a race.
     instances : sequence of str
         A panel each.
     time_limit : float, optional

@@ -20,7 +20,7 @@ CLAIM = Claim(
     formula=r"-\mathcal{F}(\frac{A+B}{2}) \leq \frac{-\mathcal{F}(A)-\mathcal{F}(B)}{2}"
     r" , \quad \langle D, \nabla^2(-\mathcal{F}) D \rangle = \sum_{k} c_k p_k (1-p_k)"
     r" (v_k^\top D v_k)^2 \geq 0",
-    evidence="The DCP proof tree of (11) stated word for word in CVXPY; second differences of -F "
+    evidence="The DCP proof tree of (11) stated literally in CVXPY; second differences of -F "
     "along random directions, against the formula; the midpoint inequality at random PSD pairs.",
 )
 

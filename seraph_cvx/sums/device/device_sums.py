@@ -8,13 +8,13 @@ from typing import Self
 
 import numpy as np
 
-from ..numerics.arrays import Array, namespace, to_device_of
-from ..numerics.checks import FloatArray, IntArray
-from ..pairs.labeled_pairs import Labels
-from .blocks import Block, Layout, Terms
-from .distances import Metric
-from .drawn_pairs import HeldPoints
-from .sweep import Swept, longest_chain, sweep
+from ...numerics.arrays import Array, namespace, to_device_of
+from ...numerics.checks import FloatArray, IntArray
+from ...pairs.labeled_pairs import Labels
+from ..blocks import Block, Layout, Terms
+from ..distances import Metric
+from ..drawn_pairs import HeldPoints
+from ..sweep import Swept, longest_chain, sweep
 
 DEVICE_BLOCK = 8192
 """Points per side of a block on a device: half a GiB of distances at a time."""

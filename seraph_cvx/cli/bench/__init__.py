@@ -1,0 +1,1 @@
+"""`seraph-cvx bench`: our speed, and how good the defaults are."""

@@ -1,0 +1,80 @@
+"""The frame of every HTML page that is written to a file: its style, and a policy to load nothing.
+
+The style follows the reader's choice of light or dark.
+"""
+
+from __future__ import annotations
+
+from html import escape
+
+STYLE = """
+:root { color-scheme: light dark; --text: #1c1917; --soft: #57534e; --ground: #fafaf9;
+  --card: #fff; --edge: #d6d3d1; --line: #e7e5e4; --code: #f5f5f4; --bad: #b91c1c;
+  --good: #15803d; --bar: #93c5fd; }
+@media (prefers-color-scheme: dark) { :root { --text: #e7e5e4; --soft: #a8a29e;
+  --ground: #1c1917; --card: #292524; --edge: #57534e; --line: #44403c; --code: #1c1917;
+  --bad: #fca5a5; --good: #86efac; --bar: #1d4ed8; } }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 66rem; margin: 2rem auto; padding: 0 1rem;
+  color: var(--text); background: var(--ground); overflow-wrap: break-word; }
+a { color: inherit; }
+h1 { font-size: 1.7rem; margin-bottom: .2rem; } h2 { font-size: 1.25rem; margin: 0; }
+article { background: var(--card); border: 1px solid var(--edge); border-radius: 8px;
+  padding: 1rem 1.2rem; margin: 1.2rem 0; }
+header { display: flex; gap: .8rem; align-items: baseline; flex-wrap: wrap; }
+.badge { border-radius: 1rem; padding: .1rem .7rem; font-size: .85rem; font-weight: 600;
+  white-space: nowrap; }
+.holds { background: #dcfce7; color: #14532d; } .corrected { background: #fef3c7; color: #713f12; }
+.refuted, .undecided { background: #fee2e2; color: #7f1d1d; }
+.place { color: var(--soft); font-size: .9rem; margin: .1rem 0 .6rem; }
+math { font-size: 1.15rem; margin: .8rem 0; padding: .35em 0; }
+math { overflow-x: auto; overflow-y: hidden; }
+table { border-collapse: collapse; font-size: .88rem; margin: .6rem 0; }
+td, th { text-align: left; padding: .15rem .9rem .15rem 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; }
+th { white-space: nowrap; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.fails { color: var(--bad); font-weight: 600; } .passes { color: var(--good); }
+.correction { border-left: 4px solid #d97706; padding-left: .8rem; }
+pre { background: var(--code); border: 1px solid var(--line); border-radius: 6px; padding: .7rem;
+  overflow-x: auto; font-size: .82rem; }
+.evidence { display: flex; flex-wrap: wrap; gap: 1.5rem; align-items: flex-start; }
+.evidence > div { flex: 1 1 24rem; min-width: 0; } .figures { padding-top: .6rem; }
+svg { width: 100%; max-width: 30rem; height: auto; font: 12px system-ui, sans-serif; }
+svg text { fill: currentColor; }
+svg .title { text-anchor: middle; font-size: 13px; font-weight: 600; }
+svg .axis { text-anchor: middle; } svg .tick { text-anchor: middle; font-size: 11px; }
+svg .end { text-anchor: end; } svg .name { font-size: 11.5px; }
+svg .grid { stroke: var(--line); } svg .frame { fill: none; stroke: #a8a29e; }
+svg .line { fill: none; stroke-width: 2; }
+"""
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+"""The content policy: the page may load nothing."""
+
+
+def write_page(title: str, body: str, style: str = "", policy: str = POLICY) -> str:
+    """Write a whole HTML page around its body.
+
+    Parameters
+    ----------
+    title : str
+        Plain text, which is escaped.
+    body : str
+        HTML.
+    style : str
+        CSS that only this page needs.
+    policy : str
+        What the page may load; by default nothing.
+
+    Examples
+    --------
+    >>> "<title>a &lt; b</title>" in write_page("a < b", "<p>So it is.</p>")
+    True
+    """
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}"/>'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"/>'
+        f"<title>{escape(title)}</title><style>{STYLE}{style}</style></head>"
+        f"<body>{body}</body></html>\n"
+    )

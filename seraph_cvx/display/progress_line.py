@@ -1,0 +1,86 @@
+"""One line of progress: it moves on a terminal, and is a few plain lines anywhere else."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import ExitStack
+from typing import Any, Self, TextIO
+
+SELDOM = 10.0
+"""Seconds between plain lines about what is still running, where there is no terminal."""
+
+OFTEN = 0.1
+"""Seconds between two moves of the line on a terminal."""
+
+
+class ProgressLine:
+    """A line that says where a long computation stands, on stderr unless told otherwise.
+
+    On a terminal it is rewritten in place, by rich where that is installed. Elsewhere finished
+    steps are plain lines, and what is still running is one at most every ten seconds.
+
+    Examples
+    --------
+    >>> with ProgressLine(sys.stdout) as line:  # no terminal here
+    ...     line.move("step 1 of an iteration")
+    ...     line.tell("iteration 1")
+    iteration 1
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._is_terminal = self._stream.isatty()
+        self._last = time.perf_counter()
+        self._width = 0
+        self._spinner: Any = None
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        if self._is_terminal:
+            try:
+                from rich.console import Console
+            except ImportError:
+                return self
+            console = Console(file=self._stream, highlight=False, markup=False)
+            self._spinner = self._open.enter_context(console.status(""))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+        self._clear()
+
+    def move(self, text: str) -> None:
+        """Show what is running."""
+        now = time.perf_counter()
+        if now - self._last < (OFTEN if self._is_terminal else SELDOM):
+            return
+        self._last = now
+        self._show(text)
+
+    def tell(self, text: str) -> None:
+        """Show a finished step."""
+        self._last = time.perf_counter()
+        self._show(text)
+
+    def end(self, text: str) -> None:
+        """Show how it ended, on a line that stays."""
+        self._open.close()
+        self._clear()
+        self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def _show(self, text: str) -> None:
+        if self._spinner is not None:
+            self._spinner.update(text)
+        elif self._is_terminal:
+            self._stream.write("\r" + text.ljust(self._width))
+            self._width = len(text)
+        else:
+            self._stream.write(text + "\n")
+        self._stream.flush()
+
+    def _clear(self) -> None:
+        if self._width:
+            self._stream.write("\r" + " " * self._width + "\r")
+            self._width = 0

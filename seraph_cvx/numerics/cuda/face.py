@@ -1,0 +1,381 @@
+"""Sums over all pairs of a few coordinates on a CUDA GPU, each unordered pair visited once.
+
+A program takes a tile of pairs at a time: scores by one product, weights in registers, weighted
+sums by two more products; no array of pairs is ever in memory. Programs add to their results
+atomically, so that two runs may differ by rounding. Slopes and values are summed in float64, second
+derivatives, which only steer, in float32.
+
+The score of a pair is left_i . right_j, as `sides` makes them.
+"""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from .pair_range import PairRange
+
+KINDS = {"logistic": 0, "sharpened": 1, "entropy": 2}
+"""The losses of `pair_losses.py`."""
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _reciprocal(v, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """1/v: two Newton steps from the GPU's own approximation to 23 bits."""
+    if EXACT:
+        r = 1.0 / v
+    else:
+        r = tl.inline_asm_elementwise(
+            "rcp.approx.ftz.f64 $0, $1;", "=d,d", [v], dtype=tl.float64, is_pure=True, pack=1
+        )
+        r = r + r * (1.0 - v * r)
+        r = r + r * (1.0 - v * r)
+    return r
+
+
+@triton.jit
+def _product(a, b):  # type: ignore[no-untyped-def]
+    return a * b
+
+
+@triton.jit(do_not_specialize=["n", "first", "used", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
+def _slopes(  # type: ignore[no-untyped-def]
+    left_ptr, right_ptr, z_ptr, out_ptr, sums_ptr, numbers_ptr, n, first, used,
+    run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, KZ: tl.constexpr,
+    TWO_SIDED: tl.constexpr, SQUARE: tl.constexpr, EXACT: tl.constexpr,
+    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Sum the loss and W Z over the pairs i < j < n of which j is not below `first`."""
+    sharpness = tl.load(numbers_ptr)
+    i0 = (tl.program_id(0) * shares + mine) * ROWS
+    begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
+    end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
+    if begin >= end:
+        return
+    k = tl.arange(0, K)
+    kz = tl.arange(0, KZ)
+    i = i0 + tl.arange(0, ROWS)
+    left = tl.load(left_ptr + i[:, None] * K + k[None, :])
+    summed = tl.zeros((ROWS, KZ), dtype=tl.float64)
+    logs = tl.zeros((COLUMNS,), dtype=tl.float64)
+    more_logs = tl.zeros((COLUMNS,), dtype=tl.float64)
+    rest = 0.0 * sharpness
+    if TWO_SIDED:
+        z_i = tl.load(z_ptr + i[:, None] * KZ + kz[None, :])
+    for tile in range(begin, end):
+        j0 = tile * COLUMNS
+        j = j0 + tl.arange(0, COLUMNS)
+        right = tl.load(right_ptr + j[:, None] * K + k[None, :])
+        s = tl.dot(left, tl.trans(right), out_dtype=tl.float64)
+        if (j0 < i0 + ROWS) | (j0 + COLUMNS > n) | (j0 < first):
+            is_pair = (i[:, None] < j[None, :]) & (j[None, :] < n) & (j[None, :] >= first)
+            s = tl.where(is_pair, s, 1000.0)
+        t = tl.abs(s)
+        x = tl.exp(-t)
+        one = 1.0 + x
+        if KIND == 0:
+            far = x * _reciprocal(one, EXACT)
+            w = tl.where(s > 0.0, -far, far - 1.0)
+            rest += 0.5 * tl.sum(t - s)
+        elif KIND == 1:
+            y = x * x if SQUARE else tl.exp(-sharpness * t)
+            one_y = 1.0 + y
+            inverse = _reciprocal(one * one_y, EXACT)
+            w = (y - x) * inverse
+            w = tl.where(s > 0.0, w, -w)
+            rest += tl.sum(t * x * one_y * inverse)
+            more_logs += tl.log(tl.reduce(one_y, 0, _product))
+        else:
+            inverse = _reciprocal(one, EXACT)
+            far = x * inverse
+            w = -s * far * inverse
+            rest += tl.sum(t * far)
+        logs += tl.log(tl.reduce(one, 0, _product))
+        z_j = right if KZ == K and TWO_SIDED else tl.load(z_ptr + j[:, None] * KZ + kz[None, :])
+        summed = tl.dot(w, z_j, summed, out_dtype=tl.float64)
+        if TWO_SIDED:
+            pushed = tl.dot(tl.trans(w), z_i, out_dtype=tl.float64)
+            tl.atomic_add(
+                out_ptr + j[:, None] * KZ + kz[None, :], pushed, sem="relaxed",
+                mask=(kz[None, :] < used) & (j[:, None] < n),
+            )  # fmt: skip
+    tl.atomic_add(
+        out_ptr + i[:, None] * KZ + kz[None, :], summed, sem="relaxed",
+        mask=(kz[None, :] < used) & (i[:, None] < n),
+    )  # fmt: skip
+    program = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
+    tl.store(sums_ptr + 3 * program, tl.sum(logs))
+    tl.store(sums_ptr + 3 * program + 1, tl.sum(more_logs))
+    tl.store(sums_ptr + 3 * program + 2, rest)
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _rough_reciprocal(v, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
+    """1/v in float32, by the GPU's own approximation."""
+    if EXACT:
+        r = 1.0 / v
+    else:
+        r = tl.inline_asm_elementwise(
+            "rcp.approx.ftz.f32 $0, $1;", "=f,f", [v], dtype=tl.float32, is_pure=True, pack=1
+        )
+    return r
+
+
+@triton.jit  # type: ignore[untyped-decorator]
+def _first_two(  # type: ignore[no-untyped-def]
+    s, sharpness, KIND: tl.constexpr, SQUARE: tl.constexpr, EXACT: tl.constexpr
+):
+    """The first two derivatives of a loss, in float32."""
+    t = tl.abs(s)
+    x = tl.exp(-t)
+    one = 1.0 + x
+    if KIND == 1:
+        y = x * x if SQUARE else tl.exp(-sharpness * t)
+        one_y = 1.0 + y
+        both = _rough_reciprocal(one * one_y, EXACT)
+        inverse, inverse_y = one_y * both, one * both
+        far, far_y = x * inverse, y * inverse_y
+        slope = tl.where(s > 0.0, far_y - far, far - far_y)
+        bend = far * inverse - sharpness * far_y * inverse_y
+    else:
+        inverse = _rough_reciprocal(one, EXACT)
+        far = x * inverse
+        bend = far * inverse
+        if KIND == 0:
+            slope = tl.where(s > 0.0, -far, far - 1.0)
+        else:
+            slope = -s * bend
+            bend = bend * (t * (1.0 - x) * inverse - 1.0)
+    return slope, bend
+
+
+@triton.jit(do_not_specialize=["n", "first", "rho", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
+def _bends(  # type: ignore[no-untyped-def]
+    left_ptr, right_ptr, e_ptr, counts_ptr, moved_ptr, turned_ptr, numbers_ptr, n, first, rho,
+    run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, SQUARE: tl.constexpr,
+    EXACT: tl.constexpr, COUNTED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Sum W [E, 1] and T [Y, 1], T = 2 phi'' (y_i - y_j).(e_i - e_j).
+
+    The rows of e are [e, -y.e, 0, ..., 1], so that right_i . e_j + e_i . right_j is minus that
+    product of differences.
+    """
+    sharpness = tl.load(numbers_ptr).to(tl.float32)
+    i0 = (tl.program_id(0) * shares + mine) * ROWS
+    begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
+    end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
+    if begin >= end:
+        return
+    k = tl.arange(0, K)
+    i = i0 + tl.arange(0, ROWS)
+    row = i[:, None] * K + k[None, :]
+    left, right_i, e_i = tl.load(left_ptr + row), tl.load(right_ptr + row), tl.load(e_ptr + row)
+    count_i = tl.load(counts_ptr + i) if COUNTED else 1.0
+    moved = tl.zeros((ROWS, K), dtype=tl.float32)
+    turned = tl.zeros((ROWS, K), dtype=tl.float32)
+    is_moved = ((k < rho) | (k == K - 1))[None, :]
+    is_turned = (k <= rho)[None, :]
+    for tile in range(begin, end):
+        j0 = tile * COLUMNS
+        j = j0 + tl.arange(0, COLUMNS)
+        column = j[:, None] * K + k[None, :]
+        right, e = tl.load(right_ptr + column), tl.load(e_ptr + column)
+        s = tl.dot(left, tl.trans(right), input_precision="tf32x3")
+        if (j0 < i0 + ROWS) | (j0 + COLUMNS > n) | (j0 < first):
+            is_pair = (i[:, None] < j[None, :]) & (j[None, :] < n) & (j[None, :] >= first)
+            s = tl.where(is_pair, s, 1000.0)
+        w, bend = _first_two(s, sharpness, KIND, SQUARE, EXACT)
+        if COUNTED:
+            both = count_i[:, None] * tl.load(counts_ptr + j)[None, :]  # type: ignore[index]
+            w *= both
+            bend *= both
+        inner = tl.dot(e_i, tl.trans(right), input_precision="tf32")
+        inner = tl.dot(right_i, tl.trans(e), inner, input_precision="tf32")
+        turn = -2.0 * bend * inner
+        moved = tl.dot(w, e, moved, input_precision="tf32")
+        turned = tl.dot(turn, right, turned, input_precision="tf32")
+        inside = j[:, None] < n
+        pushed = tl.dot(tl.trans(w), e_i, input_precision="tf32")
+        tl.atomic_add(moved_ptr + column, pushed, sem="relaxed", mask=is_moved & inside)
+        pushed = tl.dot(tl.trans(turn), right_i, input_precision="tf32")
+        tl.atomic_add(turned_ptr + column, pushed, sem="relaxed", mask=is_turned & inside)
+    tl.atomic_add(moved_ptr + row, moved, sem="relaxed", mask=is_moved & (i[:, None] < n))
+    tl.atomic_add(turned_ptr + row, turned, sem="relaxed", mask=is_turned & (i[:, None] < n))
+
+
+@triton.jit(do_not_specialize=["n", "first", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
+def _curvatures(  # type: ignore[no-untyped-def]
+    left_ptr, right_ptr, e_left_ptr, e_right_ptr, counts_ptr, sums_ptr, numbers_ptr, n, first,
+    run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, KE: tl.constexpr, SQUARE: tl.constexpr,
+    EXACT: tl.constexpr, COUNTED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    """Sum phi'' |e_i - e_j|^4."""
+    sharpness = tl.load(numbers_ptr).to(tl.float32)
+    i0 = (tl.program_id(0) * shares + mine) * ROWS
+    begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
+    end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
+    if begin >= end:
+        return
+    k = tl.arange(0, K)
+    ke = tl.arange(0, KE)
+    i = i0 + tl.arange(0, ROWS)
+    left = tl.load(left_ptr + i[:, None] * K + k[None, :])
+    e_left = tl.load(e_left_ptr + i[:, None] * KE + ke[None, :])
+    count_i = tl.load(counts_ptr + i) if COUNTED else 1.0
+    total = 0.0 * sharpness
+    for tile in range(begin, end):
+        j0 = tile * COLUMNS
+        j = j0 + tl.arange(0, COLUMNS)
+        right = tl.load(right_ptr + j[:, None] * K + k[None, :])
+        s = tl.dot(left, tl.trans(right), input_precision="tf32x3")
+        if (j0 < i0 + ROWS) | (j0 + COLUMNS > n) | (j0 < first):
+            is_pair = (i[:, None] < j[None, :]) & (j[None, :] < n) & (j[None, :] >= first)
+            s = tl.where(is_pair, s, 1000.0)
+        _, bend = _first_two(s, sharpness, KIND, SQUARE, EXACT)
+        if COUNTED:
+            bend *= count_i[:, None] * tl.load(counts_ptr + j)[None, :]  # type: ignore[index]
+        e_right = tl.load(e_right_ptr + j[:, None] * KE + ke[None, :])
+        d = tl.dot(e_left, tl.trans(e_right), input_precision="tf32x3")
+        total += tl.sum(bend * d * d)
+    program = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
+    tl.store(sums_ptr + program, total)
+
+
+TILE = 64
+"""Rows of all arrays are padded to a multiple of this; a tile's sides divide it."""
+
+SLOPE_TILE = {"ROWS": 32, "COLUMNS": 32, "num_warps": 2}
+BEND_TILE = {"ROWS": 64, "COLUMNS": 64, "num_warps": 4}
+"""The fastest of some sizes on an H200."""
+
+LEAST_RUN, MOST_RUNS = 16, 64
+"""Tiles that a program visits, at least, and programs for one row of tiles, at most."""
+
+
+def padded(columns: list[Any], single: bool = False, width: int = 0) -> Any:
+    """Stack columns of n numbers as an array with sides that the kernels expect.
+
+    The number of rows is a multiple of `TILE`, that of columns a power of two, at least 16.
+    """
+    stacked = torch.hstack([c[:, None] if c.ndim == 1 else c for c in columns])
+    n, used = stacked.shape
+    rows = -(-max(n, 1) // TILE) * TILE
+    shape = rows, triton.next_power_of_2(max(16, used, width))
+    dtype = torch.float32 if single else torch.float64
+    result = torch.zeros(shape, dtype=dtype, device=stacked.device)
+    result[:n, :used] = stacked
+    return result
+
+
+def sides(Y: Any, threshold: float, single: bool = False) -> tuple[Any, Any]:
+    """[-2Y, |y|^2 - eta, 1, 0, ...] and [Y, 1, |y|^2, 0, ...], whose product has all scores."""
+    squares = torch.sum(Y * Y, dim=1)
+    one, width = torch.ones_like(squares), Y.shape[1] + 3
+    left = padded([-2.0 * Y, squares - threshold, one], single, width)
+    return left, padded([Y, one, squares], single, width)
+
+
+def counted(counts: Any) -> Any:
+    """The number of points that each stands for, as `bends` and `curvature` expect it."""
+    return padded([counts], single=True)[:, 0].contiguous()
+
+
+def slopes(left: Any, right: Any, pairs: PairRange, used: int) -> tuple[Any, Any, Any]:
+    """The sum of a loss over the pairs, that of H(p) - loss, and the first columns of W right."""
+    sums, out = _sum_slopes((left, right), None, pairs, used)
+    logs, more, rest = torch.sum(sums, dim=0)
+    if pairs.kind == "sharpened":
+        rest_of_y = more / pairs.sharpness
+        return logs - rest_of_y, rest + rest_of_y, out
+    return logs + rest, torch.nan * rest, out
+
+
+def upper_product(left: Any, right: Any, z: Any, pairs: PairRange) -> Any:
+    """The strict upper triangle of the weights W, times z."""
+    return _sum_slopes((left, right), z, pairs, z.shape[1])[1]
+
+
+def _sum_slopes(sides: tuple[Any, Any], z: Any, pairs: PairRange, used: int) -> tuple[Any, Any]:
+    left, right = sides
+    grid, run = _grid(pairs, SLOPE_TILE)
+    is_two_sided = z is None
+    z = right if z is None else z
+    out = torch.zeros_like(z)
+    sums = torch.zeros((grid[0] * grid[1], 3), dtype=torch.float64, device=left.device)
+    with _on(left):
+        _slopes[grid](
+            left, right, z, out, sums, _sharpness(pairs, left), pairs.n, pairs.first, used, run,
+            *pairs.share, K=left.shape[1], KZ=z.shape[1], TWO_SIDED=is_two_sided,
+            **_constants(pairs, left), **SLOPE_TILE,
+        )  # fmt: skip
+    return sums, out
+
+
+def bends(
+    sides: tuple[Any, Any], e: Any, counts: Any, pairs: PairRange, rho: int
+) -> tuple[Any, Any]:
+    """W [E, ., 1] and T [Y, 1, .] over the pairs; see `_bends` for the columns of `e`."""
+    left, right = sides
+    moved, turned = torch.zeros_like(e), torch.zeros_like(e)
+    grid, run = _grid(pairs, BEND_TILE)
+    with _on(left):
+        _bends[grid](
+            left, right, e, right if counts is None else counts, moved, turned,
+            _sharpness(pairs, left), pairs.n, pairs.first, rho, run, *pairs.share,
+            K=left.shape[1], COUNTED=counts is not None, **_constants(pairs, left), **BEND_TILE,
+        )  # fmt: skip
+    return moved, turned
+
+
+def curvature(
+    sides: tuple[Any, Any], e_sides: tuple[Any, Any], counts: Any, pairs: PairRange
+) -> Any:
+    """The sum of phi'' |e_i - e_j|^4 over the pairs."""
+    left, right = sides
+    grid, run = _grid(pairs, BEND_TILE)
+    sums = torch.zeros(grid[0] * grid[1], dtype=torch.float32, device=left.device)
+    with _on(left):
+        _curvatures[grid](
+            left, right, *e_sides, right if counts is None else counts, sums,
+            _sharpness(pairs, left), pairs.n, pairs.first, run, *pairs.share,
+            K=left.shape[1], KE=e_sides[0].shape[1], COUNTED=counts is not None,
+            **_constants(pairs, left), **BEND_TILE,
+        )  # fmt: skip
+    return torch.sum(sums.double())
+
+
+def all_devices(x: Any) -> list[Any]:
+    """Every GPU that this process sees, that of `x` first."""
+    others = [torch.device("cuda", k) for k in range(torch.cuda.device_count())]
+    return [x.device, *(device for device in others if device != x.device)]
+
+
+def _grid(pairs: PairRange, tile: dict[str, int]) -> tuple[tuple[int, int], int]:
+    """The programs of a launch, and how many tiles each visits at most."""
+    rows, columns = -(-pairs.n // tile["ROWS"]), -(-pairs.n // tile["COLUMNS"])
+    run = max(LEAST_RUN, -(-columns // MOST_RUNS))
+    mine, shares = pairs.share
+    return (max(1, -(-(rows - mine) // shares)), -(-columns // run)), run
+
+
+def _constants(pairs: PairRange, x: Any) -> dict[str, Any]:
+    """What a kernel is compiled for; Triton's interpreter knows no instructions of a GPU."""
+    return {
+        "KIND": KINDS[pairs.kind],
+        "SQUARE": pairs.sharpness == 2.0,
+        "EXACT": not x.is_cuda,
+    }
+
+
+def _on(x: Any) -> Any:
+    """Launches go to the device of `x`, not to the current one."""
+    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
+
+
+def _sharpness(pairs: PairRange, x: Any) -> Any:
+    """The sharpness on a device, in float64: a Python float would come as float32."""
+    return torch.tensor([pairs.sharpness], dtype=torch.float64, device=x.device)

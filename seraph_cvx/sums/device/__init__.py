@@ -1,0 +1,1 @@
+"""Sums over pairs on the device of a user's array."""

@@ -1,0 +1,251 @@
+"""Sums over all pairs in the few coordinates of a factor, on a CUDA GPU.
+
+What `face_sums.py` does by NumPy, with no array of pairs in memory: each pass makes the weights
+anew, in registers (`cuda_face.py`). All that leaves the GPU has the size of a factor or a metric.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ...numerics.arrays import Array, face_kernels, namespace, to_device_of, to_host
+from ...numerics.checks import FloatArray
+from ...numerics.cuda.pair_range import PairRange
+from ..face_sums import PairLoss
+
+MOST_COLUMNS = 61
+"""Columns of a factor, at most, for which the kernels are made."""
+
+FEW_POINTS = 30_000
+"""Points, at most, of each kind from which second derivatives are estimated."""
+
+MANY_POINTS = 50_000
+"""Points from which on several GPUs are worth their copies of the points."""
+
+GRADIENT_COLUMNS = 64
+"""Features whose part of a gradient is summed at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceFace:
+    """Every pair of points on a GPU: `loss` times mu, but for the pairs of labeled points.
+
+    Attributes
+    ----------
+    X : (n, m) array
+        The points, labeled ones first.
+    n_labeled : int
+        The number of labeled points; every pair of them has `labeled_loss`.
+    counts : (n,) array, optional
+        How many points each stands for.
+    share : (int, int)
+        Which share of all pairs is summed over, and of how many.
+    """
+
+    X: Array
+    n_labeled: int
+    loss: PairLoss
+    labeled_loss: PairLoss
+    unlabeled_weight: float
+    threshold: float
+    counts: Array | None = None
+    share: tuple[int, int] = (0, 1)
+
+    def pass_at(self, L: FloatArray) -> DevicePass:
+        """Pass over all pairs at the points Y = XL."""
+        return DevicePass(self, self.X @ to_device_of(self.X, L))
+
+    @property
+    def kernels(self) -> Any:
+        """The module of fused kernels."""
+        return face_kernels(self.X)
+
+    @property
+    def parts(self) -> list[tuple[float, PairRange]]:
+        """What is summed over, with its weight: the unlabeled pairs, then the labeled ones."""
+        n, known = len(self.X), self.n_labeled
+        unlabeled = PairRange(n, known, *self.loss.kernel, share=self.share)
+        labeled = PairRange(known, 0, *self.labeled_loss.kernel, share=self.share)
+        return [(self.unlabeled_weight, unlabeled), (1.0, labeled)]
+
+    @cached_property
+    def padded_counts(self) -> Array | None:
+        """The counts as the kernels of second derivatives read them."""
+        return None if self.counts is None else self.kernels.counted(self.counts)
+
+    @cached_property
+    def few(self) -> DeviceFace:
+        """All points where they are not many; else some of them, each standing for several."""
+        n, known = len(self.X), self.n_labeled
+        if n <= 1.5 * FEW_POINTS:
+            return self
+        rng, kept, counts = np.random.default_rng(0), [], []
+        for group in (np.arange(known), np.arange(known, n)):
+            some = np.sort(rng.permutation(group)[:FEW_POINTS])
+            kept.append(some)
+            counts.append(np.full(len(some), len(group) / max(1, len(some))))
+        xp = namespace(self.X)
+        chosen = xp.asarray(np.concatenate(kept), device=self.X.device)
+        return replace(
+            self,
+            X=xp.take(self.X, chosen, axis=0),
+            n_labeled=len(kept[0]),
+            counts=to_device_of(self.X, np.concatenate(counts)),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class DevicePass:
+    """Losses summed over the pairs of a `DeviceFace` at the points Y, and their derivatives.
+
+    Derivatives are with respect to the factor or the metric. What is on the device is returned at
+    once, while the device still works on it.
+    """
+
+    face: DeviceFace
+    Y: Array
+
+    @cached_property
+    def sums(self) -> tuple[Array, Array, Array]:
+        """On the device: the total, the excess, and W [Y, 1]."""
+        face, width = self.face, self.Y.shape[1] + 1
+        found = [
+            (weight, *face.kernels.slopes(*self._sides, pairs, width))
+            for weight, pairs in face.parts
+        ]
+        total = sum(weight * part for weight, part, *_ in found)
+        summed = sum(weight * out[: len(self.Y), :width] for weight, *_, out in found)
+        weight, _, excess, _ = found[0]
+        return total, weight * excess, summed
+
+    @property
+    def slope(self) -> Array:
+        """On the device: half the gradient with respect to the factor, X'(Deg(W) - W) Y."""
+        summed = self.sums[2]
+        return self.face.X.T @ (summed[:, -1:] * self.Y - summed[:, :-1])
+
+    @property
+    def gradient(self) -> Array:
+        """On the device: the gradient with respect to the metric, X'(Deg(W) - W) X.
+
+        With U the strict upper triangle of W, X'WX is X'UX plus its transpose.
+        """
+        face, X = self.face, self.face.X
+        half = 0.5 * (X.T @ (self.sums[2][:, -1:] * X))
+        for start in range(0, X.shape[1], GRADIENT_COLUMNS):
+            features = slice(start, start + GRADIENT_COLUMNS)
+            some = X[:, features]
+            Z = face.kernels.padded([some])
+            for weight, pairs in face.parts:
+                product = face.kernels.upper_product(*self._sides, Z, pairs)
+                half[:, features] -= weight * (X.T @ product[: len(X), : some.shape[1]])
+        return half + half.T
+
+    def bent(self, D: FloatArray) -> FloatArray:
+        """The derivative of `slope` along D, in single precision."""
+        face, rho = self.face, self.Y.shape[1]
+        E = face.X @ to_device_of(face.X, D)
+        own, one = (self.Y * E).sum(-1), 0.0 * E[:, 0] + 1.0
+        unused = [0.0 * one] * (self._single_sides[0].shape[1] - rho - 2)
+        e = face.kernels.padded([E, -own, *unused, one], single=True)
+        bent = 0.0
+        for weight, pairs in face.parts:
+            found = face.kernels.bends(self._single_sides, e, face.padded_counts, pairs, rho)
+            moved, turned = (part[: len(E)] for part in found)
+            bent = bent + weight * (
+                moved[:, -1:] * E - moved[:, :rho]
+                + turned[:, rho : rho + 1] * self.Y - turned[:, :rho]
+            )  # fmt: skip
+        return np.asarray(to_host(face.X.T @ bent))
+
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the sum along SS', in single precision."""
+        face, kernels = self.face, self.face.kernels
+        sides, counts = self._single_sides, face.padded_counts
+        e_sides = kernels.sides(face.X @ to_device_of(face.X, S), 0.0, single=True)
+        return sum(
+            weight * float(kernels.curvature(sides, e_sides, counts, pairs))
+            for weight, pairs in face.parts
+        )
+
+    @cached_property
+    def _sides(self) -> tuple[Array, Array]:
+        found: tuple[Array, Array] = self.face.kernels.sides(self.Y, self.face.threshold)
+        return found
+
+    @cached_property
+    def _single_sides(self) -> tuple[Array, Array]:
+        found: tuple[Array, Array] = self.face.kernels.sides(
+            self.Y, self.face.threshold, single=True
+        )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceFaces:
+    """The same sums by several GPUs, each of which has the points and a share of the pairs."""
+
+    faces: Sequence[DeviceFace]
+
+    @classmethod
+    def of(cls, face: DeviceFace) -> DeviceFaces:
+        """Split a face over every GPU that this process sees, if it has many points."""
+        devices = face.kernels.all_devices(face.X) if len(face.X) >= MANY_POINTS else [None]
+        return cls.split(face, devices)
+
+    @classmethod
+    def split(cls, face: DeviceFace, devices: Sequence[Any]) -> DeviceFaces:
+        """Split a face over these devices; None is the one that has its points."""
+        return cls([
+            replace(face, X=face.X if d is None else face.X.to(d), share=(k, len(devices)))
+            for k, d in enumerate(devices)
+        ])  # fmt: skip
+
+    @cached_property
+    def few(self) -> DeviceFace:
+        """What second derivatives are estimated from, on the first device."""
+        return replace(self.faces[0], share=(0, 1)).few
+
+    def pass_at(self, L: FloatArray) -> DevicePasses:
+        """Pass over all pairs at the points XL; every device starts before any is waited for."""
+        passes = [face.pass_at(L) for face in self.faces]
+        for each in passes:
+            _ = each.sums
+        return DevicePasses(passes)
+
+
+@dataclass(frozen=True, eq=False)
+class DevicePasses:
+    """The passes of several devices, added on the host."""
+
+    passes: Sequence[DevicePass]
+
+    @property
+    def total(self) -> float:
+        """The sum of the weighted losses."""
+        return sum(float(each.sums[0]) for each in self.passes)
+
+    @property
+    def excess(self) -> float:
+        """The sum of H(p) - loss over the unlabeled pairs; NaN where it is not known."""
+        return sum(float(each.sums[1]) for each in self.passes)
+
+    @property
+    def slope(self) -> FloatArray:
+        """Half the gradient with respect to the factor: X'(Deg(W) - W) Y."""
+        return _added([each.slope for each in self.passes])
+
+    @property
+    def gradient(self) -> FloatArray:
+        """The gradient with respect to the metric: X'(Deg(W) - W) X."""
+        return _added([each.gradient for each in self.passes])
+
+
+def _added(parts: Sequence[Array]) -> FloatArray:
+    """The sum of matrices on several devices, on the host."""
+    return np.asarray(sum(np.asarray(to_host(part)) for part in parts))

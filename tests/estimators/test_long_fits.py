@@ -1,0 +1,218 @@
+"""Evidence: a long fit can be watched, limited and interrupted, and says how it ended."""
+
+from __future__ import annotations
+
+import io
+import signal
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status
+from seraph_cvx.datasets import load, load_sampling
+from seraph_cvx.display import progress_line
+from seraph_cvx.display.progress_line import ProgressLine
+from seraph_cvx.solvers.factor_newton import FaceSearch
+
+
+@pytest.fixture(scope="module")
+def sampling():
+    return load_sampling("iris", n_points=50)
+
+
+def assert_certified_as_it_says(model, X):
+    """Its metric is finite, and its certificate bounds what it says of that metric."""
+    assert np.all(np.isfinite(model.transform(X)))
+    assert 1e-8 < model.certificate_.relative_gap < np.inf
+    factor = model.certificate_.factor
+    np.testing.assert_allclose(factor @ factor.T, model.m_step_metric_, atol=1e-9)
+
+
+# The time limit
+
+
+@pytest.mark.parametrize("kind", [SERAPH, KernelSERAPH])
+def test_a_time_limit_ends_a_fit_with_the_best_metric_and_its_certificate(sampling, kind):
+    with pytest.warns(NotCertified, match="status time_limit .*raise time_limit"):
+        model = kind(time_limit=1e-6).fit(sampling.X, sampling.y)
+    assert model.status_ is Status.TIME_LIMIT
+    assert_certified_as_it_says(model, sampling.X)
+
+
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_a_time_limit_is_for_all_m_steps_together(sampling, accelerate):
+    def dawdle(iteration, metric):
+        time.sleep(0.06)
+
+    model = SERAPH("ratio", 1.0, sharpness=None, accelerate=accelerate, time_limit=0.2)
+    clock = time.perf_counter()
+    with pytest.warns(NotCertified, match="status time_limit"):
+        model.set_params(callback=dawdle, tol=1e-15).fit(sampling.X, sampling.y)
+    assert time.perf_counter() - clock < 5.0
+    assert 1 <= model.n_iter_ <= 4
+    assert model.history_[-1].descent_value <= model.history_[0].descent_value
+
+
+def test_a_time_limit_ends_an_m_step_that_is_running(sampling):
+    with pytest.warns(NotCertified, match="status time_limit"):
+        model = SERAPH(0.0, time_limit=1e-6).fit(sampling.X, sampling.y)
+    assert model.history_[0].m_step_iterations == 0
+
+
+# Ctrl-C
+
+
+def press_ctrl_c(monkeypatch, *at_steps):
+    """Ctrl-C is pressed in these steps of Newton's method."""
+    step, calls = FaceSearch._step, []
+
+    def pressing(self, now):
+        calls.append(1)
+        if len(calls) in at_steps:
+            signal.raise_signal(signal.SIGINT)
+        return step(self, now)
+
+    monkeypatch.setattr(FaceSearch, "_step", pressing)
+
+
+def test_ctrl_c_raises_by_default(sampling, monkeypatch):
+    press_ctrl_c(monkeypatch, 2)
+    model = SERAPH()
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(sampling.X, sampling.y)
+    assert not hasattr(model, "metric_")
+
+
+@pytest.mark.parametrize("at_step", [1, 4])
+@pytest.mark.parametrize("mu", [0.0, "full"])
+def test_ctrl_c_keeps_the_best_metric_where_asked_to(sampling, monkeypatch, mu, at_step):
+    """Also within the first M-step, which with mu = 0 is the only one."""
+    press_ctrl_c(monkeypatch, at_step)
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.warns(NotCertified, match="status interrupted"):
+        model = SERAPH(mu, on_interrupt="keep").fit(sampling.X, sampling.y)
+    assert model.status_ is Status.INTERRUPTED
+    assert_certified_as_it_says(model, sampling.X)
+    assert np.any(model.metric_)
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_second_ctrl_c_raises_at_once(sampling, monkeypatch):
+    def press_twice(*_):
+        signal.raise_signal(signal.SIGINT)
+        signal.raise_signal(signal.SIGINT)
+
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        SERAPH(on_interrupt="keep", callback=press_twice).fit(sampling.X, sampling.y)
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+# The callback
+
+
+def test_a_callback_sees_each_iteration_and_may_end_the_fit(sampling):
+    seen = []
+
+    def stop_at_three(iteration, metric):
+        seen.append(metric)
+        return iteration.number == 3
+
+    with pytest.warns(NotCertified, match="the callback stopped it"):
+        model = SERAPH(callback=stop_at_three).fit(sampling.X, sampling.y)
+    assert model.n_iter_ == len(seen) == 3
+    np.testing.assert_array_equal(model.m_step_metric_, seen[-1])
+    assert_certified_as_it_says(model, sampling.X)
+
+
+# The line of progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("has_rich", [True, False])
+def test_on_a_terminal_the_line_moves_in_place(monkeypatch, has_rich):
+    if has_rich:
+        pytest.importorskip("rich")
+        monkeypatch.setenv("TERM", "xterm")
+    else:
+        monkeypatch.setitem(sys.modules, "rich.console", None)
+    monkeypatch.setattr(progress_line, "OFTEN", 0.0)
+    terminal = Terminal()
+    with ProgressLine(terminal) as line:
+        line.tell("iteration 1")
+        line.move("step 7")
+        if has_rich:
+            line._spinner._live.refresh()
+        line.end("certified")
+    text = terminal.getvalue()
+    assert "step 7" in text
+    assert text.count("\n") <= (3 if has_rich else 1)
+    assert text.rstrip().endswith("certified")
+
+
+def test_without_a_terminal_there_is_a_plain_line_for_each_iteration(sampling, capsys, monkeypatch):
+    model = SERAPH(verbose=1).fit(sampling.X, sampling.y)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == model.n_iter_ + 1
+    assert lines[0].startswith("[SERAPH] iteration 1, M-step: J = ")
+    assert lines[-1].startswith(f"[SERAPH] certified after {model.n_iter_} iterations")
+    monkeypatch.setattr(progress_line, "SELDOM", 0.0)
+    SERAPH(0.0, verbose=1).fit(sampling.X, sampling.y)
+    assert "[SERAPH] iteration 1, step 3: " in capsys.readouterr().err
+
+
+# Conic solvers, and what rounding allows
+
+
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
+def test_options_reach_the_conic_solver_and_polish_closes_its_gap(sampling):
+    rough = SERAPH(0.0, solver="clarabel", m_step_tol=1e-7, solver_options={"max_iter": 6})
+    X, y = sampling.X[:20], sampling.y[:20]
+    with pytest.warns(NotCertified, match="polish=True closes the gap"):
+        rough.fit(X, y)
+    assert rough.status_ is Status.INACCURATE
+    polished = SERAPH(**rough.get_params() | {"polish": True}).fit(X, y)
+    assert polished.status_ is Status.CERTIFIED
+
+
+def test_a_gap_that_is_all_rounding_is_no_failure_of_a_fit():
+    """Raw breast cancer: features from 1e-3 to 4e3, a negligible trace weight."""
+    X, y = load("breast_cancer")
+    rows = np.random.default_rng(0).permutation(len(X))[:100]
+    known = np.where(np.arange(100) < 20, y[rows], -1)
+    model = SERAPH(1.0, 1e-3, m_step_tol=1e-10).fit(X[rows], known)  # a warning would be an error
+    assert model.status_ is Status.ROUNDING_LIMIT
+    assert 1e-10 < model.certificate_.relative_gap < 1e-6
+
+
+# A metric that is zero
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"trace_weight": 1e9}, r"trace weight is too large .*below \d+.*trace_weight=\"auto\""),
+        ({"setting": "hyper", "laplacian_weight": 1e9}, "or another penalty is too large"),
+    ],
+)
+def test_a_zero_metric_is_told_with_its_cause(sampling, settings, words):
+    with pytest.warns(UserWarning, match="The learned metric is zero.*" + words):
+        model = SERAPH(**settings).fit(sampling.X, sampling.y)
+    assert not np.any(model.transform(sampling.X))
+
+
+def test_a_zero_metric_of_similar_pairs_alone_is_told(sampling):
+    with pytest.warns(UserWarning, match="metric is zero.*all labeled pairs are similar"):
+        SERAPH(0.0).fit(sampling.X, similar=[(0, 1)])
+
+
+def test_labels_of_one_class_are_told_whatever_the_metric(sampling):
+    with pytest.warns(UserWarning, match="Of doubtful use: all known points are of one class"):
+        model = SERAPH().fit(sampling.X, np.where(np.arange(50) < 5, 0, -1))
+    assert np.any(model.metric_)

@@ -1,0 +1,81 @@
+"""What the kernels of `numerics/cuda/face.py` do, by NumPy in the plainest way."""
+
+from __future__ import annotations
+
+from math import ceil, log2
+
+import numpy as np
+
+from seraph_cvx.model.pair_losses import LOGISTIC, EntropyLoss, SharpenedLoss
+
+TILE = 4
+"""Rows of a tile, so that shares of few points differ."""
+
+
+def loss(kind, sharpness):
+    return {
+        "logistic": LOGISTIC,
+        "sharpened": SharpenedLoss(sharpness),
+        "entropy": EntropyLoss(),
+    }[kind]
+
+
+def padded(columns, single=False, width=0):
+    stacked = np.hstack([c[:, None] if c.ndim == 1 else c for c in columns])
+    n, used = stacked.shape
+    shape = ceil(max(n, 1) / TILE) * TILE, 2 ** ceil(log2(max(16, used, width)))
+    result = np.zeros(shape, dtype=np.float32 if single else np.float64)
+    result[:n, :used] = stacked
+    return result
+
+
+def sides(Y, threshold, single=False):
+    squares = np.sum(Y * Y, axis=1)
+    one, width = np.ones_like(squares), Y.shape[1] + 3
+    left = padded([-2.0 * Y, squares - threshold, one], single, width)
+    return left, padded([Y, one, squares], single, width)
+
+
+def counted(counts):
+    return padded([counts], single=True)[:, 0]
+
+
+def _pairs(left, right, pairs):
+    """Scores, and which entries of the upper triangle are pairs of this share."""
+    i, j = np.indices((len(left), len(left)))
+    mine, shares = pairs.share
+    is_pair = (i < j) & (j < pairs.n) & (j >= pairs.first) & (i // TILE % shares == mine)
+    return left @ right.T, is_pair
+
+
+def _derivatives(left, right, pairs, counts=None):
+    """Symmetric matrices of the first two derivatives of the loss, zero where there is no pair."""
+    s, is_pair = _pairs(left, right, pairs)
+    _, slope, bend, _ = loss(pairs.kind, pairs.sharpness).sums(s.astype(float))
+    both = 1.0 if counts is None else np.outer(counts, counts)
+    W, P = (both * np.where(is_pair, part, 0.0) for part in (slope, bend))
+    return W + W.T, P + P.T
+
+
+def slopes(left, right, pairs, used):
+    s, is_pair = _pairs(left, right, pairs)
+    sums = loss(pairs.kind, pairs.sharpness).sums(s[is_pair])
+    W, _ = _derivatives(left, right, pairs)
+    return sums.total, sums.excess, W @ right
+
+
+def upper_product(left, right, z, pairs):
+    W, _ = _derivatives(left, right, pairs)
+    return np.triu(W) @ z
+
+
+def bends(sides, e, counts, pairs, rho):
+    W, P = _derivatives(*sides, pairs, counts)
+    right = sides[1]
+    inner = -(right @ e.T + e @ right.T)
+    return W @ e, (2.0 * P * inner) @ right
+
+
+def curvature(sides, e_sides, counts, pairs):
+    _, P = _derivatives(*sides, pairs, counts)
+    return 0.5 * np.sum(P * (e_sides[0] @ e_sides[1].T) ** 2)

@@ -1,0 +1,133 @@
+"""The public classes and functions of the package, as the page of the API lists them."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from importlib import import_module
+from typing import Any
+
+MODULES = {
+    "seraph_cvx": "Estimators, M-steps, certificates, races",
+    "seraph_cvx.datasets": "Data sets and random samplings of them",
+    "seraph_cvx.penalties": "Penalties and constraints on the metric",
+    "seraph_cvx.baselines": "Other metric learners",
+    "seraph_cvx.plots": "Pictures of results (extra `plot`)",
+    "seraph_cvx.certificate": "Certificates in detail",
+    "seraph_cvx.m_step.explain": "Why an M-step is convex",
+    "seraph_cvx.comparison.race": "Races in detail",
+    "seraph_cvx.comparison.solvers": "The solvers of a race",
+    "seraph_cvx.plots.race.race": "Pictures of a race (extra `plot`)",
+}
+"""The public modules; an object belongs to the first one that has it."""
+
+RESULTS = [
+    "seraph_cvx.solvers.solution.MStepSolution",
+    "seraph_cvx.fit.alternation.Alternation",
+    "seraph_cvx.fit.alternation.Iteration",
+    "seraph_cvx.fit.path.SeraphPath",
+    "seraph_cvx.fit.path.PathPoint",
+    "seraph_cvx.certificate.proof.Proof",
+    "seraph_cvx.certificate.sampling.SamplingReport",
+    "seraph_cvx.estimators.evidence.LeaveOneOut",
+    "seraph_cvx.display.result_table.ResultTable",
+    "seraph_cvx.comparison.race_table.Race",
+    "seraph_cvx.comparison.entrants.attempt.Attempt",
+    "seraph_cvx.comparison.entrants.attempt.Entrant",
+    "seraph_cvx.theory.paper_report.PaperReport",
+    "seraph_cvx.theory.claim.ClaimResult",
+    "seraph_cvx.penalties.penalty.Multiplier",
+    "seraph_cvx.penalties.penalty.DualTerms",
+    "seraph_cvx.penalties.penalty.TermPoint",
+    "seraph_cvx.penalties.regulariser.Regulariser",
+]
+"""Classes that public functions return: nobody imports them, but their attributes are read."""
+
+WRAPPERS = (classmethod, staticmethod)
+PROPERTIES = (property, cached_property)
+
+
+@dataclass(frozen=True)
+class Member:
+    """A public method or property of a class."""
+
+    name: str
+    owner: type
+    raw: Any
+
+    @property
+    def function(self) -> Any:
+        """The function with the signature; None for a property."""
+        if isinstance(self.raw, PROPERTIES):
+            return None
+        return self.raw.__func__ if isinstance(self.raw, WRAPPERS) else self.raw
+
+    @property
+    def doc(self) -> str:
+        return inspect.getdoc(self.raw if self.function is None else self.function) or ""
+
+
+def is_ours(value: Any) -> bool:
+    return value.__module__.partition(".")[0] == "seraph_cvx"
+
+
+def names_of(module_name: str) -> list[str]:
+    """The names in `__all__`, or else the public functions and classes defined in the module."""
+    module = import_module(module_name)
+    listed = getattr(module, "__all__", None)
+    if listed is not None:
+        return list(listed)
+    return [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module_name
+    ]
+
+
+def public_objects() -> Iterator[tuple[str, str, Any]]:
+    """Each public class and function once, with its module and name."""
+    seen: set[int] = set()
+    for module_name in MODULES:
+        module = import_module(module_name)
+        for name in names_of(module_name):
+            value = getattr(module, name)
+            if (inspect.isclass(value) or inspect.isfunction(value)) and id(value) not in seen:
+                seen.add(id(value))
+                yield module_name, name, value
+
+
+def result_classes() -> list[type]:
+    """The classes of RESULTS."""
+    found = []
+    for path in RESULTS:
+        module, _, name = path.rpartition(".")
+        found.append(getattr(import_module(module), name))
+    return found
+
+
+def base_classes() -> list[type]:
+    """The package's bases of public classes and results that are neither themselves."""
+    listed = [value for _, _, value in public_objects() if inspect.isclass(value)]
+    listed += result_classes()
+    bases = {base for kind in listed for base in kind.__mro__ if is_ours(base)}
+    return sorted(bases - set(listed), key=lambda base: base.__name__)
+
+
+def documented() -> list[Any]:
+    """Everything with an entry on the page."""
+    return [value for _, _, value in public_objects()] + result_classes() + base_classes()
+
+
+def members(kind: type) -> list[Member]:
+    """The public methods and properties that the package gives to a class."""
+    found = []
+    for name in dir(kind):
+        owner = next((base for base in kind.__mro__ if name in vars(base)), None)
+        if name.startswith("_") or owner is None or not is_ours(owner):
+            continue
+        raw = vars(owner)[name]
+        if isinstance(raw, WRAPPERS + PROPERTIES) or inspect.isfunction(raw):
+            found.append(Member(name, owner, raw))
+    return found

@@ -1,0 +1,271 @@
+"""Evidence: the report of a fit says what was fitted, escapes what it is given, works offline."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from command_line import run, words
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from seraph_cvx import SERAPH, KernelSERAPH, load_model
+from seraph_cvx.penalties import Diagonal
+from seraph_cvx.plots import fit_report
+from seraph_cvx.plots.report.figures import MOST_MARKS, scatter_images
+from seraph_cvx.plots.report.fitted import collect
+from seraph_cvx.plots.report.recipe import python_of
+from seraph_cvx.plots.report.sections import (
+    certificate_section,
+    data_section,
+    error_interval,
+    errors_of_neighbours,
+    features_section,
+    pairs_section,
+)
+
+pandas = pytest.importorskip("pandas")
+
+HOSTILE = ['<script>alert("x")</script>', "</td>&amp;'\"", "$\\frac{x}$", "x" * 300, "red\x1b[31m"]
+"""Names of features that would be markup, a formula, too long, or a terminal's command."""
+
+
+def points_and_labels():
+    """45 points in five features, three classes, every third one labelled; one class is hostile."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(45) % 3
+    X = rng.normal(size=(45, 5)) + 2.5 * truth[:, None] * np.array([1.0, -1.0, 0.5, 0.0, 0.0])
+    classes = np.array(["setosa", "<b>bold</b>", "a & b"], dtype=object)
+    y = np.where(np.arange(45) // 3 % 3 == 0, classes[truth], None)
+    return pandas.DataFrame(1000.0 * X, columns=HOSTILE), y
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = points_and_labels()
+    return make_pipeline(StandardScaler(), SERAPH()).fit(X, y), X, y
+
+
+@pytest.fixture(scope="module")
+def page(fitted):
+    return fit_report(
+        *fitted, name="<i>my</i>.csv", notes=["a > b"], command="seraph-cvx fit 'a&b'"
+    )
+
+
+@pytest.fixture(scope="module")
+def text(page):
+    return words("".join(ElementTree.fromstring(page).itertext()))
+
+
+def test_the_page_has_every_section_and_figure(page):
+    root = ElementTree.fromstring(page)
+    titles = [title.text for title in root.iter("h2")]
+    assert titles == [
+        *("The data", "The pairs", "Before and after", "The certificate", "The spectrum"),
+        *("Which features count", "What the iterations did", "The same again"),
+    ]
+    pictures = [image.get("src") for image in root.iter("img")]
+    assert len(pictures) == 5
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in pictures)
+    assert all(image.get("alt") for image in root.iter("img"))
+    assert len(list(root.iter("math"))) >= 4
+
+
+def test_the_page_says_the_numbers_of_the_fit(fitted, text):
+    model = fitted[0][-1]
+    bounds, judged = model.certificate_, model.leave_one_out_
+    values = [step.descent_value for step in model.history_]
+    for said in (
+        *("rows45", "features5", "labelled15", "unlabelled30", "a > b", "setosa (5)"),
+        *(
+            "similar (S)30",
+            "dissimilar (D)75",
+            "unlabelled (U)885",
+        ),  # 3 * C(5, 2), C(15, 2), C(45, 2)
+        f"lower bound D(p){bounds.dual_value:.12g}",
+        f"upper bound f(A){bounds.primal_value:.12g}",
+        f"relative gap{bounds.relative_gap:.1e}",
+        "The certified matrix is A of the last M-step (m_step_metric_). Distances, transform and",
+        f"Euclidean distance{judged.euclidean_error:.1%}",
+        f"learned metric{judged.learned_error:.1%}",
+        f"difference{judged.gain:.1%}",
+        judged.verdict,
+        f"J fell from {values[0]:.8g} to {values[-1]:.8g} in {len(values)} iterations",
+        "seraph-cvx fit 'a&b'",
+    ):
+        assert said in text, said
+
+
+def test_a_features_share_is_of_any_unit(fitted):
+    """A_ii times the variance: scaling a feature, and the metric against it, changes no share."""
+    pipeline, X, y = fitted
+    fit = collect(pipeline, X, y, None, None, None)
+    share = np.diag(fit.model.metric_) / np.trace(fit.model.metric_)  # standardized: variances 1
+    shown = re.findall(r"<td class=.number.>([\d.]+)%</td>", features_section(fit))
+    np.testing.assert_allclose(
+        np.sort([float(s) for s in shown[::2]]), 100 * np.sort(share), atol=0.06
+    )
+
+
+def test_the_code_on_the_page_fits_the_same_metric(fitted, page):
+    code = next(ElementTree.fromstring(page).iter("code")).text
+    assert code.endswith('fit_report(model, X, y, file="report.html")')
+    pipeline, X, y = fitted
+    scope = {"X": X, "y": y}
+    exec("\n".join(code.splitlines()[:-1]), scope)
+    np.testing.assert_array_equal(scope["model"][-1].metric_, pipeline[-1].metric_)
+
+
+def test_the_code_on_the_commands_page_reads_the_table_as_the_command_does(tmp_path, monkeypatch):
+    """Semicolons, decimal commas, a column to drop, one of text, a missing number, own words."""
+    monkeypatch.chdir(tmp_path)
+    lines = ["id;a;b;colour;kind"]
+    for k, (a, b) in enumerate(np.random.default_rng(0).normal(size=(24, 2)).tolist()):
+        kind = ["x & y", "<z>"][k % 2] if k < 12 else ["", "?", "-1.0"][k % 3]
+        b = "" if k == 20 else f"{b:.6f}"
+        colour = ["red", "blue"][k % 3 == 0]
+        lines.append(f"{k};{a + 2 * (k % 2):.6f};{b};{colour};{kind}".replace(".", ","))
+    lines = [line.replace("-1,0", "-1.0") for line in lines]
+    (tmp_path / "my table.csv").write_text("\n".join(lines), encoding="utf-8")
+    given = ["my table.csv", "--label", "kind", "--out", "m.npz", "--html", "r.html"]
+    given += ["--drop", "id", "--unknown", "?,-1", "--one-hot", "colour", "--impute", "mean"]
+    done = run("fit", *given, "--decimal", ",", "--trace-weight", "0.5")
+    assert done.exit_code == 0, done.output
+    assert "Written: the report of the fit" in done.output
+    root = ElementTree.parse(tmp_path / "r.html").getroot()
+    code, command = (part.text for part in root.iter("code"))
+    assert command.startswith(
+        "seraph-cvx fit 'my table.csv' --label kind --out m.npz --html r.html"
+    )
+    assert "--trace-weight 0.5" in command
+    assert "'?' (4 times), '-1.0' (4 times)" in words("".join(root.itertext()))
+    scope = {}
+    exec("\n".join(code.splitlines()[:-1]), scope)
+    again, kept = scope["model"][-1], load_model("m.npz")[-1]
+    assert again.trace_weight == 0.5
+    np.testing.assert_allclose(again.metric_, kept.metric_, rtol=1e-9)
+    again = run("fit", *given, "--decimal", ",")
+    assert again.exit_code == 2  # without --force nothing is replaced
+    refused = run("fit", *given[:3], "--html", "r.txt")
+    assert "must end in .html" in words(refused.output)
+
+
+def test_the_code_imports_what_it_names():
+    code = python_of(SERAPH(penalties=[Diagonal()], identity_share=0.0), "X, y = [], []", True)
+    assert "from seraph_cvx.penalties import Diagonal" in code
+    assert "model.fit(X, y, similar=similar, dissimilar=dissimilar)" in code
+    scope = {}
+    exec("\n".join(code.splitlines()[:-2]), scope)
+    assert scope["model"].identity_share == 0.0
+
+
+def test_the_page_escapes_what_it_is_given(page, text):
+    assert "<script" not in page
+    assert "<b>bold" not in page
+    assert "<i>my" not in page
+    for name in (*HOSTILE[:4], r"red\x1b[31m", "<b>bold</b>", "<i>my</i>.csv"):
+        assert words(name) in text, name
+
+
+def test_the_page_asks_for_nothing(page):
+    bare = re.sub(r'src="data:image/svg\+xml;base64,[A-Za-z0-9+/=]+"', "", page)
+    assert not re.search(r"https?:|//[a-z]|url\(|@import|<script|<link|<iframe|src=", bare)
+    policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+    assert f'content="{policy}"' in page
+
+
+def test_other_fits_are_described_as_they_are():
+    X, y = points_and_labels()
+    Z = StandardScaler().fit_transform(X)
+    direct = collect(SERAPH(algorithm="direct").fit(Z, y), Z, y, None, None, None)
+    assert "not convex" in certificate_section(direct)
+    kernel = collect(KernelSERAPH(identity_share=0.0).fit(Z, y), Z, y, None, None, None)
+    assert "the features have no weights" in features_section(kernel)
+    assert "is also the metric that distances and transform use" in certificate_section(kernel)
+    pairs = {"similar": [(0, 3), (1, 4)], "dissimilar": [(0, 1)]}
+    constrained = collect(SERAPH().fit(Z, **pairs), Z, None, *pairs.values(), None)
+    assert '<td>similar (S)</td><td class="number">2</td>' in pairs_section(constrained)
+    assert "none given" in data_section(constrained, ())
+    assert ">feature 1<" in features_section(constrained)
+    numbered = collect(direct.model, Z, direct.codes, None, None, ["x", "y", "z"])
+    assert "x (5), y (5), z (5)" in data_section(numbered, ())
+
+
+def test_many_points_are_drawn_as_pixels(fitted):
+    pipeline, X, y = fitted
+    times = MOST_MARKS // len(X) + 1
+    many = pandas.concat([X] * times)
+    fit = collect(
+        pipeline, many, np.concatenate([y, *[[None] * len(y)] * (times - 1)]), None, None, None
+    )
+    assert scatter_images(fit).count("data:image/png") == 2
+
+
+def test_the_interval_of_an_error_is_wilsons():
+    """Its ends are the shares from which the error is 1.96 standard deviations away."""
+    low, high = error_interval(0.2, 50)
+    for end in (low, high):
+        assert abs(0.2 - end) / np.sqrt(end * (1.0 - end) / 50) == pytest.approx(1.96)
+    assert error_interval(0.0, 5)[0] == 0.0
+    assert error_interval(1.0, 5)[1] == 1.0
+
+
+def test_without_labels_of_two_classes_there_is_no_error(fitted):
+    pipeline, X, _ = fitted
+    fit = collect(pipeline, X, np.zeros(len(X)), None, None, None)
+    model = SERAPH().fit(fit.points, similar=[(0, 3)], dissimilar=[(0, 1)])
+    bare = collect(model, fit.points, None, [(0, 3)], [(0, 1)], None)
+    assert "No 1-NN error" in errors_of_neighbours(bare)
+    assert "There is no dissimilar pair" in pairs_section(fit)
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "message"),
+    [
+        (SERAPH(), AttributeError, "not fitted"),
+        (StandardScaler().fit([[0.0], [1.0]]), TypeError, "not StandardScaler"),
+        (make_pipeline(StandardScaler()), ValueError, "no fitted SERAPH"),
+    ],
+)
+def test_failure_a_model_without_a_certified_metric(model, kind, message):
+    with pytest.raises(kind, match=message):
+        fit_report(model, [[0.0], [1.0]], [0, 1])
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
+def test_browser_the_page_fits_every_width_in_either_scheme(page, tmp_path):
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "report.html").write_text(page, encoding="utf-8")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        for width, scheme in ((1280, "light"), (390, "dark"), (390, "light")):
+            context = browser.new_context(
+                viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
+            )
+            shown, complaints, asked = context.new_page(), [], []
+            shown.on("console", lambda line, said=complaints: said.append(line.text))
+            shown.on("pageerror", lambda error, said=complaints: said.append(str(error)))
+            shown.on("request", lambda request, urls=asked: urls.append(request.url))
+            shown.goto((tmp_path / "report.html").as_uri())
+            shown.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+            assert shown.evaluate("document.documentElement.scrollWidth") <= width
+            sizes = shown.evaluate("[...document.images].map(i => [i.naturalWidth, i.width])")
+            assert len(sizes) == 5
+            assert all(natural > 100 and 280 <= seen <= width for natural, seen in sizes)
+            assert complaints == []
+            assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
+            shown.screenshot(path=tmp_path / "page.png")
+            with image.open(tmp_path / "page.png") as picture:
+                pixels = np.asarray(picture.convert("L"), dtype=float)
+            assert (np.median(pixels) > 128) == (scheme == "light")
+            assert pixels.std() > 10.0
+        browser.close()

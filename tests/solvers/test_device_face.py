@@ -1,0 +1,197 @@
+"""Evidence: passes over all pairs on a GPU are those of NumPy."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import numpy_kernels
+import pytest
+
+from seraph_cvx import SERAPH, MStepObjective, PairSet, solve_m_step
+from seraph_cvx.experiments.bench.size import gaussian_classes
+from seraph_cvx.model import pair_program
+from seraph_cvx.model.pair_losses import LOGISTIC, EntropyLoss, SharpenedLoss
+from seraph_cvx.pairs.labeled_pairs import ClassLabels
+from seraph_cvx.sums.device import device_face
+from seraph_cvx.sums.device.device_face import DeviceFace, DeviceFaces
+from seraph_cvx.sums.face_sums import AllPairs
+
+LOSSES = [LOGISTIC, SharpenedLoss(2.0), SharpenedLoss(1.5), EntropyLoss()]
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    """NumPy in the place of a GPU."""
+    monkeypatch.setattr(device_face, "face_kernels", lambda x: numpy_kernels)
+    monkeypatch.setattr(pair_program, "face_kernels", lambda x: numpy_kernels)
+    monkeypatch.setattr(numpy_kernels, "all_devices", lambda x: [None], raising=False)
+
+
+def instance(loss, n=30, m=7, rho=3, n_labeled=6, seed=0):
+    """Points, a factor, two directions, the pairs on the host and on a device."""
+    rng = np.random.default_rng(seed)
+    X, L, D = rng.normal(size=(n, m)), rng.normal(size=(m, rho)), rng.normal(size=(m, rho))
+    labels = ClassLabels(np.arange(n_labeled), np.arange(n_labeled) % 2)
+    host = AllPairs(n, labels, loss, 0.3, LOGISTIC).at(X @ L, 1.2)
+    face = DeviceFace(X, n_labeled, loss, LOGISTIC, 0.3, 1.2)
+    return X, L, D, host, face
+
+
+@pytest.mark.parametrize("n_devices", [1, 2, 3])
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+@pytest.mark.parametrize("n_labeled", [0, 1, 6, 30])
+def test_a_pass_has_the_sums_and_slopes_of_the_host(kernels, loss, n_labeled, n_devices):
+    X, L, _, host, face = instance(loss, n_labeled=n_labeled)
+    found = DeviceFaces.split(face, [None] * n_devices).pass_at(L)
+    np.testing.assert_allclose(found.total, host.total, rtol=1e-12)
+    np.testing.assert_allclose(found.slope, X.T @ host.pull, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(found.gradient, X.T @ host.laplacian(X), rtol=1e-10, atol=1e-10)
+    if isinstance(loss, SharpenedLoss):
+        np.testing.assert_allclose(found.excess, host.excess, rtol=1e-10, atol=1e-10)
+    else:
+        assert np.isnan(found.excess)
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=repr)
+def test_second_derivatives_are_those_of_the_host_in_single_precision(kernels, loss):
+    X, L, D, host, face = instance(loss)
+    found = face.pass_at(L)
+    bent = X.T @ host.bent(X @ D)
+    np.testing.assert_allclose(found.bent(D), bent, atol=1e-4 * np.abs(bent).max())
+    np.testing.assert_allclose(found.curvature(D), host.curvature(X @ D), rtol=1e-4)
+
+
+def test_a_gradient_of_many_features_is_summed_in_parts(kernels, monkeypatch):
+    X, L, _, host, face = instance(LOGISTIC)
+    monkeypatch.setattr(device_face, "GRADIENT_COLUMNS", 3)
+    np.testing.assert_allclose(
+        face.pass_at(L).gradient, X.T @ host.laplacian(X), rtol=1e-10, atol=1e-10
+    )
+
+
+def test_some_points_stand_for_all_where_these_are_many(kernels, monkeypatch):
+    _, L, D, _, face = instance(LOGISTIC, n=400, n_labeled=8)
+    L *= 0.1  # so that no few pairs count for most
+    everything = face.pass_at(L)
+    assert face.few is face
+    monkeypatch.setattr(device_face, "FEW_POINTS", 260)
+    some = DeviceFaces.split(face, [None, None]).few
+    assert (some.n_labeled, len(some.X), some.share) == (8, 268, (0, 1))
+    np.testing.assert_allclose(some.counts.sum(), 400)
+    exact, estimate = everything.bent(D), some.pass_at(L).bent(D)
+    assert np.abs(estimate - exact).max() < 0.3 * np.abs(exact).max()
+    np.testing.assert_allclose(some.pass_at(L).curvature(D), everything.curvature(D), rtol=0.3)
+
+
+def test_a_fit_by_the_device_is_the_fit_of_the_host(kernels, monkeypatch):
+    """By arrays of array-api-strict, which DeviceSums takes to be on a device."""
+    import array_api_strict
+
+    X, y = gaussian_classes(120, 3)
+    passes = []
+    monkeypatch.setattr(DeviceFaces, "pass_at", counted(DeviceFaces.pass_at, passes))
+    monkeypatch.setattr(pair_program.DeviceFaces, "of", lambda face: DeviceFaces([on_host(face)]))
+    objective = MStepObjective(PairSet.from_labels(array_api_strict.asarray(X), y))
+    found = solve_m_step(objective)
+    plain = solve_m_step(MStepObjective(PairSet.from_labels(X, y)))
+    assert passes
+    assert found.certificate.relative_gap <= 1e-8
+    np.testing.assert_allclose(found.metric, plain.metric, atol=1e-5)
+
+
+def counted(method, calls):
+    """The method, with each call noted."""
+
+    def wrapped(self, L):
+        calls.append(L.shape)
+        return method(self, L)
+
+    return wrapped
+
+
+def on_host(face):
+    """The face with its points as an array of NumPy."""
+    from dataclasses import replace
+
+    return replace(face, X=np.asarray(face.X))
+
+
+COMPARED = """
+import sys
+
+import numpy as np
+import torch
+
+import numpy_kernels
+from seraph_cvx.numerics.cuda import face
+from seraph_cvx.numerics.cuda.pair_range import PairRange
+
+rng = np.random.default_rng(0)
+numpy_kernels.TILE = 64
+
+def moved(x):
+    return torch.asarray(x, device=sys.argv[1])
+
+def assert_close(mine, other, tol):
+    other = np.asarray(other)
+    atol = tol * np.abs(other).max()
+    np.testing.assert_allclose(np.asarray(mine.cpu()), other, atol=atol, rtol=0)
+
+for n, rho, first in [(70, 3, 0), (150, 5, 40), (130, 14, 64)]:
+    Y, E, X = (rng.normal(size=(n, k)) * 0.6 for k in (rho, rho, 20))
+    sides, plain = face.sides(moved(Y), 1.0), numpy_kernels.sides(Y, 1.0)
+    single = face.sides(moved(Y), 1.0, single=True)
+    Z, plain_Z = face.padded([moved(X)]), numpy_kernels.padded([X])
+    own, one = np.sum(Y * E, axis=1), np.ones(n)
+    e = [E, -own, *[0.0 * one] * (plain[0].shape[1] - rho - 2), one]
+    turned = face.padded([moved(c) for c in e], single=True)
+    counts = rng.uniform(1.0, 2.0, size=n)
+    weights, plain_weights = face.counted(moved(counts)), numpy_kernels.counted(counts)
+    for kind, a in [("logistic", 1.0), ("sharpened", 2.0), ("sharpened", 1.5), ("entropy", 1.0)]:
+        pairs = PairRange(n, first, kind, a)
+        found = face.slopes(*sides, pairs, rho + 1)
+        other = numpy_kernels.slopes(*plain, pairs, rho + 1)
+        assert_close(found[0], other[0], 1e-12)
+        if kind == "sharpened":
+            assert_close(found[1], other[1], 1e-12)
+        assert_close(found[2][:n, : rho + 1], other[2][:n, : rho + 1], 1e-12)
+        upper = numpy_kernels.upper_product(*plain, plain_Z, pairs)
+        assert_close(face.upper_product(*sides, Z, pairs), upper, 1e-12)
+        halves = [
+            face.upper_product(*sides, Z, pairs._replace(share=(k, 2))) for k in (0, 1)
+        ]
+        assert_close(halves[0] + halves[1], upper, 1e-12)
+        found = face.bends(single, turned, weights, pairs, rho)
+        other = numpy_kernels.bends(plain, numpy_kernels.padded(e), plain_weights, pairs, rho)
+        for columns in (slice(0, rho), slice(-1, None)):
+            assert_close(found[0][:n, columns], other[0][:n, columns], 3e-3)
+        assert_close(found[1][:n, : rho + 1], other[1][:n, : rho + 1], 3e-3)
+        found = face.curvature(single, face.sides(moved(E), 0.0, single=True), weights, pairs)
+        other = numpy_kernels.curvature(plain, numpy_kernels.sides(E, 0.0), plain_weights, pairs)
+        assert_close(found, other, 1e-4)
+"""
+
+
+@pytest.fixture
+def gpu():
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    pytest.importorskip("triton", reason="triton is not installed")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no CUDA GPU")
+    return torch
+
+
+def test_the_kernels_are_the_formulas(gpu):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", COMPARED, "cuda"], check=True, env=environment)
+
+
+def test_a_fit_on_a_gpu_is_the_fit_of_the_host(gpu):
+    X, y = gaussian_classes(700, 8)
+    on_device = SERAPH().fit(gpu.asarray(X, device="cuda"), y)
+    plain = SERAPH().fit(X, y)
+    assert on_device.certificate_.relative_gap <= 1e-8
+    np.testing.assert_allclose(on_device.m_step_metric_, plain.m_step_metric_, atol=1e-5)

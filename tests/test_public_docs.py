@@ -1,0 +1,204 @@
+"""Evidence: the public API is documented, in words and completely; every link leads somewhere."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote
+
+import pytest
+from api_page import make_page
+from public_api import MODULES, documented, is_ours, members, names_of, public_objects
+
+import seraph_cvx
+from seraph_cvx import MStepObjective
+
+LIST = Path(__file__).parent / "helpers" / "public_names.txt"
+LONGEST_FIRST_LINE = 100
+MOST_BYTES = 90_000
+"""Of the page of the API, so that GitHub shows it at once."""
+
+OPENING = re.compile(
+    r"(An? (?!as|at|of|in|is|and|with)[A-Za-z][a-z]+|[A-Z][a-z]+(-[A-Za-z]+)*('s?)?)(?=[ ,:.-])"
+)
+"""A word; the article A is followed by one, so that the matrix A does not pass for it."""
+
+
+def fault_of(doc):
+    """What is wrong with the first line of a docstring; empty if nothing is."""
+    first, _, rest = doc.partition("\n")
+    if not OPENING.match(first):
+        return "begins without a word"
+    if len(first) > LONGEST_FIRST_LINE:
+        return f"has {len(first)} characters"
+    if not first.endswith((".", "?")) or (rest and not rest.startswith("\n")):
+        return "does not end a sentence"
+    if len(re.findall(r"(?<![\w`])[A-Za-z][a-z]+", first)) < 3:
+        return "has fewer than three words"
+    return ""
+
+
+def docstrings():
+    """Of everything public, by name: functions, classes, and the classes' own members."""
+    for value in documented():
+        name = f"{value.__module__}.{value.__name__}"
+        yield name, inspect.getdoc(value) or ""
+        if inspect.isclass(value):
+            for member in members(value):
+                yield f"{name}.{member.name}", member.doc
+
+
+def test_docs_first_lines_are_sentences_in_words():
+    found = dict(docstrings())
+    assert len(found) > 400
+    faults = {name: fault_of(doc) for name, doc in found.items()}
+    assert not {name: fault for name, fault in faults.items() if fault}
+
+
+@pytest.mark.parametrize(
+    "doc",
+    [
+        "max_A sum ln p(y), eq. (7).",
+        "A = LL' as computed.",
+        "A of the last M-step.",
+        "Z and zero.",
+        "`value` of the block.",
+        "",
+        "Always.",
+        "Learn a metric",
+        "Learn a metric from points\nand labels.",
+        "Learn a metric from " + "very " * 20 + "many points.",
+    ],
+)
+def test_docs_the_test_above_can_be_red(doc):
+    assert fault_of(doc)
+
+
+def test_docs_the_objective_lists_its_methods_and_attributes():
+    doc = inspect.getdoc(MStepObjective)
+    lists = doc.partition("Attributes\n---")[2].partition("Examples\n---")[0]
+    heads = [line for line in lists.splitlines() if re.match(r"[a-z]", line)]
+    names = [name for line in heads for name in re.split(r" : |\(", line)[0].split(", ")]
+    assert {"value", "gradient", "critical_trace_weight", "attains_optimum"} <= set(names)
+    assert {"lipschitz_bound", "smoothness_bound"} <= set(names)
+    assert all(hasattr(MStepObjective, name) for name in names)
+
+
+@cache
+def entries():
+    """The page of the API, made anew, by entry."""
+    parts = re.split(r"\n### ", make_page())[1:]
+    return {part.partition("\n")[0]: part for part in parts}
+
+
+def test_docs_the_page_is_what_the_command_makes(repository):
+    """After a docstring has changed: `python .ci/api-page`."""
+    page = repository / "examples" / "guide" / "api.md"
+    assert page.read_text(encoding="utf-8") == make_page(), "run: python .ci/api-page"
+    assert page.stat().st_size < MOST_BYTES
+
+
+def test_docs_the_page_has_every_public_name():
+    """Those of every `__all__`, and those that were public before; commands have their own help."""
+    listed = LIST.read_text(encoding="utf-8").splitlines()
+    names = {name for name in listed if name.replace(".", "").isidentifier()}
+    package = Path(seraph_cvx.__file__).parent
+    for path in package.rglob("*.py"):
+        if re.search(r"^__all__ = ", path.read_text(encoding="utf-8"), re.M):
+            parts = path.relative_to(package.parent).with_suffix("").parts
+            module = ".".join(part for part in parts if part != "__init__")
+            names |= {f"{module}.{name}" for name in names_of(module)}
+    assert len(names) > 60
+    constants = {"ONE_THREAD", "FLOOR"}  # numbers that tables and pictures are made with
+    missing = {name for name in names if name.rpartition(".")[2] not in {*entries(), *constants}}
+    assert not {name for name in missing if not name.startswith("seraph_cvx.cli.")}
+
+
+def test_docs_the_page_has_every_parameter_and_method():
+    for _, name, value in public_objects():
+        if inspect.isclass(value) and "Methods\n---" not in inspect.getdoc(value):
+            whole_bases = re.findall(r"^Methods of \[`(\w+)`\].*: all\.$", entries()[name], re.M)
+            entry = "".join(entries()[part] for part in [name, *whole_bases])
+            for member in members(value):
+                assert re.search(rf"`{member.name}[`(]", entry), f"{name}.{member.name}"
+    listed = re.findall(r"^seraph_cvx\.(\w+)\((\w+)\)$", LIST.read_text(encoding="utf-8"), re.M)
+    assert len(listed) > 50
+    for name, parameter in listed:
+        assert re.search(rf"\b{parameter}\b", entries()[name]), f"{name}({parameter})"
+
+
+def test_docs_the_page_has_whatever_public_functions_return():
+    for _, name, value in public_objects():
+        calls = [value] if inspect.isfunction(value) else []
+        if inspect.isclass(value):
+            calls = [member.function for member in members(value) if member.function is not None]
+        for call in calls:
+            for word in re.findall(r"\w+", str(call.__annotations__.get("return", ""))):
+                kind = call.__globals__.get(word)
+                if inspect.isclass(kind) and is_ours(kind):
+                    assert word in entries(), f"{name} returns {word}"
+
+
+def test_docs_the_page_has_what_the_guide_imports(repository):
+    pages = [repository / "README.md", *(repository / "examples" / "guide").glob("*.md")]
+    imports = [
+        (module, name)
+        for page in pages
+        for module, names in re.findall(
+            r"^from (seraph_cvx[\w.]*) import ([\w, ]+)$", page.read_text(encoding="utf-8"), re.M
+        )
+        for name in names.split(", ")
+    ]
+    assert len(imports) > 20
+    for module, name in imports:
+        assert module not in MODULES or name in entries(), f"{module}.{name}"
+
+
+def pages_of(repository):
+    """Every Markdown page that a reader meets."""
+    found = [repository / "README.md", *(repository / "examples").rglob("*.md")]
+    return found + list((repository / ".github").glob("*.md"))
+
+
+def without_code(text):
+    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+
+
+@cache
+def anchors_of(page):
+    """Of the headings, as GitHub makes them: a repeated one gets a number."""
+    found = Counter()
+    for heading in re.findall(r"^#+ +(.+)$", without_code(page.read_text(encoding="utf-8")), re.M):
+        words = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading.strip().lower())
+        found[re.sub(r"[^\w\- ]", "", words).replace(" ", "-")] += 1
+    repeated = {f"{anchor}-{k}" for anchor, times in found.items() for k in range(1, times)}
+    return set(found) | repeated
+
+
+def broken_links(page):
+    """The relative links of a page to files or headings that are not there."""
+    text = re.sub(r"`[^`\n]*`", "", without_code(page.read_text(encoding="utf-8")))
+    links = re.findall(r"\]\(([^)\s]+)(?: \"[^\"]*\")?\)", text)
+    for link in links:
+        if re.match(r"\w+:", link):
+            continue
+        path, _, anchor = unquote(link).partition("#")
+        target = page.parent / path if path else page
+        if not target.exists() or (anchor and anchor not in anchors_of(target)):
+            yield link
+
+
+def test_docs_every_link_leads_to_a_file_and_a_heading(repository):
+    pages = pages_of(repository)
+    assert len(pages) > 25
+    broken = {str(page): list(broken_links(page)) for page in pages}
+    assert not {page: links for page, links in broken.items() if links}
+
+
+def test_docs_a_broken_link_would_be_found(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("# A title\n\n[a](#a-title) [b](#none) [c](none.md) [d](page.md#a-title)\n")
+    assert list(broken_links(page)) == ["#none", "none.md"]

@@ -1,0 +1,156 @@
+"""Evidence: the package as it would be uploaded is whole, typed, and can be read on an index."""
+
+from __future__ import annotations
+
+import re
+import sys
+import zipfile
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+from built_package import build, install, run
+
+pytestmark = pytest.mark.slow
+
+RELATIVE = re.compile(r"\]\((?!https://|#)[^)]*\)|(?:src|href)=[\"'](?!https://|#)")
+"""A link or a picture of Markdown or HTML that an index cannot show."""
+
+FROM_SDIST = [
+    "tests/test_public_names.py",
+    "tests/commands/test_readme.py",
+    "--deselect=tests/commands/test_readme.py::test_every_python_block_prints_what_stands_below_it",
+    "tests/commands/test_gallery.py",
+    "tests/commands/test_exercises.py",
+    "tests/formulas/test_closed_forms.py",
+    "tests/estimators/test_saving.py",
+]
+"""Tests that read the files of README, guide, gallery, exercises and CI, and two that compute: ten
+seconds of 200. `.ci/package` runs all fast tests from there."""
+
+USER_FILE = """
+import numpy as np
+from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, solve_m_step
+
+X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0]])
+pairs = PairSet.from_labels(X, [0, 0, 1, 1])
+solution = solve_m_step(MStepObjective(pairs, trace_weight=1.0))
+gap: float = solution.relative_gap
+if solution.metric is not None:
+    reveal_type(certify(MStepObjective(pairs), solution.metric).dual_value)
+reveal_type(SERAPH(trace_weight=0.5).fit(X, [0, 0, 1, 1]))
+SERAPH(trace_weigth=0.5)
+"""
+
+
+@pytest.fixture(scope="module")
+def built(repository, tmp_path_factory):
+    return build(repository, tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def python(built, tmp_path_factory):
+    """Of an environment with the wheel and what [all] brings."""
+    return install(built.wheel, tmp_path_factory.mktemp("environment"))
+
+
+@pytest.fixture(scope="module")
+def information(built):
+    with zipfile.ZipFile(built.wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith("dist-info/METADATA")]
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def files_below(folder, *parts):
+    """All files of these parts of a folder, but for what Python compiles."""
+    found = [path for part in parts for path in (folder / part).rglob("*") if path.is_file()]
+    return {path.relative_to(folder).as_posix() for path in found if path.suffix != ".pyc"}
+
+
+def test_both_files_are_whole(built, repository):
+    """The wheel has the package; the source distribution also what its tests read."""
+    package = files_below(repository, "seraph_cvx")
+    with zipfile.ZipFile(built.wheel) as archive:
+        inside = set(archive.namelist())
+    assert {name for name in inside if "dist-info" not in name} == package
+    assert "seraph_cvx/py.typed" in package
+    assert any(name.endswith("licenses/LICENSE") for name in inside)
+    unpacked = files_below(built.unpacked, ".")
+    assert package | {"LICENSE", "README.md", "pyproject.toml", ".ci/run"} <= unpacked
+    kept = {name for name in unpacked if name.startswith(("tests/", "examples/", ".github/"))}
+    if (repository / ".git").exists():
+        listed = run("git", "ls-files", "tests", "examples", ".github", cwd=repository)
+        assert set(listed.splitlines()) <= kept
+
+
+def test_the_metadata_are_valid(built, information):
+    said = run(
+        sys.executable, "-m", "twine", "check", "--strict", built.wheel, built.sdist, cwd="."
+    )
+    assert said.count("PASSED") == 2
+    assert information["Name"] == "seraph-cvx"
+    assert information.get_all("Project-URL") == ["Paper, https://arxiv.org/abs/1206.4614"]
+
+
+def test_the_description_has_no_link_or_picture_that_an_index_cannot_show(built, information):
+    text = information.get_payload()
+    assert information["Description-Content-Type"] == "text/markdown"
+    assert text.startswith("# seraph_cvx")
+    assert "## Quickstart" in text
+    prose = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    assert RELATIVE.findall(prose) == []
+    named = re.findall(r"\(`([\w./-]+\.\w+)`\)", prose)
+    assert "examples/guide/README.md" in named
+    assert [path for path in named if not (built.unpacked / path).exists()] == []
+
+
+def test_the_test_above_can_be_red(repository):
+    assert len(RELATIVE.findall((repository / "README.md").read_text(encoding="utf-8"))) > 10
+
+
+def test_the_wheel_alone_runs_the_demo(python, tmp_path):
+    where = run(python, "-c", "import seraph_cvx; print(seraph_cvx.__file__)", cwd=tmp_path)
+    assert Path(where.strip()).is_relative_to(python.parent.parent)
+    said = run(python.with_name("seraph-cvx"), "demo", cwd=tmp_path)
+    assert "Certificate of the last M-step" in said
+    assert (tmp_path / "seraph-cvx-demo.png").stat().st_size > 10_000
+
+
+def test_the_types_reach_a_users_file(python, repository, tmp_path):
+    """Strictly, and without a look into the large libraries: that halves the time."""
+    (tmp_path / "user.py").write_text(USER_FILE, encoding="utf-8")
+    settings = ("--config-file", repository / "pyproject.toml", "--python-executable", python)
+    said = run(sys.executable, "-m", "mypy", *settings, "user.py", cwd=tmp_path, fails=True)
+    assert 'Revealed type is "float"' in said.replace("builtins.", "")
+    assert "seraph_cvx.estimators.seraph.SERAPH" in said
+    (mistake,) = [line for line in said.splitlines() if ": error:" in line]
+    assert "trace_weigth" in mistake  # the only error is the one that was planted
+
+
+def test_a_part_of_the_fast_tests_passes_from_the_source_distribution(built):
+    where = run(
+        sys.executable, "-c", "import seraph_cvx; print(seraph_cvx.__file__)", cwd=built.unpacked
+    )
+    assert Path(where.strip()).is_relative_to(built.unpacked)
+    said = run(sys.executable, "-m", "pytest", "-n", "0", "-q", *FROM_SDIST, cwd=built.unpacked)
+    assert re.search(r"\d{3} passed", said), said
+
+
+RUN_PAGES = r"""
+import contextlib, io, pathlib, re, sys
+for page in map(pathlib.Path, sys.argv[1:]):
+    scope = {"__name__": "page"}
+    for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S):
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(code, str(page), "exec"), scope)
+    print(page.name)
+"""
+
+
+def test_all_runs_every_block_of_readme_and_guide(python, repository, tmp_path):
+    """Where nothing is installed but the wheel and what its extra [all] brings."""
+    for name in ("pytest", "hypothesis", "playwright"):  # what the tests alone need is not there
+        run(python, "-c", f"import {name}", cwd=tmp_path, fails=True)
+    pages = [repository / "README.md", *sorted((repository / "examples" / "guide").glob("*.md"))]
+    said = run(python, "-c", RUN_PAGES, *pages, cwd=tmp_path)
+    assert said.split() == [page.name for page in pages]
