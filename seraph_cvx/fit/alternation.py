@@ -16,8 +16,10 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,8 @@ from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 from ..solvers.solution import MStepSolution, Status
-from .steps import Step, StepKind, alternation_steps, certified_as_it_is
+from .checkpoint import Checkpoint, Progress, fingerprint
+from .steps import Place, Step, StepKind, alternation_steps, certified_as_it_is
 
 logger = logging.getLogger(__name__)
 
@@ -124,6 +127,7 @@ def alternate(
     accelerate: bool = True,
     penalties: Sequence[Penalty] = (),
     time_limit: float | None = None,
+    checkpoint: str | PathLike[str] | None = None,
     **solver_settings: Any,
 ) -> Alternation:
     """Alternate E-steps (10) and M-steps (11) until J falls by less than tol.
@@ -169,6 +173,10 @@ def alternate(
     time_limit : float, optional
         Seconds for the whole run. The running step then ends where it is, and the last metric is
         returned with its certificate, which is computed after that time, and status time_limit.
+    checkpoint : path, optional
+        A file that has the state of the run after each iteration. Where it exists the run goes on
+        from there, and ends at the same metric as if it had not been interrupted; it has to be the
+        same fit, of the same data with the same parameters. The file is left for you to remove.
     **solver_settings
         Such as `solver_options`, `formulation`, `polish` and `memory_limit`. Passed to
         :class:`seraph_cvx.m_step.solve.MStepSolver`.
@@ -208,6 +216,7 @@ def alternate(
         callback=callback,
         accelerate=accelerate,
         time_limit=time_limit,
+        checkpoint=checkpoint,
     )
     if not run.status.reached_tolerance:
         from ..solvers.not_certified import NotCertified  # it imports scikit-learn
@@ -226,6 +235,7 @@ def run_alternation(
     callback: Callable[[Iteration, FloatArray], object] | None = None,
     accelerate: bool = True,
     time_limit: float | None = None,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> Alternation:
     """Alternate from the M-step `objective` on; the result says what was not reached.
 
@@ -244,18 +254,33 @@ def run_alternation(
     accelerate = accelerate and all(block.is_smooth for block in objective.penalties)
     looseness = ACCELERATED_LOOSENESS if accelerate else FIRST_LOOSENESS
     pace = _Pace(tol, m_step_tol, max_iter, looseness * solver.never_ascends)
+    history: list[Iteration] = []
+    metric, place, keep = objective.previous_metric, None, None
+    if checkpoint is not None:
+        timeless = replace(solver, deadline=np.inf)  # a resumed run has time of its own
+        settings = {"tol": tol, "m_step_tol": m_step_tol, "max_iter": max_iter, "solver": timeless}
+        of_fit = fingerprint(objective, settings | {"accelerate": accelerate})
+        keep = Checkpoint(Path(checkpoint), of_fit)
+        if (progress := keep.load()) is not None:
+            history = [Iteration(**iteration) for iteration in progress.history]
+            pace.last_value, pace.looseness = progress.pace
+            if isinstance(progress.at, Place):
+                place = progress.at
+            else:
+                metric = progress.at
+                objective = objective.with_soft_labels_of(metric)
     steps = alternation_steps(
         objective,
         solver,
         tolerance=lambda: pace.goal,
-        metric=objective.previous_metric,
+        metric=metric,
         descent_tol=m_step_tol if accelerate else None,
         most_descents=max_iter - 2,  # between a first M-step and a last one
+        place=place,
     )
-    history: list[Iteration] = []
     last_m_step = good = next(steps)
     clock = started
-    for step in chain([last_m_step], steps):
+    for step in steps if place is not None else chain([good], steps):
         if step.kind is StepKind.E_STEP:
             continue
         if step.kind is StepKind.M_STEP:
@@ -279,6 +304,10 @@ def run_alternation(
         is_settled = pace.take(value, step.solution, len(history))
         if is_settled and step.solution is not None:
             return _finish(history, step.solution.status, last_m_step, step, m_step_tol)
+        at = step.place if accelerate else step.metric
+        if keep is not None and at is not None and len(history) < max_iter:
+            told = [asdict(iteration) for iteration in history]
+            keep.save(Progress(told, [pace.last_value, pace.looseness], at))
         if wants_stop:
             return _finish(history, Status.INTERRUPTED, last_m_step, good, m_step_tol)
         if time.perf_counter() >= deadline:

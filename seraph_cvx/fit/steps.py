@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -35,6 +36,25 @@ class StepKind(StrEnum):
     E_STEP = "E-step"
 
 
+class Place(NamedTuple):
+    """Where a descent is: its factor, and what else its next step depends on.
+
+    Attributes
+    ----------
+    factor : (k, rank) array
+        In the coordinates of the descent.
+    radius, level : float
+        See :class:`~seraph_cvx.solvers.factor_newton.FaceSearch`.
+    steps : int
+        Steps since the last M-step.
+    """
+
+    factor: FloatArray
+    radius: float
+    level: float
+    steps: int
+
+
 @dataclass(frozen=True, eq=False)
 class Step:
     """One step of the alternation.
@@ -54,6 +74,8 @@ class Step:
         L with LL' = metric, after a step of the descent.
     passes : int
         Over the pairs, of a step of the descent or of a rough M-step.
+    place : Place or None
+        Where the descent is, after a step of it.
     """
 
     kind: StepKind
@@ -64,6 +86,7 @@ class Step:
     paper_value: float = np.nan
     factor: FloatArray | None = None
     passes: int = 0
+    place: Place | None = None
 
     @cached_property
     def metric(self) -> FloatArray | None:
@@ -94,6 +117,7 @@ def alternation_steps(
     metric: FloatArray | None = None,
     descent_tol: float | None = None,
     most_descents: int | None = None,
+    place: Place | None = None,
 ) -> Iterator[Step]:
     """Alternate M-steps and E-steps without end: A <- argmin f(A; q), q <- sigma(-a s(A)).
 
@@ -111,6 +135,8 @@ def alternation_steps(
         points are the fixed points of the alternation, since grad J(A) = grad f(A; q(A)).
     most_descents : int, optional
         Steps of a descent, at most.
+    place : Place, optional
+        Where to resume the descent, instead of the rough M-step; the first step is that place.
 
     Yields
     ------
@@ -118,7 +144,9 @@ def alternation_steps(
         After an M-step that failed, nothing more.
     """
     if descent_tol is not None:
-        yield from _accelerated(objective, solver, tolerance, metric, descent_tol, most_descents)
+        yield from _accelerated(
+            objective, solver, tolerance, metric, descent_tol, most_descents, place
+        )
         return
     while True:
         solution = solver.solve(objective, tolerance(), metric)
@@ -137,18 +165,24 @@ def _accelerated(
     metric: FloatArray | None,
     descent_tol: float,
     most_descents: int | None,
+    place: Place | None,
 ) -> Iterator[Step]:
     """A rough M-step, descent on J, E-step, and the M-step at the metric the descent ended at.
 
     Where that one's gap is too large the M-step is solved, and the descent resumes.
     """
-    factor, passes = solver.rough_start(objective, tolerance(), metric)
     solution: MStepSolution | None = None
+    if place is None:
+        factor, passes = solver.rough_start(objective, tolerance(), metric)
+    else:
+        factor, passes = objective.basis.matrix @ place.factor, 0
     while True:
-        descent = descent_steps(objective, factor, descent_tol, solver.deadline)
+        descent = descent_steps(objective, factor, descent_tol, solver.deadline, place)
         now = next(descent)
-        yield replace(now, kind=StepKind.M_STEP, solution=solution, passes=passes)
-        for now in islice(descent, most_descents):
+        kind = StepKind.M_STEP if place is None else StepKind.DESCENT
+        yield replace(now, kind=kind, solution=solution, passes=passes)
+        made = 0 if place is None else place.steps
+        for now in islice(descent, None if most_descents is None else most_descents - made):
             yield now
         objective = objective.with_soft_labels_of(np.asarray(now.metric))
         yield Step(StepKind.E_STEP, objective, now.metric)
@@ -160,12 +194,13 @@ def _accelerated(
                 objective=objective,
                 found=now.metric,
                 solution=solution,
+                place=None,  # what follows is no step of this descent
             )
         solution = solver.solve(objective, tolerance(), now.metric)
         if solution.metric is None or solution.certificate is None:
             yield Step(StepKind.M_STEP, objective, None, solution)
             return
-        factor, passes = solution.certificate.factor, 0
+        factor, passes, place = solution.certificate.factor, 0, None
 
 
 def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MStepSolution:
@@ -189,18 +224,24 @@ def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MSt
 
 
 def descent_steps(
-    objective: MStepObjective, factor: FloatArray, tol: float, deadline: float = np.inf
+    objective: MStepObjective,
+    factor: FloatArray,
+    tol: float,
+    deadline: float = np.inf,
+    place: Place | None = None,
 ) -> Iterator[Step]:
     """Newton steps on J from LL', L = `factor`, to a stationary point; none of them raises it.
 
-    The first step is the start itself. After `deadline`, on the clock of `time.perf_counter`, no
-    further one is made.
+    The first step is the start itself; `place` is where to resume a descent instead. After
+    `deadline`, on the clock of `time.perf_counter`, no further one is made.
     """
     basis = objective.basis
     program = with_smooth_penalties(objective, descent_program(objective, whitened=True))
     search = FaceSearch(program, tol, deadline=deadline)
-    points = search.points(basis.inverse @ factor)
-    passes = 0
+    if place is None:
+        place = Place(basis.inverse @ factor, 0.0, 0.0, 0)
+    search.radius, passes, steps = place.radius, 0, place.steps
+    points = search.points(place.factor, place.level)
     while True:
         with one_blas_thread():
             now = next(points, None)
@@ -215,9 +256,10 @@ def descent_steps(
                 paper_value=_paper_value(objective, now),
                 factor=L,
                 passes=search.passes - passes,
+                place=Place(now.L, search.radius, search.level, steps),
             )
         yield step
-        passes = search.passes
+        passes, steps = search.passes, steps + 1
 
 
 def _paper_value(objective: MStepObjective, now: FacePoint) -> float:

@@ -22,18 +22,24 @@ from ..numerics.arrays import Array, face_kernels
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrise
 from ..sums.blocks import PairBatch
+from ..sums.cluster_sums import ClusterSums, Losses
 from ..sums.device.device_face import MOST_COLUMNS, DeviceFace, DeviceFaces
 from ..sums.device.device_sums import DeviceSums
-from ..sums.face_sums import AllPairs, FacePairs, PairLoss, PairPass
+from ..sums.face.all_pairs import AllPairs
+from ..sums.face.layout import FaceLayout
+from ..sums.face_sums import FacePairs, PairLoss, PairPass
 from ..sums.listed_pairs import ListedPairs
 from ..sums.pair_sums import PairSums
 from .pair_losses import LOGISTIC
 
-KEPT_POINTS = 6_000
-"""Points up to which second derivatives are of all pairs; beyond, of the pairs of some points."""
+MANY_POINTS = 4_000
+"""Points beyond which second derivatives are not of all pairs but of the pairs of some points."""
 
 FEW_POINTS = 3_000
 """The number of those points."""
+
+KEPT_POINTS = 6_000
+"""Points up to which a search over weights of features keeps all pairs."""
 
 
 @dataclass(frozen=True)
@@ -97,6 +103,9 @@ class PairProgram:
                 lambda: device.few.pass_at(L),
                 on_device.excess,
             )
+        remote = self.sums.remote_sums
+        if isinstance(remote, ClusterSums) and remote.is_available and self.unlabeled_weight > 0.0:
+            return self._on_cluster(remote, L, linear)
         if self.sums.is_remote:
             value, gradient = self.value_and_gradient(L @ L.T)
             few = partial(self._bending, L)
@@ -110,6 +119,19 @@ class PairProgram:
             return symmetrise(face.X.T @ found.laplacian(face.X) + self.recession)
 
         bending = partial(self._bending, L) if self._is_large else lambda: OnHost(face.X, found)
+        return FacePoint(self, L, value, slope, full_gradient, bending, found.excess)
+
+    def _on_cluster(self, remote: ClusterSums, L: FloatArray, linear: FloatArray) -> FacePoint:
+        """The same by workers; second derivatives are made here, of some points."""
+        losses = Losses(self.loss, self.unlabeled_weight, LOGISTIC, self.threshold)
+        found = remote.pass_at(L, losses)
+
+        def full_gradient() -> FloatArray:
+            matrix = remote.pass_at(L, losses, with_gradient=True).matrix
+            return symmetrise(matrix + self.recession)
+
+        value = found.total + float(np.vdot(linear, L)) - self.constant
+        slope, bending = 2.0 * (found.matrix + linear), partial(self._bending, L)
         return FacePoint(self, L, value, slope, full_gradient, bending, found.excess)
 
     def at_weights(self, w: FloatArray) -> WeightsPoint:
@@ -134,7 +156,7 @@ class PairProgram:
     @property
     def is_in_memory(self) -> bool:
         """Whether all pairs are summed in this process, and their weights can be kept."""
-        return not self.sums.is_remote and not self._is_large
+        return not self.sums.is_remote and len(self.sums.points) <= KEPT_POINTS
 
     @property
     def reach(self) -> float:
@@ -164,7 +186,7 @@ class PairProgram:
 
     @property
     def _is_large(self) -> bool:
-        return len(self.sums.points) > KEPT_POINTS
+        return len(self.sums.points) > MANY_POINTS
 
     @cached_property
     def _face(self) -> _Face:
@@ -293,18 +315,14 @@ class _Face:
     ) -> _Face:
         """Make a face of the points with these numbers; if mu = 0, of those that have a label."""
         sums, mu = program.sums, program.unlabeled_weight
-        has_label = np.zeros(len(sums.points), dtype=bool)
-        has_label[sums.labels.members] = True
-        known, others = members[has_label[members]], members[~has_label[members]]
-        order = known if mu == 0.0 else np.concatenate([known, others])
-        number = np.full(len(sums.points), -1)
-        number[order] = np.arange(len(order))
-        labels = sums.labels.renumbered(number)
-        X = np.ascontiguousarray(sums.points[order])
+        if mu == 0.0:
+            members = np.intersect1d(members, sums.labels.members)
+        order, layout = FaceLayout.of(members, sums.labels, len(sums.points))
+        X, labels = np.ascontiguousarray(sums.points[order]), layout.labels
         if mu == 0.0 and not labels.is_complete:
             pairs: FacePairs = ListedPairs(labels.listed, len(X), labels.confidence, LOGISTIC)
             return cls(X, program.threshold, pairs)
         loss = program.loss if mu > 0.0 else LOGISTIC
         weights = None if stand_for is None else stand_for[order]
-        pairs = AllPairs(len(X), labels, loss, mu, LOGISTIC, weights)
+        pairs = AllPairs(layout, loss, mu, LOGISTIC, weights, sums.visit_all)
         return cls(X, program.threshold, pairs)

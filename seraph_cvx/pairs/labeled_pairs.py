@@ -88,11 +88,12 @@ class LabeledPairs:
         """Where the pairs are in blocks of this many points per side."""
         owners = (self.listed // size) @ [n_sides, 1]
         order = np.argsort(owners, kind="stable")
-        bounds = np.searchsorted(owners[order], np.arange(n_sides * n_sides + 1))
+        owners = owners[order]
 
         def inside(a: int, b: int) -> tuple[IntArray, IntArray]:
             owner = a * n_sides + b
-            i, j = self.listed[order[bounds[owner] : bounds[owner + 1]]].T
+            start, stop = np.searchsorted(owners, [owner, owner + 1])
+            i, j = self.listed[order[start:stop]].T
             return i - a * size, j - b * size
 
         return inside

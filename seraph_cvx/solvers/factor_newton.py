@@ -103,6 +103,7 @@ class FaceSearch:
     passes: int = field(default=0, init=False)
     products: int = field(default=0, init=False)
     radius: float = field(default=0.0, init=False)
+    level: float = field(default=0.0, init=False)
     start_value: float = field(default=np.nan, init=False)
     is_stopped: bool = field(default=False, init=False)
 
@@ -110,22 +111,25 @@ class FaceSearch:
         """Descend from L to a point that is stationary over the cone, or until no step helps."""
         return deque(self.points(L), maxlen=1).pop()  # each holds a pass over the pairs
 
-    def points(self, L: FloatArray) -> Iterator[FacePoint]:
-        """The points of that descent, one after the other; the first is L itself."""
-        for now in self._walk(L):
+    def points(self, L: FloatArray, level: float = 0.0) -> Iterator[FacePoint]:
+        """The points of that descent, one after the other; the first is L itself.
+
+        `level` is the steepness down to which the rank does not grow; 0: a share of that at L.
+        """
+        for now in self._walk(L, level):
             if self.watch is not None and self.watch(self.steps, now.value):
                 self.is_stopped = True
             yield now
 
-    def _walk(self, L: FloatArray) -> Iterator[FacePoint]:
+    def _walk(self, L: FloatArray, level: float) -> Iterator[FacePoint]:
         now = self._at(L)
         if np.isnan(self.start_value):
             self.start_value = now.value
         yield now
         self.radius = self.radius or _norm(L) or self.program.reach**0.5
-        level = max(SHARE * self.tol, 0.03 * now.steepness)
+        self.level = level or max(SHARE * self.tol, 0.03 * now.steepness)
         while len(L) and not self.is_over:
-            moved = self._step(now) if now.steepness > level else None
+            moved = self._step(now) if now.steepness > self.level else None
             if moved is not None:
                 now = moved
                 yield now
@@ -135,9 +139,9 @@ class FaceSearch:
                 now = longer
                 yield now
                 continue
-            if now.steepness <= SHARE * self.tol or now.steepness > level:
+            if now.steepness <= SHARE * self.tol or now.steepness > self.level:
                 break
-            level = SHARE * self.tol
+            self.level = SHARE * self.tol
 
     @property
     def is_over(self) -> bool:

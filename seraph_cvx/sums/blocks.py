@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar, Concatenate, TypeAlias
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any, ClassVar, Concatenate, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.short_sums import short_totals
-from ..pairs.labeled_pairs import Labels
+from ..pairs.labeled_pairs import InBlock, Labels
 
 EXCLUDED_DISTANCE = 1e200
 """The squared distance given to entries that are no unlabeled pair: every term vanishes at it."""
@@ -23,6 +24,11 @@ BLOCK = 256
 
 MOST_BLOCKS_ASIDE = 8
 """Blocks per side of a tile, at most."""
+
+KEPT_BLOCKS = 64
+"""Blocks that are kept from sweep to sweep; more of them are made anew each time."""
+
+Piece = TypeVar("Piece")
 
 
 @dataclass(frozen=True)
@@ -207,6 +213,28 @@ def sum_over(batch: PairBatch, found: PairTerms | BatchSums) -> BatchSums:
 
 
 @dataclass(frozen=True, eq=False)
+class OnDemand(Sequence[Piece]):
+    """A sequence whose items are made when they are asked for, and not kept.
+
+    Examples
+    --------
+    >>> list(OnDemand(3, lambda number: number**2))
+    [0, 1, 4]
+    """
+
+    length: int
+    make: Callable[[int], Piece]
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, number: Any) -> Any:
+        if not 0 <= number < self.length:
+            raise IndexError(f"There are {self.length} items, and none has the number {number}.")
+        return self.make(number)
+
+
+@dataclass(frozen=True, eq=False)
 class Layout:
     """The unlabeled pairs of n points as blocks, and these as tiles; made when asked for."""
 
@@ -218,14 +246,61 @@ class Layout:
         return Layout, (self.n_points, self.labels, self.block_size)  # made anew where it arrives
 
     @cached_property
-    def blocks(self) -> list[Block]:
-        """All blocks, row by row."""
-        return list(lay_out(self.n_points, self.labels, self.block_size))
+    def blocks(self) -> Sequence[Block]:
+        """All blocks of the upper triangle, row by row; where they are few, they are kept."""
+        return OnDemand(_triangle(self._n_sides), lru_cache(KEPT_BLOCKS)(self._numbered))
 
     @cached_property
-    def tiles(self) -> list[Tile]:
-        """The same blocks in squares: pieces of work that need few points each."""
-        return tile(self.blocks)
+    def tiles(self) -> Sequence[Tile]:
+        """The same blocks in squares: pieces of work that need few points each.
+
+        Examples
+        --------
+        >>> from seraph_cvx.pairs.labeled_pairs import LabeledPairs
+        >>> none = LabeledPairs(*np.empty((2, 0, 2), dtype=np.int64))
+        >>> len(Layout(10, none, 1).tiles), len(Layout(200, none, 1).tiles)
+        (15, 325)
+        """
+        return OnDemand(_triangle(-(-self._n_sides // self._aside)), self._tile)
+
+    @property
+    def _n_sides(self) -> int:
+        return -(-self.n_points // self.block_size)
+
+    @property
+    def _aside(self) -> int:
+        """Blocks per side of a tile."""
+        return min(MOST_BLOCKS_ASIDE, -(-self._n_sides // MOST_BLOCKS_ASIDE))
+
+    @cached_property
+    def _labeled(self) -> InBlock:
+        return self.labels.in_blocks(self.block_size, self._n_sides)
+
+    def _numbered(self, number: int) -> Block:
+        return self._block(*_in_triangle(number, self._n_sides))
+
+    def _block(self, a: int, b: int) -> Block:
+        rows, columns = (self._points(side, side + 1) for side in (a, b))
+        return Block(rows, columns, self._labeled(a, b))
+
+    def _points(self, start: int, stop: int) -> slice:
+        """The points of some sides."""
+        return slice(start * self.block_size, min(stop * self.block_size, self.n_points))
+
+    def _tile(self, number: int) -> Tile:
+        aside, n_sides = self._aside, self._n_sides
+        down, across = _in_triangle(number, -(-n_sides // aside))
+        first, second = (range(k * aside, min((k + 1) * aside, n_sides)) for k in (down, across))
+        rows, columns = (self._points(some.start, some.stop) for some in (first, second))
+        before = rows.start, columns.start  # what is left out of the tile's points
+        if down != across:
+            before = rows.start, columns.start - (rows.stop - rows.start)
+        parts = [self._block(a, b) for a in first for b in second if a <= b]
+        blocks = [
+            Block(_shift(part.rows, before[0]), _shift(part.columns, before[1]), part.excluded)
+            for part in parts
+        ]
+        return Tile(rows, columns, blocks)
 
 
 @dataclass(frozen=True)
@@ -243,50 +318,16 @@ class Tile:
         return np.concatenate([points[self.rows], points[self.columns]])
 
 
-def lay_out(n: int, labels: Labels, size: int) -> Iterator[Block]:
-    """The blocks of the upper triangle, each with the entries that are not unlabeled pairs."""
-    n_sides = -(-n // size)
-    labeled = labels.in_blocks(size, n_sides)
-    for a in range(n_sides):
-        for b in range(a, n_sides):
-            rows = slice(a * size, min((a + 1) * size, n))
-            columns = slice(b * size, min((b + 1) * size, n))
-            yield Block(rows, columns, labeled(a, b))
+def _triangle(n_sides: int) -> int:
+    """The number of entries on the diagonal and above it."""
+    return n_sides * (n_sides + 1) // 2
 
 
-def tile(blocks: Sequence[Block]) -> list[Tile]:
-    """The blocks of a layout, gathered in squares: pieces of work that need few points each.
-
-    Examples
-    --------
-    >>> from seraph_cvx.pairs.labeled_pairs import LabeledPairs
-    >>> none = LabeledPairs(*np.empty((2, 0, 2), dtype=np.int64))
-    >>> len(tile(list(lay_out(10, none, 1)))), len(tile(list(lay_out(200, none, 1))))
-    (15, 325)
-    """
-    n_sides = round((2 * len(blocks)) ** 0.5 - 0.5)
-    aside = min(MOST_BLOCKS_ASIDE, -(-n_sides // MOST_BLOCKS_ASIDE))
-    size = aside * (blocks[0].rows.stop - blocks[0].rows.start)
-    squares: dict[tuple[int, int], list[Block]] = {}
-    for block in blocks:
-        squares.setdefault((block.rows.start // size, block.columns.start // size), []).append(
-            block
-        )
-    return [_rebase(members) for members in squares.values()]
-
-
-def _rebase(blocks: list[Block]) -> Tile:
-    rows = slice(blocks[0].rows.start, max(b.rows.stop for b in blocks))
-    columns = slice(min(b.columns.start for b in blocks), blocks[-1].columns.stop)
-    if rows.start == columns.start:
-        rows = columns = slice(rows.start, max(rows.stop, columns.stop))
-        down, across = rows.start, columns.start
-    else:
-        down, across = rows.start, columns.start - (rows.stop - rows.start)
-    moved = [
-        replace(b, rows=_shift(b.rows, down), columns=_shift(b.columns, across)) for b in blocks
-    ]
-    return Tile(rows, columns, moved)
+def _in_triangle(number: int, n_sides: int) -> tuple[int, int]:
+    """The row and the column of an entry of the upper triangle, counted row by row."""
+    left = _triangle(n_sides) - 1 - number  # entries after it
+    rows_after = (math.isqrt(8 * left + 1) - 1) // 2
+    return n_sides - 1 - rows_after, n_sides - 1 - (left - _triangle(rows_after))
 
 
 def _shift(part: slice, by: int) -> slice:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from ..numerics.medians import column_medians
 from ..numerics.short_sums import product_chain, totals_chain
 from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
-from .blocks import BLOCK, Block, Chunk, LabeledTerms, Layout, Terms, sum_over
+from .blocks import BLOCK, Chunk, LabeledTerms, Layout, Terms, sum_over
 from .cluster_sums import ClusterSums, Shipment
 from .device.device_sums import DeviceSums
 from .distances import Metric, listed_distances
@@ -29,7 +29,6 @@ from .labeled_classes import LabeledClasses
 from .sweep import (
     Swept,
     UnlabeledSums,
-    Visit,
     longest_chain,
     one_or_stack,
     spread_of,
@@ -43,6 +42,12 @@ BLOCK_ARRAYS = 16
 CHUNK = 1 << 20
 """Numbers per chunk of labeled differences."""
 
+
+WINDOW = 1_024
+"""Pieces of work that are handed to the threads at a time."""
+
+Piece = TypeVar("Piece")
+Found = TypeVar("Found")
 
 Listed: TypeAlias = tuple[Array, Array, Array | None]
 """Differences of listed pairs for distances, the same for v v', and the sizes of the latter."""
@@ -228,7 +233,7 @@ class PairSums:
             blocks = self.classes.blocks
             X, Z = self.points[some], Z[some]
             of_blocks = cast(Terms, terms)  # each is a LabeledBlock
-            return sweep(X, Z, blocks, metrics, of_blocks, self._visit_all, sizes)
+            return sweep(X, Z, blocks, metrics, of_blocks, self.visit_all, sizes)
         device_array = self._device_array if metrics else None
         totals: list[list[Any]] = []
         matrix = spread = None
@@ -255,18 +260,20 @@ class PairSums:
             return self.remote_sums.over_unlabeled(metrics, terms)
         Z = self.points if self.coordinates is None else self.coordinates
         blocks = self.layout.blocks
-        return sweep(self.points, Z, blocks, metrics, terms, self._visit_all, self.sizes)
+        return sweep(self.points, Z, blocks, metrics, terms, self.visit_all, self.sizes)
 
-    def _visit_all(
-        self, visit: Callable[[Block], Visit], blocks: Sequence[Block]
-    ) -> Iterable[Visit]:
-        """Visit all blocks; the results come in their order, whatever the threads."""
-        n_threads = min(_jobs(self.n_jobs), len(blocks))
-        if n_threads == 1:
-            yield from map(visit, blocks)
+    def visit_all(
+        self, visit: Callable[[Piece], Found], pieces: Sequence[Piece]
+    ) -> Iterable[Found]:
+        """Visit all pieces of work; the results come in their order, whatever the threads."""
+        n_threads = min(_jobs(self.n_jobs), len(pieces))
+        if n_threads <= 1:
+            yield from map(visit, pieces)
             return
         with one_blas_thread():
-            yield from _threads(n_threads).map(visit, blocks)
+            for start in range(0, len(pieces), WINDOW):
+                numbers = range(start, min(start + WINDOW, len(pieces)))
+                yield from _threads(n_threads).map(lambda k: visit(pieces[k]), numbers)
 
     @property
     def _rows(self) -> int:

@@ -53,6 +53,7 @@ def test_every_size_is_a_row_with_the_numbers_of_its_fit():
         assert row["status"] == "certified"
         assert row["gap over all pairs"] <= ENOUGH
         assert 0.0 < row["seconds / evaluation"] * evaluations <= row["seconds"]
+        assert row["in full passes"] > 1.0
         assert row["peak MiB"] > 10.0
         assert "drawn" not in row
 

@@ -12,6 +12,7 @@ from seraph_cvx.model.pair_losses import EntropyLoss, LogisticLoss, SharpenedLos
 from seraph_cvx.model.pair_program import PairProgram
 from seraph_cvx.model.semi_supervised import descent_program, paper_program
 from seraph_cvx.sums import face_sums
+from seraph_cvx.sums.face import layout as face_layout
 
 LOSSES = [
     LogisticLoss(),
@@ -146,7 +147,7 @@ def test_blocks_of_a_few_points_are_the_whole(monkeypatch):
         return now.value, now.slope, now.bent(D), now.gradient
 
     whole = found()
-    monkeypatch.setattr(face_sums, "BLOCK", 5)
+    monkeypatch.setattr(face_layout, "BLOCK", 5)
     for one, other in zip(found(), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
 

@@ -17,7 +17,8 @@ from seraph_cvx.model.pair_losses import LOGISTIC, EntropyLoss, SharpenedLoss
 from seraph_cvx.pairs.labeled_pairs import ClassLabels
 from seraph_cvx.sums.device import device_face
 from seraph_cvx.sums.device.device_face import DeviceFace, DeviceFaces
-from seraph_cvx.sums.face_sums import AllPairs
+from seraph_cvx.sums.face.all_pairs import AllPairs
+from seraph_cvx.sums.face.layout import FaceLayout
 
 LOSSES = [LOGISTIC, SharpenedLoss(2.0), SharpenedLoss(1.5), EntropyLoss()]
 
@@ -35,7 +36,7 @@ def instance(loss, n=30, m=7, rho=3, n_labeled=6, seed=0):
     rng = np.random.default_rng(seed)
     X, L, D = rng.normal(size=(n, m)), rng.normal(size=(m, rho)), rng.normal(size=(m, rho))
     labels = ClassLabels(np.arange(n_labeled), np.arange(n_labeled) % 2)
-    host = AllPairs(n, labels, loss, 0.3, LOGISTIC).at(X @ L, 1.2)
+    host = AllPairs(FaceLayout(n, labels), loss, 0.3, LOGISTIC).at(X @ L, 1.2)
     face = DeviceFace(X, n_labeled, loss, LOGISTIC, 0.3, 1.2)
     return X, L, D, host, face
 

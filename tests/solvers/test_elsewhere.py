@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import warnings
 from types import SimpleNamespace
 
@@ -29,6 +28,7 @@ from seraph_cvx import (
     NotCertified,
     PairSet,
     Status,
+    alternate,
     certify,
     compare_solvers,
     solve_m_step,
@@ -40,7 +40,7 @@ from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_va
 from seraph_cvx.numerics.arrays import fused_kernels, to_host
 from seraph_cvx.pairs.drawing import draw_unlabeled
 from seraph_cvx.pairs.labeled_pairs import ClassLabels, LabeledPairs
-from seraph_cvx.sums.blocks import EXCLUDED_DISTANCE, Layout, lay_out, tile
+from seraph_cvx.sums.blocks import EXCLUDED_DISTANCE, Layout
 from seraph_cvx.sums.cluster_sums import ClusterSums
 
 
@@ -307,7 +307,7 @@ def test_tiles_hold_every_unlabeled_pair_once():
     labeled = np.unique(np.sort(rng.choice(n, (40, 2), replace=True), axis=1), axis=0)
     labeled = labeled[labeled[:, 0] < labeled[:, 1]]
     seen = np.zeros((n, n), dtype=int)
-    for piece in tile(list(lay_out(n, LabeledPairs(labeled, labeled[:0]), size))):
+    for piece in Layout(n, LabeledPairs(labeled, labeled[:0]), size).tiles:
         numbers = piece.of(np.arange(n)[:, None])[:, 0]
         for block in piece.blocks:
             rows, columns = numbers[block.rows], numbers[block.columns]
@@ -361,23 +361,27 @@ def test_a_cluster_of_two_processes_finds_the_same_metric(dask_client):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_worker_killed_in_the_midst_changes_nothing(dask_client):
-    X, y = few_classes(n=1200, n_labels=40)
-    alone = SERAPH(setting="hyper", tol=1e-4).fit(X, y)
-    victims = []
+    pairs = PairSet.from_labels(*few_classes(n=2500, n_labels=40))
+    alone = alternate(pairs)
+    victims, killers = [], []
 
     def kill():
-        time.sleep(1.0)
         victims.append(min(dask_client.run(os.getpid).values()))
         os.kill(victims[0], signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    together = cluster_fit(X, y)
-    was_working = not killer.is_alive()
-    killer.join()
+    def kill_at_the_second(iteration, metric):
+        if iteration.number == 2:
+            killers.append(threading.Thread(target=kill))  # while the next pass is on its way
+            killers[0].start()
+
+    with joblib.parallel_config(backend="dask"):
+        undisturbed = alternate(pairs)
+        disturbed = alternate(pairs, callback=kill_at_the_second)
+    killers[0].join()
     assert victims
-    assert was_working
-    np.testing.assert_allclose(together.metric_, alone.metric_, rtol=0, atol=1e-10)
+    assert len(disturbed.history) > 3
+    np.testing.assert_array_equal(disturbed.metric, undisturbed.metric)
+    np.testing.assert_allclose(disturbed.metric, alone.metric, rtol=0, atol=1e-10)
 
 
 @pytest.mark.slow

@@ -110,7 +110,7 @@ def test_second_derivatives_of_some_points_are_near_those_of_all(where, monkeypa
     rng = np.random.default_rng(0)
     L, D = rng.normal(size=(2, 4, 2))
     whole = bent(objective, L, D)
-    monkeypatch.setattr(pair_program, "KEPT_POINTS", 1_000)
+    monkeypatch.setattr(pair_program, "MANY_POINTS", 1_000)
     monkeypatch.setattr(pair_program, "FEW_POINTS", 600)
     other = many_points()
     if where == "drawn pairs":
@@ -122,7 +122,7 @@ def test_second_derivatives_of_some_points_are_near_those_of_all(where, monkeypa
 def test_many_points_are_streamed_to_the_same_value_slope_and_gradient(monkeypatch):
     L = np.random.default_rng(0).normal(size=(4, 2))
     kept = many_points().program.at(L)
-    monkeypatch.setattr(pair_program, "KEPT_POINTS", 1_000)
+    monkeypatch.setattr(pair_program, "MANY_POINTS", 1_000)
     monkeypatch.setattr(pair_program, "FEW_POINTS", 600)
     streamed = many_points().program.at(L)
     assert len(kept.make_bending().X) == 1300 > len(streamed.make_bending().X)

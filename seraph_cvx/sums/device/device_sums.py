@@ -11,7 +11,7 @@ import numpy as np
 from ...numerics.arrays import Array, namespace, to_device_of
 from ...numerics.checks import FloatArray, IntArray
 from ...pairs.labeled_pairs import Labels
-from ..blocks import Block, Terms, lay_out
+from ..blocks import Block, Layout, Terms
 from ..distances import Metric
 from ..drawn_pairs import HeldPoints
 from ..sweep import Swept, longest_chain, sweep
@@ -63,7 +63,7 @@ def _masked(n: int, labels: Labels, device_array: Array) -> Iterator[Block]:
     """The blocks of the layout, each with a mask on the device of the entries that are no pair."""
     xp = namespace(device_array)
     triangles: dict[int, Array] = {}
-    for block in lay_out(n, labels, DEVICE_BLOCK):
+    for block in Layout(n, labels, DEVICE_BLOCK).blocks:
         height = block.rows.stop - block.rows.start
         width = block.columns.stop - block.columns.start
         on_diagonal = block.rows == block.columns

@@ -1,0 +1,1 @@
+"""Passes over all pairs of points at a factor of the metric, strip by strip."""

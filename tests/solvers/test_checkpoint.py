@@ -1,0 +1,131 @@
+"""Evidence: a fit that was killed goes on from its checkpoint, and ends where it would have."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import warnings
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+from instances import random_pairs
+
+from seraph_cvx import NotCertified, PairSet, Status, alternate
+from seraph_cvx.experiments.bench.size import gaussian_classes
+from seraph_cvx.penalties import Ridge
+
+SETTINGS = [{}, {"accelerate": False, "tol": 1e-4}, {"penalties": [Ridge(0.3)]}]
+
+
+def same_steps(run, other):
+    timed = {"seconds", "solver_seconds"}
+    kept = [[{**asdict(step), **dict.fromkeys(timed)} for step in r.history] for r in (run, other)]
+    return kept[0] == kept[1]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=["accelerated", "plain", "ridge"])
+def test_a_run_stopped_anywhere_ends_at_the_same_metric_by_the_same_steps(settings, tmp_path):
+    pairs = random_pairs(2, n=60, m=6)  # its trust region is at work
+    whole = alternate(pairs, **settings)
+    assert len(whole.history) > 3
+    for stop in (1, len(whole.history) // 2, len(whole.history) - 1):
+        path = tmp_path / f"{stop}.npz"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            alternate(
+                pairs, callback=lambda it, _, at=stop: it.number == at, checkpoint=path, **settings
+            )
+        seen = []
+        resumed = alternate(
+            pairs, callback=lambda it, _, to=seen: to.append(it.number), checkpoint=path, **settings
+        )
+        assert min(seen) > min(stop, len(whole.history) - 2)
+        assert same_steps(resumed, whole)
+        np.testing.assert_array_equal(resumed.metric, whole.metric)
+        assert resumed.status is whole.status
+        assert resumed.m_step.relative_gap == whole.m_step.relative_gap
+
+
+def test_a_run_out_of_time_goes_on_with_more_of_it(tmp_path):
+    pairs, path = random_pairs(3, n=60, m=4), tmp_path / "run.npz"
+    with pytest.warns(NotCertified, match="time was up"):
+        cut = alternate(pairs, checkpoint=path, time_limit=1e-9)
+    resumed = alternate(pairs, checkpoint=path, time_limit=1e6)
+    assert resumed.status is Status.CERTIFIED
+    assert resumed.history[: len(cut.history)] == cut.history
+
+
+def test_a_finished_run_is_certified_again_from_its_last_step(tmp_path):
+    pairs, path = random_pairs(3, n=60, m=4), tmp_path / "run.npz"
+    first, second = (alternate(pairs, checkpoint=path) for _ in range(2))
+    np.testing.assert_array_equal(first.metric, second.metric)
+    assert same_steps(first, second)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"trace_weight": 2.0},
+        {"tol": 1e-5},
+        {"penalties": [Ridge(0.3)]},
+        {"start": np.eye(4)},
+        {"polish": True},
+    ],
+    ids=str,
+)
+def test_the_checkpoint_of_another_fit_is_refused(change, tmp_path):
+    path = tmp_path / "run.npz"
+    alternate(random_pairs(3, n=60, m=4), checkpoint=path)
+    with pytest.raises(ValueError, match="the checkpoint of another fit: its data or its"):
+        alternate(random_pairs(3, n=60, m=4), checkpoint=path, **change)
+    with pytest.raises(ValueError, match=r"remove the file to start anew\."):
+        alternate(random_pairs(4, n=60, m=4), checkpoint=path)
+
+
+@pytest.mark.parametrize("damage", ["empty", "cut", "text", "another archive", "flipped"])
+def test_a_damaged_or_foreign_file_is_refused_and_left_alone(damage, tmp_path):
+    path, pairs = tmp_path / "run.npz", random_pairs(3, n=60, m=4)
+    alternate(pairs, checkpoint=path)
+    content = path.read_bytes()
+    if damage == "another archive":
+        np.savez(path, a=np.zeros(3))
+    else:
+        flipped = content[:200] + bytes([content[200] ^ 255]) + content[201:]
+        damaged = {"empty": b"", "cut": content[:-60], "text": b"a = 1\n", "flipped": flipped}
+        path.write_bytes(damaged[damage])
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"run\.npz is damaged, or no checkpoint of an alternat"):
+        alternate(pairs, checkpoint=path)
+    assert path.read_bytes() == before
+
+
+KILLED = """
+import sys
+from seraph_cvx import PairSet, alternate
+from seraph_cvx.experiments.bench.size import gaussian_classes
+pairs = PairSet.from_labels(*gaussian_classes(1500, 8))
+def tell(iteration, metric):
+    print(iteration.number, flush=True)
+alternate(pairs, n_jobs=2, callback=tell, checkpoint=sys.argv[1])
+"""
+
+
+@pytest.mark.slow
+def test_a_killed_caller_is_resumed_to_the_same_metric(tmp_path):
+    path = tmp_path / "run.npz"
+    caller = subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE)
+    for _ in range(4):
+        caller.stdout.readline()
+    caller.send_signal(signal.SIGKILL)
+    caller.wait()
+    caller.stdout.close()
+    pairs, seen = PairSet.from_labels(*gaussian_classes(1500, 8)), []
+    whole = alternate(pairs, n_jobs=2)
+    resumed = alternate(
+        pairs, n_jobs=2, callback=lambda it, _: seen.append(it.number), checkpoint=path
+    )
+    assert seen[0] >= 4
+    assert len(whole.history) > seen[0]
+    np.testing.assert_allclose(resumed.metric, whole.metric, rtol=0.0, atol=1e-10)
