@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from matplotlib.figure import Figure
+from PIL import Image
 
 THUMBNAIL_WIDTH = 400
 """In pixels."""
@@ -27,4 +28,7 @@ def save(draw: Callable[[], Figure], script: str, arguments: Sequence[str] | Non
     if chosen.thumbnail is not None:
         dots = THUMBNAIL_WIDTH / figure.get_size_inches()[0]
         figure.savefig(chosen.thumbnail, dpi=dots, **plain)
+        with Image.open(chosen.thumbnail) as picture:
+            few_colours = picture.convert("RGB").quantize(256)
+        few_colours.save(chosen.thumbnail, optimize=True)
     return Path(chosen.out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import signal
 import threading
 import time
@@ -17,6 +18,9 @@ from ..numerics.checks import FloatArray
 from ..solvers.solution import Status
 
 ON_INTERRUPT = ("raise", "keep")
+
+GRACE = 10.0
+"""Seconds after Ctrl-C in which a fit may end with what it has; then it is interrupted."""
 
 
 class FitWatch:
@@ -83,7 +87,8 @@ def watched(verbose: int, callback: Any, on_interrupt: str) -> Iterator[FitWatch
 def deferred_interrupts(is_wanted: bool = True) -> Iterator[Callable[[], bool]]:
     """A context in which the first Ctrl-C is only noted; the second one interrupts at once.
 
-    It gives a function that tells whether Ctrl-C was pressed. Only the main thread is ever told.
+    So does the first one after `GRACE` seconds: a step over very many pairs takes too long. It
+    gives a function that tells whether Ctrl-C was pressed. Only the main thread is ever told.
 
     Examples
     --------
@@ -94,6 +99,8 @@ def deferred_interrupts(is_wanted: bool = True) -> Iterator[Callable[[], bool]]:
     (False, True)
     """
     pressed = threading.Event()
+    timer = threading.Timer(GRACE, _thread.interrupt_main)
+    timer.daemon = True
     if not is_wanted or threading.current_thread() is not threading.main_thread():
         yield pressed.is_set
         return
@@ -102,9 +109,11 @@ def deferred_interrupts(is_wanted: bool = True) -> Iterator[Callable[[], bool]]:
         if pressed.is_set():
             signal.default_int_handler(number, frame)
         pressed.set()
+        timer.start()
 
     before = signal.signal(signal.SIGINT, note)
     try:
         yield pressed.is_set
     finally:
+        timer.cancel()
         signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)

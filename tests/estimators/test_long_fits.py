@@ -14,6 +14,7 @@ from seraph_cvx import SERAPH, KernelSERAPH, NotCertified, Status
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.display import progress_line
 from seraph_cvx.display.progress_line import ProgressLine
+from seraph_cvx.estimators import watching
 from seraph_cvx.solvers.factor_newton import FaceSearch
 
 
@@ -108,6 +109,16 @@ def test_a_second_ctrl_c_raises_at_once(sampling, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         SERAPH(on_interrupt="keep", callback=press_twice).fit(sampling.X, sampling.y)
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_a_step_that_takes_too_long_is_interrupted_by_the_first_ctrl_c(sampling, monkeypatch):
+    def press_and_go_on(*_):
+        signal.raise_signal(signal.SIGINT)
+        time.sleep(30.0)
+
+    monkeypatch.setattr(watching, "GRACE", 0.05)
+    with pytest.raises(KeyboardInterrupt):
+        SERAPH(on_interrupt="keep", callback=press_and_go_on).fit(sampling.X, sampling.y)
 
 
 # The callback

@@ -62,7 +62,9 @@ def test_scikit_learn_check(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([SERAPHCV(), SERAPHCV(**SMALL | {"scoring": "pair_auc", "cv": 3})])
+@parametrize_with_checks(
+    [SERAPHCV(), SERAPHCV(**SMALL | {"scoring": "pair_auc", "cv": 3, "trace_weights": (0.01, 0.1)})]
+)
 def test_scikit_learn_check_of_the_defaults_and_of_another_score(estimator, check, monkeypatch):
     """With two automatic weights of the four: how many there are is nothing to the interface."""
     monkeypatch.setattr(seraph_cv, "AUTO_FACTORS", seraph_cv.AUTO_FACTORS[:2])
