@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ..sums.device.device_sums import DeviceSums
 from ..sums.face.all_pairs import AllPairs
 from ..sums.face.layout import FaceLayout
 from ..sums.face_sums import FacePairs, PairLoss, PairPass
+from ..sums.factor_pass import Bending, FactorPass, OnCluster, OnHost
 from ..sums.listed_pairs import ListedPairs
 from ..sums.pair_sums import PairSums
 from .pair_losses import LOGISTIC
@@ -90,49 +91,31 @@ class PairProgram:
 
     def at(self, L: FloatArray) -> FacePoint:
         """Phi and its slope at a factor L, in one pass over the pairs."""
-        linear = self.recession @ L
-        device = self.device_faces
+        device, remote = self.device_faces, self.sums.remote_sums
         if device is not None and L.shape[1] <= MOST_COLUMNS:
-            on_device = device.pass_at(L)
-            return FacePoint(
-                self,
-                L,
-                on_device.total + float(np.vdot(linear, L)) - self.constant,
-                2.0 * (on_device.slope + linear),
-                lambda: symmetrise(on_device.gradient + self.recession),
-                lambda: device.few.pass_at(L),
-                on_device.excess,
-            )
-        remote = self.sums.remote_sums
+            return self._point(L, device.pass_at(L), lambda: device.few.pass_at(L))
         if isinstance(remote, ClusterSums) and remote.is_available and self.unlabeled_weight > 0.0:
-            return self._on_cluster(remote, L, linear)
+            losses = Losses(self.loss, self.unlabeled_weight, LOGISTIC, self.threshold)
+            return self._point(L, OnCluster(remote, L, losses), partial(self._bending, L))
         if self.sums.is_remote:
             value, gradient = self.value_and_gradient(L @ L.T)
             few = partial(self._bending, L)
             return FacePoint(self, L, value, 2.0 * gradient @ L, lambda: gradient, few)
-        face = self._face
-        found = face.pass_at(L, keep=not self._is_large)
-        value = found.total + float(np.vdot(linear, L)) - self.constant
-        slope = 2.0 * (face.X.T @ found.pull + linear)
+        found = OnHost(self._face.X, self._face.pass_at(L, keep=not self._is_large))
+        return self._point(L, found, partial(self._bending, L) if self._is_large else lambda: found)
 
-        def full_gradient() -> FloatArray:
-            return symmetrise(face.X.T @ found.laplacian(face.X) + self.recession)
-
-        bending = partial(self._bending, L) if self._is_large else lambda: OnHost(face.X, found)
-        return FacePoint(self, L, value, slope, full_gradient, bending, found.excess)
-
-    def _on_cluster(self, remote: ClusterSums, L: FloatArray, linear: FloatArray) -> FacePoint:
-        """The same by workers; second derivatives are made here, of some points."""
-        losses = Losses(self.loss, self.unlabeled_weight, LOGISTIC, self.threshold)
-        found = remote.pass_at(L, losses)
-
-        def full_gradient() -> FloatArray:
-            matrix = remote.pass_at(L, losses, with_gradient=True).matrix
-            return symmetrise(matrix + self.recession)
-
-        value = found.total + float(np.vdot(linear, L)) - self.constant
-        slope, bending = 2.0 * (found.matrix + linear), partial(self._bending, L)
-        return FacePoint(self, L, value, slope, full_gradient, bending, found.excess)
+    def _point(self, L: FloatArray, found: FactorPass, bending: Callable[[], Bending]) -> FacePoint:
+        """Add the linear term to a pass over the pairs."""
+        linear = self.recession @ L
+        return FacePoint(
+            self,
+            L,
+            found.total + float(np.vdot(linear, L)) - self.constant,
+            2.0 * (found.slope + linear),
+            lambda: symmetrise(found.gradient + self.recession),
+            bending,
+            found.excess,
+        )
 
     def at_weights(self, w: FloatArray) -> WeightsPoint:
         """Phi at the metric Diag(w), with derivatives with respect to the weights of the features.
@@ -218,32 +201,6 @@ class PairProgram:
             push = push + self.unlabeled_weight * more_push
         value = float(totals[0]) + float(np.vdot(self.recession, A)) - self.constant
         return value, symmetrise(self.recession + push)
-
-
-class Bending(Protocol):
-    """Second derivatives of sums over pairs with respect to a factor and its metric."""
-
-    def bent(self, D: FloatArray) -> FloatArray:
-        """The derivative of X' pull along D."""
-
-    def curvature(self, S: FloatArray) -> float:
-        """The second derivative of the sum along SS'."""
-
-
-@dataclass(frozen=True, eq=False)
-class OnHost:
-    """Points in memory, and a pass over their pairs."""
-
-    X: FloatArray
-    found: PairPass
-
-    def bent(self, D: FloatArray) -> FloatArray:
-        """The derivative of X' pull along D."""
-        return np.asarray(self.X.T @ self.found.bent(self.X @ D))
-
-    def curvature(self, S: FloatArray) -> float:
-        """The second derivative of the sum along SS'."""
-        return self.found.curvature(self.X @ S)
 
 
 @dataclass(frozen=True, eq=False)
