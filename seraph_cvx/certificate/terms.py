@@ -14,7 +14,8 @@ from typing import Any
 from ..model.label_bounds import LabelEnclosure, Thresholds
 from ..model.posterior import negative_logs
 from ..numerics.arrays import Array, namespace, to_device_of
-from ..numerics.rounding import LARGEST_LOG, LARGEST_SCORE
+from ..numerics.cuda.pair_range import BoundedPairs
+from ..numerics.rounding import FUSED_THRESHOLD, LARGEST_LOG, LARGEST_SCORE
 from ..sums.blocks import LabeledBatch, PairBatch, PairTerms
 
 
@@ -98,6 +99,20 @@ class UnlabeledTerms:
             longest *= self.labels.most(batch, previous)
             sums = chain(sums, [longest])
         return PairTerms(sums, [r])
+
+    def on_pairs(self, n: int, first: int) -> BoundedPairs | None:
+        """The kernel of a GPU that sums these terms; None where there is none."""
+        if self.thresholds.above > FUSED_THRESHOLD:
+            return None
+        if self.labels is None:
+            return BoundedPairs(n, first, "no labels", self.thresholds.for_kernel(1.0))
+        return self.labels.on_pairs(n, first, "soft labels")
+
+    def in_order(self, sums: Array) -> list[Array]:
+        """The sums of that kernel; below `FUSED_THRESHOLD` no logarithm is cut off."""
+        loss, entropy, total, rest, longest = sums
+        found = [loss, entropy, total, rest, loss]  # the loss of a dissimilar pair is -ln(1 - r)
+        return found if self.labels is None else [*found, longest]
 
 
 def dual_sums(loss: Array, r: Array) -> Iterator[Array]:

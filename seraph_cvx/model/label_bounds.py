@@ -17,12 +17,15 @@ import numpy as np
 
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise
+from ..numerics.cuda.pair_range import BoundedPairs
+from ..numerics.psd_cone import scaled_factor, symmetrise
 from ..numerics.rounding import (
     ENTROPY_ROUNDINGS,
     FEW_ROUNDINGS,
+    FUSED_THRESHOLD,
     LABEL_ERROR,
     LARGEST_SCORE,
+    SECOND_ORDER,
     UNIT,
     MatrixError,
     at_least,
@@ -38,6 +41,9 @@ from ..sums.pair_sums import PairSums
 from ..sums.sweep import Swept
 from .posterior import binary_entropy, posterior_similar
 from .soft_labels import SoftLabels
+
+NEARLY_EQUAL = 2.0**-40
+"""A metric is replaced by a factor that differs from it by so little, relative to its diagonal."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +65,11 @@ class Thresholds:
     def upper_score(self, d: Array) -> Array:
         """An upper bound on s, given one on the squared distance."""
         return d - self.below
+
+    def for_kernel(self, sharpness: float) -> tuple[float, float, float, float, float, float]:
+        """The numbers of `BoundedPairs`."""
+        slack = 1.0 + LABEL_ERROR, 1.0 - LABEL_ERROR
+        return self.above, self.below, sharpness, LARGEST_SCORE, *slack
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,6 +97,8 @@ class LabelEnclosure:
         matrix = self.source.metric
         if matrix is None:
             return None
+        if (low_rank := _low_rank_bounds(matrix)) is not None:
+            return low_rank
         lengths, worst = entry_bound(matrix)
         slack = worst * score_slack(len(matrix), len(matrix))
         return DistanceBounds(lengths[:, None], slack, matrix)
@@ -108,8 +121,30 @@ class LabelEnclosure:
         q = posterior_similar(xp.clip(x, None, LARGEST_SCORE)) * (1.0 - LABEL_ERROR)
         return xp.where(x > LARGEST_SCORE, 0.0, q)
 
+    def on_pairs(self, n: int, first: int, kind: str) -> BoundedPairs | None:
+        """What a kernel of a GPU sums; None where it would not know the labels well enough."""
+        sharpness = self.source.sharpness
+        if self.source.metric is None or sharpness * self.thresholds.above > FUSED_THRESHOLD:
+            return None
+        return BoundedPairs(n, first, kind, self.thresholds.for_kernel(sharpness))
+
     def _given(self, batch: PairBatch) -> Array:
         return batch.pairs_of(np.asarray(self.source.on(batch)))
+
+
+def _low_rank_bounds(matrix: FloatArray) -> DistanceBounds | None:
+    """Bounds by a factor with few columns of a metric that has one, to rounding; else None."""
+    L = scaled_factor(matrix)
+    L = np.ascontiguousarray(L[:, np.any(L != 0.0, axis=0)])
+    m, r = L.shape
+    if 2 * r > m:
+        return None
+    rounded = gamma(r + FEW_ROUNDINGS) * (np.abs(L) @ np.abs(L).T)
+    lengths, worst = entry_bound((np.abs(matrix - L @ L.T) + rounded) * SECOND_ORDER)
+    rest = np.sqrt(worst) * lengths * SECOND_ORDER
+    if not np.all(rest * rest <= NEARLY_EQUAL * np.diag(matrix)):
+        return None
+    return DistanceBounds(L, score_slack(m, r), rest=rest)
 
 
 @dataclass(frozen=True)
@@ -123,6 +158,15 @@ class LabelTerms:
         lower, upper = bounds[0] if bounds else (None, None)
         least, most = self.enclosure.least(batch, upper), self.enclosure.most(batch, lower)
         return PairTerms([least, most, binary_entropy(least)], [least])
+
+    def on_pairs(self, n: int, first: int) -> BoundedPairs | None:
+        """The kernel of a GPU that sums these terms; None where there is none."""
+        return self.enclosure.on_pairs(n, first, "labels alone")
+
+    def in_order(self, sums: Array) -> list[Array]:
+        """The sums of that kernel."""
+        _, entropy, least, _, most = sums
+        return [least, most, entropy]
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from ..numerics.psd_cone import symmetrise
 from ..sums.blocks import PairBatch
 from ..sums.cluster_sums import ClusterSums, Losses
 from ..sums.device.device_face import MOST_COLUMNS, DeviceFace, DeviceFaces
-from ..sums.device.device_sums import DeviceSums
+from ..sums.drawn_pairs import DrawnPairs, HeldPoints
 from ..sums.face.all_pairs import AllPairs
 from ..sums.face.layout import FaceLayout
 from ..sums.face_sums import FacePairs, PairLoss, PairPass
@@ -99,7 +99,7 @@ class PairProgram:
             return self._point(L, OnCluster(remote, L, losses), partial(self._bending, L))
         if self.sums.is_remote:
             value, gradient = self.value_and_gradient(L @ L.T)
-            few = partial(self._bending, L)
+            few = partial(self._remote_bending, L)
             return FacePoint(self, L, value, 2.0 * gradient @ L, lambda: gradient, few)
         found = OnHost(self._face.X, self._face.pass_at(L, keep=not self._is_large))
         return self._point(L, found, partial(self._bending, L) if self._is_large else lambda: found)
@@ -155,17 +155,30 @@ class PairProgram:
         """Some points and their pairs at L, from which second derivatives are estimated."""
         return OnHost(self._few.X, self._few.pass_at(L))
 
+    def _remote_bending(self, L: FloatArray) -> Bending:
+        """The same on a GPU that has kernels for it."""
+        face = self._device_face
+        if face is None or L.shape[1] > MOST_COLUMNS:
+            return self._bending(L)
+        return face.few.pass_at(L)
+
     @cached_property
     def device_faces(self) -> DeviceFaces | None:
         """All pairs on GPUs that have kernels for them; None where there are none."""
+        if isinstance(self.sums.remote_sums, DrawnPairs) or self._device_face is None:
+            return None
+        return DeviceFaces.of(self._device_face)
+
+    @cached_property
+    def _device_face(self) -> DeviceFace | None:
+        """All pairs on the GPU that holds the points, if it has kernels for them."""
         remote, mu, known = self.sums.remote_sums, self.unlabeled_weight, self.sums.labels
-        if not isinstance(remote, DeviceSums) or mu == 0.0 or not known.is_complete:
+        if not isinstance(remote, HeldPoints) or mu == 0.0 or not known.is_complete:
             return None
         if face_kernels(remote.points) is None:
             return None
-        n_labeled, points = len(known.members), remote.points
-        face = DeviceFace(points, n_labeled, self.loss, LOGISTIC, mu, self.threshold)
-        return DeviceFaces.of(face)
+        points = remote.labeled_first(known.members)
+        return DeviceFace(points, len(known.members), self.loss, LOGISTIC, mu, self.threshold)
 
     @property
     def _is_large(self) -> bool:

@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from .checks import FloatArray
+from .checks import FloatArray, IntArray
 from .medians import column_medians
 from .rounding import SECOND_ORDER
+
+ROWS = 2_048
+"""Rows that are multiplied at a time, so that what is made of them stays in the cache."""
 
 
 def exact_difference(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -59,12 +62,32 @@ def accurate_product(
     >>> bool(np.all(sizes < 1e-2 * (np.abs(X) @ np.abs(T))))
     True
     """
-    m = len(T)
-    size = np.abs(high)
-    typical = column_medians(size) if len(high) else np.zeros(m)  # not that of a far point
-    powers = np.frexp(np.where(typical > 0.0, typical, np.max(size, axis=0, initial=0.0)))[1]
-    X, rest = np.ldexp(high, -powers), np.ldexp(low, -powers)
+    powers = _column_powers(high)
     T = np.ldexp(T, powers[:, None])
+    product, sizes = (np.empty((len(high), T.shape[1])) for _ in range(2))
+    for start in range(0, len(high), ROWS):
+        run = slice(start, start + ROWS)
+        X, rest = (np.ldexp(part[run], -powers) for part in (high, low))
+        product[run], sizes[run] = _scaled_product(X, rest, T)
+    return product, sizes
+
+
+def _column_powers(X: FloatArray) -> IntArray:
+    """A power of two near the typical size of each column, which is not that of a far point."""
+    if not len(X):
+        return np.zeros(X.shape[1], dtype=np.int64)
+    typical = column_medians(np.abs(X))
+    empty = typical == 0.0
+    if np.any(empty):
+        typical[empty] = np.max(np.abs(X[:, empty]), axis=0)
+    return np.asarray(np.frexp(typical)[1])
+
+
+def _scaled_product(
+    X: FloatArray, rest: FloatArray, T: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """The product (X + rest) T and its sizes, for numbers of ordinary size."""
+    m = len(T)
     bits = (53 - m.bit_length()) // 2  # m * 2^(2 bits) <= 2^53
     lead_X, rest_X = _cut(X, 1, bits)
     lead_T, rest_T = _cut(T, 0, bits)

@@ -7,6 +7,7 @@ the device of the user's array.
 from __future__ import annotations
 
 from functools import cache
+from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, TypeAlias
 
@@ -65,32 +66,25 @@ def fused_kernels(x: Array) -> Any:
     """The fused kernels for this array, which need a single pass; None if there are none."""
     if not is_torch_array(x) or not x.is_cuda or not x.is_contiguous():
         return None
-    return _cuda_kernels()
-
-
-@cache
-def _cuda_kernels() -> Any:
-    if find_spec("triton") is None:
-        return None
-    from .cuda import sweeps
-
-    return sweeps
+    return _cuda_module("sweeps")
 
 
 def face_kernels(x: Array) -> Any:
     """The kernels that sum over pairs on the GPU of this array; None if there are none."""
-    if not is_torch_array(x) or not x.is_cuda:
-        return None
-    return _cuda_face()
+    return _cuda_module("face") if is_torch_array(x) and x.is_cuda else None
+
+
+def bound_kernels(x: Array) -> Any:
+    """The kernels that sum a certificate's terms on the GPU of this array; None if none do."""
+    return _cuda_module("bounds") if is_torch_array(x) and x.is_cuda else None
 
 
 @cache
-def _cuda_face() -> Any:
+def _cuda_module(name: str) -> Any:
+    """A module of kernels; None where Triton is not installed."""
     if find_spec("triton") is None:
         return None
-    from .cuda import face
-
-    return face
+    return import_module(f".cuda.{name}", __package__)
 
 
 def to_numbers(rows: list[list[Any]]) -> FloatArray:

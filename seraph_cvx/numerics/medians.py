@@ -6,11 +6,16 @@ import numpy as np
 
 from .checks import FloatArray
 
+MANY_ROWS = 1 << 16
+"""Rows of a table, at most, of which medians are taken; of more, of so many drawn at random."""
+
 
 def column_medians(X: FloatArray) -> FloatArray:
-    """The median of each column of a table with at least one row.
+    """The median of each column of a table with at least one row; nearly so of a very long one.
 
-    By sorting rows of the transpose, which NumPy does several times faster than it selects.
+    By sorting rows of the transpose, which NumPy does several times faster than it selects. Of more
+    than `MANY_ROWS` rows it is the median of some: between their quantiles at 0.49 and 0.51,
+    almost surely.
 
     Examples
     --------
@@ -19,6 +24,8 @@ def column_medians(X: FloatArray) -> FloatArray:
     >>> column_medians(np.array([[0.0], [4.0]]))
     array([2.])
     """
+    if len(X) > MANY_ROWS:
+        X = X[np.random.default_rng(0).integers(len(X), size=MANY_ROWS)]
     ranked = np.sort(np.ascontiguousarray(X.T), axis=1)
     middle = len(X) // 2
     if len(X) % 2:

@@ -30,6 +30,12 @@ ENTROPY_ROUNDINGS = FUNCTION_ERROR + 8
 LABEL_ERROR = (FUNCTION_ERROR + 8) * UNIT
 """How far a soft label 1 / (1 + e^x) may be off, relative to itself, given x."""
 
+FUSED_ROUNDINGS = 4_096
+"""More roundings in a term where one kernel of a GPU makes them all: see `cuda/bounds.py`."""
+
+FUSED_THRESHOLD = 5.0
+"""The largest threshold, and threshold times sharpness, for which that is enough."""
+
 FEW_ROUNDINGS = 24
 """At least the roundings that are left: shifts, scalings, weights, the last additions."""
 

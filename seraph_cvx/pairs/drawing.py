@@ -19,18 +19,30 @@ def draw_unlabeled(n_points: int, labeled: IntArray, how_many: int, rng: Any) ->
            [1, 2]])
     """
     n_pairs = n_points * (n_points - 1) // 2
-    known = _number(labeled, n_points)
+    known = np.unique(_number(labeled, n_points))
+    n_unlabeled = n_pairs - len(known)
+    if 2 * how_many <= n_unlabeled:
+        return _pairs_of(_draw(n_pairs, known, how_many, rng), n_points)
+    left_out = _draw(n_pairs, known, n_unlabeled - how_many, rng)
+    kept = np.ones(n_pairs, dtype=bool)
+    kept[known] = kept[left_out] = False
+    return _pairs_of(np.flatnonzero(kept), n_points)
+
+
+def _draw(n: int, known: IntArray, how_many: int, rng: Any) -> IntArray:
+    """Draw distinct numbers below n, but none of the known ones; sorted.
+
+    No number is preferred to another at any time, so that no set of them is.
+    """
     drawn = np.empty(0, dtype=np.int64)
     while len(drawn) < how_many:
-        more = rng.randint(n_pairs, size=int(1.1 * (how_many - len(drawn))) + 16, dtype=np.int64)
-        drawn = _first_seen(np.concatenate([drawn, more]))
-        drawn = drawn[~np.isin(drawn, known)]
-    return _pairs_of(np.sort(drawn[:how_many]), n_points)
-
-
-def _first_seen(numbers: IntArray) -> IntArray:
-    """Remove repeated numbers, keeping the order in which they were drawn."""
-    return numbers[np.sort(np.unique(numbers, return_index=True)[1])]
+        more = rng.randint(n, size=how_many - len(drawn), dtype=np.int64)
+        drawn = np.sort(np.concatenate([drawn, more]))
+        drawn = drawn[np.diff(drawn, prepend=-1) > 0]
+        at = np.searchsorted(drawn, known)
+        is_drawn = drawn[np.minimum(at, len(drawn) - 1)] == known
+        drawn = np.delete(drawn, at[is_drawn])
+    return drawn
 
 
 def _number(pairs: IntArray, n: int) -> IntArray:
@@ -40,7 +52,8 @@ def _number(pairs: IntArray, n: int) -> IntArray:
 
 
 def _pairs_of(numbers: IntArray, n: int) -> IntArray:
-    """The pair of each number."""
+    """The pair of each number, given sorted."""
     starts = np.arange(n) * n - np.arange(n) * (np.arange(n) + 1) // 2
-    i = np.searchsorted(starts, numbers, side="right") - 1
+    counts = np.diff(np.searchsorted(numbers, starts), append=len(numbers))
+    i = np.repeat(np.arange(n), counts)
     return np.column_stack([i, numbers - starts[i] + i + 1])

@@ -16,6 +16,7 @@ import numpy as np
 
 from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.checks import FloatArray
+from ..numerics.rounding import SECOND_ORDER
 from .blocks import EXCLUDED_DISTANCE, Block
 
 UNDERFLOW = 2.0**-960
@@ -29,6 +30,9 @@ class DistanceBounds:
     The rounding error of a distance is at most slack * (size_i + size_j), with size_i the sum of
     the squares of |x_i|' |L| (or of |x_i|' sqrt(diag A)): see `examples/guide/certificate.md`.
 
+    With `rest` the bounds hold for every A with |A - LL'|_ab <= rest_a rest_b: that adds at most
+    (rest'|v|)^2 <= 2 (rest'|x_i|)^2 + 2 (rest'|x_j|)^2.
+
     Attributes
     ----------
     factor : (m, r) array
@@ -39,28 +43,22 @@ class DistanceBounds:
         A itself, where it need not be PSD.
     with_upper : bool
         Give (lower, upper) instead of lower alone.
+    rest : (m,) array, optional
+        By how much A may differ from LL'.
     """
 
     factor: FloatArray
     slack: float
     matrix: FloatArray | None = None
     with_upper: bool = False
+    rest: FloatArray | None = None
 
     def on_points(self, X: Array) -> Callable[[Block], Any]:
         """The bounds over a block of the pairs of these points."""
-        xp = namespace(X)
-        L = to_device_of(X, self.factor)
-        sizes = xp.abs(X) @ xp.abs(L)
-        error = self.slack * xp.sum(sizes * sizes, axis=1) + UNDERFLOW
-        if self.matrix is None:
-            left = right = X @ L
-        else:
-            left, right = X @ to_device_of(X, self.matrix), X
-        square = xp.sum(left * right, axis=1) - error
+        left, right, square, width = self.terms(X)
         lower = gram_distances(left, right, square)
         if not self.with_upper:
             return lower
-        width = 2.0 * error
 
         def both(block: Block) -> tuple[Array, Array]:
             d = lower(block)
@@ -68,18 +66,40 @@ class DistanceBounds:
 
         return both
 
+    def terms(self, X: Array) -> tuple[Array, Array, Array, Array]:
+        """What the bounds are made of: left, right, square, width.
+
+        square_i + square_j - 2 left_i . right_j is a lower bound, width_i + width_j more an upper.
+        """
+        xp = namespace(X)
+        L, error = to_device_of(X, self.factor), self._error(X, 2.0)
+        if self.matrix is None:
+            left = right = X @ L
+        else:
+            left, right = X @ to_device_of(X, self.matrix), X
+        return left, right, xp.sum(left * right, axis=1) - error, 2.0 * error
+
     def on_differences(self, V: Array) -> Any:
         """The bounds for listed pairs, given their differences."""
         xp = namespace(V)
-        L = to_device_of(V, self.factor)
-        sizes = xp.abs(V) @ xp.abs(L)
-        error = self.slack * xp.sum(sizes * sizes, axis=1) + UNDERFLOW
+        L, error = to_device_of(V, self.factor), self._error(V, 1.0)
         if self.matrix is None:
             images = V @ L
             d = xp.sum(images * images, axis=1) - error
         else:
             d = xp.sum((V @ to_device_of(V, self.matrix)) * V, axis=1) - error
         return (d, d + 2.0 * error) if self.with_upper else d
+
+    def _error(self, X: Array, share: float) -> Array:
+        """Each row's part of the error of a distance; `share` is that of the rest."""
+        xp = namespace(X)
+        size = xp.abs(X)
+        sizes = size @ xp.abs(to_device_of(X, self.factor))
+        error = self.slack * xp.sum(sizes * sizes, axis=1) + UNDERFLOW
+        if self.rest is None:
+            return error
+        rest = size @ to_device_of(X, self.rest)
+        return error + share * SECOND_ORDER * rest * rest
 
 
 Metric: TypeAlias = FloatArray | DistanceBounds
@@ -106,14 +126,19 @@ def gram_distances(left: Array, right: Array, square: Array) -> Callable[[Block]
 
     They are square_i + square_j - 2 left_i . right_j.
     """
-    xp = namespace(left)
-    doubled = -2.0 * left
     if isinstance(left, np.ndarray):
-        return partial(_gram_numpy, right, doubled, square)
+        return partial(_gram_numpy, right, -2.0 * left, square)
+    return partial(_gram_device, *wide_sides(left, right, square))
+
+
+def wide_sides(left: Array, right: Array, square: Array) -> tuple[Array, Array]:
+    """Two arrays whose products, row by row, are square_i + square_j - 2 left_i . right_j."""
+    xp = namespace(left)
     one = xp.ones_like(square)
-    wide_left = xp.concat([doubled, square[:, None], one[:, None]], axis=1)
-    wide_right = xp.concat([right, one[:, None], square[:, None]], axis=1)
-    return partial(_gram_device, wide_left, wide_right)
+    return (
+        xp.concat([-2.0 * left, square[:, None], one[:, None]], axis=1),
+        xp.concat([right, one[:, None], square[:, None]], axis=1),
+    )
 
 
 def _gram_numpy(

@@ -46,6 +46,11 @@ class HeldPoints:
         """True: the points are always in memory."""
         return True
 
+    def labeled_first(self, members: IntArray) -> Array:
+        """The points, those with these numbers first."""
+        xp, order = namespace(self.points), members_first(members, self.points.shape[0])
+        return xp.take(self.points, xp.asarray(order, device=self.points.device), axis=0)
+
     def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
         """The same sums over pairs of the points T'x - shift."""
         return replace(self, points=self._turned(T, shift), given=None)
@@ -76,13 +81,29 @@ class DrawnPairs(HeldPoints):
 
     Attributes
     ----------
-    pairs : (k, 2) array of int
+    first, second : (k,) arrays of int
+        The points of each pair, where the points are.
     stands_for : float
         #U/k.
     """
 
-    pairs: IntArray
+    first: Array
+    second: Array
     stands_for: float
+
+    @classmethod
+    def of(cls, points: Array, pairs: IntArray, stands_for: float, given: Array) -> Self:
+        """Copy the numbers of the points, a row (i, j) for each pair, to the device of them."""
+        first, second = np.ascontiguousarray(pairs.T)
+        if not isinstance(points, np.ndarray):
+            asarray = namespace(points).asarray
+            first, second = (asarray(index, device=points.device) for index in (first, second))
+        return cls(points, first, second, stands_for, given=given)
+
+    @property
+    def n_drawn(self) -> int:
+        """The number of pairs."""
+        return int(self.first.shape[0])
 
     @property
     def device_array(self) -> None:
@@ -92,7 +113,7 @@ class DrawnPairs(HeldPoints):
     @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term goes through."""
-        return min(self._rows, len(self.pairs)) + -(-len(self.pairs) // self._rows)
+        return min(self._rows, self.n_drawn) + -(-self.n_drawn // self._rows)
 
     @property
     def _rows(self) -> int:
@@ -106,9 +127,9 @@ class DrawnPairs(HeldPoints):
         m = (X if self.coordinates is None else self.coordinates).shape[1]
         totals: list[list[Any]] = []
         matrix = spread = None
-        for start in range(0, len(self.pairs), self._rows):
-            run = slice(start, min(start + self._rows, len(self.pairs)))
-            listed = self.pairs[run]
+        for start in range(0, self.n_drawn, self._rows):
+            run = slice(start, min(start + self._rows, self.n_drawn))
+            listed = self.first[run], self.second[run]
             V = take_differences(X if self.given is None else self.given, listed)
             Z = V if self.coordinates is None else take_differences(self.coordinates, listed)
             batch, distances = Chunk(run), (listed_distances(V, metric) for metric in metrics)
@@ -130,21 +151,31 @@ class DrawnPairs(HeldPoints):
         return Swept(total, self.stands_for * np.asarray(to_host(matrix)), spread)
 
 
-def take_differences(points: Array, pairs: IntArray) -> Array:
-    """The difference x_i - x_j for each row (i, j)."""
+def members_first(members: IntArray, n: int) -> IntArray:
+    """The numbers below n, these first.
+
+    Examples
+    --------
+    >>> members_first(np.array([2]), 4)
+    array([2, 0, 1, 3])
+    """
+    is_other = np.ones(n, dtype=bool)
+    is_other[members] = False
+    return np.concatenate([members, np.flatnonzero(is_other)])
+
+
+def take_differences(points: Array, pairs: tuple[Array, Array]) -> Array:
+    """The difference x_i - x_j for each pair, given as the numbers i and the numbers j."""
     first, second = _take(points, pairs)
     return first - second
 
 
-def take_sums(points: Array, pairs: IntArray) -> Array:
-    """The sum x_i + x_j for each row (i, j)."""
+def take_sums(points: Array, pairs: tuple[Array, Array]) -> Array:
+    """The sum x_i + x_j for each pair, given as the numbers i and the numbers j."""
     first, second = _take(points, pairs)
     return first + second
 
 
-def _take(points: Array, pairs: IntArray) -> tuple[Array, Array]:
-    xp = namespace(points)
-    i, j = np.ascontiguousarray(pairs.T)
-    if not isinstance(points, np.ndarray):
-        i, j = (xp.asarray(index, device=points.device) for index in (i, j))
-    return xp.take(points, i, axis=0), xp.take(points, j, axis=0)
+def _take(points: Array, pairs: tuple[Array, Array]) -> tuple[Array, Array]:
+    take = namespace(points).take
+    return take(points, pairs[0], axis=0), take(points, pairs[1], axis=0)

@@ -133,7 +133,7 @@ class PairSums:
             on_device, given = (
                 to_device_of(pairs.device_array, points) for points in (centred, pairs.points)
             )
-            remote_sums = DrawnPairs(on_device, pairs.drawn, share, given=given)
+            remote_sums = DrawnPairs.of(on_device, pairs.drawn, share, given)
         elif pairs.device_array is not None:
             remote_sums = DeviceSums.of(centred, pairs.labels, pairs.device_array)
         return cls(

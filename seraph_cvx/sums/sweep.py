@@ -10,12 +10,13 @@ where W is the symmetric weight matrix: O(n^2 m + n m^2) work, O(n m + block^2) 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from ..numerics.arrays import Array, namespace, to_host, to_numbers
 from ..numerics.checks import FloatArray
+from ..numerics.cuda.pair_range import BoundedPairs
 from ..numerics.short_sums import product_chain, short_column_sums, short_product, totals_chain
 from .blocks import Block, Terms, sum_over
 from .distances import Metric, block_distances
@@ -46,6 +47,17 @@ class Swept(NamedTuple):
     totals: FloatArray
     matrix: FloatArray
     spread: FloatArray | None = None
+
+
+@runtime_checkable
+class FusedTerms(Protocol):
+    """Terms that a kernel of a GPU knows: see `cuda/bounds.py`."""
+
+    def on_pairs(self, n: int, first: int) -> BoundedPairs | None:
+        """What is summed over the pairs i < j < n with j >= first; None where no kernel does."""
+
+    def in_order(self, sums: Array) -> list[Array]:
+        """The sums of that kernel, as these terms have them."""
 
 
 class UnlabeledSums(Protocol):

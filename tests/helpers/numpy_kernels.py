@@ -1,4 +1,4 @@
-"""What the kernels of `numerics/cuda/face.py` do, by NumPy in the plainest way."""
+"""What the kernels of `numerics/cuda/face.py` and `bounds.py` do, by NumPy in the plainest way."""
 
 from __future__ import annotations
 
@@ -7,6 +7,12 @@ from math import ceil, log2
 import numpy as np
 
 from seraph_cvx.model.pair_losses import LOGISTIC, EntropyLoss, SharpenedLoss
+from seraph_cvx.model.posterior import (
+    binary_entropy,
+    dissimilar_loss,
+    negative_logs,
+    posterior_similar,
+)
 
 TILE = 4
 """Rows of a tile, so that shares of few points differ."""
@@ -79,3 +85,30 @@ def bends(sides, e, counts, pairs, rho):
 def curvature(sides, e_sides, counts, pairs):
     _, P = _derivatives(*sides, pairs, counts)
     return 0.5 * np.sum(P * (e_sides[0] @ e_sides[1].T) ** 2)
+
+
+def weighted_bounds(sides, width, labels, Z, pairs):
+    left, right, width, Z = (np.asarray(x) for x in (*sides, width, Z))
+    above, below, sharpness, largest, more, fewer = pairs.numbers
+    i, j = np.indices((pairs.n, pairs.n))
+    is_pair = (i < j) & (j >= pairs.first)
+    d = left @ right.T
+    upper = d + np.add.outer(width, width)
+    s = np.clip(d - above, -above, largest)
+    others = rests = losses = 0.0 * s
+    if labels is not None:
+        of_label = np.clip(np.asarray(labels[0]) @ np.asarray(labels[1]).T - above, -above, largest)
+    else:
+        of_label = s
+    q = np.minimum(posterior_similar(np.minimum(of_label * sharpness, largest)) * more, 1.0)
+    if pairs.kind == "labels alone":
+        x = (upper - below) * sharpness
+        w, others = np.where(x > largest, 0.0, posterior_similar(x) * fewer), q
+    else:
+        w, losses = posterior_similar(s), dissimilar_loss(s)
+        rests = (1.0 - w) * negative_logs(w)[1]
+        others = q * np.maximum(upper, 0.0) if pairs.kind == "soft labels" else others
+    terms = (losses, binary_entropy(w), w, rests, others)
+    W = np.where(is_pair, w, 0.0)
+    sums = np.array([np.sum(term[is_pair]) for term in terms])
+    return sums, np.sum(W + W.T, axis=1), W @ Z

@@ -24,7 +24,7 @@ KINDS = {"logistic": 0, "sharpened": 1, "entropy": 2}
 
 
 @triton.jit  # type: ignore[untyped-decorator]
-def _reciprocal(v, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
+def reciprocal(v, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
     """1/v: two Newton steps from the GPU's own approximation to 23 bits."""
     if EXACT:
         r = 1.0 / v
@@ -37,6 +37,19 @@ def _reciprocal(v, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
     return r
 
 
+@triton.jit  # type: ignore[untyped-decorator]
+def _sharper_by(x, t, sharpness, excess, POWER: tl.constexpr):  # type: ignore[no-untyped-def]
+    """The difference e^-t - e^(-sharpness t), x = e^-t, excess = sharpness - 1; see `_power`."""
+    if POWER == 2:
+        less = x - x * x
+    elif POWER == 1:
+        z = excess * t
+        less = x * z * (1.0 - z * (0.5 - z * (0.16666666666666666 - z * 0.041666666666666664)))
+    else:
+        less = x - tl.exp(-sharpness * t)
+    return less
+
+
 @triton.jit
 def _product(a, b):  # type: ignore[no-untyped-def]
     return a * b
@@ -46,11 +59,11 @@ def _product(a, b):  # type: ignore[no-untyped-def]
 def _slopes(  # type: ignore[no-untyped-def]
     left_ptr, right_ptr, z_ptr, out_ptr, sums_ptr, numbers_ptr, n, first, used,
     run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, KZ: tl.constexpr,
-    TWO_SIDED: tl.constexpr, SQUARE: tl.constexpr, EXACT: tl.constexpr,
+    TWO_SIDED: tl.constexpr, POWER: tl.constexpr, EXACT: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Sum the loss and W Z over the pairs i < j < n of which j is not below `first`."""
-    sharpness = tl.load(numbers_ptr)
+    sharpness, excess = tl.load(numbers_ptr), tl.load(numbers_ptr + 1)
     i0 = (tl.program_id(0) * shares + mine) * ROWS
     begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
     end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
@@ -63,7 +76,9 @@ def _slopes(  # type: ignore[no-untyped-def]
     summed = tl.zeros((ROWS, KZ), dtype=tl.float64)
     logs = tl.zeros((COLUMNS,), dtype=tl.float64)
     more_logs = tl.zeros((COLUMNS,), dtype=tl.float64)
-    rest = 0.0 * sharpness
+    rest = tl.zeros((COLUMNS,), dtype=tl.float64)
+    unit = tl.full((COLUMNS,), 1.0, dtype=tl.float64)
+    product, more_product = unit, unit
     if TWO_SIDED:
         z_i = tl.load(z_ptr + i[:, None] * KZ + kz[None, :])
     for tile in range(begin, end):
@@ -78,23 +93,32 @@ def _slopes(  # type: ignore[no-untyped-def]
         x = tl.exp(-t)
         one = 1.0 + x
         if KIND == 0:
-            far = x * _reciprocal(one, EXACT)
+            far = x * reciprocal(one, EXACT)
             w = tl.where(s > 0.0, -far, far - 1.0)
-            rest += 0.5 * tl.sum(t - s)
+            rest += tl.sum(0.5 * (t - s), axis=0)
         elif KIND == 1:
-            y = x * x if SQUARE else tl.exp(-sharpness * t)
-            one_y = 1.0 + y
-            inverse = _reciprocal(one * one_y, EXACT)
-            w = (y - x) * inverse
-            w = tl.where(s > 0.0, w, -w)
-            rest += tl.sum(t * x * one_y * inverse)
-            more_logs += tl.log(tl.reduce(one_y, 0, _product))
+            less = _sharper_by(x, t, sharpness, excess, POWER)
+            one_y = one - less
+            inverse = reciprocal(one * one_y, EXACT)
+            w = less * inverse
+            w = tl.where(s > 0.0, -w, w)
+            share = one_y * inverse
+            rest += tl.sum(t * x * share, axis=0)
+            if POWER == 1:  # (1 + y) / (1 + x) = 1 - v, v below 2^-20
+                v = less * share
+                more_logs += tl.sum(v + 0.5 * v * v, axis=0)
+            else:
+                more_product *= tl.reduce(one_y, 0, _product)
         else:
-            inverse = _reciprocal(one, EXACT)
+            inverse = reciprocal(one, EXACT)
             far = x * inverse
             w = -s * far * inverse
-            rest += tl.sum(t * far)
-        logs += tl.log(tl.reduce(one, 0, _product))
+            rest += tl.sum(t * far, axis=0)
+        product *= tl.reduce(one, 0, _product)
+        if tile % (512 // ROWS) == 0:  # of at most 512 factors below 2: it does not overflow
+            logs += tl.log(product)
+            more_logs += tl.log(more_product)
+            product, more_product = unit, unit
         z_j = right if KZ == K and TWO_SIDED else tl.load(z_ptr + j[:, None] * KZ + kz[None, :])
         summed = tl.dot(w, z_j, summed, out_dtype=tl.float64)
         if TWO_SIDED:
@@ -108,9 +132,11 @@ def _slopes(  # type: ignore[no-untyped-def]
         mask=(kz[None, :] < used) & (i[:, None] < n),
     )  # fmt: skip
     program = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
+    logs += tl.log(product)
+    more_logs += tl.log(more_product)
     tl.store(sums_ptr + 3 * program, tl.sum(logs))
     tl.store(sums_ptr + 3 * program + 1, tl.sum(more_logs))
-    tl.store(sums_ptr + 3 * program + 2, rest)
+    tl.store(sums_ptr + 3 * program + 2, tl.sum(rest))
 
 
 @triton.jit  # type: ignore[untyped-decorator]
@@ -127,20 +153,19 @@ def _rough_reciprocal(v, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
 
 @triton.jit  # type: ignore[untyped-decorator]
 def _first_two(  # type: ignore[no-untyped-def]
-    s, sharpness, KIND: tl.constexpr, SQUARE: tl.constexpr, EXACT: tl.constexpr
+    s, sharpness, excess, KIND: tl.constexpr, POWER: tl.constexpr, EXACT: tl.constexpr
 ):
     """The first two derivatives of a loss, in float32."""
     t = tl.abs(s)
     x = tl.exp(-t)
     one = 1.0 + x
-    if KIND == 1:
-        y = x * x if SQUARE else tl.exp(-sharpness * t)
-        one_y = 1.0 + y
-        both = _rough_reciprocal(one * one_y, EXACT)
-        inverse, inverse_y = one_y * both, one * both
-        far, far_y = x * inverse, y * inverse_y
-        slope = tl.where(s > 0.0, far_y - far, far - far_y)
-        bend = far * inverse - sharpness * far_y * inverse_y
+    if KIND == 1 and POWER != 1:
+        less = _sharper_by(x, t, sharpness, excess, POWER)
+        y = x - less
+        both = _rough_reciprocal(one * (1.0 + y), EXACT)
+        slope = less * both
+        slope = tl.where(s > 0.0, -slope, slope)
+        bend = (less * (1.0 - x * y) - excess * y * one * one) * both * both
     else:
         inverse = _rough_reciprocal(one, EXACT)
         far = x * inverse
@@ -148,6 +173,8 @@ def _first_two(  # type: ignore[no-untyped-def]
         if KIND == 0:
             slope = tl.where(s > 0.0, -far, far - 1.0)
         else:
+            if KIND == 1:  # to first order in the excess it is that times the entropy
+                bend *= excess
             slope = -s * bend
             bend = bend * (t * (1.0 - x) * inverse - 1.0)
     return slope, bend
@@ -156,7 +183,7 @@ def _first_two(  # type: ignore[no-untyped-def]
 @triton.jit(do_not_specialize=["n", "first", "rho", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
 def _bends(  # type: ignore[no-untyped-def]
     left_ptr, right_ptr, e_ptr, counts_ptr, moved_ptr, turned_ptr, numbers_ptr, n, first, rho,
-    run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, SQUARE: tl.constexpr,
+    run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, POWER: tl.constexpr,
     EXACT: tl.constexpr, COUNTED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Sum W [E, 1] and T [Y, 1], T = 2 phi'' (y_i - y_j).(e_i - e_j).
@@ -165,6 +192,7 @@ def _bends(  # type: ignore[no-untyped-def]
     product of differences.
     """
     sharpness = tl.load(numbers_ptr).to(tl.float32)
+    excess = tl.load(numbers_ptr + 1).to(tl.float32)
     i0 = (tl.program_id(0) * shares + mine) * ROWS
     begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
     end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
@@ -188,7 +216,7 @@ def _bends(  # type: ignore[no-untyped-def]
         if (j0 < i0 + ROWS) | (j0 + COLUMNS > n) | (j0 < first):
             is_pair = (i[:, None] < j[None, :]) & (j[None, :] < n) & (j[None, :] >= first)
             s = tl.where(is_pair, s, 1000.0)
-        w, bend = _first_two(s, sharpness, KIND, SQUARE, EXACT)
+        w, bend = _first_two(s, sharpness, excess, KIND, POWER, EXACT)
         if COUNTED:
             both = count_i[:, None] * tl.load(counts_ptr + j)[None, :]  # type: ignore[index]
             w *= both
@@ -210,11 +238,12 @@ def _bends(  # type: ignore[no-untyped-def]
 @triton.jit(do_not_specialize=["n", "first", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
 def _curvatures(  # type: ignore[no-untyped-def]
     left_ptr, right_ptr, e_left_ptr, e_right_ptr, counts_ptr, sums_ptr, numbers_ptr, n, first,
-    run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, KE: tl.constexpr, SQUARE: tl.constexpr,
+    run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, KE: tl.constexpr, POWER: tl.constexpr,
     EXACT: tl.constexpr, COUNTED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Sum phi'' |e_i - e_j|^4."""
     sharpness = tl.load(numbers_ptr).to(tl.float32)
+    excess = tl.load(numbers_ptr + 1).to(tl.float32)
     i0 = (tl.program_id(0) * shares + mine) * ROWS
     begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
     end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
@@ -235,7 +264,7 @@ def _curvatures(  # type: ignore[no-untyped-def]
         if (j0 < i0 + ROWS) | (j0 + COLUMNS > n) | (j0 < first):
             is_pair = (i[:, None] < j[None, :]) & (j[None, :] < n) & (j[None, :] >= first)
             s = tl.where(is_pair, s, 1000.0)
-        _, bend = _first_two(s, sharpness, KIND, SQUARE, EXACT)
+        _, bend = _first_two(s, sharpness, excess, KIND, POWER, EXACT)
         if COUNTED:
             bend *= count_i[:, None] * tl.load(counts_ptr + j)[None, :]  # type: ignore[index]
         e_right = tl.load(e_right_ptr + j[:, None] * KE + ke[None, :])
@@ -245,11 +274,14 @@ def _curvatures(  # type: ignore[no-untyped-def]
     tl.store(sums_ptr + program, total)
 
 
+LARGEST_EXPONENT = 746.0
+"""e^-t is zero for larger t."""
+
 TILE = 64
 """Rows of all arrays are padded to a multiple of this; a tile's sides divide it."""
 
 SLOPE_TILE = {"ROWS": 32, "COLUMNS": 32, "num_warps": 2}
-BEND_TILE = {"ROWS": 64, "COLUMNS": 64, "num_warps": 4}
+BEND_TILE = {"ROWS": 64, "COLUMNS": 64, "num_warps": 4, "num_stages": 2}
 """The fastest of some sizes on an H200."""
 
 LEAST_RUN, MOST_RUNS = 16, 64
@@ -289,8 +321,10 @@ def slopes(left: Any, right: Any, pairs: PairRange, used: int) -> tuple[Any, Any
     sums, out = _sum_slopes((left, right), None, pairs, used)
     logs, more, rest = torch.sum(sums, dim=0)
     if pairs.kind == "sharpened":
-        rest_of_y = more / pairs.sharpness
-        return logs - rest_of_y, rest + rest_of_y, out
+        a = pairs.sharpness
+        if _power(a) == 1:  # `more` is what log(1 + y) falls short of log(1 + x)
+            return (logs * (a - 1.0) + more) / a, rest + (logs - more) / a, out
+        return logs - more / a, rest + more / a, out
     return logs + rest, torch.nan * rest, out
 
 
@@ -301,12 +335,12 @@ def upper_product(left: Any, right: Any, z: Any, pairs: PairRange) -> Any:
 
 def _sum_slopes(sides: tuple[Any, Any], z: Any, pairs: PairRange, used: int) -> tuple[Any, Any]:
     left, right = sides
-    grid, run = _grid(pairs, SLOPE_TILE)
+    grid, run = launch_grid(pairs.n, SLOPE_TILE, pairs.share)
     is_two_sided = z is None
     z = right if z is None else z
     out = torch.zeros_like(z)
     sums = torch.zeros((grid[0] * grid[1], 3), dtype=torch.float64, device=left.device)
-    with _on(left):
+    with on_device_of(left):
         _slopes[grid](
             left, right, z, out, sums, _sharpness(pairs, left), pairs.n, pairs.first, used, run,
             *pairs.share, K=left.shape[1], KZ=z.shape[1], TWO_SIDED=is_two_sided,
@@ -321,8 +355,8 @@ def bends(
     """W [E, ., 1] and T [Y, 1, .] over the pairs; see `_bends` for the columns of `e`."""
     left, right = sides
     moved, turned = torch.zeros_like(e), torch.zeros_like(e)
-    grid, run = _grid(pairs, BEND_TILE)
-    with _on(left):
+    grid, run = launch_grid(pairs.n, BEND_TILE, pairs.share)
+    with on_device_of(left):
         _bends[grid](
             left, right, e, right if counts is None else counts, moved, turned,
             _sharpness(pairs, left), pairs.n, pairs.first, rho, run, *pairs.share,
@@ -336,9 +370,9 @@ def curvature(
 ) -> Any:
     """The sum of phi'' |e_i - e_j|^4 over the pairs."""
     left, right = sides
-    grid, run = _grid(pairs, BEND_TILE)
+    grid, run = launch_grid(pairs.n, BEND_TILE, pairs.share)
     sums = torch.zeros(grid[0] * grid[1], dtype=torch.float32, device=left.device)
-    with _on(left):
+    with on_device_of(left):
         _curvatures[grid](
             left, right, *e_sides, right if counts is None else counts, sums,
             _sharpness(pairs, left), pairs.n, pairs.first, run, *pairs.share,
@@ -354,11 +388,13 @@ def all_devices(x: Any) -> list[Any]:
     return [x.device, *(device for device in others if device != x.device)]
 
 
-def _grid(pairs: PairRange, tile: dict[str, int]) -> tuple[tuple[int, int], int]:
+def launch_grid(
+    n: int, tile: dict[str, int], share: tuple[int, int] = (0, 1)
+) -> tuple[tuple[int, int], int]:
     """The programs of a launch, and how many tiles each visits at most."""
-    rows, columns = -(-pairs.n // tile["ROWS"]), -(-pairs.n // tile["COLUMNS"])
+    rows, columns = -(-n // tile["ROWS"]), -(-n // tile["COLUMNS"])
     run = max(LEAST_RUN, -(-columns // MOST_RUNS))
-    mine, shares = pairs.share
+    mine, shares = share
     return (max(1, -(-(rows - mine) // shares)), -(-columns // run)), run
 
 
@@ -366,16 +402,28 @@ def _constants(pairs: PairRange, x: Any) -> dict[str, Any]:
     """What a kernel is compiled for; Triton's interpreter knows no instructions of a GPU."""
     return {
         "KIND": KINDS[pairs.kind],
-        "SQUARE": pairs.sharpness == 2.0,
+        "POWER": _power(pairs.sharpness),
         "EXACT": not x.is_cuda,
     }
 
 
-def _on(x: Any) -> Any:
+def on_device_of(x: Any) -> Any:
     """Launches go to the device of `x`, not to the current one."""
     return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
 
 
+def _power(sharpness: float) -> int:
+    """Which power of e^-t is made without another exponential: see `_sharper_by`.
+
+    2 is the square. 1: so little more than e^-t that a polynomial will do wherever e^-t is not
+    zero; its error, relative to z, is below 2^-40 / 120.
+    """
+    if sharpness == 2.0:
+        return 2
+    return 1 if 0.0 <= (sharpness - 1.0) * LARGEST_EXPONENT <= 2.0**-10 else 0
+
+
 def _sharpness(pairs: PairRange, x: Any) -> Any:
-    """The sharpness on a device, in float64: a Python float would come as float32."""
-    return torch.tensor([pairs.sharpness], dtype=torch.float64, device=x.device)
+    """The sharpness, and less 1, on a device in float64: a Python float would come as float32."""
+    numbers = pairs.sharpness, pairs.sharpness - 1.0
+    return torch.tensor(numbers, dtype=torch.float64, device=x.device)

@@ -25,3 +25,23 @@ class PairRange(NamedTuple):
     kind: str
     sharpness: float
     share: tuple[int, int] = (0, 1)
+
+
+class BoundedPairs(NamedTuple):
+    """The same pairs, and which terms of a certificate are summed over them.
+
+    Attributes
+    ----------
+    n, first : int
+        See `PairRange`.
+    kind : "no labels", "soft labels" or "labels alone"
+        See `certificate.terms.UnlabeledTerms` and `label_bounds.LabelTerms`.
+    numbers : tuple of float
+        What is subtracted from distances for lower and for upper scores, the sharpness, the largest
+        score, and what upper and lower bounds on labels are multiplied by.
+    """
+
+    n: int
+    first: int
+    kind: str
+    numbers: tuple[float, float, float, float, float, float]

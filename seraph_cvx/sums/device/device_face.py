@@ -1,7 +1,7 @@
 """Sums over all pairs in the few coordinates of a factor, on a CUDA GPU.
 
 What `face_sums.py` does by NumPy, with no array of pairs in memory: each pass makes the weights
-anew, in registers (`cuda_face.py`). All that leaves the GPU has the size of a factor or a metric.
+anew, in registers (`cuda/face.py`). All that leaves the GPU has the size of a factor or a metric.
 """
 
 from __future__ import annotations

@@ -8,16 +8,20 @@ from typing import Self
 
 import numpy as np
 
-from ...numerics.arrays import Array, namespace, to_device_of
+from ...numerics.arrays import Array, bound_kernels, namespace, to_device_of, to_host, to_numbers
 from ...numerics.checks import FloatArray, IntArray
+from ...numerics.rounding import FUSED_ROUNDINGS
 from ...pairs.labeled_pairs import Labels
 from ..blocks import Block, Layout, Terms
-from ..distances import Metric
-from ..drawn_pairs import HeldPoints
-from ..sweep import Swept, longest_chain, sweep
+from ..distances import DistanceBounds, Metric, wide_sides
+from ..drawn_pairs import HeldPoints, members_first
+from ..sweep import FusedTerms, Swept, longest_chain, spread_of, sweep, weighted_moment
 
 DEVICE_BLOCK = 8192
 """Points per side of a block on a device: half a GiB of distances at a time."""
+
+MOST_WEIGHTED = 64
+"""Coordinates, at most, of matrices that a kernel sums."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,19 +29,33 @@ class DeviceSums(HeldPoints):
     """Sums over points held as arrays of another library, those of labeled pairs first.
 
     In that order all labeled pairs lie in the first few blocks, and only these need to know them.
+
+    Attributes
+    ----------
+    order : (n,) array
+        Which point is where.
+    blocks : list of Block
+    n_labeled : int or None
+        The number of labeled points, if all pairs of them are labeled.
     """
 
     order: IntArray
     blocks: list[Block]
+    n_labeled: int | None
 
     @classmethod
     def of(cls, points: FloatArray, labels: Labels, device_array: Array) -> Self:
         """Copy the points to the device of `device_array`."""
-        involved = labels.members
-        order = np.concatenate([involved, np.setdiff1d(np.arange(len(points)), involved)])
+        order = members_first(labels.members, len(points))
         moved = labels.renumbered(np.argsort(order))
         on_device = to_device_of(device_array, np.ascontiguousarray(points[order]))
-        return cls(on_device, order, list(_masked(len(points), moved, on_device)))
+        blocks = list(_masked(len(points), moved, on_device))
+        n_labeled = len(labels.members) if labels.is_complete else None
+        return cls(on_device, order, blocks, n_labeled)
+
+    def labeled_first(self, members: IntArray) -> Array:
+        """The points: they are in that order."""
+        return self.points
 
     def along(self, coordinates: FloatArray, sizes: FloatArray) -> Self:
         """The same distances, with v v' summed in the given coordinates of the points."""
@@ -51,12 +69,37 @@ class DeviceSums(HeldPoints):
     @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term goes through."""
-        return longest_chain(len(self.order), DEVICE_BLOCK, len(self.blocks), in_runs=False)
+        n = len(self.order)
+        chain = longest_chain(n, DEVICE_BLOCK, len(self.blocks), in_runs=False)
+        if self.n_labeled is None or bound_kernels(self.points) is None:
+            return chain
+        return max(chain, 3 * n + FUSED_ROUNDINGS)  # a row, all rows; or what programs leave
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """Sweep the unlabeled pairs on the device; see `PairSums.over_unlabeled`."""
         Z = self.points if self.coordinates is None else self.coordinates
+        if isinstance(terms, FusedTerms) and (found := self._by_kernel(metrics, terms, Z)):
+            return found
         return sweep(self.points, Z, self.blocks, metrics, terms, sizes=self.sizes)
+
+    def _by_kernel(self, metrics: Sequence[Metric], terms: FusedTerms, Z: Array) -> Swept | None:
+        """The same sweep in one kernel, where there is one for it."""
+        if self.n_labeled is None or self.sizes is None or Z.shape[1] > MOST_WEIGHTED:
+            return None
+        kernels = bound_kernels(self.points)
+        pairs = terms.on_pairs(len(self.order), self.n_labeled)
+        if kernels is None or pairs is None:
+            return None
+        bounds = [metric for metric in metrics if isinstance(metric, DistanceBounds)]
+        found = [metric.terms(self.points) for metric in bounds]
+        sides = [wide_sides(*parts[:3]) for parts in found]
+        labels = sides[1] if len(sides) > 1 else None
+        sums, degrees, upper = kernels.weighted_bounds(sides[0], found[0][3], labels, Z, pairs)
+        cross = Z.T @ upper
+        matrix = weighted_moment(degrees, Z, in_runs=False) - cross - cross.T
+        spread = spread_of(degrees, Z, self.sizes)
+        totals = to_numbers([terms.in_order(sums)])[0]
+        return Swept(totals, np.asarray(to_host(matrix)), np.asarray(to_host(spread)))
 
 
 def _masked(n: int, labels: Labels, device_array: Array) -> Iterator[Block]:

@@ -1,0 +1,124 @@
+"""Evidence: the bounds that one kernel of a GPU makes are those of the sweep, and as true."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import array_api_strict
+import numpy as np
+import numpy_kernels
+import pytest
+
+from seraph_cvx import MStepObjective, PairSet, certify
+from seraph_cvx.certificate.pair_bounds import bound_pairs
+from seraph_cvx.experiments.bench.size import gaussian_classes
+from seraph_cvx.model.label_bounds import _low_rank_bounds
+from seraph_cvx.numerics.rounding import FUSED_ROUNDINGS
+from seraph_cvx.sums.device import device_sums
+
+M = 5
+
+
+class Kernels:
+    """NumPy in the place of a GPU, which notes what it was asked for."""
+
+    def __init__(self):
+        self.kinds = []
+
+    def weighted_bounds(self, sides, width, labels, Z, pairs):
+        self.kinds.append(pairs.kind)
+        found = numpy_kernels.weighted_bounds(sides, width, labels, Z, pairs)
+        return tuple(array_api_strict.asarray(part) for part in found)
+
+
+@pytest.fixture
+def kernels(monkeypatch):
+    stand_in = Kernels()
+    monkeypatch.setattr(device_sums, "bound_kernels", lambda x: stand_in)
+    return stand_in
+
+
+def instance(soft, moved=array_api_strict.asarray, n=130, **settings):
+    X, y = gaussian_classes(n, M)
+    P = np.random.default_rng(1).normal(size=(M, 2)) * 0.4
+    labels = {"previous_metric": P @ P.T} if soft else {}
+    return MStepObjective(PairSet.from_labels(moved(X), y), **labels, **settings)
+
+
+L = np.random.default_rng(2).normal(size=(M, 3)) * 0.4
+
+
+@pytest.mark.parametrize("soft", [False, True])
+def test_the_sums_are_those_of_the_sweep(kernels, soft):
+    found = bound_pairs(instance(soft), L)
+    plain = bound_pairs(instance(soft, np.asarray), L)
+    assert set(kernels.kinds) == ({"soft labels", "labels alone"} if soft else {"no labels"})
+    for mine, other in [
+        (found.primal_value, plain.primal_value),
+        (found.tangent_value, plain.tangent_value),
+        (found.towards_one, plain.towards_one),
+        (found.towards_labels, plain.towards_labels),
+        (found.labels.value, plain.labels.value),
+        (found.labels.total, plain.labels.total),
+        (found.labels.soft_least, plain.labels.soft_least),
+    ]:
+        np.testing.assert_allclose(mine, other, rtol=1e-10)
+    for mine, other in [
+        (found.pull, plain.pull),
+        (found.labels.matrix, plain.labels.matrix),
+        (found.pull_error.summed, plain.pull_error.summed),
+    ]:
+        np.testing.assert_allclose(mine, other, atol=1e-12 * np.abs(other).max())
+    assert found.pull_error.chain >= 3 * 130 + FUSED_ROUNDINGS
+
+
+@pytest.mark.parametrize("settings", [{"threshold": 6.0}, {"sharpness": 8.0}], ids=str)
+def test_a_large_threshold_is_left_to_the_sweep(kernels, settings):
+    objective = instance(True, **settings)
+    found, plain = bound_pairs(objective, L), bound_pairs(instance(True, np.asarray, **settings), L)
+    assert not kernels.kinds
+    np.testing.assert_allclose(found.primal_value, plain.primal_value, rtol=1e-11)
+
+
+def test_a_certificate_by_the_kernel_encloses_the_optimum_of_the_host(kernels):
+    A = L @ L.T
+    found, plain = certify(instance(True), A), certify(instance(True, np.asarray), A)
+    assert kernels.kinds
+    assert found.dual_value <= plain.dual_value < plain.primal_value <= found.primal_value
+    np.testing.assert_allclose(found.dual_value, plain.dual_value, rtol=1e-9)
+
+
+def exact_distance(P, v):
+    """The squared length v'Pv of a difference, without rounding."""
+    terms = (Fraction(P[a, b]) * v[a] * v[b] for a in range(len(v)) for b in range(len(v)))
+    return sum(terms, Fraction(0))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e8])
+def test_distances_by_a_factor_of_a_metric_enclose_those_of_the_metric(scale):
+    """Points of which one feature is large, and the metric small in it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, M)) * np.array([scale, 1.0, 1.0, 1.0, 1.0])
+    F = rng.normal(size=(M, 2)) / np.array([scale, 1.0, 1.0, 1.0, 1.0])[:, None]
+    P = F @ F.T
+    bounds = _low_rank_bounds(P)
+    assert bounds is not None
+    left, right, square, width = bounds.terms(X)
+    lower = square[:, None] + square - 2.0 * left @ right.T
+    upper = lower + np.add.outer(width, width)
+    V = X[1:] - X[0]
+    of_listed = bounds.on_differences(V)
+    for j in range(1, len(X)):
+        exact = exact_distance(
+            P, [Fraction(b) - Fraction(a) for a, b in zip(X[0], X[j], strict=True)]
+        )
+        assert lower[0, j] <= exact <= upper[0, j]
+        assert of_listed[j - 1] <= exact
+        assert upper[0, j] - lower[0, j] < 1e-10 * max(1.0, float(exact)) * M
+
+
+def test_a_metric_that_has_no_such_factor_is_taken_as_it_is():
+    P = np.diag([2.0, 1.0, 0.0, 0.0, 0.0])
+    assert _low_rank_bounds(P) is not None
+    assert _low_rank_bounds(np.diag([2.0, 1.0, 1.0, 0.0, 0.0])) is None  # too many columns
+    assert _low_rank_bounds(P - np.diag([0.0, 0.0, 0.1, 0.0, 0.0])) is None  # not PSD
