@@ -7,8 +7,6 @@ import os
 import secrets
 import signal
 import socket
-import subprocess
-import sys
 import threading
 import webbrowser
 from importlib.util import find_spec
@@ -16,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from ..explorer.guard import TOKEN
+from ..explorer.web.guard import TOKEN
 from .main import Debug, app
 from .report import answers_in_words, say
 
@@ -36,6 +34,12 @@ def explore(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Serve the page without opening a browser.")
     ] = False,
+    scene: Annotated[
+        str | None,
+        typer.Option(
+            help="The scene to open on, as the page shows it: the end of its address, after #."
+        ),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Open a page to label points and watch the metric change.
@@ -43,38 +47,50 @@ def explore(
     Move the weights, and step through the alternation.
 
     It is served by marimo to this machine only and needs no network. The link that is printed
-    holds a token, new at each start, without which nothing is served. Ctrl-C ends it.
+    holds a token, new at each start, without which nothing is served. The page shows the command
+    that opens its scene again. Ctrl-C ends it.
     """
-    with answers_in_words():
-        if sys.platform == "win32":
-            raise ValueError(
-                "The explorer hands its open port to a second process, which Python cannot do on "
-                "Windows: use it on Linux, on macOS, or in the Windows Subsystem for Linux."
-            )
-        missing = [name for name in NEEDED if find_spec(name) is None]
-        if missing:
-            raise ValueError(
-                f"The explorer needs {' and '.join(missing)}, which is not installed: "
-                'run  pip install "seraph-cvx[explore]"'
-            )
-        token = secrets.token_urlsafe(16)
-        with _listen(port) as listener:
-            link = f"http://{HOST}:{listener.getsockname()[1]}/?{TOKEN}={token}"
-            say(f"The explorer is starting; press Ctrl-C to stop it. Your personal link:\n{link}")
-            if not no_browser:
-                threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
-            code = _serve(listener, token)
-        if code:
-            raise typer.Exit(code)
+    try:
+        _explore(port, not no_browser, scene)
+    except (ValueError, OSError):
+        with answers_in_words():  # it imports scikit-learn, which takes longer than all before
+            raise
+
+
+def _explore(port: int | None, opens_browser: bool, scene: str | None) -> None:
+    """Check what is asked for, print the link, and serve the page until it is stopped."""
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise ValueError(
+            f"The explorer needs {' and '.join(missing)}, which is not installed: "
+            'run  pip install "seraph-cvx[explore]"'
+        )
+    end = "" if scene is None else f"#{_checked(scene)}"
+    token = secrets.token_urlsafe(16)
+    with _listen(port) as listener:
+        link = f"http://{HOST}:{listener.getsockname()[1]}/?{TOKEN}={token}{end}"
+        say(f"The explorer is starting; press Ctrl-C to stop it. Your personal link:\n{link}")
+        if opens_browser:
+            threading.Thread(target=webbrowser.open, args=(link,), daemon=True).start()
+        _serve(listener, token)
+
+
+def _checked(scene: str) -> str:
+    """The scene as the page writes it, or an error in words."""
+    from ..explorer.link import link_of, read_link
+
+    return link_of(read_link(scene))
 
 
 def _listen(port: int | None) -> socket.socket:
     """Open a socket that listens on this port, or on the first free one, for this machine only."""
     ports = range(FIRST_PORT, LAST_PORT + 1) if port is None else [port]
     for candidate in ports:
-        listener = socket.socket()
+        # with its protocol named, or asyncio lets each answer wait 40 ms for an acknowledgement
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if os.name == "posix":  # elsewhere it lets others take the port
+                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((HOST, candidate))
             listener.listen()
         except OSError as error:
@@ -89,17 +105,16 @@ def _listen(port: int | None) -> socket.socket:
     raise ValueError(f"No port from {FIRST_PORT} to {LAST_PORT} is free: give another with --port.")
 
 
-def _serve(listener: socket.socket, token: str) -> int:
+def _serve(listener: socket.socket, token: str) -> None:
     """Run the server until Ctrl-C or SIGTERM, neither of which is a failure."""
-    number = listener.fileno()
-    command = [sys.executable, "-m", "seraph_cvx.explorer.server", str(number)]
+    from ..explorer.web import server
+
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        return subprocess.run(
-            command, input=token, text=True, pass_fds=[number], check=False
-        ).returncode
+        server.serve(listener, token)
     except KeyboardInterrupt:
-        say("The explorer has stopped.")
-        return 0
+        pass
     finally:
         signal.signal(signal.SIGTERM, before)
+    say("The explorer has stopped.")
+    server.leave()

@@ -1,6 +1,6 @@
 """The interactive page: points to label, sliders, an alternation to step through.
 
-The logic is in plain modules: `scene`, `stepwise_alternation`, `state`, then what they show. Only
-`page`, `widget` and `server` import marimo and anywidget, the extra ``explore``; `guard` decides
-who is served.
+What the page knows is in plain modules, from `scene` and `sliders` to `state`, and what it shows in
+``views/``: both work without a browser. Only ``web/`` serves it, with marimo and anywidget, the
+extra ``explore``.
 """

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .state import ExplorerState
+from .snapshot import Snapshot
 
 PER_LINE = 4
 
 
-def python_of(state: ExplorerState) -> str:
+def python_of(state: Snapshot) -> str:
     """Write Python code that makes the M-steps (11) and E-steps (10) of the page.
 
     It defines `metric`, `objective` and `certificate`, equal to those of the page to the last
-    digit.
+    digit, and prints the metric and its gap.
 
     Examples
     --------
@@ -21,6 +21,8 @@ def python_of(state: ExplorerState) -> str:
     >>> names = {}
     >>> state = ExplorerState().forward()
     >>> exec(python_of(state), names)
+    metric [[...
+    relative gap ...
     >>> bool((names["metric"] == state.half_step.metric).all())
     True
     """
@@ -56,6 +58,8 @@ def python_of(state: ExplorerState) -> str:
         "",
         *_steps(half_step.number),
         "certificate = certify(objective, metric)",
+        'print("metric", metric.tolist())',
+        'print("relative gap", certificate.relative_gap)',
     ]
     return "\n".join(lines) + "\n"
 

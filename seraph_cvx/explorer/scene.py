@@ -1,15 +1,13 @@
-"""Points in the plane with a few class labels: a choice of sets, and what a click changes."""
+"""Points in the plane with a few class labels, and what a click changes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from ..datasets import load, sample
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray
 
 SIDE = 400.0
@@ -22,8 +20,6 @@ MOST_POINTS = 200
 """Clicks add no more points than this, so that the page stays quick."""
 
 N_CLASSES = 3
-N_POINTS = 100
-DRAWN = "draw your own"
 DECIMALS = 3
 
 
@@ -41,6 +37,9 @@ class Scene:
         The width of the window.
     chosen : int
         The point that the ellipse is drawn around.
+    classes : tuple of int
+        The true classes of the first points, which only judge the metric; points that were added
+        have none.
 
     Examples
     --------
@@ -54,6 +53,7 @@ class Scene:
     centre: tuple[float, float] = (0.0, 0.0)
     width: float = 6.0
     chosen: int = 0
+    classes: tuple[int, ...] = ()
 
     @property
     def X(self) -> FloatArray:
@@ -64,6 +64,12 @@ class Scene:
     def y(self) -> IntArray:
         """The labels as an (n,) array, -1 = unknown."""
         return np.array(self.labels, dtype=np.int64)
+
+    @property
+    def truth(self) -> IntArray:
+        """The true classes as an (n,) array, -1 for points that have none."""
+        missing = (UNKNOWN,) * (len(self.points) - len(self.classes))
+        return np.array((*self.classes, *missing), dtype=np.int64)
 
     def to_screen(self, X: FloatArray) -> FloatArray:
         """Map points of the plane to the screen, where the second coordinate points down."""
@@ -107,7 +113,9 @@ class Scene:
         """The scene without `point`."""
         points = self.points[:point] + self.points[point + 1 :]
         labels = self.labels[:point] + self.labels[point + 1 :]
-        return replace(self, points=points, labels=labels, chosen=max(0, point - 1))
+        classes = self.classes[:point] + self.classes[point + 1 :]
+        chosen = max(0, point - 1)
+        return replace(self, points=points, labels=labels, classes=classes, chosen=chosen)
 
     def unlabeled(self) -> Scene:
         """The scene with every label forgotten."""
@@ -132,88 +140,6 @@ class Scene:
         return nearest if distances[nearest] <= REACH else None
 
 
-@cache
-def scene_named(name: str) -> Scene:
-    """Look up one of :data:`SCENES`: 100 points, four labels per class, coordinates rounded.
-
-    Examples
-    --------
-    >>> scene = scene_named("stripes")
-    >>> len(scene.points), sum(label >= 0 for label in scene.labels)
-    (100, 12)
-    """
-    if name not in SCENES:
-        raise ValueError(f"There is no scene {name!r}; the known ones are {', '.join(SCENES)}.")
-    return SCENES[name]()
-
-
 def _number(value: Any) -> float | None:
     fits = isinstance(value, int | float) and bool(np.isfinite(value))
     return float(value) if fits else None
-
-
-def _seen(X: FloatArray, classes: IntArray) -> Scene:
-    """The scene of points X, with a margin, the first four labels of each class known."""
-    known = np.concatenate([np.flatnonzero(classes == k)[:4] for k in np.unique(classes)])
-    y = np.full(len(X), UNKNOWN)
-    y[known] = classes[known]
-    low, high = X.min(axis=0), X.max(axis=0)
-    across, up = (low + high) / 2.0
-    points = tuple((round(a, DECIMALS), round(b, DECIMALS)) for a, b in X.tolist())
-    labels = tuple(y.tolist())
-    chosen = next(k for k, label in enumerate(labels) if label >= 0)
-    width = 1.2 * float(np.max(high - low))
-    return Scene(points, labels, (float(across), float(up)), width, chosen)
-
-
-def _generated(make: Callable[[np.random.Generator, IntArray], FloatArray], k: int) -> Scene:
-    """Generate 100 points, their classes 0, ..., k - 1 in turns."""
-    classes = np.arange(N_POINTS) % k
-    return _seen(make(np.random.default_rng(0), classes), classes)
-
-
-def _moons(rng: np.random.Generator, c: IntArray) -> FloatArray:
-    angle = np.pi * rng.random(len(c))
-    side = np.where(c == 0, 1.0, -1.0)
-    X = np.column_stack([side * np.cos(angle) + 0.5 * (1 - side), side * np.sin(angle)])
-    X[:, 1] += 0.25 * (1.0 - side)
-    return np.asarray(X + 0.09 * rng.normal(size=X.shape))
-
-
-def _gaussians(rng: np.random.Generator, c: IntArray) -> FloatArray:
-    angle = 2.0 * np.pi * c / 3.0 + 0.4
-    centres = 1.6 * np.column_stack([np.cos(angle), np.sin(angle)])
-    return np.asarray(centres + rng.normal(size=centres.shape) * [0.9, 0.45])
-
-
-def _rings(rng: np.random.Generator, c: IntArray) -> FloatArray:
-    angle = 2.0 * np.pi * rng.random(len(c))
-    radius = 0.7 + 1.1 * c + 0.1 * rng.normal(size=len(c))
-    return np.asarray(radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)]))
-
-
-def _stripes(rng: np.random.Generator, c: IntArray) -> FloatArray:
-    along = rng.uniform(-2.5, 2.5, len(c))
-    across = 0.9 * (c - 1.0) + 0.15 * rng.normal(size=len(c))
-    turn = np.array([[1.0, 1.0], [-1.0, 1.0]]) / np.sqrt(2.0)
-    return np.asarray(np.column_stack([along, across]) @ turn)
-
-
-def _principal(name: str) -> Scene:
-    """The first two principal components of 100 standardized points of a data set."""
-    sampling = sample(name, *load(name), n_points=N_POINTS, n_labeled=N_POINTS)
-    directions = np.linalg.eigh(sampling.X.T @ sampling.X)[1][:, [-1, -2]]
-    directions = directions * np.where(directions.sum(axis=0) < 0.0, -1.0, 1.0)
-    return _seen(sampling.X @ directions, np.asarray(sampling.y, dtype=np.int64))
-
-
-SCENES: dict[str, Callable[[], Scene]] = {
-    "two moons": lambda: _generated(_moons, 2),
-    "Gaussians": lambda: _generated(_gaussians, 3),
-    "rings": lambda: _generated(_rings, 2),
-    "stripes": lambda: _generated(_stripes, 3),
-    "iris (2 components)": lambda: _principal("iris"),
-    "wine (2 components)": lambda: _principal("wine"),
-    DRAWN: Scene,
-}
-"""The scenes that the page offers, by name."""

@@ -1,34 +1,35 @@
-"""What the page knows: a scene, the sliders, a position in the alternation; and the next state."""
+"""What the page knows: a snapshot, what can be undone, the results so far; and the next state."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..m_step.solve import MStepSolver
-from ..solvers.solution import MStepSolution
-from .scene import Scene, scene_named
-from .stepwise_alternation import TOLERANCE, HalfStep, Settings, StepwiseAlternation, alternation_of
+from .link import read_link
+from .point_sets import SCENES, scene_named
+from .results import Result, result_of
+from .sliders import SEEDS, SLIDERS
+from .snapshot import Snapshot
 
-FIRST_SCENE = "two moons"
+MOST_UNDONE = 50
+MOST_RESULTS = 12
 
 
 @dataclass(frozen=True)
-class ExplorerState:
-    """The state of the page: all it shows follows from scene, settings and position.
+class ExplorerState(Snapshot):
+    """The state of the page: all it shows follows from it.
 
     Attributes
     ----------
-    source : str
-        The name under which the scene was chosen.
-    scene : Scene
-    settings : Settings
-    position : int
-        Half-steps asked for; fewer are made where :attr:`StepwiseAlternation.trouble` says why.
+    past : tuple of Snapshot
+        The snapshots before each change of the points and labels, the last one first to be undone.
+    results : tuple of Result
+        A row for each run.
+    words : str
+        What could not be done with the last event, and why.
     heard : int
-        The number of the last click or key that was answered.
+        The number of the last event that was answered.
 
     Examples
     --------
@@ -37,34 +38,15 @@ class ExplorerState:
     ('M-step 2', 'E-step 1')
     """
 
-    source: str = FIRST_SCENE
-    scene: Scene = field(default_factory=lambda: scene_named(FIRST_SCENE))
-    settings: Settings = field(default_factory=Settings)
-    position: int = 0
+    past: tuple[Snapshot, ...] = ()
+    results: tuple[Result, ...] = ()
+    words: str = ""
     heard: int = 0
 
     @property
-    def alternation(self) -> StepwiseAlternation:
-        """The alternation on this scene with these settings."""
-        bare = replace(self.scene, chosen=0)  # the chosen point changes pictures only
-        return alternation_of(bare, self.settings)
-
-    @property
-    def half_step(self) -> HalfStep | None:
-        """The half-step shown; None if there is nothing to learn from."""
-        return self.alternation.at(self.position)
-
-    @property
-    def history(self) -> list[HalfStep]:
-        """All half-steps from the start to the one shown."""
-        half_step = self.half_step
-        return [] if half_step is None else self.alternation.half_steps[: half_step.number + 1]
-
-    @property
-    def trouble(self) -> str:
-        """The reason why there is no next half-step; empty if there is one."""
-        half_step = self.half_step
-        return self.alternation.trouble if half_step is None else half_step.trouble
+    def snapshot(self) -> Snapshot:
+        """The part of the state that a link holds."""
+        return Snapshot(self.source, self.seed, self.scene, self.settings, self.position)
 
     def forward(self) -> ExplorerState:
         """Go one half-step forward, if there is one."""
@@ -79,29 +61,52 @@ class ExplorerState:
         return replace(self, position=0)
 
     def run(self) -> ExplorerState:
-        """Go on until J stops falling, or no next half-step exists."""
-        return replace(self, position=self.alternation.end())
+        """Go on until J stops falling, or no next half-step exists, and keep the result."""
+        done = replace(self, position=self.alternation.end())
+        result = result_of(done.snapshot)
+        others = tuple(row for row in self.results if row != result)
+        rows = others if result is None else (*others, result)
+        return replace(done, results=rows[-MOST_RESULTS:])
 
     def answer(self, events: Sequence[Mapping[str, Any]]) -> ExplorerState:
-        """The state after clicks and keys; those already answered are skipped.
+        """The state after clicks, keys and controls; those already answered are skipped.
 
-        An event has a count, and a ``move``, one of :data:`MOVES`, or what :meth:`Scene.answer`
-        takes.
+        An event has a count and one of these: a ``move`` of :data:`MOVES`; a control to ``set``,
+        and its ``value``; the number of a result to ``show``; a ``link``; or what
+        :meth:`Scene.answer` takes.
         """
         state = self
         for event in events:
             if event["count"] > state.heard:
-                if "move" in event:
-                    move = MOVES.get(event["move"])
-                    state = state if move is None else move(state)
-                else:
-                    state = replace(state, scene=state.scene.answer(event))
+                state = replace(state, words="")._answer_one(event)
                 state = replace(state, heard=event["count"])
         return state
 
-    def choose(self, name: str) -> ExplorerState:
-        """Switch to another of :data:`seraph_cvx.explorer.scene.SCENES`, at the start."""
-        return replace(self, source=name, scene=scene_named(name), position=0)
+    def adjust(self, name: str, value: Any) -> ExplorerState:
+        """Set a control: the data by name, the seed and the sliders by the number of the stop.
+
+        What makes no sense changes nothing.
+        """
+        if name == "source" and isinstance(value, str) and value in SCENES:
+            return self.choose(value)
+        if name == "paper_sharpness" and isinstance(value, bool):
+            return self.with_settings(paper_sharpness=value)
+        stops: Sequence[float] = SEEDS
+        if name in SLIDERS:
+            stops = SLIDERS[name].stops
+        elif name != "seed":
+            return self
+        if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < len(stops):
+            return self
+        if name == "seed":
+            return self.choose(self.source, SEEDS[value])
+        return self.with_settings(**{name: stops[value]})
+
+    def choose(self, name: str, seed: int | None = None) -> ExplorerState:
+        """Switch to another of :data:`SCENES`, or to another draw of it, at the start."""
+        seed = self.seed if seed is None else seed
+        new = replace(self, source=name, seed=seed, scene=scene_named(name, seed), position=0)
+        return self._remembered_by(new)
 
     def restore(self) -> ExplorerState:
         """Undo all clicks on the scene, and go back to the start."""
@@ -109,11 +114,57 @@ class ExplorerState:
 
     def forget_labels(self) -> ExplorerState:
         """Forget all labels of the points, and go back to the start."""
-        return replace(self, scene=self.scene.unlabeled(), position=0)
+        return self._remembered_by(replace(self, scene=self.scene.unlabeled(), position=0))
+
+    def undo(self) -> ExplorerState:
+        """Take back the last change of the points or labels; the sliders stay where they are."""
+        if not self.past:
+            return self
+        *past, last = self.past
+        return replace(self, source=last.source, seed=last.seed, scene=last.scene, past=tuple(past))
+
+    def show(self, snapshot: Snapshot) -> ExplorerState:
+        """Go to another snapshot, for example that of a link or of a result."""
+        new = replace(
+            self,
+            source=snapshot.source,
+            seed=snapshot.seed,
+            scene=snapshot.scene,
+            settings=snapshot.settings,
+            position=snapshot.position,
+        )
+        return self._remembered_by(new)
+
+    def clear_results(self) -> ExplorerState:
+        """Empty the table of results."""
+        return replace(self, results=())
 
     def with_settings(self, **changes: Any) -> ExplorerState:
         """Move the sliders, and stay at the same position."""
         return replace(self, settings=replace(self.settings, **changes))
+
+    def _answer_one(self, event: Mapping[str, Any]) -> ExplorerState:
+        if "move" in event:
+            move = MOVES.get(event["move"])
+            return self if move is None else move(self)
+        if "set" in event:
+            return self.adjust(event["set"], event.get("value"))
+        if "show" in event:
+            rows = {str(k): row for k, row in enumerate(self.results)}
+            row = rows.get(str(event["show"]))
+            return self if row is None else self.show(row.snapshot)
+        if "link" in event:
+            try:
+                return self.show(read_link(str(event["link"])))
+            except ValueError as error:
+                return replace(self, words=str(error))
+        return self._remembered_by(replace(self, scene=self.scene.answer(event)))
+
+    def _remembered_by(self, new: ExplorerState) -> ExplorerState:
+        """The new state, which can be undone if its points or labels are others."""
+        if (self.scene.points, self.scene.labels) == (new.scene.points, new.scene.labels):
+            return new
+        return replace(new, past=(*self.past, self.snapshot)[-MOST_UNDONE:])
 
     def _standing(self, ahead: int = 0) -> int:
         """The position shown, or the last one that can be reached up to `ahead` of it."""
@@ -128,41 +179,9 @@ MOVES = {
     "back": ExplorerState.back,
     "forward": ExplorerState.forward,
     "run": ExplorerState.run,
+    "undo": ExplorerState.undo,
     "forget": ExplorerState.forget_labels,
     "restore": ExplorerState.restore,
+    "clear": ExplorerState.clear_results,
 }
 """What each button does."""
-
-
-def ask_solver(half_step: HalfStep, solver: str, time_limit: float = 20.0) -> MStepSolution:
-    """Solve the current M-step (11) by a solver, from scratch.
-
-    Parameters
-    ----------
-    half_step : HalfStep
-    solver : str
-        As for :func:`seraph_cvx.solve_m_step`.
-    time_limit : float
-        In seconds.
-
-    Returns
-    -------
-    MStepSolution
-        Its message includes the warnings that were issued.
-
-    Raises
-    ------
-    OptimumNotAttained
-        Where this M-step has no optimum.
-
-    Examples
-    --------
-    >>> ask_solver(ExplorerState().forward().half_step, "fista").status.value
-    'certified'
-    """
-    chosen = MStepSolver(solver, time_limit=time_limit)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        solution = chosen.solve(half_step.objective, TOLERANCE)
-    words = [solution.message, *(str(warning.message) for warning in caught)]
-    return replace(solution, message=" ".join(filter(None, dict.fromkeys(words))))

@@ -137,7 +137,7 @@ class StepwiseAlternation:
 
     Examples
     --------
-    >>> from seraph_cvx.explorer.scene import scene_named
+    >>> from seraph_cvx.explorer.point_sets import scene_named
     >>> alternation = alternation_of(scene_named("two moons"), Settings())
     >>> half_step = alternation.at(3)
     >>> half_step.name, half_step.certificate.relative_gap < 1e-8

@@ -1,4 +1,4 @@
-"""The page's pictures as SVG, drawn without any library: planes, the pairs, curves."""
+"""The page's pictures as SVG, drawn without any library: planes, regions, the pairs."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..display.chart import Chart, Curve, to_svg
-from ..numerics.checks import FloatArray, IntArray
-from ..numerics.psd_cone import symmetrise
-from .heat import as_image, pair_heat, plane_heat
-from .scene import SIDE, Scene
-from .stepwise_alternation import HalfStep
+from ...numerics.checks import FloatArray, IntArray
+from ...numerics.psd_cone import symmetrise
+from ..neighbours import neighbour_error
+from ..scene import SIDE, Scene
+from ..stepwise_alternation import HalfStep
+from .heat import as_image, pair_heat, plane_heat, region_image
 
 LONGEST = 20.0
 """A radius of an ellipse is cut at this many windows: a flat ellipse looks like a strip."""
@@ -19,44 +19,59 @@ LONGEST = 20.0
 FLAT = 1e-12
 """A metric whose largest eigenvalue is below this has no ellipse: everything is near."""
 
-RIM = 16.0
-"""The margin for the labels at the picture of the pairs."""
+RIM = 34.0
+"""The margin for the labels and the titles of the axes at the picture of the pairs."""
+
+BARS = 20.0
+"""Where in that margin the labels begin."""
 
 
 def draw_plane(scene: Scene, half_step: HalfStep | None) -> str:
     """Draw the points, the unit ellipse of the chosen one, and the posterior with it as a shade.
 
     The ellipse is {v: v'Av = 1}. If eta is not 1, {v: v'Av = eta}, where p(+1) = 1/2, is drawn too.
-
-    Examples
-    --------
-    >>> draw_plane(Scene(((0.0, 0.0),), (0,)), None).count("class0")
-    1
     """
     parts = []
     if half_step is not None:
         x, eta = scene.X[scene.chosen], half_step.objective.threshold
-        parts.append(_image(plane_heat(scene, half_step), 0.0, SIDE, "smooth"))
+        parts.append(_image(as_image(plane_heat(scene, half_step)), 0.0, SIDE, "smooth"))
         levels = {"unit": 1.0} if eta == 1.0 else {"unit": 1.0, "even": eta}
         for kind, level in levels.items():
             outline = ellipse(half_step.metric, level, LONGEST * scene.width)
             if len(outline):
                 parts.append(_polygon(scene.to_screen(x + outline), kind))
     parts += _marks(scene.to_screen(scene.X), scene.labels, scene.chosen)
+    parts.append('<text x="388" y="392" class="end">x₁ →</text>')
+    parts.append('<text x="18" y="20">x₂ ↑</text>')
     return _square(parts, "the plane: click to label or add points")
+
+
+def draw_regions(scene: Scene, metric: FloatArray) -> str:
+    """Draw the 1-NN regions under a metric, the true classes, and a cross on what is wrong.
+
+    Points without a label are dots in the colour of their true class, if that is known.
+    """
+    positions, truth = scene.to_screen(scene.X), scene.truth
+    parts = []
+    if np.any(scene.y >= 0) and metric.any():
+        parts.append(_image(region_image(scene, metric), 0.0, SIDE, "sharp"))
+    for k in np.flatnonzero((scene.y < 0) & (truth >= 0)).tolist():
+        x, y = positions[k]
+        parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.6" class="class{truth[k]}"></circle>')
+    error = neighbour_error(scene, metric)
+    for k in () if error is None else error.wrong:
+        x, y = positions[k]
+        cross = f"M{x - 6:.1f},{y - 6:.1f}l12,12m0,-12l-12,12"
+        parts.append(f'<path d="{cross}" class="wrong"></path>')
+    shown = np.flatnonzero((scene.y >= 0) | (truth < 0))
+    parts += _marks(positions[shown], scene.y[shown].tolist())
+    return _square(parts, "the classes by the nearest labeled point")
 
 
 def draw_learned(scene: Scene, half_step: HalfStep) -> str:
     """Draw the points A^{1/2} x_i, whose Euclidean distances are learned ones, and a unit circle.
 
     The root is the symmetric one, so that the picture is turned as little as possible.
-
-    Examples
-    --------
-    >>> from seraph_cvx.explorer.state import ExplorerState
-    >>> state = ExplorerState().forward()
-    >>> draw_learned(state.scene, state.half_step).count("<polygon")
-    1
     """
     Z = scene.X @ square_root(half_step.metric)
     around = Z[scene.chosen] + ellipse(np.eye(2), 1.0, LONGEST)
@@ -74,13 +89,6 @@ def draw_pairs(scene: Scene, half_step: HalfStep) -> str:
 
     The points are in the order of their first principal coordinate under the metric; those with a
     label have a mark at the rim.
-
-    Examples
-    --------
-    >>> from seraph_cvx.explorer.state import ExplorerState
-    >>> state = ExplorerState().forward()
-    >>> draw_pairs(state.scene, state.half_step).count("class1")
-    8
     """
     order = principal_order(scene.X @ square_root(half_step.metric))
     heat = pair_heat(scene, half_step)
@@ -88,52 +96,27 @@ def draw_pairs(scene: Scene, half_step: HalfStep) -> str:
     i, j = np.indices(heat.shape)
     ordered = np.where(j >= i, heat[first, second], heat[second, first])
     side = SIDE - RIM - 1.0
-    parts = [_image(ordered, RIM, side, "sharp")]
+    parts = [_image(as_image(ordered), RIM, side, "sharp")]
     square = side / len(order)
     for k, point in enumerate(order):
         label = scene.labels[point]
         if label >= 0:
-            parts.append(_bar(RIM + k * square, 2.0, square, RIM - 4.0, f"class{label}"))
-            parts.append(_bar(2.0, RIM + k * square, RIM - 4.0, square, f"class{label}"))
+            parts.append(_bar(RIM + k * square, BARS, square, RIM - BARS - 2.0, f"class{label}"))
+            parts.append(_bar(BARS, RIM + k * square, RIM - BARS - 2.0, square, f"class{label}"))
     parts.append(_bar(RIM, RIM, side, side, "frame"))
+    middle = RIM + side / 2.0
+    parts.append(f'<text x="{middle}" y="14">point j, along A →</text>')
+    parts.append(f'<text x="{-middle}" y="14" transform="rotate(-90)">← point i, along A</text>')
     parts.append(
         f'<line x1="{RIM}" y1="{RIM}" x2="{RIM + side}" y2="{RIM + side}" class="diagonal"></line>'
     )
     return _svg(parts, "the posterior of every pair")
 
 
-def draw_course(history: Sequence[HalfStep]) -> tuple[str, str]:
-    """Plot J and (7) after each half-step; the start, often far above, only if it is alone.
-
-    Examples
-    --------
-    >>> from seraph_cvx.explorer.state import ExplorerState
-    >>> J, paper = draw_course(ExplorerState().forward().forward().history)
-    >>> J.count("<circle"), paper.count("<circle")
-    (2, 2)
-    """
-    shown = history[1:] or history
-    steps = [float(half_step.number) for half_step in shown]
-    J = Curve("J", steps, [half_step.descent_value for half_step in shown])
-    paper = Curve("(7)", steps, [half_step.paper_objective for half_step in shown])
-    x_title = "half-steps (odd: M-step, even: E-step)"
-    return (
-        to_svg(Chart("J(q, A): no half-step raises it", x_title, "J", [J])),
-        to_svg(Chart("(7) as a minimisation: it may rise", x_title, "(7)", [paper])),
-    )
-
-
 def ellipse(A: FloatArray, level: float, longest: float) -> FloatArray:
     """The points of the ellipse {v: v'Av = level}; none if A = 0.
 
     Its radii sqrt(level / eigenvalue) are cut at `longest`.
-
-    Examples
-    --------
-    >>> A = np.array([[2.0, 0.5], [0.5, 1.0]])
-    >>> v = ellipse(A, 3.0, longest=10.0)
-    >>> np.allclose(np.sum(v @ A * v, axis=1), 3.0)
-    True
     """
     eigenvalues, vectors = np.linalg.eigh(symmetrise(A))
     if eigenvalues[-1] <= FLAT:
@@ -145,33 +128,20 @@ def ellipse(A: FloatArray, level: float, longest: float) -> FloatArray:
 
 
 def square_root(A: FloatArray) -> FloatArray:
-    """The symmetric PSD square root A^{1/2} of a PSD matrix.
-
-    Examples
-    --------
-    >>> square_root(np.diag([4.0, 9.0]))
-    array([[2., 0.],
-           [0., 3.]])
-    """
+    """The symmetric PSD square root A^{1/2} of a PSD matrix."""
     eigenvalues, vectors = np.linalg.eigh(symmetrise(A))
     return np.asarray((vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T)
 
 
 def principal_order(Z: FloatArray) -> IntArray:
-    """Order the points by their first principal coordinate.
-
-    Examples
-    --------
-    >>> principal_order(np.array([[3.0, 0.1], [1.0, 0.0], [2.0, 0.2]]))
-    array([1, 2, 0])
-    """
+    """Order the points by their first principal coordinate."""
     centred = Z - Z.mean(axis=0)
     direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
     direction = direction * (1.0 if direction[np.argmax(np.abs(direction))] > 0.0 else -1.0)
     return np.argsort(centred @ direction, kind="stable")
 
 
-def _marks(positions: FloatArray, labels: Sequence[int], chosen: int) -> list[str]:
+def _marks(positions: FloatArray, labels: Sequence[int], chosen: int = -1) -> list[str]:
     """Mark unknown labels by dots, classes by discs, squares, triangles, the chosen by a ring."""
     parts = []
     for k in np.argsort(labels, kind="stable").tolist():  # those with a label come on top
@@ -190,10 +160,10 @@ def _marks(positions: FloatArray, labels: Sequence[int], chosen: int) -> list[st
     return parts
 
 
-def _image(heat: FloatArray, at: float, side: float, kind: str) -> str:
+def _image(picture: str, at: float, side: float, kind: str) -> str:
     return (
         f'<image x="{at}" y="{at}" width="{side}" height="{side}" class="{kind}" '
-        f'preserveAspectRatio="none" href="{as_image(heat)}"></image>'
+        f'preserveAspectRatio="none" href="{picture}"></image>'
     )
 
 

@@ -1,0 +1,43 @@
+"""A small scene of the explorer, elaborate settings, and the shortest ways to a state of it."""
+
+from xml.etree import ElementTree
+
+import numpy as np
+
+from seraph_cvx import e_step
+from seraph_cvx.explorer.point_sets import DRAWN
+from seraph_cvx.explorer.scene import Scene
+from seraph_cvx.explorer.state import ExplorerState
+from seraph_cvx.explorer.stepwise_alternation import Settings
+
+FEW = Scene(
+    ((-1.0, 0.0), (-0.8, 1.5), (1.0, 0.2), (1.1, -1.0), (-0.9, -1.2), (0.9, 1.1), (0.1, 0.3)),
+    (0, 0, 1, 1, -1, -1, -1),
+)
+ELABORATE = Settings(2.5, 0.3, 1.7, paper_sharpness=False, own_sharpness=2.2)
+
+
+def state_on(scene, settings=None, position=0):
+    return ExplorerState(DRAWN, 0, scene, settings or Settings(), position)
+
+
+def told(state, event):
+    return state.answer([{**event, "count": state.heard + 1}])
+
+
+def well_formed(html):
+    return ElementTree.fromstring(f"<div>{html.replace('&ensp;', ' ')}</div>")
+
+
+def soft_labels_of(half_step):
+    """q(+1) of the current M-step, one by one."""
+    objective = half_step.objective
+    if objective.previous_metric is None:
+        return np.zeros(objective.pairs.n_unlabeled)
+    return e_step(
+        objective.pairs,
+        objective.previous_metric,
+        objective.mu,
+        objective.threshold,
+        objective.sharpness,
+    )

@@ -1,0 +1,414 @@
+"""Evidence: the explorer in a real browser, by its real server: quick, offline, for its user."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from http.client import HTTPConnection
+from pathlib import Path
+
+import numpy as np
+import pytest
+from explorer_states import told
+
+from seraph_cvx.experiments.bench.startup import processor_seconds
+from seraph_cvx.explorer.link import link_of
+from seraph_cvx.explorer.point_sets import DRAWN
+from seraph_cvx.explorer.scene import SIDE
+from seraph_cvx.explorer.sliders import SLIDERS
+from seraph_cvx.explorer.state import ExplorerState
+from seraph_cvx.explorer.views.messages import position_of
+from seraph_cvx.explorer.views.tabs import TABS
+from seraph_cvx.explorer.views.whole_page import first_state
+
+pytestmark = pytest.mark.slow
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+MOST_IMPORTS = 32
+"""Imports of NumPy, at most, that the server may cost until its page can be used: it costs 20."""
+
+STOPWATCH = """() => {
+  window.taken = [];
+  window.changed = 0;
+  let pressed = 0;
+  document.addEventListener("keydown", () => { pressed = performance.now(); }, true);
+  const find = (root) => {
+    for (const element of root.querySelectorAll("*")) {
+      if (element.matches(".seraph-panels .status")) return element.parentElement;
+      const inside = element.shadowRoot && find(element.shadowRoot);
+      if (inside) return inside;
+    }
+  };
+  const seen = new MutationObserver(() => {
+    window.changed = performance.now();
+    if (pressed) window.taken.push(performance.now() - pressed);
+    pressed = 0;
+  });
+  for (const section of find(document).querySelectorAll("section")) {
+    seen.observe(section, { childList: true, subtree: true });
+  }
+}"""
+
+SETTLED = "n => window.taken.length > n && performance.now() - window.changed > 100"
+"""Whether more than n answers have come, and 100 ms ago the last part of them."""
+
+
+class Served:
+    """The explorer as the command serves it, and when it was started."""
+
+    def __init__(self, folder):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port = free.getsockname()[1]
+        self.log = folder / "log"
+        environment = os.environ | {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
+        arguments = ["-m", "seraph_cvx", "explore", "--port", str(self.port), "--no-browser"]
+        self.started = time.perf_counter()
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, *arguments], stdout=log, stderr=log, env=environment, cwd=folder
+            )
+
+    @property
+    def link(self):
+        """The link that the command prints, as soon as it does."""
+        while self.process.poll() is None and time.perf_counter() < self.started + 60.0:
+            found = re.search(r"^http\S+\n", self.log.read_text(encoding="utf-8"), re.M)
+            if found:
+                return found.group().strip()
+            time.sleep(0.02)
+        raise AssertionError(self.log.read_text(encoding="utf-8"))
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(20)
+        said = self.log.read_text(encoding="utf-8")
+        assert self.process.returncode == 0, said
+        assert "The explorer has stopped." in said
+        assert "Traceback" not in said
+
+
+@pytest.fixture(scope="module")
+def link(tmp_path_factory):
+    """The link of the page, served by the command."""
+    pytest.importorskip("marimo", reason="marimo is not installed")
+    served = Served(tmp_path_factory.mktemp("explorer"))
+    yield served.link
+    served.stop()
+
+
+@pytest.fixture(scope="module")
+def address(link):
+    """Where the page is, without its token."""
+    return link.partition("?")[0]
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, started once."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed")
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_page(browser):
+    """A function that opens the page; what it asked for and complained of is kept."""
+    contexts = []
+
+    def opened(link, width=1280, scheme="light"):
+        viewport = {"width": width, "height": 1600}
+        context = browser.new_context(viewport=viewport, color_scheme=scheme)
+        contexts.append(context)
+        origin = link.partition("?")[0]
+        context.grant_permissions(["clipboard-read", "clipboard-write"], origin=origin)
+        page = context.new_page()
+        page.complaints, page.asked = [], []
+        page.on("console", lambda line: page.complaints.append((line.type, line.text)))
+        page.on("pageerror", lambda error: page.complaints.append(("error", str(error))))
+        page.on("request", lambda request: page.asked.append(request.url))
+        page.on("websocket", lambda socket: page.asked.append(socket.url))
+        page.goto(link)
+        page.wait_for_selector("[data-value=descent]", timeout=90_000)
+        page.scale = page.locator(".plane svg").bounding_box()["width"] / SIDE
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def shown(page, name):
+    return page.locator(f"[data-value={name}]").first.inner_text()
+
+
+def wait_for(page, name, text):
+    from playwright.sync_api import expect
+
+    expect(page.locator(f"[data-value={name}]").first).to_contain_text(text, timeout=30_000)
+
+
+def wait_for_count(page, selector, count):
+    from playwright.sync_api import expect
+
+    expect(page.locator(selector)).to_have_count(count, timeout=30_000)
+
+
+def press_until(page, label, state):
+    """Press a button, and wait for the counter of the state that should follow."""
+    page.get_by_role("button", name=label, exact=True).click()
+    wait_for(page, "position", position_of(state))
+
+
+def agrees(page, state):
+    """The page's numbers are those of the same state in this process."""
+    half_step = state.half_step
+    wait_for(page, "link", link_of(state))
+    wait_for(page, "descent", f"{half_step.descent_value:.8g}"[:-1])
+    assert float(shown(page, "descent")) == pytest.approx(half_step.descent_value, rel=1e-9)
+    assert float(shown(page, "paper")) == pytest.approx(half_step.paper_objective, rel=1e-9)
+    certificate = half_step.certificate
+    assert float(shown(page, "primal")) == pytest.approx(certificate.primal_value, rel=1e-9)
+    assert float(shown(page, "gap")) == pytest.approx(certificate.relative_gap, rel=0.02, abs=1e-9)
+    if state.error_after is not None:
+        assert f"{state.error_before} → {state.error_after}" in shown(page, "errors")
+
+
+def click_plane(page, x, y):
+    place = {"x": x * page.scale, "y": y * page.scale}
+    page.locator(".plane svg").click(position=place)
+
+
+def nothing_went_wrong(page, address):
+    assert [text for kind, text in page.complaints if kind == "error"] == []
+    allowed = (address, address.replace("http", "ws"), "data:", "blob:")
+    assert [url for url in page.asked if not url.startswith(allowed)] == []
+    assert "Traceback" not in page.content()
+
+
+def ask(address, path="/", method="GET", **headers):
+    """The status, headers and body of a real answer; redirections are not followed."""
+    connection = HTTPConnection(address.removeprefix("http://").strip("/"), timeout=60)
+    try:
+        connection.request(method, path, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode(errors="replace")
+    finally:
+        connection.close()
+
+
+def first_word(address, query="", origin=None, cookie=None):
+    """What the page's kernel says first over a real WebSocket, or the status of the refusal."""
+    client = pytest.importorskip("websockets.sync.client", reason="websockets is not installed")
+    place = f"{address.replace('http', 'ws')}ws?session_id=s_{os.urandom(4).hex()}{query}"
+    headers = {"Cookie": cookie} if cookie else {}
+    try:
+        with client.connect(place, origin=origin, additional_headers=headers, proxy=None) as socket:
+            return json.loads(socket.recv(timeout=60))["op"]
+    except client.InvalidStatus as error:
+        return error.response.status_code
+
+
+def cookie_of(link):
+    """What a browser keeps after it followed the link."""
+    address, _, query = link.partition("?")
+    status, headers, _ = ask(address, f"/?{query}")
+    assert (status, headers["location"]) == (303, "/")
+    return headers["set-cookie"].partition(";")[0]
+
+
+def processor_time(process):
+    fields = (
+        Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    )
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processor times are read from /proc")
+def test_starting_costs_few_imports_of_numpy(open_page, tmp_path):
+    """The server's processor time until the page answers: it does not hang on other work."""
+    served = Served(tmp_path)
+    try:
+        page = open_page(served.link)
+        press_until(page, "◀ Back", first_state().back())
+        spent = processor_time(served.process)
+    finally:
+        served.stop()
+    assert spent < MOST_IMPORTS * min(processor_seconds("import numpy") for _ in range(3))
+
+
+@pytest.mark.parametrize("query", ["", "token=wrong"])
+def test_server_refuses_requests_without_the_token(address, query):
+    for path in ("/", "/index.html", "/favicon.ico", "/api/status", "/health"):
+        status, _, body = ask(address, f"{path}?{query}")
+        assert (status, body.partition(":")[0]) == (403, "The explorer needs its token")
+    status, _, _ = ask(address, f"/api/kernel/instantiate?{query}", "POST", Origin=address[:-1])
+    assert status == 403
+    assert first_word(address, f"&{query}", origin=address[:-1]) == 403
+
+
+def test_server_lets_in_who_follows_the_link(link, address):
+    cookie = cookie_of(link)
+    status, _, body = ask(address, Cookie=cookie)
+    assert (status, "<title>SERAPH explorer" in body) == (200, True)
+    assert ask(address, "/favicon.ico", Cookie=cookie)[0] == 200
+    assert first_word(address, origin=address[:-1], cookie=cookie) == "kernel-ready"
+    token = link.partition("?")[2]
+    assert first_word(address, f"&{token}", origin=address[:-1]) == "kernel-ready"
+
+
+@pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:1", "null"])
+def test_server_refuses_a_foreign_origin_even_with_the_token(link, address, origin):
+    token, cookie = link.partition("?")[2], cookie_of(link)
+    assert first_word(address, origin=origin, cookie=cookie) == 403
+    assert first_word(address, f"&{token}", origin=origin) == 403
+    assert ask(address, Cookie=cookie, Origin=origin)[0] == 403
+    assert ask(address, "/api/kernel/instantiate", "POST", Cookie=cookie, Origin=origin)[0] == 403
+    assert ask(address, Cookie=cookie, Host="evil.example")[0] == 403
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is this machine on Linux alone")
+def test_server_hears_no_other_address_of_this_machine(address):
+    port = int(address.strip("/").rpartition(":")[2])
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", port), 5)
+
+
+def test_browser_two_labels_every_slider_steps_undo_a_restored_scene_and_the_recipe(
+    open_page, link, address, tmp_path
+):
+    page, state = open_page(link), first_state()
+    agrees(page, state)
+    for k in np.flatnonzero(state.scene.y < 0)[[3, 30]]:  # label two points
+        x, y = state.scene.to_screen(state.scene.X)[k]
+        click_plane(page, x, y)
+        state = told(state, {"x": x, "y": y})
+        assert state.scene.labels[k] == 0
+        agrees(page, state)
+    own = page.get_by_role("slider", name=SLIDERS["own_sharpness"].label)
+    assert own.is_disabled()
+    page.get_by_role("checkbox").uncheck()  # the slider of the sharpness is off until then
+    state = told(state, {"set": "paper_sharpness", "value": False})
+    agrees(page, state)
+    assert own.is_enabled()
+    for name, slider in SLIDERS.items():  # move each slider
+        at = slider.stops.index(getattr(state.settings, name)) + 1
+        page.get_by_role("slider", name=slider.label).press("ArrowRight")
+        state = told(state, {"set": name, "value": at})
+        agrees(page, state)
+    click_plane(page, 15, 385)  # add a point, and undo it
+    wait_for_count(page, ".plane .unknown", 87)
+    page.get_by_role("button", name="Undo", exact=True).click()
+    wait_for_count(page, ".plane .unknown", 86)
+    agrees(page, state)
+    for label, move in (("Reset", "reset"), *[("Step ▶", "forward")] * 3, ("◀ Back", "back")):
+        state = told(state, {"move": move})
+        press_until(page, label, state)
+        agrees(page, state)
+    state = told(state, {"move": "run"})
+    press_until(page, "Run to the end", state)
+    agrees(page, state)
+    wait_for_count(page, "[data-value=results] tr", 3)
+    page.get_by_role("button", name="Copy the link").click()  # a link restores the scene
+    page.get_by_role("button", name="Copied").wait_for()
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied == f"{address}#{link_of(state)}"
+    page.locator("select").first.select_option("rings")
+    agrees(page, state.choose("rings"))
+    page.wait_for_function("location.hash.includes('rings')")  # the address follows
+    page.goto(copied)
+    agrees(page, state)
+    page.reload()
+    agrees(page, state)
+    page.get_by_role("tab", name="Python").click()  # the recipe prints the metric
+    page.get_by_role("button", name="Copy", exact=True).click()
+    page.get_by_role("button", name="Copied").wait_for()
+    recipe = tmp_path / "recipe.py"
+    recipe.write_text(page.evaluate("navigator.clipboard.readText()"), encoding="utf-8")
+    done = subprocess.run([sys.executable, recipe], capture_output=True, text=True, check=True)
+    metric = json.loads(re.search(r"^metric (.+)$", done.stdout, re.M).group(1))
+    assert metric == state.half_step.metric.tolist()
+    (a, b), (_, d) = metric
+    assert shown(page, "metric") == f"{a:.3f}, {b:.3f}; {b:.3f}, {d:.3f}"
+    assert float(done.stdout.split()[-1]) <= 1e-8
+    nothing_went_wrong(page, address)
+
+
+def test_browser_nonsense_is_answered_in_words_and_a_solver_is_graded(open_page, link, address):
+    page = open_page(f"{link}#data=spirals")
+    wait_for(page, "words", "The link's data is 'spirals'")
+    page.get_by_role("button", name="Forget the labels").click()
+    wait_for(page, "words", "No point has a label")
+    page.locator("select").first.select_option(DRAWN)
+    wait_for(page, "words", "There is no point")
+    for x, y in ((50, 200), (60, 215), (300, 210)):
+        click_plane(page, x, y)
+        click_plane(page, x, y)
+    wait_for(page, "words", "Only one class is known")
+    click_plane(page, 300, 210)
+    wait_for_count(page, ".plane .class1", 1)
+    page.get_by_role("slider", name="trace weight").press("Home")
+    wait_for(page, "words", "has no optimum")
+    page.goto(f"{address}#{link_of(ExplorerState(position=1))}")
+    agrees(page, ExplorerState(position=1))
+    page.get_by_role("tab", name="Solvers").click()
+    page.locator("select").nth(1).select_option("CLARABEL")
+    page.get_by_role("button", name="Solve the current M-step").click()
+    wait_for(page, "answers", "CLARABEL")
+    value = ExplorerState(position=1).half_step.certificate.primal_value
+    assert shown(page, "answers").count(f"{value:.10g}"[:8]) == 2
+    wait_for_count(page, "[data-value=gaps] svg", 1)
+    nothing_went_wrong(page, address)
+
+
+def test_browser_nothing_sticks_out_in_any_tab_width_or_scheme(open_page, link, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    for width, scheme in ((1280, "light"), (800, "dark"), (390, "light")):
+        page = open_page(link, width, scheme)
+        for tab in TABS:
+            page.get_by_role("tab", name=tab).click()
+            page.wait_for_timeout(200)
+            if tab == "Statement":
+                wait_for(page, "statement", "problem")
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, (width, tab)
+        for section in page.locator(".seraph-panels > *").all():
+            box = section.bounding_box()
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= width
+        page.screenshot(path=tmp_path / "page.png")
+        with image.open(tmp_path / "page.png") as picture:
+            pixels = np.asarray(picture.convert("L"), dtype=float)
+        assert (np.median(pixels) > 128) == (scheme == "light")
+        assert pixels.std() > 10.0
+
+
+def test_browser_a_slider_is_answered_within_300_ms(open_page, link):
+    """The lower quartile: what other processes take of the machine only adds."""
+    from playwright.sync_api import TimeoutError
+
+    page = open_page(f"{link}#{link_of(ExplorerState(position=5))}")
+    agrees(page, ExplorerState(position=5))
+    page.evaluate(STOPWATCH)
+    for name in ("weight_factor", "trace_weight", "threshold"):
+        slider = page.get_by_role("slider", name=SLIDERS[name].label)
+        for key in ["ArrowRight", "ArrowRight", "ArrowLeft"] * 4:
+            n_answers = page.evaluate("window.taken.length")
+            slider.press(key)
+            with suppress(TimeoutError):  # some moves change nothing
+                page.wait_for_function(SETTLED, arg=n_answers, timeout=400)
+    taken = page.evaluate("window.taken")
+    assert len(taken) >= 30
+    assert statistics.quantiles(taken)[0] < 300.0, taken
