@@ -29,7 +29,10 @@ def scores(V, A):
 # CVXPY can see that it is convex.
 def surprise(label, s):
     """-ln p(label) for each score, as a CVXPY expression; `label` is +1 or -1."""
-    raise NotImplementedError("TODO 1: cvxpy has an atom for log(1 + e^x); see cvxpy.logistic.")
+    raise NotImplementedError(
+        "TODO 1: no rule covers a logarithm of a sum that is written out. Which function of "
+        "cvxpy is the whole of log(1 + e^x)? Its documentation lists them all."
+    )
 
 
 A = cp.Variable((2, 2), PSD=True)
@@ -43,8 +46,8 @@ assert not cp.log(1 + cp.exp(s_unlabeled)).is_dcp()  # the same function: no rul
 def m_step_loss(A):
     """-F(A): labeled pairs, mu times the unlabeled ones weighed by q, lambda tr(A)."""
     raise NotImplementedError(
-        "TODO 2: three sums. y is +1 for V_similar and -1 for V_dissimilar; an unlabeled pair "
-        "has both, weighed by q and 1 - q."
+        "TODO 2: a sum for each kind of pair, and the trace. Which labels does an unlabeled "
+        "pair have, and how much does each of them weigh?"
     )
 
 
@@ -80,8 +83,8 @@ def objective_7(A):
 def counterexample():
     """Two PSD matrices between which objective_7 bulges upwards."""
     raise NotImplementedError(
-        "TODO 3: try multiples t*I of the identity; H(p) is largest where v'Av = eta, and "
-        "bulges there."
+        "TODO 3: metrics that differ by one number are enough. For which scores is H(p) "
+        "largest, and where must the two ends of a chord lie to pass below that?"
     )
 
 

@@ -27,7 +27,10 @@ objective = MStepObjective(
 # %% TODO 1. The score of a pair: how much its squared distance under A exceeds the threshold.
 def scores(A):
     """s = v'Av - eta for each row of V."""
-    raise NotImplementedError("TODO 1: one line of np.einsum, or np.sum((V @ A) * V, axis=1).")
+    raise NotImplementedError(
+        "TODO 1: v'Av is a sum over two indices of v, for each row. Which function of NumPy "
+        "sums products over the indices that you name?"
+    )
 
 
 assert np.allclose(scores(np.eye(3)), np.sum(V**2, axis=1) - eta)
@@ -38,7 +41,8 @@ assert np.allclose(scores(np.zeros((3, 3))), -eta)
 def probability_dissimilar(s):
     """p(-1) = 1 / (1 + e^{-s}), for any s without a warning."""
     raise NotImplementedError(
-        "TODO 2: for s < 0 multiply above and below by e^s, so that no exponent is positive."
+        "TODO 2: for which s does e^{-s} overflow? Write the same fraction in another way "
+        "for those, so that no exponent is positive."
     )
 
 
@@ -51,7 +55,8 @@ assert np.allclose(probability_dissimilar(np.array([2.0])), 1.0 / (1.0 + np.exp(
 def gradient(A):
     """The derivative of f at A, an m x m matrix."""
     raise NotImplementedError(
-        "TODO 3: the derivative of log(1 + e^s) is p(-1), that of v'Av is vv', that of tr(A) is I."
+        "TODO 3: the chain rule, pair by pair: first the derivative in s, then that of s in "
+        "A. By which name do you know the derivative of log(1 + e^s)?"
     )
 
 

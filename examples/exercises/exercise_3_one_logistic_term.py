@@ -38,8 +38,8 @@ def two_terms(A):
 def label_sums(q):
     """G = sum_k b_k v_k v_k' and beta = sum_k b_k; b is 1 if dissimilar, mu q(-1) if unlabeled."""
     raise NotImplementedError(
-        "TODO 1: V.T @ (b[:, None] * V) is sum_k b_k v_k v_k'; b is 1 on V_dissimilar, mu*(1 - "
-        "q) on V_unlabeled."
+        "TODO 1: put log(1 + e^s) - s for each log(1 + e^{-s}) in `two_terms`. Which pairs "
+        "leave something over, and with which weight?"
     )
 
 
@@ -47,7 +47,8 @@ def label_sums(q):
 def one_term(A, G, beta):
     """sum_k c_k log(1 + e^{s_k}) - <G, A> + eta*beta + lambda tr(A)."""
     raise NotImplementedError(
-        "TODO 2: c is 1 on the labeled rows and mu on the unlabeled ones; <G, A> is np.sum(G * A)."
+        "TODO 2: every pair has one logistic term now. How much does it weigh, labeled and "
+        "unlabeled? Which inner product of matrices is <G, A>?"
     )
 
 
@@ -62,8 +63,8 @@ print(f"{pairs.n_unlabeled} soft labels reach the M-step through {G.size} entrie
 def twin(q):
     """Soft labels in [0, 1], some of them 0.1 or more away from q, with the G and beta of q."""
     raise NotImplementedError(
-        "TODO 3: G and beta are 3 + 1 linear conditions on 175 numbers: go from q along a null "
-        "vector (np.linalg.svd) until an entry is 0 or 1."
+        "TODO 3: how many numbers are in q, and how many equations are G and beta? A change "
+        "that no equation notices is in a null space; how far can you go along it?"
     )
 
 

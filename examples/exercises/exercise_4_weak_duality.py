@@ -30,7 +30,10 @@ def entropy(p):
 # %% TODO 1. The dual objective. Use `entropy`, c, b and eta.
 def dual_value(p):
     """D(p) = sum_k c_k H(p_k) - eta*(sum_k c_k p_k - beta), with beta = sum_k b_k."""
-    raise NotImplementedError("TODO 1: two inner products; beta is np.sum(b).")
+    raise NotImplementedError(
+        "TODO 1: every sum over the pairs is an inner product with c or b. The two checks "
+        "below are values that you can find on paper first."
+    )
 
 
 assert np.isclose(dual_value(b / c), 0.0)  # p as told: no entropy, nothing off
@@ -40,7 +43,10 @@ assert np.isclose(dual_value(np.ones(len(c))), -eta * len(pairs.similar))
 # %% TODO 2. Its constraint is that this matrix is PSD.
 def dual_matrix(p):
     """M(p) = sum_k (c_k p_k - b_k) v_k v_k' + lambda I."""
-    raise NotImplementedError("TODO 2: V.T @ (w[:, None] * V) is sum_k w_k v_k v_k'.")
+    raise NotImplementedError(
+        "TODO 2: a sum of weighted vv' is one product of matrices, without a loop. What is "
+        "the weight of pair k?"
+    )
 
 
 assert np.allclose(dual_matrix(b / c), trace_weight * np.eye(3))
@@ -52,8 +58,8 @@ assert np.linalg.eigvalsh(dual_matrix(np.ones(len(c))))[0] > 0.0  # p = 1 is alw
 def feasible(p):
     """tau*p + (1 - tau)*1 with the largest tau in [0, 1] that is feasible."""
     raise NotImplementedError(
-        "TODO 3: with M(1) = Q diag(e) Q' let B = Q / sqrt(e): B' M(1) B = I, and tau is 1 over "
-        "the largest eigenvalue of B' [M(1) - M(p)] B, if that is above 1."
+        "TODO 3: if M(1) were the identity, for which tau would I - tau*[M(1) - M(p)] be "
+        "PSD? Then find coordinates in which M(1) is the identity. Never beyond tau = 1."
     )
 
 

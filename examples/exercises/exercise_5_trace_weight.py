@@ -24,7 +24,8 @@ without_trace = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
 def falling_direction():
     """A unit vector u with v'u = 0 for each similar v, and v'u != 0 for a dissimilar one."""
     raise NotImplementedError(
-        "TODO 1: the null space of V_similar: the last right singular vector of np.linalg.svd."
+        "TODO 1: which subspace do the conditions v'u = 0 describe, and which factorisation "
+        "of V_similar has a basis of it?"
     )
 
 
@@ -48,8 +49,8 @@ print(f"lambda = 0: f falls along u as {np.round(values, 3)}; it has no optimum.
 def critical_trace_weight():
     """The smallest lambda >= 0 for which A = 0 is optimal."""
     raise NotImplementedError(
-        "TODO 2: the gradient at 0 is sigma(-eta) * (sum over all labeled vv') - (sum over "
-        "dissimilar vv') + lambda I; when is its smallest eigenvalue >= 0?"
+        "TODO 2: write down the gradient at A = 0, where every pair has the same p. What "
+        "does lambda do to its eigenvalues, and which of them decides?"
     )
 
 

@@ -23,8 +23,8 @@ P = 1.0 / (1.0 + np.exp(np.column_stack([s, -s])))
 def state_e_step(q):
     """The convex problem (9) in the variable q, which has a row (q(+1), q(-1)) a pair."""
     raise NotImplementedError(
-        "TODO 1: minimise the sum of cvxpy.rel_entr(q, P) plus mu times that of q * (-ln P), "
-        "where each row of q sums to 1."
+        "TODO 1: the KL divergence is a sum of relative entropies. What kind of function of "
+        "q is the other term, since P is data? And what makes a row a distribution?"
     )
 
 
@@ -39,7 +39,8 @@ assert np.allclose(np.sum(variable.value, axis=1), 1.0)
 def closed_form(P):
     """q(y) in terms of p(y) and mu, a row a pair."""
     raise NotImplementedError(
-        "TODO 2: ln q = (1 + mu) ln p + constant; the constant makes each row sum to 1."
+        "TODO 2: solve for ln q first. The multiplier belongs to the row, not to the label: "
+        "so what can it do to q, and what decides its value?"
     )
 
 
@@ -53,7 +54,8 @@ print(f"The solver's q and p^(1+mu)/Z agree on {len(P)} pairs; e_step returns th
 def optimal_value(P):
     """The minimum of (9), summed over the pairs, without q."""
     raise NotImplementedError(
-        "TODO 3: with q = p^(1+mu)/Z the logarithms cancel and -ln Z is left of each pair."
+        "TODO 3: insert ln q of TODO 2, normalisation included, and collect the terms in ln "
+        "p. What is left that does not depend on y?"
     )
 
 

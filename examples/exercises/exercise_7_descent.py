@@ -39,8 +39,8 @@ def entropy(q):
 def objective_7(A):
     """labeled_part(A) + mu sum_U H(p)."""
     raise NotImplementedError(
-        "TODO 1: `surprises` returns -ln p(+1) and -ln p(-1); p itself is exp(-that), and H(p) "
-        "= sum_y p(y) * (-ln p(y))."
+        "TODO 1: an entropy is a surprise that is expected under p itself. `surprises` has "
+        "the surprise at each label; how does p(y) follow from it?"
     )
 
 
@@ -55,8 +55,9 @@ assert np.isclose(objective_7(zero), expected)
 def descent(q, A):
     """J(q, A); q is q(+1) of each unlabeled pair."""
     raise NotImplementedError(
-        "TODO 2: labeled_part + mu times the sum over V_unlabeled of E_q[-ln p] - entropy(q)/(1 "
-        "+ mu)."
+        "TODO 2: begin with what the M-step minimises over A. Which term in q alone may be "
+        "added, so that the E-step minimises the same function? Mind its sign and its "
+        "factor."
     )
 
 

@@ -26,7 +26,8 @@ assert verdict.relative_gap > 0.1
 def project(A):
     """The symmetric matrix with the negative eigenvalues of A set to zero."""
     raise NotImplementedError(
-        "TODO 1: np.linalg.eigh of the symmetric part, np.maximum(eigenvalues, 0), and back."
+        "TODO 1: section 1.3 of the lecture. np.linalg.eigh reads one triangle of A only; "
+        "what if A is not symmetric?"
     )
 
 
@@ -46,9 +47,9 @@ assert np.linalg.eigvalsh(excess)[0] >= -1e-9
 def my_solver(objective, tol):
     """A PSD matrix whose certified relative gap is at most `tol`."""
     raise NotImplementedError(
-        "TODO 2: start with length = 1/objective.smoothness_bound, double it before each step, "
-        "halve it while f is above value + <gradient, move> + |move|^2/(2 length); ask "
-        "certify(objective, A).relative_gap now and then."
+        "TODO 2: a step is short enough if f ends no higher than the gradient and the length "
+        "promise. What if it does, and how may the length grow again? The first one can be "
+        "1/objective.smoothness_bound. certify takes time: ask it now and then."
     )
 
 

@@ -13,7 +13,8 @@ import pytest
 import seraph_cvx
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "exercises"
-SOLUTIONS = sorted(FOLDER.glob("solution_*.py"))
+FOLDERS = {"exercise": FOLDER, "solution": FOLDER / "solutions"}
+SOLUTIONS = sorted(FOLDERS["solution"].glob("solution_*.py"))
 NAMES = [path.stem.removeprefix("solution_") for path in SOLUTIONS]
 MAY_IMPORT = {"numpy", "cvxpy", "seraph_cvx"}
 
@@ -44,7 +45,7 @@ WRONG = {
 
 
 def source(kind, name):
-    return (FOLDER / f"{kind}_{name}.py").read_text(encoding="utf-8")
+    return (FOLDERS[kind] / f"{kind}_{name}.py").read_text(encoding="utf-8")
 
 
 def is_todo(node):
@@ -91,9 +92,8 @@ def test_there_are_eight_and_the_index_names_each():
     assert [name for _, name, _ in rows] == NAMES
     assert [int(number) for number, _, _ in rows] == list(range(1, 9))
     assert [int(count) for *_, count in rows] == [len(todos(name)) for name in NAMES]
-    assert {path.name for path in FOLDER.glob("*.py")} == {
-        f"{kind}_{name}.py" for kind in ("exercise", "solution") for name in NAMES
-    }
+    for kind, folder in FOLDERS.items():
+        assert {path.name for path in folder.glob("*.py")} == {f"{kind}_{n}.py" for n in NAMES}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -143,7 +143,7 @@ def test_wrong_answers_are_tried_for_every_todo():
     assert list(WRONG) == [(name, function) for name in NAMES for function in todos(name)]
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.py")), ids=lambda path: path.stem)
 def test_only_public_names_are_used(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

@@ -1,0 +1,317 @@
+"""1 Convex sets and the cone of metrics"""
+
+import marimo
+
+app = marimo.App(app_title="1 Convex sets and the cone of metrics")
+
+with app.setup:
+    import marimo as mo
+    import numpy as np
+    from lecture import Moving, formulas, panel
+    from sklearn.datasets import load_iris, load_wine
+    from sklearn.preprocessing import StandardScaler
+
+    from seraph_cvx import MStepObjective, PairSet
+    from seraph_cvx.display.formulas import (
+        INNER_PRODUCT,
+        METRIC_CONE,
+        OTHER_METRICS,
+        PROJECTION,
+        PROJECTION_CONDITIONS,
+    )
+    from seraph_cvx.plots.style import GREY, PALETTE
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    # 1 Convex sets and the cone of metrics
+
+    **Goal.** You can say what a metric is, why all metrics together form a convex cone, and why the
+    nearest metric to any symmetric matrix is found by setting its negative eigenvalues to zero.
+
+    **Time.** 20 minutes. **You need** eigenvalues and inner products.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 1.1 A metric is a matrix
+
+    Two flowers differ by a vector *v*: so many centimetres of petal, so many of sepal. How
+    different are they? Euclid adds the squares. A symmetric matrix *A* weighs the features and
+    their products: the squared distance is *v*<sup>⊤</sup>*Av*.
+
+    It should never be negative, whatever the two flowers. That is a condition on *A* alone:
+
+    {formulas(METRIC_CONE)}
+
+    Such an *A* is called **positive semidefinite** (PSD). Written in its eigenvectors, *A* is
+    diagonal, so the condition says: no eigenvalue is negative. An eigenvalue of 0 is allowed: a
+    direction that the metric does not see.
+
+    Nothing else is needed. A PSD matrix is *A* = *LL*<sup>⊤</sup> for some *L* (the eigenvectors
+    times the roots of the eigenvalues), and then *v*<sup>⊤</sup>*Av* = ‖*L*<sup>⊤</sup>*v*‖²: the
+    Euclidean distance after a linear map. So its root obeys the triangle inequality. Two different
+    flowers may have the distance 0; strictly speaking *A* gives a *pseudo*metric.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## 1.2 The metrics form a convex cone
+
+    Hold *v* still and let *A* vary. Then *v*<sup>⊤</sup>*Av* is **linear** in *A*, and
+    *v*<sup>⊤</sup>*Av* ≥ 0 is a half-space of matrices. The metrics are what all these half-spaces,
+    one for each *v*, have in common.
+
+    - An intersection of convex sets is convex: every mixture (1 − *t*)*A* + *tB* of two metrics is
+      a metric.
+    - If *A* is a metric, so is every multiple *cA* with *c* ≥ 0. That makes the set a **cone**.
+
+    Here are two metrics made from iris flowers: the inverse covariance of the sepals of *setosa*,
+    called *A*, and of *virginica*, called *B*. Between them, at 0 ≤ *t* ≤ 1, every mixture is a
+    metric. Further out you leave the cone sooner or later: both have the trace 2, so that the
+    eigenvalues of *B* − *A* sum to 0, and one of them is negative.
+    """)
+
+
+@app.cell
+def _():
+    iris = load_iris()
+
+    def inverse_covariance(kind):
+        sepals = iris.data[iris.target == kind, :2]
+        metric = np.linalg.inv(np.cov(sepals.T))
+        return 2.0 * metric / np.trace(metric)
+
+    A, B = inverse_covariance(0), inverse_covariance(2)
+    return A, B
+
+
+@app.cell(hide_code=True)
+def _():
+    mixture = mo.ui.slider(steps=[round(k / 4, 2) for k in range(-4, 11)], value=0.5)
+    return (mixture,)
+
+
+@app.cell(hide_code=True)
+def _(A, B, mixture):
+    def _draw(t):
+        ball, left = panel("Where the distance from the centre is 1", "length", "width")
+        mixed = (1 - t) * A + t * B
+        x = np.linspace(-4, 4, 161)
+        squared = mixed[0, 0] * x**2 + mixed[1, 1] * x[:, None] ** 2
+        squared = squared + 2 * mixed[0, 1] * x * x[:, None]
+        left.contour(x, x, squared, levels=[1], colors=[PALETTE[0]], linewidths=2.5)
+        if np.min(squared) < 0:
+            left.contourf(x, x, squared, levels=[-1e9, 0], colors=[PALETTE[1]], alpha=0.4)
+        left.set_aspect("equal")
+        lowest, right = panel("The smallest eigenvalue is concave in t", "t", "eigenvalue")
+        ts = np.linspace(-1, 2.5, 101)
+        eigenvalues = [np.linalg.eigvalsh((1 - s) * A + s * B)[0] for s in ts]
+        here = np.linalg.eigvalsh(mixed)[0]
+        right.axvspan(0, 1, color=GREY, alpha=0.2)
+        right.axhline(0, color="black", linewidth=1)
+        right.plot(ts, eigenvalues, color=PALETTE[0], linewidth=2.5)
+        right.plot(t, here, "o", markersize=11, color=PALETTE[0 if here >= 0 else 1])
+        return ball, lowest
+
+    Moving("Mixture t:", mixture, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    Orange marks the directions in which the "squared distance" is negative: the ellipse has opened
+    into a hyperbola, and the matrix is no metric. Grey marks the mixtures, 0 ≤ *t* ≤ 1.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    angle = mo.ui.slider(steps=list(range(-180, 181, 30)), value=-30)
+    mo.md(f"""
+    ## 1.3 The nearest metric: clip the eigenvalues
+
+    Gradient steps know nothing of the cone and leave it. The cure is to go back to the nearest
+    metric, in the Frobenius norm (the root of the sum of the squared entries).
+
+    {formulas(PROJECTION)}
+
+    **Why.** Three steps, and each one is short.
+
+    1. *Rotate.* The Frobenius norm does not change under rotations, and neither does the cone. So
+       we may look from the eigenvectors *u*ᵢ of *B*, where *B* is diagonal with entries αᵢ.
+    2. *Off the diagonal* *B* has zeros, so any other entry of *A* there only adds to the distance.
+       Setting them to 0 leaves a metric: the diagonal entries of a PSD matrix are ≥ 0 (take *v* =
+       *u*ᵢ), and a diagonal matrix with entries ≥ 0 is PSD. So the nearest *A* is diagonal.
+    3. *On the diagonal* each entry is chosen by itself, and the nearest number ≥ 0 to αᵢ is max(0,
+       αᵢ).
+    """)
+    return (angle,)
+
+
+@app.cell(hide_code=True)
+def _(angle):
+    def _draw(degrees):
+        b = 1.5 * np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
+        clipped = np.maximum(b, 0)
+        plane, left = panel("Eigenvalues of B and of P(B)", "α₁", "α₂")
+        left.fill_between([0, 2], 0, 2, color=PALETTE[2], alpha=0.2)
+        left.text(1.9, 1.75, "cone", ha="right", fontsize=12)
+        left.plot(*np.array([b, clipped]).T, "--", color=GREY, linewidth=2)
+        left.plot(*b, "o", markersize=11, color=PALETTE[1])
+        left.plot(*clipped, "s", markersize=10, color=PALETTE[2])
+        left.set(xlim=(-2, 2), ylim=(-2, 2), aspect="equal")
+        form, right = panel("v⊤Bv and v⊤P(B)v, |v| = 1", "direction of v in degrees", "value")
+        phi = np.linspace(0, np.pi, 181)
+        squares = np.array([np.cos(phi) ** 2, np.sin(phi) ** 2])
+        right.axhline(0, color="black", linewidth=1)
+        right.plot(np.degrees(phi), b @ squares, color=PALETTE[1], linewidth=2.5, label="B")
+        style = {"color": PALETTE[2], "linewidth": 2.5, "linestyle": "--"}
+        right.plot(np.degrees(phi), clipped @ squares, label="P(B)", **style)
+        right.set(ylim=(-1.7, 1.7), xticks=[0, 45, 90, 135, 180])
+        right.legend(fontsize=11, loc="lower right")
+        return plane, form
+
+    Moving("Angle of B in the plane of its eigenvalues:", angle, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 1.4 How to recognise the projection
+
+    What the clip adds, *A* − *B*, has the eigenvalues max(0, −αᵢ) and the same eigenvectors. So it
+    is PSD itself, and it is orthogonal to *A*: where one eigenvalue is positive, the other is 0.
+
+    {formulas(PROJECTION_CONDITIONS)}
+
+    **Why this is enough.** Let *C* be any other metric.
+
+    {formulas(OTHER_METRICS)}
+
+    The last term is 2⟨*C*, *A* − *B*⟩ − 0 ≥ 0, because the inner product of two PSD matrices is
+    never negative (question 2). So *C* is further away, its squared distance by at least
+    ‖*C* − *A*‖². The same three conditions come back in chapter 3, under the name of Karush, Kuhn
+    and Tucker.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## 1.5 On real data
+
+    178 wines, 13 features, 4 labels in each of 3 classes. We start from the identity, take one
+    gradient step on the function *f* of chapter 2, and go back to the cone.
+    """)
+
+
+@app.cell
+def _():
+    wine = load_wine()
+    points = StandardScaler().fit_transform(wine.data)
+    labels = np.full(len(points), -1)
+    for kind in range(3):
+        labels[np.flatnonzero(wine.target == kind)[::12][:4]] = kind
+    objective = MStepObjective(PairSet.from_labels(points, labels))
+    start = np.eye(13)
+    gradient = objective.gradient(start)
+    return gradient, objective, start
+
+
+@app.cell
+def _(gradient, start):
+    def project(matrix):
+        eigenvalues, vectors = np.linalg.eigh(matrix)
+        return (vectors * np.maximum(eigenvalues, 0.0)) @ vectors.T
+
+    stepped = start - 0.01 * gradient
+    nearest = project(stepped)
+    cut = nearest - stepped
+    assert np.linalg.eigvalsh(nearest)[0] > -1e-9
+    assert np.linalg.eigvalsh(cut)[0] > -1e-9
+    assert abs(np.sum(nearest * cut)) < 1e-9
+    return (project,)
+
+
+@app.cell(hide_code=True)
+def _():
+    step = mo.ui.slider(steps=[0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.05], value=0.01)
+    return (step,)
+
+
+@app.cell(hide_code=True)
+def _(gradient, objective, project, start, step):
+    _lengths = np.linspace(0, 0.05, 41)
+    _values = [objective.value(project(start - _length * gradient)) for _length in _lengths]
+
+    def _draw(length):
+        moved = start - length * gradient
+        eigenvalues = np.linalg.eigvalsh(moved)[::-1]
+        spectrum, left = panel("Eigenvalues after the step", "number", "eigenvalue")
+        colours = [PALETTE[2] if value >= 0 else PALETTE[1] for value in eigenvalues]
+        left.bar(np.arange(1, 14), eigenvalues, color=colours)
+        left.axhline(0, color="black", linewidth=1)
+        falls, right = panel("f after the clip", "step length", "f(P(B))")
+        right.plot(_lengths, _values, color=PALETTE[0], linewidth=2.5)
+        right.plot(length, objective.value(project(moved)), "o", markersize=11, color=PALETTE[0])
+        return spectrum, falls
+
+    Moving("Step length:", step, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    Orange eigenvalues are cut to 0. That is how metrics of low rank come about: a direction that
+    the labels do not need is pushed out of the cone, and the clip removes it.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## Questions
+
+    /// details | 1. Is the set of matrices of rank at most 1 convex? Is it a cone?
+    A cone, yes: multiples keep the rank. Convex, no: the mean of diag(1, 0) and diag(0, 1) has rank
+    two. This is why one penalises the trace, which is linear, instead of bounding the rank.
+    ///
+
+    /// details | 2. Why is ⟨*M*, *A*⟩ ≥ 0 for all PSD *A* exactly if *M* is PSD?
+    Write *A* in its eigenvectors:
+
+    {formulas(INNER_PRODUCT)}
+
+    If *M* is PSD, this is a sum of products of numbers ≥ 0. If it is not, some *v* has
+    *v*<sup>⊤</sup>*Mv* < 0; take *A* = *vv*<sup>⊤</sup>. The cone is its own dual, which makes
+    chapter 3 work.
+    ///
+
+    /// details | 3. Why not take absolute values of the eigenvalues instead of clipping them?
+    The matrix with the eigenvalues |αᵢ| is PSD as well, but further away: αᵢ < 0 moves by 2|αᵢ|,
+    and by |αᵢ| if it is clipped.
+    ///
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## Exercise
+
+    [Exercise 8](../exercises/exercise_8_own_solver.py), TODO 1: write the projection yourself; the
+    file checks the conditions of section 1.4. *Hint:* `numpy.linalg.eigh` wants a symmetric matrix,
+    and rounding makes most matrices slightly unsymmetric. TODO 2, a whole solver, belongs to
+    chapter 5; until then `seraph-cvx check-exercise 8 FILE` stops at it, if your projection is
+    right.
+    """)
+
+
+if __name__ == "__main__":
+    app.run()

@@ -1,0 +1,354 @@
+"""2 From a metric to a likelihood"""
+
+import marimo
+
+app = marimo.App(app_title="2 From a metric to a likelihood")
+
+with app.setup:
+    import re
+    from html import escape
+
+    import cvxpy as cp
+    import marimo as mo
+    import numpy as np
+    from lecture import Moving, formulas, panel, some_irises
+
+    from seraph_cvx import MStepObjective, PairSet, explain_convexity, state_m_step
+    from seraph_cvx.display.formulas import (
+        CONVEX_FUNCTION,
+        ENTROPY_CURVATURE,
+        LOGISTIC_CURVATURE,
+        LOGISTIC_IDENTITY,
+        M_STEP,
+        M_STEP_ONE_TERM,
+        OBJECTIVE,
+        PROBABILITY,
+        SURPRISE,
+    )
+    from seraph_cvx.plots import SegmentDisplay
+    from seraph_cvx.plots.style import GREY, PALETTE
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    # 2 From a metric to a likelihood
+
+    **Goal.** You can write down the M-step (11), give for each of its terms the rule by which it is
+    convex, and show by two points that the paper's objective (7) is not.
+
+    **Time.** 25 minutes. **You need** chapter 1. Numbers in brackets are equations of Niu, Dai,
+    Yamada and Sugiyama (ICML 2012).
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 2.1 A distance becomes a probability
+
+    We are told of a few pairs of points whether they are **similar** (*y* = +1, the set 𝒮) or
+    **dissimilar** (*y* = −1, the set 𝒟). Near points should be similar. So we let the probability
+    of *y* = +1 fall with the squared distance, by the logistic function:
+
+    {formulas(PROBABILITY)}
+
+    The threshold η is the squared distance at which both labels are equally likely. For pair *k*
+    let *v*ₖ be the difference of its points and *s*ₖ = *v*ₖ<sup>⊤</sup>*Av*ₖ − η its **score**:
+    negative for near, positive for far.
+
+    Below are 50 irises, three of each kind with a label: 9 similar and 27 dissimilar pairs. The
+    metric is *A* = *tI*; only its scale *t* is free. Too small, and all pairs look similar; too
+    large, and all look dissimilar.
+    """)
+
+
+@app.cell
+def _():
+    X, y = some_irises()
+    pairs = PairSet.from_labels(X, y)
+    return X, pairs
+
+
+@app.cell(hide_code=True)
+def _():
+    scale = mo.ui.slider(steps=[0.0, 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.0, 1.5, 2.0], value=0.2)
+    return (scale,)
+
+
+@app.cell(hide_code=True)
+def _(X, pairs, scale):
+    _labeled = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
+    _scales = np.linspace(0, 2, 81)
+    _values = [_labeled.value(_t * np.eye(4)) for _t in _scales]
+
+    def _draw(t):
+        curve, left = panel("Each labeled pair on the curve of (8)", "score s", "p(+1)")
+        s = np.linspace(-1.5, 6, 121)
+        left.plot(s, 1 / (1 + np.exp(s)), color=GREY, linewidth=2)
+        for rows, colour, mark, name in (
+            (pairs.dissimilar, PALETTE[1], "s", "dissimilar"),
+            (pairs.similar, PALETTE[0], "o", "similar"),
+        ):
+            scores = t * np.sum((X[rows[:, 0]] - X[rows[:, 1]]) ** 2, axis=1) - 1
+            style = {"color": colour, "marker": mark, "linestyle": "", "alpha": 0.7}
+            left.plot(scores, 1 / (1 + np.exp(scores)), label=name, **style)
+        left.set(xlim=(-1.5, 6), ylim=(-0.03, 1.03))
+        left.legend(fontsize=11, loc="upper right")
+        loss, right = panel("The surprise at all labels", "scale t", "sum of −ln p(y)")
+        right.plot(_scales, _values, color="black", linewidth=2.5)
+        right.plot(t, _labeled.value(t * np.eye(4)), "o", markersize=11, color=PALETTE[2])
+        return curve, loss
+
+    Moving("Scale t of the metric:", scale, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 2.2 Maximum likelihood is least surprise
+
+    The likelihood of the labels is the product of their probabilities. Minus its logarithm is a sum
+    of **surprises**, one for each labeled pair, which we want to be small:
+
+    {formulas(SURPRISE)}
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 2.3 The unlabeled pairs, and a penalty
+
+    Of most pairs, the set 𝒰, nobody told us anything. Suppose for now that someone guesses: a
+    **soft label** *q*(+1) + *q*(−1) = 1 for each. It enters as a label would, weighed by *q* and by
+    a weight μ ≥ 0. A penalty λ tr(*A*) keeps the metric small, and its rank low. That is the
+    **M-step**:
+
+    {formulas(M_STEP)}
+
+    **One sign.** From here on we minimise *f* = −ℱ, the same problem with the sign changed.
+
+    ### One logistic term a pair
+
+    A label *y* = −1 costs the same logistic term as *y* = +1, less
+    the score, which is affine in *A*. All that is linear goes into one matrix *G*:
+
+    {formulas(LOGISTIC_IDENTITY, M_STEP_ONE_TERM)}
+
+    *c*ₖ is the weight of a pair: 1 if it is labeled, μ if not. *b*ₖ is the weight of its label −1:
+    0 if it is similar, 1 if dissimilar, μ*q*(−1) if unlabeled. In *R* the second term, with ν ≥ 0,
+    is an option that we leave out: *R* = λ*I*.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 2.4 Why every term is convex
+
+    A function is convex if it nowhere rises above its chord:
+
+    {formulas(CONVEX_FUNCTION, LOGISTIC_CURVATURE)}
+
+    Five rules do it, and none of them needs a Hessian of *f*.
+
+    | rule | where it is used |
+    | --- | --- |
+    | 1. A linear function is convex, and so is its negative. | −⟨*G*, *A*⟩, λ tr(*A*), *s*ₖ |
+    | 2. A second derivative ≥ 0 means convex. | the logistic term, as a function of *s* |
+    | 3. Convex **of affine** is convex. | the logistic term of *s*ₖ, as a function of *A* |
+    | 4. A sum with weights ≥ 0 keeps convexity. | the sum over all pairs, since *c*ₖ ≥ 0 |
+    | 5. A problem is convex if its feasible set is, too. | *A* ⪰ 0, chapter 1 |
+
+    In rule 3 it matters that *s*ₖ is affine **in *A***. It is a quadratic function of *v*ₖ, but
+    *v*ₖ is data.
+
+    ### The rules, applied by a machine
+
+    Disciplined convex programming (DCP) is these rules as an algorithm: CVXPY looks at the tree of
+    an expression and gives each node a curvature. Read it from the leaves upwards.
+    """)
+
+
+@app.cell
+def _(pairs):
+    objective = MStepObjective(pairs, trace_weight=1.0)
+    proof = explain_convexity(state_m_step(objective))
+    assert proof.holds
+    return objective, proof
+
+
+@app.cell(hide_code=True)
+def _(proof):
+    _signs = {"sum_SD": "Σ 𝒮∪𝒟", "sum_D": "Σ 𝒟", "sum_U": "Σ 𝒰", "lambda": "λ", "eta": "η"}
+    _signs |= {"beta": "β", "mu": "μ", "log": "ln", "<": "⟨", ">": "⟩", "e^s": "eˢ"}
+
+    def _outline(node, depth=0):
+        words = r"e\^s|[a-z]\w*|[<>]"
+        name = re.sub(words, lambda word: _signs.get(word[0], word[0]), node.expression)
+        name = re.sub(r"\d\.\d{5,}", lambda number: f"{float(number[0]):.3g}", name)
+        words = f"<b>{node.curvature.lower()}</b> {escape(name)}: {escape(node.rule)}"
+        yield f'<div style="margin:.25rem 0 .25rem {0.9 * depth}rem">{words}</div>'
+        if depth < 3:
+            for child in node.children:
+                yield from _outline(child, depth + 1)
+
+    mo.Html(f'<div style="font-size:.9rem">{"".join(_outline(proof))}</div>')
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    DCP judges how a function is **written**. The same function, written otherwise, may be beyond
+    its rules, and "no rule applies" never means "not convex":
+    """)
+
+
+@app.cell
+def _():
+    s = cp.Variable()
+    assert cp.logistic(s).is_convex()
+    assert not cp.log(1 + cp.exp(s)).is_dcp()  # a concave function of a convex one: no rule
+
+
+@app.cell(hide_code=True)
+def _():
+    width = mo.ui.slider(steps=[0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0], value=2.0)
+    mo.md(f"""
+    ## 2.5 Why (7) is not convex
+
+    In truth nobody gives us soft labels. The paper's objective puts the posterior itself in their
+    place, so that each unlabeled pair pays its **entropy**: be sure of yourself, either way.
+
+    {formulas(OBJECTIVE, ENTROPY_CURVATURE)}
+
+    The entropy *H*(σ(*s*)) is small for near pairs, small for far ones, and largest between. At *s*
+    = 0 its curvature is −¼. Compare the two terms with their chords from −*w* to *w*:
+    """)
+    return (width,)
+
+
+@app.cell(hide_code=True)
+def _(width):
+    def _draw(w):
+        s = np.linspace(-5.5, 5.5, 221)
+        logistic = np.logaddexp(0, s)
+        p = 1 / (1 + np.exp(-s))
+        entropy = p * np.logaddexp(0, -s) + (1 - p) * logistic
+        figures = []
+        for values, title, colour in (
+            (logistic, "(11): ln(1 + eˢ), below its chord", PALETTE[0]),
+            (entropy, "(7): H(σ(s)), above its chord", PALETTE[1]),
+        ):
+            figure, ax = panel(title, "score s", "value")
+            ax.plot(s, values, color=colour, linewidth=2.5)
+            ends = np.interp([-w, w], s, values)
+            ax.plot([-w, w], ends, "o--", color=GREY, linewidth=2)
+            inside = np.abs(s) <= w
+            chord = np.interp(s, [-w, w], ends)
+            above = inside & (values > chord)
+            ax.fill_between(s, chord, values, where=above, color=PALETTE[4], alpha=0.5)
+            figures.append(figure)
+        return figures
+
+    Moving("Half width w of the chord:", width, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    weight = mo.ui.slider(steps=[0.0, 0.01, 0.03, 0.1, 0.3, 1.0], value=0.3)
+    mo.md("""
+    ### Two metrics are a proof
+
+    One bulging term does not settle it: other terms might make up for it. A proof that (7) is not
+    convex needs two metrics and the chord between them. Here *A* = 0, which sees nothing and takes
+    all pairs for similar, and *B* = 0.3*I*, which takes most for dissimilar. Raise the weight μ of
+    the unlabeled pairs.
+    """)
+    return (weight,)
+
+
+@app.cell(hide_code=True)
+def _(pairs, weight):
+    def _draw(mu):
+        tried = MStepObjective(pairs, unlabeled_weight=mu)
+        segment = SegmentDisplay.from_result(tried, np.zeros((4, 4)), 0.3 * np.eye(4), 61)
+        figures = []
+        for values, name, colour in (
+            (segment.convex_values, "(11)", PALETTE[0]),
+            (segment.paper_values, "(7), sign changed", PALETTE[1]),
+        ):
+            excess = segment.excess(values)
+            title = (
+                f"{name}: " + (f"{excess:.1%} above" if excess > 1e-9 else "below") + " its chord"
+            )
+            figure, ax = panel(title, "t, from A to B", "value")
+            chord = segment.chord(values)
+            ax.plot(segment.positions, values, color=colour, linewidth=2.5)
+            ax.plot(segment.positions, chord, "--", color=GREY, linewidth=2)
+            above = values > chord
+            ax.fill_between(
+                segment.positions, chord, values, where=above, color=PALETTE[4], alpha=0.5
+            )
+            figures.append(figure)
+        return figures
+
+    Moving("Weight μ of the unlabeled pairs:", weight, _draw)
+
+
+@app.cell
+def _(pairs):
+    heavy = MStepObjective(pairs, unlabeled_weight=1.0)
+    found = SegmentDisplay.from_result(heavy, np.zeros((4, 4)), 0.3 * np.eye(4))
+    assert found.excess(found.paper_values) > 0.1  # two points are a proof: (7) is not convex
+    assert found.excess(found.convex_values) < 1e-12  # one segment proves nothing; the rules do
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    What it means in practice: a descent on (7) ends where its start leads it, and nothing that it
+    sees there tells how far from the best that is. A local minimum of the M-step is a global one,
+    and chapter 3 derives what one needs to prove that it has been reached.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## Questions
+
+    /// details | 1. Why is *f* convex in *A*, although *v*ₖ enters quadratically?
+    Convexity is a statement about one variable, here *A*. For fixed *v*ₖ the score *s*ₖ =
+    ⟨*v*ₖ*v*ₖ<sup>⊤</sup>, *A*⟩ − η is affine in *A*. Were we to optimise over a factor *L* with *A*
+    = *LL*<sup>⊤</sup>, it would be quadratic, and *f* not convex in *L*.
+    ///
+
+    /// details | 2. Would *f* stay convex if a pair had a negative weight *c*ₖ?
+    Rule 4 would fail: a negative multiple of a convex term is concave. It might still be convex by
+    luck, but no rule would say so. That is why confidences and μ must not be negative.
+    ///
+
+    /// details | 3. Far from *s* = 0 the entropy curves upwards. Why does that not help?
+    Because convexity has to hold everywhere. Any pair of different points has the score 0 under
+    some metric of the cone, and there its term has the curvature −μ/4. Labeled terms can make up
+    for that only where they are curved themselves, and only if μ is small.
+    ///
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## Exercise
+
+    [Exercise 1](../exercises/exercise_1_convexity.py): write the M-step so that CVXPY sees its
+    convexity, then find two metrics between which (7) rises above its chord. *Hint:* think of which
+    scores make the entropy large, and choose ends on either side of them. `seraph-cvx
+    check-exercise 1 FILE` says what is wrong.
+    """)
+
+
+if __name__ == "__main__":
+    app.run()

@@ -1,0 +1,392 @@
+"""3 The dual, derived"""
+
+import marimo
+
+app = marimo.App(app_title="3 The dual, derived")
+
+with app.setup:
+    import marimo as mo
+    import numpy as np
+    from lecture import Moving, formulas, panel, some_irises
+
+    from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_step
+    from seraph_cvx.display.formulas import (
+        CONE_INFIMUM,
+        DUAL,
+        DUAL_SLOPE,
+        GRADIENT,
+        LAGRANGIAN,
+        LOGISTIC_CONJUGATE,
+        M_STEP_ONE_TERM,
+        MOMENTS,
+        OPTIMALITY,
+        SORTED_LAGRANGIAN,
+        SPLIT_M_STEP,
+        TOUCHING_POINT,
+        WEAK_DUALITY,
+    )
+    from seraph_cvx.plots.style import GREY, PALETTE
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    # 3 The dual, derived
+
+    **Goal.** You can derive the dual of the M-step on a blackboard, read it as a maximum-entropy
+    problem, and say why its multiplier is the metric.
+
+    **Time.** 25 minutes. **You need** chapter 2, and from chapter 1 that the cone is its own dual
+    (question 2 there).
+
+    We start from the M-step as a minimisation, with one logistic term a pair:
+
+    {formulas(M_STEP_ONE_TERM)}
+
+    Recall the letters: *c*ₖ > 0 is the weight of pair *k*, *b*ₖ (from 0 to *c*ₖ) the part of it
+    that says "dissimilar", *R* = λ*I* the penalty.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 3.1 Give each score a name
+
+    The metric *A* sits inside *N* logistic terms. Pull it out: let each score *s*ₖ be a variable of
+    its own, tied to *A* by an equation. The problem is the same, but now it has **constraints**.
+
+    {formulas(SPLIT_M_STEP)}
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 3.2 The Lagrangian
+
+    Allow the equations to be broken, at a price. Equation *k* gets a multiplier, which we write as
+    *c*ₖ*p*ₖ; what *p*ₖ means will show itself. *A* ⪰ 0 stays a constraint.
+
+    {formulas(LAGRANGIAN)}
+
+    Where the equations hold, the price is 0 and *L* = *f*(*A*), whatever *p* is. So the minimum of
+    *L* over **all** *A* ⪰ 0 and *s* is at most the minimum of *f*: a lower bound for each *p*.
+
+    ### Sort the terms
+
+    What belongs to *s* is a sum over pairs; what belongs to *A* is linear:
+
+    {formulas(SORTED_LAGRANGIAN)}
+
+    So the minimum splits: one number *s*ₖ at a time, and the matrix *A* by itself.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    slope = mo.ui.slider(steps=[0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.98], value=0.8)
+    mo.md(f"""
+    ## 3.3 Over the scores: the entropy appears
+
+    Minimise the logistic term minus *ps* over the number *s*. This is convex in *s* (chapter 2), so
+    it is least where its derivative σ(*s*) − *p* is zero:
+
+    {formulas(TOUCHING_POINT)}
+
+    Collect the first and the last logarithm: what is left is the **entropy** of *p*.
+
+    {formulas(LOGISTIC_CONJUGATE)}
+
+    At *p* = 0 and *p* = 1 no *s* is best, but the infimum is 0 = *H*(0) = *H*(1). The **conjugate**
+    of a function is the largest *ps* minus the function, so that of the logistic term is
+    −*H*(*p*). In the picture: of all lines with slope *p*, the one that touches the curve from
+    below meets the vertical axis at height *H*(*p*).
+    """)
+    return (slope,)
+
+
+@app.cell(hide_code=True)
+def _(slope):
+    def _draw(p):
+        s = np.linspace(-5, 5, 101)
+        touch = np.log(p / (1 - p))
+        height = -p * np.log(p) - (1 - p) * np.log(1 - p)
+        tangent, left = panel("The tangent of slope p", "score s", "value")
+        left.plot(s, np.logaddexp(0, s), color=PALETTE[0], linewidth=2.5, label="ln(1 + eˢ)")
+        left.plot(s, height + p * s, "--", color=PALETTE[1], linewidth=2, label="H(p) + ps")
+        left.plot(touch, np.logaddexp(0, touch), "o", markersize=9, color=PALETTE[0])
+        left.plot([0, 0], [0, height], color=PALETTE[2], linewidth=4, label="H(p)")
+        left.set_ylim(-0.7, 5.2)
+        left.legend(fontsize=11, loc="upper left")
+        entropy, right = panel("Its height at s = 0", "p", "H(p)")
+        ps = np.linspace(1e-6, 1 - 1e-6, 201)
+        right.plot(ps, -ps * np.log(ps) - (1 - ps) * np.log(1 - ps), color=GREY, linewidth=2)
+        right.plot([p, p], [0, height], color=PALETTE[2], linewidth=4)
+        right.set_ylim(0, 0.75)
+        return tangent, entropy
+
+    Moving("Slope p:", slope, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    A line steeper than 1 or falling crosses the curve however low it starts: outside [0, 1] the
+    infimum is −∞. So *p*ₖ is a number between 0 and 1.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 3.4 Over the metric: a constraint appears
+
+    ⟨*M*(*p*), *A*⟩ is linear in *A*, and *A* may be any metric. Either it can be made negative, and
+    then, with multiples of that *A*, as low as we like; or it is never negative, and *A* = 0 is
+    best. By chapter 1 the second case is that *M*(*p*) is PSD.
+
+    {formulas(CONE_INFIMUM)}
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 3.5 The dual: maximum entropy
+
+    What is left of *L* is the lower bound *D*(*p*). The best bound is the **dual**:
+
+    {formulas(DUAL)}
+
+    Read it aloud. Give each pair a probability *p*ₖ of being dissimilar. Be **as undecided as
+    possible**: maximise the entropy, and pay η for each pair that you call dissimilar beyond what
+    was told (β in all). But respect the data: in every direction *v*, the spread of the pairs that
+    you call dissimilar, together with the penalty *R*, must not be less than that of the pairs told
+    (or supposed, by soft labels) to be so, which is *G*.
+
+    There is no metric in it. Labels come in through *G* and β only. And it is a convex problem too:
+    *H* is concave, and *M*(*p*) is affine in *p*.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 3.6 Weak duality: a proof anyone can check
+
+    Subtract *D*(*p*) from *f*(*A*), for any metric *A* and any feasible *p*:
+
+    {formulas(WEAK_DUALITY)}
+
+    Each term of the sum is ≥ 0 by 3.3, the inner product by 3.4. So *f*(*A*) − *D*(*p*), the
+    **duality gap**, bounds how far *A* is from optimal, and nobody needs to know who found *A*, or
+    how.
+
+    Let us see it on irises. `certify` makes a feasible *p* from any metric (chapter 4 tells how)
+    and returns both bounds. Below, *A* is *t* times the optimal metric.
+    """)
+
+
+@app.cell
+def _():
+    X, y = some_irises()
+    pairs = PairSet.from_labels(X, y)
+    objective = MStepObjective(pairs, trace_weight=1.0)
+    optimum = solve_m_step(objective, tol=1e-9)
+    return X, objective, optimum, pairs
+
+
+@app.cell(hide_code=True)
+def _():
+    share = mo.ui.slider(steps=[0.0, 0.2, 0.4, 0.6, 0.8, 0.9, 1.0, 1.1, 1.3, 1.6, 2.0], value=0.6)
+    return (share,)
+
+
+@app.cell(hide_code=True)
+def _(objective, optimum, share):
+    _ts = np.unique([*np.linspace(0, 2, 41), 1.0])
+    _found = [certify(objective, _t * optimum.metric) for _t in _ts]
+
+    def _draw(t):
+        here = certify(objective, t * optimum.metric)
+        bounds, left = panel("The optimum lies between the bounds", "t", "value")
+        high = [each.primal_value for each in _found]
+        low = [each.dual_value for each in _found]
+        left.plot(_ts, high, color=PALETTE[1], linewidth=2.5, label="f(A)")
+        left.plot(_ts, low, color=PALETTE[0], linewidth=2.5, label="D(p)")
+        left.axhline(optimum.value, color=GREY, linestyle="--", linewidth=1.5, label="optimum")
+        ends = [here.dual_value, here.primal_value]
+        left.plot([t, t], ends, "o-", color="black", linewidth=2)
+        left.legend(fontsize=11, loc="upper center")
+        gaps, right = panel(f"The gap at t = {t:g}: {here.duality_gap:.2g}", "t", "f(A) − D(p)")
+        right.semilogy(_ts, [each.duality_gap for each in _found], color=PALETTE[2], linewidth=2.5)
+        right.plot(t, here.duality_gap, "o", markersize=10, color="black")
+        return bounds, gaps
+
+    Moving("Multiple t of the optimal metric:", share, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 3.7 Strong duality: the gap closes
+
+    The gap is zero exactly if each of its nonnegative terms is. In the sum that means that *s*ₖ is
+    the minimiser of 3.3, so *p*ₖ = σ(*s*ₖ). These are the optimality conditions:
+
+    {formulas(OPTIMALITY)}
+
+    ### Can they always be met?
+
+    Put *p*ₖ = σ(*s*ₖ). Then *M*(*p*) is nothing but the **gradient** of
+    *f* at *A*, since σ is the derivative of the logistic term:
+
+    {formulas(GRADIENT)}
+
+    If *A* minimises *f* over the cone,
+
+    - the slope towards any metric *C* is ≥ 0: ⟨∇*f*(*A*), *C* − *A*⟩ ≥ 0;
+    - *C* = 0 and *C* = 2*A* give ⟨∇*f*(*A*), *A*⟩ = 0; then ⟨∇*f*(*A*), *C*⟩ ≥ 0 for all *C*, so
+      that ∇*f*(*A*) is PSD.
+
+    So every optimal metric brings its own *p*, feasible and with gap 0. For λ > 0 there always is
+    an optimal metric, because *f*(*A*) ≥ λ tr(*A*) grows without bound in every direction of the
+    cone. For λ = 0 there may be none: *f* can fall for ever.
+    """)
+
+
+@app.cell
+def _(objective, optimum):
+    M = objective.gradient(optimum.metric)  # M(p) at p = sigma(s)
+    assert np.linalg.eigvalsh(M)[0] > -1e-4 * objective.trace_weight
+    assert abs(np.sum(M * optimum.metric)) < 1e-4
+    assert optimum.certificate.relative_gap < 1e-8
+
+
+@app.cell(hide_code=True)
+def _():
+    penalty = mo.ui.slider(steps=[1.0, 0.7, 0.4, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005], value=0.1)
+    mo.md("""
+    ### Complementary slackness
+
+    ⟨*M*(*p*), *A*⟩ = 0 means more than it seems to. With *A* = *LL*<sup>⊤</sup> it is the sum of
+    ℓ<sup>⊤</sup>*M*ℓ ≥ 0 over the columns ℓ of *L*. So each of these is 0, then *M*ℓ = 0, and the
+    product *MA* is 0: the two matrices share eigenvectors, and in each direction at least one of
+    the two eigenvalues is 0. No direction is used by the metric **and** has slack in the dual.
+    Lower the trace weight λ and see directions change sides:
+    """)
+    return (penalty,)
+
+
+@app.cell(hide_code=True)
+def _(objective, pairs, penalty):
+    def _draw(part):
+        weight = part * objective.critical_trace_weight
+        tried = MStepObjective(pairs, trace_weight=weight)
+        best = solve_m_step(tried, tol=1e-9).metric
+        slack = tried.gradient(best)
+        _, vectors = np.linalg.eigh(best / np.trace(best + 1e-9 * np.eye(4)) - slack / weight)
+        figures = []
+        for matrix, title, colour in (
+            (best, f"The metric A, λ = {weight:.3g}", PALETTE[0]),
+            (slack, "The slack M(p)", PALETTE[1]),
+        ):
+            figure, ax = panel(title, "direction", "eigenvalue")
+            sizes = np.diag(vectors.T @ matrix @ vectors)[::-1]
+            ax.bar(range(1, 5), sizes, color=colour)
+            ax.set_xticks(range(1, 5))
+            ax.set_ylim(0, 1.1 * max(np.max(sizes), 1e-3))
+            figures.append(figure)
+        return figures
+
+    Moving("λ, as a share of the weight at which A = 0:", penalty, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 3.8 The multiplier is the metric
+
+    Now start from the dual and forget where it came from. It has one constraint, *M*(*p*) ⪰ 0, and
+    its multiplier is a PSD matrix; call it *A*. Its Lagrangian is *D*(*p*) + ⟨*A*, *M*(*p*)⟩, and
+    we look for its stationary points:
+
+    {formulas(DUAL_SLOPE)}
+
+    The slope is zero exactly if *p*ₖ = σ(*s*ₖ) with *s*ₖ = *v*ₖ<sup>⊤</sup>*Av*ₖ − η: that is the
+    model (8), the probability of "dissimilar".
+    **Nobody had to assume the logistic function or the metric.** Whoever is as undecided as the
+    data permit arrives at both: the metric is the price of respecting the data.
+
+    Let CVXPY solve the dual, which knows no metric, and ask for the multiplier.
+    """)
+
+
+@app.cell
+def _(X, objective, optimum, pairs):
+    dual = state_m_step(objective, "dual")
+    dual.solve(solver="CLARABEL")
+    multiplier = dual.constraints[0].dual_value
+    assert np.isclose(dual.value, optimum.value, rtol=1e-6)
+    assert np.allclose(multiplier, optimum.metric, atol=1e-3 * np.trace(optimum.metric))
+
+    by_name = {variable.name(): variable.value for variable in dual.variables()}
+    rows = pairs.labeled
+    V = X[rows[:, 0]] - X[rows[:, 1]]
+    scores = np.sum((V @ optimum.metric) * V, axis=1) - objective.threshold
+    assert np.allclose(by_name["p"], 1 / (1 + np.exp(-scores)), atol=1e-3)
+    return dual, multiplier
+
+
+@app.cell(hide_code=True)
+def _(dual, multiplier, optimum):
+    _apart = np.max(np.abs(multiplier - optimum.metric))
+    mo.md(f"""
+    The M-step has the value **{optimum.value:.6f}** and its dual **{dual.value:.6f}**. The entries
+    of the multiplier differ from those of the metric by at most **{_apart:.0e}**.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## Questions
+
+    /// details | 1. A multiplier of an equation may have any sign. Why is *p* in [0, 1]?
+    Because outside [0, 1] the minimum over *s*ₖ is −∞, a useless bound. The restriction is not
+    imposed; it is where the bound says anything.
+    ///
+
+    /// details | 2. Which two points *p* are feasible, whatever the data?
+    *p* = 1, because *c*ₖ ≥ *b*ₖ leaves a sum of PSD matrices in *M*(1). And *p*ₖ = *b*ₖ/*c*ₖ, as
+    told: there *M* = *R*. So the dual is always feasible, and every M-step has a finite lower
+    bound. Chapter 4 uses both as anchors.
+    ///
+
+    /// details | 3. What does the dual look like where *A* is positive definite at the optimum?
+    Then *M*(*p*) = 0 by complementary slackness:
+
+    {formulas(MOMENTS)}
+
+    The moments under *p* match the moments of the data, up to the penalty. That is the classical
+    form of maximum entropy; the inequality is what makes room for metrics of lower rank.
+    ///
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## Exercise
+
+    [Exercise 4](../exercises/exercise_4_weak_duality.py), TODO 1 and 2: compute *D*(*p*) and
+    *M*(*p*). *Hint:* the two feasible points of question 2 are your first test; what must *D* and
+    *M* be there? TODO 3 belongs to chapter 4; until then `seraph-cvx check-exercise 4 FILE` stops
+    at it, if both are right. [Exercise 5](../exercises/exercise_5_trace_weight.py) asks what the
+    conditions of section 3.7 say about *A* = 0, and shows an *f* that falls for ever.
+    """)
+
+
+if __name__ == "__main__":
+    app.run()

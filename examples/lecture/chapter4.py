@@ -1,0 +1,335 @@
+"""4 The certificate"""
+
+import marimo
+
+app = marimo.App(app_title="4 The certificate")
+
+with app.setup:
+    import marimo as mo
+    import numpy as np
+    from lecture import Moving, formulas, panel, some_irises
+
+    from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
+    from seraph_cvx.display.formulas import (
+        ANCHORS,
+        CERTIFICATE,
+        DUAL,
+        GAP_AT_A_METRIC,
+        LONGER_STEP,
+        PSD_PROOF,
+        ROUNDING,
+    )
+    from seraph_cvx.numerics.psd_cone import project
+    from seraph_cvx.numerics.verified_psd import is_proven_positive_definite
+    from seraph_cvx.plots.style import GREY, PALETTE
+    from seraph_cvx.solvers.first_order import fista
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    # 4 The certificate
+
+    **Goal.** You can turn any metric, from any solver, into a proof of how far it is from the
+    optimum, and you can say what rounding does to that proof.
+
+    **Time.** 25 minutes. **You need** the dual of chapter 3.
+
+    ## 4.1 Why believe a solver?
+
+    A solver stops and says "optimal". There is something better than trust: **every** feasible
+    point *p* of the dual bounds *f* from below, for all metrics at once.
+
+    {formulas(DUAL, CERTIFICATE)}
+
+    So a metric *A* and a feasible *p* enclose the optimum, and it does not matter where they came
+    from. *A* is what the solver returned. Where does *p* come from?
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 4.2 From KKT to a gap
+
+    At the optimum *p* belongs to the metric: *p*ₖ = σ(*s*ₖ), the probability of "dissimilar". Take
+    the same *p* at **any** metric *A*. Then the tangent of section 3.3 touches the logistic term of
+    every pair just at its score, and of the gap (section 3.6) only the linear part is left:
+
+    {formulas(GAP_AT_A_METRIC)}
+
+    Both KKT conditions are in it. *Feasible:* ∇*f*(*A*) ⪰ 0. *Complementary:* ⟨∇*f*(*A*), *A*⟩ = 0.
+    Away from the optimum the second one is no longer zero: it **is** the gap. But on the way to the
+    optimum ∇*f*(*A*) mostly has a negative eigenvalue, and then *p* is not feasible and proves
+    nothing. Section 4.3 repairs that; first see it at work.
+    """)
+
+
+@app.cell
+def _():
+    X, y = some_irises()
+    objective = MStepObjective(PairSet.from_labels(X, y))
+    best = solve_m_step(objective, tol=1e-11)
+    return best, objective
+
+
+@app.cell
+def _(objective):
+    # A first-order method (chapter 5) from A = I, stopped early; the certificate judges each.
+    counts = [0, 5, 20, 50, 80, 100, 120, 150, 180, 220, 260, 300, 350]
+    path = [np.eye(4)] + [
+        fista(objective, tol=1e-12, max_iter=k, start=np.eye(4), finish=False).metric
+        for k in counts[1:]
+    ]
+    certificates = [certify(objective, A) for A in path]
+    return certificates, counts, path
+
+
+@app.cell(hide_code=True)
+def _(best, certificates):
+    # In logarithms: the proved gap as a power of the true one.
+    _optimum = best.certificate.dual_value
+    _gaps = np.array([(c.primal_value - _optimum, c.duality_gap) for c in certificates])
+    power = np.polyfit(*np.log(_gaps.T), 1)[0]
+    assert np.all(_gaps[:, 1] >= _gaps[:, 0])
+    assert 0.4 < power < 0.7
+    return (power,)
+
+
+@app.cell(hide_code=True)
+def _(counts):
+    step = mo.ui.slider(steps=counts, value=50)
+    return (step,)
+
+
+@app.cell(hide_code=True)
+def _(best, certificates, counts, step):
+    _high = np.array([c.primal_value for c in certificates])
+    _low = np.array([c.dual_value for c in certificates])
+    _true = np.maximum(_high - best.certificate.dual_value, 1e-12)
+
+    def _draw(steps):
+        k = counts.index(steps)
+        band, left = panel("The optimum lies in the grey band", "step", "value")
+        left.fill_between(counts, _low, _high, color=GREY, alpha=0.3, linewidth=0)
+        left.plot(counts, _high, color=PALETTE[1], linewidth=2, label="f(A)")
+        left.plot(counts, _low, color=PALETTE[0], linewidth=2, label="lower bound D")
+        left.plot([steps] * 2, [_low[k], _high[k]], "o-", color="black", markersize=7)
+        left.legend()
+        gaps, right = panel(f"At step {steps} proved: {_high[k] - _low[k]:.2g}", "step", "gap")
+        right.semilogy(counts, _high - _low, color=PALETTE[2], linewidth=2, label="proved")
+        right.semilogy(counts, _true, "--", color=GREY, linewidth=2, label="true")
+        right.plot(steps, _high[k] - _low[k], "o", color="black", markersize=9)
+        right.legend()
+        return band, gaps
+
+    Moving("Step:", step, _draw)
+
+
+@app.cell(hide_code=True)
+def _(power):
+    mo.md(f"""
+    Blue and orange are bounds at every step, not only in the end. The proved gap is always above
+    the true one, and falls more slowly: here like its power {power:.2f}, roughly the square root.
+
+    ## 4.3 Anchors
+
+    Two dual points are always feasible, whatever the data: *p* = 1 (call every pair dissimilar) and
+    *p* = *b*/*c* (repeat the labels). *M* is affine in *p*, so between *p* and an anchor the matrix
+    is a mixture. Walk from *p* towards the anchor until it is PSD.
+
+    {formulas(ANCHORS)}
+    """)
+
+
+@app.cell
+def _(best, objective, path):
+    A = path[0]  # the Euclidean metric
+    gradient = objective.gradient(A)  # M(p), here with a negative eigenvalue
+    value_at_p = objective.value(A) - np.sum(gradient * A)  # D(p)
+    value_at_one = -objective.threshold * objective.recession_total  # D(1)
+    taus = np.linspace(0.0, 1.0, 101)
+    mixtures = [tau * gradient + (1 - tau) * objective.recession_matrix for tau in taus]
+    least = np.array([np.linalg.eigvalsh(mixed)[0] for mixed in mixtures])
+    chord = taus * value_at_p + (1 - taus) * value_at_one
+    assert least[-1] < 0
+    assert chord[-1] > best.value  # D at a point that is not feasible is no bound
+    return chord, least, taus
+
+
+@app.cell(hide_code=True)
+def _():
+    mixture = mo.ui.slider(steps=[round(k / 10, 1) for k in range(11)], value=0.3)
+    return (mixture,)
+
+
+@app.cell(hide_code=True)
+def _(best, chord, least, mixture, taus):
+    def _draw(tau):
+        k = round(100 * tau)
+        colour = PALETTE[2] if least[k] >= 0 else PALETTE[1]
+        sign, left = panel("The least eigenvalue of M", "τ", "eigenvalue")
+        left.axhline(0, color="black", linewidth=1)
+        left.plot(taus, least, color=PALETTE[0], linewidth=2)
+        left.plot(tau, least[k], "o", color=colour, markersize=11)
+        word = "a lower bound" if least[k] >= 0 else "not feasible: no bound"
+        bound, right = panel(f"At τ = {tau}: {word}", "τ", "from D(1) to D(p)")
+        proved = least >= 0
+        right.plot(taus[proved], chord[proved], color=PALETTE[0], linewidth=3)
+        right.plot(taus[~proved], chord[~proved], ":", color=GREY, linewidth=2)
+        right.axhline(best.value, color="black", linewidth=1, label="the optimum")
+        right.plot(tau, chord[k], "o", color=colour, markersize=11)
+        right.legend()
+        return sign, bound
+
+    Moving("From the anchor 1 (τ = 0) to p (τ = 1):", mixture, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    *D* is concave, so it lies above the chord that is drawn: the chord is a bound too, at no cost.
+    Beyond the largest feasible τ the dotted line even passes the optimum: without feasibility *D*
+    proves nothing.
+
+    ### The longest step is the best
+
+    Let *r*ₖ be the entry of *p*<sub>τ</sub>, which lies between *p*ₖ and 1. Then *D* does not fall
+    as τ grows:
+
+    {formulas(LONGER_STEP)}
+
+    So the largest feasible τ gives the best bound, and one eigenvalue gives that τ (the exercise).
+    Near the optimum τ comes close to 1, and the gap closes. `certify` tries both anchors and keeps
+    the better bound.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 4.4 Rounding
+
+    "*M* is PSD" and "*D* ≤ *f*" are statements about real numbers. A computer has doubles, and
+    rounds each operation. Two tools turn computed numbers into theorems:
+
+    {formulas(ROUNDING, PSD_PROOF)}
+
+    A computed eigenvalue of 10⁻¹⁷ says nothing about the true one's sign. The second tool does: if
+    *E* = *B* − δ*I* − *FF*<sup>⊤</sup> has a norm below δ, then δ*I* + *E* is positive definite and
+    so is *B*, which is *FF*<sup>⊤</sup> more; whatever *F* is. *E* is rounded as well, so γ bounds
+    that and is added. Try it on 6 × 6 matrices with one small eigenvalue:
+    """)
+
+
+@app.cell
+def _():
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0]
+
+    def judge(exponent):
+        """The least eigenvalue as computed, and whether it is proved to be positive."""
+        B = (basis * [1, 1, 1, 1, 1, 10.0**-exponent]) @ basis.T
+        B = (B + B.T) / 2
+        return np.linalg.eigvalsh(B)[0], is_proven_positive_definite(B, np.zeros(6))
+
+    return (judge,)
+
+
+@app.cell(hide_code=True)
+def _():
+    exponent = mo.ui.slider(steps=list(range(8, 20)), value=14)
+    return (exponent,)
+
+
+@app.cell(hide_code=True)
+def _(exponent, judge):
+    _exponents = np.arange(8, 20)
+    _judged = [judge(k) for k in _exponents]
+
+    def _draw(chosen):
+        computed, proved = judge(chosen)
+        word = "proved positive" if proved else "nothing proved"
+        figure, ax = panel(f"Computed {computed:.1e}: {word}", "k", "computed eigenvalue")
+        ax.axhline(0, color="black", linewidth=1)
+        ax.plot(_exponents, 10.0**-_exponents, color=GREY, label="as constructed")
+        for k, (value, sure) in zip(_exponents, _judged, strict=True):
+            ax.plot(k, value, "o", color=PALETTE[2 if sure else 1], markersize=8)
+        ax.plot(chosen, computed, "o", color="black", markersize=14, fillstyle="none")
+        ax.set_yscale("symlog", linthresh=1e-17)
+        ax.set_yticks([0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8])
+        ax.legend()
+        return [figure]
+
+    Moving("The least eigenvalue is 10⁻ᵏ, k =", exponent, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    Green is proved. Orange is **no verdict**, it is silence: the matrix may well be positive
+    definite, but this proof, in double precision, cannot tell.
+
+    ## 4.5 What a proof in floating point is
+
+    - It is about the doubles that were given, not about the data you meant.
+    - The answer is a factor *L*, because *LL*<sup>⊤</sup> is PSD by construction; *f* is bounded
+      from above there, every error rounded upwards.
+    - *p* need not be accurate, only feasible. But *H*(*p*) and *M*(*p*) must belong to the same
+      doubles *p*.
+    - Bounds are moved outwards, never clamped. Where too little can be proved, the status is not
+      `certified`.
+
+    The certificate cares for the matrix alone. Round the solver's answer to two decimals, and it
+    says what that costs:
+    """)
+
+
+@app.cell
+def _(best, objective):
+    _judged = {"as solved": best.metric, "two decimals": np.round(best.metric, 2)}
+    _rows = [
+        f"| {_name} | {_c.dual_value:.7f} | {_c.primal_value:.7f} | {_c.relative_gap:.1e} |"
+        for _name, _A in _judged.items()
+        for _c in [certify(objective, project(_A))]
+    ]
+    _head = ["| metric | inf *f* ≥ | inf *f* ≤ | gap |", "| --- | --- | --- | --- |"]
+    mo.md("\n".join([*_head, *_rows]))
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## Questions
+
+    /// details | 1. The true gap is 10⁻⁸, the proved one is 10⁻⁴. Who is wrong?
+    Nobody. The proved gap is an upper bound on the true one. Near the optimum *f* is flat, so an
+    error of size ε in *A* costs ε² in *f*; but it moves the gradient, and with it *p* and the
+    bound, by ε.
+    ///
+
+    /// details | 2. Why is *p* = *b*/*c* useless as an anchor if λ = 0 and ν = 0?
+    Then *R* = 0 and *M*(*b*/*c*) = 0. A mixture of 0 and *M*(*p*) has a negative eigenvalue as soon
+    as *M*(*p*) has one: no step towards *p* is feasible.
+    ///
+
+    /// details | 3. A lower bound comes out above the upper one. What should a program do?
+    Raise an error. It is impossible, so the code or one of its assumptions is wrong. To set the gap
+    to zero would hide that, and call the answer perfect.
+    ///
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## Exercise
+
+    [Exercise 4](../exercises/exercise_4_weak_duality.py), TODO 3: make a feasible *p* from any
+    metric; no bound of 100 random metrics may be above any of their values. *Hint:* suppose first
+    that *M*(1) were the identity. How far can you walk then, and which change of coordinates makes
+    it so? `seraph-cvx check-exercise 4 FILE` says what is wrong.
+    """)
+
+
+if __name__ == "__main__":
+    app.run()

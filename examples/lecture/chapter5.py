@@ -1,0 +1,373 @@
+"""5 Solvers, and what they say of themselves"""
+
+import marimo
+
+app = marimo.App(app_title="5 Solvers, and what they say of themselves")
+
+with app.setup:
+    import marimo as mo
+    import numpy as np
+    from lecture import Moving, formulas, panel, some_irises
+    from scipy.optimize import minimize
+
+    from seraph_cvx import MStepObjective, PairSet, certify, compare_solvers
+    from seraph_cvx.display.formulas import CENTRAL_PATH, FISTA, ON_A_FACE, PROJECTED_GRADIENT
+    from seraph_cvx.plots.style import GREY, PALETTE
+    from seraph_cvx.solvers.first_order import fista, projected_gradient
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    # 5 Solvers, and what they say of themselves
+
+    **Goal.** You can explain four ways to solve the M-step, what a step of each costs, by what
+    each one judges itself, and why that is not the same as being right.
+
+    **Time.** 25 minutes. **You need** the projection of chapter 1 and the gap of chapter 4.
+    """)
+
+
+@app.cell
+def _():
+    X, y = some_irises(every=5, standardised=True)  # 30, nine with a label; the metric is 4 x 4
+    pairs = PairSet.from_labels(X, y)
+    objective = MStepObjective(pairs)
+    return X, objective, pairs
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    ## 5.1 Projected gradient, and momentum
+
+    Step against the gradient, then return to the cone: the paper's method. A step costs one
+    pass over the pairs and one eigendecomposition.
+
+    {formulas(PROJECTED_GRADIENT, FISTA)}
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    FISTA takes the gradient a little further along the way it was going (**momentum**). After *t*
+    steps *f* is above its minimum by at most a constant times 1/*t* without momentum, 1/*t*² with
+    it, and no method that only sees gradients does better than 1/*t*² on all problems.
+
+    **What they say of themselves:** "the step is short", "*f* hardly falls". Neither bounds the
+    distance to the optimum.
+    """)
+
+
+@app.cell
+def _(objective):
+    counts = [1, 3, 10, 30, 60, 100, 150, 200, 300, 500]
+    methods = {
+        "projected gradient": lambda k: projected_gradient(objective, 1e-12, k),
+        "FISTA": lambda k: fista(objective, 1e-12, k, finish=False),  # no Newton first
+    }
+    gaps = {
+        name: [certify(objective, run(k).metric).relative_gap for k in counts]
+        for name, run in methods.items()
+    }
+    return counts, gaps
+
+
+@app.cell(hide_code=True)
+def _(counts):
+    steps = mo.ui.slider(steps=counts, value=200)
+    return (steps,)
+
+
+@app.cell(hide_code=True)
+def _(counts, gaps, steps):
+    def _draw(chosen):
+        figure, ax = panel(f"Proved after {chosen} steps", "steps", "certified relative gap")
+        k = counts.index(chosen)
+        for number, (name, values) in enumerate(gaps.items()):
+            ax.loglog(counts, values, color=GREY, linewidth=1)
+            ax.loglog(
+                counts[: k + 1], values[: k + 1], "o-", color=PALETTE[number], linewidth=2,
+                label=f"{name}: {values[k]:.0e}",
+            )  # fmt: skip
+        ax.legend()
+        return [figure]
+
+    Moving("Steps:", steps, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    The package's FISTA also changes coordinates so that the features have one scale, and
+    forgets its momentum when it points uphill.
+
+    ## 5.2 Interior points
+
+    Stay inside the cone: a **barrier**, the logarithm of the determinant with a weight *t*, grows
+    without bound where an eigenvalue goes to 0. Minimise for a large *t* by Newton's method, make
+    *t* smaller, repeat.
+
+    {formulas(CENTRAL_PATH)}
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    On this path the gradient is a multiple of *A*<sup>−1</sup>, hence PSD: *p* = σ(*s*) is
+    feasible, no anchor is needed, and by chapter 4 the gap is ⟨*tA*<sup>−1</sup>, *A*⟩ = *mt*.
+    **An interior-point method knows its gap**, as long as it is on the path. Here is one,
+    for 4 × 4 metrics in ten coordinates:
+    """)
+
+
+@app.cell
+def _(X, objective, pairs):
+    rows = np.vstack([pairs.labeled, pairs.unlabeled])
+    V = X[rows[:, 0]] - X[rows[:, 1]]
+    c = np.repeat([1.0, objective.mu], [len(pairs.labeled), pairs.n_unlabeled])
+    upper = np.triu_indices(4)
+    E = np.zeros((10, 4, 4))  # a basis of the symmetric matrices
+    E[np.arange(10), upper[0], upper[1]] = E[np.arange(10), upper[1], upper[0]] = 1.0
+    features = np.einsum("ki,jil,kl->kj", V, E, V)  # v'E_j v
+
+    def newton_step(A, t):
+        """Where Newton's method goes for f(A) - t ln det A, and how far in its own norm."""
+        d = np.einsum("ki,ij,kj->k", V, A, V)
+        p = 1 / (1 + np.exp(objective.threshold - d))
+        inverse = np.linalg.inv(A)
+        slope = np.einsum("jil,il->j", E, objective.gradient(A) - t * inverse)
+        turned = np.einsum("ab,jbc,cd->jad", inverse, E, inverse)
+        hessian = features.T @ ((c * p * (1 - p))[:, None] * features)
+        hessian = hessian + t * np.einsum("jab,lba->jl", turned, E)
+        move = -np.linalg.solve(hessian, slope)
+        return np.einsum("j,jil->il", move, E), np.sqrt(-slope @ move / t)
+
+    return (newton_step,)
+
+
+@app.cell
+def _(newton_step, objective):
+    central, _A, _t = [], np.eye(4), 10.0
+    while _t > 1e-9:
+        for _ in range(50):
+            _move, _decrement = newton_step(_A, _t)
+            if _decrement < 1e-6:
+                break
+            _A = _A + _move / (1 + _decrement)  # a damped step never leaves the cone
+        central.append((_t, _A, certify(objective, _A)))
+        _t /= 5
+    return (central,)
+
+
+@app.cell(hide_code=True)
+def _(central):
+    barrier = mo.ui.slider(steps=list(range(len(central))), value=3)
+    return (barrier,)
+
+
+@app.cell(hide_code=True)
+def _(barrier, central):
+    _t = np.array([t for t, _, _ in central])
+    _eigenvalues = np.array([np.linalg.eigvalsh(A) for _, A, _ in central])
+    _proved = np.array([certificate.duality_gap for *_, certificate in central])
+
+    def _draw(k):
+        k = int(k)
+        spectrum, left = panel(f"Eigenvalues of A at t = {_t[k]:.1e}", "t", "eigenvalue")
+        left.loglog(_t, _eigenvalues, color=PALETTE[0], linewidth=2)
+        left.plot(np.full(4, _t[k]), _eigenvalues[k], "o", color="black", markersize=8)
+        left.invert_xaxis()
+        claimed, right = panel("The gap it knows, and the proved one", "t", "gap")
+        right.loglog(_t, _proved, color=PALETTE[2], linewidth=5, alpha=0.5, label="proved")
+        right.loglog(_t, 4 * _t, "--", color="black", linewidth=1.5, label="m t")
+        right.plot(_t[k], _proved[k], "o", color="black", markersize=9)
+        right.invert_xaxis()
+        right.legend()
+        return spectrum, claimed
+
+    Moving("How often t was divided by 5:", barrier, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    The eigenvalues that are 0 at the optimum get there like *t*: the metric has its low rank only
+    in the limit. A step solves a system in *m*(*m* + 1)/2 unknowns: 5,050 for a hundred features,
+    and the work grows with the cube of that. Conic solvers such as Clarabel do the same with the
+    pairs in exponential cones. **What they say of themselves:** residuals of the KKT conditions,
+    *in their own scaling*, are small. A small residual is not yet a small gap.
+
+    ## 5.3 Newton on a face
+
+    The optimum has low rank, so it lies on a face of the cone. Write *A* = *LL*<sup>⊤</sup>
+    with ρ columns and use Newton's method on *L*. No projection, no barrier, far fewer
+    unknowns; but the problem in *L* is not convex.
+
+    {formulas(ON_A_FACE)}
+    """)
+
+
+@app.cell
+def _(objective):
+    def on_a_face(rank):
+        """Newton's method in a trust region on L: the metric of each step."""
+        shape, visited = (4, rank), []
+
+        def at(x):
+            return objective.program.at(x.reshape(shape))
+
+        answer = minimize(
+            lambda x: at(x).value,
+            np.random.default_rng(1).normal(size=4 * rank),
+            jac=lambda x: at(x).slope.ravel(),
+            hessp=lambda x, d: at(x).bent(d.reshape(shape)).ravel(),
+            method="trust-ncg",
+            callback=lambda x: visited.append(x.reshape(shape) @ x.reshape(shape).T),
+            options={"gtol": 1e-6},
+        )
+        return answer.success, visited
+
+    faces = {rank: on_a_face(rank) for rank in (1, 2, 3, 4)}
+    return (faces,)
+
+
+@app.cell(hide_code=True)
+def _():
+    rank = mo.ui.slider(steps=[1, 2, 3, 4], value=1)
+    return (rank,)
+
+
+@app.cell(hide_code=True)
+def _(faces, objective, rank):
+    def _draw(rho):
+        says, visited = faces[int(rho)]
+        proved = [certify(objective, A).relative_gap for A in visited]
+        word = "converged" if says else "not yet"
+        progress, left = panel(f"Rank {rho}. It says: {word}", "step", "certified relative gap")
+        left.semilogy(range(1, len(proved) + 1), proved, "o-", color=PALETTE[2], linewidth=2)
+        left.set_ylim(1e-11, 10)
+        eigenvalues = np.linalg.eigvalsh(objective.gradient(visited[-1]))
+        signs, right = panel("Eigenvalues of ∇f(A) at the end", "number", "eigenvalue")
+        colours = [PALETTE[1] if value < -1e-6 else PALETTE[2] for value in eigenvalues]
+        right.bar(range(1, 5), eigenvalues, color=colours)
+        right.axhline(0, color="black", linewidth=1)
+        right.set_yscale("symlog", linthresh=0.1)
+        return progress, signs
+
+    Moving("Columns of L, ρ:", rank, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    A zero slope in *L* makes ∇*f*(*A*) vanish on the face only. A negative eigenvalue (orange)
+    points out of the face: *f* falls along it, and its eigenvector becomes a new column of *L*.
+    **What it says of itself:** "the slope is zero", which is true, and not enough. This is how
+    the package solves an M-step; the certificate decides when it is done.
+
+    ## 5.4 A race
+
+    Each runs in a process of its own and is asked for two digits and for four. A filled disc:
+    the solver *claims* the tolerance. The true gap is measured from the best lower bound
+    that anybody proved; a square is what its own answer proves.
+    """)
+
+
+@app.cell
+def _(objective):
+    race = compare_solvers(
+        objective,
+        solvers=["fista", "CLARABEL", "SCS"],
+        tols=[1e-2, 1e-4],
+        time_limit=8.0,
+    )
+    return (race,)
+
+
+@app.cell(hide_code=True)
+def _():
+    asked = mo.ui.slider(steps=[2, 4], value=2)
+    return (asked,)
+
+
+@app.cell(hide_code=True)
+def _(asked, race):
+    def _draw(digits):
+        tol = 10.0 ** -int(digits)
+        rows = [r for r in race.rows if r["true_gap"] is not None and np.isclose(r["tol"], tol)]
+        figure, ax = panel(f"Asked for {tol:g}", "relative gap", "")
+        figure.set_size_inches(6.0, 4.0)
+        for k, r in enumerate(rows):
+            true, proved = max(r["true_gap"], 1e-12), max(r["proved_gap"], 1e-12)
+            false = r["claims"] and true > tol
+            ax.plot([true, proved], [k, k], color=GREY, linewidth=1)
+            ax.plot(proved, k, "s", color=GREY, markersize=7)
+            ax.plot(
+                true, k, "o", markersize=11, color=PALETTE[1 if false else 0],
+                fillstyle="full" if r["claims"] else "none",
+            )  # fmt: skip
+        ax.axvline(tol, color="black", linewidth=1)
+        ax.set_xscale("log")
+        names = [f"{r['solver']} {r['formulation']}" for r in rows]
+        ax.set_yticks(range(len(rows)), names)
+        ax.invert_yaxis()
+        return [figure]
+
+    Moving("Digits asked for:", asked, _draw)
+
+
+@app.cell(hide_code=True)
+def _(race):
+    _claims = [r for r in race.rows if r["claims"]]
+    _false = [r for r in _claims if r["true_gap"] > r["tol"]]
+    _unproved = [r for r in _claims if r["proved_gap"] > r["tol"]]
+    mo.md(f"""
+    Claims in this race: {len(_claims)}. Not true: **{len(_false)}** (orange). Not proved by
+    the answer's own certificate: {len(_unproved)}. In the whole
+    [comparison](../solver-comparison/README.md), fourteen entrants on sixteen instances,
+    62 of 775 claims were not true.
+
+    - **Projected gradient, FISTA:** about *m*²/2 unknowns; a step is a pass over the pairs
+      and an eigendecomposition; they judge themselves by the length of a step.
+    - **Interior points:** about *m*²/2 unknowns, more in conic form; a step is a linear system;
+      they judge themselves by residuals, or by *mt* on the path.
+    - **Newton on a face:** *m*ρ unknowns; a step is a few passes; it judges itself by
+      the slope.
+    - **All of them, here:** judged by the certificate.
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## Questions
+
+    /// details | 1. Why is "*f* fell by less than 10⁻⁹ in the last step" no evidence?
+    Short steps make small changes anywhere: with a tiny step length every point looks optimal.
+    The gap does not depend on how one came to the point.
+    ///
+
+    /// details | 2. On the central path all eigenvalues are positive. How can the rank fall?
+    It is the limit: *A*∇*f*(*A*) = *tI*, so where an eigenvalue of the gradient stays away from
+    0, that of *A* goes to 0 like *t*.
+    ///
+
+    /// details | 3. Converged on a face, and ∇*f* has a negative eigenvalue. What next?
+    Add its eigenvector *u* as a column. The new column must have a finite length: at length 0
+    the slope is zero again, so one first minimises *f*(*A* + *tuu*<sup>⊤</sup>) over *t* > 0.
+    ///
+
+    ## Exercise
+
+    [Exercise 8](../exercises/exercise_8_own_solver.py): write your own solver, and let the
+    certificate judge it. *Hint:* how do you notice that a step was too long, without knowing
+    the curvature? Compare *f* after the step with what the gradient and the length promised.
+    `seraph-cvx check-exercise 8 FILE` says what is wrong.
+    """)
+
+
+if __name__ == "__main__":
+    app.run()

@@ -1,0 +1,311 @@
+"""6 EM, and learning from unlabeled points"""
+
+import marimo
+
+app = marimo.App(app_title="6 EM, and learning from unlabeled points")
+
+with app.setup:
+    import marimo as mo
+    import numpy as np
+    from lecture import Moving, formulas, panel
+    from sklearn.datasets import load_wine
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.preprocessing import StandardScaler
+
+    from seraph_cvx import SERAPH, MStepObjective, PairSet, alternate, certify
+    from seraph_cvx.datasets import load_sampling
+    from seraph_cvx.display.formulas import (
+        DESCENT,
+        E_STEP,
+        ENVELOPE,
+        LEAST_OVER_SOFT_LABELS,
+        LINEAR_PARTS,
+        M_STEP,
+        OBJECTIVE,
+        ONE_FUNCTION,
+        THREE_LOSSES,
+    )
+    from seraph_cvx.model.pair_losses import EntropyLoss, LogisticLoss, SharpenedLoss
+    from seraph_cvx.plots.style import GREY, PALETTE
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    # 6 EM, and learning from unlabeled points
+
+    **Goal.** You can say which function the alternation of E-step and M-step descends, that it
+    is not the paper's objective, and how much the unlabeled points are worth on real data.
+
+    **Time.** 25 minutes. **You need** the M-step of chapter 2 and the certificate of chapter 4.
+
+    ## 6.1 Two convex halves of a problem that is not convex
+
+    The paper wants the metric to be *sure* of the unlabeled pairs: low entropy of *p*. That
+    makes (7) nonconvex. So it alternates: soft labels *q* from the metric (E-step), a metric
+    from the soft labels (M-step). Each half is convex.
+
+    {formulas(OBJECTIVE, E_STEP, M_STEP)}
+    """)
+
+
+@app.cell
+def _():
+    # Wine, standardised, with four points of each class labeled.
+    X, classes = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    rng = np.random.default_rng(0)
+    y = np.full(len(classes), -1)
+    for _label in range(3):
+        y[rng.choice(np.flatnonzero(classes == _label), 4, replace=False)] = _label
+    pairs = PairSet.from_labels(X, y)
+    return (pairs,)
+
+
+@app.cell
+def _(pairs):
+    # The paper's setting and its pace: μ = #(𝒮 ∪ 𝒟)/#𝒰, λ = 1, a = 1 + μ.
+    run = alternate(pairs, accelerate=False)
+    J = np.array([step.descent_value for step in run.history])
+    seven = np.array([step.paper_objective for step in run.history])
+    assert np.all(np.diff(J) < 1e-9)
+    assert seven[-1] > seven[0]
+    return J, run, seven
+
+
+@app.cell(hide_code=True)
+def _(J):
+    _last = len(J)
+    iteration = mo.ui.slider(
+        steps=sorted({k for k in (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120) if k < _last} | {_last}),
+        value=5,
+    )
+    return (iteration,)
+
+
+@app.cell(hide_code=True)
+def _(J, iteration, seven):
+    _t = np.arange(1, len(J) + 1)
+
+    def _draw(t):
+        k = int(t) - 1
+        falls, left = panel(f"Iteration {t}: J = {J[k]:.3f}", "iteration", "J")
+        rises, right = panel(
+            f"Iteration {t}: (7) is {seven[k]:.3f}", "iteration", "(7), as a minimisation"
+        )
+        for ax, values, colour in ((left, J, PALETTE[0]), (right, seven, PALETTE[1])):
+            ax.plot(_t, values, color=GREY, linewidth=1)
+            ax.plot(_t[: k + 1], values[: k + 1], color=colour, linewidth=3)
+            ax.plot(t, values[k], "o", color=colour, markersize=10)
+            if len(J) > 20:
+                ax.set_xscale("log")
+        return falls, rises
+
+    Moving("Iteration:", iteration, _draw)
+
+
+@app.cell(hide_code=True)
+def _(J, seven):
+    mo.md(f"""
+    Both are drawn as minimisations. *J* falls at every iteration, from {J[0]:.2f} to
+    {J[-1]:.2f}. The paper's objective (7) **rises**, from {seven[0]:.2f} to {seven[-1]:.2f}. So
+    what is *J*?
+
+    ## 6.2 What the alternation descends
+
+    Look for one function of *q* and *A* of which the E-step is the best *q* and the M-step the best
+    *A*. As a function of *A* it must be the M-step: an unlabeled pair pays μ times the surprise
+    that *q* expects. A term in *q* alone is still free. Take −*H*(*q*)/*a*:
+
+    {formulas(DESCENT)}
+
+    For which *q* is that least? Set the derivative to zero, as in section 3.3: *q* is proportional
+    to *p*<sup>*a*</sup>, and with *a* = 1 + μ that is the E-step (exercise 6 has the details).
+
+    {formulas(LEAST_OVER_SOFT_LABELS)}
+    """)
+
+
+@app.cell(hide_code=True)
+def _(pairs):
+    _mu = pairs.resolve_unlabeled_weight("ratio")
+    _weight = _mu**2 / (1 + _mu)
+    mo.md(f"""
+    *J* is descended half by half, so it never rises. The last line is the surprise: at the best *q*
+    an unlabeled pair pays its Rényi entropy *H*<sub>*a*</sub>, times μ(*a* − 1)/*a*. The paper's
+    E-step has *a* = 1 + μ, so the entropy weighs μ²/(1 + μ) in *J* and μ in (7). On this data μ =
+    {_mu:.4f}, and {_weight:.1e} is **{_mu / _weight:.0f} times less**: run to convergence, the
+    paper's EM all but forgets the unlabeled pairs.
+
+    With *a* = 2 and the weight 2μ, *J* has the whole μ again (times a Rényi entropy of
+    order 2 instead of Shannon's). The defaults of `SERAPH()` use that.
+
+    ## 6.3 One function, three losses
+
+    Put the best *q* into *J*. Then M-step, *J* and (7) are all functions of *A* alone, and of
+    the same form. They differ in **one scalar function** of the score of an unlabeled pair, and
+    in *M*:
+
+    {formulas(ONE_FUNCTION, THREE_LOSSES, LINEAR_PARTS)}
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    sharpness = mo.ui.slider(steps=[1.01, 1.1, 1.25, 1.5, 2, 3, 5, 10, 30], value=2)
+    return (sharpness,)
+
+
+@app.cell(hide_code=True)
+def _(sharpness):
+    _s = np.linspace(-6, 6, 241)
+
+    def _draw(a):
+        losses, left = panel(f"Loss of an unlabeled pair, a = {a:g}", "score s", "φ₂(s)")
+        left.plot(_s, LogisticLoss().value(_s), color=GREY, linewidth=2, label="M-step, convex")
+        left.plot(_s, SharpenedLoss(a).value(_s), color=PALETTE[0], linewidth=3, label="J")
+        left.plot(_s, EntropyLoss().value(_s), color=PALETTE[1], linewidth=2, label="(7)")
+        left.set_ylim(-0.05, 2)
+        left.legend()
+        labels, right = panel("The soft label against the posterior", "p(−1)", "q(−1)")
+        p = 1 / (1 + np.exp(-_s))
+        right.plot(p, p, color=GREY, linewidth=1, label="q = p")
+        right.plot(p, 1 / (1 + np.exp(-a * _s)), color=PALETTE[0], linewidth=3, label="E-step")
+        right.legend()
+        return losses, labels
+
+    Moving("Sharpness a:", sharpness, _draw)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md(f"""
+    *J* and (7) are hills: highest where a pair is undecided, *s* = 0, so a metric is pushed
+    away from there, to either side. That is the semi-supervised part, and it is also why
+    neither is convex. At *a* → 1 the hill is flat; at *a* → ∞ it is φ₁(|*s*|), with hard labels.
+    One method, Newton on a face (chapter 5), serves all three.
+
+    ## 6.4 What the certificate still says
+
+    *J* is not convex, so no gap can be proved for it. But:
+
+    {formulas(ENVELOPE)}
+    """)
+
+
+@app.cell
+def _(pairs, run):
+    # Newton's method on J itself, after a first M-step.
+    fast = alternate(pairs)
+    own = MStepObjective(pairs, previous_metric=fast.metric)  # its own soft labels
+    proof = certify(own, fast.metric)
+    mo.md(f"""
+    A stationary point of *J* therefore solves the **convex** M-step with its own soft labels,
+    and that can be certified. Here the alternation took {len(run.history)} iterations, Newton's
+    method on *J* {len(fast.history)} steps. They end at *J* =
+    {run.history[-1].descent_value:.6f} and {fast.history[-1].descent_value:.6f}; the M-step of
+    the second one is solved to a proved relative gap of {proof.relative_gap:.0e}. A small
+    gap means "a fixed point of the alternation", not "the smallest *J*".
+    """)
+
+
+@app.cell(hide_code=True)
+def _():
+    mo.md("""
+    ## 6.5 At work
+
+    The error of the nearest labeled point on flowers and wines that no fit has seen, by
+    three distances: Euclidean; learned from the labeled points alone (μ = 0); learned with
+    the unlabeled points as well. Eight draws of the labels each.
+    """)
+
+
+@app.cell
+def _():
+    def errors(name, n_labeled, seed):
+        """The 1-NN error on test points under three distances, in percent."""
+        drawn = load_sampling(name, n_points=80, n_labeled=n_labeled, seed=seed)
+        known = drawn.labeled
+        found = []
+        for model in (None, SERAPH(unlabeled_weight=0.0), SERAPH()):
+            if model is not None:
+                model.fit(drawn.X, drawn.y)
+            move = (lambda points: points) if model is None else model.transform
+            nearest = KNeighborsClassifier(1).fit(move(drawn.X[known]), drawn.y[known])
+            found.append(100 * np.mean(nearest.predict(move(drawn.X_test)) != drawn.y_test))
+        return found
+
+    table = {
+        (name, n): np.array([errors(name, n, seed) for seed in range(8)])
+        for name in ("iris", "wine")
+        for n in (6, 12, 30)
+    }
+    return (table,)
+
+
+@app.cell(hide_code=True)
+def _():
+    n_labeled = mo.ui.slider(steps=[6, 12, 30], value=6)
+    return (n_labeled,)
+
+
+@app.cell(hide_code=True)
+def _(n_labeled, table):
+    def _draw(n):
+        figures = []
+        for name in ("iris", "wine"):
+            drawn = table[name, int(n)]
+            figure, ax = panel(f"{name}, {n} labels", "", "error in %")
+            for k in range(3):
+                ax.plot(np.full(8, k), drawn[:, k], "o", color=PALETTE[k], alpha=0.4)
+                ax.plot([k - 0.25, k + 0.25], [drawn[:, k].mean()] * 2, color=PALETTE[k], lw=3)
+                ax.text(k, -1.5, f"{drawn[:, k].mean():.1f}", ha="center", va="top", fontsize=11)
+            ax.set_xticks(range(3), ["Euclidean", "labels\nalone", "with\nunlabeled"])
+            ax.set_ylim(-5, 35)
+            ax.set_xlim(-0.5, 2.5)
+            figures.append(figure)
+        return figures
+
+    Moving("Labeled points:", n_labeled, _draw)
+
+
+@app.cell(hide_code=True)
+def _(table):
+    _gain = np.concatenate([drawn[:, 1] - drawn[:, 2] for drawn in table.values()])
+    _error = _gain.std(ddof=1) / np.sqrt(len(_gain))
+    mo.md(f"""
+    A bar is the mean of eight draws, a disc one draw. Of {len(_gain)} draws, the unlabeled
+    points help in {np.sum(_gain > 0)} and hurt in {np.sum(_gain < 0)}; on average they take
+    {_gain.mean():.2f} percentage points off the error (standard error {_error:.2f}).
+    Judge a method by such a picture, never by one draw.
+
+    ## Questions
+
+    /// details | 1. EM is said never to make its objective worse. Why may (7) rise?
+    Because (7) is not the objective of this EM. Its E-step minimises KL plus a
+    penalty, not the KL divergence of ordinary EM, so the bound does not touch (7).
+    ///
+
+    /// details | 2. What becomes of *J* at *a* = 1?
+    The soft label is the posterior, *q* = *p*, and the surprise that *p* expects at *p* **is** its
+    entropy: the unlabeled pairs drop out of *J*. The alternation still moves, slowly, but only
+    towards the labeled-only solution.
+    ///
+
+    /// details | 3. A fit is certified with a gap of 10⁻⁹. Is it the best metric?
+    It solves, to 10⁻⁹, the M-step with its own soft labels: a fixed point. Another start may
+    end at another fixed point with a smaller *J*; and the smallest *J* need not have the
+    smallest error.
+    ///
+
+    ## Exercise
+
+    [Exercise 7](../exercises/exercise_7_descent.py), after
+    [exercise 6](../exercises/exercise_6_e_step.py): write (7) and *J*, and watch one rise while
+    the other falls. *Hint:* what should *J* be at soft labels that are all 0 or 1? Test that
+    before you run the alternation. `seraph-cvx check-exercise 7 FILE` says what is wrong.
+    """)
+
+
+if __name__ == "__main__":
+    app.run()

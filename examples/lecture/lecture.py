@@ -1,0 +1,97 @@
+"""What the chapters share: typeset formulas, and pictures that a slider moves."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from html import escape
+from io import BytesIO
+from typing import Any
+
+import marimo as mo
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from sklearn.datasets import load_iris
+from sklearn.preprocessing import StandardScaler
+
+from seraph_cvx.display.formulas import Formula
+from seraph_cvx.plots.style import enlarge_text, new_figure
+
+CARD = "overflow-x:auto;overflow-y:hidden;border-left:4px solid #93c5fd;padding-left:.8rem"
+
+
+def formulas(*shown: Formula) -> mo.Html:
+    """Formulas of the package, each under its name; `data-latex` is for Jupyter."""
+    cards = []
+    for each in shown:
+        latex = escape(each.latex.replace("\n", "$$ $$"), quote=True)
+        math = each.mathml.replace("<math ", '<math style="padding:.4rem 0" ')
+        cards.append(
+            f'<div class="formula" data-latex="$${latex}$$" style="{CARD}"><b>'
+            f"{escape(each.title)}</b>{math}</div>"
+        )
+    return mo.Html("".join(cards))
+
+
+def some_irises(every: int = 3, standardised: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Every third iris, 50 in all; three of each kind with a label, the others with -1."""
+    points, kinds = load_iris(return_X_y=True)
+    points, kinds = points[::every], kinds[::every]
+    labels = np.full(len(points), -1)
+    for kind in range(3):
+        found = np.flatnonzero(kinds == kind)
+        labels[found[:: -(-len(found) // 3)]] = kind
+    return StandardScaler().fit_transform(points) if standardised else points, labels
+
+
+def panel(title: str, x: str, y: str) -> tuple[Figure, Axes]:
+    """A figure with one panel, half a slide wide; on a phone it fills the screen."""
+    figure = new_figure(5.0, 4.0)
+    figure.set_layout_engine("tight")  # one axis needs no more, and it takes half of the time
+    ax = figure.add_subplot()
+    ax.set(title=title, xlabel=x, ylabel=y)
+    ax.grid(alpha=0.3)
+    enlarge_text(ax)
+    return figure, ax
+
+
+def pictures(figures: Sequence[Figure]) -> str:
+    """Figures as HTML, beside each other where there is room."""
+    images = []
+    for figure in figures:
+        file = BytesIO()
+        figure.savefig(file, format="svg")
+        source = f"data:image/svg+xml;base64,{b64encode(file.getvalue()).decode()}"
+        name = escape(figure.axes[0].get_title(), quote=True)
+        style = "flex:1 1 300px;min-width:0;max-width:560px"
+        images.append(f'<img src="{source}" alt="{name}" style="{style}">')
+    return f'<div style="display:flex;flex-wrap:wrap;gap:8px">{"".join(images)}</div>'
+
+
+class Moving(mo.Html):
+    """Figures below their slider, which is made with `steps`; `draw` takes one of them."""
+
+    def __init__(self, label: str, slider: Any, draw: Callable[[float], Sequence[Figure]]) -> None:
+        self.label, self.slider, self.draw = label, slider, draw
+        self.shown = pictures(draw(slider.value))
+        value = f"<b>{slider.value:g}</b>"
+        super().__init__(f"<div>{escape(label)} {value} {slider}</div>{self.shown}")
+
+    def flip_book(self, most: int) -> str:
+        """The same for a page without Python: at most so many figures; a slider shows one."""
+        steps, first = self.slider.steps, self.slider.steps.index(self.slider.value)
+        chosen = np.linspace(0, len(steps) - 1, min(most, len(steps))).round().astype(int)
+        start = int(np.argmin(np.abs(chosen - first)))
+        chosen[start] = first
+        frames = "".join(
+            f'<div class="frame" data-value="{steps[at]:g}"{"" if at == first else " hidden"}>'
+            f"{self.shown if at == first else pictures(self.draw(steps[at]))}</div>"
+            for at in chosen
+        )
+        return (
+            f'<div class="moving"><label>{escape(self.label)} '
+            f"<output>{self.slider.value:g}</output>"
+            f'<input type="range" min="0" max="{len(chosen) - 1}" value="{start}">'
+            f"</label>{frames}</div>"
+        )

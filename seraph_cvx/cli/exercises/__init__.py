@@ -1,0 +1,1 @@
+"""The command about the exercises: `check-exercise`."""
