@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
+from .symbols import in_symbols
+
 WIDTH, HEIGHT = 460, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 14, 46, 48
 COLOURS = ("#1f5fa8", "#c2410c", "#15803d", "#7e22ce")
@@ -45,7 +47,7 @@ def to_svg(chart: Chart) -> str:
     across = _Axis([x for curve in curves for x in curve.x], chart.log_x, LEFT, WIDTH - RIGHT)
     up = _Axis([y for curve in curves for y in curve.y], chart.log_y, HEIGHT - BOTTOM, TOP)
     parts = [
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(chart.title)}">',
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{_words(chart.title)}">',
         _text(WIDTH / 2, 16, chart.title, "title"),
         *(_x_tick(across, tick) for tick in across.ticks),
         *(_y_tick(up, tick) for tick in up.ticks),
@@ -53,7 +55,7 @@ def to_svg(chart: Chart) -> str:
         f'height="{HEIGHT - TOP - BOTTOM}" class="frame"></rect>',
         _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 10, chart.x_title, "axis"),
         f'<text x="{-(TOP + HEIGHT - BOTTOM) / 2:.1f}" y="14" transform="rotate(-90)" '
-        f'class="axis">{escape(chart.y_title)}</text>',
+        f'class="axis">{_words(chart.y_title)}</text>',
     ]
     for k, curve in enumerate(curves):
         parts += _line(curve, across, up, COLOURS[k % len(COLOURS)])
@@ -67,7 +69,7 @@ class _Axis:
 
     def __init__(self, values: Sequence[float], log: bool, start: float, end: float) -> None:
         self.log, self.start, self.end = log, start, end
-        low, high = (min(values), max(values)) if values else (0.0, 1.0)
+        low, high = (min(values), max(values)) if values else (0.1 if log else 0.0, 1.0)
         if low == high:
             low, high = (low / 2.0, high * 2.0) if log else (low - 0.5, high + 0.5)
         pad = 0.0 if log else 0.04 * (high - low)
@@ -130,7 +132,7 @@ def _legend(curves: Sequence[Curve]) -> list[str]:
         parts.append(
             f'<line x1="{x:.1f}" y1="31" x2="{x + 16:.1f}" y2="31" class="line" '
             f'stroke="{COLOURS[k % len(COLOURS)]}"></line>'
-            f'<text x="{x + 20:.1f}" y="35" class="name">{escape(curve.name)}</text>'
+            f'<text x="{x + 20:.1f}" y="35" class="name">{_words(curve.name)}</text>'
         )
         x += widths[k]
     return parts
@@ -149,7 +151,11 @@ def _y_tick(axis: _Axis, tick: float) -> str:
 
 
 def _text(x: float, y: float, text: str, kind: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{escape(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}">{_words(text)}</text>'
+
+
+def _words(text: str) -> str:
+    return escape(in_symbols(text))
 
 
 def _number(value: float) -> str:

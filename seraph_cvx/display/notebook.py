@@ -13,6 +13,7 @@ from typing import Any
 
 from .formulas import Formula
 from .result_table import ResultTable, show
+from .symbols import prose
 
 MOST_ROWS = 24
 """A longer table is shown by its first and last rows."""
@@ -49,7 +50,7 @@ def card(
     formulas : sequence of Formula
         From :mod:`seraph_cvx.display.formulas`.
     *parts : str
-        HTML made by :func:`facts` or :func:`grid`.
+        HTML made by :func:`facts`, :func:`grid` or :func:`note`.
 
     Examples
     --------
@@ -68,6 +69,30 @@ def card(
         f"<div><b>{escape(name)}</b>{badge}</div>"
         f"{said}{''.join(map(_drawn, formulas))}{''.join(parts)}</div>"
     )
+
+
+def note(text: str) -> str:
+    """Show a sentence of the package in small print, with its symbols as formulas have them.
+
+    Examples
+    --------
+    >>> ">f = −ℱ<" in note("f = -F")
+    True
+    """
+    return f'<div style="{_SMALL}">{prose(text)}</div>'
+
+
+def beside(*parts: str) -> str:
+    """Show blocks of HTML next to each other, or below each other where there is no room.
+
+    Examples
+    --------
+    >>> beside("<p>a</p>", "<p>b</p>").count("<p>")
+    2
+    """
+    blocks = "".join(f"<div>{part}</div>" for part in parts)
+    style = "display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start"
+    return f'<div style="{style}">{blocks}</div>'
 
 
 def facts(values: Mapping[str, Any]) -> str:
@@ -138,6 +163,7 @@ def tone_of_gap(relative_gap: float) -> Tone:
 
 _TABLE = "border-collapse:collapse;margin:.5em 0 0;font-variant-numeric:tabular-nums"
 _CELL = "text-align:left;padding:.1em 1em .1em 0;vertical-align:top"
+_SMALL = "font-size:.85em;opacity:.8;margin:.4em 0 0"
 _MATH = "display:grid;row-gap:.6em;overflow-x:auto;padding:.4em 0;font-size:1.15em"
 
 
@@ -153,5 +179,5 @@ def _drawn(formula: Formula) -> str:
     return (
         f'<div style="margin:.6em 0"><i>{escape(formula.title)}</i>'
         f'<div style="{_MATH}">{formula.mathml}</div>'
-        f'<div style="font-size:.85em;opacity:.8">{escape(formula.where)}</div></div>'
+        f"{note(formula.where)}</div>"
     )

@@ -50,7 +50,14 @@ class ConvexityProof:
             yield from child.walk()
 
     def __str__(self) -> str:
-        return "\n".join(_draw(self, "", ""))
+        from ..display.proof_tree import draw_tree
+
+        return draw_tree(self)
+
+    def _repr_html_(self) -> str:
+        from ..display.cards import convexity_card
+
+        return convexity_card(self)
 
 
 def explain_convexity(problem: cp.Problem) -> ConvexityProof:
@@ -74,11 +81,11 @@ def explain_convexity(problem: cp.Problem) -> ConvexityProof:
     >>> print(explain_convexity(cp.Problem(cp.Minimize(cp.logistic(2 * x)), [x >= 1])))
     problem: CONVEX (minimises a convex function over a convex set)
     ├─ objective logistic: CONVEX, NONNEGATIVE (logistic is convex and nondecreasing: of an affine
-    argument it is convex)
+    │  │    argument it is convex)
     │  └─ 2.0 * x: AFFINE (a constant times an affine expression)
     │     ├─ 2.0: CONSTANT, NONNEGATIVE (a number)
     │     └─ x: AFFINE (a variable)
-    └─ constraint 1.0 <= x: CONVEX (affine on both sides)
+    └─ constraint 1.0 ≤ x: CONVEX (affine on both sides)
     """
     minimises = isinstance(problem.objective, cp.Minimize)
     wanted = "convex" if minimises else "concave"
@@ -139,7 +146,7 @@ def _name(expression: Any) -> str:
     if _is_leaf(expression):
         if expression.size > 1 and not isinstance(expression, cp.Parameter | cp.Variable):
             return f"constant{_shape(expression)}"
-        return str(expression.name())
+        return _readable(str(expression.name()))
     if expression.size == 1 and len(str(expression)) <= 40 and "\n" not in str(expression):
         inner = _readable(str(expression))
         if isinstance(expression, BinaryOperator | AddExpression | NegExpression):
@@ -148,7 +155,8 @@ def _name(expression: Any) -> str:
 
 
 def _readable(text: str) -> str:
-    """CVXPY's text with the names of two atoms as one writes them."""
+    """CVXPY's text with numbers at four digits, and the names of two atoms as one writes them."""
+    text = re.sub(r"\d+\.\d{4,}(?:e[-+]?\d+)?", lambda found: f"{float(found[0]):.4g}", text)
     text = re.sub(r"diag_mat\((\w+), 0\)", r"diag(\1)", text)
     return re.sub(r"quad_over_lin\((\w+), 1\.0, None, False\)", r"||\1||^2", text)
 
@@ -227,12 +235,3 @@ def _article(expression: Any) -> str:
 def _plural(expression: Any) -> str:
     kinds = {str(arg.curvature).lower() for arg in expression.args} - {"constant"}
     return " and ".join(sorted(kinds)) or "constant"
-
-
-def _draw(node: ConvexityProof, prefix: str, below: str) -> Iterator[str]:
-    sign = f", {node.sign}" if node.sign not in ("", "UNKNOWN") else ""
-    yield f"{prefix}{node.expression}: {node.curvature}{sign} ({node.rule})"
-    for child in node.children:
-        last = child is node.children[-1]
-        branch, trunk = ("└─ ", "   ") if last else ("├─ ", "│  ")
-        yield from _draw(child, below + branch, below + trunk)

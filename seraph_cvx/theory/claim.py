@@ -83,6 +83,8 @@ class Claim:
         Another verdict is an error: of the package, or of the data's numerics.
     correction : str
         What holds instead, where the paper's own statement does not.
+    consequence : str
+        What that changes for who uses the method, in one sentence.
     recomputation : Recomputation, optional
         How to recompute the numbers that contradict the paper.
     """
@@ -95,6 +97,7 @@ class Claim:
     evidence: str
     expected: Verdict = Verdict.HOLDS
     correction: str = ""
+    consequence: str = ""
     recomputation: Recomputation | None = None
 
 

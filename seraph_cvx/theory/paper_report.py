@@ -12,7 +12,8 @@ import numpy as np
 
 from ..display.mathml import to_text
 from ..display.result_table import ResultTable
-from .claim import Check, ClaimResult
+from ..display.symbols import in_symbols
+from .claim import Check, Claim, ClaimResult
 from .page import to_html
 
 
@@ -28,12 +29,15 @@ class PaperReport:
         The data in one line.
     results : sequence of ClaimResult
     seconds : float
+    skipped : sequence of Claim
+        Those that were not checked because they are slow.
     """
 
     name: str
     description: str
     results: Sequence[ClaimResult]
     seconds: float
+    skipped: Sequence[Claim] = ()
 
     @property
     def ok(self) -> bool:
@@ -69,7 +73,9 @@ class PaperReport:
         """Write the table as Markdown and, below it, what holds instead of each refuted claim."""
         title = f"The claims of the paper on {self.description}"
         columns = ("claim", "name", "verdict", "residual", "tolerance", "decisive check")
-        table = ResultTable(title, [{key: row[key] for key in columns} for row in self.rows])
+        rows = [{key: _shown(row[key]) for key in columns} for row in self.rows]
+        notes = [f"Skipped, because slow: {c.number}. {in_symbols(c.name)}." for c in self.skipped]
+        table = ResultTable(title, rows, notes)
         return "\n\n".join([table.to_markdown(), *map(_contradiction, self._contradicted())])
 
     def to_json(self) -> str:
@@ -98,15 +104,20 @@ class PaperReport:
             "ok": self.ok,
             "seconds": self.seconds,
             "claims": claims,
+            "skipped": [{"number": c.number, "name": c.name} for c in self.skipped],
         }
         return json.dumps(_jsonable(content), indent=1, allow_nan=False)
 
     def to_html(self) -> str:
         """Write a page with formulas, figures and verdicts, which needs no network."""
-        return to_html(self.name, self.description, self.results)
+        return to_html(self.name, self.description, self.results, self.skipped)
 
     def _contradicted(self) -> list[ClaimResult]:
         return [result for result in self.results if result.claim.correction]
+
+
+def _shown(value: Any) -> Any:
+    return in_symbols(value) if isinstance(value, str) else value
 
 
 def _check(check: Check) -> dict[str, Any]:
@@ -115,10 +126,15 @@ def _check(check: Check) -> dict[str, Any]:
 
 def _contradiction(result: ClaimResult) -> str:
     claim, violation = result.claim, result.violation
-    lines = [f"**{claim.number}. {claim.name}** ({claim.place}): {result.verdict.value}."]
+    name, place = in_symbols(claim.name), in_symbols(claim.place)
+    lines = [f"**{claim.number}. {name}** ({place}): {result.verdict.value}."]
     if violation is not None:
-        lines.append(f"As printed it fails: {violation.name}, {violation.residual:.3g}.")
-    lines.append(f"What holds: {claim.correction}")
+        lines.append(
+            f"As printed it fails: {in_symbols(violation.name)}, {violation.residual:.4g}."
+        )
+    lines.append(f"What holds: {in_symbols(claim.correction)}")
+    if claim.consequence:
+        lines.append(f"What this changes for you: {in_symbols(claim.consequence)}")
     if claim.recomputation is not None:
         lines.append(
             f"```python\n{claim.recomputation.code}```\n\nprints\n\n"

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..display.symbols import space_of
 from ..numerics.blas_threads import one_blas_thread
 from ..pairs.pair_set import PairSet
 from .algorithm import (
@@ -90,7 +91,7 @@ def verify_paper(
     name : str
         The name of the data in the report.
     include_slow : bool
-        Also check the claims that need measurements (13).
+        Also check the claims that need measurements (13), which are else listed as skipped.
     claims : collection of int, optional
         Check only the claims with these numbers.
     trace_weight, threshold : float
@@ -135,10 +136,18 @@ def verify_paper(
             if callback is not None:
                 callback(claim, results[-1])
     description = (
-        f"{name}: {pairs.n_points} points in R^{pairs.n_features}, {len(pairs.similar)} similar, "
-        f"{len(pairs.dissimilar)} dissimilar, {pairs.n_unlabeled} unlabeled pairs"
+        f"{name}: {pairs.n_points} points in {space_of(pairs.n_features)}, "
+        f"{len(pairs.similar)} similar, {len(pairs.dissimilar)} dissimilar, "
+        f"{pairs.n_unlabeled} unlabeled pairs"
     )
-    return PaperReport(name, description, tuple(results), time.perf_counter() - clock)
+    skipped = [] if claims is not None else sorted(set(CLAIMS) - set(wanted))
+    return PaperReport(
+        name,
+        description,
+        tuple(results),
+        time.perf_counter() - clock,
+        tuple(CLAIMS[number][0] for number in skipped),
+    )
 
 
 def _choose(claims: Collection[int] | None, include_slow: bool) -> list[int]:

@@ -46,14 +46,21 @@ BLOCKS = [
     Sparse(0.3),
 ]
 
-FEW_THEN_MANY = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
-"""Seeds: the first one always, the others with the slow evidence."""
+FEW = 4
+"""Matrices of each kind: each one costs conic problems."""
 
 
-@pytest.mark.parametrize("seed", FEW_THEN_MANY)
 @pytest.mark.parametrize("block", BLOCKS, ids=repr)
-def test_every_block_of_ours_passes(block, seed):
-    report = check_penalty(block, seed=seed)
+def test_every_block_of_ours_passes(block):
+    """Of log det at more: at some matrices no solver has an answer to its dual terms."""
+    report = check_penalty(block, n_matrices=10 if isinstance(block, LogDet) else FEW)
+    assert report.holds, report
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", BLOCKS, ids=repr)
+def test_every_block_of_ours_passes_at_many_matrices(block):
+    report = check_penalty(block, seed=1)
     assert report.holds, report
 
 
@@ -172,12 +179,11 @@ def _product(x):
     return cp.multiply(x, x)
 
 
-@pytest.mark.parametrize("seed", FEW_THEN_MANY[:2])
 @pytest.mark.parametrize("name", MISTAKES)
 @pytest.mark.filterwarnings("ignore:Forming a nonconvex expression")
-def test_a_planted_mistake_is_found(name, seed):
+def test_a_planted_mistake_is_found_at_few_matrices(name):
     methods, where = MISTAKES[name]
-    report = check_penalty(planted(**methods), seed=seed)
+    report = check_penalty(planted(**methods), n_matrices=FEW)
     assert not report.holds
     assert where in claims_that_failed(report), report
     text = str(report)

@@ -525,7 +525,7 @@ def test_report_as_markdown_has_no_violation_and_no_code_where_there_is_none():
 def test_report_is_the_same_for_the_same_seed():
     sampling = load_sampling("iris", n_points=30)
     first, second, other = (
-        verify_paper(sampling.X, sampling.y, claims=[1, 6, 10], seed=seed) for seed in (3, 3, 4)
+        verify_paper(sampling.X, sampling.y, claims=[1, 10], seed=seed) for seed in (3, 3, 4)
     )
     assert [dict(r.numbers) for r in first.results] == [dict(r.numbers) for r in second.results]
     assert [dict(r.numbers) for r in first.results] != [dict(r.numbers) for r in other.results]

@@ -40,6 +40,8 @@ CLAIM = Claim(
     "is mu^2/(1 + mu) times the Renyi entropy of order 1 + mu: much less than the mu of (7) where "
     "mu is small. With (14)'s own M-step, which weighs the unlabeled pairs by 1 + mu, the "
     "alternation descends (14): mu times that Renyi entropy.",
+    consequence="Watch J, not (7), to see whether a fit has settled: history_ has both, and only J "
+    'never rises; to minimise (7) itself, use algorithm="direct".',
     recomputation=Recomputation(
         """\
 import numpy as np

@@ -25,6 +25,8 @@ CLAIM = Claim(
     correction="It is affinity that does it: ln Z is convex in the features, so in A where they "
     "are affine in A, as those of (4) are. With a feature function that is convex but not "
     "affine, the loss of an observed label need not be convex.",
+    consequence="With a feature function of your own it is not enough that it is convex: make it "
+    "affine in A, or let explain_convexity check your M-step.",
     recomputation=Recomputation(
         """\
 import numpy as np

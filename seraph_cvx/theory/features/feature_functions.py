@@ -81,6 +81,8 @@ CLAIM = Claim(
     "in d: probit, Gumbel's, or p(+1) = exp(-d - δ). Convex ones such as d^2 and e^d - 1 are not "
     "among them, nor are the unsquared distance and log d. With kappa in the model, as in (6), "
     "only affine ones are left; only these let the soft labels in by one matrix and one number.",
+    consequence="Before using another feature of the distance, check that p(+1) and p(-1) are "
+    "log-concave in d: probit and exp(-d - δ) pass, d^2 and log d do not.",
     recomputation=Recomputation(
         """\
 import numpy as np

@@ -30,6 +30,8 @@ CLAIM = Claim(
     expected=Verdict.CORRECTED,
     correction="It holds where kappa* < 0. At kappa* > 0, which occurs (claim 4), eta_hat is "
     "negative and lambda_hat too: they are no hyperparameters of (7).",
+    consequence="Nothing is lost by fitting (7) instead of (6) where kappa* < 0; where kappa* > 0 "
+    "the models differ, and that of (7), SERAPH's own, still takes near pairs for similar.",
     recomputation=Recomputation(
         """\
 import numpy as np
@@ -38,9 +40,9 @@ def loss(y, v):  # -ln p(y), eq. (5), of a pair at distance |v|; A = a, eta = 1
     return np.logaddexp(0, -k * y * (a * v**2 - 1))
 L = loss(1, 0.3) + loss(-1, 0.1) + loss(-1, 0.2) + loss(-1, 0.2) + 0.05 * k**2 + a
 best = k[np.unravel_index(L.argmin(), L.shape)[0], 0]
-print(f"eta_hat = -kappa* eta = {-best:.3f}, lambda_hat = lambda / -kappa* = {-1 / best:.3f}")
+print(f"-κ* η = {-best:.3f}, λ / -κ* = {-1 / best:.3f}")
 """,
-        "eta_hat = -kappa* eta = -0.975, lambda_hat = lambda / -kappa* = -1.026\n",
+        "-κ* η = -0.975, λ / -κ* = -1.026\n",
     ),
 )
 

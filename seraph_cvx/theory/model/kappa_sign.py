@@ -32,6 +32,8 @@ CLAIM = Claim(
     correction="One labeled pair as hoped, p > 1/2 and y(d^2 - eta) < 0, does imply kappa < 0. But "
     "nothing makes the hope come true: where the trace penalty drives A* to zero, the sign of "
     "kappa* is that of #D - #S, and with more dissimilar than similar pairs it is positive.",
+    consequence="A fit of (6) can end with the sign turned round, near pairs called dissimilar; "
+    "SERAPH uses (8), which has the sign built in, so its metrics are not concerned.",
     recomputation=Recomputation(
         """\
 import numpy as np
@@ -40,10 +42,10 @@ def loss(y, v):  # -ln p(y), eq. (5), of a pair at distance |v|; A = a, eta = 1
     return np.logaddexp(0, -k * y * (a * v**2 - 1))
 L = loss(1, 0.3) + loss(-1, 0.1) + loss(-1, 0.2) + loss(-1, 0.2) + 0.05 * k**2 + a
 i, j = np.unravel_index(L.argmin(), L.shape)
-print(f"kappa* = {k[i, 0]:.3f}, A* = {a[0, j]:.3f}, value {L.min():.4f};", end=" ")
-print(f"best with kappa < 0: {L[k[:, 0] < 0].min():.4f}")
+print(f"κ* = {k[i, 0]:.3f}, A* = {a[0, j]:.3f}, value {L.min():.4f};", end=" ")
+print(f"best with κ < 0: {L[k[:, 0] < 0].min():.4f}")
 """,
-        "kappa* = 0.975, A* = 0.000, value 2.3027; best with kappa < 0: 2.7776\n",
+        "κ* = 0.975, A* = 0.000, value 2.3027; best with κ < 0: 2.7776\n",
     ),
 )
 

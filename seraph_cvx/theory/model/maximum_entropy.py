@@ -29,6 +29,8 @@ CLAIM = Claim(
     expected=Verdict.CORRECTED,
     correction="They are dual for each fixed A. Jointly in A they are not: (1) as printed "
     "maximises over A the very value that (3) minimises over A, and these differ.",
+    consequence="Read Theorem 1 with the metric fixed: who learns the metric too has to minimise "
+    "(3), as this package does, and not to maximise (1).",
     recomputation=Recomputation(
         """\
 import numpy as np

@@ -36,6 +36,8 @@ CLAIM = Claim(
     "times the Renyi entropy of order 1 + mu. So (14) is (13) with Renyi's entropy instead "
     "of Shannon's. The two agree where every p is 0, 1/2 or 1, and to first order in mu: the "
     "difference is at most mu^2/2 times the variance of ln p, summed over the unlabeled pairs.",
+    consequence="Who implements (14) gets soft labels sharper than p and Renyi's entropy in place "
+    "of Shannon's: hardly visible for a small mu, plain for one near 1.",
     recomputation=Recomputation(
         """\
 import cvxpy as cp, numpy as np
@@ -45,11 +47,11 @@ inner = cp.sum(cp.rel_entr(q, p)) + mu * xi  # of (14), one unlabeled pair
 problem = cp.Problem(cp.Minimize(inner), [-np.log(p) @ q <= xi, cp.sum(q) == 1])
 problem.solve(solver="CLARABEL")
 print(f"q(+1) = {q.value[0]:.4f}; p(+1) = 0.9, p^2/sum p^2 = {0.81 / 0.82:.4f};", end=" ")
-print(f"value {problem.value:.4f}, mu H(p) = {-mu * p @ np.log(p):.4f}", end=", ")
-print(f"mu H_2(p) = {-np.log(p @ p):.4f}")
+print(f"value {problem.value:.4f}, μ H(p) = {-mu * p @ np.log(p):.4f}", end=", ")
+print(f"μ H_2(p) = {-np.log(p @ p):.4f}")
 """,
-        "q(+1) = 0.9878; p(+1) = 0.9, p^2/sum p^2 = 0.9878; value 0.1985, mu H(p) = 0.3251, "
-        "mu H_2(p) = 0.1985\n",
+        "q(+1) = 0.9878; p(+1) = 0.9, p^2/sum p^2 = 0.9878; value 0.1985, μ H(p) = 0.3251, "
+        "μ H_2(p) = 0.1985\n",
     ),
 )
 

@@ -1,0 +1,65 @@
+"""The tree of a proof that a problem is convex, as text and as HTML; a subtree is shown once."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from .symbols import in_symbols, prose
+
+_SIZE = re.compile(r" \d+(?:x\d+)*$")
+_BELOW = "margin:.2em 0 .2em .4em;padding-left:.8em;border-left:2px solid rgba(128,128,128,.4)"
+
+
+def draw_tree(proof: Any, width: int | None = 100) -> str:
+    """Draw a proof in lines of at most `width` columns, or in a line for each node.
+
+    A subtree that comes again, up to the sizes of its constants, has its rule and children once.
+    """
+    return "\n".join(_lines(proof, "", "", width, set()))
+
+
+def tree_html(proof: Any) -> str:
+    """Draw a proof as nested blocks of HTML, a subtree once."""
+    return _block(proof, "", set())
+
+
+def _lines(node: Any, prefix: str, below: str, width: int | None, seen: set[Any]) -> Iterator[str]:
+    words, children = _shown(node, seen)
+    text = in_symbols(f"{node.expression}: {words}", letters=False)
+    trunk = below + ("│    " if children else "     ")
+    yield from textwrap.wrap(
+        text,
+        len(prefix + text) if width is None else max(width, len(trunk) + 30),
+        initial_indent=prefix,
+        subsequent_indent=trunk,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for k, child in enumerate(children, 1):
+        sign, trunk = ("└─ ", "   ") if k == len(children) else ("├─ ", "│  ")
+        yield from _lines(child, below + sign, below + trunk, width, seen)
+
+
+def _block(node: Any, style: str, seen: set[Any]) -> str:
+    words, children = _shown(node, seen)
+    head = f"<b>{prose(node.expression, letters=False)}</b>: {prose(words, letters=False)}"
+    inside = "".join(_block(child, _BELOW, seen) for child in children)
+    return f'<div style="{style}">{head}{inside}</div>'
+
+
+def _shown(node: Any, seen: set[Any]) -> tuple[str, tuple[Any, ...]]:
+    """The words of a node, and its children unless they are shown further up."""
+    sign = f", {node.sign}" if node.sign not in ("", "UNKNOWN") else ""
+    key = _without_sizes(node)
+    if node.children and key in seen:
+        return f"{node.curvature}{sign} (as above)", ()
+    seen.add(key)
+    return f"{node.curvature}{sign} ({node.rule})", node.children
+
+
+def _without_sizes(node: Any) -> tuple[Any, ...]:
+    below = tuple(map(_without_sizes, node.children))
+    return (_SIZE.sub("", node.expression), node.curvature, node.sign, node.rule, below)

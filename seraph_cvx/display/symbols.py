@@ -1,0 +1,97 @@
+"""Symbols in prose as formulas have them: κ*, η̂, ℝ⁴ and 𝒮 ∪ 𝒟 for kappa*, eta_hat, R^4 and S u D.
+
+The texts of the package are written in ASCII and converted where they are shown. What a user or a
+solver wrote is not converted, and neither is code.
+"""
+
+from __future__ import annotations
+
+import re
+from html import escape
+
+from .mathml import LETTERS, SCRIPTS
+
+GREEK = {name: sign for name, sign in LETTERS.items() if "α" <= sign <= "ω"}
+RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+_SIGNS = (
+    (r"\bsum_SD\b", "∑_{S u D}"),
+    (r"\bsum_", "∑_"),
+    (r"(?<=[SDU]) u (?=[SDU]\b)", " ∪ "),
+    (r"<=>", "⇔"),
+    (r"=>", "⇒"),
+    (r"<=", "≤"),
+    (r">=", "≥"),
+    (r"<(\S[^<>]*, [^<>]*\S)>", r"⟨\1⟩"),
+    (r"\|\|", "‖"),
+    (r"\bsqrt\((\w+)\)", r"√\1"),
+    (r"\bRenyi\b", "Rényi"),
+    (r"\bv'(?=A)", "v^⊤"),
+    (r"(?<=\b[A-Z])'(?=[A-Z ,.;)]|$)", "^⊤"),
+)
+_SETS = r"(?<=∑_)[SDU]\b|(?<=\{)[SDU](?= ∪)|(?<=∪ )[SDU](?=\})"
+_LONE_SETS = r"(?<![\w'.])[SDU](?![\w'(.]|-[a-z])"
+_OBJECTIVES = r"\bF\b|\bL(?= is\b)"
+
+
+def in_symbols(text: str, letters: bool = True) -> str:
+    """Write the symbols of a text in Unicode.
+
+    Parameters
+    ----------
+    text : str
+    letters : bool
+        Whether S, D, U and F stand for the sets of pairs and the objective, and not for variables
+        of a problem of one's own.
+
+    Examples
+    --------
+    >>> in_symbols("kappa* < 0, eta_hat >= 0 in R^4, mu = #(S u D)/#U, sum_k <G, A>")
+    'κ* < 0, η̂ ≥ 0 in ℝ⁴, μ = #(𝒮 ∪ 𝒟)/#𝒰, ∑_k ⟨G, A⟩'
+    """
+    for pattern, sign in _SIGNS:
+        text = re.sub(pattern, sign, text)
+    text = re.sub(r"\bR\^(\d+)", lambda found: space_of(found[1]), text)
+    text = re.sub(rf"(?<!\w)({'|'.join(GREEK)})(_hat)?(?![a-zA-Z0-9])", _letter, text)
+    for pattern in (_SETS, _LONE_SETS, _OBJECTIVES) if letters else (_SETS,):
+        text = re.sub(pattern, lambda found: SCRIPTS[found[0]], text)
+    return text
+
+
+def space_of(dimension: int | str) -> str:
+    """Write the space of points with so many features.
+
+    Examples
+    --------
+    >>> space_of(13)
+    'ℝ¹³'
+    """
+    return f"ℝ{dimension}".translate(RAISED)
+
+
+def prose(text: str, letters: bool = True) -> str:
+    """Write a text as HTML, escaped, with its symbols in Unicode and its scripts raised or lowered.
+
+    Takes the parameters of :func:`in_symbols`.
+
+    Examples
+    --------
+    >>> prose("p^(1 + mu), with c_k < 1")
+    'p<sup>1 + μ</sup>, with c<sub>k</sub> &lt; 1'
+    """
+    html = escape(in_symbols(text, letters), quote=False)
+    html = re.sub(r"(?<!\w)([A-Za-zα-ω∑])_(?:\{([^}]*)\}|(\w{1,3})\b)", _lowered, html)
+    html = re.sub(r"\^\(([^()]*)\)|\^(\w+|⊤)", _raised, html)
+    return re.sub(r"(?<![\w)])-(?=[\w(ℱℒ])|(?<= )-(?= )", "−", html)
+
+
+def _letter(found: re.Match[str]) -> str:
+    return GREEK[found[1]] + ("\u0302" if found[2] else "")
+
+
+def _lowered(found: re.Match[str]) -> str:
+    return f"{found[1]}<sub>{found[2] or found[3]}</sub>"
+
+
+def _raised(found: re.Match[str]) -> str:
+    return f"<sup>{found[1] or found[2]}</sup>"
