@@ -78,7 +78,9 @@ def draw():
     """The weights of the features, and the errors with and without the prior."""
     figure = new_figure(SLIDE_WIDTH, 4.8, "Feature weights, and a metric carried on")
     left, right = figure.subplots(1, 2)
-    FeatureWeightsDisplay.from_estimator(weighting).plot(left, title="Wine, five labels a class")
+    FeatureWeightsDisplay.from_estimator(weighting, most=8).plot(
+        left, title="Wine, five labels a class"
+    )
     names = ["today's labels", *(f"prior, weight {w:g}" for w in PRIOR_WEIGHTS), "old metric"]
     colours = [LINE_COLOURS[1], *[LINE_COLOURS[2]] * 3, LINE_COLOURS[0]]
     right.bar_label(right.barh(names, mean, color=colours), fmt=" %.1f", fontsize=TEXT_SIZE)

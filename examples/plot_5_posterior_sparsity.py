@@ -14,6 +14,7 @@ from seraph_cvx.experiments.runs.early_stopping import stop_early
 from seraph_cvx.model.posterior import posterior_entropy
 from seraph_cvx.numerics.psd_cone import factor
 from seraph_cvx.plots import PosteriorDisplay
+from seraph_cvx.plots.posterior import add_colour_bar
 from seraph_cvx.plots.style import new_figure
 
 # %%
@@ -67,7 +68,8 @@ def draw():
         display = PosteriorDisplay.from_result(
             metric, sampling.X_test, sampling.y_test, class_names=["left", "right"]
         )
-        display.plot(ax, title=f"{name}: {error:.0f} % wrong")
+        display.plot(ax, title=f"{name}: {error:.0f} % wrong", colour_bar=False)
+    add_colour_bar(figure.axes)
     return figure
 
 

@@ -63,10 +63,11 @@ assert errors[0.1] > 30.0
 
 
 def draw():
-    """The points, the metric's ball among them, and the one dimension that is left."""
+    """The points, four of them labeled, and the one dimension that is left of them."""
     truth = np.concatenate([sampling.y[sampling.labeled], sampling.y_test])
     names = {"feature_names": ["horizontal", "vertical"], "class_names": ["left", "right"]}
-    display = MetricDisplay.from_result(sparse, sampling.X, truth, features=(0, 1), **names)
+    marked = {"features": (0, 1), "labeled": sampling.labeled}
+    display = MetricDisplay.from_result(sparse, sampling.X, truth, **marked, **names)
     wrong = f"{euclidean:.0f} % of the points wrong before, {errors[PROJECTION_WEIGHT]:.0f} % after"
     return display.draw(title=f"λ = {PROJECTION_WEIGHT:.0f}: {wrong}")
 

@@ -51,10 +51,10 @@ assert np.all(np.diff(lengths) > 0.5)
 def draw():
     """f without a trace penalty on a slice of the cone, and the optima with ever less of it."""
     across = np.eye(2) - along
-    corners = {"0": np.zeros((2, 2)), "uu'": along, "ww'": across}
+    corners = {"0": np.zeros((2, 2)), "uuᵀ": along, "wwᵀ": across}
     paths = {"optima, λ from 3 to 0.01": [optimum.metric for optimum in optima]}
     slices = SliceDisplay.from_result(objective, corners, paths)
-    return slices.draw(title="λ = 0: f falls for ever along uu', and the optima run after it")
+    return slices.draw(title="λ = 0: f falls for ever along uuᵀ, and the optima run after it")
 
 
 if __name__ == "__main__":

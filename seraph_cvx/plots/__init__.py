@@ -14,6 +14,7 @@ from .metric import MetricDisplay
 from .path import PathDisplay, plot_path
 from .posterior import PosteriorDisplay
 from .race.work_precision import WorkPrecisionDisplay
+from .regions import RegionsDisplay
 from .report.fit_report import fit_report
 from .spectrum import SpectrumDisplay
 
@@ -24,6 +25,7 @@ __all__ = [
     "MetricDisplay",
     "PathDisplay",
     "PosteriorDisplay",
+    "RegionsDisplay",
     "SegmentDisplay",
     "SliceDisplay",
     "SpectrumDisplay",

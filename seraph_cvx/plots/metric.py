@@ -41,6 +41,8 @@ class MetricDisplay(Display):
         The labels of the axes.
     class_names : sequence of str, optional
         For labels that are positions in this sequence: their names in the legend.
+    labeled : (n,) boolean array, optional
+        Which points had their label used: they are large, the others small. By default all are.
     """
 
     before: FloatArray
@@ -51,6 +53,7 @@ class MetricDisplay(Display):
     before_names: tuple[str, str] = PRINCIPAL
     after_names: tuple[str, str] = LEARNED
     class_names: Sequence[str] | None = None
+    labeled: NDArray[np.bool_] | None = None
 
     @classmethod
     def from_result(
@@ -62,6 +65,7 @@ class MetricDisplay(Display):
         features: tuple[int, int] | None = None,
         feature_names: Sequence[str] | None = None,
         class_names: Sequence[str] | None = None,
+        labeled: ArrayLike | None = None,
     ) -> Self:
         """Compute the points in a plane of the features, and in coordinates of the metric.
 
@@ -79,6 +83,8 @@ class MetricDisplay(Display):
             default left the two leading principal components of X, right the two leading
             coordinates of L x, A = L'L.
         feature_names, class_names : sequences of str, optional
+        labeled : (n,) boolean array_like, optional
+            Which points of known class had their label used; by default all.
 
         Examples
         --------
@@ -102,7 +108,9 @@ class MetricDisplay(Display):
             before = points @ basis
             after = before @ _root(basis.T @ A @ basis)
             names = _name(features, feature_names)
-        return cls(before, after, basis.T @ A @ basis, labels, eta, *names, class_names)
+        used = None if labeled is None else np.asarray(labeled, dtype=bool)
+        section = basis.T @ A @ basis
+        return cls(before, after, section, labels, eta, *names, class_names, used)
 
     @classmethod
     def from_estimator(
@@ -144,7 +152,7 @@ class MetricDisplay(Display):
 
     def _draw(self, axes: Sequence[Axes]) -> None:
         left, right = axes
-        groups = group_by_class(self.y, self.class_names)
+        groups = group_by_class(self.y, self.class_names, self.labeled)
         draw_points(left, self.before, groups, self.before_names)
         draw_points(right, self.after, groups, self.after_names)
         classes = left.get_legend_handles_labels()[0]

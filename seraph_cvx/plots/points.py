@@ -32,12 +32,21 @@ Groups = list[tuple[NDArray[np.bool_], dict[str, Any]]]
 """Groups of points, and how each is drawn."""
 
 
-def group_by_class(y: NDArray[Any], class_names: Sequence[str] | None) -> Groups:
-    """Group the points: the unlabeled ones, if any, then those of each class in sorted order."""
+def group_by_class(
+    y: NDArray[Any],
+    class_names: Sequence[str] | None,
+    labeled: NDArray[np.bool_] | None = None,
+) -> Groups:
+    """Group the points: the unlabeled ones, if any, then those of each class in sorted order.
+
+    By default every point of known class is large. Where only some of their labels were used, give
+    these as `labeled`: they are large, and the others of their class small.
+    """
     unknown = ~is_known(y)
     small = {"label": "unlabeled", "s": 20, "c": GREY, "alpha": 0.7, "linewidths": 0}
     groups: Groups = [(unknown, small)] if np.any(unknown) else []
-    size = 95 if np.sum(~unknown) <= FEW else 30
+    used = ~unknown if labeled is None else labeled
+    size = 95 if np.sum(used) <= FEW else 30
     large = {"s": size, "edgecolors": "black", "linewidths": 0.8, "zorder": 3}
     for k, label in enumerate(sorted(set(y[~unknown].tolist()))):
         look = {
@@ -45,7 +54,14 @@ def group_by_class(y: NDArray[Any], class_names: Sequence[str] | None) -> Groups
             "c": PALETTE[k % 8],
             "marker": MARKERS[(k + k // 8) % 8],  # 64 classes before one look comes twice
         }
-        groups.append((~unknown & (y == label), large | look))
+        members = ~unknown & (y == label)
+        if labeled is None:
+            groups.append((members, large | look))
+            continue
+        groups.append((members & ~used, {"s": 30, "linewidths": 0} | look))
+        groups.append((members & used, large | look | {"label": "_labeled"}))
+    if labeled is not None:  # no point, but a line of the legend
+        groups.append((np.zeros_like(unknown), large | {"c": "white", "label": "labeled"}))
     return groups
 
 

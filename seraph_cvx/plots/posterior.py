@@ -9,6 +9,7 @@ from typing import Any, Self
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.collections import QuadMesh
 from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist, squareform
@@ -152,17 +153,44 @@ class PosteriorDisplay(Display):
         np.fill_diagonal(posterior, np.nan)
         return cls(posterior, order, blocks)
 
+    def plot(
+        self,
+        ax: Axes | Sequence[Axes] | None = None,
+        title: str | None = None,
+        *,
+        colour_bar: bool = True,
+    ) -> Self:
+        """Draw the matrix; nothing is fitted or solved.
+
+        Parameters
+        ----------
+        ax, title
+            As for other displays.
+        colour_bar : bool
+            Whether to draw the scale of colours beside it. Several panels need one in all: see
+            :func:`add_colour_bar`.
+
+        Examples
+        --------
+        >>> from seraph_cvx.plots import PosteriorDisplay
+        >>> display = PosteriorDisplay.from_result([[1.0]], [[0.0], [9.0]])
+        >>> len(display.plot(colour_bar=False).figure_.axes)
+        1
+        """
+        super().plot(ax, title)
+        if colour_bar:
+            add_colour_bar(self.axes_)
+        return self
+
     def _draw(self, axes: Sequence[Axes]) -> None:
         (ax,) = axes
         colours = mpl.colormaps[COLOURS].resampled(N_COLOURS)
         starts = self._squares()
         edges = np.append(starts, len(self.order)) - 0.5
         look: dict[str, Any] = {"cmap": colours, "vmin": 0.0, "vmax": 1.0, "rasterized": True}
-        image = ax.pcolormesh(edges, edges, _square_means(self.posterior, starts), **look)
+        ax.pcolormesh(edges, edges, _square_means(self.posterior, starts), **look)
         ax.set_aspect("equal")
         ax.invert_yaxis()
-        bar = self.figure_.colorbar(image, ax=ax, label="p(+1): of one class, eq. (8)")
-        enlarge_text(bar.ax)
         ends = np.cumsum([size for _, size in self.blocks])
         width = 1.3 if len(ends) <= 8 else 0.6
         border = [withStroke(linewidth=2.2 * width, foreground="white")]
@@ -204,6 +232,16 @@ class PosteriorDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         return 7.6, 6.4
+
+
+def add_colour_bar(axes: Sequence[Axes]) -> None:
+    """Draw one scale of colours for panels of a figure, of which the last shows a posterior."""
+    figure = axes[-1].figure
+    meshes = [drawn for drawn in axes[-1].collections if isinstance(drawn, QuadMesh)]
+    if figure is None or not meshes:
+        raise ValueError("The last of the axes shows no posterior: plot a PosteriorDisplay first.")
+    bar = figure.colorbar(meshes[-1], ax=list(axes), label="p(+1): of one class, eq. (8)")
+    enlarge_text(bar.ax)
 
 
 def _sort_by_class(

@@ -47,6 +47,7 @@ from seraph_cvx.plots import (
     WorkPrecisionDisplay,
     plot_feature_weights,
 )
+from seraph_cvx.plots.posterior import add_colour_bar
 from seraph_cvx.plots.style import PALETTE, new_figure
 
 RNG = np.random.default_rng(0)
@@ -600,6 +601,44 @@ def test_slice_all_in_the_cone_draws_no_boundary():
         sum(isinstance(c, ContourSet) for c in d.plot().ax_.collections) for d in (display, inside)
     ]
     assert contours == [3, 1]
+
+
+def test_posteriors_side_by_side_share_one_bar():
+    figure = new_figure(8.0, 4.0)
+    panels = figure.subplots(1, 2)
+    for ax in panels:
+        PosteriorDisplay.from_result(METRIC, X, Y).plot(ax, colour_bar=False)
+    assert len(figure.axes) == 2
+    add_colour_bar(figure.axes)
+    assert len(figure.axes) == 3
+    assert figure.axes[2].get_ylim() == (0.0, 1.0)
+    figure.canvas.draw()
+    assert panels[0].bbox.width == pytest.approx(panels[1].bbox.width, rel=0.02)
+    with pytest.raises(ValueError, match="shows no posterior"):
+        add_colour_bar([new_figure(2.0, 2.0).subplots()])
+
+
+def test_metric_view_marks_the_points_whose_label_was_used():
+    used = np.arange(len(X)) < 4
+    classes = np.arange(len(X)) % 2
+    display = MetricDisplay.from_result(METRIC, X, classes, labeled=used).plot()
+    for ax, points in zip(display.axes_, (display.before, display.after), strict=True):
+        large = [drawn for drawn in ax.collections if drawn.get_label() == "_labeled"]
+        places = np.vstack([drawn.get_offsets() for drawn in large])
+        np.testing.assert_allclose(np.sort(places, axis=0), np.sort(points[used], axis=0))
+        small = [drawn for drawn in ax.collections if drawn.get_label() in ("0", "1")]
+        assert sum(len(drawn.get_offsets()) for drawn in small) == len(X) - 4
+        assert min(drawn.get_sizes()[0] for drawn in large) > 2.0 * small[0].get_sizes()[0]
+    texts = [text.get_text() for text in display.figure_.legends[0].get_texts()]
+    assert texts[-3:] == ["0", "1", "labeled"]
+
+
+def test_slice_has_round_numbers_at_its_bar():
+    bar = slice_display(resolution=9).plot().figure_.axes[1]
+    names = [tick.get_text() for tick in bar.get_yticklabels()]
+    assert 2 <= len(names) <= 6
+    assert max(len(name.lstrip("−-").replace(".", "").strip("0")) for name in names) <= 3
+    assert [float(name) for name in names] == pytest.approx(list(bar.get_yticks()))
 
 
 def test_posterior_of_many_classes_names_those_that_have_room():

@@ -1,6 +1,7 @@
 """Evidence that the pictures show what they are given, legibly."""
 
 from dataclasses import fields
+from functools import cache
 
 import numpy as np
 import pytest
@@ -9,9 +10,10 @@ from pictures import assert_legible
 
 from seraph_cvx import seraph_path
 from seraph_cvx.experiments.results.summaries import summarise
+from seraph_cvx.experiments.results.tables import times_of
 from seraph_cvx.fit.alternation import Iteration
 from seraph_cvx.plots import plot_fit, plot_path
-from seraph_cvx.plots.reproduction import plot_times
+from seraph_cvx.plots.experiments.times import plot_times
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)) * [3.0, 2.0, 1.0, 0.5]
@@ -47,17 +49,23 @@ CASES = {
 }
 
 
+@cache
+def picture_of(case):
+    """The picture of a case, drawn once for all tests, which change nothing in it."""
+    points, labels, components, history, extra = (CASES | RATIOS)[case]
+    figure = plot_fit(points, labels, components, history, **extra)
+    figure.canvas.draw()
+    return figure
+
+
 @pytest.mark.parametrize("case", CASES)
 def test_no_text_overlaps_another_or_is_clipped(case):
-    points, labels, components, history, extra = CASES[case]
-    figure = plot_fit(points, labels, components, history, **extra)
-    assert_legible(figure, at_least=15)
+    assert_legible(picture_of(case), at_least=15)
 
 
 @pytest.mark.parametrize("case", ["plane", "strip", "twenty classes", "direct"])
 def test_three_panels_with_content_and_labels(case):
-    points, labels, components, history, extra = CASES[case]
-    figure = plot_fit(points, labels, components, history, **extra)
+    figure = picture_of(case)
     assert len(figure.axes) == 3
     for ax in figure.axes:
         assert ax.has_data()
@@ -89,10 +97,7 @@ RATIOS = {
 
 @pytest.mark.parametrize("case", [*RATIOS, "strip", "zero metric", "twenty classes"])
 def test_no_marker_touches_the_frame(case):
-    points, labels, components, history, extra = (CASES | RATIOS)[case]
-    figure = plot_fit(points, labels, components, history, **extra)
-    figure.canvas.draw()
-    for ax in figure.axes[:2]:
+    for ax in picture_of(case).axes[:2]:
         offsets = np.vstack([drawn.get_offsets() for drawn in ax.collections])
         pixels = ax.transData.transform(offsets)
         assert np.all(pixels >= ax.bbox.min + 12)
@@ -100,7 +105,7 @@ def test_no_marker_touches_the_frame(case):
 
 
 def test_classes_differ_by_marker_as_well_as_by_colour():
-    ax = plot_fit(X, np.arange(60) % 20, np.eye(4), HISTORY).axes[0]
+    ax = picture_of("twenty classes").axes[0]
     looks = [
         (tuple(drawn.get_facecolor()[0]), drawn.get_paths()[0].vertices.tobytes())
         for drawn in ax.collections
@@ -110,33 +115,32 @@ def test_classes_differ_by_marker_as_well_as_by_colour():
 
 
 def test_legend_names_every_class_and_counts_those_left_out():
-    left = plot_fit(*CASES["twenty classes"][:4], class_names=LONG_NAMES).subfigs[0]
+    left = picture_of("twenty classes").subfigs[0]
     texts = [text.get_text() for text in left.legends[0].get_texts()]
     assert len(texts) == len(set(texts)) == 12
     assert texts[0].endswith("ss 0")
     assert texts[-1].endswith("(+ 8 more)")
-    strange = plot_fit(*CASES["names of commands"][:4], class_names=["_a", "b$x_{", "$$"])
-    texts = [text.get_text() for text in strange.subfigs[0].legends[0].get_texts()]
+    strange = picture_of("names of commands").subfigs[0]
+    texts = [text.get_text() for text in strange.legends[0].get_texts()]
     assert texts == ["unlabeled", " _a", r"b\$x_{", r"\$\$"]
 
 
 def test_one_dimensional_metric_is_a_strip_that_says_so():
-    ax = plot_fit(X, Y, FLAT, HISTORY).axes[1]
+    ax = picture_of("strip").axes[1]
     assert "jitter" in ax.get_ylabel()
     np.testing.assert_allclose(ax.collections[0].get_offsets()[:, 0], 2.0 * X[Y == -1][:, 0])
 
 
 def test_second_scale_only_where_one_would_hide_a_line():
-    assert len(plot_fit(*CASES["plane"][:4]).axes) == 3
-    figure = plot_fit(*CASES["two scales"][:4])
+    assert len(picture_of("plane").axes) == 3
+    figure = picture_of("two scales")
     assert len(figure.axes) == 4
     assert [ax.get_ylabel() for ax in figure.axes[2:]] == ["J, what EM descends", "objective (7)"]
 
 
 def test_iterations_are_ticked_by_integers():
     for case in ("plane", "one iteration", "direct"):
-        ax = plot_fit(*CASES[case][:4]).axes[2]
-        ticks = ax.get_xticks()
+        ticks = picture_of(case).axes[2].get_xticks()
         np.testing.assert_array_equal(ticks, np.round(ticks))
 
 
@@ -172,4 +176,4 @@ def test_a_path_is_drawn_as_it_was_walked(weights, tmp_path):
 def test_times_of_a_reproduction_without_a_finished_run_are_not_drawn():
     row = {"task": "iris", "sampling": 0, "method": "gdm", "outcome": "failed", "error": None}
     with pytest.raises(ValueError, match="no times to draw"):
-        plot_times(summarise([row | {"seconds": None, "detail": "it broke down"}]))
+        plot_times(times_of(summarise([row | {"seconds": None, "detail": "it broke down"}])))

@@ -14,7 +14,7 @@ from pictures import assert_legible
 
 from seraph_cvx.comparison.race import read_race
 from seraph_cvx.comparison.race_table import label_of, summarise
-from seraph_cvx.plots.race.files import picture_bytes
+from seraph_cvx.plots.files import picture_bytes
 from seraph_cvx.plots.race.marks import FAMILIES
 from seraph_cvx.plots.race.race import (
     FLOOR,

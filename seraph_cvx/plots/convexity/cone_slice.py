@@ -15,6 +15,7 @@ from matplotlib.colors import BoundaryNorm
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.patheffects import withStroke
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from ...model.m_step_objective import MStepObjective
@@ -141,9 +142,10 @@ class SliceDisplay(Display):
         norm = BoundaryNorm(levels, colours.N)
         look: dict[str, Any] = {"levels": levels, "cmap": colours, "norm": norm}
         ax.contourf(self.x, self.y, self.values, extend="both", **look)
-        ticks = levels[:: (N_LEVELS - 1) // 4]
         scale = ScalarMappable(norm, colours)
-        bar = self.figure_.colorbar(scale, ax=ax, ticks=ticks, spacing="uniform", format="%.4g")
+        ticks, form = _round_ticks(low, high)
+        bar = self.figure_.colorbar(scale, ax=ax, ticks=ticks, spacing="uniform", format=form)
+        bar.minorticks_off()
         bar.set_label("f(A), eq. (11)")
         enlarge_text(bar.ax)
 
@@ -188,6 +190,18 @@ class SliceDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         return 8.4, 6.6
+
+
+def _round_ticks(low: float, high: float) -> tuple[list[float], str]:
+    """A few round numbers from low to high, and a format with as many decimals as they need.
+
+    >>> _round_ticks(1.881, 17.43)
+    ([4.0, 8.0, 12.0, 16.0], '%.0f')
+    """
+    ticks = MaxNLocator(nbins=5, steps=[1, 2, 4, 5, 10]).tick_values(low, high)
+    decimals = max(0, -int(np.floor(np.log10(ticks[1] - ticks[0]) + 1e-9)))
+    form = f"%.{decimals}f" if max(abs(low), abs(high)) < 1e5 else "%.4g"
+    return [float(tick) for tick in ticks if low <= tick <= high], form
 
 
 def _span(

@@ -158,7 +158,7 @@ class WorkPrecisionDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         rows, columns = self._shape()
-        width = max(7.6, min(SLIDE_WIDTH, 3.35 * columns + 0.6))
+        width = max(8.4, min(SLIDE_WIDTH, 3.35 * columns + 0.6))
         in_legend = len(solver_looks(self.rows)) + 3
         legend = 0.24 * math.ceil(in_legend / (4 if width == SLIDE_WIDTH else 3))
         return width, (2.3 if columns > 3 else 3.3) * rows + 0.7 + legend

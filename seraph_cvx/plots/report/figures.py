@@ -8,9 +8,9 @@ from html import escape
 import numpy as np
 from matplotlib.figure import Figure
 
+from ..files import picture_bytes
 from ..history import HistoryDisplay
 from ..points import LEARNED, PRINCIPAL, draw_points, group_by_class, principal_directions
-from ..race.files import picture_bytes
 from ..spectrum import SpectrumDisplay
 from ..style import add_legend, enlarge_text, new_figure
 from .fitted import FittedMetric

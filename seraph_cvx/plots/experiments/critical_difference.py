@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from ..experiments.defaults.statistics import MeanRanks
-from .style import PALETTE, TEXT_SIZE, legible, new_figure
+from ...experiments.defaults.statistics import MeanRanks
+from ..style import PALETTE, TEXT_SIZE, legible, new_figure
 
 ROW = 0.3
 """Inches between two names."""
