@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import sys
 
+if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # each process would compile the package anew,
+    sys.dont_write_bytecode = False  # and pytest all tests
 if "PYTEST_XDIST_WORKER" in os.environ:  # one process for each core: more threads would only wait
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it once, when it is imported
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +24,8 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as under nohup: no test could press Ctrl-C
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("seraph", deadline=None, max_examples=50, derandomize=True)
+settings.register_profile("seraph", deadline=None, max_examples=25, derandomize=True)
+settings.register_profile("more", settings.get_profile("seraph"), max_examples=50)
 settings.register_profile(
     "marathon",
     deadline=None,
@@ -72,6 +78,37 @@ def data_folder() -> Path:
 def repository() -> Path:
     """The folder of pyproject.toml."""
     return REPOSITORY
+
+
+KEPT = "all races of the tests"
+
+
+@pytest.fixture(scope="session")
+def kept_server() -> Iterator[None]:
+    """Ends the fork server of `one_race_server` after the last test."""
+    yield
+    from seraph_cvx.processes.workers import close_servers
+
+    close_servers(KEPT)
+
+
+@pytest.fixture
+def one_race_server(kept_server: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Races share a fork server, which a race ends otherwise, with all that it imported."""
+    from seraph_cvx.comparison import schedule
+    from seraph_cvx.processes.workers import ONE_THREAD, server_of_thread
+
+    monkeypatch.setattr(schedule, "uuid4", lambda: SimpleNamespace(hex=KEPT))
+    monkeypatch.setattr(schedule, "close_servers", lambda owner: None)
+    server_of_thread(KEPT, [*schedule.PRELOAD, *schedule.PRELOAD_CONIC], ONE_THREAD)
+
+
+@pytest.fixture
+def no_race_server() -> None:
+    """The server of `one_race_server` is ended: the test counts servers."""
+    from seraph_cvx.processes.workers import close_servers
+
+    close_servers(KEPT)
 
 
 @pytest.fixture

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from . import apply, explore, learn, reproduce, study, verify
 from .bench import defaults, speed
+from .exercises import check
 from .main import app
 from .race import compare, export
 
 __all__ = [
     "app",
     "apply",
+    "check",
     "compare",
     "defaults",
     "explore",

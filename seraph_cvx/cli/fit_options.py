@@ -111,14 +111,14 @@ Standardize = Annotated[
     _in(
         TABLE,
         "Bring each feature to mean 0 and variance 1 first. Features on different scales "
-        "make the trace weight (lambda) meaningless.",
+        "make the trace weight meaningless.",
     ),
 ]
 UnlabeledWeight = Annotated[
     str,
     _in(
         METRIC,
-        "mu: how much an unlabeled pair counts. ratio is the paper's choice, labeled pairs "
+        "How much an unlabeled pair counts. ratio is the paper's choice, labeled pairs "
         "over unlabeled pairs; full makes up for what the soft labels lose; 0 ignores the "
         "unlabeled points.",
         metavar="full|ratio|NUMBER",
@@ -128,19 +128,19 @@ TraceWeight = Annotated[
     str,
     _in(
         METRIC,
-        "lambda: a larger one gives a lower rank, too large a one the zero metric. auto is 0.08 "
-        "times the smallest that is too large, divided by the number of classes.",
+        "A larger one gives a lower rank, too large a one the zero metric. auto is 0.08 times "
+        "the smallest that is too large, divided by the number of classes.",
         metavar="auto|NUMBER",
     ),
 ]
 Threshold = Annotated[
-    float, _in(METRIC, "eta: the squared distance at which a pair is as likely similar as not.")
+    float, _in(METRIC, "The squared distance at which a pair is as likely similar as not.")
 ]
 Sharpness = Annotated[
     float | None,
     _in(
         METRIC,
-        "How decided the soft labels of em are; 2 by default. The paper's 1 + mu makes the "
+        "How decided the soft labels of em are; 2 by default. The paper's choice makes the "
         "unlabeled points count for little: see --setting.",
     ),
 ]

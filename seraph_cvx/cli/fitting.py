@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,8 +78,13 @@ def announce_long_work(pairs: PairSet, only_labeled: bool) -> None:
         )
 
 
-def learn(seraph: SERAPH, X: Any, labels: Any) -> None:
-    """Fit SERAPH, print each iteration, and report the certificate; Ctrl-C keeps what there is."""
+def learn(
+    seraph: SERAPH, X: Any, labels: Any, then: Callable[[FloatArray], object] | None = None
+) -> None:
+    """Fit SERAPH, print each iteration, and report the certificate; Ctrl-C keeps what there is.
+
+    `then` is called with the metric of each iteration of EM.
+    """
     is_direct = seraph.algorithm == "direct"
     if is_direct:
         say("\nDirect: descent on the paper's objective (7), from the scaled identity.")
@@ -88,7 +94,7 @@ def learn(seraph: SERAPH, X: Any, labels: Any) -> None:
         else:
             say("\nEM: soft labels, then a convex M-step for the metric, until J stops falling.")
         say("J never rises; the paper's objective (7) may.")
-    callback = None if is_direct else IterationPrinter()
+    callback = None if is_direct else IterationPrinter(then)
     seraph.set_params(callback=callback, on_interrupt="keep")
     with screen.status("learning"), warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from ..certificate import certify
 from ..datasets import load_sampling
 from ..estimators.settings import RECOMMENDED
+from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import OptimumNotAttained, Status
 from .fit_options import (
@@ -48,7 +50,7 @@ from .fit_options import (
 from .fit_page import command_given, loading_code, write_report
 from .fitting import announce_long_work, check_points, learn, scale_points
 from .main import EXAMPLES, Debug, Panels, app
-from .metric_report import draw, report_metric
+from .metric_report import draw_demo, draw_fit, report_metric
 from .report import alert, answers_in_words, describe, finish, say
 from .tables.files import TableError, check_output, require_file, write_metric
 from .tables.reading import Reading
@@ -91,15 +93,16 @@ def demo(
         sampling = load_sampling("iris", seed=seed)
         labels = sampling.y.astype(np.int64)
         table = UserTable(sampling.X, labels, (), ("setosa", "versicolor", "virginica"))
-        describe(table, PairSet.from_labels(table.X, table.y), "iris flowers, standardized")
+        pairs = PairSet.from_labels(table.X, table.y)
+        metrics: list[FloatArray] = []
+        describe(table, pairs, "iris flowers, standardized")
         seraph = SERAPH()
-        learn(seraph, table.X, table.labels)
-        report_metric(
-            table, seraph.metric_, seraph.m_step_metric_, sampling.X_test, sampling.y_test
-        )
+        learn(seraph, table.X, table.labels, metrics.append)
+        report_metric(table, seraph, sampling.X_test, sampling.y_test)
         if not no_picture:
-            title = f"SERAPH on iris: {sampling.labeled.sum()} of {len(labels)} points labeled"
-            draw(out, table, seraph.metric_, seraph.history_, title, kept)
+            first = RECOMMENDED.first_m_step(pairs)  # a fixed point solves its own M-step
+            gaps = [certify(first.with_soft_labels_of(A), A).relative_gap for A in metrics]
+            draw_demo(out, sampling, table.class_names, seraph.metric_, gaps, kept)
         finish(seraph.status_, kept)
 
 
@@ -211,11 +214,11 @@ def fit(
         write_model(target, model, table)
         kept.append(f"the metric is in {target}")
         scaled = UserTable(np.asarray(Z), table.y, table.feature_names, table.class_names)
-        report_metric(scaled, seraph.metric_, seraph.m_step_metric_)
+        report_metric(scaled, seraph)
         say_what_was_written(target, standardize)
         if picture is not None:
             title = f"SERAPH on {file.name}"
-            draw(picture, scaled, seraph.metric_, seraph.history_, title, kept)
+            draw_fit(picture, scaled, seraph.metric_, seraph.history_, title, kept)
         if html is not None:
             code = loading_code(file, label, reading, table)
             write_report(html, model, table, file.name, code, command_given(context), kept)
@@ -236,7 +239,7 @@ def write_model(path: Path, model: Any, table: UserTable) -> None:
 def say_what_was_written(path: Path, standardize: bool) -> None:
     """Say what the file holds, and what can be done with it."""
     if path.suffix == ".npz":
-        say(f"\nWritten: the model, to {path}. Next:  seraph-cvx apply {path} NEW.csv --predict")
+        say(f"\nWritten: the model, to {path}. Next:\n  seraph-cvx apply {path} NEW.csv --predict")
         return
     say(f"\nWritten: the matrix alone, to {path}. For seraph-cvx apply, use --out NAME.npz.")
     if standardize:

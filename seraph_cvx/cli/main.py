@@ -20,6 +20,7 @@ COMMANDS = (
     "verify",
     "compare",
     "explore",
+    "check-exercise",
     "export",
     "reproduce",
     "bench",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import re
+import textwrap
+import unicodedata
 import warnings
 from collections.abc import Sequence
 from contextvars import ContextVar
@@ -49,14 +51,57 @@ UNSERVED = (ValueError, TypeError, OSError, MemoryError, MissingExtra)
 """Errors by which the package rejects its input; any other error is a bug."""
 
 
-def say(text: str, style: str | None = None, console: Console = screen) -> None:
+def say(text: str, style: str | None = None, console: Console = screen, hang: int = 0) -> None:
     """Print a result; lines are wrapped in a terminal, but not in a file or pipe.
+
+    A line that goes on is indented as it began, and by `hang` columns more.
 
     Control characters in the text are escaped, so that no file or name can control the terminal;
     so are characters that its encoding lacks.
     """
-    shown = visible(text, but="\n\t").encode(console.encoding, "backslashreplace")
-    console.print(shown.decode(console.encoding), style=style, soft_wrap=not console.is_terminal)
+    lines = encodable(visible(text, but="\n\t"), console.encoding)
+    if console.is_terminal:
+        lines = hanging(lines, console.width, hang)
+    console.print(lines, style=style, soft_wrap=not console.is_terminal)
+
+
+def encodable(text: str, encoding: str) -> str:
+    r"""Write a text in the characters of an encoding: plain letters for script ones, or escapes.
+
+    Examples
+    --------
+    >>> encodable("3 similar (𝒮), μ = 1", "ascii")
+    '3 similar (S), \\u03bc = 1'
+    """
+    try:
+        text.encode(encoding)
+    except UnicodeEncodeError:
+        plain = unicodedata.normalize("NFKC", text)
+        return plain.encode(encoding, "backslashreplace").decode(encoding)
+    return text
+
+
+def hanging(text: str, width: int, hang: int = 0) -> str:
+    """Wrap each line of a text, and indent what goes on as the line began, and by `hang` more.
+
+    Examples
+    --------
+    >>> print(hanging("  a line that is too long for its place", 24))
+      a line that is too
+      long for its place
+    """
+    return "\n".join(
+        textwrap.fill(
+            line,
+            width,
+            subsequent_indent=" " * (len(line) - len(line.lstrip(" ")) + hang),
+            expand_tabs=False,
+            replace_whitespace=False,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        for line in text.split("\n")
+    )
 
 
 def alert(text: str, style: str = "yellow") -> None:
@@ -175,8 +220,8 @@ def describe(table: UserTable, pairs: PairSet, name: str) -> None:
         + (f"; read as unknown: {visible(unknown)}" if unknown else "")
     )
     say(
-        f"Pairs  {pairs.n_similar} similar (S), {pairs.n_labeled - pairs.n_similar} dissimilar "
-        f"(D), {pairs.n_unlabeled} unlabeled (U)"
+        f"Pairs  {pairs.n_similar} similar (𝒮), {pairs.n_labeled - pairs.n_similar} dissimilar "
+        f"(𝒟), {pairs.n_unlabeled} unlabeled (𝒰)"
     )
     doubtful = [name for name in table.class_names if name.lower() in WORDS_FOR_UNKNOWN]
     if doubtful:
@@ -197,14 +242,14 @@ def report_certificate(certificate: Certificate, status: Status, tol: float) -> 
     )
     say(
         "  In words: no metric can have an M-step objective below "
-        f"{certificate.dual_value:.12g},\n  and A, the matrix of this M-step, is at most "
-        f"{certificate.duality_gap:.1e} above. This is proved\n  from the data, not taken from the "
-        "solver. It is about the last M-step: the\n  alternation as a whole is not convex."
+        f"{certificate.dual_value:.12g}, and A, the matrix of this M-step, is at most "
+        f"{certificate.duality_gap:.1e} above. This is proved from the data, not taken from the "
+        "solver. It is about the last M-step: the alternation as a whole is not convex."
     )
     if status is Status.ROUNDING_LIMIT:
         say(
-            f"  The gap is above the {tol:.0e} asked for, but at the limit of rounding: in double\n"
-            "  precision it cannot be proved to be smaller. That is no failure."
+            f"  The gap is above the {tol:.0e} asked for, but at the limit of rounding: in double "
+            "precision it cannot be proved to be smaller. That is no failure."
         )
 
 

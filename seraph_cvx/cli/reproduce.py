@@ -18,6 +18,7 @@ from .report import alert, alerts, answers_in_words, say
 from .result_files import write_picture, write_texts
 
 if TYPE_CHECKING:
+    from ..experiments.results.tables import Times
     from ..experiments.runs.runner import Progress, RunTable
 
 
@@ -85,6 +86,12 @@ def reproduce(
     retry: Annotated[
         bool, typer.Option("--retry", help="With --resume: repeat failed and cut-off runs.")
     ] = False,
+    redraw: Annotated[
+        bool,
+        typer.Option(
+            "--redraw", help="figure3 only: make no run, draw figure3.png from figure3.csv in DIR."
+        ),
+    ] = False,
     scheduler: Scheduler = None,
     debug: Debug = False,
 ) -> None:
@@ -96,6 +103,8 @@ def reproduce(
     task is appended when it finishes; --resume repeats none of them.
     """
     with answers_in_words() as kept:
+        if redraw and part is not Part.FIGURE3:
+            raise ValueError(f"--redraw is for figure3: {part.value} has no runs to save.")
         out.mkdir(parents=True, exist_ok=True)
         folder = None if data_dir is None else str(data_dir)
         if part in (Part.FIGURE1, Part.FIGURE2):
@@ -108,6 +117,10 @@ def reproduce(
             from ..experiments.results.documents import judgement_again
 
             written = write_texts(out, judgement_again(out))
+        elif part is Part.FIGURE3 and redraw:
+            from ..experiments.results.documents import times_again
+
+            written = _draw_times(out, times_again(out))
         elif part is Part.PROTOCOL:
             from ..experiments.results.documents import protocol_files
 
@@ -196,6 +209,7 @@ def _report(part: Part, table: RunTable, out: Path) -> list[str]:
         table2_files,
     )
     from ..experiments.results.summaries import summarise
+    from ..experiments.results.tables import times_of
 
     summaries = summarise(table.rows)
     if part is Part.TABLE2:
@@ -203,9 +217,7 @@ def _report(part: Part, table: RunTable, out: Path) -> list[str]:
         written = write_texts(out, texts)
     else:
         written = write_texts(out, figure3_files(summaries))
-        written += write_picture(
-            out / "figure3.png", "reproduction", lambda plots: plots.plot_times(summaries)
-        )
+        written += _draw_times(out, times_of(summaries))
     failed = sum(summary.n_failed for summary in summaries)
     cut_off = sum(summary.n_cut_off for summary in summaries)
     if failed or cut_off:
@@ -219,6 +231,12 @@ def _report(part: Part, table: RunTable, out: Path) -> list[str]:
     return written
 
 
+def _draw_times(out: Path, times: Times) -> list[str]:
+    return write_picture(
+        out / "figure3.png", "experiments.times", lambda plots: plots.plot_times(times)
+    )
+
+
 def _sparsity(figure: int, out: Path) -> list[str]:
     from ..experiments.results.documents import sparsity_files
     from ..experiments.results.figures import artificial_set, learn_panels
@@ -227,6 +245,6 @@ def _sparsity(figure: int, out: Path) -> list[str]:
     panels = learn_panels(figure, sampling)
     return write_texts(out, sparsity_files(figure, sampling, panels)) + write_picture(
         out / f"figure{figure}.png",
-        "reproduction",
+        "experiments.sparsity",
         lambda plots: plots.plot_sparsity(figure, sampling, panels),
     )

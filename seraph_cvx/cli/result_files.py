@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -28,7 +27,7 @@ def write_picture(path: Path, room: str, draw: Callable[[Any], Any]) -> list[str
     ----------
     path : Path
     room : str
-        The name of the module.
+        The name of the module; the ending of the path chooses the format.
     draw : callable
         Given the module, returns the figure.
 
@@ -44,7 +43,7 @@ def write_picture(path: Path, room: str, draw: Callable[[Any], Any]) -> list[str
             raise
         alert('No picture: matplotlib is not installed. Run  pip install "seraph-cvx[plot]"')
         return []
-    content = io.BytesIO()
-    draw(plots).savefig(content, format="png")
-    write_whole(path, content.getvalue())
+    from ..plots.files import picture_bytes
+
+    write_whole(path, picture_bytes(draw(plots), path.suffix[1:]))
     return [path.name]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ..datasets import load_sampling
 from ..display.formulas import DUAL
+from ..display.proof_tree import draw_tree
+from ..display.symbols import in_symbols
 from ..model.m_step_objective import MStepObjective
 from ..pairs.pair_set import PairSet
 from .main import Debug, app
-from .report import answers_in_words, say
+from .report import answers_in_words, say, screen
 
 
 class Statement(StrEnum):
@@ -49,16 +51,16 @@ def explain(
             if statement is Statement.TEXTBOOK
             else state_m_step(objective, statement.value)
         )
-        say(f"The M-step (11) of {objective.pairs}, {statement.value}:\n")
-        say(problem.format_labeled() if statement is not Statement.DUAL else _headline(problem))
+        say(in_symbols(f"The M-step (11) of {objective.pairs}, {statement.value}:\n"))
+        say(_headline(problem, statement), hang=9)
         proof = explain_convexity(problem)
-        say(f"\n{proof}\n")
+        say(f"\n{draw_tree(proof, screen.width if screen.is_terminal else None)}\n")
         verdict = "is" if proof.holds else "could not be shown to be"
         say(f"So the problem {verdict} convex, by the rules of disciplined convex programming.")
 
 
-def _headline(problem: object) -> str:
-    """Print the dual without the numbers of its matrix inequality."""
-    text = problem.format_labeled()  # type: ignore[attr-defined]
-    goal = str(text).partition("\nsubject to ")[0]
-    return f"{goal}\nsubject to {DUAL.ascii.splitlines()[1]}"
+def _headline(problem: Any, statement: Statement) -> str:
+    """The problem in its labels; the matrix inequality of the dual as a formula, not as numbers."""
+    goal, subject, rest = str(problem.format_labeled()).partition("\nsubject to ")
+    goal = in_symbols(" ".join(goal.split()))
+    return goal + subject + (DUAL.text.splitlines()[1] if statement is Statement.DUAL else rest)

@@ -9,6 +9,7 @@ import typer
 
 from ..datasets import load_sampling
 from ..display.result_table import visible
+from ..display.symbols import in_symbols
 from ..processes.whole_file import write_whole
 from .main import Debug, app
 from .report import alert, answers_in_words, say, screen
@@ -81,7 +82,7 @@ def verify(
 
             def tell(claim: Claim, result: ClaimResult | None) -> None:
                 if result is None:
-                    status.update(f"{len(done) + 1} of {total}: {claim.name}")
+                    status.update(f"{len(done) + 1} of {total}: {in_symbols(claim.name)}")
                     return
                 done.append(result)
                 if not result.as_expected:
@@ -92,6 +93,7 @@ def verify(
             )
         _show(report)
         _show_contradictions(report, code)
+        _show_end(report)
         for path, text in ((json, report.to_json), (html, report.to_html)):
             if path is not None:
                 write_whole(path, text().encode())
@@ -130,19 +132,27 @@ def _show(report: PaperReport) -> None:
     table.add_column("tolerance", justify="right", no_wrap=True)
     if wide:
         table.add_column("decisive check")
+    rows = {c.number: ([in_symbols(c.name), "skipped", "", ""], "dim") for c in report.skipped}
     for row in report.rows:
         colour = colours.get(row["verdict"], "red") if row["as expected"] else "red"
         verdict = row["verdict"] if row["as expected"] else f"{row['verdict']} (unexpected)"
-        table.add_row(
-            str(row["claim"]),
-            row["name"] if row["as expected"] else f"{row['name']}: {row['decisive check']}",
+        name, check = in_symbols(row["name"]), in_symbols(row["decisive check"])
+        cells = [
+            name if row["as expected"] else f"{name}: {check}",
             verdict,
             f"{row['residual']:.1e}",
             f"{row['tolerance']:.0e}",
-            *([row["decisive check"]] if wide else []),
-            style=colour,
-        )
+            *([check] if wide else []),
+        ]
+        rows[row["claim"]] = (cells, colour)
+    for number, (cells, colour) in sorted(rows.items()):
+        table.add_row(str(number), *cells, style=colour)
     screen.print(table)
+    say(
+        "Residual: how far the numbers are from the claim, of the check nearest to failing; up to "
+        "the tolerance it passes. Where a claim is false as printed, it is that of what holds "
+        "instead."
+    )
 
 
 def _show_contradictions(report: PaperReport, code: bool) -> None:
@@ -154,16 +164,32 @@ def _show_contradictions(report: PaperReport, code: bool) -> None:
         say("\nFalse as printed, and what holds instead", style="bold")
     for result in contradicted:
         claim, violation = result.claim, result.violation
-        say(f"\n{claim.number}. {claim.name} ({claim.place})", style="bold")
-        say(f"   {to_text(claim.formula)}")
+        heading = in_symbols(f"{claim.number}. {claim.name} ({claim.place})")
+        say(f"\n{heading}", style="bold", hang=len(f"{claim.number}. "))
+        _say_part("claim", in_symbols(claim.statement))
+        _say_part("formula", to_text(claim.formula))
         if violation is not None:
-            say(f"   as printed it fails: {violation.name}, {violation.residual:.3g}")
-        say(f"   {claim.correction}")
+            _say_part("fails", f"{in_symbols(violation.name)}, {violation.residual:.4g}")
+        _say_part("holds", in_symbols(claim.correction))
+        if claim.consequence:
+            _say_part("for you", in_symbols(claim.consequence))
         if claim.recomputation is not None:
             if code:
                 say("\n" + claim.recomputation.code)
-            say(f"   recomputed: {claim.recomputation.prints.strip()}")
+            _say_part("recomputed", claim.recomputation.prints.strip())
+
+
+def _say_part(name: str, text: str) -> None:
+    """Say a part of a contradiction, its name in a column of its own."""
+    say(f"   {name:<11} {text}", hang=12)
+
+
+def _show_end(report: PaperReport) -> None:
+    """Show what was not decided, what was skipped, and how long it took."""
     for result in report.results:
         if result.message:
             alert(f"Claim {result.claim.number} could not be decided: {result.message}")
+    skipped = [f"{claim.number}. {in_symbols(claim.name)}" for claim in report.skipped]
+    if skipped:
+        say(f"\nSkipped, because slow (--all checks it too): {', '.join(skipped)}")
     say(f"\n{len(report.results)} claims in {report.seconds:.1f} seconds.")

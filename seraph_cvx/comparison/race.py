@@ -111,8 +111,8 @@ def compare_solvers(
     [('fista', '', True), ('CLARABEL', 'primal', True), ('CLARABEL', 'dual', True)]
     """
     instances = _instances(objective_or_suite)
-    chosen = entrants(solvers)
     ladder = _check_tols(tols)
+    chosen = entrants(solvers)  # which may take seconds: those of other packages are tried
     runs = [Run(name, e, tol) for name in instances for e in chosen for tol in ladder]
     started = {
         "versions": versions(chosen),

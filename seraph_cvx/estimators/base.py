@@ -124,6 +124,23 @@ class BaseSERAPH(MahalanobisTransformer):
         """
         return similar_probability(self.pair_distance(pairs), self.threshold_)
 
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        """What notebooks show: scikit-learn's box and, once fitted, a card beside it."""
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._with_card(bundle["text/html"])
+        return bundle
+
+    def _repr_html_inner(self) -> str:
+        """What `_repr_html_` shows, where scikit-learn draws its box at all."""
+        return self._with_card(super()._repr_html_inner())
+
+    def _with_card(self, box: str) -> str:
+        from ..display.fit_cards import estimator_card
+        from ..display.notebook import beside
+
+        return beside(box, estimator_card(self)) if hasattr(self, "status_") else box
+
     def _learn(self, pairs: PairSet) -> list[Warning]:
         """Fit the metric to the pairs; return what `fit` should warn of, as it was not reached."""
         if self.algorithm not in ("em", "direct"):

@@ -81,6 +81,11 @@ class Iteration:
     solver_seconds: float
     kind: str = StepKind.M_STEP.value
 
+    def _repr_html_(self) -> str:
+        from ..display.fit_cards import iteration_card
+
+        return iteration_card(self)
+
 
 @dataclass(frozen=True, eq=False)
 class Alternation:
@@ -107,6 +112,11 @@ class Alternation:
     m_step: MStepSolution
     objective: MStepObjective
     message: str = ""
+
+    def _repr_html_(self) -> str:
+        from ..display.fit_cards import alternation_card
+
+        return alternation_card(self)
 
 
 def alternate(

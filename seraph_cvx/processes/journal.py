@@ -97,7 +97,7 @@ class Journal(ABC):
 
     def add(self, kind: str, content: Mapping[str, Any]) -> None:
         """Append a line, and force it to the disk."""
-        line = json.dumps({"kind": kind, **content}, allow_nan=False)
+        line = json.dumps({"kind": kind, **content}, allow_nan=False, separators=(",", ":"))
         self._enter(json.loads(line))
         self._write(line.encode() + b"\n")
 

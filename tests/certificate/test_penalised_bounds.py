@@ -69,15 +69,13 @@ def check_bounds(name, seed):
         assert near.dual_value <= far.primal_value
 
 
-@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", NAMES)
-def test_no_lower_bound_is_above_an_upper_bound(name, seed):
-    check_bounds(name, seed)
+def test_no_lower_bound_is_above_an_upper_bound(name):
+    check_bounds(name, 0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seeds", [range(3, 15), range(15, 27)])
 @pytest.mark.parametrize("name", NAMES)
-def test_no_lower_bound_is_above_an_upper_bound_many_times(name, seeds):
-    for seed in seeds:
+def test_no_lower_bound_is_above_an_upper_bound_many_times(name):
+    for seed in range(1, 13):
         check_bounds(name, seed)

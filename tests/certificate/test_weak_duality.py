@@ -71,7 +71,7 @@ CASES = {
     "large mu": (gaussian, 12, 3, {"unlabeled_weight": 30.0, "trace_weight": 0.1}, "streamed"),
     "far from the origin": (far_from_the_origin, 12, 3, SETTINGS["hyper"], "random"),
 }
-SCALES = [1e-3, 1.0, 1e3]
+SCALES = [1.0, *(pytest.param(scale, marks=pytest.mark.slow) for scale in (1e-3, 1e3))]
 
 
 def make(name, scale, seed=0):
@@ -201,18 +201,18 @@ def test_solution_when_no_two_counted_points_differ(unlabeled_weight, trace_weig
     assert solution.metric == pytest.approx(np.zeros((2, 2)), abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("noise", [1e-2, 1e-3, 1e-4, 1e-5])
 @pytest.mark.parametrize("trace_weight", [1.0, 1e-3, 1e-6, 1e-9])
-def test_weak_duality_with_nearly_collinear_features(noise, trace_weight):
+def test_weak_duality_with_nearly_collinear_features(noise, trace_weight, seed):
     """Three features that agree up to `noise`: sums over pairs lose 1/noise^2 of their digits."""
-    for seed in range(3):
-        rng = np.random.default_rng(seed)
-        X = np.outer(rng.normal(size=30), [1.0, 2.0, -3.0]) + noise * rng.normal(size=(30, 3))
-        pairs = PairSet.from_labels(X, [0, 0, 1, 1] + [-1] * 26)
-        objective = MStepObjective(pairs, trace_weight=trace_weight)
-        answer = solve_quietly(objective, tol=1e-9, max_iter=2000)
-        best = naive.exact_value(objective, factor_of(answer.metric))
-        assert_not_above(answer.certificate.dual_value, best)
+    rng = np.random.default_rng(seed)
+    X = np.outer(rng.normal(size=30), [1.0, 2.0, -3.0]) + noise * rng.normal(size=(30, 3))
+    pairs = PairSet.from_labels(X, [0, 0, 1, 1] + [-1] * 26)
+    objective = MStepObjective(pairs, trace_weight=trace_weight)
+    answer = solve_quietly(objective, tol=1e-9, max_iter=2000)
+    best = naive.exact_value(objective, factor_of(answer.metric))
+    assert_not_above(answer.certificate.dual_value, best)
 
 
 @pytest.mark.parametrize("noise", [1e-4, 1e-5, 1e-6])
@@ -337,7 +337,7 @@ def test_gain_over_the_chord_is_a_bound_and_exact_to_first_order(tau):
 
 @pytest.mark.parametrize("q", ["start", "random", "streamed"])
 @pytest.mark.parametrize("setting", ["proj", "hyper", "other"])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_certificate_recomputed_from_its_definition(setting, q, seed):
     """p = sigma(s) moved to an anchor; M(p) PSD by eigvalsh; D there by the guide's formula."""
     objective = random_objective(seed, setting, q=q, n=9, m=3)

@@ -31,7 +31,7 @@ from seraph_cvx.experiments.defaults.statistics import (
     rank_methods,
 )
 from seraph_cvx.experiments.defaults.tables import means_table, sets_table
-from seraph_cvx.plots.critical_difference import plot_critical_difference
+from seraph_cvx.plots.experiments.critical_difference import plot_critical_difference
 
 METRICS = {"euclidean": Euclidean, "wide": lambda: Stretched(100.0)}
 
@@ -305,7 +305,7 @@ def test_the_command_says_how_to_go_on_after_an_interruption(tables, tmp_path, m
     result = bench_by_command(*asked)
     assert result.exit_code == 130
     assert "--resume goes on" in words(result.output)
-    assert '"method": "euclidean"' in (tmp_path / "r" / "runs.jsonl").read_text()
+    assert '"method":"euclidean"' in (tmp_path / "r" / "runs.jsonl").read_text()
 
 
 @pytest.mark.parametrize(

@@ -362,11 +362,11 @@ def test_a_folder_that_cannot_be_read_is_answered_in_words(tmp_path, content, wo
     assert words in " ".join(result.output.split())
 
 
-# The guide, and the race of all on 16 instances
+# The guide, and the race of all on 8 instances
 
 
 @pytest.mark.slow
-def test_the_guide_runs_as_it_is_printed(tmp_path, repository):
+def test_the_guide_runs_as_it_is_printed(tmp_path, repository, monkeypatch):
     page = (repository / "examples/guide/race-your-own.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     (tmp_path / "page.py").write_text("\n".join(blocks), encoding="utf-8")
@@ -384,9 +384,9 @@ def test_the_guide_runs_as_it_is_printed(tmp_path, repository):
         "fista CLARABEL/primal CLARABEL/dual trust-constr/factor"
     ]
     (command,) = re.findall(r"```sh\nseraph-cvx (.*?)\n```", page)
-    whole = [sys.executable, "-m", "seraph_cvx", *command.split()]
-    done = subprocess.run(whole, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    done = run(*command.split())
+    assert done.exit_code == 0, done.output
     assert "L-BFGS-B/factor" in done.stdout
     said = float(re.search(r"at a true gap of ([\d.]+)\.\n", page)[1])
     objective = InstanceSpec.parse(TINY).objective()
@@ -397,12 +397,12 @@ def test_the_guide_runs_as_it_is_printed(tmp_path, repository):
 
 
 @pytest.mark.slow
-def test_every_entrant_is_judged_on_16_instances_and_liars_and_crashers_are_exposed(tmp_path):
-    """Asked for a tolerance that all of them know, and stopped early."""
+def test_every_entrant_is_judged_on_8_instances_and_liars_and_crashers_are_exposed(tmp_path):
+    """Asked for a tolerance that all of them know, and stopped early; every other instance."""
     names = [name for name in ("UNO", "CVXOPT", "QICS", "pymanopt") if find_spec_of(name)]
     names += ["MOREAU"] if find_spec("moreau") else []
-    instances = suite("small")
-    assert len(instances) == 16
+    instances = suite("small")[1::2]
+    assert len(instances) == 8
     race = compare_solvers(
         instances,
         ["fista", *names, "L-BFGS-B", "trust-constr", told, crash],
@@ -420,9 +420,9 @@ def test_every_entrant_is_judged_on_16_instances_and_liars_and_crashers_are_expo
             assert row["outcome"] in ("done", "error", "time limit", "memory limit"), where
             assert row["detail"], where
     rows = {name: [row for row in race.rows if row["solver"] == name] for name in [*names, "told"]}
-    assert all(len(own) == (32 if name == "MOREAU" else 16) for name, own in rows.items())
+    assert all(len(own) == (16 if name == "MOREAU" else 8) for name, own in rows.items())
     lies = [row for row in rows["told"] if row["claims"] and row["true_gap"] > row["tol"]]
-    assert len(lies) == 16
+    assert len(lies) == 8
     for name in names:
         right = [row for row in rows[name] if row["claims"] and row["true_gap"] <= 1e-3]
         assert len(right) >= 3, (name, [row["said"] for row in rows[name]])

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from pictures import assert_legible
 from reproduction import run_row, without_metric
 
 from seraph_cvx import PairSet, solve_m_step
 from seraph_cvx.experiments.protocol.tasks import TASKS
 from seraph_cvx.experiments.results import figures
+from seraph_cvx.experiments.results.documents import figure3_files, times_again
 from seraph_cvx.experiments.results.figures import artificial_set, learn_panels
 from seraph_cvx.experiments.results.summaries import summarise
+from seraph_cvx.experiments.results.tables import times_of
 from seraph_cvx.experiments.runs.early_stopping import stop_early
 from seraph_cvx.experiments.runs.methods import METHODS
-from seraph_cvx.plots.reproduction import plot_sparsity, plot_times
+from seraph_cvx.plots.experiments.sparsity import plot_sparsity
+from seraph_cvx.plots.experiments.times import FAMILIES, OWN, plot_times
+from seraph_cvx.plots.style import PALETTE
 
 # Figures 1 and 2
 
@@ -50,8 +55,20 @@ def test_figure_2_without_an_answer_says_what_the_solver_said(monkeypatch):
         learn_panels(2)
 
 
+def shades_at(ax, points):
+    """The colours of the shade behind points."""
+    (image,) = ax.images
+    left, right, bottom, top = image.get_extent()
+    colours = np.asarray(image.get_array())
+    share = (points - [left, bottom]) / [right - left, top - bottom]
+    column, row = np.floor(share * [colours.shape[1], colours.shape[0]]).astype(int).T
+    return colours[row, column]
+
+
 @pytest.mark.slow
-def test_figures_1_and_2_are_legible_and_mark_exactly_the_errors(tmp_path):
+def test_figures_1_and_2_are_legible_mark_the_errors_and_shade_the_predicted_class(
+    tmp_path,
+):
     for number in (1, 2):
         sampling = artificial_set(number)
         panels = learn_panels(number, sampling)
@@ -61,11 +78,16 @@ def test_figures_1_and_2_are_legible_and_mark_exactly_the_errors(tmp_path):
         assert [ax.get_title()[:3] for ax in figure.axes] == [f"({c})" for c in "abcdef"]
         for ax, panel in zip(figure.axes[1::2], panels, strict=True):
             assert len(ax.lines[0].get_xdata()) == round(panel.error)  # of 100 points
+            shades = shades_at(ax, sampling.X)
+            for c in (0, 1):
+                (shade,) = np.unique(shades[panel.predicted == c], axis=0)
+                assert np.argmax(shade) == np.argmax(to_rgb(PALETTE[c]))  # bluish, or reddish
         assert path.stat().st_size < 300_000
 
 
-@pytest.mark.parametrize("tasks", [["iris"], list(TASKS)])
-@pytest.mark.parametrize("methods", [["gdm"], list(METHODS)])
+@pytest.mark.parametrize(
+    ("tasks", "methods"), [(["iris"], ["gdm"]), (list(TASKS), list(METHODS))], ids=["one", "all"]
+)
 def test_figure_3_is_legible_and_draws_the_mean_seconds(tasks, methods, tmp_path):
     rng = np.random.default_rng(0)
     rows = [
@@ -74,13 +96,39 @@ def test_figure_3_is_legible_and_draws_the_mean_seconds(tasks, methods, tmp_path
         for method in methods
         for s in range(2)
     ]
-    figure = plot_times(summarise(rows), tmp_path / "figure.png")
+    figure = plot_times(times_of(summarise(rows)), tmp_path / "figure.png")
     assert_legible(figure, at_least=4)
     means = sorted(s.seconds for s in summarise(rows))
-    lines = [line for line in figure.axes[0].lines if line.get_label() in drawn_titles(methods)]
+    panels = [ax for ax in figure.axes if ax.get_visible()]
+    lines = [line for ax in panels for line in ax.lines]
+    assert sorted(line.get_label() for line in lines) == sorted(drawn_titles(methods))
     assert sorted(y for line in lines for y in line.get_ydata()) == pytest.approx(means)
     assert (tmp_path / "figure.png").stat().st_size < 300_000
 
 
 def drawn_titles(methods):
-    return {METHODS[name].title for name in methods}
+    """The titles of methods, without the word that their panel has in its own title."""
+    return {METHODS[name].title.removeprefix("SERAPH ") for name in methods}
+
+
+def test_figure_3_every_method_is_of_one_family_with_the_range_of_all_behind_it():
+    every = [method for members in FAMILIES.values() for method in members]
+    assert sorted(every) == sorted(METHODS)
+    figure = plot_times({("iris", "gdm"): 0.1, ("iris", "direct"): 0.2, ("iris", "mine"): 0.3})
+    panels = [ax for ax in figure.axes if ax.get_visible()]
+    assert [ax.get_title() for ax in panels] == ["Other methods", "SERAPH, accelerated", OWN]
+    for ax in panels:
+        (band,) = ax.collections
+        heights = band.get_paths()[0].vertices[:, 1]
+        np.testing.assert_allclose([heights.min(), heights.max()], [0.1, 0.3])
+        assert len(ax.lines) == 1
+
+
+def test_figure_3_is_drawn_again_from_its_table(repository, tmp_path):
+    times = {("iris", "gdm"): 0.25, ("usps-1-5-20", "seraph-hyper"): 3.5, ("wine", "mine"): 1e-3}
+    rows = [run_row(*key, 0, 9.0, seconds=seconds) for key, seconds in times.items()]
+    (tmp_path / "figure3.csv").write_text(figure3_files(summarise(rows))["figure3.csv"])
+    assert times_again(tmp_path) == times
+    committed = times_again(repository / "examples" / "reproduction")
+    assert {method for _, method in committed} == set(METHODS)
+    assert {task for task, _ in committed} == set(TASKS)

@@ -76,7 +76,7 @@ def test_runs_on_another_backend_are_those_of_one_process(planted):
 def test_resume_runs_only_what_is_not_there(cheap_runs, tmp_path):
     out = tmp_path / "cells.jsonl"
     run_methods(["iris"], ["euclidean"], 2, out=out)
-    out.write_text(out.read_text().replace('"error": 11.0', '"error": 99.0'))
+    out.write_text(out.read_text().replace('"error":11.0', '"error":99.0'))
     table = run_methods(["iris"], ["euclidean", "itml"], 3, out=out, resume=True)
     assert cheap_runs[:2] == [("iris", 0, "euclidean"), ("iris", 1, "euclidean")]
     assert sorted(cheap_runs[2:]) == [
@@ -111,7 +111,7 @@ def test_an_interruption_keeps_what_is_done_and_resume_completes_it(cheap_runs, 
 
     with pytest.raises(KeyboardInterrupt):
         run_methods(["iris"], ["euclidean"], 4, out=out, callback=interrupt)
-    assert out.read_text().count('"kind": "cell"') == 2
+    assert out.read_text().count('"kind":"cell"') == 2
     table = run_methods(["iris"], ["euclidean"], 4, out=out, resume=True)
     assert [row["error"] for row in table.rows] == [10.0, 11.0, 12.0, 13.0]
     assert sorted(set(cheap_runs)) == cheap_runs  # none twice
@@ -151,13 +151,13 @@ def test_the_estimate_knows_the_workers_and_the_cap():
 
 
 @pytest.mark.slow
-def test_all_methods_on_the_tasks_without_files_within_four_minutes(tmp_path):
+def test_all_methods_on_the_tasks_without_files_within_80_seconds_a_sampling(tmp_path):
     started = time.perf_counter()
-    table = run_methods(list(UNFILED), None, 3, out=tmp_path / "cells.jsonl", n_jobs=2)
-    assert time.perf_counter() - started < 240.0
-    alone = facts_of(run_methods(["wine"], ["seraph-proj"], 3))
+    table = run_methods(list(UNFILED), None, 1, out=tmp_path / "cells.jsonl", n_jobs=2)
+    assert time.perf_counter() - started < 80.0
+    alone = facts_of(run_methods(["wine"], ["seraph-proj"], 1))
     assert [row for row in facts_of(table) if row in alone] == alone
-    assert len(table.rows) == 4 * len(METHODS) * 3
+    assert len(table.rows) == 4 * len(METHODS)
     assert {row["outcome"] for row in table.rows} == {"done"}, table2_reasons(
         summarise(table.rows)
     ).to_markdown()

@@ -19,6 +19,7 @@ from command_line import run
 from instances import random_objective, random_psd
 from joblib import parallel_config
 from joblib.externals.loky import get_reusable_executor
+from planted_solvers import PLANTED, lie
 
 from seraph_cvx import (
     MStepObjective,
@@ -36,7 +37,6 @@ from seraph_cvx.comparison.race import read_race
 from seraph_cvx.comparison.race_journal import EMPTY_ROW, RaceJournal, key_of
 from seraph_cvx.comparison.race_table import summarise
 from seraph_cvx.comparison.solvers import (
-    Attempt,
     Entrant,
     NotForThisProblem,
     entrants,
@@ -55,83 +55,10 @@ MIB = 2**20
 TINY = "iris-n20-standard-hyper-w1-s0"
 
 
-# Planted solvers: each run imports this file in a process of its own
-
-
-def hang(objective, tol, time_limit):
-    while True:
-        time.sleep(0.1)
-
-
-def crash(objective, tol, time_limit):
-    os.kill(os.getpid(), signal.SIGSEGV)
-
-
-def leave(objective, tol, time_limit):
-    os._exit(3)
-
-
-def lie(objective, tol, time_limit):
-    """ "optimal" at a random PSD point."""
-    m = objective.pairs.n_features
-    return Attempt(random_psd(np.random.default_rng(0), m, 50.0), "optimal", claims=True)
-
-
-def hoard(objective, tol, time_limit):
-    kept = []
-    while True:
-        kept.append(np.ones(MIB))
-
-
-def fail(objective, tol, time_limit):
-    raise RuntimeError("licence not found")
-
-
-def indefinite(objective, tol, time_limit):
-    m = objective.pairs.n_features
-    return Attempt(np.diag([1.0] * (m - 1) + [-0.25]), "optimal", claims=True)
-
-
-def not_a_number(objective, tol, time_limit):
-    return Attempt(np.full((4, 4), np.nan), "optimal", claims=True, dimacs=[np.nan] * 6)
-
-
-def wrong_shape(objective, tol, time_limit):
-    return Attempt(np.eye(7), "optimal", claims=True)
-
-
-def nothing(objective, tol, time_limit):
-    return Attempt(None, "infeasible", claims=False)
-
-
-def bare_matrix(objective, tol, time_limit):
-    return np.eye(objective.pairs.n_features)
-
-
-def forge(objective, tol, time_limit):
-    """Bends the referee of its own process: the one that grades sits in another."""
-    import seraph_cvx.m_step.graded_matrix as grading
-
-    grading.certify = lambda *_: SimpleNamespace(primal_value=0.0, dual_value=0.0, relative_gap=0.0)
-    return lie(objective, tol, time_limit)
-
-
-def noisy(objective, tol, time_limit):
-    os.write(1, b"to stdout\n")
-    os.write(2, b"to stderr\n")
-    return lie(objective, tol, time_limit)
-
-
-PLANTED = [
-    *("hang", "crash", "leave", "lie", "hoard", "fail", "indefinite", "not_a_number"),
-    *("wrong_shape", "nothing", "bare_matrix", "forge", "noisy"),
-]
-
-
 @pytest.fixture(scope="module")
 def planted():
     """One race of all the planted solvers, and of an honest one after them."""
-    named = [f"{name}={__name__}:{name}" for name in PLANTED]
+    named = [f"{name}=planted_solvers:{name}" for name in PLANTED]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(race_room, "GRACE", 0.2)
         race = compare_solvers(
@@ -225,6 +152,7 @@ def test_true_gap_is_a_gap_to_the_optimum(planted):
 # What is raced, and how it is said
 
 
+@pytest.mark.usefixtures("one_race_server")
 def test_an_objective_can_be_raced_and_the_table_be_read(capfd):
     objective = random_objective(0, "other")
     seen = []
@@ -265,10 +193,15 @@ def test_who_has_an_obstacle_is_left_out(monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_race_server")
 def test_after_a_time_limit_the_tighter_tolerances_are_not_run(monkeypatch):
     monkeypatch.setattr(race_room, "GRACE", 0.2)
     race = compare_solvers(
-        TINY, [f"hang={__name__}:hang"], tols=[1e-5, 1e-2], time_limit=0.3, memory_limit=600 * MIB
+        TINY,
+        ["hang=planted_solvers:hang"],
+        tols=[1e-5, 1e-2],
+        time_limit=0.3,
+        memory_limit=600 * MIB,
     )
     forget_solver("hang")
     assert [(row["tol"], row["outcome"]) for row in race.rows] == [
@@ -316,7 +249,8 @@ def test_an_import_error_in_a_solvers_file_is_told(tmp_path, monkeypatch):
         entrants(["mine=toy_solver:solve"])
 
 
-def test_a_registered_function_races_like_the_others():
+def test_a_registered_function_races_like_the_others(monkeypatch):
+    monkeypatch.setattr(solver_room, "obstacles", lambda given: {e.label: "no" for e in given})
     register_solver("lie", lie)
     assert "lie" in [entrant.label for entrant in entrants()]
     forget_solver("lie")
@@ -336,6 +270,7 @@ def test_summary_counts_true_and_proved_claims():
     assert line["worst proved / tol"] == pytest.approx(100.0)
 
 
+@pytest.mark.usefixtures("one_race_server")
 def test_an_objective_is_named_in_words_and_not_taken_for_another(tmp_path):
     out = tmp_path / "race.jsonl"
     race = compare_solvers(random_objective(0, "hyper"), ["fista"], [1e-3], out=out)
@@ -380,6 +315,7 @@ def with_penalty(*blocks):
     return random_objective(0, "hyper").with_penalties(blocks)
 
 
+@pytest.mark.usefixtures("one_race_server")
 def test_a_solver_that_takes_no_penalties_is_shown_as_not_for_this_problem():
     race = compare_solvers(
         with_penalty(Diagonal()), ["projected-gradient", "fista"], tols=[1e-3, 1e-6]
@@ -396,6 +332,7 @@ def test_a_solver_that_takes_no_penalties_is_shown_as_not_for_this_problem():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_race_server")
 def test_a_block_without_a_dual_statement_is_not_for_the_dual():
     race = compare_solvers(with_penalty(Square()), ["fista", "CLARABEL"], tols=[1e-4])
     assert [row["outcome"] for row in race.rows] == ["done", "done", "not for this problem"]
@@ -416,6 +353,7 @@ def test_a_block_without_prox_is_not_for_our_solver():
     ["ridge10", "sparse3", "linear0.1", "logdet2"],
 )
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_race_server")
 def test_every_answer_with_a_penalty_is_graded_by_the_certificate(name):
     race = compare_solvers(
         f"iris-n30-standard-hyper-w1-s0-{name}", ["fista", "CLARABEL", "SCS/dual"], tols=[1e-5]
@@ -477,6 +415,7 @@ def solve(objective, tol, time_limit):
 @pytest.mark.parametrize(
     "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow), None]
 )
+@pytest.mark.usefixtures("no_race_server")
 def test_the_race_runs_on_the_backend_that_joblib_is_told(backend, tmp_path, monkeypatch):
     """Each run tells the process that forked it, and the worker that keeps that process."""
     (tmp_path / "who.py").write_text(WHO)
@@ -510,7 +449,7 @@ def test_with_two_workers_a_tighter_run_still_waits_for_the_looser_one(monkeypat
     monkeypatch.setattr(race_room, "GRACE", 0.2)
     with parallel_config(backend="threading", n_jobs=2):
         race = compare_solvers(
-            TINY, [f"hang={__name__}:hang", "fista"], [1e-2, 1e-5], time_limit=1.0
+            TINY, ["hang=planted_solvers:hang", "fista"], [1e-2, 1e-5], time_limit=1.0
         )
     forget_solver("hang")
     assert [row["outcome"] for row in race.rows] == ["time limit", "not run", "done", "done"]
@@ -518,12 +457,13 @@ def test_with_two_workers_a_tighter_run_still_waits_for_the_looser_one(monkeypat
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_race_server")
 def test_a_race_stopped_with_two_workers_leaves_no_process(monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt
 
     started = set(children())
-    named = [f"{name}={__name__}:hang" for name in ("hang", "hung")]
+    named = [f"{name}=planted_solvers:hang" for name in ("hang", "hung")]
     with parallel_config(backend="threading", n_jobs=2), pytest.raises(KeyboardInterrupt):
         compare_solvers(TINY, ["fista", *named], [1e-2], time_limit=30.0, callback=stop)
     for name in ("hang", "hung"):
@@ -597,7 +537,7 @@ def solve(objective, tol, time_limit):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kills", [3])
+@pytest.mark.parametrize("kills", [2])
 def test_killed_at_random_moments_and_resumed_it_loses_and_repeats_nothing(tmp_path, kills):
     (tmp_path / "slow_one.py").write_text(SLOW)
     out, tols = tmp_path / "race.jsonl", [10.0**-k for k in range(1, 6 + 6 * kills)]
@@ -649,7 +589,7 @@ def rows_of(path):
     """The finished rows of a file, which must not hold any of them twice."""
     found = {}
     for line in path.read_text().splitlines() if path.exists() else []:
-        if '"kind": "row"' not in line or not line.endswith("}"):
+        if '"kind":"row"' not in line or not line.endswith("}"):
             continue
         row = json.loads(line)
         assert key_of(row) not in found
@@ -658,6 +598,7 @@ def rows_of(path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_race_server")
 def test_a_cut_off_last_line_is_ignored_with_a_note_and_its_run_made_again(tmp_path):
     out = tmp_path / "race.jsonl"
     first = compare_solvers(TINY, ["fista"], tols=[1e-3, 1e-6], out=out)
@@ -796,6 +737,7 @@ def test_depth_in_the_exponential_cone_and_its_dual():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("one_race_server")
 def test_compare_leaves_rows_tables_and_pictures_and_resumes(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     command = ["compare", "--suite", "tiny", "--solvers", "fista,SCS/dual", "--tol", "1e-3,1e-6"]

@@ -40,6 +40,7 @@ def test_checksums_of_the_small_suite():
     assert {spec.name: spec.checksum()[:16] for spec in suite("small")} == CHECKSUMS
 
 
+@pytest.mark.slow
 def test_another_process_with_another_hash_seed_makes_the_same_bits():
     code = (
         "from seraph_cvx.comparison.suite import suite;"

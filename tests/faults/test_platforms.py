@@ -107,6 +107,7 @@ def printed(folder):
     return run_without_posix(LIBRARY + COMMANDS.format(commands=commands), folder)[0]
 
 
+@pytest.mark.slow
 def test_the_library_works_without_posix(printed):
     told = json.loads(printed.splitlines()[0])
     assert told["lacks fork"]
@@ -124,6 +125,7 @@ def test_the_library_works_without_posix(printed):
     ]
 
 
+@pytest.mark.slow
 def test_the_command_works_without_posix(printed, folder):
     assert printed.count("exit code 0") == 4
     assert "Usage: seraph-cvx" in printed

@@ -95,24 +95,31 @@ def run_python(code, **environment):
     return done.stdout
 
 
-def metrics_of_a_fresh_process(**environment):
-    lines = run_python(FRESH, **environment).split()
+def read_metrics(lines):
     return [np.frombuffer(bytes.fromhex(line)) for line in lines]
 
 
 @pytest.fixture(scope="module")
 def fresh_metrics():
-    return metrics_of_a_fresh_process(OMP_NUM_THREADS="1", PYTHONHASHSEED="1")
+    return read_metrics(run_python(FRESH, OMP_NUM_THREADS="1", PYTHONHASHSEED="1").split())
 
 
+@pytest.fixture(scope="module")
+def with_two_threads():
+    """The lines of a fresh process with two threads of BLAS: its metrics, and `OVERLAPPING`."""
+    threads = {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
+    return run_python(FRESH + OVERLAPPING, **threads).splitlines()
+
+
+@pytest.mark.slow
 def test_a_fresh_process_with_another_hash_seed_gives_the_same_bits(fresh_metrics):
-    again = metrics_of_a_fresh_process(OMP_NUM_THREADS="1", PYTHONHASHSEED="2")
+    again = read_metrics(run_python(FRESH, OMP_NUM_THREADS="1", PYTHONHASHSEED="2").split())
     assert [metric.tobytes() for metric in again] == [metric.tobytes() for metric in fresh_metrics]
 
 
-def test_two_threads_of_blas_change_rounding_at_most(fresh_metrics):
-    with_two = metrics_of_a_fresh_process(OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2")
-    for one, two in zip(fresh_metrics, with_two, strict=True):
+@pytest.mark.slow
+def test_two_threads_of_blas_change_rounding_at_most(fresh_metrics, with_two_threads):
+    for one, two in zip(fresh_metrics, read_metrics(with_two_threads[:-1]), strict=True):
         np.testing.assert_allclose(two, one, rtol=0.0, atol=1e-9 * np.max(np.abs(one)))
 
 
@@ -189,11 +196,10 @@ with ThreadPoolExecutor(2) as pool:
 """
 
 
-def test_one_blas_thread_is_lifted_by_the_last_that_leaves():
+@pytest.mark.slow
+def test_one_blas_thread_is_lifted_by_the_last_that_leaves(with_two_threads):
     """The first to enter leaves first: it may not lift the limit of the other, nor keep it."""
-    has_two, held, lifted = run_python(
-        OVERLAPPING, OMP_NUM_THREADS="2", OPENBLAS_NUM_THREADS="2"
-    ).split()
+    has_two, held, lifted = with_two_threads[-1].split()
     if has_two == "False":
         pytest.skip("BLAS has one thread, whatever it is told: this process is held to one core")
     assert held == "True"

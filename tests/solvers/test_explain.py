@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import cvxpy as cp
 import numpy as np
 import pytest
 from instances import random_objective
 
 from seraph_cvx import state_m_step
+from seraph_cvx.display.proof_tree import draw_tree
 from seraph_cvx.m_step.explain import explain_convexity
 from seraph_cvx.m_step.statement import textbook_statement
 from seraph_cvx.penalties import (
@@ -36,9 +39,9 @@ def test_every_m_step_is_proved_convex(statement):
 
 
 def test_the_tree_names_the_logistic_rule_and_the_terms_of_11():
-    text = str(explain_convexity(state_m_step(random_objective(0, "hyper"))))
+    text = draw_tree(explain_convexity(state_m_step(random_objective(0, "hyper"))), width=None)
     assert "logistic is convex and nondecreasing: of an affine argument it is convex" in text
-    for term in ("sum_SD log(1 + e^s)", "(-<G, A>)", "lambda tr(A)", "a PSD variable"):
+    for term in ("∑_{𝒮 ∪ 𝒟} log(1 + e^s)", "(-⟨G, A⟩)", "λ tr(A)", "a PSD variable"):
         assert term in text
 
 
@@ -78,13 +81,13 @@ BLOCKS = {
 def test_a_block_has_its_label_and_its_rules_in_the_tree(label, formulation):
     objective = random_objective(0, "hyper").with_penalties([BLOCKS[label]])
     proof = explain_convexity(state_m_step(objective, formulation))
-    text = str(proof)
+    text = draw_tree(proof, width=None)
     assert proof.holds
     assert "UNKNOWN" not in text
     nodes = [node.expression for node in proof.walk()]
     dual = "constraint diag(M(p)) >= 0" if "diag" in label else "constraint M(p) + Z PSD"
     assert (label if formulation == "primal" else dual) in nodes
-    assert len(text.split("\n")) == len(nodes), "a line for each node"
+    assert len(text.split("\n")) <= len(nodes)
     for word in ("diag_mat", "diag_vec", "quad_over_lin", "Promote", "special_index", "@ reshape"):
         assert word not in text
 
@@ -92,10 +95,10 @@ def test_a_block_has_its_label_and_its_rules_in_the_tree(label, formulation):
 def test_a_penalty_is_explained_down_to_the_metric():
     objective = random_objective(0, "hyper").with_penalties([Sparse(0.3), TraceBound(2.0)])
     text = str(explain_convexity(state_m_step(objective)))
-    tail = text[text.index("w sum_ij |A_ij|") :]
+    tail = text[text.index("w ∑_ij |A_ij|") :]
     assert "abs is convex: of an affine argument it is convex" in tail
     assert "w1: CONSTANT, NONNEGATIVE (a parameter)" in tail
-    bound = tail[tail.index("constraint tr(A) <= t: CONVEX (affine on both sides)") :]
+    bound = tail[tail.index("constraint tr(A) ≤ t: CONVEX (affine on both sides)") :]
     assert "trace: AFFINE, NONNEGATIVE" in bound
     assert "w2: CONSTANT" in bound
 
@@ -105,3 +108,56 @@ def test_a_constraint_whose_formula_is_long_is_named_in_short():
     long = cp.Problem(cp.Minimize(cp.sum(x)), [np.random.default_rng(0).random((50, 40)) @ x == 1])
     text = str(explain_convexity(long))
     assert "constraint product 50 == 1.0: CONVEX (affine on both sides)" in text
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("statement", ["primal", "dual"])
+def test_the_tree_is_not_broken_at_the_margin(width, statement):
+    """A line that goes on keeps the trunks of the tree, and is indented below its node."""
+    proof = explain_convexity(state_m_step(random_objective(0, "hyper"), statement))
+    whole, wrapped = draw_tree(proof, None).split("\n"), draw_tree(proof, width).split("\n")
+    assert max(map(len, wrapped)) <= width
+    assert len(wrapped) > len(whole) or statement == "dual"
+    joined = []
+    for line in wrapped:
+        words = line.lstrip("│├└─ ")
+        depth = len(line) - len(words)
+        if re.match(r"[│ ]*[├└]─ \S|problem", line):
+            joined.append(line)
+            trunk = [k for k, sign in enumerate(line) if sign in "│├" and k < depth]
+        else:
+            assert [k for k, sign in enumerate(line) if sign == "│"][: len(trunk)] == trunk
+            joined[-1] += f" {words}"
+    assert joined == whole
+
+
+def test_a_subtree_that_comes_again_is_drawn_once():
+    proof = explain_convexity(state_m_step(random_objective(0, "hyper")))
+    scores = [node for node in proof.walk() if node.expression == "s = v'Av - eta"]
+    assert len(scores) == 3  # of the labeled, the dissimilar and the unlabeled pairs
+    lines = draw_tree(proof, None).split("\n")
+    drawn = [line for line in lines if "s = v^⊤Av - η" in line]
+    assert [line.endswith("AFFINE (as above)") for line in drawn] == [False, True]
+    assert sum(line.endswith("NONNEGATIVE (as above)") for line in lines) == 1  # the logistic of U
+    assert sum("entries of A" in line for line in lines) == 2  # in a score, and in <G, A>
+    assert len(lines) < sum(1 for _ in proof.walk())
+    x = cp.Variable(2, name="x")
+    other = cp.Problem(cp.Minimize(cp.norm1(x) + cp.norm1(2 * x)))
+    assert "as above" not in str(explain_convexity(other))
+
+
+def test_numbers_have_four_digits():
+    x = cp.Variable(name="x")
+    text = str(
+        explain_convexity(cp.Problem(cp.Minimize(cp.square(x) * (1.0 / 3.0)), [x >= 0.123456789]))
+    )
+    assert "0.3333" in text
+    assert "0.1235" in text
+    assert not re.search(r"\d\.\d{5}", text)
+
+
+def test_letters_of_ones_own_problem_are_not_taken_for_sets():
+    S, mu = cp.Variable(name="S"), cp.Variable(name="mu")
+    text = str(explain_convexity(cp.Problem(cp.Minimize(cp.square(S) + cp.square(mu)))))
+    assert "S: AFFINE (a variable)" in text
+    assert "μ: AFFINE (a variable)" in text

@@ -70,7 +70,7 @@ def independent_optimum(objective, constraints, term, scale):
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), 1])
 @pytest.mark.parametrize("kind", [*CONSTRAINTS, *(f"term: {name}" for name in TERMS)])
 def test_the_gap_is_small_and_the_bound_below_an_independent_optimum(kind, seed):
     setting = "hyper" if seed % 2 else "proj"
@@ -90,7 +90,7 @@ def test_the_gap_is_small_and_the_bound_below_an_independent_optimum(kind, seed)
 
 
 @pytest.mark.parametrize("kind", ["a zero", "several", "upper bound", "entry by entry"])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_wrong_multipliers_and_a_wrong_metric_give_no_false_bound(kind, seed):
     rng = np.random.default_rng(seed)
     objective = random_objective(seed, "hyper", n=10, m=3)

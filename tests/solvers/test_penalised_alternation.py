@@ -18,7 +18,10 @@ def run(name, seed=0, **more):
     )
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name == "at most" else name for name in BLOCKS],
+)
 def test_j_never_rises_the_end_is_certified_and_the_history_tells_of_acceleration(name):
     _, found = run(name)
     kinds = {iteration.kind for iteration in found.history}

@@ -115,7 +115,7 @@ def test_the_multiplier_of_the_dual_is_the_metric():
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.filterwarnings("ignore::seraph_cvx.NotCertified")
 @pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 20))]
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))]
 )
 def test_three_statements_two_solvers_one_optimum(seed):
     """Each certified gap is at most 1e-5 and any two certified intervals overlap."""
@@ -187,7 +187,7 @@ def other_m_step(objective):
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
-@pytest.mark.parametrize("formulation", ["primal", "dual"])
+@pytest.mark.parametrize("formulation", [pytest.param("primal", marks=pytest.mark.slow), "dual"])
 @pytest.mark.parametrize("solver", ["SCS", "CLARABEL"])
 def test_an_answer_does_not_depend_on_the_m_steps_solved_before(solver, formulation):
     a = small_instance(3)

@@ -118,7 +118,7 @@ def _report(rows: Sequence[dict[str, Any]], out: Path) -> list[str]:
         titles = titles_of(ranks.names)
         written = write_picture(
             out / PICTURE,
-            "critical_difference",
+            "experiments.critical_difference",
             lambda plots: plots.plot_critical_difference(ranks, titles),
         )
     page = defaults_page(rows, PICTURE if written else "")

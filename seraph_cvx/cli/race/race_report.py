@@ -55,7 +55,7 @@ def _document(race: Race) -> str:
 def _draw(out: Path, race: Race, endings: tuple[str, ...]) -> str:
     """Write the pictures, or say why there are none."""
     try:
-        from ...plots.race.files import picture_bytes
+        from ...plots.files import picture_bytes
         from ...plots.race.race import draw_race
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":

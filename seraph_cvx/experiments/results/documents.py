@@ -13,7 +13,17 @@ from ..protocol.tasks import Task
 from .acceptance import duel_table, judge, judgement_table
 from .figures import LearnedPanel, panels_table, points_table
 from .summaries import Rows, Summary
-from .tables import errors_table, read_errors, table1, table2, table2_reasons, times_table, to_csv
+from .tables import (
+    Times,
+    errors_table,
+    read_errors,
+    read_times,
+    table1,
+    table2,
+    table2_reasons,
+    times_table,
+    to_csv,
+)
 
 
 def table1_files(
@@ -131,6 +141,22 @@ def figure3_files(summaries: Sequence[Summary]) -> dict[str, str]:
     """
     table = times_table(summaries)
     return {"figure3.md": table.to_markdown() + "\n", "figure3.csv": to_csv(table.rows)}
+
+
+def times_again(folder: str | os.PathLike[str]) -> Times:
+    """The times of Figure 3, from the figure3.csv that an earlier run left in a folder.
+
+    Examples
+    --------
+    >>> times_again("nowhere")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: nowhere/figure3.csv does not exist: run reproduce figure3 first.
+    """
+    path = Path(folder) / "figure3.csv"
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist: run reproduce figure3 first.")
+    return read_times(path.read_text(encoding="utf-8"))
 
 
 def sparsity_files(

@@ -145,20 +145,57 @@ def times_table(summaries: Sequence[Summary]) -> ResultTable:
     return ResultTable("Figure 3. Computation time per run, in seconds", rows, [note])
 
 
-def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Write rows as CSV, with numbers in full precision.
+Times = dict[tuple[str, str], float]
+"""The mean seconds of learning of a run, by task and method."""
+
+
+def times_of(summaries: Sequence[Summary]) -> Times:
+    """The times of Figure 3, without tasks and methods of which no run is done.
 
     Examples
     --------
-    >>> to_csv([{"task": "iris", "mean": 9.5}]).split()
-    ['task,mean', 'iris,9.5']
+    >>> times_of([])
+    {}
+    """
+    return {(s.task, s.method): s.seconds for s in summaries if s.seconds is not None}
+
+
+def read_times(text: str) -> Times:
+    r"""Read the times of Figure 3 from what :func:`times_table` wrote as CSV.
+
+    Examples
+    --------
+    >>> read_times("method,iris,wine\nGDM,0.5,\n")
+    {('iris', 'gdm'): 0.5}
+    """
+    methods = {method.title: method.name for method in METHODS.values()}
+    tasks = {task.title: task.name for task in TASKS.values()}
+    times: Times = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        title = row.pop("method")
+        method = methods.get(title, title)
+        times |= {(tasks[task], method): float(word) for task, word in row.items() if word}
+    return times
+
+
+def to_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write rows as CSV, with numbers to eight digits.
+
+    Examples
+    --------
+    >>> to_csv([{"task": "iris", "mean": 28.5 / 3}, {"task": "wine", "mean": 1 / 3}]).split()
+    ['task,mean', 'iris,9.5', 'wine,0.33333333']
     """
     text = io.StringIO(newline="")
     columns = dict.fromkeys(key for row in rows for key in row)
     writer = csv.DictWriter(text, list(columns), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({key: _eight_digits(value) for key, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def _eight_digits(value: Any) -> Any:
+    return float(f"{value:.8g}") if isinstance(value, float) else value
 
 
 def errors_table(rows: Rows) -> list[dict[str, Any]]:

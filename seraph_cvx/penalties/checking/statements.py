@@ -91,9 +91,11 @@ def check_dual_terms(trial: Trial) -> PenaltyCheck:
     beyond = [factor * trial.multipliers[k][0] for k in chosen for factor in (-1.0, 30.0)]
     beyond += trial.drawn.anywhere[:12]
     infinite = [Z for Z in beyond if _is_clearly_infinite(conjugate, Z)]
+    given = cp.Parameter((m, m), symmetric=True)  # so that CVXPY compiles each problem once
+    exactly = cp.Problem(goal, [*part.constraints, part.matrix[upper] == given[upper]])
     for Z in (trial.multipliers[k][0] for k in chosen):
-        meets = part.matrix[upper] == symmetrise(Z)[upper]
-        found, expected = _solved(cp.Problem(goal, [*part.constraints, meets])), conjugate(Z)
+        given.value = symmetrise(Z)
+        found, expected = _solved(exactly), conjugate(Z)
         if isinstance(found, str):
             return PenaltyCheck(claim, "not checked", found)
         size = SOLVER_TOLERANCE / TOLERANCE * max(1.0, abs(expected))
@@ -101,9 +103,11 @@ def check_dual_terms(trial: Trial) -> PenaltyCheck:
             words = f"the dual terms say {-found:.9g}, conjugate(Z) = {expected:.9g}"
             return counterexample(claim, words, Z=Z)
     is_moderate = part.conjugate <= 1e2 * (1.0 + trial.typical)
+    distance = cp.Minimize(cp.sum_squares(part.matrix - given))
+    nearest = cp.Problem(distance, [*part.constraints, is_moderate])
     for Z in infinite:  # a solver is no judge of what is infeasible, but of a distance
-        away = cp.Minimize(cp.sum_squares(part.matrix - symmetrise(Z)))
-        found = _solved(cp.Problem(away, [*part.constraints, is_moderate]))
+        given.value = symmetrise(Z)
+        found = _solved(nearest)
         if isinstance(found, str):
             return PenaltyCheck(claim, "not checked", found)
         if found < SOLVER_TOLERANCE * float(np.sum(Z * Z)):
@@ -129,14 +133,16 @@ class _Statement:
         self.constraints = block.constraints(self.A, weight)
         self.problem = cp.Problem(cp.Minimize(self.term), self.constraints)
         self.needs_solver = len(self.problem.variables()) > 1
+        upper = np.triu_indices(n_features)
+        self.given = cp.Parameter((n_features, n_features), symmetric=True)
+        fixed = self.A[upper] == self.given[upper]
+        self.at_given = cp.Problem(self.problem.objective, [*self.constraints, fixed])
 
     def value(self, matrix: FloatArray) -> float | str:
         """The value at a matrix; infinite where constraints are violated; why, if unknown."""
-        import cvxpy as cp
-
         if self.needs_solver:  # variables of the block's own
-            fixed = self.A[np.triu_indices(len(matrix))] == matrix[np.triu_indices(len(matrix))]
-            return _solved(cp.Problem(self.problem.objective, [*self.constraints, fixed]))
+            self.given.value = symmetrise(matrix)
+            return _solved(self.at_given)
         self.A.value = matrix
         off = max((float(np.max(c.violation())) for c in self.constraints), default=0.0)
         if off > TOLERANCE * (1.0 + float(np.linalg.norm(matrix))):
@@ -153,7 +159,7 @@ def _solved(problem: Any) -> float | str:
         try:
             with warnings.catch_warnings():  # CVXPY's, of a status that is looked at here
                 warnings.simplefilter("ignore", UserWarning)
-                problem.solve(solver=solver, **options)
+                problem.solve(solver=solver, warm_start=False, **options)
         except SolverError:
             said.append(f"{solver} failed")
             continue

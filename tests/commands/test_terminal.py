@@ -1,0 +1,71 @@
+"""What the commands print in a terminal: nothing broken at the margin, symbols as in formulas."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from command_line import run, words
+
+from seraph_cvx.cli.report import screen
+from seraph_cvx.theory import report as theory_report
+from seraph_cvx.theory.report import CLAIMS
+
+ASCII_SYMBOLS = r"\b(kappa|lambda|eta|mu|sigma)\b(?!\*? =)|_hat|R\^|\bS u D\b|>=|<=|\bsqrt\("
+
+
+@pytest.fixture(params=[80, 100])
+def columns(request, monkeypatch):
+    """A terminal of so many columns, without colours."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(screen, "width", request.param)
+    assert screen.is_terminal
+    return request.param
+
+
+def lines_of(done):
+    assert done.exit_code == 0, done.output
+    plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", done.stdout)
+    return [line.rpartition("\r")[2] for line in plain.split("\n")]
+
+
+@pytest.mark.parametrize("statement", ["primal", "dual"])
+def test_explain_fits_the_terminal_with_symbols_and_short_numbers(columns, statement):
+    lines = lines_of(run("explain", "--statement", statement))
+    assert max(map(len, lines)) <= columns
+    text = "\n".join(lines)
+    assert not re.search(ASCII_SYMBOLS, text)
+    assert "30 points in ℝ⁴" in text
+    assert "λ" in text
+    assert not re.search(r"\d\.\d{5}", text)
+    goal = next(k for k, line in enumerate(lines) if line.startswith(("minimize ", "maximize ")))
+    more = lines[goal + 1 : lines.index("", goal)]
+    assert all(line.startswith(("         ", "subject to ")) for line in more)
+
+
+def test_verify_says_what_is_false_in_two_columns_and_what_was_skipped(columns, monkeypatch):
+    monkeypatch.setattr(theory_report, "CLAIMS", {k: CLAIMS[k] for k in (13, 15)})
+    lines = lines_of(run("verify", "iris"))
+    assert max(map(len, lines)) <= columns
+    text = "\n".join(lines)
+    assert not re.search(ASCII_SYMBOLS, text.partition("recomputed")[0])
+    start = next(k for k, line in enumerate(lines) if line.startswith("   claim "))
+    parts = lines[start : lines.index("", start)]
+    names = [line[3:15].strip() for line in parts]
+    assert [name for name in names if name] == [
+        *("claim", "formula", "fails", "holds", "for you", "recomputed")
+    ]
+    assert "" in names  # some go on, below where they began
+    assert words(CLAIMS[15][0].consequence) in words(" ".join(line[15:] for line in parts))
+    assert re.search(r"│ 13 │ The complexity of a step +│ skipped", text)
+    assert "Skipped, because slow (--all checks it too): 13. The complexity of a step" in words(
+        text
+    )
+    assert "Residual: how far the numbers are from the claim" in words(text)
+
+
+def test_verify_without_a_slow_claim_skips_nothing(monkeypatch):
+    monkeypatch.setattr(theory_report, "CLAIMS", {15: CLAIMS[15]})
+    done = run("verify", "iris")
+    assert done.exit_code == 0, done.output
+    assert "kipped" not in done.output
