@@ -9,7 +9,6 @@ import signal
 import socket
 import threading
 import webbrowser
-from importlib.util import find_spec
 from typing import Annotated
 
 import typer
@@ -20,7 +19,6 @@ from .report import answers_in_words, say
 
 HOST = "127.0.0.1"
 FIRST_PORT, LAST_PORT = 2718, 2818
-NEEDED = ("marimo", "anywidget")
 
 
 @app.command(epilog="Example:  seraph-cvx explore --port 2719 --no-browser")
@@ -46,7 +44,7 @@ def explore(
 
     Move the weights, and step through the alternation.
 
-    It is served by marimo to this machine only and needs no network. The link that is printed
+    It is served to this machine only and needs no network. The link that is printed
     holds a token, new at each start, without which nothing is served. The page shows the command
     that opens its scene again. Ctrl-C ends it.
     """
@@ -59,12 +57,6 @@ def explore(
 
 def _explore(port: int | None, opens_browser: bool, scene: str | None) -> None:
     """Check what is asked for, print the link, and serve the page until it is stopped."""
-    missing = [name for name in NEEDED if find_spec(name) is None]
-    if missing:
-        raise ValueError(
-            f"The explorer needs {' and '.join(missing)}, which is not installed: "
-            'run  pip install "seraph-cvx[explore]"'
-        )
     end = "" if scene is None else f"#{_checked(scene)}"
     token = secrets.token_urlsafe(16)
     with _listen(port) as listener:

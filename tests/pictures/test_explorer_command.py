@@ -1,14 +1,18 @@
-"""Evidence: the explorer's command and guard let in who has the token and comes from the page."""
+"""Evidence: the explorer's command, guard and server answer the page, for who has the token."""
 
 from __future__ import annotations
 
-import asyncio
+import json
 import queue
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
+from email.message import Message
+from http.client import HTTPConnection
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -16,25 +20,15 @@ from typer.testing import CliRunner
 from seraph_cvx.cli import app
 from seraph_cvx.cli import explore as command
 from seraph_cvx.explorer.link import read_link
-from seraph_cvx.explorer.web import server
-from seraph_cvx.explorer.web.assets import Assets
+from seraph_cvx.explorer.recipe import python_of
+from seraph_cvx.explorer.views.whole_page import first_state
+from seraph_cvx.explorer.web import pages, server
 from seraph_cvx.explorer.web.guard import Guard
 
 # The command
 
 
-def test_command_needs_the_extra_and_says_so(monkeypatch):
-    monkeypatch.setitem(sys.modules, "marimo", None)
-    done = CliRunner().invoke(app, ["explore"])
-    assert done.exit_code == 2
-    assert (
-        'needs marimo, which is not installed: run pip install "seraph-cvx[explore]"'
-        in " ".join(done.output.split())
-    )
-
-
 def test_command_refuses_a_port_in_use():
-    pytest.importorskip("marimo")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -47,7 +41,6 @@ def test_command_refuses_a_port_in_use():
 @pytest.fixture
 def launched(monkeypatch):
     """The tokens that the command serves with, and whom its sockets hear."""
-    pytest.importorskip("marimo")
     launches = []
     monkeypatch.setattr(server, "leave", lambda: None)
     monkeypatch.setattr(
@@ -109,8 +102,6 @@ def test_command_takes_the_next_port_where_the_first_is_in_use(launched, monkeyp
 
 
 def test_command_ends_well_by_ctrl_c(monkeypatch):
-    pytest.importorskip("marimo")
-
     def interrupted(listener, token):
         raise KeyboardInterrupt
 
@@ -123,42 +114,32 @@ def test_command_ends_well_by_ctrl_c(monkeypatch):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_the_logic_needs_no_marimo():
-    names = "seraph_cvx.explorer.views.whole_page, seraph_cvx.explorer.web.server"
+def test_the_server_needs_the_standard_library_alone():
+    names = "seraph_cvx.explorer.web.server"
     code = f"import sys, {names}; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
-    assert not loaded & {"marimo", "anywidget", "cvxpy"}
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert not loaded & {"marimo", "starlette", "uvicorn", "cvxpy", "sklearn"}
 
 
-def test_the_widget_names_no_address():
-    widget = pytest.importorskip("seraph_cvx.explorer.web.widget")
-    sources = widget.SCRIPT + widget.STYLE + widget.CODE_SCRIPT + widget.CODE_STYLE
-    assert not re.search(r"https?:|//[a-z]|url\(|@import|import\(", sources)
+def test_the_page_names_no_address():
+    folder = Path(server.__file__).parent
+    for file in ("page.html", "page.js", "page.css"):
+        text = (folder / file).read_text(encoding="utf-8")
+        assert not re.search(r"https?:|//[a-z]|url\(|@import|import\(", text)
 
 
 # The guard of the page
 
 
-def guarded(kind="http", query="", path="/", method="GET", host="127.0.0.1:5", **more):
-    """What the guard of a page on port 5, with the token "right", sends; or what `app` would."""
-    sent = []
-
-    async def receive():
-        return {"type": f"{kind}.connect"}
-
-    async def send(message):
-        sent.append(message)
-
-    async def page(scope, receive, send):
-        sent.append({"type": "served"})
-
-    headers = [(b"host", host.encode())] if host else []
-    headers += [(name.encode(), value.encode()) for name, value in more.items()]
-    scope = {"type": kind, "path": path, "method": method, "headers": headers}
-    scope["query_string"] = query.encode()
-    asyncio.run(Guard(page, "right", 5)(scope, receive, send))
-    return sent
+def refusal(query="", host="127.0.0.1:5", **headers):
+    """Why the guard of a page on port 5, with the token "right", refuses a request; or nothing."""
+    message = Message()
+    if host:
+        message["Host"] = host
+    for name, value in headers.items():
+        message[name] = value
+    return Guard("right", 5).refusal(message, query)
 
 
 RIGHT = {"cookie": "a=b; seraph_explorer_5=right"}
@@ -168,19 +149,15 @@ RIGHT = {"cookie": "a=b; seraph_explorer_5=right"}
     "asked",
     [
         RIGHT,
-        RIGHT | {"kind": "websocket", "origin": "http://127.0.0.1:5"},
-        RIGHT | {"method": "POST", "origin": "http://127.0.0.1:5"},
+        RIGHT | {"origin": "http://127.0.0.1:5"},
         RIGHT | {"host": "localhost:9", "origin": "http://localhost:9"},  # by way of ssh -L 9:...
-        {"kind": "websocket", "query": "session_id=7&token=right"},
-        {"path": "/manifest.json"},
-        {"kind": "lifespan"},
+        {"query": "a=7&token=right"},
     ],
 )
-def test_guard_lets_through_what_knows_the_token_and_comes_from_the_page(asked):
-    assert guarded(**asked) == [{"type": "served"}]
+def test_guard_lets_in_who_knows_the_token_and_comes_from_the_page(asked):
+    assert refusal(**asked) == ""
 
 
-@pytest.mark.parametrize("kind", ["http", "websocket"])
 @pytest.mark.parametrize(
     "asked",
     [
@@ -204,51 +181,105 @@ def test_guard_lets_through_what_knows_the_token_and_comes_from_the_page(asked):
         RIGHT | {"host": "127.0.0.1.evil.example"},
         RIGHT | {"host": ""},
         {"query": "token=right", "origin": "http://evil.example"},
-        {"path": "/manifest.json", "origin": "http://evil.example"},
     ],
 )
-def test_guard_refuses_whoever_lacks_the_token_or_comes_from_elsewhere(kind, asked):
-    sent = guarded(kind, **asked)
-    assert sent[0].get("status", sent[0].get("code")) in (403, 1008)
-    assert b"explorer" in sent[-1].get("body", b"explorer")
-    assert {"type": "served"} not in sent
+def test_guard_refuses_whoever_lacks_the_token_or_comes_from_elsewhere(asked):
+    assert refusal(**asked).startswith("The explorer ")
 
 
-def test_guard_answers_the_link_by_a_cookie_and_leads_on_without_the_token():
-    start, _ = guarded(query="token=right", path="//evil.example")
-    headers = dict(start["headers"])
-    assert (start["status"], headers[b"location"]) == (303, b"/")
-    assert headers[b"set-cookie"] == b"seraph_explorer_5=right; HttpOnly; SameSite=Lax; Path=/"
-    assert headers[b"cache-control"] == b"no-store"
+# The server
 
 
-# The files of the front end
+@pytest.fixture(scope="module")
+def port():
+    """The port of a real server with the token "right"."""
+    with socket.create_server(("127.0.0.1", 0)) as listener, server.Server(listener, "right") as s:
+        threading.Thread(target=s.serve_forever, daemon=True).start()
+        yield listener.getsockname()[1]
+        s.shutdown()
 
 
-def test_assets_are_those_of_the_folder_and_all_else_is_passed_on(tmp_path):
-    folder = tmp_path / "assets"
-    folder.mkdir()
-    (folder / "a.js").write_text("1", encoding="utf-8")
-    (tmp_path / "secret.js").write_text("2", encoding="utf-8")
+def ask(port, method, path, body=None, **headers):
+    """The status, headers and text of an answer; the cookie is right unless another is given."""
+    connection = HTTPConnection("127.0.0.1", port, timeout=60)
+    try:
+        headers = {"Cookie": f"seraph_explorer_{port}=right"} | headers
+        connection.request(method, path, body, headers)
+        answer = connection.getresponse()
+        return answer.status, answer.headers, answer.read().decode()
+    finally:
+        connection.close()
 
-    def asked(path, method="GET", kind="http", folder=folder):
-        sent = []
 
-        async def note(*message):
-            sent.append(message[0])
+def test_server_answers_the_link_by_a_cookie_and_leads_on_without_the_token(port):
+    status, headers, _ = ask(port, "GET", "//evil.example?token=right", Cookie="")
+    assert (status, headers["Location"]) == (303, "/")
+    assert headers["Set-Cookie"] == f"seraph_explorer_{port}=right; HttpOnly; SameSite=Lax; Path=/"
+    assert headers["Cache-Control"] == "no-store"
 
-        scope = {"type": kind, "path": path, "method": method}
-        asyncio.run(Assets(note, folder)(scope, None, note))
-        return sent
 
-    start, body = asked("/assets/a.js")
-    assert body["body"] == b"1"
-    assert dict(start["headers"])[b"content-type"] in (
-        b"text/javascript",
-        b"application/javascript",
-    )
-    for path in ("/assets/b.js", "/assets/../secret.js", "/assets/", "/a.js", "/"):
-        assert asked(path) == [{"type": "http", "path": path, "method": "GET"}]
-    assert asked("/assets/a.js", "POST")[0]["method"] == "POST"
-    assert asked("/assets/a.js", kind="websocket")[0]["type"] == "websocket"
-    assert asked("/assets/a.js", folder=tmp_path / "none")[0]["type"] == "http"
+@pytest.mark.parametrize("file", server.FILES)
+def test_server_has_the_files_of_the_page_and_lets_them_ask_nobody_else(port, file):
+    status, headers, text = ask(port, "GET", file)
+    name, kind = server.FILES[file]
+    assert (status, headers["Content-Type"]) == (200, kind)
+    assert text == Path(server.__file__).with_name(name).read_text(encoding="utf-8")
+    assert "default-src 'none'" in headers["Content-Security-Policy"]
+    assert headers["Server"] == "seraph-cvx"
+
+
+@pytest.mark.parametrize("path", ["/server.py", "/../server.py", "/page.js/", "/favicon.ico"])
+def test_server_has_no_other_file(port, path):
+    assert ask(port, "GET", path)[0] == 404
+
+
+def test_each_page_has_a_state_of_its_own(port):
+    def told(page, *events):
+        body = json.dumps({"page": page, "events": events})
+        status, _, text = ask(port, "POST", "/events", body)
+        assert status == 200
+        return json.loads(text)
+
+    first = told("a")
+    moved = told("a", {"count": 1, "set": "source", "value": "rings"}, {"count": 2, "move": "run"})
+    assert moved["heard"] == 2
+    assert "rings" in moved["link"]
+    assert told("a") == moved
+    assert told("b") == first
+    for name, state in (("a", first_state().choose("rings").run()), ("b", first_state())):
+        question = {"page": name, "tab": "Python", "solver": None}
+        status, _, text = ask(port, "POST", "/sheet", json.dumps(question))
+        assert (status, json.loads(text)["sheet"]) == (200, python_of(state))
+
+
+def test_pages_of_long_ago_are_forgotten(monkeypatch):
+    monkeypatch.setattr(pages, "MOST_PAGES", 2)
+    open_pages = pages.Pages()
+    for name in ("a", "b", "a", "c"):
+        open_pages.answer("/events", {"page": name})
+    assert list(open_pages.states) == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "words"),
+    [
+        ("/events", "{", "Expecting property name"),
+        ("/events", "[]", "A question is an object"),
+        ("/events", '{"events": 3}', "Events are a list"),
+        ("/events", '{"events": [{"move": "run"}]}', "Events are a list"),
+        ("/sheet", '{"tab": "Secrets"}', "There is no tab 'Secrets'"),
+        ("/sheet", '{"tab": "Solvers", "solver": "rm"}', "with the solver 'rm'"),
+        ("/elsewhere", "{}", "/elsewhere takes no question"),
+        ("/events", "1" * (server.MOST_BYTES + 1), "takes no question of 1000001 bytes"),
+    ],
+)
+def test_server_answers_questions_that_make_no_sense_in_words(port, path, body, words):
+    status, headers, text = ask(port, "POST", path, body)
+    assert (status, headers["Connection"]) == (400, "close")
+    assert words in text
+
+
+def test_server_refuses_questions_of_whoever_lacks_the_token_or_comes_from_elsewhere(port):
+    link = "/events?token=right"  # a question needs the cookie
+    for headers in ({"Cookie": ""}, {"Origin": "http://evil.example"}, {"Host": "evil.example"}):
+        assert ask(port, "POST", link, "{}", **headers)[0] == 403

@@ -14,22 +14,8 @@ from ..stepwise_alternation import HalfStep
 if TYPE_CHECKING:
     from ...m_step.explain import ConvexityProof
 
-SCROLLED = "overflow:auto;font-size:.85rem;line-height:1.5"
-
 ROLES = ("objective ", "constraint ")
 """How a proof begins the name of a part of the problem."""
-
-
-def heading(text: str, level: int = 2) -> str:
-    """A heading that marimo does not take into its outline, which would cover the panels.
-
-    Examples
-    --------
-    >>> heading("A & B", 1)
-    '<div role="heading" aria-level="1" style="font-size:1.4rem">A &amp; B</div>'
-    """
-    style = "font-weight:600;margin:.8rem 0 .3rem" if level > 1 else "font-size:1.4rem"
-    return f'<div role="heading" aria-level="{level}" style="{style}">{escape(text)}</div>'
 
 
 def statement_sheet(half_step: HalfStep) -> str:
@@ -39,7 +25,7 @@ def statement_sheet(half_step: HalfStep) -> str:
     --------
     >>> from seraph_cvx.explorer.snapshot import Snapshot
     >>> html = statement_sheet(Snapshot().half_step)
-    >>> html.count('role="heading"'), "<pre" in html
+    >>> html.count("<h2>"), "<pre" in html
     (3, False)
     """
     from ...m_step.explain import explain_convexity
@@ -47,11 +33,11 @@ def statement_sheet(half_step: HalfStep) -> str:
 
     proof = explain_convexity(state_m_step(half_step.objective))
     return (
-        f'<div data-value="statement" style="{SCROLLED}">'
-        f"{heading(M_STEP_ONE_TERM.title)}{M_STEP_ONE_TERM.mathml}"
+        '<div class="scrolled" data-value="statement">'
+        f"<h2>{escape(M_STEP_ONE_TERM.title)}</h2>{M_STEP_ONE_TERM.mathml}"
         f"<p>{prose(M_STEP_ONE_TERM.where)}.</p>"
-        f"{heading('The numbers of this scene')}{_numbers(half_step)}"
-        f"{heading('Why it is convex, rule by rule')}{_listed(_node(proof, set()))}</div>"
+        f"<h2>The numbers of this scene</h2>{_numbers(half_step)}"
+        f"<h2>Why it is convex, rule by rule</h2>{_listed(_node(proof, set()))}</div>"
     )
 
 
@@ -73,7 +59,7 @@ def _numbers(half_step: HalfStep) -> str:
 
 
 def _listed(items: str) -> str:
-    return f'<ul style="list-style:disc;margin:0;padding-left:1.3em">{items}</ul>'
+    return f"<ul>{items}</ul>"
 
 
 def _node(node: ConvexityProof, shown: set[str]) -> str:

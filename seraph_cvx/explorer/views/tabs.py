@@ -22,21 +22,11 @@ from ..solver_answers import answers_of, gaps_by_iteration
 from ..state import ExplorerState
 from ..stepwise_alternation import HalfStep
 from .curves import draw_solver_gaps
-from .statement_sheet import SCROLLED, heading, statement_sheet
+from .statement_sheet import statement_sheet
 
 TABS = ("Formulas", "Statement", "Solvers", "Python")
 
 SHOWN = (PROBABILITY, M_STEP_ONE_TERM, E_STEP, DESCENT, OBJECTIVE, CERTIFICATE)
-
-CHART_STYLE = """<style>
-.seraph-chart svg { width: 100%; max-width: 36rem; font: 11px system-ui, sans-serif; }
-.seraph-chart text { fill: currentColor; text-anchor: middle; }
-.seraph-chart .title { font-size: 14px; font-weight: 600; }
-.seraph-chart .end { text-anchor: end; }
-.seraph-chart .name { text-anchor: start; }
-.seraph-chart .frame, .seraph-chart .grid { fill: none; stroke: #94a3b8; stroke-width: .5; }
-.seraph-chart .line { fill: none; stroke-width: 2; }
-</style>"""
 
 
 def sheet(state: ExplorerState, name: str, solver: str | None = None) -> str:
@@ -71,8 +61,8 @@ def sheet(state: ExplorerState, name: str, solver: str | None = None) -> str:
 def formula_sheet() -> str:
     """The formulas (8), (11), (10), J, (7) and the certificate, as MathML."""
     return "".join(
-        heading(formula.title)
-        + f'<div style="overflow-x:auto">{formula.mathml}</div><p>{prose(formula.where)}.</p>'
+        f'<h2>{escape(formula.title)}</h2><div class="scrolled">{formula.mathml}</div>'
+        f"<p>{prose(formula.where)}.</p>"
         for formula in SHOWN
     )
 
@@ -81,9 +71,7 @@ def solver_chart(half_step: HalfStep, solver: str) -> str:
     """The certified gap of FISTA, and of `solver` if it is of first order too, by iteration."""
     gaps = {name: gaps_by_iteration(half_step, name) for name in dict.fromkeys(("fista", solver))}
     shown = {name: found for name, found in gaps.items() if found}
-    return (
-        f'<div class="seraph-chart" data-value="gaps">{CHART_STYLE}{draw_solver_gaps(shown)}</div>'
-    )
+    return f'<div data-value="gaps">{draw_solver_gaps(shown)}</div>'
 
 
 def answer_table(answers: Sequence[MStepSolution]) -> str:
@@ -99,13 +87,11 @@ def answer_table(answers: Sequence[MStepSolution]) -> str:
         "‖A - A of fista‖": lambda answer: _distance(answer, answers[0]),
     }
     rows = [list(columns), *([text(answer) for text in columns.values()] for answer in answers)]
-    style = "padding:.15rem 1.2rem .15rem 0;white-space:nowrap"
     body = "".join(
-        "<tr>" + "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in row) + "</tr>"
-        for row in rows
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
     notes = "".join(f"<p>{escape(a.solver)}: {escape(a.message)}</p>" for a in answers if a.message)
-    return f'<div data-value="answers" style="{SCROLLED}"><table>{body}</table></div>{notes}'
+    return f'<div class="scrolled" data-value="answers"><table>{body}</table></div>{notes}'
 
 
 def _distance(answer: MStepSolution, reference: MStepSolution) -> str:

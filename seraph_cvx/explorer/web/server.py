@@ -1,51 +1,129 @@
-"""The server of the page: marimo and uvicorn behind the guard."""
+"""The server of the page: three files, and answers to what the page asks."""
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 import sys
-import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from .assets import Assets
 from .guard import Guard
+from .pages import Pages
 
-PAGE = Path(__file__).with_name("page.py")
+FILES = {
+    "/": ("page.html", "text/html; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+}
+QUESTIONS = ("/events", "/sheet")
+MOST_BYTES = 1_000_000
+"""The longest question; a link to a full plane has some 10,000 bytes."""
 
-GIVE_WAY = 0.0005
-"""Seconds after which a thread lets the others on: some 300 requests come while one computes."""
+TEXT = "text/plain; charset=utf-8"
+SAFEGUARDS = {
+    "Cache-Control": "no-store",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; connect-src 'self'; "
+    "style-src 'self' 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+}
+"""The page asks only this server, and no other page can hold it in a frame."""
+
+
+class Server(ThreadingHTTPServer):
+    """Serves the page on a socket that listens already, to whom the guard lets in."""
+
+    def __init__(self, listener: socket.socket, token: str) -> None:
+        super().__init__(listener.getsockname(), Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        self.guard = Guard(token, listener.getsockname()[1])
+        self.pages = Pages()
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Answers the requests of one connection."""
+
+    server: Server
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # or an answer may wait 40 ms for an acknowledgement
+    timeout = 600
+
+    def do_GET(self) -> None:
+        """Answer with a file; the link with the token by a cookie that holds it.
+
+        So the token stays neither in the address bar nor in the history.
+        """
+        path, _, query = self.path.partition("?")
+        words = self.server.guard.refusal(self.headers, query)
+        if words:
+            self._answer(403, f"{words}\n")
+        elif self.server.guard.is_link(query):
+            self._answer(303, "", Location="/", Set_Cookie=self.server.guard.cookie)
+        elif path in FILES:
+            name, kind = FILES[path]
+            text = Path(__file__).with_name(name).read_text(encoding="utf-8")
+            self._answer(200, text, kind)
+        else:
+            self._answer(404, f"The explorer has no page {path}.\n")
+
+    def do_POST(self) -> None:
+        """Answer a question of the page, which is an object in JSON, by another one."""
+        words = self.server.guard.refusal(self.headers)
+        if words:
+            self._answer(403, f"{words}\n")
+            return
+        try:
+            answer = self.server.pages.answer(self.path, self._question())
+        except ValueError as error:
+            self._answer(400, f"{error}\n")
+        else:
+            self._answer(200, json.dumps(answer), "application/json")
+
+    def _question(self) -> dict[str, object]:
+        length = self.headers.get("Content-Length", "")
+        if self.path not in QUESTIONS or not length.isdecimal() or int(length) > MOST_BYTES:
+            raise ValueError(f"{self.path} takes no question of {length or 'unknown'} bytes.")
+        question = json.loads(self.rfile.read(int(length)))
+        if not isinstance(question, dict):
+            raise ValueError("A question is an object in JSON.")
+        return question
+
+    def _answer(self, status: int, text: str, kind: str = TEXT, **headers: str) -> None:
+        body = text.encode()
+        self.send_response(status)
+        for name, value in {**SAFEGUARDS, **headers}.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        if status >= 400:  # what was sent along may not have been read
+            self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(body)
+
+    def version_string(self) -> str:
+        """The name of the server, without the versions of what it is built on."""
+        return "seraph-cvx"
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Say nothing in the terminal: the link is to stay in view."""
 
 
 def serve(listener: socket.socket, token: str) -> None:
-    """Serve the page, its code not shown, to anyone who has the token, until Ctrl-C.
+    """Serve the page to anyone who has the token, until Ctrl-C.
 
-    What the page needs is imported and its first scene is solved while the browser still loads.
+    Its first scene is solved before a browser asks for it.
     """
-    import marimo
-    import uvicorn
-
-    builder = marimo.create_asgi_app(quiet=True, include_code=False, skew_protection=True)
-    app = builder.with_app(path="/", root=str(PAGE)).build()
-    assets = Path(marimo.__file__).with_name("_static") / "assets"
-    guard = Guard(Assets(app, assets), token, listener.getsockname()[1])
-    config = uvicorn.Config(
-        guard, log_level="error", timeout_keep_alive=300, timeout_graceful_shutdown=1
-    )
-    sys.setswitchinterval(GIVE_WAY)
-    threading.Thread(target=_prepare, daemon=True).start()
-    uvicorn.Server(config).run(sockets=[listener])
-
-
-def _prepare() -> None:
-    from ..views import tabs, whole_page  # noqa: F401
-    from . import widget  # noqa: F401
-
-    whole_page.view_of(whole_page.first_state())
+    with Server(listener, token) as server:
+        server.pages.answer("/events", {"page": "", "events": []})
+        server.serve_forever()
 
 
 def leave() -> None:
-    """End the process at once: marimo's threads wait for ever, or are in the midst of a solver."""
+    """End the process at once: a thread may be in the midst of a solver."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(0)
