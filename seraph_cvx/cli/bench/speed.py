@@ -64,7 +64,7 @@ def bench(
             "solves. certificate: what a certificate costs. proof: what a proof costs. passes: "
             "what fits are made of, on this machine or a GPU. size: a fit against n, on this "
             "machine, a GPU or a cluster. sampling: the gap over all pairs of a fit to a few of "
-            "them. startup: an import and --help, in imports of NumPy."
+            "them. startup: an import, --help and the explorer, in imports of NumPy."
         ),
     ],
     time_limit: Annotated[

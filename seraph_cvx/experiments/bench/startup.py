@@ -20,6 +20,11 @@ try:
 except SystemExit:
     pass
 """,
+    "seraph-cvx explore, the first view": """
+import seraph_cvx.cli
+from seraph_cvx.explorer.web import server
+server.Pages().answer("/events", {})
+""",
 }
 """The code that each process runs, the unit of the others first."""
 
