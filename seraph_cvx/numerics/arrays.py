@@ -58,6 +58,8 @@ def to_device_of(device_array: Array, x: Any) -> Array:
     """Copy `x` to the library and device of `device_array`, as float64."""
     if device_array is None or isinstance(device_array, np.ndarray):
         return x
+    if isinstance(x, np.ndarray) and not x.flags.writeable:
+        x = x.copy()  # or PyTorch warns that it might write to it
     xp = array_namespace(device_array)
     return xp.asarray(x, dtype=xp.float64, device=device(device_array))
 

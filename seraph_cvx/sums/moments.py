@@ -150,7 +150,7 @@ class PairMoments:
         """The fourth moment of the pairs: sum_k c_k ||v_k||^4."""
 
         def fourth_power(batch: PairBatch, d: FloatArray) -> PairTerms:
-            return PairTerms([np.square(batch.pairs_of(d))])
+            return PairTerms([batch.pairs_of(d) ** 2])
 
         return self._sweep(fourth_power)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,6 +26,52 @@ MOST_WEIGHTED = 64
 
 
 @dataclass(frozen=True, eq=False)
+class MaskedLayout:
+    """The blocks of a layout, with masks on a device of the entries that are no pair.
+
+    The masks are made when a sweep first asks for them: a fit by fused kernels never does.
+
+    Attributes
+    ----------
+    unmasked : Layout
+    library : module
+        The array API functions of the device's library.
+    device : object
+    """
+
+    unmasked: Layout
+    library: Any
+    device: Any
+
+    @cached_property
+    def blocks(self) -> list[Block]:
+        """All blocks, each with its mask; None where every entry is a pair."""
+        return [replace(block, excluded=self._mask(block)) for block in self.unmasked.blocks]
+
+    def _mask(self, block: Block) -> Array | None:
+        height = block.rows.stop - block.rows.start
+        width = block.columns.stop - block.columns.start
+        on_diagonal = block.rows == block.columns
+        if len(block.excluded[0]):
+            hidden = np.tri(height, width, dtype=bool) & on_diagonal
+            hidden[block.excluded] = True
+            return self.library.asarray(hidden, device=self.device)
+        return self._triangle(height) if on_diagonal else None
+
+    @cached_property
+    def _triangles(self) -> dict[int, Array]:
+        return {}
+
+    def _triangle(self, side: int) -> Array:
+        """The lower triangle of a block, made once for all blocks of this size."""
+        if side not in self._triangles:
+            xp = self.library
+            everything = xp.ones((side, side), dtype=xp.int8, device=self.device)
+            self._triangles[side] = xp.tril(everything) > 0
+        return self._triangles[side]
+
+
+@dataclass(frozen=True, eq=False)
 class DeviceSums(HeldPoints):
     """Sums over points held as arrays of another library, those of labeled pairs first.
 
@@ -34,13 +81,14 @@ class DeviceSums(HeldPoints):
     ----------
     order : (n,) array
         Which point is where.
-    blocks : list of Block
+    layout : MaskedLayout
+        The blocks of the unlabeled pairs, in that order.
     n_labeled : int or None
         The number of labeled points, if all pairs of them are labeled.
     """
 
     order: IntArray
-    blocks: list[Block]
+    layout: MaskedLayout
     n_labeled: int | None
 
     @classmethod
@@ -49,9 +97,11 @@ class DeviceSums(HeldPoints):
         order = members_first(labels.members, len(points))
         moved = labels.renumbered(np.argsort(order))
         on_device = to_device_of(device_array, np.ascontiguousarray(points[order]))
-        blocks = list(_masked(len(points), moved, on_device))
+        layout = MaskedLayout(
+            Layout(len(points), moved, DEVICE_BLOCK), namespace(on_device), on_device.device
+        )
         n_labeled = len(labels.members) if labels.is_complete else None
-        return cls(on_device, order, blocks, n_labeled)
+        return cls(on_device, order, layout, n_labeled)
 
     def labeled_first(self, members: IntArray) -> Array:
         """The points: they are in that order."""
@@ -69,8 +119,8 @@ class DeviceSums(HeldPoints):
     @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term goes through."""
-        n = len(self.order)
-        chain = longest_chain(n, DEVICE_BLOCK, len(self.blocks), in_runs=False)
+        n, n_blocks = len(self.order), len(self.layout.unmasked.blocks)
+        chain = longest_chain(n, DEVICE_BLOCK, n_blocks, in_runs=False)
         if self.n_labeled is None or bound_kernels(self.points) is None:
             return chain
         return max(chain, 3 * n + FUSED_ROUNDINGS)  # a row, all rows; or what programs leave
@@ -80,7 +130,7 @@ class DeviceSums(HeldPoints):
         Z = self.points if self.coordinates is None else self.coordinates
         if isinstance(terms, FusedTerms) and (found := self._by_kernel(metrics, terms, Z)):
             return found
-        return sweep(self.points, Z, self.blocks, metrics, terms, sizes=self.sizes)
+        return sweep(self.points, Z, self.layout.blocks, metrics, terms, sizes=self.sizes)
 
     def _by_kernel(self, metrics: Sequence[Metric], terms: FusedTerms, Z: Array) -> Swept | None:
         """The same sweep in one kernel, where there is one for it."""
@@ -100,25 +150,3 @@ class DeviceSums(HeldPoints):
         spread = spread_of(degrees, Z, self.sizes)
         totals = to_numbers([terms.in_order(sums)])[0]
         return Swept(totals, np.asarray(to_host(matrix)), np.asarray(to_host(spread)))
-
-
-def _masked(n: int, labels: Labels, device_array: Array) -> Iterator[Block]:
-    """The blocks of the layout, each with a mask on the device of the entries that are no pair."""
-    xp = namespace(device_array)
-    triangles: dict[int, Array] = {}
-    for block in Layout(n, labels, DEVICE_BLOCK).blocks:
-        height = block.rows.stop - block.rows.start
-        width = block.columns.stop - block.columns.start
-        on_diagonal = block.rows == block.columns
-        if len(block.excluded[0]):
-            hidden = np.tri(height, width, dtype=bool) & on_diagonal
-            hidden[block.excluded] = True
-            mask = xp.asarray(hidden, device=device_array.device)
-        elif on_diagonal:
-            if height not in triangles:
-                everything = xp.ones((height, width), dtype=xp.int8, device=device_array.device)
-                triangles[height] = xp.tril(everything) > 0
-            mask = triangles[height]
-        else:
-            mask = None
-        yield replace(block, excluded=mask)
