@@ -287,7 +287,7 @@ def write_long_table(path, n_rows):
 
 
 def test_reading_takes_the_memory_of_the_numbers_alone(folder):
-    write_long_table(folder / "long.csv", 20_000)
+    write_long_table(folder / "long.csv", 10_000)
     importlib.import_module("pandas")
     tracemalloc.start()
     try:
@@ -295,9 +295,9 @@ def test_reading_takes_the_memory_of_the_numbers_alone(folder):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert table.X.shape == (20_000, 3)
-    assert table.X[-1, 0] == 19_999.0
-    assert peak < 4 * 8 * 4 * 20_000 + 2**20  # as strings they would take 7.5 MB
+    assert table.X.shape == (10_000, 3)
+    assert table.X[-1, 0] == 9_999.0
+    assert peak < 4 * 8 * 4 * 10_000 + 2**20  # as strings they would take 3.7 MB
 
 
 @pytest.mark.slow
@@ -498,7 +498,7 @@ def test_the_card_of_a_race_escapes_the_names_of_solvers():
     assert Dangers(Race("Race", [row], [SCRIPT])._repr_html_()).found == []
 
 
-@pytest.mark.parametrize("ending", ["svg", "png"])
+@pytest.mark.parametrize("ending", ["svg", pytest.param("png", marks=pytest.mark.slow)])
 def test_a_picture_takes_any_name_for_text(folder, ending):
     """Dollar signs would enclose a formula, and angle brackets an element."""
     name = "<b>$x^{$.csv"

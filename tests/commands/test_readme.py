@@ -25,7 +25,13 @@ PAGES = [
 """The pages whose code is run here; `test_entrants.py` runs that of race-your-own."""
 
 
-@pytest.mark.parametrize("name", PAGES)
+COSTLY = "examples/guide/model-your-own.md"
+"""It solves many conic problems: slow evidence."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n == COSTLY else n for n in PAGES]
+)
 def test_every_python_block_prints_what_stands_below_it(repository, name):
     """A block of code without a text below it prints nothing."""
     text = (repository / name).read_text(encoding="utf-8")

@@ -373,8 +373,8 @@ def test_closed_form_of_one_dissimilar_pair_on_a_line():
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
-        ("iris", 0),
         ("iris", 6),
+        pytest.param("iris", 0, marks=pytest.mark.slow),
         pytest.param("wine", 0, marks=pytest.mark.slow),
         pytest.param("breast_cancer", 0, marks=pytest.mark.slow),
     ],

@@ -64,9 +64,8 @@ EXPECTED = {
 
 
 @pytest.fixture(scope="module")
-def iris():
-    sampling = load_sampling("iris")
-    return verify_paper(sampling.X, sampling.y, name="iris")
+def iris(verified_iris):
+    return verified_iris.report
 
 
 @pytest.fixture(scope="module")
@@ -298,7 +297,26 @@ def test_claim_holds_on_the_small_data_that_it_is_broken_on(small, module):
     assert CHECKS[module](small).as_expected
 
 
-@pytest.mark.parametrize("name", BREAKS)
+MORE_OF_A_COSTLY_CLAIM = {
+    "4, the slope at A = 0",
+    "5, eta unchanged",
+    "6, the posterior itself",
+    "9, (7) taken for J",
+    "9, the Renyi term missing",
+    "16, the halves of the inequality exchanged",
+    "16, the curvature of the losses without that of the feature",
+    "16, every feature absorbs kappa",
+}
+"""Slow evidence: another break of the same claim is fast."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in MORE_OF_A_COSTLY_CLAIM else name
+        for name in BREAKS
+    ],
+)
 def test_claim_falls_when_its_formula_is_broken(small, monkeypatch, name):
     module, function, wrong = BREAKS[name]
     assert module.CLAIM.number == int(name.split(",")[0])
@@ -339,7 +357,9 @@ def test_claim_falls_when_the_package_is_broken(small, monkeypatch, name):
 
 
 def test_claim_every_one_is_broken_by_some_test():
-    assert {int(name.split(",")[0]) for name in BREAKS} == set(EXPECTED)
+    for names in (set(BREAKS), set(BREAKS) - MORE_OF_A_COSTLY_CLAIM):
+        assert {int(name.split(",")[0]) for name in names} == set(EXPECTED)
+    assert set(BREAKS) > MORE_OF_A_COSTLY_CLAIM
 
 
 def test_claim_13_holds_for_the_printed_complexity(small, monkeypatch):
@@ -557,16 +577,16 @@ def test_report_tells_its_progress():
     verify_paper(
         sampling.X,
         sampling.y,
-        claims=[10, 6],
+        claims=[10, 1],
         callback=lambda claim, result: seen.append((claim.number, result is None)),
     )
-    assert seen == [(6, True), (6, False), (10, True), (10, False)]
+    assert seen == [(1, True), (1, False), (10, True), (10, False)]
 
 
 def test_data_with_every_label_known_hides_all_but_ten():
     sampling = load_sampling("wine", n_points=150, n_labeled=150)
     names = np.array(["red", "white", "rose"])[sampling.y.astype(int)]
-    result = verify_paper(100.0 + 50.0 * sampling.X, names, claims=[1, 2, 10])
+    result = verify_paper(100.0 + 50.0 * sampling.X, names, claims=[1, 10])
     assert result.ok
     assert "100 points" in result.description
     assert f"{4950 - 45} unlabeled" in result.description

@@ -26,22 +26,14 @@ from seraph_cvx.theory.report import CLAIMS, SLOW
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("verify")
+def folder(verified_iris):
+    return verified_iris.folder
 
 
 @pytest.fixture(scope="module")
-def verified(folder):
+def verified(verified_iris):
     """One run of the command on iris, with both files."""
-    arguments = [
-        "verify",
-        "iris",
-        "--json",
-        str(folder / "i.json"),
-        "--html",
-        str(folder / "i.html"),
-    ]
-    return CliRunner().invoke(app, arguments)
+    return verified_iris.command
 
 
 @pytest.fixture(scope="module")
@@ -232,6 +224,7 @@ def test_browser_the_page_folds_links_and_fits_every_width(page, folder):
 
 
 def test_command_exits_with_1_where_a_claim_that_should_hold_fails(monkeypatch, tmp_path):
+    monkeypatch.setattr(theory_report, "CLAIMS", {k: CLAIMS[k] for k in (6, 8, 10)})
     monkeypatch.setattr(soft_label_form, "closed_form", lambda p, mu: p)
     table = tmp_path / "t.csv"
     _write_table(table)
@@ -261,17 +254,16 @@ def test_command_exits_with_1_where_a_claim_could_not_be_decided(monkeypatch):
 
 
 def test_command_speaks_of_no_contradiction_where_there_is_none(monkeypatch):
-    monkeypatch.setattr(theory_report, "CLAIMS", {6: CLAIMS[6]})
+    monkeypatch.setattr(theory_report, "CLAIMS", {10: CLAIMS[10]})
     done = CliRunner().invoke(app, ["verify", "iris"])
     assert done.exit_code == 0, done.output
     assert "holds" in done.output
     assert "False as printed" not in done.output
 
 
-def test_command_names_the_check_under_most_strain_where_there_is_room(monkeypatch):
-    monkeypatch.setattr(theory_report, "CLAIMS", {6: CLAIMS[6]})
-    sampling = load_sampling("iris")
-    check = verify_paper(sampling.X, sampling.y, claims=[6])[6].decisive.name
+def test_command_names_the_check_under_most_strain_where_there_is_room(monkeypatch, verified_iris):
+    monkeypatch.setattr(theory_report, "CLAIMS", {10: CLAIMS[10]})
+    check = verified_iris.report[10].decisive.name
     for columns, shown in ((80, False), (150, True)):
         monkeypatch.setattr(screen, "width", columns)
         done = CliRunner().invoke(app, ["verify", "iris"])
@@ -279,7 +271,11 @@ def test_command_names_the_check_under_most_strain_where_there_is_room(monkeypat
         assert (check in done.output) == shown
 
 
-def test_command_reads_a_table(tmp_path):
+@pytest.mark.parametrize(
+    "claims", [(1, 3, 10), pytest.param(tuple(CLAIMS), marks=pytest.mark.slow)], ids=["few", "all"]
+)
+def test_command_reads_a_table(tmp_path, monkeypatch, claims):
+    monkeypatch.setattr(theory_report, "CLAIMS", {k: CLAIMS[k] for k in claims})
     table, target = tmp_path / "t.csv", tmp_path / "t.json"
     _write_table(table)
     arguments = ["verify", str(table), "--label", "kind", "--json", str(target), "--code"]
