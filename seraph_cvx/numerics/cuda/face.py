@@ -11,6 +11,7 @@ The score of a pair is left_i . right_j, as `sides` makes them.
 from __future__ import annotations
 
 from contextlib import nullcontext
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -425,5 +426,10 @@ def _power(sharpness: float) -> int:
 
 def _sharpness(pairs: PairRange, x: Any) -> Any:
     """The sharpness, and less 1, on a device in float64: a Python float would come as float32."""
-    numbers = pairs.sharpness, pairs.sharpness - 1.0
-    return torch.tensor(numbers, dtype=torch.float64, device=x.device)
+    return _with_excess(pairs.sharpness, x.device)
+
+
+@lru_cache(maxsize=100)
+def _with_excess(sharpness: float, device: Any) -> Any:
+    """Copied once: each copy to a GPU waits for it."""
+    return torch.tensor([sharpness, sharpness - 1.0], dtype=torch.float64, device=device)

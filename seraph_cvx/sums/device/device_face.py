@@ -67,11 +67,12 @@ class DeviceFace:
 
     @property
     def parts(self) -> list[tuple[float, PairRange]]:
-        """What is summed over, with its weight: the unlabeled pairs, then the labeled ones."""
+        """What is summed over, with its weight: the unlabeled pairs, then labeled ones if any."""
         n, known = len(self.X), self.n_labeled
         unlabeled = PairRange(n, known, *self.loss.kernel, share=self.share)
         labeled = PairRange(known, 0, *self.labeled_loss.kernel, share=self.share)
-        return [(self.unlabeled_weight, unlabeled), (1.0, labeled)]
+        parts = [(self.unlabeled_weight, unlabeled)]
+        return [*parts, (1.0, labeled)] if known > 1 else parts
 
     @cached_property
     def padded_counts(self) -> Array | None:
@@ -148,19 +149,18 @@ class DevicePass:
 
     def bent(self, D: FloatArray) -> FloatArray:
         """The derivative of `slope` along D, in single precision."""
-        face, rho = self.face, self.Y.shape[1]
-        E = face.X @ to_device_of(face.X, D)
-        own, one = (self.Y * E).sum(-1), 0.0 * E[:, 0] + 1.0
-        unused = [0.0 * one] * (self._single_sides[0].shape[1] - rho - 2)
-        e = face.kernels.padded([E, -own, *unused, one], single=True)
-        bent = 0.0
+        face, (n, rho) = self.face, self.Y.shape
+        E, e = face.X @ to_device_of(face.X, D), self._direction
+        e[:n, :rho] = E
+        e[:n, rho] = (self._minus_Y * E).sum(-1)
+        moved, turned = 0.0, 0.0
         for weight, pairs in face.parts:
             found = face.kernels.bends(self._single_sides, e, face.padded_counts, pairs, rho)
-            moved, turned = (part[: len(E)] for part in found)
-            bent = bent + weight * (
-                moved[:, -1:] * E - moved[:, :rho]
-                + turned[:, rho : rho + 1] * self.Y - turned[:, :rho]
-            )  # fmt: skip
+            moved, turned = moved + weight * found[0], turned + weight * found[1]
+        bent = (
+            moved[:n, -1:] * E - moved[:n, :rho]
+            + turned[:n, rho : rho + 1] * self.Y - turned[:n, :rho]
+        )  # fmt: skip
         return np.asarray(to_host(face.X.T @ bent))
 
     def curvature(self, S: FloatArray) -> float:
@@ -172,6 +172,18 @@ class DevicePass:
             weight * float(kernels.curvature(sides, e_sides, counts, pairs))
             for weight, pairs in face.parts
         )
+
+    @cached_property
+    def _direction(self) -> Array:
+        """What a direction is written to, as the kernel of second derivatives reads it."""
+        one = 0.0 * self.Y[:, 0] + 1.0
+        unused = [0.0 * one] * (self._single_sides[0].shape[1] - self.Y.shape[1] - 1)
+        written: Array = self.face.kernels.padded([0.0 * self.Y, *unused, one], single=True)
+        return written
+
+    @cached_property
+    def _minus_Y(self) -> Array:
+        return -self.Y
 
     @cached_property
     def _sides(self) -> tuple[Array, Array]:
