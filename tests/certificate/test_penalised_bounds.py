@@ -69,7 +69,10 @@ def check_bounds(name, seed):
         assert near.dual_value <= far.primal_value
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name == "at most" else name for name in NAMES],
+)
 def test_no_lower_bound_is_above_an_upper_bound(name):
     check_bounds(name, 0)
 

@@ -156,8 +156,7 @@ def test_weak_duality_at_points_absurdly_far_away(scale, size, trace_weight):
         assert_not_above(certify(objective, A).dual_value, best)
 
 
-@pytest.mark.parametrize("size", [1e10, 1e14, 1e18])
-def test_weak_duality_far_along_a_direction_that_similar_pairs_do_not_have(size):
+def test_weak_duality_far_along_a_direction_that_similar_pairs_do_not_have():
     """f(A) and <g, A> are both of the size of A there: their difference would be all rounding."""
     best = []
     for angle in np.linspace(0.0, 3.0, 40):
@@ -166,7 +165,8 @@ def test_weak_duality_far_along_a_direction_that_similar_pairs_do_not_have(size)
         pairs = PairSet.from_constraints(X, [(0, 1), (2, 3)], [(0, 2), (1, 3)])
         objective = MStepObjective(pairs, unlabeled_weight=0.0)
         best.append(solve_m_step(objective, tol=1e-9).value)
-        assert_not_above(certify(objective, size * np.outer(u, u)).dual_value, best[-1])
+        for size in (1e10, 1e14, 1e18):
+            assert_not_above(certify(objective, size * np.outer(u, u)).dual_value, best[-1])
     assert np.ptp(best) <= 1e-6  # turning the points does not change the problem
 
 
@@ -215,7 +215,9 @@ def test_weak_duality_with_nearly_collinear_features(noise, trace_weight, seed):
     assert_not_above(answer.certificate.dual_value, best)
 
 
-@pytest.mark.parametrize("noise", [1e-4, 1e-5, 1e-6])
+@pytest.mark.parametrize(
+    "noise", [1e-6, *(pytest.param(noise, marks=pytest.mark.slow) for noise in (1e-4, 1e-5))]
+)
 def test_weak_duality_without_trace_weight_with_nearly_collinear_features(noise):
     """A direction of spread `noise` is small, not absent: a large metric along it lowers f."""
     rng = np.random.default_rng(2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager, nullcontext
+from functools import cache
 
 import cvxpy as cp
 import numpy as np
@@ -183,8 +184,18 @@ def test_solver_agreement_itml_by_the_publications_projections(name, gamma):
     assert by_projections.metric == pytest.approx(by_descent.metric, rel=0.01, abs=0.01)
 
 
-@pytest.mark.parametrize("push_weight", [0.2, 0.5, 0.8])
-@pytest.mark.parametrize("name", ["0/10/3/3/1", "1/14/4/2/0.3", "2/15/5/3/0.7", "iris"])
+LMNN_INSTANCES = {"0/10/3/3/1": 0.2, "1/14/4/2/0.3": 0.5, "2/15/5/3/0.7": 0.8, "iris": 0.5}
+"""Each with the weight of which the agreement is tested in the plain run."""
+
+
+@pytest.mark.parametrize(
+    ("name", "push_weight"),
+    [
+        pytest.param(name, push_weight, marks=[pytest.mark.slow] * (push_weight != kept))
+        for name, kept in LMNN_INSTANCES.items()
+        for push_weight in (0.2, 0.5, 0.8)
+    ],
+)
 def test_solver_agreement_lmnn(name, push_weight):
     problem = LMNNProblem.from_labels(*labeled_instance(name), push_weight=push_weight)
     assert_agree(solve_lmnn(problem), state_lmnn(problem), 1e-5)
@@ -389,13 +400,20 @@ def test_weak_duality_itml_bound_is_below_every_value(seed):
     assert problem.value_from_above(A) >= solution.bound
 
 
+@cache
+def solved_lmnn(seed):
+    """A problem of random points, and its solution."""
+    problem = LMNNProblem.from_labels(*random_labels(seed, 14, 3, 3))
+    return problem, solve_lmnn(problem)
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_weak_duality_lmnn_bound_is_below_every_value(seed):
     rng = np.random.default_rng(seed)
-    problem = LMNNProblem.from_labels(*random_labels(seed % 3, 14, 3, 3))
+    problem, solution = solved_lmnn(seed % 3)
     where = TargetCoordinates.of(problem)
     z = rng.uniform(0.0, 0.5, size=len(problem.triples)) * rng.choice([1.0, 0.1, 0.01])
-    assert 0.0 < where.lower_bound(z) <= solve_lmnn(problem).proven_value
+    assert 0.0 < where.lower_bound(z) <= solution.proven_value
     B = random_psd(rng, 3, rank=3)
     assert where.value(B) == pytest.approx(problem.value(where.metric(B)), rel=1e-9)
     assert problem.value_from_above(where.factor(B)) == pytest.approx(where.value(B), rel=1e-9)

@@ -121,7 +121,9 @@ def test_the_ldm_likelihood_never_falls_in_an_iteration(seed, tol):
     assert reached == pytest.approx(model.history_[-1], rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 6))]
+)
 def test_ldm_stops_where_rounding_hides_any_further_rise(seed):
     """A tolerance that no derivative can meet: it ends by itself, far below the limit."""
     with pytest.warns(ConvergenceWarning):
@@ -153,7 +155,9 @@ def local_maxima(function):
     return found
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 8))]
+)
 def test_one_eigenvector_is_an_optimum_of_an_independent_scalar_search(seed):
     X, y = crowd(seed)
     pairs = PairSet.from_labels(X, y)
@@ -369,7 +373,10 @@ def wide_points(n, m, rank, seed=0):
 
 
 @pytest.mark.parametrize("model", RIVALS, ids=lambda model: type(model).__name__)
-@pytest.mark.parametrize("shape", [(300, 196, 196), (100, 196, 99), (150, 30, 6)])
+@pytest.mark.parametrize(
+    "shape",
+    [(300, 196, 196), pytest.param((100, 196, 99), marks=pytest.mark.slow), (150, 30, 6)],
+)
 def test_many_features_and_points_of_a_subspace(model, shape):
     X, y = wide_points(*shape)
     with one_blas_thread():  # threads of BLAS that wait for each other count as processor time

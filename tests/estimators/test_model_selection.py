@@ -50,7 +50,8 @@ def excused(estimator):
 
 
 @parametrize_with_checks(
-    [LabeledOnly(), SERAPHCV(**SMALL | {"trace_weights": (0.1,)})], expected_failed_checks=excused
+    [LabeledOnly(), SERAPHCV(**SMALL | {"trace_weights": (0.1,)})],
+    expected_failed_checks=excused,
 )
 def test_scikit_learn_check(estimator, check):
     check(estimator)

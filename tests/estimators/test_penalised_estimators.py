@@ -55,6 +55,7 @@ BLOCKS = {
     "Trace": Trace(0.7),
     "Manifold": Manifold(0.2, n_neighbors=3, kernel="binary"),
 }
+LONG_FITS = ["Sparse", "LinearConstraints", "TraceBound"]
 SMOOTH = ["Ridge", "Ridge, prior", "LogDet", "LogDet, prior", "Trace", "Manifold"]
 
 
@@ -77,14 +78,9 @@ class HalfSquare(Penalty):
         return float(np.sum(Z * Z)) / (2.0 * self.weight)
 
 
-@parametrize_with_checks([SERAPH(penalties=[Diagonal()])])
-def test_scikit_learn_check(estimator, check):
-    check(estimator)
-
-
 @pytest.mark.slow
-@parametrize_with_checks([SERAPH(penalties=[Ridge(1.0)])])
-def test_scikit_learn_check_of_a_smooth_block(estimator, check):
+@parametrize_with_checks([SERAPH(penalties=[Diagonal()]), SERAPH(penalties=[Ridge(1.0)])])
+def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
@@ -100,7 +96,10 @@ def without_penalties(sampling):
     return plain.fit(sampling.X, sampling.y).m_step_metric_
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in LONG_FITS else name for name in BLOCKS],
+)
 def test_formulas_agree_the_fit_is_the_alternation_with_the_same_block(
     sampling, without_penalties, name
 ):
@@ -197,7 +196,10 @@ def test_pairs_of_points_take_penalties_too(sampling):
     assert not np.any(model.metric_ - np.diag(np.diag(model.metric_)))
 
 
-@pytest.mark.parametrize("name", ["Trace", "Ridge", "LogDet", "TraceBound", "Manifold"])
+@pytest.mark.parametrize(
+    "name",
+    ["Trace", "Ridge", "LogDet", "Manifold", pytest.param("TraceBound", marks=pytest.mark.slow)],
+)
 def test_formulas_agree_a_kernel_takes_blocks_that_mean_the_same_in_all_coordinates(sampling, name):
     """With the linear kernel the distances are those of SERAPH among the features."""
     P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
@@ -303,6 +305,11 @@ def test_failure_path_a_block_of_ones_own_is_not_written_and_the_cure_works(samp
     np.testing.assert_array_equal(load_model(tmp_path / "model.npz").metric_, model.metric_)
 
 
+@pytest.fixture(scope="module")
+def bounded(sampling):
+    return SERAPH(penalties=[TraceBound(1.5)]).fit(sampling.X, sampling.y)
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -311,9 +318,9 @@ def test_failure_path_a_block_of_ones_own_is_not_written_and_the_cure_works(samp
         ((b"1.5", b"-15"), "its penalty TraceBound cannot be made: bound=-15"),
     ],
 )
-def test_failure_path_a_damaged_penalty_is_refused(sampling, tmp_path, change, words):
+def test_failure_path_a_damaged_penalty_is_refused(bounded, tmp_path, change, words):
     path = tmp_path / "model.npz"
-    save_model(SERAPH(penalties=[TraceBound(1.5)]).fit(sampling.X, sampling.y), path)
+    save_model(bounded, path)
     with np.load(path, allow_pickle=False) as file:
         arrays = dict(file)
     header = arrays.pop("header").tobytes()

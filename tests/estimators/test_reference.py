@@ -53,11 +53,12 @@ def wrong(metric, X, shown, truth):
     return np.mean(truth[known][nearest] != truth[~known])
 
 
-def test_correlated_features_are_told_apart_as_well_as_by_itml():
+@pytest.mark.parametrize("n_seeds", [3, pytest.param(8, marks=pytest.mark.slow)])
+def test_correlated_features_are_told_apart_as_well_as_by_itml(n_seeds):
     X, y = crabs_like()
     assert np.min(np.corrcoef(X.T)) >= 0.95
     errors = {"default": [], "paper's trace": [], "ITML": []}
-    for seed in range(8):
+    for seed in range(n_seeds):
         for n_each in (2, 5):
             draw = half_labeled(X, y, n_each, seed)
             models = {

@@ -24,7 +24,9 @@ from seraph_cvx.plots.style import PALETTE
 # Figures 1 and 2
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 def test_figure_1_gdm_takes_the_vertical_and_posterior_sparsity_the_horizontal_feature(seed):
     sampling = artificial_set(1, seed=seed)
     euclidean, gdm, posterior = learn_panels(1, sampling)
@@ -86,7 +88,13 @@ def test_figures_1_and_2_are_legible_mark_the_errors_and_shade_the_predicted_cla
 
 
 @pytest.mark.parametrize(
-    ("tasks", "methods"), [(["iris"], ["gdm"]), (list(TASKS), list(METHODS))], ids=["one", "all"]
+    ("tasks", "methods"),
+    [
+        (["iris"], ["gdm"]),
+        (list(TASKS)[:4], list(METHODS)[:6]),
+        pytest.param(list(TASKS), list(METHODS), marks=pytest.mark.slow),
+    ],
+    ids=["one", "some", "all"],
 )
 def test_figure_3_is_legible_and_draws_the_mean_seconds(tasks, methods, tmp_path):
     rng = np.random.default_rng(0)

@@ -476,9 +476,18 @@ def test_closed_form_direct_on_one_unlabeled_pair():
 
 
 @pytest.mark.parametrize(
-    "name", ["iris", "wine", "balance", pytest.param("breast_cancer", marks=pytest.mark.slow)]
+    ("name", "sharpness"),
+    [
+        ("iris", None),
+        ("iris", 2.0),
+        ("balance", None),
+        ("balance", 2.0),
+        pytest.param("wine", None, marks=pytest.mark.slow),
+        pytest.param("wine", 2.0, marks=pytest.mark.slow),
+        pytest.param("breast_cancer", None, marks=pytest.mark.slow),
+        pytest.param("breast_cancer", 2.0, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("sharpness", [None, 2.0])
 def test_acceleration_ends_at_a_certified_fixed_point_with_no_larger_j(name, sharpness):
     pairs = pairs_of(name, 60)
     plain = alternate(pairs, sharpness=sharpness, tol=1e-9, accelerate=False)

@@ -133,7 +133,10 @@ def test_two_jobs_change_rounding_at_most(algorithm):
     np.testing.assert_allclose(two, one, rtol=0.0, atol=1e-9 * np.max(np.abs(one)))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name == "search" else name for name in MODELS],
+)
 def test_fits_in_two_threads_at_once_are_those_of_one_after_the_other(name, samplings):
     sequential = [bits(MODELS[name], sampling) for sampling in samplings]
     with ThreadPoolExecutor(2) as threads:

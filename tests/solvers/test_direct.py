@@ -180,7 +180,9 @@ def test_rounding_of_the_values_does_not_end_the_descent_early(name):
     assert np.vdot(g, B) - reach * min(0.0, np.linalg.eigvalsh(g)[0]) <= 1e-10 * value
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
+)
 def test_values_never_rise_but_by_rounding_and_the_last_is_that_of_the_metric(seed):
     pairs = standardized("wine", seed=seed)
     objective = SemiSupervisedObjective(MStepObjective(pairs, unlabeled_weight=1.0))

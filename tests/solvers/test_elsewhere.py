@@ -138,7 +138,7 @@ def test_confidences_count_in_another_library_too(moved, small_blocks):
     )
 
 
-@pytest.mark.parametrize("setting", [None, "hyper"])
+@pytest.mark.parametrize("setting", [None, pytest.param("hyper", marks=pytest.mark.slow)])
 def test_a_fit_in_another_library_is_the_same_to_rounding(moved, small_blocks, setting):
     X, y = few_classes()
     on_numpy, on_device = (
@@ -389,17 +389,18 @@ def test_the_points_travel_once(dask_client):
         assert len(backend.data_futures) == 1
 
 
+@pytest.mark.parametrize("n_draws", [1000, pytest.param(3000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("how_many", [6, 14])  # of 19; of more than half, others are left out
-def test_drawn_pairs_are_distinct_unlabeled_and_uniform(how_many):
+def test_drawn_pairs_are_distinct_unlabeled_and_uniform(how_many, n_draws):
     labeled = np.array([[0, 1], [2, 5]])
-    counts = np.zeros((7, 7))
-    for seed in range(3000):
-        drawn = draw_unlabeled(7, labeled, how_many, np.random.RandomState(seed))
-        assert len(np.unique(drawn, axis=0)) == how_many
+    counts, rng = np.zeros((7, 7)), np.random.RandomState(0)
+    for _ in range(n_draws):
+        drawn = draw_unlabeled(7, labeled, how_many, rng)
+        assert len(set(map(tuple, drawn.tolist()))) == how_many
         counts[tuple(drawn.T)] += 1
     assert counts[0, 1] == counts[2, 5] == 0
     assert np.all(counts[np.tril_indices(7)] == 0)
-    expected = 3000 * how_many / 19
+    expected = n_draws * how_many / 19
     unlabeled = counts[np.triu_indices(7, 1)]
     unlabeled = unlabeled[unlabeled > 0]
     assert len(unlabeled) == 19

@@ -25,7 +25,7 @@ from seraph_cvx.penalties import (
 
 TOLERANCE = 1e-6
 SOLVERS = [("CLARABEL", "primal"), ("CLARABEL", "dual"), ("SCS", "primal"), ("SCS", "dual")]
-FEW, MANY = range(1), range(1, 6)
+SOME = [("CLARABEL", "primal"), ("SCS", "dual")]
 
 
 def solve_quietly(objective, solver, **settings):
@@ -35,13 +35,13 @@ def solve_quietly(objective, solver, **settings):
         return solve_m_step(objective, solver, **settings)
 
 
-def check_block(name, seed):
+def check_block(name, seed, solvers):
     objective, _, state = random_penalised(name, seed)
     ours = solve_m_step(objective, tol=TOLERANCE)
     assert ours.status == "certified", ours
     certificate = ours.certificate
     slack = 1e-12 * max(1.0, abs(certificate.primal_value))
-    for solver, formulation in SOLVERS:
+    for solver, formulation in solvers:
         theirs = solve_quietly(objective, solver, tol=1e-7, formulation=formulation)
         other = theirs.certificate
         assert other.dual_value <= certificate.primal_value, (solver, formulation)
@@ -59,17 +59,16 @@ def check_block(name, seed):
         assert np.isfinite(value) or name == "equal"
 
 
-@pytest.mark.parametrize("seed", FEW)
-@pytest.mark.parametrize("name", BLOCKS)
-def test_all_solvers_agree_on_every_block_and_the_certificate_is_below_all_metrics(name, seed):
-    check_block(name, seed)
+@pytest.mark.parametrize("name", [name for name in BLOCKS if name not in ("Manifold", "at most")])
+def test_both_solvers_agree_on_a_block_and_the_certificate_is_below_all_metrics(name):
+    check_block(name, 0, SOME)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", MANY)
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("name", BLOCKS)
-def test_all_solvers_agree_on_every_block_many_times(name, seed):
-    check_block(name, seed)
+def test_all_solvers_and_formulations_agree_on_every_block_many_times(name, seed):
+    check_block(name, seed, SOLVERS)
 
 
 @pytest.mark.parametrize("name", [name for name in BLOCKS if name not in ("Trace", "Manifold")])
@@ -95,7 +94,14 @@ def test_the_statements_are_dcp_and_dpp(name):
         assert state_m_step(objective, formulation).is_dcp(dpp=True)
 
 
-@pytest.mark.parametrize("name", ["Ridge", "LogDet", "TraceBound", "Sparse"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ridge",
+        "TraceBound",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("LogDet", "Sparse")),
+    ],
+)
 def test_the_weight_is_a_parameter(name):
     from seraph_cvx.m_step.conic import ConicMStep
 

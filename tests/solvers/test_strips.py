@@ -89,8 +89,15 @@ def test_one_strip_or_many_are_the_same_to_rounding(small_blocks, factors, monke
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12 * np.max(np.abs(other)))
 
 
-@pytest.mark.parametrize("kind", ["classes", "constraints"])
-@pytest.mark.parametrize("whitened", [False, True])
+@pytest.mark.parametrize(
+    ("kind", "whitened"),
+    [
+        ("classes", True),
+        ("constraints", False),
+        pytest.param("classes", False, marks=pytest.mark.slow),
+        pytest.param("constraints", True, marks=pytest.mark.slow),
+    ],
+)
 def test_workers_find_the_same_in_whatever_shares(
     small_blocks, factors, kind, whitened, monkeypatch
 ):

@@ -117,8 +117,8 @@ def run_methods(
     Examples
     --------
     >>> table = run_methods(["iris"], ["euclidean"], n_samplings=2)
-    >>> [(row["sampling"], row["outcome"]) for row in table.rows]
-    [(0, 'done'), (1, 'done')]
+    >>> [(row["sampling"], row["outcome"], row["rank"]) for row in table.rows]
+    [(0, 'done', 4), (1, 'done', 4)]
     """
     check_number(n_samplings, "n_samplings", 1.0)
     check_number(time_cap, "time_cap", 0.0, strict=True)
