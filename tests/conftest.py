@@ -10,6 +10,7 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):  # each process would compile 
 if "PYTEST_XDIST_WORKER" in os.environ:  # one process for each core: more threads would only wait
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy reads it once, when it is imported
 
+import gc
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,10 +39,17 @@ settings.register_profile(
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "seraph"))
 
 
+def pytest_collection_finish() -> None:
+    """Tell the garbage collector to leave alone what will last: it would go through all of it."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Hand the endings of random instances on to the process that shows the summary."""
     from strategies import ENDINGS
 
+    gc.unfreeze()
     if hasattr(session.config, "workeroutput"):
         session.config.workeroutput["endings"] = dict(ENDINGS)
 

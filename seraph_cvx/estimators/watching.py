@@ -99,7 +99,7 @@ def deferred_interrupts(is_wanted: bool = True) -> Iterator[Callable[[], bool]]:
     (False, True)
     """
     pressed = threading.Event()
-    timer = threading.Timer(GRACE, _thread.interrupt_main)
+    timer = threading.Timer(GRACE, _interrupt)
     timer.daemon = True
     if not is_wanted or threading.current_thread() is not threading.main_thread():
         yield pressed.is_set
@@ -117,3 +117,12 @@ def deferred_interrupts(is_wanted: bool = True) -> Iterator[Callable[[], bool]]:
     finally:
         timer.cancel()
         signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+
+
+def _interrupt() -> None:
+    """Press Ctrl-C, by a signal where there are any: it also ends waiting for another process."""
+    kill = getattr(signal, "pthread_kill", None)
+    if kill is None:
+        _thread.interrupt_main()
+    else:
+        kill(threading.main_thread().ident, signal.SIGINT)

@@ -153,7 +153,8 @@ class DevicePass:
         E, e = face.X @ to_device_of(face.X, D), self._direction
         e[:n, :rho] = E
         e[:n, rho] = (self._minus_Y * E).sum(-1)
-        moved, turned = 0.0, 0.0
+        moved: Array = 0.0
+        turned: Array = 0.0
         for weight, pairs in face.parts:
             found = face.kernels.bends(self._single_sides, e, face.padded_counts, pairs, rho)
             moved, turned = moved + weight * found[0], turned + weight * found[1]
