@@ -106,10 +106,9 @@ def compare_solvers(
     --------
     >>> from seraph_cvx import MStepObjective, PairSet, compare_solvers
     >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-    >>> solvers = ["fista", "projected-gradient"]
-    >>> table = compare_solvers(MStepObjective(pairs), solvers, tols=[1e-3])
-    >>> [(row["solver"], row["true_gap"] < 1e-3) for row in table.rows]
-    [('fista', True), ('projected-gradient', True)]
+    >>> table = compare_solvers(MStepObjective(pairs), solvers=["fista", "CLARABEL"], tols=[1e-6])
+    >>> [(row["solver"], row["formulation"], row["true_gap"] < 1e-5) for row in table.rows]
+    [('fista', '', True), ('CLARABEL', 'primal', True), ('CLARABEL', 'dual', True)]
     """
     instances = _instances(objective_or_suite)
     ladder = _check_tols(tols)

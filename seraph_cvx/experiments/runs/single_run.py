@@ -74,9 +74,11 @@ def run_method(key: RunKey, method: str, protocol: Protocol, time_limit: float) 
 
     Examples
     --------
-    >>> row = run_method(("iris", 0, "euclidean"), "euclidean", Protocol(), time_limit=0.0)
-    >>> row["method"], row["outcome"], row["detail"]
-    ('euclidean', 'cut off', 'the time of this task and method is spent')
+    >>> from seraph_cvx.processes.workers import close_servers
+    >>> row = run_method(("iris", 0, "euclidean"), "euclidean", Protocol(), time_limit=60.0)
+    >>> row["outcome"], row["rank"], 0.0 <= row["error"] <= 100.0
+    ('done', 4, True)
+    >>> close_servers(OWNER)
     """
     task, seed, name = key
     row: dict[str, Any] = {"task": task, "sampling": seed, "method": name, **EMPTY}
