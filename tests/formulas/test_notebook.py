@@ -72,6 +72,7 @@ def test_formula_numbers_are_those_of_the_paper():
     assert numbered == {
         "The probability of a pair's label (8)": "(8)",
         "The objective (7)": "(7)",
+        "The paper's objective, minimised (7)": "(7)",
         "The M-step (11)": "(11)",
         "The M-step with one logistic term a pair (11)": "(11)",
         "The E-step (10)": "(10)",

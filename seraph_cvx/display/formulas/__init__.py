@@ -52,6 +52,7 @@ from .model import (
     M_STEP,
     M_STEP_ONE_TERM,
     OBJECTIVE,
+    OBJECTIVE_MINIMISED,
     PROBABILITY,
     SURPRISE,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "M_STEP",
     "M_STEP_ONE_TERM",
     "OBJECTIVE",
+    "OBJECTIVE_MINIMISED",
     "ONE_FUNCTION",
     "ON_A_FACE",
     "OPTIMALITY",

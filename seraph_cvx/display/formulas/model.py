@@ -29,6 +29,17 @@ OBJECTIVE = Formula(
     f"{PAIRS}S similar, D dissimilar, U unlabeled pairs; L is not concave",
 )
 
+OBJECTIVE_MINIMISED = Formula(
+    "The paper's objective, minimised",
+    "(7)",
+    "min_{A PSD} -L(A) = -sum_{S u D} ln p_ij^A(y_ij) - mu sum_U sum_y p_ij^A(y) ln p_ij^A(y)"
+    " + lambda tr(A)",
+    r"\min_{A \succeq 0} -\mathcal{L}(A) = -\sum_{\mathcal{S} \cup \mathcal{D}}"
+    r" \ln p_{ij}^A(y_{ij}) - \mu \sum_{\mathcal{U}} \sum_{y} p_{ij}^A(y) \ln p_{ij}^A(y)"
+    r" + \lambda \operatorname{tr}(A)",
+    f"{PAIRS}S similar, D dissimilar, U unlabeled pairs; -L is not convex",
+)
+
 SURPRISE = Formula(
     "The surprise at a label",
     "",

@@ -52,7 +52,8 @@ class Pages:
 
     def _after(self, page: str, events: list[dict[str, Any]]) -> ExplorerState:
         """The state of a page after its events; a page that is not known opens as all do."""
-        state = (self.states.pop(page, None) or first_state()).answer(events)
+        state = (self.states.get(page) or first_state()).answer(events)
+        self.states.pop(page, None)
         self.states[page] = state  # the last one in the order of use
         for oldest in list(self.states)[:-MOST_PAGES]:
             del self.states[oldest]
