@@ -254,10 +254,12 @@ def test_a_path_of_a_penalty_of_alternations_ends_as_a_fit(iris):
     assert path[0].descent_value == pytest.approx(cold.history[-1].descent_value, rel=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore::seraph_cvx.solvers.not_certified.NotCertified")
 def test_a_conic_solver_walks_the_same_path(iris):
+    """It is asked for more than is compared, and seldom reaches all that it is asked for."""
     settings = {"penalties": [Ridge(prior=np.eye(4))], "varied": 0, "penalty_weights": [90.0, 9.0]}
     ours = seraph_path(iris, **settings)
-    theirs = seraph_path(iris, solver="CLARABEL", m_step_tol=1e-6, **settings)
+    theirs = seraph_path(iris, solver="CLARABEL", m_step_tol=1e-9, **settings)
     for point, other in zip(ours, theirs, strict=True):
         assert point.value == pytest.approx(other.value, rel=1e-6)
 
