@@ -443,7 +443,6 @@ def test_a_false_optimal_is_exit_code_1_of_the_command(monkeypatch, table, case)
     assert (table.with_name("small.metric.npz").exists()) == (case != "zero")
 
 
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
 @pytest.mark.parametrize("solver", ["fista", "CLARABEL"])
 def test_a_time_limit_reached_is_never_certified(solver):
     pairs = PairSet.from_labels(X, Y)

@@ -69,7 +69,6 @@ def independent_optimum(objective, constraints, term, scale):
     return cp.Problem(cp.Minimize(goal), added).solve(solver="CLARABEL")
 
 
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("seed", [pytest.param(0, marks=pytest.mark.slow), 1])
 @pytest.mark.parametrize("kind", [*CONSTRAINTS, *(f"term: {name}" for name in TERMS)])
 def test_the_gap_is_small_and_the_bound_below_an_independent_optimum(kind, seed):

@@ -102,7 +102,6 @@ def test_the_primal_value_is_f_after_every_update(setting):
         assert statement.problem.objective.value == pytest.approx(objective.value(A), rel=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # values judge, not words
 def test_the_multiplier_of_the_dual_is_the_metric():
     objective = random_objective(2, "hyper")
     statement = build_statement(objective, "dual")
@@ -112,7 +111,6 @@ def test_the_multiplier_of_the_dual_is_the_metric():
     np.testing.assert_allclose(metric, solve_m_step(objective).metric, atol=1e-4)
 
 
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.filterwarnings("ignore::seraph_cvx.NotCertified")
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 6))]
@@ -186,7 +184,6 @@ def other_m_step(objective):
     return replace(objective, soft_labels=q, trace_weight=3.0 * objective.trace_weight)
 
 
-@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 @pytest.mark.parametrize("formulation", [pytest.param("primal", marks=pytest.mark.slow), "dual"])
 @pytest.mark.parametrize("solver", ["SCS", "CLARABEL"])
 def test_an_answer_does_not_depend_on_the_m_steps_solved_before(solver, formulation):
