@@ -34,7 +34,7 @@ pytestmark = pytest.mark.slow
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 MOST_IMPORTS = 20
-"""Imports of NumPy, at most, that the server may cost until its page can be used: it costs 9."""
+"""Imports of NumPy, at most, that the server may cost until its page can be used: it costs 8."""
 
 STOPWATCH = """() => {
   window.taken = [];
