@@ -66,7 +66,9 @@ def run_without_posix(code, folder, removal=REMOVE_POSIX):
 
 
 LIBRARY = """
-import importlib.util, json, math, os, signal, time
+import importlib.util, json, math, os, signal, socket, threading, time
+from http.client import HTTPConnection
+from seraph_cvx.explorer.web.server import Server
 from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, compare_solvers, solve_m_step
 from seraph_cvx.processes.isolation import ForkServer
 
@@ -86,6 +88,14 @@ with ForkServer() as server:
         server.run(time.sleep, 60, time_limit=0.3),
         server.run(bytearray, 2**31, time_limit=60, memory_limit=2**28),
     ]
+with socket.create_server(("127.0.0.1", 0)) as listener, Server(listener, "token") as explorer:
+    threading.Thread(target=explorer.serve_forever, daemon=True).start()
+    connection = HTTPConnection(*listener.getsockname())
+    connection.request("GET", "/?token=token")
+    told["explorer"] = connection.getresponse().status
+    explorer.pages.answer("/events", {})
+    connection.close()
+    explorer.shutdown()
 told["isolated"] = [(outcome.word, outcome.result, outcome.detail) for outcome in outcomes]
 print(json.dumps(told))
 """
@@ -115,6 +125,7 @@ def test_the_library_works_without_posix(printed):
     assert told["fit"] <= 1e-6
     assert told["conic"][0] == "CLARABEL"
     assert told["conic"][1] <= 1e-4
+    assert told["explorer"] == 303
     assert told["isolated"] == [
         ["done", None, ""],
         ["done", 2.0, ""],

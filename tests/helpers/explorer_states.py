@@ -2,9 +2,6 @@
 
 from xml.etree import ElementTree
 
-import numpy as np
-
-from seraph_cvx import e_step
 from seraph_cvx.explorer.point_sets import DRAWN
 from seraph_cvx.explorer.scene import Scene
 from seraph_cvx.explorer.state import ExplorerState
@@ -27,17 +24,3 @@ def told(state, event):
 
 def well_formed(html):
     return ElementTree.fromstring(f"<div>{html.replace('&ensp;', ' ')}</div>")
-
-
-def soft_labels_of(half_step):
-    """q(+1) of the current M-step, one by one."""
-    objective = half_step.objective
-    if objective.previous_metric is None:
-        return np.zeros(objective.pairs.n_unlabeled)
-    return e_step(
-        objective.pairs,
-        objective.previous_metric,
-        objective.mu,
-        objective.threshold,
-        objective.sharpness,
-    )

@@ -8,7 +8,7 @@ from itertools import pairwise
 import naive
 import numpy as np
 import pytest
-from explorer_states import ELABORATE, FEW, soft_labels_of, state_on, told
+from explorer_states import ELABORATE, FEW, state_on, told
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -27,6 +27,7 @@ from seraph_cvx.explorer.stepwise_alternation import (
     alternation_of,
 )
 from seraph_cvx.explorer.views.messages import position_of, words_on
+from seraph_cvx.m_step.statement import soft_label_vector
 
 NAMED = [name for name in SCENES if name != DRAWN]
 
@@ -133,7 +134,8 @@ def test_formulas_agree_J_and_7_with_double_loops_at_every_half_step(chosen):
     numbers = (chosen.trace_weight, chosen.threshold)
     assert [half_step.number for half_step in state.history] == list(range(7))
     for half_step in state.history:
-        J = naive.descent(pairs, soft_labels_of(half_step), mu, a, *numbers, half_step.metric)
+        q = soft_label_vector(half_step.objective)
+        J = naive.descent(pairs, q, mu, a, *numbers, half_step.metric)
         paper = naive.semi_supervised(pairs, mu, *numbers, half_step.metric)[0]
         np.testing.assert_allclose(half_step.descent_value, J, rtol=1e-12)
         np.testing.assert_allclose(half_step.paper_objective, paper, rtol=1e-12)

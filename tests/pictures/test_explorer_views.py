@@ -14,7 +14,7 @@ from pathlib import Path
 import naive
 import numpy as np
 import pytest
-from explorer_states import ELABORATE, FEW, soft_labels_of, state_on, told, well_formed
+from explorer_states import ELABORATE, FEW, state_on, told, well_formed
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -41,6 +41,7 @@ from seraph_cvx.explorer.views.pictures import (
 from seraph_cvx.explorer.views.tabs import answer_table, sheet
 from seraph_cvx.explorer.views.whole_page import first_state
 from seraph_cvx.explorer.web import server
+from seraph_cvx.m_step.statement import soft_label_vector
 
 
 def content_of(state, name):
@@ -175,7 +176,7 @@ def test_the_certificate_panel_shows_the_referees_numbers(position, verdict):
 
 def test_heat_is_p_above_the_diagonal_and_what_f_is_told_below():
     half_step = state_on(FEW, ELABORATE, 4).half_step
-    pairs, q = half_step.objective.pairs, iter(soft_labels_of(half_step))
+    pairs, q = half_step.objective.pairs, iter(soft_label_vector(half_step.objective))
     heat = pair_heat(FEW, half_step)
     for (i, j), y in naive.weak_labels(pairs).items():
         s = naive.score(FEW.X, i, j, half_step.metric, ELABORATE.threshold)

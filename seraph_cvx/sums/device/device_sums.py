@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -46,9 +46,12 @@ class MaskedLayout:
     @cached_property
     def blocks(self) -> list[Block]:
         """All blocks, each with its mask; None where every entry is a pair."""
-        return [replace(block, excluded=self._mask(block)) for block in self.unmasked.blocks]
+        triangle = cache(self._triangle)  # most blocks have the same size
+        return [
+            replace(block, excluded=self._mask(block, triangle)) for block in self.unmasked.blocks
+        ]
 
-    def _mask(self, block: Block) -> Array | None:
+    def _mask(self, block: Block, triangle: Callable[[int], Array]) -> Array | None:
         height = block.rows.stop - block.rows.start
         width = block.columns.stop - block.columns.start
         on_diagonal = block.rows == block.columns
@@ -56,19 +59,12 @@ class MaskedLayout:
             hidden = np.tri(height, width, dtype=bool) & on_diagonal
             hidden[block.excluded] = True
             return self.library.asarray(hidden, device=self.device)
-        return self._triangle(height) if on_diagonal else None
-
-    @cached_property
-    def _triangles(self) -> dict[int, Array]:
-        return {}
+        return triangle(height) if on_diagonal else None
 
     def _triangle(self, side: int) -> Array:
-        """The lower triangle of a block, made once for all blocks of this size."""
-        if side not in self._triangles:
-            xp = self.library
-            everything = xp.ones((side, side), dtype=xp.int8, device=self.device)
-            self._triangles[side] = xp.tril(everything) > 0
-        return self._triangles[side]
+        """The lower triangle of a block, its diagonal included."""
+        xp = self.library
+        return xp.tril(xp.ones((side, side), dtype=xp.int8, device=self.device)) > 0
 
 
 @dataclass(frozen=True, eq=False)
