@@ -116,7 +116,7 @@ def _surrogate(moments: PairMoments, penalty: Regulariser) -> DualCoordinates | 
         return None
     base = np.zeros((len(moments.sums.points), len(S)))
     base[involved[distinct]] = S
-    moment = moments.summed(replace(moments.sums.on_host, coordinates=base))
+    moment = moments.summed(replace(moments.sums.on_host, points=base, given=None))
     moment = symmetrise(moment)
     T = inverse_factor(moment + penalty.trace_weight * np.eye(len(moment)))
     if T is None:

@@ -93,7 +93,8 @@ class PairProgram:
         """Phi and its slope at a factor L, in one pass over the pairs."""
         device, remote = self.device_faces, self.sums.remote_sums
         if device is not None and L.shape[1] <= MOST_COLUMNS:
-            return self._point(L, device.pass_at(L), lambda: device.few.pass_at(L))
+            on_device = device.pass_at(L)
+            return self._point(L, on_device, lambda: on_device.bending)
         if isinstance(remote, ClusterSums) and remote.is_available and self.unlabeled_weight > 0.0:
             losses = Losses(self.loss, self.unlabeled_weight, LOGISTIC, self.threshold)
             return self._point(L, OnCluster(remote, L, losses), partial(self._bending, L))

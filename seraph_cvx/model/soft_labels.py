@@ -85,8 +85,7 @@ class SoftLabelTerms:
 def sum_soft_labels(source: SoftLabels, sums: PairSums) -> SoftLabelSums:
     """Sum soft labels in one sweep; in none for the paper's start, q(+1) = 0."""
     if source.metric is None and source.table is None:
-        m = (sums.points if sums.coordinates is None else sums.coordinates).shape[1]
-        return SoftLabelSums(np.zeros((m, m)), 0.0, 0.0)
+        return SoftLabelSums(np.zeros((sums.n_coordinates,) * 2), 0.0, 0.0)
     totals, matrix, _ = sums.over_unlabeled(source.metrics, SoftLabelTerms(source))
     return SoftLabelSums(matrix, float(totals[0]), float(totals[1]))
 

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import numpy as np
 
+from .arrays import Array, namespace, to_device_of, to_host
 from .checks import FloatArray, IntArray
-from .medians import column_medians
+from .medians import MANY_ROWS, column_medians
 from .rounding import SECOND_ORDER
 
 ROWS = 2_048
 """Rows that are multiplied at a time, so that what is made of them stays in the cache."""
 
+LEAST_POWER = -1_000
+"""Leading bits are not looked for below this power of two, whose inverse is a double too."""
 
-def exact_difference(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArray]:
+
+def exact_difference(a: Array, b: Array) -> tuple[Array, Array]:
     """Subtract b from a, and return the rounding error too: their sum is a - b (Knuth).
 
     Examples
@@ -31,16 +35,15 @@ def exact_difference(a: FloatArray, b: FloatArray) -> tuple[FloatArray, FloatArr
     return high, (a - (high - other)) - (b + other)
 
 
-def accurate_product(
-    high: FloatArray, low: FloatArray, T: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def accurate_product(high: Array, low: Array, T: FloatArray) -> tuple[Array, Array]:
     """Multiply (high + low) T, with sizes s: each entry is off by at most gamma(m + 4) s.
 
     Parameters
     ----------
     high, low : (n, m) arrays
-        Numbers, and what they have been rounded by.
+        Numbers, and what they have been rounded by. On a device the product is made there.
     T : (m, k) array
+        NumPy's.
 
     Returns
     -------
@@ -64,41 +67,48 @@ def accurate_product(
     """
     powers = _column_powers(high)
     T = np.ldexp(T, powers[:, None])
-    product, sizes = (np.empty((len(high), T.shape[1])) for _ in range(2))
-    for start in range(0, len(high), ROWS):
-        run = slice(start, start + ROWS)
-        X, rest = (np.ldexp(part[run], -powers) for part in (high, low))
-        product[run], sizes[run] = _scaled_product(X, rest, T)
+    scale = to_device_of(high, np.ldexp(1.0, -powers))
+    n_rows = ROWS if isinstance(high, np.ndarray) else max(1, high.shape[0])
+    found = []
+    for start in range(0, max(1, high.shape[0]), n_rows):
+        run = slice(start, start + n_rows)
+        found.append(_scaled_product(high[run, :] * scale, low[run, :] * scale, T))
+    if len(found) == 1:
+        return found[0]
+    product, sizes = (namespace(high).concat(parts) for parts in zip(*found, strict=True))
     return product, sizes
 
 
-def _column_powers(X: FloatArray) -> IntArray:
+def _column_powers(X: Array) -> IntArray:
     """A power of two near the typical size of each column, which is not that of a far point."""
+    X = np.abs(to_host(X[:: 1 + X.shape[0] // MANY_ROWS, :]))
     if not len(X):
         return np.zeros(X.shape[1], dtype=np.int64)
-    typical = column_medians(np.abs(X))
+    typical = column_medians(X)
     empty = typical == 0.0
     if np.any(empty):
-        typical[empty] = np.max(np.abs(X[:, empty]), axis=0)
+        typical[empty] = np.max(X[:, empty], axis=0)
     return np.asarray(np.frexp(typical)[1])
 
 
-def _scaled_product(
-    X: FloatArray, rest: FloatArray, T: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def _scaled_product(X: Array, rest: Array, T: FloatArray) -> tuple[Array, Array]:
     """The product (X + rest) T and its sizes, for numbers of ordinary size."""
-    m = len(T)
+    m, size = len(T), namespace(X).abs
     bits = (53 - m.bit_length()) // 2  # m * 2^(2 bits) <= 2^53
     lead_X, rest_X = _cut(X, 1, bits)
-    lead_T, rest_T = _cut(T, 0, bits)
+    lead_T, rest_T, T = (to_device_of(X, part) for part in (*_cut(T, 0, bits), T))
     product = lead_X @ lead_T + (lead_X @ rest_T + (rest_X @ T + rest @ T))
-    sizes = np.abs(lead_X) @ np.abs(rest_T) + (np.abs(rest_X) + np.abs(rest)) @ np.abs(T)
-    return product, np.asarray(SECOND_ORDER * (sizes + np.abs(product) / (m + 4)))
+    sizes = size(lead_X) @ size(rest_T) + (size(rest_X) + size(rest)) @ size(T)
+    return product, SECOND_ORDER * (sizes + size(product) / (m + 4))
 
 
-def _cut(matrix: FloatArray, axis: int, bits: int) -> tuple[FloatArray, FloatArray]:
+def _cut(matrix: Array, axis: int, bits: int) -> tuple[Array, Array]:
     """The leading bits, counted from the largest entry along an axis, and the rest: exact."""
-    largest = np.max(np.abs(matrix), axis=axis, keepdims=True, initial=0.0)
-    powers = np.frexp(largest)[1] - bits
-    lead = np.ldexp(np.rint(np.ldexp(matrix, -powers)), powers)
+    xp = namespace(matrix)
+    if not matrix.shape[axis]:
+        return matrix, matrix
+    largest = to_host(xp.max(xp.abs(matrix), axis=axis, keepdims=True))
+    powers = np.maximum(np.frexp(largest)[1] - bits, LEAST_POWER)
+    up, down = (to_device_of(matrix, np.ldexp(1.0, power)) for power in (powers, -powers))
+    lead = xp.round(matrix * down) * up
     return lead, matrix - lead

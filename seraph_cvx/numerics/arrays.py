@@ -21,7 +21,7 @@ from array_api_compat import (
     is_torch_array,
 )
 
-from .checks import FloatArray
+from .checks import FloatArray, IntArray
 
 Array: TypeAlias = Any
 """An array of any library."""
@@ -55,13 +55,21 @@ def to_host(x: Any) -> Any:
 
 
 def to_device_of(device_array: Array, x: Any) -> Array:
-    """Copy `x` to the library and device of `device_array`, as float64."""
-    if device_array is None or isinstance(device_array, np.ndarray):
+    """Copy `x` to the library and device of `device_array`, as float64; None stays None."""
+    if x is None or device_array is None or isinstance(device_array, np.ndarray):
         return x
     if isinstance(x, np.ndarray) and not x.flags.writeable:
         x = x.copy()  # or PyTorch warns that it might write to it
     xp = array_namespace(device_array)
     return xp.asarray(x, dtype=xp.float64, device=device(device_array))
+
+
+def index_on_device_of(device_array: Array, index: IntArray) -> Array:
+    """Copy numbers of rows to the library and device of `device_array`."""
+    if device_array is None or isinstance(device_array, np.ndarray):
+        return index
+    xp = array_namespace(device_array)
+    return xp.asarray(np.ascontiguousarray(index), device=device(device_array))
 
 
 def fused_kernels(x: Array) -> Any:

@@ -87,20 +87,24 @@ def check_points(X: ArrayLike) -> FloatArray:
         )
     if len(points) < 2 or points.shape[1] < 1:
         raise ValueError(f"X has shape {points.shape}: at least 2 points, 1 feature are needed.")
-    bad = np.argwhere(~np.isfinite(points))
-    if len(bad):
+    least, most = np.min(points, axis=0), np.max(points, axis=0)  # NaN where a column has one
+    if not np.all(np.isfinite(least) & np.isfinite(most)):
+        bad = np.argwhere(~np.isfinite(points))
         row, column = bad[0]
         raise ValueError(
             f"X[{row}, {column}] is {points[row, column]} ({len(bad)} such entries in all): "
             "remove these points or impute the missing values first."
         )
-    largest, limit = float(np.max(np.abs(points))), np.sqrt(MOST / points.size) / len(points)
+    largest, limit = (
+        float(np.max(np.maximum(-least, most))),
+        np.sqrt(MOST / points.size) / len(points),
+    )
     if largest > limit:
         raise ValueError(
             f"X holds {largest:.3g}: sums of squared distances of points beyond {limit:.3g} are "
             "too large for floating point. Divide the features by a constant."
         )
-    spread = np.ptp(points, axis=0)
+    spread = most - least
     faint = np.flatnonzero((spread > 0.0) & (spread < LEAST))
     if len(faint):
         raise ValueError(

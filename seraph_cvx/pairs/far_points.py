@@ -46,7 +46,10 @@ def far_values(points: FloatArray, n_spreads: float = TOLD_SPREADS) -> IntArray:
     """
     deviations, spreads = deviations_and_spreads(points)
     with np.errstate(over="ignore"):  # in single precision: then nothing is so far
-        found = np.argwhere(deviations > n_spreads * spreads)
+        limits = n_spreads * spreads
+    if not np.any(np.max(deviations, axis=0, initial=0.0) > limits):
+        return np.empty((0, 2), dtype=np.int64)
+    found = np.argwhere(deviations > limits)
     return np.asarray(
         found[np.argsort(-(deviations / np.where(spreads > 0, spreads, 1.0))[*found.T])]
     )

@@ -70,6 +70,11 @@ class LabeledPairs:
         return np.unique(self.listed)
 
     @cached_property
+    def ends(self) -> IntArray:
+        """The same rows, with the numbers of the points among `members`."""
+        return np.searchsorted(self.members, self.listed)
+
+    @cached_property
     def is_complete(self) -> bool:
         """Whether all pairs of `members` are labeled, with confidence 1."""
         n = len(self.members)
@@ -147,17 +152,22 @@ class ClassLabels:
     @cached_property
     def similar(self) -> IntArray:
         """Pairs of one class, in lexicographic order."""
-        return self._pairs(same=True)
+        return np.asarray(self.members[self._pairs(same=True)])
 
     @cached_property
     def dissimilar(self) -> IntArray:
         """Pairs of two classes, in lexicographic order."""
-        return self._pairs(same=False)
+        return np.asarray(self.members[self._pairs(same=False)])
 
     @property
     def listed(self) -> IntArray:
         """The rows of `similar`, then those of `dissimilar`."""
         return np.vstack([self.similar, self.dissimilar])
+
+    @cached_property
+    def ends(self) -> IntArray:
+        """The same rows, with the numbers of the points among `members`."""
+        return np.vstack([self._pairs(same=True), self._pairs(same=False)])
 
     def renumbered(self, number: IntArray) -> ClassLabels:
         """The same points with other numbers; those with -1 are left out."""
@@ -179,8 +189,7 @@ class ClassLabels:
 
     def _pairs(self, same: bool) -> IntArray:
         is_same = self.classes[:, None] == self.classes
-        i, j = np.nonzero(np.triu(is_same if same else ~is_same, 1))
-        return np.column_stack([self.members[i], self.members[j]])
+        return np.argwhere(np.triu(is_same if same else ~is_same, 1))
 
 
 Labels: TypeAlias = LabeledPairs | ClassLabels

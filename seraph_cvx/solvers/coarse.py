@@ -12,6 +12,10 @@ from ..pairs.pair_set import PairSet
 FEW = 400
 """Points of the small M-step; one of less than three times as many is not worth it."""
 
+AT_ONCE = 15_000
+"""Points up to which fused kernels of a GPU pass over all pairs in hardly more time than over few:
+most of it goes to launching them."""
+
 
 def subsampled_objective(objective: MStepObjective, n_points: int = FEW) -> MStepObjective | None:
     """The M-step on the unlabeled pairs of `n_points` points, each counted mu * #U / #U' times.
@@ -21,11 +25,13 @@ def subsampled_objective(objective: MStepObjective, n_points: int = FEW) -> MSte
     Returns
     -------
     MStepObjective or None
-        None where it would not pay: few points, too many labeled ones, no unlabeled pair, or soft
-        labels given one by one.
+        None where it would not pay: few points (or not very many, on a GPU), too many labeled
+        ones, no unlabeled pair, or soft labels given one by one.
     """
     pairs = objective.pairs
     involved = pairs.labels.members
+    if pairs.n_points <= AT_ONCE and objective.whitened_program.device_faces is not None:
+        return None
     if (
         pairs.n_points < 3 * n_points
         or len(involved) > n_points // 2

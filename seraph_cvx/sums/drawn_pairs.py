@@ -8,7 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_numbers
+from ..numerics.arrays import (
+    Array,
+    index_on_device_of,
+    namespace,
+    to_device_of,
+    to_host,
+    to_numbers,
+)
 from ..numerics.checks import FloatArray, IntArray
 from .blocks import Chunk, Terms, sum_over
 from .distances import Metric, listed_distances
@@ -48,8 +55,10 @@ class HeldPoints:
 
     def labeled_first(self, members: IntArray) -> Array:
         """The points, those with these numbers first."""
-        xp, order = namespace(self.points), members_first(members, self.points.shape[0])
-        return xp.take(self.points, xp.asarray(order, device=self.points.device), axis=0)
+        order = members_first(members, self.points.shape[0])
+        return namespace(self.points).take(
+            self.points, index_on_device_of(self.points, order), axis=0
+        )
 
     def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
         """The same sums over pairs of the points T'x - shift."""
@@ -94,10 +103,7 @@ class DrawnPairs(HeldPoints):
     @classmethod
     def of(cls, points: Array, pairs: IntArray, stands_for: float, given: Array) -> Self:
         """Copy the numbers of the points, a row (i, j) for each pair, to the device of them."""
-        first, second = np.ascontiguousarray(pairs.T)
-        if not isinstance(points, np.ndarray):
-            asarray = namespace(points).asarray
-            first, second = (asarray(index, device=points.device) for index in (first, second))
+        first, second = (index_on_device_of(points, ends) for ends in np.ascontiguousarray(pairs.T))
         return cls(points, first, second, stands_for, given=given)
 
     @property
@@ -166,16 +172,17 @@ def members_first(members: IntArray, n: int) -> IntArray:
 
 def take_differences(points: Array, pairs: tuple[Array, Array]) -> Array:
     """The difference x_i - x_j for each pair, given as the numbers i and the numbers j."""
-    first, second = _take(points, pairs)
+    first, second = take_ends(points, pairs)
     return first - second
 
 
 def take_sums(points: Array, pairs: tuple[Array, Array]) -> Array:
     """The sum x_i + x_j for each pair, given as the numbers i and the numbers j."""
-    first, second = _take(points, pairs)
+    first, second = take_ends(points, pairs)
     return first + second
 
 
-def _take(points: Array, pairs: tuple[Array, Array]) -> tuple[Array, Array]:
+def take_ends(points: Array, pairs: tuple[Array, Array]) -> tuple[Array, Array]:
+    """The points x_i and the points x_j of pairs, given as the numbers i and the numbers j."""
     take = namespace(points).take
     return take(points, pairs[0], axis=0), take(points, pairs[1], axis=0)

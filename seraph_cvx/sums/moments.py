@@ -183,7 +183,7 @@ class PairMoments:
             return labeled
         if sums.n_unlabeled >= sums.labels.n_labeled:
             return labeled + self.unlabeled_weight * _everything_but(sums, labeled)
-        anywhere = np.zeros((self.sums.points.shape[1],) * 2)
+        anywhere = np.zeros((sums.points.shape[1],) * 2)
         return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
 
     def _sweep(self, terms: Terms) -> float:
@@ -201,7 +201,7 @@ def _everything_but(sums: PairSums, labeled: FloatArray) -> FloatArray:
     sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v', where `labeled` is
     the last sum with its confidences.
     """
-    Z = sums.points if sums.coordinates is None else sums.coordinates
+    Z = sums.coordinates
     total = Z.sum(axis=0)
     if sums.labels.confidence is not None:
         unweighted = replace(sums, labels=sums.labels.unweighted)

@@ -6,16 +6,16 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from ..numerics.accurate_product import accurate_product, exact_difference
-from ..numerics.arrays import Array, to_device_of, to_host, to_numbers
+from ..numerics.arrays import Array, index_on_device_of, to_device_of, to_host, to_numbers
 from ..numerics.blas_threads import one_blas_thread
-from ..numerics.checks import FloatArray, IntArray
-from ..numerics.medians import column_medians
+from ..numerics.checks import FloatArray
+from ..numerics.medians import column_medians, some_rows
 from ..numerics.short_sums import product_chain, totals_chain
 from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
@@ -23,7 +23,7 @@ from .blocks import BLOCK, Chunk, LabeledTerms, Layout, Terms, sum_over
 from .cluster_sums import ClusterSums, Shipment
 from .device.device_sums import DeviceSums
 from .distances import Metric, listed_distances
-from .drawn_pairs import DrawnPairs
+from .drawn_pairs import DrawnPairs, take_ends
 from .labeled_classes import BLOCK as LABELED_BLOCK
 from .labeled_classes import LabeledClasses
 from .sweep import (
@@ -63,14 +63,15 @@ class Frame:
         z = basis' b for a point b.
     base : (n, k) array, optional
         Other points b instead of the centred ones: see `dual_coordinates.py`.
+    with_sizes : bool
+        Whether rounding errors are to be bounded.
     """
 
     basis: FloatArray
     base: FloatArray | None = None
+    with_sizes: bool = True
 
-    def of(
-        self, points: FloatArray, rest: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray]:
+    def of(self, points: Array, rest: Array | None = None) -> tuple[Array, Array]:
         """Points or differences in these coordinates, and the sizes that bound their rounding.
 
         `rest` is what the points were rounded by. Without it they are taken as rounded once, and
@@ -82,6 +83,54 @@ class Frame:
 
 
 @dataclass(frozen=True, eq=False)
+class Turned:
+    """Points in the coordinates of a frame, made when they are first asked for.
+
+    On a device or a cluster nobody does: each turns the points that it holds.
+
+    Attributes
+    ----------
+    frame : Frame
+    points : (n, m) array
+        The points, shifted.
+    given : (n, m) array, optional
+        The points as the user gave them.
+    """
+
+    frame: Frame
+    points: FloatArray
+    given: FloatArray | None
+
+    @cached_property
+    def made(self) -> tuple[FloatArray, FloatArray | None]:
+        """The points in these coordinates, and what they are rounded from if that is to be known.
+
+        They are shifted by their median: differences stay, little cancels.
+        """
+        frame = self.frame
+        if not frame.with_sizes:
+            turned = self.points @ frame.basis
+            return turned - column_medians(turned), None
+        if frame.base is not None:
+            turned, sizes = frame.of(frame.base, np.zeros_like(frame.base))
+        elif self.given is not None:
+            turned, sizes = frame.of(*exact_difference(self.given, column_medians(self.given)))
+        else:
+            turned, sizes = frame.of(self.points)
+        coordinates = turned - column_medians(turned)
+        return coordinates, sizes + np.abs(coordinates) / (len(frame.basis) + 4)
+
+    def for_remote(self, sums: UnlabeledSums) -> UnlabeledSums | None:
+        """Other means to sum over the unlabeled pairs, in these coordinates too."""
+        frame = self.frame
+        if frame.base is None:
+            shift = column_medians(some_rows(self.points) @ frame.basis)
+            return sums.summed_in(frame.basis, shift, with_spread=frame.with_sizes)
+        coordinates, sizes = self.made
+        return sums.along(coordinates, np.asarray(sizes))
+
+
+@dataclass(frozen=True, eq=False)
 class PairSums:
     """Sums over all pairs of `points`, the labeled and the unlabeled ones separately.
 
@@ -90,17 +139,13 @@ class PairSums:
     labels : LabeledPairs or ClassLabels
     layout : Layout
         The blocks of the unlabeled pairs; it does not depend on the coordinates.
-    coordinates : (n, k) array, optional
+    turned : Turned, optional
         Other coordinates of the same points, in which v v' is summed; distances stay in `points`.
     remote_sums : UnlabeledSums, optional
         Another way to sum over the unlabeled pairs: on a device, on a cluster, by a
         sample of them.
     given : (n, m) array, optional
         The points as the user gave them, from which differences of labeled pairs are taken.
-    frame : Frame, optional
-        How `coordinates` were made, where the rounding errors of the matrices are to be bounded.
-    sizes : (n, k) array, optional
-        What `coordinates` are rounded from, if there is a frame.
     classes : LabeledClasses, optional
         Where there are many labeled pairs and they come from classes: these are then summed over
         by matrix products, as the unlabeled ones are.
@@ -110,11 +155,9 @@ class PairSums:
     labels: Labels
     layout: Layout
     n_jobs: int | None = None
-    coordinates: FloatArray | None = None
+    turned: Turned | None = None
     remote_sums: UnlabeledSums | None = None
     given: FloatArray | None = None
-    frame: Frame | None = None
-    sizes: FloatArray | None = None
     classes: LabeledClasses | None = None
 
     @classmethod
@@ -147,8 +190,10 @@ class PairSums:
         )
 
     def in_coordinates(self, T: FloatArray) -> PairSums:
-        """The sums over the same pairs of the points T'x."""
-        points, shift = _turned(self.points, T)
+        """The sums over the same pairs of the points T'x, shifted by their median."""
+        points = self.points @ T
+        shift = column_medians(points)
+        points -= shift
         remote_sums = (
             None if self.remote_sums is None else self.remote_sums.in_coordinates(T, shift)
         )
@@ -162,35 +207,34 @@ class PairSums:
         Each product is made in those coordinates, which keeps the sum exact to rounding: were it
         made first, T would blow up its rounding errors.
         """
-        coordinates, shift = _turned(self.points, T)
-        remote_sums = None if self.remote_sums is None else self.remote_sums.summed_in(T, shift)
-        return replace(self, coordinates=coordinates, remote_sums=remote_sums)
+        return self.framed(Frame(T, with_sizes=False))
 
     def framed(self, frame: Frame) -> PairSums:
-        """The same pairs and distances, with matrices in the coordinates of `frame`, and spread."""
-        if frame.base is not None:
-            turned, sizes = frame.of(frame.base, np.zeros_like(frame.base))
-        elif self.given is not None:
-            median = column_medians(self.given)
-            turned, sizes = frame.of(*exact_difference(self.given, median))
-        else:
-            turned, sizes = frame.of(self.points)
-        shift = column_medians(turned)
-        coordinates = turned - shift
-        sizes += np.abs(coordinates) / (len(frame.basis) + 4)  # the shift rounds them once more
-        remote_sums = self.remote_sums
-        if frame.base is None and remote_sums is not None:
-            remote_sums = remote_sums.summed_in(frame.basis, shift, with_spread=True)
-        elif remote_sums is not None:
-            remote_sums = remote_sums.along(coordinates, sizes)
-        return replace(
-            self, coordinates=coordinates, remote_sums=remote_sums, frame=frame, sizes=sizes
-        )
+        """The same pairs and distances, with matrices in the coordinates of `frame`."""
+        turned, remote_sums = Turned(frame, self.points, self.given), self.remote_sums
+        if remote_sums is not None:
+            remote_sums = turned.for_remote(remote_sums)
+        return replace(self, turned=turned, remote_sums=remote_sums)
+
+    @property
+    def coordinates(self) -> FloatArray:
+        """The points as v v' is summed for them."""
+        return self.points if self.turned is None else self.turned.made[0]
+
+    @property
+    def sizes(self) -> FloatArray | None:
+        """What these are rounded from, where rounding errors are to be bounded."""
+        return None if self.turned is None else self.turned.made[1]
+
+    @property
+    def n_coordinates(self) -> int:
+        """The number of these coordinates."""
+        return int((self.points if self.turned is None else self.turned.frame.basis).shape[1])
 
     @property
     def n_base(self) -> int:
         """The number of products that are summed for one coordinate in the frame."""
-        return 0 if self.frame is None else len(self.frame.basis)
+        return 0 if self.turned is None else len(self.turned.frame.basis)
 
     @property
     def longest_chain(self) -> int:
@@ -227,24 +271,21 @@ class PairSums:
     def over_labeled(self, metrics: Sequence[Metric], terms: LabeledTerms) -> Swept:
         """Sweep the labeled pairs; the weights are one number a pair, or one array a block."""
         if self.classes is not None:
-            some = self.classes.members
-            Z = self.points if self.coordinates is None else self.coordinates
+            some, blocks = self.classes.members, self.classes.blocks
             sizes = None if self.sizes is None else self.sizes[some]
-            blocks = self.classes.blocks
-            X, Z = self.points[some], Z[some]
+            X, Z = self.points[some], self.coordinates[some]
             of_blocks = cast(Terms, terms)  # each is a LabeledBlock
             return sweep(X, Z, blocks, metrics, of_blocks, self.visit_all, sizes)
-        device_array = self._device_array if metrics else None
         totals: list[list[Any]] = []
         matrix = spread = None
-        for batch in self._chunks if device_array is None else self._device_chunks:
-            V, Z, sizes = self._differences(batch.pairs, device_array)
+        for batch in self._device_chunks if metrics else self._chunks:
+            V, Z, sizes = self._differences(batch.pairs)
             distances = (listed_distances(V, metric) for metric in metrics)
             sums, weights = sum_over(batch, terms(batch, *distances))
             totals.append(list(sums))
             if weights is None:
                 continue
-            W = one_or_stack(weights)
+            W = to_device_of(self._device_array, one_or_stack(weights))
             part = weighted_moment(W, Z, sizes is not None and isinstance(Z, np.ndarray))
             matrix = part if matrix is None else matrix + part
             if sizes is not None:
@@ -258,9 +299,8 @@ class PairSums:
         """Sweep the unlabeled pairs; the weights come as one array a block."""
         if self.remote_sums is not None and self.remote_sums.is_available:
             return self.remote_sums.over_unlabeled(metrics, terms)
-        Z = self.points if self.coordinates is None else self.coordinates
-        blocks = self.layout.blocks
-        return sweep(self.points, Z, blocks, metrics, terms, self.visit_all, self.sizes)
+        X, Z, blocks = self.points, self.coordinates, self.layout.blocks
+        return sweep(X, Z, blocks, metrics, terms, self.visit_all, self.sizes)
 
     def visit_all(
         self, visit: Callable[[Piece], Found], pieces: Sequence[Piece]
@@ -290,9 +330,7 @@ class PairSums:
     def _device_chunks(self) -> list[Chunk]:
         """The same chunks, their confidences on the device."""
         return [
-            c
-            if c.confidence is None
-            else Chunk(c.pairs, to_device_of(self._device_array, c.confidence), c.n_similar)
+            replace(c, confidence=to_device_of(self._device_array, c.confidence))
             for c in self._chunks
         ]
 
@@ -301,37 +339,33 @@ class PairSums:
         """An array of the device that also sums over labeled pairs; None if that is the host."""
         return None if self.remote_sums is None else self.remote_sums.device_array
 
-    def _differences(self, run: slice, device_array: Array | None) -> Listed:
+    def _differences(self, run: slice) -> Listed:
         """The differences v_k of labeled pairs for distances, those for v v', and their sizes."""
-        if len(self._chunks) > 1:
-            return self._make_differences(run, device_array)
-        on_host = device_array is None
-        if on_host not in self._only_chunk:
-            self._only_chunk[on_host] = self._make_differences(run, device_array)
-        return self._only_chunk[on_host]
-
-    def _make_differences(self, run: slice, device_array: Array | None) -> Listed:
-        to_device = partial(to_device_of, device_array)
-        i, j = self._listed[run].T
-        points = self.points if self.given is None else self.given
-        V = points[i] - points[j]
-        if self.frame is not None:
-            base = points if self.frame.base is None else self.frame.base
-            Z, sizes = self.frame.of(*exact_difference(base[i], base[j]))
-            return to_device(V), to_device(Z), to_device(sizes)
-        if self.coordinates is not None:
-            return to_device(V), to_device(self.coordinates[i] - self.coordinates[j]), None
-        V = to_device(V)
-        return V, V, None
+        return self._only_chunk if len(self._chunks) == 1 else self._make_differences(run)
 
     @cached_property
-    def _listed(self) -> IntArray:
-        return self.labels.listed
+    def _only_chunk(self) -> Listed:
+        """The differences of all labeled pairs, if one chunk holds them."""
+        return self._make_differences(self._chunks[0].pairs)
 
-    @cached_property
-    def _only_chunk(self) -> dict[bool, Listed]:
-        """The differences of all labeled pairs, if one chunk holds them: on host and on device."""
-        return {}
+    def _make_differences(self, run: slice) -> Listed:
+        device_array, members = self._device_array, self.labels.members
+        ends = self.labels.ends[run].T
+        i, j = (index_on_device_of(device_array, end) for end in ends)
+
+        def both(points: FloatArray) -> tuple[Array, Array]:
+            return take_ends(to_device_of(device_array, points[members]), (i, j))
+
+        first, second = both(self.points if self.given is None else self.given)
+        V = first - second
+        if self.turned is None:
+            return V, V, None
+        frame = self.turned.frame
+        if not frame.with_sizes:
+            return V, V @ to_device_of(V, frame.basis), None
+        if frame.base is not None:
+            first, second = both(frame.base)
+        return V, *frame.of(*exact_difference(first, second))
 
 
 @cache
@@ -342,13 +376,6 @@ def keep_memory() -> None:
     learns from the largest array ever released. So one is made and released; it is never touched.
     """
     np.empty(BLOCK_ARRAYS * BLOCK * BLOCK)
-
-
-def _turned(points: FloatArray, T: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The points T'x less their median, and the median: differences stay, little cancels."""
-    turned = points @ T
-    shift = column_medians(turned)
-    return turned - shift, shift
 
 
 def _jobs(n_jobs: int | None) -> int:

@@ -35,11 +35,15 @@ def padded(columns, single=False, width=0):
     return result
 
 
-def sides(Y, threshold, single=False):
+def sides(Y, threshold):
     squares = np.sum(Y * Y, axis=1)
     one, width = np.ones_like(squares), Y.shape[1] + 3
-    left = padded([-2.0 * Y, squares - threshold, one], single, width)
-    return left, padded([Y, one, squares], single, width)
+    left = padded([-2.0 * Y, squares - threshold, one], width=width)
+    return left, padded([Y, one, squares], width=width)
+
+
+def single(sides):
+    return tuple(side.astype(np.float32) for side in sides)
 
 
 def counted(counts):
@@ -63,20 +67,32 @@ def _derivatives(left, right, pairs, counts=None):
     return W + W.T, P + P.T
 
 
-def slopes(left, right, pairs, used):
-    s, is_pair = _pairs(left, right, pairs)
-    sums = loss(pairs.kind, pairs.sharpness).sums(s[is_pair])
-    W, _ = _derivatives(left, right, pairs)
-    return sums.total, sums.excess, W @ right
+def _weighted(sides, parts, counts=None):
+    """The same, added over all parts with their weights."""
+    found = [(part.weight, *_derivatives(*sides, part, counts)) for part in parts]
+    return [sum(weight * both[k] for weight, *both in found) for k in (0, 1)]
 
 
-def upper_product(left, right, z, pairs):
-    W, _ = _derivatives(left, right, pairs)
-    return np.triu(W) @ z
+def slopes(sides, parts, used):
+    found = []
+    for part in parts:
+        s, is_pair = _pairs(*sides, part)
+        sums = loss(part.kind, part.sharpness).sums(s[is_pair])
+        found.append([sums.total, sums.excess])
+    return np.array(found), _weighted(sides, parts)[0] @ sides[1]
 
 
-def bends(sides, e, counts, pairs, rho):
-    W, P = _derivatives(*sides, pairs, counts)
+def totals(parts, sums):
+    total = sum(part.weight * row[0] for part, row in zip(parts, sums, strict=True))
+    return total, parts[0].weight * sums[0][1]
+
+
+def upper_product(sides, z, parts):
+    return np.triu(_weighted(sides, parts)[0]) @ z
+
+
+def bends(sides, e, counts, parts, rho):
+    W, P = _weighted(sides, parts, counts)
     right = sides[1]
     inner = -(right @ e.T + e @ right.T)
     return W @ e, (2.0 * P * inner) @ right

@@ -145,7 +145,7 @@ def assert_close(mine, other, tol):
 for n, rho, first in [(70, 3, 0), (150, 5, 40), (130, 14, 64)]:
     Y, E, X = (rng.normal(size=(n, k)) * 0.6 for k in (rho, rho, 20))
     sides, plain = face.sides(moved(Y), 1.0), numpy_kernels.sides(Y, 1.0)
-    single = face.sides(moved(Y), 1.0, single=True)
+    single = face.single(sides)
     Z, plain_Z = face.padded([moved(X)]), numpy_kernels.padded([X])
     own, one = np.sum(Y * E, axis=1), np.ones(n)
     e = [E, -own, *[0.0 * one] * (plain[0].shape[1] - rho - 2), one]
@@ -154,27 +154,32 @@ for n, rho, first in [(70, 3, 0), (150, 5, 40), (130, 14, 64)]:
     weights, plain_weights = face.counted(moved(counts)), numpy_kernels.counted(counts)
     sharpened = [("sharpened", a) for a in (2.0, 1.5, 1.000001)]
     for kind, a in [("logistic", 1.0), *sharpened, ("entropy", 1.0)]:
-        pairs = PairRange(n, first, kind, a)
-        found = face.slopes(*sides, pairs, rho + 1)
-        other = numpy_kernels.slopes(*plain, pairs, rho + 1)
+        pairs = PairRange(n, first, kind, a, weight=0.3)
+        parts = [pairs, PairRange(first, 0, "logistic", 1.0)] if first else [pairs]
+        sums, found = face.slopes(sides, parts, rho + 1)
+        plain_sums, other = numpy_kernels.slopes(plain, parts, rho + 1)
         # NumPy subtracts numbers that are equal to six digits, and has as many fewer right
         tol = 1e-9 if 1.0 < a < 1.1 else 1e-12
-        assert_close(found[0], other[0], tol)
+        total, excess = face.totals(parts, sums.cpu())
+        plain_total, plain_excess = numpy_kernels.totals(parts, plain_sums)
+        np.testing.assert_allclose(total, plain_total, rtol=tol)
         if kind == "sharpened":
-            assert_close(found[1], other[1], tol)
-        assert_close(found[2][:n, : rho + 1], other[2][:n, : rho + 1], tol)
-        upper = numpy_kernels.upper_product(*plain, plain_Z, pairs)
-        assert_close(face.upper_product(*sides, Z, pairs), upper, tol)
-        halves = [
-            face.upper_product(*sides, Z, pairs._replace(share=(k, 2))) for k in (0, 1)
-        ]
+            np.testing.assert_allclose(excess, plain_excess, rtol=tol)
+        assert_close(found[:n, : rho + 1], other[:n, : rho + 1], tol)
+        upper = numpy_kernels.upper_product(plain, plain_Z, parts)
+        assert_close(face.upper_product(sides, Z, parts), upper, tol)
+        shares = [[part._replace(share=(k, 2)) for part in parts] for k in (0, 1)]
+        halves = [face.upper_product(sides, Z, some) for some in shares]
         assert_close(halves[0] + halves[1], upper, tol)
-        found = face.bends(single, turned, weights, pairs, rho)
-        other = numpy_kernels.bends(plain, numpy_kernels.padded(e), plain_weights, pairs, rho)
+        found = face.bends(single, turned, weights, parts, rho)
+        other = numpy_kernels.bends(plain, numpy_kernels.padded(e), plain_weights, parts, rho)
         for columns in (slice(0, rho), slice(-1, None)):
             assert_close(found[0][:n, columns], other[0][:n, columns], 3e-3)
         assert_close(found[1][:n, : rho + 1], other[1][:n, : rho + 1], 3e-3)
-        found = face.curvature(single, face.sides(moved(E), 0.0, single=True), weights, pairs)
+        uncounted = face.bends(single, turned, None, parts, rho)[1]
+        other = numpy_kernels.bends(plain, numpy_kernels.padded(e), None, parts, rho)[1]
+        assert_close(uncounted[:n, : rho + 1], other[:n, : rho + 1], 3e-3)
+        found = face.curvature(single, face.single(face.sides(moved(E), 0.0)), weights, pairs)
         other = numpy_kernels.curvature(plain, numpy_kernels.sides(E, 0.0), plain_weights, pairs)
         assert_close(found, other, 1e-4)
 

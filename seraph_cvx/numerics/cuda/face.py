@@ -10,6 +10,8 @@ The score of a pair is left_i . right_j, as `sides` makes them.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from contextlib import nullcontext
 from functools import lru_cache
 from typing import Any
@@ -63,8 +65,9 @@ def _slopes(  # type: ignore[no-untyped-def]
     TWO_SIDED: tl.constexpr, POWER: tl.constexpr, EXACT: tl.constexpr,
     ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Sum the loss and W Z over the pairs i < j < n of which j is not below `first`."""
+    """Sum the loss and weight * W Z over the pairs i < j < n of which j is not below `first`."""
     sharpness, excess = tl.load(numbers_ptr), tl.load(numbers_ptr + 1)
+    weight = tl.load(numbers_ptr + 2)
     i0 = (tl.program_id(0) * shares + mine) * ROWS
     begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
     end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
@@ -81,7 +84,7 @@ def _slopes(  # type: ignore[no-untyped-def]
     unit = tl.full((COLUMNS,), 1.0, dtype=tl.float64)
     product, more_product = unit, unit
     if TWO_SIDED:
-        z_i = tl.load(z_ptr + i[:, None] * KZ + kz[None, :])
+        z_i = weight * tl.load(z_ptr + i[:, None] * KZ + kz[None, :])
     for tile in range(begin, end):
         j0 = tile * COLUMNS
         j = j0 + tl.arange(0, COLUMNS)
@@ -129,7 +132,7 @@ def _slopes(  # type: ignore[no-untyped-def]
                 mask=(kz[None, :] < used) & (j[:, None] < n),
             )  # fmt: skip
     tl.atomic_add(
-        out_ptr + i[:, None] * KZ + kz[None, :], summed, sem="relaxed",
+        out_ptr + i[:, None] * KZ + kz[None, :], weight * summed, sem="relaxed",
         mask=(kz[None, :] < used) & (i[:, None] < n),
     )  # fmt: skip
     program = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
@@ -187,13 +190,14 @@ def _bends(  # type: ignore[no-untyped-def]
     run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, POWER: tl.constexpr,
     EXACT: tl.constexpr, COUNTED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Sum W [E, 1] and T [Y, 1], T = 2 phi'' (y_i - y_j).(e_i - e_j).
+    """Sum W [E, 1] and T [Y, 1], T = 2 phi'' (y_i - y_j).(e_i - e_j), times a weight.
 
     The rows of e are [e, -y.e, 0, ..., 1], so that right_i . e_j + e_i . right_j is minus that
     product of differences.
     """
     sharpness = tl.load(numbers_ptr).to(tl.float32)
     excess = tl.load(numbers_ptr + 1).to(tl.float32)
+    weight = tl.load(numbers_ptr + 2).to(tl.float32)
     i0 = (tl.program_id(0) * shares + mine) * ROWS
     begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
     end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
@@ -203,7 +207,7 @@ def _bends(  # type: ignore[no-untyped-def]
     i = i0 + tl.arange(0, ROWS)
     row = i[:, None] * K + k[None, :]
     left, right_i, e_i = tl.load(left_ptr + row), tl.load(right_ptr + row), tl.load(e_ptr + row)
-    count_i = tl.load(counts_ptr + i) if COUNTED else 1.0
+    count_i = weight * tl.load(counts_ptr + i) if COUNTED else weight
     moved = tl.zeros((ROWS, K), dtype=tl.float32)
     turned = tl.zeros((ROWS, K), dtype=tl.float32)
     is_moved = ((k < rho) | (k == K - 1))[None, :]
@@ -218,10 +222,11 @@ def _bends(  # type: ignore[no-untyped-def]
             is_pair = (i[:, None] < j[None, :]) & (j[None, :] < n) & (j[None, :] >= first)
             s = tl.where(is_pair, s, 1000.0)
         w, bend = _first_two(s, sharpness, excess, KIND, POWER, EXACT)
+        both = count_i
         if COUNTED:
-            both = count_i[:, None] * tl.load(counts_ptr + j)[None, :]  # type: ignore[index]
-            w *= both
-            bend *= both
+            both = count_i[:, None] * tl.load(counts_ptr + j)[None, :]
+        w *= both
+        bend *= both
         inner = tl.dot(e_i, tl.trans(right), input_precision="tf32")
         inner = tl.dot(right_i, tl.trans(e), inner, input_precision="tf32")
         turn = -2.0 * bend * inner
@@ -304,12 +309,18 @@ def padded(columns: list[Any], single: bool = False, width: int = 0) -> Any:
     return result
 
 
-def sides(Y: Any, threshold: float, single: bool = False) -> tuple[Any, Any]:
+def sides(Y: Any, threshold: float) -> tuple[Any, Any]:
     """[-2Y, |y|^2 - eta, 1, 0, ...] and [Y, 1, |y|^2, 0, ...], whose product has all scores."""
     squares = torch.sum(Y * Y, dim=1)
     one, width = torch.ones_like(squares), Y.shape[1] + 3
-    left = padded([-2.0 * Y, squares - threshold, one], single, width)
-    return left, padded([Y, one, squares], single, width)
+    left = padded([-2.0 * Y, squares - threshold, one], width=width)
+    return left, padded([Y, one, squares], width=width)
+
+
+def single(sides: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The sides in single precision."""
+    left, right = sides
+    return left.float(), right.float()
 
 
 def counted(counts: Any) -> Any:
@@ -317,66 +328,90 @@ def counted(counts: Any) -> Any:
     return padded([counts], single=True)[:, 0].contiguous()
 
 
-def slopes(left: Any, right: Any, pairs: PairRange, used: int) -> tuple[Any, Any, Any]:
-    """The sum of a loss over the pairs, that of H(p) - loss, and the first columns of W right."""
-    sums, out = _sum_slopes((left, right), None, pairs, used)
-    logs, more, rest = torch.sum(sums, dim=0)
+def slopes(sides: tuple[Any, Any], parts: Sequence[PairRange], used: int) -> tuple[Any, Any]:
+    """What `totals` makes sums of losses from, and the first columns of W right.
+
+    W is that of all parts, each with its weight.
+    """
+    out = torch.zeros_like(sides[1])
+    sums = [torch.sum(_add_slopes(sides, sides[1], out, pairs, used), 0) for pairs in parts]
+    return torch.stack(sums), out
+
+
+def totals(parts: Sequence[PairRange], sums: Any) -> tuple[float, float]:
+    """The weighted sum of the losses, and that of H(p) - loss over the first part.
+
+    The latter is NaN where the loss does not know it. `sums` is what `slopes` found, on the host.
+    """
+    found = [
+        _loss_and_excess(pairs, *map(float, row)) for pairs, row in zip(parts, sums, strict=True)
+    ]
+    total = sum(pairs.weight * loss for pairs, (loss, _) in zip(parts, found, strict=True))
+    return total, parts[0].weight * found[0][1]
+
+
+def _loss_and_excess(
+    pairs: PairRange, logs: float, more: float, rest: float
+) -> tuple[float, float]:
     if pairs.kind == "sharpened":
         a = pairs.sharpness
         if _power(a) == 1:  # `more` is what log(1 + y) falls short of log(1 + x)
-            return (logs * (a - 1.0) + more) / a, rest + (logs - more) / a, out
-        return logs - more / a, rest + more / a, out
-    return logs + rest, torch.nan * rest, out
+            return (logs * (a - 1.0) + more) / a, rest + (logs - more) / a
+        return logs - more / a, rest + more / a
+    return logs + rest, math.nan
 
 
-def upper_product(left: Any, right: Any, z: Any, pairs: PairRange) -> Any:
-    """The strict upper triangle of the weights W, times z."""
-    return _sum_slopes((left, right), z, pairs, z.shape[1])[1]
+def upper_product(sides: tuple[Any, Any], z: Any, parts: Sequence[PairRange]) -> Any:
+    """The strict upper triangle of the weights W of all parts, times z."""
+    out = torch.zeros_like(z)
+    for pairs in parts:
+        _add_slopes(sides, z, out, pairs, z.shape[1])
+    return out
 
 
-def _sum_slopes(sides: tuple[Any, Any], z: Any, pairs: PairRange, used: int) -> tuple[Any, Any]:
+def _add_slopes(sides: tuple[Any, Any], z: Any, out: Any, pairs: PairRange, used: int) -> Any:
+    """Add W z to `out`, or its upper triangle if z is no side; return the sums of programs."""
     left, right = sides
     grid, run = launch_grid(pairs.n, SLOPE_TILE, pairs.share)
-    is_two_sided = z is None
-    z = right if z is None else z
-    out = torch.zeros_like(z)
     sums = torch.zeros((grid[0] * grid[1], 3), dtype=torch.float64, device=left.device)
     with on_device_of(left):
         _slopes[grid](
-            left, right, z, out, sums, _sharpness(pairs, left), pairs.n, pairs.first, used, run,
-            *pairs.share, K=left.shape[1], KZ=z.shape[1], TWO_SIDED=is_two_sided,
+            left, right, z, out, sums, _numbers(pairs, left), pairs.n, pairs.first, used, run,
+            *pairs.share, K=left.shape[1], KZ=z.shape[1], TWO_SIDED=z is right,
             **_constants(pairs, left), **SLOPE_TILE,
         )  # fmt: skip
-    return sums, out
+    return sums
 
 
 def bends(
-    sides: tuple[Any, Any], e: Any, counts: Any, pairs: PairRange, rho: int
+    sides: tuple[Any, Any], e: Any, counts: Any, parts: Sequence[PairRange], rho: int
 ) -> tuple[Any, Any]:
-    """W [E, ., 1] and T [Y, 1, .] over the pairs; see `_bends` for the columns of `e`."""
+    """W [E, ., 1] and T [Y, 1, .] over all parts; see `_bends` for the columns of `e`."""
     left, right = sides
     moved, turned = torch.zeros_like(e), torch.zeros_like(e)
-    grid, run = launch_grid(pairs.n, BEND_TILE, pairs.share)
     with on_device_of(left):
-        _bends[grid](
-            left, right, e, right if counts is None else counts, moved, turned,
-            _sharpness(pairs, left), pairs.n, pairs.first, rho, run, *pairs.share,
-            K=left.shape[1], COUNTED=counts is not None, **_constants(pairs, left), **BEND_TILE,
-        )  # fmt: skip
+        for pairs in parts:
+            grid, run = launch_grid(pairs.n, BEND_TILE, pairs.share)
+            _bends[grid](
+                left, right, e, right if counts is None else counts, moved, turned,
+                _numbers(pairs, left), pairs.n, pairs.first, rho, run, *pairs.share,
+                K=left.shape[1], COUNTED=counts is not None, **_constants(pairs, left),
+                **BEND_TILE,
+            )  # fmt: skip
     return moved, turned
 
 
 def curvature(
     sides: tuple[Any, Any], e_sides: tuple[Any, Any], counts: Any, pairs: PairRange
 ) -> Any:
-    """The sum of phi'' |e_i - e_j|^4 over the pairs."""
+    """The sum of phi'' |e_i - e_j|^4 over the pairs, without their weight."""
     left, right = sides
     grid, run = launch_grid(pairs.n, BEND_TILE, pairs.share)
     sums = torch.zeros(grid[0] * grid[1], dtype=torch.float32, device=left.device)
     with on_device_of(left):
         _curvatures[grid](
             left, right, *e_sides, right if counts is None else counts, sums,
-            _sharpness(pairs, left), pairs.n, pairs.first, run, *pairs.share,
+            _numbers(pairs, left), pairs.n, pairs.first, run, *pairs.share,
             K=left.shape[1], KE=e_sides[0].shape[1], COUNTED=counts is not None,
             **_constants(pairs, left), **BEND_TILE,
         )  # fmt: skip
@@ -410,7 +445,9 @@ def _constants(pairs: PairRange, x: Any) -> dict[str, Any]:
 
 def on_device_of(x: Any) -> Any:
     """Launches go to the device of `x`, not to the current one."""
-    return torch.cuda.device(x.device) if x.is_cuda else nullcontext()
+    if not x.is_cuda or x.device.index == torch.cuda.current_device():
+        return nullcontext()
+    return torch.cuda.device(x.device)
 
 
 def _power(sharpness: float) -> int:
@@ -424,12 +461,12 @@ def _power(sharpness: float) -> int:
     return 1 if 0.0 <= (sharpness - 1.0) * LARGEST_EXPONENT <= 2.0**-10 else 0
 
 
-def _sharpness(pairs: PairRange, x: Any) -> Any:
-    """The sharpness, and less 1, on a device in float64: a Python float would come as float32."""
-    return _with_excess(pairs.sharpness, x.device)
+def _numbers(pairs: PairRange, x: Any) -> Any:
+    """The sharpness, the same less 1, and the weight, on the device of `x`."""
+    return _on_device((pairs.sharpness, pairs.sharpness - 1.0, pairs.weight), x.device)
 
 
 @lru_cache(maxsize=100)
-def _with_excess(sharpness: float, device: Any) -> Any:
-    """Copied once: each copy to a GPU waits for it."""
-    return torch.tensor([sharpness, sharpness - 1.0], dtype=torch.float64, device=device)
+def _on_device(numbers: tuple[float, ...], device: Any) -> Any:
+    """Numbers in float64: Python's would come as float32. Copied once: a copy waits for the GPU."""
+    return torch.tensor(numbers, dtype=torch.float64, device=device)

@@ -18,6 +18,8 @@ class PairRange(NamedTuple):
     sharpness : float
     share : (int, int)
         Which share of the pairs, and of how many: (k, p) has the rows of tiles k, k + p, ...
+    weight : float
+        What the loss of each pair is multiplied by.
     """
 
     n: int
@@ -25,6 +27,7 @@ class PairRange(NamedTuple):
     kind: str
     sharpness: float
     share: tuple[int, int] = (0, 1)
+    weight: float = 1.0
 
 
 class BoundedPairs(NamedTuple):

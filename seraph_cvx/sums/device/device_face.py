@@ -13,7 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ...numerics.arrays import Array, face_kernels, namespace, to_device_of, to_host
+from ...numerics.arrays import (
+    Array,
+    face_kernels,
+    index_on_device_of,
+    namespace,
+    to_device_of,
+    to_host,
+)
 from ...numerics.checks import FloatArray
 from ...numerics.cuda.pair_range import PairRange
 from ..face_sums import PairLoss
@@ -65,14 +72,13 @@ class DeviceFace:
         """The module of fused kernels."""
         return face_kernels(self.X)
 
-    @property
-    def parts(self) -> list[tuple[float, PairRange]]:
-        """What is summed over, with its weight: the unlabeled pairs, then labeled ones if any."""
-        n, known = len(self.X), self.n_labeled
-        unlabeled = PairRange(n, known, *self.loss.kernel, share=self.share)
+    @cached_property
+    def parts(self) -> list[PairRange]:
+        """What is summed over: the unlabeled pairs, then the labeled ones if there are any."""
+        n, known, mu = len(self.X), self.n_labeled, self.unlabeled_weight
+        unlabeled = PairRange(n, known, *self.loss.kernel, share=self.share, weight=mu)
         labeled = PairRange(known, 0, *self.labeled_loss.kernel, share=self.share)
-        parts = [(self.unlabeled_weight, unlabeled)]
-        return [*parts, (1.0, labeled)] if known > 1 else parts
+        return [unlabeled, labeled] if known > 1 else [unlabeled]
 
     @cached_property
     def padded_counts(self) -> Array | None:
@@ -91,7 +97,7 @@ class DeviceFace:
             kept.append(some)
             counts.append(np.full(len(some), len(group) / max(1, len(some))))
         xp = namespace(self.X)
-        chosen = xp.asarray(np.concatenate(kept), device=self.X.device)
+        chosen = index_on_device_of(self.X, np.concatenate(kept))
         return replace(
             self,
             X=xp.take(self.X, chosen, axis=0),
@@ -112,22 +118,24 @@ class DevicePass:
     Y: Array
 
     @cached_property
-    def sums(self) -> tuple[Array, Array, Array]:
-        """On the device: the total, the excess, and W [Y, 1]."""
-        face, width = self.face, self.Y.shape[1] + 1
-        found = [
-            (weight, *face.kernels.slopes(*self._sides, pairs, width))
-            for weight, pairs in face.parts
-        ]
-        total = sum(weight * part for weight, part, *_ in found)
-        summed = sum(weight * out[: len(self.Y), :width] for weight, *_, out in found)
-        weight, _, excess, _ = found[0]
-        return total, weight * excess, summed
+    def sums(self) -> tuple[Array, Array]:
+        """On the device: what the totals are made from, and W [Y, 1]."""
+        n, rho = self.Y.shape
+        found, summed = self.face.kernels.slopes(self._sides, self.face.parts, rho + 1)
+        return found, summed[:n, : rho + 1]
+
+    @cached_property
+    def totals(self) -> tuple[float, float]:
+        """The sum of the weighted losses, and that of H(p) - loss over the unlabeled pairs."""
+        found: tuple[float, float] = self.face.kernels.totals(
+            self.face.parts, to_host(self.sums[0])
+        )
+        return found
 
     @property
     def slope(self) -> Array:
         """On the device: half the gradient with respect to the factor, X'(Deg(W) - W) Y."""
-        summed = self.sums[2]
+        summed = self.sums[1]
         return self.face.X.T @ (summed[:, -1:] * self.Y - summed[:, :-1])
 
     @property
@@ -137,14 +145,13 @@ class DevicePass:
         With U the strict upper triangle of W, X'WX is X'UX plus its transpose.
         """
         face, X = self.face, self.face.X
-        half = 0.5 * (X.T @ (self.sums[2][:, -1:] * X))
+        half = 0.5 * (X.T @ (self.sums[1][:, -1:] * X))
         for start in range(0, X.shape[1], GRADIENT_COLUMNS):
             features = slice(start, start + GRADIENT_COLUMNS)
             some = X[:, features]
             Z = face.kernels.padded([some])
-            for weight, pairs in face.parts:
-                product = face.kernels.upper_product(*self._sides, Z, pairs)
-                half[:, features] -= weight * (X.T @ product[: len(X), : some.shape[1]])
+            product = face.kernels.upper_product(self._sides, Z, face.parts)
+            half[:, features] -= X.T @ product[: len(X), : some.shape[1]]
         return half + half.T
 
     def bent(self, D: FloatArray) -> FloatArray:
@@ -153,11 +160,8 @@ class DevicePass:
         E, e = face.X @ to_device_of(face.X, D), self._direction
         e[:n, :rho] = E
         e[:n, rho] = (self._minus_Y * E).sum(-1)
-        moved: Array = 0.0
-        turned: Array = 0.0
-        for weight, pairs in face.parts:
-            found = face.kernels.bends(self._single_sides, e, face.padded_counts, pairs, rho)
-            moved, turned = moved + weight * found[0], turned + weight * found[1]
+        sides, counts = self._single_sides, face.padded_counts
+        moved, turned = face.kernels.bends(sides, e, counts, face.parts, rho)
         bent = (
             moved[:n, -1:] * E - moved[:n, :rho]
             + turned[:n, rho : rho + 1] * self.Y - turned[:n, :rho]
@@ -168,18 +172,17 @@ class DevicePass:
         """The second derivative of the sum along SS', in single precision."""
         face, kernels = self.face, self.face.kernels
         sides, counts = self._single_sides, face.padded_counts
-        e_sides = kernels.sides(face.X @ to_device_of(face.X, S), 0.0, single=True)
+        e_sides = kernels.single(kernels.sides(face.X @ to_device_of(face.X, S), 0.0))
         return sum(
-            weight * float(kernels.curvature(sides, e_sides, counts, pairs))
-            for weight, pairs in face.parts
+            pairs.weight * float(kernels.curvature(sides, e_sides, counts, pairs))
+            for pairs in face.parts
         )
 
     @cached_property
     def _direction(self) -> Array:
         """What a direction is written to, as the kernel of second derivatives reads it."""
-        one = 0.0 * self.Y[:, 0] + 1.0
-        unused = [0.0 * one] * (self._single_sides[0].shape[1] - self.Y.shape[1] - 1)
-        written: Array = self.face.kernels.padded([0.0 * self.Y, *unused, one], single=True)
+        written = 0.0 * self._single_sides[1]
+        written[: len(self.Y), -1] = 1.0
         return written
 
     @cached_property
@@ -193,9 +196,7 @@ class DevicePass:
 
     @cached_property
     def _single_sides(self) -> tuple[Array, Array]:
-        found: tuple[Array, Array] = self.face.kernels.sides(
-            self.Y, self.face.threshold, single=True
-        )
+        found: tuple[Array, Array] = self.face.kernels.single(self._sides)
         return found
 
 
@@ -222,31 +223,40 @@ class DeviceFaces:
     @cached_property
     def few(self) -> DeviceFace:
         """What second derivatives are estimated from, on the first device."""
-        return replace(self.faces[0], share=(0, 1)).few
+        first = self.faces[0]
+        return (first if len(self.faces) == 1 else replace(first, share=(0, 1))).few
 
     def pass_at(self, L: FloatArray) -> DevicePasses:
         """Pass over all pairs at the points XL; every device starts before any is waited for."""
         passes = [face.pass_at(L) for face in self.faces]
         for each in passes:
             _ = each.sums
-        return DevicePasses(passes)
+        return DevicePasses(self, L, passes)
 
 
 @dataclass(frozen=True, eq=False)
 class DevicePasses:
     """The passes of several devices, added on the host."""
 
+    faces: DeviceFaces
+    L: FloatArray
     passes: Sequence[DevicePass]
+
+    @cached_property
+    def bending(self) -> DevicePass:
+        """The pass that has second derivatives: this one, or one over fewer points."""
+        few = self.faces.few
+        return self.passes[0] if few is self.faces.faces[0] else few.pass_at(self.L)
 
     @property
     def total(self) -> float:
         """The sum of the weighted losses."""
-        return sum(float(each.sums[0]) for each in self.passes)
+        return sum(each.totals[0] for each in self.passes)
 
     @property
     def excess(self) -> float:
         """The sum of H(p) - loss over the unlabeled pairs; NaN where it is not known."""
-        return sum(float(each.sums[1]) for each in self.passes)
+        return sum(each.totals[1] for each in self.passes)
 
     @property
     def slope(self) -> FloatArray:
