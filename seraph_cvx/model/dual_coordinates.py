@@ -89,7 +89,7 @@ def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
     """The features in which some pair with positive weight differs; the others do not matter."""
     sums = moments.sums
     if moments.unlabeled_weight > 0.0:
-        return np.asarray(np.ptp(sums.points, axis=0) > 0.0)
+        return np.asarray(sums.ranges > 0.0)
     if sums.classes is not None:
         return np.asarray(np.ptp(sums.points[sums.classes.members], axis=0) > 0.0)
     points = sums.points if sums.given is None else sums.given

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..numerics.checks import FloatArray, IntArray
-from ..numerics.medians import column_medians
+from ..numerics.medians import column_medians, some_rows
 
 FAR_SPREADS = 1e3
 """A value this many spreads from the median is cut off before a feature's scale is measured."""
@@ -44,15 +44,26 @@ def far_values(points: FloatArray, n_spreads: float = TOLD_SPREADS) -> IntArray:
     >>> far_values(np.array([[0.0], [1.0], [2.0], [1e8]]))
     array([[3, 0]])
     """
+    if not _has_far_values(points, n_spreads):
+        return np.empty((0, 2), dtype=np.int64)
     deviations, spreads = deviations_and_spreads(points)
     with np.errstate(over="ignore"):  # in single precision: then nothing is so far
-        limits = n_spreads * spreads
-    if not np.any(np.max(deviations, axis=0, initial=0.0) > limits):
-        return np.empty((0, 2), dtype=np.int64)
-    found = np.argwhere(deviations > limits)
+        found = np.argwhere(deviations > n_spreads * spreads)
     return np.asarray(
         found[np.argsort(-(deviations / np.where(spreads > 0, spreads, 1.0))[*found.T])]
     )
+
+
+def _has_far_values(points: FloatArray, n_spreads: float) -> bool:
+    """Whether `far_values` would find any: by the ends of each feature, and spreads of some rows.
+
+    Where most of these rows have the same value of a feature it does not know, and answers yes.
+    """
+    middle = column_medians(points)
+    spreads = column_medians(np.abs(some_rows(points) - middle))
+    farthest = np.maximum(np.max(points, axis=0) - middle, middle - np.min(points, axis=0))
+    with np.errstate(over="ignore"):
+        return bool(np.any((spreads == 0.0) | (farthest > n_spreads * spreads)))
 
 
 def cut_off(points: FloatArray) -> FloatArray | None:

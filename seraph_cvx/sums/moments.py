@@ -99,10 +99,10 @@ class PairMoments:
         They are the features that vary; or, where these are more than the points and of one scale,
         the differences of the points, if these are clearly independent.
         """
-        points, R = self.sums.points, self.regulariser
+        points, spreads, R = self.sums.points, self.sums.ranges, self.regulariser
         if self.unlabeled_weight == 0.0:
             points = points[self.sums.labels.members]
-        spreads = np.ptp(points, axis=0)
+            spreads = np.ptp(points, axis=0)
         varying = np.flatnonzero(spreads)
         is_less = 0 < min(len(points) - 1, len(varying)) < len(R)
         if not is_less or not R[0, 0] > 0.0 or not np.array_equal(R, R[0, 0] * np.eye(len(R))):

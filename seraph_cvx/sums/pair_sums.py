@@ -226,6 +226,11 @@ class PairSums:
         """What these are rounded from, where rounding errors are to be bounded."""
         return None if self.turned is None else self.turned.made[1]
 
+    @cached_property
+    def ranges(self) -> FloatArray:
+        """The range of each coordinate of the points."""
+        return np.asarray(np.ptp(self.points, axis=0))
+
     @property
     def n_coordinates(self) -> int:
         """The number of these coordinates."""

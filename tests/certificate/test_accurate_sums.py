@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from importlib import import_module
 
 import numpy as np
 import pytest
 
 from seraph_cvx import MStepObjective, PairSet
 from seraph_cvx.numerics.accurate_product import _cut, accurate_product, exact_difference
+from seraph_cvx.numerics.arrays import to_host
 from seraph_cvx.numerics.rounding import UNIT, gamma
 from seraph_cvx.numerics.short_sums import (
     product_chain,
@@ -67,8 +69,10 @@ def test_a_difference_and_its_rest_are_exact(seed):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_an_accurate_product_is_off_by_no_more_than_it_says(seed):
+@pytest.mark.parametrize("library", ["numpy", "array_api_strict"])
+def test_an_accurate_product_is_off_by_no_more_than_it_says(library, seed):
     """Features of all scales, a point far out, a basis that undoes the scales."""
+    asarray = import_module(library).asarray
     rng = np.random.default_rng(seed)
     n, m, k = 4, int(rng.integers(1, 40)), 3
     scale = 10.0 ** rng.uniform(-9, 9, m) * (seed % 3 > 0) + (seed % 3 == 0)
@@ -77,7 +81,8 @@ def test_an_accurate_product_is_off_by_no_more_than_it_says(seed):
         given[0, 0] = 1e8
     T = rng.normal(size=(m, k)) / scale[:, None]
     shift = np.median(given, axis=0)
-    product, sizes = accurate_product(*exact_difference(given, shift), T)
+    differences = exact_difference(asarray(given), asarray(shift))
+    product, sizes = map(to_host, accurate_product(*differences, T))
     middle = [Fraction(float(x)) for x in shift]
     columns = list(zip(*fractions(T), strict=True))
     for i, row in enumerate(fractions(given)):
@@ -90,6 +95,36 @@ def test_an_accurate_product_is_off_by_no_more_than_it_says(seed):
     assert np.all(sizes <= 2.5 * plain)
     if seed % 3 == 0 and m > 8:
         assert np.median(sizes / plain) < 0.2
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("coarse", ["points", "basis"])
+def test_a_product_in_which_all_cancels_is_off_by_no_more_than_it_says(coarse, seed):
+    """One factor has few bits, and all the error is in products with the rest of the other."""
+    rng = np.random.default_rng(seed)
+    few, many = rng.integers(-(2**20), 2**20, 300).astype(float), rng.uniform(0.7, 0.8, 300)
+    many *= rng.choice([-1.0, 1.0], 300)
+    many -= few * (many @ few) / (few @ few)
+    x, t = (few, many) if coarse == "points" else (many, few)
+    product, sizes = accurate_product(x[None], np.zeros((1, 300)), t[:, None])
+    exact = sum(Fraction(a) * Fraction(b) for a, b in zip(x, t, strict=True))
+    error = abs(Fraction(float(product[0, 0])) - exact)
+    assert error <= Fraction(gamma(304)) * Fraction(float(sizes[0, 0]))
+
+
+def test_an_accurate_product_of_many_rows_is_made_in_runs_of_them():
+    X, T = np.random.default_rng(0).normal(size=(5_000, 4)), np.eye(4)[:, :3]
+    product, sizes = accurate_product(X, np.zeros_like(X), T)
+    np.testing.assert_array_equal(product, X[:, :3])
+    assert sizes.shape == product.shape
+    empty, sizes = accurate_product(X[:0], X[:0], T)
+    assert empty.shape == sizes.shape == (0, 3)
+
+
+def test_rows_of_the_smallest_numbers_are_cut_without_an_overflow():
+    tiny = np.array([[5e-324, 0.0], [1e-310, 2e-309], [0.0, 0.0]])
+    lead, rest = _cut(tiny, 1, 25)
+    np.testing.assert_array_equal(lead + rest, tiny)
 
 
 def test_leading_parts_multiply_without_rounding():

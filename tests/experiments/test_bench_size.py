@@ -18,6 +18,7 @@ from seraph_cvx.experiments.bench.report import Report
 from seraph_cvx.experiments.bench.size import (
     ENOUGH,
     bench_face,
+    bench_shares,
     bench_sizes,
     bench_subsample,
     gaussian_classes,
@@ -205,3 +206,12 @@ def test_passes_of_both_functions_are_timed():
     assert all(row[part] > 0.0 for row in rows for part in ("slope", "gradient", "product"))
     with pytest.raises(ValueError, match="on cpu or cuda, not on 'dask'"):
         bench_face(Report(), "dask")
+
+
+def test_the_shares_of_a_fit_are_those_of_its_sums_and_of_all_else():
+    (row,) = bench_shares(Report(), sizes=(400,), m=M).rows
+    parts = ("values and slopes", "products", "gradients", "certificate and moments", "all else")
+    assert all(0.0 < row[part] < 100.0 for part in parts)
+    assert sum(row[part] for part in parts) == pytest.approx(100.0)
+    with pytest.raises(ValueError, match="on cpu or cuda, not on 'dask'"):
+        bench_shares(Report(), "dask")

@@ -7,7 +7,13 @@ import pytest
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.pairs.far_points import cut_off, describe_far_values, far_values
+from seraph_cvx.numerics.medians import column_medians
+from seraph_cvx.pairs.far_points import (
+    cut_off,
+    describe_far_values,
+    deviations_and_spreads,
+    far_values,
+)
 
 
 def iris_with(value, how_many=1):
@@ -75,6 +81,27 @@ def test_a_feature_that_is_mostly_zero_has_no_far_values_by_that():
     assert cut_off(X) is None
     X[8:12, 1] = [0.5, 0.2, 1e9, 0.1]
     np.testing.assert_array_equal(far_values(X), [[10, 1]])
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_far_value_is_overlooked(seed):
+    """By the definition, in tables of all kinds; `far_values` first looks at the ends alone."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 3)) * 10.0 ** rng.uniform(-6, 6, 3)
+    for _ in range(seed % 4):
+        X[rng.integers(30), rng.integers(3)] *= 10.0 ** rng.uniform(2, 9)
+    if seed % 5 == 0:
+        X[:20, 1] = 7.0
+    deviations, spreads = deviations_and_spreads(X)
+    expected = np.argwhere(deviations > 1e3 * spreads)
+    found = far_values(X, 1e3)
+    assert {tuple(place) for place in found} == {tuple(place) for place in expected}
+
+
+def test_medians_of_a_long_table_lie_in_its_midst():
+    X = np.random.default_rng(0).permutation(100_000)[:, None] / 100_000.0
+    assert 0.44 < column_medians(X)[0] < 0.56
+    assert column_medians(X[:2_000])[0] == np.median(X[:2_000])
 
 
 def test_only_far_values_are_cut_off():

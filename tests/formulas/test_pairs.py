@@ -230,3 +230,11 @@ def test_no_unlabeled_pair_leaves_no_unlabeled_weight():
 def test_representation_counts_the_pairs():
     text = repr(PairSet.from_constraints(X5, [(0, 1)], [(1, 2), (0, 2)]))
     assert text == "PairSet(5 points in R^2: 1 similar, 2 dissimilar, 7 unlabeled pairs)"
+
+
+def test_the_ends_of_labeled_pairs_are_counted_among_the_labeled_points():
+    X = np.arange(12.0)[:, None]
+    classes = PairSet.from_labels(X, [-1, 0, 0, 1, -1, 1, 0, -1, -1, 2, -1, -1]).labels
+    listed = PairSet.from_constraints(X, [(3, 7), (1, 7)], [(11, 3)]).labels
+    for labels in (classes, listed):
+        np.testing.assert_array_equal(labels.members[labels.ends], labels.listed)

@@ -15,6 +15,8 @@ from seraph_cvx.experiments.bench.size import gaussian_classes
 from seraph_cvx.model import pair_program
 from seraph_cvx.model.pair_losses import LOGISTIC, EntropyLoss, SharpenedLoss
 from seraph_cvx.pairs.labeled_pairs import ClassLabels
+from seraph_cvx.solvers import coarse
+from seraph_cvx.solvers.coarse import subsampled_objective
 from seraph_cvx.sums.device import device_face
 from seraph_cvx.sums.device.device_face import DeviceFace, DeviceFaces
 from seraph_cvx.sums.face.all_pairs import AllPairs
@@ -85,6 +87,33 @@ def test_some_points_stand_for_all_where_these_are_many(kernels, monkeypatch):
     exact, estimate = everything.bent(D), some.pass_at(L).bent(D)
     assert np.abs(estimate - exact).max() < 0.3 * np.abs(exact).max()
     np.testing.assert_allclose(some.pass_at(L).curvature(D), everything.curvature(D), rtol=0.3)
+
+
+def test_second_derivatives_of_few_points_are_of_the_same_pass(kernels, monkeypatch):
+    _, L, _, _, face = instance(LOGISTIC)
+    found = DeviceFaces.split(face, [None]).pass_at(L)
+    assert found.bending is found.passes[0]
+    shared = DeviceFaces.split(face, [None, None]).pass_at(L)
+    assert shared.bending.face.share == (0, 1)  # every pair, not a share of them
+    monkeypatch.setattr(device_face, "FEW_POINTS", 10)
+    some = DeviceFaces.split(face, [None]).pass_at(L).bending
+    assert len(some.face.X) == 16
+
+
+def test_little_is_done_on_the_host_for_points_on_a_device(kernels, monkeypatch):
+    """No coarse start, and no point is turned but those of labeled pairs."""
+    import array_api_strict
+
+    X, y = gaussian_classes(1_300, 3)
+    monkeypatch.setattr(pair_program.DeviceFaces, "of", lambda face: DeviceFaces([on_host(face)]))
+    objective = MStepObjective(PairSet.from_labels(array_api_strict.asarray(X), y))
+    assert subsampled_objective(objective) is None
+    geometry = objective.geometry
+    assert np.isfinite(geometry.dual_similar.spread).all()
+    assert "made" not in vars(geometry.dual_sums.turned)
+    assert objective.similar_matrix.shape == (3, 3)
+    monkeypatch.setattr(coarse, "AT_ONCE", 1_299)
+    assert subsampled_objective(objective).pairs.n_points == coarse.FEW
 
 
 def test_a_fit_by_the_device_is_the_fit_of_the_host(kernels, monkeypatch):

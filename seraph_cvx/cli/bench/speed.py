@@ -62,9 +62,10 @@ def bench(
             "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
             "against n and m. large: a fit of 5,000 points. path: a regularisation path, in cold "
             "solves. certificate: what a certificate costs. proof: what a proof costs. passes: "
-            "what fits are made of, on this machine or a GPU. size: a fit against n, on this "
-            "machine, a GPU or a cluster. sampling: the gap over all pairs of a fit to a few of "
-            "them. startup: an import, --help and the explorer, in imports of NumPy."
+            "what fits are made of, on this machine or a GPU, and how much of their time that is. "
+            "size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over "
+            "all pairs of a fit to a few of them. startup: an import, --help and the explorer, in "
+            "imports of NumPy."
         ),
     ],
     time_limit: Annotated[
@@ -172,7 +173,12 @@ def _measurements(
     from ...experiments.bench import statement as statement
     from ...experiments.bench.path import bench_path
     from ...experiments.bench.proof import bench_certificate, bench_proof
-    from ...experiments.bench.size import bench_face, bench_sizes, bench_subsample
+    from ...experiments.bench.size import (
+        bench_face,
+        bench_shares,
+        bench_sizes,
+        bench_subsample,
+    )
     from ...experiments.bench.startup import bench_startup
 
     backend, sizes, drawn, scheduler = size
@@ -190,7 +196,10 @@ def _measurements(
         Section.PATH: [bench_path],
         Section.CERTIFICATE: [bench_certificate],
         Section.PROOF: [bench_proof],
-        Section.PASSES: [lambda report: bench_face(report, backend, sizes)],
+        Section.PASSES: [
+            lambda report: bench_face(report, backend, sizes),
+            lambda report: bench_shares(report, backend, sizes),
+        ],
         Section.SIZE: [lambda report: bench_sizes(report, backend, sizes, 64, drawn, scheduler)],
         Section.SAMPLING: [bench_subsample],
         Section.STARTUP: [bench_startup],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import cProfile
+import pstats
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -15,11 +17,13 @@ from ...certificate.sampling import certify_in_full
 from ...display.result_table import ResultTable
 from ...fit.alternation import Alternation, Iteration, alternate
 from ...model.m_step_objective import MStepObjective
+from ...model.pair_program import FacePoint, PairProgram
 from ...model.semi_supervised import descent_program
 from ...numerics.checks import FloatArray, MissingExtra
 from ...pairs.pair_set import PairSet
 from ...processes.forking import peak_bytes
 from ...solvers.not_certified import NotCertified
+from ...sums.pair_sums import PairSums
 from .report import Report
 
 BACKENDS = ("cpu", "cuda", "dask")
@@ -105,6 +109,66 @@ def bench_face(
     return report.finish()
 
 
+def bench_shares(
+    report: Report,
+    backend: str = "cpu",
+    sizes: Sequence[int] = (1_000, 3_000, 10_000),
+    m: int = 64,
+) -> ResultTable:
+    """Measure which share of a fit's time goes to sums over pairs, and to what else.
+
+    A first fit to the same points is not measured. Python's profiler times the second one, and
+    slows calls of Python down: the shares are rough where a fit takes a fraction of a second.
+    """
+    if backend not in ("cpu", "cuda"):
+        raise ValueError(f"Shares are measured on cpu or cuda, not on {backend!r}.")
+    report.start(f"Where the time of a fit on {backend} goes (m = {m}), per cent of it")
+    for n in sizes:
+        report.tell(f"shares at n = {n}")
+        X, y = gaussian_classes(n, m)
+        X = _to_backend(X, backend)
+        _fit_labels(X, y)
+        profiler = cProfile.Profile()
+        profiler.runcall(_fit_labels, X, y)
+        measured = pstats.Stats(profiler)
+        seconds = {name: _seconds_in(measured, functions) for name, functions in SUMS.items()}
+        total = float(vars(measured)["total_tt"])
+        shares = {name: 100.0 * part / total for name, part in seconds.items()}
+        rest = 100.0 - sum(shares.values())
+        report.add({"n": n, "seconds, profiled": total, **shares, "all else": rest})
+    return report.finish()
+
+
+SUMS: dict[str, list[Any]] = {
+    "values and slopes": [PairProgram.at],
+    "products": [FacePoint.bent, FacePoint.curvature],
+    "gradients": [vars(FacePoint)["gradient"].func],
+    "certificate and moments": [PairSums.over_labeled, PairSums.over_unlabeled],
+}
+"""The functions that sum over pairs. None of them calls another one."""
+
+
+def _seconds_in(measured: pstats.Stats, functions: Sequence[Any]) -> float:
+    """The seconds spent in some functions and what they call."""
+    codes = [function.__code__ for function in functions]
+    keys = [(code.co_filename, code.co_firstlineno, code.co_name) for code in codes]
+    found: dict[Any, Any] = vars(measured)["stats"]
+    return sum(float(found[key][3]) for key in keys if key in found)
+
+
+def _fit_labels(X: Any, y: Any) -> Alternation:
+    return _alternate(PairSet.from_labels(X, y))
+
+
+def _alternate(
+    pairs: PairSet, callback: Callable[[Iteration, FloatArray], object] | None = None
+) -> Alternation:
+    """The fit that is measured."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertified)  # the row says it
+        return alternate(pairs, tol=ENOUGH, m_step_tol=ENOUGH, n_jobs=-1, callback=callback)
+
+
 def _milliseconds(run: Callable[[], Any], repeats: int = 5) -> float:
     """The least time of a few runs, after one that is not timed."""
     run()
@@ -165,9 +229,7 @@ def _fit(
         seconds = time.perf_counter() - clock
         report.draft({"n": n, "seconds": seconds, "iterations": iteration.number})
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotCertified)  # the row says it
-        run = alternate(pairs, tol=ENOUGH, m_step_tol=ENOUGH, n_jobs=-1, callback=tell)
+    run = _alternate(pairs, tell)
     gap, fitted = run.m_step.relative_gap, time.perf_counter() - clock
     row: dict[str, Any] = {"n": n, "pairs": n * (n - 1) // 2}
     if pairs.drawn is not None:
