@@ -30,7 +30,7 @@ from ..numerics.rounding import (
     at_most,
     gamma,
 )
-from ..sums.pair_sums import Frame
+from ..sums.frame import Frame
 from ..sums.sweep import spread_of
 from .pair_bounds import Gain, PairBounds
 

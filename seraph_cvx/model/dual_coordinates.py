@@ -23,8 +23,8 @@ from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, gamma
 from ..numerics.verified_psd import dominating_root
 from ..penalties.regulariser import Regulariser
 from ..sums.basis import WhitenedBasis
+from ..sums.frame import Frame
 from ..sums.moments import PairMoments
-from ..sums.pair_sums import Frame
 from ..sums.proven_sums import inverse_factor
 
 MOST_NODES = 1_500
@@ -81,7 +81,7 @@ def dual_coordinates(
 def _involved_points(moments: PairMoments) -> IntArray:
     """The points of the pairs with positive weight."""
     if moments.unlabeled_weight > 0.0:
-        return np.arange(len(moments.sums.points))
+        return np.arange(moments.sums.n_points)
     return moments.sums.labels.members
 
 
@@ -108,15 +108,15 @@ def _surrogate(moments: PairMoments, penalty: Regulariser) -> DualCoordinates | 
     distinct = squares > 0.0
     if not np.any(distinct):  # no two points differ: every sum over pairs is zero
         nothing = np.zeros((0, 0))
-        base = np.zeros((len(moments.sums.points), 0))
+        base = np.zeros((moments.sums.n_points, 0))
         return DualCoordinates(Frame(nothing, base), nothing, np.zeros(0))
     error = n * gamma(m + FEW_ROUNDINGS) * SECOND_ORDER * squares[distinct]
     S = dominating_root(gram[np.ix_(distinct, distinct)], error)
     if S is None:
         return None
-    base = np.zeros((len(moments.sums.points), len(S)))
+    base = np.zeros((moments.sums.n_points, len(S)))
     base[involved[distinct]] = S
-    moment = moments.summed(replace(moments.sums.on_host, points=base, given=None))
+    moment = moments.summed(replace(moments.sums.on_host, centred=base, given=None))
     moment = symmetrise(moment)
     T = inverse_factor(moment + penalty.trace_weight * np.eye(len(moment)))
     if T is None:

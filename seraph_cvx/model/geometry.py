@@ -10,8 +10,9 @@ import numpy as np
 from ..numerics.checks import FloatArray
 from ..penalties.regulariser import Regulariser
 from ..sums.basis import WhitenedBasis
+from ..sums.frame import Frame
 from ..sums.moments import PairMoments, sum_similar
-from ..sums.pair_sums import Frame, PairSums
+from ..sums.pair_sums import PairSums
 from ..sums.sweep import Swept
 from .dual_coordinates import DualCoordinates, dual_coordinates
 

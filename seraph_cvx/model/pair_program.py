@@ -27,9 +27,9 @@ from ..sums.device.device_face import MOST_COLUMNS, DeviceFace, DeviceFaces
 from ..sums.drawn_pairs import DrawnPairs, HeldPoints
 from ..sums.face.all_pairs import AllPairs
 from ..sums.face.layout import FaceLayout
+from ..sums.face.listed_pairs import ListedPairs
 from ..sums.face_sums import FacePairs, PairLoss, PairPass
 from ..sums.factor_pass import Bending, FactorPass, OnCluster, OnHost
-from ..sums.listed_pairs import ListedPairs
 from ..sums.pair_sums import PairSums
 from .pair_losses import LOGISTIC
 
@@ -140,7 +140,7 @@ class PairProgram:
     @property
     def is_in_memory(self) -> bool:
         """Whether all pairs are summed in this process, and their weights can be kept."""
-        return not self.sums.is_remote and len(self.sums.points) <= KEPT_POINTS
+        return not self.sums.is_remote and self.sums.n_points <= KEPT_POINTS
 
     @property
     def reach(self) -> float:
@@ -183,16 +183,16 @@ class PairProgram:
 
     @property
     def _is_large(self) -> bool:
-        return len(self.sums.points) > MANY_POINTS
+        return self.sums.n_points > MANY_POINTS
 
     @cached_property
     def _face(self) -> _Face:
-        return _Face.of(self, np.arange(len(self.sums.points)))
+        return _Face.of(self, np.arange(self.sums.n_points))
 
     @cached_property
     def _few(self) -> _Face:
         """Some points, each standing for several; all of them where they are few."""
-        n = len(self.sums.points)
+        n = self.sums.n_points
         if not self._is_large:
             return self._face
         rng = np.random.default_rng(0)
@@ -288,7 +288,7 @@ class _Face:
         sums, mu = program.sums, program.unlabeled_weight
         if mu == 0.0:
             members = np.intersect1d(members, sums.labels.members)
-        order, layout = FaceLayout.of(members, sums.labels, len(sums.points))
+        order, layout = FaceLayout.of(members, sums.labels, sums.n_points)
         X, labels = np.ascontiguousarray(sums.points[order]), layout.labels
         if mu == 0.0 and not labels.is_complete:
             pairs: FacePairs = ListedPairs(labels.listed, len(X), labels.confidence, LOGISTIC)

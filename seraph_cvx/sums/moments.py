@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..numerics.arrays import Array, namespace
+from ..numerics.arrays import Array, namespace, to_host
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import whiten
 from ..pairs.far_points import cut_off
@@ -68,7 +68,7 @@ class PairMoments:
         n_varying = np.count_nonzero(np.ptp(points, axis=0))
         if n_varying >= len(points):  # they span fewer dimensions than that
             return self
-        sums = replace(self.sums.on_host, points=points, given=None)
+        sums = replace(self.sums.on_host, centred=points, given=None)
         cut = replace(self, sums=sums)
         T = whiten(cut.everything, self.regulariser, cut.along)
         return cut if T.shape[1] == n_varying else self
@@ -201,12 +201,12 @@ def _everything_but(sums: PairSums, labeled: FloatArray) -> FloatArray:
     sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v', where `labeled` is
     the last sum with its confidences.
     """
-    Z = sums.coordinates
-    total = Z.sum(axis=0)
+    Z, xp = sums.held_coordinates, namespace(sums.held_coordinates)
+    total, squares = (to_host(x) for x in (xp.sum(Z, axis=0), xp.matrix_transpose(Z) @ Z))
     if sums.labels.confidence is not None:
         unweighted = replace(sums, labels=sums.labels.unweighted)
         labeled = unweighted.over_labeled([], each_labeled)[1]
-    return len(Z) * (Z.T @ Z) - np.outer(total, total) - labeled
+    return np.asarray(sums.n_points * squares - np.outer(total, total) - labeled)
 
 
 def each_once(batch: PairBatch, d: Array) -> PairTerms:

@@ -11,11 +11,11 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 
-from ..numerics.accurate_product import accurate_product, exact_difference
+from ..numerics.accurate_product import exact_difference
 from ..numerics.arrays import Array, index_on_device_of, to_device_of, to_host, to_numbers
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
-from ..numerics.medians import column_medians, some_rows
+from ..numerics.medians import column_medians
 from ..numerics.short_sums import product_chain, totals_chain
 from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
@@ -23,7 +23,8 @@ from .blocks import BLOCK, Chunk, LabeledTerms, Layout, Terms, sum_over
 from .cluster_sums import ClusterSums, Shipment
 from .device.device_sums import DeviceSums
 from .distances import Metric, listed_distances
-from .drawn_pairs import DrawnPairs, take_ends
+from .drawn_pairs import DrawnPairs, HeldPoints, take_ends
+from .frame import Frame, Turned
 from .labeled_classes import BLOCK as LABELED_BLOCK
 from .labeled_classes import LabeledClasses
 from .sweep import (
@@ -54,91 +55,18 @@ Listed: TypeAlias = tuple[Array, Array, Array | None]
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
-    """Coordinates in which matrices are summed so that their rounding errors can be bounded.
-
-    Attributes
-    ----------
-    basis : (k, r) array
-        z = basis' b for a point b.
-    base : (n, k) array, optional
-        Other points b instead of the centred ones: see `dual_coordinates.py`.
-    with_sizes : bool
-        Whether rounding errors are to be bounded.
-    """
-
-    basis: FloatArray
-    base: FloatArray | None = None
-    with_sizes: bool = True
-
-    def of(self, points: Array, rest: Array | None = None) -> tuple[Array, Array]:
-        """Points or differences in these coordinates, and the sizes that bound their rounding.
-
-        `rest` is what the points were rounded by. Without it they are taken as rounded once, and
-        the sizes are |points| |basis|.
-        """
-        if rest is None:
-            return points @ self.basis, np.abs(points) @ np.abs(self.basis)
-        return accurate_product(points, rest, self.basis)
-
-
-@dataclass(frozen=True, eq=False)
-class Turned:
-    """Points in the coordinates of a frame, made when they are first asked for.
-
-    On a device or a cluster nobody does: each turns the points that it holds.
-
-    Attributes
-    ----------
-    frame : Frame
-    points : (n, m) array
-        The points, shifted.
-    given : (n, m) array, optional
-        The points as the user gave them.
-    """
-
-    frame: Frame
-    points: FloatArray
-    given: FloatArray | None
-
-    @cached_property
-    def made(self) -> tuple[FloatArray, FloatArray | None]:
-        """The points in these coordinates, and what they are rounded from if that is to be known.
-
-        They are shifted by their median: differences stay, little cancels.
-        """
-        frame = self.frame
-        if not frame.with_sizes:
-            turned = self.points @ frame.basis
-            return turned - column_medians(turned), None
-        if frame.base is not None:
-            turned, sizes = frame.of(frame.base, np.zeros_like(frame.base))
-        elif self.given is not None:
-            turned, sizes = frame.of(*exact_difference(self.given, column_medians(self.given)))
-        else:
-            turned, sizes = frame.of(self.points)
-        coordinates = turned - column_medians(turned)
-        return coordinates, sizes + np.abs(coordinates) / (len(frame.basis) + 4)
-
-    def for_remote(self, sums: UnlabeledSums) -> UnlabeledSums | None:
-        """Other means to sum over the unlabeled pairs, in these coordinates too."""
-        frame = self.frame
-        if frame.base is None:
-            shift = column_medians(some_rows(self.points) @ frame.basis)
-            return sums.summed_in(frame.basis, shift, with_spread=frame.with_sizes)
-        coordinates, sizes = self.made
-        return sums.along(coordinates, np.asarray(sizes))
-
-
-@dataclass(frozen=True, eq=False)
 class PairSums:
     """Sums over all pairs of `points`, the labeled and the unlabeled ones separately.
 
     Attributes
     ----------
+    centred : (n, m) array
+        The points in the coordinates of the data, shifted.
     labels : LabeledPairs or ClassLabels
     layout : Layout
         The blocks of the unlabeled pairs; it does not depend on the coordinates.
+    whitened : Turned, optional
+        Other coordinates of the points, in which everything is summed.
     turned : Turned, optional
         Other coordinates of the same points, in which v v' is summed; distances stay in `points`.
     remote_sums : UnlabeledSums, optional
@@ -151,10 +79,11 @@ class PairSums:
         by matrix products, as the unlabeled ones are.
     """
 
-    points: FloatArray
+    centred: FloatArray
     labels: Labels
     layout: Layout
     n_jobs: int | None = None
+    whitened: Turned | None = None
     turned: Turned | None = None
     remote_sums: UnlabeledSums | None = None
     given: FloatArray | None = None
@@ -191,13 +120,20 @@ class PairSums:
 
     def in_coordinates(self, T: FloatArray) -> PairSums:
         """The sums over the same pairs of the points T'x, shifted by their median."""
-        points = self.points @ T
-        shift = column_medians(points)
-        points -= shift
-        remote_sums = (
-            None if self.remote_sums is None else self.remote_sums.in_coordinates(T, shift)
-        )
-        return replace(self, points=points, remote_sums=remote_sums, given=None)
+        whitened, remote_sums = self._turned(Frame(T, with_sizes=False)), self.remote_sums
+        if remote_sums is not None:
+            remote_sums = remote_sums.in_coordinates(T, whitened.shift)
+        return replace(self, whitened=whitened, remote_sums=remote_sums)
+
+    @property
+    def points(self) -> FloatArray:
+        """The points, as distances are taken between them."""
+        return self.centred if self.whitened is None else self.whitened.made[0]
+
+    @property
+    def n_points(self) -> int:
+        """The number of points."""
+        return len(self.centred)
 
     def summed_in(self, T: FloatArray) -> PairSums:
         """The same pairs and distances, with matrices summed in the coordinates T'x.
@@ -211,15 +147,28 @@ class PairSums:
 
     def framed(self, frame: Frame) -> PairSums:
         """The same pairs and distances, with matrices in the coordinates of `frame`."""
-        turned, remote_sums = Turned(frame, self.points, self.given), self.remote_sums
+        turned, remote_sums = self._turned(frame), self.remote_sums
         if remote_sums is not None:
             remote_sums = turned.for_remote(remote_sums)
         return replace(self, turned=turned, remote_sums=remote_sums)
+
+    def _turned(self, frame: Frame) -> Turned:
+        if self.whitened is not None or self.turned is not None:
+            raise AssertionError("Other coordinates are made from those of the data.")
+        return Turned(frame, self.centred, self.given)
 
     @property
     def coordinates(self) -> FloatArray:
         """The points as v v' is summed for them."""
         return self.points if self.turned is None else self.turned.made[0]
+
+    @property
+    def held_coordinates(self) -> Array:
+        """The same, on the device that holds the points if there is one."""
+        held = self.remote_sums
+        if not isinstance(held, HeldPoints):
+            return self.coordinates
+        return held.points if held.coordinates is None else held.coordinates
 
     @property
     def sizes(self) -> FloatArray | None:
@@ -234,7 +183,8 @@ class PairSums:
     @property
     def n_coordinates(self) -> int:
         """The number of these coordinates."""
-        return int((self.points if self.turned is None else self.turned.frame.basis).shape[1])
+        turned = self.turned or self.whitened
+        return int((self.centred if turned is None else turned.frame.basis).shape[1])
 
     @property
     def n_base(self) -> int:
@@ -270,7 +220,7 @@ class PairSums:
     @property
     def n_unlabeled(self) -> int:
         """The number of unlabeled pairs."""
-        n = len(self.points)
+        n = self.n_points
         return n * (n - 1) // 2 - self.labels.n_labeled
 
     def over_labeled(self, metrics: Sequence[Metric], terms: LabeledTerms) -> Swept:
@@ -322,7 +272,7 @@ class PairSums:
 
     @property
     def _rows(self) -> int:
-        return max(1, CHUNK // max(1, int(self.points.shape[1])))
+        return max(1, CHUNK // max(1, int(self.centred.shape[1])))
 
     @cached_property
     def _chunks(self) -> list[Chunk]:
@@ -361,8 +311,10 @@ class PairSums:
         def both(points: FloatArray) -> tuple[Array, Array]:
             return take_ends(to_device_of(device_array, points[members]), (i, j))
 
-        first, second = both(self.points if self.given is None else self.given)
+        first, second = both(self.centred if self.given is None else self.given)
         V = first - second
+        if self.whitened is not None:
+            V = V @ to_device_of(V, self.whitened.frame.basis)
         if self.turned is None:
             return V, V, None
         frame = self.turned.frame

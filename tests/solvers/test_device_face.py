@@ -110,7 +110,11 @@ def test_little_is_done_on_the_host_for_points_on_a_device(kernels, monkeypatch)
     assert subsampled_objective(objective) is None
     geometry = objective.geometry
     assert np.isfinite(geometry.dual_similar.spread).all()
-    assert "made" not in vars(geometry.dual_sums.turned)
+    assert np.isfinite(objective.whitened_program.recession).all()
+    for turned in (geometry.dual_sums.turned, geometry.sums_in_basis.whitened):
+        assert "made" not in vars(turned)
+    with pytest.raises(AssertionError, match="from those of the data"):
+        geometry.dual_sums.in_coordinates(np.eye(3))
     assert objective.similar_matrix.shape == (3, 3)
     monkeypatch.setattr(coarse, "AT_ONCE", 1_299)
     assert subsampled_objective(objective).pairs.n_points == coarse.FEW

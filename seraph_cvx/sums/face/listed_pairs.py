@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from ..numerics.checks import FloatArray, IntArray
-from .face_sums import PairLoss, PairPass
+from ...numerics.checks import FloatArray, IntArray
+from ..face_sums import PairLoss, PairPass
 
 
 @dataclass(frozen=True, eq=False)
