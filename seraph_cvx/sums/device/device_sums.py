@@ -9,7 +9,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from ...numerics.arrays import Array, bound_kernels, namespace, to_device_of, to_host, to_numbers
+from ...numerics.arrays import (
+    Array,
+    bound_kernels,
+    index_on_device_of,
+    namespace,
+    to_device_of,
+    to_host,
+    to_numbers,
+)
 from ...numerics.checks import FloatArray, IntArray
 from ...numerics.rounding import FUSED_ROUNDINGS
 from ...pairs.labeled_pairs import Labels
@@ -92,10 +100,9 @@ class DeviceSums(HeldPoints):
         """Copy the points to the device of `device_array`."""
         order = members_first(labels.members, len(points))
         moved = labels.renumbered(np.argsort(order))
-        on_device = to_device_of(device_array, np.ascontiguousarray(points[order]))
-        layout = MaskedLayout(
-            Layout(len(points), moved, DEVICE_BLOCK), namespace(on_device), on_device.device
-        )
+        xp, on_device = namespace(device_array), to_device_of(device_array, points)
+        on_device = xp.take(on_device, index_on_device_of(on_device, order), axis=0)
+        layout = MaskedLayout(Layout(len(points), moved, DEVICE_BLOCK), xp, on_device.device)
         n_labeled = len(labels.members) if labels.is_complete else None
         return cls(on_device, order, layout, n_labeled)
 
