@@ -81,13 +81,13 @@ def accurate_product(high: Array, low: Array, T: FloatArray) -> tuple[Array, Arr
 
 def _column_powers(X: Array) -> IntArray:
     """A power of two near the typical size of each column, which is not that of a far point."""
-    X = np.abs(to_host(X[:: 1 + X.shape[0] // MANY_ROWS, :]))
-    if not len(X):
-        return np.zeros(X.shape[1], dtype=np.int64)
-    typical = column_medians(X)
+    xp, (n, m) = namespace(X), X.shape
+    if not n:
+        return np.zeros(m, dtype=np.int64)
+    typical = column_medians(np.abs(to_host(X[:: 1 + n // MANY_ROWS, :])))
     empty = typical == 0.0
     if np.any(empty):
-        typical[empty] = np.max(X[:, empty], axis=0)
+        typical[empty] = to_host(xp.max(xp.abs(X), axis=0))[empty]
     return np.asarray(np.frexp(typical)[1])
 
 

@@ -43,7 +43,6 @@ BLOCK_ARRAYS = 16
 CHUNK = 1 << 20
 """Numbers per chunk of labeled differences."""
 
-
 WINDOW = 1_024
 """Pieces of work that are handed to the threads at a time."""
 

@@ -117,7 +117,12 @@ def test_an_accurate_product_of_many_rows_is_made_in_runs_of_them():
     product, sizes = accurate_product(X, np.zeros_like(X), T)
     np.testing.assert_array_equal(product, X[:, :3])
     assert sizes.shape == product.shape
-    empty, sizes = accurate_product(X[:0], X[:0], T)
+    X[:, 0] = 0.0
+    X[7, 0] = 1e-9  # the scale of a feature that hardly any row has
+    T = np.ones((4, 1)) * [[1e9], [1.0], [1.0], [1.0]]
+    product, sizes = accurate_product(X, np.zeros_like(X), T)
+    assert sizes[7, 0] < 0.2 * (np.abs(X[7]) @ np.abs(T))[0]
+    empty, sizes = accurate_product(X[:0], X[:0], T[:, [0] * 3])
     assert empty.shape == sizes.shape == (0, 3)
 
 
