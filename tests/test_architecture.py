@@ -55,7 +55,12 @@ MAY_IMPORT = {
     "rich": ("cli", "display.progress_line"),
     "marimo": (),
     "torch": ("experiments", "numerics.cuda.sweeps", "numerics.cuda.face", "numerics.cuda.bounds"),
-    "triton": ("numerics.cuda.sweeps", "numerics.cuda.face", "numerics.cuda.bounds"),
+    "triton": (
+        "numerics.cuda.sweeps",
+        "numerics.cuda.face",
+        "numerics.cuda.face_kernels",
+        "numerics.cuda.bounds",
+    ),
     "distributed": ("experiments", "cli"),
     "flint": ("numerics.ball_arithmetic",),
     "pandas": ("display.result_table", "cli.tables.frames"),

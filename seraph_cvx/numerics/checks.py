@@ -95,10 +95,8 @@ def check_points(X: ArrayLike) -> FloatArray:
             f"X[{row}, {column}] is {points[row, column]} ({len(bad)} such entries in all): "
             "remove these points or impute the missing values first."
         )
-    largest, limit = (
-        float(np.max(np.maximum(-least, most))),
-        np.sqrt(MOST / points.size) / len(points),
-    )
+    largest = float(np.max(np.maximum(-least, most)))
+    limit = np.sqrt(MOST / points.size) / len(points)
     if largest > limit:
         raise ValueError(
             f"X holds {largest:.3g}: sums of squared distances of points beyond {limit:.3g} are "

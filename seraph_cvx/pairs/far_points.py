@@ -17,23 +17,23 @@ TOLD_SPREADS = 1e6
 """Users are warned of a value this many spreads from the median."""
 
 
-def deviations_and_spreads(points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Each value's distance from its feature's median, and the median of the nonzero distances.
+def middles_and_spreads(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The median of each feature, and the median of the nonzero distances from it.
 
     Examples
     --------
-    >>> deviations_and_spreads(np.array([[0.0], [1.0], [2.0], [1e8]]))[1]
-    array([1.])
+    >>> middles_and_spreads(np.array([[0.0], [1.0], [2.0], [1e8]]))
+    (array([1.5]), array([1.]))
     """
-    deviations = np.abs(points - column_medians(points))
-    spreads = column_medians(deviations)
+    middles = column_medians(points)
+    spreads = column_medians(np.abs(some_rows(points) - middles))
     still = np.flatnonzero(spreads == 0.0)
     if len(still):
-        ranked = np.sort(deviations[:, still], axis=0)
+        ranked = np.sort(np.abs(points[:, still] - middles[still]), axis=0)
         first = np.minimum(np.sum(ranked == 0.0, axis=0), len(points) - 1)
         low, high = (first + len(points) - 1) // 2, (first + len(points)) // 2
         spreads[still] = 0.5 * sum(np.take_along_axis(ranked, k[None], 0)[0] for k in (low, high))
-    return deviations, spreads
+    return middles, spreads
 
 
 def far_values(points: FloatArray, n_spreads: float = TOLD_SPREADS) -> IntArray:
@@ -44,26 +44,16 @@ def far_values(points: FloatArray, n_spreads: float = TOLD_SPREADS) -> IntArray:
     >>> far_values(np.array([[0.0], [1.0], [2.0], [1e8]]))
     array([[3, 0]])
     """
-    if not _has_far_values(points, n_spreads):
-        return np.empty((0, 2), dtype=np.int64)
-    deviations, spreads = deviations_and_spreads(points)
+    middles, spreads = middles_and_spreads(points)
     with np.errstate(over="ignore"):  # in single precision: then nothing is so far
-        found = np.argwhere(deviations > n_spreads * spreads)
-    return np.asarray(
-        found[np.argsort(-(deviations / np.where(spreads > 0, spreads, 1.0))[*found.T])]
-    )
-
-
-def _has_far_values(points: FloatArray, n_spreads: float) -> bool:
-    """Whether `far_values` would find any: by the ends of each feature, and spreads of some rows.
-
-    Where most of these rows have the same value of a feature it does not know, and answers yes.
-    """
-    middle = column_medians(points)
-    spreads = column_medians(np.abs(some_rows(points) - middle))
-    farthest = np.maximum(np.max(points, axis=0) - middle, middle - np.min(points, axis=0))
-    with np.errstate(over="ignore"):
-        return bool(np.any((spreads == 0.0) | (farthest > n_spreads * spreads)))
+        limits = n_spreads * spreads
+    farthest = np.maximum(np.max(points, axis=0) - middles, middles - np.min(points, axis=0))
+    some = np.flatnonzero(farthest > limits)
+    deviations = np.abs(points[:, some] - middles[some])
+    rows, columns = np.nonzero(deviations > limits[some])
+    scale = np.where(spreads > 0.0, spreads, 1.0)[some]
+    order = np.argsort(-(deviations / scale)[rows, columns])
+    return np.column_stack([rows, some[columns]])[order]
 
 
 def cut_off(points: FloatArray) -> FloatArray | None:
@@ -75,9 +65,9 @@ def cut_off(points: FloatArray) -> FloatArray | None:
     far = far_values(points, FAR_SPREADS)
     if not 0 < len(np.unique(far[:, 0])) < len(points) / 2:
         return None
-    centre = column_medians(points)
-    reach = FAR_SPREADS * deviations_and_spreads(points)[1]
-    return np.asarray(np.clip(points, centre - reach, centre + reach))
+    middles, spreads = middles_and_spreads(points)
+    reach = FAR_SPREADS * spreads
+    return np.asarray(np.clip(points, middles - reach, middles + reach))
 
 
 class FarValueWarning(UserWarning):
@@ -90,9 +80,9 @@ def describe_far_values(points: FloatArray) -> str:
     if not len(found):
         return ""
     row, column = found[0]
-    deviations, spreads = deviations_and_spreads(points)
+    middles, spreads = middles_and_spreads(points)
     more = f" ({len(found) - 1} more like it)" if len(found) > 1 else ""
-    distance = deviations[row, column] / spreads[column]
+    distance = abs(points[row, column] - middles[column]) / spreads[column]
     return (
         f"X[{row}, {column}] is {points[row, column]:.6g}, which is {distance:.1g} times the "
         f"spread of feature {column} away from its median{more}. If it stands for a missing "

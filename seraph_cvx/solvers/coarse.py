@@ -30,14 +30,14 @@ def subsampled_objective(objective: MStepObjective, n_points: int = FEW) -> MSte
     """
     pairs = objective.pairs
     involved = pairs.labels.members
-    if pairs.n_points <= AT_ONCE and objective.whitened_program.device_faces is not None:
-        return None
     if (
         pairs.n_points < 3 * n_points
         or len(involved) > n_points // 2
         or objective.mu == 0.0
         or objective.soft_labels is not None
     ):
+        return None
+    if pairs.n_points <= AT_ONCE and objective.whitened_program.device_faces is not None:
         return None
     others = np.setdiff1d(np.arange(pairs.n_points), involved)
     drawn = np.random.default_rng(0).choice(others, n_points - len(involved), replace=False)

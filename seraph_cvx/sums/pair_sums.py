@@ -64,9 +64,9 @@ class PairSums:
     labels : LabeledPairs or ClassLabels
     layout : Layout
         The blocks of the unlabeled pairs; it does not depend on the coordinates.
-    whitened : Turned, optional
+    points_in : Turned, optional
         Other coordinates of the points, in which everything is summed.
-    turned : Turned, optional
+    matrices_in : Turned, optional
         Other coordinates of the same points, in which v v' is summed; distances stay in `points`.
     remote_sums : UnlabeledSums, optional
         Another way to sum over the unlabeled pairs: on a device, on a cluster, by a
@@ -82,8 +82,8 @@ class PairSums:
     labels: Labels
     layout: Layout
     n_jobs: int | None = None
-    whitened: Turned | None = None
-    turned: Turned | None = None
+    points_in: Turned | None = None
+    matrices_in: Turned | None = None
     remote_sums: UnlabeledSums | None = None
     given: FloatArray | None = None
     classes: LabeledClasses | None = None
@@ -119,15 +119,15 @@ class PairSums:
 
     def in_coordinates(self, T: FloatArray) -> PairSums:
         """The sums over the same pairs of the points T'x, shifted by their median."""
-        whitened, remote_sums = self._turned(Frame(T, with_sizes=False)), self.remote_sums
+        turned, remote_sums = self._turned(Frame(T, with_sizes=False)), self.remote_sums
         if remote_sums is not None:
-            remote_sums = remote_sums.in_coordinates(T, whitened.shift)
-        return replace(self, whitened=whitened, remote_sums=remote_sums)
+            remote_sums = remote_sums.in_coordinates(T, turned.shift)
+        return replace(self, points_in=turned, remote_sums=remote_sums)
 
     @property
     def points(self) -> FloatArray:
         """The points, as distances are taken between them."""
-        return self.centred if self.whitened is None else self.whitened.made[0]
+        return self.centred if self.points_in is None else self.points_in.made[0]
 
     @property
     def n_points(self) -> int:
@@ -149,17 +149,17 @@ class PairSums:
         turned, remote_sums = self._turned(frame), self.remote_sums
         if remote_sums is not None:
             remote_sums = turned.for_remote(remote_sums)
-        return replace(self, turned=turned, remote_sums=remote_sums)
+        return replace(self, matrices_in=turned, remote_sums=remote_sums)
 
     def _turned(self, frame: Frame) -> Turned:
-        if self.whitened is not None or self.turned is not None:
+        if self.points_in is not None or self.matrices_in is not None:
             raise AssertionError("Other coordinates are made from those of the data.")
         return Turned(frame, self.centred, self.given)
 
     @property
     def coordinates(self) -> FloatArray:
         """The points as v v' is summed for them."""
-        return self.points if self.turned is None else self.turned.made[0]
+        return self.points if self.matrices_in is None else self.matrices_in.made[0]
 
     @property
     def held_coordinates(self) -> Array:
@@ -172,7 +172,7 @@ class PairSums:
     @property
     def sizes(self) -> FloatArray | None:
         """What these are rounded from, where rounding errors are to be bounded."""
-        return None if self.turned is None else self.turned.made[1]
+        return None if self.matrices_in is None else self.matrices_in.made[1]
 
     @cached_property
     def ranges(self) -> FloatArray:
@@ -182,13 +182,13 @@ class PairSums:
     @property
     def n_coordinates(self) -> int:
         """The number of these coordinates."""
-        turned = self.turned or self.whitened
+        turned = self.matrices_in or self.points_in
         return int((self.centred if turned is None else turned.frame.basis).shape[1])
 
     @property
     def n_base(self) -> int:
         """The number of products that are summed for one coordinate in the frame."""
-        return 0 if self.turned is None else len(self.turned.frame.basis)
+        return 0 if self.matrices_in is None else len(self.matrices_in.frame.basis)
 
     @property
     def longest_chain(self) -> int:
@@ -312,11 +312,11 @@ class PairSums:
 
         first, second = both(self.centred if self.given is None else self.given)
         V = first - second
-        if self.whitened is not None:
-            V = V @ to_device_of(V, self.whitened.frame.basis)
-        if self.turned is None:
+        if self.points_in is not None:
+            V = V @ to_device_of(V, self.points_in.frame.basis)
+        if self.matrices_in is None:
             return V, V, None
-        frame = self.turned.frame
+        frame = self.matrices_in.frame
         if not frame.with_sizes:
             return V, V @ to_device_of(V, frame.basis), None
         if frame.base is not None:

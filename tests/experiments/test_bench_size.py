@@ -14,11 +14,10 @@ from joblib.parallel import get_active_backend
 
 from seraph_cvx import MStepObjective, PairSet, alternate, certify, solve_m_step
 from seraph_cvx.experiments.bench import size as bench_size
+from seraph_cvx.experiments.bench.parts import bench_face, bench_shares
 from seraph_cvx.experiments.bench.report import Report
 from seraph_cvx.experiments.bench.size import (
     ENOUGH,
-    bench_face,
-    bench_shares,
     bench_sizes,
     bench_subsample,
     gaussian_classes,

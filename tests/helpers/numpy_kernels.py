@@ -46,6 +46,10 @@ def single(sides):
     return tuple(side.astype(np.float32) for side in sides)
 
 
+def loaded(pairs, x):
+    return pairs
+
+
 def counted(counts):
     return padded([counts], single=True)[:, 0]
 
@@ -98,8 +102,8 @@ def bends(sides, e, counts, parts, rho):
     return W @ e, (2.0 * P * inner) @ right
 
 
-def curvature(sides, e_sides, counts, pairs):
-    _, P = _derivatives(*sides, pairs, counts)
+def curvature(sides, e_sides, counts, parts):
+    _, P = _weighted(sides, parts, counts)
     return 0.5 * np.sum(P * (e_sides[0] @ e_sides[1].T) ** 2)
 
 

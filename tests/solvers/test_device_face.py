@@ -111,7 +111,7 @@ def test_little_is_done_on_the_host_for_points_on_a_device(kernels, monkeypatch)
     geometry = objective.geometry
     assert np.isfinite(geometry.dual_similar.spread).all()
     assert np.isfinite(objective.whitened_program.recession).all()
-    for turned in (geometry.dual_sums.turned, geometry.sums_in_basis.whitened):
+    for turned in (geometry.dual_sums.matrices_in, geometry.sums_in_basis.points_in):
         assert "made" not in vars(turned)
     with pytest.raises(AssertionError, match="from those of the data"):
         geometry.dual_sums.in_coordinates(np.eye(3))
@@ -188,33 +188,39 @@ for n, rho, first in [(70, 3, 0), (150, 5, 40), (130, 14, 64)]:
     sharpened = [("sharpened", a) for a in (2.0, 1.5, 1.000001)]
     for kind, a in [("logistic", 1.0), *sharpened, ("entropy", 1.0)]:
         pairs = PairRange(n, first, kind, a, weight=0.3)
-        parts = [pairs, PairRange(first, 0, "logistic", 1.0)] if first else [pairs]
+        both = [pairs, PairRange(first, 0, "logistic", 1.0)] if first else [pairs]
+        parts = [face.loaded(part, sides[0]) for part in both]
         sums, found = face.slopes(sides, parts, rho + 1)
-        plain_sums, other = numpy_kernels.slopes(plain, parts, rho + 1)
+        plain_sums, other = numpy_kernels.slopes(plain, both, rho + 1)
         # NumPy subtracts numbers that are equal to six digits, and has as many fewer right
         tol = 1e-9 if 1.0 < a < 1.1 else 1e-12
         total, excess = face.totals(parts, sums.cpu())
-        plain_total, plain_excess = numpy_kernels.totals(parts, plain_sums)
+        plain_total, plain_excess = numpy_kernels.totals(both, plain_sums)
         np.testing.assert_allclose(total, plain_total, rtol=tol)
         if kind == "sharpened":
             np.testing.assert_allclose(excess, plain_excess, rtol=tol)
         assert_close(found[:n, : rho + 1], other[:n, : rho + 1], tol)
-        upper = numpy_kernels.upper_product(plain, plain_Z, parts)
+        upper = numpy_kernels.upper_product(plain, plain_Z, both)
         assert_close(face.upper_product(sides, Z, parts), upper, tol)
-        shares = [[part._replace(share=(k, 2)) for part in parts] for k in (0, 1)]
-        halves = [face.upper_product(sides, Z, some) for some in shares]
+        halves = [
+            face.upper_product(
+                sides, Z, [face.loaded(part._replace(share=(k, 2)), Z) for part in both]
+            )
+            for k in (0, 1)
+        ]
         assert_close(halves[0] + halves[1], upper, tol)
         found = face.bends(single, turned, weights, parts, rho)
-        other = numpy_kernels.bends(plain, numpy_kernels.padded(e), plain_weights, parts, rho)
+        other = numpy_kernels.bends(plain, numpy_kernels.padded(e), plain_weights, both, rho)
         for columns in (slice(0, rho), slice(-1, None)):
             assert_close(found[0][:n, columns], other[0][:n, columns], 3e-3)
         assert_close(found[1][:n, : rho + 1], other[1][:n, : rho + 1], 3e-3)
         uncounted = face.bends(single, turned, None, parts, rho)[1]
-        other = numpy_kernels.bends(plain, numpy_kernels.padded(e), None, parts, rho)[1]
+        other = numpy_kernels.bends(plain, numpy_kernels.padded(e), None, both, rho)[1]
         assert_close(uncounted[:n, : rho + 1], other[:n, : rho + 1], 3e-3)
-        found = face.curvature(single, face.single(face.sides(moved(E), 0.0)), weights, pairs)
-        other = numpy_kernels.curvature(plain, numpy_kernels.sides(E, 0.0), plain_weights, pairs)
-        assert_close(found, other, 1e-4)
+        single_E = face.single(face.sides(moved(E), 0.0))
+        found = face.curvature(single, single_E, weights, parts)
+        other = numpy_kernels.curvature(plain, numpy_kernels.sides(E, 0.0), plain_weights, both)
+        np.testing.assert_allclose(found, other, rtol=1e-4)
 
 for n, rho, first, k in [(70, 3, 0, 20), (150, 20, 40, 64)]:
     Y, P, Z = (rng.normal(size=(n, c)) * 0.4 for c in (rho, 2, k))

@@ -171,14 +171,10 @@ def _measurements(
     from ...experiments.bench import first_m_steps as first_m_steps
     from ...experiments.bench import passes as passes
     from ...experiments.bench import statement as statement
+    from ...experiments.bench.parts import bench_face, bench_shares
     from ...experiments.bench.path import bench_path
     from ...experiments.bench.proof import bench_certificate, bench_proof
-    from ...experiments.bench.size import (
-        bench_face,
-        bench_shares,
-        bench_sizes,
-        bench_subsample,
-    )
+    from ...experiments.bench.size import bench_sizes, bench_subsample
     from ...experiments.bench.startup import bench_startup
 
     backend, sizes, drawn, scheduler = size

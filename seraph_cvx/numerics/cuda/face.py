@@ -1,9 +1,4 @@
-"""Sums over all pairs of a few coordinates on a CUDA GPU, each unordered pair visited once.
-
-A program takes a tile of pairs at a time: scores by one product, weights in registers, weighted
-sums by two more products; no array of pairs is ever in memory. Programs add to their results
-atomically, so that two runs may differ by rounding. Slopes and values are summed in float64, second
-derivatives, which only steer, in float32.
+"""Sums over all pairs of a few coordinates on a CUDA GPU: the launches of `face_kernels.py`.
 
 The score of a pair is left_i . right_j, as `sides` makes them.
 """
@@ -13,271 +8,18 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
-from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import triton
-import triton.language as tl
 
+from .face_kernels import bends as bend_kernel
+from .face_kernels import curvatures as curvature_kernel
+from .face_kernels import slopes as slope_kernel
 from .pair_range import PairRange
 
 KINDS = {"logistic": 0, "sharpened": 1, "entropy": 2}
 """The losses of `pair_losses.py`."""
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def reciprocal(v, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
-    """1/v: two Newton steps from the GPU's own approximation to 23 bits."""
-    if EXACT:
-        r = 1.0 / v
-    else:
-        r = tl.inline_asm_elementwise(
-            "rcp.approx.ftz.f64 $0, $1;", "=d,d", [v], dtype=tl.float64, is_pure=True, pack=1
-        )
-        r = r + r * (1.0 - v * r)
-        r = r + r * (1.0 - v * r)
-    return r
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _sharper_by(x, t, sharpness, excess, POWER: tl.constexpr):  # type: ignore[no-untyped-def]
-    """The difference e^-t - e^(-sharpness t), x = e^-t, excess = sharpness - 1; see `_power`."""
-    if POWER == 2:
-        less = x - x * x
-    elif POWER == 1:
-        z = excess * t
-        less = x * z * (1.0 - z * (0.5 - z * (0.16666666666666666 - z * 0.041666666666666664)))
-    else:
-        less = x - tl.exp(-sharpness * t)
-    return less
-
-
-@triton.jit
-def _product(a, b):  # type: ignore[no-untyped-def]
-    return a * b
-
-
-@triton.jit(do_not_specialize=["n", "first", "used", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
-def _slopes(  # type: ignore[no-untyped-def]
-    left_ptr, right_ptr, z_ptr, out_ptr, sums_ptr, numbers_ptr, n, first, used,
-    run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, KZ: tl.constexpr,
-    TWO_SIDED: tl.constexpr, POWER: tl.constexpr, EXACT: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Sum the loss and weight * W Z over the pairs i < j < n of which j is not below `first`."""
-    sharpness, excess = tl.load(numbers_ptr), tl.load(numbers_ptr + 1)
-    weight = tl.load(numbers_ptr + 2)
-    i0 = (tl.program_id(0) * shares + mine) * ROWS
-    begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
-    end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
-    if begin >= end:
-        return
-    k = tl.arange(0, K)
-    kz = tl.arange(0, KZ)
-    i = i0 + tl.arange(0, ROWS)
-    left = tl.load(left_ptr + i[:, None] * K + k[None, :])
-    summed = tl.zeros((ROWS, KZ), dtype=tl.float64)
-    logs = tl.zeros((COLUMNS,), dtype=tl.float64)
-    more_logs = tl.zeros((COLUMNS,), dtype=tl.float64)
-    rest = tl.zeros((COLUMNS,), dtype=tl.float64)
-    unit = tl.full((COLUMNS,), 1.0, dtype=tl.float64)
-    product, more_product = unit, unit
-    if TWO_SIDED:
-        z_i = weight * tl.load(z_ptr + i[:, None] * KZ + kz[None, :])
-    for tile in range(begin, end):
-        j0 = tile * COLUMNS
-        j = j0 + tl.arange(0, COLUMNS)
-        right = tl.load(right_ptr + j[:, None] * K + k[None, :])
-        s = tl.dot(left, tl.trans(right), out_dtype=tl.float64)
-        if (j0 < i0 + ROWS) | (j0 + COLUMNS > n) | (j0 < first):
-            is_pair = (i[:, None] < j[None, :]) & (j[None, :] < n) & (j[None, :] >= first)
-            s = tl.where(is_pair, s, 1000.0)
-        t = tl.abs(s)
-        x = tl.exp(-t)
-        one = 1.0 + x
-        if KIND == 0:
-            far = x * reciprocal(one, EXACT)
-            w = tl.where(s > 0.0, -far, far - 1.0)
-            rest += tl.sum(0.5 * (t - s), axis=0)
-        elif KIND == 1:
-            less = _sharper_by(x, t, sharpness, excess, POWER)
-            one_y = one - less
-            inverse = reciprocal(one * one_y, EXACT)
-            w = less * inverse
-            w = tl.where(s > 0.0, -w, w)
-            share = one_y * inverse
-            rest += tl.sum(t * x * share, axis=0)
-            if POWER == 1:  # (1 + y) / (1 + x) = 1 - v, v below 2^-20
-                v = less * share
-                more_logs += tl.sum(v + 0.5 * v * v, axis=0)
-            else:
-                more_product *= tl.reduce(one_y, 0, _product)
-        else:
-            inverse = reciprocal(one, EXACT)
-            far = x * inverse
-            w = -s * far * inverse
-            rest += tl.sum(t * far, axis=0)
-        product *= tl.reduce(one, 0, _product)
-        if tile % (512 // ROWS) == 0:  # of at most 512 factors below 2: it does not overflow
-            logs += tl.log(product)
-            more_logs += tl.log(more_product)
-            product, more_product = unit, unit
-        z_j = right if KZ == K and TWO_SIDED else tl.load(z_ptr + j[:, None] * KZ + kz[None, :])
-        summed = tl.dot(w, z_j, summed, out_dtype=tl.float64)
-        if TWO_SIDED:
-            pushed = tl.dot(tl.trans(w), z_i, out_dtype=tl.float64)
-            tl.atomic_add(
-                out_ptr + j[:, None] * KZ + kz[None, :], pushed, sem="relaxed",
-                mask=(kz[None, :] < used) & (j[:, None] < n),
-            )  # fmt: skip
-    tl.atomic_add(
-        out_ptr + i[:, None] * KZ + kz[None, :], weight * summed, sem="relaxed",
-        mask=(kz[None, :] < used) & (i[:, None] < n),
-    )  # fmt: skip
-    program = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
-    logs += tl.log(product)
-    more_logs += tl.log(more_product)
-    tl.store(sums_ptr + 3 * program, tl.sum(logs))
-    tl.store(sums_ptr + 3 * program + 1, tl.sum(more_logs))
-    tl.store(sums_ptr + 3 * program + 2, tl.sum(rest))
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _rough_reciprocal(v, EXACT: tl.constexpr):  # type: ignore[no-untyped-def]
-    """1/v in float32, by the GPU's own approximation."""
-    if EXACT:
-        r = 1.0 / v
-    else:
-        r = tl.inline_asm_elementwise(
-            "rcp.approx.ftz.f32 $0, $1;", "=f,f", [v], dtype=tl.float32, is_pure=True, pack=1
-        )
-    return r
-
-
-@triton.jit  # type: ignore[untyped-decorator]
-def _first_two(  # type: ignore[no-untyped-def]
-    s, sharpness, excess, KIND: tl.constexpr, POWER: tl.constexpr, EXACT: tl.constexpr
-):
-    """The first two derivatives of a loss, in float32."""
-    t = tl.abs(s)
-    x = tl.exp(-t)
-    one = 1.0 + x
-    if KIND == 1 and POWER != 1:
-        less = _sharper_by(x, t, sharpness, excess, POWER)
-        y = x - less
-        both = _rough_reciprocal(one * (1.0 + y), EXACT)
-        slope = less * both
-        slope = tl.where(s > 0.0, -slope, slope)
-        bend = (less * (1.0 - x * y) - excess * y * one * one) * both * both
-    else:
-        inverse = _rough_reciprocal(one, EXACT)
-        far = x * inverse
-        bend = far * inverse
-        if KIND == 0:
-            slope = tl.where(s > 0.0, -far, far - 1.0)
-        else:
-            if KIND == 1:  # to first order in the excess it is that times the entropy
-                bend *= excess
-            slope = -s * bend
-            bend = bend * (t * (1.0 - x) * inverse - 1.0)
-    return slope, bend
-
-
-@triton.jit(do_not_specialize=["n", "first", "rho", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
-def _bends(  # type: ignore[no-untyped-def]
-    left_ptr, right_ptr, e_ptr, counts_ptr, moved_ptr, turned_ptr, numbers_ptr, n, first, rho,
-    run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, POWER: tl.constexpr,
-    EXACT: tl.constexpr, COUNTED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Sum W [E, 1] and T [Y, 1], T = 2 phi'' (y_i - y_j).(e_i - e_j), times a weight.
-
-    The rows of e are [e, -y.e, 0, ..., 1], so that right_i . e_j + e_i . right_j is minus that
-    product of differences.
-    """
-    sharpness = tl.load(numbers_ptr).to(tl.float32)
-    excess = tl.load(numbers_ptr + 1).to(tl.float32)
-    weight = tl.load(numbers_ptr + 2).to(tl.float32)
-    i0 = (tl.program_id(0) * shares + mine) * ROWS
-    begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
-    end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
-    if begin >= end:
-        return
-    k = tl.arange(0, K)
-    i = i0 + tl.arange(0, ROWS)
-    row = i[:, None] * K + k[None, :]
-    left, right_i, e_i = tl.load(left_ptr + row), tl.load(right_ptr + row), tl.load(e_ptr + row)
-    count_i = weight * tl.load(counts_ptr + i) if COUNTED else weight
-    moved = tl.zeros((ROWS, K), dtype=tl.float32)
-    turned = tl.zeros((ROWS, K), dtype=tl.float32)
-    is_moved = ((k < rho) | (k == K - 1))[None, :]
-    is_turned = (k <= rho)[None, :]
-    for tile in range(begin, end):
-        j0 = tile * COLUMNS
-        j = j0 + tl.arange(0, COLUMNS)
-        column = j[:, None] * K + k[None, :]
-        right, e = tl.load(right_ptr + column), tl.load(e_ptr + column)
-        s = tl.dot(left, tl.trans(right), input_precision="tf32x3")
-        if (j0 < i0 + ROWS) | (j0 + COLUMNS > n) | (j0 < first):
-            is_pair = (i[:, None] < j[None, :]) & (j[None, :] < n) & (j[None, :] >= first)
-            s = tl.where(is_pair, s, 1000.0)
-        w, bend = _first_two(s, sharpness, excess, KIND, POWER, EXACT)
-        both = count_i
-        if COUNTED:
-            both = count_i[:, None] * tl.load(counts_ptr + j)[None, :]
-        w *= both
-        bend *= both
-        inner = tl.dot(e_i, tl.trans(right), input_precision="tf32")
-        inner = tl.dot(right_i, tl.trans(e), inner, input_precision="tf32")
-        turn = -2.0 * bend * inner
-        moved = tl.dot(w, e, moved, input_precision="tf32")
-        turned = tl.dot(turn, right, turned, input_precision="tf32")
-        inside = j[:, None] < n
-        pushed = tl.dot(tl.trans(w), e_i, input_precision="tf32")
-        tl.atomic_add(moved_ptr + column, pushed, sem="relaxed", mask=is_moved & inside)
-        pushed = tl.dot(tl.trans(turn), right_i, input_precision="tf32")
-        tl.atomic_add(turned_ptr + column, pushed, sem="relaxed", mask=is_turned & inside)
-    tl.atomic_add(moved_ptr + row, moved, sem="relaxed", mask=is_moved & (i[:, None] < n))
-    tl.atomic_add(turned_ptr + row, turned, sem="relaxed", mask=is_turned & (i[:, None] < n))
-
-
-@triton.jit(do_not_specialize=["n", "first", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
-def _curvatures(  # type: ignore[no-untyped-def]
-    left_ptr, right_ptr, e_left_ptr, e_right_ptr, counts_ptr, sums_ptr, numbers_ptr, n, first,
-    run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, KE: tl.constexpr, POWER: tl.constexpr,
-    EXACT: tl.constexpr, COUNTED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """Sum phi'' |e_i - e_j|^4."""
-    sharpness = tl.load(numbers_ptr).to(tl.float32)
-    excess = tl.load(numbers_ptr + 1).to(tl.float32)
-    i0 = (tl.program_id(0) * shares + mine) * ROWS
-    begin = tl.maximum(i0 // COLUMNS, tl.program_id(1) * run)
-    end = tl.minimum(tl.cdiv(n, COLUMNS), (tl.program_id(1) + 1) * run)
-    if begin >= end:
-        return
-    k = tl.arange(0, K)
-    ke = tl.arange(0, KE)
-    i = i0 + tl.arange(0, ROWS)
-    left = tl.load(left_ptr + i[:, None] * K + k[None, :])
-    e_left = tl.load(e_left_ptr + i[:, None] * KE + ke[None, :])
-    count_i = tl.load(counts_ptr + i) if COUNTED else 1.0
-    total = 0.0 * sharpness
-    for tile in range(begin, end):
-        j0 = tile * COLUMNS
-        j = j0 + tl.arange(0, COLUMNS)
-        right = tl.load(right_ptr + j[:, None] * K + k[None, :])
-        s = tl.dot(left, tl.trans(right), input_precision="tf32x3")
-        if (j0 < i0 + ROWS) | (j0 + COLUMNS > n) | (j0 < first):
-            is_pair = (i[:, None] < j[None, :]) & (j[None, :] < n) & (j[None, :] >= first)
-            s = tl.where(is_pair, s, 1000.0)
-        _, bend = _first_two(s, sharpness, excess, KIND, POWER, EXACT)
-        if COUNTED:
-            bend *= count_i[:, None] * tl.load(counts_ptr + j)[None, :]  # type: ignore[index]
-        e_right = tl.load(e_right_ptr + j[:, None] * KE + ke[None, :])
-        d = tl.dot(e_left, tl.trans(e_right), input_precision="tf32x3")
-        total += tl.sum(bend * d * d)
-    program = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
-    tl.store(sums_ptr + program, total)
 
 
 LARGEST_EXPONENT = 746.0
@@ -328,26 +70,48 @@ def counted(counts: Any) -> Any:
     return padded([counts], single=True)[:, 0].contiguous()
 
 
-def slopes(sides: tuple[Any, Any], parts: Sequence[PairRange], used: int) -> tuple[Any, Any]:
+class LoadedPairs(NamedTuple):
+    """Pairs, and what a kernel reads of them on the device.
+
+    Attributes
+    ----------
+    pairs : PairRange
+    numbers : (3,) array
+        The sharpness, the same less 1, and the weight. A kernel would take Python's numbers as
+        float32, and a copy for every launch would wait for the GPU.
+    """
+
+    pairs: PairRange
+    numbers: Any
+
+
+def loaded(pairs: PairRange, x: Any) -> LoadedPairs:
+    """Copy what a kernel reads of the pairs to the device of `x`."""
+    numbers = pairs.sharpness, pairs.sharpness - 1.0, pairs.weight
+    return LoadedPairs(pairs, torch.tensor(numbers, dtype=torch.float64, device=x.device))
+
+
+def slopes(sides: tuple[Any, Any], parts: Sequence[LoadedPairs], used: int) -> tuple[Any, Any]:
     """What `totals` makes sums of losses from, and the first columns of W right.
 
     W is that of all parts, each with its weight.
     """
     out = torch.zeros_like(sides[1])
-    sums = [torch.sum(_add_slopes(sides, sides[1], out, pairs, used), 0) for pairs in parts]
+    sums = [torch.sum(_add_slopes(sides, sides[1], out, part, used), 0) for part in parts]
     return torch.stack(sums), out
 
 
-def totals(parts: Sequence[PairRange], sums: Any) -> tuple[float, float]:
+def totals(parts: Sequence[LoadedPairs], sums: Any) -> tuple[float, float]:
     """The weighted sum of the losses, and that of H(p) - loss over the first part.
 
     The latter is NaN where the loss does not know it. `sums` is what `slopes` found, on the host.
     """
     found = [
-        _loss_and_excess(pairs, *map(float, row)) for pairs, row in zip(parts, sums, strict=True)
+        (part.pairs.weight, *_loss_and_excess(part.pairs, *map(float, row)))
+        for part, row in zip(parts, sums, strict=True)
     ]
-    total = sum(pairs.weight * loss for pairs, (loss, _) in zip(parts, found, strict=True))
-    return total, parts[0].weight * found[0][1]
+    weight, _, excess = found[0]
+    return sum(weight * loss for weight, loss, _ in found), weight * excess
 
 
 def _loss_and_excess(
@@ -361,22 +125,22 @@ def _loss_and_excess(
     return logs + rest, math.nan
 
 
-def upper_product(sides: tuple[Any, Any], z: Any, parts: Sequence[PairRange]) -> Any:
+def upper_product(sides: tuple[Any, Any], z: Any, parts: Sequence[LoadedPairs]) -> Any:
     """The strict upper triangle of the weights W of all parts, times z."""
     out = torch.zeros_like(z)
-    for pairs in parts:
-        _add_slopes(sides, z, out, pairs, z.shape[1])
+    for part in parts:
+        _add_slopes(sides, z, out, part, z.shape[1])
     return out
 
 
-def _add_slopes(sides: tuple[Any, Any], z: Any, out: Any, pairs: PairRange, used: int) -> Any:
+def _add_slopes(sides: tuple[Any, Any], z: Any, out: Any, part: LoadedPairs, used: int) -> Any:
     """Add W z to `out`, or its upper triangle if z is no side; return the sums of programs."""
-    left, right = sides
+    (left, right), (pairs, numbers) = sides, part
     grid, run = launch_grid(pairs.n, SLOPE_TILE, pairs.share)
     sums = torch.zeros((grid[0] * grid[1], 3), dtype=torch.float64, device=left.device)
     with on_device_of(left):
-        _slopes[grid](
-            left, right, z, out, sums, _numbers(pairs, left), pairs.n, pairs.first, used, run,
+        slope_kernel[grid](
+            left, right, z, out, sums, numbers, pairs.n, pairs.first, used, run,
             *pairs.share, K=left.shape[1], KZ=z.shape[1], TWO_SIDED=z is right,
             **_constants(pairs, left), **SLOPE_TILE,
         )  # fmt: skip
@@ -384,17 +148,17 @@ def _add_slopes(sides: tuple[Any, Any], z: Any, out: Any, pairs: PairRange, used
 
 
 def bends(
-    sides: tuple[Any, Any], e: Any, counts: Any, parts: Sequence[PairRange], rho: int
+    sides: tuple[Any, Any], e: Any, counts: Any, parts: Sequence[LoadedPairs], rho: int
 ) -> tuple[Any, Any]:
-    """W [E, ., 1] and T [Y, 1, .] over all parts; see `_bends` for the columns of `e`."""
+    """W [E, ., 1] and T [Y, 1, .] over all parts; see the kernel for the columns of `e`."""
     left, right = sides
     moved, turned = torch.zeros_like(e), torch.zeros_like(e)
     with on_device_of(left):
-        for pairs in parts:
+        for pairs, numbers in parts:
             grid, run = launch_grid(pairs.n, BEND_TILE, pairs.share)
-            _bends[grid](
+            bend_kernel[grid](
                 left, right, e, right if counts is None else counts, moved, turned,
-                _numbers(pairs, left), pairs.n, pairs.first, rho, run, *pairs.share,
+                numbers, pairs.n, pairs.first, rho, run, *pairs.share,
                 K=left.shape[1], COUNTED=counts is not None, **_constants(pairs, left),
                 **BEND_TILE,
             )  # fmt: skip
@@ -402,20 +166,22 @@ def bends(
 
 
 def curvature(
-    sides: tuple[Any, Any], e_sides: tuple[Any, Any], counts: Any, pairs: PairRange
-) -> Any:
-    """The sum of phi'' |e_i - e_j|^4 over the pairs, without their weight."""
+    sides: tuple[Any, Any], e_sides: tuple[Any, Any], counts: Any, parts: Sequence[LoadedPairs]
+) -> float:
+    """The sum of phi'' |e_i - e_j|^4 over all parts, each with its weight."""
     left, right = sides
-    grid, run = launch_grid(pairs.n, BEND_TILE, pairs.share)
-    sums = torch.zeros(grid[0] * grid[1], dtype=torch.float32, device=left.device)
+    total = 0.0
     with on_device_of(left):
-        _curvatures[grid](
-            left, right, *e_sides, right if counts is None else counts, sums,
-            _numbers(pairs, left), pairs.n, pairs.first, run, *pairs.share,
-            K=left.shape[1], KE=e_sides[0].shape[1], COUNTED=counts is not None,
-            **_constants(pairs, left), **BEND_TILE,
-        )  # fmt: skip
-    return torch.sum(sums.double())
+        for pairs, numbers in parts:
+            grid, run = launch_grid(pairs.n, BEND_TILE, pairs.share)
+            sums = torch.zeros(grid[0] * grid[1], dtype=torch.float32, device=left.device)
+            curvature_kernel[grid](
+                left, right, *e_sides, right if counts is None else counts, sums, numbers,
+                pairs.n, pairs.first, run, *pairs.share, K=left.shape[1], KE=e_sides[0].shape[1],
+                COUNTED=counts is not None, **_constants(pairs, left), **BEND_TILE,
+            )  # fmt: skip
+            total += pairs.weight * float(torch.sum(sums.double()))
+    return total
 
 
 def all_devices(x: Any) -> list[Any]:
@@ -451,7 +217,7 @@ def on_device_of(x: Any) -> Any:
 
 
 def _power(sharpness: float) -> int:
-    """Which power of e^-t is made without another exponential: see `_sharper_by`.
+    """Which power of e^-t is made without another exponential: see `face_kernels._sharper_by`.
 
     2 is the square. 1: so little more than e^-t that a polynomial will do wherever e^-t is not
     zero; its error, relative to z, is below 2^-40 / 120.
@@ -459,14 +225,3 @@ def _power(sharpness: float) -> int:
     if sharpness == 2.0:
         return 2
     return 1 if 0.0 <= (sharpness - 1.0) * LARGEST_EXPONENT <= 2.0**-10 else 0
-
-
-def _numbers(pairs: PairRange, x: Any) -> Any:
-    """The sharpness, the same less 1, and the weight, on the device of `x`."""
-    return _on_device((pairs.sharpness, pairs.sharpness - 1.0, pairs.weight), x.device)
-
-
-@lru_cache(maxsize=100)
-def _on_device(numbers: tuple[float, ...], device: Any) -> Any:
-    """Numbers in float64: Python's would come as float32. Copied once: a copy waits for the GPU."""
-    return torch.tensor(numbers, dtype=torch.float64, device=device)

@@ -73,12 +73,13 @@ class DeviceFace:
         return face_kernels(self.X)
 
     @cached_property
-    def parts(self) -> list[PairRange]:
-        """What is summed over: the unlabeled pairs, then the labeled ones if there are any."""
+    def parts(self) -> list[Any]:
+        """What the kernels sum over: the unlabeled pairs, then the labeled ones, if any."""
         n, known, mu = len(self.X), self.n_labeled, self.unlabeled_weight
         unlabeled = PairRange(n, known, *self.loss.kernel, share=self.share, weight=mu)
         labeled = PairRange(known, 0, *self.labeled_loss.kernel, share=self.share)
-        return [unlabeled, labeled] if known > 1 else [unlabeled]
+        parts = [unlabeled, labeled] if known > 1 else [unlabeled]
+        return [self.kernels.loaded(pairs, self.X) for pairs in parts]
 
     @cached_property
     def padded_counts(self) -> Array | None:
@@ -173,10 +174,7 @@ class DevicePass:
         face, kernels = self.face, self.face.kernels
         sides, counts = self._single_sides, face.padded_counts
         e_sides = kernels.single(kernels.sides(face.X @ to_device_of(face.X, S), 0.0))
-        return sum(
-            pairs.weight * float(kernels.curvature(sides, e_sides, counts, pairs))
-            for pairs in face.parts
-        )
+        return float(kernels.curvature(sides, e_sides, counts, face.parts))
 
     @cached_property
     def _direction(self) -> Array:
@@ -238,15 +236,15 @@ class DeviceFaces:
 class DevicePasses:
     """The passes of several devices, added on the host."""
 
-    faces: DeviceFaces
+    whole: DeviceFaces
     L: FloatArray
     passes: Sequence[DevicePass]
 
     @cached_property
     def bending(self) -> DevicePass:
         """The pass that has second derivatives: this one, or one over fewer points."""
-        few = self.faces.few
-        return self.passes[0] if few is self.faces.faces[0] else few.pass_at(self.L)
+        few = self.whole.few
+        return self.passes[0] if few is self.passes[0].face else few.pass_at(self.L)
 
     @property
     def total(self) -> float:
