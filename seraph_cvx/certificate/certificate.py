@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..model.m_step_objective import MStepObjective
-from ..numerics.checks import FloatArray
+from ..numerics.checks import FloatArray, read_only
 from ..numerics.psd_cone import symmetrise
 from .feasible_steps import step_towards_one, stretch_of_regulariser
 from .pair_bounds import PairBounds
@@ -40,6 +40,9 @@ class Certificate:
     dual_point: str
     factor: FloatArray = field(default_factory=lambda: np.zeros((0, 0)), repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        read_only(self.factor)
+
     @property
     def metric(self) -> FloatArray:
         """The metric LL', as computed."""
@@ -53,10 +56,9 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """The duality gap relative to the value: duality_gap / max(1, |primal_value|)."""
-        if math.isinf(self.duality_gap):
-            return math.inf
-        return self.duality_gap / max(1.0, abs(self.primal_value))
+        """The gap relative to the value: duality_gap / max(1, |primal_value|), rounded up."""
+        gap, size = self.duality_gap, max(1.0, abs(self.primal_value))
+        return gap if gap in (0.0, math.inf) else math.nextafter(gap / size, math.inf)
 
     def with_bound_of(self, other: Certificate) -> Certificate:
         """The certificate with the other's lower bound, of the same M-step, if that is better."""

@@ -24,10 +24,10 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import check_metric, scaled_factor
 from .certificate import Certificate, LowerBound, lower_bounds
-from .feasible_steps import largest_eigenvalue, step_towards_one
+from .feasible_steps import largest_eigenvalue
 from .pair_bounds import bound_pairs
 from .penalised import certify_penalised
-from .pinned import pinned_bounds
+from .pinned import reduced_m_steps
 
 if TYPE_CHECKING:
     from .proof import Proof
@@ -104,7 +104,7 @@ def certify_factor(objective: MStepObjective, L: FloatArray, enough: float = 0.0
     L = np.ascontiguousarray(L[:, np.any(L != 0.0, axis=0)])
     if objective.penalties:
         return certify_penalised(objective, L, enough)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+    with np.errstate(all="ignore"):
         bounds = bound_pairs(objective, L)
         best = Certificate(math.inf if bounds is None else bounds.primal_value, -math.inf, "")
         for found in lower_bounds(objective, bounds):
@@ -119,7 +119,7 @@ def certify_factor(objective: MStepObjective, L: FloatArray, enough: float = 0.0
 
 def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
     """The relative gap at LL' without the allowance for rounding: to steer by, not to be shown."""
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+    with np.errstate(all="ignore"):
         bounds = bound_pairs(objective, L)
         coordinates = objective.geometry.dual_coordinates
         if bounds is None or coordinates is None:
@@ -137,10 +137,6 @@ def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
 
 
 def _pinned_bounds(objective: MStepObjective, L: FloatArray) -> Iterator[LowerBound]:
-    if objective.has_soft_labels or not objective.linear_penalty.is_proven_psd():
-        return
-    for coordinates, pinned in pinned_bounds(objective, L):
-        step = step_towards_one(coordinates, pinned)
-        if step is not None:
-            value = pinned.value_towards_one(step, objective.threshold)
-            yield LowerBound(value, "towards p = 1")
+    if not objective.has_soft_labels and objective.linear_penalty.is_proven_psd():
+        for reduced in reduced_m_steps(objective):
+            yield from lower_bounds(reduced, bound_pairs(reduced, L))

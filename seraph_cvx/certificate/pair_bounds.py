@@ -196,7 +196,7 @@ def bound_pairs(objective: MStepObjective, L: FloatArray) -> PairBounds | None:
     return PairBounds(
         **_values(objective, L, labeled.totals, unlabeled, labels, chain),
         pull=symmetrise(pull),
-        pull_error=MatrixError(spread[0], spread[1], sums.n_base, chain),
+        pull_error=MatrixError(spread, sums.n_base, chain, objective.moments.largest_weight),
         labels=labels,
     )
 

@@ -19,10 +19,10 @@ from ..model.dual_coordinates import DualCoordinates
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrise
-from ..numerics.rounding import FEW_ROUNDINGS, at_least, at_most, entry_bound, gamma
+from ..numerics.rounding import FEW_ROUNDINGS, at_least, at_most, gamma
 from ..numerics.verified_psd import is_proven_positive_definite
 from ..penalties.penalty import Multiplier
-from ..penalties.regulariser import Regulariser
+from ..penalties.regulariser import Regulariser, spread_along
 from .certificate import Certificate, LowerBound, lower_bounds
 from .pair_bounds import PairBounds, bound_pairs
 
@@ -51,8 +51,8 @@ def certify_penalised(
         A solver's multipliers, one for each penalty, never trusted; those that are None are chosen
         from the gradient, as all are by default.
     """
-    L = make_feasible(objective, L)
-    with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+    with np.errstate(all="ignore"):
+        L = make_feasible(objective, L)
         bounds = bound_pairs(objective, L)
         if bounds is None:
             return Certificate(math.inf, -math.inf, "", L)
@@ -106,7 +106,8 @@ def multipliers_at(
 
     The matrix of the dual point is lifted by more than its rounding errors: by `margins` times.
     """
-    coordinates, inverse = _coordinates(objective), objective.basis.inverse
+    coordinates = _coordinates(objective)
+    inverse = objective.basis.inverse / coordinates.scale
     tangent = coordinates.regulariser + bounds.labels.matrix - bounds.pull
     gradient = symmetrise(inverse.T @ tangent @ inverse)
     chosen = guess_multipliers(objective, symmetrise(L @ L.T), gradient, guesses)
@@ -221,12 +222,12 @@ def with_multipliers(
     """The sums at the dual point (r, Z): Z is taken off the matrix of r, the conjugates off D."""
     T = coordinates.frame.basis
     Z = symmetrise(np.sum([one.matrix for one in found], axis=0))
-    slack = gamma(len(found) + 2) * np.sum([np.abs(one.matrix) for one in found], axis=0)
-    for one in found:
-        slack = slack if one.slack is None else slack + one.slack
     turned, spread = Regulariser(0.0, Z).along(T)
-    lengths, worst = entry_bound(slack)
-    spread = spread + 1.01 * worst * np.square(lengths @ np.abs(T))
+    sizes = np.sum([np.abs(one.matrix) for one in found], axis=0)
+    spread = spread + gamma(len(found) + 2) * spread_along(T, sizes)
+    for one in found:
+        if one.slack is not None:
+            spread = spread + spread_along(T, one.slack)
     return replace(
         bounds,
         tangent_value=at_least(bounds.tangent_value, *(-one.conjugate for one in found)),

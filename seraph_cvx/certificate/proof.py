@@ -148,10 +148,11 @@ def prove(
     matrix = objective.check(A)
     if not np.all(np.isfinite(matrix)):
         raise ValueError("A holds NaN or infinity.")
-    L = make_feasible(objective, scaled_factor(matrix))
     multipliers: list[list[Multiplier]] = [[]]
-    if objective.penalties:
-        multipliers = list(islice(best_multipliers(objective, L, MARGINS), len(MARGINS)))
+    with np.errstate(all="ignore"):
+        L = make_feasible(objective, scaled_factor(matrix))
+        if objective.penalties:
+            multipliers = list(islice(best_multipliers(objective, L, MARGINS), len(MARGINS)))
     with _ONE_AT_A_TIME, ctx.workprec(precision):
         proofs = (
             _prove(BallProgram.of(objective, L, found), L, precision, enough)

@@ -9,10 +9,12 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from numpy.typing import NDArray
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import check_metric, symmetrise
+from ..numerics.rounding import UNIT
 from ..penalties import LinearConstraints, LogDet, Penalty, Ridge, Sparse, UpperBound
 from .affine_maps import AffineMap, affine_map
 
@@ -77,9 +79,10 @@ class AddedParts:
     Attributes
     ----------
     n_features : int
-    linear : (m, m) array
-        B of a term <B, A>.
-    constant : float
+    linear : (m, m) array of Fraction
+        B of a term <B, A>, the exact sum of all that were read.
+    constant, constant_error : Fraction
+        The sum of all constants, and by how much it may be off.
     blocks : list of Penalty
     multipliers : list of (m, m) array or None
         The solver's Z for each block, where it has one.
@@ -90,16 +93,17 @@ class AddedParts:
     """
 
     n_features: int
-    linear: FloatArray = field(init=False)
-    constant: float = 0.0
+    linear: NDArray[np.object_] = field(init=False)
+    constant: Fraction = Fraction(0)
+    constant_error: Fraction = Fraction(0)
     blocks: list[Penalty] = field(default_factory=list)
     multipliers: list[FloatArray | None] = field(default_factory=list)
     upper: Rows = field(default_factory=Rows)
     equal: Rows = field(default_factory=Rows)
-    log_det_weight: float = 0.0
+    log_det_weight: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
-        self.linear = np.zeros((self.n_features, self.n_features))
+        self.linear = _exact(np.zeros((self.n_features, self.n_features)))
 
     @property
     def has_multipliers(self) -> bool:
@@ -113,7 +117,7 @@ class AddedParts:
 
     def finished(self, trace_weight: float) -> AddedParts:
         """The parts with all linear constraints and -log det(A) made blocks."""
-        if self.log_det_weight > 0.0:
+        if self.log_det_weight > 0:
             self._add_log_det(trace_weight)
         for rows, is_equality in ((self.upper, False), (self.equal, True)):
             if rows.bounds:
@@ -123,16 +127,18 @@ class AddedParts:
     def extend(self, objective: MStepObjective) -> MStepObjective:
         """The M-step with what was added."""
         weight, rest = self._trace_part()
-        total = objective.trace_weight + weight
+        total = float(Fraction(objective.trace_weight) + weight)
         if total < 0.0:
             text = f"the sum of all linear terms, with the trace weight {total:g}"
             raise NotUnderstood("term", text, "a trace weight below zero")
         term = objective.manifold_term
         if np.any(rest):
-            if float(np.linalg.eigvalsh(rest)[0]) < -1e-12 * float(np.linalg.norm(rest)):
+            exact = rest if term is None else _exact(term) + rest
+            try:
+                term = check_metric(exact.astype(np.float64), self.n_features, repair=False)
+            except ValueError:
                 text = "the sum of all linear terms <B, A> but the trace"
-                raise NotUnderstood("term", text, "B is not PSD")
-            term = rest if term is None else term + rest
+                raise NotUnderstood("term", text, "B is not PSD") from None
         return replace(
             objective,
             trace_weight=total,
@@ -140,13 +146,12 @@ class AddedParts:
             penalties=(*objective.penalties, *self.blocks),
         )
 
-    def _trace_part(self) -> tuple[float, FloatArray]:
+    def _trace_part(self) -> tuple[Fraction, NDArray[np.object_]]:
         """The linear term as a multiple of tr(A), and the rest."""
-        weight = float(self.linear[0, 0])
-        eye = np.eye(self.n_features)
-        if np.array_equal(self.linear, weight * eye):
-            return weight, np.zeros_like(self.linear)
-        return 0.0, self.linear
+        trace = self.linear[0, 0] * np.eye(self.n_features, dtype=int)
+        if np.array_equal(self.linear, trace):
+            return self.linear[0, 0], self.linear - trace
+        return Fraction(0), self.linear
 
     def _add_log_det(self, trace_weight: float) -> None:
         """Read -g log det(A) as the divergence from I/q less g q tr(A), plus a constant.
@@ -154,83 +159,97 @@ class AddedParts:
         The q is a power of two for which g q lies between half the trace weight and all of it, so
         that the difference of these is exact.
         """
-        g, m = self.log_det_weight, self.n_features
+        g, m = float(self.log_det_weight), self.n_features
         weight, rest = self._trace_part()
-        total = trace_weight + weight
+        total = float(Fraction(trace_weight) + weight)
         if np.any(rest) or not total > 0.0:
             raise NotUnderstood("term", "-log det(A)", "it needs a trace weight above zero")
         exponent = math.floor(math.log2(total / g))
         q = 2.0**exponent
         self.add(LogDet(g, prior=np.eye(m) / q))
-        self.linear = self.linear - g * q * np.eye(m)
-        self.constant += g * m * (1.0 + exponent * math.log(2.0))
+        self.linear = self.linear - Fraction(g) * Fraction(q) * np.eye(m, dtype=int)
+        self.constant += Fraction(g) * m * (1 + exponent * Fraction(math.log(2.0)))
+        self.constant_error += Fraction(g) * m * abs(exponent) * Fraction(UNIT)
 
 
-def read_term(added: AddedParts, term: cp.Expression, A: cp.Variable, factor: float = 1.0) -> None:
+def _exact(matrix: FloatArray) -> NDArray[np.object_]:
+    """A matrix of doubles as one of fractions."""
+    return np.array([[Fraction(x) for x in row] for row in matrix.tolist()], dtype=object)
+
+
+def _number(constant: cp.Expression) -> Fraction:
+    """The value of a constant expression of one entry."""
+    return Fraction(float(np.asarray(constant.value).item()))
+
+
+def read_term(
+    added: AddedParts, term: cp.Expression, A: cp.Variable, factor: Fraction = Fraction(1)
+) -> None:
     """Read a term of the objective, times a factor, or raise :class:`NotUnderstood`."""
-    found = affine_map(term, A)
-    if found is not None:
-        added.linear = added.linear + factor * found.matrices[0]
-        added.constant += factor * float(found.constants[0])
-        return
     kind, args = type(term).__name__, term.args
     if kind in ("AddExpression", "NegExpression"):
         for arg in args:
             read_term(added, arg, A, -factor if kind == "NegExpression" else factor)
         return
     scalars = [a for a in args if a.is_constant() and a.size == 1]
-    if kind in ("multiply", "MulExpression") and len(scalars) == 1:
+    scalars.sort(key=lambda scalar: len(scalar.args))  # a plain number first
+    if kind in ("multiply", "MulExpression") and scalars:
         other = args[1] if args[0] is scalars[0] else args[0]
-        read_term(added, other, A, factor * float(scalars[0].value))
+        read_term(added, other, A, factor * _number(scalars[0]))
         return
-    if kind == "DivExpression" and len(scalars) == 1 and args[1] is scalars[0]:
-        read_term(added, args[0], A, factor / float(scalars[0].value))
+    if kind == "DivExpression" and any(args[1] is scalar for scalar in scalars):
+        read_term(added, args[0], A, factor / _number(args[1]))
         return
-    if not _read_atom(added, term, A, factor):
+    found = affine_map(term, A)
+    if found is not None:
+        added.linear = added.linear + factor * _exact(found.matrices[0])
+        added.constant += factor * Fraction(float(found.constants[0]))
+    elif not _read_atom(added, term, A, factor):
         raise NotUnderstood("term", shown(term))
 
 
-def _read_atom(added: AddedParts, term: cp.Expression, A: cp.Variable, factor: float) -> bool:
+def _read_atom(added: AddedParts, term: cp.Expression, A: cp.Variable, factor: Fraction) -> bool:
     """Read a sum of squares, a sum of absolute values or a log det; whether that is possible."""
     kind, args = type(term).__name__, term.args
     m = added.n_features
     inside = affine_map(args[0], A)
-    if kind == "quad_over_lin" and factor > 0.0 and args[1].is_constant() and inside is not None:
+    if kind == "quad_over_lin" and factor > 0 and args[1].is_constant() and inside is not None:
         sign = _multiple_of_metric(inside, m)
         if sign is None or abs(sign) != 1.0 or term.size != 1:
             return False
         prior = -sign * inside.constants.reshape(m, m).T
         if not np.array_equal(prior, prior.T):
             return False
-        added.add(Ridge(2.0 * factor / float(args[1].value), prior=prior))
+        added.add(Ridge(float(2 * factor / _number(args[1])), prior=prior))
         return True
-    if kind == "log_det" and factor < 0.0 and inside is not None:
+    if kind == "log_det" and factor < 0 and inside is not None:
         is_metric = _multiple_of_metric(inside, m) == 1.0 and not np.any(inside.constants)
-        added.log_det_weight += -factor if is_metric else 0.0
+        added.log_det_weight -= factor * is_metric
         return is_metric
     if kind == "Sum" and type(args[0]).__name__ == "abs" and term.size == 1:
         inside = affine_map(args[0].args[0], A)
     elif kind not in ("norm1", "abs") or term.size != 1:
         return False
-    return inside is not None and factor > 0.0 and _read_absolute(added, inside, factor)
+    return inside is not None and factor > 0 and _read_absolute(added, inside, factor)
 
 
-def _read_absolute(added: AddedParts, inside: AffineMap, factor: float) -> bool:
+def _read_absolute(added: AddedParts, inside: AffineMap, factor: Fraction) -> bool:
     """Read a weighted sum of |A_ij|: equal weights off the diagonal, where A_ii = |A_ii|."""
     if np.any(inside.constants):
         return False
-    weights = np.zeros((added.n_features,) * 2)
+    weights = _exact(np.zeros((added.n_features,) * 2))
     for B in inside.matrices:
         i, j = np.nonzero(np.triu(B))
         if len(i) > 1:
             return False
-        weights[i, j] += factor * np.abs(B[i, j]) * np.where(i == j, 1.0, 2.0)
+        for a, b in zip(i.tolist(), j.tolist(), strict=True):
+            weights[a, b] += factor * abs(Fraction(float(B[a, b]))) * (1 if a == b else 2)
     upper = weights[np.triu_indices(added.n_features, 1)]
     if len(upper) and np.any(upper != upper[0]):
         return False
-    if len(upper) and upper[0] > 0.0:
-        added.add(Sparse(float(upper[0]) / 2.0))
-    added.linear = added.linear + np.diag(np.diag(weights))
+    if len(upper) and upper[0] > 0:
+        added.add(Sparse(float(upper[0] / 2)))
+    added.linear = added.linear + weights * np.eye(added.n_features, dtype=int)
     return True
 
 

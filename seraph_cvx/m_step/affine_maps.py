@@ -14,7 +14,7 @@ from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrise
 
 SAME = 1e-10
-"""Numbers of two statements that differ by less than this, relatively, count as the same."""
+"""How far an affine map may be from the expression it was read from, relatively, at a matrix."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def is_same_expression(one: Any, other: Any) -> bool:
     if isinstance(one, cp.Variable):
         return bool(one.name() == other.name() and one.attributes == other.attributes)
     if isinstance(one, cp.Parameter | cp.Constant):
-        return _are_close(_dense(one.value), _dense(other.value))
+        return np.array_equal(_dense(one.value), _dense(other.value))
     if len(one.args) != len(other.args) or not _is_same_data(one.get_data(), other.get_data()):
         return False
     return all(is_same_expression(a, b) for a, b in zip(one.args, other.args, strict=True))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import cvxpy as cp
@@ -15,7 +16,7 @@ from ..certificate.penalised import certify_penalised
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import project, scaled_factor, symmetrise
-from ..numerics.rounding import at_least, at_most
+from ..numerics.rounding import down, up
 from ..penalties.linear_constraints import LinearConstraints
 from .added_parts import AddedParts, NotUnderstood, read_constraint, read_term, shown
 from .affine_maps import is_same_constraint, is_same_expression, value_of
@@ -56,8 +57,9 @@ def certify_problem(
     -------
     Certificate
         Bounds for the problem with all added terms: no PSD matrix that satisfies the constraints
-        has a smaller value than `dual_value`. The coefficients are the doubles that CVXPY computes
-        from the expressions; linear constraints are met to the tolerance of
+        has a smaller value than `dual_value`. Constants are added exactly. Coefficients of terms
+        are the exact sums of the doubles that CVXPY has, rounded once; those of constraints the
+        doubles that CVXPY computes. Linear constraints are met to the tolerance of
         :class:`~seraph_cvx.penalties.LinearConstraints`.
 
     Raises
@@ -83,7 +85,7 @@ def certify_problem(
     A = _metric_of(problem, objective)
     added = _read(problem, objective, A)
     extended = added.extend(objective)
-    _compare_values(problem, extended, added.constant, A)
+    _compare_values(problem, extended, float(added.constant), A)
     if A.value is None:
         raise ValueError("The problem has no solution yet: call problem.solve() first.")
     if not np.all(np.isfinite(A.value)):
@@ -96,9 +98,14 @@ def certify_problem(
         best = best.with_bound_of(certify_penalised(extended, L, enough, guesses))
     return replace(
         best,
-        primal_value=at_most(best.primal_value, added.constant),
-        dual_value=at_least(best.dual_value, added.constant),
+        primal_value=_shifted(best.primal_value, added.constant + added.constant_error, up),
+        dual_value=_shifted(best.dual_value, added.constant - added.constant_error, down),
     ).checked()
+
+
+def _shifted(bound: float, constant: Fraction, rounded: Callable[[Fraction], float]) -> float:
+    """The exact sum of a bound and a constant, rounded."""
+    return rounded(Fraction(bound) + constant) if math.isfinite(bound) else bound
 
 
 def _metric_of(problem: cp.Problem, objective: MStepObjective) -> cp.Variable:

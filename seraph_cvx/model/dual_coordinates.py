@@ -12,14 +12,16 @@ separate proof: where T'BT is positive definite, T is nonsingular. Two shortcuts
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.checks import FloatArray, IntArray
+from ..numerics.exact_rank import component_roots
 from ..numerics.psd_cone import complete_basis, symmetrise
-from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, gamma
+from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, UNDERFLOW_ENTRY, gamma
 from ..numerics.verified_psd import dominating_root
 from ..penalties.regulariser import Regulariser
 from ..sums.basis import WhitenedBasis
@@ -29,6 +31,9 @@ from ..sums.proven_sums import inverse_factor
 
 MOST_NODES = 1_500
 """The matrix of the weights itself is factored up to this many points."""
+
+LEAST_NORMAL = float(np.finfo(np.float64).tiny)
+"""A smaller trace weight, in the unit of the points, would be rounded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,11 +48,14 @@ class DualCoordinates:
         T'RT as computed.
     regulariser_spread : (k,) array
         e with T'RT >= `regulariser` - t D for t = sum_a e_a / D_a and any diagonal D.
+    scale : float
+        The power of two by which T is larger than the whitened basis, where it is made of that.
     """
 
     frame: Frame
     regulariser: FloatArray
     regulariser_spread: FloatArray
+    scale: float = 1.0
 
     def regulariser_error(self, diagonal: FloatArray) -> float:
         """The t with T'RT >= `regulariser` - t * Diag(diagonal)."""
@@ -59,22 +67,29 @@ def dual_coordinates(
 ) -> DualCoordinates | None:
     """Choose the coordinates for pairs and R; None if R = 0 and the features are collinear.
 
-    With `spans_all` they are those of the basis, which is then square.
+    With `spans_all` they are those of the basis, which is then square. All are scaled by a power of
+    two, so that weighted pairs are of the size of the largest weight: nothing underflows before it
+    is multiplied by that.
     """
     n, m = moments.sums.points.shape
+    scale = 2.0 ** (math.frexp(moments.largest_weight)[1] // 2)
     if spans_all:
-        return DualCoordinates(Frame(basis.matrix), *penalty.along(basis.matrix))
+        return replace(_of_basis(basis.matrix * scale, penalty), scale=scale)
     varies = _varying_features(moments)
     if penalty.is_zero():
         if basis.matrix.shape[1] == np.count_nonzero(varies):
-            return DualCoordinates(Frame(basis.matrix), *penalty.along(basis.matrix))
-        return _nodes(n) if n <= MOST_NODES else None
+            return _of_basis(basis.matrix * scale, penalty)
+        return _nodes(moments) if n <= MOST_NODES else None
     if m > len(_involved_points(moments)) and penalty.manifold_term is None:
-        return _surrogate(moments, penalty)
+        return _surrogate(moments, penalty, scale)
     R = penalty.matrix(m)
     kept = varies | np.any(R != 0.0, axis=1)  # the others are zero in every sum, and in R
     T = np.zeros((m, np.count_nonzero(kept)))
-    T[kept] = complete_basis(basis.matrix[kept], R[np.ix_(kept, kept)])
+    T[kept] = complete_basis(basis.matrix[kept], R[np.ix_(kept, kept)]) * scale
+    return _of_basis(T, penalty)
+
+
+def _of_basis(T: FloatArray, penalty: Regulariser) -> DualCoordinates:
     return DualCoordinates(Frame(T), *penalty.along(T))
 
 
@@ -88,44 +103,59 @@ def _involved_points(moments: PairMoments) -> IntArray:
 def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
     """The features in which some pair with positive weight differs; the others do not matter."""
     sums = moments.sums
-    if moments.unlabeled_weight > 0.0:
+    if moments.unlabeled_weight > 0.0 and sums.drawn is None:
         return np.asarray(sums.ranges > 0.0)
-    if sums.classes is not None:
-        return np.asarray(np.ptp(sums.points[sums.classes.members], axis=0) > 0.0)
     points = sums.points if sums.given is None else sums.given
-    i, j = sums.labels.listed.T
+    if moments.unlabeled_weight == 0.0 and sums.classes is not None:
+        return np.asarray(np.ptp(points[sums.classes.members], axis=0) > 0.0)
+    i, j = sums.listed_pairs(moments.unlabeled_weight).T
     return np.asarray(np.any(points[i] != points[j], axis=0))
 
 
-def _surrogate(moments: PairMoments, penalty: Regulariser) -> DualCoordinates | None:
-    """Replace the points by s_i in R^n with SS' >= XX', in coordinates where C + R = I, nearly."""
+def _surrogate(moments: PairMoments, penalty: Regulariser, scale: float) -> DualCoordinates | None:
+    """Replace the points by s_i in R^n with SS' >= XX', in coordinates where C + R = I, nearly.
+
+    The unit of length is that of the points, so that no square of it underflows.
+    """
     given, involved = moments.sums.given, _involved_points(moments)
     X = (moments.sums.points if given is None else given)[involved]
     X = X - np.mean(X, axis=0)
     n, m = X.shape
-    gram = X @ X.T
-    squares = np.diag(gram)
-    distinct = squares > 0.0
+    distinct = np.any(X != 0.0, axis=1)
     if not np.any(distinct):  # no two points differ: every sum over pairs is zero
         nothing = np.zeros((0, 0))
         base = np.zeros((moments.sums.n_points, 0))
         return DualCoordinates(Frame(nothing, base), nothing, np.zeros(0))
-    error = n * gamma(m + FEW_ROUNDINGS) * SECOND_ORDER * squares[distinct]
-    S = dominating_root(gram[np.ix_(distinct, distinct)], error)
+    exponent = math.frexp(float(np.max(np.abs(X))))[1]
+    weight = float(np.ldexp(penalty.trace_weight, -2 * exponent))
+    if not LEAST_NORMAL <= weight < math.inf:
+        return None
+    X = np.ldexp(X[distinct], -exponent)
+    gram = X @ X.T
+    error = n * (gamma(m + FEW_ROUNDINGS) * SECOND_ORDER * np.diag(gram) + UNDERFLOW_ENTRY)
+    S = dominating_root(gram, error)
     if S is None:
         return None
     base = np.zeros((moments.sums.n_points, len(S)))
     base[involved[distinct]] = S
-    moment = moments.summed(replace(moments.sums.on_host, centred=base, given=None))
-    moment = symmetrise(moment)
-    T = inverse_factor(moment + penalty.trace_weight * np.eye(len(moment)))
+    moment = symmetrise(moments.summed(moments.sums.of_points(base)))
+    T = inverse_factor(moment + weight * np.eye(len(moment)))
     if T is None:
         eigenvalues, vectors = np.linalg.eigh(moment)
-        T = vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + penalty.trace_weight)
-    return DualCoordinates(Frame(T, base), *penalty.along(T))
+        T = vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + weight)
+    return DualCoordinates(Frame(T * scale, base), *Regulariser(weight, None).along(T * scale))
 
 
-def _nodes(n: int) -> DualCoordinates:
-    """The coordinates in which the matrix of the weights itself is proven PSD."""
-    T = np.eye(n - 1)
-    return DualCoordinates(Frame(T, np.eye(n)[:, 1:]), np.zeros((n - 1, n - 1)), np.zeros(n - 1))
+def _nodes(moments: PairMoments) -> DualCoordinates:
+    """The coordinates in which the matrix of the weights itself is proven PSD.
+
+    There is one for each point but the first of each component of the graph of the pairs, along
+    which the matrix is singular.
+    """
+    n = moments.sums.n_points
+    roots = np.zeros(n, dtype=np.int64)
+    if moments.unlabeled_weight == 0.0 or moments.sums.drawn is not None:
+        roots = component_roots(n, moments.sums.listed_pairs(moments.unlabeled_weight))
+    base = np.delete(np.eye(n), roots, axis=1)
+    k = base.shape[1]
+    return DualCoordinates(Frame(np.eye(k), base), np.zeros((k, k)), np.zeros(k))

@@ -104,10 +104,13 @@ class LabelEnclosure:
         return DistanceBounds(lengths[:, None], slack, matrix)
 
     def most(self, batch: PairBatch, lower: Array | None) -> Array:
-        """Upper bounds on q, given lower bounds on the distances under the previous metric."""
+        """Upper bounds on q, given lower bounds on the distances under the previous metric.
+
+        Rounding may leave that metric slightly indefinite, so that such a distance is negative.
+        """
         if lower is None:
             return self._given(batch)
-        x = self.thresholds.lower_score(batch.pairs_of(lower)) * self.source.sharpness
+        x = (batch.pairs_of(lower) - self.thresholds.above) * self.source.sharpness
         xp = namespace(x)
         q = posterior_similar(xp.clip(x, None, LARGEST_SCORE)) * (1.0 + LABEL_ERROR)
         return xp.clip(q, None, 1.0)
@@ -116,8 +119,9 @@ class LabelEnclosure:
         """Lower bounds on q, given upper bounds on those distances."""
         if upper is None:
             return self._given(batch)
-        x = self.thresholds.upper_score(batch.pairs_of(upper)) * self.source.sharpness
-        xp = namespace(x)
+        xp = namespace(upper)
+        upper = xp.clip(batch.pairs_of(upper), 0.0, None)
+        x = self.thresholds.upper_score(upper) * self.source.sharpness
         q = posterior_similar(xp.clip(x, None, LARGEST_SCORE)) * (1.0 - LABEL_ERROR)
         return xp.where(x > LARGEST_SCORE, 0.0, q)
 
@@ -201,6 +205,7 @@ def bound_labels(
     similar: Swept,
     sums: PairSums,
     enclosure: LabelEnclosure | None,
+    largest_weight: float,
 ) -> LabelBounds | None:
     """All sums of the labels, by one sweep over the unlabeled pairs; None where they overflow.
 
@@ -214,6 +219,8 @@ def bound_labels(
         In the coordinates z.
     enclosure : LabelEnclosure or None
         Bounds on the soft labels; None where they are zero, and no sweep is needed.
+    largest_weight : float
+        Of any pair.
     """
     matrix, spread = similar.matrix, np.asarray(similar.spread)
     c, n = pairs.confidence, pairs.n_similar
@@ -233,5 +240,5 @@ def bound_labels(
     numbers = (matrix, spread, np.array([total, least, most, value]))
     if not all(np.all(np.isfinite(x)) for x in numbers):
         return None
-    error = MatrixError(spread[0], spread[1], sums.n_base, chain)
+    error = MatrixError(spread, sums.n_base, chain, largest_weight)
     return LabelBounds(total, least, most, value, symmetrise(matrix), error)

@@ -60,7 +60,8 @@ class MStepFamily:
         mu = pairs.resolve_unlabeled_weight(unlabeled_weight)
         eta = check_number(threshold, "threshold", 0.0, strict=True)
         if manifold_term is not None:
-            manifold_term = check_metric(manifold_term, pairs.n_features, "manifold_term")
+            m = pairs.n_features
+            manifold_term = check_metric(manifold_term, m, "manifold_term", repair=False)
         has_sums = known is not None and known.pairs is pairs and known.n_jobs == n_jobs
         sums = known.sums if known is not None and has_sums else PairSums.of(pairs, n_jobs)
         made = cls(pairs, mu, eta, manifold_term, n_jobs, sums)

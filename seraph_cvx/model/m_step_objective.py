@@ -16,16 +16,18 @@ cancels. The matrix M is M(1) of the dual and gives the recession function <M, D
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import scipy  # imports its parts when they are first used
 from numpy.typing import ArrayLike
 
-from ..numerics.checks import MOST, FloatArray, check_number
+from ..numerics.checks import MOST, FloatArray, check_number, read_only
+from ..numerics.exact_rank import link_differences, rank_unless_spanning
 from ..numerics.psd_cone import check_metric, symmetrise
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
@@ -42,6 +44,9 @@ from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, tabulate
 RANK_TOLERANCE = 1e-12
 """An eigenvalue of M(1) below this, in coordinates where C = I, counts as zero."""
 
+CLEAR_OF_ROUNDING = 1e6
+"""An eigenvalue this many rounding errors from zero needs no exact rank."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MStepObjective:
@@ -52,8 +57,9 @@ class MStepObjective:
     pairs : PairSet
     soft_labels : (n_unlabeled,) array_like, optional
         The soft label q(+1) of each row of ``pairs.unlabeled``. None: q(-1) = 1, the paper's start.
+        Refused for sampled pairs.
     previous_metric : (m, m) array_like, optional
-        Instead of `soft_labels`: the soft labels (10) of this metric, streamed, never stored.
+        Instead of `soft_labels`: the soft labels (10) of this PSD matrix, streamed, never stored.
     sharpness : float, optional
         The sharpness of those soft labels; None is the paper's 1 + mu.
     unlabeled_weight : float or "ratio"
@@ -129,6 +135,7 @@ class MStepObjective:
     manifold_term: FloatArray | None = None
     penalties: Sequence[Penalty] = ()
     family: MStepFamily = None  # type: ignore[assignment]
+    linear_blocks: tuple[Penalty, ...] = field(default=(), init=False)
 
     def __post_init__(self) -> None:
         _set(self, "trace_weight", check_number(self.trace_weight, "trace_weight", minimum=0.0))
@@ -153,13 +160,24 @@ class MStepObjective:
             _set(self, "soft_labels", check_soft_labels(self.soft_labels, self.pairs))
         if self.previous_metric is not None:
             m = self.pairs.n_features
-            _set(self, "previous_metric", check_metric(self.previous_metric, m, "previous_metric"))
+            P = check_metric(self.previous_metric, m, "previous_metric", repair=False)
+            _set(self, "previous_metric", P)
         least = self.pairs.least_spread
         if self.trace_weight > MOST * least**2:
             raise ValueError(
                 f"trace_weight={self.trace_weight:g} is too large for a feature that varies by "
                 f"{least:.3g}: it counts by its square. Lower it, or multiply the features."
             )
+        if self.manifold_term is not None:
+            penalty, spread = np.diag(self.manifold_term), np.diag(self.pair_moment)
+            too_large = np.flatnonzero((spread > 0.0) & (penalty / MOST > spread))
+            if len(too_large):
+                a = too_large[0]
+                raise ValueError(
+                    f"manifold_term[{a}, {a}]={penalty[a]:g} is too large for a feature whose "
+                    f"squared distances, times the weights of pairs, add up to {spread[a]:.3g}. "
+                    "Lower the weight of the manifold term, or multiply the features."
+                )
 
     def value(self, A: ArrayLike) -> float:
         """The value f(A), eq. (11) with the sign reversed, and of the penalties; A any matrix."""
@@ -183,15 +201,28 @@ class MStepObjective:
 
     def with_trace_weight(self, trace_weight: float) -> MStepObjective:
         """The same M-step with another lambda, of the same family."""
-        return replace(self, trace_weight=trace_weight)
+        return self._replaced(trace_weight=trace_weight)
 
     def with_soft_labels_of(self, metric: FloatArray) -> MStepObjective:
         """The M-step after the E-step (10) at `metric`, of the same family."""
-        return replace(self, soft_labels=None, previous_metric=metric)
+        return self._replaced(soft_labels=None, previous_metric=metric)
 
     def with_penalties(self, penalties: Sequence[Penalty]) -> MStepObjective:
         """The same M-step with other penalties, of the same family."""
-        return replace(self, penalties=penalties)
+        other = self._replaced(penalties=penalties)
+        if self.linear_blocks and len(other.linear_blocks) > len(self.linear_blocks):
+            raise ValueError(
+                f"{self.linear_blocks[0]!r} is part of trace_weight or manifold_term already, and "
+                "linear penalties would be added to it: give the others alone, or start from an "
+                "objective that was made without it."
+            )
+        return other
+
+    def _replaced(self, **changes: Any) -> MStepObjective:
+        """The same M-step with some changes; it still knows its linear blocks."""
+        other = replace(self, **changes)
+        _set(other, "linear_blocks", (*self.linear_blocks, *other.linear_blocks))
+        return other
 
     @cached_property
     def geometry(self) -> Geometry:
@@ -286,7 +317,8 @@ class MStepObjective:
         """What the labels bring to every certificate of this M-step; None where it overflows."""
         geometry = self.geometry
         similar, sums = geometry.dual_similar, geometry.dual_sums
-        return bound_labels(self.pairs, self.mu, similar, sums, self.label_enclosure)
+        largest = self.moments.largest_weight
+        return bound_labels(self.pairs, self.mu, similar, sums, self.label_enclosure, largest)
 
     @cached_property
     def label_enclosure(self) -> LabelEnclosure | None:
@@ -305,19 +337,19 @@ class MStepObjective:
     def soft_label_matrix(self) -> FloatArray:
         """The soft labels' second moment sum_U q(+1) v v', in the coordinates of the data."""
         back = self.whitening.T @ self.moments.typical.everything
-        return symmetrise(back.T @ self.soft_label_sums.matrix @ back)
+        return read_only(symmetrise(back.T @ self.soft_label_sums.matrix @ back))
 
     @cached_property
     def regulariser(self) -> FloatArray:
         """The regulariser as a matrix: R = lambda*I + nu*X'LX."""
-        return self.linear_penalty.matrix(self.pairs.n_features)
+        return read_only(self.linear_penalty.matrix(self.pairs.n_features))
 
     @cached_property
     def similar_matrix(self) -> FloatArray:
         """The second moment of pairs weighted as similar: sum_k (c_k - b_k) v_k v_k'."""
         if not self.has_soft_labels:
             return self.moments.similar
-        return symmetrise(self.moments.similar + self.mu * self.soft_label_matrix)
+        return read_only(symmetrise(self.moments.similar + self.mu * self.soft_label_matrix))
 
     @cached_property
     def recession_matrix(self) -> FloatArray:
@@ -325,7 +357,7 @@ class MStepObjective:
 
         M(1) = sum_k (c_k - b_k) v_k v_k' + R.
         """
-        return symmetrise(self.similar_matrix + self.regulariser)
+        return read_only(symmetrise(self.similar_matrix + self.regulariser))
 
     @property
     def recession_total(self) -> float:
@@ -377,16 +409,17 @@ class MStepObjective:
             if np.any(np.isinf(changed)):
                 return np.inf
             pull = changed
-        largest = float(np.linalg.eigvalsh(symmetrise(pull))[-1])
-        size = len(pull) * float(np.max(np.abs(moment)) + np.max(np.abs(push)))
-        return largest if largest > 16.0 * np.finfo(np.float64).eps * size else 0.0
+        sizes = np.diag(moment) + np.diag(push) + np.abs(np.diag(pull))
+        return _largest_eigenvalue(symmetrise(pull), sizes)
 
     @property
     def attains_optimum(self) -> bool:
         """Whether some PSD A minimises f: trace_weight > 0, or M(1) has the range of C.
 
         A rank decision: an eigenvalue of M(1) below 1e-12, in coordinates where C = I, is zero, and
-        so is one below the rounding error that nearly collinear features bring.
+        so is one below the rounding error that nearly collinear features bring. Where labels alone
+        decide (no soft labels, manifold term or penalties), exact ranks must agree that it is
+        attained; that it is not is said without them, of an optimum beyond reach in doubles too.
         """
         return self.falling_direction is None
 
@@ -410,9 +443,33 @@ class MStepObjective:
             falling = (spread > 0.0) & (growth <= self.zero_eigenvalue * spread)
             return np.eye(len(spread))[np.argmax(falling)] if np.any(falling) else None
         eigenvalues, vectors = np.linalg.eigh(self.whitened_program.recession)
-        if eigenvalues[0] > self.zero_eigenvalue:
+        if eigenvalues[0] <= self.zero_eigenvalue:
+            u = self.basis.matrix @ vectors[:, 0]
+            return np.asarray(u / np.linalg.norm(u))
+        if self.has_soft_labels or self.manifold_term is not None or self.penalties:
             return None
-        u = self.basis.matrix @ vectors[:, 0]
+        n_varying = np.count_nonzero(np.diag(self.pair_moment))
+        is_clear = eigenvalues[0] > CLEAR_OF_ROUNDING * self.moments.noise * eigenvalues[-1]
+        if is_clear and self.whitening.shape[1] == n_varying:
+            return None
+        return self._direction_without_similar_pairs()
+
+    def _direction_without_similar_pairs(self) -> FloatArray | None:
+        """A direction that other pairs have but no similar one, by exact ranks, or None."""
+        points, links = self.pairs.points, self.pairs.labels.similar_links
+        counted, drawn = self.pairs.labels.labeled_links, self.pairs.drawn
+        if self.mu > 0.0:
+            everyone = np.column_stack(np.broadcast_arrays(0, np.arange(len(points))))
+            counted = everyone if drawn is None else np.vstack([counted, drawn])
+        rank = rank_unless_spanning(points, links, counted)
+        if rank is None:
+            return None
+        spread = np.sqrt(np.diag(self.pair_moment))
+        scale = np.where(spread > 0.0, spread, 1.0)
+        V = link_differences(points, links) / scale
+        V = V / np.maximum(np.max(np.abs(V), axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        N = np.linalg.svd(np.linalg.qr(V, mode="r"))[2][rank:].T / scale[:, None]
+        u = N @ np.linalg.eigh(self.moments.along(N))[1][:, -1]
         return np.asarray(u / np.linalg.norm(u))
 
     @property
@@ -439,7 +496,7 @@ class MStepObjective:
 
     def _add_linear_penalties(self) -> None:
         """Add the linear penalties to R; the others are kept, made for these points."""
-        others = []
+        linear_blocks, others = [], []
         for block in self.penalties:
             if not isinstance(block, Penalty):
                 raise TypeError(
@@ -448,13 +505,15 @@ class MStepObjective:
                 )
             linear = block.regulariser(self.pairs.points)
             if linear is None:
-                others.append(block.for_points(self.pairs.points))
+                others.append(copy.copy(block.for_points(self.pairs.points)))
                 continue
+            linear_blocks.append(block)
             _set(self, "trace_weight", self.trace_weight + linear.trace_weight)
             if linear.manifold_term is not None:
                 given = 0.0 if self.manifold_term is None else np.asarray(self.manifold_term)
                 _set(self, "manifold_term", given + linear.manifold_term)
         _set(self, "penalties", tuple(others))
+        _set(self, "linear_blocks", tuple(linear_blocks))
 
     def check(self, A: ArrayLike) -> FloatArray:
         """Check A, PSD or not, and return it as a symmetric matrix of the right size."""
@@ -463,6 +522,28 @@ class MStepObjective:
         if matrix.shape != (m, m):
             raise ValueError(f"A has shape {matrix.shape}; the points have {m} features.")
         return symmetrise(matrix)
+
+
+def _largest_eigenvalue(P: FloatArray, sizes: FloatArray) -> float:
+    """The largest eigenvalue of P, or 0 if it is not positive, accurate whatever the units are.
+
+    The entries of P have rounding errors relative to sqrt(s_i s_j), s = `sizes`. So the sign of
+    P - t*I is judged by E(P - t*I)E, E = Diag(s + t)^(-1/2). Newton's method on t from below, where
+    each new t is a Rayleigh quotient of P.
+    """
+    m, t = len(P), 0.0
+    for _ in range(100):
+        scale = np.sqrt(np.where(sizes + t > 0.0, sizes + t, 1.0))
+        scaled = (P - t * np.eye(m)) / scale[:, None] / scale
+        eigenvalues, vectors = scipy.linalg.eigh(scaled, subset_by_index=[m - 1, m - 1])
+        largest = float(eigenvalues[0])
+        if t == 0.0 and largest <= 16.0 * m * np.finfo(np.float64).eps:
+            return 0.0
+        step = largest / float(np.sum(np.square(vectors[:, 0] / scale)))
+        t += step
+        if step <= 1e-15 * t:
+            break
+    return t
 
 
 def _set(target: object, name: str, value: object) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,8 +28,7 @@ from ..sums.drawn_pairs import DrawnPairs, HeldPoints
 from ..sums.face.all_pairs import AllPairs
 from ..sums.face.layout import FaceLayout
 from ..sums.face.listed_pairs import ListedPairs
-from ..sums.face_sums import FacePairs, PairLoss, PairPass
-from ..sums.factor_pass import Bending, FactorPass, OnCluster, OnHost
+from ..sums.face_sums import Bending, FacePairs, FactorPass, PairLoss
 from ..sums.pair_sums import PairSums
 from .pair_losses import LOGISTIC
 
@@ -93,29 +92,43 @@ class PairProgram:
         """Phi and its slope at a factor L, in one pass over the pairs."""
         device, remote = self.device_faces, self.sums.remote_sums
         if device is not None and L.shape[1] <= MOST_COLUMNS:
-            on_device = device.pass_at(L)
-            return self._point(L, on_device, lambda: on_device.bending)
+            there = device.pass_at(L)
+            derivatives = there.slope, lambda: there.gradient, lambda: there.bending
+            return self._point(L, there.total, there.excess, *derivatives)
         if isinstance(remote, ClusterSums) and remote.is_available and self.unlabeled_weight > 0.0:
             losses = Losses(self.loss, self.unlabeled_weight, LOGISTIC, self.threshold)
-            return self._point(L, OnCluster(remote, L, losses), partial(self._bending, L))
+            total, excess, slope = remote.pass_at(L, losses)
+            push = cache(lambda: remote.pass_at(L, losses, with_gradient=True).matrix)
+            return self._point(L, total, excess, slope, push, partial(self._bending, L, push))
         if self.sums.is_remote:
             value, gradient = self.value_and_gradient(L @ L.T)
-            few = partial(self._remote_bending, L)
+            few = partial(self._remote_bending, L, lambda: gradient - self.recession)
             return FacePoint(self, L, value, 2.0 * gradient @ L, lambda: gradient, few)
-        found = OnHost(self._face.X, self._face.pass_at(L, keep=not self._is_large))
-        return self._point(L, found, partial(self._bending, L) if self._is_large else lambda: found)
+        here = self._face.pass_at(L, keep=not self._is_large)
+        total, excess, slope = here.at_points.total, here.at_points.excess, here.slope
+        push = cache(lambda: here.gradient)
+        bending = partial(self._bending, L, push) if self._is_large else lambda: here
+        return self._point(L, total, excess, slope, push, bending)
 
-    def _point(self, L: FloatArray, found: FactorPass, bending: Callable[[], Bending]) -> FacePoint:
-        """Add the linear term to a pass over the pairs."""
+    def _point(
+        self,
+        L: FloatArray,
+        total: float,
+        excess: float,
+        slope: FloatArray,
+        make_gradient: Callable[[], FloatArray],
+        make_bending: Callable[[], Bending],
+    ) -> FacePoint:
+        """Add the linear term to the sums of a pass over the pairs."""
         linear = self.recession @ L
         return FacePoint(
             self,
             L,
-            found.total + float(np.vdot(linear, L)) - self.constant,
-            2.0 * (found.slope + linear),
-            lambda: symmetrise(found.gradient + self.recession),
-            bending,
-            found.excess,
+            total + float(np.vdot(linear, L)) - self.constant,
+            2.0 * (slope + linear),
+            lambda: symmetrise(make_gradient() + self.recession),
+            make_bending,
+            excess,
         )
 
     def at_weights(self, w: FloatArray) -> WeightsPoint:
@@ -152,15 +165,16 @@ class PairProgram:
         labeled = float(labels.n_labeled) if c is None else float(np.sum(c))
         return (1.0 + self.threshold) * (labeled + self.unlabeled_weight * self.sums.n_unlabeled)
 
-    def _bending(self, L: FloatArray) -> OnHost:
-        """Some points and their pairs at L, from which second derivatives are estimated."""
-        return OnHost(self._few.X, self._few.pass_at(L))
+    def _bending(self, L: FloatArray, make_gradient: Callable[[], FloatArray]) -> Bending:
+        """Second derivatives at L, estimated from some points, given the gradient of all pairs."""
+        few = self._few.pass_at(L)
+        return _SampledBending(few, make_gradient() - few.gradient)
 
-    def _remote_bending(self, L: FloatArray) -> Bending:
+    def _remote_bending(self, L: FloatArray, make_gradient: Callable[[], FloatArray]) -> Bending:
         """The same on a GPU that has kernels for it."""
         face = self._device_face
         if face is None or L.shape[1] > MOST_COLUMNS:
-            return self._bending(L)
+            return self._bending(L, make_gradient)
         return face.few.pass_at(L)
 
     @cached_property
@@ -258,6 +272,25 @@ class FacePoint:
         return size / max(1.0, abs(self.value))
 
 
+class _SampledBending(NamedTuple):
+    """Second derivatives by the pairs of some points, but for what the gradient of all tells.
+
+    They hold S = sum_k w_k v_k v_k', of which `missing` is the error. An estimate of it will not
+    do: S + M is zero on the span of L at an optimum, and the errors would make it indefinite.
+    """
+
+    few: FactorPass
+    missing: FloatArray
+
+    def bent(self, D: FloatArray) -> FloatArray:
+        """The derivative along D of half the gradient with respect to the factor."""
+        return self.few.bent(D) + self.missing @ D
+
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the sum along SS'."""
+        return self.few.curvature(S)
+
+
 class WeightsPoint(NamedTuple):
     """Phi at weights of the features: value, gradient, and how that changes along d.
 
@@ -277,8 +310,8 @@ class _Face:
     threshold: float
     pairs: FacePairs
 
-    def pass_at(self, L: FloatArray, keep: bool = True) -> PairPass:
-        return self.pairs.at(self.X @ L, self.threshold, keep)
+    def pass_at(self, L: FloatArray, keep: bool = True) -> FactorPass:
+        return FactorPass(self.X, self.pairs.at(self.X @ L, self.threshold, keep))
 
     @classmethod
     def of(

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.arrays import Array
-from ..numerics.checks import FloatArray
+from ..numerics.checks import FloatArray, read_only
 from ..pairs.pair_set import PairSet
 from ..sums.blocks import BatchSums, Block, PairBatch, PairTerms
 from ..sums.pair_sums import PairSums
@@ -98,7 +98,12 @@ def tabulate(given: ArrayLike, pairs: PairSet) -> FloatArray:
 
 
 def check_soft_labels(given: ArrayLike, pairs: PairSet) -> FloatArray:
-    """Check that there is one probability for each unlabeled pair."""
+    """Check that there is one probability for each unlabeled pair, and return a read-only copy."""
+    if pairs.drawn is not None:
+        raise ValueError(
+            "soft_labels has one number for each unlabeled pair, but only drawn ones count here: "
+            "give previous_metric instead, or use pairs.whole."
+        )
     q = np.array(given, dtype=np.float64)
     if q.shape != (pairs.n_unlabeled,):
         raise ValueError(
@@ -108,4 +113,4 @@ def check_soft_labels(given: ArrayLike, pairs: PairSet) -> FloatArray:
     bad = np.flatnonzero(~((q >= 0.0) & (q <= 1.0)))
     if len(bad):
         raise ValueError(f"soft_labels[{bad[0]}] is {q[bad[0]]}: a probability is in [0, 1].")
-    return q
+    return read_only(q)

@@ -17,6 +17,7 @@ from array_api_compat import (
     device,
     is_array_api_obj,
     is_cupy_array,
+    is_dask_array,
     is_numpy_array,
     is_torch_array,
 )
@@ -33,14 +34,18 @@ def namespace(x: Array) -> Any:
 
 
 def is_foreign_array(x: Any) -> bool:
-    """Whether `x` is an array of another library than NumPy.
+    """Whether `x` is an array of another library than NumPy, with a device to compute on.
+
+    A Dask array has none: its numbers are taken to NumPy.
 
     Examples
     --------
     >>> is_foreign_array(np.zeros(2)), is_foreign_array([0.0, 1.0])
     (False, False)
     """
-    return not isinstance(x, np.ndarray) and is_array_api_obj(x) and not is_numpy_array(x)
+    if isinstance(x, np.ndarray) or not is_array_api_obj(x):
+        return False
+    return not is_numpy_array(x) and not is_dask_array(x)
 
 
 def to_host(x: Any) -> Any:
@@ -69,7 +74,7 @@ def index_on_device_of(device_array: Array, index: IntArray) -> Array:
     if device_array is None or isinstance(device_array, np.ndarray):
         return index
     xp = array_namespace(device_array)
-    return xp.asarray(np.ascontiguousarray(index), device=device(device_array))
+    return xp.asarray(np.array(index, order="C"), device=device(device_array))
 
 
 def fused_kernels(x: Array) -> Any:

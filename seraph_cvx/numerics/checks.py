@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 UNKNOWN = -1
 """The class label of a point whose class is not known."""
@@ -16,8 +17,17 @@ UNKNOWN = -1
 MOST = float(np.finfo(np.float64).max) / 1e4
 """The largest sum of squared distances over pairs that is allowed, with room for weights."""
 
+LARGEST_SUM = float(np.finfo(np.float64).max) / 16.0
+"""The largest sum of weights times squared distances over pairs that is allowed."""
+
 LEAST = 1e-153
 """The least variation of a feature that varies: of less, the square or its inverse overflows."""
+
+
+def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
+    """The same array, which nobody can write into from now on."""
+    array.flags.writeable = False
+    return array
 
 
 class MissingExtra(ImportError):
@@ -110,8 +120,17 @@ def check_points(X: ArrayLike) -> FloatArray:
             f"differences below {LEAST:.0g} are too small for floating point. Multiply it by a "
             "constant, or leave it out."
         )
-    points.flags.writeable = False
-    return points
+    return read_only(points)
+
+
+def refuse_overflow(total: float, weight: str) -> None:
+    """Raise an error if `total`, a sum of weights times squared distances, is too large."""
+    if not total <= LARGEST_SUM:
+        raise ValueError(
+            f"{weight} is too large for these points: sums of weights times squared distances "
+            "overflow. Divide all weights by one number, trace_weight too, which leaves the metric "
+            "as it is; or divide the features by a constant."
+        )
 
 
 def encode_labels(y: ArrayLike, n_points: int) -> tuple[IntArray, IntArray]:

@@ -7,10 +7,10 @@ rounded arithmetic proves a singular matrix PSD. In coordinates of what the pair
 from __future__ import annotations
 
 import numpy as np
-import scipy
 
 from .ball_arithmetic import fmpq, fmpq_mat
 from .checks import FloatArray, IntArray
+from .exact_rank import component_roots
 
 
 def exact_coordinates(points: FloatArray, pairs: IntArray) -> tuple[FloatArray, IntArray]:
@@ -41,24 +41,15 @@ def exact_coordinates(points: FloatArray, pairs: IntArray) -> tuple[FloatArray, 
     array([0, 0, 0, 1])
     """
     n, m = points.shape
-    representative, component = _components(n, pairs)
+    representative = component_roots(n, pairs)
     joined = np.flatnonzero(representative != np.arange(n))
     if n - 1 <= m and _differences(points, np.arange(1, n), np.zeros(n, int)).rank() == n - 1:
-        return np.eye(n)[:, joined], component
+        return np.eye(n)[:, joined], representative
     reduced, rank = _differences(points, joined, representative[joined]).rref()
     pivots = _pivots(reduced, rank)
     if rank == m:
         return points, np.zeros(n, dtype=np.int64)
     return points[:, pivots], _groups(points, reduced, pivots)
-
-
-def _components(n: int, pairs: IntArray) -> tuple[IntArray, IntArray]:
-    """The connected component of each point in the graph of `pairs`: its first point and number."""
-    i, j = pairs.T
-    graph = scipy.sparse.coo_array((np.ones(len(pairs)), (i, j)), shape=(n, n))
-    component = scipy.sparse.csgraph.connected_components(graph, directed=False)[1].astype(np.int64)
-    first = np.unique(component, return_index=True)[1]
-    return np.asarray(first[component]), component
 
 
 def _exact(values: FloatArray) -> fmpq_mat:

@@ -13,7 +13,7 @@ def log_determinant_bounds(matrix: FloatArray, error: FloatArray) -> tuple[float
 
     With a Cholesky factor F of the matrix, B = FF' + E = F (I + X) F', X = F^{-1} E F^{-T}; then
     |log det(I + X)| <= k |X| / (1 - |X|). F^{-1} is bounded by an approximate inverse W with
-    |I - WF| < 1. None where that proves nothing: B may be singular.
+    |I - WF| < 1, in rows and in columns. None where that proves nothing: B may be singular.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def log_determinant_bounds(matrix: FloatArray, error: FloatArray) -> tuple[float
     size, reach, of_sum = np.abs(F), np.abs(W), gamma(k + FEW_ROUNDINGS)
     residual = np.abs(matrix - F @ F.T) + of_sum * (size @ size.T + np.abs(matrix)) + error
     off = np.abs(np.eye(k) - W @ F) + of_sum * (reach @ size + np.eye(k))
-    inexact = float(np.max(np.sum(off, axis=1))) * SECOND_ORDER
+    inexact = float(max(np.max(np.sum(off, axis=axis)) for axis in (0, 1))) * SECOND_ORDER
     far = float(np.max(np.sum(reach @ residual @ reach.T, axis=1))) * SECOND_ORDER
     if not (inexact < 0.5 and np.isfinite(far)):
         return None

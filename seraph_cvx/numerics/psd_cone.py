@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .checks import FloatArray
+from .checks import FloatArray, read_only
 
 FAINT = 1e-8
 """Eigenvalues of C, scaled to a unit diagonal, below this are recomputed from the points."""
@@ -32,6 +32,21 @@ def symmetrise(A: FloatArray) -> FloatArray:
            [1., 1.]])
     """
     return np.asarray((A + A.T) / 2.0)
+
+
+def to_unit_size(A: FloatArray) -> tuple[FloatArray, int]:
+    """A divided by 2^e, so that its largest entry is between 1/2 and 1, and e."""
+    exponent = int(np.frexp(np.max(np.abs(A), initial=0.0))[1])
+    return np.asarray(np.ldexp(A, -exponent)), exponent
+
+
+def congruence(T: FloatArray, R: FloatArray) -> FloatArray:
+    """The product T'RT of a symmetric R, scaled by powers of two so that nothing underflows."""
+    rows = np.frexp(np.max(np.abs(R), axis=1, initial=0.0))[1] // 2
+    columns = np.frexp(np.max(np.abs(np.ldexp(T, rows[:, None])), axis=0, initial=0.0))[1]
+    scaled = np.ldexp(T, rows[:, None] - columns)
+    inner = np.ldexp(R, -(rows[:, None] + rows))
+    return np.asarray(np.ldexp(scaled.T @ inner @ scaled, columns[:, None] + columns))
 
 
 def project(A: FloatArray) -> FloatArray:
@@ -221,13 +236,14 @@ def complete_basis(T: FloatArray, R: FloatArray) -> FloatArray:
     return np.hstack([T, rest @ vectors / np.sqrt(np.where(felt, penalties, largest))])
 
 
-def check_metric(A: ArrayLike, n_features: int, name: str = "A") -> FloatArray:
-    """Check that `A` is symmetric and PSD.
+def check_metric(
+    A: ArrayLike, n_features: int, name: str = "A", *, repair: bool = True
+) -> FloatArray:
+    """Check that `A` is symmetric and PSD, and return a read-only copy of its symmetric part.
 
-    A slightly indefinite matrix is forgiven: an eigenvalue of A scaled to a unit diagonal may be
-    -1e-9, and the matrix is then projected; one that is negative by rounding alone is left as it
-    is, so that what was checked once is not changed by a second check. Scaled so, the verdict does
-    not depend on the units of the features.
+    The verdict is on A scaled to a unit diagonal, so that it does not depend on the units of the
+    features. An eigenvalue that is negative by rounding alone is accepted, and left as it is. With
+    `repair` one down to -1e-9 is accepted too, and A is projected; else it is refused.
     """
     matrix = np.array(A, dtype=np.float64)
     if matrix.shape != (n_features, n_features):
@@ -242,14 +258,15 @@ def check_metric(A: ArrayLike, n_features: int, name: str = "A") -> FloatArray:
         raise ValueError(f"{name} is not symmetric: pass (A + A') / 2.")
     scale = np.where(lengths > 0.0, lengths, np.sqrt(np.max(np.abs(matrix)) or 1.0))
     scaled = symmetrise(matrix / scale[:, None] / scale)
-    if has_cholesky_factor(scaled + ROUNDING_EIGENVALUE * n_features * np.eye(n_features)):
-        return symmetrise(matrix)
-    smallest = float(np.linalg.eigvalsh(scaled)[0])
-    if smallest < -1e-9:
+    matrix = symmetrise(matrix)
+    smallest, rounding = 0.0, ROUNDING_EIGENVALUE * n_features
+    if not has_cholesky_factor(scaled + rounding * np.eye(n_features)):
+        smallest = float(np.linalg.eigvalsh(scaled)[0])
+    if smallest < (-1e-9 if repair else -rounding):
         raise ValueError(
             f"{name} is not positive semidefinite (scaled to a unit diagonal it has the "
             f"eigenvalue {smallest:.3g}): pass seraph_cvx.numerics.psd_cone.project(A)."
         )
-    if smallest >= -ROUNDING_EIGENVALUE * n_features:
-        return symmetrise(matrix)
-    return symmetrise(project(scaled) * scale[:, None] * scale)
+    if smallest < -rounding:
+        matrix = symmetrise(project(scaled) * scale[:, None] * scale)
+    return read_only(matrix)

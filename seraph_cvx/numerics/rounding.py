@@ -58,7 +58,7 @@ SECOND_ORDER = 1.01
 """Products of gammas, and the rounding of the bounds themselves, are covered by this factor."""
 
 UNDERFLOW_ENTRY = 2.0**-900
-"""An upper bound on all underflows in one entry of a matrix of weighted pairs."""
+"""An upper bound on all underflows in one entry of a matrix of pairs whose weights are up to 1."""
 
 
 def gamma(roundings: int) -> float:
@@ -93,32 +93,34 @@ class MatrixError:
 
     Attributes
     ----------
-    summed, rounded : (k,) arrays
-        The spread of the coordinates, and of the sizes that they are rounded from: see `Swept`.
+    spread : (2, k) array
+        Of the coordinates, and of the sizes that they are rounded from: see `Swept`.
     n_base : int
         Products that a coordinate is the sum of.
     chain : int
         Additions that a term of the sum goes through.
+    largest_weight : float
+        The largest weight of a pair: what underflows is multiplied by no more than this.
     others : (k,) array, optional
         e of what else is in the matrix: its error is E >= -t D for t = sum_a e_a / D_a.
     """
 
-    summed: NDArray[np.float64]
-    rounded: NDArray[np.float64]
+    spread: NDArray[np.float64]
     n_base: int
     chain: int
+    largest_weight: float
     others: NDArray[np.float64] | None = None
 
     def relative_to(self, diagonal: NDArray[np.float64]) -> float:
         """The least t with E >= -t * Diag(diagonal), for the error E of the matrix.
 
-        The sum, |E_ab| <= 2 gamma(chain) sqrt(g_a g_b), g = `summed`; and the coordinates, with
-        h = `rounded`, |E_ab| <= 2 gamma(n_base) (sqrt(g_a h_b) + sqrt(h_a g_b)) and a square.
+        With (g, h) = `spread`: the sum, |E_ab| <= 2 gamma(chain) sqrt(g_a g_b); the coordinates,
+        |E_ab| <= 2 gamma(n_base) (sqrt(g_a h_b) + sqrt(h_a g_b)) and a square.
         """
         if not len(diagonal):
             return 0.0
-        g = float(((self.summed + UNDERFLOW_ENTRY) / diagonal).sum())
-        h = float(((self.rounded + UNDERFLOW_ENTRY) / diagonal).sum())
+        underflow = UNDERFLOW_ENTRY * self.largest_weight
+        g, h = (float(x) for x in ((self.spread + underflow) / diagonal).sum(axis=1))
         of_sum = 2.0 * gamma(self.chain + FEW_ROUNDINGS) * g
         one = gamma(self.n_base + 4)
         of_others = 0.0 if self.others is None else float((self.others / diagonal).sum())
@@ -161,6 +163,22 @@ def at_least(*terms: float) -> float:
 def at_most(*terms: float) -> float:
     """Bound a sum of terms from above by a double: see `at_least`."""
     return -at_least(*(-term for term in terms))
+
+
+def product_above(*factors: float, exponent: int = 0) -> float:
+    """Bound a product of nonnegative doubles times 2^exponent from above.
+
+    No factor of it overflows or underflows unless the whole does.
+    """
+    mantissa = 1.0 + 2.0 * len(factors) * UNIT
+    for factor in factors:
+        part, power = math.frexp(factor)
+        mantissa, exponent = mantissa * part, exponent + power
+    try:
+        bound = math.ldexp(mantissa, exponent)
+    except OverflowError:
+        return math.inf
+    return math.nextafter(bound, math.inf) if mantissa else 0.0
 
 
 def down(x: Fraction) -> float:

@@ -17,6 +17,7 @@ from ..numerics.checks import (
     check_index_pairs,
     encode_labels,
     is_known,
+    read_only,
     refuse_masked,
 )
 
@@ -32,6 +33,11 @@ class LabeledPairs:
     dissimilar: IntArray
     confidence: FloatArray | None = None
     classes: ClassVar[None] = None
+
+    def __post_init__(self) -> None:
+        for given in (self.similar, self.dissimilar, self.confidence):
+            if given is not None:
+                read_only(given)
 
     @property
     def unweighted(self) -> LabeledPairs:
@@ -62,17 +68,27 @@ class LabeledPairs:
     @cached_property
     def listed(self) -> IntArray:
         """The rows of `similar`, then those of `dissimilar`."""
-        return np.vstack([self.similar, self.dissimilar])
+        return read_only(np.vstack([self.similar, self.dissimilar]))
 
     @cached_property
     def members(self) -> IntArray:
         """The points that have a labeled pair, in increasing order."""
-        return np.unique(self.listed)
+        return read_only(np.unique(self.listed))
 
     @cached_property
     def ends(self) -> IntArray:
         """The same rows, with the numbers of the points among `members`."""
-        return np.searchsorted(self.members, self.listed)
+        return read_only(np.searchsorted(self.members, self.listed))
+
+    @property
+    def similar_links(self) -> IntArray:
+        """Pairs that connect the points which similar pairs connect."""
+        return self.similar
+
+    @property
+    def labeled_links(self) -> IntArray:
+        """Pairs that connect the points which labeled pairs connect."""
+        return self.listed
 
     @cached_property
     def is_complete(self) -> bool:
@@ -128,6 +144,10 @@ class ClassLabels:
     confidence: ClassVar[None] = None
     is_complete: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        read_only(self.members)
+        read_only(self.classes)
+
     @property
     def unweighted(self) -> ClassLabels:
         """The same pairs: each has confidence 1."""
@@ -152,22 +172,33 @@ class ClassLabels:
     @cached_property
     def similar(self) -> IntArray:
         """Pairs of one class, in lexicographic order."""
-        return np.asarray(self.members[self._pairs(same=True)])
+        return read_only(self.members[self._pairs(same=True)])
 
     @cached_property
     def dissimilar(self) -> IntArray:
         """Pairs of two classes, in lexicographic order."""
-        return np.asarray(self.members[self._pairs(same=False)])
+        return read_only(self.members[self._pairs(same=False)])
 
     @property
     def listed(self) -> IntArray:
         """The rows of `similar`, then those of `dissimilar`."""
-        return np.vstack([self.similar, self.dissimilar])
+        return read_only(np.vstack([self.similar, self.dissimilar]))
 
     @cached_property
     def ends(self) -> IntArray:
         """The same rows, with the numbers of the points among `members`."""
-        return np.vstack([self._pairs(same=True), self._pairs(same=False)])
+        return read_only(np.vstack([self._pairs(same=True), self._pairs(same=False)]))
+
+    @property
+    def similar_links(self) -> IntArray:
+        """Pairs that connect the points of each class: each with the first of its class."""
+        first = np.unique(self.classes, return_index=True, return_inverse=True)[1:]
+        return np.column_stack([self.members[first[0][first[1]]], self.members])
+
+    @property
+    def labeled_links(self) -> IntArray:
+        """Pairs that connect all points of known class: each with the first of them."""
+        return np.column_stack([np.full_like(self.members, self.members[0]), self.members])
 
     def renumbered(self, number: IntArray) -> ClassLabels:
         """The same points with other numbers; those with -1 are left out."""

@@ -11,10 +11,13 @@ from numpy.typing import ArrayLike
 
 from ..numerics.arrays import Array, is_foreign_array, to_host
 from ..numerics.checks import (
+    LARGEST_SUM,
     FloatArray,
     IntArray,
     check_number,
     check_points,
+    read_only,
+    refuse_overflow,
 )
 from .drawing import draw_unlabeled
 from .labeled_pairs import Labels, pairs_of_constraints, pairs_of_labels
@@ -104,6 +107,7 @@ class PairSet:
         labeled = pairs_of_constraints(
             similar, dissimilar, similar_confidence, dissimilar_confidence, len(points)
         )
+        refuse_large_confidences(points, labeled)
         return cls(points, labeled, device_array_of(X))
 
     @property
@@ -189,7 +193,7 @@ class PairSet:
         """The rows of U in lexicographic order; made when first asked for (O(n^2) memory)."""
         is_unlabeled = np.triu(np.ones((self.n_points, self.n_points), dtype=bool), 1)
         is_unlabeled[tuple(self.labeled.T)] = False
-        return np.argwhere(is_unlabeled)
+        return read_only(np.argwhere(is_unlabeled))
 
     def sampled(self, unlabeled_pairs: int, random_state: Any = None) -> PairSet:
         """Draw k unlabeled pairs at random to stand for all of U.
@@ -210,7 +214,7 @@ class PairSet:
             return self.whole
         rng = check_random_state(random_state)
         drawn = draw_unlabeled(self.n_points, self.labeled, how_many, rng)
-        return replace(self, drawn=drawn)
+        return replace(self, drawn=read_only(drawn))
 
     @property
     def whole(self) -> PairSet:
@@ -230,7 +234,19 @@ class PairSet:
                 )
             return self.n_labeled / self.n_unlabeled if self.n_unlabeled else 0.0
         weight = check_number(unlabeled_weight, "unlabeled_weight", minimum=0.0)
+        if weight > 1.0:
+            total = weight * max(float(self.n_unlabeled), self._unlabeled_squares)
+            refuse_overflow(total, f"unlabeled_weight={weight:g}")
         return weight if self.n_unlabeled else 0.0
+
+    @cached_property
+    def _unlabeled_squares(self) -> float:
+        """The squared distances of all pairs, or of those drawn for them; not less than of U."""
+        if self.drawn is None:
+            return float(self.n_points * np.sum(np.square(self.points - self.points.mean(axis=0))))
+        i, j = self.drawn.T
+        squares = np.sum(np.square(self.points[i] - self.points[j]))
+        return float(self.n_unlabeled / len(self.drawn) * squares)
 
     def __repr__(self) -> str:
         return (
@@ -249,6 +265,23 @@ class PairSet:
         from ..display.cards import pair_set_card
 
         return pair_set_card(self)
+
+
+def refuse_large_confidences(points: FloatArray, labels: Labels) -> None:
+    """Raise an error where confidences times squared distances overflow."""
+    if labels.confidence is None:
+        return
+    with np.errstate(over="ignore"):
+        most = max(1.0, float(np.sum(np.square(np.ptp(points, axis=0)))))
+        if most * np.sum(labels.confidence) <= LARGEST_SUM:
+            return
+        i, j = labels.listed.T
+        squares = np.sum(np.square(points[i] - points[j]), axis=1)
+        terms = labels.confidence * np.maximum(1.0, squares)
+        total = float(np.sum(terms))
+    k = int(np.argmax(terms))
+    pair = f"the pair ({i[k]}, {j[k]}) at a squared distance of {squares[k]:.3g}"
+    refuse_overflow(total, f"The confidence {labels.confidence[k]:g} of {pair}")
 
 
 def device_array_of(X: ArrayLike) -> Array | None:

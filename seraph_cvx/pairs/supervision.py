@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from ..numerics.arrays import to_host
 from ..numerics.checks import FloatArray, check_points, is_known, refuse_masked
 from .labeled_pairs import Labels, join_labels, pairs_of_constraints, pairs_of_labels
-from .pair_set import PairSet, device_array_of
+from .pair_set import PairSet, device_array_of, refuse_large_confidences
 
 
 def supervise(
@@ -75,6 +75,7 @@ def supervise(
             n,
         )
         labels = labeled if y is None else join_labels(labeled, y, n)
+        refuse_large_confidences(points, labels)
     return PairSet(points, labels, device_array_of(X))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from ..numerics.checks import FloatArray, IntArray, check_number
+from ..numerics.checks import FloatArray, IntArray, check_number, read_only
 from ..numerics.psd_cone import scaled_factor, symmetrise
 from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
 from .penalty import DualTerms, Multiplier, Penalty
@@ -60,10 +60,10 @@ class LinearConstraints(Penalty):
             raise ValueError("Give either upper or equal; for both kinds, use two blocks.")
         given = np.array(matrices, dtype=np.float64)
         given = given[None] if given.ndim == 2 else given
-        self.matrices = np.array([check_prior(B, name="matrices") for B in given])
+        self.matrices = read_only(np.array([check_prior(B, name="matrices") for B in given]))
         self.is_equality = equal is not None
         self.formula = "<B_i, A> = t_i" if self.is_equality else "<B_i, A> <= t_i"
-        bounds = np.ravel(np.asarray(equal if upper is None else upper, dtype=np.float64))
+        bounds = np.array(equal if upper is None else upper, dtype=np.float64).ravel()
         if len(bounds) == 1:
             bounds = np.repeat(bounds, len(self.matrices))
         if len(bounds) != len(self.matrices):
@@ -74,8 +74,11 @@ class LinearConstraints(Penalty):
             raise ValueError("A bound is NaN or infinite: leave that constraint out.")
         if not np.all(np.any(self.matrices, axis=(1, 2))):
             raise ValueError("One of the matrices is zero: leave that constraint out.")
-        self.bounds = bounds
+        self.bounds = read_only(bounds)
         self.tolerance = check_number(tolerance, "tolerance", 0.0, strict=True)
+        largest = np.max(np.abs(self.matrices), axis=(1, 2))
+        sizes = largest * np.linalg.norm(self.matrices / largest[:, None, None], axis=(1, 2))
+        self._tolerances = read_only(self.tolerance * (np.abs(bounds) + sizes))
 
     def for_points(self, points: FloatArray) -> Self:
         """The block with its matrices checked against the features."""
@@ -169,7 +172,10 @@ class LinearConstraints(Penalty):
             scaled = self._scaled(L)
             if self.value_above(scaled) == 0.0:
                 return scaled
-            L = scaled_factor(self.prox(L @ L.T, 1.0))
+            projected = self.prox(L @ L.T, 1.0)
+            if not np.all(np.isfinite(projected)):
+                break
+            L = scaled_factor(projected)
         return L
 
     def _scaled(self, L: FloatArray) -> FloatArray:
@@ -222,12 +228,6 @@ class LinearConstraints(Penalty):
         if self.is_equality:
             return np.asarray(np.linalg.lstsq(columns, target, rcond=None)[0])
         return _nonnegative(columns, target)
-
-    @property
-    def _tolerances(self) -> FloatArray:
-        """The tolerance e_i of each constraint."""
-        sizes = np.linalg.norm(self.matrices, axis=(1, 2))
-        return np.asarray(self.tolerance * (np.abs(self.bounds) + sizes))
 
     @property
     def _triangular(self) -> tuple[FloatArray, FloatArray]:

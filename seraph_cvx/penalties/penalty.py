@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise
-from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
+from ..numerics.psd_cone import symmetrise, to_unit_size
+from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma, product_above
 
 if TYPE_CHECKING:
     from .regulariser import Regulariser
 
 TRUSTED = 1e-12
-"""A user-defined penalty is assumed to be computed to this relative error."""
+"""A user-defined penalty, and the matrices at which its conjugate is finite, are assumed to be
+computed to this relative error."""
 
 DIFFERENCE = 1e-6
 """The step of the difference quotients that stand in for second derivatives, relative to A."""
@@ -215,7 +216,8 @@ class Penalty(ABC):
     def multiplier(self, Z: FloatArray) -> Multiplier | None:
         """A matrix near Z with a finite conjugate, rounding allowed for; None if there is none."""
         found = self.conjugate(Z)
-        return Multiplier(Z, trusted(found)) if math.isfinite(found) else None
+        slack = np.full_like(Z, TRUSTED * float(np.max(np.abs(Z), initial=0.0)))
+        return Multiplier(Z, trusted(found), slack) if math.isfinite(found) else None
 
     def feasible_factor(self, L: FloatArray) -> FloatArray:
         """A factor near L for which LL' satisfies the constraints of the block."""
@@ -252,11 +254,24 @@ def trusted(value: float) -> float:
 
 def inner_above(X: FloatArray, Y: FloatArray) -> float:
     """An upper bound on <X, Y> for matrices of doubles."""
+    (X, of_X), (Y, of_Y) = to_unit_size(X), to_unit_size(Y)
     size = float(np.sum(np.abs(X) * np.abs(Y)))
     slack = gamma(X.size + FEW_ROUNDINGS)
-    return at_most(float(np.sum(X * Y)), slack * (1.0 + slack) * size)
+    bound = at_most(float(np.sum(X * Y)), slack * (1.0 + slack) * size)
+    if bound >= 0.0:
+        return product_above(bound, exponent=of_X + of_Y)
+    return math.nextafter(float(np.ldexp(bound, of_X + of_Y)), math.inf)
 
 
-def square_above(X: FloatArray) -> float:
-    """An upper bound on ||X||_F^2."""
-    return at_most(float(np.sum(X * X)) * (1.0 + gamma(X.size + FEW_ROUNDINGS)))
+def square_above(X: FloatArray, weight: float = 1.0) -> float:
+    """An upper bound on weight * ||X||_F^2."""
+    X, exponent = to_unit_size(X)
+    total = float(np.sum(X * X))
+    return product_above(total, 1.0 + gamma(X.size + FEW_ROUNDINGS), weight, exponent=2 * exponent)
+
+
+def gram_above(L: FloatArray) -> tuple[FloatArray, FloatArray, int]:
+    """LL' and a bound on its rounding errors, both divided by 2^e, and e."""
+    L, exponent = to_unit_size(L)
+    size = np.abs(L)
+    return L @ L.T, gamma(L.shape[1] + FEW_ROUNDINGS) * (size @ size.T), 2 * exponent

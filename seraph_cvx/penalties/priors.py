@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..numerics.checks import FloatArray
+from ..numerics.checks import FloatArray, read_only
 from ..numerics.psd_cone import symmetrise
 
 
@@ -44,4 +44,4 @@ def check_prior(
                 f"{name} is not positive definite (its least eigenvalue is {least:.3g}): add a "
                 "multiple of I."
             )
-    return matrix
+    return read_only(matrix)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import congruence, symmetrise, to_unit_size
 from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, entry_bound, gamma
 from ..numerics.verified_psd import is_proven_positive_definite
 
@@ -40,12 +41,18 @@ class Regulariser:
 
     def along(self, T: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Compute T'RT, and e with T'RT >= that - t D for t = sum_a e_a / D_a."""
-        size = np.abs(T)
-        R = self.trace_weight * (T.T @ T)
-        spread = gamma(len(T) + FEW_ROUNDINGS) * self.trace_weight * np.sum(size * size, axis=0)
+        slack = gamma(2 * len(T) + FEW_ROUNDINGS) * SECOND_ORDER
+        R = congruence(T, self.trace_weight * np.eye(len(T)))
+        spread = slack * np.sum(np.square(math.sqrt(self.trace_weight) * T), axis=0)
         if self.manifold_term is not None:
-            R = R + T.T @ self.manifold_term @ T
-            lengths, worst = entry_bound(self.manifold_term)
-            slack = gamma(2 * len(T) + FEW_ROUNDINGS)
-            spread = spread + slack * worst * np.square(lengths @ size)
-        return symmetrise(R), spread * SECOND_ORDER
+            R = R + congruence(T, self.manifold_term)
+            spread = spread + slack * spread_along(T, self.manifold_term)
+        return symmetrise(R), spread
+
+
+def spread_along(T: FloatArray, sizes: FloatArray) -> FloatArray:
+    """For |E_ij| <= |`sizes`_ij|, find e with T'ET >= -t D, t = sum_a e_a / D_a, D diagonal."""
+    sizes, exponent = to_unit_size(sizes)
+    lengths, worst = entry_bound(sizes)
+    lengths = np.ldexp(lengths, exponent // 2) * math.sqrt(1.0 + exponent % 2)
+    return np.asarray(SECOND_ORDER * np.square(math.sqrt(worst) * (lengths @ np.abs(T))))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import symmetrise
-from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
+from ..numerics.rounding import FEW_ROUNDINGS, UNIT, at_most, gamma
 from .penalty import DualTerms, Multiplier, Penalty, TermPoint, inner_above, square_above
 from .priors import check_prior
 
@@ -93,17 +93,14 @@ class Ridge(Penalty):
     def multiplier(self, Z: FloatArray) -> Multiplier:
         """The matrix Z itself, with an upper bound on its conjugate."""
         Z = symmetrise(Z)
-        half = square_above(Z) / (2.0 * self.weight)
+        half = square_above(Z, 0.5 * (1.0 + 4.0 * UNIT) / self.weight)
         return Multiplier(Z, at_most(inner_above(Z, self._prior(len(Z))), half))
 
     def value_above(self, L: FloatArray) -> float:
         """An upper bound on weight/2 * ||LL' - prior||_F^2."""
         prior, size = self._prior(len(L)), np.abs(L)
-        off = square_above(L @ L.T - prior)
-        error = square_above(size @ size.T + np.abs(prior)) ** 0.5 * gamma(
-            L.shape[1] + FEW_ROUNDINGS
-        )
-        return at_most(0.5 * self.weight * (off**0.5 + error) ** 2)
+        error = gamma(L.shape[1] + FEW_ROUNDINGS) * (size @ size.T + np.abs(prior))
+        return square_above(np.abs(L @ L.T - prior) + error, 0.5 * self.weight)
 
     def pull_at_zero(self, pull: FloatArray) -> FloatArray:
         """The pull plus weight * prior: minus the gradient at zero."""

@@ -9,8 +9,8 @@ import numpy as np
 
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import project, symmetrise
-from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
-from .penalty import DualTerms, Multiplier, Penalty
+from ..numerics.rounding import FEW_ROUNDINGS, gamma, product_above
+from .penalty import DualTerms, Multiplier, Penalty, gram_above
 
 FAINT = (1e-8, 1e-6, 1e-4, 1e-2)
 """Eigenvalues of a metric below one of these shares of the largest are taken for zero."""
@@ -128,10 +128,11 @@ class Sparse(Penalty):
 
     def value_above(self, L: FloatArray) -> float:
         """An upper bound on the penalty at LL'."""
-        size = np.abs(L)
-        error = gamma(L.shape[1] + FEW_ROUNDINGS) * float(np.sum(size @ size.T))
-        total = self.value(L @ L.T) * (1.0 + gamma(L.shape[0] ** 2 + FEW_ROUNDINGS))
-        return at_most(total, 2.0 * self.weight * error)
+        gram, error, exponent = gram_above(L)
+        sizes = np.abs(gram) + error
+        np.fill_diagonal(sizes, 0.0)
+        slack = 1.0 + gamma(sizes.size + FEW_ROUNDINGS)
+        return product_above(self.weight, float(np.sum(sizes)), slack, exponent=exponent)
 
     def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
         """Enclosures of Z and of its conjugate, which is zero."""

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ..numerics.checks import FloatArray, check_number
-from ..numerics.rounding import FEW_ROUNDINGS, UNIT, at_most, gamma
-from .penalty import DualTerms, Multiplier, Penalty
+from ..numerics.rounding import UNIT, product_above
+from .penalty import DualTerms, Multiplier, Penalty, square_above
 from .regulariser import Regulariser
 
 
@@ -134,18 +134,18 @@ class TraceBound(Penalty):
     def multiplier(self, Z: FloatArray) -> Multiplier:
         """The multiple of I nearest to Z, and its conjugate."""
         nu = max(0.0, float(np.mean(np.diag(Z))))
-        return Multiplier(nu * np.eye(len(Z)), at_most(nu * self.weight))
+        return Multiplier(nu * np.eye(len(Z)), product_above(nu, self.weight))
 
     def feasible_factor(self, L: FloatArray) -> FloatArray:
         """The factor L, shrunk where the trace of LL' is above the bound."""
-        trace = self._trace_above(L)
+        trace = square_above(L)
         if trace <= self.weight:
             return L
         return np.asarray(L * (math.sqrt(self.weight / trace) * (1.0 - 8.0 * UNIT)))
 
     def value_above(self, L: FloatArray) -> float:
         """Zero where tr(LL') is proven to be within the bound, and infinite elsewhere."""
-        return 0.0 if self._trace_above(L) <= self.weight else math.inf
+        return 0.0 if square_above(L) <= self.weight else math.inf
 
     def pull_at_zero(self, pull: FloatArray) -> FloatArray:
         """The pull itself: zero is inside the bound."""
@@ -163,9 +163,6 @@ class TraceBound(Penalty):
 
         trace = (L.transpose() * L).trace()
         return arb(0) if trace <= arb(self.weight) else arb("inf")
-
-    def _trace_above(self, L: FloatArray) -> float:
-        return at_most(float(np.sum(L * L)) * (1.0 + gamma(L.size + FEW_ROUNDINGS)))
 
     def __repr__(self) -> str:
         return f"TraceBound({self.weight:g})"

@@ -19,6 +19,10 @@ MARGINS = (1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 """Shares by which a matrix is moved into the cone until that is proven, one after the other."""
 
 
+LEAST_NORMAL = float(np.finfo(np.float64).tiny)
+"""An upper bound on what underflows in a row of LL'."""
+
+
 class UpperBound(Penalty):
     """A bound on every distance: A <= bound, that is, bound - A is PSD.
 
@@ -122,6 +126,7 @@ class UpperBound(Penalty):
         error = gamma(L.shape[1] + FEW_ROUNDINGS) * np.sum(
             size @ size.T + np.abs(self.bound), axis=1
         )
+        error = error + LEAST_NORMAL
         return 0.0 if is_proven_positive_definite(self.bound - L @ L.T, error) else math.inf
 
     def pull_at_zero(self, pull: FloatArray) -> FloatArray:

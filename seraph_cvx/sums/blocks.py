@@ -214,13 +214,7 @@ def sum_over(batch: PairBatch, found: PairTerms | BatchSums) -> BatchSums:
 
 @dataclass(frozen=True, eq=False)
 class OnDemand(Sequence[Piece]):
-    """A sequence whose items are made when they are asked for, and not kept.
-
-    Examples
-    --------
-    >>> list(OnDemand(3, lambda number: number**2))
-    [0, 1, 4]
-    """
+    """A sequence whose items are made when they are asked for, and not kept."""
 
     length: int
     make: Callable[[int], Piece]
@@ -252,15 +246,7 @@ class Layout:
 
     @cached_property
     def tiles(self) -> Sequence[Tile]:
-        """The same blocks in squares: pieces of work that need few points each.
-
-        Examples
-        --------
-        >>> from seraph_cvx.pairs.labeled_pairs import LabeledPairs
-        >>> none = LabeledPairs(*np.empty((2, 0, 2), dtype=np.int64))
-        >>> len(Layout(10, none, 1).tiles), len(Layout(200, none, 1).tiles)
-        (15, 325)
-        """
+        """The same blocks in squares: pieces of work that need few points each."""
         return OnDemand(_triangle(-(-self._n_sides // self._aside)), self._tile)
 
     @property

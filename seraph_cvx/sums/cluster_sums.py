@@ -25,7 +25,7 @@ from .distances import Metric
 from .face.all_pairs import AllPairs, Scores
 from .face.layout import FaceLayout
 from .face_sums import PairLoss
-from .sweep import Swept, longest_chain, sweep
+from .sweep import Swept, longest_chain, sweep, transformed
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Turn(NamedTuple):
 
     def of(self, points: FloatArray) -> FloatArray:
         """The points in these coordinates."""
-        return points @ self.matrix - self.shift
+        return np.asarray(transformed(points, self.matrix, self.shift)[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -268,8 +268,7 @@ def _sweep_tile(shipment: Shipment, number: int, recipe: Recipe) -> Swept:
     X = points if recipe.turn is None else recipe.turn.of(points)
     Z, sizes = X, None
     if recipe.coordinates is not None:
-        Z = recipe.coordinates.of(points)
-        sizes = np.abs(points) @ np.abs(recipe.coordinates.matrix) if recipe.with_spread else None
+        Z, sizes = transformed(points, *recipe.coordinates, recipe.with_spread)
     return sweep(X, Z, tile.blocks, recipe.metrics, recipe.terms, sizes=sizes)
 
 

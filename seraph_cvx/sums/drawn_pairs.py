@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -13,13 +13,11 @@ from ..numerics.arrays import (
     index_on_device_of,
     namespace,
     to_device_of,
-    to_host,
-    to_numbers,
 )
 from ..numerics.checks import FloatArray, IntArray
-from .blocks import Chunk, Terms, sum_over
-from .distances import Metric, listed_distances
-from .sweep import Swept, one_or_stack, spread_of
+from .blocks import Chunk, Terms
+from .distances import Metric
+from .sweep import Listed, Swept, sweep_listed, transformed
 
 DRAWN_CHUNK = 1 << 20
 """Numbers per chunk of drawn differences."""
@@ -62,18 +60,14 @@ class HeldPoints:
 
     def in_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
         """The same sums over pairs of the points T'x - shift."""
-        return replace(self, points=self._turned(T, shift), given=None)
+        basis, shift = (to_device_of(self.points, x) for x in (T, shift))
+        return replace(self, points=transformed(self.points, basis, shift)[0], given=None)
 
     def summed_in(self, T: FloatArray, shift: FloatArray, with_spread: bool = False) -> Self:
         """The same distances, with v v' summed for the points T'x - shift."""
-        xp = namespace(self.points)
-        sizes = None
-        if with_spread:
-            sizes = xp.abs(self.points) @ xp.abs(to_device_of(self.points, T))
-        return replace(self, coordinates=self._turned(T, shift), sizes=sizes)
-
-    def _turned(self, T: FloatArray, shift: FloatArray) -> Array:
-        return self.points @ to_device_of(self.points, T) - to_device_of(self.points, shift)
+        basis, shift = (to_device_of(self.points, x) for x in (T, shift))
+        coordinates, sizes = transformed(self.points, basis, shift, with_spread)
+        return replace(self, coordinates=coordinates, sizes=sizes)
 
     def along(self, coordinates: FloatArray, sizes: FloatArray) -> Self:
         """The same distances, with v v' summed in the given coordinates, ordered as `points`."""
@@ -129,42 +123,22 @@ class DrawnPairs(HeldPoints):
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """Estimate the sum of the terms and that of the weighted v v'."""
-        X, xp = self.points, namespace(self.points)
-        m = (X if self.coordinates is None else self.coordinates).shape[1]
-        totals: list[list[Any]] = []
-        matrix = spread = None
-        for start in range(0, self.n_drawn, self._rows):
-            run = slice(start, min(start + self._rows, self.n_drawn))
-            listed = self.first[run], self.second[run]
-            V = take_differences(X if self.given is None else self.given, listed)
-            Z = V if self.coordinates is None else take_differences(self.coordinates, listed)
-            batch, distances = Chunk(run), (listed_distances(V, metric) for metric in metrics)
-            sums, weights = sum_over(batch, terms(batch, *distances))
-            totals.append(list(sums))
-            if weights is None:
-                continue
-            W = one_or_stack(weights)
-            part = (xp.matrix_transpose(Z) * W[..., None, :]) @ Z
-            matrix = part if matrix is None else matrix + part
-            if self.sizes is not None:
-                size = spread_of(W, Z, take_sums(self.sizes, listed))
-                spread = size if spread is None else spread + size
-        total = self.stands_for * np.sum(to_numbers(totals), axis=0)
-        if matrix is None:
-            return Swept(total, np.zeros((m, m)))
-        if spread is not None:
-            spread = self.stands_for * np.asarray(to_host(spread))
-        return Swept(total, self.stands_for * np.asarray(to_host(matrix)), spread)
+        runs = range(0, self.n_drawn, self._rows)
+        chunks = [Chunk(slice(k, min(k + self._rows, self.n_drawn))) for k in runs]
+        totals, matrix, spread = sweep_listed(chunks, self._differences, metrics, terms)
+        spread = None if spread is None else self.stands_for * spread
+        return Swept(self.stands_for * totals, self.stands_for * matrix, spread)
+
+    def _differences(self, run: slice) -> Listed:
+        """The differences of drawn pairs for distances, the same for v v', and their sizes."""
+        ends = self.first[run], self.second[run]
+        V = take_differences(self.points if self.given is None else self.given, ends)
+        Z = V if self.coordinates is None else take_differences(self.coordinates, ends)
+        return V, Z, None if self.sizes is None else take_sums(self.sizes, ends)
 
 
 def members_first(members: IntArray, n: int) -> IntArray:
-    """The numbers below n, these first.
-
-    Examples
-    --------
-    >>> members_first(np.array([2]), 4)
-    array([2, 0, 1, 3])
-    """
+    """The numbers below n, these first."""
     is_other = np.ones(n, dtype=bool)
     is_other[members] = False
     return np.concatenate([members, np.flatnonzero(is_other)])

@@ -90,3 +90,38 @@ class FacePairs(Protocol):
 
     def at(self, Y: FloatArray, threshold: float, keep: bool = True) -> PairPass:
         """Pass over them; `keep` what second derivatives need, which is as large as the pairs."""
+
+
+class Bending(Protocol):
+    """Second derivatives of sums over pairs with respect to a factor and its metric."""
+
+    def bent(self, D: FloatArray) -> FloatArray:
+        """The derivative along D of half the gradient with respect to the factor."""
+
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the sum along SS'."""
+
+
+class FactorPass(NamedTuple):
+    """A pass over the pairs of points in memory, its derivatives those at a factor L."""
+
+    X: FloatArray
+    at_points: PairPass
+
+    @property
+    def slope(self) -> FloatArray:
+        """Half the gradient with respect to the factor: sum_k w_k v_k v_k' L."""
+        return np.asarray(self.X.T @ self.at_points.pull)
+
+    @property
+    def gradient(self) -> FloatArray:
+        """The gradient with respect to the metric: sum_k w_k v_k v_k'."""
+        return np.asarray(self.X.T @ self.at_points.laplacian(self.X))
+
+    def bent(self, D: FloatArray) -> FloatArray:
+        """The derivative of `slope` along D."""
+        return np.asarray(self.X.T @ self.at_points.bent(self.X @ D))
+
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the sum along SS'."""
+        return self.at_points.curvature(self.X @ S)

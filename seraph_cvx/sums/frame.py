@@ -8,10 +8,9 @@ from functools import cached_property
 import numpy as np
 
 from ..numerics.accurate_product import accurate_product, exact_difference
-from ..numerics.arrays import Array
 from ..numerics.checks import FloatArray
 from ..numerics.medians import column_medians, some_rows
-from .sweep import UnlabeledSums
+from .sweep import UnlabeledSums, shifted
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +30,6 @@ class Frame:
     basis: FloatArray
     base: FloatArray | None = None
     with_sizes: bool = True
-
-    def of(self, points: Array, rest: Array | None = None) -> tuple[Array, Array]:
-        """Points or differences in these coordinates, and the sizes that bound their rounding.
-
-        `rest` is what the points were rounded by. Without it they are taken as rounded once, and
-        the sizes are |points| |basis|.
-        """
-        if rest is None:
-            return points @ self.basis, np.abs(points) @ np.abs(self.basis)
-        return accurate_product(points, rest, self.basis)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,15 +60,12 @@ class Turned:
         frame = self.frame
         if not frame.with_sizes:
             turned = self.points @ frame.basis
-            return turned - column_medians(turned), None
-        if frame.base is not None:
-            turned, sizes = frame.of(frame.base, np.zeros_like(frame.base))
-        elif self.given is not None:
-            turned, sizes = frame.of(*exact_difference(self.given, column_medians(self.given)))
-        else:
-            turned, sizes = frame.of(self.points)
-        coordinates = turned - column_medians(turned)
-        return coordinates, sizes + np.abs(coordinates) / (len(frame.basis) + 4)
+            return shifted(turned, column_medians(turned), None, len(frame.basis))
+        points = self.points if self.given is None else self.given
+        points = points if frame.base is None else frame.base
+        exact = exact_difference(points, column_medians(points))
+        turned, sizes = accurate_product(*exact, frame.basis)
+        return shifted(turned, column_medians(turned), sizes, len(frame.basis))
 
     @property
     def shift(self) -> FloatArray:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from ..numerics.arrays import Array, namespace, to_host
-from ..numerics.checks import FloatArray
+from ..numerics.checks import FloatArray, read_only
 from ..numerics.psd_cone import whiten
 from ..pairs.far_points import cut_off
 from .blocks import LabeledBatch, PairBatch, PairTerms, Terms
@@ -39,10 +40,17 @@ class PairMoments:
     unlabeled_weight: float
     regulariser: FloatArray
 
+    @property
+    def largest_weight(self) -> float:
+        """The largest weight of a pair, or more."""
+        c = self.sums.labels.confidence
+        of_labeled = 1.0 if c is None else float(np.max(c, initial=0.0))
+        return max(of_labeled, self.unlabeled_weight * self.sums.stands_for)
+
     @cached_property
     def similar(self) -> FloatArray:
         """The second moment of the similar pairs: sum_S c_k v v'."""
-        return sum_similar(self.sums).matrix
+        return read_only(sum_similar(self.sums).matrix)
 
     @cached_property
     def labeled(self) -> FloatArray:
@@ -52,7 +60,7 @@ class PairMoments:
     @cached_property
     def everything(self) -> FloatArray:
         """The second moment of all pairs: C = sum_k c_k v_k v_k'."""
-        return self.summed(self.sums)
+        return read_only(self.summed(self.sums))
 
     @cached_property
     def typical(self) -> PairMoments:
@@ -68,8 +76,7 @@ class PairMoments:
         n_varying = np.count_nonzero(np.ptp(points, axis=0))
         if n_varying >= len(points):  # they span fewer dimensions than that
             return self
-        sums = replace(self.sums.on_host, centred=points, given=None)
-        cut = replace(self, sums=sums)
+        cut = replace(self, sums=self.sums.of_points(points))
         T = whiten(cut.everything, self.regulariser, cut.along)
         return cut if T.shape[1] == n_varying else self
 
@@ -78,9 +85,9 @@ class PairMoments:
         """The whitening T, T' C T = I, C of typical points; see `numerics.psd_cone.whiten`."""
         typical, Q = self.typical, self.span
         if Q is None:
-            return whiten(typical.everything, self.regulariser, typical.along)
+            return read_only(whiten(typical.everything, self.regulariser, typical.along))
         R = self.regulariser[0, 0] * np.eye(Q.shape[1])
-        return np.asarray(Q @ whiten(self.in_span, R, lambda D: typical.along(Q @ D)))
+        return read_only(Q @ whiten(self.in_span, R, lambda D: typical.along(Q @ D)))
 
     @cached_property
     def unwhitening(self) -> FloatArray:
@@ -139,7 +146,7 @@ class PairMoments:
 
         def record(batch: PairBatch, d: FloatArray) -> PairTerms:
             d = batch.pairs_of(d)
-            found.append(float(np.max(d, initial=0.0)))
+            found.extend([float(namespace(d).max(d))] if math.prod(d.shape) else [])
             return PairTerms([d])
 
         self._sweep(record)
@@ -181,7 +188,7 @@ class PairMoments:
         labeled = sums.over_labeled([], each_labeled)[1]
         if self.unlabeled_weight == 0.0:
             return labeled
-        if sums.n_unlabeled >= sums.labels.n_labeled:
+        if sums.drawn is None and sums.n_unlabeled >= sums.labels.n_labeled:
             return labeled + self.unlabeled_weight * _everything_but(sums, labeled)
         anywhere = np.zeros((sums.points.shape[1],) * 2)
         return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]

@@ -7,35 +7,27 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
 
-from ..numerics.accurate_product import exact_difference
-from ..numerics.arrays import Array, index_on_device_of, to_device_of, to_host, to_numbers
+from ..numerics.accurate_product import accurate_product, exact_difference
+from ..numerics.arrays import Array, index_on_device_of, to_device_of, to_host
 from ..numerics.blas_threads import one_blas_thread
-from ..numerics.checks import FloatArray
+from ..numerics.checks import FloatArray, IntArray
 from ..numerics.medians import column_medians
 from ..numerics.short_sums import product_chain, totals_chain
 from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
-from .blocks import BLOCK, Chunk, LabeledTerms, Layout, Terms, sum_over
+from .blocks import BLOCK, Chunk, LabeledTerms, Layout, Terms
 from .cluster_sums import ClusterSums, Shipment
 from .device.device_sums import DeviceSums
-from .distances import Metric, listed_distances
+from .distances import Metric
 from .drawn_pairs import DrawnPairs, HeldPoints, take_ends
 from .frame import Frame, Turned
 from .labeled_classes import BLOCK as LABELED_BLOCK
 from .labeled_classes import LabeledClasses
-from .sweep import (
-    Swept,
-    UnlabeledSums,
-    longest_chain,
-    one_or_stack,
-    spread_of,
-    sweep,
-    weighted_moment,
-)
+from .sweep import Listed, Swept, UnlabeledSums, longest_chain, sweep, sweep_listed
 
 BLOCK_ARRAYS = 16
 """Arrays of the size of a block that a sweep holds at a time, about."""
@@ -48,9 +40,6 @@ WINDOW = 1_024
 
 Piece = TypeVar("Piece")
 Found = TypeVar("Found")
-
-Listed: TypeAlias = tuple[Array, Array, Array | None]
-"""Differences of listed pairs for distances, the same for v v', and the sizes of the latter."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,9 +201,30 @@ class PairSums:
         return self.remote_sums is not None and self.remote_sums.is_available
 
     @property
+    def drawn(self) -> DrawnPairs | None:
+        """The drawn pairs that stand for all unlabeled ones, if they do."""
+        return self.remote_sums if isinstance(self.remote_sums, DrawnPairs) else None
+
+    def listed_pairs(self, unlabeled_weight: float) -> IntArray:
+        """The pairs that count, where not all of U do: labeled ones, and drawn ones."""
+        if self.drawn is None or unlabeled_weight == 0.0:
+            return self.labels.listed
+        drawn = [np.asarray(to_host(ends)) for ends in (self.drawn.first, self.drawn.second)]
+        return np.vstack([self.labels.listed, np.column_stack(drawn)])
+
+    @property
+    def stands_for(self) -> float:
+        """The number of unlabeled pairs that each one counted stands for."""
+        return 1.0 if self.drawn is None else self.drawn.stands_for
+
+    @property
     def on_host(self) -> PairSums:
-        """The same sums by threads of this process."""
-        return replace(self, remote_sums=None)
+        """The same sums by threads of this process; drawn pairs stay drawn."""
+        return self if self.drawn is not None else replace(self, remote_sums=None)
+
+    def of_points(self, points: FloatArray) -> PairSums:
+        """Sums over all pairs of other points with the same labels, by threads of this process."""
+        return replace(self, centred=points, given=None, remote_sums=None)
 
     @property
     def n_unlabeled(self) -> int:
@@ -230,24 +240,8 @@ class PairSums:
             X, Z = self.points[some], self.coordinates[some]
             of_blocks = cast(Terms, terms)  # each is a LabeledBlock
             return sweep(X, Z, blocks, metrics, of_blocks, self.visit_all, sizes)
-        totals: list[list[Any]] = []
-        matrix = spread = None
-        for batch in self._device_chunks if metrics else self._chunks:
-            V, Z, sizes = self._differences(batch.pairs)
-            distances = (listed_distances(V, metric) for metric in metrics)
-            sums, weights = sum_over(batch, terms(batch, *distances))
-            totals.append(list(sums))
-            if weights is None:
-                continue
-            W = to_device_of(self._device_array, one_or_stack(weights))
-            part = weighted_moment(W, Z, sizes is not None and isinstance(Z, np.ndarray))
-            matrix = part if matrix is None else matrix + part
-            if sizes is not None:
-                size = spread_of(W, Z, sizes)
-                spread = size if spread is None else spread + size
-        total = np.sum(to_numbers(totals), axis=0)
-        matrix = np.asarray(0.0 if matrix is None else to_host(matrix))
-        return Swept(total, matrix, None if spread is None else np.asarray(to_host(spread)))
+        chunks = self._device_chunks if metrics else self._chunks
+        return sweep_listed(chunks, self._differences, metrics, cast(Terms, terms))
 
     def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
         """Sweep the unlabeled pairs; the weights come as one array a block."""
@@ -321,7 +315,7 @@ class PairSums:
             return V, V @ to_device_of(V, frame.basis), None
         if frame.base is not None:
             first, second = both(frame.base)
-        return V, *frame.of(*exact_difference(first, second))
+        return V, *accurate_product(*exact_difference(first, second), frame.basis)
 
 
 @cache

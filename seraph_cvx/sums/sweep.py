@@ -14,12 +14,15 @@ from typing import Any, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from ..numerics.arrays import Array, namespace, to_host, to_numbers
+from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_numbers
 from ..numerics.checks import FloatArray
 from ..numerics.cuda.pair_range import BoundedPairs
 from ..numerics.short_sums import product_chain, short_column_sums, short_product, totals_chain
-from .blocks import Block, Terms, sum_over
-from .distances import Metric, block_distances
+from .blocks import Block, Chunk, Terms, sum_over
+from .distances import Metric, block_distances, listed_distances
+
+Listed: TypeAlias = tuple[Array, Array, Array | None]
+"""Differences of listed pairs for distances, the same for v v', and the sizes of the latter."""
 
 Visit: TypeAlias = tuple[Sequence[Any], tuple[Array, Array, Array] | None]
 """The sums over a block; the row sums and column sums of its weights W, and X' W X."""
@@ -160,6 +163,33 @@ def sweep(
     return Swept(total, matrix, spread)
 
 
+def sweep_listed(
+    chunks: Iterable[Chunk],
+    differences: Callable[[slice], Listed],
+    metrics: Sequence[Metric],
+    terms: Terms,
+) -> Swept:
+    """Sum the terms and the weighted v v' over listed pairs, chunk by chunk."""
+    totals: list[list[Any]] = []
+    matrix = spread = None
+    for chunk in chunks:
+        V, Z, sizes = differences(chunk.pairs)
+        distances = (listed_distances(V, metric) for metric in metrics)
+        sums, weights = sum_over(chunk, terms(chunk, *distances))
+        totals.append(list(sums))
+        if weights is None:
+            continue
+        W = to_device_of(Z, one_or_stack(weights))
+        part = weighted_moment(W, Z, sizes is not None and isinstance(Z, np.ndarray))
+        matrix = part if matrix is None else matrix + part
+        if sizes is not None:
+            size = spread_of(W, Z, sizes)
+            spread = size if spread is None else spread + size
+    total = np.sum(to_numbers(totals), axis=0)
+    matrix = np.asarray(0.0 if matrix is None else to_host(matrix))
+    return Swept(total, matrix, None if spread is None else np.asarray(to_host(spread)))
+
+
 def one_or_stack(parts: Iterable[Array]) -> Array:
     """The only array, or all of them as one with a leading axis."""
     arrays = list(parts)
@@ -178,6 +208,21 @@ def weighted_moment(weights: Array, Z: Array, in_runs: bool) -> Array:
 def spread_of(weights: Array, Z: Array, sizes: Array) -> Array:
     """The weighted squares of each coordinate, sum_i w_i z_i^2, and the same of the sizes."""
     return namespace(Z).stack([weights @ (Z * Z), weights @ (sizes * sizes)], axis=-2)
+
+
+def transformed(
+    points: Array, T: Array, shift: Array, with_sizes: bool = False
+) -> tuple[Array, Array | None]:
+    """The points T'x - shift and, if asked for, the sizes that bound their rounding errors."""
+    xp = namespace(points)
+    sizes = xp.abs(points) @ xp.abs(T) if with_sizes else None
+    return shifted(points @ T, shift, sizes, T.shape[0])
+
+
+def shifted(Z: Array, shift: Array, sizes: Array | None, n_base: int) -> tuple[Array, Array | None]:
+    """Shift coordinates that are sums of `n_base` products; their sizes cover that rounding too."""
+    Z = Z - shift
+    return Z, None if sizes is None else sizes + namespace(Z).abs(Z) / (n_base + 4)
 
 
 def longest_chain(n_points: int, block_size: int, n_blocks: int, in_runs: bool) -> int:

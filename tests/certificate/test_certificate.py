@@ -50,7 +50,8 @@ def test_where_m_is_singular_the_pairs_in_its_range_carry_the_bound(seed, mu):
     found = certify(objective, A)
     assert between <= at_the_point + 1e-12
     assert found.dual_value >= max(between, 0.0) - 1e-9
-    assert found.dual_point in ("towards p = 1", "p = b/c")
+    rng = np.random.default_rng(seed)
+    assert found.dual_value <= min(objective.value(random_psd(rng, 3, s)) for s in range(1, 99))
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
@@ -158,9 +159,7 @@ def test_a_metric_so_large_that_f_overflows_has_a_certificate_all_the_same():
 def test_a_manifold_term_that_is_not_psd_leaves_no_bound():
     """f falls without end along its negative direction if no pair stands in the way."""
     pairs = PairSet.from_constraints([[0.0, 0.0], [1.0, 0.0]], [(0, 1)], [])
-    term = np.array([[1.0, 0.0], [0.0, -1e-12]])
-    objective = MStepObjective(pairs, trace_weight=0.0, manifold_term=np.diag([1.0, 0.0]))
-    object.__setattr__(objective.family, "manifold_term", term)
+    objective = MStepObjective(pairs, trace_weight=0.0, manifold_term=np.diag([1.0, -1e-15]))
     certificate = certify(objective, np.eye(2))
     assert certificate.dual_value == -math.inf
     assert certificate.relative_gap == math.inf
@@ -218,7 +217,7 @@ def test_the_error_of_a_matrix_bounds_the_true_one():
         degrees = weights.sum(0) + weights.sum(1)
         cross = Z.T @ (weights @ Z)
         computed = (Z.T * degrees) @ Z - cross - cross.T
-        error = MatrixError(degrees @ Z**2, degrees @ sizes**2, m, 2 * n + 8)
+        error = MatrixError(degrees @ np.stack([Z**2, sizes**2]), m, 2 * n + 8, 1.0)
         D = 10.0 ** rng.uniform(-3, 3, m)
         t = error.relative_to(D)
         E = np.zeros((m, m))

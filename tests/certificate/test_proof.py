@@ -220,7 +220,7 @@ def test_certify_proves_when_asked_to():
 
 
 def test_a_sample_of_pairs_is_not_proven():
-    objective = random_objective(4, "hyper")
+    objective = random_objective(4, "hyper", q="streamed")
     sampled = replace(objective, pairs=objective.pairs.sampled(5, random_state=0))
     with pytest.raises(ValueError, match=r"prove the M-step of pairs\.whole"):
         certify(sampled, np.eye(4), rigorous=True)

@@ -7,6 +7,8 @@ import math
 import naive
 import numpy as np
 import pytest
+from flint import fmpq, fmpq_mat
+from high_precision import value_by_definition
 from instances import SETTINGS, explicit_soft_labels, random_objective, random_pairs, random_psd
 from scipy.optimize import brentq, minimize_scalar
 
@@ -155,6 +157,69 @@ def test_closed_form_falling_direction_falls_for_ever():
     assert np.linalg.norm(u) == pytest.approx(1.0)
     A = random_psd(np.random.default_rng(1), 8)
     values = [objective.value(A + t * np.outer(u, u)) for t in (0.0, 1.0, 10.0)]
+    assert values[0] > values[1] > values[2]
+
+
+def _exact_rank(points, rows):
+    """The rank of the differences of these pairs of doubles, over the rationals."""
+    X = [[fmpq(*x.as_integer_ratio()) for x in row] for row in points.tolist()]
+    entries = [a - b for i, j in rows.tolist() for a, b in zip(X[i], X[j], strict=True)]
+    return fmpq_mat(len(rows), points.shape[1], entries).rank()
+
+
+def _nearly_collinear(rng, kind):
+    n, m = int(rng.integers(4, 11)), int(rng.integers(2, 6))
+    X = rng.normal(size=(n, m))
+    if kind == "to 1e-13":
+        rank = int(rng.integers(1, m))
+        main = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, m))
+        return main + 10.0 ** rng.uniform(-13, -4) * X
+    if kind == "by rounding":
+        X = np.round(X, 1)
+        X[:, -1] = X[:, :-1].sum(axis=1)
+    else:
+        X[int(rng.integers(n)), 0] = 10.0 ** rng.uniform(3, 10)
+    return X
+
+
+@pytest.mark.parametrize("kind", ["to 1e-13", "by rounding", "beside a far value"])
+@pytest.mark.parametrize("seed", range(60))
+def test_attainment_agrees_with_exact_ranks(kind, seed):
+    """Attained <=> similar differences span those of all pairs that count, as exact doubles.
+
+    An optimum that is attained beyond the reach of doubles may be refused, never the reverse.
+    """
+    rng = np.random.default_rng(seed)
+    X = _nearly_collinear(rng, kind)
+    rows = rng.permutation(np.column_stack(np.triu_indices(len(X), 1)))
+    n_labeled = int(rng.integers(1, 2 * len(X)))
+    is_similar = rng.random(len(rows[:n_labeled])) < 0.5
+    pairs = PairSet.from_constraints(X, rows[:n_labeled][is_similar], rows[:n_labeled][~is_similar])
+    if seed % 2 == 0 and pairs.n_unlabeled > 2:
+        pairs = pairs.sampled(2, random_state=seed)
+    mu = [0.0, "ratio", 0.3][seed % 3]
+    objective = MStepObjective(pairs, unlabeled_weight=mu, trace_weight=0.0)
+    unlabeled = pairs.unlabeled if pairs.drawn is None else pairs.drawn
+    counted = np.vstack([pairs.labeled, unlabeled]) if objective.mu > 0.0 else pairs.labeled
+    attained = _exact_rank(X, pairs.similar) == _exact_rank(X, counted)
+    assert attained or not objective.attains_optimum
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.5])
+def test_attainment_of_classes_agrees_with_exact_ranks(weight):
+    """Three points of a class span two of three features; the third differs by 1e-12 of them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8, 3))
+    X[:, 2] = X[:, 0] + 1e-12 * X[:, 2]
+    few = PairSet.from_labels(X, [0, 0, 0, 1, -1, -1, -1, -1])
+    many = PairSet.from_labels(X, [0, 0, 0, 1, 1, 1, -1, -1])
+    objective, other = (
+        MStepObjective(pairs, unlabeled_weight=weight, trace_weight=0.0) for pairs in (few, many)
+    )
+    assert other.attains_optimum
+    u = objective.falling_direction
+    assert u is not None
+    values = [value_by_definition(objective, np.sqrt(t) * u[:, None]) for t in (0.0, 1e24, 1e25)]
     assert values[0] > values[1] > values[2]
 
 

@@ -7,9 +7,12 @@ from dataclasses import replace
 import array_api_strict
 import numpy as np
 import pytest
+from exact_pairs import BITS, differences, moment
+from flint import acb_mat, arb, ctx
 from instances import random_objective, random_pairs
 
-from seraph_cvx import MStepObjective, PairSet, certify
+from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
+from seraph_cvx.pairs.supervision import supervise
 from seraph_cvx.sums.pair_sums import PairSums
 
 
@@ -45,6 +48,36 @@ def test_the_critical_trace_weight_follows_the_unit_of_the_features(scale):
     assert np.max(np.abs(other.label_matrix)) == pytest.approx(
         scale**2 * np.max(np.abs(one.label_matrix)), rel=1e-12
     )
+
+
+def test_the_critical_trace_weight_of_a_small_feature_beside_a_large_one():
+    """By its closed form: the similar pair pulls down along the large feature alone."""
+    X = [[0.0, 0.0], [1e8, 0.0], [1e8, 1.0]]
+    objective = MStepObjective(PairSet.from_constraints(X, [(0, 1)], [(1, 2)]), unlabeled_weight=0)
+    assert objective.critical_trace_weight == pytest.approx(1.0 / (1.0 + np.exp(-1.0)), rel=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_critical_trace_weight_is_accurate_whatever_the_scales_of_the_features(seed):
+    """Against the largest eigenvalue with 800 bits, for scales of 1e-8 to 1e8."""
+    rng = np.random.default_rng(seed)
+    n, m = int(rng.integers(3, 12)), int(rng.integers(1, 7))
+    X = rng.normal(size=(n, m)) * 10.0 ** rng.uniform(-8, 8, size=m)
+    rows = rng.permutation(np.column_stack(np.triu_indices(n, 1)))
+    n_similar = int(rng.integers(0, len(rows)))
+    pairs = PairSet.from_constraints(X, rows[:n_similar], rows[n_similar : n_similar + 2])
+    mu = float(rng.choice([0.0, 1e-3, 0.5]))
+    with ctx.workprec(BITS):
+        C = moment(differences(X, pairs.labeled), np.ones(pairs.n_labeled))
+        if mu > 0.0 and pairs.n_unlabeled:
+            C += moment(differences(X, pairs.unlabeled), np.full(pairs.n_unlabeled, mu))
+        P = C / (1 + arb(-1).exp())
+        if n_similar:
+            P -= moment(differences(X, pairs.similar), np.ones(n_similar))
+        expected = max(float(root.real) for root in acb_mat(P).eig(algorithm="approx"))
+    expected = expected if expected > 1e-200 else 0.0  # the truth is zero
+    objective = MStepObjective(pairs, unlabeled_weight=mu)
+    assert objective.critical_trace_weight == pytest.approx(expected, rel=1e-9, abs=0.0)
 
 
 def test_an_objective_knows_whether_its_unlabeled_pairs_have_labels():
@@ -133,6 +166,42 @@ def test_failure_path_a_trace_weight_that_overflows_in_the_unit_of_the_points(
     apart = PairSet.from_labels(np.ones((4, 2)), [0, 0, 1, -1])
     assert apart.least_spread == np.inf
     assert MStepObjective(apart, trace_weight=too_large).trace_weight == too_large
+
+
+@pytest.mark.parametrize(("scale", "weight"), [(1e83, 1e159), (1.0, 1e308), (1e-100, 1e308)])
+def test_failure_path_weights_that_overflow_times_squared_distances(scale, weight):
+    X, similar, dissimilar = scale * np.arange(12.0).reshape(6, 2) ** 2, [(0, 1)], [(1, 2), (3, 4)]
+    words = r"The confidence .* of the pair \(\d, \d\) .* Divide all weights by one number"
+    with pytest.raises(ValueError, match=words):
+        PairSet.from_constraints(X, similar, dissimilar, 1.0, weight)
+    with pytest.raises(ValueError, match=words):
+        supervise(X, None, similar, dissimilar, weight, weight)
+    pairs = PairSet.from_constraints(X, similar, dissimilar)
+    for some in (pairs, pairs.sampled(3, random_state=0)):
+        with pytest.raises(ValueError, match=r"unlabeled_weight=.* Divide all weights"):
+            MStepObjective(some, unlabeled_weight=weight)
+
+
+def test_failure_path_a_manifold_term_that_overflows_in_the_unit_of_the_points():
+    X = 1e-100 * np.arange(12.0).reshape(6, 2)
+    pairs = PairSet.from_constraints(X, [(0, 1)], [(1, 2)])
+    with pytest.raises(ValueError, match=r"manifold_term\[0, 0\]=1e\+300 is too large"):
+        MStepObjective(pairs, manifold_term=1e300 * np.eye(2))
+    heavy = PairSet.from_constraints(X, [(0, 1)], [(1, 2)], 1e300, 1e300)
+    settings = {"unlabeled_weight": 0.0, "manifold_term": 1e300 * np.eye(2)}
+    certificate = certify(MStepObjective(heavy, trace_weight=0.0, **settings), np.zeros((2, 2)))
+    assert certificate.relative_gap < 1.0
+
+
+@pytest.mark.parametrize(("scale", "weight"), [(1.0, 1e300), (1e-100, 1e300), (1e83, 1e130)])
+def test_large_weights_of_points_that_are_not_too_far_apart_are_certified(scale, weight):
+    pairs = random_pairs(0)
+    c = (weight, weight)
+    X = scale * pairs.points
+    heavy = PairSet.from_constraints(X, pairs.similar, pairs.dissimilar, *c)
+    settings = {"trace_weight": weight * scale * scale, "soft_labels": np.full(178, 0.3)}
+    objective = MStepObjective(heavy, unlabeled_weight=weight, **settings)
+    assert solve_m_step(objective).status is Status.CERTIFIED
 
 
 def test_two_objectives_are_equal_only_if_they_are_one():

@@ -220,5 +220,7 @@ def test_failure_path_a_zero_diagonal_forgives_nothing_beside_it():
 def test_a_metric_is_copied(rng):
     A = random_psd(rng, 3, rank=3)
     checked = check_metric(A, 3)
-    checked[0, 0] = 99.0
-    assert A[0, 0] != 99.0
+    A[0, 0] = 99.0
+    assert checked[0, 0] != 99.0
+    with pytest.raises(ValueError, match="read-only"):
+        checked[0, 0] = 99.0

@@ -116,13 +116,11 @@ def weighted_bounds(sides, width, labels, Z, pairs):
     upper = d + np.add.outer(width, width)
     s = np.clip(d - above, -above, largest)
     others = rests = losses = 0.0 * s
-    if labels is not None:
-        of_label = np.clip(np.asarray(labels[0]) @ np.asarray(labels[1]).T - above, -above, largest)
-    else:
-        of_label = s
-    q = np.minimum(posterior_similar(np.minimum(of_label * sharpness, largest)) * more, 1.0)
+    of_label = d if labels is None else np.asarray(labels[0]) @ np.asarray(labels[1]).T
+    x = np.minimum((of_label - above) * sharpness, largest)
+    q = np.minimum(posterior_similar(x) * more, 1.0)
     if pairs.kind == "labels alone":
-        x = (upper - below) * sharpness
+        x = (np.maximum(upper, 0.0) - below) * sharpness
         w, others = np.where(x > largest, 0.0, posterior_similar(x) * fewer), q
     else:
         w, losses = posterior_similar(s), dissimilar_loss(s)

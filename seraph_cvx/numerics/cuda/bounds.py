@@ -81,13 +81,12 @@ def _bounds(  # type: ignore[no-untyped-def]
         d = _gram(left_ptr, right_ptr, i, j, K, CHUNK)
         s = tl.minimum(tl.maximum(d - above, -above), largest)
         upper = d + (width_i[:, None] + tl.load(width_ptr + j)[None, :])
-        label = s
+        label = d
         if KIND == 1:
             label = _gram(label_left_ptr, label_right_ptr, i, j, KL, CHUNK)
-            label = tl.minimum(tl.maximum(label - above, -above), largest)
         if KIND == 2:
-            s = (upper - below) * sharpness
-        label = tl.minimum(label * sharpness, largest)
+            s = (tl.maximum(upper, 0.0) - below) * sharpness
+        label = tl.minimum((label - above) * sharpness, largest)
         if (j0 < i0 + ROWS) | (j0 + COLUMNS > n) | (j0 < first):
             # at a score of 100,000 every term is exactly zero
             is_pair = (i[:, None] < j[None, :]) & (j[None, :] < n) & (j[None, :] >= first)
