@@ -9,6 +9,7 @@ import os
 import struct
 import sys
 import tracemalloc
+import warnings
 import zipfile
 import zlib
 
@@ -21,7 +22,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-from seraph_cvx import SERAPH, KernelSERAPH, LabeledOnly, PairSERAPH, Status
+from seraph_cvx import SERAPH, KernelSERAPH, LabeledOnly, NotCertified, PairSERAPH, Status
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.estimators.saving import records as saving
 from seraph_cvx.estimators.saving.model_file import load_model, save_model
@@ -620,3 +621,17 @@ def load_or_none(path):
         return load_model(path)
     except ValueError:
         return None
+
+
+def test_a_model_learned_from_a_sample_of_the_pairs_is_saved_with_its_report(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 3)), np.concatenate([[0, 0, 1, 1], np.full(56, -1)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertified)
+        model = SERAPH(unlabeled_pairs=300, random_state=0, max_iter=3).fit(X, y)
+    save_model(model, tmp_path / "model.npz")
+    loaded = load_model(tmp_path / "model.npz")
+    assert loaded.sampling_ == model.sampling_
+    np.testing.assert_array_equal(
+        loaded.sampling_.certificate.factor, model.sampling_.certificate.factor
+    )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import MISSING, asdict, fields
+from dataclasses import MISSING, fields
 from typing import Any
 
 import numpy as np
 
 from ...certificate import Certificate
+from ...certificate.sampling import SamplingReport
 from ...fit.alternation import Iteration
 from ...penalties.penalty import Penalty
 from ...solvers.solution import Status
@@ -21,6 +22,7 @@ RESULTS: dict[str, Any] = {
     "certificate": Certificate,
     "iteration": Iteration,
     "leave_one_out": LeaveOneOut,
+    "sampling": SamplingReport,
 }
 """The result classes of this package that a model keeps."""
 
@@ -29,6 +31,7 @@ FIELD_TYPES: dict[str, Any] = {
     "int": int,
     "str": str,
     "FloatArray": np.ndarray,
+    "Certificate": Certificate,
 }
 
 
@@ -82,7 +85,8 @@ def pack(value: Any, name: str, arrays: Arrays) -> Any:
         return {"penalty": [type(value).__name__, _pack_block(value, name, arrays)]}
     for kind, result in RESULTS.items():
         if type(value) is result:
-            return {kind: pack(asdict(value), name, arrays)["dict"]}
+            content = {field.name: getattr(value, field.name) for field in fields(value)}
+            return {kind: pack(content, name, arrays)["dict"]}
     raise NotPlain(f"`{name}` is {value!r}")
 
 
@@ -134,14 +138,10 @@ def unpack(value: Any, arrays: Arrays, may_be_nan: bool = False) -> Any:
             return Status(word)
         case {"penalty": [str(name), dict(content)]}:
             return make_block(name, unpack(content, arrays))
-        case {"certificate": dict(content)}:
-            return _result(Certificate, unpack({"dict": content}, arrays))
-        case {"iteration": dict(content)}:
-            return _result(Iteration, unpack({"dict": content}, arrays))
-        case {"leave_one_out": dict(content)}:
-            return _result(LeaveOneOut, unpack({"dict": content}, arrays))
         case dict():
-            pass
+            kind, content = next(iter(value.items()))
+            if kind in RESULTS and isinstance(content, dict):
+                return _result(RESULTS[kind], unpack({"dict": content}, arrays))
         case _:
             return value
     raise ValueError(f"its header holds {str(value)[:80]}, which is no value of a model")
