@@ -320,10 +320,12 @@ def _refuse_spread(points: FloatArray) -> None:
 def similar_probability(distances: FloatArray, threshold: float) -> FloatArray:
     """The probability of (8) that pairs at these distances are similar; 1/2 at the threshold.
 
+    Below a negative threshold there is no distance, and no probability is as large as 1/2.
+
     Examples
     --------
     >>> similar_probability(np.array([0.0, 1.0, 2.0]), 1.0).round(3)
     array([0.731, 0.5  , 0.047])
     """
-    scores = (distances - threshold) * (distances + threshold)  # the sign is exact
+    scores = (distances - threshold) * (distances + abs(threshold))  # the sign is exact
     return np.asarray(posterior_similar(scores))

@@ -150,7 +150,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             The beta of the F score.
         """
         distances = self.pair_distance(pairs)
-        self.threshold_ = best_threshold(distances, np.asarray(y), strategy, min_rate, beta)
+        self.threshold_ = best_threshold(distances, y, strategy, min_rate, beta)
         return self
 
     @property
@@ -229,8 +229,8 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
 
 def best_threshold(
-    distances: FloatArray,
-    y: Any,
+    distances: ArrayLike,
+    y: ArrayLike,
     strategy: str = "accuracy",
     min_rate: float | None = None,
     beta: float = 1.0,
@@ -238,13 +238,14 @@ def best_threshold(
     """Find the threshold t for which "similar iff distance <= t" agrees best with y.
 
     Among equally good ones the middle of the gap between two distances; below the smallest
-    distance, where nothing is called similar, half of it.
+    distance, where nothing is called similar, half of it, or -1 where that is zero.
 
     Examples
     --------
-    >>> best_threshold(np.array([1.0, 2.0, 4.0, 5.0]), np.array([1, 1, -1, -1]))
+    >>> best_threshold([1.0, 2.0, 4.0, 5.0], [1, 1, -1, -1])
     3.0
     """
+    distances, y = np.asarray(distances, dtype=np.float64), np.asarray(y)
     if y.shape != distances.shape or not np.all(np.isin(y, (-1, 1))):
         raise ValueError("y must hold +1 (similar) or -1 (dissimilar) for each pair.")
     n_similar, n_dissimilar = int(np.sum(y == 1)), int(np.sum(y == -1))
@@ -274,7 +275,10 @@ def best_threshold(
         )
     cut = int(cuts[np.argmax(merit)])
     if cut == 0:
-        return float(sorted_distances[0]) / 2.0
+        return float(sorted_distances[0]) / 2.0 or -1.0
+    below = float(sorted_distances[cut - 1])
     if cut == len(y):
-        return float(sorted_distances[-1])
-    return float(sorted_distances[cut - 1] + sorted_distances[cut]) / 2.0
+        return below
+    above = float(sorted_distances[cut])
+    middle = below + (above - below) / 2.0
+    return middle if middle < above else below  # of neighboring numbers the middle is one of them

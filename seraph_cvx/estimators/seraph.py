@@ -126,7 +126,7 @@ class SERAPH(BaseSERAPH):
         What Ctrl-C does. "raise": KeyboardInterrupt, and the estimator stays as it was before.
         "keep": the fit ends after the step that is running, with the best metric so far, its
         certificate and status interrupted; a second Ctrl-C raises, and so does the first one where
-        that takes more than ten seconds.
+        that takes more than ten seconds. A KeyboardInterrupt that `callback` raises is one Ctrl-C.
     solver_options : dict, optional
         Passed to a conic `solver` as they are.
     formulation : "primal" or "dual", default="primal"

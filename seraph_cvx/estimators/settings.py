@@ -10,7 +10,8 @@ import numpy as np
 import scipy
 
 from ..model.m_step_objective import MStepObjective
-from ..numerics.arrays import Array, namespace, to_device_of
+from ..model.posterior import posterior_similar
+from ..numerics.arrays import Array, to_device_of
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import shrink
 from ..pairs.pair_set import PairSet
@@ -183,7 +184,7 @@ def doubt_about_labels(objective: MStepObjective, A: FloatArray) -> float:
     pairs, eta = objective.pairs, objective.threshold
 
     def doubts(batch: LabeledBatch, d: Array) -> PairTerms:
-        far = 1.0 / (1.0 + namespace(d).exp(eta - batch.pairs_of(d)))
+        far = posterior_similar(eta - batch.pairs_of(d))
         similar = to_device_of(far, batch.similar)
         return PairTerms([far * similar, (1.0 - far) * (1.0 - similar)])
 

@@ -23,6 +23,46 @@ GRACE = 10.0
 """Seconds after Ctrl-C in which a fit may end with what it has; then it is interrupted."""
 
 
+class Interrupts:
+    """The interrupts of a fit: each raises, or the first is only noted, to be asked for.
+
+    Then the second one raises, and so does the first after `GRACE` seconds: a step over very many
+    pairs takes too long.
+    """
+
+    def __init__(self, is_first_noted: bool) -> None:
+        self.is_first_noted = is_first_noted
+        self.is_noted = False
+        self._timer = threading.Timer(GRACE, _interrupt)
+        self._timer.daemon = True
+
+    @property
+    def is_next_raised(self) -> bool:
+        """Whether the next interrupt raises."""
+        return not self.is_first_noted or self.is_noted
+
+    def take(self, *_: Any) -> None:
+        """Note an interrupt, or raise it; a handler of signals."""
+        if self.is_next_raised:
+            raise KeyboardInterrupt
+        self.is_noted = True
+        if _is_main_thread():
+            self._timer.start()
+
+    @contextmanager
+    def deferred(self) -> Iterator[None]:
+        """A context in which Ctrl-C is taken here; only the main thread is ever told of it."""
+        if not self.is_first_noted or not _is_main_thread():
+            yield
+            return
+        before = signal.signal(signal.SIGINT, self.take)
+        try:
+            yield
+        finally:
+            self._timer.cancel()
+            signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+
+
 class FitWatch:
     """Is told of every iteration of a fit and of the steps inside, and may end it."""
 
@@ -30,9 +70,9 @@ class FitWatch:
         self,
         line: ProgressLine | None,
         callback: Callable[[Iteration, FloatArray], object] | None,
-        is_interrupted: Callable[[], bool],
+        interrupts: Interrupts,
     ) -> None:
-        self.line, self.callback, self.is_interrupted = line, callback, is_interrupted
+        self.line, self.callback, self.interrupts = line, callback, interrupts
         self._clock = time.perf_counter()
         self._number = 1
 
@@ -45,8 +85,14 @@ class FitWatch:
                 f"[SERAPH] iteration {done.number}, {done.kind}: J = {done.descent_value:.8g}, "
                 f"rank {done.rank}{gap}{self._after}"
             )
-        wants_stop = self.callback is not None and self.callback(done, metric)
-        return bool(wants_stop) or self.is_interrupted()
+        wants_stop: object = False
+        try:
+            wants_stop = self.callback is not None and self.callback(done, metric)
+        except KeyboardInterrupt:
+            if self.interrupts.is_next_raised:
+                raise
+            self.interrupts.take()
+        return bool(wants_stop) or self.interrupts.is_noted
 
     def step(self, steps: int, value: float) -> bool:
         """Show a step inside an iteration; whether the fit should end."""
@@ -54,7 +100,7 @@ class FitWatch:
             self.line.move(
                 f"[SERAPH] iteration {self._number}, step {steps}: {value:.8g}{self._after}"
             )
-        return self.is_interrupted()
+        return self.interrupts.is_noted
 
     def end(self, status: Status, n_iterations: int) -> None:
         """Show how the fit ended."""
@@ -79,44 +125,13 @@ def watched(verbose: int, callback: Any, on_interrupt: str) -> Iterator[FitWatch
             f"callback={callback!r} is no function: give one of an iteration and a metric."
         )
     line = ProgressLine() if verbose else None
-    with line or nullcontext(), deferred_interrupts(on_interrupt == "keep") as is_interrupted:
-        yield FitWatch(line, callback, is_interrupted)
+    interrupts = Interrupts(is_first_noted=on_interrupt == "keep")
+    with line or nullcontext(), interrupts.deferred():
+        yield FitWatch(line, callback, interrupts)
 
 
-@contextmanager
-def deferred_interrupts(is_wanted: bool = True) -> Iterator[Callable[[], bool]]:
-    """A context in which the first Ctrl-C is only noted; the second one interrupts at once.
-
-    So does the first one after `GRACE` seconds: a step over very many pairs takes too long. It
-    gives a function that tells whether Ctrl-C was pressed. Only the main thread is ever told.
-
-    Examples
-    --------
-    >>> with deferred_interrupts() as is_interrupted:
-    ...     before = is_interrupted()
-    ...     signal.raise_signal(signal.SIGINT)
-    ...     before, is_interrupted()
-    (False, True)
-    """
-    pressed = threading.Event()
-    timer = threading.Timer(GRACE, _interrupt)
-    timer.daemon = True
-    if not is_wanted or threading.current_thread() is not threading.main_thread():
-        yield pressed.is_set
-        return
-
-    def note(number: int, frame: Any) -> None:
-        if pressed.is_set():
-            signal.default_int_handler(number, frame)
-        pressed.set()
-        timer.start()
-
-    before = signal.signal(signal.SIGINT, note)
-    try:
-        yield pressed.is_set
-    finally:
-        timer.cancel()
-        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
 
 
 def _interrupt() -> None:

@@ -267,9 +267,8 @@ def run_alternation(
     history: list[Iteration] = []
     metric, place, keep = objective.previous_metric, None, None
     if checkpoint is not None:
-        timeless = replace(solver, deadline=np.inf)  # a resumed run has time of its own
-        settings = {"tol": tol, "m_step_tol": m_step_tol, "max_iter": max_iter, "solver": timeless}
-        of_fit = fingerprint(objective, settings | {"accelerate": accelerate})
+        settings = {"tol": tol, "m_step_tol": m_step_tol, "max_iter": max_iter}
+        of_fit = fingerprint(objective, solver, settings | {"accelerate": accelerate})
         keep = Checkpoint(Path(checkpoint), of_fit)
         if (progress := keep.load()) is not None:
             history = [Iteration(**iteration) for iteration in progress.history]

@@ -6,18 +6,23 @@ import hashlib
 import io
 import json
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..processes.whole_file import write_whole
 from .steps import Place
 
-FORMAT = "seraph-cvx checkpoint 1"
+FORMAT = "seraph-cvx checkpoint 2"
+
+NO_PART_OF_THE_RESULT = ("deadline", "watch", "memory_limit")
+"""Fields of the solver that a resumed run may have otherwise: it ends at the same metric."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +52,7 @@ class Checkpoint:
     ----------
     path : Path
     fingerprint : str
-        Of the data and of all parameters of the fit, see :func:`fingerprint`.
+        Of the data and of the parameters that the result depends on, see :func:`fingerprint`.
     """
 
     path: Path
@@ -88,27 +93,47 @@ class Checkpoint:
         return Progress(history, pace, matrix if search is None else Place(matrix, *search))
 
 
-def fingerprint(objective: MStepObjective, settings: dict[str, Any]) -> str:
-    """A checksum of the first M-step of a fit, with its data, and of the other settings.
-
-    Examples
-    --------
-    >>> from seraph_cvx import MStepObjective, PairSet
-    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0]], [0, 0, 1])
-    >>> one, other = (MStepObjective(pairs, threshold=eta) for eta in (1.0, 2.0))
-    >>> fingerprint(one, {}) == fingerprint(one, {}), fingerprint(one, {}) == fingerprint(other, {})
-    (True, False)
-    """
+def fingerprint(objective: MStepObjective, solver: MStepSolver, settings: dict[str, Any]) -> str:
+    """A checksum of what the result of a fit depends on; it is the same in every process."""
     pairs, labels = objective.pairs, objective.pairs.labels
-    digest = hashlib.sha256()
     metric = np.diag(1.0 + np.arange(pairs.n_features) / 7.0)
     arrays: list[Any] = [pairs.points, labels.members, labels.classes, pairs.drawn]
     if labels.classes is None:
         arrays += [labels.similar, labels.dissimilar, labels.confidence]
-    for array in [*arrays, objective.soft_labels, objective.previous_metric, objective.regulariser]:
-        digest.update(b"none" if array is None else repr(np.shape(array)).encode())
-        digest.update(b"" if array is None else np.ascontiguousarray(array).tobytes())
+    arrays += [objective.soft_labels, objective.previous_metric, objective.regulariser]
     numbers = [objective.mu, objective.threshold, objective.sharpness]
-    blocks = [(repr(block), float(block.value(metric))) for block in objective.penalties]
-    digest.update(repr((numbers, blocks, sorted(settings.items()))).encode())
-    return digest.hexdigest()
+    blocks = [
+        [_class_name(block), _attributes(block), float(block.value(metric))]
+        for block in objective.penalties
+    ]
+    chosen = {
+        key: value for key, value in _attributes(solver).items() if key not in NO_PART_OF_THE_RESULT
+    }
+    on_host = [None if array is None else np.asarray(array) for array in arrays]
+    everything = [on_host, numbers, blocks, chosen, settings]
+    return hashlib.sha256(repr(_described(everything)).encode()).hexdigest()
+
+
+def _described(value: Any) -> Any:
+    """A value as plain data without addresses: a function or another object is its name."""
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        content = np.ascontiguousarray(value).tobytes()
+        return value.shape, value.dtype.str, hashlib.sha256(content).hexdigest()
+    if isinstance(value, Mapping):
+        return sorted((str(key), repr(_described(value[key]))) for key in value)
+    if isinstance(value, list | tuple):
+        return [_described(part) for part in value]
+    if value is None or isinstance(value, str | bytes | complex | float | int | np.generic):
+        return value
+    if hasattr(value, "__qualname__"):
+        return f"{value.__module__}.{value.__qualname__}"
+    return _class_name(value)
+
+
+def _class_name(value: Any) -> str:
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """The attributes by which two objects are compared: those that are not private."""
+    return {key: part for key, part in vars(value).items() if not key.startswith("_")}

@@ -30,7 +30,7 @@ from ..sums.basis import WhitenedBasis
 from .box_fista import BoxSearch
 from .coarse import FEW, subsampled_objective
 from .factor_newton import FaceSearch, Watch
-from .newton import STOPPED, Found, typical_metric
+from .newton import OVERFLOWED, STOPPED, Found, typical_metric
 from .weights_newton import WeightsSearch
 
 FEW_FOR_WEIGHTS = 150
@@ -75,27 +75,28 @@ class Envelope:
     def __call__(self, A: FloatArray) -> TermPoint:
         """Value, gradient and second derivatives at A."""
         V = A + self.multiplier / self.rho
-        near = self.block.prox(V, 1.0 / self.rho)
+        near = self._prox(V)
         off = V - near
-        value = self.block.value(near) + 0.5 * self.rho * float(np.sum(off * off))
+        value = self.block.value(near) if np.all(np.isfinite(near)) else np.nan
+        value += 0.5 * self.rho * float(np.sum(off * off))
         value -= float(np.sum(np.square(self.multiplier))) / (2.0 * self.rho)
         scale = DIFFERENCE * (1.0 + float(np.linalg.norm(V)))
 
         def bend(D: FloatArray) -> FloatArray:
             h = scale / max(float(np.linalg.norm(D)), 1e-300)
-            moved = self.block.prox(V + h * D, 1.0 / self.rho)
+            moved = self._prox(V + h * D)
             return np.asarray(self.rho * (D - (moved - near) / h))
 
         return TermPoint(value, self.rho * off, bend)
 
     def distance(self, A: FloatArray) -> float:
         """How far A is from the point at which the multiplier is a subgradient."""
-        near = self.block.prox(A + self.multiplier / self.rho, 1.0 / self.rho)
+        near = self._prox(A + self.multiplier / self.rho)
         return float(np.linalg.norm(A - near))
 
     def with_zeros(self, A: FloatArray) -> FloatArray:
         """The metric A with zeros where the proximal step has them, and PSD."""
-        near = self.block.prox(A + self.multiplier / self.rho, 1.0 / self.rho)
+        near = self._prox(A + self.multiplier / self.rho)
         A = np.where(near == 0.0, 0.0, A)
         lift = max(0.0, -float(np.linalg.eigvalsh(A)[0]))
         return np.asarray(A + (1.0 + 1e-6) * lift * np.eye(len(A)))
@@ -104,7 +105,14 @@ class Envelope:
         """Make the gradient at A the multiplier."""
         self.multiplier = symmetrise(self(A).gradient)
 
+    def _prox(self, V: FloatArray) -> FloatArray:
+        """The proximal step; NaN where V has overflowed, which no block has to expect."""
+        if not np.all(np.isfinite(V)):
+            return np.full_like(V, np.nan)
+        return self.block.prox(V, 1.0 / self.rho)
 
+
+@np.errstate(over="ignore", invalid="ignore")  # what overflows ends a minimization
 def solve_penalised(
     objective: MStepObjective,
     tol: float,
@@ -134,12 +142,13 @@ def solve_penalised(
     search = minimise.search
     A = _first_metric(objective, terms, deadline) if start is None else start
     best = Certificate(np.inf, -np.inf, "")
-    seconds, last, is_stopped = 0.0, np.inf, False
+    seconds, last, is_stopped, has_overflowed = 0.0, np.inf, False, False
     inner_tol = FIRST_TOLERANCE if envelopes else tol
     for _ in range(MOST_ROUNDS):
         L = minimise(A, inner_tol)
         A = symmetrise(L @ L.T)
-        away = max((envelope.distance(A) for envelope in envelopes.values()), default=0.0)
+        distances = [envelope.distance(A) for envelope in envelopes.values()]
+        away = float(np.max(distances, initial=0.0))
         for envelope in envelopes.values():
             envelope.update(A)
         clock = time.perf_counter()
@@ -152,7 +161,8 @@ def solve_penalised(
         better, other = (found, best) if found.primal_value <= best.primal_value else (best, found)
         best = better.with_bound_of(other)
         is_stopped = watch is not None and bool(watch(search.steps, best.primal_value))
-        if best.relative_gap <= tol or search.is_over or is_stopped:
+        has_overflowed = not np.isfinite(away)
+        if best.relative_gap <= tol or search.is_over or is_stopped or has_overflowed:
             break
         if away > SHRINKS * last:
             for envelope in envelopes.values():
@@ -168,7 +178,8 @@ def solve_penalised(
             exact = exact.with_bound_of(best)
             best, metric = (exact, metric) if exact.relative_gap <= tol else (best, None)
     is_done = best.relative_gap <= tol
-    word = STOPPED if is_stopped and not is_done else word
+    if not is_done:
+        word = STOPPED if is_stopped else OVERFLOWED if has_overflowed else "iteration limit"
     return Found(best, is_done, search.steps, search.passes, seconds, word, metric=metric)
 
 

@@ -129,26 +129,24 @@ class FaceSearch:
         self.radius = self.radius or _norm(L) or self.program.reach**0.5
         self.level = level or max(SHARE * self.tol, 0.03 * now.steepness)
         while len(L) and not self.is_over:
-            moved = self._step(now) if now.steepness > self.level else None
-            if moved is not None:
-                now = moved
+            new = self._step(now) if now.steepness > self.level else None
+            if new is None and not self.is_over:
+                new = self._longer(now)
+            if new is not None:
+                now = new
                 yield now
-                continue
-            longer = self._longer(now)
-            if longer is not None:
-                now = longer
-                yield now
-                continue
-            if now.steepness <= SHARE * self.tol or now.steepness > self.level:
+            elif SHARE * self.tol < now.steepness <= self.level:
+                self.level = SHARE * self.tol
+            else:  # also where the steepness is no number
                 break
-            self.level = SHARE * self.tol
 
     @property
     def is_over(self) -> bool:
         """Whether all steps are made, the time is up, or `watch` wants an end."""
-        return (
-            self.is_stopped or self.steps >= self.max_steps or time.perf_counter() >= self.deadline
-        )
+        return self.is_stopped or self.steps >= self.max_steps or self._is_late()
+
+    def _is_late(self) -> bool:
+        return time.perf_counter() >= self.deadline
 
     def _reach(self, now: FacePoint) -> float:
         """The size that a metric may reach where C + R = I: its own, plus `PairProgram.reach`."""
@@ -185,7 +183,7 @@ class FaceSearch:
                 self.radius = 0.3 * length
             if good > LEAST_GOOD:
                 return new
-            if length <= 1e-15 * _norm(now.L):
+            if length <= 1e-15 * _norm(now.L) or self.is_over:
                 return None
         return None
 
@@ -213,7 +211,7 @@ class FaceSearch:
             if at_edge:
                 break
             residual = residual - length * along
-            if _norm(residual) <= enough:
+            if _norm(residual) <= enough or self._is_late():
                 break
             turned = self._preconditioner @ residual
             last, square = square, float(np.vdot(residual, turned))
@@ -243,19 +241,22 @@ class FaceSearch:
         shape = vectors[:, chosen] * np.sqrt(eigenvalues[chosen] / eigenvalues[0])
         descent = float(np.vdot(eigenvalues[chosen], eigenvalues[chosen]) / eigenvalues[0])
         length = self._first_length(now, shape, descent)
+        self.steps += 1
         best = None
         for _ in range(MOST_LENGTHS):
             new = self._at(np.hstack([now.L, length * shape]))
-            if new.value >= (now if best is None else best).value:
-                if best is not None:
-                    break
-                length /= 8.0
-            else:
+            if new.value < (now if best is None else best).value:
                 best = new
                 left = float(np.vdot(new.slope[:, -len(chosen) :], shape)) / (2.0 * length)
                 if left >= ENOUGH * descent:
                     break
                 length *= 2.0
+            elif best is None:
+                length /= 8.0
+            else:
+                break
+            if self._is_late():
+                break
         return best
 
     def _first_length(self, now: FacePoint, shape: FloatArray, descent: float) -> float:

@@ -22,7 +22,7 @@ from ..numerics.psd_cone import project, symmetrise
 from .augmented import solve_penalised
 from .coarse import subsampled_objective
 from .factor_newton import FLAT, Watch
-from .newton import STOPPED, Found, newton, rough_factor
+from .newton import OVERFLOWED, STOPPED, Found, newton, rough_factor
 from .solution import ROUNDING_GAP, MStepSolution, Status
 from .stopping_rule import Coordinates, Iterate, StoppingRule
 
@@ -247,6 +247,8 @@ def _solution(
         word = "gap closed to rounding" if found.is_done else word
     elif word == STOPPED:
         status = Status.INTERRUPTED
+    elif word == OVERFLOWED:
+        status = Status.INACCURATE
     elif now >= deadline:
         status, word = Status.TIME_LIMIT, "time limit"
     seconds = now - clock
@@ -262,7 +264,7 @@ def _solution(
         solver_seconds=seconds,
         evaluations=found.evaluations,
         certificate_seconds=found.certificate_seconds,
-        message=_explain(objective, status, attained),
+        message=_explain(objective, status, attained, word),
     )
 
 
@@ -332,9 +334,14 @@ def _guess_curvature(objective: MStepObjective, where: Coordinates) -> float:
     return float(max(guess, np.finfo(np.float64).tiny))
 
 
-def _explain(objective: MStepObjective, status: Status, attained: bool) -> str:
+def _explain(objective: MStepObjective, status: Status, attained: bool, word: str) -> str:
     if status is Status.CERTIFIED:
         return ""
+    if word == OVERFLOWED:
+        return (
+            "Numbers overflow in the units of the features: multiply X by a constant, and state "
+            "the penalties in that unit."
+        )
     if status is Status.ROUNDING_LIMIT:
         return "Rounding errors hide the rest of the gap: it cannot be proved to be smaller."
     if status is Status.INACCURATE:

@@ -20,6 +20,9 @@ MOST_RETRIES = 3
 STOPPED = "stopped from outside"
 """The word of a method that its `watch` ended."""
 
+OVERFLOWED = "overflow"
+"""The word of a method whose numbers became too large."""
+
 NEGLIGIBLE = 1e-8
 """Eigenvalues of a start below this share of the largest are left out."""
 

@@ -68,7 +68,10 @@ class WeightsSearch:
     @property
     def is_over(self) -> bool:
         """Whether all steps are made, or the time is up."""
-        return self.steps >= self.max_steps or time.perf_counter() >= self.deadline
+        return self.steps >= self.max_steps or self._is_late()
+
+    def _is_late(self) -> bool:
+        return time.perf_counter() >= self.deadline
 
     def run(self, w: FloatArray) -> FloatArray:
         """Descend from the weights w to the least value over w >= 0, and return the weights."""
@@ -91,7 +94,7 @@ class WeightsSearch:
     ) -> tuple[FloatArray, WeightsPoint] | None:
         """A Newton step on the free weights, shortened until the function falls; or None."""
         self.steps += 1
-        direction = _conjugate_gradients(now.bent, slope, is_free)
+        direction = _conjugate_gradients(now.bent, slope, is_free, self._is_late)
         length = 1.0
         for _ in range(MOST_HALVINGS):
             new_z = np.maximum(z + length * direction, 0.0)
@@ -100,6 +103,8 @@ class WeightsSearch:
             rounding = FLAT * max(1.0, abs(now.value))
             if new.value <= now.value - LEAST_FALL * max(promised, 0.0) + rounding:
                 return None if np.array_equal(new_z, z) else (new_z, new)
+            if self._is_late():
+                break
             length *= 0.5
         return None
 
@@ -126,7 +131,10 @@ class WeightsSearch:
 
 
 def _conjugate_gradients(
-    bent: Callable[[FloatArray], FloatArray], slope: FloatArray, is_free: NDArray[np.bool_]
+    bent: Callable[[FloatArray], FloatArray],
+    slope: FloatArray,
+    is_free: NDArray[np.bool_],
+    is_late: Callable[[], bool],
 ) -> FloatArray:
     """Solve H d = -slope on the free weights, roughly."""
     size = float(np.linalg.norm(slope))
@@ -141,7 +149,7 @@ def _conjugate_gradients(
         length = square / curvature
         step, residual = step + length * direction, residual - length * along
         last, square = square, float(residual @ residual)
-        if square**0.5 <= enough:
+        if square**0.5 <= enough or is_late():
             break
         direction = residual + (square / last) * direction
     return step

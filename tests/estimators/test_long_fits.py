@@ -6,6 +6,8 @@ import io
 import signal
 import sys
 import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -100,10 +102,19 @@ def test_ctrl_c_keeps_the_best_metric_where_asked_to(sampling, monkeypatch, mu, 
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_a_second_ctrl_c_raises_at_once(sampling, monkeypatch):
+def raise_interrupt():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "second",
+    [lambda: signal.raise_signal(signal.SIGINT), raise_interrupt],
+    ids=["signal", "raised"],
+)
+def test_a_second_ctrl_c_raises_at_once(sampling, second):
     def press_twice(*_):
         signal.raise_signal(signal.SIGINT)
-        signal.raise_signal(signal.SIGINT)
+        second()
 
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
@@ -122,6 +133,37 @@ def test_a_step_that_takes_too_long_is_interrupted_by_the_first_ctrl_c(sampling,
         SERAPH(on_interrupt="keep", callback=press_and_go_on).fit(sampling.X, sampling.y)
     if hasattr(signal, "pthread_kill"):  # elsewhere a wait goes on to its end
         assert time.perf_counter() - clock < 60.0
+
+
+def interrupt_at_two(iteration, metric):
+    if iteration.number == 2:
+        raise_interrupt()
+
+
+def in_a_thread(function):
+    """Run a function in another thread, which signals do not reach."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(function).result()
+
+
+@pytest.mark.parametrize("where", [lambda fit: fit(), in_a_thread], ids=["main", "thread"])
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_an_interrupt_in_the_callback_is_treated_as_one_in_a_step(sampling, accelerate, where):
+    model = SERAPH(accelerate=accelerate, callback=interrupt_at_two, on_interrupt="keep")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            where(lambda: model.fit(sampling.X, sampling.y))
+        except KeyboardInterrupt:
+            pytest.fail("The interrupt escaped the fit.")
+    assert ["status interrupted" in str(warning.message) for warning in caught] == [True]
+    assert model.status_ is Status.INTERRUPTED
+    assert model.n_iter_ == 2
+    assert_certified_as_it_says(model, sampling.X)
+    unfitted = SERAPH(accelerate=accelerate, callback=interrupt_at_two)
+    with pytest.raises(KeyboardInterrupt):
+        where(lambda: unfitted.fit(sampling.X, sampling.y))
+    assert not hasattr(unfitted, "metric_")
 
 
 # The callback

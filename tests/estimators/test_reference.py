@@ -137,6 +137,16 @@ def test_the_doubt_is_that_of_confidences_and_of_missing_kinds():
     assert doubt_about_labels(only_far, np.zeros((1, 1))) == 1.0
 
 
+def test_a_threshold_beyond_every_exponential_is_fitted_without_overflow():
+    X = np.array([[0.0], [1.0], [9.0], [2.0]])
+    pairs = PairSet.from_constraints(X, [(0, 1)], [(0, 2)])
+    objective = MStepObjective(pairs, unlabeled_weight=0.0, threshold=1000.0)
+    assert doubt_about_labels(objective, np.eye(1)) == 1.0  # all are similar, it says
+    assert doubt_about_labels(objective, 100.0 * np.eye(1)) == 0.0
+    model = SERAPH(threshold=1000.0).fit(X, [0, 0, 1, -1])  # a warning would be an error
+    assert np.all(np.isfinite(model.metric_))
+
+
 @pytest.mark.parametrize("weight", [-0.1, 1.0, "automatic"])
 def test_failure_path_a_correlation_weight_out_of_range(weight):
     with pytest.raises(ValueError, match=r"correlation_weight=.* is out of range"):

@@ -235,6 +235,34 @@ def test_a_threshold_below_or_above_all_distances_calls_all_pairs_alike():
     assert best_threshold(distances, np.array([-1, 1, 1])) == 4.0
 
 
+@pytest.mark.parametrize(
+    ("distances", "y"),
+    [
+        ([0, 1], [-1, 1]),
+        ([0.0, 0.0, 1.0], [-1, -1, 1]),
+        ([5e-324, 1.0], [-1, 1]),
+        ([1.0, np.nextafter(1.0, 2.0)], [1, -1]),
+        ([np.nextafter(1.0, 2.0), 1.0 + 2.0**-51], [1, -1]),  # whose middle rounds to the second
+        ([1e308, 1.5e308], [1, -1]),
+    ],
+)
+def test_the_best_threshold_is_best_at_the_edge_of_the_numbers(distances, y):
+    distances, y = np.array(distances, dtype=float), np.array(y)
+    t = best_threshold(distances, y)
+    best = max(np.mean(np.where(distances <= cut, 1, -1) == y) for cut in [-1.0, *distances])
+    assert np.isfinite(t)
+    assert np.mean(np.where(distances <= t, 1, -1) == y) == best
+
+
+def test_no_pair_is_more_likely_similar_where_the_threshold_calls_none_so(sampling):
+    """Points that are equal and dissimilar: the threshold is below their distance, which is 0."""
+    model = SERAPH().fit(sampling.X, sampling.y)
+    P = sampling.X[[[0, 0], [1, 1], [0, 1]]]
+    model.calibrate_threshold(P, [-1, -1, 1])
+    assert np.all(model.predict_pairs(P) == -1)
+    assert np.all(model.predict_pair_proba(P) < 0.5)
+
+
 def test_failure_path_pairs_are_not_predicted_without_a_threshold(sampling):
     model = GDM().fit(sampling.X, sampling.y)
     P = sampling.X[[[0, 1], [2, 3]]]

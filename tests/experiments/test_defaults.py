@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 from command_line import run, words
-from scipy.stats import ttest_rel, wilcoxon
+from scipy.stats import friedmanchisquare, ttest_rel, wilcoxon
 from sklearn.neighbors import KNeighborsClassifier
 
 from seraph_cvx import SERAPH, pair_auc
@@ -360,11 +360,36 @@ def test_ranks_and_the_critical_difference_of_demsars_example(level, difference)
     found = mean_ranks(["C4.5", "m", "cf", "m+cf"], ranks, level)
     assert found.names == ("m+cf", "m", "cf", "C4.5")
     np.testing.assert_allclose(found.ranks, [1.964, 2.000, 2.893, 3.143], atol=5e-4)
-    assert found.chi_square == pytest.approx(9.28, abs=5e-3)
+    # he prints 9.28, without the correction for ties: three pairs and one four of equal ranks
+    ties = (3 * (2**3 - 2) + (4**3 - 4)) / (14 * (4**3 - 4))
+    assert found.chi_square * (1.0 - ties) == pytest.approx(9.28, abs=5e-3)
     assert found.critical_difference == pytest.approx(difference, abs=6e-3)
     # Section 3.2.2: at 5 % nothing differs; at 10 % C4.5 differs from m and from m+cf
     everything = [("m+cf", "m", "cf", "C4.5")]
     assert found.groups == (everything if level == 0.05 else [("m+cf", "m", "cf"), ("cf", "C4.5")])
+
+
+@pytest.mark.parametrize(("n", "k"), [(8, 3), (17, 5), (1, 4)])
+@pytest.mark.parametrize("decimals", [0, 1, 12], ids=["many ties", "few ties", "none"])
+def test_friedmans_test_is_that_of_scipy_also_with_ties(n, k, decimals):
+    errors = np.round(np.random.default_rng(k).random((n, k)) + 0.3 * np.arange(k), decimals)
+    found = mean_ranks([str(j) for j in range(k)], errors)
+    expected = friedmanchisquare(*errors.T)
+    assert found.chi_square == pytest.approx(expected.statistic, rel=1e-12)
+    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-9)
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_methods_that_tie_on_every_set_do_not_differ(k):
+    found = mean_ranks([str(j) for j in range(k)], np.ones((5, k)))
+    assert (found.chi_square, found.p_value) == (0.0, 1.0)
+    assert found.groups == [found.names]
+
+
+def test_friedmans_test_of_two_methods_leaves_out_sets_on_which_they_tie():
+    """Of two methods it is the sign test, in its normal approximation."""
+    errors = np.array([[1.0, 2.0]] * 6 + [[2.0, 1.0]] * 2 + [[3.0, 3.0]] * 4)
+    assert mean_ranks(["a", "b"], errors).chi_square == pytest.approx((6 - 2) ** 2 / (6 + 2))
 
 
 def invented_rows(n=12, seed=0):

@@ -10,11 +10,12 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 from instances import random_pairs
 
 from seraph_cvx import NotCertified, PairSet, Status, alternate
 from seraph_cvx.experiments.bench.size import gaussian_classes
-from seraph_cvx.penalties import Ridge
+from seraph_cvx.penalties import LinearConstraints, Ridge, TraceBound, UpperBound
 
 SETTINGS = [{}, {"accelerate": False, "tol": 1e-3}, {"penalties": [Ridge(0.3)]}]
 
@@ -82,6 +83,75 @@ def test_the_checkpoint_of_another_fit_is_refused(change, tmp_path):
         alternate(random_pairs(3, n=60, m=4), checkpoint=path, **change)
     with pytest.raises(ValueError, match=r"remove the file to start anew\."):
         alternate(random_pairs(4, n=60, m=4), checkpoint=path)
+
+
+def stopped_at_two(iteration, metric):
+    return iteration.number == 2
+
+
+def test_a_run_that_is_watched_is_resumed_whoever_watches_it(tmp_path):
+    """A new process has the same function at another address, as two functions have here."""
+    pairs, path = random_pairs(3, n=60, m=4), tmp_path / "run.npz"
+    whole = alternate(pairs)
+    with pytest.warns(NotCertified, match="the callback stopped it"):
+        alternate(pairs, checkpoint=path, callback=stopped_at_two, watch=lambda *_: None)
+    resumed = alternate(pairs, checkpoint=path, watch=lambda *_: False)
+    assert same_steps(resumed, whole)
+    np.testing.assert_array_equal(resumed.metric, whole.metric)
+
+
+class OwnSolver(CLARABEL):
+    """A solver object, as CVXPY takes it: of another name than its own ones."""
+
+    def name(self):
+        return "OWN"
+
+
+class OwnRidge(Ridge):
+    """A block with a function of its own among its attributes."""
+
+    def __init__(self, function, unit):
+        super().__init__(0.3)
+        self.function, self.unit = function, unit
+
+    def __repr__(self):
+        return object.__repr__(self)
+
+
+@pytest.mark.parametrize("solver", ["fista", OwnSolver], ids=["fista", "a solver object"])
+def test_a_run_with_objects_of_ones_own_is_resumed_with_new_ones(solver, tmp_path):
+    pairs, path = random_pairs(3, n=12, m=2), tmp_path / "run.npz"
+
+    def run(**settings):
+        made = solver if isinstance(solver, str) else solver()
+        blocks = [OwnRidge(lambda A: A, [object()])]
+        return alternate(pairs, penalties=blocks, solver=made, m_step_tol=1e-5, **settings)
+
+    whole = run()
+    with pytest.warns(NotCertified, match="the callback stopped it"):
+        run(checkpoint=path, callback=stopped_at_two)
+    resumed = run(checkpoint=path)
+    assert same_steps(resumed, whole)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (TraceBound(1.0), TraceBound(1.0 + 1e-9)),
+        (UpperBound(5.0 * np.eye(2)), UpperBound(6.0 * np.eye(2))),
+        (LinearConstraints([np.eye(2)], upper=[5.0]), LinearConstraints([np.eye(2)], upper=[6.0])),
+        (OwnRidge(None, [1]), OwnRidge(None, [2])),
+    ],
+    ids=lambda block: type(block).__name__,
+)
+def test_a_run_with_another_penalty_is_refused_though_they_agree_at_most_metrics(
+    one, other, tmp_path
+):
+    pairs, path = random_pairs(3, n=12, m=2), tmp_path / "run.npz"
+    with pytest.warns(NotCertified, match="the callback stopped it"):
+        alternate(pairs, penalties=[one], checkpoint=path, callback=stopped_at_two)
+    with pytest.raises(ValueError, match="the checkpoint of another fit"):
+        alternate(pairs, penalties=[other], checkpoint=path)
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "text", "another archive", "flipped"])

@@ -4,13 +4,17 @@ The certificate judges all of them. Its lower bound has to be below F at every f
 its interval has to overlap those of the others.
 """
 
+import signal
+import time
 import warnings
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
+from instances import random_pairs
 from penalised import BLOCKS, random_feasible, random_penalised
 
-from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_step
+from seraph_cvx import MStepObjective, NotCertified, PairSet, certify, solve_m_step, state_m_step
 from seraph_cvx.penalties import (
     Diagonal,
     LinearConstraints,
@@ -246,3 +250,92 @@ def test_a_block_of_four_methods_is_solved_by_conic_solvers_and_certified():
         solve_m_step(objective)
     with pytest.raises(NotImplementedError, match="has no dual statement"):
         state_m_step(objective, "dual")
+
+
+# Limits
+
+
+@contextmanager
+def ended_after(seconds):
+    """A context that fails a test which hangs, where the system has an alarm."""
+
+    def end(*_):
+        pytest.fail(f"It did not end within {seconds} seconds.")
+
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+TINY = 1e-152 * np.array([[0.0], [1.0], [3.0]])
+"""Points whose metric of typical size has a square that overflows."""
+
+
+@pytest.mark.parametrize("trace_weight", [0.0, 1e-300, 1.0])
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [TraceBound(1.0)],
+        [Sparse(1.0), TraceBound(1.0)],
+        [Diagonal(), TraceBound(1.0)],
+        [LinearConstraints([np.eye(1)], upper=[1.0])],
+    ],
+    ids=str,
+)
+def test_features_whose_metric_overflows_end_within_the_iterations(blocks, trace_weight):
+    for pairs in (
+        PairSet.from_constraints(TINY, [(0, 1)], [(0, 2)]),
+        PairSet.from_labels(TINY, [0, 0, 1]),
+    ):
+        objective = MStepObjective(pairs, penalties=blocks, trace_weight=trace_weight)
+        with ended_after(20), warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCertified)  # any other warning is an error
+            solution = solve_m_step(objective, max_iter=200)
+        assert solution.iterations <= 200
+        assert solution.status == "certified" or "Numbers overflow" in solution.message
+        certificate = certify(objective, solution.metric)
+        assert solution.certificate.dual_value <= certificate.primal_value
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_max_iter_bounds_the_steps_of_all_minimizations_together(seed):
+    """Also those that are tried in vain, and those that make the rank grow."""
+    pairs = random_pairs(seed, n=40, m=6)
+    objective = MStepObjective(pairs, trace_weight=0.1, penalties=[TraceBound(1.0)])
+    for max_iter in (1, 2, 5, 13, 21):
+        with pytest.warns(NotCertified, match="'iteration limit'"):
+            solution = solve_m_step(objective, max_iter=max_iter)
+        assert solution.iterations == max_iter
+
+
+class SlowTraceBound(TraceBound):
+    """A bound whose proximal step takes a second on the clock that is given."""
+
+    def __init__(self, bound, clock):
+        super().__init__(bound)
+        self.clock = clock
+
+    def prox(self, Y, step):
+        self.clock.append(self.clock[-1] + 1.0)
+        return super().prox(Y, step)
+
+
+@pytest.mark.parametrize("others", [[], [Diagonal()], [UpperBound(np.eye(6))]], ids=str)
+def test_the_time_is_looked_at_within_every_step(others, monkeypatch):
+    """What is left to do then is to evaluate the last point, and to make its multiplier."""
+    clock = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[-1])
+    blocks = [*others, SlowTraceBound(0.3, clock)]
+    objective = MStepObjective(random_pairs(0, n=30, m=6), trace_weight=0.0, penalties=blocks)
+    for limit in np.arange(10.0, 200.0, 20.0):
+        clock[:] = [0.0]
+        with pytest.warns(NotCertified, match="time_limit .*The time was up"):
+            solve_m_step(objective, time_limit=limit)
+        assert clock[-1] <= limit + 4.0

@@ -226,8 +226,9 @@ def nemenyi_value(n_methods: int, level: float = SIGNIFICANCE) -> float:
 def mean_ranks(names: Sequence[str], errors: FloatArray, level: float = SIGNIFICANCE) -> MeanRanks:
     """Rank k methods on N sets: Friedman's test, and Nemenyi's critical difference.
 
-    CD = q sqrt(k (k + 1) / (6 N)); chi^2 = 12 N / (k (k + 1)) (sum R_j^2 - k (k + 1)^2 / 4), Demsar
-    (2006), JMLR 7, Section 3.2.2. Equal errors share their ranks.
+    CD = q sqrt(k (k + 1) / (6 N)), Demsar (2006), JMLR 7, Section 3.2.2. Equal errors share their
+    ranks, and chi^2 = (k - 1) N^2 sum_j (R_j - m)^2 / sum_ij (r_ij - m)^2, m = (k + 1) / 2, is
+    corrected for them; without any it is Demsar's.
 
     Parameters
     ----------
@@ -244,9 +245,12 @@ def mean_ranks(names: Sequence[str], errors: FloatArray, level: float = SIGNIFIC
     n, k = errors.shape
     if k < 2 or n < 1:
         raise ValueError(f"{k} methods on {n} sets: ranks need two methods and a set.")
-    ranks = rankdata(errors, axis=1).mean(axis=0)
+    of_sets = rankdata(errors, axis=1)
+    ranks, middle = of_sets.mean(axis=0), (k + 1) / 2.0
     order = np.argsort(ranks, kind="stable")
-    chi_square = 12.0 * n / (k * (k + 1)) * (float(np.sum(ranks**2)) - k * (k + 1) ** 2 / 4.0)
+    spread = float(np.sum((of_sets - middle) ** 2))  # zero where all methods tie on all sets
+    between = float(np.sum((ranks - middle) ** 2))
+    chi_square = (k - 1) * n**2 * between / spread if spread else 0.0
     return MeanRanks(
         names=tuple(names[j] for j in order),
         ranks=tuple(float(ranks[j]) for j in order),
