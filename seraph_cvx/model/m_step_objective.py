@@ -26,7 +26,7 @@ import numpy as np
 import scipy  # imports its parts when they are first used
 from numpy.typing import ArrayLike
 
-from ..numerics.checks import MOST, FloatArray, check_number, read_only
+from ..numerics.checks import LARGEST_SUM, MOST, FloatArray, check_number, read_only
 from ..numerics.exact_rank import link_differences, rank_unless_spanning
 from ..numerics.psd_cone import check_metric, symmetrise
 from ..pairs.pair_set import PairSet
@@ -167,6 +167,12 @@ class MStepObjective:
             raise ValueError(
                 f"trace_weight={self.trace_weight:g} is too large for a feature that varies by "
                 f"{least:.3g}: it counts by its square. Lower it, or multiply the features."
+            )
+        if not self.threshold * self.pair_total <= LARGEST_SUM:
+            raise ValueError(
+                f"threshold={self.threshold:g} is too large for pairs whose weights add up to "
+                f"{self.pair_total:.3g}: their losses overflow. Divide all weights by one number, "
+                "trace_weight too, which leaves the metric as it is; or divide the features."
             )
         if self.manifold_term is not None:
             penalty, spread = np.diag(self.manifold_term), np.diag(self.pair_moment)

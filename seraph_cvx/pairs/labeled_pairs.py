@@ -192,8 +192,9 @@ class ClassLabels:
     @property
     def similar_links(self) -> IntArray:
         """Pairs that connect the points of each class: each with the first of its class."""
-        first = np.unique(self.classes, return_index=True, return_inverse=True)[1:]
-        return np.column_stack([self.members[first[0][first[1]]], self.members])
+        _, first, number = np.unique(self.classes, return_index=True, return_inverse=True)
+        links = self.members[np.column_stack([first[number], np.arange(len(number))])]
+        return np.asarray(links[links[:, 0] != links[:, 1]])
 
     @property
     def labeled_links(self) -> IntArray:

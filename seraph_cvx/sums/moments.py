@@ -68,11 +68,14 @@ class PairMoments:
 
         Otherwise a single value of 1e8 would set the scale of its feature, and all other points
         would look equal in it. Only where the other points span all features: the whitening has
-        to span what the points do.
+        to span what the points do. And not the points of similar pairs, which do set a scale: their
+        distances have to be short.
         """
         points = cut_off(self.sums.points)
         if points is None:
             return self
+        near = np.unique(self.sums.labels.similar_links)
+        points[near] = self.sums.points[near]
         n_varying = np.count_nonzero(np.ptp(points, axis=0))
         if n_varying >= len(points):  # they span fewer dimensions than that
             return self

@@ -341,6 +341,13 @@ def test_a_matrix_of_a_block_of_ones_own_is_trusted_to_twelve_digits_and_no_furt
     assert certificate.dual_value <= least
 
 
+def test_a_threshold_whose_losses_overflow_is_refused():
+    """It ended in "cannot convert float NaN to integer"."""
+    pairs = PairSet.from_constraints([[0.0], [1.0]], [], [(0, 1)], dissimilar_confidence=1e300)
+    with pytest.raises(ValueError, match="threshold=1e\\+10 is too large"):
+        MStepObjective(pairs, threshold=1e10)
+
+
 def test_linear_penalties_are_not_added_twice(objective):
     made = MStepObjective(objective.pairs, trace_weight=0.5, penalties=[Trace(2.0)])
     assert made.trace_weight == 2.5

@@ -33,6 +33,20 @@ def test_a_sentinel_among_the_points_does_not_spoil_the_m_step(value):
     assert solution.value == pytest.approx(32.4022, abs=1e-3)
 
 
+@pytest.mark.parametrize("value", [1e6, 1e8, -1e10])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_sentinel_of_a_labeled_point_does_not_spoil_the_m_step(value, seed):
+    """Its similar pairs have to be short, and so set the scale of a direction."""
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(3, size=60)
+    X = rng.normal(size=(60, 4)) + classes[:, None] * np.eye(4)[0]
+    X[0, 1] = value
+    pairs = PairSet.from_labels(X, np.where(np.arange(60) < 20, classes, -1))
+    solution = solve_m_step(MStepObjective(pairs))
+    assert solution.status is Status.CERTIFIED
+    assert solution.iterations < 30
+
+
 def test_a_far_point_in_one_dimension_is_certified_at_the_true_optimum():
     pairs = PairSet.from_constraints([[0.0], [1.0], [1e8]], [], [(0, 1), (0, 2)])
     objective = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.3)
