@@ -3,21 +3,26 @@
 An instance is its family and its seed: `inspect("far points", 7)` makes and judges the same one on
 any machine. As a script it prints a table of the families:
 
-    python stress.py [instances per family] [family ...]
+    python stress.py [instances per family, or "marathon"] [family ...]
 """
 
 from __future__ import annotations
 
 import sys
 import time
+import traceback
 import warnings
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 from stress_candidates import Search
-from stress_families import FAMILIES, with_points
-from stress_judge import EXTENDED, Judge, ball
+from stress_families import FAMILIES, MARATHON
+from stress_instances import with_points
+from stress_judge import Judge
+from stress_numbers import EXTENDED, ball
 from threadpoolctl import threadpool_limits
 
 from seraph_cvx import certify, solve_m_step
@@ -37,11 +42,16 @@ class Verdict:
     Attributes
     ----------
     falsehoods : dict of str
-        What was disproven, "lower bound", "upper bound" or "order", and by which numbers.
+        What was disproven, "lower bound", "upper bound" or "order", and by which numbers; an
+        ArithmeticError is of the last kind, and any other error but a ValueError, such as an
+        OverflowError, is a "crash". What was seen while the instance was made, such as arrays that
+        can be written into, has a kind of its own.
     certificates : int
         How many were given out.
     refusals : list of str
-        Errors instead of an objective or of a certificate.
+        A ValueError instead of an objective or of a certificate.
+    crossings : int
+        How often it was an ArithmeticError: the package's own bounds crossed.
     warnings : list of str
         What `certify` warned of: it should not.
     is_kept : bool
@@ -59,6 +69,7 @@ class Verdict:
     falsehoods: dict = field(default_factory=dict)
     certificates: int = 0
     refusals: list = field(default_factory=list)
+    crossings: int = 0
     warnings: list = field(default_factory=list)
     is_kept: bool = False
     is_informative: bool = False
@@ -66,17 +77,32 @@ class Verdict:
     gap: float = np.inf
     provable_gap: float = np.inf
 
+    @contextmanager
+    def listening(self, to):
+        """Take a ValueError as a refusal, an ArithmeticError as bounds that crossed."""
+        try:
+            yield
+        except ValueError as error:
+            self.refusals.append(f"{to}: {error}")
+        except Exception as error:
+            kind = "order" if type(error) is ArithmeticError else "crash"
+            self.crossings += kind == "order"
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"{Path(frame.filename).name}:{frame.lineno}"
+            words = f"{to}: {type(error).__name__} in {where}: {error}"
+            self.falsehoods.setdefault(kind, words)
+
 
 def inspect(family, seed):
     """Make the instance, certify it at many metrics, and try to refute each certificate."""
     rng = np.random.default_rng([seed, *family.encode()])
     verdict = Verdict()
+    instance = None
     try:
-        instance = FAMILIES[family](rng)
-    except ValueError as error:
-        verdict.refusals.append(f"objective: {error}")
-        return verdict
-    try:
+        with verdict.listening("objective"):
+            instance = FAMILIES[family](rng)
+        if instance is None:
+            return verdict
         return judge_certificates(instance, rng, verdict, thorough=seed % THOROUGH_EVERY == 0)
     except Exception as error:
         error.add_note(f"by stress.inspect({family!r}, {seed})")
@@ -86,32 +112,34 @@ def inspect(family, seed):
 def judge_certificates(instance, rng, verdict, thorough):
     """Fill the verdict on an instance."""
     objective = instance.objective
-    judge = Judge(objective)
-    factors, metrics = find_metrics(instance, judge, rng, thorough)
-    certificates = []
-    if thorough:
-        try:
+    judge = Judge(objective if instance.given is None else instance.given)
+    verdict.falsehoods |= instance.falsehoods
+    verdict.refusals += instance.refusals
+    with np.errstate(all="ignore"):
+        factors, metrics = find_metrics(instance, judge, rng, thorough)
+    certificates = list(instance.certificates)
+    if thorough and instance.can_be_solved:
+        with verdict.listening("solve"):
             metric, certificate = solution(objective, rng)
-        except (ValueError, ArithmeticError) as error:
-            verdict.refusals.append(f"solve: {error}")
-        else:
             certificates += [] if certificate is None else [certificate]
             metrics += [] if metric is None else [metric]
             factors += [] if metric is None else [factor_of(metric)]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        for metric in metrics:
-            try:
-                certificates.append(certify(objective, metric))
-            except (ValueError, ArithmeticError) as error:
-                verdict.refusals.append(f"certify: {error}")
+        for k, metric in enumerate([*instance.metrics, *metrics]):
+            with verdict.listening("certify"):
+                make = certify if instance.certify is None else instance.certify
+                certificates.append(make(objective, metric))
+            if k == 0 and instance.disturb is not None:
+                verdict.falsehoods |= instance.disturb()
     verdict.warnings += [f"{warning.category.__name__}: {warning.message}" for warning in caught]
     verdict.certificates = len(certificates)
     verdict.is_kept = bool(certificates)
     if certificates:
         own = [L for L in map(factor_in, certificates) if L is not None]
-        refute(verdict, instance, judge, certificates, [*factors, *own])
-        assess(verdict, judge, certificates, factors if thorough else [])
+        with np.errstate(all="ignore"):
+            refute(verdict, instance, judge, certificates, [*factors, *own])
+            assess(verdict, judge, certificates, factors if thorough else [])
     return verdict
 
 
@@ -127,6 +155,8 @@ def find_metrics(instance, judge, rng, thorough):
     found = list(search.pursue(rounds=5 if thorough else 3).values())
     nothing = [np.zeros((judge.n_features, 1), dtype=EXTENDED)]
     best = nothing if not found else search.polish(found[-1]) if thorough else found[-1:]
+    if judge.given.blocks:
+        best = best_with_blocks(search, (found or nothing)[-1], thorough)
     if instance.clean is not None:
         clean = Search(Judge(instance.clean), rng)
         cleaned = list(clean.pursue(rounds=5 if thorough else 2).values())[-1:]
@@ -138,14 +168,23 @@ def find_metrics(instance, judge, rng, thorough):
     else:
         chosen = [best[int(rng.integers(len(best)))], factors[int(rng.integers(len(factors)))]]
     metrics = [metric for metric in map(product, chosen) if np.all(np.isfinite(metric))]
+    if judge.given.blocks:
+        factors += [search.feasible(L) for L in [*nothing, *found, *anything]]
     return factors, metrics
+
+
+def best_with_blocks(search, L, thorough):
+    """What descents of F find from a factor of small f, and from one near zero."""
+    starts = [L, 1e-3 * L] if thorough else [L]
+    best = [found for start in starts for found in search.polish(start)]
+    return best or [search.feasible(L)]
 
 
 def random_factor(search, rng):
     """Of any rank and length, in the coordinates of the features or of the pairs."""
     m = search.judge.n_features
     is_plain = rng.random() < 0.3 or not search.basis.size
-    basis = np.eye(m, dtype=EXTENDED) if is_plain else search.basis
+    basis = np.eye(m, dtype=EXTENDED) if is_plain else search.basis.columns
     rank = int(rng.integers(1, m + 1))
     length = 10.0 ** rng.choice([rng.uniform(-2, 2), -20.0, 12.0], p=[0.8, 0.1, 0.1])
     return basis @ (length * rng.normal(size=(basis.shape[1], rank)))
@@ -162,7 +201,11 @@ def factor_of(A):
     """L with LL' near the PSD part of A, by eigenvectors of A scaled to a unit diagonal."""
     lengths = np.sqrt(np.maximum(np.diag(A), 0.0))
     unit = np.where(lengths > 0.0, lengths, 1.0)
-    eigenvalues, vectors = np.linalg.eigh(A / unit[:, None] / unit)
+    with np.errstate(all="ignore"):
+        scaled = A / unit[:, None] / unit
+    if not np.all(np.isfinite(scaled)):
+        return np.diag(lengths).astype(EXTENDED)
+    eigenvalues, vectors = np.linalg.eigh(scaled)
     return (unit[:, None] * vectors * np.sqrt(np.maximum(eigenvalues, 0.0))).astype(EXTENDED)
 
 
@@ -173,7 +216,8 @@ def solution(objective, rng):
     """
     scale = np.max(np.abs(objective.pairs.points - objective.pairs.points[0]), axis=0)
     scale = 2.0 ** np.rint(np.log2(np.where(scale > 0.0, scale, 1.0)))
-    other = rescaled(objective, scale) if rng.random() < 0.3 else objective
+    can_move = objective.pairs.drawn is None and not objective.penalties
+    other = rescaled(objective, scale) if rng.random() < 0.3 and can_move else objective
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         answer = solve_m_step(other, max_iter=200, time_limit=1.0, allow_unattained=True)
@@ -181,21 +225,26 @@ def solution(objective, rng):
         return None, None
     if other is objective:
         return answer.metric, answer.certificate
-    return answer.metric / scale[:, None] / scale, None
+    with np.errstate(all="ignore"):
+        metric = answer.metric / scale[:, None] / scale
+    return (metric if np.all(np.isfinite(metric)) else None), None
 
 
 def rescaled(objective, scale):
     """The same M-step in other units: R goes into the manifold term."""
-    R = np.diag(objective.trace_weight * scale**2)
-    if objective.manifold_term is not None:
-        R = R + objective.manifold_term * scale[:, None] * scale
     previous = objective.previous_metric
+    with np.errstate(all="ignore"):
+        R = np.diag(objective.trace_weight * scale**2)
+        if objective.manifold_term is not None:
+            R = R + objective.manifold_term * scale[:, None] * scale
+        if previous is not None:
+            previous = previous * scale[:, None] * scale
     return replace(
         objective,
         pairs=with_points(objective.pairs, objective.pairs.points / scale),
         trace_weight=0.0,
         manifold_term=R,
-        previous_metric=None if previous is None else previous * scale[:, None] * scale,
+        previous_metric=previous,
     )
 
 
@@ -212,20 +261,34 @@ def refute(verdict, instance, judge, certificates, factors):
             say("order", f"the bounds cross: {claim}")
         L = factor_in(c)
         if L is not None and judge.is_above(L, c.primal_value, seen[id(L)]):
-            say("upper bound", f"f at the factor is {judge.value(L).str(17)}, above {claim}")
+            say("upper bound", f"F at the factor is {told(judge.value(L))}, above {claim}")
         if instance.optimum is not None:
             if instance.optimum < ball(c.dual_value):
-                say("lower bound", f"the optimum is {instance.optimum.str(17)}, below {claim}")
+                say("lower bound", f"the optimum is {told(instance.optimum)}, below {claim}")
+                excess = ball(c.dual_value) - instance.optimum
+                verdict.excess = max(verdict.excess, float(excess / max(1.0, abs(c.dual_value))))
             if instance.optimum > ball(c.primal_value):
-                say("upper bound", f"the optimum is {instance.optimum.str(17)}, above {claim}")
+                say("upper bound", f"the optimum is {told(instance.optimum)}, above {claim}")
     bound = max(c.dual_value for c in certificates)
-    lowest = sorted(factors, key=lambda L: seen[id(L)][0] - seen[id(L)][1])
-    for L in lowest[:6]:
+    for L in lowest(judge, factors, seen):
         if judge.is_below(L, bound, seen[id(L)]):
             value = judge.value(L)
-            say("lower bound", f"f = {value.str(17)} at a PSD matrix, below {bound!r}")
+            say("lower bound", f"F = {told(value)} at a feasible matrix, below {bound!r}")
             excess = float((ball(bound) - value) / max(1.0, abs(bound)))
             verdict.excess = max(verdict.excess, excess)
+
+
+def lowest(judge, factors, seen, how_many=6):
+    """The factors at which F is smallest."""
+    if not judge.given.blocks:
+        return sorted(factors, key=lambda L: seen[id(L)][0] - seen[id(L)][1])[:how_many]
+    values = [judge.value(L) for L in factors]
+    finite = [k for k, value in enumerate(values) if value is not None and value.is_finite()]
+    return [factors[k] for k in sorted(finite, key=lambda k: float(values[k].mid()))[:how_many]]
+
+
+def told(value):
+    return "undecided" if value is None else value.str(17)
 
 
 def assess(verdict, judge, certificates, factors):
@@ -235,10 +298,10 @@ def assess(verdict, judge, certificates, factors):
     q = judge.labels.astype(np.float64)
     with np.errstate(all="ignore"):
         entropy = -sum(np.where(x > 0.0, x * np.log(x), 0.0) for x in (q, 1.0 - q))
-    trivial = float(np.sum(judge.weights * entropy))
-    verdict.is_informative = bool(np.isfinite(upper) and lower > 1.000001 * trivial)
-    verdict.gap = float((upper - lower) / max(1.0, abs(upper)))
-    if not factors:
+        trivial = np.sum(judge.weights * entropy)
+        verdict.is_informative = bool(np.isfinite(upper) and lower > 1.000001 * trivial)
+        verdict.gap = float((upper - lower) / max(1.0, abs(upper)))
+    if not factors or not judge.is_plain:
         return
     values = [judge.screen(L)[0] for L in factors]
     best = int(np.argmin(values))
@@ -261,6 +324,7 @@ class Tally:
     false_seeds: list = field(default_factory=list)
     examples: dict = field(default_factory=dict)
     warned: dict = field(default_factory=dict)
+    refused: dict = field(default_factory=dict)
     seconds: float = 0.0
 
     def add(self, seed, verdict):
@@ -268,6 +332,7 @@ class Tally:
         self.counts["certificates"] += verdict.certificates
         self.counts["kept"] += verdict.is_kept
         self.counts["refusals"] += len(verdict.refusals)
+        self.counts["ArithmeticErrors"] += verdict.crossings
         self.counts["warnings"] += len(verdict.warnings)
         self.counts["informative"] += verdict.is_informative
         self.counts["closed"] += verdict.gap <= 1e-6
@@ -278,6 +343,8 @@ class Tally:
         self.counts.update(f"false {kind}" for kind in verdict.falsehoods)
         for words in verdict.warnings[:1]:
             self.warned.setdefault(words, seed)
+        for words in verdict.refusals[:1]:
+            self.refused.setdefault(words[:40], f"{seed}: {words[:200]}")
         if verdict.falsehoods:
             self.false_seeds.append(seed)
             for kind, words in verdict.falsehoods.items():
@@ -296,19 +363,25 @@ def tally(family, seeds):
 
 
 def main(arguments):
-    each = int(arguments[0]) if arguments else 100
+    asked = arguments[0] if arguments else "100"
     names = arguments[1:] or list(FAMILIES)
     write = sys.stdout.write
     columns = ["kept", "false lower bound", "grossly false", "false upper bound", "false order"]
+    columns += ["false crash", "false exposed arrays", "false changed input"]
     columns += ["informative", "closed", "thorough", "provably closed", "closed where provably"]
-    columns += ["refusals", "warnings"]
+    columns += ["refusals", "ArithmeticErrors", "warnings"]
     write(" | ".join(["family", "instances", "false", *columns, "seconds"]) + "\n")
     for name in names:
+        each = MARATHON[name] if asked == "marathon" else int(asked)
         found = tally(name, range(FIRST_SEED, FIRST_SEED + each))
         numbers = [found.instances, len(found.false_seeds), *(found.counts[x] for x in columns)]
         write(" | ".join([name, *map(str, numbers), f"{found.seconds:.1f}"]) + "\n")
         for words in [*found.examples.values(), *map(str, found.warned.items())]:
             write(f"    {words}\n")
+        if found.false_seeds:
+            write(f"    false seeds: {found.false_seeds[:30]}\n")
+        for words in list(found.refused.values())[:4]:
+            write(f"    refused: {words}\n")
         sys.stdout.flush()
 
 

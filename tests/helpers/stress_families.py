@@ -2,117 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
-from flint import arb, ctx
-from stress_judge import PRECISIONS, Judge, balls
+from stress_closed import optimum_of_two_points
+from stress_doors import DOORS
+from stress_extremes import EXTREMES
+from stress_instances import (
+    decades,
+    draw_pairs,
+    gaussian,
+    m_step,
+    on_other_points,
+    psd,
+    some_metric,
+    stated,
+    with_sentinels,
+)
+from stress_penalised import PENALISED
+from stress_problems import PROBLEMS
 
-from seraph_cvx import MStepObjective, PairSet
-
-
-@dataclass(frozen=True, eq=False)
-class Instance:
-    """An M-step, perhaps its like on clean data, and perhaps its optimum as a ball."""
-
-    objective: MStepObjective
-    clean: MStepObjective | None = None
-    optimum: arb | None = None
-    metrics: list = field(default_factory=list)
-
-
-def decades(rng, low, high, size=None):
-    """10^low to 10^high, every decade as likely."""
-    return 10.0 ** rng.uniform(low, high, size=size)
-
-
-def sizes(rng, most_features=6):
-    """n and m: a few per cent of the instances are larger."""
-    if rng.random() < 0.02:
-        return 40, int(rng.integers(2, 9))
-    if rng.random() < 0.15:
-        return int(rng.integers(2, 13)), int(rng.integers(1, 9))
-    return int(rng.integers(3, 10)), int(rng.integers(1, most_features))
-
-
-def draw_pairs(rng, X, confidences=None, most=None):
-    """Few or many labeled pairs, each similar or dissimilar by a coin that may be unfair."""
-    rows = np.column_stack(np.triu_indices(len(X), 1))
-    n_labeled = int(rng.integers(1, min(len(rows), most or 2 * len(X)) + 1))
-    chosen = rows[rng.permutation(len(rows))[:n_labeled]]
-    similar = rng.random(n_labeled) < rng.choice([0.0, 0.3, 0.5, 0.8])
-    arguments = {}
-    if confidences is not None:
-        c = decades(rng, *confidences, size=n_labeled)
-        arguments = {"similar_confidence": c[similar], "dissimilar_confidence": c[~similar]}
-    return PairSet.from_constraints(X, chosen[similar], chosen[~similar], **arguments)
-
-
-def some_metric(rng, pairs, low=-1.0, high=1.0):
-    """A PSD matrix under which the middle distance is of size 10^low to 10^high."""
-    X = pairs.points
-    spread, extent = np.median(np.abs(X - np.median(X, axis=0)), axis=0), np.ptp(X, axis=0)
-    unit = np.where(spread > 0.0, spread, np.where(extent > 0.0, extent, 1.0))
-    m = X.shape[1]
-    rank = int(rng.integers(1, m + 1))
-    F = rng.normal(size=(m, rank)) / np.sqrt(m * rank) / unit[:, None]
-    return decades(rng, low, high) * (F @ F.T)
-
-
-def m_step(rng, pairs, **given):
-    """An M-step of these pairs, ordinary in everything that is not given."""
-    settings = {
-        "unlabeled_weight": [0.0, "ratio", float(decades(rng, -3, 1))][rng.integers(3)],
-        "trace_weight": [1.0, float(decades(rng, -4, 2))][rng.integers(2)],
-        "threshold": [1.0, float(decades(rng, -1, 1))][rng.integers(2)],
-    } | given
-    if not {"soft_labels", "previous_metric"} & set(given):
-        source = rng.integers(3)
-        if source == 1:
-            settings["soft_labels"] = rng.random(pairs.n_unlabeled)
-        elif source == 2:
-            settings["previous_metric"] = some_metric(rng, pairs)
-            settings.setdefault("sharpness", float(decades(rng, -0.3, 1.0)))
-    return MStepObjective(pairs, **settings)
-
-
-def gaussian(rng):
-    return rng.normal(size=sizes(rng))
-
-
-def with_sentinels(rng, X, low=3, high=12):
-    """A few entries replaced by one far value, or by several."""
-    n, m = X.shape
-    X = X.copy()
-    points = rng.permutation(n)[: 1 + int(rng.integers(min(3, n - 1) if n > 2 else 1))]
-    features = rng.permutation(m)[: 1 + int(rng.integers(m)) if rng.random() < 0.4 else 1]
-    value = decades(rng, low, high) * rng.choice([-1.0, 1.0])
-    for i in points:
-        factor = 1.0 if rng.random() < 0.6 else rng.normal()
-        X[i, features] = factor * (np.rint(value) if rng.random() < 0.5 else value)
-    return X
+from seraph_cvx import PairSet
 
 
 def far_points(rng):
     """A sentinel of 1e3 to 1e12 among points of size one."""
     X = gaussian(rng)
     pairs = draw_pairs(rng, with_sentinels(rng, X))
-    objective = m_step(rng, pairs)
-    return Instance(objective, clean=on_other_points(objective, X))
-
-
-def on_other_points(objective, X):
-    """The same M-step of other points."""
-    return replace(objective, pairs=with_points(objective.pairs, X))
-
-
-def with_points(pairs, X):
-    """The same pairs of other points."""
-    if pairs.confidence is None:
-        return PairSet.from_constraints(X, pairs.similar, pairs.dissimilar)
-    k = len(pairs.similar)
-    c = pairs.confidence
-    return PairSet.from_constraints(X, pairs.similar, pairs.dissimilar, c[:k], c[k:])
+    found = m_step(rng, pairs)
+    return replace(found, clean=on_other_points(found.objective, X))
 
 
 def clusters_far_apart(rng):
@@ -128,14 +46,14 @@ def clusters_far_apart(rng):
     pairs = PairSet.from_constraints(X, within[similar], within[~similar])
     weight = 0.0 if rng.random() < 0.2 else float(decades(rng, -9, 1))
     mu = 0.0 if rng.random() < 0.8 else float(decades(rng, -9, 0))
-    return Instance(m_step(rng, pairs, unlabeled_weight=mu, trace_weight=weight))
+    return m_step(rng, pairs, unlabeled_weight=mu, trace_weight=weight)
 
 
 def feature_scales(rng):
     """Features of size 1e-9 to 1e9, and a trace weight of any size."""
     X = gaussian(rng)
     pairs = draw_pairs(rng, X * decades(rng, -9, 9, size=X.shape[1]))
-    return Instance(m_step(rng, pairs, trace_weight=float(decades(rng, -12, 9))))
+    return m_step(rng, pairs, trace_weight=float(decades(rng, -12, 9)))
 
 
 def more_features_than_points(rng):
@@ -144,7 +62,7 @@ def more_features_than_points(rng):
     m = int(rng.integers(n + 1, 9))
     X = rng.normal(size=(n, m)) * (decades(rng, -4, 4, size=m) if rng.random() < 0.5 else 1.0)
     weight = 0.0 if rng.random() < 0.3 else float(decades(rng, -9, 6))
-    return Instance(m_step(rng, draw_pairs(rng, X), trace_weight=weight))
+    return m_step(rng, draw_pairs(rng, X), trace_weight=weight)
 
 
 def one_pair(rng):
@@ -163,25 +81,8 @@ def one_pair(rng):
     if weight and rng.random() < 0.3:  # r = weight / |v|^2 / c at the optimum: tiny
         weight = float(c * np.sum((X[1] - X[0]) ** 2) * decades(rng, -18, -1))
     eta = float(decades(rng, -6, 6)) if rng.random() < 0.5 else 1.0
-    objective = MStepObjective(pairs, trace_weight=weight, threshold=eta)
-    return Instance(objective, optimum=optimum_of_one_pair(objective))
-
-
-def optimum_of_one_pair(objective):
-    """inf f for two points: by the least <R, A> under which their distance is d, minimised in d."""
-    with ctx.workprec(PRECISIONS[0]):
-        x = balls(objective.pairs.points)
-        eta, c = arb(objective.threshold), arb(float(Judge(objective).weights[0]))
-        if len(objective.pairs.similar):
-            return c * (-eta).exp().log1p()
-        squares = ((x[0, a] - x[1, a]) ** 2 for a in range(x.ncols()))
-        length = sum(squares, arb(0))
-        if length == 0 or objective.trace_weight == 0.0:
-            return c * eta.exp().log1p() if length == 0 else arb(0)
-        share = arb(objective.trace_weight) / length / c
-        if share >= 1 / (1 + (-eta).exp()):
-            return c * (eta.exp().log1p() if eta < 100 else eta + (-eta).exp().log1p())
-        return c * (-(-share).log1p() + share * (eta + (-share).log1p() - share.log()))
+    found = stated(pairs, trace_weight=weight, threshold=eta)
+    return replace(found, optimum=optimum_of_two_points(found.given))
 
 
 def nearly_collinear(rng):
@@ -193,7 +94,7 @@ def nearly_collinear(rng):
     if rng.random() < 0.3:
         X = X * decades(rng, -3, 3, size=m)
     weight = 0.0 if rng.random() < 0.6 else float(decades(rng, -12, 1))
-    return Instance(m_step(rng, draw_pairs(rng, X), trace_weight=weight))
+    return m_step(rng, draw_pairs(rng, X), trace_weight=weight)
 
 
 def exactly_collinear(rng):
@@ -212,7 +113,7 @@ def exactly_collinear(rng):
         X = rng.normal(size=(n, 3))
         X[:, 1] = rng.choice([0.0, 0.1, 1e6])
     weight = 0.0 if rng.random() < 0.6 else float(decades(rng, -12, 3))
-    return Instance(m_step(rng, draw_pairs(rng, X), trace_weight=weight))
+    return m_step(rng, draw_pairs(rng, X), trace_weight=weight)
 
 
 def duplicated_points(rng):
@@ -224,14 +125,12 @@ def duplicated_points(rng):
     elif rng.random() < 0.5:
         X = X + decades(rng, -15, -3) * rng.normal(size=X.shape)
     weight = 0.0 if rng.random() < 0.4 else float(decades(rng, -9, 2))
-    return Instance(m_step(rng, draw_pairs(rng, X), trace_weight=weight))
+    return m_step(rng, draw_pairs(rng, X), trace_weight=weight)
 
 
 def thresholds(rng):
     """eta from 1e-6 to 1e6."""
-    return Instance(
-        m_step(rng, draw_pairs(rng, gaussian(rng)), threshold=float(decades(rng, -6, 6)))
-    )
+    return m_step(rng, draw_pairs(rng, gaussian(rng)), threshold=float(decades(rng, -6, 6)))
 
 
 def unlabeled_weights(rng):
@@ -242,14 +141,14 @@ def unlabeled_weights(rng):
     pairs = draw_pairs(rng, X)
     weight = 0.0 if rng.random() < 0.2 else float(decades(rng, -4, 2))
     mu = float(decades(rng, -8, 6))
-    return Instance(m_step(rng, pairs, unlabeled_weight=mu, trace_weight=weight))
+    return m_step(rng, pairs, unlabeled_weight=mu, trace_weight=weight)
 
 
 def trace_weights(rng):
     """lambda = 0 or 1e-12 to 1e9, of points of size 1e-3 to 1e3."""
     X = gaussian(rng) * decades(rng, -3, 3)
     weight = 0.0 if rng.random() < 0.3 else float(decades(rng, -12, 9))
-    return Instance(m_step(rng, draw_pairs(rng, X), trace_weight=weight))
+    return m_step(rng, draw_pairs(rng, X), trace_weight=weight)
 
 
 def confidences(rng):
@@ -265,24 +164,7 @@ def confidences(rng):
     else:
         pairs = draw_pairs(rng, X, spread)
         settings = {"trace_weight": float(decades(rng, -12, 6))}
-    return Instance(m_step(rng, pairs, threshold=eta, **settings))
-
-
-def psd(rng, m):
-    """A PSD matrix of any condition: diagonal, turned, of low rank, or of uneven features."""
-    spectrum = decades(rng, -12, 6, size=m)
-    kind = rng.integers(4)
-    if kind == 0:
-        return np.diag(spectrum * (rng.random(m) < 0.8))
-    if kind == 1:
-        directions = np.linalg.qr(rng.normal(size=(m, m)))[0]
-        return (directions * spectrum) @ directions.T
-    F = rng.normal(size=(m, int(rng.integers(1, m + 1))))
-    if kind == 2:
-        F *= decades(rng, -4, 4)
-    else:
-        F *= decades(rng, -5, 5, size=(m, 1))
-    return F @ F.T
+    return m_step(rng, pairs, threshold=eta, **settings)
 
 
 def manifold_terms(rng):
@@ -292,9 +174,7 @@ def manifold_terms(rng):
         X = X * decades(rng, -4, 4, size=X.shape[1])
     weight = 0.0 if rng.random() < 0.3 else float(decades(rng, -9, 2))
     term = psd(rng, X.shape[1])
-    return Instance(
-        m_step(rng, draw_pairs(rng, X), trace_weight=weight, manifold_term=(term + term.T) / 2.0)
-    )
+    return m_step(rng, draw_pairs(rng, X), trace_weight=weight, manifold_term=(term + term.T) / 2.0)
 
 
 def given_soft_labels(rng):
@@ -306,7 +186,7 @@ def given_soft_labels(rng):
     q = np.choose(rng.integers(5, size=len(q)), [q, 0.0 * q, 0.0 * q + 1.0, tiny, 1.0 - tiny])
     weight = 0.0 if rng.random() < 0.3 else float(decades(rng, -6, 1))
     mu = float(decades(rng, -3, 3))
-    return Instance(m_step(rng, pairs, soft_labels=q, unlabeled_weight=mu, trace_weight=weight))
+    return m_step(rng, pairs, soft_labels=q, unlabeled_weight=mu, trace_weight=weight)
 
 
 def streamed_soft_labels(rng):
@@ -317,15 +197,13 @@ def streamed_soft_labels(rng):
     elif rng.random() < 0.5:
         X = X * decades(rng, -3, 3, size=X.shape[1])
     pairs = draw_pairs(rng, X)
-    return Instance(
-        m_step(
-            rng,
-            pairs,
-            previous_metric=some_metric(rng, pairs, -3, 3),
-            sharpness=float(decades(rng, -0.3, 1.7)),
-            unlabeled_weight=float(decades(rng, -3, 2)),
-            trace_weight=0.0 if rng.random() < 0.2 else float(decades(rng, -6, 2)),
-        )
+    return m_step(
+        rng,
+        pairs,
+        previous_metric=some_metric(rng, pairs, -3, 3),
+        sharpness=float(decades(rng, -0.3, 1.7)),
+        unlabeled_weight=float(decades(rng, -3, 2)),
+        trace_weight=0.0 if rng.random() < 0.2 else float(decades(rng, -6, 2)),
     )
 
 
@@ -337,7 +215,7 @@ def tiny_posteriors(rng):
     c = float(decades(rng, 0, 9))
     pairs = PairSet.from_constraints(X, [], apart, dissimilar_confidence=c)
     weight = float(c * decades(rng, -17, -6))
-    return Instance(m_step(rng, pairs, unlabeled_weight=0.0, trace_weight=weight))
+    return m_step(rng, pairs, unlabeled_weight=0.0, trace_weight=weight)
 
 
 def mixed(rng):
@@ -363,8 +241,8 @@ def mixed(rng):
     if rng.random() < 0.3:
         given["manifold_term"] = psd(rng, m)
     given["trace_weight"] = 0.0 if rng.random() < 0.25 else float(decades(rng, -12, 9))
-    objective = m_step(rng, pairs, **given)
-    return Instance(objective, clean=on_other_points(objective, clean) if changes[3] else None)
+    found = m_step(rng, pairs, **given)
+    return replace(found, clean=on_other_points(found.objective, clean) if changes[3] else None)
 
 
 FAMILIES = {
@@ -385,4 +263,28 @@ FAMILIES = {
     "streamed soft labels": streamed_soft_labels,
     "tiny posteriors": tiny_posteriors,
     "mixed": mixed,
+    **EXTREMES,
+    **PENALISED,
+    **DOORS,
+    **PROBLEMS,
 }
+
+FEWER = {
+    "sampled pairs": 600,
+    "sampled pairs of one feature": 500,
+    "one feature": 600,
+    "two points": 600,
+    "huge and tiny weights": 600,
+    "denormal numbers": 600,
+    **dict.fromkeys(PENALISED, 300),
+    "one feature and blocks": 500,
+    **dict.fromkeys(DOORS, 150),
+    "nearly right inputs": 300,
+    "other arrays": 300,
+    "made from another objective": 300,
+    **dict.fromkeys(PROBLEMS, 150),
+}
+"""Families that cost more, or that have less to vary."""
+
+MARATHON = dict.fromkeys(FAMILIES, 800) | FEWER
+"""How many instances of each family the marathon has: more than 20,000 in all."""
