@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from seraph_cvx import SERAPH, LabeledOnly
 from seraph_cvx.numerics.psd_cone import numerical_rank
 from seraph_cvx.plots import PosteriorDisplay
-from seraph_cvx.plots.style import GREY, PALETTE, enlarge_text, new_figure
+from seraph_cvx.plots.style import GRAY, PALETTE, enlarge_text, new_figure
 
 X, classes = load_digits(return_X_y=True)
 
@@ -32,10 +32,10 @@ def draw_labels(seed):
 
 
 # %%
-# Pixels go from 0 to 16. All have the same unit, so we divide by 16 rather than standardise,
+# Pixels go from 0 to 16. All have the same unit, so we divide by 16 rather than standardize,
 # which would blow up the noise of the pixels at the border.
 def to_unit(pixels):
-    """Grey values in [0, 1]."""
+    """Gray values in [0, 1]."""
     return pixels / 16.0
 
 
@@ -80,7 +80,7 @@ def draw():
     """The accuracies of each draw, and the posterior of all pairs of the last one's digits."""
     figure = new_figure(32.0 / 3.0, 5.2, "Digits: five labels of each class, 1-NN")
     left, right = figure.subplots(1, 2, width_ratios=[1.0, 1.25])
-    left.plot([0, 1], [before, after], color=GREY, marker="o", markersize=4, linewidth=1)
+    left.plot([0, 1], [before, after], color=GRAY, marker="o", markersize=4, linewidth=1)
     means, spreads = np.mean(scores, axis=0), np.std(scores, axis=0, ddof=1)
     left.errorbar([-0.1, 1.1], means, spreads, fmt="D", color=PALETTE[1], capsize=5, zorder=3)
     left.set_title(f"20 draws: {100 * gain.mean():.1f} ± {100 * noise:.1f} points gained")

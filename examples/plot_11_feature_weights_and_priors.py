@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from seraph_cvx import SERAPH
 from seraph_cvx.penalties import Diagonal, Ridge
 from seraph_cvx.plots import FeatureWeightsDisplay
-from seraph_cvx.plots.style import LINE_COLOURS, SLIDE_WIDTH, TEXT_SIZE, enlarge_text, new_figure
+from seraph_cvx.plots.style import LINE_COLORS, SLIDE_WIDTH, TEXT_SIZE, enlarge_text, new_figure
 
 
 def label_some(classes, per_class, rng):
@@ -82,8 +82,8 @@ def draw():
         left, title="Wine, five labels a class"
     )
     names = ["today's labels", *(f"prior, weight {w:g}" for w in PRIOR_WEIGHTS), "old metric"]
-    colours = [LINE_COLOURS[1], *[LINE_COLOURS[2]] * 3, LINE_COLOURS[0]]
-    right.bar_label(right.barh(names, mean, color=colours), fmt=" %.1f", fontsize=TEXT_SIZE)
+    colors = [LINE_COLORS[1], *[LINE_COLORS[2]] * 3, LINE_COLORS[0]]
+    right.bar_label(right.barh(names, mean, color=colors), fmt=" %.1f", fontsize=TEXT_SIZE)
     right.set(ylim=(4.6, -0.6), xlim=(0.0, 1.15 * mean.max()), xlabel="error of 1-NN, %")
     right.set_title("Breast cancer, 30 draws")
     enlarge_text(right)

@@ -27,7 +27,7 @@ objective = MStepObjective(pairs)
 # %%
 # The dual gives each pair a probability p of being dissimilar, as undecided as possible,
 #
-#     maximise sum_k c_k H(p_k) - eta (sum_k c_k p_k - beta)
+#     maximize sum_k c_k H(p_k) - eta (sum_k c_k p_k - beta)
 #
 # as long as the pairs called dissimilar, with v v' each, outweigh those told so: M(p) PSD.
 dual = state_m_step(objective, "dual")

@@ -13,7 +13,7 @@ from seraph_cvx import MStepObjective, PairSet, compare_solvers
 from seraph_cvx.plots import WorkPrecisionDisplay
 
 # %%
-# Every fifth iris, standardised, nine of these 30 with a label: 435 pairs, a 4 x 4 metric.
+# Every fifth iris, standardized, nine of these 30 with a label: 435 pairs, a 4 x 4 metric.
 X, classes = load_iris(return_X_y=True)
 X, classes = StandardScaler().fit_transform(X[::5]), classes[::5]
 y = np.full(len(classes), -1)

@@ -14,7 +14,7 @@ from seraph_cvx.model.semi_supervised import descent_values
 from seraph_cvx.plots import HistoryDisplay
 
 # %%
-# Wine, standardised, with four points of each class labeled.
+# Wine, standardized, with four points of each class labeled.
 X, classes = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 rng = np.random.default_rng(0)
@@ -30,7 +30,7 @@ history = HistoryDisplay.from_result(run)
 J, seven = history.descent_values, history.paper_objective
 
 # %%
-# Each half step minimises
+# Each half step minimizes
 #
 #     J(q, A) = -L_labeled(A) + lambda tr(A) + mu sum_U [E_q(-ln p) - H(q)/sharpness]
 #
@@ -40,7 +40,7 @@ assert np.all(np.diff(J) <= 1e-12 * np.abs(J[0]))
 # %%
 # (7) is not among the promises. Here it rises at nearly every iteration and ends half as
 # high again as it began: with the paper's sharpness, 1 + mu, the unlabeled pairs weigh
-# mu^2/(1 + mu) in J (minimised over q) and mu in (7), here 240 times more.
+# mu^2/(1 + mu) in J (minimized over q) and mu in (7), here 240 times more.
 assert len(history.rises) > len(J) // 2
 assert seven[-1] > 1.3 * seven[0]
 print(f"{len(J)} iterations: J {J[0]:.2f} -> {J[-1]:.2f}, (7) {seven[0]:.2f} -> {seven[-1]:.2f}")

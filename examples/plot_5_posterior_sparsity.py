@@ -8,13 +8,13 @@ import numpy as np
 from gallery import save
 
 from seraph_cvx import PairSet
-from seraph_cvx.experiments.protocol.samplings import nearest_neighbour_error
+from seraph_cvx.experiments.protocol.samplings import nearest_neighbor_error
 from seraph_cvx.experiments.results.figures import POSTERIOR_FACTOR, artificial_set
 from seraph_cvx.experiments.runs.early_stopping import stop_early
 from seraph_cvx.model.posterior import posterior_entropy
 from seraph_cvx.numerics.psd_cone import factor
 from seraph_cvx.plots import PosteriorDisplay
-from seraph_cvx.plots.posterior import add_colour_bar
+from seraph_cvx.plots.posterior import add_color_bar
 from seraph_cvx.plots.style import new_figure
 
 # %%
@@ -53,9 +53,9 @@ assert entropies[1] < 0.8 * entropies[0]
 # than the plain Euclidean distance; the entropy turns it to the gap.
 assert labels_only[1, 1] > labels_only[0, 0]
 assert with_entropy[0, 0] > with_entropy[1, 1]
-errors = [nearest_neighbour_error(sampling, factor(metric)) for metric in metrics.values()]
+errors = [nearest_neighbor_error(sampling, factor(metric)) for metric in metrics.values()]
 print("wrong in %:", errors)
-assert errors[0] > nearest_neighbour_error(sampling, np.eye(2))
+assert errors[0] > nearest_neighbor_error(sampling, np.eye(2))
 assert errors[1] == 0.0
 
 
@@ -68,8 +68,8 @@ def draw():
         display = PosteriorDisplay.from_result(
             metric, sampling.X_test, sampling.y_test, class_names=["left", "right"]
         )
-        display.plot(ax, title=f"{name}: {error:.0f} % wrong", colour_bar=False)
-    add_colour_bar(figure.axes)
+        display.plot(ax, title=f"{name}: {error:.0f} % wrong", color_bar=False)
+    add_color_bar(figure.axes)
     return figure
 
 

@@ -8,13 +8,13 @@ import numpy as np
 from gallery import save
 
 from seraph_cvx import MStepObjective, OptimumNotAttained, PairSet, solve_m_step
-from seraph_cvx.experiments.protocol.samplings import nearest_neighbour_error
+from seraph_cvx.experiments.protocol.samplings import nearest_neighbor_error
 from seraph_cvx.experiments.results.figures import PROJECTION_WEIGHT, artificial_set
 from seraph_cvx.numerics.psd_cone import factor, numerical_rank
 from seraph_cvx.plots import MetricDisplay
 
 # %%
-# Two tall boxes of points side by side, four labels which favour the vertical feature at close
+# Two tall boxes of points side by side, four labels which favor the vertical feature at close
 # range: the labeled points of a class are level, those of different classes 3 apart in height
 # and at least 4 apart in width. (The paper describes its set and does not give it.)
 sampling = artificial_set(2)
@@ -44,7 +44,7 @@ assert np.allclose(np.abs(direction), [0.0, 1.0])
 errors, ranks = {}, []
 for weight in (0.1, 3.0, 30.0, PROJECTION_WEIGHT):
     A = learn(weight)
-    errors[weight] = nearest_neighbour_error(sampling, factor(A))
+    errors[weight] = nearest_neighbor_error(sampling, factor(A))
     ranks.append(numerical_rank(A))
     share = A[0, 0] / np.trace(A)
     print(f"λ = {weight:5g}: {100 * share:3.0f} % horizontal, {errors[weight]:.0f} % wrong")
@@ -54,9 +54,9 @@ assert sparse[0, 0] > 5.0 * sparse[1, 1]
 
 # %%
 # The plain Euclidean distance, by which the height counts as much as the gap, is wrong more often.
-# The learned metric is small, so that (8) calls all pairs similar; a nearest neighbour only asks
+# The learned metric is small, so that (8) calls all pairs similar; a nearest neighbor only asks
 # which distance is the smallest.
-euclidean = nearest_neighbour_error(sampling, np.eye(2))
+euclidean = nearest_neighbor_error(sampling, np.eye(2))
 assert errors[PROJECTION_WEIGHT] == 0.0
 assert euclidean > 10.0
 assert errors[0.1] > 30.0

@@ -14,7 +14,7 @@ from seraph_cvx.numerics.psd_cone import numerical_rank
 from seraph_cvx.plots import PathDisplay
 
 # %%
-# Wine has 13 features, each in its own unit, so we standardise; four points of each class labeled.
+# Wine has 13 features, each in its own unit, so we standardize; four points of each class labeled.
 X, classes = load_wine(return_X_y=True)
 X = StandardScaler().fit_transform(X)
 rng = np.random.default_rng(0)

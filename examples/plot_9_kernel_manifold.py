@@ -1,4 +1,4 @@
-"""Rings: a metric on the feature space of a kernel, and neighbours that stay near.
+"""Rings: a metric on the feature space of a kernel, and neighbors that stay near.
 
 No linear metric tells an inner ring from an outer one. In the feature space of a kernel a linear
 metric does, and the manifold term carries the few labels along the rings.
@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 from seraph_cvx import SERAPH, KernelSERAPH, LabeledOnly
 from seraph_cvx.plots import PosteriorDisplay
 from seraph_cvx.plots.points import draw_points, group_by_class
-from seraph_cvx.plots.posterior import add_colour_bar
+from seraph_cvx.plots.posterior import add_color_bar
 from seraph_cvx.plots.style import add_legend, enlarge_text, new_figure
 
 RINGS = ["outer", "inner"]
@@ -65,8 +65,8 @@ def draw():
     enlarge_text(places)
     for ax, (name, model) in zip(panels, models.items(), strict=True):
         display = PosteriorDisplay.from_estimator(model, X[::2], classes[::2], class_names=RINGS)
-        display.plot(ax, title=f"{name}: accuracy {accuracy[name]:.2f}", colour_bar=False)
-    add_colour_bar(figure.axes)
+        display.plot(ax, title=f"{name}: accuracy {accuracy[name]:.2f}", color_bar=False)
+    add_color_bar(figure.axes)
     add_legend(figure, places.get_legend_handles_labels()[0])
     return figure
 

@@ -1,4 +1,4 @@
-"""SERAPH, semi-supervised metric learning, as certified convex optimisation."""
+"""SERAPH, semi-supervised metric learning, as certified convex optimization."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from .pairs.pair_set import PairSet
 from .solvers.solution import OptimumNotAttained, Status
 
 if TYPE_CHECKING:
-    from .comparison.race import compare_solvers
     from .estimators.kernel_seraph import KernelSERAPH
     from .estimators.labeled_only import LabeledOnly
     from .estimators.pair_seraph import PairSERAPH
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from .m_step.explain import explain_convexity
     from .m_step.modified_problem import certify_problem
     from .m_step.statement import state_m_step
+    from .race.race import compare_solvers
     from .solvers.not_certified import NotCertified
     from .theory.report import verify_paper
 
@@ -71,7 +71,7 @@ _HEAVY_ROOMS = {
     "NotCertified": "solvers.not_certified",
     "PairSERAPH": "estimators.pair_seraph",
     "certify_problem": "m_step.modified_problem",
-    "compare_solvers": "comparison.race",
+    "compare_solvers": "race.race",
     "explain_convexity": "m_step.explain",
     "state_m_step": "m_step.statement",
     "verify_paper": "theory.report",

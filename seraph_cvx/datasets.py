@@ -47,15 +47,15 @@ def load(
     =================  ===========  =======  =================================================
     name               n x m        classes  natural range of the values
     =================  ===========  =======  =================================================
-    ``iris``           150 x 4      3        0.1 to 7.9 (centimetres)
+    ``iris``           150 x 4      3        0.1 to 7.9 (centimeters)
     ``wine``           178 x 13     3        0.13 to 1680 (each feature its own unit)
     ``breast_cancer``  569 x 30     2        0 to 4254 (each feature its own unit)
-    ``digits``         1797 x 64    10       0 to 16 (grey, 8 x 8 pixels; not in Table 1)
+    ``digits``         1797 x 64    10       0 to 16 (gray, 8 x 8 pixels; not in Table 1)
     ``balance``        625 x 4      3        1 to 5 (whole numbers)
     ``ionosphere``     351 x 34     2        -1 to 1; the second feature is 0 throughout
     ``diabetes``       768 x 8      2        0 to 846 (each feature its own unit)
-    ``usps``           11000 x 64   10       0 to 255 (grey, 8 x 8 pixels)
-    ``mnist``          15000 x 196  5        0 to 255 (grey, 14 x 14 pixels; 1, 3, 5, 7 and 8)
+    ``usps``           11000 x 64   10       0 to 255 (gray, 8 x 8 pixels)
+    ``mnist``          15000 x 196  5        0 to 255 (gray, 14 x 14 pixels; 1, 3, 5, 7 and 8)
     =================  ===========  =======  =================================================
 
     Parameters
@@ -66,7 +66,7 @@ def load(
     data_dir : path, optional
         The folder of the last four; by default the environment variable ``SERAPH_CVX_DATA``.
         ``ionosphere.csv``, ``diabetes.csv``: a header, the features, a column ``label``.
-        ``usps.npz``, ``mnist.npz``: ``X`` (n, 256) or (n, 784), row-major grey images, and ``y``,
+        ``usps.npz``, ``mnist.npz``: ``X`` (n, 256) or (n, 784), row-major gray images, and ``y``,
         their digits; they come back at half the resolution, by the means of 2 x 2 pixels (Section
         5.1 halves them too, by a filter it does not name).
     download : bool, default=False
@@ -132,14 +132,14 @@ def sample(
         order = rng.permutation(len(points))
     train, test = order[:n_points], order[n_points:]
     spread, varies = points[train].std(axis=0), np.ptp(points[train], axis=0) > 0.0
-    centre, scale = points[train].mean(axis=0), np.where(varies, spread, 1.0)
+    center, scale = points[train].mean(axis=0), np.where(varies, spread, 1.0)
     known = np.arange(n_points) < n_labeled
     signed = np.result_type(classes, np.int8) if classes.dtype.kind in "biuf" else object
     return Sampling(
         name,
-        (points[train] - centre) / scale,
+        (points[train] - center) / scale,
         np.where(known, classes[train].astype(signed), -1),
-        (points[test] - centre) / scale,
+        (points[test] - center) / scale,
         classes[test],
     )
 

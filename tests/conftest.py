@@ -103,8 +103,8 @@ def kept_server() -> Iterator[None]:
 @pytest.fixture
 def one_race_server(kept_server: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Races share a fork server, which a race ends otherwise, with all that it imported."""
-    from seraph_cvx.comparison import schedule
     from seraph_cvx.processes.workers import ONE_THREAD, server_of_thread
+    from seraph_cvx.race import schedule
 
     monkeypatch.setattr(schedule, "uuid4", lambda: SimpleNamespace(hex=KEPT))
     monkeypatch.setattr(schedule, "close_servers", lambda owner: None)
@@ -120,8 +120,8 @@ def no_race_server() -> None:
 
 
 @pytest.fixture
-def canonicalised(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Every problem whose expression tree CVXPY canonicalises from now on."""
+def canonicalized(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Every problem whose expression tree CVXPY canonicalizes from now on."""
     from cvxpy.reductions.dcp2cone.dcp2cone import Dcp2Cone
 
     problems: list[object] = []

@@ -13,7 +13,7 @@ import typer
 
 import seraph_cvx
 from seraph_cvx.cli import app
-from seraph_cvx.fit.direct import minimise_directly
+from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.m_step.solve import MStepSolver
 
 LIST = Path(__file__).parent / "helpers" / "public_names.txt"
@@ -81,11 +81,11 @@ def test_public_names_each_can_be_imported(name):
 def test_public_names_solutions_warn_of_what_they_did_not_reach():
     pairs = seraph_cvx.PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
     m_step = seraph_cvx.MStepObjective(pairs)
-    short, unsettled = MStepSolver(max_iter=1).solve(m_step, 1e-15), minimise_directly(pairs, tol=0)
+    short, unsettled = MStepSolver(max_iter=1).solve(m_step, 1e-15), minimize_directly(pairs, tol=0)
     with pytest.warns(seraph_cvx.NotCertified, match="asked for 1e-15") as caught:
         short.warn_unless_certified(1e-15)
     with pytest.warns(seraph_cvx.NotCertified, match="Stopped after") as also_caught:
         unsettled.warn_unless_stationary()
     assert caught[0].filename == also_caught[0].filename == __file__
     MStepSolver().solve(m_step, 1e-8).warn_unless_certified(1e-8)  # a warning would be an error
-    minimise_directly(pairs).warn_unless_stationary()
+    minimize_directly(pairs).warn_unless_stationary()

@@ -24,7 +24,7 @@ without_trace = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
 def falling_direction():
     """A unit vector u with v'u = 0 for each similar v, and v'u != 0 for a dissimilar one."""
     raise NotImplementedError(
-        "TODO 1: which subspace do the conditions v'u = 0 describe, and which factorisation "
+        "TODO 1: which subspace do the conditions v'u = 0 describe, and which factorization "
         "of V_similar has a basis of it?"
     )
 

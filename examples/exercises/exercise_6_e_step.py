@@ -1,6 +1,6 @@
 """Exercise 6: the E-step (10) is the optimum of (9): Theorem 3, by a solver and by hand.
 
-The soft labels should be near the posterior p but more certain than it: minimise over distributions
+The soft labels should be near the posterior p but more certain than it: minimize over distributions
 q the sum KL(q || p) + mu E_q[-ln p]. That is convex, and its optimum is known.
 """
 
@@ -54,7 +54,7 @@ print(f"The solver's q and p^(1+mu)/Z agree on {len(P)} pairs; e_step returns th
 def optimal_value(P):
     """The minimum of (9), summed over the pairs, without q."""
     raise NotImplementedError(
-        "TODO 3: insert ln q of TODO 2, normalisation included, and collect the terms in ln "
+        "TODO 3: insert ln q of TODO 2, normalization included, and collect the terms in ln "
         "p. What is left that does not depend on y?"
     )
 

@@ -1,7 +1,7 @@
 """Exercise 7: what the alternation of E-step and M-step descends, and that it is not (7).
 
-Each half step of the alternation minimises something. Write down what, and watch it fall; then
-watch the paper's objective (7), which was to be optimised, rise.
+Each half step of the alternation minimizes something. Write down what, and watch it fall; then
+watch the paper's objective (7), which was to be optimized, rise.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ def entropy(q):
     return ends[0] + ends[1]
 
 
-# %% TODO 1. The paper's objective (7), as a minimisation.
+# %% TODO 1. The paper's objective (7), as a minimization.
 def objective_7(A):
     """labeled_part(A) + mu sum_U H(p)."""
     raise NotImplementedError(
@@ -50,13 +50,13 @@ expected = labeled_part(zero) + mu * len(V_unlabeled) * entropy(np.array(p))
 assert np.isclose(objective_7(zero), expected)
 
 
-# %% TODO 2. One function J(q, A) that the E-step (10) minimises over q and the M-step (11) over A.
+# %% TODO 2. One function J(q, A) that the E-step (10) minimizes over q and the M-step (11) over A.
 # (9), divided by 1 + mu, is E_q[-ln p] - H(q)/(1 + mu); the M-step does not see H(q).
 def descent(q, A):
     """J(q, A); q is q(+1) of each unlabeled pair."""
     raise NotImplementedError(
-        "TODO 2: begin with what the M-step minimises over A. Which term in q alone may be "
-        "added, so that the E-step minimises the same function? Mind its sign and its "
+        "TODO 2: begin with what the M-step minimizes over A. Which term in q alone may be "
+        "added, so that the E-step minimizes the same function? Mind its sign and its "
         "factor."
     )
 
@@ -74,7 +74,7 @@ for _ in range(6):
     J.append(descent(q, A))
     seven.append(objective_7(A))
 
-# %% The check: J is what each half step minimises, so it never rises; (7) does.
+# %% The check: J is what each half step minimizes, so it never rises; (7) does.
 for nudge in (-1e-3, 1e-3):
     assert descent(np.clip(q + nudge, 0.0, 1.0), A) >= descent(q, A)
 assert np.all(np.diff(J) <= 1e-8)

@@ -19,7 +19,7 @@ with app.setup:
         PROJECTION,
         PROJECTION_CONDITIONS,
     )
-    from seraph_cvx.plots.style import GREY, PALETTE
+    from seraph_cvx.plots.style import GRAY, PALETTE
 
 
 @app.cell(hide_code=True)
@@ -39,7 +39,7 @@ def _():
     mo.md(f"""
     ## 1.1 A metric is a matrix
 
-    Two flowers differ by a vector *v*: so many centimetres of petal, so many of sepal. How
+    Two flowers differ by a vector *v*: so many centimeters of petal, so many of sepal. How
     different are they? Euclid adds the squares. A symmetric matrix *A* weighs the features and
     their products: the squared distance is *v*<sup>⊤</sup>*Av*.
 
@@ -100,7 +100,7 @@ def _():
 @app.cell(hide_code=True)
 def _(A, B, mixture):
     def _draw(t):
-        ball, left = panel("Where the distance from the centre is 1", "length", "width")
+        ball, left = panel("Where the distance from the center is 1", "length", "width")
         mixed = (1 - t) * A + t * B
         x = np.linspace(-4, 4, 161)
         squared = mixed[0, 0] * x**2 + mixed[1, 1] * x[:, None] ** 2
@@ -113,7 +113,7 @@ def _(A, B, mixture):
         ts = np.linspace(-1, 2.5, 101)
         eigenvalues = [np.linalg.eigvalsh((1 - s) * A + s * B)[0] for s in ts]
         here = np.linalg.eigvalsh(mixed)[0]
-        right.axvspan(0, 1, color=GREY, alpha=0.2)
+        right.axvspan(0, 1, color=GRAY, alpha=0.2)
         right.axhline(0, color="black", linewidth=1)
         right.plot(ts, eigenvalues, color=PALETTE[0], linewidth=2.5)
         right.plot(t, here, "o", markersize=11, color=PALETTE[0 if here >= 0 else 1])
@@ -126,7 +126,7 @@ def _(A, B, mixture):
 def _():
     mo.md("""
     Orange marks the directions in which the "squared distance" is negative: the ellipse has opened
-    into a hyperbola, and the matrix is no metric. Grey marks the mixtures, 0 ≤ *t* ≤ 1.
+    into a hyperbola, and the matrix is no metric. Gray marks the mixtures, 0 ≤ *t* ≤ 1.
     """)
 
 
@@ -162,7 +162,7 @@ def _(angle):
         plane, left = panel("Eigenvalues of B and of P(B)", "α₁", "α₂")
         left.fill_between([0, 2], 0, 2, color=PALETTE[2], alpha=0.2)
         left.text(1.9, 1.75, "cone", ha="right", fontsize=12)
-        left.plot(*np.array([b, clipped]).T, "--", color=GREY, linewidth=2)
+        left.plot(*np.array([b, clipped]).T, "--", color=GRAY, linewidth=2)
         left.plot(*b, "o", markersize=11, color=PALETTE[1])
         left.plot(*clipped, "s", markersize=10, color=PALETTE[2])
         left.set(xlim=(-2, 2), ylim=(-2, 2), aspect="equal")
@@ -183,7 +183,7 @@ def _(angle):
 @app.cell(hide_code=True)
 def _():
     mo.md(f"""
-    ## 1.4 How to recognise the projection
+    ## 1.4 How to recognize the projection
 
     What the clip adds, *A* − *B*, has the eigenvalues max(0, −αᵢ) and the same eigenvectors. So it
     is PSD itself, and it is orthogonal to *A*: where one eigenvalue is positive, the other is 0.
@@ -254,8 +254,8 @@ def _(gradient, objective, project, start, step):
         moved = start - length * gradient
         eigenvalues = np.linalg.eigvalsh(moved)[::-1]
         spectrum, left = panel("Eigenvalues after the step", "number", "eigenvalue")
-        colours = [PALETTE[2] if value >= 0 else PALETTE[1] for value in eigenvalues]
-        left.bar(np.arange(1, 14), eigenvalues, color=colours)
+        colors = [PALETTE[2] if value >= 0 else PALETTE[1] for value in eigenvalues]
+        left.bar(np.arange(1, 14), eigenvalues, color=colors)
         left.axhline(0, color="black", linewidth=1)
         falls, right = panel("f after the clip", "step length", "f(P(B))")
         right.plot(_lengths, _values, color=PALETTE[0], linewidth=2.5)
@@ -280,7 +280,7 @@ def _():
 
     /// details | 1. Is the set of matrices of rank at most 1 convex? Is it a cone?
     A cone, yes: multiples keep the rank. Convex, no: the mean of diag(1, 0) and diag(0, 1) has rank
-    two. This is why one penalises the trace, which is linear, instead of bounding the rank.
+    two. This is why one penalizes the trace, which is linear, instead of bounding the rank.
     ///
 
     /// details | 2. Why is ⟨*M*, *A*⟩ ≥ 0 for all PSD *A* exactly if *M* is PSD?

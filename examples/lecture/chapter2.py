@@ -26,7 +26,7 @@ with app.setup:
         SURPRISE,
     )
     from seraph_cvx.plots import SegmentDisplay
-    from seraph_cvx.plots.style import GREY, PALETTE
+    from seraph_cvx.plots.style import GRAY, PALETTE
 
 
 @app.cell(hide_code=True)
@@ -85,13 +85,13 @@ def _(X, pairs, scale):
     def _draw(t):
         curve, left = panel("Each labeled pair on the curve of (8)", "score s", "p(+1)")
         s = np.linspace(-1.5, 6, 121)
-        left.plot(s, 1 / (1 + np.exp(s)), color=GREY, linewidth=2)
-        for rows, colour, mark, name in (
+        left.plot(s, 1 / (1 + np.exp(s)), color=GRAY, linewidth=2)
+        for rows, color, mark, name in (
             (pairs.dissimilar, PALETTE[1], "s", "dissimilar"),
             (pairs.similar, PALETTE[0], "o", "similar"),
         ):
             scores = t * np.sum((X[rows[:, 0]] - X[rows[:, 1]]) ** 2, axis=1) - 1
-            style = {"color": colour, "marker": mark, "linestyle": "", "alpha": 0.7}
+            style = {"color": color, "marker": mark, "linestyle": "", "alpha": 0.7}
             left.plot(scores, 1 / (1 + np.exp(scores)), label=name, **style)
         left.set(xlim=(-1.5, 6), ylim=(-0.03, 1.03))
         left.legend(fontsize=11, loc="upper right")
@@ -127,7 +127,7 @@ def _():
 
     {formulas(M_STEP)}
 
-    **One sign.** From here on we minimise *f* = −ℱ, the same problem with the sign changed.
+    **One sign.** From here on we minimize *f* = −ℱ, the same problem with the sign changed.
 
     ### One logistic term a pair
 
@@ -237,14 +237,14 @@ def _(width):
         p = 1 / (1 + np.exp(-s))
         entropy = p * np.logaddexp(0, -s) + (1 - p) * logistic
         figures = []
-        for values, title, colour in (
+        for values, title, color in (
             (logistic, "(11): ln(1 + eˢ), below its chord", PALETTE[0]),
             (entropy, "(7): H(σ(s)), above its chord", PALETTE[1]),
         ):
             figure, ax = panel(title, "score s", "value")
-            ax.plot(s, values, color=colour, linewidth=2.5)
+            ax.plot(s, values, color=color, linewidth=2.5)
             ends = np.interp([-w, w], s, values)
-            ax.plot([-w, w], ends, "o--", color=GREY, linewidth=2)
+            ax.plot([-w, w], ends, "o--", color=GRAY, linewidth=2)
             inside = np.abs(s) <= w
             chord = np.interp(s, [-w, w], ends)
             above = inside & (values > chord)
@@ -275,7 +275,7 @@ def _(pairs, weight):
         tried = MStepObjective(pairs, unlabeled_weight=mu)
         segment = SegmentDisplay.from_result(tried, np.zeros((4, 4)), 0.3 * np.eye(4), 61)
         figures = []
-        for values, name, colour in (
+        for values, name, color in (
             (segment.convex_values, "(11)", PALETTE[0]),
             (segment.paper_values, "(7), sign changed", PALETTE[1]),
         ):
@@ -285,8 +285,8 @@ def _(pairs, weight):
             )
             figure, ax = panel(title, "t, from A to B", "value")
             chord = segment.chord(values)
-            ax.plot(segment.positions, values, color=colour, linewidth=2.5)
-            ax.plot(segment.positions, chord, "--", color=GREY, linewidth=2)
+            ax.plot(segment.positions, values, color=color, linewidth=2.5)
+            ax.plot(segment.positions, chord, "--", color=GRAY, linewidth=2)
             above = values > chord
             ax.fill_between(
                 segment.positions, chord, values, where=above, color=PALETTE[4], alpha=0.5
@@ -321,7 +321,7 @@ def _():
 
     /// details | 1. Why is *f* convex in *A*, although *v*ₖ enters quadratically?
     Convexity is a statement about one variable, here *A*. For fixed *v*ₖ the score *s*ₖ =
-    ⟨*v*ₖ*v*ₖ<sup>⊤</sup>, *A*⟩ − η is affine in *A*. Were we to optimise over a factor *L* with *A*
+    ⟨*v*ₖ*v*ₖ<sup>⊤</sup>, *A*⟩ − η is affine in *A*. Were we to optimize over a factor *L* with *A*
     = *LL*<sup>⊤</sup>, it would be quadratic, and *f* not convex in *L*.
     ///
 

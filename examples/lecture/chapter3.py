@@ -25,7 +25,7 @@ with app.setup:
         TOUCHING_POINT,
         WEAK_DUALITY,
     )
-    from seraph_cvx.plots.style import GREY, PALETTE
+    from seraph_cvx.plots.style import GRAY, PALETTE
 
 
 @app.cell(hide_code=True)
@@ -39,7 +39,7 @@ def _():
     **Time.** 25 minutes. **You need** chapter 2, and from chapter 1 that the cone is its own dual
     (question 2 there).
 
-    We start from the M-step as a minimisation, with one logistic term a pair:
+    We start from the M-step as a minimization, with one logistic term a pair:
 
     {formulas(M_STEP_ONE_TERM)}
 
@@ -89,7 +89,7 @@ def _():
     mo.md(f"""
     ## 3.3 Over the scores: the entropy appears
 
-    Minimise the logistic term minus *ps* over the number *s*. This is convex in *s* (chapter 2), so
+    Minimize the logistic term minus *ps* over the number *s*. This is convex in *s* (chapter 2), so
     it is least where its derivative σ(*s*) − *p* is zero:
 
     {formulas(TOUCHING_POINT)}
@@ -121,7 +121,7 @@ def _(slope):
         left.legend(fontsize=11, loc="upper left")
         entropy, right = panel("Its height at s = 0", "p", "H(p)")
         ps = np.linspace(1e-6, 1 - 1e-6, 201)
-        right.plot(ps, -ps * np.log(ps) - (1 - ps) * np.log(1 - ps), color=GREY, linewidth=2)
+        right.plot(ps, -ps * np.log(ps) - (1 - ps) * np.log(1 - ps), color=GRAY, linewidth=2)
         right.plot([p, p], [0, height], color=PALETTE[2], linewidth=4)
         right.set_ylim(0, 0.75)
         return tangent, entropy
@@ -160,7 +160,7 @@ def _():
     {formulas(DUAL)}
 
     Read it aloud. Give each pair a probability *p*ₖ of being dissimilar. Be **as undecided as
-    possible**: maximise the entropy, and pay η for each pair that you call dissimilar beyond what
+    possible**: maximize the entropy, and pay η for each pair that you call dissimilar beyond what
     was told (β in all). But respect the data: in every direction *v*, the spread of the pairs that
     you call dissimilar, together with the penalty *R*, must not be less than that of the pairs told
     (or supposed, by soft labels) to be so, which is *G*.
@@ -215,7 +215,7 @@ def _(objective, optimum, share):
         low = [each.dual_value for each in _found]
         left.plot(_ts, high, color=PALETTE[1], linewidth=2.5, label="f(A)")
         left.plot(_ts, low, color=PALETTE[0], linewidth=2.5, label="D(p)")
-        left.axhline(optimum.value, color=GREY, linestyle="--", linewidth=1.5, label="optimum")
+        left.axhline(optimum.value, color=GRAY, linestyle="--", linewidth=1.5, label="optimum")
         ends = [here.dual_value, here.primal_value]
         left.plot([t, t], ends, "o-", color="black", linewidth=2)
         left.legend(fontsize=11, loc="upper center")
@@ -233,7 +233,7 @@ def _():
     ## 3.7 Strong duality: the gap closes
 
     The gap is zero exactly if each of its nonnegative terms is. In the sum that means that *s*ₖ is
-    the minimiser of 3.3, so *p*ₖ = σ(*s*ₖ). These are the optimality conditions:
+    the minimizer of 3.3, so *p*ₖ = σ(*s*ₖ). These are the optimality conditions:
 
     {formulas(OPTIMALITY)}
 
@@ -244,9 +244,9 @@ def _():
 
     {formulas(GRADIENT)}
 
-    If *A* minimises *f* over the cone,
+    If *A* minimizes *f* over the cone,
 
-    - the slope towards any metric *C* is ≥ 0: ⟨∇*f*(*A*), *C* − *A*⟩ ≥ 0;
+    - the slope toward any metric *C* is ≥ 0: ⟨∇*f*(*A*), *C* − *A*⟩ ≥ 0;
     - *C* = 0 and *C* = 2*A* give ⟨∇*f*(*A*), *A*⟩ = 0; then ⟨∇*f*(*A*), *C*⟩ ≥ 0 for all *C*, so
       that ∇*f*(*A*) is PSD.
 
@@ -288,13 +288,13 @@ def _(objective, pairs, penalty):
         slack = tried.gradient(best)
         _, vectors = np.linalg.eigh(best / np.trace(best + 1e-9 * np.eye(4)) - slack / weight)
         figures = []
-        for matrix, title, colour in (
+        for matrix, title, color in (
             (best, f"The metric A, λ = {weight:.3g}", PALETTE[0]),
             (slack, "The slack M(p)", PALETTE[1]),
         ):
             figure, ax = panel(title, "direction", "eigenvalue")
             sizes = np.diag(vectors.T @ matrix @ vectors)[::-1]
-            ax.bar(range(1, 5), sizes, color=colour)
+            ax.bar(range(1, 5), sizes, color=color)
             ax.set_xticks(range(1, 5))
             ax.set_ylim(0, 1.1 * max(np.max(sizes), 1e-3))
             figures.append(figure)

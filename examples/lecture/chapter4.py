@@ -21,7 +21,7 @@ with app.setup:
     )
     from seraph_cvx.numerics.psd_cone import project
     from seraph_cvx.numerics.verified_psd import is_proven_positive_definite
-    from seraph_cvx.plots.style import GREY, PALETTE
+    from seraph_cvx.plots.style import GRAY, PALETTE
     from seraph_cvx.solvers.first_order import fista
 
 
@@ -110,15 +110,15 @@ def _(best, certificates, counts, step):
 
     def _draw(steps):
         k = counts.index(steps)
-        band, left = panel("The optimum lies in the grey band", "step", "value")
-        left.fill_between(counts, _low, _high, color=GREY, alpha=0.3, linewidth=0)
+        band, left = panel("The optimum lies in the gray band", "step", "value")
+        left.fill_between(counts, _low, _high, color=GRAY, alpha=0.3, linewidth=0)
         left.plot(counts, _high, color=PALETTE[1], linewidth=2, label="f(A)")
         left.plot(counts, _low, color=PALETTE[0], linewidth=2, label="lower bound D")
         left.plot([steps] * 2, [_low[k], _high[k]], "o-", color="black", markersize=7)
         left.legend()
         gaps, right = panel(f"At step {steps} proved: {_high[k] - _low[k]:.2g}", "step", "gap")
         right.semilogy(counts, _high - _low, color=PALETTE[2], linewidth=2, label="proved")
-        right.semilogy(counts, _true, "--", color=GREY, linewidth=2, label="true")
+        right.semilogy(counts, _true, "--", color=GRAY, linewidth=2, label="true")
         right.plot(steps, _high[k] - _low[k], "o", color="black", markersize=9)
         right.legend()
         return band, gaps
@@ -136,7 +136,7 @@ def _(power):
 
     Two dual points are always feasible, whatever the data: *p* = 1 (call every pair dissimilar) and
     *p* = *b*/*c* (repeat the labels). *M* is affine in *p*, so between *p* and an anchor the matrix
-    is a mixture. Walk from *p* towards the anchor until it is PSD.
+    is a mixture. Walk from *p* toward the anchor until it is PSD.
 
     {formulas(ANCHORS)}
     """)
@@ -167,18 +167,18 @@ def _():
 def _(best, chord, least, mixture, taus):
     def _draw(tau):
         k = round(100 * tau)
-        colour = PALETTE[2] if least[k] >= 0 else PALETTE[1]
+        color = PALETTE[2] if least[k] >= 0 else PALETTE[1]
         sign, left = panel("The least eigenvalue of M", "τ", "eigenvalue")
         left.axhline(0, color="black", linewidth=1)
         left.plot(taus, least, color=PALETTE[0], linewidth=2)
-        left.plot(tau, least[k], "o", color=colour, markersize=11)
+        left.plot(tau, least[k], "o", color=color, markersize=11)
         word = "a lower bound" if least[k] >= 0 else "not feasible: no bound"
         bound, right = panel(f"At τ = {tau}: {word}", "τ", "from D(1) to D(p)")
         proved = least >= 0
         right.plot(taus[proved], chord[proved], color=PALETTE[0], linewidth=3)
-        right.plot(taus[~proved], chord[~proved], ":", color=GREY, linewidth=2)
+        right.plot(taus[~proved], chord[~proved], ":", color=GRAY, linewidth=2)
         right.axhline(best.value, color="black", linewidth=1, label="the optimum")
-        right.plot(tau, chord[k], "o", color=colour, markersize=11)
+        right.plot(tau, chord[k], "o", color=color, markersize=11)
         right.legend()
         return sign, bound
 
@@ -251,7 +251,7 @@ def _(exponent, judge):
         word = "proved positive" if proved else "nothing proved"
         figure, ax = panel(f"Computed {computed:.1e}: {word}", "k", "computed eigenvalue")
         ax.axhline(0, color="black", linewidth=1)
-        ax.plot(_exponents, 10.0**-_exponents, color=GREY, label="as constructed")
+        ax.plot(_exponents, 10.0**-_exponents, color=GRAY, label="as constructed")
         for k, (value, sure) in zip(_exponents, _judged, strict=True):
             ax.plot(k, value, "o", color=PALETTE[2 if sure else 1], markersize=8)
         ax.plot(chosen, computed, "o", color="black", markersize=14, fillstyle="none")
@@ -309,7 +309,7 @@ def _():
 
     /// details | 2. Why is *p* = *b*/*c* useless as an anchor if λ = 0 and ν = 0?
     Then *R* = 0 and *M*(*b*/*c*) = 0. A mixture of 0 and *M*(*p*) has a negative eigenvalue as soon
-    as *M*(*p*) has one: no step towards *p* is feasible.
+    as *M*(*p*) has one: no step toward *p* is feasible.
     ///
 
     /// details | 3. A lower bound comes out above the upper one. What should a program do?

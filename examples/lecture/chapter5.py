@@ -12,7 +12,7 @@ with app.setup:
 
     from seraph_cvx import MStepObjective, PairSet, certify, compare_solvers
     from seraph_cvx.display.formulas import CENTRAL_PATH, FISTA, ON_A_FACE, PROJECTED_GRADIENT
-    from seraph_cvx.plots.style import GREY, PALETTE
+    from seraph_cvx.plots.style import GRAY, PALETTE
     from seraph_cvx.solvers.first_order import fista, projected_gradient
 
 
@@ -30,7 +30,7 @@ def _():
 
 @app.cell
 def _():
-    X, y = some_irises(every=5, standardised=True)  # 30, nine with a label; the metric is 4 x 4
+    X, y = some_irises(every=5, standardized=True)  # 30, nine with a label; the metric is 4 x 4
     pairs = PairSet.from_labels(X, y)
     objective = MStepObjective(pairs)
     return X, objective, pairs
@@ -86,7 +86,7 @@ def _(counts, gaps, steps):
         figure, ax = panel(f"Proved after {chosen} steps", "steps", "certified relative gap")
         k = counts.index(chosen)
         for number, (name, values) in enumerate(gaps.items()):
-            ax.loglog(counts, values, color=GREY, linewidth=1)
+            ax.loglog(counts, values, color=GRAY, linewidth=1)
             ax.loglog(
                 counts[: k + 1], values[: k + 1], "o-", color=PALETTE[number], linewidth=2,
                 label=f"{name}: {values[k]:.0e}",
@@ -106,7 +106,7 @@ def _():
     ## 5.2 Interior points
 
     Stay inside the cone: a **barrier**, the logarithm of the determinant with a weight *t*, grows
-    without bound where an eigenvalue goes to 0. Minimise for a large *t* by Newton's method, make
+    without bound where an eigenvalue goes to 0. Minimize for a large *t* by Newton's method, make
     *t* smaller, repeat.
 
     {formulas(CENTRAL_PATH)}
@@ -251,8 +251,8 @@ def _(faces, objective, rank):
         left.set_ylim(1e-11, 10)
         eigenvalues = np.linalg.eigvalsh(objective.gradient(visited[-1]))
         signs, right = panel("Eigenvalues of ∇f(A) at the end", "number", "eigenvalue")
-        colours = [PALETTE[1] if value < -1e-6 else PALETTE[2] for value in eigenvalues]
-        right.bar(range(1, 5), eigenvalues, color=colours)
+        colors = [PALETTE[1] if value < -1e-6 else PALETTE[2] for value in eigenvalues]
+        right.bar(range(1, 5), eigenvalues, color=colors)
         right.axhline(0, color="black", linewidth=1)
         right.set_yscale("symlog", linthresh=0.1)
         return progress, signs
@@ -303,8 +303,8 @@ def _(asked, race):
         for k, r in enumerate(rows):
             true, proved = max(r["true_gap"], 1e-12), max(r["proved_gap"], 1e-12)
             false = r["claims"] and true > tol
-            ax.plot([true, proved], [k, k], color=GREY, linewidth=1)
-            ax.plot(proved, k, "s", color=GREY, markersize=7)
+            ax.plot([true, proved], [k, k], color=GRAY, linewidth=1)
+            ax.plot(proved, k, "s", color=GRAY, markersize=7)
             ax.plot(
                 true, k, "o", markersize=11, color=PALETTE[1 if false else 0],
                 fillstyle="full" if r["claims"] else "none",
@@ -357,7 +357,7 @@ def _():
 
     /// details | 3. Converged on a face, and ∇*f* has a negative eigenvalue. What next?
     Add its eigenvector *u* as a column. The new column must have a finite length: at length 0
-    the slope is zero again, so one first minimises *f*(*A* + *tuu*<sup>⊤</sup>) over *t* > 0.
+    the slope is zero again, so one first minimizes *f*(*A* + *tuu*<sup>⊤</sup>) over *t* > 0.
     ///
 
     ## Exercise

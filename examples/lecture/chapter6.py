@@ -26,7 +26,7 @@ with app.setup:
         THREE_LOSSES,
     )
     from seraph_cvx.model.pair_losses import EntropyLoss, LogisticLoss, SharpenedLoss
-    from seraph_cvx.plots.style import GREY, PALETTE
+    from seraph_cvx.plots.style import GRAY, PALETTE
 
 
 @app.cell(hide_code=True)
@@ -51,7 +51,7 @@ def _():
 
 @app.cell
 def _():
-    # Wine, standardised, with four points of each class labeled.
+    # Wine, standardized, with four points of each class labeled.
     X, classes = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
     rng = np.random.default_rng(0)
@@ -91,12 +91,12 @@ def _(J, iteration, seven):
         k = int(t) - 1
         falls, left = panel(f"Iteration {t}: J = {J[k]:.3f}", "iteration", "J")
         rises, right = panel(
-            f"Iteration {t}: (7) is {seven[k]:.3f}", "iteration", "(7), as a minimisation"
+            f"Iteration {t}: (7) is {seven[k]:.3f}", "iteration", "(7), as a minimization"
         )
-        for ax, values, colour in ((left, J, PALETTE[0]), (right, seven, PALETTE[1])):
-            ax.plot(_t, values, color=GREY, linewidth=1)
-            ax.plot(_t[: k + 1], values[: k + 1], color=colour, linewidth=3)
-            ax.plot(t, values[k], "o", color=colour, markersize=10)
+        for ax, values, color in ((left, J, PALETTE[0]), (right, seven, PALETTE[1])):
+            ax.plot(_t, values, color=GRAY, linewidth=1)
+            ax.plot(_t[: k + 1], values[: k + 1], color=color, linewidth=3)
+            ax.plot(t, values[k], "o", color=color, markersize=10)
             if len(J) > 20:
                 ax.set_xscale("log")
         return falls, rises
@@ -107,7 +107,7 @@ def _(J, iteration, seven):
 @app.cell(hide_code=True)
 def _(J, seven):
     mo.md(f"""
-    Both are drawn as minimisations. *J* falls at every iteration, from {J[0]:.2f} to
+    Both are drawn as minimizations. *J* falls at every iteration, from {J[0]:.2f} to
     {J[-1]:.2f}. The paper's objective (7) **rises**, from {seven[0]:.2f} to {seven[-1]:.2f}. So
     what is *J*?
 
@@ -162,14 +162,14 @@ def _(sharpness):
 
     def _draw(a):
         losses, left = panel(f"Loss of an unlabeled pair, a = {a:g}", "score s", "φ₂(s)")
-        left.plot(_s, LogisticLoss().value(_s), color=GREY, linewidth=2, label="M-step, convex")
+        left.plot(_s, LogisticLoss().value(_s), color=GRAY, linewidth=2, label="M-step, convex")
         left.plot(_s, SharpenedLoss(a).value(_s), color=PALETTE[0], linewidth=3, label="J")
         left.plot(_s, EntropyLoss().value(_s), color=PALETTE[1], linewidth=2, label="(7)")
         left.set_ylim(-0.05, 2)
         left.legend()
         labels, right = panel("The soft label against the posterior", "p(−1)", "q(−1)")
         p = 1 / (1 + np.exp(-_s))
-        right.plot(p, p, color=GREY, linewidth=1, label="q = p")
+        right.plot(p, p, color=GRAY, linewidth=1, label="q = p")
         right.plot(p, 1 / (1 + np.exp(-a * _s)), color=PALETTE[0], linewidth=3, label="E-step")
         right.legend()
         return losses, labels
@@ -282,14 +282,14 @@ def _(table):
     ## Questions
 
     /// details | 1. EM is said never to make its objective worse. Why may (7) rise?
-    Because (7) is not the objective of this EM. Its E-step minimises KL plus a
+    Because (7) is not the objective of this EM. Its E-step minimizes KL plus a
     penalty, not the KL divergence of ordinary EM, so the bound does not touch (7).
     ///
 
     /// details | 2. What becomes of *J* at *a* = 1?
     The soft label is the posterior, *q* = *p*, and the surprise that *p* expects at *p* **is** its
     entropy: the unlabeled pairs drop out of *J*. The alternation still moves, slowly, but only
-    towards the labeled-only solution.
+    toward the labeled-only solution.
     ///
 
     /// details | 3. A fit is certified with a gap of 10⁻⁹. Is it the best metric?

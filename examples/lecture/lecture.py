@@ -34,7 +34,7 @@ def formulas(*shown: Formula) -> mo.Html:
     return mo.Html("".join(cards))
 
 
-def some_irises(every: int = 3, standardised: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def some_irises(every: int = 3, standardized: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """Every third iris, 50 in all; three of each kind with a label, the others with -1."""
     points, kinds = load_iris(return_X_y=True)
     points, kinds = points[::every], kinds[::every]
@@ -42,7 +42,7 @@ def some_irises(every: int = 3, standardised: bool = False) -> tuple[np.ndarray,
     for kind in range(3):
         found = np.flatnonzero(kinds == kind)
         labels[found[:: -(-len(found) // 3)]] = kind
-    return StandardScaler().fit_transform(points) if standardised else points, labels
+    return StandardScaler().fit_transform(points) if standardized else points, labels
 
 
 def panel(title: str, x: str, y: str) -> tuple[Figure, Axes]:

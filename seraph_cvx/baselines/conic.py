@@ -8,7 +8,7 @@ import cvxpy as cp
 import numpy as np
 
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import project, symmetrise
+from ..numerics.psd_cone import project, symmetrize
 
 
 def squared_distances(A: cp.Variable, V: FloatArray) -> cp.Expression:
@@ -26,7 +26,7 @@ def squared_distances(A: cp.Variable, V: FloatArray) -> cp.Expression:
 
 
 def solve_statement(problem: cp.Problem, solver: str) -> tuple[FloatArray, int]:
-    """Solve a statement: its A, symmetrised and projected to the cone, and the iterations.
+    """Solve a statement: its A, symmetrized and projected to the cone, and the iterations.
 
     Parameters
     ----------
@@ -55,4 +55,4 @@ def solve_statement(problem: cp.Problem, solver: str) -> tuple[FloatArray, int]:
             "standardize the features."
         )
     iterations = int(problem.solver_stats.num_iters or 0)
-    return project(symmetrise(np.asarray(A, dtype=np.float64))), iterations
+    return project(symmetrize(np.asarray(A, dtype=np.float64))), iterations

@@ -22,7 +22,7 @@ def solve_gdm(
 
     In whitened coordinates w = T'v, A = T FF' T' it is max_F sum_D ||F'w|| over ||F||_F = 1: a
     convex function over a ball, so F <- GF / ||GF||_F with G = sum_D w w' / (2 ||F'w||) ascends
-    without a step size (the generalised power method of Journee, Nesterov, Richtarik and Sepulchre
+    without a step size (the generalized power method of Journee, Nesterov, Richtarik and Sepulchre
     2010). The publication ascends the gradient and projects in turn instead.
 
     Parameters
@@ -65,7 +65,7 @@ def solve_gdm(
 
 
 def _ascend(W: FloatArray, tol: float, max_iter: int) -> tuple[FloatArray, int]:
-    """Maximise sum_k ||F'w_k|| to half of `tol`: the factor F, and the steps it took.
+    """Maximize sum_k ||F'w_k|| to half of `tol`: the factor F, and the steps it took.
 
     Half, because it is by the plain formula: the proof that follows finds a wider gap.
     """

@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..numerics.checks import FloatArray, check_number
-from ..numerics.psd_cone import symmetrise, whiten
-from ..numerics.rounding import down, up
-from ..pairs.pair_set import PairSet
-from ..sums.proven_sums import (
+from ..engine.proven_sums import (
     independent_features,
     moment_along,
     proven_step,
@@ -22,6 +18,10 @@ from ..sums.proven_sums import (
     sum_bounds,
     unit_basis,
 )
+from ..numerics.checks import FloatArray, check_number
+from ..numerics.psd_cone import symmetrize, whiten
+from ..numerics.rounding import down, up
+from ..pairs.pair_set import PairSet
 from .rival import differences, quadratic_forms, span_basis
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ class GDMProblem:
         """Whitened coordinates T of the labeled points' span: T'CT = I, so <C, TBT'> = tr B."""
         Q = span_basis(self.pairs.points[np.unique(self.pairs.labeled)])
         V = differences(self.pairs, self.pairs.similar) @ Q
-        C = symmetrise(Q.T @ self.similar_moment @ Q)
+        C = symmetrize(Q.T @ self.similar_moment @ Q)
 
         def moment_along(directions: FloatArray) -> FloatArray:
             along = V @ directions
@@ -178,7 +178,7 @@ def bound_from_lengths(W: FloatArray, lengths: FloatArray) -> float:
     >>> bound_from_lengths(np.array([[3.0, 4.0]]), np.array([5.0]))
     5.0
     """
-    G = symmetrise((W / (2.0 * lengths[:, None])).T @ W)
+    G = symmetrize((W / (2.0 * lengths[:, None])).T @ W)
     return float(np.sqrt(2.0 * np.sum(lengths) * np.linalg.eigvalsh(G)[-1]))
 
 

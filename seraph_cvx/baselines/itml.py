@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 from ..pairs.pair_set import PairSet
 from .itml_problem import ITMLProblem, state_itml
 from .rival import CertifiedRival, RivalSolution, check_limits, descend, span_basis
@@ -23,7 +23,7 @@ def solve_itml(
     ----------
     problem : ITMLProblem
     solver : "descent", "bregman" or the name of a CVXPY solver
-        "descent" eliminates the slacks and minimises over A = FF' by L-BFGS. "bregman" is the
+        "descent" eliminates the slacks and minimizes over A = FF' by L-BFGS. "bregman" is the
         publication's: one constraint after the other, each met by a Bregman projection; it is slow
         where many constraints contradict each other.
     tol : float
@@ -41,7 +41,7 @@ def solve_itml(
     """
     check_limits(tol, max_iter)
     if solver == "descent":
-        A, iterations = _minimise_without_slacks(problem, max_iter)
+        A, iterations = _minimize_without_slacks(problem, max_iter)
         multipliers = problem.multipliers(A)
     elif solver == "bregman":
         A, multipliers, iterations = _project_in_turn(problem, tol, max_iter)
@@ -60,7 +60,7 @@ def solve_itml(
     )
 
 
-def _minimise_without_slacks(problem: ITMLProblem, max_iter: int) -> tuple[FloatArray, int]:
+def _minimize_without_slacks(problem: ITMLProblem, max_iter: int) -> tuple[FloatArray, int]:
     Q = _basis(problem)
     V, xi0, gamma = problem.vectors @ Q, problem.targets, problem.gamma
 
@@ -128,8 +128,8 @@ def _basis(problem: ITMLProblem) -> FloatArray:
 def _outside_identity(Q: FloatArray, B: FloatArray) -> FloatArray:
     """Extend B from the span of Q by the identity: I - QQ' + QBQ', or QBQ' if Q is square."""
     if Q.shape[0] == Q.shape[1]:
-        return symmetrise(Q @ B @ Q.T)
-    return symmetrise(np.eye(len(Q)) + Q @ (B - np.eye(len(B))) @ Q.T)
+        return symmetrize(Q @ B @ Q.T)
+    return symmetrize(np.eye(len(Q)) + Q @ (B - np.eye(len(B))) @ Q.T)
 
 
 class ITML(CertifiedRival):

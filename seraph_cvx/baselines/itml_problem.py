@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.spatial.distance import pdist
 
+from ..engine.proven_sums import inverse_factor, log_det_from_below, moment_along, sum_bounds
 from ..numerics.checks import FloatArray, IntArray, check_number
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 from ..numerics.rounding import (
     FEW_ROUNDINGS,
     FUNCTION_ERROR,
@@ -23,7 +24,6 @@ from ..numerics.rounding import (
     up,
 )
 from ..pairs.pair_set import PairSet
-from ..sums.proven_sums import inverse_factor, log_det_from_below, moment_along, sum_bounds
 from .rival import differences, quadratic_forms
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class ITMLProblem:
 
     What `value_from_above` and `lower_bound` return is proven for the points, u and l as the
     doubles they are. Each determinant is bounded from below by a triangular T, see
-    :func:`~seraph_cvx.sums.proven_sums.log_det_from_below`, each other sum term by term.
+    :func:`~seraph_cvx.engine.proven_sums.log_det_from_below`, each other sum term by term.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class ITMLProblem:
 
     def value_from_above(self, A: FloatArray) -> float:
         """An upper bound on `value` at A; infinite unless A is proven positive definite."""
-        A = symmetrise(A)
+        A = symmetrize(A)
         T = inverse_factor(A)
         if T is None:
             return np.inf
@@ -157,7 +157,7 @@ class ITMLProblem:
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             sizes = np.sum(size.T @ np.abs(A) @ size, axis=1)
             error = gamma(2 * len(A) + FEW_ROUNDINGS) * SECOND_ORDER * sizes + UNDERFLOW_ENTRY
-            log_det = log_det_from_below(T, symmetrise(T.T @ A @ T), error)
+            log_det = log_det_from_below(T, symmetrize(T.T @ A @ T), error)
         if log_det is None:
             return np.inf
         try:
@@ -179,7 +179,7 @@ class ITMLProblem:
         with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             t = signed * self.targets / self.gamma
             shrunk = (1.0 - t) - 8.0 * UNIT * (1.0 + np.abs(t))
-            M = np.eye(self.pairs.n_features) + symmetrise((V * signed[:, None]).T @ V)
+            M = np.eye(self.pairs.n_features) + symmetrize((V * signed[:, None]).T @ V)
         if not np.all(shrunk > 0.0) or not np.all(np.isfinite(t)) or not np.all(np.isfinite(M)):
             return 0.0
         T = inverse_factor(M)

@@ -1,4 +1,4 @@
-"""Local distance metric learning (LDM): bound optimisation of the metric's eigenvalues."""
+"""Local distance metric learning (LDM): bound optimization of the metric's eigenvalues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
 
 from ..numerics.checks import FloatArray, check_number
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 from ..pairs.pair_set import PairSet
 from .principal_directions import principal_directions
 from .rival import Rival
@@ -24,14 +24,14 @@ STRETCH = 1.5
 
 
 class LDM(Rival):
-    """Weight the principal directions so that points have neighbours of their own class (LDM).
+    """Weight the principal directions so that points have neighbors of their own class (LDM).
 
     max_{g >= 0} L(g) = sum_i log(sum_{S_i} f_ij / sum_{S_i u D_i} f_ij);  A = V diag(g) V'.
 
     Yang, Jin, Sukthankar and Liu, "An efficient algorithm for local distance metric learning",
     AAAI 2006. S_i and D_i are the points said to be similar and dissimilar to x_i and
     f_ij = exp(-||x_i - x_j||_A^2), so that near pairs count most: L is the log-likelihood that each
-    point finds its like among its neighbours. The columns of V are the principal directions of all
+    point finds its like among its neighbors. The columns of V are the principal directions of all
     points, labeled or not; only the eigenvalues g are learned. The sum is over points that have
     both kinds of partners, of which there must be one; no other point's term depends on g.
 
@@ -46,7 +46,7 @@ class LDM(Rival):
 
     Only the abstract of the publication could be consulted. The objective, the directions and the
     kind of algorithm are its own; the bound above was derived here and may not be its bound.
-    Chosen: the directions are those of the centred points; the kernel has no width but A itself,
+    Chosen: the directions are those of the centered points; the kernel has no width but A itself,
     and A starts at the identity over the mean squared distance of the pairs in L; longer steps;
     stopping at `tol`. L is not concave: what is found is a local maximum. Where every point can be
     nearest to its like there is none (L nears 0 as g grows), and `tol` decides how far to go.
@@ -99,11 +99,11 @@ class LDM(Rival):
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
         tol = check_number(self.tol, "tol", 0.0, strict=True)
         self.axes_ = principal_directions(pairs.points, self.principal_components)
-        neighbours = Neighbourhoods.of(pairs, self.axes_)
+        neighbors = Neighborhoods.of(pairs, self.axes_)
         most = int(check_number(self.max_iter, "max_iter", 1.0))
-        self.eigenvalues_, self.history_, reached = _ascend(neighbours, tol, most)
+        self.eigenvalues_, self.history_, reached = _ascend(neighbors, tol, most)
         self.n_iter_ = len(self.history_)
-        self._keep_metric(symmetrise((self.axes_ * self.eigenvalues_) @ self.axes_.T))
+        self._keep_metric(symmetrize((self.axes_ * self.eigenvalues_) @ self.axes_.T))
         if reached <= tol:
             return []
         return [
@@ -115,12 +115,12 @@ class LDM(Rival):
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbourhoods:
+class Neighborhoods:
     """The points in the sum of L and their partners, in principal coordinates.
 
     Attributes
     ----------
-    centres : (h, r) array
+    centers : (h, r) array
         The x_i that have both similar and dissimilar partners.
     points : (N, r) array
         All points that are in some pair.
@@ -128,13 +128,13 @@ class Neighbourhoods:
         Which points are in S_i, and in S_i u D_i.
     """
 
-    centres: FloatArray
+    centers: FloatArray
     points: FloatArray
     similar: NDArray[np.bool_]
     labeled: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, pairs: PairSet, directions: FloatArray) -> Neighbourhoods:
+    def of(cls, pairs: PairSet, directions: FloatArray) -> Neighborhoods:
         """Collect S_i and D_i of every point that has both; raise an error if none has."""
         used, position = np.unique(pairs.labeled, return_inverse=True)
         first, second = position.reshape(-1, 2).T
@@ -142,22 +142,22 @@ class Neighbourhoods:
         kind[first, second] = kind[second, first] = np.repeat(
             [1, -1], [len(pairs.similar), len(pairs.dissimilar)]
         )
-        centres = (kind == 1).any(axis=1) & (kind == -1).any(axis=1)
+        centers = (kind == 1).any(axis=1) & (kind == -1).any(axis=1)
         points = (pairs.points[used] - pairs.points.mean(axis=0)) @ directions
-        neighbours = cls(points[centres], points, kind[centres] == 1, kind[centres] != 0)
-        if not centres.any() or not neighbours.distances(np.ones(directions.shape[1])).any():
+        neighbors = cls(points[centers], points, kind[centers] == 1, kind[centers] != 0)
+        if not centers.any() or not neighbors.distances(np.ones(directions.shape[1])).any():
             raise ValueError(
                 f"LDM compares the similar and the dissimilar partners of a point, but among "
                 f"{len(pairs.similar)} similar and {len(pairs.dissimilar)} dissimilar pairs no "
                 "point has both at some distance: label two distinct points of one class and "
                 "one of another."
             )
-        return neighbours
+        return neighbors
 
     def distances(self, eigenvalues: FloatArray) -> FloatArray:
         """The squared distances ||x_i - x_j||_A^2 of labeled pairs, 0 for all others."""
         root = np.sqrt(eigenvalues)
-        squares = cdist(self.centres * root, self.points * root, "sqeuclidean")
+        squares = cdist(self.centers * root, self.points * root, "sqeuclidean")
         return np.asarray(np.where(self.labeled, squares, 0.0))
 
     def likelihood(self, eigenvalues: FloatArray) -> tuple[float, FloatArray, FloatArray]:
@@ -174,26 +174,26 @@ class Neighbourhoods:
 
     def _spread(self, weights: FloatArray) -> FloatArray:
         """The weighted sum of w_ijk over the pairs, for each direction k."""
-        squares = weights.sum(axis=1) @ self.centres**2 + weights.sum(axis=0) @ self.points**2
-        crossed = np.sum(self.centres * (weights @ self.points), axis=0)
+        squares = weights.sum(axis=1) @ self.centers**2 + weights.sum(axis=0) @ self.points**2
+        crossed = np.sum(self.centers * (weights @ self.points), axis=0)
         return np.asarray(np.maximum(squares - 2.0 * crossed, 0.0))
 
 
 def _ascend(
-    neighbours: Neighbourhoods, tol: float, max_iter: int
+    neighbors: Neighborhoods, tol: float, max_iter: int
 ) -> tuple[FloatArray, list[float], float]:
     """Ascend L: the eigenvalues, L at each iteration, and the last relative derivative."""
-    squares = neighbours.distances(np.ones(neighbours.points.shape[1]))
+    squares = neighbors.distances(np.ones(neighbors.points.shape[1]))
     c = float(squares.max())
-    g = np.full(neighbours.points.shape[1], np.count_nonzero(neighbours.labeled) / squares.sum())
-    value, a, b = neighbours.likelihood(g)
+    g = np.full(neighbors.points.shape[1], np.count_nonzero(neighbors.labeled) / squares.sum())
+    value, a, b = neighbors.likelihood(g)
     history, stretch = [value], 1.0
     while True:
         slope = np.where((g > 0.0) | (b > a), b - a, 0.0)
-        reached = float(np.max(np.abs(slope))) / (c * len(neighbours.centres))
+        reached = float(np.max(np.abs(slope))) / (c * len(neighbors.centers))
         if reached <= tol or len(history) >= max_iter:
             return g, history, reached
-        trial, found, stretch = _step(neighbours, g, _bound_step(a, b) / c, stretch, value)
+        trial, found, stretch = _step(neighbors, g, _bound_step(a, b) / c, stretch, value)
         if found[0] < value:  # by rounding alone: this is as far as L can be told to rise
             return g, history, reached
         g, (value, a, b) = trial, found
@@ -202,12 +202,12 @@ def _ascend(
 
 
 def _step(
-    neighbours: Neighbourhoods, g: FloatArray, d: FloatArray, stretch: float, value: float
+    neighbors: Neighborhoods, g: FloatArray, d: FloatArray, stretch: float, value: float
 ) -> tuple[FloatArray, tuple[float, FloatArray, FloatArray], float]:
     """Step to g + stretch*d, and compute L; while L would fall, halve the stretch, down to 1."""
     while True:
         trial = np.maximum(0.0, g + stretch * d)
-        found = neighbours.likelihood(trial)
+        found = neighbors.likelihood(trial)
         if found[0] >= value or stretch == 1.0:
             return trial, found, stretch
         stretch = max(1.0, stretch / 2.0)

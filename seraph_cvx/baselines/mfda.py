@@ -8,36 +8,36 @@ from scipy.linalg import eigh
 from sklearn.neighbors import NearestNeighbors
 
 from ..numerics.checks import FloatArray, IntArray, check_number, check_points
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 from ..pairs.pair_set import PairSet
 from .principal_directions import principal_directions
 from .rival import Rival
 
-LLE_REGULARISATION = 1e-3
+LLE_REGULARIZATION = 1e-3
 """The ridge of each local Gram matrix, as a fraction of its trace: the usual one."""
 
 POSITIVE = 1e-10
-"""A generalised eigenvalue above this fraction of the largest counts as positive."""
+"""A generalized eigenvalue above this fraction of the largest counts as positive."""
 
 
 class MFDA(Rival):
-    """Separate dissimilar pairs while each point stays where its neighbours put it (MFDA).
+    """Separate dissimilar pairs while each point stays where its neighbors put it (MFDA).
 
     max_W tr[(W'B W)^{-1} W'S_D W],  B = S_S + alpha*E,  E = X'(I - M)'(I - M)X / n;  A = WW'.
 
     Soleymani Baghshah and Bagheri Shouraki, "Semi-supervised metric learning using pairwise
     constraints", IJCAI 2009: dissimilar pairs far, similar pairs near, and each point, labeled or
-    not, where its neighbours put it. S_D and S_S are the means of vv', v = x_i - x_j, over the
+    not, where its neighbors put it. S_D and S_S are the means of vv', v = x_i - x_j, over the
     dissimilar and the similar pairs, M the weights of locally linear embedding (LLE). The maximum
     is at the leading eigenvectors of S_D w = ratio * B w, scaled to W'BW = I.
 
     The publication could not be consulted. Chosen here: the criterion is the ratio trace, whose
     optimum is the one eigendecomposition that Section 5.2 of the SERAPH paper speaks of (the
-    publication, as far as known, maximises tr(W'S_D W) / tr(W'BW) over W'W = I by a search); the
+    publication, as far as known, maximizes tr(W'S_D W) / tr(W'BW) over W'W = I by a search); the
     scatters are means, so that alpha does not depend on the number of labels; B has
     `ridge` * tr(B)/r added to its diagonal, r the rank of the points, in whose span all is done.
     At least one dissimilar pair is needed. The defaults are round numbers near the best
-    nearest-neighbour error over ten samplings of each of the tasks of Table 1, where the error
+    nearest-neighbor error over ten samplings of each of the tasks of Table 1, where the error
     hardly depends on them.
 
     Parameters
@@ -61,7 +61,7 @@ class MFDA(Rival):
     directions_ : (m, n_directions) array
         W, the direction of the largest ratio first.
     ratios_ : (n_directions,) array
-        The generalised eigenvalues.
+        The generalized eigenvalues.
 
     Examples
     --------
@@ -95,11 +95,11 @@ class MFDA(Rival):
         kept = positive if self.n_directions is None else self.n_directions
         self.ratios_ = ratios[::-1][:kept]
         self.directions_ = directions @ W[:, ::-1][:, :kept]
-        self._keep_metric(symmetrise(self.directions_ @ self.directions_.T))
+        self._keep_metric(symmetrize(self.directions_ @ self.directions_.T))
         return []
 
     def _scatters(self, pairs: PairSet, directions: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The scatters S_D and the regularised B, in principal coordinates."""
+        """The scatters S_D and the regularized B, in principal coordinates."""
         alpha = check_number(self.structure_weight, "structure_weight", 0.0)
         ridge = check_number(self.ridge, "ridge", 0.0)
         Z = (pairs.points - pairs.points.mean(axis=0)) @ directions
@@ -142,12 +142,12 @@ def pairwise_scatter(points: FloatArray, rows: IntArray) -> FloatArray:
 
 
 def reconstruction_weights(X: ArrayLike, n_neighbors: int = 5) -> FloatArray:
-    """The weights M that reconstruct each point from its neighbours best (Roweis and Saul 2000).
+    """The weights M that reconstruct each point from its neighbors best (Roweis and Saul 2000).
 
-    They minimise sum_i ||x_i - sum_j M_ij x_j||^2, each row sums to 1, and row i has weights on the
-    nearest neighbours of x_i only. Its local problem is regularised by
-    1e-3 of the trace of the neighbours' Gram matrix around x_i, without which it has many
-    solutions where there are more neighbours than features.
+    They minimize sum_i ||x_i - sum_j M_ij x_j||^2, each row sums to 1, and row i has weights on the
+    nearest neighbors of x_i only. Its local problem is regularized by
+    1e-3 of the trace of the neighbors' Gram matrix around x_i, without which it has many
+    solutions where there are more neighbors than features.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def reconstruction_weights(X: ArrayLike, n_neighbors: int = 5) -> FloatArray:
     around = points[near] - points[:, None]
     gram = around @ around.transpose(0, 2, 1)
     traces = np.trace(gram, axis1=1, axis2=2)
-    lift = LLE_REGULARISATION * np.where(traces > 0.0, traces, 1.0)
+    lift = LLE_REGULARIZATION * np.where(traces > 0.0, traces, 1.0)
     solved = np.linalg.solve(gram + lift[:, None, None] * np.eye(k), np.ones((len(points), k, 1)))
     M = np.zeros((len(points), len(points)))
     np.put_along_axis(M, near, solved[:, :, 0] / solved.sum(axis=1), axis=1)

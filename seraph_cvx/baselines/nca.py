@@ -1,4 +1,4 @@
-"""Neighbourhood components analysis (NCA), by scikit-learn."""
+"""Neighborhood components analysis (NCA), by scikit-learn."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.neighbors import NeighborhoodComponentsAnalysis
 
 from ..numerics.checks import encode_labels
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 from ..pairs.pair_set import PairSet
 from .rival import Rival
 
 
 class NCA(Rival):
-    """Maximise the expected accuracy of a stochastic nearest-neighbour rule (NCA).
+    """Maximize the expected accuracy of a stochastic nearest-neighbor rule (NCA).
 
     max_L sum_i p_i, p_i = sum_{j: y_j = y_i} e^{-||L(x_i - x_j)||^2} / sum_{j != i} of the same.
 
-    Goldberger, Roweis, Hinton and Salakhutdinov, "Neighbourhood components analysis", NIPS 2004:
-    the expected leave-one-out accuracy of a stochastic nearest-neighbour rule. The sums run over
+    Goldberger, Roweis, Hinton and Salakhutdinov, "Neighborhood components analysis", NIPS 2004:
+    the expected leave-one-out accuracy of a stochastic nearest-neighbor rule. The sums run over
     the points of known class; the others are not used, and constraints on pairs are an error.
     A = L'L with L square, found by :class:`sklearn.neighbors.NeighborhoodComponentsAnalysis`; the
     objective is not concave, so A is a local optimum that depends on `init`.
@@ -84,7 +84,7 @@ class NCA(Rival):
             random_state=self.random_state,
         ).fit(pairs.points[known], classes)
         self.n_iter_ = int(nca.n_iter_)
-        self._keep_metric(symmetrise(nca.components_.T @ nca.components_))
+        self._keep_metric(symmetrize(nca.components_.T @ nca.components_))
         if self.n_iter_ <= self.max_iter:  # scikit-learn counts the start as the first
             return []
         return [

@@ -32,8 +32,8 @@ def principal_directions(X: ArrayLike, keep: float | None = None) -> FloatArray:
            [0.8]])
     """
     points = check_points(X)
-    centred = points - points.mean(axis=0)
-    variances, vectors = np.linalg.eigh(centred.T @ centred / len(points))
+    centered = points - points.mean(axis=0)
+    variances, vectors = np.linalg.eigh(centered.T @ centered / len(points))
     variances, vectors = variances[::-1], vectors[:, ::-1]
     rank = int(np.sum(variances > FLAT * max(variances[0], 0.0)))
     if rank == 0:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,14 @@ class Anchors:
     ----------
     basis : (r, r) array or None
         B with B' M B = I; None where M is singular.
-    regulariser_basis : (r, r) array or None
+    regularizer_basis : (r, r) array or None
         B with B' R B = I; None where R is singular.
     recession_value, entropy_value : float
         D at p = 1, and at p = b/c.
     """
 
     basis: FloatArray | None
-    regulariser_basis: FloatArray | None
+    regularizer_basis: FloatArray | None
     recession_value: float
     entropy_value: float
 
@@ -38,7 +38,7 @@ class Anchors:
         """Set up the anchors of an M-step."""
         return cls(
             _inverse_root(objective.whitened_program.recession, objective.zero_eigenvalue),
-            _inverse_root(objective.basis.regulariser, objective.zero_eigenvalue),
+            _inverse_root(objective.basis.regularizer, objective.zero_eigenvalue),
             -objective.program.constant,
             objective.soft_label_entropy,
         )
@@ -49,7 +49,7 @@ class Anchors:
 
     def step_from_labels(self, gradient: FloatArray) -> float | None:
         """The largest tau in [0, 1] with tau*g + (1 - tau)*R PSD; None where R is singular."""
-        return _feasible_step(gradient, self.regulariser_basis)
+        return _feasible_step(gradient, self.regularizer_basis)
 
     def quick_bound(self, tangent: float, gradient: FloatArray) -> float:
         """A lower bound on inf f from f and its gradient g at any symmetric Y, at no sweep.
@@ -81,5 +81,5 @@ def _feasible_step(gradient: FloatArray, basis: FloatArray | None) -> float | No
         return None
     if not basis.size:
         return 1.0
-    infeasibility = float(np.linalg.eigvalsh(symmetrise(basis.T @ -gradient @ basis))[-1])
+    infeasibility = float(np.linalg.eigvalsh(symmetrize(basis.T @ -gradient @ basis))[-1])
     return 1.0 / (1.0 + max(0.0, infeasibility))

@@ -1,6 +1,6 @@
 """The M-step (11) at one point in ball arithmetic: its value, and lower bounds on its optimum.
 
-The dual points tried are those of the certificate: r = sigma(-s), moved towards an anchor until the
+The dual points tried are those of the certificate: r = sigma(-s), moved toward an anchor until the
 matrix S(r) of the dual is proven PSD. Each r_k is the real number that its formula names, enclosed
 in a ball, not a rounded one.
 """
@@ -96,9 +96,9 @@ class BallProgram:
         The labeled pairs, then, with mu > 0, the unlabeled ones.
     weight, similar, dissimilar, score : k balls each
         c_k, q_k(+1), q_k(-1), s_k. The label of a similar pair is q(+1) = 1.
-    points, factor, regulariser : ball matrices
+    points, factor, regularizer : ball matrices
         x_i - x_1 for all i, L, and R.
-    regulariser_is_psd : bool
+    regularizer_is_psd : bool
         Whether that is proven.
     penalties : BallPenalties
         What the penalties bring, if there are any.
@@ -120,8 +120,8 @@ class BallProgram:
     score: Balls
     points: arb_mat
     factor: arb_mat
-    regulariser: arb_mat
-    regulariser_is_psd: bool
+    regularizer: arb_mat
+    regularizer_is_psd: bool
     penalties: BallPenalties
 
     @classmethod
@@ -160,8 +160,8 @@ class BallProgram:
             score=score,
             points=X,
             factor=factor,
-            regulariser=R,
-            regulariser_is_psd=psd,
+            regularizer=R,
+            regularizer_is_psd=psd,
             penalties=BallPenalties.of(objective, L, factor, multipliers),
         )
 
@@ -170,14 +170,14 @@ class BallProgram:
 
         f(L L') = sum_k c_k [log(1 + e^{-s_k}) + q_k s_k] + <R, L L'>.
         """
-        penalty = (self.factor.transpose() * self.regulariser * self.factor).trace()
+        penalty = (self.factor.transpose() * self.regularizer * self.factor).trace()
         terms = zip(self.weight, self.score, self.similar, self.dissimilar, strict=True)
         penalty += self.penalties.value
         return sum((c * surprise(s, q, other) for c, s, q, other in terms), penalty)
 
     def lower_bounds(self) -> Iterator[tuple[arb, str]]:
         """Lower bounds on the dual value D(r) at feasible points r, with their names."""
-        N, R = self._label_matrix, self.regulariser
+        N, R = self._label_matrix, self.regularizer
         P = self._posterior_matrix - self.penalties.matrix
         to_one = self._largest_step(lambda step: R + N - P * step)
         if to_one is not None:
@@ -186,7 +186,7 @@ class BallProgram:
             to_labels = self._largest_step(lambda step: R + (N - P) * step)
             if to_labels:
                 yield self._dual_value(to_labels, to_labels=True), _name(to_labels, "p = b/c")
-        if self.regulariser_is_psd:
+        if self.regularizer_is_psd:
             yield self._dual_value(0.0, to_labels=True), "p = b/c"
             if to_one is not None and to_one < SHORT_STEP and not self.objective.penalties:
                 yield from self._pinned_bound()
@@ -199,7 +199,7 @@ class BallProgram:
         spanning = [k for k, q in enumerate(self.similar) if q.mid() > FAINT]
         Z, group = exact_coordinates(self.objective.pairs.points, self.pairs[spanning])
         live = group[self.pairs[:, 0]] == group[self.pairs[:, 1]]
-        if np.all(live) and Z.shape[1] == self.points.ncols() and not self._is_regularised:
+        if np.all(live) and Z.shape[1] == self.points.ncols() and not self._is_regularized:
             return
         kept = np.flatnonzero(live).tolist()
         points = ball_matrix(Z)
@@ -207,7 +207,7 @@ class BallProgram:
         P = pair_matrix(points, self.pairs[kept], [self._posterior_weights[k] for k in kept])
         step = self._largest_step(lambda step: N - P * step)
         if step:
-            yield self._dual_value(step, to_labels=False, live=live), "towards p = 1"
+            yield self._dual_value(step, to_labels=False, live=live), "toward p = 1"
 
     def _largest_step(self, matrix_at: Callable[[float], arb_mat]) -> float | None:
         """The largest step in [0, 1], nearly, whose matrix is proven PSD; None if none is.
@@ -224,7 +224,7 @@ class BallProgram:
             low, high = (middle, high) if proven else (low, middle)
         if low > LEAST:
             return float(scipy.special.expit(low))
-        return 0.0 if self.regulariser_is_psd or is_proven_psd(matrix_at(0.0)) else None
+        return 0.0 if self.regularizer_is_psd or is_proven_psd(matrix_at(0.0)) else None
 
     def _dual_value(self, step: float, to_labels: bool, live: IntArray | None = None) -> arb:
         """The dual value at r, between the posterior and an anchor.
@@ -248,8 +248,8 @@ class BallProgram:
         return total
 
     @property
-    def _is_regularised(self) -> bool:
-        return not all(entry.is_zero() for entry in self.regulariser.entries())
+    def _is_regularized(self) -> bool:
+        return not all(entry.is_zero() for entry in self.regularizer.entries())
 
     @cached_property
     def _posteriors(self) -> list[tuple[arb, arb]]:
@@ -277,7 +277,7 @@ class BallProgram:
 def _name(step: float, anchor: str) -> str:
     if step == 1.0:
         return "gradient"
-    return f"towards {anchor}" if step > 0.0 else anchor
+    return f"toward {anchor}" if step > 0.0 else anchor
 
 
 def _distances(gram: arb_mat, pairs: IntArray) -> list[arb]:

@@ -11,8 +11,8 @@ import numpy as np
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, read_only
-from ..numerics.psd_cone import symmetrise
-from .feasible_steps import step_towards_one, stretch_of_regulariser
+from ..numerics.psd_cone import symmetrize
+from .feasible_steps import step_toward_one, stretch_of_regularizer
 from .pair_bounds import PairBounds
 
 
@@ -28,8 +28,8 @@ class Certificate:
         Not above D at a dual point that is proven feasible: no PSD matrix has a smaller f. With
         penalties, read F for f, and D less their conjugates for D.
     dual_point : str
-        Which one: "gradient" (r = sigma(-s), no move was needed), "towards p = 1",
-        "towards p = b/c" or "p = b/c"; empty where nothing could be proven.
+        Which one: "gradient" (r = sigma(-s), no move was needed), "toward p = 1",
+        "toward p = b/c" or "p = b/c"; empty where nothing could be proven.
     factor : (m, rho) array
         L, taken as the doubles they are: LL' is PSD, and as near to A as rounding and the
         constraints among the penalties allow.
@@ -46,7 +46,7 @@ class Certificate:
     @property
     def metric(self) -> FloatArray:
         """The metric LL', as computed."""
-        return symmetrise(self.factor @ self.factor.T)
+        return symmetrize(self.factor @ self.factor.T)
 
     @property
     def duality_gap(self) -> float:
@@ -102,16 +102,16 @@ def lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Iterat
     coordinates = objective.geometry.dual_coordinates
     if bounds is None or coordinates is None:  # f(LL') overflows, or R = 0 and nothing spans
         return
-    step = step_towards_one(coordinates, bounds)
+    step = step_toward_one(coordinates, bounds)
     if step == 1.0:
         yield LowerBound(bounds.tangent_value, "gradient")
         return
     if step is not None:
-        yield LowerBound(bounds.value_towards_one(step, objective.threshold), "towards p = 1")
+        yield LowerBound(bounds.value_toward_one(step, objective.threshold), "toward p = 1")
     if is_psd and not objective.linear_penalty.is_zero():
-        stretch = stretch_of_regulariser(coordinates, bounds)
+        stretch = stretch_of_regularizer(coordinates, bounds)
         if stretch == 1.0:
             yield LowerBound(bounds.tangent_value, "gradient")
         elif stretch is not None:  # q + (r - q)/t is feasible for every larger t too
             share = math.nextafter(1.0 / stretch, 0.0)
-            yield LowerBound(bounds.value_towards_labels(share), "towards p = b/c")
+            yield LowerBound(bounds.value_toward_labels(share), "toward p = b/c")

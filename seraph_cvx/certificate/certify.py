@@ -2,12 +2,12 @@
 
 The dual of the M-step is a maximum-entropy problem. With r_k = 1 - p_k it reads
 
-    maximise  D(r) = sum_k c_k H(r_k) + eta * (sum_k c_k r_k - kappa)       over r in [0, 1]^N
+    maximize  D(r) = sum_k c_k H(r_k) + eta * (sum_k c_k r_k - kappa)       over r in [0, 1]^N
     subject to  R + sum_k c_k (q_k - r_k) v_k v_k'  PSD,
 
 and every feasible r bounds the optimum from below. At LL' the natural candidate is
 r_k = sigma(-s_k), whose matrix is the gradient of f. Where that is not proven PSD, r is moved
-towards a point that is feasible anyway: r = 0 (which is p = 1), or r = q (p = b/c).
+toward a point that is feasible anyway: r = 0 (which is p = 1), or r = q (p = b/c).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..numerics.psd_cone import check_metric, scaled_factor
 from .certificate import Certificate, LowerBound, lower_bounds
 from .feasible_steps import largest_eigenvalue
 from .pair_bounds import bound_pairs
-from .penalised import certify_penalised
+from .penalized import certify_penalized
 from .pinned import reduced_m_steps
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def certify_factor(objective: MStepObjective, L: FloatArray, enough: float = 0.0
     """Certify A = LL', given its factor L: an (m, rho) array."""
     L = np.ascontiguousarray(L[:, np.any(L != 0.0, axis=0)])
     if objective.penalties:
-        return certify_penalised(objective, L, enough)
+        return certify_penalized(objective, L, enough)
     with np.errstate(all="ignore"):
         bounds = bound_pairs(objective, L)
         best = Certificate(math.inf if bounds is None else bounds.primal_value, -math.inf, "")
@@ -124,15 +124,15 @@ def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
         coordinates = objective.geometry.dual_coordinates
         if bounds is None or coordinates is None:
             return math.inf
-        S, N, R = bounds.pull, bounds.labels.matrix, coordinates.regulariser
+        S, N, R = bounds.pull, bounds.labels.matrix, coordinates.regularizer
         values = [bounds.labels.value]
         largest = largest_eigenvalue(S, R + N)
         if largest is not None and largest > 0.0:
             step = min(1.0, 1.0 / largest)
-            values.append(bounds.value_towards_one(step, objective.threshold))
+            values.append(bounds.value_toward_one(step, objective.threshold))
         stretch = largest_eigenvalue(S - N, R)
         if stretch is not None:
-            values.append(bounds.value_towards_labels(1.0 / max(1.0, stretch)))
+            values.append(bounds.value_toward_labels(1.0 / max(1.0, stretch)))
     return (bounds.primal_value - max(values)) / max(1.0, abs(bounds.primal_value))
 
 

@@ -1,6 +1,6 @@
 """How far a dual point may move and still be proven feasible.
 
-Eigenvalues only choose the step; a verified Cholesky factorisation proves it.
+Eigenvalues only choose the step; a verified Cholesky factorization proves it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ MARGINS = (1.0, 4.0, 64.0)
 """How much more than the errors a step leaves to the proof, one try each."""
 
 
-def step_towards_one(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
+def step_toward_one(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
     """The largest tau in (0, 1], nearly, with R + N - tau*S(r) proven PSD; None if none is."""
-    M, S = coordinates.regulariser + bounds.labels.matrix, bounds.pull
+    M, S = coordinates.regularizer + bounds.labels.matrix, bounds.pull
     D = np.diag(M)
     if not np.all(D > 0.0):
         return None
-    error = coordinates.regulariser_error(D) + bounds.labels.error.relative_to(D)
+    error = coordinates.regularizer_error(D) + bounds.labels.error.relative_to(D)
     S_error = bounds.pull_error.relative_to(D)
     if is_proven_positive_definite(M - S, (error + S_error) * D):
         return 1.0
@@ -39,14 +39,14 @@ def step_towards_one(coordinates: DualCoordinates, bounds: PairBounds) -> float 
     return None
 
 
-def stretch_of_regulariser(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
+def stretch_of_regularizer(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
     """The smallest t >= 1, nearly, with t*R + N - S(r) proven PSD; None if none is."""
-    R, missing = coordinates.regulariser, bounds.pull - bounds.labels.matrix
+    R, missing = coordinates.regularizer, bounds.pull - bounds.labels.matrix
     D = np.diag(R)
     if not np.all(D > 0.0):
         return None
     error = bounds.pull_error.relative_to(D) + bounds.labels.error.relative_to(D)
-    R_error = coordinates.regulariser_error(D)
+    R_error = coordinates.regularizer_error(D)
     for margin in MARGINS:
         spare = error + margin * _proof_margin(R, missing)
         largest = largest_eigenvalue(missing + np.diag(spare * D), R - np.diag(R_error * D))

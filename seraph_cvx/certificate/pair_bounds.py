@@ -20,10 +20,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..engine.distances import DistanceBounds, Metric
 from ..model.label_bounds import LabelBounds, Thresholds
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 from ..numerics.rounding import (
     ENTROPY_ROUNDINGS,
     FEW_ROUNDINGS,
@@ -38,7 +39,6 @@ from ..numerics.rounding import (
     gamma,
     score_slack,
 )
-from ..sums.distances import DistanceBounds, Metric
 from .terms import LabeledTerms, UnlabeledTerms
 
 
@@ -118,8 +118,8 @@ class PairBounds:
         Not below f(LL').
     tangent_value : float
         Not above D(r) at the dual point r of the sweep, feasible or not.
-    towards_one, towards_labels : Gain
-        What D gains over its chords as r moves towards 0, and towards q.
+    toward_one, toward_labels : Gain
+        What D gains over its chords as r moves toward 0, and toward q.
     pull : (k, k) array
         sum_k c_k r_k z_k z_k', as computed.
     pull_error : MatrixError
@@ -133,8 +133,8 @@ class PairBounds:
 
     primal_value: float
     tangent_value: float
-    towards_one: Gain
-    towards_labels: Gain
+    toward_one: Gain
+    toward_labels: Gain
     pull: FloatArray
     pull_error: MatrixError
     labels: LabelBounds
@@ -147,22 +147,22 @@ class PairBounds:
             return self.labels.value
         return at_least(self.labels.value, -self.penalties_at_zero)
 
-    def value_towards_one(self, step: float, eta: float) -> float:
+    def value_toward_one(self, step: float, eta: float) -> float:
         """A lower bound on D(tau*r) for tau = `step`; D(0) = -eta*kappa."""
         return at_least(
             step * self.tangent_value,
             -(1.0 - step) * eta * self.labels.total,
             -(1.0 - step) * self.penalties_at_zero,
-            *self.towards_one.at(step),
+            *self.toward_one.at(step),
         )
 
-    def value_towards_labels(self, share: float) -> float:
+    def value_toward_labels(self, share: float) -> float:
         """A lower bound on D(q + share*(r - q))."""
         return at_least(
             share * self.tangent_value,
             (1.0 - share) * self.labels.value,
             -(1.0 - share) * self.penalties_at_zero,
-            *self.towards_labels.at(share),
+            *self.toward_labels.at(share),
         )
 
 
@@ -195,7 +195,7 @@ def bound_pairs(objective: MStepObjective, L: FloatArray) -> PairBounds | None:
     chain = sums.longest_chain
     return PairBounds(
         **_values(objective, L, labeled.totals, unlabeled, labels, chain),
-        pull=symmetrise(pull),
+        pull=symmetrize(pull),
         pull_error=MatrixError(spread, sums.n_base, chain, objective.moments.largest_weight),
         labels=labels,
     )
@@ -219,15 +219,15 @@ def _values(
     loss, entropy, *to_one, missing, found, own_rest, own_log = map(float, labeled)
     primal = [loss * (1.0 + of_loss), *_penalty(objective, L)]
     tangent = [entropy * (1.0 - of_entropy), eta * found * fewer, -eta * missing * more]
-    towards_one = [to_one]
-    towards_labels = [[found, own_rest, own_log], [missing, 0.0, 0.0]]
+    toward_one = [to_one]
+    toward_labels = [[found, own_rest, own_log], [missing, 0.0, 0.0]]
     if unlabeled is not None:
         loss, entropy, *to_one = (mu * float(total) for total in unlabeled[:5])
         primal.append(loss * (1.0 + of_loss))
         tangent += [entropy * (1.0 - of_entropy), eta * to_one[0] * fewer]
-        towards_one.append(to_one)
+        toward_one.append(to_one)
         if len(unlabeled) == 5:  # q = 0
-            towards_labels.append(to_one)
+            toward_labels.append(to_one)
         else:
             primal += [mu * float(unlabeled[5]) * more, -eta * labels.soft_least]
             tangent.append(-eta * labels.soft_most)
@@ -236,8 +236,8 @@ def _values(
     return {
         "primal_value": at_most(*primal),
         "tangent_value": at_least(*tangent),
-        "towards_one": Gain.of(towards_one, chain),
-        "towards_labels": Gain.of(towards_labels, chain),
+        "toward_one": Gain.of(toward_one, chain),
+        "toward_labels": Gain.of(toward_labels, chain),
     }
 
 

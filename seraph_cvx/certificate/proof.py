@@ -10,7 +10,7 @@ With c_k the weight of pair k, q_k its (soft) label +1, s_k = v_k'Av_k - eta, an
 because log(1 + e^{-s}) is the maximum of H(r) - r*s over r. So if S(r) is PSD, the first sum of the
 second line, D(r), is below f at every PSD A; and f at one matrix L L' is above the optimum.
 :func:`prove` encloses both in ball arithmetic and proves that S(r) is PSD by a Cholesky
-factorisation whose pivots are balls.
+factorization whose pivots are balls.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import scaled_factor
 from ..penalties.penalty import Multiplier
 from .ball_program import BallProgram
-from .penalised import best_multipliers, make_feasible
+from .penalized import best_multipliers, make_feasible
 
 MARGINS = (1e-3, 2.0)
 """The multipliers of penalties are raised by this many times a bound on their rounding errors.
@@ -63,8 +63,8 @@ class Proof:
     dual_value : float
         Not above D at a dual point that is proven to be feasible: no PSD matrix has a smaller f.
     dual_point : str
-        Which one: "gradient" (r = sigma(-s), no move was needed), "towards p = 1",
-        "towards p = b/c"; or "p = 1", "p = b/c", the anchors themselves.
+        Which one: "gradient" (r = sigma(-s), no move was needed), "toward p = 1",
+        "toward p = b/c"; or "p = 1", "p = b/c", the anchors themselves.
     precision : int
         Bits of the midpoints.
     factor : (m, m) array

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..engine.blocks import PairBatch, PairTerms
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import dissimilar_loss
 from ..model.soft_labels import SoftLabels
 from ..numerics.arrays import Array
-from ..sums.blocks import PairBatch, PairTerms
 from . import Certificate, certify
 
 
@@ -67,7 +67,7 @@ def certify_in_full(objective: MStepObjective, A: ArrayLike, enough: float = 0.0
     objective : MStepObjective
         Of ``pairs.sampled(k)``.
     A : (m, m) array_like
-        Any PSD matrix; usually what minimises `objective`.
+        Any PSD matrix; usually what minimizes `objective`.
     enough : float
         Look no further for a better bound once the relative gap is so small: the first bound takes
         one pass over all pairs, better ones one more each.

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from ..engine.blocks import LabeledBatch, PairBatch, PairTerms
 from ..model.label_bounds import LabelEnclosure, Thresholds
 from ..model.posterior import negative_logs
 from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.cuda.pair_range import BoundedPairs
 from ..numerics.rounding import FUSED_THRESHOLD, LARGEST_LOG, LARGEST_SCORE
-from ..sums.blocks import LabeledBatch, PairBatch, PairTerms
 
 
 def loss_and_posterior(s: Array, threshold: float) -> tuple[Array, Array]:

@@ -27,7 +27,7 @@ class Part(StrEnum):
 
     TABLE1 = "table1"
     TABLE2 = "table2"
-    JUDGEMENT = "judgement"
+    JUDGMENT = "judgment"
     FIGURE1 = "figure1"
     FIGURE2 = "figure2"
     FIGURE3 = "figure3"
@@ -41,7 +41,7 @@ def reproduce(
     part: Annotated[
         Part,
         typer.Argument(
-            help="table1: the tasks. table2: the errors. judgement: whether the defaults are as "
+            help="table1: the tasks. table2: the errors. judgment: whether the defaults are as "
             "good as the paper's, from the errors.csv that table2 left in DIR. figure1, figure2: "
             "the two kinds of sparsity. figure3: the times. protocol: which scaling and which way "
             "of drawing labels agree with what the paper prints."
@@ -113,10 +113,10 @@ def reproduce(
             from ..experiments.results.documents import table1_files
 
             written = write_texts(out, table1_files(find_tasks(_names(tasks)), variant, folder))
-        elif part is Part.JUDGEMENT:
-            from ..experiments.results.documents import judgement_again
+        elif part is Part.JUDGMENT:
+            from ..experiments.results.documents import judgment_again
 
-            written = write_texts(out, judgement_again(out))
+            written = write_texts(out, judgment_again(out))
         elif part is Part.FIGURE3 and redraw:
             from ..experiments.results.documents import times_again
 
@@ -205,15 +205,15 @@ def _report(part: Part, table: RunTable, out: Path) -> list[str]:
     from ..experiments.results.documents import (
         errors_files,
         figure3_files,
-        judgement_files,
+        judgment_files,
         table2_files,
     )
-    from ..experiments.results.summaries import summarise
+    from ..experiments.results.summaries import summarize
     from ..experiments.results.tables import times_of
 
-    summaries = summarise(table.rows)
+    summaries = summarize(table.rows)
     if part is Part.TABLE2:
-        texts = table2_files(summaries) | errors_files(table.rows) | judgement_files(table.rows)
+        texts = table2_files(summaries) | errors_files(table.rows) | judgment_files(table.rows)
         written = write_texts(out, texts)
     else:
         written = write_texts(out, figure3_files(summaries))

@@ -122,7 +122,7 @@ def _read(data: str, label: str | None, seed: int) -> tuple[Any, Any, str]:
 def _show(report: PaperReport) -> None:
     from rich.table import Table
 
-    colours = {"holds": "green", "holds as corrected": "yellow", "refuted": "magenta"}
+    colors = {"holds": "green", "holds as corrected": "yellow", "refuted": "magenta"}
     wide = screen.width >= 120
     table = Table(title=visible(report.description), title_justify="left")
     table.add_column("", justify="right")
@@ -134,7 +134,7 @@ def _show(report: PaperReport) -> None:
         table.add_column("decisive check")
     rows = {c.number: ([in_symbols(c.name), "skipped", "", ""], "dim") for c in report.skipped}
     for row in report.rows:
-        colour = colours.get(row["verdict"], "red") if row["as expected"] else "red"
+        color = colors.get(row["verdict"], "red") if row["as expected"] else "red"
         verdict = row["verdict"] if row["as expected"] else f"{row['verdict']} (unexpected)"
         name, check = in_symbols(row["name"]), in_symbols(row["decisive check"])
         cells = [
@@ -144,9 +144,9 @@ def _show(report: PaperReport) -> None:
             f"{row['tolerance']:.0e}",
             *([check] if wide else []),
         ]
-        rows[row["claim"]] = (cells, colour)
-    for number, (cells, colour) in sorted(rows.items()):
-        table.add_row(str(number), *cells, style=colour)
+        rows[row["claim"]] = (cells, color)
+    for number, (cells, color) in sorted(rows.items()):
+        table.add_row(str(number), *cells, style=color)
     screen.print(table)
     say(
         "Residual: how far the numbers are from the claim, of the check nearest to failing; up to "

@@ -1,6 +1,6 @@
 """The cards that notebooks show for results, drawn from the results' own attributes.
 
-One sign throughout: f, J and (7) are minimised, and a card that shows f says once that f = -F.
+One sign throughout: f, J and (7) are minimized, and a card that shows f says once that f = -F.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from .proof_tree import tree_html
 from .result_table import ResultTable
 from .symbols import in_symbols, space_of
 
-SIGN = "All is minimised here: f = -F, the negative of the F that the paper maximises in (11)."
-SIGN_OF_J = "All is minimised here: J, and (7) as the negative of what the paper maximises."
+SIGN = "All is minimized here: f = -F, the negative of the F that the paper maximizes in (11)."
+SIGN_OF_J = "All is minimized here: J, and (7) as the negative of what the paper maximizes."
 
 _LINE = (
     "The dual value D(p) is concave: between two points it is nowhere below the straight line that "
@@ -32,9 +32,9 @@ _LINE = (
 DUAL_POINTS = {
     "gradient": "p = sigma(s), the probabilities of this metric itself: M(p) is the gradient of f "
     "there, and it is PSD.",
-    "towards p = 1": "sigma(s), moved towards p = 1 until M(p) is PSD, as it is at p = 1 for all "
+    "toward p = 1": "sigma(s), moved toward p = 1 until M(p) is PSD, as it is at p = 1 for all "
     f"data. {_LINE}",
-    "towards p = b/c": "sigma(s), moved towards the labels p = b/c until M(p) is PSD, as it is "
+    "toward p = b/c": "sigma(s), moved toward the labels p = b/c until M(p) is PSD, as it is "
     f"there, where M(p) = R. {_LINE}",
     "p = 1": "p = 1, where M(p) is PSD for all data.",
     "p = b/c": "the labels themselves, p = b/c, where M(p) = R is PSD.",
@@ -182,7 +182,7 @@ def tone_of_status(status: Any) -> tuple[str, Tone]:
 
 
 def path_card(path: Any) -> str:
-    """Show the points of a regularisation path in a table."""
+    """Show the points of a regularization path in a table."""
     certified = sum(point.status.value == "certified" for point in path.points)
     critical, words = path.critical_trace_weight, f"From the largest {path.axis} down."
     if np.isfinite(critical):

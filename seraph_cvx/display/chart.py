@@ -11,7 +11,7 @@ from .symbols import in_symbols
 
 WIDTH, HEIGHT = 460, 300
 LEFT, RIGHT, TOP, BOTTOM = 64, 14, 46, 48
-COLOURS = ("#1f5fa8", "#c2410c", "#15803d", "#7e22ce")
+COLORS = ("#1f5fa8", "#c2410c", "#15803d", "#7e22ce")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def to_svg(chart: Chart) -> str:
         f'class="axis">{_words(chart.y_title)}</text>',
     ]
     for k, curve in enumerate(curves):
-        parts += _line(curve, across, up, COLOURS[k % len(COLOURS)])
+        parts += _line(curve, across, up, COLORS[k % len(COLORS)])
     if len(curves) > 1:
         parts += _legend(curves)
     return "".join([*parts, "</svg>"])
@@ -112,13 +112,13 @@ def _visible(curve: Curve, chart: Chart) -> Curve:
     return Curve(curve.name, [x for x, _ in kept], [y for _, y in kept])
 
 
-def _line(curve: Curve, across: _Axis, up: _Axis, colour: str) -> list[str]:
+def _line(curve: Curve, across: _Axis, up: _Axis, color: str) -> list[str]:
     positions = [(across.at(x), up.at(y)) for x, y in zip(curve.x, curve.y, strict=True)]
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in positions)
-    parts = [f'<polyline points="{points}" class="line" stroke="{colour}"></polyline>']
+    parts = [f'<polyline points="{points}" class="line" stroke="{color}"></polyline>']
     if len(positions) <= 30:
         parts += [
-            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{colour}"></circle>'
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.6" fill="{color}"></circle>'
             for x, y in positions
         ]
     return parts
@@ -131,7 +131,7 @@ def _legend(curves: Sequence[Curve]) -> list[str]:
     for k, curve in enumerate(curves):
         parts.append(
             f'<line x1="{x:.1f}" y1="31" x2="{x + 16:.1f}" y2="31" class="line" '
-            f'stroke="{COLOURS[k % len(COLOURS)]}"></line>'
+            f'stroke="{COLORS[k % len(COLORS)]}"></line>'
             f'<text x="{x + 20:.1f}" y="35" class="name">{_words(curve.name)}</text>'
         )
         x += widths[k]

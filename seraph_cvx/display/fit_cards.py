@@ -18,7 +18,7 @@ MIXED = (
     "say nothing about the directions that A leaves out. No certificate is about the mixture."
 )
 NOT_MIXED = "Distances and transform use this A itself."
-SIGN_OF_SEVEN = "It is minimised here: (7) is the negative of what the paper maximises."
+SIGN_OF_SEVEN = "It is minimized here: (7) is the negative of what the paper maximizes."
 
 
 def iteration_card(step: Any) -> str:
@@ -49,7 +49,7 @@ def alternation_card(run: Any) -> str:
         *tone_of_status(run.status),
         f"{words} {run.message}".strip(),
         [DESCENT, CERTIFICATE],
-        note(f"{SIGN} J and (7) are minimised too."),
+        note(f"{SIGN} J and (7) are minimized too."),
         "" if certificate is None else dual_point_note(certificate),
         grid(ResultTable("Iterations", [_of_iteration(step) for step in run.history])),
     )

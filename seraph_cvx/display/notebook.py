@@ -1,6 +1,6 @@
 """HTML pieces for notebooks, with inline styles, escaped text and nothing to fetch.
 
-Text and lines take the notebook's own colour, and a verdict brings its own ground with it, so that
+Text and lines take the notebook's own color, and a verdict brings its own ground with it, so that
 both are readable on light and on dark.
 """
 
@@ -23,7 +23,7 @@ NEAR, FAR = 1e-6, 1e-2
 
 
 class Tone(Enum):
-    """The text and background colours of a verdict."""
+    """The text and background colors of a verdict."""
 
     GOOD = ("#14532d", "#bbf7d0")
     CAUTION = ("#451a03", "#fde68a")
@@ -149,7 +149,7 @@ def gap_in_words(lower: float, upper: float) -> str:
 
 
 def tone_of_gap(relative_gap: float) -> Tone:
-    """The colours of a relative gap: good up to 1e-6, bad from 1e-2 on.
+    """The colors of a relative gap: good up to 1e-6, bad from 1e-2 on.
 
     Examples
     --------

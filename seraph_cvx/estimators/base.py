@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from ..certificate import Certificate
 from ..certificate.sampling import SamplingReport, certify_in_full
 from ..fit.alternation import Iteration, run_alternation
-from ..fit.direct import minimise_directly
+from ..fit.direct import minimize_directly
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import posterior_similar
@@ -179,7 +179,7 @@ class BaseSERAPH(MahalanobisTransformer):
 
     def _descend(self, first: MStepObjective, watch: FitWatch) -> str:
         """Descend (7) itself; return what was not reached, in words."""
-        direct = minimise_directly(
+        direct = minimize_directly(
             first.pairs,
             unlabeled_weight=first.mu,
             trace_weight=first.trace_weight,

@@ -78,7 +78,7 @@ class LeaveOneOut:
 
 
 def leave_one_out(points: FloatArray, codes: IntArray, metric: FloatArray) -> LeaveOneOut | None:
-    """Judge a metric by the nearest labeled neighbour of each labeled point.
+    """Judge a metric by the nearest labeled neighbor of each labeled point.
 
     Parameters
     ----------
@@ -152,16 +152,16 @@ def describe_features(points: FloatArray, names: Sequence[str] | None = None) ->
     if len(points) < 4 or not len(varying):
         return found
     columns = points[:, varying] / np.max(np.abs(points[:, varying]), axis=0)
-    centred = columns - columns.mean(axis=0)
-    lengths = np.linalg.norm(centred, axis=0)
-    centred = centred / np.where(lengths > 0.0, lengths, 1.0)
-    kurtosis = len(points) * np.sum(centred**4, axis=0) - 3.0
+    centered = columns - columns.mean(axis=0)
+    lengths = np.linalg.norm(centered, axis=0)
+    centered = centered / np.where(lengths > 0.0, lengths, 1.0)
+    kurtosis = len(points) * np.sum(centered**4, axis=0) - 3.0
     if heavy := [called[varying[i]] for i in np.flatnonzero(kurtosis > HEAVY_TAIL)]:
         found.append(
             f"Heavy tails: {_some(heavy)}. A few values are most of the variance, so that the "
             "other points look equal: take logarithms, ranks (QuantileTransformer), or clip."
         )
-    correlation = np.abs(np.triu(centred.T @ centred, 1))
+    correlation = np.abs(np.triu(centered.T @ centered, 1))
     if len(same := np.argwhere(correlation > COLLINEAR)):
         pairs = [f"{called[varying[i]]} and {called[varying[j]]}" for i, j in same]
         found.append(f"Nearly the same: {_some(pairs)}. Leave one of each two out.")

@@ -31,7 +31,7 @@ NO_SPREAD = 1e-12
 class KernelSERAPH(BaseSERAPH):
     """Learn a metric in the feature space of a kernel, as SERAPH does among the features.
 
-    It minimises what :class:`seraph_cvx.SERAPH` does with ||phi(x) - phi(x')||_A instead of
+    It minimizes what :class:`seraph_cvx.SERAPH` does with ||phi(x) - phi(x')||_A instead of
     ||x - x'||_A, exactly.
 
     A metric on the feature space only matters on the span of the training points, and the trace
@@ -176,7 +176,7 @@ class KernelSERAPH(BaseSERAPH):
         K = self._kernel_with(pairs.points)
         self._row_means = K.mean(axis=0)
         self._mean = float(self._row_means.mean())
-        eigenvalues, vectors = np.linalg.eigh(self._centred(K))
+        eigenvalues, vectors = np.linalg.eigh(self._centered(K))
         rounding = 4.0 * np.finfo(np.float64).eps * len(K) * float(np.max(np.abs(K)))
         kept = eigenvalues > max(NO_SPREAD * float(eigenvalues[-1]), rounding)
         roots = np.sqrt(eigenvalues[kept])
@@ -225,10 +225,10 @@ class KernelSERAPH(BaseSERAPH):
 
     def _coordinates(self, points: FloatArray) -> FloatArray:
         """The kernel PCA coordinates of any points."""
-        return np.asarray(self._centred(self._kernel_with(points)) @ self.axes_)
+        return np.asarray(self._centered(self._kernel_with(points)) @ self.axes_)
 
-    def _centred(self, K: FloatArray) -> FloatArray:
-        """Centre a kernel: the inner products of phi(x) - mean with the phi(x_i) - mean."""
+    def _centered(self, K: FloatArray) -> FloatArray:
+        """Center a kernel: the inner products of phi(x) - mean with the phi(x_i) - mean."""
         return np.asarray(K - K.mean(axis=1)[:, None] - self._row_means + self._mean)
 
     def _refuse_lost_differences(self, points: FloatArray) -> None:

@@ -142,7 +142,7 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         pairs : (k, 2, m) array_like
         y : (k,) array_like of +1 (similar) and -1 (dissimilar)
         strategy : "accuracy", "f_beta", "max_tpr" or "max_tnr"
-            "max_tpr" maximises the true positive rate among thresholds whose true negative rate is
+            "max_tpr" maximizes the true positive rate among thresholds whose true negative rate is
             at least `min_rate`; "max_tnr" the other way round.
         min_rate : float, optional
             In [0, 1]; required by the last two.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..numerics.checks import FloatArray, IntArray, check_number
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 
 MOST_CORRELATION_WEIGHT = 0.95
 """The largest w of "auto": some of the plain trace stays, so that an optimum exists."""
@@ -35,9 +35,9 @@ def mean_squared_correlation(points: FloatArray) -> float:
     if m < 2 or len(points) < 3:
         return 0.0
     columns = points[:, varying] / np.max(np.abs(points[:, varying]), axis=0)
-    centred = columns - columns.mean(axis=0)
-    lengths = np.linalg.norm(centred, axis=0)
-    standardized = centred / np.where(lengths > 0.0, lengths, 1.0)
+    centered = columns - columns.mean(axis=0)
+    lengths = np.linalg.norm(centered, axis=0)
+    standardized = centered / np.where(lengths > 0.0, lengths, 1.0)
     return float((np.sum(np.square(standardized.T @ standardized)) - m) / (m * (m - 1)))
 
 
@@ -80,10 +80,10 @@ def trace_shape(points: FloatArray, weight: float | str) -> FloatArray | None:
     if w == 0.0:
         return None
     scaled = points / (np.max(np.abs(points)) or 1.0)
-    centred = scaled - scaled.mean(axis=0)
-    C = centred.T @ centred
+    centered = scaled - scaled.mean(axis=0)
+    C = centered.T @ centered
     spread = float(np.trace(C)) / len(C)
-    return symmetrise((1.0 - w) * np.eye(len(C)) + w * C / spread) if spread > 0.0 else None
+    return symmetrize((1.0 - w) * np.eye(len(C)) + w * C / spread) if spread > 0.0 else None
 
 
 def within_metric(
@@ -123,7 +123,7 @@ def within_metric(
         g = n_independent / (n_independent + n_directions)
         W = (1.0 - g) * W + g * n_directions / size * similar
     inverse: FloatArray = np.asarray(np.linalg.inv(W), dtype=np.float64)
-    return symmetrise(inverse)
+    return symmetrize(inverse)
 
 
 def matching_threshold(

@@ -18,14 +18,14 @@ class SERAPH(BaseSERAPH):
     Points of the same known class are brought near each other, points of different known classes
     are moved apart, and the pairs without a label become either near or far.
 
-    By default it minimises over A PSD, by an alternation of soft labels and convex M-steps,
+    By default it minimizes over A PSD, by an alternation of soft labels and convex M-steps,
 
         J(A) = -sum_{S u D} ln p(y) + lambda <W, A> + mu (a - 1)/a sum_U H_a(p),
 
     p of (8) the probability that a pair is similar (S) or dissimilar (D), H_a the Renyi entropy of
     order a (`sharpness`) of p on the unlabeled pairs U, and W = I for most data (see
     `correlation_weight`). The paper's objective (7) has mu times Shannon's entropy there, and is
-    what algorithm="direct" minimises. J is not convex, each M-step is: `certificate_` bounds how
+    what algorithm="direct" minimizes. J is not convex, each M-step is: `certificate_` bounds how
     far the last one is from its optimum.
 
     Parameters
@@ -71,10 +71,10 @@ class SERAPH(BaseSERAPH):
     random_state : int, RandomState or None
         Seed of the pairs drawn for `unlabeled_pairs`; nothing else is random.
     laplacian_weight : float, default=0.0
-        nu: the weight of the manifold term nu*<X'LX, A> (Appendix C.3), which keeps neighbours
+        nu: the weight of the manifold term nu*<X'LX, A> (Appendix C.3), which keeps neighbors
         near; see :func:`seraph_cvx.penalties.manifold.manifold_term`.
     laplacian_neighbors, laplacian_kernel, laplacian_normalised
-        The graph of that term: 7 neighbours, weights "heat" or "binary", normalised or not.
+        The graph of that term: 7 neighbors, weights "heat" or "binary", normalized or not.
     accelerate : bool, default=True
         After a rough first M-step descend J itself by Newton's method, and end with an E-step and a
         certified M-step. False runs E-steps and M-steps alone, as the paper does, which end at a

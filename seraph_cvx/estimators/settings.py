@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
+from ..engine.blocks import LabeledBatch, PairTerms
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import posterior_similar
 from ..numerics.arrays import Array, to_device_of
@@ -16,7 +17,6 @@ from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import shrink
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
-from ..sums.blocks import LabeledBatch, PairTerms
 from .reference import trace_shape, within_metric
 
 AUTO_TRACE_SHARE = 0.08
@@ -29,7 +29,7 @@ inside the classes."""
 
 
 class Setting(NamedTuple):
-    """A setting: what SERAPH minimises, and what the learned metric is mixed with.
+    """A setting: what SERAPH minimizes, and what the learned metric is mixed with.
 
     Attributes
     ----------
@@ -152,8 +152,8 @@ class Setting(NamedTuple):
             share = doubt_about_labels(labeled_only, A)
         if isinstance(share, str):
             raise ValueError(f'identity_share={share!r}: give a number in [0, 1] or "auto".')
-        centred = pairs.points - pairs.points.mean(axis=0)
-        moment = centred.T @ centred
+        centered = pairs.points - pairs.points.mean(axis=0)
+        moment = centered.T @ centered
         n_varying = int(np.count_nonzero(np.ptp(pairs.points, axis=0)))
         if self.reference == "identity":
             return shrink(A, share, moment)
@@ -166,7 +166,7 @@ class Setting(NamedTuple):
         )
         if not np.any(A - np.diag(np.diag(A))):  # weights of the features stay such
             B = np.diag(np.diag(B))
-        return shrink(A, share, moment, towards=B)
+        return shrink(A, share, moment, toward=B)
 
 
 def doubt_about_labels(objective: MStepObjective, A: FloatArray) -> float:

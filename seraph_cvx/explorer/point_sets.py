@@ -65,8 +65,8 @@ def _moons(rng: np.random.Generator, c: IntArray) -> FloatArray:
 
 def _gaussians(rng: np.random.Generator, c: IntArray) -> FloatArray:
     angle = 2.0 * np.pi * c / 3.0 + 0.4
-    centres = 1.6 * np.column_stack([np.cos(angle), np.sin(angle)])
-    return np.asarray(centres + rng.normal(size=centres.shape) * [0.9, 0.45])
+    centers = 1.6 * np.column_stack([np.cos(angle), np.sin(angle)])
+    return np.asarray(centers + rng.normal(size=centers.shape) * [0.9, 0.45])
 
 
 def _rings(rng: np.random.Generator, c: IntArray) -> FloatArray:

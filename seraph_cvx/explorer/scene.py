@@ -31,8 +31,8 @@ class Scene:
     ----------
     points : tuple of (float, float)
     labels : tuple of int
-    centre : (float, float)
-        The centre of the window.
+    center : (float, float)
+        The center of the window.
     width : float
         The width of the window.
     chosen : int
@@ -50,7 +50,7 @@ class Scene:
 
     points: tuple[tuple[float, float], ...] = ()
     labels: tuple[int, ...] = ()
-    centre: tuple[float, float] = (0.0, 0.0)
+    center: tuple[float, float] = (0.0, 0.0)
     width: float = 6.0
     chosen: int = 0
     classes: tuple[int, ...] = ()
@@ -73,13 +73,13 @@ class Scene:
 
     def to_screen(self, X: FloatArray) -> FloatArray:
         """Map points of the plane to the screen, where the second coordinate points down."""
-        z = (X - np.array(self.centre)) / self.width
+        z = (X - np.array(self.center)) / self.width
         return np.asarray(SIDE * (0.5 + z * [1.0, -1.0]))
 
     def to_plane(self, x: float, y: float) -> tuple[float, float]:
         """Map a position on the screen to the plane, rounded."""
         u, v = x / SIDE - 0.5, 0.5 - y / SIDE
-        across, up = self.centre[0] + self.width * u, self.centre[1] + self.width * v
+        across, up = self.center[0] + self.width * u, self.center[1] + self.width * v
         return round(across, DECIMALS), round(up, DECIMALS)
 
     def answer(self, event: Mapping[str, Any]) -> Scene:

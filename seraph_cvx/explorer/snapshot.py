@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from .neighbours import NeighbourError, neighbour_error
+from .neighbors import NeighborError, neighbor_error
 from .point_sets import FIRST_SCENE, scene_named
 from .scene import Scene
 from .stepwise_alternation import HalfStep, Settings, StepwiseAlternation, alternation_of
@@ -64,12 +64,12 @@ class Snapshot:
         return self.alternation.trouble if half_step is None else half_step.trouble
 
     @property
-    def error_before(self) -> NeighbourError | None:
+    def error_before(self) -> NeighborError | None:
         """The 1-NN error under the Euclidean metric."""
-        return neighbour_error(self.scene, np.eye(2))
+        return neighbor_error(self.scene, np.eye(2))
 
     @property
-    def error_after(self) -> NeighbourError | None:
+    def error_after(self) -> NeighborError | None:
         """The 1-NN error under the metric of the half-step shown."""
         half_step = self.half_step
-        return None if half_step is None else neighbour_error(self.scene, half_step.metric)
+        return None if half_step is None else neighbor_error(self.scene, half_step.metric)

@@ -119,7 +119,7 @@ class HalfStep:
 
     @cached_property
     def paper_objective(self) -> float:
-        """The paper's objective (7) at A, as a minimisation; a half-step may raise it."""
+        """The paper's objective (7) at A, as a minimization; a half-step may raise it."""
         with one_blas_thread():
             return descent_values(self.objective, self.metric)[1]
 

@@ -1,1 +1,1 @@
-"""Whole fits: the alternation of E-steps and M-steps, direct descent, regularisation paths."""
+"""Whole fits: the alternation of E-steps and M-steps, direct descent, regularization paths."""

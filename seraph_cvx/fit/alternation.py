@@ -60,7 +60,7 @@ class Iteration:
     descent_value : float
         J at the new metric and its soft labels.
     paper_objective : float
-        (7) at the new metric, as a minimisation.
+        (7) at the new metric, as a minimization.
     relative_gap : float
         The M-step's, certified; infinite after a rough M-step and after a step of the descent.
     evaluations : int
@@ -101,7 +101,7 @@ class Alternation:
     m_step : MStepSolution
         The M-step that gave `metric`, with its certificate.
     objective : MStepObjective
-        What that M-step minimised.
+        What that M-step minimized.
     message : str
         Why the run ended, where it did not end certified.
     """

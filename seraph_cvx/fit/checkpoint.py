@@ -100,7 +100,7 @@ def fingerprint(objective: MStepObjective, solver: MStepSolver, settings: dict[s
     arrays: list[Any] = [pairs.points, labels.members, labels.classes, pairs.drawn]
     if labels.classes is None:
         arrays += [labels.similar, labels.dissimilar, labels.confidence]
-    arrays += [objective.soft_labels, objective.previous_metric, objective.regulariser]
+    arrays += [objective.soft_labels, objective.previous_metric, objective.regularizer]
     numbers = [objective.mu, objective.threshold, objective.sharpness]
     blocks = [
         [_class_name(block), _attributes(block), float(block.value(metric))]

@@ -1,4 +1,4 @@
-"""Minimises the paper's objective (7) itself, which is nonconvex, to a stationary point."""
+"""Minimizes the paper's objective (7) itself, which is nonconvex, to a stationary point."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from numpy.typing import ArrayLike
 
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FacePoint
-from ..model.penalised_program import with_smooth_penalties
+from ..model.penalized_program import with_smooth_penalties
 from ..model.semi_supervised import SemiSupervisedObjective, paper_program
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray, check_number
-from ..numerics.psd_cone import check_metric, symmetrise
+from ..numerics.psd_cone import check_metric, symmetrize
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 from ..solvers.factor_newton import FaceSearch, Watch
@@ -35,7 +35,7 @@ class DirectSolution:
     ----------
     metric : (m, m) PSD array
     value : float
-        (7) at `metric`, as a minimisation.
+        (7) at `metric`, as a minimization.
     stationarity : float
         See :func:`measure_stationarity`. Not a bound on the optimum.
     status : Status
@@ -70,7 +70,7 @@ class DirectSolution:
             warnings.warn(self.message, NotCertified, stacklevel=stacklevel + 1)
 
 
-def minimise_directly(
+def minimize_directly(
     pairs: PairSet,
     unlabeled_weight: float | str = "ratio",
     trace_weight: float = 1.0,
@@ -114,7 +114,7 @@ def minimise_directly(
     --------
     >>> from seraph_cvx import PairSet
     >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-    >>> minimise_directly(pairs).status.value
+    >>> minimize_directly(pairs).status.value
     'stationary'
     """
     clock, deadline = time.perf_counter(), np.inf
@@ -135,7 +135,7 @@ def minimise_directly(
     A = check_metric(A, m, "start")
     values = [SemiSupervisedObjective(m_step).value(A)]
     program = with_smooth_penalties(m_step, paper_program(m_step, whitened=True))
-    L = leading_factor(symmetrise(basis.inverse @ A @ basis.inverse.T))
+    L = leading_factor(symmetrize(basis.inverse @ A @ basis.inverse.T))
     search = FaceSearch(program, tol, max_iter, deadline, watch)
     for _ in range(1 + MOST_RETRIES):
         with one_blas_thread():
@@ -147,7 +147,7 @@ def minimise_directly(
             break
         L, search.tol = now.L, 0.1 * search.tol
     F = basis.matrix @ now.L  # a direction in which no two points differ is left out
-    metric = symmetrise(F @ F.T)
+    metric = symmetrize(F @ F.T)
     status, message = Status.STATIONARY, ""
     if not stationarity <= tol:
         status, cure = _why_over(search)
@@ -193,8 +193,8 @@ def measure_stationarity(
         Of (7) at A.
     """
     Z = m_step.basis.matrix
-    least = float(np.min(np.linalg.eigvalsh(symmetrise(Z.T @ gradient @ Z)), initial=0.0))
-    size = float(np.vdot(m_step.pair_moment + m_step.regulariser, A))
+    least = float(np.min(np.linalg.eigvalsh(symmetrize(Z.T @ gradient @ Z)), initial=0.0))
+    size = float(np.vdot(m_step.pair_moment + m_step.regularizer, A))
     reach = size + (1.0 + m_step.threshold) * m_step.pair_total
     fall = float(np.vdot(gradient, A)) - least * reach
     return abs(fall) / max(1.0, abs(value))  # below zero by rounding alone

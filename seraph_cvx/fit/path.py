@@ -1,4 +1,4 @@
-"""The regularisation path: metrics for a falling trace weight, or weight of another penalty."""
+"""The regularization path: metrics for a falling trace weight, or weight of another penalty."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..m_step.solve import FIRST_ORDER, MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import numerical_rank, symmetrise
+from ..numerics.psd_cone import numerical_rank, symmetrize
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 from ..solvers.solution import Status
@@ -127,7 +127,7 @@ class SeraphPath(Sequence[PathPoint]):
         from ..display.result_table import ResultTable
 
         return ResultTable(
-            f"Regularisation path ({self.algorithm})",
+            f"Regularization path ({self.algorithm})",
             [
                 {
                     self.axis: point.weight,
@@ -335,7 +335,7 @@ def _predict(passed: Sequence[tuple[float, FloatArray]], weight: float) -> Float
     for i, (at, metric) in enumerate(known):
         others = [other for j, (other, _) in enumerate(known) if j != i]
         total += metric * np.prod([(x - other) / (at - other) for other in others])
-    eigenvalues, vectors = np.linalg.eigh(symmetrise(total))
+    eigenvalues, vectors = np.linalg.eigh(symmetrize(total))
     rank = numerical_rank(passed[-1][1])
     kept = vectors[:, -rank:] * np.sqrt(np.maximum(eigenvalues[-rank:], 0.0))
     return np.asarray(kept @ kept.T)

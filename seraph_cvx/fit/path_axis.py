@@ -1,4 +1,4 @@
-"""What a regularisation path varies: the trace weight, or the weight of another penalty."""
+"""What a regularization path varies: the trace weight, or the weight of another penalty."""
 
 from __future__ import annotations
 

@@ -19,11 +19,11 @@ from ..certificate.certify import certify_factor
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FacePoint
-from ..model.penalised_program import with_smooth_penalties
+from ..model.penalized_program import with_smooth_penalties
 from ..model.semi_supervised import descent_program, paper_program
 from ..numerics.blas_threads import one_blas_thread
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import numerical_rank, symmetrise
+from ..numerics.psd_cone import numerical_rank, symmetrize
 from ..solvers.factor_newton import FaceSearch
 from ..solvers.solution import MStepSolution, Status
 
@@ -94,7 +94,7 @@ class Step:
         if self.found is not None or self.factor is None:
             return self.found
         with one_blas_thread():
-            return symmetrise(self.factor @ self.factor.T)
+            return symmetrize(self.factor @ self.factor.T)
 
     @property
     def has_failed(self) -> bool:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import check_metric, symmetrise
+from ..numerics.psd_cone import check_metric, symmetrize
 from ..numerics.rounding import UNIT
 from ..penalties import LinearConstraints, LogDet, Penalty, Ridge, Sparse, UpperBound
 from .affine_maps import AffineMap, affine_map
@@ -295,7 +295,7 @@ def _read_bound(added: AddedParts, constraint: Any, found: AffineMap) -> None:
         why = "A has a factor by which B cannot be divided without rounding"
         raise NotUnderstood("constraint", shown(constraint), why)
     Z = _dual(constraint, m * m)
-    multiplier = None if Z is None else symmetrise(-sign * Z.reshape(m, m))
+    multiplier = None if Z is None else symmetrize(-sign * Z.reshape(m, m))
     added.add(UpperBound(bound), multiplier)
 
 

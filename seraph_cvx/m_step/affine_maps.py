@@ -11,7 +11,7 @@ import cvxpy as cp
 import numpy as np
 
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 
 SAME = 1e-10
 """How far an affine map may be from the expression it was read from, relatively, at a matrix."""
@@ -62,7 +62,7 @@ def affine_map(expression: cp.Expression, A: cp.Variable) -> AffineMap | None:
     dense = np.asarray(slopes.todense() if hasattr(slopes, "todense") else slopes, dtype=np.float64)
     rows = dense.reshape(m * m, -1).T.reshape(-1, m, m)  # of a symmetric A the order is no matter
     found = AffineMap(np.asarray((rows + rows.transpose(0, 2, 1)) / 2.0), constants)
-    trial = symmetrise(np.random.default_rng(0).normal(size=(m, m)))
+    trial = symmetrize(np.random.default_rng(0).normal(size=(m, m)))
     with value_of(A, trial):
         expected = np.ravel(np.asarray(expression.value, dtype=np.float64), order="F")
     return found if _are_close(found(trial), expected) else None

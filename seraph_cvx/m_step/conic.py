@@ -1,6 +1,6 @@
 """The M-step by any conic solver that CVXPY can call: compiled once, solved often.
 
-What a solver claims is not taken as evidence: its matrix is symmetrised, projected to the cone and
+What a solver claims is not taken as evidence: its matrix is symmetrized, projected to the cone and
 certified.
 """
 

@@ -63,7 +63,7 @@ class ConvexityProof:
 def explain_convexity(problem: cp.Problem) -> ConvexityProof:
     """Prove an M-step convex by the rules of DCP, node by node.
 
-    A convex function minimised over a convex set is a convex problem: the rules see both.
+    A convex function minimized over a convex set is a convex problem: the rules see both.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def explain_convexity(problem: cp.Problem) -> ConvexityProof:
     --------
     >>> x = cp.Variable(name="x")
     >>> print(explain_convexity(cp.Problem(cp.Minimize(cp.logistic(2 * x)), [x >= 1])))
-    problem: CONVEX (minimises a convex function over a convex set)
+    problem: CONVEX (minimizes a convex function over a convex set)
     ├─ objective logistic: CONVEX, NONNEGATIVE (logistic is convex and nondecreasing: of an affine
     │  │    argument it is convex)
     │  └─ 2.0 * x: AFFINE (a constant times an affine expression)
@@ -87,13 +87,13 @@ def explain_convexity(problem: cp.Problem) -> ConvexityProof:
     │     └─ x: AFFINE (a variable)
     └─ constraint 1.0 ≤ x: CONVEX (affine on both sides)
     """
-    minimises = isinstance(problem.objective, cp.Minimize)
-    wanted = "convex" if minimises else "concave"
+    minimizes = isinstance(problem.objective, cp.Minimize)
+    wanted = "convex" if minimizes else "concave"
     goal = problem.objective.args[0]
-    fits = goal.is_convex() if minimises else goal.is_concave()
+    fits = goal.is_convex() if minimizes else goal.is_concave()
     parts = [_explain(goal, "objective ")]
     parts += [_explain_constraint(constraint) for constraint in problem.constraints]
-    verb = "minimises" if minimises else "maximises"
+    verb = "minimizes" if minimizes else "maximizes"
     ok = fits and all(part.curvature != "UNKNOWN" for part in parts[1:])
     rule = f"{verb} a {wanted} function over a convex set" if ok else "no DCP rule applies"
     return ConvexityProof("problem", "CONVEX" if ok else "UNKNOWN", "", rule, tuple(parts))

@@ -1,4 +1,4 @@
-"""Grades a solver's matrix: symmetrised, projected to the cone, and certified."""
+"""Grades a solver's matrix: symmetrized, projected to the cone, and certified."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from ..certificate import Certificate, certify
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import project, symmetrise
+from ..numerics.psd_cone import project, symmetrize
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class GradedMatrix:
     Attributes
     ----------
     metric : array (m, m)
-        Symmetrised and projected to the cone.
+        Symmetrized and projected to the cone.
     certificate : Certificate
         Of `metric`.
     psd_violation : float
@@ -45,7 +45,7 @@ def grade_matrix(objective: MStepObjective, raw: FloatArray) -> GradedMatrix | N
     m = objective.pairs.n_features
     if raw.shape != (m, m) or not np.all(np.isfinite(raw)):
         return None
-    symmetric = symmetrise(raw)
+    symmetric = symmetrize(raw)
     eigenvalues = np.linalg.eigvalsh(symmetric)
     largest = max(float(np.max(np.abs(eigenvalues))), float(np.finfo(np.float64).tiny))
     metric = project(symmetric)

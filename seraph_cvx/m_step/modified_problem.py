@@ -12,10 +12,10 @@ import cvxpy as cp
 import numpy as np
 
 from ..certificate import Certificate, certify_factor
-from ..certificate.penalised import certify_penalised
+from ..certificate.penalized import certify_penalized
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import project, scaled_factor, symmetrise
+from ..numerics.psd_cone import project, scaled_factor, symmetrize
 from ..numerics.rounding import down, up
 from ..penalties.linear_constraints import LinearConstraints
 from .added_parts import AddedParts, NotUnderstood, read_constraint, read_term, shown
@@ -26,7 +26,7 @@ SAME_VALUE = 1e-8
 """How far the value of a problem may be from that of its translation, relatively."""
 
 MOST_STEPS = 20
-"""Steps of Newton's method towards the linear constraints, at most."""
+"""Steps of Newton's method toward the linear constraints, at most."""
 
 
 def certify_problem(
@@ -90,12 +90,12 @@ def certify_problem(
         raise ValueError("The problem has no solution yet: call problem.solve() first.")
     if not np.all(np.isfinite(A.value)):
         raise ValueError("The solver's matrix holds NaN or infinity: try another solver.")
-    L = scaled_factor(project(symmetrise(np.asarray(A.value, dtype=np.float64))))
+    L = scaled_factor(project(symmetrize(np.asarray(A.value, dtype=np.float64))))
     L = onto_linear_constraints(extended, L[:, np.any(L != 0.0, axis=0)])
     best = certify_factor(extended, L, enough)
     if added.blocks and added.has_multipliers and best.relative_gap > enough:
         guesses = _guesses(extended, added, L)
-        best = best.with_bound_of(certify_penalised(extended, L, enough, guesses))
+        best = best.with_bound_of(certify_penalized(extended, L, enough, guesses))
     return replace(
         best,
         primal_value=_shifted(best.primal_value, added.constant + added.constant_error, up),
@@ -118,7 +118,7 @@ def _metric_of(problem: cp.Problem, objective: MStepObjective) -> cp.Variable:
     named = [variable for variable in problem.variables() if variable.name() == "A"]
     if not isinstance(problem.objective, cp.Minimize) or len(named) != 1:
         raise ValueError(
-            "The problem does not minimise over one variable named A: make it from "
+            "The problem does not minimize over one variable named A: make it from "
             'state_m_step(objective, "primal"), by adding constraints or terms.'
         )
     if named[0].shape != (m, m) or not named[0].attributes["PSD"]:
@@ -215,7 +215,7 @@ def onto_linear_constraints(objective: MStepObjective, L: FloatArray) -> FloatAr
 
 def _guesses(extended: MStepObjective, added: AddedParts, L: FloatArray) -> list[FloatArray]:
     """The solver's multipliers of what was added; the other blocks adapt to them."""
-    A = symmetrise(L @ L.T)
+    A = symmetrize(L @ L.T)
     gradient = extended.program.value_and_gradient(A)[1]
     n_own = len(extended.penalties) - len(added.blocks)
     given: list[FloatArray | None] = [*[None] * n_own, *added.multipliers]
@@ -226,5 +226,5 @@ def _guesses(extended: MStepObjective, added: AddedParts, L: FloatArray) -> list
     for j, block in enumerate(extended.penalties):
         if given[j] is None:
             rest = gradient + sum(Z for i, Z in enumerate(found) if i != j)
-            found[j] = block.guess(A, symmetrise(rest))
+            found[j] = block.guess(A, symmetrize(rest))
     return found

@@ -247,7 +247,7 @@ def solve_m_step(
     Raises
     ------
     OptimumNotAttained
-        Where f has no minimiser (trace_weight = 0 and too few similar pairs).
+        Where f has no minimizer (trace_weight = 0 and too few similar pairs).
 
     Examples
     --------

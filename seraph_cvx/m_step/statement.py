@@ -1,10 +1,10 @@
 """The M-step (11) as CVXPY problems, to be read along with the paper.
 
-Primal      minimise    sum_k c_k log(1 + e^{s_k}) - <G, A> + eta*beta + lambda*tr(A)
+Primal      minimize    sum_k c_k log(1 + e^{s_k}) - <G, A> + eta*beta + lambda*tr(A)
             over        A PSD
-Dual        maximise    sum_k c_k H(p_k) - eta*(sum_k c_k p_k - beta)
+Dual        maximize    sum_k c_k H(p_k) - eta*(sum_k c_k p_k - beta)
             subject to  M(p) = sum_k c_k p_k v_k v_k' - G + lambda*I PSD
-Textbook    minimise    -F(A), as printed: two logistic terms for each unlabeled pair
+Textbook    minimize    -F(A), as printed: two logistic terms for each unlabeled pair
 
 with s_k = v_k' A v_k - eta. The soft labels reach the first two only through one matrix and one
 number, G and beta of the unlabeled pairs: these and lambda are their Parameters.
@@ -21,7 +21,7 @@ import scipy.sparse as sp
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 from ..penalties.penalty import Penalty
 
 Formulation = Literal["primal", "dual", "textbook"]
@@ -50,7 +50,7 @@ class MStepStatement:
 
     @property
     def metric(self) -> FloatArray | None:
-        """The solver's matrix as it is, neither symmetrised nor projected."""
+        """The solver's matrix as it is, neither symmetrized nor projected."""
         value = self._metric_of()
         return None if value is None else np.asarray(value, dtype=np.float64)
 
@@ -350,7 +350,7 @@ def _parameter_values(objective: MStepObjective, formulation: Formulation) -> di
     entries, mu = _Entries.needed_by(objective), objective.mu
     labeled = objective.moments.labeled
     unlabeled = objective.pair_moment - labeled - mu * objective.soft_label_matrix
-    G = entries.of(symmetrise(unlabeled))
+    G = entries.of(symmetrize(unlabeled))
     return {
         "lambda": objective.trace_weight,
         "G": G * entries.multiplicity if formulation == "primal" else G,

@@ -18,16 +18,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ..engine.basis import WhitenedBasis
+from ..engine.frame import Frame
+from ..engine.moments import PairMoments
+from ..engine.proven_sums import inverse_factor
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.exact_rank import component_roots
-from ..numerics.psd_cone import complete_basis, symmetrise
+from ..numerics.psd_cone import complete_basis, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, UNDERFLOW_ENTRY, gamma
 from ..numerics.verified_psd import dominating_root
-from ..penalties.regulariser import Regulariser
-from ..sums.basis import WhitenedBasis
-from ..sums.frame import Frame
-from ..sums.moments import PairMoments
-from ..sums.proven_sums import inverse_factor
+from ..penalties.regularizer import Regularizer
 
 MOST_NODES = 1_500
 """The matrix of the weights itself is factored up to this many points."""
@@ -44,26 +44,26 @@ class DualCoordinates:
     ----------
     frame : Frame
         The coordinates T, and the points if they are not those of the data.
-    regulariser : (k, k) array
+    regularizer : (k, k) array
         T'RT as computed.
-    regulariser_spread : (k,) array
-        e with T'RT >= `regulariser` - t D for t = sum_a e_a / D_a and any diagonal D.
+    regularizer_spread : (k,) array
+        e with T'RT >= `regularizer` - t D for t = sum_a e_a / D_a and any diagonal D.
     scale : float
         The power of two by which T is larger than the whitened basis, where it is made of that.
     """
 
     frame: Frame
-    regulariser: FloatArray
-    regulariser_spread: FloatArray
+    regularizer: FloatArray
+    regularizer_spread: FloatArray
     scale: float = 1.0
 
-    def regulariser_error(self, diagonal: FloatArray) -> float:
-        """The t with T'RT >= `regulariser` - t * Diag(diagonal)."""
-        return float(np.sum(self.regulariser_spread / diagonal))
+    def regularizer_error(self, diagonal: FloatArray) -> float:
+        """The t with T'RT >= `regularizer` - t * Diag(diagonal)."""
+        return float(np.sum(self.regularizer_spread / diagonal))
 
 
 def dual_coordinates(
-    moments: PairMoments, basis: WhitenedBasis, penalty: Regulariser, spans_all: bool = False
+    moments: PairMoments, basis: WhitenedBasis, penalty: Regularizer, spans_all: bool = False
 ) -> DualCoordinates | None:
     """Choose the coordinates for pairs and R; None if R = 0 and the features are collinear.
 
@@ -89,7 +89,7 @@ def dual_coordinates(
     return _of_basis(T, penalty)
 
 
-def _of_basis(T: FloatArray, penalty: Regulariser) -> DualCoordinates:
+def _of_basis(T: FloatArray, penalty: Regularizer) -> DualCoordinates:
     return DualCoordinates(Frame(T), *penalty.along(T))
 
 
@@ -112,7 +112,7 @@ def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
     return np.asarray(np.any(points[i] != points[j], axis=0))
 
 
-def _surrogate(moments: PairMoments, penalty: Regulariser, scale: float) -> DualCoordinates | None:
+def _surrogate(moments: PairMoments, penalty: Regularizer, scale: float) -> DualCoordinates | None:
     """Replace the points by s_i in R^n with SS' >= XX', in coordinates where C + R = I, nearly.
 
     The unit of length is that of the points, so that no square of it underflows.
@@ -138,12 +138,12 @@ def _surrogate(moments: PairMoments, penalty: Regulariser, scale: float) -> Dual
         return None
     base = np.zeros((moments.sums.n_points, len(S)))
     base[involved[distinct]] = S
-    moment = symmetrise(moments.summed(moments.sums.of_points(base)))
+    moment = symmetrize(moments.summed(moments.sums.of_points(base)))
     T = inverse_factor(moment + weight * np.eye(len(moment)))
     if T is None:
         eigenvalues, vectors = np.linalg.eigh(moment)
         T = vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + weight)
-    return DualCoordinates(Frame(T * scale, base), *Regulariser(weight, None).along(T * scale))
+    return DualCoordinates(Frame(T * scale, base), *Regularizer(weight, None).along(T * scale))
 
 
 def _nodes(moments: PairMoments) -> DualCoordinates:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..engine.pair_sums import CHUNK
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
-from ..sums.pair_sums import CHUNK
 from .posterior import soft_label
 
 

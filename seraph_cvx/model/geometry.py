@@ -1,4 +1,4 @@
-"""The coordinates in which M-steps of one family and one regulariser R are solved and certified."""
+"""The coordinates in which M-steps of one family and one regularizer R are solved and certified."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
+from ..engine.basis import WhitenedBasis
+from ..engine.frame import Frame
+from ..engine.moments import PairMoments, sum_similar
+from ..engine.pair_sums import PairSums
+from ..engine.sweep import Swept
 from ..numerics.checks import FloatArray
-from ..penalties.regulariser import Regulariser
-from ..sums.basis import WhitenedBasis
-from ..sums.frame import Frame
-from ..sums.moments import PairMoments, sum_similar
-from ..sums.pair_sums import PairSums
-from ..sums.sweep import Swept
+from ..penalties.regularizer import Regularizer
 from .dual_coordinates import DualCoordinates, dual_coordinates
 
 
@@ -26,7 +26,7 @@ class Geometry:
     sums : PairSums
     moments : PairMoments
         The moments of the same pairs.
-    linear_penalty : Regulariser
+    linear_penalty : Regularizer
         R = lambda*I + manifold term, the two parts kept apart.
     spans_all : bool
         Whether dual points are proven in coordinates of all features, which penalties may feel.
@@ -34,12 +34,12 @@ class Geometry:
 
     sums: PairSums
     moments: PairMoments
-    linear_penalty: Regulariser
+    linear_penalty: Regularizer
     spans_all: bool = False
 
     @cached_property
     def basis(self) -> WhitenedBasis:
-        """The whitened coordinates in which f is minimised."""
+        """The whitened coordinates in which f is minimized."""
         R = self.linear_penalty.matrix(self.sums.points.shape[1])
         return WhitenedBasis.of(self.moments, R, self.spans_all)
 

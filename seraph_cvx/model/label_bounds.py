@@ -15,10 +15,14 @@ from functools import cached_property
 
 import numpy as np
 
+from ..engine.blocks import PairBatch, PairTerms
+from ..engine.distances import DistanceBounds
+from ..engine.pair_sums import PairSums
+from ..engine.sweep import Swept
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray
 from ..numerics.cuda.pair_range import BoundedPairs
-from ..numerics.psd_cone import scaled_factor, symmetrise
+from ..numerics.psd_cone import scaled_factor, symmetrize
 from ..numerics.rounding import (
     ENTROPY_ROUNDINGS,
     FEW_ROUNDINGS,
@@ -35,10 +39,6 @@ from ..numerics.rounding import (
     score_slack,
 )
 from ..pairs.pair_set import PairSet
-from ..sums.blocks import PairBatch, PairTerms
-from ..sums.distances import DistanceBounds
-from ..sums.pair_sums import PairSums
-from ..sums.sweep import Swept
 from .posterior import binary_entropy, posterior_similar
 from .soft_labels import SoftLabels
 
@@ -241,4 +241,4 @@ def bound_labels(
     if not all(np.all(np.isfinite(x)) for x in numbers):
         return None
     error = MatrixError(spread, sums.n_base, chain, largest_weight)
-    return LabelBounds(total, least, most, value, symmetrise(matrix), error)
+    return LabelBounds(total, least, most, value, symmetrize(matrix), error)

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ..engine.moments import PairMoments
+from ..engine.pair_sums import PairSums
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
-from ..penalties.regulariser import Regulariser
-from ..sums.moments import PairMoments
-from ..sums.pair_sums import PairSums
+from ..penalties.regularizer import Regularizer
 from .geometry import Geometry
 from .soft_labels import SoftLabels, SoftLabelSums, sum_soft_labels
 
@@ -80,7 +80,7 @@ class MStepFamily:
         """The coordinates for this lambda; `on_host`: sums by threads of this process alone."""
         key = trace_weight, on_host, spans_all
         if key not in self._geometries:
-            penalty = Regulariser(trace_weight, self.manifold_term)
+            penalty = Regularizer(trace_weight, self.manifold_term)
             sums = self.sums.on_host if on_host else self.sums
             moments = self._moments_for(penalty.matrix(self.pairs.n_features), sums)
             for other in list(self._geometries)[: 1 - MOST_KEPT]:

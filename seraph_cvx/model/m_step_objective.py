@@ -26,15 +26,15 @@ import numpy as np
 import scipy  # imports its parts when they are first used
 from numpy.typing import ArrayLike
 
+from ..engine.basis import WhitenedBasis
+from ..engine.moments import PairMoments
+from ..engine.pair_sums import PairSums
 from ..numerics.checks import LARGEST_SUM, MOST, FloatArray, check_number, read_only
 from ..numerics.exact_rank import link_differences, rank_unless_spanning
-from ..numerics.psd_cone import check_metric, symmetrise
+from ..numerics.psd_cone import check_metric, symmetrize
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
-from ..penalties.regulariser import Regulariser
-from ..sums.basis import WhitenedBasis
-from ..sums.moments import PairMoments
-from ..sums.pair_sums import PairSums
+from ..penalties.regularizer import Regularizer
 from .geometry import Geometry
 from .label_bounds import LabelBounds, LabelEnclosure, Thresholds, bound_labels
 from .m_step_family import MStepFamily
@@ -50,7 +50,7 @@ CLEAR_OF_ROUNDING = 1e6
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MStepObjective:
-    """The objective of the M-step, f(A) = -F(A) of eq. (11), to be minimised over A PSD.
+    """The objective of the M-step, f(A) = -F(A) of eq. (11), to be minimized over A PSD.
 
     Parameters
     ----------
@@ -86,14 +86,14 @@ class MStepObjective:
     critical_trace_weight : float
         The smallest trace weight at which A = 0 is optimal.
     attains_optimum : bool
-        Whether some PSD matrix minimises f.
+        Whether some PSD matrix minimizes f.
     falling_direction : (m,) array or None
         A unit vector u such that f(A + t uu') falls for ever as t grows, where there is one.
     lipschitz_bound, smoothness_bound : float
         Lipschitz constants of f, eq. (12), and of its gradient, in the Frobenius norm.
     mu : float
         The weight of an unlabeled pair, as a number.
-    regulariser : (m, m) array
+    regularizer : (m, m) array
         The matrix R of the linear term <R, A>: lambda*I + nu*X'LX.
     pair_moment, label_matrix : (m, m) arrays
         The second moments C = sum_k c_k v_k v_k' and G = sum_k b_k v_k v_k'.
@@ -232,7 +232,7 @@ class MStepObjective:
 
     @cached_property
     def geometry(self) -> Geometry:
-        """The coordinates in which f is minimised and certified; shared with the family."""
+        """The coordinates in which f is minimized and certified; shared with the family."""
         return self.family.geometry(
             self.trace_weight,
             on_host=self.soft_labels is not None,
@@ -251,7 +251,7 @@ class MStepObjective:
 
     @property
     def basis(self) -> WhitenedBasis:
-        """The whitened coordinates in which f is minimised."""
+        """The whitened coordinates in which f is minimized."""
         return self.geometry.basis
 
     @property
@@ -286,8 +286,8 @@ class MStepObjective:
         return self.moments.whitening
 
     @property
-    def linear_penalty(self) -> Regulariser:
-        """The regulariser R = lambda*I + manifold term, the two parts kept apart."""
+    def linear_penalty(self) -> Regularizer:
+        """The regularizer R = lambda*I + manifold term, the two parts kept apart."""
         return self.geometry.linear_penalty
 
     @cached_property
@@ -301,7 +301,7 @@ class MStepObjective:
             geometry.sums_in_basis,
             self.mu,
             self.threshold,
-            symmetrise(similar + basis.regulariser),
+            symmetrize(similar + basis.regularizer),
             self.threshold * self.recession_total,
         )
 
@@ -343,11 +343,11 @@ class MStepObjective:
     def soft_label_matrix(self) -> FloatArray:
         """The soft labels' second moment sum_U q(+1) v v', in the coordinates of the data."""
         back = self.whitening.T @ self.moments.typical.everything
-        return read_only(symmetrise(back.T @ self.soft_label_sums.matrix @ back))
+        return read_only(symmetrize(back.T @ self.soft_label_sums.matrix @ back))
 
     @cached_property
-    def regulariser(self) -> FloatArray:
-        """The regulariser as a matrix: R = lambda*I + nu*X'LX."""
+    def regularizer(self) -> FloatArray:
+        """The regularizer as a matrix: R = lambda*I + nu*X'LX."""
         return read_only(self.linear_penalty.matrix(self.pairs.n_features))
 
     @cached_property
@@ -355,7 +355,7 @@ class MStepObjective:
         """The second moment of pairs weighted as similar: sum_k (c_k - b_k) v_k v_k'."""
         if not self.has_soft_labels:
             return self.moments.similar
-        return read_only(symmetrise(self.moments.similar + self.mu * self.soft_label_matrix))
+        return read_only(symmetrize(self.moments.similar + self.mu * self.soft_label_matrix))
 
     @cached_property
     def recession_matrix(self) -> FloatArray:
@@ -363,7 +363,7 @@ class MStepObjective:
 
         M(1) = sum_k (c_k - b_k) v_k v_k' + R.
         """
-        return read_only(symmetrise(self.similar_matrix + self.regulariser))
+        return read_only(symmetrize(self.similar_matrix + self.regularizer))
 
     @property
     def recession_total(self) -> float:
@@ -375,7 +375,7 @@ class MStepObjective:
     @property
     def label_matrix(self) -> FloatArray:
         """The second moment of pairs weighted as dissimilar: G = sum_k b_k v_k v_k'."""
-        return symmetrise(self.pair_moment - self.similar_matrix)
+        return symmetrize(self.pair_moment - self.similar_matrix)
 
     @property
     def label_total(self) -> float:
@@ -416,11 +416,11 @@ class MStepObjective:
                 return np.inf
             pull = changed
         sizes = np.diag(moment) + np.diag(push) + np.abs(np.diag(pull))
-        return _largest_eigenvalue(symmetrise(pull), sizes)
+        return _largest_eigenvalue(symmetrize(pull), sizes)
 
     @property
     def attains_optimum(self) -> bool:
-        """Whether some PSD A minimises f: trace_weight > 0, or M(1) has the range of C.
+        """Whether some PSD A minimizes f: trace_weight > 0, or M(1) has the range of C.
 
         A rank decision: an eigenvalue of M(1) below 1e-12, in coordinates where C = I, is zero, and
         so is one below the rounding error that nearly collinear features bring. Where labels alone
@@ -481,7 +481,7 @@ class MStepObjective:
     @property
     def lipschitz_bound(self) -> float:
         """A Lipschitz constant of f in the Frobenius norm: (12), lambda*sqrt(m) for lambda*m."""
-        return self.pair_total * self.moments.longest + float(np.linalg.norm(self.regulariser))
+        return self.pair_total * self.moments.longest + float(np.linalg.norm(self.regularizer))
 
     @property
     def smoothness_bound(self) -> float:
@@ -509,7 +509,7 @@ class MStepObjective:
                     f"penalties holds {block!r}, which is not a Penalty: give blocks of "
                     "seraph_cvx.penalties, such as Ridge(0.1), or of your own class."
                 )
-            linear = block.regulariser(self.pairs.points)
+            linear = block.regularizer(self.pairs.points)
             if linear is None:
                 others.append(copy.copy(block.for_points(self.pairs.points)))
                 continue
@@ -527,7 +527,7 @@ class MStepObjective:
         m = self.pairs.n_features
         if matrix.shape != (m, m):
             raise ValueError(f"A has shape {matrix.shape}; the points have {m} features.")
-        return symmetrise(matrix)
+        return symmetrize(matrix)
 
 
 def _largest_eigenvalue(P: FloatArray, sizes: FloatArray) -> float:
@@ -553,4 +553,4 @@ def _largest_eigenvalue(P: FloatArray, sizes: FloatArray) -> float:
 
 
 def _set(target: object, name: str, value: object) -> None:
-    object.__setattr__(target, name, value)  # the normalised form of a frozen field
+    object.__setattr__(target, name, value)  # the normalized form of a frozen field

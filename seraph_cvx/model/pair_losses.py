@@ -16,9 +16,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ..engine.face_sums import LossSums
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray
-from ..sums.face_sums import LossSums
 from .posterior import (
     descent_sums,
     dissimilar_loss,

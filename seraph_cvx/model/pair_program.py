@@ -1,4 +1,4 @@
-"""The one function that is minimised: losses of pairs plus a linear term, over the PSD cone.
+"""The one function that is minimized: losses of pairs plus a linear term, over the PSD cone.
 
     Phi(A) = sum_{S u D} c_k phi_1(s_k) + mu sum_U phi_2(s_k) + <M, A> - constant,
     s_k = v_k'Av_k - eta.
@@ -18,18 +18,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..engine.blocks import PairBatch
+from ..engine.cluster_sums import ClusterSums, Losses
+from ..engine.device.device_face import MOST_COLUMNS, DeviceFace, DeviceFaces
+from ..engine.drawn_pairs import DrawnPairs, HeldPoints
+from ..engine.face.all_pairs import AllPairs
+from ..engine.face.layout import FaceLayout
+from ..engine.face.listed_pairs import ListedPairs
+from ..engine.face_sums import Bending, FacePairs, FactorPass, PairLoss
+from ..engine.pair_sums import PairSums
 from ..numerics.arrays import Array, face_kernels
 from ..numerics.checks import FloatArray, IntArray
-from ..numerics.psd_cone import symmetrise
-from ..sums.blocks import PairBatch
-from ..sums.cluster_sums import ClusterSums, Losses
-from ..sums.device.device_face import MOST_COLUMNS, DeviceFace, DeviceFaces
-from ..sums.drawn_pairs import DrawnPairs, HeldPoints
-from ..sums.face.all_pairs import AllPairs
-from ..sums.face.layout import FaceLayout
-from ..sums.face.listed_pairs import ListedPairs
-from ..sums.face_sums import Bending, FacePairs, FactorPass, PairLoss
-from ..sums.pair_sums import PairSums
+from ..numerics.psd_cone import symmetrize
 from .pair_losses import LOGISTIC
 
 MANY_POINTS = 4_000
@@ -126,7 +126,7 @@ class PairProgram:
             L,
             total + float(np.vdot(linear, L)) - self.constant,
             2.0 * (slope + linear),
-            lambda: symmetrise(make_gradient() + self.recession),
+            lambda: symmetrize(make_gradient() + self.recession),
             make_bending,
             excess,
         )
@@ -228,7 +228,7 @@ class PairProgram:
             totals = totals + self.unlabeled_weight * more
             push = push + self.unlabeled_weight * more_push
         value = float(totals[0]) + float(np.vdot(self.recession, A)) - self.constant
-        return value, symmetrise(self.recession + push)
+        return value, symmetrize(self.recession + push)
 
 
 @dataclass(frozen=True, eq=False)

@@ -184,7 +184,7 @@ def soft_label(s: Array, sharpness: float) -> Array:
 
 
 def sharpened_surprise(s: Array, sharpness: float) -> Array:
-    """The unlabeled term of J, minimised over the soft label.
+    """The unlabeled term of J, minimized over the soft label.
 
     min_q E_q(-ln p) - H(q)/a = log(1 + e^{-|s|}) - log(1 + e^{-a|s|})/a with a = sharpness:
     (a - 1)/a times the Renyi entropy of order a (derived here, not in the paper).

@@ -10,16 +10,16 @@ from functools import cached_property
 
 from numpy.typing import ArrayLike
 
+from ..engine.face_sums import PairLoss
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise
-from ..sums.face_sums import PairLoss
+from ..numerics.psd_cone import symmetrize
 from .m_step_objective import MStepObjective
 from .pair_losses import EntropyLoss, SharpenedLoss
 from .pair_program import PairProgram
 
 
 def paper_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram:
-    """State the paper's objective (7) as a minimisation, with the pairs and weights of `m_step`.
+    """State the paper's objective (7) as a minimization, with the pairs and weights of `m_step`.
 
     -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>.
     """
@@ -27,7 +27,7 @@ def paper_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram
 
 
 def descent_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram:
-    """State J, minimised over the soft labels, with the pairs and weights of `m_step`.
+    """State J, minimized over the soft labels, with the pairs and weights of `m_step`.
 
     J(q, A) = -L_labeled(A) + <R, A> + mu sum_U [E_q(-ln p) - H(q)/sharpness] is what the
     alternation descends (derived here, not in the paper); the least q is the E-step (10) at A.
@@ -37,17 +37,17 @@ def descent_program(m_step: MStepObjective, whitened: bool = False) -> PairProgr
 
 def _program(m_step: MStepObjective, loss: PairLoss, whitened: bool) -> PairProgram:
     """The program with this loss of unlabeled pairs, in whitened coordinates if asked for."""
-    sums, similar, R = m_step.sums, m_step.moments.similar, m_step.regulariser
+    sums, similar, R = m_step.sums, m_step.moments.similar, m_step.regularizer
     if whitened:
         sums, similar = m_step.geometry.sums_in_basis, m_step.geometry.similar_in_basis
-        R = m_step.basis.regulariser
+        R = m_step.basis.regularizer
     constant = m_step.threshold * m_step.pairs.similar_total
-    return PairProgram(sums, m_step.mu, m_step.threshold, symmetrise(similar + R), constant, loss)
+    return PairProgram(sums, m_step.mu, m_step.threshold, symmetrize(similar + R), constant, loss)
 
 
 @dataclass(frozen=True, eq=False)
 class SemiSupervisedObjective:
-    """The paper's objective (7) as a minimisation, which is not convex.
+    """The paper's objective (7) as a minimization, which is not convex.
 
     -L(A) = -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>, plus the penalties. Takes the parameters
     of :class:`MStepObjective` as one such object, and shares its sums.

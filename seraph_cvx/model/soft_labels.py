@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..engine.blocks import BatchSums, Block, PairBatch, PairTerms
+from ..engine.pair_sums import PairSums
 from ..numerics.arrays import Array
 from ..numerics.checks import FloatArray, read_only
 from ..pairs.pair_set import PairSet
-from ..sums.blocks import BatchSums, Block, PairBatch, PairTerms
-from ..sums.pair_sums import PairSums
 from .posterior import binary_entropy, soft_label, soft_label_sums
 
 

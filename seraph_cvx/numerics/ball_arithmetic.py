@@ -110,7 +110,7 @@ def pair_matrix(X: arb_mat, pairs: IntArray, weights: Sequence[arb]) -> arb_mat:
 
 
 def is_proven_psd(S: arb_mat) -> bool:
-    """Whether every symmetric matrix in the ball S is PSD, by a block Cholesky factorisation.
+    """Whether every symmetric matrix in the ball S is PSD, by a block Cholesky factorization.
 
     S is PSD if its rows that are exactly zero are left out and the rest is positive definite; that
     rest is scaled to a diagonal near 1 first. False is no verdict: S may be singular, or the balls

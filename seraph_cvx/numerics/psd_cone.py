@@ -1,4 +1,4 @@
-"""The cone of positive semidefinite matrices: symmetrise, project, factor, whiten.
+"""The cone of positive semidefinite matrices: symmetrize, project, factor, whiten.
 
 All functions use the symmetric eigendecomposition; none uses the SVD.
 """
@@ -22,12 +22,12 @@ FAINTEST = 1e-22
 """Eigenvalues below this, a spread of 1e-11 of the features', count as zero."""
 
 
-def symmetrise(A: FloatArray) -> FloatArray:
+def symmetrize(A: FloatArray) -> FloatArray:
     """The symmetric part of a matrix, (A + A') / 2.
 
     Examples
     --------
-    >>> symmetrise(np.array([[1.0, 2.0], [0.0, 1.0]]))
+    >>> symmetrize(np.array([[1.0, 2.0], [0.0, 1.0]]))
     array([[1., 1.],
            [1., 1.]])
     """
@@ -84,7 +84,7 @@ def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
     """
     if not A.size:
         return A
-    eigenvalues, vectors = np.linalg.eigh(symmetrise(A))
+    eigenvalues, vectors = np.linalg.eigh(symmetrize(A))
     L = (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))).T[::-1]
     signs = np.sign(L[np.arange(len(L)), np.argmax(np.abs(L), axis=1)])
     L = L * np.where(signs == 0.0, 1.0, signs)[:, None]  # an eigenvector's sign is arbitrary
@@ -112,12 +112,12 @@ def scaled_factor(A: FloatArray) -> FloatArray:
 
 
 def shrink(
-    A: FloatArray, share: float, moment: FloatArray, towards: FloatArray | None = None
+    A: FloatArray, share: float, moment: FloatArray, toward: FloatArray | None = None
 ) -> FloatArray:
-    """Shrink a metric towards the Euclidean one, or another.
+    """Shrink a metric toward the Euclidean one, or another.
 
     (1 - share) A + share * <A, C>/<B, C> * B, with the second moment C = `moment` of the points and
-    B = `towards`, by default I. The factor gives both metrics the same mean squared distance.
+    B = `toward`, by default I. The factor gives both metrics the same mean squared distance.
 
     Examples
     --------
@@ -127,14 +127,14 @@ def shrink(
     """
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"identity_share={share:g} is out of range: it must be in [0, 1].")
-    B = np.eye(len(A)) if towards is None else towards
+    B = np.eye(len(A)) if toward is None else toward
     spread = float(np.vdot(B, moment))
     scale = max(0.0, float(np.vdot(A, moment))) / spread if spread > 0.0 else 0.0  # by rounding
     return np.asarray((1.0 - share) * A + share * scale * B)
 
 
 def has_cholesky_factor(A: FloatArray) -> bool:
-    """Whether a Cholesky factorisation succeeds: whether A is positive definite, to rounding.
+    """Whether a Cholesky factorization succeeds: whether A is positive definite, to rounding.
 
     Examples
     --------
@@ -156,22 +156,22 @@ def numerical_rank(A: FloatArray, tolerance: float = 1e-8) -> int:
     >>> numerical_rank(np.diag([1.0, 1e-12]))
     1
     """
-    eigenvalues = np.linalg.eigvalsh(symmetrise(A))
+    eigenvalues = np.linalg.eigvalsh(symmetrize(A))
     return int(np.sum(eigenvalues > tolerance * max(eigenvalues[-1], 0.0)))
 
 
 def whiten(
-    moment: FloatArray, regulariser: FloatArray, moment_along: Callable[[FloatArray], FloatArray]
+    moment: FloatArray, regularizer: FloatArray, moment_along: Callable[[FloatArray], FloatArray]
 ) -> FloatArray:
     """Find coordinates z = T'x that do not depend on the data's scale: T'CT = I, C = `moment`.
 
     Restricting a metric to A = T B T' loses nothing: v'Av is free on the range of C, and among all
-    A that agree on it, those of this form have the least <R, A>, R = `regulariser` (T is
+    A that agree on it, those of this form have the least <R, A>, R = `regularizer` (T is
     R-orthogonal to the null space of C).
 
     Parameters
     ----------
-    moment, regulariser : (m, m) arrays
+    moment, regularizer : (m, m) arrays
     moment_along : callable
         Maps directions D, the columns of an (m, k) array, to D'CD, summed along them. It is called
         for those that are too faint to be told from rounding in C.
@@ -187,22 +187,22 @@ def whiten(
     moving = spread > 0.0
     frame = np.eye(len(spread)) / np.where(moving, spread, np.max(spread) or 1.0)
     frame, null = frame[:, moving], frame[:, ~moving]
-    eigenvalues, vectors = np.linalg.eigh(symmetrise(frame.T @ moment @ frame))
+    eigenvalues, vectors = np.linalg.eigh(symmetrize(frame.T @ moment @ frame))
     largest = float(np.max(eigenvalues, initial=0.0))
     directions = frame @ vectors
     clear = eigenvalues > FAINT * largest
     T, faint = directions[:, clear] / np.sqrt(eigenvalues[clear]), directions[:, ~clear]
     if faint.size:
-        eigenvalues, vectors = np.linalg.eigh(symmetrise(moment_along(faint)))
+        eigenvalues, vectors = np.linalg.eigh(symmetrize(moment_along(faint)))
         seen = eigenvalues > FAINTEST * largest
         T = np.hstack([T, faint @ (vectors[:, seen] / np.sqrt(eigenvalues[seen]))])
         null = np.hstack([faint @ vectors[:, ~seen], null])
-    if null.size and np.any(regulariser):
-        T = _orthogonalise(T, moment, regulariser)
+    if null.size and np.any(regularizer):
+        T = _orthogonalize(T, moment, regularizer)
     return np.asarray(T)
 
 
-def _orthogonalise(T: FloatArray, moment: FloatArray, R: FloatArray) -> FloatArray:
+def _orthogonalize(T: FloatArray, moment: FloatArray, R: FloatArray) -> FloatArray:
     """Make T R-orthogonal to the directions N without spread: T + N W with N'RT = 0.
 
     Orthonormal in the units of the features: R weighs N as it is, however their scales differ.
@@ -211,7 +211,7 @@ def _orthogonalise(T: FloatArray, moment: FloatArray, R: FloatArray) -> FloatArr
         return T
     span = moment @ T
     N = np.linalg.qr(span / np.linalg.norm(span, axis=0), mode="complete")[0][:, T.shape[1] :]
-    penalties, vectors = np.linalg.eigh(symmetrise(N.T @ R @ N))
+    penalties, vectors = np.linalg.eigh(symmetrize(N.T @ R @ N))
     size = float(np.max(np.abs(N).T @ np.abs(R) @ np.abs(N)))
     felt = penalties > 16.0 * len(R) * np.finfo(np.float64).eps * size
     N = N @ vectors[:, felt]
@@ -230,7 +230,7 @@ def complete_basis(T: FloatArray, R: FloatArray) -> FloatArray:
     if k == m:
         return T
     rest = np.linalg.qr(R @ T, mode="complete")[0][:, k:] if k else np.eye(m)
-    penalties, vectors = np.linalg.eigh(symmetrise(rest.T @ R @ rest))
+    penalties, vectors = np.linalg.eigh(symmetrize(rest.T @ R @ rest))
     largest = max(float(np.max(np.abs(penalties))), np.finfo(np.float64).tiny)
     felt = penalties > 1e-12 * largest
     return np.hstack([T, rest @ vectors / np.sqrt(np.where(felt, penalties, largest))])
@@ -257,8 +257,8 @@ def check_metric(
     if np.any(np.abs(matrix - matrix.T) > 1e-9 * np.maximum(np.outer(lengths, lengths), 1e-300)):
         raise ValueError(f"{name} is not symmetric: pass (A + A') / 2.")
     scale = np.where(lengths > 0.0, lengths, np.sqrt(np.max(np.abs(matrix)) or 1.0))
-    scaled = symmetrise(matrix / scale[:, None] / scale)
-    matrix = symmetrise(matrix)
+    scaled = symmetrize(matrix / scale[:, None] / scale)
+    matrix = symmetrize(matrix)
     smallest, rounding = 0.0, ROUNDING_EIGENVALUE * n_features
     if not has_cholesky_factor(scaled + rounding * np.eye(n_features)):
         smallest = float(np.linalg.eigvalsh(scaled)[0])
@@ -268,5 +268,5 @@ def check_metric(
             f"eigenvalue {smallest:.3g}): pass seraph_cvx.numerics.psd_cone.project(A)."
         )
     if smallest < -rounding:
-        matrix = symmetrise(project(scaled) * scale[:, None] * scale)
+        matrix = symmetrize(project(scaled) * scale[:, None] * scale)
     return read_only(matrix)

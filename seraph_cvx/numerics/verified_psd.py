@@ -97,7 +97,7 @@ def power_of_two_scale(diagonal: FloatArray) -> FloatArray:
 
 
 def _missed_by_cholesky(scaled: FloatArray, sums: FloatArray, shift: float) -> float | None:
-    """Bound the norm of the error of the Cholesky factorisation of scaled + shift*I."""
+    """Bound the norm of the error of the Cholesky factorization of scaled + shift*I."""
     F = _cholesky_factor(scaled, shift)
     return None if F is None else _missing(scaled, sums, F, shift)
 

@@ -20,7 +20,7 @@ WORDS_FOR_UNKNOWN = (
     "null",
     "unknown",
     "unlabeled",
-    "unlabelled",
+    "unlabeled",
 )
 """Strings that usually mean that a class is not known, in lower case."""
 

@@ -86,7 +86,7 @@ def check_penalty(
     not defined  CVXPY: P is finite everywhere, and there are no constraints
     passed       CVXPY: DCP, and DPP with the weight as a Parameter
     passed       value_above: not below P
-    passed       prox: minimises P(A) + ||A - Y||^2 / (2 step)
+    passed       prox: minimizes P(A) + ||A - Y||^2 / (2 step)
     passed       dual_terms: DCP, DPP, and the conjugate of P
     passed       is_smooth: the subgradient is the gradient, without jumps
     """

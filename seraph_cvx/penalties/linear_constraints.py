@@ -10,7 +10,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, IntArray, check_number, read_only
-from ..numerics.psd_cone import scaled_factor, symmetrise
+from ..numerics.psd_cone import scaled_factor, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
 from .penalty import DualTerms, Multiplier, Penalty
 from .priors import check_prior
@@ -120,7 +120,7 @@ class LinearConstraints(Penalty):
         rotation, R = self._triangular
         active = np.arange(len(excess)) if self.is_equality else self._active(R, excess)
         step_back = np.linalg.lstsq(R[:, active].T, excess[active], rcond=None)[0]
-        return np.asarray(Y - symmetrise((rotation @ step_back).reshape(Y.shape)))
+        return np.asarray(Y - symmetrize((rotation @ step_back).reshape(Y.shape)))
 
     @staticmethod
     def _active(R: FloatArray, excess: FloatArray) -> IntArray:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.log_determinant import log_determinant_bounds
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
 from .penalty import DualTerms, Multiplier, Penalty, TermPoint, inner_above
 from .priors import check_prior
@@ -20,7 +20,7 @@ from .priors import check_prior
 class LogDet(Penalty):
     """The LogDet divergence from a prior metric: weight * [tr(A Q) - log det(A Q) - m].
 
-    Q is the inverse of the prior A0. It is ITML's regulariser; it keeps the metric positive
+    Q is the inverse of the prior A0. It is ITML's regularizer; it keeps the metric positive
     definite.
 
     Parameters
@@ -97,10 +97,10 @@ class LogDet(Penalty):
         (w + sqrt(w^2 + 4 step weight)) / 2.
         """
         share = step * self.weight
-        w, vectors = np.linalg.eigh(symmetrise(Y - share * self._inverse(len(Y))))
+        w, vectors = np.linalg.eigh(symmetrize(Y - share * self._inverse(len(Y))))
         root = np.sqrt(w * w + 4.0 * share)
         moved = np.where(w > 0.0, (w + root) / 2.0, 2.0 * share / (root - w))
-        return symmetrise((vectors * moved) @ vectors.T)
+        return symmetrize((vectors * moved) @ vectors.T)
 
     def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
         """The multiplier Z = weight * U and its conjugate weight * [log det Q - log det(Q - U)]."""
@@ -116,7 +116,7 @@ class LogDet(Penalty):
 
     def multiplier(self, Z: FloatArray) -> Multiplier | None:
         """The matrix Z, with an upper bound on its conjugate; None where that is infinite."""
-        Z = symmetrise(Z)
+        Z = symmetrize(Z)
         Q, scaled = self._inverse(len(Z)), Z / self.weight
         below = log_determinant_bounds(Q - scaled, 4.0 * gamma(2) * (np.abs(Q) + np.abs(scaled)))
         if below is None:
@@ -130,11 +130,11 @@ class LogDet(Penalty):
         if L.shape[1] < m:
             return math.inf
         error = gamma(L.shape[1] + FEW_ROUNDINGS) * (size @ size.T)
-        found = log_determinant_bounds(symmetrise(L @ L.T), error)
+        found = log_determinant_bounds(symmetrize(L @ L.T), error)
         if found is None:
             return math.inf
         Q = self._inverse(m)
-        linear = [inner_above(Q, symmetrise(L @ L.T)), inner_above(np.abs(Q), error)]
+        linear = [inner_above(Q, symmetrize(L @ L.T)), inner_above(np.abs(Q), error)]
         terms = [*linear, -found[0], -self._log_det_bounds(m)[0], -float(m)]
         return at_most(*(self.weight * term for term in terms))
 
@@ -191,4 +191,4 @@ def _cholesky(A: FloatArray) -> FloatArray | None:
 def _inverse(A: FloatArray) -> FloatArray:
     """The inverse of a positive definite matrix, whatever the scales of its rows."""
     W = np.asarray(np.linalg.inv(np.linalg.cholesky(A)))
-    return symmetrise(W.T @ W)
+    return symmetrize(W.T @ W)

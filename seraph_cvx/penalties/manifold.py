@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, check_number, check_points
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 from .penalty import Penalty
-from .regulariser import Regulariser
+from .regularizer import Regularizer
 
 
 class Manifold(Penalty):
@@ -75,10 +75,10 @@ class Manifold(Penalty):
         near = np.allclose(Z, self.weight * self._term, atol=1e-12 * np.max(np.abs(self._term)))
         return 0.0 if near else math.inf
 
-    def regulariser(self, points: FloatArray) -> Regulariser:
+    def regularizer(self, points: FloatArray) -> Regularizer:
         """The block as a part of R: it is linear."""
         term = manifold_term(points, self.weight, self.n_neighbors, self.kernel, self.normalised)
-        return Regulariser(0.0, term)
+        return Regularizer(0.0, term)
 
     @property
     def _term(self) -> FloatArray:
@@ -97,11 +97,11 @@ def manifold_term(
     kernel: str = "heat",
     normalised: bool = False,
 ) -> FloatArray:
-    """Sum the manifold term over a graph of nearest neighbours.
+    """Sum the manifold term over a graph of nearest neighbors.
 
     nu*X'LX = nu/2 sum_ij w_ij (x_i - x_j)(x_i - x_j)', so that <X'LX, A> = 1/2 sum w d_A^2.
 
-    L = D - W is the Laplacian of the graph that joins each point to its nearest neighbours. The
+    L = D - W is the Laplacian of the graph that joins each point to its nearest neighbors. The
     term is linear in A, so it only changes R of the M-step (11): every solver, statement and
     certificate takes it as it is (``MStepObjective(manifold_term=...)``).
 
@@ -116,14 +116,14 @@ def manifold_term(
     kernel : "heat" or "binary"
         w_ij = exp(-||x_i - x_j||^2 / t), t the mean squared length of an edge; or w_ij = 1.
     normalised : bool
-        I - D^{-1/2} W D^{-1/2} instead of D - W, of the centred points (it would otherwise depend
+        I - D^{-1/2} W D^{-1/2} instead of D - W, of the centered points (it would otherwise depend
         on the origin). Its sum is 1/2 sum_ij w_ij ||x_i/sqrt(d_i) - x_j/sqrt(d_j)||_A^2.
 
     Returns
     -------
     (m, m) array
         PSD. Appendix C.3 of the paper is not available: this is the usual form of manifold
-        regularisation, not checked against it.
+        regularization, not checked against it.
 
     Examples
     --------
@@ -135,14 +135,14 @@ def manifold_term(
     m = points.shape[1]
     if nu == 0.0:
         return np.zeros((m, m))
-    W = _neighbour_weights(points, n_neighbors, kernel)
-    centred = points - points.mean(axis=0)
+    W = _neighbor_weights(points, n_neighbors, kernel)
+    centered = points - points.mean(axis=0)
     degree = np.asarray(W.sum(axis=1)).reshape(-1)
     if normalised:
         root = 1.0 / np.sqrt(np.where(degree > 0.0, degree, 1.0))
-        scaled = centred * root[:, None]
+        scaled = centered * root[:, None]
         return _edge_sum(scaled, W, nu)
-    return _edge_sum(centred, W, nu)
+    return _edge_sum(centered, W, nu)
 
 
 def _edge_sum(points: FloatArray, W: Any, nu: float) -> FloatArray:
@@ -151,11 +151,11 @@ def _edge_sum(points: FloatArray, W: Any, nu: float) -> FloatArray:
     upper = edges.row < edges.col
     i, j = edges.row[upper], edges.col[upper]
     V = (points[i] - points[j]) * np.sqrt(nu * edges.data[upper])[:, None]
-    return symmetrise(V.T @ V)
+    return symmetrize(V.T @ V)
 
 
-def _neighbour_weights(points: FloatArray, n_neighbors: int, kernel: str) -> Any:
-    """The symmetric, sparse weights W of the graph of nearest neighbours."""
+def _neighbor_weights(points: FloatArray, n_neighbors: int, kernel: str) -> Any:
+    """The symmetric, sparse weights W of the graph of nearest neighbors."""
     from sklearn.neighbors import kneighbors_graph
 
     if kernel not in ("heat", "binary"):

@@ -2,7 +2,7 @@
 
 The M-step with penalties is
 
-    minimise  F(A) = f(A) + sum_j P_j(A)   over A PSD,     each P_j convex and closed.
+    minimize  F(A) = f(A) + sum_j P_j(A)   over A PSD,     each P_j convex and closed.
 
 With the conjugate P*(Z) = sup_A <Z, A> - P(A), any matrices Z_j bound it from below:
 F(A) >= f(A) + <sum_j Z_j, A> - sum_j P_j*(Z_j). So a certificate needs no more than one Z_j for
@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise, to_unit_size
+from ..numerics.psd_cone import symmetrize, to_unit_size
 from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma, product_above
 
 if TYPE_CHECKING:
-    from .regulariser import Regulariser
+    from .regularizer import Regularizer
 
 TRUSTED = 1e-12
 """A user-defined penalty, and the matrices at which its conjugate is finite, are assumed to be
@@ -89,7 +89,7 @@ class Penalty(ABC):
     is_smooth : bool
         Whether P is differentiable where it is finite, and `subgradient` its gradient.
     is_coercive : bool
-        Whether F has a minimiser because of this block, whatever the trace weight.
+        Whether F has a minimizer because of this block, whatever the trace weight.
     upper_bound : (m, m) array or None
         B, where P allows metrics below it only, and is zero at all of them.
     is_diagonal : bool
@@ -201,7 +201,7 @@ class Penalty(ABC):
     def __repr__(self) -> str:
         return f"{self.name}({self.weight:g})"
 
-    def regulariser(self, points: FloatArray) -> Regulariser | None:
+    def regularizer(self, points: FloatArray) -> Regularizer | None:
         """The block as a part of R in <R, A>, if it is linear; None if it is not."""
         return None
 
@@ -225,7 +225,7 @@ class Penalty(ABC):
 
     def value_above(self, L: FloatArray) -> float:
         """An upper bound on P(LL'), rounding allowed for."""
-        return trusted(self.value(symmetrise(L @ L.T)))
+        return trusted(self.value(symmetrize(L @ L.T)))
 
     def pull_at_zero(self, pull: FloatArray) -> FloatArray | None:
         """What pulls the metric away from zero, given what the pairs do; None: no closed form."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, read_only
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 
 
 def check_prior(
@@ -36,7 +36,7 @@ def check_prior(
         raise ValueError(f"{name} holds NaN or infinity.")
     if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=1e-12 * float(np.max(np.abs(matrix)))):
         raise ValueError(f"{name} is not symmetric: pass (A + A') / 2.")
-    matrix = symmetrise(matrix)
+    matrix = symmetrize(matrix)
     if positive_definite:
         least = float(np.linalg.eigvalsh(matrix)[0])
         if not least > 0.0:

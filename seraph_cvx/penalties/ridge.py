@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, check_number
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, UNIT, at_most, gamma
 from .penalty import DualTerms, Multiplier, Penalty, TermPoint, inner_above, square_above
 from .priors import check_prior
 
 
 class Ridge(Penalty):
-    """A quadratic pull towards a prior metric: weight/2 * ||A - prior||_F^2.
+    """A quadratic pull toward a prior metric: weight/2 * ||A - prior||_F^2.
 
     It is smooth and strongly convex, so the metric is unique whatever the trace weight.
 
@@ -92,7 +92,7 @@ class Ridge(Penalty):
 
     def multiplier(self, Z: FloatArray) -> Multiplier:
         """The matrix Z itself, with an upper bound on its conjugate."""
-        Z = symmetrise(Z)
+        Z = symmetrize(Z)
         half = square_above(Z, 0.5 * (1.0 + 4.0 * UNIT) / self.weight)
         return Multiplier(Z, at_most(inner_above(Z, self._prior(len(Z))), half))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..numerics.checks import FloatArray, check_number
-from ..numerics.psd_cone import project, symmetrise
+from ..numerics.psd_cone import project, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, gamma, product_above
 from .penalty import DualTerms, Multiplier, Penalty, gram_above
 
@@ -108,7 +108,7 @@ class Sparse(Penalty):
         Z = self.multiplier(-gradient).matrix
         ahead, momentum = Z, 1.0
         for _ in range(MOST_PROJECTIONS):
-            on_span = project(symmetrise(Q.T @ (gradient + ahead) @ Q))
+            on_span = project(symmetrize(Q.T @ (gradient + ahead) @ Q))
             new = self.multiplier(Q @ on_span @ Q.T - gradient).matrix
             move = new - Z
             if float(np.sum((ahead - new) * move)) > 0.0:

@@ -10,7 +10,7 @@ import numpy as np
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.rounding import UNIT, product_above
 from .penalty import DualTerms, Multiplier, Penalty, square_above
-from .regulariser import Regulariser
+from .regularizer import Regularizer
 
 
 class Trace(Penalty):
@@ -54,9 +54,9 @@ class Trace(Penalty):
         """Zero at Z = weight * I, and infinite elsewhere."""
         return 0.0 if np.allclose(Z, self.weight * np.eye(len(Z)), atol=1e-12) else math.inf
 
-    def regulariser(self, points: FloatArray) -> Regulariser:
+    def regularizer(self, points: FloatArray) -> Regularizer:
         """The block as a part of R: it is linear."""
-        return Regulariser(self.weight, None)
+        return Regularizer(self.weight, None)
 
     def __repr__(self) -> str:
         return f"Trace({self.weight:g})"

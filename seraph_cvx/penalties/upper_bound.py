@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import project, symmetrise
+from ..numerics.psd_cone import project, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, gamma
 from ..numerics.verified_psd import is_proven_positive_definite
 from .penalty import DualTerms, Multiplier, Penalty, inner_above
@@ -72,7 +72,7 @@ class UpperBound(Penalty):
 
     def conjugate(self, Z: FloatArray) -> float:
         """The conjugate <Z, bound> where Z is PSD; infinite elsewhere."""
-        eigenvalues = np.linalg.eigvalsh(symmetrise(Z))
+        eigenvalues = np.linalg.eigvalsh(symmetrize(Z))
         if float(eigenvalues[0]) < -1e-12 * max(1.0, float(eigenvalues[-1])):
             return math.inf
         return float(np.sum(Z * self.bound))
@@ -91,8 +91,8 @@ class UpperBound(Penalty):
     def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
         """What is negative in the gradient, in coordinates where the bound is I."""
         root, inverse = self._roots
-        negative = project(-symmetrise(root @ gradient @ root))
-        return symmetrise(inverse @ negative @ inverse)
+        negative = project(-symmetrize(root @ gradient @ root))
+        return symmetrize(inverse @ negative @ inverse)
 
     def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
         """The sum Z + `missing`, PSD as both are."""
@@ -100,11 +100,11 @@ class UpperBound(Penalty):
 
     def multiplier(self, Z: FloatArray) -> Multiplier | None:
         """A matrix near Z that is proven PSD, and its conjugate."""
-        Z = project(symmetrise(Z))
+        Z = project(symmetrize(Z))
         if not np.any(Z):
             return Multiplier(Z, 0.0)
         for margin in MARGINS:
-            lifted = symmetrise(Z + margin * float(np.trace(Z)) * np.eye(len(Z)))
+            lifted = symmetrize(Z + margin * float(np.trace(Z)) * np.eye(len(Z)))
             if is_proven_positive_definite(lifted, np.zeros(len(Z))):
                 return Multiplier(lifted, inner_above(lifted, self.bound))
         return None
@@ -157,7 +157,7 @@ class UpperBound(Penalty):
     def _in_bound(self, A: FloatArray) -> FloatArray:
         """A in coordinates where the bound is I."""
         inverse = self._roots[1]
-        return symmetrise(inverse @ A @ inverse)
+        return symmetrize(inverse @ A @ inverse)
 
     def __repr__(self) -> str:
         return "UpperBound(...)"

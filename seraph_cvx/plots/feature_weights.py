@@ -26,7 +26,7 @@ class FeatureWeightsDisplay(Display):
     """Show the weight of each feature, A_ii, as bars from the largest down.
 
     A diagonal metric, of ``SERAPH(penalties=[Diagonal()])``, is nothing but these weights:
-    d(x, x')^2 = sum_i A_ii (x_i - x'_i)^2. They depend on the units of the features: standardise
+    d(x, x')^2 = sum_i A_ii (x_i - x'_i)^2. They depend on the units of the features: standardize
     these to compare them.
 
     Parameters

@@ -11,20 +11,20 @@ from PIL import Image
 DOTS = 96
 """The dots per inch of a PNG file, those of a page: a slide's width is 1024 of them."""
 
-COLOURS = 64
-"""The colours of a PNG file: enough for the families, greys and edges of letters."""
+COLORS = 64
+"""The colors of a PNG file: enough for the families, grays and edges of letters."""
 
 METHOD = Image.Quantize.FASTOCTREE
-"""How they are chosen: the others move rare colours, and those are the families'."""
+"""How they are chosen: the others move rare colors, and those are the families'."""
 
 UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
 """What keeps the date out of a file, by its ending."""
 
 
 def picture_bytes(figure: Figure, ending: str, dots: float = DOTS) -> bytes:
-    """Write a figure as PNG, of few colours, or as SVG or PDF, without a date.
+    """Write a figure as PNG, of few colors, or as SVG or PDF, without a date.
 
-    The same figure gives the same bytes. A PNG file of 64 colours has a third of the usual size.
+    The same figure gives the same bytes. A PNG file of 64 colors has a third of the usual size.
 
     Parameters
     ----------
@@ -47,5 +47,5 @@ def picture_bytes(figure: Figure, ending: str, dots: float = DOTS) -> bytes:
         return content.getvalue()
     small = io.BytesIO()
     drawn = Image.open(content).convert("RGB")
-    drawn.quantize(COLOURS, METHOD, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    drawn.quantize(COLORS, METHOD, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
     return small.getvalue()

@@ -35,8 +35,8 @@ def plot_fit(
     X : (n, m) array_like
         The points.
     y : (n,) array_like
-        Class labels; -1 or None is unknown. Labeled points are large and coloured by class,
-        unlabeled ones small and grey.
+        Class labels; -1 or None is unknown. Labeled points are large and colored by class,
+        unlabeled ones small and gray.
     components : (r, m) array_like
         L, widest axis first: ``SERAPH.components_``.
     history : sequence
@@ -70,8 +70,8 @@ def plot_fit(
     figure = new_figure(12, 4.7, title)
     left, right = figure.subfigures(1, 2, width_ratios=[2.1, 1.0], squeeze=False)[0]
     before, after = left.subplots(1, 2)
-    centred = points - points.mean(axis=0)
-    draw_points(before, centred @ principal_directions(points), groups, PRINCIPAL)
+    centered = points - points.mean(axis=0)
+    draw_points(before, centered @ principal_directions(points), groups, PRINCIPAL)
     before.set_title("Before: Euclidean distance")
     learned = points @ np.asarray(components, dtype=np.float64).T
     draw_points(after, learned, groups, LEARNED)
@@ -106,9 +106,9 @@ def _draw_history(
     if len(lines) == 2 and _needs_two_scales(lines[0][1], lines[1][1]):
         axes[1] = ax.twinx()
     handles = []
-    for own, (name, values, colour, marker) in zip(axes, lines, strict=True):
+    for own, (name, values, color, marker) in zip(axes, lines, strict=True):
         shape = marker if len(values) <= 30 else ""
-        handles += own.plot(numbers, values, color=colour, marker=shape, label=name, linewidth=2)
+        handles += own.plot(numbers, values, color=color, marker=shape, label=name, linewidth=2)
         own.set_ylabel("value (lower is better)" if axes[0] is axes[-1] else name)
     ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
     ax.set_xlabel("iteration")

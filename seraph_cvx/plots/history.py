@@ -34,7 +34,7 @@ class HistoryDisplay(Display):
     ----------
     numbers : (n_iterations,) integer array
     paper_objective : (n_iterations,) array
-        (7), as a minimisation.
+        (7), as a minimization.
     descent_values, relative_gaps : (n_iterations,) arrays or None
         J and the certified relative gaps; None for algorithm="direct", which has neither.
     """
@@ -137,9 +137,9 @@ class HistoryDisplay(Display):
         ax.set_title(f"Objective (7): {often}")
         ax.set_ylabel("(7) (lower is better)")
 
-    def _draw_line(self, ax: Axes, values: FloatArray, colour: str, marker: str) -> None:
+    def _draw_line(self, ax: Axes, values: FloatArray, color: str, marker: str) -> None:
         shape = marker if len(values) <= SHOWN_MARKERS else ""
-        ax.plot(self.numbers, values, color=colour, marker=shape, linewidth=2)
+        ax.plot(self.numbers, values, color=color, marker=shape, linewidth=2)
 
     def _title(self) -> str:
         return "The alternation" if self.descent_values is not None else "Direct descent on (7)"

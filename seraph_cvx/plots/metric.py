@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from numpy.typing import ArrayLike, NDArray
 
 from ..numerics.checks import FloatArray, check_number, check_points
-from ..numerics.psd_cone import check_metric, factor, symmetrise
+from ..numerics.psd_cone import check_metric, factor, symmetrize
 from .display import Display
 from .points import LEARNED, PRINCIPAL, draw_ball, draw_points, group_by_class, principal_directions
 from .style import legible
@@ -24,7 +24,7 @@ class MetricDisplay(Display):
     Its edge {v: v'Av = eta} holds the pairs with p(+1) = 1/2 in eq. (8).
 
     Left the points in a plane of the features, right the same points where Euclidean distances
-    are those of A. The ball is cut by the plane and centred at the mean of the points; both panels
+    are those of A. The ball is cut by the plane and centered at the mean of the points; both panels
     have one scale for both axes.
 
     Parameters
@@ -206,5 +206,5 @@ def _name(
 
 def _root(B: FloatArray) -> FloatArray:
     """The symmetric square root, which turns the points as little as possible."""
-    eigenvalues, vectors = np.linalg.eigh(symmetrise(B))
+    eigenvalues, vectors = np.linalg.eigh(symmetrize(B))
     return np.asarray((vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T)

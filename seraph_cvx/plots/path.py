@@ -1,4 +1,4 @@
-"""A regularisation path: eigenvalues, rank and certified gap as the varied weight falls."""
+"""A regularization path: eigenvalues, rank and certified gap as the varied weight falls."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from ..fit.path import SeraphPath
 from ..numerics.checks import FloatArray
 from .display import Display
-from .style import GREY, LINE_COLOURS, PALETTE, TEXT_SIZE, use_decades
+from .style import GRAY, LINE_COLORS, PALETTE, TEXT_SIZE, use_decades
 
 SEEN = 1e-6
 """Eigenvalues below this share of the largest on the path are not drawn."""
@@ -27,7 +27,7 @@ ROOM = 0.05
 
 @dataclass(eq=False)
 class PathDisplay(Display):
-    """Show how eigenvalues and rank of the metric change along a regularisation path.
+    """Show how eigenvalues and rank of the metric change along a regularization path.
 
     lambda -> eigenvalues and rank of A(lambda) = argmin f, eq. (11), and its certified gap.
 
@@ -99,7 +99,7 @@ class PathDisplay(Display):
             ax.set_xlim(high, low)
             ax.set_xlabel(self.axis)
             if np.isfinite(self.critical_trace_weight):
-                ax.axvline(self.critical_trace_weight, color=GREY, linestyle=":", linewidth=1.5)
+                ax.axvline(self.critical_trace_weight, color=GRAY, linestyle=":", linewidth=1.5)
                 ax.set_xlabel(f"{self.axis} (dotted: critical)")
             ax.grid(alpha=0.3)
 
@@ -110,7 +110,7 @@ class PathDisplay(Display):
             ax.plot(
                 self.trace_weights[seen[:, k]],
                 self.eigenvalues[seen[:, k], k],
-                color=LINE_COLOURS[k % len(LINE_COLOURS)],
+                color=LINE_COLORS[k % len(LINE_COLORS)],
                 marker="o",
                 markersize=4,
             )
@@ -125,7 +125,7 @@ class PathDisplay(Display):
         if not len(zeros):
             return
         foot = ax.get_xaxis_transform()
-        look: dict[str, Any] = {"color": GREY, "markerfacecolor": "white", "zorder": 3}
+        look: dict[str, Any] = {"color": GRAY, "markerfacecolor": "white", "zorder": 3}
         ax.plot(zeros, np.zeros(len(zeros)), "o", transform=foot, clip_on=False, **look)
         offset: dict[str, Any] = {"xytext": (7, 6), "textcoords": "offset points"}
         ax.annotate("A = 0", (zeros.min(), 0.0), xycoords=foot, fontsize=TEXT_SIZE, **offset)
@@ -142,7 +142,7 @@ class PathDisplay(Display):
         return 10.0 ** float(logs.min() - room), 10.0 ** float(logs.max() + room)
 
     def _title(self) -> str:
-        return "Regularisation path"
+        return "Regularization path"
 
     def _shape(self) -> tuple[int, int]:
         return 1, 3

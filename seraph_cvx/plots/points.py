@@ -13,8 +13,8 @@ from matplotlib.patheffects import withStroke
 from numpy.typing import NDArray
 
 from ..numerics.checks import FloatArray, is_known
-from ..numerics.psd_cone import symmetrise
-from .style import GREY, MARKERS, PALETTE, TEXT_SIZE, legible
+from ..numerics.psd_cone import symmetrize
+from .style import GRAY, MARKERS, PALETTE, TEXT_SIZE, legible
 
 REACH = 100.0
 """A radius of the ball is cut at this many diameters of the data: as good as infinity."""
@@ -43,7 +43,7 @@ def group_by_class(
     these as `labeled`: they are large, and the others of their class small.
     """
     unknown = ~is_known(y)
-    small = {"label": "unlabeled", "s": 20, "c": GREY, "alpha": 0.7, "linewidths": 0}
+    small = {"label": "unlabeled", "s": 20, "c": GRAY, "alpha": 0.7, "linewidths": 0}
     groups: Groups = [(unknown, small)] if np.any(unknown) else []
     used = ~unknown if labeled is None else labeled
     size = 95 if np.sum(used) <= FEW else 30
@@ -72,8 +72,8 @@ def class_name(label: Any, class_names: Sequence[str] | None, width: int) -> str
 
 def principal_directions(points: FloatArray) -> FloatArray:
     """The principal directions as columns, widest first, with signs that make their sums >= 0."""
-    centred = points - points.mean(axis=0)
-    directions = np.linalg.eigh(centred.T @ centred)[1][:, ::-1]
+    centered = points - points.mean(axis=0)
+    directions = np.linalg.eigh(centered.T @ centered)[1][:, ::-1]
     return np.asarray(directions * np.where(directions.sum(axis=0) < 0.0, -1.0, 1.0))
 
 
@@ -113,7 +113,7 @@ def ball(section: FloatArray, threshold: float, reach: float) -> FloatArray:
     >>> ball(np.diag([4.0, 1.0]), 1.0, 100.0).max(axis=0)
     array([0.5, 1. ])
     """
-    eigenvalues, vectors = np.linalg.eigh(symmetrise(section))
+    eigenvalues, vectors = np.linalg.eigh(symmetrize(section))
     radii = np.sqrt(threshold / np.maximum(eigenvalues, threshold / reach**2))
     angles = np.linspace(0.0, 2.0 * np.pi, 361)
     circle = np.column_stack([np.cos(angles), np.sin(angles)])
@@ -129,15 +129,15 @@ def draw_ball(ax: Axes, points: FloatArray, section: FloatArray, threshold: floa
         The edge of the ball; None where it is not drawn.
     """
     k = 1 if is_strip(points) else 2
-    centre, low, high = (part[:k] for part in (points.mean(0), points.min(0), points.max(0)))
+    center, low, high = (part[:k] for part in (points.mean(0), points.min(0), points.max(0)))
     B = section[:k, :k]
     diameter = float(np.linalg.norm(high - low))
     reach = REACH * max(diameter, np.sqrt(threshold))
-    edge = centre + (_interval(B, threshold, reach) if k == 1 else ball(B, threshold, reach))
+    edge = center + (_interval(B, threshold, reach) if k == 1 else ball(B, threshold, reach))
     room = ROOM * diameter if diameter > 0.0 else reach
     box = low - room, high + room
-    is_seen = not _holds_box(B, box[0] - centre, box[1] - centre, threshold)
-    if _holds_box(B, low - centre, high - centre, threshold) and (k == 1 or not is_seen):
+    is_seen = not _holds_box(B, box[0] - center, box[1] - center, threshold)
+    if _holds_box(B, low - center, high - center, threshold) and (k == 1 or not is_seen):
         note = "all points lie within v'Av = η"
         where: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "top"}
         ax.text(0.5, 0.98, note, fontsize=TEXT_SIZE, **where)

@@ -22,10 +22,10 @@ from .metric import threshold_of
 from .points import class_name
 from .style import enlarge_text
 
-COLOURS = "cividis"
-"""A colour map that is perceptually uniform, and made for colour-blind readers."""
-N_COLOURS = 20
-"""The number of colours, in steps of 0.05: distinguishable, and pictures stay small."""
+COLORS = "cividis"
+"""A color map that is perceptually uniform, and made for color-blind readers."""
+N_COLORS = 20
+"""The number of colors, in steps of 0.05: distinguishable, and pictures stay small."""
 MOST_SQUARES = 200
 """The most points with a square each; of more points, several of a class share their mean."""
 AT_ONCE = 20_000
@@ -41,7 +41,7 @@ class PosteriorDisplay(Display):
     p(+1) = 1 / (1 + exp(||x_i - x_j||_A^2 - eta)), eq. (8), for all pairs, sorted by class.
 
     It is at most 1 / (1 + e^{-eta}), 0.73 for the paper's eta = 1, that of two equal points. Of
-    more than 200 points a square shows the mean over several neighbours of one class.
+    more than 200 points a square shows the mean over several neighbors of one class.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ class PosteriorDisplay(Display):
         ax: Axes | Sequence[Axes] | None = None,
         title: str | None = None,
         *,
-        colour_bar: bool = True,
+        color_bar: bool = True,
     ) -> Self:
         """Draw the matrix; nothing is fitted or solved.
 
@@ -166,28 +166,28 @@ class PosteriorDisplay(Display):
         ----------
         ax, title
             As for other displays.
-        colour_bar : bool
-            Whether to draw the scale of colours beside it. Several panels need one in all: see
-            :func:`add_colour_bar`.
+        color_bar : bool
+            Whether to draw the scale of colors beside it. Several panels need one in all: see
+            :func:`add_color_bar`.
 
         Examples
         --------
         >>> from seraph_cvx.plots import PosteriorDisplay
         >>> display = PosteriorDisplay.from_result([[1.0]], [[0.0], [9.0]])
-        >>> len(display.plot(colour_bar=False).figure_.axes)
+        >>> len(display.plot(color_bar=False).figure_.axes)
         1
         """
         super().plot(ax, title)
-        if colour_bar:
-            add_colour_bar(self.axes_)
+        if color_bar:
+            add_color_bar(self.axes_)
         return self
 
     def _draw(self, axes: Sequence[Axes]) -> None:
         (ax,) = axes
-        colours = mpl.colormaps[COLOURS].resampled(N_COLOURS)
+        colors = mpl.colormaps[COLORS].resampled(N_COLORS)
         starts = self._squares()
         edges = np.append(starts, len(self.order)) - 0.5
-        look: dict[str, Any] = {"cmap": colours, "vmin": 0.0, "vmax": 1.0, "rasterized": True}
+        look: dict[str, Any] = {"cmap": colors, "vmin": 0.0, "vmax": 1.0, "rasterized": True}
         ax.pcolormesh(edges, edges, _square_means(self.posterior, starts), **look)
         ax.set_aspect("equal")
         ax.invert_yaxis()
@@ -234,8 +234,8 @@ class PosteriorDisplay(Display):
         return 7.6, 6.4
 
 
-def add_colour_bar(axes: Sequence[Axes]) -> None:
-    """Draw one scale of colours for panels of a figure, of which the last shows a posterior."""
+def add_color_bar(axes: Sequence[Axes]) -> None:
+    """Draw one scale of colors for panels of a figure, of which the last shows a posterior."""
     figure = axes[-1].figure
     meshes = [drawn for drawn in axes[-1].collections if isinstance(drawn, QuadMesh)]
     if figure is None or not meshes:

@@ -20,7 +20,7 @@ from .points import LEARNED, PRINCIPAL, group_by_class, principal_directions
 from .style import PALETTE, line_look, use_decades
 
 TINT = 0.25
-"""The share of a class's colour in the shade of its region; the rest is white."""
+"""The share of a class's color in the shade of its region; the rest is white."""
 RESOLUTION = 400
 """The number of points a side at which a region is computed."""
 ROOM = 0.08
@@ -86,7 +86,7 @@ class RegionsDisplay(Display):
     """Show how the nearest labeled point classifies every place, before and after learning.
 
     Each panel is the plane of the widest spread under its metric, shaded by the class of the
-    nearest labeled point of places in that plane. Test points have the colour of their true class;
+    nearest labeled point of places in that plane. Test points have the color of their true class;
     those whose nearest labeled point, over all features, is of another class are crossed out.
 
     Parameters
@@ -188,8 +188,8 @@ class RegionsDisplay(Display):
         shown[:, : every.shape[1]] = every[:, :2]
         low, high = shown.min(axis=0), shown.max(axis=0)
         half = (0.5 + ROOM) * (float(np.max(high - low)) or 1.0)
-        centre = 0.5 * (low + high)
-        shade_regions(ax, side.classify, centre - half, centre + half)
+        center = 0.5 * (low + high)
+        shade_regions(ax, side.classify, center - half, center + half)
         labeled = np.concatenate([is_known(self.y), np.zeros(len(side.test), dtype=bool)])
         labels = np.concatenate([self.y, self.y_test])
         for chosen, look in group_by_class(labels, self.class_names, labeled):
@@ -247,8 +247,8 @@ def shade_regions(
     corners = np.array([low, high], dtype=np.float64)
     x, y = np.linspace(corners[0], corners[1], RESOLUTION).T
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    colours = np.array([to_rgb(colour) for colour in PALETTE])
-    shades = 1.0 - TINT * (1.0 - colours)
+    colors = np.array([to_rgb(color) for color in PALETTE])
+    shades = 1.0 - TINT * (1.0 - colors)
     codes = classify(places).reshape(RESOLUTION, RESOLUTION) % len(shades)
     left, right, bottom, top = (*corners[:, 0], *corners[:, 1])
     look: dict[str, Any] = {"origin": "lower", "interpolation": "nearest", "zorder": 0}

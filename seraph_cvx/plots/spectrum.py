@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import check_metric, numerical_rank
 from .display import Display
-from .style import GREY, SHOWN_MARKERS, TEXT_SIZE, legible, line_look, use_decades
+from .style import GRAY, SHOWN_MARKERS, TEXT_SIZE, legible, line_look, use_decades
 
 
 @dataclass(eq=False)
@@ -109,7 +109,7 @@ class SpectrumDisplay(Display):
         ax.set_ylabel("eigenvalue of A")
         ax.grid(alpha=0.3)
         if has_zeros:
-            look: dict[str, Any] = {"color": GREY, "marker": "o", "markerfacecolor": "white"}
+            look: dict[str, Any] = {"color": GRAY, "marker": "o", "markerfacecolor": "white"}
             handles.append(
                 Line2D([], [], label="counts as zero (at the bottom)", linestyle="", **look)
             )
@@ -128,7 +128,7 @@ class SpectrumDisplay(Display):
 
     def _mark_rank(self, ax: Axes) -> None:
         (rank,) = self.ranks.values()
-        ax.axvline(rank + 0.5, color=GREY, linestyle=":", linewidth=2)
+        ax.axvline(rank + 0.5, color=GRAY, linestyle=":", linewidth=2)
         right = 2 * rank >= len(next(iter(self.eigenvalues.values())))
         ax.annotate(
             f"rank {rank}",

@@ -1,4 +1,4 @@
-"""What all pictures share: colours, markers, sizes of text, figures without pyplot state."""
+"""What all pictures share: colors, markers, sizes of text, figures without pyplot state."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ PALETTE = (
     "#F0E442",
     "#000000",
 )
-"""Okabe and Ito's colours, which colour-blind readers can tell apart."""
-LINE_COLOURS = tuple(colour for colour in PALETTE if colour != "#F0E442")
-"""The colours of lines: without yellow, which is too pale on white."""
+"""Okabe and Ito's colors, which color-blind readers can tell apart."""
+LINE_COLORS = tuple(color for color in PALETTE if color != "#F0E442")
+"""The colors of lines: without yellow, which is too pale on white."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-GREY = "#8C8C8C"
+GRAY = "#8C8C8C"
 
 SLIDE_WIDTH = 32.0 / 3.0
 """The width of a slide in inches: 1280 pixels at the 120 dpi of :func:`new_figure`."""
@@ -64,7 +64,7 @@ def enlarge_text(ax: Axes, title_size: float = TITLE_SIZE) -> None:
 
 
 def use_decades(ax: Axes, values: ArrayLike) -> None:
-    """Use a log scale for y, between labelled powers of ten that enclose the values."""
+    """Use a log scale for y, between labeled powers of ten that enclose the values."""
     logs = np.log10(np.asarray(values, dtype=np.float64))
     room = 0.15
     ax.set_yscale("log")
@@ -73,11 +73,11 @@ def use_decades(ax: Axes, values: ArrayLike) -> None:
 
 
 def line_look(k: int, n_points: int = 1) -> dict[str, Any]:
-    """The colour and marker of the k-th line of `n_points` points; the first 56 all differ."""
-    n_colours = len(LINE_COLOURS)
-    marker = MARKERS[(k + k // n_colours) % len(MARKERS)]
+    """The color and marker of the k-th line of `n_points` points; the first 56 all differ."""
+    n_colors = len(LINE_COLORS)
+    marker = MARKERS[(k + k // n_colors) % len(MARKERS)]
     return {
-        "color": LINE_COLOURS[k % n_colours],
+        "color": LINE_COLORS[k % n_colors],
         "marker": marker if n_points <= SHOWN_MARKERS else "",
         "markersize": 6,
         "linewidth": 2,

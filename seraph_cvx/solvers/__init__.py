@@ -1,1 +1,1 @@
-"""Minimisation over the cone of PSD matrices: first-order methods, Newton on a face, stopping."""
+"""Minimization over the cone of PSD matrices: first-order methods, Newton on a face, stopping."""

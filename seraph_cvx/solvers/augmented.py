@@ -5,8 +5,8 @@ smooth: with V = A + Y/rho and a = prox_P(V, 1/rho),
 
     P_rho(A; Y) = P(a) + rho/2 ||V - a||^2 - ||Y||^2 / (2 rho),     gradient rho (V - a).
 
-After each minimisation the gradient becomes the new multiplier Y (Hestenes, Powell, Rockafellar).
-It is a subgradient of P at a, so its conjugate is finite; and where the minimisation ended, the
+After each minimization the gradient becomes the new multiplier Y (Hestenes, Powell, Rockafellar).
+It is a subgradient of P at a, so its conjugate is finite; and where the minimization ended, the
 gradient of f plus the multipliers is PSD, nearly: (sigma(-s), Y) is the dual point of a
 certificate.
 """
@@ -20,13 +20,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..certificate.certificate import Certificate
-from ..certificate.penalised import certify_penalised, guess_multipliers
+from ..certificate.penalized import certify_penalized, guess_multipliers
+from ..engine.basis import WhitenedBasis
 from ..model.m_step_objective import MStepObjective
-from ..model.penalised_program import PenalisedProgram, Term
+from ..model.penalized_program import PenalizedProgram, Term
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import scaled_factor, symmetrise
+from ..numerics.psd_cone import scaled_factor, symmetrize
 from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
-from ..sums.basis import WhitenedBasis
 from .box_fista import BoxSearch
 from .coarse import FEW, subsampled_objective
 from .factor_newton import FaceSearch, Watch
@@ -41,10 +41,10 @@ COARSE, MOST_COARSE_STEPS = 1e-3, 30
 """How exactly that small M-step is solved, and in how many steps at most."""
 
 MOST_ROUNDS = 60
-"""Minimisations, at most, one for each set of multipliers."""
+"""Minimizations, at most, one for each set of multipliers."""
 
 FIRST_TOLERANCE, FASTER = 1e-2, 0.1
-"""How exactly the first minimisation is made, and how much more exactly each following one."""
+"""How exactly the first minimization is made, and how much more exactly each following one."""
 
 FIRST_WEIGHT = 0.01
 """The first rho, as a share of the curvature of f: the smoother the envelope, the faster Newton."""
@@ -103,7 +103,7 @@ class Envelope:
 
     def update(self, A: FloatArray) -> None:
         """Make the gradient at A the multiplier."""
-        self.multiplier = symmetrise(self(A).gradient)
+        self.multiplier = symmetrize(self(A).gradient)
 
     def _prox(self, V: FloatArray) -> FloatArray:
         """The proximal step; NaN where V has overflowed, which no block has to expect."""
@@ -113,7 +113,7 @@ class Envelope:
 
 
 @np.errstate(over="ignore", invalid="ignore")  # what overflows ends a minimization
-def solve_penalised(
+def solve_penalized(
     objective: MStepObjective,
     tol: float,
     max_iter: int,
@@ -121,7 +121,7 @@ def solve_penalised(
     deadline: float = np.inf,
     watch: Watch | None = None,
 ) -> Found:
-    """Minimise F until the certified relative gap is within `tol`.
+    """Minimize F until the certified relative gap is within `tol`.
 
     The parameters are those of :func:`seraph_cvx.solvers.newton.newton`.
     """
@@ -138,15 +138,15 @@ def solve_penalised(
         if not (block.is_smooth or block is taken)
     }
     terms: list[Term] = [block.at for block in objective.penalties if block.is_smooth]
-    minimise = _minimiser(objective, [*terms, *envelopes.values()], max_iter, deadline)
-    search = minimise.search
+    minimize = _minimizer(objective, [*terms, *envelopes.values()], max_iter, deadline)
+    search = minimize.search
     A = _first_metric(objective, terms, deadline) if start is None else start
     best = Certificate(np.inf, -np.inf, "")
     seconds, last, is_stopped, has_overflowed = 0.0, np.inf, False, False
     inner_tol = FIRST_TOLERANCE if envelopes else tol
     for _ in range(MOST_ROUNDS):
-        L = minimise(A, inner_tol)
-        A = symmetrise(L @ L.T)
+        L = minimize(A, inner_tol)
+        A = symmetrize(L @ L.T)
         distances = [envelope.distance(A) for envelope in envelopes.values()]
         away = float(np.max(distances, initial=0.0))
         for envelope in envelopes.values():
@@ -156,7 +156,7 @@ def solve_penalised(
             envelopes[j].multiplier if j in envelopes else None
             for j in range(len(objective.penalties))
         ]
-        found = certify_penalised(objective, L, tol, guesses)
+        found = certify_penalized(objective, L, tol, guesses)
         seconds += time.perf_counter() - clock
         better, other = (found, best) if found.primal_value <= best.primal_value else (best, found)
         best = better.with_bound_of(other)
@@ -174,7 +174,7 @@ def solve_penalised(
     for envelope in envelopes.values():
         if envelope.block.makes_zeros and best.relative_gap <= tol:
             metric = envelope.with_zeros(best.metric)
-            exact = certify_penalised(objective, scaled_factor(metric), tol, guesses)
+            exact = certify_penalized(objective, scaled_factor(metric), tol, guesses)
             exact = exact.with_bound_of(best)
             best, metric = (exact, metric) if exact.relative_gap <= tol else (best, None)
     is_done = best.relative_gap <= tol
@@ -192,13 +192,13 @@ def _first_metric(
     few = subsampled_objective(objective, FEW_FOR_WEIGHTS if has_weights else FEW)
     if few is None:
         return typical_metric(objective)
-    L = _minimiser(few, smooth_terms, MOST_COARSE_STEPS, deadline)(typical_metric(few), COARSE)
-    return symmetrise(L @ L.T)
+    L = _minimizer(few, smooth_terms, MOST_COARSE_STEPS, deadline)(typical_metric(few), COARSE)
+    return symmetrize(L @ L.T)
 
 
 @dataclass
 class _ByFactor:
-    """Minimises by Newton's method on the factor, in whitened coordinates."""
+    """Minimizes by Newton's method on the factor, in whitened coordinates."""
 
     basis: WhitenedBasis
     search: FaceSearch
@@ -212,7 +212,7 @@ class _ByFactor:
 
 @dataclass
 class _ByBox:
-    """Minimises by projected gradient steps between zero and an upper bound."""
+    """Minimizes by projected gradient steps between zero and an upper bound."""
 
     inverse: FloatArray
     search: BoxSearch
@@ -220,13 +220,13 @@ class _ByBox:
     def __call__(self, A: FloatArray, tol: float) -> FloatArray:
         """Descend from the metric A, and return a factor of the metric at the end."""
         self.search.tol = tol
-        S = symmetrise(self.inverse @ A @ self.inverse)
+        S = symmetrize(self.inverse @ A @ self.inverse)
         return self.search.root @ self.search.run(S)
 
 
 @dataclass
 class _ByWeights:
-    """Minimises by Newton's method on the weights of the features."""
+    """Minimizes by Newton's method on the weights of the features."""
 
     search: WeightsSearch
 
@@ -236,26 +236,26 @@ class _ByWeights:
         return np.diag(np.sqrt(self.search.run(np.diag(A))))
 
 
-def _minimiser(
+def _minimizer(
     objective: MStepObjective, terms: Sequence[Term], max_steps: int, deadline: float
 ) -> _ByFactor | _ByWeights | _ByBox:
-    """Choose the method that minimises f plus smooth terms."""
+    """Choose the method that minimizes f plus smooth terms."""
     block = _built_in(objective)
     if block is not None and block.is_diagonal:
-        scale = np.diag(objective.pair_moment + objective.regulariser)
+        scale = np.diag(objective.pair_moment + objective.regularizer)
         scale = np.where(scale > 0.0, scale, 1.0)
         return _ByWeights(WeightsSearch(objective.program, scale, terms, 0.0, max_steps, deadline))
     if block is not None and block.upper_bound is not None:
         eigenvalues, vectors = np.linalg.eigh(block.upper_bound)
-        root = symmetrise((vectors * np.sqrt(eigenvalues)) @ vectors.T)
-        inverse = symmetrise((vectors / np.sqrt(eigenvalues)) @ vectors.T)
+        root = symmetrize((vectors * np.sqrt(eigenvalues)) @ vectors.T)
+        inverse = symmetrize((vectors / np.sqrt(eigenvalues)) @ vectors.T)
         in_bound = replace(
             objective.program,
             sums=objective.sums.in_coordinates(root),
-            recession=symmetrise(root @ objective.recession_matrix @ root),
+            recession=symmetrize(root @ objective.recession_matrix @ root),
         )
         return _ByBox(inverse, BoxSearch(in_bound, root, terms, 0.0, max_steps, deadline))
-    program = PenalisedProgram(objective.whitened_program, objective.basis.matrix, terms)
+    program = PenalizedProgram(objective.whitened_program, objective.basis.matrix, terms)
     return _ByFactor(objective.basis, FaceSearch(program, 0.0, max_steps, deadline))
 
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..model.pair_program import PairProgram
-from ..model.penalised_program import Term
+from ..model.penalized_program import Term
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 
 SLACKEN = 0.995
 """The curvature shrinks by this factor a step, so that it follows that of the function down."""
@@ -98,11 +98,11 @@ class BoxSearch:
     def _at(self, S: FloatArray) -> tuple[float, FloatArray]:
         self.passes += 1
         value, gradient = self.program.value_and_gradient(S)
-        metric = symmetrise(self.root @ S @ self.root)
+        metric = symmetrize(self.root @ S @ self.root)
         for term in self.terms:
             point = term(metric)
             value = value + point.value
-            gradient = gradient + symmetrise(self.root @ point.gradient @ self.root)
+            gradient = gradient + symmetrize(self.root @ point.gradient @ self.root)
         return value, gradient
 
 

@@ -63,7 +63,7 @@ Watch: TypeAlias = Callable[[int, float], object]
 """Is told the steps made so far and the value reached; a true answer ends the method there."""
 
 
-class Minimised(Protocol):
+class Minimized(Protocol):
     """A function of metrics that is given at their factors: see `PairProgram`."""
 
     @property
@@ -84,7 +84,7 @@ class FaceSearch:
 
     Attributes
     ----------
-    program : Minimised
+    program : Minimized
     tol : float
         What the slope and the negative eigenvalues may be worth at the end, relative to Phi.
     max_steps : int
@@ -94,7 +94,7 @@ class FaceSearch:
         Told of every point of the descent.
     """
 
-    program: Minimised
+    program: Minimized
     tol: float
     max_steps: int = 1_000
     deadline: float = np.inf

@@ -18,8 +18,8 @@ from ..certificate import Certificate, certify, certify_factor
 from ..certificate.cause import scales_differ, why_inaccurate
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import project, symmetrise
-from .augmented import solve_penalised
+from ..numerics.psd_cone import project, symmetrize
+from .augmented import solve_penalized
 from .coarse import subsampled_objective
 from .factor_newton import FLAT, Watch
 from .newton import OVERFLOWED, STOPPED, Found, newton, rough_factor
@@ -54,7 +54,7 @@ def projected_gradient(
     time_limit: float | None = None,
     watch: Watch | None = None,
 ) -> MStepSolution:
-    """Minimise by projected gradient steps, the paper's method for (11).
+    """Minimize by projected gradient steps, the paper's method for (11).
 
     A <- P(A - grad f(A) / L) in the coordinates of the data.
 
@@ -87,7 +87,7 @@ def projected_gradient(
     deadline = np.inf if time_limit is None else clock + time_limit
     identity = np.eye(objective.pairs.n_features)
     data = Coordinates(objective.program, identity, identity)
-    found = _minimise(objective, data, tol, max_iter, start, deadline, watch=watch)
+    found = _minimize(objective, data, tol, max_iter, start, deadline, watch=watch)
     return _solution(objective, found, "projected-gradient", tol, start, clock, deadline=deadline)
 
 
@@ -100,7 +100,7 @@ def fista(
     finish: bool = True,
     watch: Watch | None = None,
 ) -> MStepSolution:
-    """Minimise by accelerated projected gradient steps in whitened coordinates.
+    """Minimize by accelerated projected gradient steps in whitened coordinates.
 
     B <- P(Y - grad f(Y) / L), Y = B + momentum, with A = T B T'.
 
@@ -126,7 +126,7 @@ def fista(
     clock = time.perf_counter()
     deadline = np.inf if time_limit is None else clock + time_limit
     if objective.penalties:
-        answer = solve_penalised(objective, tol, max_iter, start, deadline, watch)
+        answer = solve_penalized(objective, tol, max_iter, start, deadline, watch)
         return _solution(objective, answer, "fista", tol, start, clock, deadline=deadline)
     white = Coordinates(objective.whitened_program, objective.basis.matrix, objective.basis.inverse)
     found = None
@@ -136,7 +136,7 @@ def fista(
     if found is None or not (found.is_done or found.word == STOPPED):
         first = start if found is None else found.certificate.metric
         left = max_iter if found is None else max(1, max_iter - found.steps)
-        found = _minimise(
+        found = _minimize(
             objective, white, tol, left, first, deadline, accelerated=True, watch=watch
         )
     return _solution(objective, found, "fista", tol, start, clock, deadline=deadline)
@@ -172,10 +172,10 @@ def _first_metric(objective: MStepObjective, deadline: float) -> FloatArray | No
     if few is None:
         return None
     L = rough_factor(few, COARSE, deadline=deadline)[0]
-    return symmetrise(L @ L.T)
+    return symmetrize(L @ L.T)
 
 
-def _minimise(
+def _minimize(
     objective: MStepObjective,
     where: Coordinates,
     tol: float,
@@ -189,7 +189,7 @@ def _minimise(
     """Projected gradient steps, with momentum where `accelerated`."""
     m = where.T.shape[1]
     B = np.zeros((m, m)) if start is None else where.inverse @ start @ where.inverse.T
-    now = Iterate.at(where, project(symmetrise(B)))
+    now = Iterate.at(where, project(symmetrize(B)))
     stopping_rule = StoppingRule(objective, where, tol, now.value)
     progress, checks = _Progress(now.value), _checks()
     next_check = next(checks)
@@ -328,7 +328,7 @@ def _step(where: Coordinates, now: Iterate, L: float, accelerated: bool) -> tupl
 
 def _guess_curvature(objective: MStepObjective, where: Coordinates) -> float:
     """The Hessian's norm for Gaussian differences: (2 + m)/4 * ||C||^2 / sum_k c_k."""
-    moment = symmetrise(where.T.T @ objective.moments.typical.everything @ where.T)
+    moment = symmetrize(where.T.T @ objective.moments.typical.everything @ where.T)
     spread = float(np.linalg.eigvalsh(moment)[-1]) if moment.size else 0.0
     guess = (2.0 + len(moment)) / 4.0 * spread**2 / objective.pair_total
     return float(max(guess, np.finfo(np.float64).tiny))

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..certificate import Certificate, certify, certify_factor, nominal_gap
 from ..model.m_step_objective import MStepObjective
-from ..model.penalised_program import with_smooth_penalties
+from ..model.penalized_program import with_smooth_penalties
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrise
+from ..numerics.psd_cone import symmetrize
 from .factor_newton import FaceSearch, Watch
 
 MOST_RETRIES = 3
@@ -67,7 +67,7 @@ def newton(
     deadline: float = np.inf,
     watch: Watch | None = None,
 ) -> Found:
-    """Minimise f over the factors of metrics until the certified relative gap is within `tol`.
+    """Minimize f over the factors of metrics until the certified relative gap is within `tol`.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def _start(objective: MStepObjective, metric: FloatArray | None) -> FloatArray:
     basis = objective.basis
     if metric is None:
         return np.zeros((len(objective.whitened_program.recession), 0))
-    return leading_factor(symmetrise(basis.inverse @ metric @ basis.inverse.T))
+    return leading_factor(symmetrize(basis.inverse @ metric @ basis.inverse.T))
 
 
 def leading_factor(B: FloatArray) -> FloatArray:

@@ -43,7 +43,7 @@ ROUNDING_GAP = 1e-6
 
 
 class OptimumNotAttained(ValueError):
-    """The objective has an infimum but no minimiser: it falls for ever along a direction.
+    """The objective has an infimum but no minimizer: it falls for ever along a direction.
 
     Attributes
     ----------
@@ -82,7 +82,7 @@ class MStepSolution:
     seconds : float
         All of it: compilation, solution, certificate.
     solver_seconds, compile_seconds : float
-        Spent inside the solver, and in stating and canonicalising the problem for it.
+        Spent inside the solver, and in stating and canonicalizing the problem for it.
     certificate_seconds : float
         Spent on certificates while a first-order method ran.
     psd_violation : float
@@ -146,7 +146,7 @@ class MStepSolution:
 
 
 def require_attained(objective: MStepObjective) -> None:
-    """Raise :class:`OptimumNotAttained` where no PSD matrix minimises f."""
+    """Raise :class:`OptimumNotAttained` where no PSD matrix minimizes f."""
     u = objective.falling_direction
     if u is None:
         return

@@ -12,7 +12,7 @@ from ..certificate.anchors import Anchors
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import PairProgram
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import factor, symmetrise
+from ..numerics.psd_cone import factor, symmetrize
 
 
 @dataclass
@@ -41,7 +41,7 @@ class Coordinates:
     def metric(self, B: FloatArray) -> FloatArray:
         """The metric A = FF': so formed it is PSD to rounding in every unit of the features."""
         F = self.factor(B)
-        return symmetrise(F @ F.T)
+        return symmetrize(F @ F.T)
 
 
 @dataclass
@@ -84,7 +84,7 @@ class StoppingRule:
         self.tol = tol
         self.anchors = Anchors.of(objective)
         self.has_free_bound = (
-            self.anchors.basis is not None or self.anchors.regulariser_basis is not None
+            self.anchors.basis is not None or self.anchors.regularizer_basis is not None
         )
         self.to_white = where.inverse @ objective.basis.matrix
         self.bound = -np.inf
@@ -112,7 +112,7 @@ class StoppingRule:
 
         Where M is singular to rounding there is none, and only a certificate can tell.
         """
-        gradient = symmetrise(self.to_white.T @ now.gradient @ self.to_white)
+        gradient = symmetrize(self.to_white.T @ now.gradient @ self.to_white)
         tangent = now.value - float(np.vdot(now.gradient, now.Y))
         self.bound = max(self.bound, self.anchors.quick_bound(tangent, gradient))
         if now.Y is now.B:

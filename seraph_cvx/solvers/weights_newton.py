@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..model.pair_program import PairProgram, WeightsPoint
-from ..model.penalised_program import Term
+from ..model.penalized_program import Term
 from ..numerics.checks import FloatArray
 
 MOST_PRODUCTS = 40

@@ -70,7 +70,7 @@ SYMBOLS = (
     ),
     (
         r"\mathcal{F}, f = -\mathcal{F}",
-        "what the M-step (11) maximises, and its negative, which this package minimises",
+        "what the M-step (11) maximizes, and its negative, which this package minimizes",
     ),
     (r"J", "what the alternation of E-steps and M-steps descends"),
     (r"H, H_a", "Shannon's entropy in nats, and Renyi's of order a"),

@@ -28,7 +28,7 @@ from .model import (
     elimination,
     kappa_sign,
     maximum_entropy,
-    posterior_regularisation,
+    posterior_regularization,
     soft_label_form,
 )
 from .paper_report import PaperReport
@@ -47,7 +47,7 @@ CLAIMS: dict[int, tuple[Claim, CheckFunction]] = {
         (elimination.CLAIM, elimination.check_elimination),
         (soft_label_form.CLAIM, soft_label_form.check_soft_label_form),
         (lipschitz.CLAIM, lipschitz.check_lipschitz),
-        (posterior_regularisation.CLAIM, posterior_regularisation.check_posterior_regularisation),
+        (posterior_regularization.CLAIM, posterior_regularization.check_posterior_regularization),
         (descent.CLAIM, descent.check_descent),
         (mixed_norm.CLAIM, mixed_norm.check_mixed_norm),
         (strong_duality.CLAIM, strong_duality.check_strong_duality),

@@ -28,7 +28,7 @@ def test_the_steps_are_those_of_the_pencil(setting, seed):
     objective = random_objective(seed, setting)
     anchors = Anchors.of(objective)
     gradient = whitened_gradient(objective, np.zeros((4, 4)))
-    M, R = objective.whitened_program.recession, objective.basis.regulariser
+    M, R = objective.whitened_program.recession, objective.basis.regularizer
     assert 0.0 < anchors.step_from_one(gradient) < 1.0
     assert anchors.step_from_one(gradient) == pytest.approx(largest_step(gradient, M))
     assert anchors.step_from_labels(gradient) == pytest.approx(largest_step(gradient, R))
@@ -41,7 +41,7 @@ def test_the_quick_bound_is_the_better_of_the_two_chords(setting, seed):
     objective = random_objective(seed, setting)
     optimum = solve_m_step(objective, tol=1e-10)
     anchors = Anchors.of(objective)
-    M, R = objective.whitened_program.recession, objective.basis.regulariser
+    M, R = objective.whitened_program.recession, objective.basis.regularizer
     rng = np.random.default_rng(seed)
     for share in (0.0, 0.5, 0.99):
         Y = share * optimum.metric + (1.0 - share) * random_psd(rng, 4)

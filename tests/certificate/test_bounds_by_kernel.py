@@ -11,10 +11,10 @@ import pytest
 
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.certificate.pair_bounds import bound_pairs
+from seraph_cvx.engine.device import device_sums
 from seraph_cvx.experiments.bench.size import gaussian_classes
 from seraph_cvx.model.label_bounds import _low_rank_bounds
 from seraph_cvx.numerics.rounding import FUSED_ROUNDINGS
-from seraph_cvx.sums.device import device_sums
 
 M = 5
 
@@ -56,8 +56,8 @@ def test_the_sums_are_those_of_the_sweep(kernels, soft):
     for mine, other in [
         (found.primal_value, plain.primal_value),
         (found.tangent_value, plain.tangent_value),
-        (found.towards_one, plain.towards_one),
-        (found.towards_labels, plain.towards_labels),
+        (found.toward_one, plain.toward_one),
+        (found.toward_labels, plain.toward_labels),
         (found.labels.value, plain.labels.value),
         (found.labels.total, plain.labels.total),
         (found.labels.soft_least, plain.labels.soft_least),

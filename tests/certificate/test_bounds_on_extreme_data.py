@@ -23,8 +23,8 @@ from seraph_cvx.baselines.itml_problem import ITMLProblem
 from seraph_cvx.baselines.lmnn.estimator import LMNN, solve_lmnn
 from seraph_cvx.baselines.lmnn.problem import LMNNProblem
 from seraph_cvx.baselines.rival import RivalSolution
+from seraph_cvx.engine import proven_sums
 from seraph_cvx.solvers.solution import Status
-from seraph_cvx.sums import proven_sums
 from seraph_cvx.theory.features import exponential_feature
 from seraph_cvx.theory.features.exponential_feature import ExponentialMStep, certify_exponential
 from seraph_cvx.theory.features.exponential_solver import solve_exponential
@@ -47,7 +47,7 @@ from flint import arb  # noqa: E402
 
 NOTHING = np.empty((0, 2), dtype=int)
 FAMILIES = ["plain", "sentinel", "far point", "scales", "shift", "plane", "nearly", "copies"]
-MANY_NEIGHBOURS = 20
+MANY_NEIGHBORS = 20
 
 
 @pytest.fixture(autouse=True)
@@ -110,7 +110,7 @@ def gdm_value(problem, L):
 
 
 def gdm_candidate(problem):
-    """The generalised power method in exact coordinates."""
+    """The generalized power method in exact coordinates."""
     T = unit_basis(gdm_constraint(problem))
     W = rounded(differences(problem.pairs.points, problem.pairs.dissimilar) * T)
     F = np.eye(W.shape[1])
@@ -259,13 +259,13 @@ def lmnn_value(problem, L):
 def lmnn_candidate(problem):
     """The package's own solver, given the points in exact coordinates of all pairs.
 
-    With all points of a class as target neighbours the problem is the same in any coordinates.
+    With all points of a class as target neighbors the problem is the same in any coordinates.
     """
     n = len(problem.points)
     V = differences(problem.points, np.column_stack(np.triu_indices(n, 1)))
     T = unit_basis(V.transpose() * V)
     X = rounded(differences(problem.points, [(i, 0) for i in range(n)]) * T)
-    turned = LMNNProblem(X, problem.classes, MANY_NEIGHBOURS, problem.push_weight)
+    turned = LMNNProblem(X, problem.classes, MANY_NEIGHBORS, problem.push_weight)
     eigenvalues, vectors = np.linalg.eigh(quietly(solve_lmnn, turned, max_iter=300).metric)
     return T * exact(vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
 
@@ -273,7 +273,7 @@ def lmnn_candidate(problem):
 def check_lmnn(family, seeds):
     for seed in seeds:
         X, y, _ = extreme_points(family, seed)
-        problem = LMNNProblem.from_labels(X, y, n_neighbors=MANY_NEIGHBOURS)
+        problem = LMNNProblem.from_labels(X, y, n_neighbors=MANY_NEIGHBORS)
         solution = quietly(solve_lmnn, problem, max_iter=300)
         assert not lmnn_value(problem, lmnn_candidate(problem)) < solution.bound
 

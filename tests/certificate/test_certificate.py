@@ -123,9 +123,9 @@ def test_the_gradient_is_named_where_it_is_feasible_as_it_is():
         is_feasible = np.linalg.eigvalsh(objective.gradient(A))[0] > 1e-9
         dual_point = certify(objective, A).dual_point
         named.add(dual_point)
-        if dual_point in ("gradient", "towards p = 1"):
+        if dual_point in ("gradient", "toward p = 1"):
             assert (dual_point == "gradient") == is_feasible
-    assert {"gradient", "towards p = 1"} <= named, named
+    assert {"gradient", "toward p = 1"} <= named, named
 
 
 def test_a_lower_bound_above_the_upper_one_is_a_defect_and_said_to_be_one(monkeypatch):

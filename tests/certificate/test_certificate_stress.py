@@ -24,17 +24,17 @@ from stress import Verdict, factor_of, inspect, judge_certificates, tally  # noq
 from stress_blocks import NOWHERE, block_of  # noqa: E402
 from stress_candidates import Search  # noqa: E402
 from stress_closed import optimum_of_one_feature, optimum_of_two_points  # noqa: E402
-from stress_families import DOORS, FAMILIES, MARATHON, PENALISED, PROBLEMS  # noqa: E402
+from stress_families import DOORS, FAMILIES, MARATHON, PENALIZED, PROBLEMS  # noqa: E402
 from stress_instances import Instance  # noqa: E402
 from stress_judge import Given, Judge  # noqa: E402
 from stress_numbers import ball, balls, wide_ball  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-import seraph_cvx.sums.cluster_sums  # noqa: E402
+import seraph_cvx.engine.cluster_sums  # noqa: E402
 from seraph_cvx import SERAPH, MStepObjective, NotCertified, PairSet, certify, solve_m_step  # noqa: E402
 from seraph_cvx.datasets import load_sampling  # noqa: E402
+from seraph_cvx.engine.cluster_sums import ClusterSums  # noqa: E402
 from seraph_cvx.penalties import Diagonal, Ridge, Sparse, TraceBound, UpperBound  # noqa: E402
-from seraph_cvx.sums.cluster_sums import ClusterSums  # noqa: E402
 
 arb = flint.arb
 
@@ -436,7 +436,7 @@ def dask_client():
 )
 def test_certificates_made_on_a_cluster_are_true(dask_client, monkeypatch, family):
     """However few the points, they are sent to workers here."""
-    monkeypatch.setattr(seraph_cvx.sums.cluster_sums, "ENOUGH_POINTS", 2)
+    monkeypatch.setattr(seraph_cvx.engine.cluster_sums, "ENOUGH_POINTS", 2)
     sweeps = []
     original = ClusterSums.over_unlabeled
 
@@ -458,7 +458,7 @@ def test_certificates_made_on_a_cluster_are_true(dask_client, monkeypatch, famil
     "seeds", [range(2), pytest.param(range(2, 4), marks=pytest.mark.slow)], ids=["first", "last"]
 )
 @pytest.mark.parametrize(
-    "family", [name for name in FAMILIES if name not in {*PENALISED, *DOORS, *PROBLEMS}]
+    "family", [name for name in FAMILIES if name not in {*PENALIZED, *DOORS, *PROBLEMS}]
 )
 def test_the_judge_agrees_with_700_bits_and_knows_its_own_error(family, seeds):
     for seed in seeds:
@@ -487,7 +487,7 @@ def best_found(family, seed):
     return instance.objective, judge, np.asarray(found[-1]).astype(np.float64)
 
 
-@pytest.mark.parametrize("family", PENALISED)
+@pytest.mark.parametrize("family", PENALIZED)
 def test_the_judge_agrees_with_the_proofs_of_the_package_on_penalties(family):
     """Two implementations in balls; the package's is part of `certify(..., rigorous=True)`."""
     finite = 0

@@ -139,7 +139,7 @@ def test_proof_a_coarse_precision_widens_the_interval_around_the_same_optimum():
 # Failure paths
 
 
-def test_failure_path_a_regulariser_that_is_not_psd_as_doubles():
+def test_failure_path_a_regularizer_that_is_not_psd_as_doubles():
     """Two features without spread, and a term of rank one whose rounded determinant is negative."""
     X = np.column_stack([gaussian(8, 1), np.full((8, 2), 0.1)])
     rng = np.random.default_rng(0)

@@ -22,7 +22,7 @@ from seraph_cvx import (
     state_m_step,
 )
 from seraph_cvx.certificate import Certificate
-from seraph_cvx.certificate.penalised import certify_penalised
+from seraph_cvx.certificate.penalized import certify_penalized
 from seraph_cvx.numerics.log_determinant import log_determinant_bounds
 from seraph_cvx.penalties import LinearConstraints, Penalty, Ridge, Trace, UpperBound
 
@@ -267,9 +267,9 @@ def test_what_an_objective_depends_on_cannot_be_written_into():
 
 def test_a_block_that_is_changed_afterwards_leaves_the_objective_as_it_was(objective):
     block = Ridge(1.0)
-    penalised = objective.with_penalties([block])
+    penalized = objective.with_penalties([block])
     block.weight = 100.0
-    assert penalised.penalties[0].weight == 1.0
+    assert penalized.penalties[0].weight == 1.0
 
 
 # Found by reading
@@ -332,7 +332,7 @@ def test_a_matrix_of_a_block_of_ones_own_is_trusted_to_twelve_digits_and_no_furt
     )
     found = objective.penalties[0].multiplier(2.0 * np.eye(2))
     assert np.all(found.slack >= 2e-12)
-    certificate = certify_penalised(objective, 0.5 * np.eye(2), guesses=[2.0 * np.eye(2)])
+    certificate = certify_penalized(objective, 0.5 * np.eye(2), guesses=[2.0 * np.eye(2)])
     least = min(
         objective.program.value(np.outer(u, u))
         for u in np.random.default_rng(0).normal(size=(99, 2)) / np.sqrt(2.0)

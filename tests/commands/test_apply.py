@@ -79,21 +79,21 @@ def test_the_commands_of_the_guide_classify_new_flowers(flowers, repository):
 
 def test_text_and_missing_numbers_are_treated_as_in_the_fit(flowers):
     learned, labels, _ = flowers
-    colour = np.array(["red", "blue", "green"])[np.arange(100) % 3]
-    table = learned.assign(colour=colour, size=np.where(np.arange(100) % 2, "L", "S"))
+    color = np.array(["red", "blue", "green"])[np.arange(100) % 3]
+    table = learned.assign(color=color, size=np.where(np.arange(100) % 2, "L", "S"))
     table.insert(1, "code", np.arange(100) + 7)
     table.iloc[4, 2] = np.nan
     table.assign(species=labels).to_csv("mixed.csv", index=False)
     asked = ["fit", "mixed.csv", "--label", "species"]
-    options = ["--drop", "code", "--one-hot", "colour", "--one-hot", "size", "--impute", "median"]
+    options = ["--drop", "code", "--one-hot", "color", "--one-hot", "size", "--impute", "median"]
     result = run(*asked, *options)
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
-    features = [*NAMES, "colour=blue", "colour=green", "colour=red", "size=S"]
+    features = [*NAMES, "color=blue", "color=green", "color=red", "size=S"]
     model = load_model("mixed.metric.npz")
     assert model.feature_names_in_.tolist() == features
     hot = table[NAMES].assign(
-        **{f"colour={c}": (colour == c) * 1.0 for c in ("blue", "green", "red")},
+        **{f"color={c}": (color == c) * 1.0 for c in ("blue", "green", "red")},
         **{"size=S": (table["size"] == "S") * 1.0},
     )
     expected = make_pipeline(SimpleImputer(strategy="median"), StandardScaler(), SERAPH())
@@ -102,9 +102,9 @@ def test_text_and_missing_numbers_are_treated_as_in_the_fit(flowers):
     table.iloc[:5].to_csv("new.csv", index=False)
     assert run("apply", "mixed.metric.npz", "new.csv", "--out", "z.csv").exit_code == 0
     assert np.array_equal(read_rows("z.csv")[0], model.transform(hot.iloc[:5]))
-    table.iloc[:5].assign(colour="pink").to_csv("new.csv", index=False)
+    table.iloc[:5].assign(color="pink").to_csv("new.csv", index=False)
     result = run("apply", "mixed.metric.npz", "new.csv", "--out", "z.csv", "--force")
-    assert "new in the column 'colour', and no feature: 'pink'" in words(result.stderr)
+    assert "new in the column 'color', and no feature: 'pink'" in words(result.stderr)
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
@@ -124,11 +124,11 @@ def test_decimal_commas_and_another_encoding_give_the_same_metric(flowers, encod
 
 
 BAD = {
-    "text": ([], ["'red'", "--one-hot colour", "--drop colour"]),
-    "empty": (["--drop", "colour"], ["the cell is empty", "--impute median"]),
-    "comma": (["--drop", "colour", "--impute", "mean"], ["'1,5'", "or use '--decimal ,'"]),
-    "point": (["--drop", "colour", "--impute", "mean", "--decimal", ","], ["'2.0'", "a comma"]),
-    "no such column": (["--drop", "Colour"], ["--drop Colour", "is no column", "'colour'"]),
+    "text": ([], ["'red'", "--one-hot color", "--drop color"]),
+    "empty": (["--drop", "color"], ["the cell is empty", "--impute median"]),
+    "comma": (["--drop", "color", "--impute", "mean"], ["'1,5'", "or use '--decimal ,'"]),
+    "point": (["--drop", "color", "--impute", "mean", "--decimal", ","], ["'2.0'", "a comma"]),
+    "no such column": (["--drop", "Color"], ["--drop Color", "is no column", "'color'"]),
     "the label": (["--one-hot", "kind"], ["'kind' is the label column"]),
     "encoding": (["--encoding", "klingon"], ["--encoding klingon", "no such encoding"]),
 }
@@ -136,7 +136,7 @@ BAD = {
 
 @pytest.mark.parametrize("case", BAD)
 def test_what_cannot_be_read_is_answered_with_an_option_of_the_command(flowers, case):
-    Path("bad.csv").write_text("colour;a;b;kind\nred;2.0;;u\nblue;1.5;1,5;v\n")
+    Path("bad.csv").write_text("color;a;b;kind\nred;2.0;;u\nblue;1.5;1,5;v\n")
     options, culprits = BAD[case]
     assert_answered_in_words(run("fit", "bad.csv", "--label", "kind", *options), culprits)
     if case == "text":

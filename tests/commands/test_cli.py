@@ -24,14 +24,14 @@ from seraph_cvx.cli import fitting, learn
 from seraph_cvx.cli.main import on_cluster
 from seraph_cvx.cli.metric_report import IterationPrinter
 from seraph_cvx.cli.tables.workload import free_bytes
-from seraph_cvx.comparison import race
-from seraph_cvx.comparison.race_table import Race
-from seraph_cvx.comparison.solvers import forget_solver
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.experiments.runs import dask_cluster
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.plots import RegionsDisplay
+from seraph_cvx.race import race
+from seraph_cvx.race.race_table import Race
+from seraph_cvx.race.solvers import forget_solver
 
 HEADER = "length,width,species"
 ROWS = ["1.0,10,a", "1.2,30,a", "3.0,12,b", "3.1,28,b", "1.1,20,", "2.9,22,"]
@@ -622,8 +622,8 @@ def test_a_failure_to_write_without_a_number_keeps_its_own_words(table, monkeypa
 
 
 OWN_SOLVER = """
-def without_licence(objective, tol, time_limit):
-    raise RuntimeError("licence not found")
+def without_license(objective, tol, time_limit):
+    raise RuntimeError("license not found")
 """
 
 
@@ -634,12 +634,12 @@ def test_a_race_tells_who_fails_what_is_not_drawn_and_what_a_resumption_changes(
     monkeypatch.setattr(sys, "path", [*sys.path])
     (folder / "solver_of_mine.py").write_text(OWN_SOLVER)
     command = ["compare", "--suite", "tiny", "--tol", "1e-3", "--out", "race"]
-    command += ["--solvers", "fista,mine=solver_of_mine:without_licence"]
+    command += ["--solvers", "fista,mine=solver_of_mine:without_license"]
     result = run(*command)
     forget_solver("mine")
     assert result.exit_code == 0, result.output
     told = words(result.stderr)
-    assert "mine at 0.001: error (RuntimeError: licence not found" in told
+    assert "mine at 0.001: error (RuntimeError: license not found" in told
     assert "fista at" not in told
     assert "No pictures: matplotlib is not installed" in told
     names = sorted(path.name for path in (folder / "race").iterdir())

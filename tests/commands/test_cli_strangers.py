@@ -28,10 +28,10 @@ from seraph_cvx import SERAPH, PairSet
 from seraph_cvx.cli import fitting
 from seraph_cvx.cli.report import say
 from seraph_cvx.cli.tables import files, frames, table_text, user_table, workload
-from seraph_cvx.comparison.race_table import Race
 from seraph_cvx.datasets import load
 from seraph_cvx.display.notebook import Tone, card, facts, grid
 from seraph_cvx.display.result_table import ResultTable
+from seraph_cvx.race.race_table import Race
 from seraph_cvx.theory import report as claims
 
 HEADER = "length,width,species"

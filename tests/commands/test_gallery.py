@@ -30,7 +30,7 @@ each_script = pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.s
 
 KINDS = ("thumbnails", "pictures")
 GRID = (12, 6)
-"""A picture is compared by the mean colours of so many fields, across and down."""
+"""A picture is compared by the mean colors of so many fields, across and down."""
 SAME = 0.1
 """Pictures nearer than this are the same: matplotlib 3.9 draws them up to 0.063 from 3.11."""
 MEASURED = {"plot_3_solvers"}
@@ -38,7 +38,7 @@ MEASURED = {"plot_3_solvers"}
 
 
 def ink(path):
-    """The size of a picture, and how far from white each field of a grid is, in each colour."""
+    """The size of a picture, and how far from white each field of a grid is, in each color."""
     image = pytest.importorskip("PIL.Image")
     with image.open(path) as picture:
         fields = picture.convert("RGB").resize(GRID, image.Resampling.BOX)

@@ -82,7 +82,7 @@ def test_the_readme_is_short(repository):
     assert len((repository / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
 
 
-def test_the_guide_to_modelling_has_every_block_in_its_table(repository):
+def test_the_guide_to_modeling_has_every_block_in_its_table(repository):
     page = (repository / "examples" / "guide" / "model-your-own.md").read_text(encoding="utf-8")
     blocks = [
         name
@@ -95,7 +95,7 @@ def test_the_guide_to_modelling_has_every_block_in_its_table(repository):
     for name in blocks:
         row = next(line for line in page.splitlines() if line.startswith(f"| `{name}("))
         block = getattr(penalties, name)
-        is_linear = block.regulariser is not penalties.Penalty.regulariser
+        is_linear = block.regularizer is not penalties.Penalty.regularizer
         has_dual = is_linear or block.dual_terms is not penalties.Penalty.dual_terms
         has_balls = is_linear or block.ball_terms is not penalties.Penalty.ball_terms
         is_solvable = block.is_smooth or block.prox is not penalties.Penalty.prox

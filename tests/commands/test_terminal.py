@@ -16,7 +16,7 @@ ASCII_SYMBOLS = r"\b(kappa|lambda|eta|mu|sigma)\b(?!\*? =)|_hat|R\^|\bS u D\b|>=
 
 @pytest.fixture(params=[80, 100])
 def columns(request, monkeypatch):
-    """A terminal of so many columns, without colours."""
+    """A terminal of so many columns, without colors."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setattr(screen, "width", request.param)
     assert screen.is_terminal

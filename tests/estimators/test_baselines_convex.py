@@ -28,7 +28,7 @@ RIVALS = [GDM, ITML, LMNN]
 
 
 def random_labels(seed, n, m, n_classes, separation=1.0):
-    """Gaussian classes in turn, their centres Gaussian too."""
+    """Gaussian classes in turn, their centers Gaussian too."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % n_classes
     return rng.normal(size=(n, m)) + separation * rng.normal(size=(n_classes, m))[y], y
@@ -352,7 +352,7 @@ def test_lmnn_ignores_points_of_unknown_class():
 
 
 def test_closed_form_lmnn_with_more_features_than_points():
-    """The least value is 0: points linked by target neighbours fall together, classes do not."""
+    """The least value is 0: points linked by target neighbors fall together, classes do not."""
     X, y = random_labels(2, 12, 20, 3)
     problem = LMNNProblem.from_labels(X, y)
     where = TargetCoordinates.of(problem)
@@ -533,7 +533,7 @@ def test_failure_path_lmnn_needs_class_labels():
         LMNN().fit(X)
     with pytest.raises(ValueError, match="two classes at least"):
         LMNN().fit(X, np.zeros(8, int))
-    with pytest.raises(ValueError, match="no point has a target neighbour"):
+    with pytest.raises(ValueError, match="no point has a target neighbor"):
         LMNN().fit(X, np.arange(8))
 
 

@@ -1,6 +1,6 @@
 """Evidence: the rivals Euclidean, LDM, MFDA and NCA keep what their publications promise.
 
-Bounds that hold, closed forms, independent optimisers, and scikit-learn's own checks.
+Bounds that hold, closed forms, independent optimizers, and scikit-learn's own checks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from seraph_cvx import PairSet
 from seraph_cvx.baselines import nca
 from seraph_cvx.baselines.euclidean import Euclidean
-from seraph_cvx.baselines.ldm import LDM, Neighbourhoods
+from seraph_cvx.baselines.ldm import LDM, Neighborhoods
 from seraph_cvx.baselines.mfda import MFDA, pairwise_scatter, reconstruction_weights
 from seraph_cvx.baselines.nca import NCA
 from seraph_cvx.baselines.principal_directions import principal_directions
@@ -60,9 +60,9 @@ def naive_likelihood(metric, pairs):
     return total
 
 
-def neighbourhoods(pairs):
+def neighborhoods(pairs):
     directions = principal_directions(pairs.points)
-    return Neighbourhoods.of(pairs, directions), directions
+    return Neighborhoods.of(pairs, directions), directions
 
 
 def test_closed_form_euclidean_distances():
@@ -76,37 +76,37 @@ def test_closed_form_euclidean_distances():
 @pytest.mark.parametrize("seed", range(4))
 def test_formulas_agree_ldm_likelihood_and_the_sum_over_points(seed):
     pairs = random_pairs(seed, n=15, m=4, n_labeled=30)
-    neighbours, directions = neighbourhoods(pairs)
+    neighbors, directions = neighborhoods(pairs)
     g = np.random.default_rng(seed).exponential(size=4)
     expected = naive_likelihood((directions * g) @ directions.T, pairs)
-    assert neighbours.likelihood(g)[0] == pytest.approx(expected, rel=1e-10)
+    assert neighbors.likelihood(g)[0] == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_gradient_of_the_ldm_likelihood_by_finite_differences(seed):
-    neighbours, _ = neighbourhoods(random_pairs(seed, n=15, m=4, n_labeled=30))
+    neighbors, _ = neighborhoods(random_pairs(seed, n=15, m=4, n_labeled=30))
     g = 0.2 + np.random.default_rng(seed).random(4)
-    _, a, b = neighbours.likelihood(g)
+    _, a, b = neighbors.likelihood(g)
     for k, step in enumerate(1e-6 * np.eye(4)):
-        rise = neighbours.likelihood(g + step)[0] - neighbours.likelihood(g - step)[0]
+        rise = neighbors.likelihood(g + step)[0] - neighbors.likelihood(g - step)[0]
         assert (b - a)[k] == pytest.approx(rise / 2e-6, rel=1e-6, abs=1e-7)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_the_ldm_bound_is_below_the_likelihood_and_touches_it(seed):
     rng = np.random.default_rng(seed)
-    neighbours, _ = neighbourhoods(random_pairs(seed, n=12, m=3, n_labeled=25))
-    c = neighbours.distances(np.ones(3)).max()
+    neighbors, _ = neighborhoods(random_pairs(seed, n=12, m=3, n_labeled=25))
+    c = neighbors.distances(np.ones(3)).max()
     g = rng.exponential(size=3)
-    value, a, b = neighbours.likelihood(g)
+    value, a, b = neighbors.likelihood(g)
     for size in (1e-4, 1e-2, 1.0):
         d = np.maximum(size * rng.normal(size=3), -g)
         bound = float(np.sum(-a * d + b / c * (1.0 - np.exp(-c * d))))
-        rise = neighbours.likelihood(g + d)[0] - value
+        rise = neighbors.likelihood(g + d)[0] - value
         assert bound <= rise + 1e-12 * abs(value)
     d = 1e-7 * rng.random(3)
     bound = float(np.sum(-a * d + b / c * (1.0 - np.exp(-c * d))))
-    assert bound == pytest.approx(neighbours.likelihood(g + d)[0] - value, rel=1e-3, abs=1e-13)
+    assert bound == pytest.approx(neighbors.likelihood(g + d)[0] - value, rel=1e-3, abs=1e-13)
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
@@ -201,7 +201,7 @@ def test_units_and_origin_do_not_matter(model):
     assert model.fit(7.0 * X - 3.0, y).metric_ * 49.0 == pytest.approx(A, rel=1e-6, abs=1e-9)
 
 
-def test_separable_points_drive_the_ldm_likelihood_towards_zero_and_stop():
+def test_separable_points_drive_the_ldm_likelihood_toward_zero_and_stop():
     X = np.array([[0.0], [0.1], [5.0], [5.2]])
     coarse, fine = (LDM(tol=tol).fit(X, [0, 0, 1, 1]) for tol in (1e-3, 1e-8))
     assert coarse.history_[-1] < fine.history_[-1] < 0.0
@@ -225,7 +225,7 @@ def test_principal_directions_span_what_the_points_span_and_no_more():
 
 
 def test_lle_weights_solve_each_points_constrained_least_squares():
-    """By the bordered (Lagrange) system of each point, and neighbours by plain sorting."""
+    """By the bordered (Lagrange) system of each point, and neighbors by plain sorting."""
     X = np.random.default_rng(1).normal(size=(18, 3))
     M = reconstruction_weights(X, n_neighbors=4)
     assert M.sum(axis=1) == pytest.approx(np.ones(18))
@@ -241,7 +241,7 @@ def test_lle_weights_solve_each_points_constrained_least_squares():
         assert M[i, near] == pytest.approx(weights, abs=1e-10)
 
 
-def test_lle_weights_reproduce_points_that_lie_between_their_neighbours():
+def test_lle_weights_reproduce_points_that_lie_between_their_neighbors():
     X = np.arange(9.0)[:, None] * [[1.0, 2.0]]
     M = reconstruction_weights(X, n_neighbors=2)
     assert (M @ X)[1:-1] == pytest.approx(X[1:-1], abs=1e-9)
@@ -265,7 +265,7 @@ def fisher_matrices(X, y, alpha, ridge, k):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_mfda_directions_satisfy_the_generalised_eigenproblem(seed):
+def test_mfda_directions_satisfy_the_generalized_eigenproblem(seed):
     X, y = crowd(seed, m=5)
     model = MFDA(n_neighbors=4, structure_weight=0.7, ridge=0.02).fit(X, y)
     S, B = fisher_matrices(X, y, 0.7, 0.02, 4)
@@ -367,8 +367,8 @@ def wide_points(n, m, rank, seed=0):
     """n points of R^m that span `rank` directions, three classes, 12 known."""
     rng = np.random.default_rng(seed)
     y = np.arange(n) % 3
-    centres = 2.0 * rng.normal(size=(3, rank))
-    X = (rng.normal(size=(n, rank)) + centres[y]) @ np.linalg.qr(rng.normal(size=(m, rank)))[0].T
+    centers = 2.0 * rng.normal(size=(3, rank))
+    X = (rng.normal(size=(n, rank)) + centers[y]) @ np.linalg.qr(rng.normal(size=(m, rank)))[0].T
     return X, np.where(np.arange(n) < 12, y, -1)
 
 

@@ -359,14 +359,14 @@ def test_search_ends_with_the_seraph_it_chose(search, sampling):
     assert search.get_feature_names_out()[0] == "seraphcv0"
 
 
-def test_search_breaks_ties_towards_the_larger_trace_weight(sampling):
+def test_search_breaks_ties_toward_the_larger_trace_weight(sampling):
     tied = SERAPHCV([0.3, 3.0, 1.0], (0.0,), cv=2, scoring=lambda model, X, y: 0.7)
     assert tied.fit(sampling.X, sampling.y).best_params_["trace_weight"] == 3.0
     assert tied.cv_results_["rank_test_score"].tolist() == [1, 1, 1]
-    favoured = SERAPHCV(
+    favored = SERAPHCV(
         [0.3, 3.0, 1.0], (0.0,), cv=2, scoring=lambda model, X, y: -model.trace_weight
     )
-    assert favoured.fit(sampling.X, sampling.y).best_params_["trace_weight"] == 0.3
+    assert favored.fit(sampling.X, sampling.y).best_params_["trace_weight"] == 0.3
 
 
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])

@@ -96,7 +96,7 @@ def test_the_m_step_with_a_shape_is_certified_for_that_penalty():
     first = RECOMMENDED.first_m_step(pairs)
     labeled = MStepObjective(pairs, unlabeled_weight=0.0)
     weight = critical_weight(labeled, W)
-    assert first.regulariser == pytest.approx(0.02 * weight * W)
+    assert first.regularizer == pytest.approx(0.02 * weight * W)
     for factor, is_zero in ((0.99, False), (1.01, True)):
         at_weight = MStepObjective(
             pairs, unlabeled_weight=0.0, trace_weight=0.0, manifold_term=factor * weight * W

@@ -1,4 +1,4 @@
-"""Evidence: the judgement of a reproduction is counted right, and so is the committed one."""
+"""Evidence: the judgment of a reproduction is counted right, and so is the committed one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from command_line import words
 from reproduction import invented_table, reproduce_by_command, run_row
 from scipy.stats import ttest_ind, ttest_rel
 
-from seraph_cvx.experiments.results.acceptance import duel_table, judge, judgement_table
-from seraph_cvx.experiments.results.documents import errors_files, judgement_again
-from seraph_cvx.experiments.results.summaries import summarise
+from seraph_cvx.experiments.results.acceptance import duel_table, judge, judgment_table
+from seraph_cvx.experiments.results.documents import errors_files, judgment_again
+from seraph_cvx.experiments.results.summaries import summarize
 from seraph_cvx.experiments.results.tables import (
     read_errors,
 )
@@ -21,14 +21,14 @@ from seraph_cvx.experiments.runs import runner
 from seraph_cvx.experiments.runs.methods import METHODS
 from seraph_cvx.experiments.runs.single_run import EMPTY
 
-# The judgement
+# The judgment
 
 
 def column(rows, method):
     return np.array([row["error"] for row in rows if row["method"] == method])
 
 
-def test_closed_form_of_the_judgement():
+def test_closed_form_of_the_judgment():
     rows = invented_table(recommended=9.0, euclidean=13.0, itml=8.2)
     (verdict,) = judge(rows)
     own, reference = column(rows, "recommended"), column(rows, "euclidean")
@@ -75,7 +75,7 @@ def test_the_error_or_the_improvement_is_enough(own, euclidean, near, near_paire
 def test_the_recommended_one_is_best_tied_or_beaten():
     said = {}
     for error in (5.0, 9.0, 12.0):
-        row = judgement_table(judge(invented_table(recommended=error, gdm=8.0))).rows[0]
+        row = judgment_table(judge(invented_table(recommended=error, gdm=8.0))).rows[0]
         said[error] = row["smallest mean"], row["best or tied"], row["best or tied, paired test"]
     assert said == {
         5.0: ("recommended", "yes", "yes"),
@@ -87,7 +87,7 @@ def test_the_recommended_one_is_best_tied_or_beaten():
 def test_verdicts_and_duels_are_counted_over_the_tasks():
     rows = invented_table("iris", recommended=5.0, gdm=8.0)
     rows += invented_table("balance", recommended=40.0, gdm=8.0)
-    count = judgement_table(judge(rows)).rows[-1]
+    count = judgment_table(judge(rows)).rows[-1]
     assert count["task"] == "of 2"
     assert (count["near the paper"], count["best or tied"]) == ("1", "1")
     duels = {row["method"]: row for row in duel_table(rows).rows}
@@ -130,17 +130,17 @@ def test_the_command_judges_under_table_2_and_again_from_its_errors(monkeypatch,
     done = reproduce_by_command("table2", "--tasks", "iris", "--samplings", 3, "--out", tmp_path)
     assert done.exit_code == 0, done.output
     assert "The recommended configuration, judged" in done.output
-    first = (tmp_path / "judgement.md").read_text()
+    first = (tmp_path / "judgment.md").read_text()
     assert "| of 1 |" in first
-    (tmp_path / "judgement.md").unlink()
+    (tmp_path / "judgment.md").unlink()
     (tmp_path / "cells.jsonl").unlink()
-    again = reproduce_by_command("judgement", "--out", tmp_path)
+    again = reproduce_by_command("judgment", "--out", tmp_path)
     assert again.exit_code == 0, again.output
-    assert (tmp_path / "judgement.md").read_text() == first
+    assert (tmp_path / "judgment.md").read_text() == first
 
 
-def test_the_command_says_what_a_judgement_lacks(cheap_runs, tmp_path):
-    nothing = reproduce_by_command("judgement", "--out", tmp_path)
+def test_the_command_says_what_a_judgment_lacks(cheap_runs, tmp_path):
+    nothing = reproduce_by_command("judgment", "--out", tmp_path)
     assert nothing.exit_code == 2
     assert "run reproduce table2 first" in words(nothing.output)
     few = reproduce_by_command(
@@ -148,8 +148,8 @@ def test_the_command_says_what_a_judgement_lacks(cheap_runs, tmp_path):
         *("--samplings", 2, "--out", tmp_path),
     )
     assert few.exit_code == 0, few.output
-    assert not (tmp_path / "judgement.md").exists()
-    result = reproduce_by_command("judgement", "--out", tmp_path)
+    assert not (tmp_path / "judgment.md").exists()
+    result = reproduce_by_command("judgment", "--out", tmp_path)
     assert result.exit_code == 2
     assert "no task with every method" in words(result.output)
 
@@ -157,24 +157,24 @@ def test_the_command_says_what_a_judgement_lacks(cheap_runs, tmp_path):
 # The results that are committed
 
 
-def test_the_committed_judgement_and_means_are_those_of_the_committed_errors(repository):
+def test_the_committed_judgment_and_means_are_those_of_the_committed_errors(repository):
     folder = repository / "examples" / "reproduction"
-    assert judgement_again(folder)["judgement.md"] == (folder / "judgement.md").read_text("utf-8")
+    assert judgment_again(folder)["judgment.md"] == (folder / "judgment.md").read_text("utf-8")
     rows = read_errors((folder / "errors.csv").read_text("utf-8"))
     assert len(rows) == 12 * 50 * len(METHODS)
     with (folder / "table2.csv").open(encoding="utf-8") as file:
         printed = {(line["task"], line["method"]): line for line in csv.DictReader(file)}
-    for summary in summarise([row | {"seconds": 0.0, "detail": ""} for row in rows]):
+    for summary in summarize([row | {"seconds": 0.0, "detail": ""} for row in rows]):
         line = printed[summary.task, summary.method]
         assert float(line["mean"]) == pytest.approx(summary.mean)
         assert float(line["standard_error"]) == pytest.approx(summary.standard_error)
         assert line["is_best"] == str(summary.is_best)
 
 
-def test_the_committed_readmes_say_what_the_judgement_says(repository):
+def test_the_committed_readmes_say_what_the_judgment_says(repository):
     folder = repository / "examples" / "reproduction"
     rows = read_errors((folder / "errors.csv").read_text("utf-8"))
-    count = judgement_table(judge(rows)).rows[-1]
+    count = judgment_table(judge(rows)).rows[-1]
     text = words((folder / "README.md").read_text("utf-8"))
     assert f"near the paper on {count['near the paper']} of 12" in text
     assert f"paired standard error {count['near, paired errors']} of 12" in text

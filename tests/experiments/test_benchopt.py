@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from seraph_cvx import solve_m_step
-from seraph_cvx.comparison.suite import InstanceSpec
+from seraph_cvx.race.suite import InstanceSpec
 
 NAME = "iris-n20-standard-hyper-w1-s0"
 

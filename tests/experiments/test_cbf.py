@@ -10,16 +10,16 @@ import pytest
 from cbf_reader import read_cbf, read_sidecar
 from conic_to_cvxpy import rebuild
 from instances import random_objective
-from penalised import BLOCKS, random_penalised
+from penalized import BLOCKS, random_penalized
 from typer.testing import CliRunner
 
 from seraph_cvx import MStepObjective, PairSet, certify, cli, state_m_step
-from seraph_cvx.comparison.cbf import to_cbf, write_cbf
-from seraph_cvx.comparison.conic_program import ConicProgram
-from seraph_cvx.comparison.sparse_entries import SparseEntries
-from seraph_cvx.comparison.suite import InstanceSpec
-from seraph_cvx.numerics.psd_cone import project, symmetrise
+from seraph_cvx.numerics.psd_cone import project, symmetrize
 from seraph_cvx.penalties import Diagonal, LogDet, Ridge, Sparse, UpperBound
+from seraph_cvx.race.cbf import to_cbf, write_cbf
+from seraph_cvx.race.conic_program import ConicProgram
+from seraph_cvx.race.sparse_entries import SparseEntries
+from seraph_cvx.race.suite import InstanceSpec
 from seraph_cvx.solvers.solution import OptimumNotAttained
 
 NAMES = [
@@ -54,7 +54,7 @@ def test_round_trip_read_back_rebuilt_solved_has_the_certified_value(tmp_path, n
     sidecar = read_sidecar(path)
     objective = InstanceSpec(**sidecar["spec"]).objective()
     value, metric = solve(read_cbf(path))
-    certificate = certify(objective, project(symmetrise(metric)))
+    certificate = certify(objective, project(symmetrize(metric)))
     assert sidecar["lower"] <= certificate.primal_value
     assert certificate.dual_value <= sidecar["upper"]
     assert sidecar["upper"] - sidecar["lower"] <= 1e-8 * max(1.0, sidecar["upper"])
@@ -90,7 +90,7 @@ def test_soft_labels_and_threshold_reach_the_file(formulation):
     expected = state_m_step(objective, formulation).solve(solver="CLARABEL")
     value, metric = solve(ConicProgram.of(objective, formulation))
     assert value == pytest.approx(expected, rel=1e-6)
-    assert certify(objective, project(symmetrise(metric))).relative_gap < 1e-5
+    assert certify(objective, project(symmetrize(metric))).relative_gap < 1e-5
 
 
 def test_a_program_without_a_constant_is_written_without_one_and_read_back(tmp_path):
@@ -165,7 +165,7 @@ def test_an_unknown_formulation_ending_or_unattained_optimum_is_refused(tmp_path
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_mosek_reads_the_file_and_finds_what_was_written(tmp_path, formulation):
-    """Reading needs no licence; solving would."""
+    """Reading needs no license; solving would."""
     mosek = pytest.importorskip("mosek", reason="MOSEK is not installed: pip install Mosek")
     path = tmp_path / "x.cbf"
     write_cbf(InstanceSpec.parse(NAMES[0]), path, formulation)
@@ -176,8 +176,8 @@ def test_mosek_reads_the_file_and_finds_what_was_written(tmp_path, formulation):
         orders = [task.getdimbarvarj(j) for j in range(task.getnumbarvar())]
         assert tuple(orders) == program.matrix_orders
         assert task.getcfix() == program.objective_constant
-        maximise = task.getobjsense() == mosek.objsense.maximize
-        assert maximise == (program.sense == "MAX")
+        maximize = task.getobjsense() == mosek.objsense.maximize
+        assert maximize == (program.sense == "MAX")
         kinds = [task.getdomaintype(task.getaccdomain(k)) for k in range(task.getnumacc())]
         exponential = sum(kind == mosek.domaintype.primal_exp_cone for kind in kinds)
         assert exponential == sum(kind == "EXP" for kind, _ in program.cones)
@@ -219,7 +219,7 @@ def test_export_answers_bad_input_in_words(tmp_path, monkeypatch, arguments, wor
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 @pytest.mark.parametrize("block", BLOCKS)
 def test_round_trip_of_every_penalty_has_the_certified_value(tmp_path, block, formulation):
-    objective, _, _ = random_penalised(block, 1)
+    objective, _, _ = random_penalized(block, 1)
     path = tmp_path / "x.cbf"
     write_cbf(objective, path, formulation)
     sidecar = read_sidecar(path)
@@ -230,7 +230,7 @@ def test_round_trip_of_every_penalty_has_the_certified_value(tmp_path, block, fo
     metric = matrices[0].value if matrices else feasible[0].dual_value
     assert value == pytest.approx(sidecar["upper"], rel=1e-7)
     assert sidecar["upper"] - sidecar["lower"] <= 1e-8 * max(1.0, sidecar["upper"])
-    certificate = certify(objective, project(symmetrise(metric)))
+    certificate = certify(objective, project(symmetrize(metric)))
     assert certificate.relative_gap < 1e-4
     assert sidecar["penalties"] == [repr(penalty) for penalty in objective.penalties]
     assert bool(sidecar["note"]) == (block == "equal")

@@ -92,8 +92,8 @@ def test_a_draw_shows_the_labels_it_says_and_standardizes(labels):
     assert len(draw.X_rest) == 39
     spread = data.X.std(axis=0) / np.vstack([draw.X, draw.X_rest]).std(axis=0)
     together = np.vstack([draw.X, draw.X_rest]) * spread
-    centred = np.sort(together - together.mean(axis=0), axis=0)
-    np.testing.assert_allclose(centred, np.sort(data.X - data.X.mean(axis=0), axis=0), atol=1e-9)
+    centered = np.sort(together - together.mean(axis=0), axis=0)
+    np.testing.assert_allclose(centered, np.sort(data.X - data.X.mean(axis=0), axis=0), atol=1e-9)
     counts = np.bincount(draw.truth) + np.bincount(draw.truth_rest, minlength=3)
     assert counts.tolist() == [90, 40, 9]
 
@@ -144,7 +144,7 @@ def test_the_thirteen_sets_are_found_where_they_are(monkeypatch, tmp_path):
 # Measures
 
 
-def test_neighbours_and_pairs_are_judged_as_elsewhere():
+def test_neighbors_and_pairs_are_judged_as_elsewhere():
     draw = draw_points(DataSet.of("three", *blobs((80, 50, 40))), 5, 1)
     model = SERAPH().fit(draw.X, draw.y)
     Z, judged = model.transform(draw.X), draw.y < 0
@@ -158,7 +158,7 @@ def test_neighbours_and_pairs_are_judged_as_elsewhere():
     assert row["pair_auc"] == pytest.approx(100.0 * area)
 
 
-def test_three_neighbours_vote_and_the_nearest_breaks_a_tie():
+def test_three_neighbors_vote_and_the_nearest_breaks_a_tie():
     labeled, classes = np.array([[0.0], [1.0], [2.5], [9.0]]), np.array([2, 1, 0, 0])
     points = np.array([[-1.0], [2.4], [8.0]])
     assert vote(points, labeled, classes, 3).tolist() == [2, 0, 0]

@@ -17,18 +17,18 @@ from instances import random_objective, random_psd
 from scipy.optimize import check_grad
 
 from seraph_cvx import MStepObjective, PairSet, certify, compare_solvers, solve_m_step
-from seraph_cvx.comparison.entrants import probes
-from seraph_cvx.comparison.entrants.attempt import Attempt, Entrant, NotForThisProblem
-from seraph_cvx.comparison.entrants.conic import conic, conic_entrants
-from seraph_cvx.comparison.entrants.factor import climb, first_factor, lbfgs, widened
-from seraph_cvx.comparison.entrants.listed import ListedProblem
-from seraph_cvx.comparison.entrants.nonlinear import options_in_words, state_on_factor
-from seraph_cvx.comparison.entrants.own import own_entrant
-from seraph_cvx.comparison.solvers import entrants, listed_entrants
-from seraph_cvx.comparison.suite import InstanceSpec, suite
 from seraph_cvx.m_step.conic import options_for
 from seraph_cvx.penalties import Ridge
 from seraph_cvx.processes.isolation import Outcome
+from seraph_cvx.race.entrants import probes
+from seraph_cvx.race.entrants.attempt import Attempt, Entrant, NotForThisProblem
+from seraph_cvx.race.entrants.conic import conic, conic_entrants
+from seraph_cvx.race.entrants.factor import climb, first_factor, lbfgs, widened
+from seraph_cvx.race.entrants.listed import ListedProblem
+from seraph_cvx.race.entrants.nonlinear import options_in_words, state_on_factor
+from seraph_cvx.race.entrants.own import own_entrant
+from seraph_cvx.race.solvers import entrants, listed_entrants
+from seraph_cvx.race.suite import InstanceSpec, suite
 
 TINY = "iris-n20-standard-hyper-w1-s0"
 OTHERS = {entrant.solver: entrant for entrant in listed_entrants()}
@@ -178,7 +178,7 @@ def test_at_the_optimum_no_column_is_added():
 
 
 def _ends_at_the_optimum(objective, start):
-    from seraph_cvx.comparison.entrants.factor import FactorRun
+    from seraph_cvx.race.entrants.factor import FactorRun
 
     metric = solve_m_step(objective, tol=1e-10).metric
     eigenvalues, vectors = np.linalg.eigh(metric)
@@ -323,7 +323,7 @@ def test_the_command_races_on_a_folder_of_tables(tmp_path, monkeypatch):
         seen.update(instances)
         raise ValueError("that is enough")
 
-    monkeypatch.setattr("seraph_cvx.comparison.race.compare_solvers", compare)
+    monkeypatch.setattr("seraph_cvx.race.race.compare_solvers", compare)
     X = np.array([[0.0, 1.0], [0.2, 0.9], [2.0, 0.0], [2.1, 0.3]])
     np.savez(tmp_path / "arrays.npz", X=X, y=[0, 0, 1, -1], trace_weight=0.5)
     (tmp_path / "table.csv").write_text("a,b,kind\n0,1,x\n0.2,0.9,x\n2,0,y\n2.1,0.3,\n")

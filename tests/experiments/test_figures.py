@@ -13,7 +13,7 @@ from seraph_cvx.experiments.protocol.tasks import TASKS
 from seraph_cvx.experiments.results import figures
 from seraph_cvx.experiments.results.documents import figure3_files, times_again
 from seraph_cvx.experiments.results.figures import artificial_set, learn_panels
-from seraph_cvx.experiments.results.summaries import summarise
+from seraph_cvx.experiments.results.summaries import summarize
 from seraph_cvx.experiments.results.tables import times_of
 from seraph_cvx.experiments.runs.early_stopping import stop_early
 from seraph_cvx.experiments.runs.methods import METHODS
@@ -58,13 +58,13 @@ def test_figure_2_without_an_answer_says_what_the_solver_said(monkeypatch):
 
 
 def shades_at(ax, points):
-    """The colours of the shade behind points."""
+    """The colors of the shade behind points."""
     (image,) = ax.images
     left, right, bottom, top = image.get_extent()
-    colours = np.asarray(image.get_array())
+    colors = np.asarray(image.get_array())
     share = (points - [left, bottom]) / [right - left, top - bottom]
-    column, row = np.floor(share * [colours.shape[1], colours.shape[0]]).astype(int).T
-    return colours[row, column]
+    column, row = np.floor(share * [colors.shape[1], colors.shape[0]]).astype(int).T
+    return colors[row, column]
 
 
 @pytest.mark.slow
@@ -104,9 +104,9 @@ def test_figure_3_is_legible_and_draws_the_mean_seconds(tasks, methods, tmp_path
         for method in methods
         for s in range(2)
     ]
-    figure = plot_times(times_of(summarise(rows)), tmp_path / "figure.png")
+    figure = plot_times(times_of(summarize(rows)), tmp_path / "figure.png")
     assert_legible(figure, at_least=4)
-    means = sorted(s.seconds for s in summarise(rows))
+    means = sorted(s.seconds for s in summarize(rows))
     panels = [ax for ax in figure.axes if ax.get_visible()]
     lines = [line for ax in panels for line in ax.lines]
     assert sorted(line.get_label() for line in lines) == sorted(drawn_titles(methods))
@@ -135,7 +135,7 @@ def test_figure_3_every_method_is_of_one_family_with_the_range_of_all_behind_it(
 def test_figure_3_is_drawn_again_from_its_table(repository, tmp_path):
     times = {("iris", "gdm"): 0.25, ("usps-1-5-20", "seraph-hyper"): 3.5, ("wine", "mine"): 1e-3}
     rows = [run_row(*key, 0, 9.0, seconds=seconds) for key, seconds in times.items()]
-    (tmp_path / "figure3.csv").write_text(figure3_files(summarise(rows))["figure3.csv"])
+    (tmp_path / "figure3.csv").write_text(figure3_files(summarize(rows))["figure3.csv"])
     assert times_again(tmp_path) == times
     committed = times_again(repository / "examples" / "reproduction")
     assert {method for _, method in committed} == set(METHODS)

@@ -10,7 +10,7 @@ from seraph_cvx import MStepObjective, PairSet, alternate
 from seraph_cvx.experiments.protocol.samplings import (
     draw_sampling,
     load_task,
-    nearest_neighbour_error,
+    nearest_neighbor_error,
 )
 from seraph_cvx.experiments.protocol.tasks import find_task
 from seraph_cvx.experiments.runs import learners
@@ -30,7 +30,7 @@ def test_every_method_learns_a_finite_metric_from_a_sampling_of_iris(name):
     assert L.ndim == 2
     assert L.shape[1] == 4
     assert np.all(np.isfinite(L))
-    assert nearest_neighbour_error(sampling, L) < 40.0
+    assert nearest_neighbor_error(sampling, L) < 40.0
 
 
 def test_the_methods_are_what_their_names_say():

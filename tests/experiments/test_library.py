@@ -16,14 +16,14 @@ from typer.testing import CliRunner
 
 from seraph_cvx import MStepObjective, PairSet, certify, cli, penalties
 from seraph_cvx.certificate.proof import prove
-from seraph_cvx.comparison.conic_program import ConicProgram
-from seraph_cvx.comparison.grading import data_checksum, reference_interval
-from seraph_cvx.comparison.instances.listed import LIBRARY
-from seraph_cvx.comparison.library.documents import READER
-from seraph_cvx.comparison.library.export import ENDINGS, export_library
-from seraph_cvx.comparison.library.instance_file import read_instance, to_arrays, to_bytes
-from seraph_cvx.comparison.suite import InstanceSpec, suite
 from seraph_cvx.penalties import Diagonal, LinearConstraints, LogDet, Ridge
+from seraph_cvx.race.conic_program import ConicProgram
+from seraph_cvx.race.grading import data_checksum, reference_interval
+from seraph_cvx.race.instances.listed import LIBRARY
+from seraph_cvx.race.library.documents import READER
+from seraph_cvx.race.library.export import ENDINGS, export_library
+from seraph_cvx.race.library.instance_file import read_instance, to_arrays, to_bytes
+from seraph_cvx.race.suite import InstanceSpec, suite
 
 SMALL = [
     "onehot2-n8-l8-rounded-proj-w0.125-s0",
@@ -188,7 +188,7 @@ def test_another_definition_under_the_same_name_is_made_again(small, tmp_path, m
 
 
 def test_an_optimum_that_cannot_be_proved_so_closely_is_refused_in_words(tmp_path, monkeypatch):
-    monkeypatch.setattr("seraph_cvx.comparison.library.proof.WIDEST", 1e-17)
+    monkeypatch.setattr("seraph_cvx.race.library.proof.WIDEST", 1e-17)
     with pytest.raises(ValueError, match=rf"{SMALL[1]} could be proved to a relative width of"):
         export_library(tmp_path, [InstanceSpec.parse(SMALL[1])])
     assert list(tmp_path.iterdir()) == []
@@ -280,7 +280,7 @@ def test_a_race_measures_from_an_interval_as_narrow_as_the_librarys(objectives, 
 
 
 def test_without_python_flint_a_race_measures_from_the_certificate(objectives, monkeypatch):
-    monkeypatch.setattr("seraph_cvx.comparison.grading.find_spec", lambda name: None)
+    monkeypatch.setattr("seraph_cvx.race.grading.find_spec", lambda name: None)
     lower, upper = reference_interval(objectives["wine-n12-skewed12-proj-w1-s0"])
     assert upper - lower > 0.1 * upper
 

@@ -10,7 +10,7 @@ import pytest
 from joblib import parallel_config
 
 from seraph_cvx.experiments.protocol.tasks import UNFILED
-from seraph_cvx.experiments.results.summaries import summarise
+from seraph_cvx.experiments.results.summaries import summarize
 from seraph_cvx.experiments.results.tables import (
     table2_reasons,
 )
@@ -159,5 +159,5 @@ def test_all_methods_on_the_tasks_without_files_within_80_seconds_a_sampling(tmp
     assert [row for row in facts_of(table) if row in alone] == alone
     assert len(table.rows) == 4 * len(METHODS)
     assert {row["outcome"] for row in table.rows} == {"done"}, table2_reasons(
-        summarise(table.rows)
+        summarize(table.rows)
     ).to_markdown()

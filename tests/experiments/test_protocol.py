@@ -13,7 +13,7 @@ from seraph_cvx.experiments.protocol.samplings import (
     draw_indices,
     draw_sampling,
     load_task,
-    nearest_neighbour_error,
+    nearest_neighbor_error,
     scale_features,
 )
 from seraph_cvx.experiments.protocol.tasks import TASKS, UNFILED, find_task, find_tasks
@@ -158,7 +158,7 @@ def test_the_error_is_that_of_the_nearest_labeled_point_alone():
         labeled = np.flatnonzero(sampling.labeled)
         nearest = min(labeled, key=lambda i, x=x: np.linalg.norm(L @ (sampling.X[i] - x)))
         wrong += sampling.y[nearest] != c
-    assert nearest_neighbour_error(sampling, L) == pytest.approx(100 * wrong / 78)
+    assert nearest_neighbor_error(sampling, L) == pytest.approx(100 * wrong / 78)
 
 
 def test_unknown_words_are_refused_with_the_known_ones():

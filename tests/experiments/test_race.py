@@ -29,27 +29,27 @@ from seraph_cvx import (
     compare_solvers,
     solve_m_step,
 )
-from seraph_cvx.comparison import race as race_room
-from seraph_cvx.comparison import solvers as solver_room
-from seraph_cvx.comparison.dimacs import cone_depth, dimacs_errors
-from seraph_cvx.comparison.grading import Grader, data_checksum
-from seraph_cvx.comparison.race import read_race
-from seraph_cvx.comparison.race_journal import EMPTY_ROW, RaceJournal, key_of
-from seraph_cvx.comparison.race_table import summarise
-from seraph_cvx.comparison.solvers import (
-    Entrant,
-    NotForThisProblem,
-    entrants,
-    forget_solver,
-    register_solver,
-)
-from seraph_cvx.comparison.suite import InstanceSpec, suite
 from seraph_cvx.m_step.statement import state_m_step
 from seraph_cvx.numerics.psd_cone import project
 from seraph_cvx.penalties import Diagonal, LinearConstraints, Penalty, Ridge, TraceBound
 from seraph_cvx.plots import WorkPrecisionDisplay
 from seraph_cvx.processes import workers
 from seraph_cvx.processes.isolation import Outcome
+from seraph_cvx.race import race as race_room
+from seraph_cvx.race import solvers as solver_room
+from seraph_cvx.race.dimacs import cone_depth, dimacs_errors
+from seraph_cvx.race.grading import Grader, data_checksum
+from seraph_cvx.race.race import read_race
+from seraph_cvx.race.race_journal import EMPTY_ROW, RaceJournal, key_of
+from seraph_cvx.race.race_table import summarize
+from seraph_cvx.race.solvers import (
+    Entrant,
+    NotForThisProblem,
+    entrants,
+    forget_solver,
+    register_solver,
+)
+from seraph_cvx.race.suite import InstanceSpec, suite
 
 MIB = 2**20
 TINY = "iris-n20-standard-hyper-w1-s0"
@@ -88,7 +88,7 @@ def test_the_race_completes_whatever_its_solvers_do(planted):
         ("crash", "crashed", "SIGSEGV"),
         ("leave", "crashed", "exit code 3"),
         ("hoard", "memory limit", ""),
-        ("fail", "error", "RuntimeError: licence not found"),
+        ("fail", "error", "RuntimeError: license not found"),
         ("bare_matrix", "error", "not an Attempt"),
         ("not_a_number", "done", "not finite"),
         ("wrong_shape", "done", "not 4 x 4"),
@@ -218,7 +218,7 @@ def test_after_a_time_limit_the_tighter_tolerances_are_not_run(monkeypatch):
         ({"solvers": ["OSQP"]}, "neither the PSD nor the exponential cone"),
         ({"solvers": ["GUROBY"]}, "no solver 'GUROBY'.*fista"),
         ({"solvers": ["mine=no_such_module:solve"]}, "module:function"),
-        ({"solvers": ["fista=seraph_cvx.comparison.solvers:first_order"]}, "taken"),
+        ({"solvers": ["fista=seraph_cvx.race.solvers:first_order"]}, "taken"),
         ({"tols": []}, "between 0 and 1"),
         ({"tols": [0.0]}, "between 0 and 1"),
     ],
@@ -263,7 +263,7 @@ def test_summary_counts_true_and_proved_claims():
     false = row | {"claims": True, "true_gap": 5e-3, "proved_gap": 1e-1}
     silent = row | {"claims": False, "true_gap": 1.0, "proved_gap": 1.0}
     gone = row | {"claims": False, "true_gap": None, "proved_gap": None, "outcome": "crashed"}
-    (line,) = summarise([true, false, silent, gone]).rows
+    (line,) = summarize([true, false, silent, gone]).rows
     assert (line["runs"], line["answers"], line["claims"]) == (4, 3, 2)
     assert (line["true"], line["proved"]) == (1, 0)
     assert line["worst true / tol"] == pytest.approx(5.0)
@@ -400,7 +400,7 @@ def test_the_checksum_of_an_m_step_knows_its_penalties():
 WHO = """
 import os, time
 import numpy as np
-from seraph_cvx.comparison.solvers import Attempt
+from seraph_cvx.race.solvers import Attempt
 
 def solve(objective, tol, time_limit):
     server = os.getppid()
@@ -528,7 +528,7 @@ compare_solvers({name!r}, ["slow=slow_one:solve"], tols={tols}, time_limit=9, ou
 """
 SLOW = """
 import time
-from seraph_cvx.comparison.solvers import Attempt
+from seraph_cvx.race.solvers import Attempt
 
 def solve(objective, tol, time_limit):
     time.sleep(0.05)
@@ -835,7 +835,7 @@ def test_committed_results_are_whole_and_the_readme_shows_their_table(repository
     names = [spec.name for spec in suite("small")]
     assert list(dict.fromkeys(row["instance"] for row in rows)) == names
     assert len({key_of(row) for row in rows}) == len(rows) == len(names) * 14 * 4
-    assert summarise(rows).to_markdown() in readme
+    assert summarize(rows).to_markdown() in readme
     race = [line for line in lines if line["kind"] == "race"][-1]
     for words in (race["date"], *(race["versions"][name] for name in ("cvxpy", "clarabel", "scs"))):
         assert words in readme

@@ -9,7 +9,7 @@ from scipy.stats import ttest_ind, ttest_rel
 
 from seraph_cvx.experiments.protocol.protocol_evidence import scaling_evidence
 from seraph_cvx.experiments.protocol.tasks import TASKS, find_tasks
-from seraph_cvx.experiments.results.summaries import are_comparable, mark_best, summarise
+from seraph_cvx.experiments.results.summaries import are_comparable, mark_best, summarize
 from seraph_cvx.experiments.results.tables import (
     table1,
     table2,
@@ -22,7 +22,7 @@ from seraph_cvx.experiments.results.tables import (
 
 def test_closed_form_of_a_summary():
     rows = [run_row("iris", "euclidean", s, e, seconds=e) for s, e in enumerate([8.0, 9.0, 13.0])]
-    (summary,) = summarise(rows)
+    (summary,) = summarize(rows)
     assert summary.mean == pytest.approx(10.0)
     assert summary.standard_error == pytest.approx(np.sqrt((4 + 1 + 9) / 2 / 3))
     apart = (10.0 - 9.58) / np.sqrt(14 / 6 + 0.73**2)
@@ -70,7 +70,7 @@ def test_table_2_shows_means_boldface_the_paper_and_what_is_missing():
     rows += [run_row("iris", "lmnn", 9, None, "failed", detail="planted trouble")]
     rows += [run_row("iris", "gdm", s, None, "cut off", detail="spent") for s in range(10)]
     rows += [run_row("mnist-1-7", "euclidean", s, 10.0) for s in range(2)]
-    summaries = summarise(rows)
+    summaries = summarize(rows)
     upper = {row[""]: row for row in table2(summaries)[0].rows}
     assert upper["Euclidean"]["iris"].startswith("20.50 ± 0.17<br>9.58 ± 0.73 (+14.6)")
     assert upper["ITML"]["iris"].startswith("**5.50 ± 0.17**<br>5.57 ± 0.53 (-0.1)")
@@ -85,14 +85,14 @@ def test_table_2_shows_means_boldface_the_paper_and_what_is_missing():
 
 def test_table_2_shows_a_single_sampling_and_a_method_of_ones_own_without_a_comparison():
     rows = [run_row("iris", "euclidean", 0, 9.0), run_row("iris", "mine", 0, 8.0)]
-    shown = {row[""]: row["iris"] for row in table2(summarise(rows))[0].rows}
+    shown = {row[""]: row["iris"] for row in table2(summarize(rows))[0].rows}
     assert shown["Euclidean"] == "9.00<br>9.58 ± 0.73"
     assert shown["mine"] == "**8.00**"
 
 
 def test_table_2_has_a_block_for_every_six_tasks():
     rows = [run_row(task, "euclidean", s, 9.0 + s) for task in TASKS for s in (0, 1)]
-    blocks = table2(summarise(rows))
+    blocks = table2(summarize(rows))
     titles = [task.title for task in TASKS.values()]
     assert [block.columns[1:] for block in blocks] == [titles[:6], titles[6:]]
 

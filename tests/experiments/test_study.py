@@ -12,8 +12,6 @@ from command_line import run, words
 
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.cli import speed
-from seraph_cvx.comparison.entrants.attempt import Entrant
-from seraph_cvx.comparison.solvers import entrants
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.experiments.bench import conic as bench_conic
@@ -26,6 +24,8 @@ from seraph_cvx.experiments.bench.proof import bench_certificate, bench_proof
 from seraph_cvx.experiments.bench.report import Report
 from seraph_cvx.experiments.bench.startup import STARTS, bench_startup
 from seraph_cvx.processes.isolation import Outcome
+from seraph_cvx.race.entrants.attempt import Entrant
+from seraph_cvx.race.solvers import entrants
 
 
 @pytest.mark.parametrize("statement", ["primal", "dual", "textbook"])
@@ -415,12 +415,12 @@ def test_own_m_step_against_rivals():
     assert row["ratio"] == row["factor / fista"] == row["factor (s)"] / row["fista to 1e-8 (s)"]
 
 
-def test_ours_compiles_once_and_updates(canonicalised):
-    """What is timed as "again" canonicalises no expression tree anew."""
+def test_ours_compiles_once_and_updates(canonicalized):
+    """What is timed as "again" canonicalizes no expression tree anew."""
     times = bench_statement.time_ours("iris")
     assert times["first"] > 0.0
     assert times["again"] > 0.0
-    assert len(canonicalised) == 1
+    assert len(canonicalized) == 1
 
 
 def test_a_table_is_read_by_people_programs_and_pandas():

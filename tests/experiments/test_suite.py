@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from seraph_cvx import e_step, penalties
-from seraph_cvx.comparison.instances.points import EXACT_SCALINGS, generate
-from seraph_cvx.comparison.suite import SCALINGS, InstanceSpec, suite
 from seraph_cvx.penalties import Diagonal, LinearConstraints, Ridge, TraceBound, UpperBound
+from seraph_cvx.race.instances.points import EXACT_SCALINGS, generate
+from seraph_cvx.race.suite import SCALINGS, InstanceSpec, suite
 
 CHECKSUMS = {
     "iris-n30-standard-hyper-w1000-s0": "80ec9f0f023aaa4d",
@@ -43,7 +43,7 @@ def test_checksums_of_the_small_suite():
 @pytest.mark.slow
 def test_another_process_with_another_hash_seed_makes_the_same_bits():
     code = (
-        "from seraph_cvx.comparison.suite import suite;"
+        "from seraph_cvx.race.suite import suite;"
         "print(*[spec.checksum()[:16] for spec in suite('small')])"
     )
     done = subprocess.run(

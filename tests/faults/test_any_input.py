@@ -51,15 +51,15 @@ from seraph_cvx.baselines.lmnn.estimator import LMNN
 from seraph_cvx.baselines.mfda import MFDA
 from seraph_cvx.baselines.nca import NCA
 from seraph_cvx.certificate.proof import prove
+from seraph_cvx.engine import face_sums
+from seraph_cvx.engine.pair_sums import PairSums
 from seraph_cvx.estimators import kernel_seraph, pair_seraph, seraph
 from seraph_cvx.model import pair_losses
 from seraph_cvx.model.posterior import posterior_similar
-from seraph_cvx.numerics.psd_cone import check_metric, symmetrise
+from seraph_cvx.numerics.psd_cone import check_metric, symmetrize
 from seraph_cvx.pairs.labeled_pairs import LabeledPairs
 from seraph_cvx.penalties.manifold import manifold_term
 from seraph_cvx.solvers import first_order
-from seraph_cvx.sums import face_sums
-from seraph_cvx.sums.pair_sums import PairSums
 
 OWN_WARNINGS = (
     "y holds only -1 and +1",
@@ -521,10 +521,10 @@ def test_translated_points_have_the_same_metric(case, seed):
 def test_the_metric_of_rotated_points_rotates_along(case, seed):
     X, y, arguments, objective, metric = case
     Q = np.linalg.qr(np.random.default_rng(seed).normal(size=(X.shape[1],) * 2))[0]
-    previous = symmetrise(Q @ arguments["previous_metric"] @ Q.T)
+    previous = symmetrize(Q @ arguments["previous_metric"] @ Q.T)
     rotated = arguments | {"previous_metric": previous}
     moved = MStepObjective(PairSet.from_labels(X @ Q.T, y), **rotated)
-    assert_moved(objective, metric, moved, symmetrise(Q @ metric @ Q.T))
+    assert_moved(objective, metric, moved, symmetrize(Q @ metric @ Q.T))
 
 
 @given(case=solved(), exponent=st.integers(-140, 140))

@@ -28,7 +28,6 @@ from seraph_cvx import (
     alternate,
     compare_solvers,
 )
-from seraph_cvx.comparison.race_journal import EMPTY_ROW, RaceJournal
 from seraph_cvx.estimators.saving.model_file import load_model, save_model
 from seraph_cvx.experiments.runs import runner
 from seraph_cvx.experiments.runs.bookkeeping import RunJournal
@@ -36,6 +35,7 @@ from seraph_cvx.experiments.runs.runner import run_methods
 from seraph_cvx.experiments.runs.single_run import OWNER
 from seraph_cvx.m_step.statement import MStepStatement
 from seraph_cvx.processes.workers import close_servers
+from seraph_cvx.race.race_journal import EMPTY_ROW, RaceJournal
 
 X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
 Y = np.array([0, 0, 1, 1, -1, -1])
@@ -367,7 +367,7 @@ class Hanging(CLARABEL):
 
 
 WITHOUT_A_METRIC = {
-    "raises": (Raising(), None, "licence not found"),
+    "raises": (Raising(), None, "license not found"),
     "leaves nothing": (Planted(), None, "no matrix"),
     "leaves NaN": (Planted(), np.full((2, 2), np.nan), "NaN or infinity"),
     "leaves infinity": (Planted(), np.full((2, 2), np.inf), "NaN or infinity"),

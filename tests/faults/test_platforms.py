@@ -15,8 +15,8 @@ import sys
 import pytest
 from test_isolation import ends_soon
 
-from seraph_cvx.comparison.race_journal import RaceJournal
 from seraph_cvx.processes import isolation, journal
+from seraph_cvx.race.race_journal import RaceJournal
 
 REMOVE_POSIX = """
 import multiprocessing.connection, multiprocessing.synchronize  # they import these names

@@ -306,7 +306,7 @@ def test_what_cannot_be_checked_is_said_and_does_not_hold():
     assert "give some by matrices=[...]" in text
 
 
-def test_variables_of_the_blocks_own_are_minimised_over():
+def test_variables_of_the_blocks_own_are_minimized_over():
     class Epigraph(Distance):
         def expression(self, A, weight):
             t = cp.Variable(name="t")

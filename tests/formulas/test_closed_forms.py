@@ -239,7 +239,7 @@ def test_closed_form_theorem_3_is_the_e_step(unlabeled_weight):
 
 @pytest.mark.parametrize("mu", [0.01, 1.0, 7.0])
 @pytest.mark.parametrize("distance", [0.1, 0.9, 1.5])
-def test_closed_form_theorem_3_minimises_problem_9(mu, distance):
+def test_closed_form_theorem_3_minimizes_problem_9(mu, distance):
     """q = argmin KL(q || p) + mu E_q[-ln p], eq. (9), by a numerical search over q in (0, 1)."""
     p = naive.sigmoid(1.0 - distance)
 

@@ -23,12 +23,12 @@ from seraph_cvx import (
     solve_m_step,
     state_m_step,
 )
-from seraph_cvx.comparison.conic_program import ConicProgram
-from seraph_cvx.fit.direct import minimise_directly
+from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.m_step.statement import textbook_statement
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
 from seraph_cvx.pairs.labeled_pairs import LabeledPairs
 from seraph_cvx.penalties.manifold import manifold_term
+from seraph_cvx.race.conic_program import ConicProgram
 
 
 def with_confidence(pairs, c):
@@ -237,8 +237,8 @@ def test_the_critical_trace_weight_knows_both():
 
 
 @pytest.mark.parametrize("kernel", ["heat", "binary"])
-@pytest.mark.parametrize("normalised", [False, True])
-def test_the_manifold_term_is_the_laplacian_of_the_graph(kernel, normalised):
+@pytest.mark.parametrize("normalized", [False, True])
+def test_the_manifold_term_is_the_laplacian_of_the_graph(kernel, normalized):
     """X'LX with L formed as a full matrix, from weights found by looking at every pair."""
     rng = np.random.default_rng(1)
     X = rng.normal(size=(15, 3)) + 100.0
@@ -250,12 +250,12 @@ def test_the_manifold_term_is_the_laplacian_of_the_graph(kernel, normalised):
         joined[i, nearest[i]] = joined[nearest[i], i] = True
     W = joined * (np.exp(-d2 / d2[joined].mean()) if kernel == "heat" else 1.0)
     L = np.diag(W.sum(axis=1)) - W
-    centred = X - X.mean(axis=0)
-    if normalised:
+    centered = X - X.mean(axis=0)
+    if normalized:
         root = np.diag(1.0 / np.sqrt(W.sum(axis=1)))
         L = root @ L @ root
     np.testing.assert_allclose(
-        manifold_term(X, 2.0, k, kernel, normalised), 2.0 * centred.T @ L @ centred, rtol=1e-9
+        manifold_term(X, 2.0, k, kernel, normalized), 2.0 * centered.T @ L @ centered, rtol=1e-9
     )
 
 
@@ -267,7 +267,7 @@ def test_the_alternation_and_direct_take_both():
     assert np.array_equal(run.objective.manifold_term, term)
     values = [iteration.descent_value for iteration in run.history]
     assert all(after <= before + 1e-9 for before, after in itertools.pairwise(values))
-    direct = minimise_directly(pairs, manifold_term=term, tol=1e-5)
+    direct = minimize_directly(pairs, manifold_term=term, tol=1e-5)
     at_end, _ = naive.semi_supervised(pairs, run.objective.mu, 1.0, 1.0, direct.metric, term)
     assert direct.value == pytest.approx(at_end, rel=1e-10)
 

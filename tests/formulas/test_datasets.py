@@ -101,7 +101,7 @@ def test_images_are_halved_by_the_means_of_four_pixels(name, side, data_folder):
     assert np.array_equal(y[rows], digits)
 
 
-def test_a_sampling_of_images_is_standardised_like_any_other(data_folder):
+def test_a_sampling_of_images_is_standardized_like_any_other(data_folder):
     drawn = load_sampling("usps", n_points=60, n_labeled=30, data_dir=has(data_folder, "usps"))
     assert drawn.X.shape == (60, 64)
     assert np.all(np.abs(drawn.X.mean(axis=0)) < 1e-12)
@@ -221,7 +221,7 @@ def test_openml_tables_come_back_as_the_files_do(name, words, data_id, openml, d
     assert calls[0]["return_X_y"] is True
 
 
-def test_openml_usps_comes_back_in_the_grey_values_and_digits_of_the_file(openml, data_folder):
+def test_openml_usps_comes_back_in_the_gray_values_and_digits_of_the_file(openml, data_folder):
     folder = has(data_folder, "usps")
     with np.load(folder / "usps.npz") as arrays:
         images, digits = arrays["X"][::50], arrays["y"][::50]
@@ -259,7 +259,7 @@ def test_an_image_file_comes_back_halved_with_whole_digits(tmp_path):
     assert y.dtype == np.int64
 
 
-def test_closed_form_openml_usps_is_taken_to_grey_values_and_digits(openml):
+def test_closed_form_openml_usps_is_taken_to_gray_values_and_digits(openml):
     """There the pixels are in [-1, 1], and the label of the digit d is d + 1."""
     openml(np.array([[-1.0] * 256, [0.0] * 256, [1.0] * 256]), ["1", "6", "10"])
     X, y = load("usps", download=True)
@@ -268,14 +268,14 @@ def test_closed_form_openml_usps_is_taken_to_grey_values_and_digits(openml):
 
 
 def test_closed_form_openml_mnist_keeps_3000_training_images_of_each_of_five_digits(openml):
-    """The grey value of an image tells its number; ones are plenty, threes few, fours not kept."""
+    """The gray value of an image tells its number; ones are plenty, threes few, fours not kept."""
     digits = np.repeat([1, 3, 4, 7], [3100, 5, 60_000 - 3105, 10])
-    grey = (np.arange(len(digits)) % 251).astype(np.uint8)
-    openml(np.broadcast_to(grey[:, None], (len(digits), 784)), digits.astype(str))
+    gray = (np.arange(len(digits)) % 251).astype(np.uint8)
+    openml(np.broadcast_to(gray[:, None], (len(digits), 784)), digits.astype(str))
     X, y = load("mnist", download=True)
     kept = [*range(3000), *range(3100, 3105)]
     assert y.tolist() == [1] * 3000 + [3] * 5
-    assert np.array_equal(X, np.repeat(grey[kept][:, None], 196, axis=1))
+    assert np.array_equal(X, np.repeat(gray[kept][:, None], 196, axis=1))
 
 
 @pytest.mark.parametrize("installed", [True, False])

@@ -116,14 +116,14 @@ def test_a_fit_without_a_certificate_says_so():
     assert "Distances and transform use this A itself." in text_of(card)
 
 
-def test_every_card_minimises_and_says_once_that_f_is_the_negative_of_F(run, fitted):
+def test_every_card_minimizes_and_says_once_that_f_is_the_negative_of_F(run, fitted):
     solution, path = solve_m_step(MStepObjective(PAIRS)), seraph_path(PAIRS, n_weights=2)
     things = [MStepObjective(PAIRS), solution, solution.certificate, path, run]
     for thing in (*things, estimator_card(fitted)):
         assert text_of(thing).count("f = −ℱ") == 1
         assert "ℱ(A)" not in text_of(thing)
     for thing in (run.history[-1], seraph_path(PAIRS, n_weights=2, algorithm="em")):
-        assert text_of(thing).count("All is minimised here: J, and (7)") == 1
+        assert text_of(thing).count("All is minimized here: J, and (7)") == 1
 
 
 def test_a_bound_by_concavity_is_explained():
@@ -134,6 +134,6 @@ def test_a_bound_by_concavity_is_explained():
     assert seen <= set(DUAL_POINTS)
     for point in DUAL_POINTS:
         said = text_of(replace(found[0], dual_point=point))
-        assert ("straight line" in said) == point.startswith("towards")
-        assert ('"by concavity"' in said) == point.startswith("towards")
+        assert ("straight line" in said) == point.startswith("toward")
+        assert ('"by concavity"' in said) == point.startswith("toward")
         assert "The dual point: " in said

@@ -17,7 +17,7 @@ from instances import (
     with_block_size,
 )
 
-import seraph_cvx.sums.pair_sums
+import seraph_cvx.engine.pair_sums
 from seraph_cvx import MStepObjective, e_step, state_m_step
 from seraph_cvx.m_step.statement import build_statement, textbook_statement
 from seraph_cvx.model.posterior import binary_entropy, posterior_entropy, soft_label
@@ -97,7 +97,7 @@ def test_formulas_agree_when_the_pairs_are_listed_in_many_chunks(setting, monkey
     A = random_psd(np.random.default_rng(0), 4, size=2.0)
     value, gradient = whole.value_and_gradient(A)
     q = e_step(whole.pairs, A)
-    for room in (seraph_cvx.sums.pair_sums, sys.modules["seraph_cvx.model.e_step"]):
+    for room in (seraph_cvx.engine.pair_sums, sys.modules["seraph_cvx.model.e_step"]):
         monkeypatch.setattr(room, "CHUNK", 20)
     chunks = replace(whole, pairs=replace(whole.pairs))
     assert_same(chunks.value(A), value, 1e-12)
@@ -164,7 +164,7 @@ def test_formulas_agree_J_with_its_definition_and_with_the_renyi_entropy(setting
     assert_same(J, naive.descent(pairs, q, mu, a, objective.trace_weight, eta, A))
     if mu > 0.0:
         assert_same(J, naive.renyi_descent(pairs, mu, a, objective.trace_weight, eta, A))
-        for wrong in (0.9 * q, 0.9 * q + 0.1):  # the E-step minimises J over q
+        for wrong in (0.9 * q, 0.9 * q + 0.1):  # the E-step minimizes J over q
             assert naive.descent(pairs, wrong, mu, a, objective.trace_weight, eta, A) > J
 
 
@@ -241,7 +241,7 @@ def test_formulas_agree_label_matrix_and_total_reproduce_f(setting, q):
     A, eta = random_psd(np.random.default_rng(6), 3, size=2.0), objective.threshold
     s = np.einsum("ki,ij,kj->k", V, A, V) - eta
     logistic = sum(ck * naive.softplus(sk) for ck, sk in zip(c, s, strict=True))
-    linear = np.vdot(objective.regulariser - G, A) + eta * beta
+    linear = np.vdot(objective.regularizer - G, A) + eta * beta
     assert_same(objective.value(A), logistic + linear)
 
 

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 import seraph_cvx
 from seraph_cvx import MStepObjective, PairSet, Status, certify, seraph_path, solve_m_step
 from seraph_cvx.cli import app
-from seraph_cvx.comparison.race_journal import EMPTY_ROW
-from seraph_cvx.comparison.race_table import Race
 from seraph_cvx.display.formulas import DUAL, FORMULAS
 from seraph_cvx.display.mathml import to_mathml
 from seraph_cvx.display.notebook import Tone, card, facts, grid
 from seraph_cvx.display.result_table import ResultTable
+from seraph_cvx.race.race_journal import EMPTY_ROW
+from seraph_cvx.race.race_table import Race
 from seraph_cvx.theory.report import CLAIMS
 
 PACKAGE = Path(seraph_cvx.__file__).parent
@@ -72,7 +72,7 @@ def test_formula_numbers_are_those_of_the_paper():
     assert numbered == {
         "The probability of a pair's label (8)": "(8)",
         "The objective (7)": "(7)",
-        "The paper's objective, minimised (7)": "(7)",
+        "The paper's objective, minimized (7)": "(7)",
         "The M-step (11)": "(11)",
         "The M-step with one logistic term a pair (11)": "(11)",
         "The E-step (10)": "(10)",
@@ -80,7 +80,7 @@ def test_formula_numbers_are_those_of_the_paper():
 
 
 WINDOW = 12
-"""So many signs in a row, subscripts not counted, make a formula recognisable."""
+"""So many signs in a row, subscripts not counted, make a formula recognizable."""
 
 
 def windows(text):
@@ -193,15 +193,15 @@ def test_notebook_escapes_what_it_is_given(solution):
         assert NASTY in "".join(strictly(thing).words)
 
 
-def luminance(colour):
-    channels = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+def luminance(color):
+    channels = [int(color[k : k + 2], 16) / 255 for k in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @pytest.mark.parametrize("tone", Tone)
 def test_notebook_a_verdict_is_readable_on_its_own_ground(tone):
-    """The contrast of WCAG 2, level AAA; all other text has the notebook's colour."""
+    """The contrast of WCAG 2, level AAA; all other text has the notebook's color."""
     dark, light = sorted(map(luminance, tone.value))
     assert (light + 0.05) / (dark + 0.05) >= 7.0
 
@@ -288,7 +288,7 @@ def test_notebook_output_sums_and_solves_nothing(monkeypatch):
     X = np.random.default_rng(0).normal(size=(20_000, 3))
     pairs = PairSet.from_constraints(X, [(0, 1)], [(0, 2)])
     for name in ("over_labeled", "over_unlabeled"):
-        monkeypatch.setattr(f"seraph_cvx.sums.pair_sums.PairSums.{name}", refuse)
+        monkeypatch.setattr(f"seraph_cvx.engine.pair_sums.PairSums.{name}", refuse)
     objectives = [MStepObjective(pairs), MStepObjective(pairs, trace_weight=0.0)]
     for thing in (pairs, *objectives):
         before = set(vars(thing))

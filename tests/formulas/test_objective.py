@@ -12,8 +12,8 @@ from flint import acb_mat, arb, ctx
 from instances import random_objective, random_pairs
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
+from seraph_cvx.engine.pair_sums import PairSums
 from seraph_cvx.pairs.supervision import supervise
-from seraph_cvx.sums.pair_sums import PairSums
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e6])

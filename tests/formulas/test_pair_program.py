@@ -8,11 +8,11 @@ import pytest
 from instances import random_objective, random_pairs
 
 from seraph_cvx import MStepObjective, PairSet
+from seraph_cvx.engine import face_sums
+from seraph_cvx.engine.face import layout as face_layout
 from seraph_cvx.model.pair_losses import EntropyLoss, LogisticLoss, SharpenedLoss
 from seraph_cvx.model.pair_program import PairProgram
 from seraph_cvx.model.semi_supervised import descent_program, paper_program
-from seraph_cvx.sums import face_sums
-from seraph_cvx.sums.face import layout as face_layout
 
 LOSSES = [
     LogisticLoss(),
@@ -187,7 +187,7 @@ def test_whitened_coordinates_are_the_same_in_the_span_of_the_points(kind):
     span, basis = objective.moments.span, objective.basis
     assert (span is None) == (kind == "duplicates")
     k = {"more features than points": 8, "constant features": 5, "duplicates": 7}[kind]
-    Z, C, R = basis.matrix, objective.pair_moment, objective.regulariser
+    Z, C, R = basis.matrix, objective.pair_moment, objective.regularizer
     np.testing.assert_allclose(Z.T @ (C + R) @ Z, np.eye(k), atol=1e-10)
     np.testing.assert_allclose(basis.inverse @ Z, np.eye(k), atol=1e-10)
     L = rng.normal(size=(k, 2))

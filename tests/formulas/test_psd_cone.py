@@ -138,7 +138,7 @@ def test_closed_form_whitening_leaves_out_a_constant_feature(rng):
     np.testing.assert_allclose(R[2] @ T, 0.0, atol=1e-10 * np.abs(R @ T).max())
 
 
-def test_closed_form_whitening_without_a_regulariser_or_without_spread(rng):
+def test_closed_form_whitening_without_a_regularizer_or_without_spread(rng):
     C, moment_along = points_of_rank_two(rng)
     T = whiten(C, np.zeros((4, 4)), moment_along)
     np.testing.assert_allclose(T.T @ C @ T, np.eye(2), atol=1e-9)
@@ -150,7 +150,7 @@ def test_closed_form_whitening_without_a_regulariser_or_without_spread(rng):
 
 
 @pytest.mark.parametrize("unit", [1e-12, 1.0, 1e12])
-def test_closed_form_the_regulariser_counts_whatever_its_unit(unit, rng):
+def test_closed_form_the_regularizer_counts_whatever_its_unit(unit, rng):
     """It is zero along one axis of the null space, but for rounding: nothing is bent that way."""
     C, moment_along = points_of_rank_two(rng)
     null = np.linalg.eigh(C)[1][:, :2]

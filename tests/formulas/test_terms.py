@@ -8,13 +8,13 @@ import array_api_strict
 import numpy as np
 import pytest
 
-import seraph_cvx.sums.device.device_sums
+import seraph_cvx.engine.device.device_sums
 from seraph_cvx import PairSet
+from seraph_cvx.engine.blocks import Layout, PairTerms
+from seraph_cvx.engine.cluster_sums import ClusterSums
+from seraph_cvx.engine.moments import each_labeled, each_similar
+from seraph_cvx.engine.pair_sums import PairSums
 from seraph_cvx.numerics.arrays import namespace
-from seraph_cvx.sums.blocks import Layout, PairTerms
-from seraph_cvx.sums.cluster_sums import ClusterSums
-from seraph_cvx.sums.moments import each_labeled, each_similar
-from seraph_cvx.sums.pair_sums import PairSums
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 SIMILAR, DISSIMILAR = [(0, 1), (2, 30), (5, 6)], [(0, 39), (7, 21)]
@@ -79,7 +79,7 @@ def test_unlabeled_pairs_on_workers(monkeypatch):
 
 
 def test_pairs_on_a_device(monkeypatch):
-    monkeypatch.setattr(seraph_cvx.sums.device.device_sums, "DEVICE_BLOCK", 16)
+    monkeypatch.setattr(seraph_cvx.engine.device.device_sums, "DEVICE_BLOCK", 16)
     on_device = array_api_strict.asarray(X)
     pairs = PairSet.from_constraints(on_device, SIMILAR, DISSIMILAR, *CONFIDENCES)
     sums = PairSums.of(pairs)

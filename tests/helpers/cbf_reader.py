@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from seraph_cvx.comparison.conic_program import ConicProgram
-from seraph_cvx.comparison.sparse_entries import SparseEntries
+from seraph_cvx.race.conic_program import ConicProgram
+from seraph_cvx.race.sparse_entries import SparseEntries
 
 
 def read_sidecar(path: str | os.PathLike[str]) -> dict[str, Any]:

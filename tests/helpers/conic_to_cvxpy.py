@@ -8,9 +8,9 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from seraph_cvx.comparison.conic_program import ConicProgram
-from seraph_cvx.comparison.sparse_entries import SparseEntries
 from seraph_cvx.numerics.checks import IntArray
+from seraph_cvx.race.conic_program import ConicProgram
+from seraph_cvx.race.sparse_entries import SparseEntries
 
 
 def rebuild(
@@ -23,7 +23,7 @@ def rebuild(
 
     Examples
     --------
-    >>> from seraph_cvx.comparison.suite import InstanceSpec
+    >>> from seraph_cvx.race.suite import InstanceSpec
     >>> objective = InstanceSpec.parse("iris-n20-standard-proj-w1-s0").objective()
     >>> problem, matrices, _ = rebuild(ConicProgram.of(objective, "primal"))
     >>> round(float(problem.solve(solver="CLARABEL")), 4), matrices[0].shape

@@ -12,7 +12,7 @@ class Raising(CLARABEL):
         return "RAISING"
 
     def solve_via_data(self, *args, **kwargs):
-        raise RuntimeError("licence not found")
+        raise RuntimeError("license not found")
 
 
 class Planted(CLARABEL):

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from seraph_cvx import MStepObjective, PairSet
-from seraph_cvx.sums.blocks import Layout
+from seraph_cvx.engine.blocks import Layout
 
 SETTINGS = {
     "none": {"unlabeled_weight": 0.0, "trace_weight": 0.0},

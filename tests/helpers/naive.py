@@ -1,6 +1,6 @@
 """The paper's formulas by double loops over pairs: slow, obvious, sharing no code with the package.
 
-Everything is a function of plain arrays and numbers. Signs are those of a minimisation.
+Everything is a function of plain arrays and numbers. Signs are those of a minimization.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 from instances import random_psd
 
-from seraph_cvx.comparison.entrants.attempt import Attempt
+from seraph_cvx.race.entrants.attempt import Attempt
 
 MIB = 2**20
 
@@ -44,7 +44,7 @@ def hoard(objective, tol, time_limit):
 
 
 def fail(objective, tol, time_limit):
-    raise RuntimeError("licence not found")
+    raise RuntimeError("license not found")
 
 
 def indefinite(objective, tol, time_limit):

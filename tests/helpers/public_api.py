@@ -17,8 +17,8 @@ MODULES = {
     "seraph_cvx.plots": "Pictures of results (extra `plot`)",
     "seraph_cvx.certificate": "Certificates in detail",
     "seraph_cvx.m_step.explain": "Why an M-step is convex",
-    "seraph_cvx.comparison.race": "Races in detail",
-    "seraph_cvx.comparison.solvers": "The solvers of a race",
+    "seraph_cvx.race.race": "Races in detail",
+    "seraph_cvx.race.solvers": "The solvers of a race",
     "seraph_cvx.plots.race.race": "Pictures of a race (extra `plot`)",
 }
 """The public modules; an object belongs to the first one that has it."""
@@ -33,15 +33,15 @@ RESULTS = [
     "seraph_cvx.certificate.sampling.SamplingReport",
     "seraph_cvx.estimators.evidence.LeaveOneOut",
     "seraph_cvx.display.result_table.ResultTable",
-    "seraph_cvx.comparison.race_table.Race",
-    "seraph_cvx.comparison.entrants.attempt.Attempt",
-    "seraph_cvx.comparison.entrants.attempt.Entrant",
+    "seraph_cvx.race.race_table.Race",
+    "seraph_cvx.race.entrants.attempt.Attempt",
+    "seraph_cvx.race.entrants.attempt.Entrant",
     "seraph_cvx.theory.paper_report.PaperReport",
     "seraph_cvx.theory.claim.ClaimResult",
     "seraph_cvx.penalties.penalty.Multiplier",
     "seraph_cvx.penalties.penalty.DualTerms",
     "seraph_cvx.penalties.penalty.TermPoint",
-    "seraph_cvx.penalties.regulariser.Regulariser",
+    "seraph_cvx.penalties.regularizer.Regularizer",
 ]
 """Classes that public functions return: nobody imports them, but their attributes are read."""
 

@@ -56,7 +56,7 @@ class Search:
         """T, (m, r): along its columns the pairs and R together have unit size."""
         judge = self.judge
         V = np.sqrt(judge.weights)[:, None] * judge.differences
-        return unit_basis(np.vstack([V, root_of_regulariser(judge)]))
+        return unit_basis(np.vstack([V, root_of_regularizer(judge)]))
 
     @cached_property
     def even_basis(self):
@@ -83,7 +83,7 @@ class Search:
         """T as in `basis`, the blocks included, with F of size `unit` at size one."""
         judge, unit = self.judge, self.unit
         rows = [np.sqrt(judge.weights / unit)[:, None] * judge.differences]
-        rows.append(root_of_regulariser(judge) / np.sqrt(unit))
+        rows.append(root_of_regularizer(judge) / np.sqrt(unit))
         rows += [block.rows(judge.n_features, unit) for block in judge.given.blocks]
         return unit_basis(np.vstack(rows).astype(EXTENDED))
 
@@ -97,7 +97,7 @@ class Search:
     @cached_property
     def free_directions(self):
         """The two directions that R punishes least, relative to its diagonal; R < 0 by rounding."""
-        R = self.judge.regulariser
+        R = self.judge.regularizer
         lengths = np.sqrt(np.maximum(np.diag(R), 0))
         unit = np.where(lengths > 0, lengths, 1)
         vectors = np.linalg.eigh((R / unit[:, None] / unit).astype(np.float64))[1][:, :2]
@@ -160,13 +160,13 @@ class Search:
             if basis.size:
                 T = basis.columns
                 Z = judge.differences @ T
-                gradient = in_doubles((Z.T * w) @ Z + T.T @ judge.regulariser @ T)
+                gradient = in_doubles((Z.T * w) @ Z + T.T @ judge.regularizer @ T)
                 if np.all(np.isfinite(gradient)):
                     found.append(T @ np.linalg.eigh(gradient)[1][:, :2])
         return of_unit_length(np.hstack(found))
 
     def _best_lengths(self, U, d, near=None):
-        """For each column u the t that minimises f at the distances d + t*(u'v)^2, and f there.
+        """For each column u the t that minimizes f at the distances d + t*(u'v)^2, and f there.
 
         The values are relative to the largest weight. The search starts `near` a length where one
         is given.
@@ -176,7 +176,7 @@ class Search:
         largest = np.max(wide, axis=0)
         unit = np.where(largest > 0, largest, 1)
         most = np.max(judge.weights)
-        penalty = np.sum(U * (judge.regulariser @ U), axis=0) / unit / most
+        penalty = np.sum(U * (judge.regularizer @ U), axis=0) / unit / most
         low, high, number = self._range(wide, unit, penalty)
         W, c = (wide / unit).astype(number), (judge.weights / most).astype(number)[:, None]
         q, penalty = judge.labels.astype(number)[:, None], penalty.astype(number)
@@ -227,7 +227,7 @@ class Search:
         judge, T = self.judge, basis.columns
         most = np.max(judge.weights)
         Z = in_doubles(judge.differences @ T)
-        R = in_doubles(T.T @ judge.regulariser @ T / most)
+        R = in_doubles(T.T @ judge.regularizer @ T / most)
         c, q = in_doubles(judge.weights / most), in_doubles(judge.labels)
         eta, shape = judge.given.threshold, (T.shape[1], T.shape[1])
         start = np.zeros(shape)
@@ -309,7 +309,7 @@ class BlockView:
             Z=in_doubles(judge.differences @ T),
             c=in_doubles(judge.weights / unit),
             q=in_doubles(judge.labels),
-            R=in_doubles(T.T @ judge.regulariser @ T / unit),
+            R=in_doubles(T.T @ judge.regularizer @ T / unit),
             eta=judge.given.threshold,
             smooth=[one for one in smooth if one is not None],
             limits=[one for block in blocks for one in block.limits(T)],
@@ -413,12 +413,12 @@ def unit_basis(K):
     return Basis(T, inverse)
 
 
-def root_of_regulariser(judge):
+def root_of_regularizer(judge):
     """F with F'F near R."""
     m = judge.n_features
     weight = max(EXTENDED(0), sum(map(EXTENDED, judge.given.trace_weights)))
     rows = np.sqrt(weight) * np.eye(m, dtype=EXTENDED)
     if not judge.given.terms:
         return rows
-    extra = judge.regulariser - rows**2
+    extra = judge.regularizer - rows**2
     return np.vstack([rows, root_of(extra)])

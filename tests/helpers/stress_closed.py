@@ -8,7 +8,7 @@ from stress_judge import Judge
 from stress_numbers import PRECISIONS, ball_sigmoid, ball_softplus, balls
 
 LARGEST_EXPONENT = 7000
-"""Bisection looks for a minimiser between 2^-7000 and 2^7000."""
+"""Bisection looks for a minimizer between 2^-7000 and 2^7000."""
 
 SHARP = 1e-20
 """A relative radius of the optimum that is small enough."""
@@ -148,7 +148,7 @@ class Line:
 
 
 def optimum_of_two_points(source):
-    """inf f for two points: by the least <R, A> under which their distance is d, minimised in d."""
+    """inf f for two points: by the least <R, A> under which their distance is d, minimized in d."""
     judge = source if isinstance(source, Judge) else Judge(source)
     with ctx.workprec(PRECISIONS[0]):
         x, given = balls(judge.given.points), judge.given

@@ -16,7 +16,7 @@ from stress_closed import optimum_of_one_feature
 from stress_extremes import drawn, labels
 from stress_instances import Instance, decades, m_step, psd, some_metric, stated
 from stress_judge import given
-from stress_penalised import BLOCKS, Sizes
+from stress_penalized import BLOCKS, Sizes
 
 import seraph_cvx.estimators.base
 import seraph_cvx.fit.path
@@ -214,7 +214,7 @@ EXPOSED = {
     "soft_labels",
     "previous_metric",
     "manifold_term",
-    "regulariser",
+    "regularizer",
     "pair_moment",
     "label_matrix",
     "whitening",

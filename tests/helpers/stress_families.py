@@ -19,7 +19,7 @@ from stress_instances import (
     stated,
     with_sentinels,
 )
-from stress_penalised import PENALISED
+from stress_penalized import PENALIZED
 from stress_problems import PROBLEMS
 
 from seraph_cvx import PairSet
@@ -264,7 +264,7 @@ FAMILIES = {
     "tiny posteriors": tiny_posteriors,
     "mixed": mixed,
     **EXTREMES,
-    **PENALISED,
+    **PENALIZED,
     **DOORS,
     **PROBLEMS,
 }
@@ -276,7 +276,7 @@ FEWER = {
     "two points": 600,
     "huge and tiny weights": 600,
     "denormal numbers": 600,
-    **dict.fromkeys(PENALISED, 300),
+    **dict.fromkeys(PENALIZED, 300),
     "one feature and blocks": 500,
     **dict.fromkeys(DOORS, 150),
     "nearly right inputs": 300,

@@ -186,13 +186,13 @@ class Judge:
         return X[self.rows[:, 0]] - X[self.rows[:, 1]]
 
     @cached_property
-    def regulariser(self):
+    def regularizer(self):
         """R, the sum of all linear terms, in extended precision."""
         R = sum(map(EXTENDED, self.given.trace_weights)) * np.eye(self.n_features, dtype=EXTENDED)
         return sum((term.astype(EXTENDED) for term in self.given.terms), R)
 
     @cached_property
-    def _size_of_regulariser(self):
+    def _size_of_regularizer(self):
         """The sum of the absolute values of all linear terms."""
         R = sum(map(EXTENDED, map(abs, self.given.trace_weights))) * np.eye(self.n_features)
         return sum((np.abs(term.astype(EXTENDED)) for term in self.given.terms), R)
@@ -251,9 +251,9 @@ class Judge:
             terms = q * softplus(s) + (1 - q) * softplus(-s)
             slope = np.minimum(q + dq + sigmoid(e - s), 1 - q + dq + sigmoid(s + e))
             errors = slope * e + dq * (np.abs(s) + e) + 16 * UNIT * terms
-            R, many = self.regulariser, 4 * len(L) + 24 + len(V)
+            R, many = self.regularizer, 4 * len(L) + 24 + len(V)
             linear = np.sum((R @ L) * L)
-            size = np.sum((self._size_of_regulariser @ np.abs(L)) * np.abs(L))
+            size = np.sum((self._size_of_regularizer @ np.abs(L)) * np.abs(L))
             value = np.sum(c * terms) + linear
             error = 2 * np.sum(c * errors) + many * UNIT * (np.sum(c * terms) + size)
         if not np.isfinite(value + error):

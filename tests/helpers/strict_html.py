@@ -37,8 +37,8 @@ class Strict(HTMLParser):
         assert {name for name, _ in attrs} <= ATTRIBUTES
         style = dict(attrs).get("style", "")
         assert not re.search(r"url|import|expression|[<>\"&]", style)
-        colour = re.search(r"(?<![-a-z])color:|background", style)
-        assert not colour or tag == "span", f"a colour of its own: {style}"
+        color = re.search(r"(?<![-a-z])color:|background", style)
+        assert not color or tag == "span", f"a color of its own: {style}"
         self.open.append(tag)
 
     def handle_endtag(self, tag):
@@ -69,5 +69,5 @@ def verdict(thing):
     """The words and the tone of the badge."""
     html = thing if isinstance(thing, str) else thing._repr_html_()
     (words,) = strictly(html).badges
-    colours = re.search(r'<span style="color:(#\w+);background:(#\w+)', html)
-    return words, Tone(colours.groups())
+    colors = re.search(r'<span style="color:(#\w+);background:(#\w+)', html)
+    return words, Tone(colors.groups())

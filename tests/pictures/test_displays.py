@@ -32,7 +32,7 @@ from seraph_cvx import (
 from seraph_cvx.baselines.euclidean import Euclidean
 from seraph_cvx.fit.alternation import Iteration
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
-from seraph_cvx.numerics.psd_cone import project, symmetrise
+from seraph_cvx.numerics.psd_cone import project, symmetrize
 from seraph_cvx.penalties import Diagonal
 from seraph_cvx.plots import (
     DualityDisplay,
@@ -47,7 +47,7 @@ from seraph_cvx.plots import (
     WorkPrecisionDisplay,
     plot_feature_weights,
 )
-from seraph_cvx.plots.posterior import add_colour_bar
+from seraph_cvx.plots.posterior import add_color_bar
 from seraph_cvx.plots.style import PALETTE, new_figure
 
 RNG = np.random.default_rng(0)
@@ -73,7 +73,7 @@ def descent(n_steps=40):
     A, iterates, curvature = np.eye(3), [np.eye(3)], objective.smoothness_bound / 4.0
     for _ in range(n_steps):
         gradient = objective.value_and_gradient(A)[1]
-        A = project(symmetrise(A - gradient / curvature))
+        A = project(symmetrize(A - gradient / curvature))
         iterates.append(A)
     return objective, solve_m_step(objective).metric, iterates
 
@@ -229,7 +229,7 @@ def slow_if(is_slow):
 
 
 @pytest.mark.parametrize("case", slow_if(MORE_OF_A_KIND.__contains__))
-def test_every_display_is_legible_labelled_and_large(case):
+def test_every_display_is_legible_labeled_and_large(case):
     """No text overlaps or is clipped; 11 points at 1280 pixels."""
     display = CASES[case]().plot()
     assert_legible(display.figure_, at_least=6)
@@ -337,10 +337,10 @@ def test_no_picture_imports_pyplot():
                 assert "pyplot" not in " ".join([module or "", *names]), path.name
 
 
-def test_lines_are_of_colours_that_colour_blind_readers_tell_apart():
+def test_lines_are_of_colors_that_color_blind_readers_tell_apart():
     for case in ("spectra of six", "history", "segment", "duality"):
         used = {to_hex(line.get_color()) for ax in CASES[case]().plot().axes_ for line in ax.lines}
-        assert used <= {colour.lower() for colour in PALETTE} | {"#8c8c8c"}
+        assert used <= {color.lower() for color in PALETTE} | {"#8c8c8c"}
 
 
 def test_plotting_evaluates_nothing(monkeypatch):
@@ -657,15 +657,15 @@ def test_posteriors_side_by_side_share_one_bar():
     figure = new_figure(8.0, 4.0)
     panels = figure.subplots(1, 2)
     for ax in panels:
-        PosteriorDisplay.from_result(METRIC, X, Y).plot(ax, colour_bar=False)
+        PosteriorDisplay.from_result(METRIC, X, Y).plot(ax, color_bar=False)
     assert len(figure.axes) == 2
-    add_colour_bar(figure.axes)
+    add_color_bar(figure.axes)
     assert len(figure.axes) == 3
     assert figure.axes[2].get_ylim() == (0.0, 1.0)
     figure.draw_without_rendering()
     assert panels[0].bbox.width == pytest.approx(panels[1].bbox.width, rel=0.02)
     with pytest.raises(ValueError, match="shows no posterior"):
-        add_colour_bar([new_figure(2.0, 2.0).subplots()])
+        add_color_bar([new_figure(2.0, 2.0).subplots()])
 
 
 def test_metric_view_marks_the_points_whose_label_was_used():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from seraph_cvx import PairSet, alternate
 from seraph_cvx.explorer import stepwise_alternation as walk_room
 from seraph_cvx.explorer.link import link_of, read_link
-from seraph_cvx.explorer.neighbours import neighbour_error
+from seraph_cvx.explorer.neighbors import neighbor_error
 from seraph_cvx.explorer.point_sets import DRAWN, SCENES, scene_named
 from seraph_cvx.explorer.results import COLUMNS
 from seraph_cvx.explorer.scene import MOST_POINTS, SIDE, Scene
@@ -247,11 +247,11 @@ def test_the_1_nn_error_is_that_of_double_loops_over_points_without_a_label():
 
 def test_no_error_is_claimed_where_no_point_can_be_judged():
     scene = scene_named("stripes")
-    assert neighbour_error(scene, np.zeros((2, 2))) is None
-    assert neighbour_error(scene.unlabeled(), np.eye(2)) is None
-    assert neighbour_error(FEW, np.eye(2)) is None  # nobody knows the class of a drawn point
+    assert neighbor_error(scene, np.zeros((2, 2))) is None
+    assert neighbor_error(scene.unlabeled(), np.eye(2)) is None
+    assert neighbor_error(FEW, np.eye(2)) is None  # nobody knows the class of a drawn point
     added = scene.answer({"x": 399.0, "y": 1.0})
-    assert neighbour_error(added, np.eye(2)).n_judged == 88
+    assert neighbor_error(added, np.eye(2)).n_judged == 88
 
 
 @pytest.mark.parametrize("name", ["stripes", "rings"])

@@ -60,7 +60,7 @@ def test_the_page_opens_on_a_success_and_says_what_to_try():
     assert next_to_try(state).startswith("Try next: press Reset, then Step ▶")
     assert words_on(state) == []
     page = Path(server.__file__).with_name("page.html").read_text(encoding="utf-8")
-    assert "Everything on this page is minimised" in page
+    assert "Everything on this page is minimized" in page
     assert "f = -ℱ" in page
 
 
@@ -251,7 +251,7 @@ def test_the_statement_is_equation_11_typeset_with_its_numbers_and_its_proof():
     html = well_formed(sheet(state, "Statement"))
     text = "".join(html.itertext())
     assert "The M-step with one logistic term a pair (11)" in text
-    assert "problem: convex (minimises a convex function over a convex set)" in text
+    assert "problem: convex (minimizes a convex function over a convex set)" in text
     assert "#𝒮 = 2" in text
     assert f"μ = {state.half_step.objective.mu:.4g}" in text
     assert len(list(html.iter("math"))) >= 14

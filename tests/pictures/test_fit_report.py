@@ -22,7 +22,7 @@ from seraph_cvx.plots.report.sections import (
     certificate_section,
     data_section,
     error_interval,
-    errors_of_neighbours,
+    errors_of_neighbors,
     features_section,
     pairs_section,
 )
@@ -34,7 +34,7 @@ HOSTILE = ['<script>alert("x")</script>', "</td>&amp;'\"", "$\\frac{x}$", "x" * 
 
 
 def points_and_labels():
-    """45 points in five features, three classes, every third one labelled; one class is hostile."""
+    """45 points in five features, three classes, every third one labeled; one class is hostile."""
     rng = np.random.default_rng(0)
     truth = np.arange(45) % 3
     X = rng.normal(size=(45, 5)) + 2.5 * truth[:, None] * np.array([1.0, -1.0, 0.5, 0.0, 0.0])
@@ -80,11 +80,11 @@ def test_the_page_says_the_numbers_of_the_fit(fitted, text):
     bounds, judged = model.certificate_, model.leave_one_out_
     values = [step.descent_value for step in model.history_]
     for said in (
-        *("rows45", "features5", "labelled15", "unlabelled30", "a > b", "setosa (5)"),
+        *("rows45", "features5", "labeled15", "unlabeled30", "a > b", "setosa (5)"),
         *(
             "similar (S)30",
             "dissimilar (D)75",
-            "unlabelled (U)885",
+            "unlabeled (U)885",
         ),  # 3 * C(5, 2), C(15, 2), C(45, 2)
         f"lower bound D(p){bounds.dual_value:.12g}",
         f"upper bound f(A){bounds.primal_value:.12g}",
@@ -123,16 +123,16 @@ def test_the_code_on_the_page_fits_the_same_metric(fitted, page):
 def test_the_code_on_the_commands_page_reads_the_table_as_the_command_does(tmp_path, monkeypatch):
     """Semicolons, decimal commas, a column to drop, one of text, a missing number, own words."""
     monkeypatch.chdir(tmp_path)
-    lines = ["id;a;b;colour;kind"]
+    lines = ["id;a;b;color;kind"]
     for k, (a, b) in enumerate(np.random.default_rng(0).normal(size=(24, 2)).tolist()):
         kind = ["x & y", "<z>"][k % 2] if k < 12 else ["", "?", "-1.0"][k % 3]
         b = "" if k == 20 else f"{b:.6f}"
-        colour = ["red", "blue"][k % 3 == 0]
-        lines.append(f"{k};{a + 2 * (k % 2):.6f};{b};{colour};{kind}".replace(".", ","))
+        color = ["red", "blue"][k % 3 == 0]
+        lines.append(f"{k};{a + 2 * (k % 2):.6f};{b};{color};{kind}".replace(".", ","))
     lines = [line.replace("-1,0", "-1.0") for line in lines]
     (tmp_path / "my table.csv").write_text("\n".join(lines), encoding="utf-8")
     given = ["my table.csv", "--label", "kind", "--out", "m.npz", "--html", "r.html"]
-    given += ["--drop", "id", "--unknown", "?,-1", "--one-hot", "colour", "--impute", "mean"]
+    given += ["--drop", "id", "--unknown", "?,-1", "--one-hot", "color", "--impute", "mean"]
     done = run("fit", *given, "--decimal", ",", "--trace-weight", "0.5")
     assert done.exit_code == 0, done.output
     assert "Written: the report of the fit" in done.output
@@ -219,7 +219,7 @@ def test_without_labels_of_two_classes_there_is_no_error(fitted):
     fit = collect(pipeline, X, np.zeros(len(X)), None, None, None)
     model = SERAPH().fit(fit.points, similar=[(0, 3)], dissimilar=[(0, 1)])
     bare = collect(model, fit.points, None, [(0, 3)], [(0, 1)], None)
-    assert "No 1-NN error" in errors_of_neighbours(bare)
+    assert "No 1-NN error" in errors_of_neighbors(bare)
     assert "There is no dissimilar pair" in pairs_section(fit)
 
 

@@ -9,7 +9,7 @@ from instances import random_pairs
 from pictures import assert_legible
 
 from seraph_cvx import seraph_path
-from seraph_cvx.experiments.results.summaries import summarise
+from seraph_cvx.experiments.results.summaries import summarize
 from seraph_cvx.experiments.results.tables import times_of
 from seraph_cvx.fit.alternation import Iteration
 from seraph_cvx.plots import plot_fit, plot_path
@@ -119,7 +119,7 @@ def test_no_marker_touches_the_frame(case):
         assert np.all(pixels <= ax.bbox.max - 12)
 
 
-def test_classes_differ_by_marker_as_well_as_by_colour():
+def test_classes_differ_by_marker_as_well_as_by_color():
     ax = picture_of("twenty classes").axes[0]
     looks = [
         (tuple(drawn.get_facecolor()[0]), drawn.get_paths()[0].vertices.tobytes())
@@ -190,4 +190,4 @@ def test_a_path_is_drawn_as_it_was_walked(weights, tmp_path):
 def test_times_of_a_reproduction_without_a_finished_run_are_not_drawn():
     row = {"task": "iris", "sampling": 0, "method": "gdm", "outcome": "failed", "error": None}
     with pytest.raises(ValueError, match="no times to draw"):
-        plot_times(times_of(summarise([row | {"seconds": None, "detail": "it broke down"}])))
+        plot_times(times_of(summarize([row | {"seconds": None, "detail": "it broke down"}])))

@@ -12,8 +12,6 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 from pictures import assert_legible
 
-from seraph_cvx.comparison.race import read_race
-from seraph_cvx.comparison.race_table import label_of, summarise
 from seraph_cvx.plots.files import picture_bytes
 from seraph_cvx.plots.race.marks import FAMILIES
 from seraph_cvx.plots.race.race import (
@@ -24,6 +22,8 @@ from seraph_cvx.plots.race.race import (
     plot_work_precision,
     times_to_target,
 )
+from seraph_cvx.race.race import read_race
+from seraph_cvx.race.race_table import label_of, summarize
 
 DRAW = {
     "work-precision": plot_work_precision,
@@ -88,13 +88,13 @@ def test_no_text_overlaps_another_or_is_clipped(picture, case):
 
 
 @pytest.mark.parametrize("picture", DRAW)
-def test_families_differ_by_colour_and_solvers_of_one_by_marker(picture):
+def test_families_differ_by_color_and_solvers_of_one_by_marker(picture):
     figure = DRAW[picture](CASES["all solvers"])
     legend = figure.axes[0].get_legend() if picture == "said" else figure.legends[0]
     lines = legend.get_lines()[: len(SOLVERS)]
     assert len({(line.get_color(), line.get_marker()) for line in lines}) == len(SOLVERS)
     names = [text.get_text().split(":")[0].split(" (")[0] for text in legend.get_texts()]
-    colour_of = {
+    color_of = {
         name: to_hex(line.get_color()).upper()
         for name, line in zip(names[: len(lines)], lines, strict=True)
     }
@@ -107,22 +107,22 @@ def test_families_differ_by_colour_and_solvers_of_one_by_marker(picture):
         "others": ("my_own",),
     }
     for family, members in families.items():
-        assert {colour_of[member] for member in members} == {FAMILIES[family]}
+        assert {color_of[member] for member in members} == {FAMILIES[family]}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("picture", DRAW)
-def test_the_pictures_of_a_whole_race_are_small_and_keep_their_colours(picture):
+def test_the_pictures_of_a_whole_race_are_small_and_keep_their_colors(picture):
     image = pytest.importorskip("PIL.Image")
     png = picture_bytes(DRAW[picture](CASES["a whole race"]), "png")
     assert len(png) < 120_000
     shown = image.open(io.BytesIO(png)).convert("RGB").getcolors()
-    colours = np.array([colour for _, colour in shown], dtype=float) / 255
+    colors = np.array([color for _, color in shown], dtype=float) / 255
     for family in FAMILIES.values():
-        assert np.min(np.max(np.abs(colours - to_rgb(family)), axis=1)) < 0.02, family
+        assert np.min(np.max(np.abs(colors - to_rgb(family)), axis=1)) < 0.02, family
 
 
-def test_a_picture_has_the_same_bytes_each_time_and_few_colours():
+def test_a_picture_has_the_same_bytes_each_time_and_few_colors():
     image = pytest.importorskip("PIL.Image")
     png = picture_bytes(plot_performance_profile(CASES["one run"]), "png")
     figure = plot_performance_profile(CASES["one run"])
@@ -216,7 +216,7 @@ def test_the_counts_in_the_picture_equal_the_counts_in_the_table(which, reposito
         above = Counter(solver for solver, _, is_above in claims if is_above)
         drawn = Counter(solver for solver, _, _ in claims)
         written = {text.get_text() for text in ax.get_legend().get_texts()}
-        table = summarise(rows).rows
+        table = summarize(rows).rows
         assert any(row[column] < row["claims"] for row in table)
         for row in table:
             solver, bad = row["solver"], row["claims"] - row[column]
@@ -225,7 +225,7 @@ def test_the_counts_in_the_picture_equal_the_counts_in_the_table(which, reposito
             assert f"{solver}: {bad} of {row['claims']}" in written
         assert len(written) == len(table)
         for band, tol in enumerate(tols):
-            table = summarise([row for row in rows if row["tol"] == tol]).rows
+            table = summarize([row for row in rows if row["tol"] == tol]).rows
             n_claims = sum(row["claims"] for row in table)
             bad = n_claims - sum(row[column] for row in table)
             in_band = [is_above for _, at, is_above in claims if at == band]

@@ -24,7 +24,7 @@ from seraph_cvx import (
 )
 from seraph_cvx.certificate.certify import certify_factor
 from seraph_cvx.datasets import load, load_sampling, sample
-from seraph_cvx.fit.direct import minimise_directly
+from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.fit.steps import StepKind
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
 from seraph_cvx.solvers.solution import MStepSolution
@@ -399,7 +399,7 @@ def whitened_optimality(pairs, A, **weights):
 @pytest.mark.parametrize("name", ["iris", "balance"])
 def test_direct_values_rise_by_rounding_at_most_and_the_end_is_stationary(name, unlabeled_weight):
     pairs = pairs_of(name, 40)
-    found = minimise_directly(pairs, unlabeled_weight=unlabeled_weight, tol=1e-7)
+    found = minimize_directly(pairs, unlabeled_weight=unlabeled_weight, tol=1e-7)
     assert found.status is Status.STATIONARY
     assert found.stationarity <= 1e-7
     rounding = 2e-14 * (found.values[0] + 2.0 * len(pairs.similar))  # of the terms of the sum
@@ -418,26 +418,26 @@ def test_direct_values_rise_by_rounding_at_most_and_the_end_is_stationary(name, 
 def test_direct_is_not_content_where_the_objective_still_falls(name):
     """A stationarity within the default tol leaves next to nothing to gain, however many pairs."""
     pairs = pairs_of(name, 100)
-    found = minimise_directly(pairs, unlabeled_weight=1.0)
-    further = minimise_directly(pairs, unlabeled_weight=1.0, start=found.metric, tol=1e-9)
+    found = minimize_directly(pairs, unlabeled_weight=1.0)
+    further = minimize_directly(pairs, unlabeled_weight=1.0, start=found.metric, tol=1e-9)
     assert found.value <= further.value * (1.0 + 1e-3)
 
 
 def test_direct_with_no_unlabeled_weight_is_the_certified_supervised_problem():
     """mu = 0 makes (7) convex: the direct method must reach the M-step's certified optimum."""
     pairs = pairs_of("iris", 40)
-    found = minimise_directly(pairs, unlabeled_weight=0.0, tol=1e-8)
+    found = minimize_directly(pairs, unlabeled_weight=0.0, tol=1e-8)
     assert certify(MStepObjective(pairs, unlabeled_weight=0.0), found.metric).relative_gap <= 1e-6
 
 
 def test_direct_starts_from_the_given_metric():
     pairs = pairs_of("iris", 40)
     objective = SemiSupervisedObjective(MStepObjective(pairs))
-    default, start = minimise_directly(pairs), np.diag([3.0, 0.1, 2.0, 0.0])
+    default, start = minimize_directly(pairs), np.diag([3.0, 0.1, 2.0, 0.0])
     assert default.values[0] == pytest.approx(objective.value(np.eye(4)), rel=1e-12)
-    given = minimise_directly(pairs, start=start)
+    given = minimize_directly(pairs, start=start)
     assert given.values[0] == pytest.approx(objective.value(start), rel=1e-12)
-    again = minimise_directly(pairs, start=default.metric, tol=1e-5)
+    again = minimize_directly(pairs, start=default.metric, tol=1e-5)
     assert again.iterations == 0
     assert again.metric == pytest.approx(default.metric, rel=1e-12)
 
@@ -446,17 +446,17 @@ def test_direct_lowers_the_papers_objective_further_than_the_alternation():
     """DESIGN: the paper's EM is not an ascent on (7); from its end the direct method goes on."""
     pairs = pairs_of("iris", 60)
     run = alternate(pairs)
-    direct = minimise_directly(pairs, start=run.metric)
+    direct = minimize_directly(pairs, start=run.metric)
     assert direct.value < run.history[-1].paper_objective - 1e-3
 
 
 def test_failure_path_direct_start_that_is_no_metric():
     with pytest.raises(ValueError, match="start is not positive semidefinite"):
-        minimise_directly(pairs_of("iris", 40), start=-np.eye(4))
+        minimize_directly(pairs_of("iris", 40), start=-np.eye(4))
 
 
 def test_direct_iteration_limit_is_told():
-    found = minimise_directly(pairs_of("iris", 40), max_iter=2, tol=1e-10)
+    found = minimize_directly(pairs_of("iris", 40), max_iter=2, tol=1e-10)
     assert found.status is Status.ITERATION_LIMIT
     assert found.iterations == 2
 
@@ -464,7 +464,7 @@ def test_direct_iteration_limit_is_told():
 def test_closed_form_direct_on_one_unlabeled_pair():
     """One similar pair at distance 0 and an unlabeled one: only lambda a + mu H(p(a)) is left."""
     pairs = PairSet.from_constraints([[0.0], [0.0], [2.0]], [(0, 1)], [])
-    found = minimise_directly(pairs, unlabeled_weight=1.0, trace_weight=0.1, tol=1e-10)
+    found = minimize_directly(pairs, unlabeled_weight=1.0, trace_weight=0.1, tol=1e-10)
     a = found.metric[0, 0]
     s = 4.0 * a - 1.0
     slope = 0.1 + 2.0 * 4.0 * -s * expit(s) * expit(-s)

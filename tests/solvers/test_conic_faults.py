@@ -41,7 +41,7 @@ def test_a_solver_that_raises_is_failed_with_its_words():
     assert answer.metric is None
     assert answer.certificate is None
     assert answer.solver_status == "solver_error"
-    assert "licence not found" in answer.message
+    assert "license not found" in answer.message
     assert 'solver="fista"' in answer.message
     assert "RAISING" in warning
 

@@ -11,16 +11,16 @@ import numpy_kernels
 import pytest
 
 from seraph_cvx import SERAPH, MStepObjective, PairSet, solve_m_step
+from seraph_cvx.engine.device import device_face
+from seraph_cvx.engine.device.device_face import DeviceFace, DeviceFaces
+from seraph_cvx.engine.face.all_pairs import AllPairs
+from seraph_cvx.engine.face.layout import FaceLayout
 from seraph_cvx.experiments.bench.size import gaussian_classes
 from seraph_cvx.model import pair_program
 from seraph_cvx.model.pair_losses import LOGISTIC, EntropyLoss, SharpenedLoss
 from seraph_cvx.pairs.labeled_pairs import ClassLabels
 from seraph_cvx.solvers import coarse
 from seraph_cvx.solvers.coarse import subsampled_objective
-from seraph_cvx.sums.device import device_face
-from seraph_cvx.sums.device.device_face import DeviceFace, DeviceFaces
-from seraph_cvx.sums.face.all_pairs import AllPairs
-from seraph_cvx.sums.face.layout import FaceLayout
 
 LOSSES = [LOGISTIC, SharpenedLoss(2.0), SharpenedLoss(1.5), EntropyLoss()]
 
@@ -162,7 +162,7 @@ import torch
 import numpy_kernels
 from seraph_cvx.numerics.cuda import bounds, face
 from seraph_cvx.numerics.cuda.pair_range import BoundedPairs, PairRange
-from seraph_cvx.sums.distances import wide_sides
+from seraph_cvx.engine.distances import wide_sides
 
 rng = np.random.default_rng(0)
 numpy_kernels.TILE = 64

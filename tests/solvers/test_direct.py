@@ -12,7 +12,7 @@ from sklearn.datasets import load_iris
 from seraph_cvx import SERAPH, SERAPHCV, MStepObjective, NotCertified, PairSet, Status, solve_m_step
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.experiments.runs import learners
-from seraph_cvx.fit.direct import measure_stationarity, minimise_directly
+from seraph_cvx.fit.direct import measure_stationarity, minimize_directly
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 
 FLOWERS = load_iris()
@@ -74,8 +74,8 @@ def test_direct_ends_stationary_in_any_unit_and_is_never_certified(unit):
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio", 0.1])
 def test_direct_finds_the_same_metric_in_any_unit(unit, unlabeled_weight):
-    expected = minimise_directly(flowers(), unlabeled_weight, trace_weight=1.0)
-    found = minimise_directly(flowers(unit), unlabeled_weight, trace_weight=unit**2)
+    expected = minimize_directly(flowers(), unlabeled_weight, trace_weight=1.0)
+    found = minimize_directly(flowers(unit), unlabeled_weight, trace_weight=unit**2)
     assert expected.status == found.status == "stationary"
     assert found.iterations == pytest.approx(expected.iterations, rel=0.2)
     assert found.values[0] == pytest.approx(expected.values[0], rel=1e-12)
@@ -89,12 +89,12 @@ def test_direct_starts_at_the_identity_over_the_mean_variance_of_what_varies():
     pairs = PairSet.from_labels(X, KNOWN)
     start = np.eye(5) / np.mean(np.var(3.0 * FLOWERS.data, axis=0))
     expected = SemiSupervisedObjective(MStepObjective(pairs)).value(start)
-    assert minimise_directly(pairs, max_iter=0).value == pytest.approx(expected, rel=1e-12)
+    assert minimize_directly(pairs, max_iter=0).value == pytest.approx(expected, rel=1e-12)
 
 
 def test_direct_leaves_points_that_are_all_the_same_alone():
     pairs = PairSet.from_constraints(np.ones((3, 2)), [(0, 1)], [])
-    found = minimise_directly(pairs)
+    found = minimize_directly(pairs)
     assert found.status == "stationary"
     assert np.max(np.abs(found.metric)) <= 1e-6  # nothing but the trace is left
 
@@ -161,7 +161,7 @@ def test_stationarity_bounds_what_is_to_be_gained_where_the_objective_is_convex(
 def test_gradient_step_from_the_end_comes_back_to_it(unit):
     """P(B - t grad) = B where C + R = I, with the gradient of (7) summed pair by pair."""
     pairs = flowers(unit)
-    found = minimise_directly(pairs, trace_weight=unit**2)
+    found = minimize_directly(pairs, trace_weight=unit**2)
     mu = pairs.resolve_unlabeled_weight("ratio")
     value, B, g, reach = whitened(pairs, found.metric, mu, unit**2)
     assert np.vdot(g, B) - reach * min(0.0, np.linalg.eigvalsh(g)[0]) <= 1.1e-6 * value
@@ -174,7 +174,7 @@ def test_gradient_step_from_the_end_comes_back_to_it(unit):
 def test_rounding_of_the_values_does_not_end_the_descent_early(name):
     """A tolerance at which two values differ by less than they are rounded."""
     pairs = standardized(name)
-    found = minimise_directly(pairs, unlabeled_weight=1.0, tol=1e-11)
+    found = minimize_directly(pairs, unlabeled_weight=1.0, tol=1e-11)
     assert found.status == "stationary"
     value, B, g, reach = whitened(pairs, found.metric, 1.0, 1.0)
     assert np.vdot(g, B) - reach * min(0.0, np.linalg.eigvalsh(g)[0]) <= 1e-10 * value
@@ -186,7 +186,7 @@ def test_rounding_of_the_values_does_not_end_the_descent_early(name):
 def test_values_never_rise_but_by_rounding_and_the_last_is_that_of_the_metric(seed):
     pairs = standardized("wine", seed=seed)
     objective = SemiSupervisedObjective(MStepObjective(pairs, unlabeled_weight=1.0))
-    found = minimise_directly(pairs, unlabeled_weight=1.0, tol=1e-300, max_iter=2_000)
+    found = minimize_directly(pairs, unlabeled_weight=1.0, tol=1e-300, max_iter=2_000)
     assert found.value == found.values[-1]
     assert found.value == pytest.approx(objective.value(found.metric), rel=1e-12)
     rounding = 2e-13 * (found.values[0] + 2.0 * len(pairs.similar))
@@ -197,7 +197,7 @@ def test_values_never_rise_but_by_rounding_and_the_last_is_that_of_the_metric(se
 def test_a_stationarity_of_1e_8_is_reached(name):
     """Where projected gradient stalled at 2e-6."""
     pairs = standardized(name)
-    found = minimise_directly(pairs, tol=1e-8)
+    found = minimize_directly(pairs, tol=1e-8)
     assert found.status is Status.STATIONARY
     assert stationarity_at(pairs, found.metric) <= 1e-8
     assert found.iterations < 100
@@ -206,7 +206,7 @@ def test_a_stationarity_of_1e_8_is_reached(name):
 def test_a_maximum_is_left():
     """Near the maximum of lambda a + 2 mu H(p(a)) the slope is least; it grows while (7) falls."""
     pairs = PairSet.from_constraints([[0.0], [0.0], [2.0]], [(0, 1)], [])
-    found = minimise_directly(pairs, 1.0, 0.01, start=[[1.006 / 4.0]], tol=1e-10)
+    found = minimize_directly(pairs, 1.0, 0.01, start=[[1.006 / 4.0]], tol=1e-10)
     assert found.status == "stationary"
     assert found.metric[0, 0] > 1.0
 
@@ -220,14 +220,14 @@ def test_only_certified_and_stationary_are_what_was_asked_for_or_as_near_as_roun
 
 
 def test_failure_path_the_message_quotes_both_numbers_and_the_cure():
-    found = minimise_directly(standardized("iris"), max_iter=2)
+    found = minimize_directly(standardized("iris"), max_iter=2)
     assert found.status is Status.ITERATION_LIMIT
     for word in ("2 steps", f"{found.stationarity:.2g}", "1e-06", "max_iter"):
         assert word in found.message
     with pytest.warns(NotCertified, match="Stopped after 2 steps") as caught:
         SERAPH(algorithm="direct", max_iter=2).fit(FLOWERS.data, KNOWN)
     assert [warning.filename for warning in caught] == [__file__]
-    assert minimise_directly(standardized("iris")).message == ""
+    assert minimize_directly(standardized("iris")).message == ""
 
 
 def test_failure_path_the_learner_of_the_experiments_is_not_silent(monkeypatch):
@@ -235,8 +235,8 @@ def test_failure_path_the_learner_of_the_experiments_is_not_silent(monkeypatch):
     learners.learn_directly(X, y)
     monkeypatch.setattr(
         learners,
-        "minimise_directly",
-        lambda *given, **more: minimise_directly(*given, **more, max_iter=1),
+        "minimize_directly",
+        lambda *given, **more: minimize_directly(*given, **more, max_iter=1),
     )
     with pytest.warns(NotCertified, match="Stopped after 1 steps"):
         learners.learn_directly(X, y)

@@ -18,10 +18,10 @@ import numpy as np
 import pytest
 from instances import random_objective, random_psd
 
+import seraph_cvx.engine.cluster_sums
+import seraph_cvx.engine.device.device_sums
 import seraph_cvx.numerics.arrays
 import seraph_cvx.numerics.cuda
-import seraph_cvx.sums.cluster_sums
-import seraph_cvx.sums.device.device_sums
 from seraph_cvx import (
     SERAPH,
     MStepObjective,
@@ -34,14 +34,14 @@ from seraph_cvx import (
     solve_m_step,
 )
 from seraph_cvx.certificate.sampling import certify_in_full
+from seraph_cvx.engine.blocks import EXCLUDED_DISTANCE, Layout
+from seraph_cvx.engine.cluster_sums import ClusterSums
 from seraph_cvx.experiments.bench.size import gaussian_classes
 from seraph_cvx.experiments.runs.runner import run_methods
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
 from seraph_cvx.numerics.arrays import fused_kernels, to_host
 from seraph_cvx.pairs.drawing import draw_unlabeled
 from seraph_cvx.pairs.labeled_pairs import ClassLabels, LabeledPairs
-from seraph_cvx.sums.blocks import EXCLUDED_DISTANCE, Layout
-from seraph_cvx.sums.cluster_sums import ClusterSums
 
 
 def libraries():
@@ -62,7 +62,7 @@ def moved(request):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(seraph_cvx.sums.device.device_sums, "DEVICE_BLOCK", 32)
+    monkeypatch.setattr(seraph_cvx.engine.device.device_sums, "DEVICE_BLOCK", 32)
 
 
 def few_classes(n=120, m=4, seed=0, n_labels=20):

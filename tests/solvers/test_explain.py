@@ -59,7 +59,7 @@ def test_a_constraint_that_is_not_convex_is_found():
     assert not proof.holds
 
 
-def test_maximising_a_convex_function_is_not_proved():
+def test_maximizing_a_convex_function_is_not_proved():
     x = cp.Variable(name="x")
     assert not explain_convexity(cp.Problem(cp.Maximize(cp.square(x)))).holds
 

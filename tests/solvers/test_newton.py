@@ -10,7 +10,7 @@ from instances import random_objective
 
 from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, certify, solve_m_step
 from seraph_cvx.datasets import load, sample
-from seraph_cvx.fit.direct import minimise_directly
+from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.model import pair_program
 from seraph_cvx.solvers import first_order
 from seraph_cvx.solvers.coarse import subsampled_objective
@@ -192,7 +192,7 @@ def test_a_local_minimum_of_too_small_a_rank_is_left():
 
 def test_the_direct_method_ends_by_itself_where_no_step_lowers_its_value():
     """A tolerance that rounding keeps out of reach: far fewer steps than allowed, and said so."""
-    solution = minimise_directly(random_objective(0, "hyper").pairs, tol=1e-300, max_iter=5000)
+    solution = minimize_directly(random_objective(0, "hyper").pairs, tol=1e-300, max_iter=5000)
     assert solution.status is Status.ITERATION_LIMIT
     assert solution.iterations < 1000
     assert solution.stationarity < 1e-8

@@ -162,7 +162,7 @@ def test_failure_path_no_dissimilar_pair_leaves_no_path():
 
 @pytest.mark.parametrize("algorithm", ["m-step", "em"])
 def test_failure_path_a_solver_that_breaks_down_is_quoted_with_the_trace_weight(algorithm):
-    with pytest.raises(RuntimeError, match=r"At trace_weight=0\.5: .*licence not found"):
+    with pytest.raises(RuntimeError, match=r"At trace_weight=0\.5: .*license not found"):
         seraph_path(random_pairs(0), [0.5], algorithm=algorithm, solver=Raising())
 
 
@@ -360,7 +360,7 @@ def test_failure_path_arguments_of_a_path_with_penalties(arguments, words):
 
 
 def test_failure_path_a_solver_that_breaks_down_is_quoted_with_the_weight_of_the_penalty():
-    with pytest.raises(RuntimeError, match=r"At weight of Ridge=0\.5: .*licence not found"):
+    with pytest.raises(RuntimeError, match=r"At weight of Ridge=0\.5: .*license not found"):
         seraph_path(
             random_pairs(0), penalties=[Ridge()], varied=0, penalty_weights=[0.5], solver=Raising()
         )

@@ -1,4 +1,4 @@
-"""The CVXPY statements: labelled like (11), DCP and DPP, and all with one optimum."""
+"""The CVXPY statements: labeled like (11), DCP and DPP, and all with one optimum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_s
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.m_step.statement import build_statement, textbook_statement
-from seraph_cvx.numerics.psd_cone import project, symmetrise
+from seraph_cvx.numerics.psd_cone import project, symmetrize
 
 TOLERANCES = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
@@ -106,7 +106,7 @@ def test_the_multiplier_of_the_dual_is_the_metric():
     objective = random_objective(2, "hyper")
     statement = build_statement(objective, "dual")
     statement.problem.solve(solver="CLARABEL")
-    metric = project(symmetrise(statement.metric))
+    metric = project(symmetrize(statement.metric))
     assert certify(objective, metric).relative_gap < 1e-5
     np.testing.assert_allclose(metric, solve_m_step(objective).metric, atol=1e-4)
 
@@ -122,7 +122,7 @@ def test_three_statements_two_solvers_one_optimum(seed):
     for solver, names in TOLERANCES.items():
         textbook = textbook_statement(objective, soft_labels_as_parameters=False)
         textbook.solve(solver=solver, **dict.fromkeys(names, 1e-9))
-        metric = project(symmetrise(textbook.var_dict["A"].value))
+        metric = project(symmetrize(textbook.var_dict["A"].value))
         certificates.append(certify(objective, metric))
         for formulation in ("primal", "dual"):
             answer = solve_m_step(objective, solver, tol=1e-9, formulation=formulation)
@@ -136,17 +136,17 @@ def test_three_statements_two_solvers_one_optimum(seed):
 
 
 def test_warm_starts_save_scs_iterations():
-    """The second of two neighbouring M-steps starts from the first one's answer.
+    """The second of two neighboring M-steps starts from the first one's answer.
 
     SCS looks at its residuals every 25 iterations, so that a single count may round to another's.
     """
     counts = []
     for objective in map(small_instance, range(6)):
-        neighbour = objective.with_trace_weight(1.02 * objective.trace_weight)
+        neighbor = objective.with_trace_weight(1.02 * objective.trace_weight)
         compiled = ConicMStep(objective, "SCS", "dual")
         compiled.solve(objective, tol=1e-7)
-        warm = compiled.solve(neighbour, tol=1e-7, warm_start=True)
-        cold = ConicMStep(neighbour, "SCS", "dual").solve(neighbour, tol=1e-7)
+        warm = compiled.solve(neighbor, tol=1e-7, warm_start=True)
+        cold = ConicMStep(neighbor, "SCS", "dual").solve(neighbor, tol=1e-7)
         assert warm.relative_gap < 1e-4
         assert cold.relative_gap < 1e-4
         counts.append((warm.iterations, cold.iterations))
@@ -154,13 +154,13 @@ def test_warm_starts_save_scs_iterations():
     assert warm < 0.8 * cold, counts
 
 
-def test_compiled_once_it_is_not_compiled_again(canonicalised):
-    """A second M-step must not canonicalise the expression tree anew."""
+def test_compiled_once_it_is_not_compiled_again(canonicalized):
+    """A second M-step must not canonicalize the expression tree anew."""
     objective = small_instance(1)
     compiled = ConicMStep(objective, "CLARABEL")
     compiled.solve(objective, tol=1e-6)
     compiled.solve(objective.with_trace_weight(0.5), tol=1e-6)
-    assert len(canonicalised) == 1
+    assert len(canonicalized) == 1
 
 
 @pytest.mark.parametrize(("kind", "absent"), [("similar", "sum_D"), ("dissimilar", "sum_S")])

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from seraph_cvx import MStepObjective, PairSet
+from seraph_cvx.engine.blocks import Layout
+from seraph_cvx.engine.cluster_sums import ClusterSums
+from seraph_cvx.engine.face import layout as face_layout
+from seraph_cvx.engine.face.layout import FaceLayout
 from seraph_cvx.model.semi_supervised import descent_program, paper_program
 from seraph_cvx.pairs.labeled_pairs import ClassLabels, LabeledPairs
-from seraph_cvx.sums.blocks import Layout
-from seraph_cvx.sums.cluster_sums import ClusterSums
-from seraph_cvx.sums.face import layout as face_layout
-from seraph_cvx.sums.face.layout import FaceLayout
 
 NO_PAIRS = np.empty((0, 2), dtype=np.int64)
 

@@ -34,7 +34,7 @@ from seraph_cvx.theory.model import (
     full_model,
     kappa_sign,
     maximum_entropy,
-    posterior_regularisation,
+    posterior_regularization,
     soft_label_form,
 )
 from seraph_cvx.theory.paper_report import PaperReport
@@ -188,12 +188,12 @@ BREAKS = {
         lambda setting: lipschitz.printed_bound(setting),
     ),
     "8, Shannon for Renyi": (
-        posterior_regularisation,
+        posterior_regularization,
         "inner_value",
         lambda s, mu: mu * setting.shannon_entropy(s),
     ),
     "8, q = p as printed": (
-        posterior_regularisation,
+        posterior_regularization,
         "sharpened",
         lambda s, mu: setting.posterior(1.0, s),
     ),
@@ -207,7 +207,7 @@ BREAKS = {
         "descent_objective",
         lambda setting, A, q, weight, a: descent.paper_objective(setting, A, weight),
     ),
-    "9, (7) taken for (14)": (descent, "posterior_regularised", descent.paper_objective),
+    "9, (7) taken for (14)": (descent, "posterior_regularized", descent.paper_objective),
     "9, the Renyi term missing": (
         descent,
         "renyi_form",
@@ -284,7 +284,7 @@ CHECKS = {
     for module in (
         attainment, complexity, descent, elimination, feature_convexity, feature_functions,
         kappa_sign, lipschitz, m_step_convexity, maximum_entropy, mixed_norm,
-        posterior_regularisation, printed_gradient, soft_label_form, sparsity, strong_duality,
+        posterior_regularization, printed_gradient, soft_label_form, sparsity, strong_duality,
     )
 }  # fmt: skip
 
@@ -465,16 +465,16 @@ def stuck(monkeypatch):
 
 def test_claim_5_a_search_over_factors_that_lost_its_rank_gets_out_again(small, stuck):
     A = np.eye(small.pairs.n_features)
-    expected, value = full_model._minimise_over_metric(small, A, -1.0)
+    expected, value = full_model._minimize_over_metric(small, A, -1.0)
     stuck[0] = 2
-    found, again = full_model._minimise_over_metric(small, A, -1.0)
+    found, again = full_model._minimize_over_metric(small, A, -1.0)
     assert again == pytest.approx(value, rel=1e-9)
     np.testing.assert_allclose(found, expected, atol=1e-4 * np.trace(expected))
 
 
 def test_claim_5_a_search_over_factors_that_never_gets_out_comes_to_an_end(small, stuck):
     stuck[0] = 1000
-    metric, value = full_model._minimise_over_metric(small, np.eye(small.pairs.n_features), -1.0)
+    metric, value = full_model._minimize_over_metric(small, np.eye(small.pairs.n_features), -1.0)
     assert stuck[0] == 1000 - full_model.ESCAPES
     assert not np.any(metric)
     assert value == full_model.model_loss(small, metric, -1.0, small.mu)[0]

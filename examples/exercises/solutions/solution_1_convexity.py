@@ -39,7 +39,7 @@ assert surprise(-1, s_unlabeled).is_convex()
 assert not cp.log(1 + cp.exp(s_unlabeled)).is_dcp()  # the same function: no rule covers it
 
 
-# %% TODO 2. Put the M-step together: -F(A) of (11), to be minimised.
+# %% TODO 2. Put the M-step together: -F(A) of (11), to be minimized.
 def m_step_loss(A):
     """-F(A): labeled pairs, mu times the unlabeled ones weighed by q, lambda tr(A)."""
     labeled = cp.sum(surprise(1, scores(V_similar, A))) + cp.sum(

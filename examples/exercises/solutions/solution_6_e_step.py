@@ -1,6 +1,6 @@
 """Exercise 6: the E-step (10) is the optimum of (9): Theorem 3, by a solver and by hand.
 
-The soft labels should be near the posterior p but more certain than it: minimise over distributions
+The soft labels should be near the posterior p but more certain than it: minimize over distributions
 q the sum KL(q || p) + mu E_q[-ln p]. That is convex, and its optimum is known.
 """
 

@@ -27,7 +27,7 @@ class GapReached(StoppingCriterion):
 
 
 class Objective(BaseObjective):
-    """Minimise f(A) of equation (11) over the positive semidefinite matrices."""
+    """Minimize f(A) of equation (11) over the positive semidefinite matrices."""
 
     name = "M-step"
     requirements = ["pip::seraph-cvx"]  # noqa: RUF012

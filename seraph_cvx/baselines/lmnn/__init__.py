@@ -1,4 +1,4 @@
-"""Large margin nearest neighbours (Weinberger, Blitzer and Saul 2005)."""
+"""Large margin nearest neighbors (Weinberger, Blitzer and Saul 2005)."""
 
 from .estimator import LMNN
 

@@ -1,4 +1,4 @@
-"""LMNN by a first-order method, in coordinates of the target neighbours, with rounded hinges."""
+"""LMNN by a first-order method, in coordinates of the target neighbors, with rounded hinges."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...numerics.checks import FloatArray, IntArray
-from ...numerics.psd_cone import factor, symmetrise
+from ...numerics.psd_cone import factor, symmetrize
 from ..rival import descend, span_basis
 from .problem import LMNNProblem
 
@@ -38,7 +38,7 @@ class TargetCoordinates:
         max_z sum z   s.t.  (1 - mu) I + sum_t z_t W_t PSD, 0 <= z <= mu
 
     with W_t = w_ij w_ij' - w_il w_il', w = T'v. Where the labeled points are no more than the
-    features usually no triple is left: B = 0, and points linked by target neighbours coincide.
+    features usually no triple is left: B = 0, and points linked by target neighbors coincide.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class TargetCoordinates:
     def of(cls, problem: LMNNProblem) -> TargetCoordinates:
         """Split the span of the points by the eigenvectors of P."""
         Q = span_basis(problem.points)
-        P = symmetrise(Q.T @ problem.target_moment @ Q)
+        P = symmetrize(Q.T @ problem.target_moment @ Q)
         eigenvalues, vectors = np.linalg.eigh(P)
         seen = eigenvalues > RANK_TOLERANCE * np.max(eigenvalues, initial=0.0)
         T = Q @ (vectors[:, seen] / np.sqrt(eigenvalues[seen]))
@@ -75,9 +75,9 @@ class TargetCoordinates:
 
     @cached_property
     def points(self) -> FloatArray:
-        """The coordinates T'(x_i - mean) of the points, centred so that margins lose no digits."""
-        centred = self.problem.points - self.problem.points.mean(axis=0)
-        return np.asarray(centred @ self.T)
+        """The coordinates T'(x_i - mean) of the points, centered so that margins lose no digits."""
+        centered = self.problem.points - self.problem.points.mean(axis=0)
+        return np.asarray(centered @ self.T)
 
     def margins(self, B: FloatArray) -> FloatArray:
         """The margin 1 + <W_t, B> of each triple that is not free."""
@@ -114,14 +114,14 @@ class TargetCoordinates:
         if not np.any(self.is_free):
             return L
         impostors = self.problem.differences(self.problem.triples[self.is_free][:, [0, 2]])
-        needed = self.problem.margins(symmetrise(L @ L.T))[self.is_free]
+        needed = self.problem.margins(symmetrize(L @ L.T))[self.is_free]
         t = np.max(needed / np.sum(np.square(impostors @ self.N), axis=1), initial=0.0)
         return np.hstack([L, np.sqrt(t) * self.N])
 
     def metric(self, B: FloatArray) -> FloatArray:
         """The metric in the coordinates of the data: A = T B T' + t N N'."""
         L = self.factor(B)
-        return symmetrise(L @ L.T)
+        return symmetrize(L @ L.T)
 
     @cached_property
     def _near(self) -> IntArray:
@@ -172,7 +172,7 @@ class RoundedObjective:
 def descend_sharpening(
     where: TargetCoordinates, tol: float, max_iter: int
 ) -> tuple[FloatArray, float, int]:
-    """Minimise over B by L-BFGS on ever sharper corners.
+    """Minimize over B by L-BFGS on ever sharper corners.
 
     min_B of :class:`TargetCoordinates` by L-BFGS on :class:`RoundedObjective`, w -> 0.
 

@@ -1,4 +1,4 @@
-"""Large margin nearest neighbours (LMNN; Weinberger, Blitzer and Saul 2005)."""
+"""Large margin nearest neighbors (LMNN; Weinberger, Blitzer and Saul 2005)."""
 
 from __future__ import annotations
 
@@ -57,26 +57,26 @@ def solve_lmnn(
 
 
 class LMNN(CertifiedRival):
-    """Keep other classes a margin farther away than target neighbours (LMNN).
+    """Keep other classes a margin farther away than target neighbors (LMNN).
 
     min_{A PSD} (1 - mu) sum_{j~i} d_ij + mu sum_{j~i, l} [1 + d_ij - d_il]_+.
 
-    Weinberger, Blitzer and Saul (2005): each labeled point draws its target neighbours j near and
+    Weinberger, Blitzer and Saul (2005): each labeled point draws its target neighbors j near and
     keeps the points l of other classes a unit margin farther away. Points of unknown class (-1) are
-    ignored; constraints on pairs name no neighbours and are an error. See
+    ignored; constraints on pairs name no neighbors and are an error. See
     :class:`~seraph_cvx.baselines.lmnn.problem.LMNNProblem` for the points that are alone in their
     class.
 
     The publication leaves open which optimum to take where there are many. Here the metric is 0 in
     directions in which no labeled points differ, and the same multiple of the identity in those in
-    which no target neighbours differ. Where the labeled points are no more than the features the
-    optimum is usually 0 and draws target neighbours together to a point. Agreement with the
+    which no target neighbors differ. Where the labeled points are no more than the features the
+    optimum is usually 0 and draws target neighbors together to a point. Agreement with the
     authors' program is unverified.
 
     Parameters
     ----------
     n_neighbors : int, default=3
-        Target neighbours of each point, or all others of its class where they are fewer.
+        Target neighbors of each point, or all others of its class where they are fewer.
     push_weight : float, default=0.5
         mu, in (0, 1).
     solver : str, default="descent"
@@ -106,7 +106,7 @@ class LMNN(CertifiedRival):
     """
 
     _refusal = (
-        "LMNN learns from the neighbours of points of known class, not from pairs: give y (-1 "
+        "LMNN learns from the neighbors of points of known class, not from pairs: give y (-1 "
         "where unknown) instead of `similar` and `dissimilar`, or use GDM or ITML."
     )
 

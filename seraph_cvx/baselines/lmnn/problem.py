@@ -1,4 +1,4 @@
-"""The problem of large margin nearest neighbours (Weinberger, Blitzer and Saul 2005)."""
+"""The problem of large margin nearest neighbors (Weinberger, Blitzer and Saul 2005)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import cdist
 
-from ...numerics.checks import FloatArray, IntArray, check_number, check_points, encode_labels
-from ...numerics.rounding import UNIT, down, up
-from ...sums.proven_sums import (
+from ...engine.proven_sums import (
     independent_features,
     moment_along,
     proven_step,
@@ -21,6 +19,8 @@ from ...sums.proven_sums import (
     sum_bounds,
     unit_basis,
 )
+from ...numerics.checks import FloatArray, IntArray, check_number, check_points, encode_labels
+from ...numerics.rounding import UNIT, down, up
 from ..rival import quadratic_forms
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class LMNNProblem:
 
     min_{A PSD} (1 - mu) sum_{j~i} d_ij + mu sum_{j~i, l} [1 + d_ij - d_il]_+, d_ij = v_ij'Av_ij.
 
-    j~i: x_j is a target neighbour of x_i, one of the k nearest points of its class in the Euclidean
+    j~i: x_j is a target neighbor of x_i, one of the k nearest points of its class in the Euclidean
     distance; l: every point of another class. The publication (Weinberger, Blitzer and Saul 2005)
     weighs the two sums by 1 and c = mu/(1 - mu); the mu is that of Weinberger and Saul (2009).
 
@@ -46,7 +46,7 @@ class LMNNProblem:
     classes : (n,) array of int
     n_neighbors : int
         k, or the size of the class less one where that is smaller. So the only point of a class has
-        no target neighbours, but others keep their distance from it. Ties go to the first point.
+        no target neighbors, but others keep their distance from it. Ties go to the first point.
     push_weight : float
         mu, in (0, 1).
 
@@ -78,7 +78,7 @@ class LMNNProblem:
         if np.max(sizes) < 2:
             raise ValueError(
                 "LMNN needs two labeled points of one class at least, or no point has a target "
-                "neighbour: label more points of a class."
+                "neighbor: label more points of a class."
             )
 
     @classmethod
@@ -92,7 +92,7 @@ class LMNNProblem:
 
     @cached_property
     def target_pairs(self) -> IntArray:
-        """The pairs (i, j) of each point i and its target neighbours j, in the order of i."""
+        """The pairs (i, j) of each point i and its target neighbors j, in the order of i."""
         squares = cdist(self.points, self.points, "sqeuclidean")
         np.fill_diagonal(squares, np.inf)
         squares[self.classes[:, None] != self.classes] = np.inf
@@ -147,9 +147,9 @@ class LMNNProblem:
 
         tau sum_t z_t, tau <= 1 the largest with (1 - mu) P + tau sum_t z_t W_t proven PSD.
 
-        W_t = v_ij v_ij' - v_il v_il'. The dual of the problem is to maximise sum z over 0 <= z <=
+        W_t = v_ij v_ij' - v_il v_il'. The dual of the problem is to maximize sum z over 0 <= z <=
         mu with this matrix PSD at tau = 1, so that no metric has a smaller `value`. A triple whose
-        impostor differs in a feature in which no target neighbours do must have z = 0, and is
+        impostor differs in a feature in which no target neighbors do must have z = 0, and is
         given it. Those whose impostor equals i or j have a W_t that is PSD: z = mu
         on these alone needs no proof.
 

@@ -60,7 +60,7 @@ def bench(
             help="compile: stating and compiling (11). answers: what conic solvers claim, and what "
             "is true. overhead: time outside the solver. m-step: own solver against conic ones. "
             "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
-            "against n and m. large: a fit of 5,000 points. path: a regularisation path, in cold "
+            "against n and m. large: a fit of 5,000 points. path: a regularization path, in cold "
             "solves. certificate: what a certificate costs. proof: what a proof costs. passes: "
             "what fits are made of, on this machine or a GPU, and how much of their time that is. "
             "size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over "

@@ -18,7 +18,7 @@ from ..report import alert, alerts, answers_in_words, say, screen
 from .race_report import write_report
 
 if TYPE_CHECKING:
-    from ...comparison.race_table import Race
+    from ...race.race_table import Race
 
 TIME_LIMITS = {"small": 5.0, "full": 5.0, "grid": 120.0, "tiny": 5.0, "penalties": 5.0}
 """Seconds per run, by suite."""
@@ -102,7 +102,7 @@ def compare(
     DIR gets race.jsonl (a line per finished run), race.md (tables) and the pictures.
     """
     with answers_in_words() as kept:
-        from ...comparison.race import compare_solvers
+        from ...race.race import compare_solvers
         from ..tables.instances import read_instances
 
         if redraw:
@@ -134,7 +134,7 @@ def compare(
 
 def _redraw(out: Path, svg: bool) -> None:
     """Write the tables and pictures of a race that was run before."""
-    from ...comparison.race import read_race
+    from ...race.race import read_race
 
     race = read_race(out / "race.jsonl")
     _tell(race)
@@ -171,7 +171,7 @@ def progress_bar() -> Progress:
 
 def _listener(progress: Progress, task: Any) -> Callable[[dict[str, Any], int, int], None]:
     def listen(row: dict[str, Any], number: int, total: int) -> None:
-        from ...comparison.race_table import NOT_MADE, label_of
+        from ...race.race_table import NOT_MADE, label_of
 
         words = f"{row['instance']}: {label_of(row)} at {row['tol']:g}: {row['outcome']}"
         progress.update(task, completed=number, total=total, description=words)

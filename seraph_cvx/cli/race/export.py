@@ -69,8 +69,8 @@ def export(
 
 
 def _export_instance(instance: str, cbf: Path, formulation: Formulation) -> None:
-    from ...comparison.cbf import write_cbf
-    from ...comparison.suite import InstanceSpec
+    from ...race.cbf import write_cbf
+    from ...race.suite import InstanceSpec
 
     check_output(cbf, (".cbf",))
     sidecar = write_cbf(InstanceSpec.parse(instance), cbf, formulation.value)
@@ -80,7 +80,7 @@ def _export_instance(instance: str, cbf: Path, formulation: Formulation) -> None
 
 
 def _export_suite(suite: Suite, out: Path, kept: list[str]) -> None:
-    from ...comparison.library.export import export_library
+    from ...race.library.export import export_library
 
     count = [0, 0]
     with progress_bar() as progress:

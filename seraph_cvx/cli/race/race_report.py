@@ -10,7 +10,7 @@ from ...processes.whole_file import write_whole
 from ..report import alert
 
 if TYPE_CHECKING:
-    from ...comparison.race_table import Race
+    from ...race.race_table import Race
 
 
 def write_report(out: Path, race: Race, svg: bool = False) -> str:

@@ -29,7 +29,7 @@ def read_new_rows(
 ) -> NewRows:
     r"""Read the columns of a table that a model needs, in the model's order.
 
-    A feature ``colour=red`` that is no column itself is 1 where the column ``colour`` holds red.
+    A feature ``color=red`` that is no column itself is 1 where the column ``color`` holds red.
 
     Without names the table has these columns alone, in the order of the fit.
 
@@ -37,10 +37,10 @@ def read_new_rows(
     --------
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     _ = (Path(folder) / "a.csv").write_text("kind,b,colour\n0,1,red\n0,2,blue\n")
-    ...     rows = read_new_rows(Path(folder) / "a.csv", ["colour=red", "b"], 2, Reading())
+    ...     _ = (Path(folder) / "a.csv").write_text("kind,b,color\n0,1,red\n0,2,blue\n")
+    ...     rows = read_new_rows(Path(folder) / "a.csv", ["color=red", "b"], 2, Reading())
     >>> rows.X.tolist(), rows.ignored, rows.unseen
-    ([[1.0, 1.0], [0.0, 2.0]], ('kind',), {'colour': ['blue']})
+    ([[1.0, 1.0], [0.0, 2.0]], ('kind',), {'color': ['blue']})
     """
     header: list[str] = []
     names: list[str] = []

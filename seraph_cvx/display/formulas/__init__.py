@@ -52,7 +52,7 @@ from .model import (
     M_STEP,
     M_STEP_ONE_TERM,
     OBJECTIVE,
-    OBJECTIVE_MINIMISED,
+    OBJECTIVE_MINIMIZED,
     PROBABILITY,
     SURPRISE,
 )
@@ -93,7 +93,7 @@ __all__ = [
     "M_STEP",
     "M_STEP_ONE_TERM",
     "OBJECTIVE",
-    "OBJECTIVE_MINIMISED",
+    "OBJECTIVE_MINIMIZED",
     "ONE_FUNCTION",
     "ON_A_FACE",
     "OPTIMALITY",

@@ -52,7 +52,7 @@ PSD_PROOF = Formula(
 )
 
 LONGER_STEP = Formula(
-    "A longer step towards p never lowers D",
+    "A longer step toward p never lowers D",
     "",
     "d/d tau D(p_tau) = sum_k c_k (1 - p_k) (eta + ln(r_k/(1 - r_k)))\n"
     "r_k >= p_k => eta + ln(r_k/(1 - r_k)) >= eta + s_k = v_k' A v_k >= 0",

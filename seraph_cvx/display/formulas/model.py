@@ -29,8 +29,8 @@ OBJECTIVE = Formula(
     f"{PAIRS}S similar, D dissimilar, U unlabeled pairs; L is not concave",
 )
 
-OBJECTIVE_MINIMISED = Formula(
-    "The paper's objective, minimised",
+OBJECTIVE_MINIMIZED = Formula(
+    "The paper's objective, minimized",
     "(7)",
     "min_{A PSD} -L(A) = -sum_{S u D} ln p_ij^A(y_ij) - mu sum_U sum_y p_ij^A(y) ln p_ij^A(y)"
     " + lambda tr(A)",

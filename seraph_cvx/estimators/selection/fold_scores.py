@@ -46,11 +46,11 @@ def choose_scorer(scoring: Any) -> Callable[[SERAPH, Fold], float]:
 
 
 def held_out_soft_accuracy(model: SERAPH, fold: Fold) -> float:
-    """Score a metric by the share of each hidden point's neighbourhood that is of its class.
+    """Score a metric by the share of each hidden point's neighborhood that is of its class.
 
     The mean over the held-out points i of sum_{j of its class} w_ij / sum_j w_ij over the kept
     points j, w_ij = exp(-d_ij/d_i), d_ij the squared distance and d_i the smallest of them: the
-    chance to be right by a neighbour drawn with these weights. Near misses count in part, so that
+    chance to be right by a neighbor drawn with these weights. Near misses count in part, so that
     fewer labels than for the accuracy tell which of two metrics is better.
 
     Examples
@@ -74,7 +74,7 @@ def held_out_soft_accuracy(model: SERAPH, fold: Fold) -> float:
 
 
 def nearest_labeled_accuracy(model: SERAPH, fold: Fold) -> float:
-    """Score a metric by the nearest labeled neighbour of each hidden point.
+    """Score a metric by the nearest labeled neighbor of each hidden point.
 
     #{i in test : y of the kept point nearest to x_i is y_i} / #test, distances by the metric.
 
@@ -97,8 +97,8 @@ def nearest_labeled_accuracy(model: SERAPH, fold: Fold) -> float:
 def _squared_distances(model: SERAPH, fold: Fold) -> Iterator[tuple[IntArray, FloatArray]]:
     """For some held-out points at a time, their classes and squared distances to the kept ones."""
     kept, test = (model.transform(fold.points[rows]) for rows in (fold.kept, fold.test))
-    centre = kept.mean(axis=0)
-    kept, test = kept - centre, test - centre
+    center = kept.mean(axis=0)
+    kept, test = kept - center, test - center
     lengths = np.sum(np.square(kept), axis=1)
     for start in range(0, len(test), ROWS_AT_ONCE):
         some = slice(start, start + ROWS_AT_ONCE)

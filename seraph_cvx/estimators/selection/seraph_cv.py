@@ -56,7 +56,7 @@ class SERAPHCV(MahalanobisTransformer):
 
     The held-out labels become unknown, but their points stay, as unlabeled ones: the search is
     transductive, as SERAPH itself is. Every fit of the search starts as SERAPH does (J is not
-    convex: from a neighbour's metric it might end at another point), so that a score belongs to the
+    convex: from a neighbor's metric it might end at another point), so that a score belongs to the
     model that is fitted in the end.
 
     Parameters
@@ -78,7 +78,7 @@ class SERAPHCV(MahalanobisTransformer):
         as the smallest class of two or more known points has. Of other splitters' test parts only
         the known points are judged, and labels outside their training part are unknown.
     scoring : "soft_accuracy", "known_accuracy", "pair_auc" or callable, optional
-        None and "soft_accuracy": the share of each held-out point's neighbourhood that is of its
+        None and "soft_accuracy": the share of each held-out point's neighborhood that is of its
         class, weights exp(-d/d_min) by the squared distances to the labeled points. Which of two
         metrics is better it tells with fewer labels than "known_accuracy", the accuracy on the
         held-out points of 1-NN to the labeled ones.

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from ...comparison.entrants.attempt import Entrant
-from ...comparison.solvers import entrants, kinds_of_entrants
 from ...display.result_table import ResultTable
 from ...m_step.graded_matrix import grade_matrix
 from ...model.m_step_objective import MStepObjective
 from ...numerics.blas_threads import one_blas_thread
 from ...processes.isolation import ForkServer
 from ...processes.workers import ONE_THREAD
+from ...race.entrants.attempt import Entrant
+from ...race.solvers import entrants, kinds_of_entrants
 from ...solvers.first_order import fista
 from .conic import TASKS, draw_tasks, task_pairs
 from .report import Report

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 
 from ...display.result_table import ResultTable
+from ...engine.pair_sums import PairSums
 from ...fit.alternation import Alternation
 from ...model.m_step_objective import MStepObjective
 from ...model.pair_program import FacePoint, PairProgram
 from ...model.semi_supervised import descent_program
 from ...pairs.pair_set import PairSet
-from ...sums.pair_sums import PairSums
 from .report import Report
 from .size import gaussian_classes, measured_fit, to_backend
 

@@ -1,4 +1,4 @@
-"""The cost of a regularisation path, in cold solves; and where a path of alternations ends."""
+"""The cost of a regularization path, in cold solves; and where a path of alternations ends."""
 
 from __future__ import annotations
 

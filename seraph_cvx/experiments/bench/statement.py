@@ -26,7 +26,7 @@ DATA_SETS = ("iris", "wine", "breast_cancer")
 def bench_compilation(report: Report, time_limit: float = 120.0) -> ResultTable:
     """Time compiling and updating our primal statement against the textbook's.
 
-    "again" is what a second M-step costs: new Parameters and canonicalisation for ours, stating
+    "again" is what a second M-step costs: new Parameters and canonicalization for ours, stating
     and recompiling with constant q for the textbook. The textbook with q as Parameters runs in
     a process of its own under `time_limit` and a memory limit of 16 GiB.
     """

@@ -73,7 +73,7 @@ CONTESTANTS: dict[str, Contestant] = {
 """SERAPH in three ways, the rivals of Section 5, and four classifiers.
 
 The classifiers are scikit-learn's: LDA with shrinkage, fitted to the labeled points; self-training
-with the same LDA inside; label spreading and label propagation on the graph of seven neighbours
+with the same LDA inside; label spreading and label propagation on the graph of seven neighbors
 (their default, a Gaussian kernel of gamma = 20, joins hardly any two standardized points).
 """
 

@@ -1,4 +1,4 @@
-"""What a method makes of a draw: errors of nearest neighbours, the ROC area of pairs, seconds."""
+"""What a method makes of a draw: errors of nearest neighbors, the ROC area of pairs, seconds."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run_on_draw(method: str, make: Factory, draw: Draw) -> dict[str, Any]:
     """Fit an estimator to a draw and measure it on the points whose class it was not shown.
 
     What has a `predict` is a classifier, judged by its predictions. Anything else is a metric
-    learner, whose `transform` is judged by nearest neighbours among the labeled points.
+    learner, whose `transform` is judged by nearest neighbors among the labeled points.
 
     Parameters
     ----------

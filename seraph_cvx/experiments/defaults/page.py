@@ -35,7 +35,7 @@ paper's twelve tasks, among which are iris, wine and breast cancer; four earlier
 defaults, and a first version of SERAPHCV, with a look at draws 0 to 19. So none of these sets
 judges them as new data would; tables of your own do. Nothing was chosen for the rivals on these
 data: they have their own defaults, GDM the ridge that was chosen on samplings 5300 to 5309 of the
-twelve tasks, and the two label-propagating classifiers a graph of seven neighbours, as
+twelve tasks, and the two label-propagating classifiers a graph of seven neighbors, as
 scikit-learn's default kernel joins hardly any two standardized points.
 """
 

@@ -20,7 +20,7 @@ from .samplings import (
     draw_labeled,
     draw_sampling,
     load_task,
-    nearest_neighbour_error,
+    nearest_neighbor_error,
 )
 from .tasks import Task
 
@@ -134,7 +134,7 @@ def scaling_evidence(
             X, y = load_task(task, scaling, data_dir)
             identity = np.eye(X.shape[1])
             errors = [
-                nearest_neighbour_error(draw_sampling(task, X, y, seed, variant), identity)
+                nearest_neighbor_error(draw_sampling(task, X, y, seed, variant), identity)
                 for seed in range(n_samplings)
             ]
             mean, error = np.mean(errors), np.std(errors, ddof=1) / np.sqrt(n_samplings)

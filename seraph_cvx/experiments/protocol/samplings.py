@@ -174,14 +174,14 @@ def draw_labeled(
     return labeled, order[~np.isin(order, labeled)]
 
 
-def nearest_neighbour_error(sampling: Sampling, components: FloatArray) -> float:
+def nearest_neighbor_error(sampling: Sampling, components: FloatArray) -> float:
     """The 1-NN error: the share (in %) of test points whose nearest labeled point misleads.
 
     Examples
     --------
     >>> points, classes = np.array([[0.0], [1.0], [9.0]]), np.array([0, 1, -1])
     >>> sampling = Sampling("line", points, classes, np.array([[0.4], [0.7]]), np.array([0, 0]))
-    >>> nearest_neighbour_error(sampling, np.eye(1))
+    >>> nearest_neighbor_error(sampling, np.eye(1))
     50.0
     """
     known = sampling.labeled

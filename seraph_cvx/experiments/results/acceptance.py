@@ -29,7 +29,7 @@ ENOUGH = 10
 
 
 @dataclass(frozen=True)
-class Judgement:
+class Judgment:
     """The verdicts on one task; means are of the 1-NN error in %.
 
     Attributes
@@ -67,7 +67,7 @@ class Judgement:
         return self.mean <= self.largest or self.improvement >= self.least_paired
 
 
-def judge(rows: Rows) -> list[Judgement]:
+def judge(rows: Rows) -> list[Judgment]:
     """Judge task by task whether the recommended configuration agrees with the paper.
 
     e <= E + 2 sqrt(s^2 + S^2), or e0 - e >= E0 - E - 2 sqrt(s^2 + s0^2 + S^2 + S0^2), by task.
@@ -85,7 +85,7 @@ def judge(rows: Rows) -> list[Judgement]:
 
     Returns
     -------
-    list of Judgement
+    list of Judgment
 
     Examples
     --------
@@ -99,17 +99,17 @@ def judge(rows: Rows) -> list[Judgement]:
     return [_verdict(task, columns) for task, columns in _whole_tasks(rows).items()]
 
 
-def judgement_table(judgements: Sequence[Judgement]) -> ResultTable:
+def judgment_table(judgments: Sequence[Judgment]) -> ResultTable:
     """Tabulate the verdicts by task, and on how many tasks each of them holds.
 
     Examples
     --------
-    >>> one = Judgement("iris", 8.6, 7.6, 3.2, 0.4, 2.6, "gdm", True, False)
-    >>> row = judgement_table([one]).rows[0]
+    >>> one = Judgment("iris", 8.6, 7.6, 3.2, 0.4, 2.6, "gdm", True, False)
+    >>> row = judgment_table([one]).rows[0]
     >>> row["near the paper"], row["best or tied"], row["best or tied, paired test"]
     ('yes', 'yes', 'no')
     """
-    rows = [_row(verdict) for verdict in judgements]
+    rows = [_row(verdict) for verdict in judgments]
     count = {column: sum(row[column] == "yes" for row in rows) for column in VERDICTS}
     rows.append({"task": f"of {len(rows)}"} | {name: str(n) for name, n in count.items()})
     notes = [
@@ -167,7 +167,7 @@ VERDICTS = (
 """The columns that hold yes or no."""
 
 
-def _row(verdict: Judgement) -> dict[str, str]:
+def _row(verdict: Judgment) -> dict[str, str]:
     said = (verdict.agrees, verdict.agrees_paired, verdict.is_best, verdict.is_best_paired)
     return {
         "task": TASKS[verdict.task].title,
@@ -196,7 +196,7 @@ def _whole_tasks(rows: Rows) -> dict[str, dict[str, FloatArray]]:
     return whole
 
 
-def _verdict(task: str, errors: Mapping[str, FloatArray]) -> Judgement:
+def _verdict(task: str, errors: Mapping[str, FloatArray]) -> Judgment:
     own, reference = errors[JUDGED], errors[REFERENCE]
     printed, printed_error = PRINTED[PRINTED_JUDGED, task]
     printed_reference, printed_reference_error = PRINTED[PRINTED_REFERENCE, task]
@@ -206,7 +206,7 @@ def _verdict(task: str, errors: Mapping[str, FloatArray]) -> Judgement:
     common = 2.0 * _correlation(own, reference) * (s * s0 + printed_error * printed_reference_error)
     expected = printed_reference - printed
     best = min(errors, key=lambda method: float(np.mean(errors[method])))
-    return Judgement(
+    return Judgment(
         task=task,
         mean=float(np.mean(own)),
         largest=printed + TOLERANCE * float(np.hypot(s, printed_error)),

@@ -10,7 +10,7 @@ from pathlib import Path
 from ...datasets import Sampling
 from ..protocol.protocol_evidence import sampling_evidence, scaling_evidence
 from ..protocol.tasks import Task
-from .acceptance import duel_table, judge, judgement_table
+from .acceptance import duel_table, judge, judgment_table
 from .figures import LearnedPanel, panels_table, points_table
 from .summaries import Rows, Summary
 from .tables import (
@@ -82,28 +82,28 @@ def table2_files(summaries: Sequence[Summary]) -> dict[str, str]:
     return {"table2.md": text, "table2.csv": to_csv([asdict(summary) for summary in summaries])}
 
 
-def judgement_files(rows: Rows) -> dict[str, str]:
+def judgment_files(rows: Rows) -> dict[str, str]:
     """The file of verdicts on the recommended settings; none if every task lacks runs.
 
     Examples
     --------
-    >>> judgement_files([])
+    >>> judgment_files([])
     {}
     """
-    judgements = judge(rows)
-    if not judgements:
+    judgments = judge(rows)
+    if not judgments:
         return {}
-    tables = (judgement_table(judgements), duel_table(rows))
+    tables = (judgment_table(judgments), duel_table(rows))
     text = "\n\n".join(table.to_markdown() for table in tables) + "\n"
-    return {"judgement.md": text}
+    return {"judgment.md": text}
 
 
-def judgement_again(folder: str | os.PathLike[str]) -> dict[str, str]:
+def judgment_again(folder: str | os.PathLike[str]) -> dict[str, str]:
     """The file of verdicts, from the errors.csv that Table 2 left in a folder.
 
     Examples
     --------
-    >>> judgement_again("nowhere")
+    >>> judgment_again("nowhere")
     Traceback (most recent call last):
     ...
     FileNotFoundError: nowhere/errors.csv does not exist: run reproduce table2 first.
@@ -111,7 +111,7 @@ def judgement_again(folder: str | os.PathLike[str]) -> dict[str, str]:
     path = Path(folder) / "errors.csv"
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist: run reproduce table2 first.")
-    texts = judgement_files(read_errors(path.read_text(encoding="utf-8")))
+    texts = judgment_files(read_errors(path.read_text(encoding="utf-8")))
     if not texts:
         raise ValueError(
             f"{path} has no task with every method on the same two or more samplings: run "

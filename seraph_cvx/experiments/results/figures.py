@@ -2,7 +2,7 @@
 
 The paper describes its sets but does not give them. Ours both have two classes side by side, each
 with two labeled points that lie apart horizontally and level vertically, the classes at different
-heights: six weak labels which favour the vertical feature, though the horizontal one has the gap.
+heights: six weak labels which favor the vertical feature, though the horizontal one has the gap.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ...m_step.solve import solve_m_step
 from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import UNKNOWN, FloatArray
 from ...pairs.pair_set import PairSet
-from ..protocol.samplings import nearest_neighbour_error
+from ..protocol.samplings import nearest_neighbor_error
 from ..runs.early_stopping import stop_early
 from ..runs.learners import learn_baseline
 
@@ -38,17 +38,17 @@ class TwoBoxes:
 
     Attributes
     ----------
-    centre : float
-        The boxes are centred at -centre and +centre on the horizontal axis.
+    center : float
+        The boxes are centered at -center and +center on the horizontal axis.
     half_width, half_height : float
         Of each box; the points are uniform in it.
     label_offset : float
-        The labeled points of a class are so far left and right of its centre,
+        The labeled points of a class are so far left and right of its center,
     label_height : float
         the left class's so far above, the right class's so far below the middle.
     """
 
-    centre: float
+    center: float
     half_width: float
     half_height: float
     label_offset: float
@@ -99,9 +99,9 @@ def artificial_set(figure: int, n_each: int = 50, seed: int = 0) -> Sampling:
     sides = np.where(classes == 0, -1.0, 1.0)
     half = np.array([box.half_width, box.half_height])
     points = rng.uniform(-half, half, size=(2 * n_each, 2))
-    points[:, 0] += sides * box.centre
+    points[:, 0] += sides * box.center
     labeled = [
-        (side * box.centre + move * box.label_offset, -side * box.label_height)
+        (side * box.center + move * box.label_offset, -side * box.label_height)
         for side in (-1.0, 1.0)
         for move in (-1.0, 1.0)
     ]
@@ -199,5 +199,5 @@ def _panel(title: str, metric: FloatArray, sampling: Sampling) -> LearnedPanel:
     projected = sampling.X @ root
     known = sampling.labeled
     nearest = np.argmin(cdist(projected, projected[known]), axis=1)
-    error = nearest_neighbour_error(sampling, root)
+    error = nearest_neighbor_error(sampling, root)
     return LearnedPanel(title, metric, projected, sampling.y[known][nearest], error)

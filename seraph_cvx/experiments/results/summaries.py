@@ -59,15 +59,15 @@ class Summary:
     reason: str
 
 
-def summarise(rows: Rows) -> list[Summary]:
-    """Summarise each task and method: mean, standard error, boldface, difference from Table 2.
+def summarize(rows: Rows) -> list[Summary]:
+    """Summarize each task and method: mean, standard error, boldface, difference from Table 2.
 
     Examples
     --------
     >>> def row(sampling, error):
     ...     key = {"task": "iris", "sampling": sampling, "method": "euclidean"}
     ...     return key | {"outcome": "done", "error": error, "seconds": 1.0, "detail": ""}
-    >>> (summary,) = summarise([row(0, 8.0), row(1, 10.0)])
+    >>> (summary,) = summarize([row(0, 8.0), row(1, 10.0)])
     >>> summary.mean, summary.standard_error, summary.is_best
     (9.0, 1.0, True)
     """

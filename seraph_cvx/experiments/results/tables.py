@@ -69,17 +69,17 @@ def table2(summaries: Sequence[Summary]) -> list[ResultTable]:
 
     Examples
     --------
-    >>> from seraph_cvx.experiments.results.summaries import summarise
+    >>> from seraph_cvx.experiments.results.summaries import summarize
     >>> rows = [{"task": "iris", "sampling": s, "method": "euclidean", "outcome": "done",
     ...          "error": 9.0 + s, "seconds": 1.0, "detail": ""} for s in (0, 1)]
-    >>> table2(summarise(rows))[0].rows[0]["iris"]
+    >>> table2(summarize(rows))[0].rows[0]["iris"]
     '**9.50 ± 0.50**<br>9.58 ± 0.73 (-0.1)'
     """
     tasks = [name for name in TASKS if any(s.task == name for s in summaries)]
     methods = list(dict.fromkeys(s.method for s in summaries))
     by_key = {(s.task, s.method): s for s in summaries}
     note = (
-        "Means with standard errors of the nearest-neighbour error in %; below, the paper's figure "
+        "Means with standard errors of the nearest-neighbor error in %; below, the paper's figure "
         "and the difference in standard errors. Bold: the best of the task and those comparable "
         "by the unpaired t-test at 5 %."
     )
@@ -124,9 +124,9 @@ def times_table(summaries: Sequence[Summary]) -> ResultTable:
 
     Examples
     --------
-    >>> from seraph_cvx.experiments.results.summaries import summarise
+    >>> from seraph_cvx.experiments.results.summaries import summarize
     >>> row = {"task": "iris", "sampling": 0, "method": "gdm", "outcome": "done", "error": 9.0}
-    >>> times_table(summarise([row | {"seconds": 0.5, "detail": ""}])).rows
+    >>> times_table(summarize([row | {"seconds": 0.5, "detail": ""}])).rows
     [{'method': 'GDM', 'iris': 0.5}]
     """
     tasks = [name for name in TASKS if any(s.task == name for s in summaries)]

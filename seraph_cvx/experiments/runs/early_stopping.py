@@ -1,7 +1,7 @@
 """Gradient projection stopped early: a metric also where (7) has no optimum (lambda = 0).
 
 The paper names gradient projection as a direct way to (7) and does not say where it stops. Stopped
-early it regularises: the metric stays near its start, a multiple of the Euclidean one.
+early it regularizes: the metric stays near its start, a multiple of the Euclidean one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...model.m_step_objective import MStepObjective
 from ...model.semi_supervised import SemiSupervisedObjective
 from ...numerics.blas_threads import one_blas_thread
 from ...numerics.checks import FloatArray
-from ...numerics.psd_cone import project, symmetrise
+from ...numerics.psd_cone import project, symmetrize
 from ...pairs.pair_set import PairSet
 
 FIRST_STEP = 0.1
@@ -32,7 +32,7 @@ class EarlyStopped:
     ----------
     metric : (m, m) array
     values : list of float
-        (7) as a minimisation, at the start and after each step; it never rises.
+        (7) as a minimization, at the start and after each step; it never rises.
     stopped_by : str
         "small step", "no descent" (every halved step was worse) or "step limit".
     """
@@ -116,7 +116,7 @@ def _descend(
     if size == 0.0:
         return None
     for _ in range(HALVINGS):
-        new_A = project(symmetrise(A - length / size * gradient))
+        new_A = project(symmetrize(A - length / size * gradient))
         new_value, new_gradient = objective.value_and_gradient(new_A)
         if new_value <= value:
             return new_A, new_value, new_gradient

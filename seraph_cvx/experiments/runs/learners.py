@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ...estimators.seraph import SERAPH
 from ...estimators.settings import find_setting
 from ...fit.alternation import alternate
-from ...fit.direct import minimise_directly
+from ...fit.direct import minimize_directly
 from ...fit.steps import StepKind, alternation_steps
 from ...m_step.solve import MStepSolver
 from ...model.m_step_objective import MStepObjective
@@ -146,7 +146,7 @@ def learn_directly(X: FloatArray, y: NDArray[Any], seed: int = 0) -> FloatArray:
     >>> learn_directly(X, y).shape
     (1, 1)
     """
-    solution = minimise_directly(PairSet.from_labels(X, y), start=np.eye(X.shape[1]))
+    solution = minimize_directly(PairSet.from_labels(X, y), start=np.eye(X.shape[1]))
     solution.warn_unless_stationary(stacklevel=2)
     return factor(solution.metric)
 

@@ -19,7 +19,7 @@ from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import numerical_rank
 from ...processes.isolation import ForkServer, Outcome
 from ...processes.workers import ONE_THREAD, server_of_thread
-from ..protocol.samplings import draw_sampling, load_task, nearest_neighbour_error
+from ..protocol.samplings import draw_sampling, load_task, nearest_neighbor_error
 from ..protocol.tasks import find_task
 from .methods import METHODS, Method, find_methods
 
@@ -91,7 +91,7 @@ def run_method(key: RunKey, method: str, protocol: Protocol, time_limit: float) 
     components, facts = outcome.result
     row |= facts
     with one_blas_thread():
-        error = nearest_neighbour_error(sampling, components)
+        error = nearest_neighbor_error(sampling, components)
     return row | {"outcome": DONE, "error": error}
 
 

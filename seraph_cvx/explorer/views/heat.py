@@ -10,7 +10,7 @@ import numpy as np
 
 from ...model.posterior import posterior_similar, soft_label
 from ...numerics.checks import FloatArray
-from ..neighbours import nearest_labels
+from ..neighbors import nearest_labels
 from ..scene import Scene
 from ..stepwise_alternation import HalfStep
 
@@ -18,7 +18,7 @@ GRID = 50
 """Squares of the plane's heat map along each side."""
 
 TINTS = ((0, 114, 178), (213, 94, 0), (0, 158, 115))
-"""The colours of the classes; the first one is also that of p = 1, while p = 0 is transparent:
+"""The colors of the classes; the first one is also that of p = 1, while p = 0 is transparent:
 that suits light and dark pages."""
 
 REGIONS = 100
@@ -64,7 +64,7 @@ def as_image(probabilities: FloatArray) -> str:
 def region_image(scene: Scene, metric: FloatArray) -> str:
     """Encode the 1-NN decision regions of the window as a picture in a ``data:`` URL.
 
-    Each place has the pale colour of the class of its nearest labeled point.
+    Each place has the pale color of the class of its nearest labeled point.
     """
     found = nearest_labels(scene, metric, _places(scene, REGIONS).reshape(-1, 2))
     pixels = np.full((REGIONS, REGIONS, 4), PALE)
@@ -90,9 +90,9 @@ def _data_url(pixels: FloatArray) -> str:
 
 
 def _places(scene: Scene, n: int) -> FloatArray:
-    """The centres of n x n squares of the window, from the upper left, (n, n, 2)."""
+    """The centers of n x n squares of the window, from the upper left, (n, n, 2)."""
     steps = scene.width * ((np.arange(n) + 0.5) / n - 0.5)
-    across, up = np.meshgrid(scene.centre[0] + steps, scene.centre[1] - steps)
+    across, up = np.meshgrid(scene.center[0] + steps, scene.center[1] - steps)
     return np.stack([across, up], axis=-1)
 
 

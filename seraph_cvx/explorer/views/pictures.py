@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...numerics.checks import FloatArray, IntArray
-from ...numerics.psd_cone import symmetrise
-from ..neighbours import neighbour_error
+from ...numerics.psd_cone import symmetrize
+from ..neighbors import neighbor_error
 from ..scene import SIDE, Scene
 from ..stepwise_alternation import HalfStep
 from .heat import as_image, pair_heat, plane_heat, region_image
@@ -49,7 +49,7 @@ def draw_plane(scene: Scene, half_step: HalfStep | None) -> str:
 def draw_regions(scene: Scene, metric: FloatArray) -> str:
     """Draw the 1-NN regions under a metric, the true classes, and a cross on what is wrong.
 
-    Points without a label are dots in the colour of their true class, if that is known.
+    Points without a label are dots in the color of their true class, if that is known.
     """
     positions, truth = scene.to_screen(scene.X), scene.truth
     parts = []
@@ -58,7 +58,7 @@ def draw_regions(scene: Scene, metric: FloatArray) -> str:
     for k in np.flatnonzero((scene.y < 0) & (truth >= 0)).tolist():
         x, y = positions[k]
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3.6" class="class{truth[k]}"></circle>')
-    error = neighbour_error(scene, metric)
+    error = neighbor_error(scene, metric)
     for k in () if error is None else error.wrong:
         x, y = positions[k]
         cross = f"M{x - 6:.1f},{y - 6:.1f}l12,12m0,-12l-12,12"
@@ -78,7 +78,7 @@ def draw_learned(scene: Scene, half_step: HalfStep) -> str:
     everything = np.vstack([Z, around])
     low, high = everything.min(axis=0), everything.max(axis=0)
     across, up = (low + high) / 2.0
-    view = Scene(centre=(float(across), float(up)), width=1.1 * float(np.max(high - low)))
+    view = Scene(center=(float(across), float(up)), width=1.1 * float(np.max(high - low)))
     parts = [_polygon(view.to_screen(around), "unit")]
     parts += _marks(view.to_screen(Z), scene.labels, scene.chosen)
     return _square(parts, "the points under the learned metric")
@@ -118,7 +118,7 @@ def ellipse(A: FloatArray, level: float, longest: float) -> FloatArray:
 
     Its radii sqrt(level / eigenvalue) are cut at `longest`.
     """
-    eigenvalues, vectors = np.linalg.eigh(symmetrise(A))
+    eigenvalues, vectors = np.linalg.eigh(symmetrize(A))
     if eigenvalues[-1] <= FLAT:
         return np.empty((0, 2))
     radii = np.sqrt(level / np.maximum(eigenvalues, level / longest**2))
@@ -129,16 +129,16 @@ def ellipse(A: FloatArray, level: float, longest: float) -> FloatArray:
 
 def square_root(A: FloatArray) -> FloatArray:
     """The symmetric PSD square root A^{1/2} of a PSD matrix."""
-    eigenvalues, vectors = np.linalg.eigh(symmetrise(A))
+    eigenvalues, vectors = np.linalg.eigh(symmetrize(A))
     return np.asarray((vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T)
 
 
 def principal_order(Z: FloatArray) -> IntArray:
     """Order the points by their first principal coordinate."""
-    centred = Z - Z.mean(axis=0)
-    direction = np.linalg.eigh(centred.T @ centred)[1][:, -1]
+    centered = Z - Z.mean(axis=0)
+    direction = np.linalg.eigh(centered.T @ centered)[1][:, -1]
     direction = direction * (1.0 if direction[np.argmax(np.abs(direction))] > 0.0 else -1.0)
-    return np.argsort(centred @ direction, kind="stable")
+    return np.argsort(centered @ direction, kind="stable")
 
 
 def _marks(positions: FloatArray, labels: Sequence[int], chosen: int = -1) -> list[str]:

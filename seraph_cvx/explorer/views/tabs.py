@@ -12,7 +12,7 @@ from ...display.formulas import (
     DESCENT,
     E_STEP,
     M_STEP_ONE_TERM,
-    OBJECTIVE_MINIMISED,
+    OBJECTIVE_MINIMIZED,
     PROBABILITY,
 )
 from ...display.symbols import prose
@@ -26,7 +26,7 @@ from .statement_sheet import statement_sheet
 
 TABS = ("Formulas", "Statement", "Solvers", "Python")
 
-SHOWN = (PROBABILITY, M_STEP_ONE_TERM, E_STEP, DESCENT, OBJECTIVE_MINIMISED, CERTIFICATE)
+SHOWN = (PROBABILITY, M_STEP_ONE_TERM, E_STEP, DESCENT, OBJECTIVE_MINIMIZED, CERTIFICATE)
 
 
 def sheet(state: ExplorerState, name: str, solver: str | None = None) -> str:

@@ -68,7 +68,7 @@ def soft_label(d: Any, threshold: float, sharpness: float) -> tuple[Any, Any, An
 
 
 def descent(d: Any, threshold: float, sharpness: float) -> tuple[Any, Any]:
-    """Sum the unlabeled terms of J, minimised over q, and of (7)."""
+    """Sum the unlabeled terms of J, minimized over q, and of (7)."""
     return _run(d, threshold, sharpness, DESCENT)
 
 

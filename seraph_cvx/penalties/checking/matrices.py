@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...numerics.checks import FloatArray
-from ...numerics.psd_cone import project, symmetrise
+from ...numerics.psd_cone import project, symmetrize
 from ..penalty import Penalty
 
 HALVINGS = 30
-"""Steps of a bisection towards the edge of the domain, from inside."""
+"""Steps of a bisection toward the edge of the domain, from inside."""
 
 MOST_PROJECTIONS = 200
 """Projections onto the domain and the cone in turn, at most."""
@@ -63,7 +63,7 @@ def sample_matrices(
     (1.0, True)
     """
     m = n_features
-    anywhere = [symmetrise(np.asarray(A, dtype=np.float64)) for A in given]
+    anywhere = [symmetrize(np.asarray(A, dtype=np.float64)) for A in given]
     scale = _scale(block, m)
     anywhere += [np.zeros((m, m)), scale * np.eye(m)]
     for _ in range(n_matrices):
@@ -72,22 +72,22 @@ def sample_matrices(
         diagonal = np.diag(rng.exponential(size=m))
         full = rng.normal(size=(m, m))
         anywhere += [size * F @ F.T, size * diagonal, size * full @ full.T]
-        anywhere.append(size * symmetrise(rng.normal(size=(m, m))))
+        anywhere.append(size * symmetrize(rng.normal(size=(m, m))))
     anywhere = [A for A in anywhere if not _is_decided_by_rounding(block, A)]
     inside = [A for A in anywhere if math.isfinite(block.value(A))]
     base = inside[0] if inside else None
     brought: list[FloatArray] = []
     for A in anywhere:
         if block.has_prox:
-            brought.append(symmetrise(np.asarray(block.prox(A, 1.0))))
+            brought.append(symmetrize(np.asarray(block.prox(A, 1.0))))
         if math.isfinite(block.value(A)):
             continue
         w, vectors = np.linalg.eigh(A)
         if is_psd(A):
             L = block.feasible_factor(vectors * np.sqrt(np.maximum(w, 0.0)))
-            brought.append(symmetrise(L @ L.T))
+            brought.append(symmetrize(L @ L.T))
         if base is not None:
-            brought += _towards_edge(block, base, A)
+            brought += _toward_edge(block, base, A)
     if block.has_prox:
         brought += [_onto_both(block, A) for A in anywhere[: n_matrices // 2]]
     brought += [1e3 * A for A in inside[:n_matrices]]
@@ -105,13 +105,13 @@ def sample_multipliers(
     matrices; multiples and means of these.
     """
     some = [drawn.anywhere[i] for i in rng.permutation(len(drawn.anywhere))[:10]]
-    candidates = [symmetrise(block.subgradient(A)) for A in drawn.inside[:20]]
+    candidates = [symmetrize(block.subgradient(A)) for A in drawn.inside[:20]]
     if block.has_prox:
         left = [(A, A - block.prox(A, 1.0)) for A in some]
         candidates += [Z for A, Z in left if np.max(np.abs(Z)) > 1e-12 * np.max(np.abs(A))]
     if drawn.inside:
         near = drawn.inside[-1]
-        candidates += [symmetrise(block.guess(near, A)) for A in some]
+        candidates += [symmetrize(block.guess(near, A)) for A in some]
     candidates += [sign * A for A in some for sign in (1.0, -1.0)]
     finite = [Z for Z in candidates if math.isfinite(block.conjugate(Z))]
     finite += [factor * Z for Z in finite[:20] for factor in (-1.0, 0.5, 2.0, 10.0)]
@@ -136,7 +136,7 @@ def _scale(block: Penalty, m: int) -> float:
     return next(inside, 1.0)
 
 
-def _towards_edge(block: Penalty, base: FloatArray, A: FloatArray) -> list[FloatArray]:
+def _toward_edge(block: Penalty, base: FloatArray, A: FloatArray) -> list[FloatArray]:
     """The last matrix of the domain on the way from `base` to A, and one half way to it."""
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
@@ -149,7 +149,7 @@ def _towards_edge(block: Penalty, base: FloatArray, A: FloatArray) -> list[Float
 def _onto_both(block: Penalty, A: FloatArray) -> FloatArray:
     """A matrix of the domain that is PSD, if there is one, by projections in turn."""
     for _ in range(MOST_PROJECTIONS):
-        A = symmetrise(np.asarray(block.prox(project(A), 1.0)))
+        A = symmetrize(np.asarray(block.prox(project(A), 1.0)))
         if is_psd(A):
             break
     return A

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ...numerics.checks import FloatArray
-from ...numerics.psd_cone import symmetrise
+from ...numerics.psd_cone import symmetrize
 from ..penalty import Penalty
 from .matrices import is_psd
 from .report import PenaltyCheck, counterexample, nowhere
@@ -24,7 +24,7 @@ def check_value_above(trial: Trial) -> PenaltyCheck:
         if is_psd(A):
             w, vectors = np.linalg.eigh(A)
             L = trial.block.feasible_factor(vectors * np.sqrt(np.maximum(w, 0.0)))
-            above, value = trial.block.value_above(L), trial.block.value(symmetrise(L @ L.T))
+            above, value = trial.block.value_above(L), trial.block.value(symmetrize(L @ L.T))
             if not trial.is_above(above, value):
                 return counterexample(claim, f"value_above(L) = {above:.9g} < {value:.9g}", L=L)
     return PenaltyCheck(claim, "passed")
@@ -32,18 +32,18 @@ def check_value_above(trial: Trial) -> PenaltyCheck:
 
 def check_prox(trial: Trial) -> PenaltyCheck:
     """Test the proximal step by its optimality condition."""
-    claim = "prox: minimises P(A) + ||A - Y||^2 / (2 step)"
+    claim = "prox: minimizes P(A) + ||A - Y||^2 / (2 step)"
     if not trial.block.has_prox:
         return PenaltyCheck(claim, "not defined")
     if not trial.drawn.inside:
         return nowhere(claim)
-    centre = np.mean(trial.drawn.inside[:10], axis=0)
+    center = np.mean(trial.drawn.inside[:10], axis=0)
     for Y in trial.drawn.anywhere:
         for step in (0.2, 1.0, 5.0):
             A = np.asarray(trial.block.prox(Y, step))
             Z = (Y - A) / step
             if not math.isfinite(trial.block.value(A)):  # perhaps by rounding alone
-                A = A + 1e-9 * (centre - A)
+                A = A + 1e-9 * (center - A)
             if not math.isfinite(trial.block.value(A)):
                 return counterexample(claim, f"step = {step}: P(A) = inf at A = prox(Y)", Y=Y, A=A)
             found = off_fenchel(trial, A, Z, (float(np.linalg.norm(Y)) + trial.reach) / step)
@@ -60,7 +60,7 @@ def check_smooth(trial: Trial) -> PenaltyCheck:
         return PenaltyCheck(claim, "not defined")
     value, gradient, tried = trial.block.value, trial.block.subgradient, 0
     for A, a in zip(trial.drawn.inside, trial.values, strict=True):
-        D = symmetrise(trial.rng.normal(size=A.shape))
+        D = symmetrize(trial.rng.normal(size=A.shape))
         slope = float(np.sum(gradient(A) * D))
         h = 1e-5 * max(1e-3, float(np.linalg.norm(A)))
         for step in (h, 1e-2 * h, 1e-4 * h):  # shorter where P bends much

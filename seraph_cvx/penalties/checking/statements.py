@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...numerics.checks import FloatArray
-from ...numerics.psd_cone import symmetrise
+from ...numerics.psd_cone import symmetrize
 from ..penalty import Penalty
 from .report import PenaltyCheck, counterexample, nowhere
 from .trial import TOLERANCE, Trial
@@ -94,7 +94,7 @@ def check_dual_terms(trial: Trial) -> PenaltyCheck:
     given = cp.Parameter((m, m), symmetric=True)  # so that CVXPY compiles each problem once
     exactly = cp.Problem(goal, [*part.constraints, part.matrix[upper] == given[upper]])
     for Z in (trial.multipliers[k][0] for k in chosen):
-        given.value = symmetrise(Z)
+        given.value = symmetrize(Z)
         found, expected = _solved(exactly), conjugate(Z)
         if isinstance(found, str):
             return PenaltyCheck(claim, "not checked", found)
@@ -106,7 +106,7 @@ def check_dual_terms(trial: Trial) -> PenaltyCheck:
     distance = cp.Minimize(cp.sum_squares(part.matrix - given))
     nearest = cp.Problem(distance, [*part.constraints, is_moderate])
     for Z in infinite:  # a solver is no judge of what is infeasible, but of a distance
-        given.value = symmetrise(Z)
+        given.value = symmetrize(Z)
         found = _solved(nearest)
         if isinstance(found, str):
             return PenaltyCheck(claim, "not checked", found)
@@ -141,7 +141,7 @@ class _Statement:
     def value(self, matrix: FloatArray) -> float | str:
         """The value at a matrix; infinite where constraints are violated; why, if unknown."""
         if self.needs_solver:  # variables of the block's own
-            self.given.value = symmetrise(matrix)
+            self.given.value = symmetrize(matrix)
             return _solved(self.at_given)
         self.A.value = matrix
         off = max((float(np.max(c.violation())) for c in self.constraints), default=0.0)

@@ -23,7 +23,7 @@ from ...numerics.checks import FloatArray
 from ..display import Display
 from ..style import LABEL_SIZE, PALETTE, enlarge_text, legible, line_look
 
-COLOURS = "cividis"
+COLORS = "cividis"
 N_LEVELS = 13
 OUTSIDE = "#D9D9D9"
 MARGIN = 0.3
@@ -138,11 +138,11 @@ class SliceDisplay(Display):
         inside = self.values[self.smallest_eigenvalues >= -1e-12 * size]
         low, high = float(np.min(inside)), float(np.max(inside))
         levels = low + max(high - low, 1e-12 * abs(low)) * np.linspace(0.0, 1.0, N_LEVELS) ** 2
-        colours = mpl.colormaps[COLOURS].reversed()
-        norm = BoundaryNorm(levels, colours.N)
-        look: dict[str, Any] = {"levels": levels, "cmap": colours, "norm": norm}
+        colors = mpl.colormaps[COLORS].reversed()
+        norm = BoundaryNorm(levels, colors.N)
+        look: dict[str, Any] = {"levels": levels, "cmap": colors, "norm": norm}
         ax.contourf(self.x, self.y, self.values, extend="both", **look)
-        scale = ScalarMappable(norm, colours)
+        scale = ScalarMappable(norm, colors)
         ticks, form = _round_ticks(low, high)
         bar = self.figure_.colorbar(scale, ax=ax, ticks=ticks, spacing="uniform", format=form)
         bar.minorticks_off()

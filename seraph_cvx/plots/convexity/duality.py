@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 from ...numerics.checks import FloatArray
 from ..display import Display
-from ..style import GREY, PALETTE, SHOWN_MARKERS, use_decades
+from ..style import GRAY, PALETTE, SHOWN_MARKERS, use_decades
 
 ROUNDING = 1e-9
 """A dual value may exceed the primal one by this much, relatively, by rounding; not by more."""
@@ -92,7 +92,7 @@ class DualityDisplay(Display):
             label="dual value D, a lower bound",
         )
         values.fill_between(
-            t, self.dual_values, self.primal_values, color=GREY, alpha=0.25, linewidth=0
+            t, self.dual_values, self.primal_values, color=GRAY, alpha=0.25, linewidth=0
         )
         values.set_ylabel("value")
         values.tick_params(labelbottom=False)

@@ -18,7 +18,7 @@ from ...model.semi_supervised import SemiSupervisedObjective
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import check_metric
 from ..display import Display
-from ..style import GREY, PALETTE
+from ..style import GRAY, PALETTE
 
 ROUNDING = 1e-9
 """How far above its chord a line still counts as below it, relative to the values."""
@@ -35,7 +35,7 @@ class SegmentDisplay(Display):
     positions : (k,) array
         t, from 0 to 1.
     convex_values, paper_values : (k,) arrays
-        f of the M-step and the objective (7), both as minimisations.
+        f of the M-step and the objective (7), both as minimizations.
     """
 
     positions: FloatArray
@@ -114,17 +114,17 @@ class SegmentDisplay(Display):
         right.set_ylabel("objective (7)")
         handles: list[Artist] = [
             Line2D([], [], color="black", linewidth=2.5, label="value"),
-            Line2D([], [], color=GREY, linestyle="--", linewidth=2, label="chord"),
+            Line2D([], [], color=GRAY, linestyle="--", linewidth=2, label="chord"),
         ]
         if max(self.excess(self.convex_values), self.excess(self.paper_values)) > ROUNDING:
             handles.append(Patch(color=PALETTE[4], alpha=0.5, label="above the chord: not convex"))
         self._add_legend(handles)
 
-    def _draw_one(self, ax: Axes, values: FloatArray, colour: str) -> None:
+    def _draw_one(self, ax: Axes, values: FloatArray, color: str) -> None:
         t, chord = self.positions, self.chord(values)
-        ax.plot(t, chord, color=GREY, linestyle="--", linewidth=2)
-        ax.plot(t, values, color=colour, linewidth=2.5)
-        ax.plot(t[[0, -1]], values[[0, -1]], linestyle="", marker="o", color=colour, markersize=8)
+        ax.plot(t, chord, color=GRAY, linestyle="--", linewidth=2)
+        ax.plot(t, values, color=color, linewidth=2.5)
+        ax.plot(t[[0, -1]], values[[0, -1]], linestyle="", marker="o", color=color, markersize=8)
         if self.excess(values) > ROUNDING:
             above = values > chord
             ax.fill_between(t, chord, values, where=above, color=PALETTE[4], alpha=0.5, linewidth=0)

@@ -39,7 +39,7 @@ def plot_sparsity(
 ) -> Figure:
     """Draw Figure 1 or 2: left the points as a metric sees them, right how it classifies them.
 
-    On the left the colours are the true classes, on the right the predicted ones: of each point,
+    On the left the colors are the true classes, on the right the predicted ones: of each point,
     and as a shade of every place.
 
     Parameters
@@ -89,10 +89,10 @@ def plot_sparsity(
 def _shade(ax: Axes, sampling: Sampling, panel: LearnedPanel) -> None:
     """Shade each place by the class of the labeled point that is nearest under the metric."""
     L, known = factor(panel.metric), sampling.labeled
-    centres, classes = sampling.X[known] @ L.T, sampling.y[known]
+    centers, classes = sampling.X[known] @ L.T, sampling.y[known]
 
     def classify(places: FloatArray) -> IntArray:
-        return np.asarray(classes[np.argmin(cdist(places @ L.T, centres), axis=1)])
+        return np.asarray(classes[np.argmin(cdist(places @ L.T, centers), axis=1)])
 
     low, high = sampling.X.min(axis=0), sampling.X.max(axis=0)
     room = ROOM * np.max(high - low)
@@ -100,7 +100,7 @@ def _shade(ax: Axes, sampling: Sampling, panel: LearnedPanel) -> None:
 
 
 def _scatter(ax: Axes, points: FloatArray, classes: NDArray[Any], sampling: Sampling) -> None:
-    """Scatter points coloured by class; the labeled ones, which come first, are large."""
+    """Scatter points colored by class; the labeled ones, which come first, are large."""
     known = sampling.y != UNKNOWN
     for c in (0, 1):
         look: dict[str, Any] = {"c": PALETTE[c], "marker": MARKERS[c]}

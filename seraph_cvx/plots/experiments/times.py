@@ -39,7 +39,7 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
 
 OWN = "Your own"
 PALE = "#E4E4E4"
-"""The colour of the range of all methods, behind those of a panel."""
+"""The color of the range of all methods, behind those of a panel."""
 LEGEND_ROOM = 1.6
 """Decades above the times, where the legend of each panel is."""
 

@@ -10,8 +10,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 from matplotlib.lines import Line2D
 
-from ...comparison.race_table import label_of
-from ..style import GREY, add_legend, legible
+from ...race.race_table import label_of
+from ..style import GRAY, add_legend, legible
 
 Rows = Sequence[Mapping[str, Any]]
 FLOOR = 1e-12
@@ -25,7 +25,7 @@ FAMILIES = {
     "on a factor": "#CC79A7",
     "others": "#000000",
 }
-"""The families of solvers and their colours, which colour-blind readers can tell apart."""
+"""The families of solvers and their colors, which color-blind readers can tell apart."""
 
 OURS = ("fista", "projected-gradient")
 NONLINEAR = ("UNO", "IPOPT", "KNITRO")
@@ -55,7 +55,7 @@ def family_of(row: Mapping[str, Any]) -> str:
 
 
 def solver_looks(rows: Rows) -> dict[str, dict[str, Any]]:
-    """Choose for each solver the colour of its family and a marker that is unique in the family."""
+    """Choose for each solver the color of its family and a marker that is unique in the family."""
     families = {label_of(row): family_of(row) for row in rows}
     order = list(FAMILIES)
     labels = sorted(families, key=lambda label: order.index(families[label]))
@@ -105,7 +105,7 @@ def floored(gap: float) -> float:
 
 def claim_handles() -> list[Line2D]:
     """The entries of a legend that say what filled and hollow markers are."""
-    plain: dict[str, Any] = {"color": GREY, "linestyle": "", "marker": "o"}
+    plain: dict[str, Any] = {"color": GRAY, "linestyle": "", "marker": "o"}
     return [
         Line2D([], [], label="claims the tolerance", **plain),
         Line2D([], [], label="does not claim it", markerfacecolor="white", **plain),

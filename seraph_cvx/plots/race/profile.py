@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from numpy.typing import NDArray
 
-from ...comparison.race_table import label_of
+from ...race.race_table import label_of
 from ..style import SLIDE_WIDTH, enlarge_text, new_figure
 from .marks import Rows, add_solver_legend, draw_time_limit, number, solver_looks
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from ...comparison.race_table import Race
+from ...race.race_table import Race
 from .marks import FLOOR
 from .profile import plot_performance_profile, times_to_target
 from .said_against_true import plot_said_against_true

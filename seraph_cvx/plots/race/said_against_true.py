@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import NullLocator
 
-from ...comparison.race_table import answers_of, count_claims, label_of, over
-from ..style import GREY, SLIDE_WIDTH, TEXT_SIZE, add_legend, enlarge_text, legible, new_figure
+from ...race.race_table import answers_of, count_claims, label_of, over
+from ..style import GRAY, SLIDE_WIDTH, TEXT_SIZE, add_legend, enlarge_text, legible, new_figure
 from .marks import Rows, claim_handles, draw_answers, number, solver_looks
 
 LEAST_RATIO = 1e-6
@@ -36,7 +36,7 @@ def plot_said_against_true(rows: Rows, path: str | os.PathLike[str] | None = Non
     tolerance, with one column per solver. The threshold is 1: a filled marker
     above it is a claim that is false (above) or that the answer does not prove (below). How many
     there are is written next to and below them, counted as in
-    :meth:`seraph_cvx.comparison.race_table.Race.summary`.
+    :meth:`seraph_cvx.race.race_table.Race.summary`.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def plot_said_against_true(rows: Rows, path: str | os.PathLike[str] | None = Non
     for ax, gap in zip(figure.subplots(2, 1), PANELS, strict=True):
         _draw_panel(ax, rows, gap, looks)
         enlarge_text(ax)
-    worse = Patch(color=GREY, alpha=0.2, label="worse than asked for", linewidth=0)
+    worse = Patch(color=GRAY, alpha=0.2, label="worse than asked for", linewidth=0)
     add_legend(figure, [*claim_handles(), worse])
     if path is not None:
         figure.savefig(path)
@@ -65,7 +65,7 @@ def _draw_panel(ax: Axes, rows: Rows, gap: str, looks: dict[str, dict[str, Any]]
     tols = sorted({row["tol"] for row in answers}, reverse=True) or [1e-6]
     top = 4.0 * max([25.0, *(over(row, gap) for row in answers)])
     ends = (-0.5, len(tols) - 0.5)
-    ax.fill_between(ends, 1.0, top, color=GREY, alpha=0.2, linewidth=0)
+    ax.fill_between(ends, 1.0, top, color=GRAY, alpha=0.2, linewidth=0)
     ax.axhline(1.0, color="black", linewidth=1.2, label="threshold")
     for band in range(1, len(tols)):
         ax.axvline(band - 0.5, color="black", linewidth=0.8)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...comparison.instance_penalties import split_word
-from ...comparison.suite import InstanceSpec
+from ...race.instance_penalties import split_word
+from ...race.suite import InstanceSpec
 
 SCALINGS = {"standard": "standardized", "unit": "scaled to [0,1]", "raw": "in raw units"}
 

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from ...comparison.race_table import Race, answers_of, label_of
+from ...race.race_table import Race, answers_of, label_of
 from ..display import Display
 from ..style import SLIDE_WIDTH, TEXT_SIZE, legible
 from .marks import (
@@ -196,7 +196,7 @@ def plot_work_precision(
     Parameters
     ----------
     rows : sequence
-        Of a :class:`~seraph_cvx.comparison.race_table.Race`.
+        Of a :class:`~seraph_cvx.race.race_table.Race`.
     path : path, optional
         Also save the picture to this file; its ending chooses the format.
     instances : sequence of str, optional

@@ -25,8 +25,8 @@ MOST_MARKS = 1_500
 def scatter_images(fit: FittedMetric) -> str:
     """Draw the points in the two leading directions, before and after."""
     groups = group_by_class(fit.codes, fit.class_names or None)
-    centred = fit.points - fit.points.mean(axis=0)
-    before = centred @ principal_directions(fit.points)
+    centered = fit.points - fit.points.mean(axis=0)
+    before = centered @ principal_directions(fit.points)
     after = fit.model.transform(fit.given)
     images = []
     for title, coordinates, names in (

@@ -102,7 +102,7 @@ def fit_report(
     body = [
         f"<h1>{escape(title)}</h1>",
         '<p class="place">SERAPH: semi-supervised metric learning by certified convex '
-        "optimisation.</p>",
+        "optimization.</p>",
         data_section(fit, notes),
         pairs_section(fit),
         comparison_section(fit),

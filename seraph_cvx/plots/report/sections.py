@@ -31,8 +31,8 @@ def data_section(fit: FittedMetric, notes: Sequence[str]) -> str:
     facts = [
         ("rows", f"{n:,}"),
         ("features", f"{m:,}"),
-        ("labelled", f"{known:,}"),
-        ("unlabelled", f"{n - known:,}"),
+        ("labeled", f"{known:,}"),
+        ("unlabeled", f"{n - known:,}"),
         ("classes", ", ".join(classes[:MOST_CLASSES]) + more if classes else "none given"),
     ]
     remarks = list(dict.fromkeys([*notes, *describe_features(fit.points, fit.feature_names)]))
@@ -46,13 +46,13 @@ def data_section(fit: FittedMetric, notes: Sequence[str]) -> str:
 
 
 def pairs_section(fit: FittedMetric) -> str:
-    """How many pairs are similar, dissimilar and unlabelled."""
+    """How many pairs are similar, dissimilar and unlabeled."""
     pairs = fit.pairs
     dissimilar = pairs.n_labeled - pairs.n_similar
     facts = [
         ("similar (S)", f"{pairs.n_similar:,}"),
         ("dissimilar (D)", f"{dissimilar:,}"),
-        ("unlabelled (U)", f"{pairs.n_unlabeled:,}"),
+        ("unlabeled (U)", f"{pairs.n_unlabeled:,}"),
     ]
     missing = [
         kind for kind, n in (("similar", pairs.n_similar), ("dissimilar", dissimilar)) if not n
@@ -66,11 +66,11 @@ def pairs_section(fit: FittedMetric) -> str:
 def comparison_section(fit: FittedMetric) -> str:
     """The points before and after, and the 1-NN errors in both metrics."""
     images = f'<div class="images">{scatter_images(fit)}</div>'
-    return _section("Before and after", images, errors_of_neighbours(fit))
+    return _section("Before and after", images, errors_of_neighbors(fit))
 
 
-def errors_of_neighbours(fit: FittedMetric) -> str:
-    """The 1-NN errors of the labelled points in both metrics, and how uncertain they are."""
+def errors_of_neighbors(fit: FittedMetric) -> str:
+    """The 1-NN errors of the labeled points in both metrics, and how uncertain they are."""
     found = getattr(fit.model, "leave_one_out_", None)
     if found is None:
         return "<p>No 1-NN error: that takes class labels, two classes and two points of one.</p>"
@@ -87,7 +87,7 @@ def errors_of_neighbours(fit: FittedMetric) -> str:
     table = table_of(rows, ("1-NN, leaving one out", "wrong", "95 % interval"))
     return (
         f"{table}<p>{escape(found.verdict)}</p>"
-        f'<p class="place">Each of {found.n:,} labelled points gets the class of the nearest other '
+        f'<p class="place">Each of {found.n:,} labeled points gets the class of the nearest other '
         "one. Intervals are as for independent points; that of the difference is two standard "
         "errors to either side.</p>"
     )

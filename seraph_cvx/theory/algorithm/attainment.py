@@ -21,7 +21,7 @@ CLAIM = Claim(
     statement="(11) has an optimal solution for every lambda >= 0 (implied, not stated).",
     formula=r"M(1) = \sum_{k} (c_k - b_k) v_k v_k^\top + \lambda I \succ 0 \Rightarrow"
     r" \arg\min_{A \succeq 0} -\mathcal{F}(A) \neq \emptyset",
-    evidence="The criterion on M(1) pair by pair, against the behaviour of -F along rays and the "
+    evidence="The criterion on M(1) pair by pair, against the behavior of -F along rays and the "
     "certified solver: on the data with lambda = 0 and lambda > 0, and on three small examples, "
     "one on each side and one on the border.",
     expected=Verdict.CORRECTED,
@@ -102,7 +102,7 @@ def check_attainment(setting: ClaimData) -> ClaimResult:
         CLAIM,
         [Check("M-steps without an optimum", float(missing), 0.0)],
         [
-            Check("criterion against behaviour, cases that differ", _differ(said, seen), 0.0),
+            Check("criterion against behavior, cases that differ", _differ(said, seen), 0.0),
             Check("criterion against the package's", _differ(said, package), 0.0),
             Check("infimum approached, not attained", values[-1] - infimum, 1e-7),
             Check("a value at or below the infimum", float(min(values) <= infimum), 0.0),

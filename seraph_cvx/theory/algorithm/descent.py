@@ -20,7 +20,7 @@ from ..claim_data import (
     scores,
     shannon_entropy,
 )
-from ..model.posterior_regularisation import inner_value
+from ..model.posterior_regularization import inner_value
 from .em_run import STEPS, Trace, alternation, six_points
 
 CLAIM = Claim(
@@ -41,7 +41,7 @@ CLAIM = Claim(
     "mu is small. With (14)'s own M-step, which weighs the unlabeled pairs by 1 + mu, the "
     "alternation descends (14): mu times that Renyi entropy.",
     consequence="Watch J, not (7), to see whether a fit has settled: history_ has both, and only J "
-    'never rises; to minimise (7) itself, use algorithm="direct".',
+    'never rises; to minimize (7) itself, use algorithm="direct".',
     recomputation=Recomputation(
         """\
 import numpy as np
@@ -50,7 +50,7 @@ s = a * (x[:, None] - x)[np.triu_indices(6, 1)] ** 2 - 1  # A = a, mu = eta = 1,
 near, far = -np.logaddexp(0, s), -np.logaddexp(0, -s)  # ln p(+1), ln p(-1) of the 15 pairs
 labeled = 0.1 * a[:, 0] - near[:, 0] - far[:, 1] - far[:, 5]  # the classes are 0, 0, 1, ?, ?, ?
 near, far, q = np.delete(near, (0, 1, 5), axis=1), np.delete(far, (0, 1, 5), axis=1), 1.0
-for _ in range(5):  # M-step (11), then E-step (10); q is q(-1); printed is (7), to be minimised
+for _ in range(5):  # M-step (11), then E-step (10); q is q(-1); printed is (7), to be minimized
     k = np.argmin(labeled - np.sum((1 - q) * near + q * far, axis=1))
     q = 1 / (1 + np.exp(2 * (near - far)[k]))
     print(f"{labeled[k] - (np.exp(near) * near + np.exp(far) * far)[k].sum():.4f}", end=" ")
@@ -78,12 +78,12 @@ def renyi_form(setting: ClaimData, A: FloatArray, weight: float, sharpness: floa
 
 
 def paper_objective(setting: ClaimData, A: FloatArray, mu: float) -> float:
-    """The paper's objective (7) as a minimisation, -L(A)."""
+    """The paper's objective (7) as a minimization, -L(A)."""
     s = scores(setting.unlabeled, A, setting.threshold)
     return labeled_loss(setting, A) + mu * float(np.sum(shannon_entropy(s)))
 
 
-def posterior_regularised(setting: ClaimData, A: FloatArray, mu: float) -> float:
+def posterior_regularized(setting: ClaimData, A: FloatArray, mu: float) -> float:
     """The objective (14): the labeled loss plus the minimum over q, mu H_{1 + mu}(p)."""
     s = scores(setting.unlabeled, A, setting.threshold)
     return labeled_loss(setting, A) + float(np.sum(inner_value(s, mu)))
@@ -98,7 +98,7 @@ def check_descent(setting: ClaimData) -> ClaimResult:
     seven = [[paper_objective(run.setting, A, run.weight) for A in run.metrics] for run in runs]
     J = [_half_steps(run) for run in [*runs, other]]
     forms = [_forms_apart(run) for run in [*runs, other]]
-    fourteen = [posterior_regularised(setting, A, mu) for A in other.metrics]
+    fourteen = [posterior_regularized(setting, A, mu) for A in other.metrics]
     numbers = np.arange(1.0, STEPS + 1.0)
     return ClaimResult(
         CLAIM,
@@ -124,7 +124,7 @@ def check_descent(setting: ClaimData) -> ClaimResult:
             Chart(
                 "Along the EM run J falls; (7) does not",
                 "M-step",
-                "to be minimised",
+                "to be minimized",
                 [
                     Curve("J", list(numbers), J[0][1::2]),
                     Curve("objective (7)", list(numbers), seven[0]),
@@ -133,7 +133,7 @@ def check_descent(setting: ClaimData) -> ClaimResult:
             Chart(
                 "With (14)'s own M-step, (14) falls",
                 "M-step",
-                "to be minimised",
+                "to be minimized",
                 [Curve("objective (14)", list(numbers), fourteen)],
             ),
         ],

@@ -21,7 +21,7 @@ CLAIM = Claim(
     formula=r"\sup_{A \succeq 0} \|\nabla \mathcal{F}(A)\|_F \leq (\#\mathcal{S} + \#\mathcal{D} +"
     r" \mu \#\mathcal{U}) \operatorname{diam}(\mathcal{X})^2 + \lambda \sqrt{m} \leq \dots +"
     r" \lambda m",
-    evidence="The norm of the printed gradient maximised over factors of A by L-BFGS from many "
+    evidence="The norm of the printed gradient maximized over factors of A by L-BFGS from many "
     "starts; over metrics of every scale; difference quotients of F; and two points in R^4 with "
     "lambda = 100, where the constant with sqrt(m) is nearly reached.",
 )
@@ -38,7 +38,7 @@ def tighter_bound(setting: ClaimData) -> float:
 
 
 def largest_gradient(setting: ClaimData, starts: list[FloatArray]) -> tuple[float, FloatArray]:
-    """Maximise ||grad F(A)||_F over PSD A by L-BFGS over A = LL', from each start."""
+    """Maximize ||grad F(A)||_F over PSD A by L-BFGS over A = LL', from each start."""
     m = setting.pairs.n_features
 
     def minus_half_square(entries: FloatArray) -> tuple[float, FloatArray]:

@@ -7,7 +7,7 @@ import numpy as np
 from ...m_step.explain import explain_convexity
 from ...m_step.statement import textbook_statement as statement
 from ...numerics.checks import FloatArray
-from ...numerics.psd_cone import symmetrise
+from ...numerics.psd_cone import symmetrize
 from ..claim import Check, Claim, ClaimResult
 from ..claim_data import ClaimData, labeled_loss, log_posterior, posterior, relative, scores
 
@@ -15,7 +15,7 @@ CLAIM = Claim(
     number=1,
     name="The M-step is convex",
     place="Section 2.4, below (11)",
-    statement="Maximising F over the PSD matrices is a convex program: -F is convex, so that it "
+    statement="Maximizing F over the PSD matrices is a convex program: -F is convex, so that it "
     "has no local optimum that is not global.",
     formula=r"-\mathcal{F}(\frac{A+B}{2}) \leq \frac{-\mathcal{F}(A)-\mathcal{F}(B)}{2}"
     r" , \quad \langle D, \nabla^2(-\mathcal{F}) D \rangle = \sum_{k} c_k p_k (1-p_k)"
@@ -84,7 +84,7 @@ def _second_differences(
     """The second difference of -F along D, which moves scores by 0.02, and its curvature."""
     rng, second, formula = setting.random(101), [], []
     for A in metrics:
-        D = symmetrise(rng.normal(size=A.shape))
+        D = symmetrize(rng.normal(size=A.shape))
         both = np.vstack([setting.labeled, setting.unlabeled])
         D *= 0.02 / float(np.sqrt(np.mean(scores(both, D, 0.0) ** 2)))
         ahead, behind = m_step_loss(setting, A + D), m_step_loss(setting, A - D)

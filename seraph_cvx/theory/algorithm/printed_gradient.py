@@ -6,7 +6,7 @@ import numpy as np
 
 from ...m_step.statement import textbook_statement
 from ...numerics.checks import FloatArray
-from ...numerics.psd_cone import symmetrise
+from ...numerics.psd_cone import symmetrize
 from ..claim import Check, Claim, ClaimResult
 from ..claim_data import ClaimData, posterior, relative, scores
 from .m_step_convexity import m_step_loss
@@ -43,7 +43,7 @@ def check_printed_gradient(setting: ClaimData) -> ClaimResult:
     rng, slopes, expected = setting.random(102), [], []
     for A, gradient in zip(metrics, gradients, strict=True):
         for _ in range(6):
-            D = symmetrise(rng.normal(size=A.shape))
+            D = symmetrize(rng.normal(size=A.shape))
             D *= 2e-4 / float(np.sqrt(np.mean(scores(setting.unlabeled, D, 0.0) ** 2)))
             rise = m_step_loss(setting, A + D) - m_step_loss(setting, A - D)
             slopes.append(-rise / 4e-4)
@@ -81,7 +81,7 @@ def automatic_gradient(setting: ClaimData, A: FloatArray) -> FloatArray:
     if A.size > 1:  # CVXPY gives a number for one entry, a sparse column for more
         entries = entries.toarray()
     full = np.reshape(np.asarray(entries), A.shape, order="F")
-    return -symmetrise(full)  # the statement reads the upper triangle alone
+    return -symmetrize(full)  # the statement reads the upper triangle alone
 
 
 def _outer_sum(weights: FloatArray, V: FloatArray) -> FloatArray:

@@ -7,7 +7,7 @@ import numpy as np
 from ...certificate import certify
 from ...m_step.statement import build_statement
 from ...numerics.checks import FloatArray
-from ...numerics.psd_cone import symmetrise
+from ...numerics.psd_cone import symmetrize
 from ..claim import Check, Claim, ClaimResult
 from ..claim_data import ClaimData, posterior, relative, scores, solve_conic
 
@@ -47,7 +47,7 @@ def dual_matrix(setting: ClaimData, p: FloatArray) -> FloatArray:
     c, b = label_weights(setting)
     V = np.vstack([setting.labeled, setting.unlabeled])
     matrix = (V * (c * p - b)[:, None]).T @ V
-    return symmetrise(matrix + setting.trace_weight * np.eye(V.shape[1]))
+    return symmetrize(matrix + setting.trace_weight * np.eye(V.shape[1]))
 
 
 def check_strong_duality(setting: ClaimData) -> ClaimResult:
@@ -62,7 +62,7 @@ def check_strong_duality(setting: ClaimData) -> ClaimResult:
     few = setting.few
     statement = build_statement(few.m_step, "dual")
     solver_status = solve_conic(statement.problem)
-    multiplier = symmetrise(np.asarray(statement.metric))
+    multiplier = symmetrize(np.asarray(statement.metric))
     conic_p = np.concatenate([variable.value for variable in statement.problem.variables()])
     bound = certify(few.m_step, few.metric).dual_value
     few_value = few.m_step.value(few.metric)
@@ -121,7 +121,7 @@ def _outside(value: float, lower: float, upper: float) -> tuple[float, float]:
 
 
 def _excess(setting: ClaimData, optimal: FloatArray, value: float) -> float:
-    """The largest D(p) - f(A*) over random p, each moved towards b/c until M(p) is PSD."""
+    """The largest D(p) - f(A*) over random p, each moved toward b/c until M(p) is PSD."""
     rng, worst = setting.random(11), 0.0
     c, b = label_weights(setting)
     for mix in np.linspace(0.0, 1.0, 8):

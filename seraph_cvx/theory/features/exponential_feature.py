@@ -15,7 +15,7 @@ weight of the label -1 of pair k and a_k that of its label +1, (11) becomes
 **The dual.** For w >= 0 the infimum of g(u) + w u over u > 0 is at e^u = 1 + 1/w and equals
 h(w) = (1 + w) log(1 + w) - w log w, so that the Lagrange dual reads
 
-    maximise    D(w) = sum_k b_k (h(w_k) - delta w_k) + delta * sum_k a_k             over w >= 0
+    maximize    D(w) = sum_k b_k (h(w_k) - delta w_k) + delta * sum_k a_k             over w >= 0
     subject to  C - sum_k b_k w_k v_k v_k'  PSD.
 
 h is the entropy of the geometric distribution with mean w; for (4) it is the binary entropy.
@@ -29,7 +29,7 @@ feasible set: at tau*w, tau the largest with C - tau * sum_k b_k w_k v_k v_k' PS
 **Its rounding errors.** The problem is that of the points, a, b, lambda and delta as the doubles
 they are. w need not be accurate, only feasible: D is taken at the doubles that the machine holds
 for min(tau w_k, 1 / (e^delta - 1)). The matrix of tau*w is proven positive definite, its error
-bounded as :mod:`~seraph_cvx.sums.proven_sums` says, and that of a smaller w is not below it.
+bounded as :mod:`~seraph_cvx.engine.proven_sums` says, and that of a smaller w is not below it.
 h is a sum of positive terms, log(1 + w) + w log(1 + 1/w), so it is accurate relative to itself;
 what D subtracts is summed apart. f is bounded at LL', L the factor of A: a distance enters by its
 upper bound where it pulls and by its lower bound where g falls with it.
@@ -46,12 +46,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ...certificate import Certificate
+from ...engine.proven_sums import moment_along, proven_step, squared_lengths, sum_bounds, unit_basis
 from ...model.soft_labels import check_soft_labels
 from ...numerics.checks import FloatArray, check_number
-from ...numerics.psd_cone import check_metric, scaled_factor, symmetrise
+from ...numerics.psd_cone import check_metric, scaled_factor, symmetrize
 from ...numerics.rounding import ENTROPY_ROUNDINGS, LARGEST_SCORE, LOSS_ROUNDINGS, UNIT, down, up
 from ...pairs.pair_set import PairSet
-from ...sums.proven_sums import moment_along, proven_step, squared_lengths, sum_bounds, unit_basis
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -156,7 +156,7 @@ class ExponentialMStep:
     def pull(self) -> FloatArray:
         """The matrix of the linear term, C = sum_k a_k v_k v_k' + lambda I."""
         V = self.differences
-        return symmetrise((V * self.near[:, None]).T @ V) + self.trace_weight * np.eye(V.shape[1])
+        return symmetrize((V * self.near[:, None]).T @ V) + self.trace_weight * np.eye(V.shape[1])
 
     @property
     def constant(self) -> float:

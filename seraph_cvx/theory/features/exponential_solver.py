@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ...engine.proven_sums import unit_basis
 from ...numerics.checks import FloatArray
-from ...numerics.psd_cone import factor, project, symmetrise
+from ...numerics.psd_cone import factor, project, symmetrize
 from ...solvers.solution import MStepSolution, Status
-from ...sums.proven_sums import unit_basis
 from .exponential_feature import ExponentialMStep, certify_exponential_factor, dissimilar_push
 
 
@@ -50,11 +50,11 @@ def solve_exponential(
     clock = time.perf_counter()
     T = unit_basis(problem.pull)
     Z, b, delta = problem.differences @ T, problem.far, problem.offset
-    M = symmetrise((Z * problem.near[:, None]).T @ Z + problem.trace_weight * (T.T @ T))
+    M = symmetrize((Z * problem.near[:, None]).T @ Z + problem.trace_weight * (T.T @ T))
 
     def gradient(B: FloatArray) -> FloatArray:
         d = np.maximum(np.einsum("ij,ij->i", Z @ B, Z), 0.0)
-        return M - symmetrise((Z * (b * dissimilar_push(d + delta))[:, None]).T @ Z)
+        return M - symmetrize((Z * (b * dissimilar_push(d + delta))[:, None]).T @ Z)
 
     bend = 1.0 / (np.expm1(delta) * -np.expm1(-delta))  # g''(delta), the largest on the cone
     steepest = 2.0 * bend * float(np.sum(b * np.sum(Z**2, axis=1) ** 2)) + 1e-300
@@ -70,7 +70,7 @@ def solve_exponential(
     word = "gap closed" if closed else "iteration limit"
     message = "" if closed else "Raise max_iter, tol or trace_weight, or standardize the features."
     solution = MStepSolution(
-        metric=symmetrise(certificate.factor @ certificate.factor.T),
+        metric=symmetrize(certificate.factor @ certificate.factor.T),
         value=certificate.primal_value,
         certificate=certificate,
         status=status,

@@ -1,1 +1,1 @@
-"""Claims on the model: maximum entropy, its dual, posterior regularisation."""
+"""Claims on the model: maximum entropy, its dual, posterior regularization."""

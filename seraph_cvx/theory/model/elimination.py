@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from ...fit.direct import minimise_directly
+from ...fit.direct import minimize_directly
 from ...model.m_step_objective import MStepObjective
 from ...model.semi_supervised import SemiSupervisedObjective
 from ...numerics.checks import FloatArray
-from ...numerics.psd_cone import symmetrise
+from ...numerics.psd_cone import symmetrize
 from ..claim import Check, Claim, ClaimResult, Recomputation, Verdict
 from ..claim_data import ClaimData, certified, posterior, relative, scores
 from .full_model import GAMMA, alternate_model, model_loss, solve_at_kappa
@@ -67,7 +67,7 @@ def check_elimination(setting: ClaimData) -> ClaimResult:
     A_hat = setting.metric_of(solution)
     mapped = _posteriors(setting, A, kappa) - _hat_posteriors(setting, A_hat, kappa)
     B, kappa_B, rounds = alternate_model(setting, A, kappa)
-    direct = minimise_directly(
+    direct = minimize_directly(
         setting.pairs,
         setting.mu,
         hat_trace_weight(kappa_B, setting.trace_weight),
@@ -81,7 +81,7 @@ def check_elimination(setting: ClaimData) -> ClaimResult:
     mapped_mu = _posteriors(setting, B, kappa_B) - _hat_posteriors(setting, direct.metric, kappa_B)
     wrong = best_kappa(counterexample(), 1.0)[0].kappa
     size = max(float(np.linalg.norm(A_hat)), setting.unit)
-    value = hat.value(symmetrise(-kappa * A)) if kappa < 0 else np.inf
+    value = hat.value(symmetrize(-kappa * A)) if kappa < 0 else np.inf
     bound = solution.value - solution.relative_gap * max(1.0, abs(solution.value))
     return ClaimResult(
         CLAIM,

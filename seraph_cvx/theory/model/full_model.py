@@ -8,7 +8,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import entr, expit
 
 from ...numerics.checks import FloatArray
-from ...numerics.psd_cone import symmetrise
+from ...numerics.psd_cone import symmetrize
 from ..claim_data import ClaimData, scores, solve_conic
 
 GAMMA = 0.1
@@ -33,35 +33,35 @@ def model_loss(
     gradient += mu * kappa * (U * slope[:, None]).T @ U
     gradient += setting.trace_weight * np.eye(len(A))
     rate = float(-np.sum(y * s * wrong) + mu * np.sum(slope * u)) + GAMMA * kappa
-    return value, symmetrise(gradient), rate
+    return value, symmetrize(gradient), rate
 
 
 def solve_at_kappa(setting: ClaimData, kappa: float) -> FloatArray:
-    """Minimise (6) over A, with mu = 0 and a fixed kappa, stated in CVXPY in A itself."""
+    """Minimize (6) over A, with mu = 0 and a fixed kappa, stated in CVXPY in A itself."""
     m, V = setting.pairs.n_features, setting.labeled
     A = cp.Variable((m, m), PSD=True)
     outer = (V[:, :, None] * V[:, None, :]).reshape(len(V), m * m)
     s = outer @ cp.vec(A, order="C") - setting.threshold
     loss = cp.sum(cp.logistic(cp.multiply(-kappa * setting.labels, s)))
     solve_conic(cp.Problem(cp.Minimize(loss + setting.trace_weight * cp.trace(A))))
-    return symmetrise(np.asarray(A.value))
+    return symmetrize(np.asarray(A.value))
 
 
 def alternate_model(
     setting: ClaimData, A: FloatArray, kappa: float
 ) -> tuple[FloatArray, float, int]:
-    """Minimise (6) with mu > 0 over A and over kappa < 0 in turns, A last."""
+    """Minimize (6) with mu > 0 over A and over kappa < 0 in turns, A last."""
     last, rounds = np.inf, 0
     while True:
         rounds += 1
-        A, value = _minimise_over_metric(setting, A, kappa)
+        A, value = _minimize_over_metric(setting, A, kappa)
         if last - value < 1e-7 * abs(value) or rounds == ROUNDS:
             return A, kappa, rounds
         last = value
-        kappa = _minimise_over_kappa(setting, A, kappa)
+        kappa = _minimize_over_kappa(setting, A, kappa)
 
 
-def _minimise_over_metric(
+def _minimize_over_metric(
     setting: ClaimData, A: FloatArray, kappa: float
 ) -> tuple[FloatArray, float]:
     """Find a stationary point of (6) over the cone, by L-BFGS over A = LL' from a full-rank start.
@@ -83,19 +83,19 @@ def _minimise_over_metric(
         L = vectors * np.sqrt(np.maximum(eigenvalues, 0.0))
         found = minimize(over_factor, L.ravel(), jac=True, method="L-BFGS-B", options=PRECISE)
         L = found.x.reshape(m, m)
-        A = symmetrise(L @ L.T)
+        A = symmetrize(L @ L.T)
         slopes, directions = np.linalg.eigh(model_loss(setting, A, kappa, setting.mu)[1])
         if slopes[0] > -1e-6 * first:
             break
         A = A + step * np.outer(directions[:, 0], directions[:, 0])
-    return symmetrise(L @ L.T), float(found.fun)
+    return symmetrize(L @ L.T), float(found.fun)
 
 
-def _minimise_over_kappa(setting: ClaimData, A: FloatArray, kappa: float) -> float:
+def _minimize_over_kappa(setting: ClaimData, A: FloatArray, kappa: float) -> float:
     def value(log_t: float) -> float:
         return model_loss(setting, A, -float(np.exp(log_t)), setting.mu)[0]
 
-    centre = np.log(-kappa)
+    center = np.log(-kappa)
     return -float(
-        np.exp(minimize_scalar(value, bounds=(centre - 1.0, centre + 1.0), method="bounded").x)
+        np.exp(minimize_scalar(value, bounds=(center - 1.0, center + 1.0), method="bounded").x)
     )

@@ -83,7 +83,7 @@ def profile(
     trace_weight: float = TRACE_WEIGHT,
     start: FloatArray | None = None,
 ) -> ProfilePoint:
-    """Minimise -L(A, kappa) of (6) over A, with mu = 0, in the metric B = |kappa| A."""
+    """Minimize -L(A, kappa) of (6) over A, with mu = 0, in the metric B = |kappa| A."""
     t = abs(kappa)
     if kappa > 0.0:  # far pairs are the similar ones: S and D are exchanged
         pairs = PairSet.from_constraints(pairs.points, pairs.dissimilar, pairs.similar)
@@ -151,7 +151,7 @@ def check_kappa_sign(setting: ClaimData) -> ClaimResult:
             Chart(
                 "The best value of (6) at each kappa",
                 "kappa",
-                "value, to be minimised",
+                "value, to be minimized",
                 [Curve(setting.name, [p.kappa for p in curve], [p.value for p in curve])],
             )
         ],

@@ -19,7 +19,7 @@ CLAIM = Claim(
     name="Theorem 1: maximum entropy is maximum likelihood",
     place="Theorem 1, (1) to (3)",
     statement="(3) is the dual of (1), the primal solution has the form (2), and both are "
-    "regularised maximum likelihood.",
+    "regularized maximum likelihood.",
     formula=r"\max_{p, \xi} \sum_{\mathcal{S} \cup \mathcal{D}} H(p_{ij}) - \frac{\xi^2}{2\gamma}"
     r" = \min_{\kappa} \sum_{\mathcal{S} \cup \mathcal{D}} \ln Z_{ij}(\kappa) -"
     r" \kappa f_{ij}(y_{ij}) + \frac{\gamma}{2}\kappa^2",
@@ -28,9 +28,9 @@ CLAIM = Claim(
     "against the likelihood at random kappa.",
     expected=Verdict.CORRECTED,
     correction="They are dual for each fixed A. Jointly in A they are not: (1) as printed "
-    "maximises over A the very value that (3) minimises over A, and these differ.",
-    consequence="Read Theorem 1 with the metric fixed: who learns the metric too has to minimise "
-    "(3), as this package does, and not to maximise (1).",
+    "maximizes over A the very value that (3) minimizes over A, and these differ.",
+    consequence="Read Theorem 1 with the metric fixed: who learns the metric too has to minimize "
+    "(3), as this package does, and not to maximize (1).",
     recomputation=Recomputation(
         """\
 import numpy as np

@@ -17,7 +17,7 @@ CLAIM = Claim(
     number=6,
     name="Theorem 3: the E-step in closed form",
     place="Theorem 3, (9) and (10)",
-    statement="The soft label that minimises (9) is the posterior to the power 1 + mu, normalised.",
+    statement="The soft label that minimizes (9) is the posterior to the power 1 + mu, normalized.",
     formula=r"\arg\min_{q} \operatorname{KL}(q \| p) + \mu E_q[-\ln p(y)] ="
     r" \frac{p(y)^{1+\mu}}{\sum_{y'} p(y')^{1+\mu}}",
     evidence=f"(9) solved in CVXPY (rel_entr) for {COUNT} posteriors, of the data and random, and "
@@ -27,7 +27,7 @@ CLAIM = Claim(
 
 
 def closed_form(p: FloatArray, mu: float) -> FloatArray:
-    """The closed form (10): q(y) = p(y) exp(mu ln p(y)), normalised; the columns are y."""
+    """The closed form (10): q(y) = p(y) exp(mu ln p(y)), normalized; the columns are y."""
     weights = p * np.exp(mu * np.log(p))
     return np.asarray(weights / np.sum(weights, axis=1, keepdims=True))
 
@@ -68,7 +68,7 @@ def check_soft_label_form(setting: ClaimData) -> ClaimResult:
 
 
 def _solve(p: FloatArray, mu: float) -> FloatArray:
-    """Solve (9) for every row of p, as one CVXPY problem; the rows of q are normalised."""
+    """Solve (9) for every row of p, as one CVXPY problem; the rows of q are normalized."""
     q = cp.Variable(p.shape, nonneg=True)
     goal = cp.sum(cp.rel_entr(q, p)) - mu * cp.sum(cp.multiply(q, np.log(p)))
     solve_conic(cp.Problem(cp.Minimize(goal), [cp.sum(q, axis=1) == 1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...display.chart import Chart, Curve
-from ...fit.direct import DirectSolution, minimise_directly
+from ...fit.direct import DirectSolution, minimize_directly
 from ...model.m_step_objective import MStepObjective
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import numerical_rank
@@ -33,7 +33,7 @@ def unlabeled_entropy(setting: ClaimData, A: FloatArray) -> float:
 
 
 def supervised(setting: ClaimData, trace_weight: float) -> tuple[FloatArray, float]:
-    """Minimise (7) with mu = 0, which is convex: the metric, and its certified relative gap."""
+    """Minimize (7) with mu = 0, which is convex: the metric, and its certified relative gap."""
     solution = certified(_labeled(setting, trace_weight))
     return setting.metric_of(solution), solution.relative_gap
 
@@ -42,7 +42,7 @@ def semi_supervised(
     setting: ClaimData, mu: float, trace_weight: float, start: FloatArray
 ) -> DirectSolution:
     """Find a stationary point of (7), in at most 400 steps, with no higher value than `start`."""
-    return minimise_directly(
+    return minimize_directly(
         setting.pairs, mu, trace_weight, setting.threshold, start=start, tol=1e-5, max_iter=400
     )
 

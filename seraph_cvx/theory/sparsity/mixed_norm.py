@@ -6,7 +6,7 @@ import numpy as np
 
 from ...display.chart import Chart, Curve
 from ...numerics.checks import FloatArray
-from ...numerics.psd_cone import symmetrise
+from ...numerics.psd_cone import symmetrize
 from ..claim import Check, Claim, ClaimResult
 from ..claim_data import ClaimData
 
@@ -45,7 +45,7 @@ def check_mixed_norm(setting: ClaimData) -> ClaimResult:
             V = np.linalg.qr(rng.normal(size=(m, m)))[0]
             random_values.append(mixed_norm(V @ B @ V.T))
             below = max(below, trace - random_values[-1])
-        values = _descend(symmetrise(V @ B @ V.T))
+        values = _descend(symmetrize(V @ B @ V.T))
         path = path or values
         below = max(below, trace - min(values))
         descended = max(descended, values[-1] - trace)

@@ -2,7 +2,7 @@
 
 from benchopt import BaseDataset
 
-from seraph_cvx.comparison.suite import InstanceSpec, suite
+from seraph_cvx.race.suite import InstanceSpec, suite
 
 
 class Dataset(BaseDataset):

@@ -3,7 +3,7 @@
 import numpy as np
 from benchopt import BaseSolver
 
-from seraph_cvx.comparison.entrants.conic import conic
+from seraph_cvx.race.entrants.conic import conic
 
 
 class Solver(BaseSolver):

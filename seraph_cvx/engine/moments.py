@@ -1,0 +1,240 @@
+"""What is summed once for all M-steps of the same pairs: second moments, and the whitening."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from ..numerics.arrays import Array, namespace, to_host
+from ..numerics.checks import FloatArray, read_only
+from ..numerics.psd_cone import whiten
+from ..pairs.far_points import cut_off
+from .blocks import LabeledBatch, PairBatch, PairTerms, Terms
+from .pair_sums import PairSums
+from .sweep import Swept
+
+LIKE = 1e-6
+"""Features count as being of one scale where no spread is below this share of the largest, and
+differences as independent where none has less than this share that the others do not explain."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairMoments:
+    """Second moments of pairs, and other sums that no soft label enters.
+
+    C = sum_k c_k v_k v_k', with c_k the confidence of a labeled pair, mu for any other.
+
+    Attributes
+    ----------
+    sums : PairSums
+    unlabeled_weight : float
+        mu.
+    regularizer : (m, m) array
+        R, of which only the null space and shape matter, not the size.
+    """
+
+    sums: PairSums
+    unlabeled_weight: float
+    regularizer: FloatArray
+
+    @property
+    def largest_weight(self) -> float:
+        """The largest weight of a pair, or more."""
+        c = self.sums.labels.confidence
+        of_labeled = 1.0 if c is None else float(np.max(c, initial=0.0))
+        return max(of_labeled, self.unlabeled_weight * self.sums.stands_for)
+
+    @cached_property
+    def similar(self) -> FloatArray:
+        """The second moment of the similar pairs: sum_S c_k v v'."""
+        return read_only(sum_similar(self.sums).matrix)
+
+    @cached_property
+    def labeled(self) -> FloatArray:
+        """The second moment of the labeled pairs: sum_{S u D} c_k v v'."""
+        return self.sums.over_labeled([], each_labeled)[1]
+
+    @cached_property
+    def everything(self) -> FloatArray:
+        """The second moment of all pairs: C = sum_k c_k v_k v_k'."""
+        return read_only(self.summed(self.sums))
+
+    @cached_property
+    def typical(self) -> PairMoments:
+        """The same moments with far values cut off, from which the whitening is derived.
+
+        Otherwise a single value of 1e8 would set the scale of its feature, and all other points
+        would look equal in it. Only where the other points span all features: the whitening has
+        to span what the points do. And not the points of similar pairs, which do set a scale: their
+        distances have to be short.
+        """
+        points = cut_off(self.sums.points)
+        if points is None:
+            return self
+        near = np.unique(self.sums.labels.similar_links)
+        points[near] = self.sums.points[near]
+        n_varying = np.count_nonzero(np.ptp(points, axis=0))
+        if n_varying >= len(points):  # they span fewer dimensions than that
+            return self
+        cut = replace(self, sums=self.sums.of_points(points))
+        T = whiten(cut.everything, self.regularizer, cut.along)
+        return cut if T.shape[1] == n_varying else self
+
+    @cached_property
+    def whitening(self) -> FloatArray:
+        """The whitening T, T' C T = I, C of typical points; see `numerics.psd_cone.whiten`."""
+        typical, Q = self.typical, self.span
+        if Q is None:
+            return read_only(whiten(typical.everything, self.regularizer, typical.along))
+        R = self.regularizer[0, 0] * np.eye(Q.shape[1])
+        return read_only(Q @ whiten(self.in_span, R, lambda D: typical.along(Q @ D)))
+
+    @cached_property
+    def unwhitening(self) -> FloatArray:
+        """The matrix T'C that turns a metric A into B = T'C A CT, where A = T B T'."""
+        typical, Q = self.typical, self.span
+        if Q is None:
+            return np.asarray(self.whitening.T @ typical.everything)
+        return np.asarray((self.whitening.T @ Q) @ self.in_span @ Q.T)
+
+    @cached_property
+    def span(self) -> FloatArray | None:
+        """Orthonormal directions (m, k) in which all pairs lie, where k < m of them are enough.
+
+        Nothing need then be done in all m dimensions. Only for R = lambda*I, lambda > 0, which
+        weighs all directions that are orthogonal to them alike, and with which no rank is decided.
+        They are the features that vary; or, where these are more than the points and of one scale,
+        the differences of the points, if these are clearly independent.
+        """
+        points, spreads, R = self.sums.points, self.sums.ranges, self.regularizer
+        if self.unlabeled_weight == 0.0:
+            points = points[self.sums.labels.members]
+            spreads = np.ptp(points, axis=0)
+        varying = np.flatnonzero(spreads)
+        is_less = 0 < min(len(points) - 1, len(varying)) < len(R)
+        if not is_less or not R[0, 0] > 0.0 or not np.array_equal(R, R[0, 0] * np.eye(len(R))):
+            return None
+        if len(points) <= len(varying) and np.min(spreads[varying]) > LIKE * np.max(spreads):
+            Q, triangle = np.linalg.qr((points[1:] - points[0]).T)
+            lengths = np.abs(np.diag(triangle))
+            if np.min(lengths) > LIKE * np.max(lengths):
+                return np.asarray(Q)
+        return None if len(varying) == len(R) else np.eye(len(R))[:, varying]
+
+    @cached_property
+    def in_span(self) -> FloatArray:
+        """The second moment Q'CQ of typical points along `span`, for pairs that have one."""
+        return self.typical.along(np.asarray(self.span))
+
+    @cached_property
+    def noise(self) -> float:
+        """How far rounding may move a whitened coordinate of a point, relative to their size."""
+        T, X = self.whitening, self.sums.points
+        exact = np.max(np.abs(X) @ np.abs(T), axis=0, initial=0.0)
+        cancelled = np.max(np.abs(X @ T), axis=0, initial=np.finfo(np.float64).tiny)
+        return float(np.finfo(np.float64).eps * np.max(exact / cancelled, initial=1.0))
+
+    @cached_property
+    def whitened_sums(self) -> PairSums:
+        """The pairs at distances in the data, with outer products in whitened coordinates."""
+        return self.sums.summed_in(self.whitening)
+
+    @cached_property
+    def longest(self) -> float:
+        """The largest squared length of a pair: max_k ||v_k||^2."""
+        found = [0.0]
+
+        def record(batch: PairBatch, d: FloatArray) -> PairTerms:
+            d = batch.pairs_of(d)
+            found.extend([float(namespace(d).max(d))] if math.prod(d.shape) else [])
+            return PairTerms([d])
+
+        self._sweep(record)
+        return max(found)
+
+    @cached_property
+    def fourth(self) -> float:
+        """The fourth moment of the pairs: sum_k c_k ||v_k||^4."""
+
+        def fourth_power(batch: PairBatch, d: FloatArray) -> PairTerms:
+            return PairTerms([batch.pairs_of(d) ** 2])
+
+        return self._sweep(fourth_power)
+
+    def serve(self, regularizer: FloatArray) -> bool:
+        """Whether this whitening also serves another R.
+
+        It depends on R only where some direction has no spread, and then only on its shape.
+        """
+        if np.array_equal(regularizer, self.regularizer):
+            return True
+        if self.whitening.shape[0] == self.whitening.shape[1]:
+            return True
+        mine, other = np.max(np.abs(self.regularizer)), np.max(np.abs(regularizer))
+        if not mine or not other:
+            return bool(mine == other)
+        return bool(np.allclose(self.regularizer / mine, regularizer / other, rtol=0, atol=1e-15))
+
+    def along(self, T: FloatArray) -> FloatArray:
+        """The second moment in other coordinates, summed in them: T' C T."""
+        return self.summed(self.sums.summed_in(T))
+
+    def similar_along(self, T: FloatArray) -> FloatArray:
+        """The second moment of the similar pairs in other coordinates, summed in them."""
+        return sum_similar(self.sums.summed_in(T)).matrix
+
+    def summed(self, sums: PairSums) -> FloatArray:
+        """The second moment of all pairs in the coordinates of `sums`."""
+        labeled = sums.over_labeled([], each_labeled)[1]
+        if self.unlabeled_weight == 0.0:
+            return labeled
+        if sums.drawn is None and sums.n_unlabeled >= sums.labels.n_labeled:
+            return labeled + self.unlabeled_weight * _everything_but(sums, labeled)
+        anywhere = np.zeros((sums.points.shape[1],) * 2)
+        return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
+
+    def _sweep(self, terms: Terms) -> float:
+        identity = np.eye(self.sums.points.shape[1])
+        total = self.sums.over_labeled([identity], terms)[0][0]
+        if self.unlabeled_weight > 0.0:
+            more = self.sums.on_host.over_unlabeled([identity], terms)[0][0]
+            total += self.unlabeled_weight * more
+        return float(total)
+
+
+def _everything_but(sums: PairSums, labeled: FloatArray) -> FloatArray:
+    """The second moment of the unlabeled pairs without a sweep: all pairs less the labeled.
+
+    sum_U v v' = n sum_i z_i z_i' - (sum_i z_i)(sum_i z_i)' - sum_{S u D} v v', where `labeled` is
+    the last sum with its confidences.
+    """
+    Z, xp = sums.held_coordinates, namespace(sums.held_coordinates)
+    total, squares = (to_host(x) for x in (xp.sum(Z, axis=0), xp.matrix_transpose(Z) @ Z))
+    if sums.labels.confidence is not None:
+        unweighted = replace(sums, labels=sums.labels.unweighted)
+        labeled = unweighted.over_labeled([], each_labeled)[1]
+    return np.asarray(sums.n_points * squares - np.outer(total, total) - labeled)
+
+
+def each_once(batch: PairBatch, d: Array) -> PairTerms:
+    """Give every unlabeled pair the weight 1."""
+    once = namespace(d).ones_like(batch.pairs_of(d))
+    return PairTerms([once], [once])
+
+
+def each_labeled(batch: LabeledBatch) -> PairTerms:
+    """Give every labeled pair the weight 1, times its confidence."""
+    return PairTerms([batch.once], [batch.once])
+
+
+def each_similar(batch: LabeledBatch) -> PairTerms:
+    """Give every similar pair the weight 1, times its confidence."""
+    return PairTerms([batch.similar], [batch.similar])
+
+
+def sum_similar(sums: PairSums) -> Swept:
+    """The similar pairs' second moment in the coordinates of `sums`: sum_S c_k v_k v_k'."""
+    return sums.over_labeled([], each_similar)

@@ -1,0 +1,168 @@
+"""One run of a race: the attempt, in a separate process, and its grading, outside of it.
+
+What comes back of a run is a matrix. The grader symmetrizes it, measures how far it is from the
+cone, projects it and computes its value.
+
+    true gap    (f(A) - D) / max(1, |f(A)|), D the best lower bound proved for the instance: by the
+                grader's own reference or by the matrix itself. No answer is further from the
+                optimum than its true gap, and none is nearer by more than the reference's own
+                gap, about 1e-9.
+    proved gap  the relative gap of ``certify(objective, A)``: what the matrix itself proves.
+                It is wider, about the square root of the true one near the optimum.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..m_step.graded_matrix import grade_matrix
+from ..model.m_step_objective import MStepObjective
+from ..numerics.blas_threads import one_blas_thread
+from ..penalties.penalty import Penalty
+from ..processes.isolation import Outcome
+from ..solvers.first_order import fista
+from .entrants.attempt import Entrant, NotForThisProblem
+from .race_journal import EMPTY_ROW, RaceJournal
+from .suite import InstanceSpec, checksum_of
+
+REFERENCE_TOL = 1e-9
+
+NOT_FOR_THIS = "not for this problem"
+"""The outcome of a run whose solver cannot take the M-step."""
+
+
+def attempt_once(
+    instance: InstanceSpec | MStepObjective, entrant: Entrant, tol: float, time_limit: float
+) -> dict[str, Any]:
+    """Make an attempt, in a separate process: the solver's matrix and status, ungraded.
+
+    Or, under "refusal", why the solver cannot take this M-step.
+    """
+    objective = instance.objective() if isinstance(instance, InstanceSpec) else instance
+    warnings.simplefilter("ignore")  # in a separate process; the row has the result
+    entrant.load()
+    clock = time.perf_counter()
+    try:
+        attempt = entrant.solve(objective, tol, time_limit)
+    except NotForThisProblem as refusal:
+        return {"refusal": str(refusal)}
+    total = time.perf_counter() - clock
+    inside = total if attempt.solve_seconds is None else attempt.solve_seconds
+    return {
+        "matrix": None if attempt.matrix is None else np.array(attempt.matrix, dtype=np.float64),
+        "said": str(attempt.word),
+        "claims": bool(attempt.claims),
+        "iterations": int(attempt.iterations),
+        "compile_seconds": float(attempt.compile_seconds),
+        "solve_seconds": float(inside),
+        "total_seconds": total,
+        "dimacs": None if attempt.dimacs is None else [float(e) for e in attempt.dimacs],
+    }
+
+
+class Grader:
+    """Grades matrices, and keeps the M-steps and the best lower bound on each."""
+
+    def __init__(self, instances: dict[str, Any], journal: RaceJournal) -> None:
+        self.instances, self.journal = instances, journal
+        self.held: tuple[str, MStepObjective] | None = None
+
+    def grade(self, name: str, outcome: Outcome) -> dict[str, Any]:
+        """Grade the outcome of a process: its row."""
+        row = EMPTY_ROW | {"outcome": outcome.word, "detail": outcome.detail[:500]}
+        row |= {"total_seconds": outcome.seconds, "peak_bytes": outcome.peak_bytes}
+        objective, lower = self._of(name)
+        if outcome.word != "done":
+            return row
+        answer = dict(outcome.result)
+        if "refusal" in answer:
+            return row | {"outcome": NOT_FOR_THIS, "detail": answer["refusal"][:500]}
+        raw = answer.pop("matrix")
+        answer["dimacs"] = _finite(answer["dimacs"])
+        row |= answer
+        m = objective.pairs.n_features
+        if raw is None:
+            return row | {"detail": "no matrix came back"}
+        with one_blas_thread():
+            graded = grade_matrix(objective, raw)
+        if graded is None:
+            return row | {"detail": f"the matrix is not {m} x {m}, or not finite"}
+        certificate = graded.certificate
+        value = certificate.primal_value
+        if not math.isfinite(value):
+            return row | {"detail": "the matrix violates a constraint"}
+        gap = (value - max(lower, certificate.dual_value)) / max(1.0, abs(value))
+        return row | {
+            "true_gap": max(0.0, gap),
+            "proved_gap": certificate.relative_gap,
+            "psd_violation": graded.psd_violation,
+            "value": value,
+        }
+
+    def _of(self, name: str) -> tuple[MStepObjective, float]:
+        """An instance's M-step, and a proven lower bound on its optimum, kept in the journal."""
+        if self.held is None or self.held[0] != name:
+            instance = self.instances[name]
+            is_spec = isinstance(instance, InstanceSpec)
+            self.held = name, instance.objective() if is_spec else instance
+        objective = self.held[1]
+        if name not in self.journal.references:
+            with one_blas_thread():
+                lower, upper = reference_interval(objective)
+            content = {
+                "instance": name,
+                "lower": lower,
+                "upper": upper,
+                "checksum": data_checksum(objective),
+                "n_points": objective.pairs.n_points,
+                "n_features": objective.pairs.n_features,
+            }
+            self.journal.add("reference", content)
+        return objective, float(self.journal.references[name]["lower"])
+
+
+def reference_interval(objective: MStepObjective) -> tuple[float, float]:
+    """An interval of the optimal value of an M-step: certified, or else proved in ball arithmetic.
+
+    The latter is tried where the former is wider than `REFERENCE_TOL`, as rounding makes it on
+    badly scaled points, and python-flint is installed.
+    """
+    certificate = fista(objective, REFERENCE_TOL, time_limit=60.0).certificate
+    if certificate is None:
+        raise RuntimeError("No lower bound could be proved.")
+    lower, upper = certificate.dual_value, certificate.primal_value
+    if certificate.relative_gap > REFERENCE_TOL and find_spec("flint") is not None:
+        from ..certificate.proof import prove
+
+        proof = prove(objective, certificate.metric, enough=REFERENCE_TOL)
+        lower, upper = max(lower, proof.dual_value), min(upper, proof.primal_value)
+    return lower, upper
+
+
+def data_checksum(objective: MStepObjective) -> str:
+    """The SHA-256 checksum of points, labeled pairs, weights and penalties of an M-step."""
+    pairs = objective.pairs
+    blocks = [_numbers_of(block) for block in objective.penalties]
+    numbers = np.array([objective.mu, objective.trace_weight, objective.threshold])
+    given = [a for a in (objective.soft_labels, objective.previous_metric) if a is not None]
+    name = " ".join(["M-step", *(block.name for block in objective.penalties)])
+    arrays = [pairs.points, pairs.similar, pairs.dissimilar, numbers, *given]
+    return checksum_of(name, *arrays, *(array for block in blocks for array in block))
+
+
+def _numbers_of(block: Penalty) -> list[NDArray[np.generic]]:
+    """The numbers and matrices that define a penalty."""
+    given = {"weight": block.weight, **vars(block)}
+    arrays = [np.asarray(given[key]) for key in sorted(given) if not key.startswith("_")]
+    return [array for array in arrays if array.dtype.kind in "biuf"]
+
+
+def _finite(errors: Any) -> Any:
+    return errors if errors is None or all(math.isfinite(error) for error in errors) else None

@@ -1,0 +1,246 @@
+"""The solvers of a race: ours, those of other packages in `entrants/`, and registered ones.
+
+A solver is a function of an M-step, a tolerance and a time limit that returns an :class:`Attempt`:
+a matrix, and what the solver says of it. Only the matrix is graded; nothing else is believed.
+To enter a solver of your own, put one function into a file and register it by name. This one, in a
+file ``toy.py``, takes projected gradient steps of fixed length:
+
+.. code-block:: python
+
+    import numpy as np
+
+    from seraph_cvx.race.solvers import Attempt
+    from seraph_cvx.numerics.psd_cone import project
+
+
+    def solve(objective, tol, time_limit):
+        m = objective.pairs.n_features
+        A, length = np.zeros((m, m)), 20.0 / objective.smoothness_bound
+        for step in range(2000):
+            new = project(A - length * objective.gradient(A))
+            if np.linalg.norm(new - A) <= tol * length:
+                return Attempt(new, "stationary", claims=True, iterations=step)
+            A = new
+        return Attempt(A, "out of steps", claims=False, iterations=2000)
+
+and races after
+
+.. code-block:: python
+
+    from seraph_cvx import compare_solvers
+    from seraph_cvx.race.solvers import register_solver
+
+    register_solver("toy", "toy:solve")
+    table = compare_solvers("tiny", solvers=["toy", "fista"])
+
+Each run is in a separate process, which imports the function: a registered one cannot live in
+the script that calls ``compare_solvers``. A function that takes an objective and returns a matrix
+needs no registration: ``solvers=["fista", function]``, see ``examples/guide/race-your-own.md``.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+from ..model.m_step_objective import MStepObjective
+from ..solvers.first_order import fista, projected_gradient
+from ..solvers.solution import MStepSolution, Status
+from .entrants.attempt import Attempt, Entrant, NotForThisProblem, Solver
+from .entrants.conic import conic_entrants
+from .entrants.cvxopt_cone import cvxopt_entrants
+from .entrants.entropy_cone import entropy_entrants
+from .entrants.factor import factor_entrants
+from .entrants.manifold import manifold_entrants
+from .entrants.nonlinear import nonlinear_entrants
+from .entrants.own import own_entrant
+from .entrants.probes import obstacles, what_is_missing
+
+_REGISTERED: dict[str, Entrant] = {}
+
+
+def register_solver(name: str, function: str | Solver) -> None:
+    """Enter a solver into every race from now on.
+
+    Parameters
+    ----------
+    name : str
+        What the tables call it.
+    function : str or callable
+        ``"module:function"``, or a function at the top level of an importable module.
+
+    Examples
+    --------
+    >>> register_solver("own", "seraph_cvx.race.solvers:first_order")
+    >>> [entrant.label for entrant in entrants(["own"])]
+    ['own']
+    >>> forget_solver("own")
+    """
+    if not isinstance(function, str):
+        function = f"{function.__module__}:{function.__qualname__}"
+    module, _, attribute = function.partition(":")
+    if module == "__main__":
+        raise ValueError(
+            f"{name}: the function is defined in the running script, which other processes cannot "
+            "import. Move it to a separate file, say own_solver.py, and register "
+            f'"own_solver:{attribute}".'
+        )
+    if not attribute or "." in attribute or not callable(_find(module, attribute)):
+        raise ValueError(
+            f"{name}: {function!r} is not a top-level function of an importable module. Write it "
+            f"as module:function, with the module on sys.path ({sys.path[0]!r}, ...)."
+        )
+    if name in _FIRST_ORDER or name.isupper() or not name or set(name) & set("/=, "):
+        raise ValueError(
+            f"{name!r} is taken or not a name: use one word, not in capitals (those are CVXPY's "
+            "solvers), without / = and comma."
+        )
+    _REGISTERED[name] = Entrant(name, "", function)
+
+
+def forget_solver(name: str) -> None:
+    """Remove a registered solver."""
+    _REGISTERED.pop(name, None)
+
+
+def _find(module: str, attribute: str) -> Any:
+    """An attribute of a module, None where there is no such module; its own errors are told."""
+    try:
+        return getattr(import_module(module), attribute, None)
+    except ImportError as error:
+        if isinstance(error, ModuleNotFoundError) and f"{module}.".startswith(f"{error.name}."):
+            return None
+        raise ValueError(
+            f"{module} cannot be imported, because of what it imports itself: "
+            f"{type(error).__name__}: {error}."
+        ) from error
+
+
+def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
+    """Choose the solvers of a race.
+
+    Parameters
+    ----------
+    solvers : sequence, optional
+        Names: ``"fista"``, ``"SCS"`` (both formulations), ``"SCS/dual"``, ``"UNO"``, a registered
+        name, or ``"name=module:function"``, which registers it. A function of your own, which takes
+        an objective and returns a matrix. Or a pair of either and a dict of its options, such as
+        ``("SCS/dual", {"alpha": 1.8})``. None: all that are installed and solve a tiny problem.
+
+    Examples
+    --------
+    >>> chosen = entrants(["fista", "SCS", ("CLARABEL/dual", {"max_iter": 9})])
+    >>> [entrant.label for entrant in chosen]
+    ['fista', 'SCS/primal', 'SCS/dual', 'CLARABEL(max_iter=9)/dual']
+    """
+    if solvers is None:
+        others = [*conic_entrants(), *listed_entrants()]
+        reasons = obstacles(others)
+        able = [entrant for entrant in others if not reasons[entrant.label]]
+        return [*_first_order_entrants(), *able, *_REGISTERED.values()]
+    asked = [_with_options(given) for given in solvers]
+    named = {name: _of_name(name) for name, _ in asked if isinstance(name, str)}
+    reasons = obstacles([entrant for found in named.values() for entrant in found])
+    chosen: list[Entrant] = []
+    for one, options in asked:
+        if isinstance(one, str):
+            able = [entrant for entrant in named[one] if not reasons[entrant.label]]
+            if not able:
+                why = [reasons[entrant.label] for entrant in named[one]]
+                raise ValueError(_why_not(one, why[0] if why else ""))
+            found = [entrant.with_options(options) if options else entrant for entrant in able]
+        else:
+            found = [own_entrant(one, options)]
+        chosen += [entrant for entrant in found if entrant not in chosen]
+    labels = [entrant.label for entrant in chosen]
+    if len(set(labels)) < len(labels):
+        twice = max(labels, key=labels.count)
+        raise ValueError(f"Two solvers of the race are called {twice!r}: rename one of them.")
+    return chosen
+
+
+def _with_options(given: Any) -> tuple[Any, dict[str, Any]]:
+    """A name or a function, and its options; an error if it is neither."""
+    one, options = given if isinstance(given, tuple) and len(given) == 2 else (given, {})
+    if not (isinstance(one, str) or callable(one)) or not isinstance(options, dict):
+        raise ValueError(
+            f"solvers holds {given!r}: give names, functions, or pairs of either and a dict of "
+            "options."
+        )
+    if isinstance(one, str) and options and one in [*_FIRST_ORDER, *_REGISTERED]:
+        raise ValueError(f"{one} takes no options: give the function itself, with its options.")
+    return one, options
+
+
+def _of_name(name: str) -> list[Entrant]:
+    """The entrants of a name, installed or not; name=module:function registers one."""
+    wanted, is_new, function = name.partition("=")
+    if is_new:
+        register_solver(wanted, function)
+    own = [*_first_order_entrants(), *_REGISTERED.values()]
+    found = [entrant for entrant in own if wanted == entrant.solver]
+    others = [] if found else [*listed_entrants(), *conic_entrants()]
+    return found + [entrant for entrant in others if wanted in (entrant.solver, entrant.label)]
+
+
+def _first_order_entrants() -> list[Entrant]:
+    return [Entrant(name, "", f"{__name__}:first_order", (name,)) for name in _FIRST_ORDER]
+
+
+def listed_entrants() -> list[Entrant]:
+    """The solvers besides those of CVXPY's cones, installed or not."""
+    kinds = kinds_of_entrants()
+    return [*kinds["formula"], *kinds["factor"]]
+
+
+def kinds_of_entrants() -> dict[str, list[Entrant]]:
+    """The solvers of other packages by what they are given, installed or not.
+
+    Conic ones get CVXPY's conic statement, those of formulas a formula in their own form, and
+    methods on the factor our function with its derivatives, in our coordinates.
+
+    Examples
+    --------
+    >>> list(kinds_of_entrants())
+    ['conic', 'formula', 'factor']
+    """
+    return {
+        "conic": conic_entrants(),
+        "formula": [*nonlinear_entrants(), *cvxopt_entrants(), *entropy_entrants()],
+        "factor": [*manifold_entrants(), *factor_entrants()],
+    }
+
+
+def _why_not(name: str, reason: str) -> str:
+    from ..m_step.conic import conic_solvers
+
+    reason = reason or conic_solvers().get(name.partition("/")[0], "")
+    here = [entrant for entrant in listed_entrants() if not what_is_missing(entrant)]
+    known = [*_first_order_entrants(), *conic_entrants(), *here, *_REGISTERED.values()]
+    labels = ", ".join(entrant.label for entrant in known)
+    return f"{reason or f'There is no solver {name!r}'}. Those that are installed are {labels}."
+
+
+_FIRST_ORDER: dict[str, Callable[..., MStepSolution]] = {
+    "fista": fista,
+    "projected-gradient": projected_gradient,
+}
+
+
+def first_order(
+    objective: MStepObjective, tol: float, time_limit: float, solver: str = "fista"
+) -> Attempt:
+    """Solve by FISTA or the paper's projected gradient, which takes no penalties."""
+    if solver == "projected-gradient" and objective.penalties:
+        raise NotForThisProblem(
+            "projected-gradient takes no penalties but the trace penalty and the manifold term, "
+            f"and this M-step has {list(objective.penalties)}"
+        )
+    unsolvable = [block for block in objective.penalties if not block.is_solvable]
+    if unsolvable:
+        raise NotForThisProblem(f"{unsolvable[0]!r} is neither smooth nor has it a proximal step")
+    answer = _FIRST_ORDER[solver](objective, tol, 1_000_000, None, time_limit)
+    claims = answer.status is Status.CERTIFIED
+    return Attempt(answer.metric, answer.solver_status, claims, answer.iterations)

@@ -1,0 +1,293 @@
+"""Suites of M-steps to race on, each named by a short spec from which it can be regenerated.
+
+``wine-n40-standard-hyper-w1-s0`` is the M-step of 40 points of wine, standardized, in the paper's
+setting hyper, with trace weight 1, drawn with seed 0; ``wine-n40-standard-hyper-w1-s0-ridge10`` is
+the same with a penalty of `instance_penalties.py`. The points are drawn by Python's ``random``,
+whose stream is fixed, and scaled with exactly rounded sums: no platform changes a bit of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import random
+import re
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..datasets import load
+from ..estimators.settings import PAPER_SETTINGS
+from ..model.e_step import e_step
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import UNKNOWN, FloatArray
+from ..pairs.pair_set import PairSet
+from .instance_penalties import make_penalty, split_word
+from .instances.listed import LIBRARY
+from .instances.points import EXACT_SCALINGS, WEIGHT_GRID, generate, is_generated, to_grid
+
+SCALINGS = ("standard", "unit", "raw", *EXACT_SCALINGS)
+"""The scalings of features: mean 0 and variance 1; from 0 to 1; unchanged; those of the library."""
+
+_NAME = re.compile(
+    r"(\w+)-n(\d+)(?:-l(\d+))?-(\w+)-(\w+)-w([\d.e+]+)-s(\d+)(?:-soft([\d.]+))?(?:-(\w[\w.]*))?"
+)
+
+
+@dataclass(frozen=True)
+class InstanceSpec:
+    """What defines an M-step of a suite: data, points, scaling, weights and seed.
+
+    Attributes
+    ----------
+    data : str
+        A data set of :func:`seraph_cvx.datasets.load`, or a generated one, cloud5 or onehot8, see
+        :func:`seraph_cvx.race.instances.points.generate`.
+    n_points, n_labeled : int
+        How many points are drawn, and of how many the class is known.
+    scaling : str
+        "standard", "unit" or "raw"; or one of the library's, whose points are short binary
+        fractions: see :data:`seraph_cvx.race.instances.points.EXACT_SCALINGS`.
+    setting : str
+        "none" and "proj" leave the unlabeled pairs out; "post" and "hyper" weight them by ratio.
+    trace_weight : float
+        0 for none and post.
+    seed : int
+    penalty : str
+        The word of a penalty, see :func:`seraph_cvx.race.instance_penalties.make_penalty`;
+        empty: there is none.
+    soft : float
+        The M-step after an E-step at this multiple of the identity; 0: the first M-step.
+
+    Examples
+    --------
+    >>> spec = InstanceSpec.parse("iris-n30-standard-hyper-w1-s0")
+    >>> spec.objective()
+    MStepObjective(PairSet(30 points in R^4: 17 similar, 28 dissimilar, 390 unlabeled pairs),
+                   unlabeled_weight=0.1154, trace_weight=1, threshold=1)
+    >>> spec.checksum()[:12]
+    '80ab68c26c0b'
+    """
+
+    data: str
+    n_points: int
+    scaling: str = "standard"
+    setting: str = "hyper"
+    trace_weight: float = 1.0
+    seed: int = 0
+    n_labeled: int = 10
+    penalty: str = ""
+    soft: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.scaling not in SCALINGS:
+            raise ValueError(f"scaling={self.scaling!r}: use one of {', '.join(SCALINGS)}.")
+        if self.setting not in PAPER_SETTINGS:
+            raise ValueError(f"setting={self.setting!r}: use one of {', '.join(PAPER_SETTINGS)}.")
+        if self.penalty:
+            split_word(self.penalty)
+        if self.soft and not PAPER_SETTINGS[self.setting].unlabeled_weight:
+            raise ValueError(
+                f"The setting {self.setting} leaves the unlabeled pairs out, so that soft labels "
+                "have no weight: use post or hyper."
+            )
+        if not PAPER_SETTINGS[self.setting].trace_weight and self.trace_weight != 0.0:
+            raise ValueError(
+                f"The setting {self.setting} has no trace term: write w0, or use "
+                f"{'proj' if self.setting == 'none' else 'hyper'}."
+            )
+
+    @property
+    def name(self) -> str:
+        """The name of the instance: its spec in one word."""
+        labeled = "" if self.n_labeled == 10 else f"-l{self.n_labeled}"
+        return (
+            f"{self.data}-n{self.n_points}{labeled}-{self.scaling}-{self.setting}"
+            f"-w{_short(self.trace_weight)}-s{self.seed}"
+            f"{f'-soft{_short(self.soft)}' if self.soft else ''}"
+            f"{'-' if self.penalty else ''}{self.penalty}"
+        )
+
+    @classmethod
+    def parse(cls, name: str) -> InstanceSpec:
+        """Parse the name of an instance."""
+        match = _NAME.fullmatch(name)
+        if match is None:
+            raise ValueError(
+                f"{name!r} is not the name of an instance: write it like "
+                "wine-n40-standard-hyper-w1-s0 (data, points, scaling, setting, trace weight, "
+                "seed; with -l20 after the points where 20 of them are labeled, not 10, and "
+                "-soft1 before, or -ridge10 at the end, for soft labels or a penalty)."
+            )
+        data, n_points, n_labeled, scaling, setting, trace_weight, seed, *more = match.groups()
+        return cls(
+            *(data, int(n_points), scaling, setting, float(trace_weight), int(seed)),
+            n_labeled=int(n_labeled or 10),
+            penalty=more[1] or "",
+            soft=float(more[0] or 0.0),
+        )
+
+    def points(
+        self, data_dir: str | os.PathLike[str] | None = None
+    ) -> tuple[FloatArray, NDArray[np.int64]]:
+        """The points X and labels y, with -1 for unknown classes."""
+        if is_generated(self.data):
+            X, y = generate(self.data, self.n_points, self.seed)
+        else:
+            X, y = load(self.data, data_dir)
+        n_classes = len(np.unique(y))
+        if not n_classes <= self.n_labeled <= self.n_points <= len(X):
+            raise ValueError(
+                f"{self.name}: {self.data} has {len(X)} points in {n_classes} classes, so "
+                f"{n_classes} <= labeled <= points <= {len(X)} is needed."
+            )
+        rng = random.Random(self.seed)
+        order = _shuffled(rng, len(X))
+        while len(np.unique(y[order[: self.n_labeled]])) < n_classes:
+            order = _shuffled(rng, len(X))
+        drawn = order[: self.n_points]
+        known = np.arange(self.n_points) < self.n_labeled
+        labels = np.where(known, y[drawn], UNKNOWN).astype(np.int64)
+        return _scale(np.asarray(X[drawn], dtype=np.float64), self.scaling), labels
+
+    def objective(self, data_dir: str | os.PathLike[str] | None = None) -> MStepObjective:
+        """The first M-step, which counts all unlabeled pairs as dissimilar."""
+        pairs = PairSet.from_labels(*self.points(data_dir))
+        weight = PAPER_SETTINGS[self.setting].unlabeled_weight
+        if self.is_exact:
+            ratio = pairs.resolve_unlabeled_weight(weight)
+            weight = float(to_grid(np.array(ratio), WEIGHT_GRID))
+        return MStepObjective(
+            pairs,
+            soft_labels=self._soft_labels(pairs, weight),
+            unlabeled_weight=weight,
+            trace_weight=self.trace_weight,
+            penalties=[make_penalty(self.penalty, pairs)] if self.penalty else [],
+        )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether weights and soft labels are rounded to short binary fractions, as points are."""
+        return self.scaling in EXACT_SCALINGS
+
+    def _soft_labels(self, pairs: PairSet, weight: float | str) -> FloatArray | None:
+        """The soft labels after an E-step at `soft` times the identity; None where it is 0."""
+        if not self.soft:
+            return None
+        metric = self.soft * np.eye(pairs.n_features)
+        return to_grid(e_step(pairs, metric, unlabeled_weight=weight), WEIGHT_GRID)
+
+    def checksum(self, data_dir: str | os.PathLike[str] | None = None) -> str:
+        """The SHA-256 checksum of the name, X and y."""
+        X, y = self.points(data_dir)
+        return checksum_of(self.name, X, y)
+
+
+def checksum_of(name: str, *arrays: NDArray[np.generic]) -> str:
+    """The SHA-256 checksum of a name and of arrays, in little-endian bytes."""
+    digest = hashlib.sha256(name.encode())
+    for array in arrays:
+        digest.update(f"{array.shape}".encode())
+        digest.update(array.astype(array.dtype.newbyteorder("<")).tobytes())
+    return digest.hexdigest()
+
+
+def suite(name: str = "small") -> list[InstanceSpec]:
+    """The instances of a suite, from trivial to hard.
+
+    Parameters
+    ----------
+    name : str
+        "small" (minutes), "full" (the library: 40 instances from easy to nasty, see
+        `instances/listed.py`), "penalties" (minutes: each penalty of :mod:`seraph_cvx.penalties`
+        on two data sets), "grid" (data sets of 100 points, hours) or "tiny" (a try). Instances of
+        ionosphere and diabetes are left out of "grid" where ``SERAPH_CVX_DATA`` does not name the
+        folder of their files.
+
+    Examples
+    --------
+    >>> len(suite("small")), suite("small")[0].name
+    (16, 'iris-n30-standard-hyper-w1000-s0')
+    """
+    if name not in SUITES:
+        raise ValueError(f"There is no suite {name!r}; the known ones are {', '.join(SUITES)}.")
+    specs = [InstanceSpec.parse(instance) for instance in SUITES[name].split()]
+    if "SERAPH_CVX_DATA" not in os.environ:
+        specs = [spec for spec in specs if spec.data not in ("ionosphere", "diabetes")]
+    return specs
+
+
+SUITES = {
+    "tiny": "iris-n20-standard-hyper-w1-s0 balance-n20-standard-proj-w1-s0",
+    "small": """
+        iris-n30-standard-hyper-w1000-s0
+        iris-n30-standard-proj-w1-s0
+        iris-n30-standard-hyper-w1-s0
+        iris-n30-standard-none-w0-s0
+        balance-n40-standard-hyper-w1-s0
+        balance-n40-raw-proj-w0.1-s0
+        iris-n60-standard-hyper-w1-s0
+        iris-n60-raw-hyper-w1-s0
+        iris-n40-l20-standard-post-w0-s0
+        wine-n40-unit-hyper-w0.1-s0
+        wine-n40-standard-hyper-w1-s0
+        wine-n30-standard-hyper-w0.01-s0
+        wine-n30-raw-proj-w1-s0
+        breast_cancer-n30-standard-proj-w1-s0
+        breast_cancer-n24-standard-hyper-w1-s0
+        digits-n20-l12-unit-proj-w1-s0
+        """,
+    "penalties": " ".join(
+        f"{data}-{penalty}"
+        for data, numbers in {
+            "iris-n30-standard-hyper-w1-s0": (10, 2, 1, 0.5, 0.1, 3),
+            "wine-n24-standard-hyper-w0.1-s0": (1, 0.1, 1, 0.3, 0.5, 1),
+        }.items()
+        for penalty in (
+            "diagonal",
+            *map(
+                "{}{}".format,
+                ("ridge", "logdet", "tracebound", "upperbound", "linear", "sparse"),
+                numbers,
+            ),
+        )
+    ),
+    "full": " ".join(LIBRARY),
+    "grid": " ".join(
+        f"{data}-n100-{scaling}-{setting}-s{seed}"
+        for data in ("iris", "balance", "wine", "breast_cancer", "ionosphere", "diabetes")
+        for scaling in ("standard", "unit", "raw")
+        for setting in ("proj-w1", "hyper-w1", "hyper-w0.01")
+        for seed in (0, 1)
+    )
+    + " digits-n100-l20-unit-proj-w1-s0 digits-n100-l20-unit-hyper-w1-s0"
+    + " iris-n100-l30-standard-none-w0-s0 iris-n100-l30-standard-post-w0-s0",
+}
+
+
+def _shuffled(rng: random.Random, n: int) -> NDArray[np.int64]:
+    """A permutation from ``rng.random()``, the only stream that Python promises not to change."""
+    keys = [rng.random() for _ in range(n)]
+    return np.array(sorted(range(n), key=keys.__getitem__), dtype=np.int64)
+
+
+def _short(number: float) -> str:
+    return np.format_float_positional(number, trim="-")
+
+
+def _scale(X: FloatArray, scaling: str) -> FloatArray:
+    """Shift and scale each feature; a constant one is only shifted."""
+    if scaling in EXACT_SCALINGS:
+        return EXACT_SCALINGS[scaling](to_grid(_scale(X, "standard")))
+    if scaling == "raw":
+        return X
+    if scaling == "unit":
+        shift, spread = X.min(axis=0), np.ptp(X, axis=0)
+    else:
+        n = len(X)
+        shift = np.array([math.fsum(column) / n for column in X.T])
+        squares = [math.fsum(column) / n for column in np.square(X - shift).T]
+        spread = np.where(np.ptp(X, axis=0) > 0.0, np.sqrt(squares), 0.0)
+    return np.asarray((X - shift) / np.where(spread > 0.0, spread, 1.0))

@@ -1,0 +1,339 @@
+"""Evidence: the estimators hand penalties on unchanged, certify with them, and refuse in words."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from seraph_cvx import (
+    SERAPH,
+    SERAPHCV,
+    KernelSERAPH,
+    MStepObjective,
+    PairSERAPH,
+    PairSet,
+    Status,
+    alternate,
+    penalties,
+)
+from seraph_cvx.datasets import load_sampling
+from seraph_cvx.estimators.saving.blocks import CLASSES, describe_block
+from seraph_cvx.estimators.saving.model_file import load_model, save_model
+from seraph_cvx.estimators.settings import auto_trace_share
+from seraph_cvx.fit.direct import measure_stationarity, minimize_directly
+from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
+from seraph_cvx.penalties import (
+    Diagonal,
+    LinearConstraints,
+    LogDet,
+    Manifold,
+    Penalty,
+    Ridge,
+    Sparse,
+    Trace,
+    TraceBound,
+    UpperBound,
+)
+
+PRIOR = np.diag([2.0, 1.0, 1.0, 0.5])
+BLOCKS = {
+    "Diagonal": Diagonal(),
+    "Ridge": Ridge(3.0),
+    "Ridge, prior": Ridge(3.0, prior=PRIOR),
+    "LogDet": LogDet(0.5),
+    "LogDet, prior": LogDet(0.5, prior=PRIOR),
+    "TraceBound": TraceBound(1.5),
+    "UpperBound": UpperBound(PRIOR),
+    "Sparse": Sparse(2.0),
+    "LinearConstraints": LinearConstraints([PRIOR, np.eye(4)], upper=[1.0, 2.0]),
+    "LinearConstraints, equal": LinearConstraints(np.eye(4), equal=2.0, tolerance=1e-8),
+    "Trace": Trace(0.7),
+    "Manifold": Manifold(0.2, n_neighbors=3, kernel="binary"),
+}
+LONG_FITS = ["Sparse", "LinearConstraints", "TraceBound"]
+SMOOTH = ["Ridge", "Ridge, prior", "LogDet", "LogDet, prior", "Trace", "Manifold"]
+
+
+class HalfSquare(Penalty):
+    """A block of a user: half the squared Frobenius norm."""
+
+    is_smooth = True
+    is_coercive = True
+
+    def value(self, A):
+        """P(A)."""
+        return 0.5 * self.weight * float(np.sum(A * A))
+
+    def subgradient(self, A):
+        """Its gradient."""
+        return self.weight * A
+
+    def conjugate(self, Z):
+        """P*(Z)."""
+        return float(np.sum(Z * Z)) / (2.0 * self.weight)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([SERAPH(penalties=[Diagonal()]), SERAPH(penalties=[Ridge(1.0)])])
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def sampling():
+    return load_sampling("iris", n_points=40, n_labeled=12, seed=1)
+
+
+@pytest.fixture(scope="module")
+def without_penalties(sampling):
+    """The matrix of the last M-step."""
+    plain = SERAPH(unlabeled_weight="ratio", trace_weight=1.0, sharpness=None)
+    return plain.fit(sampling.X, sampling.y).m_step_metric_
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if name in LONG_FITS else name for name in BLOCKS],
+)
+def test_formulas_agree_the_fit_is_the_alternation_with_the_same_block(
+    sampling, without_penalties, name
+):
+    block = BLOCKS[name]
+    model = SERAPH(penalties=[block], unlabeled_weight="ratio", trace_weight=1.0, sharpness=None)
+    model.fit(sampling.X, sampling.y)
+    run = alternate(PairSet.from_labels(sampling.X, sampling.y), penalties=[block])
+    assert model.status_ is Status.CERTIFIED
+    assert model.certificate_.relative_gap <= 1e-8
+    np.testing.assert_array_equal(model.m_step_metric_, run.metric)
+    assert np.isfinite(run.objective.value(model.m_step_metric_))
+    assert np.linalg.norm(without_penalties - run.metric) > 1e-3
+
+
+def test_auto_is_the_trace_weight_without_penalties(sampling):
+    """The last M-step of the fit is that of the number that "auto" stands for, plus the block."""
+    pairs = PairSet.from_labels(sampling.X, sampling.y)
+    critical = MStepObjective(pairs, unlabeled_weight=0.0).critical_trace_weight
+    auto = SERAPH(penalties=[Ridge(5.0)]).fit(sampling.X, sampling.y)
+    given = SERAPH(penalties=[Ridge(5.0)], trace_weight=auto_trace_share(pairs) * critical)
+    np.testing.assert_array_equal(auto.metric_, given.fit(sampling.X, sampling.y).metric_)
+
+
+def test_a_diagonal_metric_stays_diagonal_with_a_share_of_the_reference(sampling):
+    model = SERAPH(penalties=[Diagonal()]).fit(sampling.X, sampling.y)
+    for A in (model.metric_, model.m_step_metric_):
+        assert not np.any(A - np.diag(np.diag(A)))
+    assert np.min(np.diag(model.metric_)) > np.min(np.diag(model.m_step_metric_))
+
+
+def test_the_constraints_hold_before_the_share_of_the_identity(sampling):
+    bound = UpperBound(0.1 * np.eye(4))
+    model = SERAPH(penalties=[bound]).fit(sampling.X, sampling.y)
+    assert bound.value(model.m_step_metric_) == 0.0
+    whole = SERAPH(penalties=[bound], identity_share=0.0).fit(sampling.X, sampling.y)
+    assert bound.value(whole.metric_) == 0.0
+    np.testing.assert_array_equal(whole.metric_, model.m_step_metric_)
+
+
+def test_trace_weight_zero_is_enough_where_a_block_keeps_the_metric_bounded(sampling):
+    model = SERAPH(setting="none", penalties=[Ridge(0.1)]).fit(sampling.X, sampling.y)
+    assert model.status_ is Status.CERTIFIED
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_scikit_learn_a_clone_has_equal_blocks_and_parameters_can_be_set(name):
+    model = SERAPH(penalties=[BLOCKS[name], Trace(1.0)])
+    again = clone(model)
+    assert again.penalties == model.penalties
+    assert again.penalties[0] is not model.penalties[0]
+    assert hash(again.penalties[0]) == hash(model.penalties[0])
+    assert again.get_params()["penalties"] is again.penalties
+    assert repr(BLOCKS[name]).split("(")[0] in repr(again)
+    assert model.set_params(penalties=()).penalties == ()
+
+
+def test_blocks_are_equal_only_if_all_their_numbers_are():
+    assert Ridge(1.0, prior=PRIOR) == Ridge(1.0, prior=PRIOR.copy())
+    different = [Ridge(1.0), Ridge(2.0, prior=PRIOR), Ridge(1.0, prior=2.0 * PRIOR)]
+    for other in [*different, LogDet(1.0, prior=PRIOR), "Ridge"]:
+        assert Ridge(1.0, prior=PRIOR) != other
+    used = LogDet(1.0, prior=PRIOR)
+    used.value(PRIOR)  # keeps an inverse
+    assert used == LogDet(1.0, prior=PRIOR)
+    assert repr(HalfSquare()) == "HalfSquare(1)"
+
+
+def test_a_search_can_choose_among_penalties(sampling):
+    grid = {"seraph__penalties": [[], [Diagonal()], [Ridge(1.0)]]}
+    nearest = KNeighborsClassifier(n_neighbors=1)
+    known = sampling.y >= 0
+    search = GridSearchCV(make_pipeline(SERAPH(), nearest), grid, cv=2)
+    search.fit(sampling.X[known], sampling.y[known])
+    assert search.best_params_["seraph__penalties"] in grid["seraph__penalties"]
+    assert len(set(search.cv_results_["mean_fit_time"])) == 3
+
+
+def test_cross_validation_hands_the_penalties_on(sampling):
+    search = SERAPHCV([1.0], (0.0,), cv=2, penalties=[Diagonal()]).fit(sampling.X, sampling.y)
+    assert search.best_estimator_.penalties == [Diagonal()]
+    assert not np.any(search.metric_ - np.diag(np.diag(search.metric_)))
+    auto = SERAPHCV(unlabeled_weights=(0.0,), cv=2, penalties=[Ridge(1.0)], refit=False)
+    plain = SERAPHCV(unlabeled_weights=(0.0,), cv=2, refit=False)
+    weights = [
+        one.fit(sampling.X, sampling.y).cv_results_["param_trace_weight"] for one in (auto, plain)
+    ]
+    np.testing.assert_array_equal(*weights)
+
+
+def test_pairs_of_points_take_penalties_too(sampling):
+    P = sampling.X[[[0, 1], [2, 3], [4, 5], [6, 7], [1, 8], [3, 9]]]
+    same = np.where(sampling.y[[0, 2, 4, 6, 1, 3]] == sampling.y[[1, 3, 5, 7, 8, 9]], 1, -1)
+    model = PairSERAPH(penalties=[Diagonal()]).fit(P, same)
+    assert not np.any(model.metric_ - np.diag(np.diag(model.metric_)))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["Trace", "Ridge", "LogDet", "Manifold", pytest.param("TraceBound", marks=pytest.mark.slow)],
+)
+def test_formulas_agree_a_kernel_takes_blocks_that_mean_the_same_in_all_coordinates(sampling, name):
+    """With the linear kernel the distances are those of SERAPH among the features."""
+    P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
+    settings = {"penalties": [BLOCKS[name]], "trace_weight": 1.0}
+    kernel = KernelSERAPH(kernel="linear", **settings).fit(sampling.X, sampling.y)
+    linear = SERAPH(**settings).fit(sampling.X, sampling.y)
+    assert kernel.status_ is Status.CERTIFIED
+    np.testing.assert_allclose(kernel.pair_distance(P), linear.pair_distance(P), rtol=2e-3)
+
+
+@pytest.mark.parametrize(
+    "name", ["Diagonal", "Sparse", "UpperBound", "LinearConstraints", "Ridge, prior"]
+)
+def test_failure_path_a_kernel_refuses_blocks_that_refer_to_features(sampling, name):
+    with pytest.raises(ValueError, match=r"refers to the features.*use SERAPH"):
+        KernelSERAPH(penalties=[BLOCKS[name]]).fit(sampling.X, sampling.y)
+
+
+def test_a_kernel_takes_many_points_and_a_bound_on_the_trace():
+    """The projection far from the bound is rounded twice, and stays within it."""
+    drawn = load_sampling("iris", n_points=60, n_labeled=12, seed=1)
+    model = KernelSERAPH(penalties=[TraceBound(1.0)]).fit(drawn.X, drawn.y)
+    assert model.status_ is Status.CERTIFIED
+
+
+@pytest.mark.parametrize("name", SMOOTH)
+def test_direct_ends_at_a_stationary_point_of_7_with_the_smooth_block(sampling, name):
+    model = SERAPH(algorithm="direct", penalties=[BLOCKS[name]], trace_weight=1.0)
+    model.fit(sampling.X, sampling.y)
+    assert model.status_ is Status.STATIONARY
+    pairs = PairSet.from_labels(sampling.X, sampling.y)
+    m_step = MStepObjective(pairs, penalties=[BLOCKS[name]])
+    A = model.m_step_metric_
+    value, gradient = SemiSupervisedObjective(m_step).value_and_gradient(A)
+    assert value == pytest.approx(model.history_[-1], rel=1e-9)
+    assert value == pytest.approx(SemiSupervisedObjective(m_step).value(A), rel=1e-12)
+    assert measure_stationarity(m_step, A, value, gradient) <= 1e-4
+    first = model.history_[0]
+    assert first == pytest.approx(SemiSupervisedObjective(m_step).value(_unit(sampling.X)))
+
+
+def _unit(X):
+    return np.eye(X.shape[1]) / np.mean(np.var(X, axis=0))
+
+
+def test_failure_path_direct_refuses_what_is_not_smooth(sampling):
+    with pytest.raises(ValueError, match=r"TraceBound\(1\.5\) is not smooth.*\"em\""):
+        SERAPH(algorithm="direct", penalties=[BLOCKS["TraceBound"]]).fit(sampling.X, sampling.y)
+    with pytest.raises(ValueError, match=r"Diagonal\(\) is not smooth"):
+        minimize_directly(PairSet.from_labels(sampling.X, sampling.y), penalties=[Diagonal()])
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (Ridge(0.1), r"penalties=Ridge\(0\.1\) is no list of penalties.*penalties=\[Ridge"),
+        ("Diagonal", "penalties='Diagonal' is no list of penalties"),
+        (["Diagonal"], "penalties holds 'Diagonal', which is not a Penalty"),
+        ([Diagonal], "which is not a Penalty"),
+        (None, "penalties=None is no list"),
+    ],
+)
+@pytest.mark.parametrize("estimator", [SERAPH, KernelSERAPH])
+def test_failure_path_what_is_no_list_of_blocks_is_said(sampling, estimator, given, words):
+    with pytest.raises(TypeError, match=words):
+        estimator(penalties=given).fit(sampling.X, sampling.y)
+
+
+def test_failure_path_a_prior_of_the_wrong_size_is_said(sampling):
+    with pytest.raises(ValueError, match="prior is 3 x 3, but the points have 4 features"):
+        SERAPH(penalties=[Ridge(1.0, prior=np.eye(3))]).fit(sampling.X, sampling.y)
+
+
+# Saving
+
+
+def test_every_block_of_the_package_can_be_saved():
+    offered = {name for name in penalties.__all__ if name[0].isupper()}
+    assert set(CLASSES) == offered - {"Penalty", "PenaltyReport"}
+    assert set(CLASSES) == {type(block).__name__ for block in BLOCKS.values()}
+    for block in BLOCKS.values():
+        assert type(block)(**describe_block(block)) == block
+
+
+def test_all_blocks_come_back_in_list_or_tuple(sampling, tmp_path):
+    model = SERAPH(penalties=[Ridge(3.0)]).fit(sampling.X, sampling.y)
+    for given in (list(BLOCKS.values()), tuple(BLOCKS.values())):
+        save_model(model.set_params(penalties=given), tmp_path / "model.npz")
+        again = load_model(tmp_path / "model.npz")
+        assert again.penalties == given
+        assert type(again.penalties) is type(given)
+        np.testing.assert_array_equal(again.metric_, model.metric_)
+        assert again.certificate_ == model.certificate_
+
+
+def test_failure_path_a_block_of_ones_own_is_not_written_and_the_cure_works(sampling, tmp_path):
+    model = SERAPH(penalties=[HalfSquare()]).fit(sampling.X, sampling.y)
+    assert model.status_ is Status.CERTIFIED
+    with pytest.raises(TypeError, match=r"HalfSquare\(1\), a penalty of a class of your own"):
+        save_model(model, tmp_path / "model.npz")
+    assert not list(tmp_path.iterdir())
+    save_model(model.set_params(penalties=()), tmp_path / "model.npz")
+    np.testing.assert_array_equal(load_model(tmp_path / "model.npz").metric_, model.metric_)
+
+
+@pytest.fixture(scope="module")
+def bounded(sampling):
+    return SERAPH(penalties=[TraceBound(1.5)]).fit(sampling.X, sampling.y)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ((b"TraceBound", b"TraceBoond"), "its penalty 'TraceBoond' is none of"),
+        ((b'"bound"', b'"bouud"'), "its penalty TraceBound cannot be made"),
+        ((b"1.5", b"-15"), "its penalty TraceBound cannot be made: bound=-15"),
+    ],
+)
+def test_failure_path_a_damaged_penalty_is_refused(bounded, tmp_path, change, words):
+    path = tmp_path / "model.npz"
+    save_model(bounded, path)
+    with np.load(path, allow_pickle=False) as file:
+        arrays = dict(file)
+    header = arrays.pop("header").tobytes()
+    assert change[0] in header
+    changed = np.frombuffer(header.replace(*change, 1), dtype=np.uint8)
+    np.savez(path, header=changed, **arrays)
+    with pytest.raises(ValueError, match=words):
+        load_model(path)
+
+
+def test_the_card_of_an_m_step_shows_its_penalties():
+    pairs = PairSet.from_labels([[0.0, 1.0], [0.2, 0.0], [2.0, 1.0]], [0, 0, 1])
+    objective = MStepObjective(pairs, penalties=[Diagonal(), Ridge(0.5)])
+    assert "Diagonal(), Ridge(0.5)" in objective._repr_html_()
+    assert "penalties=[Diagonal(), Ridge(0.5)]" in repr(objective)
+    assert "penalties" not in MStepObjective(pairs)._repr_html_()

@@ -1,0 +1,167 @@
+"""Random M-steps with each penalty, stated once more from scratch, and matrices that satisfy it."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+from instances import random_objective, random_psd
+
+from seraph_cvx.penalties import (
+    Diagonal,
+    LinearConstraints,
+    LogDet,
+    Manifold,
+    Ridge,
+    Sparse,
+    Trace,
+    TraceBound,
+    UpperBound,
+)
+
+
+def _prior(rng, m):
+    return random_psd(rng, m, rank=m) + 0.2 * np.eye(m)
+
+
+def _difference(objective, rng):
+    i, j = rng.choice(objective.pairs.n_points, 2, replace=False)
+    return objective.pairs.points[i] - objective.pairs.points[j]
+
+
+def _ridge(objective, rng):
+    weight, prior = 10.0 ** rng.uniform(-1, 1), _prior(rng, objective.pairs.n_features)
+
+    def state(A):
+        entries = [
+            cp.square(A[i, j] - prior[i, j]) for i in range(len(prior)) for j in range(len(prior))
+        ]
+        return weight / 2 * sum(entries), []
+
+    return Ridge(weight, prior), state
+
+
+def _log_det(objective, rng):
+    weight, prior = 10.0 ** rng.uniform(-1, 1), _prior(rng, objective.pairs.n_features)
+    inverse = np.linalg.inv(prior)
+
+    def state(A):
+        constant = np.linalg.slogdet(prior)[1] - len(prior)
+        return weight * (cp.trace(A @ inverse) - cp.log_det(A) + constant), []
+
+    return LogDet(weight, prior), state
+
+
+def _trace_bound(objective, rng):
+    bound = 10.0 ** rng.uniform(-1, 0.5)
+    return TraceBound(bound), lambda A: (0.0, [cp.trace(A) <= bound])
+
+
+def _upper_bound(objective, rng):
+    bound = rng.uniform(0.1, 1.0) * _prior(rng, objective.pairs.n_features)
+    return UpperBound(bound), lambda A: (0.0, [bound - A >> 0])
+
+
+def _at_most(objective, rng):
+    v, w = _difference(objective, rng), _difference(objective, rng)
+    matrices, bounds = np.array([np.outer(v, v), np.outer(w, w)]), rng.uniform(0.2, 1.0, 2)
+
+    def state(A):
+        return 0.0, [cp.quad_form(v, A) <= bounds[0], cp.quad_form(w, A) <= bounds[1]]
+
+    return LinearConstraints(matrices, upper=bounds), state
+
+
+def _equal(objective, rng):
+    v, bound = _difference(objective, rng), rng.uniform(0.5, 2.0)
+    return (
+        LinearConstraints(np.outer(v, v), equal=bound),
+        lambda A: (0.0, [cp.quad_form(v, A) == bound]),
+    )
+
+
+def _diagonal(objective, rng):
+    def state(A):
+        m = A.shape[0]
+        return 0.0, [A[i, j] == 0 for i in range(m) for j in range(i)]
+
+    return Diagonal(), state
+
+
+def _sparse(objective, rng):
+    weight = 10.0 ** rng.uniform(-1, 0.5)
+
+    def state(A):
+        m = A.shape[0]
+        return weight * sum(cp.abs(A[i, j]) for i in range(m) for j in range(m) if i != j), []
+
+    return Sparse(weight), state
+
+
+def _trace(objective, rng):
+    weight = rng.uniform(0.1, 2.0)
+    return Trace(weight), lambda A: (weight * cp.trace(A), [])
+
+
+def _manifold(objective, rng):
+    block = Manifold(rng.uniform(0.01, 0.1), n_neighbors=3, kernel="binary")
+    made = block.for_points(objective.pairs.points)
+    return block, lambda A: (made.weight * cp.trace(made.term @ A), [])
+
+
+BLOCKS = {
+    "Trace": _trace,
+    "Manifold": _manifold,
+    "Ridge": _ridge,
+    "LogDet": _log_det,
+    "TraceBound": _trace_bound,
+    "UpperBound": _upper_bound,
+    "at most": _at_most,
+    "equal": _equal,
+    "Diagonal": _diagonal,
+    "Sparse": _sparse,
+}
+"""Each makes a block for an M-step, and what states it in CVXPY from scratch."""
+
+
+def random_penalized(name, seed, **more):
+    """An M-step with one block, the block, and what states both from scratch."""
+    rng = np.random.default_rng([seed, 20])
+    setting = ["hyper", "other"][seed % 2]
+    plain = random_objective(seed, setting, n=12, m=3 + seed % 2, **more)
+    block, state = BLOCKS[name](plain, rng)
+    objective = random_objective(seed, setting, n=12, m=3 + seed % 2, penalties=[block], **more)
+    return objective, block, lambda: state_from_scratch(plain, state)
+
+
+def state_from_scratch(plain, state):
+    """The M-step as (11) reads, with q pair by pair, plus what `state` adds."""
+    pairs, X = plain.pairs, plain.pairs.points
+    A = cp.Variable((X.shape[1], X.shape[1]), PSD=True)
+
+    def scores(rows):
+        V = X[rows[:, 0]] - X[rows[:, 1]]
+        return cp.sum(cp.multiply(V @ A, V), axis=1) - plain.threshold
+
+    s, q = scores(pairs.unlabeled), plain.soft_labels
+    total = cp.sum(cp.logistic(scores(pairs.similar)))
+    total += cp.sum(cp.logistic(-scores(pairs.dissimilar)))
+    total += plain.mu * (q @ cp.logistic(s) + (1 - q) @ cp.logistic(-s))
+    more, constraints = state(A)
+    return cp.Problem(cp.Minimize(total + plain.trace_weight * cp.trace(A) + more), constraints)
+
+
+def random_feasible(objective, rng):
+    """A random PSD matrix that satisfies the constraints of the one block."""
+    m = objective.pairs.n_features
+    A = random_psd(rng, m, size=10.0 ** rng.uniform(-2, 1.5), rank=m)
+    for block in objective.penalties:
+        if isinstance(block, LinearConstraints):
+            along = np.einsum("kij,ij->k", block.matrices, A)
+            share = float(np.min(block.bounds / along))
+            A = A * (share if block.is_equality else min(1.0, 0.999 * share))
+        else:
+            L = block.feasible_factor(np.linalg.cholesky(A))
+            A = L @ L.T
+            if isinstance(block, Diagonal):
+                A = np.diag(np.diag(A))
+    return A

@@ -1,0 +1,341 @@
+"""Evidence: an M-step with each penalty, by our solver, by conic solvers, and stated from scratch.
+
+The certificate judges all of them. Its lower bound has to be below F at every feasible matrix, and
+its interval has to overlap those of the others.
+"""
+
+import signal
+import time
+import warnings
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from instances import random_pairs
+from penalized import BLOCKS, random_feasible, random_penalized
+
+from seraph_cvx import MStepObjective, NotCertified, PairSet, certify, solve_m_step, state_m_step
+from seraph_cvx.penalties import (
+    Diagonal,
+    LinearConstraints,
+    LogDet,
+    Penalty,
+    Ridge,
+    Sparse,
+    Trace,
+    TraceBound,
+    UpperBound,
+)
+
+TOLERANCE = 1e-6
+SOLVERS = [("CLARABEL", "primal"), ("CLARABEL", "dual"), ("SCS", "primal"), ("SCS", "dual")]
+SOME = [("CLARABEL", "primal"), ("SCS", "dual")]
+
+
+def solve_quietly(objective, solver, **settings):
+    """Solve by a conic solver, which need not close the gap: that is what certificates are for."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return solve_m_step(objective, solver, **settings)
+
+
+def check_block(name, seed, solvers):
+    objective, _, state = random_penalized(name, seed)
+    ours = solve_m_step(objective, tol=TOLERANCE)
+    assert ours.status == "certified", ours
+    certificate = ours.certificate
+    slack = 1e-12 * max(1.0, abs(certificate.primal_value))
+    for solver, formulation in solvers:
+        theirs = solve_quietly(objective, solver, tol=1e-7, formulation=formulation)
+        other = theirs.certificate
+        assert other.dual_value <= certificate.primal_value, (solver, formulation)
+        assert certificate.dual_value <= other.primal_value < np.inf, (solver, formulation)
+    scratch = state()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # CLARABEL may call its solution inaccurate
+        scratch.solve(solver="CLARABEL")
+    assert scratch.value == pytest.approx(certificate.primal_value, rel=1e-5)
+    rng = np.random.default_rng(seed)
+    for _ in range(200):
+        A = random_feasible(objective, rng)
+        value = objective.value(A)
+        assert certificate.dual_value <= value + slack
+        assert np.isfinite(value) or name == "equal"
+
+
+@pytest.mark.parametrize("name", [name for name in BLOCKS if name not in ("Manifold", "at most")])
+def test_both_solvers_agree_on_a_block_and_the_certificate_is_below_all_metrics(name):
+    check_block(name, 0, SOME)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("name", BLOCKS)
+def test_all_solvers_and_formulations_agree_on_every_block_many_times(name, seed):
+    check_block(name, seed, SOLVERS)
+
+
+@pytest.mark.parametrize("name", [name for name in BLOCKS if name not in ("Trace", "Manifold")])
+def test_a_wrong_conjugate_shows(name, monkeypatch):
+    """Planted: each conjugate is too small by 1. Some metric is then below the bound."""
+    objective, block, _ = random_penalized(name, 0)
+    ours = solve_m_step(objective, tol=TOLERANCE)
+    true = type(block).multiplier
+
+    def wrong(self, Z):
+        found = true(self, Z)
+        return found._replace(conjugate=found.conjugate - 1.0)
+
+    monkeypatch.setattr(type(block), "multiplier", wrong)
+    with pytest.raises(ArithmeticError, match="lower bound"):
+        certify(objective, ours.metric)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_the_statements_are_dcp_and_dpp(name):
+    objective, _, _ = random_penalized(name, 1)
+    for formulation in ("primal", "dual"):
+        assert state_m_step(objective, formulation).is_dcp(dpp=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Ridge",
+        "TraceBound",
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("LogDet", "Sparse")),
+    ],
+)
+def test_the_weight_is_a_parameter(name):
+    from seraph_cvx.m_step.conic import ConicMStep
+
+    objective, block, _ = random_penalized(name, 1)
+    heavier = objective.with_penalties([block.with_weight(2.0 * block.weight)])
+    for formulation in ("primal", "dual"):
+        compiled = ConicMStep(objective, "CLARABEL", formulation)
+        again = compiled.solve(heavier, tol=1e-7)
+        anew = solve_quietly(heavier, "CLARABEL", tol=1e-7, formulation=formulation)
+        assert again.value == pytest.approx(anew.value, rel=1e-6)
+        assert again.value != pytest.approx(compiled.solve(objective, tol=1e-7).value, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_a_rigorous_proof_overlaps_the_certificate(name):
+    pytest.importorskip("flint", reason="a proof in ball arithmetic needs python-flint")
+    objective, _, _ = random_penalized(name, 0)
+    metric = solve_m_step(objective, tol=TOLERANCE).metric
+    proof, certificate = certify(objective, metric, rigorous=True), certify(objective, metric)
+    assert proof.relative_gap <= 1e-5
+    assert proof.dual_value <= certificate.primal_value
+    assert certificate.dual_value <= proof.primal_value
+
+
+COMBINATIONS = {
+    "ridge and sparse": lambda m: [Ridge(0.3, np.eye(m)), Sparse(0.4)],
+    "bound and sparse": lambda m: [TraceBound(1.0), Sparse(0.4)],
+    "diagonal and bound": lambda m: [Diagonal(), TraceBound(0.5)],
+    "diagonal and ridge": lambda m: [Diagonal(), Ridge(0.5, np.eye(m))],
+    "diagonal and log det": lambda m: [LogDet(0.2), Diagonal()],
+    "log det and upper bound": lambda m: [LogDet(0.2), UpperBound(0.5 * np.eye(m))],
+    "two linear": lambda m: [
+        LinearConstraints(np.eye(m), upper=0.8),
+        LinearConstraints(np.diag(np.arange(1.0, m + 1.0)), equal=1.0),
+    ],
+}
+
+
+@pytest.mark.parametrize("trace_weight", [pytest.param(0.0, marks=pytest.mark.slow), 0.7])
+@pytest.mark.parametrize("name", COMBINATIONS)
+def test_several_blocks_at_once(name, trace_weight):
+    plain, _, _ = random_penalized("Ridge", 3)
+    blocks = COMBINATIONS[name](plain.pairs.n_features)
+    objective = MStepObjective(plain.pairs, penalties=blocks, trace_weight=trace_weight)
+    ours = solve_m_step(objective, tol=1e-7)
+    assert ours.status == "certified"
+    theirs = solve_quietly(objective, "CLARABEL", tol=1e-8)
+    assert ours.value == pytest.approx(theirs.value, rel=1e-6)
+
+
+def test_a_diagonal_metric_is_diagonal_and_a_sparse_one_has_zeros():
+    plain, _, _ = random_penalized("Ridge", 2)
+    diagonal = solve_m_step(plain.with_penalties([Diagonal()])).metric
+    assert np.array_equal(diagonal, np.diag(np.diag(diagonal)))
+    sparse = solve_m_step(plain.with_penalties([Sparse(3.0)])).metric
+    assert np.any(sparse == 0.0)
+    assert np.any(sparse[~np.eye(len(sparse), dtype=bool)] != 0.0) or np.all(np.diag(sparse) >= 0.0)
+
+
+def test_linear_blocks_become_part_of_the_regularizer():
+    plain, _, _ = random_penalized("Ridge", 2)
+    objective = MStepObjective(plain.pairs, penalties=[Trace(0.5)], trace_weight=1.0)
+    assert objective.trace_weight == 1.5
+    assert objective.penalties == ()
+
+
+def test_an_optimum_that_only_the_block_gives():
+    """Without a trace penalty f falls for ever here; a coercive block ends that."""
+    pairs = PairSet.from_constraints(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), [], [(0, 1)])
+    assert not MStepObjective(pairs, trace_weight=0.0, unlabeled_weight=0.0).attains_optimum
+    for block in (Ridge(1.0), TraceBound(1.0), UpperBound(np.eye(2)), LogDet(1.0)):
+        objective = MStepObjective(pairs, trace_weight=0.0, unlabeled_weight=0.0, penalties=[block])
+        assert objective.attains_optimum
+        assert solve_m_step(objective).status == "certified"
+    for block in (Diagonal(), Sparse(1.0)):
+        objective = MStepObjective(pairs, trace_weight=0.0, unlabeled_weight=0.0, penalties=[block])
+        assert not objective.attains_optimum
+
+
+@pytest.mark.parametrize("name", ["Ridge", "TraceBound", "UpperBound", "Diagonal"])
+def test_the_critical_trace_weight_with_a_block(name):
+    objective, _, _ = random_penalized(name, 2)
+    critical = objective.critical_trace_weight
+    nothing = np.zeros((objective.pairs.n_features,) * 2)
+    above = objective.with_trace_weight(1.0001 * critical + 1e-9)
+    assert certify(above, nothing).relative_gap <= 1e-9
+    below = objective.with_trace_weight(0.9 * critical)
+    assert critical == 0.0 or np.trace(solve_m_step(below).metric) > 1e-6
+
+
+def test_the_critical_trace_weight_where_it_has_no_closed_form():
+    objective, _, _ = random_penalized("Sparse", 2)
+    with pytest.raises(ValueError, match="no closed form with Sparse"):
+        _ = objective.critical_trace_weight
+    assert random_penalized("LogDet", 2)[0].critical_trace_weight == np.inf
+
+
+def test_what_is_no_penalty_is_named():
+    plain, _, _ = random_penalized("Ridge", 0)
+    with pytest.raises(TypeError, match="'ridge', which is not a Penalty"):
+        plain.with_penalties(["ridge"])
+    with pytest.raises(ValueError, match="prior is 2 x 2, but the points have 3 features"):
+        plain.with_penalties([Ridge(1.0, np.eye(2))])
+    with pytest.raises(ValueError, match="not positive definite"):
+        UpperBound(np.diag([1.0, 0.0]))
+    with pytest.raises(ValueError, match="either upper or equal"):
+        LinearConstraints(np.eye(2))
+    with pytest.raises(ValueError, match="2 bounds"):
+        LinearConstraints(np.eye(2), upper=[1.0, 2.0])
+    with pytest.raises(ValueError, match="projected-gradient takes no penalties"):
+        solve_m_step(plain.with_penalties([Ridge(1.0)]), "projected-gradient")
+
+
+class Bare(Penalty):
+    """Only what every block must have: weight * |A_11|."""
+
+    def value(self, A):
+        return self.weight * abs(A[0, 0])
+
+    def expression(self, A, weight):
+        import cvxpy as cp
+
+        return weight * cp.abs(A[0, 0])
+
+    def subgradient(self, A):
+        Z = np.zeros_like(A)
+        Z[0, 0] = self.weight * np.sign(A[0, 0])
+        return Z
+
+    def conjugate(self, Z):
+        off = Z.copy()
+        off[0, 0] = 0.0
+        return 0.0 if abs(Z[0, 0]) <= self.weight and not np.any(off) else np.inf
+
+
+def test_a_block_of_four_methods_is_solved_by_conic_solvers_and_certified():
+    plain, _, _ = random_penalized("Ridge", 1)
+    objective = plain.with_penalties([Bare()])
+    theirs = solve_quietly(objective, "CLARABEL", tol=1e-9)
+    assert theirs.relative_gap <= 1e-5
+    with pytest.raises(ValueError, match="neither smooth"):
+        solve_m_step(objective)
+    with pytest.raises(NotImplementedError, match="has no dual statement"):
+        state_m_step(objective, "dual")
+
+
+# Limits
+
+
+@contextmanager
+def ended_after(seconds):
+    """A context that fails a test which hangs, where the system has an alarm."""
+
+    def end(*_):
+        pytest.fail(f"It did not end within {seconds} seconds.")
+
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+TINY = 1e-152 * np.array([[0.0], [1.0], [3.0]])
+"""Points whose metric of typical size has a square that overflows."""
+
+
+@pytest.mark.parametrize("trace_weight", [0.0, 1e-300, 1.0])
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [TraceBound(1.0)],
+        [Sparse(1.0), TraceBound(1.0)],
+        [Diagonal(), TraceBound(1.0)],
+        [LinearConstraints([np.eye(1)], upper=[1.0])],
+    ],
+    ids=str,
+)
+def test_features_whose_metric_overflows_end_within_the_iterations(blocks, trace_weight):
+    for pairs in (
+        PairSet.from_constraints(TINY, [(0, 1)], [(0, 2)]),
+        PairSet.from_labels(TINY, [0, 0, 1]),
+    ):
+        objective = MStepObjective(pairs, penalties=blocks, trace_weight=trace_weight)
+        with ended_after(20), warnings.catch_warnings():
+            warnings.simplefilter("ignore", NotCertified)  # any other warning is an error
+            solution = solve_m_step(objective, max_iter=200)
+        assert solution.iterations <= 200
+        assert solution.status == "certified" or "Numbers overflow" in solution.message
+        certificate = certify(objective, solution.metric)
+        assert solution.certificate.dual_value <= certificate.primal_value
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_max_iter_bounds_the_steps_of_all_minimizations_together(seed):
+    """Also those that are tried in vain, and those that make the rank grow."""
+    pairs = random_pairs(seed, n=40, m=6)
+    objective = MStepObjective(pairs, trace_weight=0.1, penalties=[TraceBound(1.0)])
+    for max_iter in (1, 2, 5, 13, 21):
+        with pytest.warns(NotCertified, match="'iteration limit'"):
+            solution = solve_m_step(objective, max_iter=max_iter)
+        assert solution.iterations == max_iter
+
+
+class SlowTraceBound(TraceBound):
+    """A bound whose proximal step takes a second on the clock that is given."""
+
+    def __init__(self, bound, clock):
+        super().__init__(bound)
+        self.clock = clock
+
+    def prox(self, Y, step):
+        self.clock.append(self.clock[-1] + 1.0)
+        return super().prox(Y, step)
+
+
+@pytest.mark.parametrize("others", [[], [Diagonal()], [UpperBound(np.eye(6))]], ids=str)
+def test_the_time_is_looked_at_within_every_step(others, monkeypatch):
+    """What is left to do then is to evaluate the last point, and to make its multiplier."""
+    clock = [0.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: clock[-1])
+    blocks = [*others, SlowTraceBound(0.3, clock)]
+    objective = MStepObjective(random_pairs(0, n=30, m=6), trace_weight=0.0, penalties=blocks)
+    for limit in np.arange(10.0, 200.0, 20.0):
+        clock[:] = [0.0]
+        with pytest.warns(NotCertified, match="time_limit .*The time was up"):
+            solve_m_step(objective, time_limit=limit)
+        assert clock[-1] <= limit + 4.0
