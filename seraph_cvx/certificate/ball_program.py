@@ -16,19 +16,19 @@ import scipy
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.ball_arithmetic import (
-    ALL,
-    NOTHING,
+    ONE,
+    ZERO,
     arb,
     arb_mat,
     ball_matrix,
     entropy_from_below,
+    exact_coordinates,
     is_proven_psd,
     pair_matrix,
     posterior,
     surprise,
 )
 from ..numerics.checks import FloatArray, IntArray
-from ..numerics.exact_range import exact_coordinates
 from ..penalties.penalty import Multiplier
 
 FAINT = 1e-20
@@ -72,7 +72,7 @@ class BallPenalties:
     ) -> BallPenalties:
         """Enclose what the penalties bring; zero where there is none."""
         m = objective.pairs.n_features
-        value, conjugate, at_zero, Z = NOTHING, NOTHING, NOTHING, arb_mat(m, m)
+        value, conjugate, at_zero, Z = ZERO, ZERO, ZERO, arb_mat(m, m)
         for block, found in zip(objective.penalties, multipliers, strict=True):
             value += block.ball_value(factor, L)
             matrix, bound = block.ball_terms(found)
@@ -137,7 +137,7 @@ class BallProgram:
         X = ball_matrix(given.points)
         X = X - arb_mat(given.n_points, 1, [1] * given.n_points) * ball_matrix(given.points[:1])
         weight = [arb(c) for c in given.labeled_weights.tolist()]
-        q = [(ALL, NOTHING)] * len(given.similar) + [(NOTHING, ALL)] * len(given.dissimilar)
+        q = [(ONE, ZERO)] * len(given.similar) + [(ZERO, ONE)] * len(given.dissimilar)
         if mu > 0.0:
             weight += [arb(mu)] * given.n_unlabeled
             q += _soft_labels(objective, X)
@@ -241,7 +241,7 @@ class BallProgram:
             share = arb(step if live is None or live[k] else 0.0)
             rest = 1 - share
             similar, dissimilar = self._posteriors[k]
-            anchor, beyond = (q, other) if to_labels else (NOTHING, ALL)
+            anchor, beyond = (q, other) if to_labels else (ZERO, ONE)
             r = share * similar + rest * anchor
             complement = share * dissimilar + rest * beyond
             total += c * (entropy_from_below(r, complement) + eta * (r - q))
@@ -293,7 +293,7 @@ def _soft_labels(objective: MStepObjective, X: arb_mat) -> list[tuple[arb, arb]]
         given = [arb(q) for q in objective.soft_labels.tolist()]
         return [(q, 1 - q) for q in given]
     if objective.previous_metric is None:
-        return [(NOTHING, ALL)] * len(pairs)
+        return [(ZERO, ONE)] * len(pairs)
     gram = X * ball_matrix(objective.previous_metric) * X.transpose()
     resolved = 1.0 + objective.mu if objective.sharpness is None else objective.sharpness
     sharpness, threshold = arb(resolved), arb(objective.threshold)

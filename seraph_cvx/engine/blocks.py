@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Concatenate, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..numerics.accurate_sums import short_totals
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray, IntArray
-from ..numerics.short_sums import short_totals
 from ..pairs.labeled_pairs import InBlock, Labels
 
 EXCLUDED_DISTANCE = 1e200

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
-from ..numerics.blas_threads import one_blas_thread
+from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, IntArray
 from .blocks import BLOCK, Layout, Terms
 from .distances import Metric

@@ -7,9 +7,13 @@ from functools import cached_property
 
 import numpy as np
 
-from ..numerics.accurate_product import accurate_product, exact_difference
+from ..numerics.accurate_sums import (
+    accurate_product,
+    column_medians,
+    exact_difference,
+    sampled_rows,
+)
 from ..numerics.checks import FloatArray
-from ..numerics.medians import column_medians, some_rows
 from .sweep import UnlabeledSums, shifted
 
 
@@ -70,7 +74,7 @@ class Turned:
     @property
     def shift(self) -> FloatArray:
         """About the median of the points in these coordinates, found from some of them."""
-        return column_medians(some_rows(self.points) @ self.frame.basis)
+        return column_medians(sampled_rows(self.points) @ self.frame.basis)
 
     def for_remote(self, sums: UnlabeledSums) -> UnlabeledSums | None:
         """Other means to sum over the unlabeled pairs, in these coordinates too."""

@@ -11,12 +11,15 @@ from typing import TypeVar, cast
 
 import numpy as np
 
-from ..numerics.accurate_product import accurate_product, exact_difference
-from ..numerics.arrays import Array, index_on_device_of, to_device_of, to_host
-from ..numerics.blas_threads import one_blas_thread
+from ..numerics.accurate_sums import (
+    accurate_product,
+    column_medians,
+    exact_difference,
+    product_chain,
+    totals_chain,
+)
+from ..numerics.arrays import Array, index_on_device_of, one_blas_thread, to_device_of, to_host
 from ..numerics.checks import FloatArray, IntArray
-from ..numerics.medians import column_medians
-from ..numerics.short_sums import product_chain, totals_chain
 from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
 from .blocks import BLOCK, Chunk, LabeledTerms, Layout, Terms

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
+from ..numerics.accurate_sums import product_chain, short_column_sums, short_product, totals_chain
 from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_numbers
 from ..numerics.checks import FloatArray
 from ..numerics.cuda.pair_range import BoundedPairs
-from ..numerics.short_sums import product_chain, short_column_sums, short_product, totals_chain
 from .blocks import Block, Chunk, Terms, sum_over
 from .distances import Metric, block_distances, listed_distances
 

@@ -7,7 +7,7 @@ from typing import Self
 
 from numpy.typing import ArrayLike
 
-from ..numerics.blas_threads import one_blas_thread
+from ..numerics.arrays import one_blas_thread
 from .base import BaseSERAPH
 from .mahalanobis import all_or_nothing
 

@@ -13,7 +13,7 @@ from ..fit.steps import alternation_steps
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.semi_supervised import descent_values
-from ..numerics.blas_threads import one_blas_thread
+from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import OptimumNotAttained, require_attained

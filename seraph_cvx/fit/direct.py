@@ -14,7 +14,7 @@ from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FacePoint
 from ..model.penalized_program import with_smooth_penalties
 from ..model.semi_supervised import SemiSupervisedObjective, paper_program
-from ..numerics.blas_threads import one_blas_thread
+from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import check_metric, symmetrize
 from ..pairs.pair_set import PairSet

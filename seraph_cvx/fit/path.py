@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from ..certificate import Certificate
 from ..m_step.solve import FIRST_ORDER, MStepSolver
 from ..model.m_step_objective import MStepObjective
-from ..numerics.blas_threads import one_blas_thread
+from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import numerical_rank, symmetrize
 from ..pairs.pair_set import PairSet

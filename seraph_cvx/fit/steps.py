@@ -21,7 +21,7 @@ from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import FacePoint
 from ..model.penalized_program import with_smooth_penalties
 from ..model.semi_supervised import descent_program, paper_program
-from ..numerics.blas_threads import one_blas_thread
+from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import numerical_rank, symmetrize
 from ..solvers.factor_newton import FaceSearch

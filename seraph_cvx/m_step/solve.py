@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..model.m_step_objective import MStepObjective
-from ..numerics.blas_threads import one_blas_thread
+from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric
 from ..solvers.factor_newton import Watch

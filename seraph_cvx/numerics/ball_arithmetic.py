@@ -10,7 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+import numpy as np
+
 from .checks import FloatArray, IntArray, MissingExtra
+from .exact_rank import component_roots
 
 try:
     from flint import arb as arb
@@ -23,18 +26,11 @@ except ImportError:
         'A rigorous proof needs python-flint: pip install "seraph-cvx[rigorous]".'
     ) from None
 
-NOTHING, ALL = arb(0), arb(1)
+ZERO, ONE = arb(0), arb(1)
 
 
 def ball_matrix(values: FloatArray) -> arb_mat:
-    """Convert a matrix of doubles to balls, exactly.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ball_matrix(np.array([[0.1]]))[0, 0] == arb("1/10")  # the double is not a tenth
-    False
-    """
+    """Convert a matrix of doubles to balls, exactly."""
     rows, columns = values.shape
     return arb_mat(rows, columns, values.ravel().tolist())
 
@@ -45,11 +41,6 @@ def surprise(s: arb, similar: arb, dissimilar: arb) -> arb:
     -q ln sigma(-s) - (1 - q) ln sigma(s), from eq. (8); q = `similar`, 1 - q = `dissimilar`.
 
     It is log(1 + e^{-s}) + q*s = log(1 + e^s) - (1 - q)*s: whichever does not cancel, both true.
-
-    Examples
-    --------
-    >>> surprise(arb(0), arb(1), arb(0)).overlaps(arb(2).log())
-    True
     """
     if s.mid() >= 0:
         return (-s).exp().log1p() + similar * s
@@ -60,12 +51,6 @@ def posterior(s: arb) -> tuple[arb, arb]:
     """Enclose both probabilities of a pair.
 
     (sigma(-s), sigma(s)), eq. (8): neither as 1 minus the other, so that both are sharp.
-
-    Examples
-    --------
-    >>> similar, dissimilar = posterior(arb(1000))
-    >>> bool(similar > 0), (similar + dissimilar).overlaps(arb(1))
-    (True, True)
     """
     odds = (-s if s.mid() >= 0 else s).exp()
     rare, frequent = odds / (1 + odds), 1 / (1 + odds)
@@ -76,30 +61,17 @@ def entropy_from_below(p: arb, complement: arb) -> arb:
     """Bound the entropy of pairs from below.
 
     -p ln p - (1 - p) ln(1 - p) in nats; a term whose ball reaches 0 counts as 0, its least.
-
-    Examples
-    --------
-    >>> entropy_from_below(arb(0.5), arb(0.5)).overlaps(arb(2).log())
-    True
-    >>> entropy_from_below(arb(1), arb(0)).is_zero()
-    True
     """
-    return sum((-x * x.log() for x in (p, complement) if x > 0), NOTHING)
+    return sum((-x * x.log() for x in (p, complement) if x > 0), ZERO)
 
 
 def pair_matrix(X: arb_mat, pairs: IntArray, weights: Sequence[arb]) -> arb_mat:
     """Enclose the weighted sum over pairs of vv'.
 
     sum_k w_k v_k v_k' = X' (Diag(W 1) - W) X, v_k = x_i - x_j, by two matrix products.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> pair_matrix(arb_mat([[1.0], [4.0]]), np.array([[0, 1]]), [arb(2)])
-    [18.0000000000000]
     """
     n = X.nrows()
-    laplacian = [[NOTHING] * n for _ in range(n)]
+    laplacian = [[ZERO] * n for _ in range(n)]
     for (i, j), w in zip(pairs.tolist(), weights, strict=True):
         laplacian[i][i] += w
         laplacian[j][j] += w
@@ -115,13 +87,6 @@ def is_proven_psd(S: arb_mat) -> bool:
     S is PSD if its rows that are exactly zero are left out and the rest is positive definite; that
     rest is scaled to a diagonal near 1 first. False is no verdict: S may be singular, or the balls
     too wide.
-
-    Examples
-    --------
-    >>> is_proven_psd(arb_mat([[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 0.0]]))
-    True
-    >>> is_proven_psd(arb_mat([[1.0, 1.0], [1.0, 1.0]]))  # it is, but rounding could hide that
-    False
     """
     rows = S.table()
     kept = [j for j, row in enumerate(rows) if not all(entry.is_zero() for entry in row)]
@@ -133,13 +98,7 @@ def is_proven_psd(S: arb_mat) -> bool:
 
 
 def certainly_positive(pivot: arb) -> bool:
-    """Whether the whole ball is above zero.
-
-    Examples
-    --------
-    >>> certainly_positive(arb(1, 0.5)), certainly_positive(arb(1, 2))
-    (True, False)
-    """
+    """Whether the whole ball is above zero."""
     return bool(pivot > 0)
 
 
@@ -165,13 +124,7 @@ def _block(entries: list[list[arb]], rows: range, columns: range) -> arb_mat:
 
 
 def rounded_up(x: arb) -> float:
-    """The smallest double, or the next, above the whole ball; infinity if there is none.
-
-    Examples
-    --------
-    >>> rounded_up(arb("1/10")) == 0.1, rounded_up(-arb("1/10")) > -0.1
-    (True, True)
-    """
+    """The smallest double, or the next, above the whole ball; infinity if there is none."""
     if not x.is_finite():
         return math.inf
     value = float(x.upper())
@@ -181,11 +134,50 @@ def rounded_up(x: arb) -> float:
 
 
 def rounded_down(x: arb) -> float:
-    """The largest double, or the next, below the whole ball; minus infinity if there is none.
-
-    Examples
-    --------
-    >>> rounded_down(arb("1/10")) < 0.1
-    True
-    """
+    """The largest double, or the next, below the whole ball; minus infinity if there is none."""
     return 0.0 - rounded_up(-x)
+
+
+def exact_coordinates(points: FloatArray, pairs: IntArray) -> tuple[FloatArray, IntArray]:
+    """Find exact coordinates Z of the span of the pairs' differences, and groups g of points.
+
+    For points of one group, g_i = g_j, x_i - x_j = (z_i - z_j) E with E a basis of the span. A
+    matrix sum_k w_k v_k v_k' over such pairs is therefore E' (sum_k w_k u_k u_k') E with
+    u_k = z_i - z_j, and PSD if and only if the inner matrix is.
+    """
+    n, m = points.shape
+    representative = component_roots(n, pairs)
+    joined = np.flatnonzero(representative != np.arange(n))
+    if n - 1 <= m and _differences(points, np.arange(1, n), np.zeros(n, int)).rank() == n - 1:
+        return np.eye(n)[:, joined], representative
+    reduced, rank = _differences(points, joined, representative[joined]).rref()
+    pivots = _pivots(reduced, rank)
+    if rank == m:
+        return points, np.zeros(n, dtype=np.int64)
+    return points[:, pivots], _groups(points, reduced, pivots)
+
+
+def _exact(values: FloatArray) -> fmpq_mat:
+    rows, columns = values.shape
+    return fmpq_mat(rows, columns, [fmpq(*x.as_integer_ratio()) for x in values.ravel().tolist()])
+
+
+def _differences(points: FloatArray, minuend: IntArray, subtrahend: IntArray) -> fmpq_mat:
+    return _exact(points[minuend]) - _exact(points[subtrahend[: len(minuend)]])
+
+
+def _pivots(reduced: fmpq_mat, rank: int) -> list[int]:
+    rows = reduced.table()[:rank]
+    return [next(j for j, entry in enumerate(row) if entry != 0) for row in rows]
+
+
+def _groups(points: FloatArray, reduced: fmpq_mat, pivots: list[int]) -> IntArray:
+    """Number the distinct remainders x - (x on the pivots) * reduced: x modulo the span."""
+    rest = [j for j in range(points.shape[1]) if j not in pivots]
+    rows = reduced.table()
+    dependence = fmpq_mat(
+        len(pivots), len(rest), [rows[a][b] for a in range(len(pivots)) for b in rest]
+    )
+    remainder = _exact(points[:, rest]) - _exact(points[:, pivots]) * dependence
+    numbers: dict[tuple[fmpq, ...], int] = {}
+    return np.array([numbers.setdefault(tuple(row), len(numbers)) for row in remainder.table()])

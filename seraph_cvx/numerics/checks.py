@@ -11,17 +11,17 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Scalar = TypeVar("Scalar", bound=np.generic)
 
+# The class label of a point whose class is not known.
 UNKNOWN = -1
-"""The class label of a point whose class is not known."""
 
+# The largest sum of squared distances over pairs that is allowed, with room for weights.
 MOST = float(np.finfo(np.float64).max) / 1e4
-"""The largest sum of squared distances over pairs that is allowed, with room for weights."""
 
+# The largest sum of weights times squared distances over pairs that is allowed.
 LARGEST_SUM = float(np.finfo(np.float64).max) / 16.0
-"""The largest sum of weights times squared distances over pairs that is allowed."""
 
+# The least variation of a feature that varies: of less, the square or its inverse overflows.
 LEAST = 1e-153
-"""The least variation of a feature that varies: of less, the square or its inverse overflows."""
 
 
 def read_only(array: NDArray[Scalar]) -> NDArray[Scalar]:
@@ -51,14 +51,7 @@ def check_number(value: Any, name: str, minimum: float, strict: bool = False) ->
 
 
 def check_count(value: Any, name: str, minimum: int = 1) -> int:
-    """Check that `value` is an integer >= `minimum`; 500.0 is one, 2.5 is not.
-
-    Examples
-    --------
-    >>> check_count(2.5, "max_iter")
-    Traceback (most recent call last):
-    ValueError: max_iter=2.5 is not an integer: give one.
-    """
+    """Check that `value` is an integer >= `minimum`; 500.0 is one, 2.5 is not."""
     number = check_number(value, name, minimum)
     if not number.is_integer():
         raise ValueError(f"{name}={number:g} is not an integer: give one.")
@@ -69,12 +62,6 @@ def refuse_masked(given: Any, name: str, cure: str) -> None:
     """Raise an error if `given` is a masked array with a masked entry.
 
     NumPy would drop the mask without a word, and what it hides be taken for data.
-
-    Examples
-    --------
-    >>> refuse_masked(np.ma.array([1, 2], mask=[0, 1]), "y", "mark an unknown label by -1")
-    Traceback (most recent call last):
-    ValueError: y[1] is masked (1 such entry in all): mark an unknown label by -1.
     """
     if not isinstance(given, np.ma.MaskedArray) or not np.ma.is_masked(given):
         return
@@ -217,4 +204,4 @@ def check_confidence(given: ArrayLike | None, name: str, how_many: int) -> Float
             f"`{name}_confidence` of row {bad[0]} is {c[bad[0]]:g}: a confidence is > 0; leave out "
             "a pair that should not count."
         )
-    return np.asarray(c)
+    return c

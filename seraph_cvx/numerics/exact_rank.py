@@ -11,9 +11,9 @@ import scipy
 
 from .checks import FloatArray, IntArray
 
+# 2^31 - 19: products of two residues fit into 64 bits, and no two powers of two that doubles
+# have are equal modulo it.
 PRIME = 2_147_483_629
-"""2^31 - 19: products of two residues fit into 64 bits, and no two powers of two that doubles
-have are equal modulo it."""
 
 
 def link_differences(points: FloatArray, links: IntArray) -> FloatArray:
@@ -23,19 +23,11 @@ def link_differences(points: FloatArray, links: IntArray) -> FloatArray:
     """
     roots = component_roots(len(points), links)
     others = np.flatnonzero(roots != np.arange(len(points)))
-    return np.asarray(points[others] - points[roots[others]])
+    return points[others] - points[roots[others]]
 
 
 def rank_unless_spanning(points: FloatArray, links: IntArray, others: IntArray) -> int | None:
-    """The rank of the differences of `links`, or None where they span those of `others`.
-
-    Examples
-    --------
-    >>> points = np.array([[0.0, 0.0], [0.1, 0.3], [0.2, 0.6], [0.3, 0.9]])
-    >>> rank_unless_spanning(points, np.array([[0, 1]]), np.array([[0, 2]]))
-    >>> rank_unless_spanning(points, np.array([[0, 1]]), np.array([[0, 3]]))  # 0.9 is not 3 * 0.3
-    1
-    """
+    """The rank of the differences of `links`, or None where they span those of `others`."""
     X = _residues(points)
     rows = (X - X[component_roots(len(X), links)]) % PRIME
     n_varying = np.count_nonzero(rows.any(axis=0))

@@ -12,32 +12,25 @@ from numpy.typing import ArrayLike
 
 from .checks import FloatArray, read_only
 
+# Eigenvalues of C, scaled to a unit diagonal, below this are recomputed from the points.
 FAINT = 1e-8
-"""Eigenvalues of C, scaled to a unit diagonal, below this are recomputed from the points."""
 
+# An eigenvalue of minus this, times the size of a matrix with unit diagonal, is rounding.
 ROUNDING_EIGENVALUE = 1e-14
-"""An eigenvalue of minus this, times the size of a matrix with unit diagonal, is rounding."""
 
+# Eigenvalues below this, a spread of 1e-11 of the features', count as zero.
 FAINTEST = 1e-22
-"""Eigenvalues below this, a spread of 1e-11 of the features', count as zero."""
 
 
 def symmetrize(A: FloatArray) -> FloatArray:
-    """The symmetric part of a matrix, (A + A') / 2.
-
-    Examples
-    --------
-    >>> symmetrize(np.array([[1.0, 2.0], [0.0, 1.0]]))
-    array([[1., 1.],
-           [1., 1.]])
-    """
-    return np.asarray((A + A.T) / 2.0)
+    """The symmetric part of a matrix, (A + A') / 2."""
+    return (A + A.T) / 2.0
 
 
 def to_unit_size(A: FloatArray) -> tuple[FloatArray, int]:
     """A divided by 2^e, so that its largest entry is between 1/2 and 1, and e."""
     exponent = int(np.frexp(np.max(np.abs(A), initial=0.0))[1])
-    return np.asarray(np.ldexp(A, -exponent)), exponent
+    return np.ldexp(A, -exponent), exponent
 
 
 def congruence(T: FloatArray, R: FloatArray) -> FloatArray:
@@ -53,16 +46,10 @@ def project(A: FloatArray) -> FloatArray:
     """Project a symmetric matrix onto the PSD cone.
 
     argmin over B PSD of ||B - A||_F: the negative eigenvalues become zero.
-
-    Examples
-    --------
-    >>> project(np.diag([2.0, -1.0]))
-    array([[2., 0.],
-           [0., 0.]])
     """
     eigenvalues, vectors = np.linalg.eigh(A)
     if not len(eigenvalues) or eigenvalues[0] >= 0.0:
-        return np.asarray(A)
+        return A
     kept = vectors[:, eigenvalues > 0.0] * np.sqrt(eigenvalues[eigenvalues > 0.0])
     return np.asarray(kept @ kept.T)
 
@@ -75,12 +62,6 @@ def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
     A : (m, m) PSD array
     n_components : int, optional
         Keep only this many rows, those of the largest eigenvalues, which come first.
-
-    Examples
-    --------
-    >>> L = factor(np.diag([4.0, 9.0]))
-    >>> np.allclose(L.T @ L, np.diag([4.0, 9.0]))
-    True
     """
     if not A.size:
         return A
@@ -96,12 +77,6 @@ def scaled_factor(A: FloatArray) -> FloatArray:
 
     So scaled, L does not depend on the units of the features. Eigenvalues that are rounding of
     the entries of A and nothing else are left out: their columns of L are zero.
-
-    Examples
-    --------
-    >>> L = scaled_factor(np.diag([4.0, 1e-30]))
-    >>> np.allclose(L @ L.T, np.diag([4.0, 1e-30]), rtol=1e-12, atol=0.0)
-    True
     """
     lengths = np.sqrt(np.maximum(np.diag(A), 0.0))
     scale = np.where(lengths > 0.0, lengths, np.sqrt(np.max(np.abs(A), initial=0.0)) or 1.0)
@@ -118,29 +93,17 @@ def shrink(
 
     (1 - share) A + share * <A, C>/<B, C> * B, with the second moment C = `moment` of the points and
     B = `toward`, by default I. The factor gives both metrics the same mean squared distance.
-
-    Examples
-    --------
-    >>> shrink(np.diag([4.0, 0.0]), 0.5, moment=np.eye(2))
-    array([[3., 0.],
-           [0., 1.]])
     """
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"identity_share={share:g} is out of range: it must be in [0, 1].")
     B = np.eye(len(A)) if toward is None else toward
     spread = float(np.vdot(B, moment))
     scale = max(0.0, float(np.vdot(A, moment))) / spread if spread > 0.0 else 0.0  # by rounding
-    return np.asarray((1.0 - share) * A + share * scale * B)
+    return (1.0 - share) * A + share * scale * B
 
 
 def has_cholesky_factor(A: FloatArray) -> bool:
-    """Whether a Cholesky factorization succeeds: whether A is positive definite, to rounding.
-
-    Examples
-    --------
-    >>> has_cholesky_factor(np.eye(2)), has_cholesky_factor(-np.eye(2))
-    (True, False)
-    """
+    """Whether a Cholesky factorization succeeds: whether A is positive definite, to rounding."""
     try:
         np.linalg.cholesky(A)
     except np.linalg.LinAlgError:
@@ -149,13 +112,7 @@ def has_cholesky_factor(A: FloatArray) -> bool:
 
 
 def numerical_rank(A: FloatArray, tolerance: float = 1e-8) -> int:
-    """The number of eigenvalues above `tolerance` times the largest.
-
-    Examples
-    --------
-    >>> numerical_rank(np.diag([1.0, 1e-12]))
-    1
-    """
+    """The number of eigenvalues above `tolerance` times the largest."""
     eigenvalues = np.linalg.eigvalsh(symmetrize(A))
     return int(np.sum(eigenvalues > tolerance * max(eigenvalues[-1], 0.0)))
 
@@ -175,13 +132,6 @@ def whiten(
     moment_along : callable
         Maps directions D, the columns of an (m, k) array, to D'CD, summed along them. It is called
         for those that are too faint to be told from rounding in C.
-
-    Examples
-    --------
-    >>> C = np.diag([4.0, 0.0])
-    >>> T = whiten(C, np.eye(2), lambda directions: directions.T @ C @ directions)
-    >>> T.T @ C @ T
-    array([[1.]])
     """
     spread = np.sqrt(np.maximum(np.diag(moment), 0.0))
     moving = spread > 0.0
@@ -219,13 +169,7 @@ def _orthogonalize(T: FloatArray, moment: FloatArray, R: FloatArray) -> FloatArr
 
 
 def complete_basis(T: FloatArray, R: FloatArray) -> FloatArray:
-    """Complete T to a square matrix by columns N with N'RT = 0 and N'RN = I, nearly.
-
-    Examples
-    --------
-    >>> complete_basis(np.array([[2.0], [0.0]]), np.eye(2)).shape
-    (2, 2)
-    """
+    """Complete T to a square matrix by columns N with N'RT = 0 and N'RN = I, nearly."""
     m, k = T.shape
     if k == m:
         return T

@@ -15,60 +15,54 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+# The unit roundoff u, the largest relative error of one operation.
 UNIT = 2.0**-53
-"""The unit roundoff u, the largest relative error of one operation."""
 
+# exp, log and log1p of every array library are trusted to this many units u, and no further.
 FUNCTION_ERROR = 8
-"""exp, log and log1p of every array library are trusted to this many units u, and no further."""
 
+# Roundings in log(1 + e^{-s}), given s.
 LOSS_ROUNDINGS = 2 * FUNCTION_ERROR + 8
-"""Roundings in log(1 + e^{-s}), given s."""
 
+# Roundings in H(r) = -r log r - (1 - r) log1p(-r), given r.
 ENTROPY_ROUNDINGS = FUNCTION_ERROR + 8
-"""Roundings in H(r) = -r log r - (1 - r) log1p(-r), given r."""
 
+# How far a soft label 1 / (1 + e^x) may be off, relative to itself, given x.
 LABEL_ERROR = (FUNCTION_ERROR + 8) * UNIT
-"""How far a soft label 1 / (1 + e^x) may be off, relative to itself, given x."""
 
+# More roundings in a term where one kernel of a GPU makes them all: see `cuda/bounds.py`.
 FUSED_ROUNDINGS = 4_096
-"""More roundings in a term where one kernel of a GPU makes them all: see `cuda/bounds.py`."""
 
+# The largest threshold, and threshold times sharpness, for which that is enough.
 FUSED_THRESHOLD = 5.0
-"""The largest threshold, and threshold times sharpness, for which that is enough."""
 
+# At least the roundings that are left: shifts, scalings, weights, the last additions.
 FEW_ROUNDINGS = 24
-"""At least the roundings that are left: shifts, scalings, weights, the last additions."""
 
+# Scores are cut off at this: e^-600 is far from underflow, and negligible compared with 1.
 LARGEST_SCORE = 600.0
-"""Scores are cut off at this: e^-600 is far from underflow, and negligible compared with 1."""
 
+# An upper bound on what a pair beyond the largest score adds to f: above e^-600.
 SMALLEST_LOSS = 2.0**-860
-"""An upper bound on what a pair beyond the largest score adds to f: above e^-600."""
 
+# First-order bounds on -ln(1 - x) are cut off at this, at x = 1 - 2^-10.
 LARGEST_LOG = 10.0 * math.log(2.0)
-"""First-order bounds on -ln(1 - x) are cut off at this, at x = 1 - 2^-10."""
 
+# An upper bound on 1/(1 - x) at the x at which that logarithm is cut off.
 LARGEST_ODDS = 2.0**10
-"""An upper bound on 1/(1 - x) at the x at which that logarithm is cut off."""
 
+# Roundings in a product of a few scalars, and in adding a handful of such products.
 TERM_ROUNDINGS = 16
-"""Roundings in a product of a few scalars, and in adding a handful of such products."""
 
+# Products of gammas, and the rounding of the bounds themselves, are covered by this factor.
 SECOND_ORDER = 1.01
-"""Products of gammas, and the rounding of the bounds themselves, are covered by this factor."""
 
+# An upper bound on all underflows in one entry of a matrix of pairs whose weights are up to 1.
 UNDERFLOW_ENTRY = 2.0**-900
-"""An upper bound on all underflows in one entry of a matrix of pairs whose weights are up to 1."""
 
 
 def gamma(roundings: int) -> float:
-    """The relative error of h roundings in a row: h*u / (1 - h*u), rounded up.
-
-    Examples
-    --------
-    >>> gamma(1) >= UNIT, gamma(1000) < 1.2e-13
-    (True, True)
-    """
+    """The relative error of h roundings in a row: h*u / (1 - h*u), rounded up."""
     size = roundings * UNIT
     if size > 0.01:
         raise ArithmeticError(f"A sum of {roundings} terms is too long for double precision.")
@@ -146,11 +140,6 @@ def at_least(*terms: float) -> float:
 
     A term may be off by `TERM_ROUNDINGS` roundings, or by underflow; the sum itself is exact.
     Minus infinity where it overflows.
-
-    Examples
-    --------
-    >>> at_least(0.1, 0.2) < 0.3, at_least(0.0, 0.0)
-    (True, 0.0)
     """
     try:
         size = math.fsum(map(abs, terms))
@@ -182,13 +171,7 @@ def product_above(*factors: float, exponent: int = 0) -> float:
 
 
 def down(x: Fraction) -> float:
-    """The largest double not above x.
-
-    Examples
-    --------
-    >>> down(Fraction(1, 10)) < 0.1, down(Fraction(1, 2))
-    (True, 0.5)
-    """
+    """The largest double not above x."""
     value = float(x)
     return math.nextafter(value, -math.inf) if Fraction(value) > x else value
 

@@ -1,4 +1,4 @@
-"""A proof, in floating point, that a symmetric matrix is positive definite.
+"""Proofs, in floating point, that a symmetric matrix is positive definite; its determinant.
 
 No eigenvalue is compared with a tolerance. A Cholesky factor F of B - cI is computed by whatever
 means; then B = cI + FF' + E, where E is the residual, and B is positive definite if the norm of E
@@ -10,32 +10,16 @@ from __future__ import annotations
 import numpy as np
 
 from .checks import FloatArray
-from .rounding import FEW_ROUNDINGS, SECOND_ORDER, UNIT, gamma
+from .rounding import FEW_ROUNDINGS, FUNCTION_ERROR, SECOND_ORDER, UNIT, at_least, at_most, gamma
 
+# How many values of c are tried.
 TRIES = 3
-"""How many values of c are tried."""
 
 
 def is_proven_positive_definite(matrix: FloatArray, error: FloatArray) -> bool:
-    """Whether every symmetric B with B >= `matrix` - diag(`error`) is positive definite.
+    """Whether every symmetric B with B >= `matrix` - diag(`error`) is proven positive definite.
 
-    Parameters
-    ----------
-    matrix : (k, k) array
-        Symmetric, as the doubles it is.
-    error : (k,) array
-        Nonnegative.
-
-    Returns
-    -------
-    bool
-        True is a proof. False is no verdict.
-
-    Examples
-    --------
-    >>> B = np.array([[2.0, 1.0], [1.0, 2.0]])
-    >>> is_proven_positive_definite(B, np.zeros(2)), is_proven_positive_definite(B, np.ones(2))
-    (True, False)
+    The (k, k) `matrix` is taken as the doubles it is; False is no verdict.
     """
     k = len(matrix)
     if not k:
@@ -53,12 +37,12 @@ def is_proven_positive_definite(matrix: FloatArray, error: FloatArray) -> bool:
     sums = np.abs(scaled).sum(axis=1)
     shift = 4.0 * gamma(k + FEW_ROUNDINGS) * float(sums.max())
     for _ in range(TRIES):
-        missing = _missed_by_cholesky(scaled, sums, -shift)
-        if missing is None:
+        F, residual = _shifted_cholesky(scaled, sums, -shift)
+        if F is None:
             return False
-        if missing < shift:
+        if residual < shift:
             return True
-        shift = 2.0 * missing
+        shift = 2.0 * residual
     return False
 
 
@@ -66,12 +50,6 @@ def dominating_root(matrix: FloatArray, error: FloatArray) -> FloatArray | None:
     """Find S with SS' >= every symmetric G <= `matrix` + diag(`error`), hardly larger; or None.
 
     It is the Cholesky factor of the matrix, scaled to a diagonal near 1 and shifted by rounding.
-
-    Examples
-    --------
-    >>> S = dominating_root(np.array([[4.0]]), np.zeros(1))
-    >>> bool(4.0 <= S[0, 0] ** 2 < 4.0 + 1e-12)
-    True
     """
     k = len(matrix)
     diagonal = np.diag(matrix) + error
@@ -83,9 +61,9 @@ def dominating_root(matrix: FloatArray, error: FloatArray) -> FloatArray | None:
     sums = np.abs(scaled).sum(axis=1)
     shift = 8.0 * gamma(k + FEW_ROUNDINGS) * float(sums.max())
     for _ in range(TRIES):
-        root = _cholesky_factor(scaled, shift)
-        if root is not None and _missing(scaled, sums, root, shift) < shift:
-            return np.asarray(root / scale[:, None])
+        root, residual = _shifted_cholesky(scaled, sums, shift)
+        if root is not None and residual < shift:
+            return root / scale[:, None]
         shift *= 4.0
     return None
 
@@ -96,30 +74,52 @@ def power_of_two_scale(diagonal: FloatArray) -> FloatArray:
     return np.asarray(np.ldexp(1.0, -(exponents // 2)))
 
 
-def _missed_by_cholesky(scaled: FloatArray, sums: FloatArray, shift: float) -> float | None:
-    """Bound the norm of the error of the Cholesky factorization of scaled + shift*I."""
-    F = _cholesky_factor(scaled, shift)
-    return None if F is None else _missing(scaled, sums, F, shift)
+def _shifted_cholesky(
+    scaled: FloatArray, sums: FloatArray, shift: float
+) -> tuple[FloatArray | None, float]:
+    """The Cholesky factor F of B = scaled + shift*I, if any, and a bound on the norm of B - FF'.
 
-
-def _cholesky_factor(scaled: FloatArray, shift: float) -> FloatArray | None:
-    """The Cholesky factor of scaled + shift*I, or None."""
+    `sums` are the sums of the sizes in each row of `scaled`; the bound has its own rounding.
+    """
     shifted = scaled.copy()
     np.fill_diagonal(shifted, scaled.diagonal() + shift)
     try:
-        return np.asarray(np.linalg.cholesky(shifted), dtype=np.float64)
+        F = np.asarray(np.linalg.cholesky(shifted), dtype=np.float64)
     except np.linalg.LinAlgError:
-        return None
-
-
-def _missing(scaled: FloatArray, sums: FloatArray, F: FloatArray, shift: float) -> float:
-    """Bound the norm of scaled + shift*I - FF', its own rounding included.
-
-    `sums` are the sums of the sizes in each row of `scaled`.
-    """
+        return None, np.inf
     residual = scaled - F @ F.T
     np.fill_diagonal(residual, residual.diagonal() + shift)
     size = np.abs(F)
     sizes = size @ size.sum(axis=0) + sums + abs(shift)
     bound = np.abs(residual).sum(axis=1) + gamma(len(F) + FEW_ROUNDINGS) * sizes
-    return float(bound.max()) * SECOND_ORDER
+    return F, float(bound.max()) * SECOND_ORDER
+
+
+def log_determinant_bounds(matrix: FloatArray, error: FloatArray) -> tuple[float, float] | None:
+    """Bound log det B for every symmetric B whose entries differ from `matrix` by up to `error`.
+
+    None where nothing is proven: B may be singular.
+    """
+    # With a Cholesky factor F of the matrix, B = FF' + E = F (I + X) F', X = F^{-1} E F^{-T}; then
+    # |log det(I + X)| <= k |X| / (1 - |X|). F^{-1} is bounded by an approximate inverse W with
+    # |I - WF| < 1, in rows and in columns.
+    k = len(matrix)
+    try:
+        F = np.linalg.cholesky(matrix)
+        W = np.linalg.inv(F)
+    except np.linalg.LinAlgError:
+        return None
+    F_size, W_size, of_sum = np.abs(F), np.abs(W), gamma(k + FEW_ROUNDINGS)
+    residual = np.abs(matrix - F @ F.T) + of_sum * (F_size @ F_size.T + np.abs(matrix)) + error
+    inexact = np.abs(np.eye(k) - W @ F) + of_sum * (W_size @ F_size + np.eye(k))
+    norm = float(max(np.max(np.sum(inexact, axis=axis)) for axis in (0, 1))) * SECOND_ORDER
+    X_norm = float(np.max(np.sum(W_size @ residual @ W_size.T, axis=1))) * SECOND_ORDER
+    if not (norm < 0.5 and np.isfinite(X_norm)):
+        return None
+    X_norm = X_norm / (1.0 - norm) ** 2 * SECOND_ORDER
+    if X_norm >= 0.5:
+        return None
+    logs = 2.0 * np.log(np.diag(F))
+    slack = gamma(k + FUNCTION_ERROR + FEW_ROUNDINGS) * float(np.sum(np.abs(logs)))
+    total, change = float(np.sum(logs)), k * X_norm / (1.0 - X_norm) * SECOND_ORDER
+    return at_least(total, -change, -slack), at_most(total, change, slack)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..numerics.accurate_sums import column_medians, sampled_rows
 from ..numerics.checks import FloatArray, IntArray
-from ..numerics.medians import column_medians, some_rows
 
 FAR_SPREADS = 1e3
 """A value this many spreads from the median is cut off before a feature's scale is measured."""
@@ -26,7 +26,7 @@ def middles_and_spreads(points: FloatArray) -> tuple[FloatArray, FloatArray]:
     (array([1.5]), array([1.]))
     """
     middles = column_medians(points)
-    spreads = column_medians(np.abs(some_rows(points) - middles))
+    spreads = column_medians(np.abs(sampled_rows(points) - middles))
     still = np.flatnonzero(spreads == 0.0)
     if len(still):
         ranked = np.sort(np.abs(points[:, still] - middles[still]), axis=0)

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, check_number
-from ..numerics.log_determinant import log_determinant_bounds
 from ..numerics.psd_cone import symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
+from ..numerics.verified_psd import log_determinant_bounds
 from .penalty import DualTerms, Multiplier, Penalty, TermPoint, inner_above
 from .priors import check_prior
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from ..m_step.graded_matrix import grade_matrix
 from ..model.m_step_objective import MStepObjective
-from ..numerics.blas_threads import one_blas_thread
+from ..numerics.arrays import one_blas_thread
 from ..penalties.penalty import Penalty
 from ..processes.isolation import Outcome
 from ..solvers.first_order import fista

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..display.symbols import space_of
-from ..numerics.blas_threads import one_blas_thread
+from ..numerics.arrays import one_blas_thread
 from ..pairs.pair_set import PairSet
 from .algorithm import (
     attainment,

@@ -9,16 +9,18 @@ import numpy as np
 import pytest
 
 from seraph_cvx import MStepObjective, PairSet
-from seraph_cvx.numerics.accurate_product import _cut, accurate_product, exact_difference
-from seraph_cvx.numerics.arrays import to_host
-from seraph_cvx.numerics.rounding import UNIT, gamma
-from seraph_cvx.numerics.short_sums import (
+from seraph_cvx.numerics.accurate_sums import (
+    _cut,
+    accurate_product,
+    exact_difference,
     product_chain,
     short_column_sums,
     short_product,
     short_totals,
     totals_chain,
 )
+from seraph_cvx.numerics.arrays import to_host
+from seraph_cvx.numerics.rounding import UNIT, gamma
 
 flint = pytest.importorskip("flint")
 

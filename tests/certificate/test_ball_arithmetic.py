@@ -15,6 +15,7 @@ from seraph_cvx.numerics import ball_arithmetic  # noqa: E402
 from seraph_cvx.numerics.ball_arithmetic import (  # noqa: E402
     ball_matrix,
     entropy_from_below,
+    exact_coordinates,
     is_proven_psd,
     pair_matrix,
     posterior,
@@ -22,7 +23,6 @@ from seraph_cvx.numerics.ball_arithmetic import (  # noqa: E402
     rounded_up,
     surprise,
 )
-from seraph_cvx.numerics.exact_range import exact_coordinates  # noqa: E402
 
 arb, arb_mat, ctx, fmpq, fmpq_mat = flint.arb, flint.arb_mat, flint.ctx, flint.fmpq, flint.fmpq_mat
 
@@ -212,7 +212,7 @@ def test_failure_path_without_flint_the_cure_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "flint", None)
     for name in (
         "numerics.ball_arithmetic",
-        "numerics.exact_range",
+        "numerics.ball_arithmetic",
         "certificate.ball_program",
         "certificate.proof",
     ):

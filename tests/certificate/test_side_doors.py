@@ -23,7 +23,7 @@ from seraph_cvx import (
 )
 from seraph_cvx.certificate import Certificate
 from seraph_cvx.certificate.penalized import certify_penalized
-from seraph_cvx.numerics.log_determinant import log_determinant_bounds
+from seraph_cvx.numerics.verified_psd import log_determinant_bounds
 from seraph_cvx.penalties import LinearConstraints, Penalty, Ridge, Trace, UpperBound
 
 EXTENDED = np.longdouble

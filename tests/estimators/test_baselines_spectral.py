@@ -25,7 +25,7 @@ from seraph_cvx.baselines.mfda import MFDA, pairwise_scatter, reconstruction_wei
 from seraph_cvx.baselines.nca import NCA
 from seraph_cvx.baselines.principal_directions import principal_directions
 from seraph_cvx.datasets import load, load_sampling
-from seraph_cvx.numerics.blas_threads import one_blas_thread
+from seraph_cvx.numerics.arrays import one_blas_thread
 
 RIVALS = [Euclidean(), LDM(), MFDA(), NCA()]
 

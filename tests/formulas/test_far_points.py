@@ -7,7 +7,7 @@ import pytest
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.numerics.medians import column_medians
+from seraph_cvx.numerics.accurate_sums import column_medians
 from seraph_cvx.pairs.far_points import (
     cut_off,
     describe_far_values,

@@ -171,7 +171,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 import numpy, scipy.linalg
 from threadpoolctl import ThreadpoolController
-from seraph_cvx.numerics.blas_threads import one_blas_thread
+from seraph_cvx.numerics.arrays import one_blas_thread
 
 def threads_of_blas():
     libraries = ThreadpoolController().select(user_api="blas").info()

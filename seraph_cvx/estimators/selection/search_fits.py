@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.blas_threads import one_blas_thread
+from ...numerics.arrays import one_blas_thread
 from ...numerics.checks import UNKNOWN, FloatArray, IntArray, encode_labels
 from ..seraph import SERAPH
 

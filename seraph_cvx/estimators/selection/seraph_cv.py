@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import column_or_1d
 
 from ...certificate import Certificate
-from ...numerics.blas_threads import one_blas_thread
+from ...numerics.arrays import one_blas_thread
 from ...numerics.checks import FloatArray, check_number, encode_labels
 from ...pairs.pair_set import PairSet
 from ...penalties.manifold import manifold_term

@@ -12,7 +12,7 @@ import numpy as np
 from ...display.result_table import ResultTable
 from ...m_step.graded_matrix import grade_matrix
 from ...model.m_step_objective import MStepObjective
-from ...numerics.blas_threads import one_blas_thread
+from ...numerics.arrays import one_blas_thread
 from ...processes.isolation import ForkServer
 from ...processes.workers import ONE_THREAD
 from ...race.entrants.attempt import Entrant

@@ -13,7 +13,7 @@ import numpy as np
 from ...display.result_table import ResultTable
 from ...fit.alternation import Iteration, alternate
 from ...model.m_step_objective import MStepObjective
-from ...numerics.blas_threads import one_blas_thread
+from ...numerics.arrays import one_blas_thread
 from ...numerics.checks import FloatArray
 from ...pairs.pair_set import PairSet
 from ...processes.forking import peak_bytes, resident_bytes

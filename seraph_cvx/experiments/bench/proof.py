@@ -12,7 +12,7 @@ from ...certificate import certify
 from ...display.result_table import ResultTable
 from ...m_step.solve import solve_m_step
 from ...model.m_step_objective import MStepObjective
-from ...numerics.blas_threads import one_blas_thread
+from ...numerics.arrays import one_blas_thread
 from ...numerics.checks import FloatArray
 from .conic import TASKS, draw_tasks
 from .report import Report, Row

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.spatial.distance import cdist, pdist
 from sklearn.metrics import roc_auc_score
 
-from ...numerics.blas_threads import one_blas_thread
+from ...numerics.arrays import one_blas_thread
 from ...numerics.checks import UNKNOWN, FloatArray, IntArray
 from .draws import Draw
 

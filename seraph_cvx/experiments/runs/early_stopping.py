@@ -12,7 +12,7 @@ import numpy as np
 
 from ...model.m_step_objective import MStepObjective
 from ...model.semi_supervised import SemiSupervisedObjective
-from ...numerics.blas_threads import one_blas_thread
+from ...numerics.arrays import one_blas_thread
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import project, symmetrize
 from ...pairs.pair_set import PairSet

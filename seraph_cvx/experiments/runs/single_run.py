@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...numerics.blas_threads import one_blas_thread
+from ...numerics.arrays import one_blas_thread
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import numerical_rank
 from ...processes.isolation import ForkServer, Outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...certificate.proof import Proof, prove
 from ...model.m_step_objective import MStepObjective
-from ...numerics.blas_threads import one_blas_thread
+from ...numerics.arrays import one_blas_thread
 from ...solvers.first_order import fista
 
 WIDEST = 1e-9

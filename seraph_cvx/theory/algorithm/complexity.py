@@ -8,7 +8,7 @@ import numpy as np
 
 from ...display.chart import Chart, Curve
 from ...model.m_step_objective import MStepObjective
-from ...numerics.blas_threads import one_blas_thread
+from ...numerics.arrays import one_blas_thread
 from ...numerics.checks import FloatArray
 from ...numerics.psd_cone import project
 from ...pairs.pair_set import PairSet
