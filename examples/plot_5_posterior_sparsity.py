@@ -6,11 +6,11 @@ a metric that is sure about most of them, and that is the right one here.
 
 import numpy as np
 from gallery import save
+from reproduction.evidence.protocol.samplings import nearest_neighbor_error
+from reproduction.evidence.results.figures import POSTERIOR_FACTOR, artificial_set
+from reproduction.evidence.runs.early_stopping import stop_early
 
 from seraph_cvx import PairSet
-from seraph_cvx.experiments.protocol.samplings import nearest_neighbor_error
-from seraph_cvx.experiments.results.figures import POSTERIOR_FACTOR, artificial_set
-from seraph_cvx.experiments.runs.early_stopping import stop_early
 from seraph_cvx.model.posterior import posterior_entropy
 from seraph_cvx.numerics.psd_cone import factor
 from seraph_cvx.plots import PosteriorDisplay

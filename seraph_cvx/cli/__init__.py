@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from . import apply, explore, learn, reproduce, study, verify
-from .bench import defaults, speed
+from . import apply, explore, learn, study, verify
 from .exercises import check
 from .main import app
 from .race import compare, export
@@ -13,12 +12,9 @@ __all__ = [
     "apply",
     "check",
     "compare",
-    "defaults",
     "explore",
     "export",
     "learn",
-    "reproduce",
-    "speed",
     "study",
     "verify",
 ]

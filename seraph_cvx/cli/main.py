@@ -22,9 +22,6 @@ COMMANDS = (
     "explore",
     "check-exercise",
     "export",
-    "reproduce",
-    "bench",
-    "bench defaults",
 )
 """The commands in the order in which people come to use them."""
 
@@ -121,7 +118,7 @@ def on_cluster(scheduler: str | None) -> AbstractContextManager[Any]:
     """A context in which joblib uses a Dask cluster; None: this machine alone."""
     if scheduler is None:
         return nullcontext()
-    from ..experiments.runs.dask_cluster import dask_cluster
+    from ..processes.dask_cluster import dask_cluster
 
     return dask_cluster(None if scheduler == "local" else scheduler)
 

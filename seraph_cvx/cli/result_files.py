@@ -1,4 +1,4 @@
-"""The files of an experiment's results: texts, of which Markdown is also printed, and pictures."""
+"""Writes pictures to files."""
 
 from __future__ import annotations
 
@@ -8,16 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..processes.whole_file import write_whole
-from .report import alert, say
-
-
-def write_texts(out: Path, texts: dict[str, str]) -> list[str]:
-    """Write files by name, and print those in Markdown; return the names."""
-    for name, text in texts.items():
-        write_whole(out / name, text.encode())
-        if name.endswith(".md"):
-            say(text.replace("<br>", " / "))
-    return list(texts)
+from .report import alert
 
 
 def write_picture(path: Path, room: str, draw: Callable[[Any], Any]) -> list[str]:

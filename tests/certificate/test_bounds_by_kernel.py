@@ -8,11 +8,11 @@ import array_api_strict
 import numpy as np
 import numpy_kernels
 import pytest
+from evidence.bench.size import gaussian_classes
 
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.certificate.pair_bounds import bound_pairs
 from seraph_cvx.engine.device import device_sums
-from seraph_cvx.experiments.bench.size import gaussian_classes
 from seraph_cvx.model.label_bounds import _low_rank_bounds
 from seraph_cvx.numerics.rounding import FUSED_ROUNDINGS
 

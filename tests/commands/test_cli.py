@@ -26,9 +26,9 @@ from seraph_cvx.cli.metric_report import IterationPrinter
 from seraph_cvx.cli.tables.workload import free_bytes
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.estimators.settings import RECOMMENDED
-from seraph_cvx.experiments.runs import dask_cluster
 from seraph_cvx.m_step.conic import ConicMStep
 from seraph_cvx.plots import RegionsDisplay
+from seraph_cvx.processes import dask_cluster
 from seraph_cvx.race import race
 from seraph_cvx.race.race_table import Race
 from seraph_cvx.race.solvers import forget_solver
@@ -166,7 +166,6 @@ EMPTY_RACE = Race(
     ("command", "room"),
     [
         (["demo"], "seraph_cvx.plots.regions"),
-        (["reproduce", "figure2", "--out", "."], "seraph_cvx.plots.experiments.sparsity"),
         (["compare", "--out", "."], "seraph_cvx.plots.race.race"),
     ],
 )
@@ -704,17 +703,6 @@ def test_help_of_fit_explains_every_option_in_groups_with_what_most_need_first()
     assert shown.index("--label") < shown.index("--out") < shown.index("--trace-weight")
 
 
-def test_bench_has_its_options_and_bench_defaults_its_own():
-    for words_of_it, inside, outside in (
-        (["bench"], ["--sizes", "Options of passes and size:"], ["--draws", "For size:"]),
-        (["bench", "defaults"], ["--draws", "seraph-cvx bench defaults"], ["--sizes"]),
-    ):
-        shown = run(*words_of_it, "--help").output
-        assert all(word in shown for word in inside)
-        assert not any(word in shown for word in outside)
-    assert_answered_in_words(run("bench", "nosuch"), ["nosuch"])
-
-
 @pytest.mark.parametrize("missing", ["typer", "rich"])
 def test_missing_package_is_one_sentence_with_its_cure(missing, monkeypatch, capsys):
     for name in (
@@ -757,7 +745,7 @@ def test_commands_are_listed_in_the_order_of_use_with_whole_sentences(columns, m
     listed = text[text.index("Commands:") : text.index("Examples:")].partition("\n")[2]
     names = re.findall(r"^  (\S+(?: \S+)?)(?:$|  +)", listed, flags=re.M)
     assert names[:6] == ["demo", "fit", "apply", "explain", "verify", "compare"]
-    assert names[-2:] == ["bench", "bench defaults"]
+    assert names[-1] == "export"
     assert "..." not in listed
     for name in names:
         told = listed.partition(f"  {name} ")[2] or listed.partition(f"  {name}\n")[2]

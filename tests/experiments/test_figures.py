@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from evidence.plots.sparsity import plot_sparsity
+from evidence.plots.times import FAMILIES, OWN, plot_times
+from evidence.protocol.tasks import TASKS
+from evidence.results import figures
+from evidence.results.documents import figure3_files, times_again
+from evidence.results.figures import artificial_set, learn_panels
+from evidence.results.summaries import summarize
+from evidence.results.tables import times_of
+from evidence.runs.early_stopping import stop_early
+from evidence.runs.methods import METHODS
 from matplotlib.colors import to_rgb
 from pictures import assert_legible
-from reproduction import run_row, without_metric
+from reproduction_programs import run_row, without_metric
 
 from seraph_cvx import PairSet, solve_m_step
-from seraph_cvx.experiments.protocol.tasks import TASKS
-from seraph_cvx.experiments.results import figures
-from seraph_cvx.experiments.results.documents import figure3_files, times_again
-from seraph_cvx.experiments.results.figures import artificial_set, learn_panels
-from seraph_cvx.experiments.results.summaries import summarize
-from seraph_cvx.experiments.results.tables import times_of
-from seraph_cvx.experiments.runs.early_stopping import stop_early
-from seraph_cvx.experiments.runs.methods import METHODS
-from seraph_cvx.plots.experiments.sparsity import plot_sparsity
-from seraph_cvx.plots.experiments.times import FAMILIES, OWN, plot_times
 from seraph_cvx.plots.style import PALETTE
 
 # Figures 1 and 2

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reproduction import without_metric
-
-from seraph_cvx import MStepObjective, PairSet, alternate
-from seraph_cvx.experiments.protocol.samplings import (
+from evidence.protocol.samplings import (
     draw_sampling,
     load_task,
     nearest_neighbor_error,
 )
-from seraph_cvx.experiments.protocol.tasks import find_task
-from seraph_cvx.experiments.runs import learners
-from seraph_cvx.experiments.runs.early_stopping import stop_early
-from seraph_cvx.experiments.runs.methods import METHODS
+from evidence.protocol.tasks import find_task
+from evidence.runs import learners
+from evidence.runs.early_stopping import stop_early
+from evidence.runs.methods import METHODS
+from reproduction_programs import without_metric
+
+from seraph_cvx import MStepObjective, PairSet, alternate
 from seraph_cvx.m_step.solve import MStepSolver
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 

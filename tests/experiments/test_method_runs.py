@@ -7,17 +7,16 @@ import time
 
 import numpy as np
 import pytest
-from joblib import parallel_config
-
-from seraph_cvx.experiments.protocol.tasks import UNFILED
-from seraph_cvx.experiments.results.summaries import summarize
-from seraph_cvx.experiments.results.tables import (
+from evidence.protocol.tasks import UNFILED
+from evidence.results.summaries import summarize
+from evidence.results.tables import (
     table2_reasons,
 )
-from seraph_cvx.experiments.runs.bookkeeping import Ledger
-from seraph_cvx.experiments.runs.methods import METHODS
-from seraph_cvx.experiments.runs.runner import run_methods
-from seraph_cvx.experiments.runs.single_run import Protocol, learn
+from evidence.runs.bookkeeping import Ledger
+from evidence.runs.methods import METHODS
+from evidence.runs.runner import run_methods
+from evidence.runs.single_run import Protocol, learn
+from joblib import parallel_config
 
 # The runner
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from seraph_cvx import PairSet, datasets
-from seraph_cvx.experiments.protocol.printed_table2 import PRINTED
-from seraph_cvx.experiments.protocol.protocol_evidence import expected_sizes, scaling_evidence
-from seraph_cvx.experiments.protocol.samplings import (
+from evidence.protocol.printed_table2 import PRINTED
+from evidence.protocol.protocol_evidence import expected_sizes, scaling_evidence
+from evidence.protocol.samplings import (
     VARIANTS,
     draw_indices,
     draw_sampling,
@@ -16,11 +14,13 @@ from seraph_cvx.experiments.protocol.samplings import (
     nearest_neighbor_error,
     scale_features,
 )
-from seraph_cvx.experiments.protocol.tasks import TASKS, UNFILED, find_task, find_tasks
-from seraph_cvx.experiments.results.figures import artificial_set
-from seraph_cvx.experiments.runs.methods import METHODS, PAPER_METHODS, find_methods
-from seraph_cvx.experiments.runs.runner import run_methods
-from seraph_cvx.experiments.runs.single_run import Protocol
+from evidence.protocol.tasks import TASKS, UNFILED, find_task, find_tasks
+from evidence.results.figures import artificial_set
+from evidence.runs.methods import METHODS, PAPER_METHODS, find_methods
+from evidence.runs.runner import run_methods
+from evidence.runs.single_run import Protocol
+
+from seraph_cvx import PairSet, datasets
 
 IMAGES = [name for name, task in TASKS.items() if task.is_stratified]
 

@@ -1,15 +1,19 @@
-"""Evidence: `seraph-cvx reproduce` writes what it says, and says what it cannot."""
+"""Evidence: `run.py` writes what it says, and says what it cannot."""
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
+import time
 
 import pytest
+import run
 from command_line import words
-from reproduction import reproduce_by_command
+from evidence.runs import runner
+from reproduction_programs import reproduce
 
 import seraph_cvx
-from seraph_cvx.experiments.runs import runner
 
 # The command
 
@@ -17,7 +21,7 @@ from seraph_cvx.experiments.runs import runner
 @pytest.mark.slow
 def test_the_command_makes_table_2_and_figure_3_of_the_same_runs(tmp_path):
     asked = ("--tasks", "iris", "--methods", "euclidean,early-hyper", "--samplings", 2)
-    done = reproduce_by_command("table2", *asked, "--out", tmp_path)
+    done = reproduce("table2", *asked, "--out", tmp_path)
     assert done.exit_code == 0, done.output
     text = (tmp_path / "table2.md").read_text()
     assert "| SERAPH hyper, early |" in text
@@ -26,7 +30,7 @@ def test_the_command_makes_table_2_and_figure_3_of_the_same_runs(tmp_path):
     assert header.startswith("task,method,n_done")
     assert len(lines) == 2
     before = (tmp_path / "cells.jsonl").read_text().count('"kind":"cell"')
-    again = reproduce_by_command("figure3", *asked, "--out", tmp_path, "--resume")
+    again = reproduce("figure3", *asked, "--out", tmp_path, "--resume")
     assert again.exit_code == 0, again.output
     assert (tmp_path / "cells.jsonl").read_text().count('"kind":"cell"') == before == 4
     assert (tmp_path / "figure3.png").read_bytes().startswith(b"\x89PNG")
@@ -44,7 +48,7 @@ def test_the_command_makes_table_2_and_figure_3_of_the_same_runs(tmp_path):
     ],
 )
 def test_the_command_writes_the_other_parts(part, tmp_path):
-    done = reproduce_by_command(part, "--tasks", "iris", "--samplings", 2, "--out", tmp_path)
+    done = reproduce(part, "--tasks", "iris", "--samplings", 2, "--out", tmp_path)
     assert done.exit_code == 0, done.output
     endings = {"table1": (".md", ".csv"), "protocol": (".md",)}.get(part, (".md", ".csv", ".png"))
     for ending in endings:
@@ -63,12 +67,14 @@ def test_the_command_writes_the_other_parts(part, tmp_path):
         (("table2", "--samplings", "0"), "'--samplings'"),
         (("table2", "--tasks", "iris", "--methods", "euclidean", "--n-jobs", "0"), "n_jobs"),
         (("table2", "--tasks", "usps-1-5-20", "--data-dir", "nowhere"), "usps"),
+        (("table1", "--out", "file/x"), "not a folder"),
     ],
 )
 def test_bad_input_is_answered_in_words_with_exit_code_2(arguments, said, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
     monkeypatch.delenv("SERAPH_CVX_DATA", raising=False)
-    result = reproduce_by_command(*arguments)
+    result = reproduce(*arguments)
     assert result.exit_code == 2
     assert said in words(result.output)
     assert "Traceback" not in result.output
@@ -79,14 +85,38 @@ def test_the_command_says_how_to_go_on_after_an_interruption(tmp_path, monkeypat
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runner, "run_methods", interrupted)
-    result = reproduce_by_command("table2", "--tasks", "iris", "--out", tmp_path)
+    result = reproduce("table2", "--tasks", "iris", "--out", tmp_path)
     assert result.exit_code == 130
     assert "--resume continues" in words(result.output)
 
 
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_go_on(tmp_path):
+    options = ["table2", "--tasks", "iris", "--methods", "euclidean,gdm"]
+    command = [sys.executable, run.__file__, *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=tmp_path, text=True) as process:
+        cells = tmp_path / "reproduction" / "cells.jsonl"
+        while not cells.exists() or cells.read_bytes().count(b"\n") < 3:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        said = words(process.communicate(timeout=60)[1])
+    assert process.returncode == 130, said
+    assert "the finished runs are in reproduction/cells.jsonl" in said
+    assert "the same command with --resume continues" in said
+    assert "Traceback" not in said
+
+
+def test_another_missing_package_is_not_taken_for_matplotlib(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "evidence.plots.sparsity", None)
+    result = reproduce("figure2", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "import of evidence.plots.sparsity halted" in words(result.stderr)
+    assert "matplotlib" not in result.stderr
+
+
 def test_the_command_ends_with_1_where_runs_failed_and_says_so(cheap_runs, tmp_path):
     asked = ("--tasks", "iris", "--methods", "euclidean,gdm", "--samplings", 2)
-    result = reproduce_by_command("table2", *asked, "--out", tmp_path)
+    result = reproduce("table2", *asked, "--out", tmp_path)
     assert result.exit_code == 1
     assert "Of 4 runs 2 failed and 0 were cut off" in words(result.output)
     assert "What is not done" in (tmp_path / "table2.md").read_text()
@@ -96,11 +126,11 @@ def test_without_matplotlib_the_numbers_are_written_and_the_missing_picture_is_t
     tmp_path, monkeypatch
 ):
     for name in list(sys.modules):
-        if name.startswith(("seraph_cvx.plots", "matplotlib.")):
+        if name.startswith(("evidence.plots", "seraph_cvx.plots", "matplotlib.")):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.delattr(seraph_cvx, "plots")
-    result = reproduce_by_command("figure2", "--out", tmp_path)
+    result = reproduce("figure2", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "No picture: matplotlib is not installed" in words(result.output)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["figure2.csv", "figure2.md"]

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reproduction import run_row
-from scipy.stats import ttest_ind, ttest_rel
-
-from seraph_cvx.experiments.protocol.protocol_evidence import scaling_evidence
-from seraph_cvx.experiments.protocol.tasks import TASKS, find_tasks
-from seraph_cvx.experiments.results.summaries import are_comparable, mark_best, summarize
-from seraph_cvx.experiments.results.tables import (
+from evidence.protocol.protocol_evidence import scaling_evidence
+from evidence.protocol.tasks import TASKS, find_tasks
+from evidence.results.summaries import are_comparable, mark_best, summarize
+from evidence.results.tables import (
     table1,
     table2,
     table2_reasons,
     to_csv,
 )
+from reproduction_programs import run_row
+from scipy.stats import ttest_ind, ttest_rel
 
 # The tables
 

@@ -7,22 +7,23 @@ import re
 from functools import partial
 from types import SimpleNamespace
 
+import bench as speed
 import pytest
 from command_line import run, words
+from evidence.bench import conic as bench_conic
+from evidence.bench import first_m_steps as bench_m_steps
+from evidence.bench import passes as bench_passes
+from evidence.bench import size as bench_size
+from evidence.bench import statement as bench_statement
+from evidence.bench.path import bench_path
+from evidence.bench.proof import bench_certificate, bench_proof
+from evidence.bench.report import Report
+from evidence.bench.startup import STARTS, bench_startup
+from reproduction_programs import run_bench
 
 from seraph_cvx import MStepObjective, PairSet, certify
-from seraph_cvx.cli import speed
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.result_table import ResultTable
-from seraph_cvx.experiments.bench import conic as bench_conic
-from seraph_cvx.experiments.bench import first_m_steps as bench_m_steps
-from seraph_cvx.experiments.bench import passes as bench_passes
-from seraph_cvx.experiments.bench import size as bench_size
-from seraph_cvx.experiments.bench import statement as bench_statement
-from seraph_cvx.experiments.bench.path import bench_path
-from seraph_cvx.experiments.bench.proof import bench_certificate, bench_proof
-from seraph_cvx.experiments.bench.report import Report
-from seraph_cvx.experiments.bench.startup import STARTS, bench_startup
 from seraph_cvx.processes.isolation import Outcome
 from seraph_cvx.race.entrants.attempt import Entrant
 from seraph_cvx.race.solvers import entrants
@@ -62,7 +63,7 @@ def test_bench_writes_what_it_prints(tmp_path, monkeypatch):
     table = ResultTable("Planted", [{"ratio": 2.0}, {"ratio": 4.0}], ["A note."])
     monkeypatch.setattr(bench_passes, "bench_kernel", planted())
     markdown, data = tmp_path / "kernel.md", tmp_path / "kernel.json"
-    result = run("bench", "kernel", "--markdown", markdown, "--json", data)
+    result = run_bench("kernel", "--markdown", markdown, "--json", data)
     assert result.exit_code == 0, result.output
     assert table.to_markdown() in result.stdout
     assert result.stderr.splitlines()[:2] == ["ratio 2", "ratio 4"]
@@ -97,7 +98,7 @@ def test_a_stopped_bench_keeps_the_rows_it_has_and_says_so(
 ):
     monkeypatch.setattr(room, name, planted(KeyboardInterrupt()))
     markdown, data = tmp_path / "table.md", tmp_path / "table.json"
-    result = run("bench", section, "--markdown", markdown, "--json", data)
+    result = run_bench(section, "--markdown", markdown, "--json", data)
     assert result.exit_code == 130
     assert "| 2 |\n| > 3 |\n\nIncomplete: stopped after 1 of its rows." in result.stdout
     assert "Interrupted: the tables are in" in " ".join(result.stderr.split())
@@ -107,7 +108,7 @@ def test_a_stopped_bench_keeps_the_rows_it_has_and_says_so(
 
 def test_a_bench_writes_json_alone_where_only_that_is_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(bench_passes, "bench_kernel", planted())
-    assert run("bench", "kernel", "--json", tmp_path / "kernel.json").exit_code == 0
+    assert run_bench("kernel", "--json", tmp_path / "kernel.json").exit_code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["kernel.json"]
 
 
@@ -119,7 +120,7 @@ def test_the_options_of_size_reach_the_bench(monkeypatch):
 
     monkeypatch.setattr(bench_size, "bench_sizes", measure)
     options = ["--sizes", "500,900", "--place", "dask", "--unlabeled-pairs", 7]
-    assert run("bench", "size", *options, "--scheduler", "tcp://a:1").exit_code == 0
+    assert run_bench("size", *options, "--scheduler", "tcp://a:1").exit_code == 0
     assert asked == [("dask", [500, 900], 64, 7, "tcp://a:1")]
 
 
@@ -128,14 +129,14 @@ def test_the_options_of_size_reach_the_bench(monkeypatch):
     [("ten", "'ten': write integers, such as 1000,10000"), ("900,50", "50: ten classes")],
 )
 def test_sizes_that_cannot_be_measured_are_answered_in_words(sizes, said):
-    result = run("bench", "size", "--sizes", sizes)
+    result = run_bench("size", "--sizes", sizes)
     assert result.exit_code == 2
     assert said in words(result.stderr)
 
 
 def test_a_bench_that_fails_keeps_the_rows_it_has(tmp_path, monkeypatch):
     monkeypatch.setattr(bench_passes, "bench_kernel", planted(RuntimeError("out of luck")))
-    result = run("bench", "kernel", "--markdown", tmp_path / "table.md")
+    result = run_bench("kernel", "--markdown", tmp_path / "table.md")
     assert result.exit_code
     assert "Incomplete" in (tmp_path / "table.md").read_text()
 
@@ -145,7 +146,7 @@ def test_a_bench_stopped_before_its_first_row_writes_nothing(tmp_path, monkeypat
         raise KeyboardInterrupt
 
     monkeypatch.setattr(bench_passes, "bench_scaling", stopped)
-    result = run("bench", "scaling", "--markdown", tmp_path / "table.md")
+    result = run_bench("scaling", "--markdown", tmp_path / "table.md")
     assert result.exit_code == 130
     assert "nothing was written" in " ".join(result.stderr.split())
     assert not list(tmp_path.iterdir())
@@ -153,8 +154,8 @@ def test_a_bench_stopped_before_its_first_row_writes_nothing(tmp_path, monkeypat
 
 def test_a_path_is_reported_row_by_row(monkeypatch):
     told, rows = [], []
-    monkeypatch.setattr("seraph_cvx.experiments.bench.path.TASKS", {"iris": 10})
-    monkeypatch.setattr("seraph_cvx.experiments.bench.path.REPEATS", 1)
+    monkeypatch.setattr("evidence.bench.path.TASKS", {"iris": 10})
+    monkeypatch.setattr("evidence.bench.path.REPEATS", 1)
     table = bench_path(Report(told.append, rows.append), seeds=(0,))
     assert told == ["iris, seed 0"]
     assert list(table.rows) == rows
@@ -162,15 +163,15 @@ def test_a_path_is_reported_row_by_row(monkeypatch):
 
 
 def test_a_proof_is_reported_beside_the_certificate(monkeypatch):
-    monkeypatch.setattr("seraph_cvx.experiments.bench.proof.TASKS", {"iris": 10})
+    monkeypatch.setattr("evidence.bench.proof.TASKS", {"iris": 10})
     (row,) = bench_proof(Report(), seeds=(0,)).rows
     assert row["proven gap"] <= 1e-7
     assert 0.0 < row["proven gap"] <= 1.1 * row["certified gap"]
 
 
 def test_certificates_of_two_m_steps_are_reported_with_their_cost(monkeypatch):
-    monkeypatch.setattr("seraph_cvx.experiments.bench.proof.TASKS", {"iris": 10})
-    monkeypatch.setattr("seraph_cvx.experiments.bench.proof.DIGITS", {})
+    monkeypatch.setattr("evidence.bench.proof.TASKS", {"iris": 10})
+    monkeypatch.setattr("evidence.bench.proof.DIGITS", {})
     rows = bench_certificate(Report(), seeds=(0,)).rows
     assert [row["M-step"] for row in rows] == ["first", "second"]
     for row in rows:
@@ -189,7 +190,7 @@ def test_certificates_of_two_m_steps_are_reported_with_their_cost(monkeypatch):
 )
 def test_data_that_is_not_there_is_a_row_that_says_so(measure, column, monkeypatch, tmp_path):
     for room in ("proof", "path"):
-        monkeypatch.setattr(f"seraph_cvx.experiments.bench.{room}.TASKS", {"ionosphere": 20})
+        monkeypatch.setattr(f"evidence.bench.{room}.TASKS", {"ionosphere": 20})
     monkeypatch.setenv("SERAPH_CVX_DATA", str(tmp_path))
     tasks = (
         {"tasks": ["ionosphere"], "rivals": {}}
@@ -362,7 +363,7 @@ def test_overhead_is_the_share_of_time_outside_the_solver(small_samplings):
 
 
 def test_bench_refuses_an_unknown_section():
-    assert run("bench", "everything").exit_code == 2
+    assert run_bench("everything").exit_code == 2
 
 
 @pytest.mark.slow

@@ -14,10 +14,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import run as run_program
 from command_line import run, words
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
+from evidence.runs import runner
+from evidence.runs.bookkeeping import RunJournal
+from evidence.runs.runner import run_methods
+from evidence.runs.single_run import OWNER
 from faulty_solvers import Planted, Raising
 from instances import random_psd
+from reproduction_programs import reproduce
 
 from seraph_cvx import (
     SERAPH,
@@ -29,10 +35,6 @@ from seraph_cvx import (
     compare_solvers,
 )
 from seraph_cvx.estimators.saving.model_file import load_model, save_model
-from seraph_cvx.experiments.runs import runner
-from seraph_cvx.experiments.runs.bookkeeping import RunJournal
-from seraph_cvx.experiments.runs.runner import run_methods
-from seraph_cvx.experiments.runs.single_run import OWNER
 from seraph_cvx.m_step.statement import MStepStatement
 from seraph_cvx.processes.workers import close_servers
 from seraph_cvx.race.race_journal import EMPTY_ROW, RaceJournal
@@ -206,7 +208,7 @@ def test_an_interrupt_after_any_cell_keeps_it_and_the_run_goes_on(tmp_path, undi
 def test_a_killed_reproduction_has_whole_lines_and_goes_on(table, undisturbed):
     """SIGKILL at two moments; no process of it is left over."""
     options = ["table2", "--tasks", "iris", "--methods", "euclidean,mfda", "--samplings", "3"]
-    command = [sys.executable, "-m", "seraph_cvx", "reproduce", *options]
+    command = [sys.executable, run_program.__file__, *options]
     for n_lines in (1, 4):
         out = table.parent / f"r{n_lines}"
         with subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.DEVNULL) as process:
@@ -333,19 +335,19 @@ def test_runs_whose_header_is_lost_are_used_with_a_note(tmp_path, undisturbed):
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_fork_server")
 def test_the_command_shows_the_number_of_a_damaged_line(table):
-    options = ["reproduce", "table2", "--tasks", "iris", "--methods", "euclidean"]
+    options = ["table2", "--tasks", "iris", "--methods", "euclidean"]
     options += ["--samplings", 2, "--out", "r"]
-    assert run(*options).exit_code == 0
+    assert reproduce(*options).exit_code == 0
     cells = table.parent / "r" / "cells.jsonl"
     cells.write_text(cells.read_text() + "{damaged\n")
-    result = run(*options, "--resume")
+    result = reproduce(*options, "--resume")
     assert result.exit_code == 0, result.output
     assert "Line 4 of cells.jsonl" in words(result.stderr)
 
 
 def test_a_full_disk_in_a_reproduction_is_answered_with_what_is_kept(table, monkeypatch):
     monkeypatch.setattr(os, "fsync", full_disk)
-    result = run("reproduce", "table2", "--tasks", "iris", "--methods", "euclidean")
+    result = reproduce("table2", "--tasks", "iris", "--methods", "euclidean")
     assert result.exit_code == 2
     said = words(result.stderr)
     assert "No space left on device" in said

@@ -17,9 +17,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from evidence.bench.startup import processor_seconds
 from explorer_states import told
 
-from seraph_cvx.experiments.bench.startup import processor_seconds
 from seraph_cvx.explorer.link import link_of
 from seraph_cvx.explorer.point_sets import DRAWN
 from seraph_cvx.explorer.scene import SIDE

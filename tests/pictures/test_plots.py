@@ -5,15 +5,15 @@ from functools import cache
 
 import numpy as np
 import pytest
+from evidence.plots.times import plot_times
+from evidence.results.summaries import summarize
+from evidence.results.tables import times_of
 from instances import random_pairs
 from pictures import assert_legible
 
 from seraph_cvx import seraph_path
-from seraph_cvx.experiments.results.summaries import summarize
-from seraph_cvx.experiments.results.tables import times_of
 from seraph_cvx.fit.alternation import Iteration
 from seraph_cvx.plots import plot_fit, plot_path
-from seraph_cvx.plots.experiments.times import plot_times
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(60, 4)) * [3.0, 2.0, 1.0, 0.5]

@@ -7,14 +7,15 @@ import subprocess
 import sys
 import warnings
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
+from evidence.bench.size import gaussian_classes
 from instances import random_pairs
 
 from seraph_cvx import NotCertified, PairSet, Status, alternate
-from seraph_cvx.experiments.bench.size import gaussian_classes
 from seraph_cvx.penalties import LinearConstraints, Ridge, TraceBound, UpperBound
 
 SETTINGS = [{}, {"accelerate": False, "tol": 1e-3}, {"penalties": [Ridge(0.3)]}]
@@ -171,10 +172,12 @@ def test_a_damaged_or_foreign_file_is_refused_and_left_alone(damage, tmp_path):
     assert path.read_bytes() == before
 
 
+REPRODUCTION = Path(__file__).parents[2] / "examples" / "reproduction"
 KILLED = """
 import sys
+sys.path.append(sys.argv[2])
 from seraph_cvx import PairSet, alternate
-from seraph_cvx.experiments.bench.size import gaussian_classes
+from evidence.bench.size import gaussian_classes
 pairs = PairSet.from_labels(*gaussian_classes(1500, 8))
 def tell(iteration, metric):
     print(iteration.number, flush=True)
@@ -185,7 +188,9 @@ alternate(pairs, n_jobs=2, callback=tell, checkpoint=sys.argv[1])
 @pytest.mark.slow
 def test_a_killed_caller_is_resumed_to_the_same_metric(tmp_path):
     path = tmp_path / "run.npz"
-    caller = subprocess.Popen([sys.executable, "-c", KILLED, path], stdout=subprocess.PIPE)
+    caller = subprocess.Popen(
+        [sys.executable, "-c", KILLED, path, REPRODUCTION], stdout=subprocess.PIPE
+    )
     for _ in range(4):
         caller.stdout.readline()
     caller.send_signal(signal.SIGKILL)

@@ -9,13 +9,13 @@ import sys
 import numpy as np
 import numpy_kernels
 import pytest
+from evidence.bench.size import gaussian_classes
 
 from seraph_cvx import SERAPH, MStepObjective, PairSet, solve_m_step
 from seraph_cvx.engine.device import device_face
 from seraph_cvx.engine.device.device_face import DeviceFace, DeviceFaces
 from seraph_cvx.engine.face.all_pairs import AllPairs
 from seraph_cvx.engine.face.layout import FaceLayout
-from seraph_cvx.experiments.bench.size import gaussian_classes
 from seraph_cvx.model import pair_program
 from seraph_cvx.model.pair_losses import LOGISTIC, EntropyLoss, SharpenedLoss
 from seraph_cvx.pairs.labeled_pairs import ClassLabels

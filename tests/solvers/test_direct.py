@@ -7,11 +7,11 @@ import warnings
 import naive
 import numpy as np
 import pytest
+from evidence.runs import learners
 from sklearn.datasets import load_iris
 
 from seraph_cvx import SERAPH, SERAPHCV, MStepObjective, NotCertified, PairSet, Status, solve_m_step
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.experiments.runs import learners
 from seraph_cvx.fit.direct import measure_stationarity, minimize_directly
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 

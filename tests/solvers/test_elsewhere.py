@@ -16,6 +16,8 @@ import array_api_strict
 import joblib
 import numpy as np
 import pytest
+from evidence.bench.size import gaussian_classes
+from evidence.runs.runner import run_methods
 from instances import random_objective, random_psd
 
 import seraph_cvx.engine.cluster_sums
@@ -36,8 +38,6 @@ from seraph_cvx import (
 from seraph_cvx.certificate.sampling import certify_in_full
 from seraph_cvx.engine.blocks import EXCLUDED_DISTANCE, Layout
 from seraph_cvx.engine.cluster_sums import ClusterSums
-from seraph_cvx.experiments.bench.size import gaussian_classes
-from seraph_cvx.experiments.runs.runner import run_methods
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
 from seraph_cvx.numerics.arrays import fused_kernels, to_host
 from seraph_cvx.pairs.drawing import draw_unlabeled
@@ -453,7 +453,7 @@ def test_the_sampled_fit_is_certified_on_all_pairs():
 
 @pytest.mark.slow
 def test_the_gap_over_all_pairs_falls_at_least_as_one_over_the_root_of_k():
-    """Two instances; `seraph-cvx bench sampling` has five."""
+    """Two instances; `python examples/reproduction/bench.py sampling` has five."""
     draws = np.array([500, 2000, 8000, 32000])
     for seed in (0, 1):
         pairs = PairSet.from_labels(*gaussian_classes(400, 3, seed=seed))

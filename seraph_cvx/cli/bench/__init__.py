@@ -1,1 +1,0 @@
-"""`seraph-cvx bench`: our speed, and how good the defaults are."""
