@@ -8,26 +8,18 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..pairs.far_points import describe_far_values
 
+# Confidences are named if the largest is this many times the smallest.
 UNEVEN = 1e6
-"""Confidences are named if the largest is this many times the smallest."""
 
+# Features are of different scales if one varies so many times as much as another.
 MANY = 100.0
-"""Features are of different scales if one varies so many times as much as another."""
 
+# Correlated features are named from so small an eigenvalue of their correlation matrix on.
 FAINT = 1e-7
-"""Correlated features are named from so small an eigenvalue of their correlation matrix on."""
 
 
 def why_inaccurate(objective: MStepObjective) -> str:
-    """Name the value, the confidence or the features that rounding errors come from, and a remedy.
-
-    Examples
-    --------
-    >>> from seraph_cvx import PairSet
-    >>> pairs = PairSet.from_constraints([[0.0], [1.0], [2.0], [1e9]], [(0, 1)], [(0, 2)])
-    >>> why_inaccurate(MStepObjective(pairs))
-    'X[3, 0] is 1e+09, which is 1e+09 times the spread of feature 0 away from its median. ...'
-    """
+    """Name the value, the confidence or the features that rounding errors come from, and a cure."""
     pairs = objective.pairs
     if sentence := describe_far_values(pairs.points):
         return sentence

@@ -1,19 +1,49 @@
-"""What a certificate says, and the lower bounds that it is made of."""
+"""What a certificate says, and the dual points whose lower bounds on the optimum it is made of.
+
+With r_k = 1 - p_k the dual of the M-step is a maximum-entropy problem,
+
+    maximize  D(r) = sum_k c_k H(r_k) + eta * (sum_k c_k r_k - kappa)       over r in [0, 1]^N
+    subject to  R + sum_k c_k (q_k - r_k) v_k v_k'  PSD.
+
+At LL' the natural candidate is r_k = sigma(-s_k), whose matrix is the gradient of f. Where that is
+not proven PSD, r is moved toward a point that is feasible anyway: r = 0 (which is p = 1), or r = q
+(p = b/c). Eigenvalues only choose the step; a verified Cholesky factorization proves it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
+import scipy
+from numpy.typing import NDArray
 
+from ..model.dual_coordinates import DualCoordinates
 from ..model.m_step_objective import MStepObjective
-from ..numerics.checks import FloatArray, read_only
+from ..numerics.checks import FloatArray, IntArray, read_only
+from ..numerics.exact_rank import component_roots
 from ..numerics.psd_cone import symmetrize
-from .feasible_steps import step_toward_one, stretch_of_regularizer
-from .pair_bounds import PairBounds
+from ..numerics.rounding import FEW_ROUNDINGS, UNIT, gamma
+from ..numerics.verified_psd import is_proven_positive_definite, power_of_two_scale
+from ..pairs.labeled_pairs import LabeledPairs
+from ..pairs.pair_set import PairSet
+from .pair_bounds import PairBounds, bound_pairs
+
+# How much more than the errors a step leaves to the proof, one try each.
+MARGINS = (1.0, 4.0, 64.0)
+
+# Pairs in the span of the similar ones up to which an M-step of them is tried.
+MOST_PAIRS = 1 << 17
+
+
+class LowerBound(NamedTuple):
+    """A bound on the optimum, and the dual point it is of."""
+
+    dual_value: float
+    dual_point: str
 
 
 @dataclass(frozen=True)
@@ -60,11 +90,13 @@ class Certificate:
         gap, size = self.duality_gap, max(1.0, abs(self.primal_value))
         return gap if gap in (0.0, math.inf) else math.nextafter(gap / size, math.inf)
 
-    def with_bound_of(self, other: Certificate) -> Certificate:
+    def with_bound_of(self, other: Certificate | LowerBound) -> Self:
         """The certificate with the other's lower bound, of the same M-step, if that is better."""
-        return LowerBound(other.dual_value, other.dual_point).improve(self)
+        if not other.dual_value > self.dual_value:
+            return self
+        return replace(self, dual_value=other.dual_value, dual_point=other.dual_point)
 
-    def checked(self) -> Certificate:
+    def checked(self) -> Self:
         """The certificate itself; an ArithmeticError if its bounds contradict each other."""
         if self.dual_value > self.primal_value:
             raise ArithmeticError(
@@ -78,19 +110,6 @@ class Certificate:
         from ..display.cards import certificate_card
 
         return certificate_card(self)
-
-
-class LowerBound(NamedTuple):
-    """A bound on the optimum, and the dual point it is of."""
-
-    value: float
-    dual_point: str
-
-    def improve(self, best: Certificate) -> Certificate:
-        """The certificate with this bound, if that is better."""
-        if not self.value > best.dual_value:
-            return best
-        return replace(best, dual_value=self.value, dual_point=self.dual_point)
 
 
 def lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Iterator[LowerBound]:
@@ -115,3 +134,206 @@ def lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Iterat
         elif stretch is not None:  # q + (r - q)/t is feasible for every larger t too
             share = math.nextafter(1.0 / stretch, 0.0)
             yield LowerBound(bounds.value_toward_labels(share), "toward p = b/c")
+
+
+def step_toward_one(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
+    """The largest tau in (0, 1], nearly, with R + N - tau*S(r) proven PSD; None if none is."""
+    M, S = coordinates.regularizer + bounds.labels.matrix, bounds.dual_matrix
+    D = np.diag(M)
+    if not np.all(D > 0.0):
+        return None
+    error = coordinates.regularizer_error(D) + bounds.labels.error.relative_to(D)
+    S_error = bounds.dual_error.relative_to(D)
+    if is_proven_positive_definite(M - S, (error + S_error) * D):
+        return 1.0
+    for margin in MARGINS:
+        spare = error + margin * _proof_margin(M, S)
+        largest = largest_eigenvalue(S + np.diag(S_error * D), M - np.diag(spare * D))
+        if largest is None:
+            return None
+        step = min(1.0, (1.0 - 4.0 * UNIT) / largest) if largest > 0.0 else 1.0
+        if step > 0.0 and is_proven_positive_definite(M - step * S, (error + step * S_error) * D):
+            return step
+    return None
+
+
+def stretch_of_regularizer(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
+    """The smallest t >= 1, nearly, with t*R + N - S(r) proven PSD; None if none is."""
+    R, missing = coordinates.regularizer, bounds.dual_matrix - bounds.labels.matrix
+    D = np.diag(R)
+    if not np.all(D > 0.0):
+        return None
+    error = bounds.dual_error.relative_to(D) + bounds.labels.error.relative_to(D)
+    R_error = coordinates.regularizer_error(D)
+    for margin in MARGINS:
+        spare = error + margin * _proof_margin(R, missing)
+        largest = largest_eigenvalue(missing + np.diag(spare * D), R - np.diag(R_error * D))
+        if largest is None:
+            return None
+        stretch = max(1.0, largest * (1.0 + 4.0 * UNIT))
+        if is_proven_positive_definite(stretch * R - missing, (stretch * R_error + error) * D):
+            return stretch
+    return None
+
+
+def _proof_margin(M: FloatArray, S: FloatArray) -> float:
+    """The share of the diagonal of M that the proof of positive definiteness takes, about."""
+    lengths = np.sqrt(np.diag(M))
+    sums = np.sum(np.abs(M - S) / lengths, axis=1) / lengths
+    return 8.0 * gamma(len(M) + FEW_ROUNDINGS) * float(np.max(sums, initial=1.0))
+
+
+def largest_eigenvalue(S: FloatArray, M: FloatArray) -> float | None:
+    """The largest eigenvalue of the pencil S - t*M; None where M is not positive definite."""
+    if not len(S):
+        return 0.0
+    if not np.all(np.isfinite(S)) or not np.all(np.isfinite(M)) or not np.all(np.diag(M) > 0.0):
+        return None
+    scale = power_of_two_scale(np.diag(M))
+    try:
+        F = np.linalg.cholesky(M * scale[:, None] * scale)
+    except np.linalg.LinAlgError:
+        return None
+    reduced = scipy.linalg.lapack.dsygst(S * scale[:, None] * scale, F, lower=1)[0]
+    return float(np.linalg.eigvalsh(reduced, UPLO="L")[-1])
+
+
+def pinned_bounds(objective: MStepObjective, L: FloatArray) -> Iterator[LowerBound]:
+    """Lower bounds with r_k = 0 on the pairs that leave the span of the similar ones."""
+    if not objective.has_soft_labels and objective.linear_penalty.is_proven_psd():
+        for reduced in _reduced_m_steps(objective):
+            yield from lower_bounds(reduced, bound_pairs(reduced, L))
+
+
+def _reduced_m_steps(objective: MStepObjective) -> Iterator[MStepObjective]:
+    """The M-steps of the pairs that stay in the span of the similar ones, with R = 0.
+
+    An unlabeled pair of weight w with q = 0 becomes a dissimilar one of confidence w.
+    """
+    # Every pair of which q = 0 adds a term log(1 + e^{-s}) >= 0 to f, and so does <R, A> where R is
+    # PSD: without some of them f is smaller everywhere. If R is zero, or as good as zero, and the
+    # similar pairs do not span the space, this gives better bounds: sum_S c_k v_k v_k' - S(r) can
+    # be PSD only if r_k = 0 on every pair that leaves the span of the similar pairs. Which pairs
+    # stay in it is decided without rounding, in two ways: two points that a chain of similar pairs
+    # joins differ by a sum of similar differences; and two points that are equal in every feature
+    # in which all similar pairs are equal differ in the others only. A span that is oblique to the
+    # features is left to `rigorous=True`.
+    pairs, weight = objective.pairs, objective.mu
+    if pairs.drawn is not None:  # a double not above the weight of a drawn pair, mu * #U/k
+        weight = math.nextafter(weight * objective.sums.stands_for * (1.0 - 4.0 * UNIT), 0.0)
+    i, j = pairs.similar.T
+    if not len(i):
+        return
+    fixed = np.all(pairs.points[i] == pairs.points[j], axis=0)
+    equal = np.unique(pairs.points[:, fixed], axis=0, return_inverse=True)[1].reshape(-1)
+    of_similar, of_dissimilar = np.split(pairs.labeled_weights, [len(i)])
+    for group in (component_roots(pairs.n_points, pairs.similar), equal):
+        unlabeled = _unlabeled_within(objective, group)
+        if unlabeled is None:
+            continue
+        kept = _is_within(pairs.dissimilar, group)
+        c = [of_similar, of_dissimilar[kept], np.full(len(unlabeled), weight)]
+        apart = np.vstack([pairs.dissimilar[kept], unlabeled])
+        if len(i) + len(apart) <= MOST_PAIRS:
+            labeled = LabeledPairs(pairs.similar, apart, np.concatenate(c))
+            yield MStepObjective(
+                PairSet(pairs.points, labeled),
+                unlabeled_weight=0.0,
+                trace_weight=0.0,
+                threshold=objective.threshold,
+            )
+
+
+def _is_within(rows: IntArray, group: IntArray) -> NDArray[np.bool_]:
+    return np.asarray(group[rows[:, 0]] == group[rows[:, 1]])
+
+
+def _unlabeled_within(objective: MStepObjective, group: IntArray) -> IntArray | None:
+    """The unlabeled pairs that count, of points of one group; None if they are too many."""
+    pairs, none = objective.pairs, np.empty((0, 2), dtype=np.int64)
+    if objective.mu == 0.0:
+        return none
+    if pairs.drawn is not None:
+        return pairs.drawn[_is_within(pairs.drawn, group)]
+    sizes = np.bincount(group)
+    if np.sum(sizes * (sizes - 1)) > 2 * MOST_PAIRS:
+        return None
+    members = (np.flatnonzero(group == number) for number in np.flatnonzero(sizes > 1))
+    within = (points[np.column_stack(np.triu_indices(len(points), 1))] for points in members)
+    rows = np.vstack([none, *within])
+    code = [pairs.n_points, 1]
+    return rows[~np.isin(rows @ code, pairs.labeled @ code)]
+
+
+def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
+    """The relative gap at LL' without the allowance for rounding: to steer by, not to be shown."""
+    with np.errstate(all="ignore"):
+        bounds = bound_pairs(objective, L)
+        coordinates = objective.geometry.dual_coordinates
+        if bounds is None or coordinates is None:
+            return math.inf
+        S, N, R = bounds.dual_matrix, bounds.labels.matrix, coordinates.regularizer
+        values = [bounds.labels.value]
+        largest = largest_eigenvalue(S, R + N)
+        if largest is not None and largest > 0.0:
+            step = min(1.0, 1.0 / largest)
+            values.append(bounds.value_toward_one(step, objective.threshold))
+        stretch = largest_eigenvalue(S - N, R)
+        if stretch is not None:
+            values.append(bounds.value_toward_labels(1.0 / max(1.0, stretch)))
+    return (bounds.primal_value - max(values)) / max(1.0, abs(bounds.primal_value))
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """The dual points p = 1 and p = b/c, always feasible, and a quick bound for a solver.
+
+    In whitened coordinates. Nothing here allows for rounding: no bound of it is ever shown.
+    """
+
+    basis: FloatArray | None  # B with B' M B = I; None where M is singular
+    regularizer_basis: FloatArray | None  # B with B' R B = I; None where R is singular
+    recession_value: float  # D at p = 1
+    entropy_value: float  # D at p = b/c
+
+    @classmethod
+    def of(cls, objective: MStepObjective) -> Anchors:
+        """Set up the anchors of an M-step."""
+        return cls(
+            _inverse_root(objective.whitened_program.recession, objective.zero_eigenvalue),
+            _inverse_root(objective.basis.regularizer, objective.zero_eigenvalue),
+            -objective.program.constant,
+            objective.soft_label_entropy,
+        )
+
+    def quick_bound(self, tangent: float, gradient: FloatArray) -> float:
+        """A lower bound on inf f from f and its gradient g at any symmetric Y, at no sweep.
+
+        D is concave, so D(tau*r + (1 - tau)*anchor) >= tau*D(r) + (1 - tau)*D(anchor), and
+        D(r) = f(Y) - <g, Y> is the `tangent` of f at Y, read at 0. `gradient` is T' g T.
+        """
+        bounds = [self.entropy_value]
+        for basis, value in (
+            (self.basis, self.recession_value),
+            (self.regularizer_basis, self.entropy_value),
+        ):
+            if basis is not None:
+                step = _feasible_step(gradient, basis)
+                bounds.append(step * tangent + (1.0 - step) * value)
+        return max(bounds)
+
+
+def _inverse_root(matrix: FloatArray, zero: float) -> FloatArray | None:
+    """B with B' matrix B = I; None where the matrix is singular."""
+    if not matrix.size:
+        return matrix
+    eigenvalues, vectors = np.linalg.eigh(matrix)
+    return None if eigenvalues[0] <= zero else vectors / np.sqrt(eigenvalues)
+
+
+def _feasible_step(gradient: FloatArray, basis: FloatArray) -> float:
+    """The largest tau in [0, 1] with tau*g + (1 - tau)*(B B')^{-1} PSD."""
+    if not basis.size:
+        return 1.0
+    infeasibility = float(np.linalg.eigvalsh(symmetrize(basis.T @ -gradient @ basis))[-1])
+    return 1.0 / (1.0 + max(0.0, infeasibility))

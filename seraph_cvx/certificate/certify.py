@@ -1,20 +1,8 @@
-"""The duality gap of the M-step at any PSD point, rounding errors included, trusting no solver.
-
-The dual of the M-step is a maximum-entropy problem. With r_k = 1 - p_k it reads
-
-    maximize  D(r) = sum_k c_k H(r_k) + eta * (sum_k c_k r_k - kappa)       over r in [0, 1]^N
-    subject to  R + sum_k c_k (q_k - r_k) v_k v_k'  PSD,
-
-and every feasible r bounds the optimum from below. At LL' the natural candidate is
-r_k = sigma(-s_k), whose matrix is the gradient of f. Where that is not proven PSD, r is moved
-toward a point that is feasible anyway: r = 0 (which is p = 1), or r = q (p = b/c).
-"""
+"""The duality gap of the M-step at any PSD point, rounding errors included, trusting no solver."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, overload
 
 import numpy as np
@@ -23,17 +11,14 @@ from numpy.typing import ArrayLike
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import check_metric, scaled_factor
-from .certificate import Certificate, LowerBound, lower_bounds
-from .feasible_steps import largest_eigenvalue
+from .certificate import Certificate, lower_bounds, pinned_bounds
 from .pair_bounds import bound_pairs
-from .penalized import certify_penalized
-from .pinned import reduced_m_steps
 
 if TYPE_CHECKING:
     from .proof import Proof
 
+# Relative gap up to which bounds from pairs within the span of similar ones are not tried.
 NEAR = 1e-6
-"""Relative gap up to which bounds from pairs within the span of similar ones are not tried."""
 
 
 @overload
@@ -103,40 +88,17 @@ def certify_factor(objective: MStepObjective, L: FloatArray, enough: float = 0.0
     """Certify A = LL', given its factor L: an (m, rho) array."""
     L = np.ascontiguousarray(L[:, np.any(L != 0.0, axis=0)])
     if objective.penalties:
+        from .penalized import certify_penalized
+
         return certify_penalized(objective, L, enough)
     with np.errstate(all="ignore"):
         bounds = bound_pairs(objective, L)
-        best = Certificate(math.inf if bounds is None else bounds.primal_value, -math.inf, "")
-        for found in lower_bounds(objective, bounds):
-            best = found.improve(best)
+        best = Certificate(math.inf if bounds is None else bounds.primal_value, -math.inf, "", L)
+        for bound in lower_bounds(objective, bounds):
+            best = best.with_bound_of(bound)
             if best.relative_gap <= enough:
                 break
         if best.relative_gap > max(enough, NEAR):
-            for found in _pinned_bounds(objective, L):
-                best = found.improve(best)
-    return replace(best, factor=L).checked()
-
-
-def nominal_gap(objective: MStepObjective, L: FloatArray) -> float:
-    """The relative gap at LL' without the allowance for rounding: to steer by, not to be shown."""
-    with np.errstate(all="ignore"):
-        bounds = bound_pairs(objective, L)
-        coordinates = objective.geometry.dual_coordinates
-        if bounds is None or coordinates is None:
-            return math.inf
-        S, N, R = bounds.pull, bounds.labels.matrix, coordinates.regularizer
-        values = [bounds.labels.value]
-        largest = largest_eigenvalue(S, R + N)
-        if largest is not None and largest > 0.0:
-            step = min(1.0, 1.0 / largest)
-            values.append(bounds.value_toward_one(step, objective.threshold))
-        stretch = largest_eigenvalue(S - N, R)
-        if stretch is not None:
-            values.append(bounds.value_toward_labels(1.0 / max(1.0, stretch)))
-    return (bounds.primal_value - max(values)) / max(1.0, abs(bounds.primal_value))
-
-
-def _pinned_bounds(objective: MStepObjective, L: FloatArray) -> Iterator[LowerBound]:
-    if not objective.has_soft_labels and objective.linear_penalty.is_proven_psd():
-        for reduced in reduced_m_steps(objective):
-            yield from lower_bounds(reduced, bound_pairs(reduced, L))
+            for bound in pinned_bounds(objective, L):
+                best = best.with_bound_of(bound)
+    return best.checked()

@@ -13,23 +13,32 @@ they are made in one sweep. Of scores and soft labels lower and upper bounds are
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..engine.blocks import LabeledBatch, PairBatch, PairTerms
 from ..engine.distances import DistanceBounds, Metric
-from ..model.label_bounds import LabelBounds, Thresholds
+from ..model.label_bounds import LabelBounds, LabelEnclosure, Thresholds
 from ..model.m_step_objective import MStepObjective
+from ..model.posterior import negative_logs
+from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.checks import FloatArray
+from ..numerics.cuda.pair_range import BoundedPairs
 from ..numerics.psd_cone import symmetrize
 from ..numerics.rounding import (
     ENTROPY_ROUNDINGS,
     FEW_ROUNDINGS,
     FUNCTION_ERROR,
+    FUSED_THRESHOLD,
+    LARGEST_LOG,
     LARGEST_ODDS,
+    LARGEST_SCORE,
     LOSS_ROUNDINGS,
     SMALLEST_LOSS,
     UNIT,
@@ -39,7 +48,6 @@ from ..numerics.rounding import (
     gamma,
     score_slack,
 )
-from .terms import LabeledTerms, UnlabeledTerms
 
 
 def refuse_emulated_float64() -> None:
@@ -56,29 +64,17 @@ class Gain(NamedTuple):
     """A lower bound on what concavity adds to the dual value between an anchor a and r.
 
     It is D(a + tau (r - a)) - tau D(r) - (1 - tau) D(a), with a_k in {0, 1}.
-
-    With x_k = |r_k - a_k|, H(tau x) = tau H(x) - tau ln(tau) x + e(x), where e increases with
-    x. With delta = 1 - tau,
-
-        e(x) >= tau delta [x + (1 - x) ln(1 - x)]                    best for large delta
-        e(x) >= delta [-ln(1 - x) - x] - delta^2 x^2 / (1 - x)       exact to first order in delta.
-
-    The second one is used at x cut off at 1 - 2^-10.
-
-    Attributes
-    ----------
-    distance, largest_distance : float
-        Not above and not below sum_k c_k x_k.
-    bend : float
-        Not above sum_k c_k [x_k + (1 - x_k) ln(1 - x_k)].
-    logs : float
-        Not above sum_k c_k min(-ln(1 - x_k), `LARGEST_LOG`).
     """
 
-    distance: float
-    largest_distance: float
-    bend: float
-    logs: float
+    # With x_k = |r_k - a_k|, H(tau x) = tau H(x) - tau ln(tau) x + e(x), where e increases with
+    # x. With delta = 1 - tau,
+    #     e(x) >= tau delta [x + (1 - x) ln(1 - x)]                    best for large delta
+    #     e(x) >= delta [-ln(1 - x) - x] - delta^2 x^2 / (1 - x)       to first order in delta
+    # The second one is used at x cut off at 1 - 2^-10.
+    distance: float  # not above sum_k c_k x_k
+    largest_distance: float  # not below it
+    curvature: float  # not above sum_k c_k [x_k + (1 - x_k) ln(1 - x_k)]
+    logs: float  # not above sum_k c_k min(-ln(1 - x_k), `LARGEST_LOG`)
 
     @classmethod
     def of(cls, kinds: list[list[float]], chain: int) -> Gain:
@@ -99,46 +95,27 @@ class Gain(NamedTuple):
         left = 1.0 - step  # exact for step >= 1/2, and else good to one rounding
         log = -math.log(step) * (1.0 - 2.0 * FUNCTION_ERROR * UNIT)
         first = step * log * max(self.distance, 0.0)
-        bent = step * left * max(self.bend, 0.0)
+        second = step * left * max(self.curvature, 0.0)
         terms = [
             left * self.logs,
             -left * self.largest_distance,
             -left * left * LARGEST_ODDS * self.largest_distance,
         ]
-        return [first, *terms] if sum(terms) > bent else [first, bent]
+        return [first, *terms] if sum(terms) > second else [first, second]
 
 
 @dataclass(frozen=True, eq=False)
 class PairBounds:
-    """The sums of a certificate at LL', bounded in the direction that each is used in.
+    """The sums of a certificate at LL', bounded in the direction that each is used in."""
 
-    Attributes
-    ----------
-    primal_value : float
-        Not below f(LL').
-    tangent_value : float
-        Not above D(r) at the dual point r of the sweep, feasible or not.
-    toward_one, toward_labels : Gain
-        What D gains over its chords as r moves toward 0, and toward q.
-    pull : (k, k) array
-        sum_k c_k r_k z_k z_k', as computed.
-    pull_error : MatrixError
-        How far that may be off.
-    labels : LabelBounds
-        The same of the labels q; these do not depend on L.
-    penalties_at_zero : float
-        Not below the sum of the penalties' conjugates at Z = 0: what they take off the dual value
-        at an anchor.
-    """
-
-    primal_value: float
-    tangent_value: float
-    toward_one: Gain
-    toward_labels: Gain
-    pull: FloatArray
-    pull_error: MatrixError
-    labels: LabelBounds
-    penalties_at_zero: float = 0.0
+    primal_value: float  # not below f(LL')
+    tangent_value: float  # not above D(r) at the dual point r of the sweep, feasible or not
+    toward_one: Gain  # what D gains over its chords as r moves toward 0
+    toward_labels: Gain  # and toward q
+    dual_matrix: FloatArray  # sum_k c_k r_k z_k z_k', as computed
+    dual_error: MatrixError
+    labels: LabelBounds  # the same of the labels q; these do not depend on L
+    penalties_at_zero: float = 0.0  # not below the sum of the penalties' conjugates at Z = 0
 
     @property
     def value_at_labels(self) -> float:
@@ -179,24 +156,24 @@ def bound_pairs(objective: MStepObjective, L: FloatArray) -> PairBounds | None:
     labeled = sums.over_labeled(
         [DistanceBounds(L, slack, with_upper=True)], LabeledTerms(thresholds)
     )
-    pull, spread = labeled.matrix, np.asarray(labeled.spread)
+    matrix, spread = labeled.matrix, np.asarray(labeled.spread)
     unlabeled = None
     if mu > 0.0:
         enclosure = objective.label_enclosure
         metrics: list[Metric] = [DistanceBounds(L, slack, with_upper=enclosure is not None)]
         if enclosure is not None:
             metrics += enclosure.distances(with_upper=False)
-        found = sums.over_unlabeled(metrics, UnlabeledTerms(thresholds, enclosure))
-        pull, spread = pull + mu * found.matrix, spread + mu * np.asarray(found.spread)
-        unlabeled = found.totals
-    numbers = [labeled.totals, *([] if unlabeled is None else [unlabeled]), pull, spread, L * L]
+        swept = sums.over_unlabeled(metrics, UnlabeledTerms(thresholds, enclosure))
+        matrix, spread = matrix + mu * swept.matrix, spread + mu * np.asarray(swept.spread)
+        unlabeled = swept.totals
+    numbers = [labeled.totals, *([] if unlabeled is None else [unlabeled]), matrix, spread, L * L]
     if labels is None or not all(np.isfinite(x).all() for x in numbers):
         return None
     chain = sums.longest_chain
     return PairBounds(
         **_values(objective, L, labeled.totals, unlabeled, labels, chain),
-        pull=symmetrize(pull),
-        pull_error=MatrixError(spread, sums.n_base, chain, objective.moments.largest_weight),
+        dual_matrix=symmetrize(matrix),
+        dual_error=MatrixError(spread, sums.n_base, chain, objective.moments.largest_weight),
         labels=labels,
     )
 
@@ -216,11 +193,11 @@ def _values(
     of_entropy = gamma(chain + ENTROPY_ROUNDINGS + FEW_ROUNDINGS)
     fewer, more = 1.0 - of_sum, 1.0 + of_sum
 
-    loss, entropy, *to_one, missing, found, own_rest, own_log = map(float, labeled)
+    loss, entropy, *to_one, missing, excess, own_rest, own_log = map(float, labeled)
     primal = [loss * (1.0 + of_loss), *_penalty(objective, L)]
-    tangent = [entropy * (1.0 - of_entropy), eta * found * fewer, -eta * missing * more]
+    tangent = [entropy * (1.0 - of_entropy), eta * excess * fewer, -eta * missing * more]
     toward_one = [to_one]
-    toward_labels = [[found, own_rest, own_log], [missing, 0.0, 0.0]]
+    toward_labels = [[excess, own_rest, own_log], [missing, 0.0, 0.0]]
     if unlabeled is not None:
         loss, entropy, *to_one = (mu * float(total) for total in unlabeled[:5])
         primal.append(loss * (1.0 + of_loss))
@@ -250,3 +227,106 @@ def _penalty(objective: MStepObjective, L: FloatArray) -> list[float]:
         terms.append(float(np.sum((term @ L) * L)))
         terms.append(slack * 2.0 * float(np.sum((np.abs(term) @ size) * size)))
     return terms
+
+
+def loss_and_posterior(s: Array, threshold: float) -> tuple[Array, Array]:
+    """The loss log(1 + e^{-s}) and the posterior 1 / (1 + e^s) of each score.
+
+    For scores from -threshold to LARGEST_SCORE.
+    """
+    xp = namespace(s)
+    if threshold < LARGEST_SCORE:  # e^{-s} is far from overflow
+        odds = xp.exp(-s)
+        loss = xp.log1p(odds)
+        odds /= 1.0 + odds
+        return loss, odds
+    decay = xp.exp(-xp.abs(s))
+    loss = xp.clip(-s, 0.0, None) + xp.log1p(decay)
+    return loss, xp.where(s > 0.0, decay, 1.0) / (1.0 + decay)
+
+
+@dataclass(frozen=True)
+class LabeledTerms:
+    """The sums over similar and dissimilar pairs: loss, entropy, label term; weights r."""
+
+    thresholds: Thresholds
+
+    def __call__(self, batch: LabeledBatch, bounds: tuple[Array, Array]) -> PairTerms:
+        """Return the terms of each pair of a batch of labeled ones.
+
+        A similar pair has the loss log(1 + e^s) and the label term r - 1, a dissimilar one
+        log(1 + e^{-s}) and r; the label terms of the two kinds are summed apart. For `Gain`,
+        (1 - x) ln(1 - x) and ln(1 - x) are summed for the distance x from r to 0 and to the label.
+        """
+        lower, upper = (batch.pairs_of(bound) for bound in bounds)
+        xp = namespace(lower)
+        similar = to_device_of(lower, batch.similar)
+        loss, r = loss_and_posterior(self.thresholds.lower_score(lower), self.thresholds.above)
+        far = self.thresholds.upper_score(upper)
+        losses = xp.where(
+            similar > 0.0,
+            xp.clip(far, 0.0, None) + xp.log1p(xp.exp(-xp.abs(far))),
+            loss,
+        )
+        log, rest_log = negative_logs(r)
+        part, rest = r * log, (1.0 - r) * rest_log
+        to_label = xp.where(similar > 0.0, log, rest_log)
+        sums = [
+            losses,
+            part + rest,
+            r,
+            rest,
+            xp.clip(rest_log, None, LARGEST_LOG),
+            (1.0 - r) * similar,
+            r * (1.0 - similar),
+            xp.where(similar > 0.0, part, rest),
+            xp.clip(to_label, None, LARGEST_LOG),
+        ]
+        return PairTerms(sums, [r])
+
+
+@dataclass(frozen=True)
+class UnlabeledTerms:
+    """The sums over unlabeled pairs: loss, entropy, dual point, soft label times d; weights r."""
+
+    thresholds: Thresholds
+    labels: LabelEnclosure | None  # bounds on the soft labels q; None where q = 0
+
+    def __call__(self, batch: PairBatch, bounds: Any, previous: Array | None = None) -> PairTerms:
+        """Return the terms of each pair of a block, or of drawn pairs."""
+        lower, upper = (bounds, None) if self.labels is None else bounds
+        s = self.thresholds.lower_score(batch.pairs_of(lower))
+        loss, r = loss_and_posterior(s, self.thresholds.above)
+        sums = dual_sums(loss, r)
+        if self.labels is not None:
+            longest = namespace(r).clip(batch.pairs_of(upper), 0.0, None)
+            longest *= self.labels.most(batch, previous)
+            sums = itertools.chain(sums, [longest])
+        return PairTerms(sums, [r])
+
+    def on_pairs(self, n: int, first: int) -> BoundedPairs | None:
+        """The kernel of a GPU that sums these terms; None where there is none."""
+        if self.thresholds.above > FUSED_THRESHOLD:
+            return None
+        if self.labels is None:
+            return BoundedPairs(n, first, "no labels", self.thresholds.for_kernel(1.0))
+        return self.labels.on_pairs(n, first, "soft labels")
+
+    def in_order(self, sums: Array) -> list[Array]:
+        """The sums of that kernel; below `FUSED_THRESHOLD` no logarithm is cut off."""
+        loss, entropy, total, rest, longest = sums
+        known = [loss, entropy, total, rest, loss]  # the loss of a dissimilar pair is -ln(1 - r)
+        return known if self.labels is None else [*known, longest]
+
+
+def dual_sums(loss: Array, r: Array) -> Iterator[Array]:
+    """Yield the loss, H(r), r, -(1 - r) ln(1 - r) and -ln(1 - r), one after the other."""
+    yield loss
+    log, rest_log = negative_logs(r)
+    rest = (1.0 - r) * rest_log
+    log *= r
+    log += rest
+    yield log
+    yield r
+    yield rest
+    yield namespace(r).clip(rest_log, None, LARGEST_LOG)

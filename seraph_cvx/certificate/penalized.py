@@ -26,11 +26,11 @@ from ..penalties.regularizer import Regularizer, spread_along
 from .certificate import Certificate, LowerBound, lower_bounds
 from .pair_bounds import PairBounds, bound_pairs
 
+# How much more than the errors a matrix is lifted by, one try each.
 MARGINS = (2.0, 16.0, 256.0, 4096.0)
-"""How much more than the errors a matrix is lifted by, one try each."""
 
+# How often the multipliers of several penalties are adapted to each other.
 SWEEPS = 3
-"""How often the multipliers of several penalties are adapted to each other."""
 
 
 def certify_penalized(
@@ -41,15 +41,8 @@ def certify_penalized(
 ) -> Certificate:
     """Certify LL', made to satisfy the constraints, for an M-step with penalties.
 
-    Parameters
-    ----------
-    objective : MStepObjective
-    L : (m, rho) array
-    enough : float
-        Look no further once the relative gap is so small.
-    guesses : sequence of (m, m) arrays or None, optional
-        A solver's multipliers, one for each penalty, never trusted; those that are None are chosen
-        from the gradient, as all are by default.
+    `guesses` are a solver's multipliers, one for each penalty, never trusted; those that are None
+    are chosen from the gradient, as all are by default.
     """
     with np.errstate(all="ignore"):
         L = make_feasible(objective, L)
@@ -57,16 +50,11 @@ def certify_penalized(
         if bounds is None:
             return Certificate(math.inf, -math.inf, "", L)
         penalties = [block.value_above(L) for block in objective.penalties]
-        best = Certificate(
-            at_most(bounds.primal_value, *penalties)
-            if all(map(math.isfinite, penalties))
-            else math.inf,
-            -math.inf,
-            "",
-            L,
-        )
-        for found in _dual_bounds(objective, bounds, L, guesses):
-            best = found.improve(best)
+        is_finite = all(map(math.isfinite, penalties))
+        primal_value = at_most(bounds.primal_value, *penalties) if is_finite else math.inf
+        best = Certificate(primal_value, -math.inf, "", L)
+        for bound in _dual_bounds(objective, bounds, L, guesses):
+            best = best.with_bound_of(bound)
             if best.relative_gap <= enough:
                 break
     return best.checked()
@@ -78,24 +66,21 @@ def best_multipliers(
     """Matrices Z_j for the penalties at LL', one list after the other; at last Z_j = 0."""
     bounds = bound_pairs(objective, L)
     if bounds is not None:
-        yield from multipliers_at(objective, bounds, L, None, margins)
-    nothing = _all_finite(objective, [np.zeros((len(L), len(L)))] * len(objective.penalties))
-    if nothing is not None:
-        yield nothing
+        yield from _multipliers_at(objective, bounds, L, None, margins)
+    zero = _zero_multipliers(objective)
+    if zero is not None:
+        yield zero
 
 
 def make_feasible(objective: MStepObjective, L: FloatArray) -> FloatArray:
     """A factor near L for which LL' satisfies the constraints among the penalties."""
-    for block in objective.penalties:  # a diagonal factor first: the others only shrink it
-        if block.grows_off_diagonal:
-            L = block.feasible_factor(L)
-    for block in objective.penalties:
-        if not block.grows_off_diagonal:
-            L = block.feasible_factor(L)
+    # A diagonal factor first: the others only shrink it.
+    for block in sorted(objective.penalties, key=lambda block: not block.grows_off_diagonal):
+        L = block.feasible_factor(L)
     return np.ascontiguousarray(L[:, np.any(L != 0.0, axis=0)])
 
 
-def multipliers_at(
+def _multipliers_at(
     objective: MStepObjective,
     bounds: PairBounds,
     L: FloatArray,
@@ -104,14 +89,41 @@ def multipliers_at(
 ) -> Iterator[list[Multiplier]]:
     """Matrices Z_j for the penalties that may make a good dual point, one list after the other.
 
-    The matrix of the dual point is lifted by more than its rounding errors: by `margins` times.
+    They have a finite conjugate. What the matrix of the dual point lacks to be PSD, and `margins`
+    times more than its rounding errors, is taken up by a penalty that can.
     """
-    coordinates = _coordinates(objective)
+    blocks, coordinates = objective.penalties, _coordinates(objective)
     inverse = objective.basis.inverse / coordinates.scale
-    tangent = coordinates.regularizer + bounds.labels.matrix - bounds.pull
+    tangent = coordinates.regularizer + bounds.labels.matrix - bounds.dual_matrix
     gradient = symmetrize(inverse.T @ tangent @ inverse)
     chosen = guess_multipliers(objective, symmetrize(L @ L.T), gradient, guesses)
-    yield from _lifted(objective, bounds, chosen, tangent, inverse, margins)
+    first = _all_finite(objective, chosen)
+    if first is None:
+        return
+    identity = np.eye(len(inverse))
+    takers = (j for j, Z in enumerate(chosen) if blocks[j].absorb(Z, identity) is not None)
+    taker = next(takers, None)
+    if taker is None:
+        yield first
+        return
+    shifted = with_multipliers(bounds, coordinates, first)
+    matrix = tangent + bounds.dual_matrix - shifted.dual_matrix
+    size = np.maximum(1.0, np.abs(np.diag(matrix)))
+    errors = _error(coordinates, shifted, size) + 8.0 * gamma(len(matrix) + FEW_ROUNDINGS) * float(
+        np.max(np.sum(np.abs(matrix), axis=1))
+    )
+    eigenvalues, vectors = np.linalg.eigh(symmetrize(matrix))
+    negative = (vectors * np.maximum(-eigenvalues, 0.0)) @ vectors.T
+    for margin in margins:
+        missing = symmetrize(inverse.T @ (negative + margin * errors * np.diag(size)) @ inverse)
+        lifted = [multiplier.matrix for multiplier in first]
+        taken = blocks[taker].absorb(lifted[taker], missing)
+        if taken is None:
+            return
+        lifted[taker] = taken
+        multipliers = _all_finite(objective, lifted)
+        if multipliers is not None:
+            yield multipliers
 
 
 def guess_multipliers(
@@ -126,73 +138,33 @@ def guess_multipliers(
     """
     blocks = objective.penalties
     known = [None] * len(blocks) if known is None else known
-    found = [
+    guesses = [
         block.subgradient(A) if Z is None else Z for block, Z in zip(blocks, known, strict=True)
     ]
-    open_ones = [j for j, Z in enumerate(known) if Z is None]
-    for _ in range(SWEEPS if len(open_ones) > 1 else 1):
-        for j in open_ones:
-            rest = gradient + sum(Z for i, Z in enumerate(found) if i != j)
-            found[j] = blocks[j].guess(A, symmetrize(rest))
-    return found
-
-
-def _lifted(
-    objective: MStepObjective,
-    bounds: PairBounds,
-    chosen: list[FloatArray],
-    tangent: FloatArray,
-    inverse: FloatArray,
-    margins: Sequence[float],
-) -> Iterator[list[Multiplier]]:
-    """The chosen matrices with a finite conjugate, and what is missing taken up by a block."""
-    blocks, coordinates = objective.penalties, _coordinates(objective)
-    first = _all_finite(objective, chosen)
-    taker = next(
-        (
-            j
-            for j, block in enumerate(blocks)
-            if block.absorb(chosen[j], np.eye(len(inverse))) is not None
-        ),
-        None,
-    )
-    if first is None or taker is None:
-        if first is not None:
-            yield first
-        return
-    shifted = with_multipliers(bounds, coordinates, first)
-    matrix = tangent + bounds.pull - shifted.pull
-    size = np.maximum(1.0, np.abs(np.diag(matrix)))
-    errors = (
-        coordinates.regularizer_error(size)
-        + bounds.labels.error.relative_to(size)
-        + shifted.pull_error.relative_to(size)
-        + 8.0 * gamma(len(matrix) + FEW_ROUNDINGS) * float(np.max(np.sum(np.abs(matrix), axis=1)))
-    )
-    eigenvalues, vectors = np.linalg.eigh(symmetrize(matrix))
-    negative = (vectors * np.maximum(-eigenvalues, 0.0)) @ vectors.T
-    for margin in margins:
-        missing = symmetrize(inverse.T @ (negative + margin * errors * np.diag(size)) @ inverse)
-        lifted = [found.matrix for found in first]
-        taken = blocks[taker].absorb(lifted[taker], missing)
-        if taken is None:
-            return
-        lifted[taker] = taken
-        found = _all_finite(objective, lifted)
-        if found is not None:
-            yield found
+    unknown = [j for j, Z in enumerate(known) if Z is None]
+    for _ in range(SWEEPS if len(unknown) > 1 else 1):
+        for j in unknown:
+            rest = gradient + sum(Z for i, Z in enumerate(guesses) if i != j)
+            guesses[j] = blocks[j].guess(A, symmetrize(rest))
+    return guesses
 
 
 def _all_finite(
     objective: MStepObjective, matrices: Sequence[FloatArray]
 ) -> list[Multiplier] | None:
-    found = []
+    """The multipliers of these matrices; None where one has no finite conjugate."""
+    multipliers = []
     for block, Z in zip(objective.penalties, matrices, strict=True):
-        made = block.multiplier(Z) if np.all(np.isfinite(Z)) else None
-        if made is None or not math.isfinite(made.conjugate):
+        multiplier = block.multiplier(Z) if np.all(np.isfinite(Z)) else None
+        if multiplier is None or not math.isfinite(multiplier.conjugate):
             return None
-        found.append(made)
-    return found
+        multipliers.append(multiplier)
+    return multipliers
+
+
+def _zero_multipliers(objective: MStepObjective) -> list[Multiplier] | None:
+    m = objective.pairs.n_features
+    return _all_finite(objective, [np.zeros((m, m))] * len(objective.penalties))
 
 
 def _dual_bounds(
@@ -202,52 +174,55 @@ def _dual_bounds(
     guesses: Sequence[FloatArray | None] | None,
 ) -> Iterator[LowerBound]:
     """Lower bounds on F from the multipliers, one after the other; the last is that of Z = 0."""
-    coordinates = _coordinates(objective)
-    nothing = _all_finite(objective, [np.zeros((len(L), len(L)))] * len(objective.penalties))
-    at_zero = math.inf if nothing is None else at_most(*(found.conjugate for found in nothing))
-    for found in multipliers_at(objective, bounds, L, guesses):
-        shifted = with_multipliers(bounds, coordinates, found)
+    coordinates, zero = _coordinates(objective), _zero_multipliers(objective)
+    at_zero = math.inf if zero is None else at_most(*(one.conjugate for one in zero))
+    for multipliers in _multipliers_at(objective, bounds, L, guesses):
+        shifted = with_multipliers(bounds, coordinates, multipliers)
         if _is_feasible(coordinates, shifted):
             yield LowerBound(shifted.tangent_value, "gradient")
         elif math.isfinite(at_zero):
             yield from lower_bounds(objective, replace(shifted, penalties_at_zero=at_zero))
-    if nothing is not None:
-        without = with_multipliers(bounds, coordinates, nothing)
+    if zero is not None:
+        without = with_multipliers(bounds, coordinates, zero)
         yield from lower_bounds(objective, replace(without, penalties_at_zero=at_zero))
 
 
 def with_multipliers(
-    bounds: PairBounds, coordinates: DualCoordinates, found: Sequence[Multiplier]
+    bounds: PairBounds, coordinates: DualCoordinates, multipliers: Sequence[Multiplier]
 ) -> PairBounds:
     """The sums at the dual point (r, Z): Z is taken off the matrix of r, the conjugates off D."""
     T = coordinates.frame.basis
-    Z = symmetrize(np.sum([one.matrix for one in found], axis=0))
-    turned, spread = Regularizer(0.0, Z).along(T)
-    sizes = np.sum([np.abs(one.matrix) for one in found], axis=0)
-    spread = spread + gamma(len(found) + 2) * spread_along(T, sizes)
-    for one in found:
+    Z = symmetrize(np.sum([one.matrix for one in multipliers], axis=0))
+    transformed, spread = Regularizer(0.0, Z).along(T)
+    sizes = np.sum([np.abs(one.matrix) for one in multipliers], axis=0)
+    spread = spread + gamma(len(multipliers) + 2) * spread_along(T, sizes)
+    for one in multipliers:
         if one.slack is not None:
             spread = spread + spread_along(T, one.slack)
     return replace(
         bounds,
-        tangent_value=at_least(bounds.tangent_value, *(-one.conjugate for one in found)),
-        pull=bounds.pull - turned,
-        pull_error=replace(bounds.pull_error, others=spread),
+        tangent_value=at_least(bounds.tangent_value, *(-one.conjugate for one in multipliers)),
+        dual_matrix=bounds.dual_matrix - transformed,
+        dual_error=replace(bounds.dual_error, others=spread),
     )
 
 
 def _is_feasible(coordinates: DualCoordinates, bounds: PairBounds) -> bool:
     """Whether R + N - S(r) + Z is proven PSD."""
-    matrix = coordinates.regularizer + bounds.labels.matrix - bounds.pull
+    matrix = coordinates.regularizer + bounds.labels.matrix - bounds.dual_matrix
     D = np.diag(matrix)
-    if not np.all(D > 0.0):
-        return False
-    error = (
+    return bool(np.all(D > 0.0)) and is_proven_positive_definite(
+        matrix, _error(coordinates, bounds, D) * D
+    )
+
+
+def _error(coordinates: DualCoordinates, bounds: PairBounds, D: FloatArray) -> float:
+    """The error of R + N - S(r), relative to a diagonal."""
+    return (
         coordinates.regularizer_error(D)
         + bounds.labels.error.relative_to(D)
-        + bounds.pull_error.relative_to(D)
+        + bounds.dual_error.relative_to(D)
     )
-    return is_proven_positive_definite(matrix, error * D)
 
 
 def _coordinates(objective: MStepObjective) -> DualCoordinates:

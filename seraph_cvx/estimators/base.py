@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..certificate import Certificate
-from ..certificate.sampling import SamplingReport, certify_in_full
 from ..fit.alternation import Iteration, run_alternation
 from ..fit.direct import minimize_directly
 from ..m_step.solve import MStepSolver
@@ -29,6 +28,9 @@ from .outcome import describe_outcome
 from .reference import matching_threshold
 from .settings import RECOMMENDED, Setting, find_setting
 from .watching import FitWatch, watched
+
+if TYPE_CHECKING:
+    from ..certificate.sampling import SamplingReport
 
 CONIC: dict[str, Callable[[Any], bool]] = {
     "solver_options": bool,
@@ -223,6 +225,8 @@ class BaseSERAPH(MahalanobisTransformer):
             raise RuntimeError(run.message)
         certificate, status, message = run.m_step.certificate, run.status, run.message
         if pairs.drawn is not None:
+            from ..certificate.sampling import certify_in_full
+
             report = certify_in_full(run.objective, run.metric, self.m_step_tol)
             self.sampling_, certificate = report, report.certificate
             if status is Status.CERTIFIED and certificate.relative_gap > self.m_step_tol:

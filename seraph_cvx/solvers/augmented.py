@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..certificate.certificate import Certificate
+from ..certificate import Certificate
 from ..certificate.penalized import certify_penalized, guess_multipliers
 from ..engine.basis import WhitenedBasis
 from ..model.m_step_objective import MStepObjective

@@ -15,11 +15,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..certificate import Certificate, certify, certify_factor
-from ..certificate.cause import scales_differ, why_inaccurate
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import project, symmetrize
-from .augmented import solve_penalized
 from .coarse import subsampled_objective
 from .factor_newton import FLAT, Watch
 from .newton import OVERFLOWED, STOPPED, Found, newton, rough_factor
@@ -126,6 +124,8 @@ def fista(
     clock = time.perf_counter()
     deadline = np.inf if time_limit is None else clock + time_limit
     if objective.penalties:
+        from .augmented import solve_penalized
+
         answer = solve_penalized(objective, tol, max_iter, start, deadline, watch)
         return _solution(objective, answer, "fista", tol, start, clock, deadline=deadline)
     white = Coordinates(objective.whitened_program, objective.basis.matrix, objective.basis.inverse)
@@ -337,6 +337,8 @@ def _guess_curvature(objective: MStepObjective, where: Coordinates) -> float:
 def _explain(objective: MStepObjective, status: Status, attained: bool, word: str) -> str:
     if status is Status.CERTIFIED:
         return ""
+    from ..certificate.cause import scales_differ, why_inaccurate
+
     if word == OVERFLOWED:
         return (
             "Numbers overflow in the units of the features: multiply X by a constant, and state "

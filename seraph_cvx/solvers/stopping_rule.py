@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..certificate import Certificate, certify_factor, nominal_gap
-from ..certificate.anchors import Anchors
+from ..certificate.certificate import Anchors
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import PairProgram
 from ..numerics.checks import FloatArray

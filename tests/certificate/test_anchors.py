@@ -8,7 +8,7 @@ from instances import SETTINGS, random_objective, random_psd
 from scipy.linalg import eigh
 
 from seraph_cvx import solve_m_step
-from seraph_cvx.certificate.anchors import Anchors, _feasible_step, _inverse_root
+from seraph_cvx.certificate.certificate import Anchors, _feasible_step, _inverse_root
 
 
 def largest_step(gradient, anchor):
@@ -29,9 +29,9 @@ def test_the_steps_are_those_of_the_pencil(setting, seed):
     anchors = Anchors.of(objective)
     gradient = whitened_gradient(objective, np.zeros((4, 4)))
     M, R = objective.whitened_program.recession, objective.basis.regularizer
-    assert 0.0 < anchors.step_from_one(gradient) < 1.0
-    assert anchors.step_from_one(gradient) == pytest.approx(largest_step(gradient, M))
-    assert anchors.step_from_labels(gradient) == pytest.approx(largest_step(gradient, R))
+    assert 0.0 < _feasible_step(gradient, anchors.basis) < 1.0
+    for basis, anchor in ((anchors.basis, M), (anchors.regularizer_basis, R)):
+        assert _feasible_step(gradient, basis) == pytest.approx(largest_step(gradient, anchor))
 
 
 @pytest.mark.parametrize("setting", ["hyper", "other"])
@@ -67,7 +67,7 @@ def test_each_chord_alone_is_a_bound():
         bound = anchors.quick_bound(value - np.trace(gradient), turned)
         assert anchors.entropy_value <= bound <= value
         if SETTINGS[setting]["trace_weight"] == 0.0:
-            assert anchors.step_from_labels(turned) is None
+            assert anchors.regularizer_basis is None
 
 
 def test_the_step_ends_where_the_matrix_leaves_the_cone():

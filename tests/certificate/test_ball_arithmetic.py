@@ -213,7 +213,7 @@ def test_failure_path_without_flint_the_cure_is_named(monkeypatch):
     for name in (
         "numerics.ball_arithmetic",
         "numerics.ball_arithmetic",
-        "certificate.ball_program",
+        "certificate.proof",
         "certificate.proof",
     ):
         monkeypatch.delitem(sys.modules, f"seraph_cvx.{name}", raising=False)

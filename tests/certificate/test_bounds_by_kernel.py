@@ -64,12 +64,12 @@ def test_the_sums_are_those_of_the_sweep(kernels, soft):
     ]:
         np.testing.assert_allclose(mine, other, rtol=1e-10)
     for mine, other in [
-        (found.pull, plain.pull),
+        (found.dual_matrix, plain.dual_matrix),
         (found.labels.matrix, plain.labels.matrix),
-        (found.pull_error.spread[0], plain.pull_error.spread[0]),
+        (found.dual_error.spread[0], plain.dual_error.spread[0]),
     ]:
         np.testing.assert_allclose(mine, other, atol=1e-12 * np.abs(other).max())
-    assert found.pull_error.chain >= 3 * 130 + FUSED_ROUNDINGS
+    assert found.dual_error.chain >= 3 * 130 + FUSED_ROUNDINGS
 
 
 @pytest.mark.parametrize("settings", [{"threshold": 6.0}, {"sharpness": 8.0}], ids=str)

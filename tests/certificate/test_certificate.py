@@ -103,7 +103,7 @@ def test_neither_a_certificate_nor_what_it_is_made_of_can_be_changed():
         certify(objective, np.eye(4)),
         objective,
         bounds,
-        bounds.pull_error,
+        bounds.dual_error,
         objective.geometry.dual_coordinates,
     ]:
         with pytest.raises(FrozenInstanceError):

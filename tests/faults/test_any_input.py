@@ -633,7 +633,7 @@ def with_a_posterior_of_the_wrong_sign(monkeypatch):
 
 
 def without_the_proof_of_feasibility(monkeypatch):
-    room = sys.modules["seraph_cvx.certificate.feasible_steps"]
+    room = sys.modules["seraph_cvx.certificate.certificate"]
     monkeypatch.setattr(room, "is_proven_positive_definite", lambda matrix, error: True)
 
 

@@ -1,7 +1,8 @@
 """The sweep of a certificate over all pairs on a CUDA GPU, in one kernel.
 
-Lower and upper bounds on scores, the terms of `certificate/terms.py` and `label_bounds.py`, and the
-matrix of their weights are made tile by tile in registers, each unordered pair once, in float64.
+Lower and upper bounds on scores, the terms of `certificate/pair_bounds.py` and `label_bounds.py`,
+and the matrix of their weights are made tile by tile in registers, each unordered pair once, in
+float64.
 
 The dual point of a pair is the double r = (1 + d) 1 / (1 + e^s), d at most 13 roundings. With
 a = -ln(1 / (1 + e^s)) and b = -ln(1 / (1 + e^-s)), which cost one logarithm together, the cross

@@ -38,7 +38,7 @@ class BoundedPairs(NamedTuple):
     n, first : int
         See `PairRange`.
     kind : "no labels", "soft labels" or "labels alone"
-        See `certificate.terms.UnlabeledTerms` and `label_bounds.LabelTerms`.
+        See `certificate.pair_bounds.UnlabeledTerms` and `label_bounds.LabelTerms`.
     numbers : tuple of float
         What is subtracted from distances for lower and for upper scores, the sharpness, the largest
         score, and what upper and lower bounds on labels are multiplied by.
