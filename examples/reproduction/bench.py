@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from evidence.files import program
 
-from seraph_cvx.cli.main import Debug
+from seraph_cvx.cli.main import DEBUG
 from seraph_cvx.cli.report import alert, alerts, answers_in_words, say
-from seraph_cvx.cli.tables.files import check_output
+from seraph_cvx.cli.tables import check_output
 from seraph_cvx.display.result_table import ResultTable, show
 from seraph_cvx.processes.whole_file import write_whole
 
@@ -99,7 +99,7 @@ def bench(
             help="Of size with dask: the scheduler's address; by default two local processes.",
         ),
     ] = None,
-    debug: Debug = False,
+    debug: bool = DEBUG,
 ) -> None:
     """Measure our speed, as ratios within one run.
 

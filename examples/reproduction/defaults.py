@@ -21,7 +21,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from seraph_cvx.cli.main import Debug
+from seraph_cvx.cli.main import DEBUG
 from seraph_cvx.cli.report import alert, alerts, answers_in_words, say
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def bench_the_defaults(
     data_dir: Annotated[
         Path | None, typer.Option(metavar="DIR", help="The folder of more.npz.")
     ] = None,
-    debug: Debug = False,
+    debug: bool = DEBUG,
 ) -> None:
     """Measure how good the defaults are, on data outside the paper.
 

@@ -17,7 +17,7 @@ from evidence.protocol.tasks import find_tasks
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBar
 
-from seraph_cvx.cli.main import Debug, Scheduler, on_cluster
+from seraph_cvx.cli.main import DEBUG, SCHEDULER, on_cluster
 from seraph_cvx.cli.report import alert, alerts, answers_in_words, say
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def reproduce(
             "--redraw", help="figure3 only: make no run, draw figure3.png from figure3.csv in DIR."
         ),
     ] = False,
-    scheduler: Scheduler = None,
-    debug: Debug = False,
+    scheduler: str | None = SCHEDULER,
+    debug: bool = DEBUG,
 ) -> None:
     """Reproduce a table or figure of the paper's Section 5.
 

@@ -2,19 +2,7 @@
 
 from __future__ import annotations
 
-from . import apply, explore, learn, study, verify
-from .exercises import check
+from . import apply, compare, exercises, explore, learn, study, verify
 from .main import app
-from .race import compare, export
 
-__all__ = [
-    "app",
-    "apply",
-    "check",
-    "compare",
-    "explore",
-    "export",
-    "learn",
-    "study",
-    "verify",
-]
+__all__ = ["app", "apply", "compare", "exercises", "explore", "learn", "study", "verify"]

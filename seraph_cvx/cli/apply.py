@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, Literal
 
 import numpy as np
 import typer
@@ -15,13 +14,18 @@ import typer
 from ..display.result_table import visible
 from ..numerics.checks import FloatArray
 from ..processes.whole_file import write_whole
-from .fit_options import Decimal, DecimalMark, Encoding
-from .main import Debug, Panels, app
+from .fit_report import nearest_labels
+from .main import DEBUG, DECIMAL, ENCODING, Panels, app
 from .report import alert, answers_in_words, say
-from .tables.files import TableError, check_output, require_file
-from .tables.frames import name_columns
-from .tables.new_rows import read_new_rows
-from .tables.reading import Reading, some
+from .tables import (
+    Reading,
+    TableError,
+    check_output,
+    first_names,
+    name_columns,
+    read_new_rows,
+    require_file,
+)
 
 EXAMPLES = """\b
 Examples:
@@ -31,38 +35,28 @@ Examples:
 
 @app.command(epilog=EXAMPLES, cls=Panels)
 def apply(
-    model: Annotated[
-        Path,
-        typer.Argument(metavar="MODEL", help="The .npz file of seraph-cvx fit, or of save_model."),
-    ],
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A table that has the columns of the fit, in any order; others are ignored.",
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where the transformed rows go: .csv. By default FILE.transformed.csv.",
-        ),
-    ] = None,
-    predict: Annotated[
-        bool,
-        typer.Option(
-            "--predict",
-            help="Also classify each row, by the nearest labeled point of the fit: the column "
-            "predicted.",
-        ),
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace a file that exists already.")
-    ] = False,
-    decimal: Decimal = DecimalMark.POINT,
-    encoding: Encoding = None,
-    debug: Debug = False,
+    model: Path = typer.Argument(
+        metavar="MODEL", help="The .npz file of seraph-cvx fit, or of save_model."
+    ),
+    file: Path = typer.Argument(
+        metavar="FILE",
+        help="A table that has the columns of the fit, in any order; others are ignored.",
+    ),
+    out: Path | None = typer.Option(
+        None,
+        metavar="FILE",
+        help="Where the transformed rows go: .csv. By default FILE.transformed.csv.",
+    ),
+    predict: bool = typer.Option(
+        False,
+        "--predict",
+        help="Also classify each row, by the nearest labeled point of the fit: the column "
+        "predicted.",
+    ),
+    force: bool = typer.Option(False, "--force", help="Replace a file that exists already."),
+    decimal: Literal[".", ","] = DECIMAL,
+    encoding: str | None = ENCODING,
+    debug: bool = DEBUG,
 ) -> None:
     """Transform new rows by the learned metric; --predict also classifies them.
 
@@ -77,38 +71,36 @@ def apply(
         check_output(target, (".csv",), file, may_replace=force)
         loaded = load_model(model)
         steps = [step for _, step in getattr(loaded, "steps", [("", loaded)])]
-        labeled = labeled_points(steps[-1], model) if predict else None
+        labeled, labels = labeled_points(steps[-1], model) if predict else (None, [])
         names = getattr(steps[0], "feature_names_in_", None)
-        may_lack = type(steps[0]).__name__ == "SimpleImputer"
-        rows = read_new_rows(
-            file,
-            names,
-            steps[0].n_features_in_,
-            Reading(
-                decimal=decimal.value,
-                encoding=encoding,
-                impute=may_lack,
-                options=("--decimal", "--encoding"),
-            ),
-        )
+        imputes = type(steps[0]).__name__ == "SimpleImputer"
+        options = ("decimal", "encoding")
+        reading = Reading(decimal=decimal, encoding=encoding, impute=imputes, options=options)
+        rows = read_new_rows(file, names, steps[0].n_features_in_, reading)
         if rows.ignored:
-            alert(f"Note: not used, as the metric does not know them: {some(rows.ignored)}.")
+            alert(f"Note: columns not used in the fit, ignored: {first_names(rows.ignored)}.")
         for column, values in rows.unseen.items():
-            alert(f"Note: new in the column {column!r}, and no feature: {some(values)}.")
+            unseen = f"values not seen in the fit, ignored: {first_names(values)}"
+            alert(f"Note: the column {column!r} has {unseen}.")
         X = rows.X if names is None else name_columns(rows.X, names)
         Z = np.asarray(loaded.transform(X))
         columns = [str(name) for name in steps[-1].get_feature_names_out()]
-        predicted = None if labeled is None else classify(Z, *labeled)
-        write_rows(target, columns, Z, predicted)
-        say(f"Model  {model}: {' and '.join(type(step).__name__ for step in steps)}")
-        say(f"Rows   {len(Z)} of {file}, {rows.X.shape[1]} features")
-        if labeled is not None and predicted is not None:
-            counts = Counter(map(str, predicted))
-            shown = ", ".join(f"{visible(name)} ({k})" for name, k in counts.most_common(8))
-            say(f"Class  by the nearest of {len(labeled[1])} labeled points: {shown}")
+        header, table, summary = columns, Z.tolist(), ""
+        if labeled is not None:
+            predicted = nearest_labels(Z, labeled, labels)
+            header = [*columns, "predicted"]
+            table = [[*z, label] for z, label in zip(table, predicted, strict=True)]
+            counts = Counter(map(str, predicted)).most_common(8)
+            shown = ", ".join(f"{visible(name)} ({k})" for name, k in counts)
+            summary = f"\nClass  by the nearest of {len(labels)} labeled points: {shown}"
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([header, *table])
+        write_whole(target, text.getvalue().encode())
         say(
+            f"Model  {model}: {' and '.join(type(step).__name__ for step in steps)}\n"
+            f"Rows   {len(Z)} of {file}, {rows.X.shape[1]} features{summary}\n"
             f"\nWritten: {len(Z)} rows to {target}, with the columns {columns[0]} to "
-            f"{columns[-1]}{'' if predicted is None else ' and predicted'}"
+            f"{columns[-1]}{' and predicted' if predict else ''}"
         )
 
 
@@ -117,29 +109,9 @@ def labeled_points(learner: Any, path: Path) -> tuple[FloatArray, Any]:
     learner = getattr(learner, "best_estimator_", learner)
     if getattr(learner, "labels_", None) is None:
         raise TableError(
-            f"{path} holds no labeled points to classify by: it is of a {type(learner).__name__} "
-            "that kept none, or of an earlier version. Run seraph-cvx fit again."
+            f"{path} holds no labeled points to classify by: the fit of {type(learner).__name__} "
+            "kept none, or was saved by an earlier version. Run seraph-cvx fit again."
         )
     if not np.any(learner.metric_):
-        raise TableError(f"The metric in {path} is zero: all points are at the same place.")
+        raise TableError(f"The metric in {path} is zero: all distances are zero.")
     return learner.labeled_points_ @ learner.components_.T, learner.labels_
-
-
-def classify(Z: FloatArray, labeled: FloatArray, labels: Any) -> Any:
-    """The label of the nearest labeled point."""
-    from sklearn.neighbors import NearestNeighbors
-
-    search = NearestNeighbors(n_neighbors=1).fit(labeled)
-    return labels[search.kneighbors(Z, return_distance=False)[:, 0]]
-
-
-def write_rows(path: Path, columns: Sequence[str], Z: FloatArray, predicted: Any) -> None:
-    """Write the transformed rows, with the predicted classes as a last column if there are any."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow([*columns, *([] if predicted is None else ["predicted"])])
-    if predicted is None:
-        writer.writerows(Z.tolist())
-    else:
-        writer.writerows([*z, label] for z, label in zip(Z.tolist(), predicted, strict=True))
-    write_whole(path, text.getvalue().encode())

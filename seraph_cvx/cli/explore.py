@@ -9,12 +9,11 @@ import signal
 import socket
 import threading
 import webbrowser
-from typing import Annotated
 
 import typer
 
 from ..explorer.web.guard import TOKEN
-from .main import Debug, app
+from .main import DEBUG, app
 from .report import answers_in_words, say
 
 HOST = "127.0.0.1"
@@ -23,22 +22,19 @@ FIRST_PORT, LAST_PORT = 2718, 2818
 
 @app.command(epilog="Example:  seraph-cvx explore --port 2719 --no-browser")
 def explore(
-    port: Annotated[
-        int | None,
-        typer.Option(
-            min=1, max=65535, help="The port to serve on; by default the first free one from 2718."
-        ),
-    ] = None,
-    no_browser: Annotated[
-        bool, typer.Option("--no-browser", help="Serve the page without opening a browser.")
-    ] = False,
-    scene: Annotated[
-        str | None,
-        typer.Option(
-            help="The scene to open on, as the page shows it: the end of its address, after #."
-        ),
-    ] = None,
-    debug: Debug = False,
+    port: int | None = typer.Option(
+        None,
+        min=1,
+        max=65535,
+        help="The port to serve on; by default the first free from 2718.",
+    ),
+    no_browser: bool = typer.Option(
+        False, "--no-browser", help="Serve the page without opening a browser."
+    ),
+    scene: str | None = typer.Option(
+        None, help="The scene to open on, as the page shows it: the end of its address, after #."
+    ),
+    debug: bool = DEBUG,
 ) -> None:
     """Open a page to label points and watch the metric change.
 
@@ -76,24 +72,16 @@ def _checked(scene: str) -> str:
 
 def _listen(port: int | None) -> socket.socket:
     """Open a socket that listens on this port, or on the first free one, for this machine only."""
-    ports = range(FIRST_PORT, LAST_PORT + 1) if port is None else [port]
-    for candidate in ports:
-        # with its protocol named, or asyncio lets each answer wait 40 ms for an acknowledgement
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    for candidate in range(FIRST_PORT, LAST_PORT + 1) if port is None else [port]:
         try:
-            if os.name == "posix":  # elsewhere it lets others take the port
-                listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((HOST, candidate))
-            listener.listen()
+            return socket.create_server((HOST, candidate))
         except OSError as error:
-            listener.close()
             if port is None and error.errno == errno.EADDRINUSE:
                 continue
             raise ValueError(
                 f"Port {candidate} cannot be used ({os.strerror(error.errno or 0)}): give another "
                 "with --port, or none."
             ) from None
-        return listener
     raise ValueError(f"No port from {FIRST_PORT} to {LAST_PORT} is free: give another with --port.")
 
 

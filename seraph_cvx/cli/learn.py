@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import re
+import shlex
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import typer
@@ -11,78 +19,69 @@ import typer
 from ..certificate import certify
 from ..datasets import load_sampling
 from ..estimators.settings import RECOMMENDED
+from ..fit.alternation import Iteration
+from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
+from ..processes.whole_file import write_whole
 from ..solvers.solution import OptimumNotAttained, Status
-from .fit_options import (
-    Algorithm,
-    AlgorithmChoice,
-    AllowUnattained,
-    CorrelationWeight,
-    Decimal,
-    DecimalMark,
-    Drop,
-    Encoding,
-    Force,
-    Html,
-    IdentityShare,
-    Impute,
-    LabelColumn,
-    MaxIter,
-    MStepTol,
-    OneHot,
-    Out,
-    PaperSetting,
-    Picture,
-    Polish,
-    Reference,
-    Sharpness,
-    Solver,
-    Standardize,
-    TableFile,
-    Threshold,
-    TimeLimit,
-    Tol,
-    TraceWeight,
-    Unknown,
-    UnlabeledWeight,
+from .fit_report import (
+    describe,
+    draw_demo,
+    draw_fit,
+    finish,
+    loading_code,
+    report_certificate,
+    report_direct,
+    report_iteration,
+    report_metric,
+    write_page,
 )
-from .fit_page import command_given, loading_code, write_report
-from .fitting import announce_long_work, check_points, learn, scale_points
-from .main import EXAMPLES, Debug, Panels, app
-from .metric_report import draw_demo, draw_fit, report_metric
-from .report import alert, answers_in_words, describe, finish, say
-from .tables.files import TableError, check_output, require_file, write_metric
-from .tables.reading import Reading
-from .tables.user_table import UserTable, read_table
-from .tables.workload import require_memory_for_pairs
+from .main import DEBUG, DECIMAL, ENCODING, EXAMPLES, GIVEN, Panels, app, in_panel
+from .report import alert, answers_in_words, say, screen
+from .tables import (
+    Reading,
+    TableError,
+    UserTable,
+    check_output,
+    is_number,
+    name_columns,
+    read_table,
+    require_file,
+    require_memory_for_pairs,
+)
+
+if TYPE_CHECKING:
+    from ..estimators.seraph import SERAPH
 
 PICTURES = (".png", ".pdf", ".svg")
-READING_OPTIONS = ("--drop", "--one-hot", "--impute", "--decimal", "--encoding")
-PARAMETERS = (
-    "--unlabeled-weight",
-    "--trace-weight",
-    "--identity-share",
-    "--correlation-weight",
-    "--solver",
-    "--tol",
-    "--m-step-tol",
-    "--max-iter",
-    "--time-limit",
-    "--polish",
-    "--allow-unattained",
-)
-"""The options of `fit` that stand for parameters which messages of the package may name."""
+FIRST, TABLE = "What most people need", "Reading the table"
+METRIC, SEARCH = "What is learned", "How it is searched for"
+
+IDENTIFIER = re.compile(r"(?i:(^|[_\s.-])(id|uid|uuid|index|nr))$|[a-z](Id|ID)$")
+FEWEST_IN_SEQUENCE = 5
+
+SAMPLE = 1_000
+"""Points whose pairs are swept over once to measure this machine's speed."""
+
+SMALL = 300
+"""Features whose matrix is decomposed once for the same purpose."""
+
+SWEEPS = 200
+"""Sweeps over all pairs in an alternation of average length."""
+
+LONG = 600.0
+"""Seconds; a fit that is expected to take longer is announced."""
 
 
 @app.command(epilog="Example:  seraph-cvx demo --seed 3 --out iris.png")
 def demo(
-    seed: Annotated[int, typer.Option(min=0, help="Which 100 flowers, and which 10 labels.")] = 0,
-    out: Annotated[Path, typer.Option(help="Where the picture goes: .png, .pdf or .svg.")] = Path(
-        "seraph-cvx-demo.png"
+    seed: int = typer.Option(0, min=0, help="Which 100 flowers, and which 10 labels."),
+    out: Path = typer.Option(
+        "seraph-cvx-demo.png", help="Where the picture goes: .png, .pdf or .svg."
     ),
-    no_picture: Annotated[bool, typer.Option("--no-picture", help="Draw no picture.")] = False,
-    debug: Debug = False,
+    no_picture: bool = typer.Option(False, "--no-picture", help="Draw no picture."),
+    debug: bool = DEBUG,
 ) -> None:
     """Learn a metric for iris flowers from 10 labels; needs no file."""
     with answers_in_words() as kept:
@@ -98,90 +97,197 @@ def demo(
         describe(table, pairs, "iris flowers, standardized")
         seraph = SERAPH()
         learn(seraph, table.X, table.labels, metrics.append)
-        report_metric(table, seraph, sampling.X_test, sampling.y_test)
+        report_metric(table, seraph, sampling)
         if not no_picture:
             first = RECOMMENDED.first_m_step(pairs)  # a fixed point solves its own M-step
             gaps = [certify(first.with_soft_labels_of(A), A).relative_gap for A in metrics]
-            draw_demo(out, sampling, table.class_names, seraph.metric_, gaps, kept)
+            draw_demo(out, sampling, table, seraph, gaps, kept)
         finish(seraph.status_, kept)
 
 
 @app.command(epilog=EXAMPLES, cls=Panels)
 def fit(
     context: typer.Context,
-    file: TableFile,
-    label: LabelColumn,
-    out: Out = None,
-    force: Force = False,
-    picture: Picture = None,
-    html: Html = None,
-    drop: Drop = None,
-    unknown: Unknown = "-1,NA,NaN,nan",
-    one_hot: OneHot = None,
-    impute: Impute = None,
-    decimal: Decimal = DecimalMark.POINT,
-    encoding: Encoding = None,
-    standardize: Standardize = True,
-    unlabeled_weight: UnlabeledWeight = "full",
-    trace_weight: TraceWeight = "auto",
-    threshold: Threshold = 1.0,
-    sharpness: Sharpness = None,
-    identity_share: IdentityShare = str(RECOMMENDED.identity_share),
-    reference: Reference = RECOMMENDED.reference,
-    correlation_weight: CorrelationWeight = str(RECOMMENDED.correlation_weight),
-    setting: PaperSetting = None,
-    algorithm: AlgorithmChoice = Algorithm.EM,
-    solver: Solver = "fista",
-    tol: Tol = 1e-6,
-    m_step_tol: MStepTol = 1e-8,
-    max_iter: MaxIter = None,
-    time_limit: TimeLimit = None,
-    polish: Polish = False,
-    allow_unattained: AllowUnattained = False,
-    debug: Debug = False,
+    file: Path = typer.Argument(
+        metavar="FILE",
+        help="A table: a row of column names, then a row for each point; every column but the "
+        "label holds numbers; cells are separated by commas, semicolons or tabs.",
+    ),
+    label: str = in_panel(
+        FIRST, ..., "The column of class labels. Empty cell: unknown.", metavar="COLUMN"
+    ),
+    out: Path | None = in_panel(
+        FIRST,
+        None,
+        "Where the model goes: .npz, for seraph-cvx apply and load_model, with the scaling, "
+        "the labeled points and the names of the columns; or .csv, the matrix alone. By "
+        "default FILE.metric.npz.",
+        metavar="FILE",
+    ),
+    force: bool = in_panel(FIRST, False, "Replace files that exist already.", "--force"),
+    picture: Path | None = in_panel(
+        FIRST, None, "Draw the points before and after, and J: .png, .pdf or .svg.", metavar="FILE"
+    ),
+    html: Path | None = in_panel(
+        FIRST,
+        None,
+        "Write a report of the fit, one page that works offline: .html.",
+        metavar="FILE",
+    ),
+    drop: list[str] = in_panel(
+        FIRST,
+        [],
+        "Leave a column out, such as a number of each row; may be given several times.",
+        metavar="COLUMN",
+    ),
+    unknown: str = in_panel(
+        TABLE,
+        "-1,NA,NaN,nan",
+        "Labels that mean an unknown class, separated by commas; an empty cell always does.",
+        metavar="WORDS",
+    ),
+    one_hot: list[str] = in_panel(
+        TABLE,
+        [],
+        "Make a feature of each value of a column of text; may be given several times.",
+        metavar="COLUMN",
+    ),
+    impute: Literal["median", "mean"] | None = in_panel(
+        TABLE, None, "Fill empty cells by the median or the mean of their column."
+    ),
+    decimal: Literal[".", ","] = DECIMAL,
+    encoding: str | None = ENCODING,
+    standardize: bool = in_panel(
+        TABLE,
+        True,
+        "Bring each feature to mean 0 and variance 1 first. Features on different scales "
+        "make the trace weight meaningless.",
+    ),
+    unlabeled_weight: str = in_panel(
+        METRIC,
+        "full",
+        "How much an unlabeled pair counts. ratio is the paper's choice, labeled pairs "
+        "over unlabeled pairs; full makes up for what the soft labels lose; 0 ignores the "
+        "unlabeled points.",
+        metavar="full|ratio|NUMBER",
+    ),
+    trace_weight: str = in_panel(
+        METRIC,
+        "auto",
+        "Larger values lower the rank; very large ones give the zero metric. auto is 0.08 times "
+        "the smallest that gives the zero metric, divided by the number of classes.",
+        metavar="auto|NUMBER",
+    ),
+    threshold: float = in_panel(
+        METRIC, 1.0, "The squared distance at which a pair is as likely similar as not."
+    ),
+    sharpness: float | None = in_panel(
+        METRIC,
+        None,
+        "How decided the soft labels of em are; 2 by default. The paper's choice makes the "
+        "unlabeled points count for little: see --setting.",
+    ),
+    identity_share: str = in_panel(
+        METRIC,
+        str(RECOMMENDED.identity_share),
+        "The share of the reference in the metric that is written; with 0 it is the "
+        "certified one. auto is larger if the learned metric brings fewer of the similar pairs "
+        "together.",
+        metavar="auto|NUMBER",
+    ),
+    reference: str = in_panel(
+        METRIC,
+        RECOMMENDED.reference,
+        "The reference: the Euclidean distance (identity), or the distance in units of the spread "
+        "inside the classes (within).",
+        metavar="within|identity",
+    ),
+    correlation_weight: str = in_panel(
+        METRIC,
+        str(RECOMMENDED.correlation_weight),
+        "How much the trace penalty follows the covariance of the features, from 0 (as in "
+        "the paper) to below 1. auto is 0 unless the features are very strongly correlated.",
+        metavar="auto|NUMBER",
+    ),
+    setting: str | None = in_panel(
+        METRIC,
+        None,
+        "One of the paper's settings, instead of the weights, the sharpness, the share and "
+        "the reference above.",
+        metavar="none|post|proj|hyper",
+    ),
+    algorithm: Literal["em", "direct"] = in_panel(
+        SEARCH,
+        "em",
+        "em: the paper's alternation, whose convex steps are certified. direct: descent on "
+        "the paper's objective (7), which is not convex and has no certificate.",
+    ),
+    solver: str = in_panel(
+        SEARCH,
+        "fista",
+        "For the convex steps of em: fista (the default), projected-gradient, CLARABEL, SCS.",
+    ),
+    tol: float = in_panel(
+        SEARCH,
+        1e-6,
+        "em ends when J falls by less than this, relatively; direct, when the gradient of "
+        "(7) promises no larger relative fall.",
+    ),
+    m_step_tol: float = in_panel(
+        SEARCH, 1e-8, "The relative gap to which the last M-step of em is to be certified."
+    ),
+    max_iter: int | None = in_panel(
+        SEARCH, None, "The most iterations; by default 500 for em, 5000 for direct.", min=1
+    ),
+    time_limit: float | None = in_panel(
+        SEARCH,
+        None,
+        "Stop after this time, with the best metric so far.",
+        metavar="SECONDS",
+        min=0.0,
+    ),
+    polish: bool = in_panel(
+        SEARCH,
+        False,
+        "Continue with fista where the answer of another solver is not certified.",
+        "--polish",
+    ),
+    allow_unattained: bool = in_panel(
+        SEARCH,
+        False,
+        "Continue if no best metric exists (with trace weight 0).",
+        "--allow-unattained",
+    ),
+    debug: bool = DEBUG,
 ) -> None:
     """Learn a metric from your own table, and write it to a file."""
-    with answers_in_words(PARAMETERS) as kept:
+    with answers_in_words(context.params) as kept:
         from sklearn.pipeline import Pipeline
 
         from ..estimators.seraph import SERAPH
 
         require_file(file)
         target = file.with_suffix(".metric.npz") if out is None else out
-        check_output(target, (".npz", ".csv"), file, may_replace=force)
-        if picture is not None:
-            check_output(picture, PICTURES, file, may_replace=force)
-        if html is not None:
-            check_output(html, (".html",), file, may_replace=force)
-        if algorithm is Algorithm.DIRECT and sharpness is not None:
+        for path, endings in ((target, (".npz", ".csv")), (picture, PICTURES), (html, (".html",))):
+            if path is not None:
+                check_output(path, endings, file, may_replace=force)
+        if algorithm == "direct" and sharpness is not None:
             raise TableError("--sharpness needs --algorithm em: direct has no soft labels.")
         reading = Reading(
             unknown=tuple(word.strip() for word in unknown.split(",")),
-            drop=tuple(drop or ()),
-            one_hot=tuple(one_hot or ()),
-            decimal=decimal.value,
+            drop=tuple(drop),
+            one_hot=tuple(one_hot),
+            decimal=decimal,
             encoding=encoding,
             impute=impute is not None,
-            options=READING_OPTIONS,
+            options=tuple(context.params),
         )
-        seraph = SERAPH(
-            unlabeled_weight=number_or_word(unlabeled_weight),
-            trace_weight=number_or_word(trace_weight),
-            threshold=threshold,
-            sharpness=RECOMMENDED.sharpness if sharpness is None else sharpness,
-            identity_share=number_or_word(identity_share),
-            reference=reference,
-            correlation_weight=number_or_word(correlation_weight),
-            setting=setting,
-            algorithm=algorithm.value,
-            solver=solver,
-            tol=tol,
-            m_step_tol=m_step_tol,
-            max_iter=max_iter,
-            time_limit=time_limit,
-            polish=polish,
-            allow_unattained=allow_unattained,
-        )
+        settings = {
+            name: float(value) if isinstance(value, str) and is_number(value) else value
+            for name, value in context.params.items()
+            if value is not None and name in SERAPH().get_params()
+        }
+        seraph = SERAPH().set_params(**settings)
         table = read_table(file, label, reading)
         check_points(table, standardize)
         require_memory_for_pairs(table.y)
@@ -201,39 +307,169 @@ def fit(
         model: Any = Pipeline([*steps, ("seraph", seraph)]) if steps else seraph
         if seraph.status_ is Status.INTERRUPTED:
             target = target.with_stem(target.stem + ".interrupted")
-            write_model(target, model, table)
+            write_model(target, model, seraph, table)
             kept.append(f"the metric of iteration {seraph.n_iter_} is in {target}")
             raise KeyboardInterrupt
         if not np.any(seraph.metric_):
-            alert(
-                f"The status is {seraph.status_.value}, but all distances are zero; nothing was "
-                "written. Exit code 1.",
-                style="red",
-            )
-            raise typer.Exit(1)
-        write_model(target, model, table)
+            status = seraph.status_.value
+            fail(f"The status is {status}, but all distances are zero; nothing was written.")
+        write_model(target, model, seraph, table)
         kept.append(f"the metric is in {target}")
-        scaled = UserTable(np.asarray(Z), table.y, table.feature_names, table.class_names)
+        scaled = replace(table, X=np.asarray(Z))
         report_metric(scaled, seraph)
         say_what_was_written(target, standardize)
         if picture is not None:
-            title = f"SERAPH on {file.name}"
-            draw_fit(picture, scaled, seraph.metric_, seraph.history_, title, kept)
+            draw_fit(picture, scaled, seraph, f"SERAPH on {file.name}", kept)
         if html is not None:
             code = loading_code(file, label, reading, table)
-            write_report(html, model, table, file.name, code, command_given(context), kept)
+            command = shlex.join(["seraph-cvx", "fit", *context.meta[GIVEN]])
+            write_page(html, model, table, file.name, code, command, kept)
         finish(seraph.status_, kept)
 
 
-def write_model(path: Path, model: Any, table: UserTable) -> None:
-    """Write the model, or as .csv its matrix alone."""
+def fail(reason: str) -> None:
+    """End with exit code 1."""
+    alert(f"{reason} Exit code 1.", style="red")
+    raise typer.Exit(1) from None
+
+
+def check_points(table: UserTable, standardize: bool) -> None:
+    """Refuse numbers that cannot be squared; name columns that are constant or number the rows."""
+    X = table.X
+    with np.errstate(over="ignore", invalid="ignore"):
+        spread = np.nanstd(X, axis=0)
+        sizes = spread if standardize else np.nanmax(np.abs(X), axis=0) ** 4
+    if not np.all(np.isfinite(sizes)):
+        feature = table.feature_names[int(np.argmin(np.isfinite(sizes)))]
+        raise TableError(
+            f"The numbers in the column {feature!r} are too large to be squared: use a larger "
+            "unit, or remove the column."
+        )
+    if not np.any(spread):
+        raise TableError("All points of the table are the same, so there is nothing to learn.")
+    for name, column, varies in zip(table.feature_names, X.T, spread > 0.0, strict=True):
+        if not varies:
+            alert(f"Note: the column {name!r} is constant, so nothing is learned from it.")
+        elif looks_like_identifier(name, column):
+            alert(
+                f"Note: the column {name!r} looks like a number of each row, and counts as a "
+                f"feature. --drop {name!r} leaves it out."
+            )
+
+
+def looks_like_identifier(name: str, column: FloatArray) -> bool:
+    """Whether a column is called an identifier, or numbers the points in sequence."""
+    if IDENTIFIER.search(name.strip()):
+        return True
+    n, first = len(column), float(np.min(column))
+    is_sequence = np.array_equal(np.sort(column), np.arange(n) + first)
+    return n >= FEWEST_IN_SEQUENCE and is_sequence and first == np.rint(first)
+
+
+def scale_points(
+    table: UserTable, impute: str | None, standardize: bool
+) -> tuple[list[tuple[str, Any]], Any]:
+    """Fit what comes before the metric; the steps of a pipeline, and the points after them."""
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    X = name_columns(table.X, table.feature_names)
+    steps: list[tuple[str, Any]] = []
+    if impute is not None:
+        steps.append(("impute", SimpleImputer(strategy=impute)))
+    if standardize:
+        steps.append(("scale", StandardScaler()))
+    return steps, Pipeline(steps).fit_transform(X) if steps else X
+
+
+def announce_long_work(pairs: PairSet, only_labeled: bool) -> None:
+    """Warn of a fit that takes long, and say what is faster."""
+    seconds = expected_seconds(pairs, only_labeled)
+    if seconds > LONG:
+        cure = "a random sample of the rows, fewer features or --unlabeled-weight 0"
+        alert(
+            f"Note: {pairs.n_points} points with {pairs.n_features} features take about "
+            f"{duration(seconds)}, by a trial on a few of them. Much faster: "
+            f"{'fewer features' if only_labeled else cure}. Ctrl-C keeps the last iteration."
+        )
+
+
+def expected_seconds(pairs: PairSet, only_labeled: bool = False) -> float:
+    """Estimate the seconds of `SWEEPS` sweeps over all pairs, each with an eigendecomposition.
+
+    Measured on fewer points and features: the times grow like n^2 and m^3.
+    """
+    m, k = pairs.n_features, min(pairs.n_features, SMALL)
+    trial, clock = np.diag(np.arange(1.0, k + 1.0)), time.perf_counter()
+    np.linalg.eigh(trial)
+    seconds = (time.perf_counter() - clock) * (m / k) ** 3
+    if not only_labeled:
+        X = pairs.points[:: -(-pairs.n_points // SAMPLE)]
+        few = MStepObjective(PairSet.from_constraints(X, [(0, 1)], []), unlabeled_weight=1.0)
+        few.gradient(np.eye(m))  # the first one also pays for what is computed once
+        clock = time.perf_counter()
+        few.gradient(np.eye(m))
+        seconds += (time.perf_counter() - clock) * (pairs.n_points / len(X)) ** 2
+    return SWEEPS * seconds
+
+
+def duration(seconds: float) -> str:
+    """Write a duration in minutes, hours or days."""
+    for size, unit in ((86_400.0, "days"), (3_600.0, "hours")):
+        if seconds >= 2.0 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds / 60.0:.0f} minutes"
+
+
+def learn(
+    seraph: SERAPH, X: Any, labels: Any, then: Callable[[FloatArray], object] | None = None
+) -> None:
+    """Fit SERAPH, print each iteration, and report the certificate; Ctrl-C keeps what there is.
+
+    `then` is called with the metric of each iteration of EM.
+    """
+
+    def callback(step: Iteration, metric: FloatArray) -> None:
+        report_iteration(step, metric)
+        if then is not None:
+            then(metric)
+
+    is_direct = seraph.algorithm == "direct"
+    if is_direct:
+        say("\nDirect: descent on the paper's objective (7), from the scaled identity.")
+    else:
+        steps = "soft labels, then a convex M-step for the metric, until J stops falling"
+        if seraph.solver == "fista":
+            steps = "a rough M-step, Newton's method on J, then soft labels and an exact M-step"
+        say(f"\nEM: {steps}.\nJ never rises; the paper's objective (7) may.")
+    seraph.set_params(callback=None if is_direct else callback, on_interrupt="keep")
+    with screen.status("learning"), warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.filterwarnings("ignore", "y holds")  # said before, with the option that helps
+        try:
+            seraph.fit(X, labels)
+        except RuntimeError as error:
+            if type(error) is not RuntimeError:  # only that says that no metric was found
+                raise
+            fail(f"The status is failed; nothing was written. {error}")
+    seraph.set_params(callback=None, on_interrupt="raise")
+    if is_direct:
+        report_direct(seraph.history_, seraph.n_iter_, seraph.tol, seraph.status_)
+    elif seraph.certificate_ is not None:
+        report_certificate(seraph.certificate_, seraph.status_, seraph.m_step_tol)
+
+
+def write_model(path: Path, model: Any, seraph: SERAPH, table: UserTable) -> None:
+    """Write the model, or as .csv its matrix alone, below the names of the features."""
     from ..estimators.saving.model_file import save_model
 
     if path.suffix == ".npz":
         save_model(model, path)
     else:
-        metric = getattr(model, "steps", [("", model)])[-1][1].metric_
-        write_metric(path, metric, table.feature_names)
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([table.feature_names, *seraph.metric_.tolist()])
+        write_whole(path, text.getvalue().encode())
 
 
 def say_what_was_written(path: Path, standardize: bool) -> None:
@@ -247,10 +483,3 @@ def say_what_was_written(path: Path, standardize: bool) -> None:
             "  It applies to the standardized features. For the columns as they are in the "
             "table, divide entry (i, j) by the standard deviations of columns i and j."
         )
-
-
-def number_or_word(text: str) -> float | str:
-    try:
-        return float(text)
-    except ValueError:
-        return text

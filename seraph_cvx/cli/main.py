@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 import typer.core
@@ -13,21 +13,17 @@ from .. import __version__
 from .report import say, wants_traceback
 
 COMMANDS = (
-    "demo",
-    "fit",
-    "apply",
-    "explain",
-    "verify",
-    "compare",
-    "explore",
-    "check-exercise",
+    *("demo", "fit", "apply", "explain", "verify", "compare", "explore", "check-exercise"),
     "export",
 )
 """The commands in the order in which people come to use them."""
 
+GIVEN = "seraph_cvx.arguments"
+"""Where the context of a command keeps its arguments as they were typed."""
+
 
 class Commands(typer.core.TyperGroup):
-    """Lists the commands in the order of their use; the name of a command may be two words."""
+    """Lists the commands in the order of their use."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the commands."""
@@ -37,20 +33,19 @@ class Commands(typer.core.TyperGroup):
         """Write the first paragraph of each command's help, whole."""
         rows = []
         for name in self.list_commands(ctx):
-            command = self.get_command(ctx, name)
-            words = inspect.cleandoc(getattr(command, "help", None) or "").partition("\n\n")[0]
-            rows.append((name, " ".join(words.split())))
+            help_text = inspect.cleandoc(getattr(self.get_command(ctx, name), "help", None) or "")
+            rows.append((name, " ".join(help_text.partition("\n\n")[0].split())))
         with formatter.section("Commands"):
             formatter.write_dl(rows)
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find the command that the first two words name, or else the first one."""
-        both = " ".join(args[:2])
-        return super().resolve_command(ctx, [both, *args[2:]] if both in self.commands else args)
 
 
 class Panels(typer.core.TyperCommand):
     """Lists the options in groups, each under the title that its `rich_help_panel` names."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, and keep them as they were typed."""
+        ctx.meta[GIVEN] = list(args)
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the arguments, then the groups in the order of their first options."""
@@ -73,7 +68,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # plain help: the boxes leave little room for the sentences
+    rich_markup_mode=None,  # plain help: the boxes leave little space for the sentences
     context_settings={"max_content_width": 100},
 )
 EXAMPLES = """\b
@@ -99,19 +94,26 @@ def remember_debug(context: typer.Context, wanted: bool) -> None:
     wants_traceback.set(wanted or (context.parent is not None and wants_traceback.get()))
 
 
-Debug = Annotated[
-    bool,
-    typer.Option("--debug", callback=remember_debug, help="Show the Python traceback of an error."),
-]
+def in_panel(panel: str, default: Any, words: str, *flags: str, **more: Any) -> Any:
+    """An option that the help lists in a panel, with these words."""
+    return typer.Option(default, *flags, help=words, rich_help_panel=panel, **more)
 
 
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ADDRESS",
-        help="Use a Dask cluster: its scheduler's address, or local for two local processes.",
-    ),
-]
+DEBUG: Any = typer.Option(
+    False, "--debug", callback=remember_debug, help="Show the Python traceback of an error."
+)
+SCHEDULER: Any = typer.Option(
+    None,
+    metavar="ADDRESS",
+    help="Use a Dask cluster: its scheduler's address, or local for two local processes.",
+)
+DECIMAL = in_panel("Reading the table", ".", "The decimal mark of the numbers.")
+ENCODING = in_panel(
+    "Reading the table",
+    None,
+    "The encoding of the text, such as cp1252; by default UTF-8, or what a byte-order mark says.",
+    metavar="NAME",
+)
 
 
 def on_cluster(scheduler: str | None) -> AbstractContextManager[Any]:
@@ -125,11 +127,10 @@ def on_cluster(scheduler: str | None) -> AbstractContextManager[Any]:
 
 @app.callback(epilog=EXAMPLES)
 def seraph(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=show_version, is_eager=True, help="Show the version."),
-    ] = False,
-    debug: Debug = False,
+    version: bool = typer.Option(
+        False, "--version", callback=show_version, is_eager=True, help="Show the version."
+    ),
+    debug: bool = DEBUG,
 ) -> None:
     """Learn a distance from a few class labels and many points without one (SERAPH).
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -11,17 +11,16 @@ from ..datasets import load_sampling
 from ..display.result_table import visible
 from ..display.symbols import in_symbols
 from ..processes.whole_file import write_whole
-from .main import Debug, app
+from .main import DEBUG, app
 from .report import alert, answers_in_words, say, screen
-from .tables.files import TableError, check_output
-from .tables.user_table import read_table
-from .tables.workload import require_memory_for_pairs
+from .tables import TableError, check_output, read_table, require_memory_for_pairs
 
 if TYPE_CHECKING:
     from ..theory.claim import Claim, ClaimResult
     from ..theory.paper_report import PaperReport
 
 TABLES = (".csv", ".tsv", ".txt")
+COLORS = {"holds": "green", "holds as corrected": "yellow", "refuted": "magenta"}
 EXAMPLES = """\b
 Examples:
   seraph-cvx verify
@@ -35,35 +34,23 @@ Exit codes:
 
 @app.command(epilog=EXAMPLES)
 def verify(
-    data: Annotated[
-        str,
-        typer.Argument(
-            metavar="iris|wine|FILE.csv",
-            help="iris, wine, balance, breast_cancer (100 points, 10 labels each) or digits, or a "
-            "table as for fit.",
-        ),
-    ] = "iris",
-    label: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="The column of class labels, for a table."),
-    ] = None,
-    everything: Annotated[
-        bool, typer.Option("--all", help="Also the claims about running times.")
-    ] = False,
-    code: Annotated[
-        bool, typer.Option("--code", help="Print the ten lines that contradict the paper.")
-    ] = False,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Seed of the points, labels and directions.")
-    ] = 0,
-    json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write everything as JSON.")
-    ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write a page with formulas and figures; works offline."),
-    ] = None,
-    debug: Debug = False,
+    data: str = typer.Argument(
+        "iris",
+        metavar="iris|wine|FILE.csv",
+        help="iris, wine, balance, breast_cancer (100 points, 10 labels each) or digits, or a "
+        "table as for fit.",
+    ),
+    label: str | None = typer.Option(
+        None, metavar="COLUMN", help="The column of class labels, for a table."
+    ),
+    everything: bool = typer.Option(False, "--all", help="Also the claims about running times."),
+    code: bool = typer.Option(False, "--code", help="Print the code that contradicts the paper."),
+    seed: int = typer.Option(0, min=0, help="Seed of the points, labels and directions."),
+    json: Path | None = typer.Option(None, metavar="FILE", help="Write everything as JSON."),
+    html: Path | None = typer.Option(
+        None, metavar="FILE", help="Write a page with formulas and figures; works offline."
+    ),
+    debug: bool = DEBUG,
 ) -> None:
     """Check every claim of the paper on data.
 
@@ -122,29 +109,23 @@ def _read(data: str, label: str | None, seed: int) -> tuple[Any, Any, str]:
 def _show(report: PaperReport) -> None:
     from rich.table import Table
 
-    colors = {"holds": "green", "holds as corrected": "yellow", "refuted": "magenta"}
-    wide = screen.width >= 120
     table = Table(title=visible(report.description), title_justify="left")
     table.add_column("", justify="right")
-    table.add_column("claim")
-    table.add_column("verdict", no_wrap=True)
-    table.add_column("residual", justify="right", no_wrap=True)
-    table.add_column("tolerance", justify="right", no_wrap=True)
-    if wide:
+    for column in ("claim", "verdict", "residual", "tolerance"):
+        is_number = column in ("residual", "tolerance")
+        justify: Any = "right" if is_number else "left"
+        table.add_column(column, justify=justify, no_wrap=column != "claim")
+    is_wide = screen.width >= 120
+    if is_wide:
         table.add_column("decisive check")
     rows = {c.number: ([in_symbols(c.name), "skipped", "", ""], "dim") for c in report.skipped}
     for row in report.rows:
-        color = colors.get(row["verdict"], "red") if row["as expected"] else "red"
-        verdict = row["verdict"] if row["as expected"] else f"{row['verdict']} (unexpected)"
-        name, check = in_symbols(row["name"]), in_symbols(row["decisive check"])
-        cells = [
-            name if row["as expected"] else f"{name}: {check}",
-            verdict,
-            f"{row['residual']:.1e}",
-            f"{row['tolerance']:.0e}",
-            *([check] if wide else []),
-        ]
-        rows[row["claim"]] = (cells, color)
+        name, verdict = in_symbols(row["name"]), row["verdict"]
+        check, color = in_symbols(row["decisive check"]), COLORS.get(verdict, "red")
+        if not row["as expected"]:
+            name, verdict, color = f"{name}: {check}", f"{verdict} (unexpected)", "red"
+        cells = [name, verdict, f"{row['residual']:.1e}", f"{row['tolerance']:.0e}"]
+        rows[row["claim"]] = ([*cells, check] if is_wide else cells, color)
     for number, (cells, color) in sorted(rows.items()):
         table.add_row(str(number), *cells, style=color)
     screen.print(table)
@@ -163,25 +144,27 @@ def _show_contradictions(report: PaperReport, code: bool) -> None:
     if contradicted:
         say("\nFalse as printed, and what holds instead", style="bold")
     for result in contradicted:
-        claim, violation = result.claim, result.violation
+        claim, violation, recomputed = result.claim, result.violation, result.claim.recomputation
         heading = in_symbols(f"{claim.number}. {claim.name} ({claim.place})")
         say(f"\n{heading}", style="bold", hang=len(f"{claim.number}. "))
-        _say_part("claim", in_symbols(claim.statement))
-        _say_part("formula", to_text(claim.formula))
-        if violation is not None:
-            _say_part("fails", f"{in_symbols(violation.name)}, {violation.residual:.4g}")
-        _say_part("holds", in_symbols(claim.correction))
-        if claim.consequence:
-            _say_part("for you", in_symbols(claim.consequence))
-        if claim.recomputation is not None:
+        if violation is None:
+            fails = ""
+        else:
+            fails = f"{in_symbols(violation.name)}, {violation.residual:.4g}"
+        parts = {
+            "claim": in_symbols(claim.statement),
+            "formula": to_text(claim.formula),
+            "fails": fails,
+            "holds": in_symbols(claim.correction),
+            "for you": in_symbols(claim.consequence),
+        }
+        for name, text in parts.items():
+            if text:
+                say(f"   {name:<11} {text}", hang=12)
+        if recomputed is not None:
             if code:
-                say("\n" + claim.recomputation.code)
-            _say_part("recomputed", claim.recomputation.prints.strip())
-
-
-def _say_part(name: str, text: str) -> None:
-    """Say a part of a contradiction, its name in a column of its own."""
-    say(f"   {name:<11} {text}", hang=12)
+                say(f"\n{recomputed.code}")
+            say(f"   recomputed  {recomputed.prints.strip()}", hang=12)
 
 
 def _show_end(report: PaperReport) -> None:

@@ -16,8 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import SERAPH, KernelSERAPH, LabeledOnly, load_model, save_model
-from seraph_cvx.cli.tables.files import TableError
-from seraph_cvx.cli.tables.user_table import read_table
+from seraph_cvx.cli.tables import TableError, read_table
 from seraph_cvx.datasets import load
 
 NAMES = ["sepal length", "sw", "pl", "pw"]
@@ -51,7 +50,7 @@ def test_fit_then_load_model_then_transform_gives_the_numbers_of_apply(flowers, 
     new[NAMES[::-1]].assign(comment="x").to_csv("new.csv", index=False)
     result = run("apply", "m.npz", "new.csv", "--predict")
     assert result.exit_code == 0, result.output
-    assert "not used, as the metric does not know them: 'comment'" in words(result.stderr)
+    assert "columns not used in the fit, ignored: 'comment'" in words(result.stderr)
     written, predicted = read_rows("new.transformed.csv")
     by_hand = load_model("m.npz").transform(new)
     assert np.array_equal(written, by_hand)
@@ -104,7 +103,9 @@ def test_text_and_missing_numbers_are_treated_as_in_the_fit(flowers):
     assert np.array_equal(read_rows("z.csv")[0], model.transform(hot.iloc[:5]))
     table.iloc[:5].assign(color="pink").to_csv("new.csv", index=False)
     result = run("apply", "mixed.metric.npz", "new.csv", "--out", "z.csv", "--force")
-    assert "new in the column 'color', and no feature: 'pink'" in words(result.stderr)
+    assert "the column 'color' has values not seen in the fit, ignored: 'pink'" in words(
+        result.stderr
+    )
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-8"])
@@ -128,7 +129,7 @@ BAD = {
     "empty": (["--drop", "color"], ["the cell is empty", "--impute median"]),
     "comma": (["--drop", "color", "--impute", "mean"], ["'1,5'", "or use '--decimal ,'"]),
     "point": (["--drop", "color", "--impute", "mean", "--decimal", ","], ["'2.0'", "a comma"]),
-    "no such column": (["--drop", "Color"], ["--drop Color", "is no column", "'color'"]),
+    "no such column": (["--drop", "Color"], ["--drop Color", "is not a column", "'color'"]),
     "the label": (["--one-hot", "kind"], ["'kind' is the label column"]),
     "encoding": (["--encoding", "klingon"], ["--encoding klingon", "no such encoding"]),
 }

@@ -20,10 +20,9 @@ from sklearn.preprocessing import StandardScaler
 import seraph_cvx
 from seraph_cvx import SERAPH, PairSet, Status, alternate, certify, load_model
 from seraph_cvx.__main__ import main
-from seraph_cvx.cli import fitting, learn
+from seraph_cvx.cli import learn
 from seraph_cvx.cli.main import on_cluster
-from seraph_cvx.cli.metric_report import IterationPrinter
-from seraph_cvx.cli.tables.workload import free_bytes
+from seraph_cvx.cli.tables import free_bytes
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.m_step.conic import ConicMStep
@@ -100,7 +99,7 @@ def test_demo_states_data_pairs_iterations_certificate_and_error(folder, monkeyp
     assert "rank 1 of 4 A, the matrix of the last M-step, which the certificate is about." in said
     assert "rank 4 of 4 the metric of all distances: A mixed with the distance in units of" in said
     assert "because few labels say nothing about what A leaves out" in said
-    assert "mixed in after the fit, so no certificate is about the mixture" in said
+    assert "mixed in after the fit, so the certificate is not about the mixture" in said
     assert "Gap, rank and trace are of the matrix A of the M-step" in said
     assert "A, the matrix of this M-step, is at most" in said
     known, (picture,) = sampling.labeled, drawn
@@ -563,14 +562,14 @@ def test_interruption_keeps_the_last_iteration_beside_the_old_metric(flowers, mo
     target.write_text("an older metric")
     seen = []
 
-    class Interrupter(IterationPrinter):
-        def __call__(self, step, metric):
-            super().__call__(step, metric)
-            seen.append(metric)
-            if step.number == 2:
-                signal.raise_signal(signal.SIGINT)
+    def report_and_interrupt(step, metric):
+        report(step, metric)
+        seen.append(metric)
+        if step.number == 2:
+            signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(fitting, "IterationPrinter", Interrupter)
+    report = learn.report_iteration
+    monkeypatch.setattr(learn, "report_iteration", report_and_interrupt)
     result = run("fit", path, "--label", "species", "--force")
     assert result.exit_code == 130, result.output
     assert "Interrupted: the metric of iteration 2 is in" in words(result.stderr)
@@ -710,7 +709,6 @@ def test_missing_package_is_one_sentence_with_its_cure(missing, monkeypatch, cap
         "seraph_cvx.cli.report",
         "seraph_cvx.cli.main",
         "seraph_cvx.cli.learn",
-        "seraph_cvx.cli.fitting",
         "seraph_cvx.cli.apply",
         "seraph_cvx.cli.study",
         "rich.console",

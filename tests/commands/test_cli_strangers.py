@@ -25,9 +25,8 @@ import pytest
 from command_line import assert_answered_in_words, run, words
 
 from seraph_cvx import SERAPH, PairSet
-from seraph_cvx.cli import fitting
+from seraph_cvx.cli import learn, tables
 from seraph_cvx.cli.report import say
-from seraph_cvx.cli.tables import files, frames, table_text, user_table, workload
 from seraph_cvx.datasets import load
 from seraph_cvx.display.notebook import Tone, card, facts, grid
 from seraph_cvx.display.result_table import ResultTable
@@ -74,8 +73,8 @@ SAME_TABLE = {
 def test_a_table_written_otherwise_gives_the_same_metric(table, case):
     other = table.with_name("other.csv")
     other.write_bytes(SAME_TABLE[case])
-    plain = user_table.read_table(table, "species")
-    strange = user_table.read_table(other, "species")
+    plain = tables.read_table(table, "species")
+    strange = tables.read_table(other, "species")
     np.testing.assert_array_equal(strange.X, plain.X)
     np.testing.assert_array_equal(strange.y, plain.y)
     assert strange.feature_names == plain.feature_names
@@ -84,11 +83,11 @@ def test_a_table_written_otherwise_gives_the_same_metric(table, case):
 
 def test_a_quoted_class_name_may_hold_a_line_end_and_is_one_row(folder):
     (folder / "q.csv").write_text('x,"the\nkind"\n1,"a\nb"\n2,c\n3,"d""e"\n')
-    table = user_table.read_table(folder / "q.csv", "the\nkind")
+    table = tables.read_table(folder / "q.csv", "the\nkind")
     assert table.class_names == ("a\nb", "c", 'd"e')
     (folder / "q.csv").write_text('x,"the\nkind"\n1,"a\nb"\nzwei,"c\nd"\n')
-    with pytest.raises(files.TableError, match=r"Row 3 of .*, column 'x': 'zwei'"):
-        user_table.read_table(folder / "q.csv", "the\nkind")
+    with pytest.raises(tables.TableError, match=r"Row 3 of .*, column 'x': 'zwei'"):
+        tables.read_table(folder / "q.csv", "the\nkind")
 
 
 @pytest.mark.slow
@@ -103,12 +102,12 @@ def test_the_table_may_come_through_a_pipe(folder):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes with names")
 def test_a_pipe_that_does_not_end_is_refused(folder, monkeypatch):
-    monkeypatch.setattr(table_text, "LARGEST_PIPE", 1000)
+    monkeypatch.setattr(tables, "LARGEST_PIPE", 1000)
     os.mkfifo(folder / "endless.csv")
     writer = subprocess.Popen(["sh", "-c", "yes 1,a > endless.csv"], cwd=folder)
     try:
-        with pytest.raises(files.TableError, match="save the table to a file first"):
-            user_table.read_table(folder / "endless.csv", "species")
+        with pytest.raises(tables.TableError, match="save the table to a file first"):
+            tables.read_table(folder / "endless.csv", "species")
     finally:
         writer.kill()
         writer.wait()
@@ -116,7 +115,7 @@ def test_a_pipe_that_does_not_end_is_refused(folder, monkeypatch):
 
 def test_a_formula_in_a_cell_is_text(folder):
     (folder / "f.csv").write_text(TABLE.replace(",a", ",=cmd|' /C calc'!A0").replace("width", "=1"))
-    table = user_table.read_table(folder / "f.csv", "species")
+    table = tables.read_table(folder / "f.csv", "species")
     assert table.class_names == ("=cmd|' /C calc'!A0", "b")
     assert table.feature_names == ("length", "=1")
 
@@ -182,21 +181,9 @@ def test_numbers_whose_squares_overflow_are_refused_without_standardizing_too(fo
     assert_answered_in_words(result, ["'length'", "too large"])
 
 
-@pytest.mark.parametrize("rows_at_once", [1, 2, 3])
-def test_a_row_is_named_however_many_are_read_at_once(folder, monkeypatch, rows_at_once):
-    monkeypatch.setattr(frames, "ROWS_AT_ONCE", rows_at_once)
-    (folder / "bad.csv").write_text("\n" + TABLE.replace("2.9,22", "2.9,wide"))
-    result = run("fit", "bad.csv", "--label", "species")
-    assert_answered_in_words(result, ["Row 8 of bad.csv, column 'width': 'wide'"])
-    (folder / "good.csv").write_text(TABLE)
-    table = user_table.read_table(folder / "good.csv", "species")
-    assert table.X[:, 1].tolist() == [10.0, 30.0, 12.0, 28.0, 20.0, 22.0]
-    assert table.y.tolist() == [0, 0, 1, 1, -1, -1]
-
-
 def test_without_pandas_a_table_names_the_extra_that_brings_it(table, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    for command in ("fit", "verify"):
+    for command in ("fit",):
         result = run(command, table, "--label", "species")
         assert_answered_in_words(result, ["pandas", 'pip install "seraph-cvx[cli]"'])
 
@@ -285,7 +272,7 @@ def test_reading_takes_the_memory_of_the_numbers_alone(folder):
     importlib.import_module("pandas")
     tracemalloc.start()
     try:
-        table = user_table.read_table(folder / "long.csv", "species")
+        table = tables.read_table(folder / "long.csv", "species")
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -316,7 +303,7 @@ def test_a_million_rows_are_read_and_announced_within_three_gigabytes(folder):
 
 
 def test_long_work_is_announced_before_it_begins(table, monkeypatch):
-    monkeypatch.setattr(fitting, "LONG", 0.0)
+    monkeypatch.setattr(learn, "LONG", 0.0)
     result = run("fit", table, "--label", "species")
     assert result.exit_code == 0
     assert re.search(r"6 points with 2 features take about \d+ minutes", words(result.stderr))
@@ -330,24 +317,24 @@ def test_the_expected_time_grows_with_the_pairs(monkeypatch):
     """By a clock that counts how often it is read: one sweep is as long as another."""
     ticks = itertools.count()
     clock = SimpleNamespace(perf_counter=lambda: float(next(ticks)))
-    monkeypatch.setattr(workload, "time", clock)
+    monkeypatch.setattr(learn, "time", clock)
     X = np.random.default_rng(0).normal(size=(20_000, 3))
     y = np.where(np.arange(20_000) < 4, np.arange(20_000) % 2, -1)
     pairs = [PairSet.from_labels(X[:n], y[:n]) for n in (2_000, 20_000)]
-    few, many = (workload.expected_seconds(p) for p in pairs)
-    assert few == workload.SWEEPS * (1.0 + (2_000 / workload.SAMPLE) ** 2)
-    assert many == workload.SWEEPS * (1.0 + (20_000 / workload.SAMPLE) ** 2)
+    few, many = (learn.expected_seconds(p) for p in pairs)
+    assert few == learn.SWEEPS * (1.0 + (2_000 / learn.SAMPLE) ** 2)
+    assert many == learn.SWEEPS * (1.0 + (20_000 / learn.SAMPLE) ** 2)
 
 
 def test_more_labels_than_pairs_fit_into_memory_are_refused(table, monkeypatch):
-    monkeypatch.setattr(workload, "free_bytes", lambda: 500)
+    monkeypatch.setattr(tables, "free_bytes", lambda: 500)
     for command in ("fit", "verify"):
         result = run(command, table, "--label", "species")
         assert_answered_in_words(result, ["4 labels make 6 labeled pairs", "label cells empty"])
 
 
 def test_a_table_larger_than_memory_is_refused_before_it_is_read(table, monkeypatch):
-    monkeypatch.setattr(workload, "free_bytes", lambda: 100)
+    monkeypatch.setattr(tables, "free_bytes", lambda: 100)
     result = run("fit", table, "--label", "species")
     assert_answered_in_words(result, ["The table", "memory", "random sample of its rows"])
 
@@ -358,7 +345,7 @@ def test_a_table_larger_than_memory_is_refused_before_it_is_read(table, monkeypa
 @pytest.mark.parametrize("arguments", [["--debug", "fit"], ["fit", "--debug"]])
 def test_debug_lets_the_error_through_before_and_after_the_command(table, arguments):
     result = run(*arguments, table, "--label", "kind")
-    assert isinstance(result.exception, files.TableError)
+    assert isinstance(result.exception, tables.TableError)
     assert_answered_in_words(run("fit", table, "--label", "kind"), ["no column"])
 
 

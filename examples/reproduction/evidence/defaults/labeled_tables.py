@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 
-from seraph_cvx.cli.tables.files import TableError
-from seraph_cvx.cli.tables.reading import Reading
-from seraph_cvx.cli.tables.table_text import open_text
-from seraph_cvx.cli.tables.user_table import read_table
+from seraph_cvx.cli.tables import Reading, TableError, read_rows, read_table
 from seraph_cvx.numerics.checks import UNKNOWN, FloatArray, IntArray
 
 ENDINGS = (".csv", ".tsv", ".txt")
@@ -35,8 +30,5 @@ def read_labeled_tables(
 
 
 def _last_column(path: Path) -> str:
-    text = open_text(path, Reading())
-    lines = io.TextIOWrapper(io.BytesIO(text.content), text.encoding, newline="")
-    for _ in range(text.skipped):
-        next(lines)
-    return next(csv.reader(lines, delimiter=text.delimiter, skipinitialspace=True))[-1].strip()
+    _, header = next(read_rows(path, Reading()))
+    return header[-1]

@@ -1,0 +1,325 @@
+"""`seraph-cvx compare` and `export`: race solvers on M-steps, and write these for others."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from ..display.result_table import ResultTable, show
+from ..model.m_step_objective import MStepObjective
+from ..pairs.pair_set import PairSet
+from ..processes.whole_file import write_whole
+from .main import DEBUG, SCHEDULER, app, on_cluster
+from .report import alert, alerts, answers_in_words, needs_matplotlib, say, screen
+from .tables import TableError, check_output, read_table
+
+if TYPE_CHECKING:
+    from ..race.race_table import Race
+
+Suite = Literal["small", "full", "grid", "tiny", "penalties"]
+GRID_TIME_LIMIT, TIME_LIMIT = 120.0, 5.0
+"""Seconds per run on the suite grid, and on the others."""
+
+OWN_TIME_LIMIT = 60.0
+"""Seconds per run on tables of the user's own."""
+
+ENDINGS = (".npz", ".csv", ".tsv", ".txt")
+
+MEANING = (
+    "A claim is a run whose solver reports that it reached the tolerance. It is true if the "
+    "true gap is within that tolerance, and proved if the answer's own certificate shows it. "
+    "The true gap is of the matrix that the solver returned for the M-step, against the best "
+    "lower bound proved for the instance. Every run is a line of race.jsonl."
+)
+
+
+@app.command(
+    epilog="Example:  seraph-cvx compare --suite small --solvers fista,SCS/dual --out race"
+)
+def compare(
+    suite: Suite = typer.Option(
+        "small",
+        help="small: 16 instances, minutes. full: the library of 40 instances from easy to "
+        "nasty. penalties: 14 instances, one for each penalty on two data sets. grid: data "
+        "sets of 100 points, hours. tiny: a trial.",
+    ),
+    instances: Path | None = typer.Option(
+        None,
+        metavar="FOLDER",
+        help="A folder of your own tables to race on instead of a suite: .npz files with "
+        "arrays X and y, or CSV files.",
+    ),
+    label: str = typer.Option("y", metavar="COLUMN", help="The label column of CSV files."),
+    solvers: str | None = typer.Option(
+        None,
+        help="Comma-separated names: fista, SCS (both formulations), SCS/dual, UNO, or "
+        "name=module:function for one of your own. By default all that are installed.",
+    ),
+    tol: str = typer.Option("1e-3,1e-5,1e-7", help="Comma-separated tolerances to ask for."),
+    time_limit: float | None = typer.Option(
+        None, min=0.1, help="Seconds per run. By default 120 (grid), 60 (your own) or 5 (others)."
+    ),
+    memory_limit: float = typer.Option(4.0, min=0.2, help="GiB of memory a run may take."),
+    out: Path = typer.Option("race", metavar="DIR", help="Where the rows, tables and pictures go."),
+    resume: bool = typer.Option(False, "--resume", help="Continue the race in DIR."),
+    redraw: bool = typer.Option(
+        False,
+        "--redraw",
+        help="Write tables and pictures anew from race.jsonl in DIR; run nothing.",
+    ),
+    svg: bool = typer.Option(False, "--svg", help="Write the pictures as SVG, too."),
+    n_jobs: int | None = typer.Option(None, help="Runs at a time, 1 by default; -1: one per core."),
+    scheduler: str | None = SCHEDULER,
+    debug: bool = DEBUG,
+) -> None:
+    """Race solvers on M-steps: what each claims, and what is true.
+
+    DIR gets race.jsonl (a line per finished run), race.md (tables) and the pictures.
+    """
+    with answers_in_words() as kept:
+        from ..race.race import compare_solvers, read_race
+
+        rows = out / "race.jsonl"
+        if redraw:
+            _write_report(out, read_race(rows), svg, "")
+            return
+        if solvers is not None and "=" in solvers:
+            sys.path.insert(0, "")  # module:function is looked for in the working directory
+        own = None if instances is None else read_instances(instances, label)
+        seconds = GRID_TIME_LIMIT if suite == "grid" else TIME_LIMIT
+        seconds = seconds if own is None else OWN_TIME_LIMIT
+        out.mkdir(parents=True, exist_ok=True)
+        with progress_bar() as progress, on_cluster(scheduler):
+            kept.append(f"the rows so far are in {rows}; --resume continues from there")
+            race = compare_solvers(
+                suite if own is None else own,
+                None if solvers is None else [name.strip() for name in solvers.split(",")],
+                tols=_numbers(tol),
+                time_limit=seconds if time_limit is None else time_limit,
+                memory_limit=int(memory_limit * 2**30),
+                out=rows,
+                resume=resume,
+                callback=_listener(progress),
+                n_jobs=n_jobs,
+            )
+        _write_report(out, race, svg, "race.jsonl, ")
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(
+            f"--tol {text}: write comma-separated numbers, such as 1e-3,1e-6."
+        ) from None
+
+
+def read_instances(folder: Path, label_column: str = "y") -> dict[str, MStepObjective]:
+    """Read the tables of a folder, by the names of their files, and state the M-step of each.
+
+    A .npz file holds X and y, with -1 for an unknown class, and may hold `trace_weight` and
+    `unlabeled_weight`; a CSV table has a column of labels. The points are taken as they are.
+    """
+    if not folder.is_dir():
+        raise TableError(f"There is no folder {folder} of instances: check the name.")
+    paths = sorted(path for path in folder.iterdir() if path.suffix in ENDINGS)
+    if not paths:
+        raise TableError(f"{folder} has no file that ends in {', '.join(ENDINGS)}.")
+    objectives: dict[str, MStepObjective] = {}
+    for path in paths:
+        if path.stem in objectives:
+            raise TableError(f"Two files of {folder} are called {path.stem}: rename one of them.")
+        if path.suffix == ".npz":
+            objectives[path.stem] = _from_arrays(path)
+        else:
+            table = read_table(path, label_column)
+            objectives[path.stem] = MStepObjective(PairSet.from_labels(table.X, table.y))
+    return objectives
+
+
+def _from_arrays(path: Path) -> MStepObjective:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = dict(file)
+    except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+        raise TableError(f"{path} is not a file of np.savez(..., X=X, y=y): {error}.") from error
+    missing = [name for name in ("X", "y") if name not in arrays]
+    if missing:
+        raise TableError(
+            f"{path} has no array {missing[0]!r}, only {', '.join(sorted(arrays)) or 'nothing'}: "
+            "write it with np.savez(path, X=points, y=labels)."
+        )
+    weights = {
+        name: arrays[name].item() for name in ("trace_weight", "unlabeled_weight") if name in arrays
+    }
+    try:
+        return MStepObjective(PairSet.from_labels(arrays["X"], arrays["y"]), **weights)
+    except ValueError as error:
+        raise TableError(f"{path}: {error}") from error
+
+
+def progress_bar() -> Progress:
+    """A bar that counts what is done, on stderr; it is gone when all is done."""
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=alerts,
+        transient=True,
+    )
+    bar.add_task("starting", total=None)
+    return bar
+
+
+def _listener(progress: Progress) -> Callable[[dict[str, Any], int, int], None]:
+    def listen(row: dict[str, Any], number: int, total: int) -> None:
+        from ..race.race_table import NOT_MADE, label_of
+
+        run = f"{row['instance']}: {label_of(row)} at {row['tol']:g}: {row['outcome']}"
+        progress.update(progress.task_ids[0], completed=number, total=total, description=run)
+        if row["outcome"] not in ("done", *NOT_MADE):
+            alert(f"{run} ({row['detail']})")
+
+    return listen
+
+
+# What a race leaves in its folder
+
+
+def _write_report(out: Path, race: Race, svg: bool, before: str) -> None:
+    """Show notes and summary of a race, and write its tables and pictures."""
+    for note in race.notes:
+        alert(note)
+    summary = race.summary()
+    drawn = Table(title=summary.title, title_justify="left", box=None, padding=(0, 1, 0, 0))
+    for k, column in enumerate(summary.columns):  # compact enough for 80 characters
+        heading = column.replace(" / ", "/").replace(" ", "\n")
+        drawn.add_column(heading, justify="right" if k else "left", no_wrap=True)
+    for row in summary.rows:
+        drawn.add_row(*[show(row[column]) for column in summary.columns])
+    screen.print(drawn)
+    write_whole(out / "race.md", _document(race).encode())
+    pictures = ""
+    with needs_matplotlib("pictures"):
+        from ..plots.files import picture_bytes
+        from ..plots.race.race import draw_race
+
+        endings = ("png", "svg") if svg else ("png",)
+        figures = draw_race(race)
+        for name, figure in figures.items():
+            for ending in endings:
+                write_whole(out / f"{name}.{ending}", picture_bytes(figure, ending))
+        kinds = " and ".join(f".{ending}" for ending in endings)
+        pictures = f", and {', '.join(figures)} as {kinds}"
+    say(f"\nWritten to {out}: {before}race.md{pictures}.")
+
+
+def _document(race: Race) -> str:
+    """Write the Markdown report: what raced, the summary, the instances."""
+    first, last = race.races[0], race.races[-1]
+    versions = {name: number for start in race.races for name, number in start["versions"].items()}
+    dates = " to ".join(dict.fromkeys([first["date"], last["date"]]))
+    rows = [
+        {
+            "instance": name,
+            "n": reference["n_points"],
+            "m": reference["n_features"],
+            "optimal value, at least": f"{reference['lower']:.12g}",
+            "at most": f"{reference['upper']:.12g}",
+            "checksum": reference["checksum"][:12],
+        }
+        for name, reference in race.references.items()
+    ]
+    facts = (
+        f"Made on {dates} by `seraph-cvx compare` on {last['machine']}; at most "
+        f"{last['time_limit']:g} s and {last['memory_limit'] / 2**30:g} GiB per run, one BLAS "
+        f"thread. Versions: {', '.join(f'{name} {number}' for name, number in versions.items())}."
+    )
+    instances = ResultTable("The instances, and their optimal values as certified", rows)
+    return "\n\n".join([facts, race.summary().to_markdown(), MEANING, instances.to_markdown(), ""])
+
+
+# Instances for other programs
+
+
+@app.command(
+    epilog="""\b
+Examples:
+  seraph-cvx export wine-n40-standard-hyper-w1-s0 --cbf wine.cbf
+  seraph-cvx export --suite full --out library"""
+)
+def export(
+    instance: str | None = typer.Argument(
+        None, help="Its name, as in the table that compare prints."
+    ),
+    cbf: Path | None = typer.Option(
+        None, "--cbf", metavar="FILE", help="The file to write, ending in .cbf."
+    ),
+    formulation: Literal["primal", "dual"] = typer.Option(
+        "primal", help="Which of the two problems; they have the same value."
+    ),
+    suite: Suite | None = typer.Option(
+        None, help="Instead of one instance all of a suite; full is the library of 40 instances."
+    ),
+    out: Path | None = typer.Option(
+        None, metavar="DIR", help="Where a suite goes; one that is there is completed."
+    ),
+    debug: bool = DEBUG,
+) -> None:
+    """Write M-steps with proven optimal values for other programs.
+
+    One instance in the Conic Benchmark Format, with its certified value in a .json file.
+
+    With --suite: every instance as .cbf, .npz and .json, with an interval of its optimal value that
+    is proved in ball arithmetic, a README and checksums.
+    """
+    with answers_in_words() as kept:
+        if suite is not None and out is not None and instance is None and cbf is None:
+            _export_suite(suite, out, kept)
+        elif instance is not None and cbf is not None and suite is None and out is None:
+            from ..race.cbf import write_cbf
+            from ..race.suite import InstanceSpec
+
+            check_output(cbf, (".cbf",))
+            sidecar = write_cbf(InstanceSpec.parse(instance), cbf, formulation)
+            say(
+                f"Written: {instance}, {formulation}, to {cbf}\n"
+                f"Its optimal value lies in [{sidecar['lower']:.12g}, {sidecar['upper']:.12g}], "
+                f"proved\nfrom the data; that, the spec and checksums are in "
+                f"{cbf.with_suffix('.json')}"
+            )
+        else:
+            raise ValueError(
+                "Give the name of an instance with --cbf FILE, or --suite full with --out DIR."
+            )
+
+
+def _export_suite(suite: Suite, out: Path, kept: list[str]) -> None:
+    from ..race.library.export import export_library
+
+    count = [0, 0]
+    with progress_bar() as progress:
+
+        def listen(entry: dict[str, Any], number: int, total: int, is_new: bool) -> None:
+            count[is_new] += 1
+            kept[:] = [f"{number} instances are in {out}; the same command goes on from there"]
+            name = entry["instance"]
+            progress.update(progress.task_ids[0], completed=number, total=total, description=name)
+
+        entries = export_library(out, suite, listen)
+    size = sum(path.stat().st_size for path in out.iterdir() if path.is_file())
+    widest = max(entry["relative_width"] for entry in entries)
+    say(
+        f"Written to {out}: {count[1]} instances; {count[0]} were there already.\n"
+        f"Each optimal value is proved to a relative width of {widest:.1e} or less.\n"
+        f"{size / 1e6:.1f} MB; README.md says how to read them, SHA256SUMS has the checksums."
+    )

@@ -1,1 +1,0 @@
-"""The command about the exercises: `check-exercise`."""

@@ -1,1 +1,0 @@
-"""The commands about the race of solvers: `compare` and `export`."""

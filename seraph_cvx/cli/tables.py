@@ -1,0 +1,517 @@
+"""Users' tables and files: read and checked, with an error message for whatever is wrong."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import errno
+import io
+import math
+import os
+import re
+import sys
+import tempfile
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..numerics.checks import UNKNOWN, FloatArray, IntArray, MissingExtra
+
+MISSING = ("", "nan", "na", "n/a", "null", "none", "?")
+"""What stands in a cell whose number is missing, in lower case."""
+
+DELIMITERS = (",", ";", "\t")
+"""The separators of cells; the one that gives the header most columns is used."""
+
+BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+"""The encoding that each byte-order mark stands for; UTF-32's begins like UTF-16's."""
+
+SPREADSHEET_HINT = re.compile("sep=([,;|\t])", re.IGNORECASE)
+DECIMAL_COMMA = str.maketrans(".,", "'.")
+"""Where a comma is the decimal mark, a point is not."""
+
+LARGEST_PIPE = 2**30
+"""Bytes that are read from a pipe, at most."""
+
+COPIES = 4
+"""How many copies of the numbers reading, standardizing and pairing make."""
+
+PAIR_BYTES = 100
+"""The most bytes that a labeled pair takes while pairs are made, rounded up."""
+
+MOST_VALUES = 50
+"""A column of text with more distinct values is not one-hot encoded."""
+
+
+class TableError(ValueError):
+    """A user's file cannot be read or written; the message says why, and what to do."""
+
+
+# Files and memory: checked before the work
+
+
+def require_file(path: Path) -> None:
+    """Require that a file exists and is not a folder."""
+    if not path.exists():
+        raise TableError(f"There is no file {path}: check the name and the folder.")
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+
+
+def check_output(
+    path: Path, endings: tuple[str, ...], source: Path | None = None, may_replace: bool = True
+) -> None:
+    """Check, before the work, that its result can be written to a path."""
+    exists = path.exists()
+    is_source = source is not None and exists and source.exists() and path.samefile(source)
+    problems = {
+        f"{path} must end in {' or '.join(endings)}: the ending chooses the format.": (
+            path.suffix not in endings
+        ),
+        f"There is no folder {path.parent} to write {path.name} into.": not path.parent.is_dir(),
+        f"{path} is a folder: give the name of a file.": path.is_dir(),
+        f"{path} is a device or a pipe: give the name of a file.": exists and not path.is_file(),
+        f"{path} is the table itself: use another name.": is_source,
+        f"{path} exists already: --force replaces it, or use another name.": (
+            exists and not may_replace
+        ),
+    }
+    for problem, is_present in problems.items():
+        if is_present:
+            raise TableError(problem)
+    try:
+        tempfile.TemporaryFile(dir=path.resolve().parent).close()
+    except OSError as error:
+        raise TableError(
+            f"Nothing can be written to the folder {path.parent} ({error.strerror}): use another "
+            f"folder for {path.name}."
+        ) from None
+
+
+def free_bytes() -> int:
+    """The memory that is free without swapping, or else all memory; on Windows infinite."""
+    try:
+        memory = Path("/proc/meminfo").read_text("ascii")
+    except OSError:
+        memory = ""  # not Linux
+    available = re.search(r"^MemAvailable: *(\d+)", memory, re.M)
+    if available:
+        return int(available[1]) * 1024
+    if hasattr(os, "sysconf"):
+        return int(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return sys.maxsize
+
+
+def require_memory(needed: int, what: str, cure: str) -> None:
+    """Raise an error if something would not fit into memory."""
+    free = free_bytes()
+    if needed > free:
+        raise TableError(
+            f"{what} needs about {needed / 2**30:.0f} GiB of memory, and {free / 2**30:.1f} GiB "
+            f"are free: {cure}."
+        )
+
+
+def require_memory_for_pairs(y: IntArray) -> None:
+    """Raise an error if the pairs of the labels, k(k - 1)/2 of k, would not fit into memory."""
+    k = int(np.sum(y != UNKNOWN))
+    n_pairs = k * (k - 1) // 2
+    most_labels = int((2 * free_bytes() / PAIR_BYTES) ** 0.5 / 1.5)
+    require_memory(
+        n_pairs * PAIR_BYTES,
+        f"{k} labels make {n_pairs} labeled pairs, which",
+        f"leave the label cells empty for all but about {most_labels} points",
+    )
+
+
+# Text, rows and columns
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a table is read: options of `seraph-cvx fit`, and the names that errors may advise."""
+
+    unknown: tuple[str, ...] = ("-1", "NA", "NaN", "nan")
+    drop: tuple[str, ...] = ()
+    one_hot: tuple[str, ...] = ()
+    decimal: str = "."
+    encoding: str | None = None
+    impute: bool = False
+    options: tuple[str, ...] = ()
+
+    def advice(self, option: str, words: str) -> str:
+        """The words, if the command has the option that they name; otherwise nothing."""
+        return words if option in self.options else ""
+
+    def is_unknown(self, label: str) -> bool:
+        """Whether a label means that the class is not known; -1.0 is -1."""
+        if not label or label in self.unknown:
+            return True
+        numbers = [float(word) for word in self.unknown if is_number(word)]
+        return is_number(label) and float(label) in numbers
+
+    def number(self, cell: str) -> float:
+        """The number in a cell: NaN if it is missing and may be, infinity if it is not valid."""
+        if self.impute and cell.strip().lower() in MISSING:
+            return math.nan
+        if self.decimal == ",":
+            cell = cell.translate(DECIMAL_COMMA)
+        return float(cell) if is_number(cell) else math.inf
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell holds a finite number."""
+    try:
+        return math.isfinite(float(cell)) and "_" not in cell
+    except ValueError:
+        return False
+
+
+class TableText(NamedTuple):
+    """A decoded file, its encoding, the lines before its header, and its delimiter."""
+
+    text: str
+    encoding: str
+    skipped: int
+    delimiter: str
+
+
+def open_text(path: Path, reading: Reading) -> TableText:
+    """Read and decode a file, and find its header."""
+    require_file(path)
+    sample = "take a random sample of its rows, or fewer columns"
+    require_memory(COPIES * path.stat().st_size, f"The table {path}", sample)
+    with path.open("rb") as file:
+        content = file.read(-1 if path.is_file() else LARGEST_PIPE + 1)
+    if not path.is_file() and len(content) > LARGEST_PIPE:
+        raise TableError(f"{path} sends more than 1 GiB: save the table to a file first.")
+    marks = (mark for mark in BYTE_ORDER_MARKS if content.startswith(mark))
+    encoding = reading.encoding or BYTE_ORDER_MARKS.get(next(marks, b""), "utf-8")
+    if encoding == "utf-8" and b"\0" in content:
+        raise TableError(
+            f"{path} is not a text file: it contains zero bytes. Save the table as CSV UTF-8; "
+            "spreadsheet files and archives cannot be read."
+        )
+    try:
+        text = content.decode(encoding)
+    except UnicodeDecodeError as error:
+        number = error.object.count(b"\n", 0, error.start) + 1
+        raise TableError(
+            f"Line {number} of {path} is not {error.encoding} text (byte "
+            f"0x{error.object[error.start]:02x}): save the table as UTF-8 (in a spreadsheet: CSV "
+            "UTF-8)"
+            + reading.advice("encoding", ", or name its encoding: --encoding cp1252, latin-1")
+            + "."
+        ) from None
+    except LookupError:
+        raise TableError(f"--encoding {encoding}: there is no such encoding.") from None
+    delimiter = ""
+    for skipped, line in enumerate(io.StringIO(text, newline="")):
+        hint = SPREADSHEET_HINT.fullmatch(line.rstrip("\r\n"))
+        if hint and not delimiter:
+            delimiter = hint[1]
+        elif line.strip():
+            return TableText(text, encoding, skipped, delimiter or _best_delimiter(line))
+    raise TableError(f"{path} is empty: it needs a row of column names, then one row per point.")
+
+
+def _best_delimiter(header: str) -> str:
+    return max(DELIMITERS, key=lambda mark: len(next(csv.reader([header], delimiter=mark))))
+
+
+def read_rows(path: Path, reading: Reading) -> Iterator[tuple[int, list[str]]]:
+    """The rows from the header on, without blank ones, each with its number in a spreadsheet."""
+    text = open_text(path, reading)
+    lines = io.StringIO(text.text, newline="")
+    rows = csv.reader(lines, delimiter=text.delimiter, skipinitialspace=True, strict=True)
+    number = n_columns = 0
+    try:
+        for number, cells in enumerate(rows, start=1):
+            if number <= text.skipped or not cells:
+                continue
+            n_columns = n_columns or len(cells)
+            if len(cells) == n_columns:
+                yield number, [cell.strip() for cell in cells]
+            elif len(cells) > 1 or cells[0].strip():
+                raise _wrong_length(path, number, len(cells), n_columns, reading)
+    except csv.Error as error:
+        raise TableError(
+            f"Row {number + 1} of {path} cannot be read ({error}): a cell that begins with a "
+            'double quote (") ends with one, and any inside is doubled.'
+        ) from None
+
+
+def _wrong_length(path: Path, row: int, found: int, wanted: int, reading: Reading) -> TableError:
+    decimals = ""
+    if found > wanted:
+        decimals = "; write decimals with a point, not a comma"
+        decimals += reading.advice("decimal", ", or separate cells by ; and use '--decimal ,'")
+    return TableError(
+        f"Row {row} of {path} has {found} cell{'' if found == 1 else 's'}, but the header has "
+        f"{wanted} columns: every row needs the same number (an unknown label is an empty cell"
+        f"{decimals})."
+    )
+
+
+class Columns(NamedTuple):
+    """The numbers of some columns of a table, by row, and the texts of others, by name."""
+
+    numbers: FloatArray
+    texts: dict[str, list[str]]
+
+
+def read_columns(
+    path: Path,
+    reading: Reading,
+    rows: Iterable[tuple[int, list[str]]],
+    header: list[str],
+    numeric: Sequence[str],
+    textual: Iterable[str],
+) -> Columns:
+    """Read the columns of numbers and those of text from the rows below the header."""
+    texts: dict[str, list[str]] = {name: [] for name in textual}
+    positions = {name: header.index(name) for name in (*numeric, *texts)}
+    numbers, n_rows = array("d"), 0
+    for row, cells in rows:
+        n_rows += 1
+        for name in numeric:
+            cell = cells[positions[name]]
+            number = reading.number(cell)
+            if math.isinf(number):
+                problem = _not_a_number(cell, name, reading)
+                raise TableError(f"Row {row} of {path}, column {short(name)}: {problem}")
+            numbers.append(number)
+        for name, values in texts.items():
+            values.append(sys.intern(cells[positions[name]]))
+    if not n_rows:
+        raise TableError(f"{path} has a row of column names but no points below it.")
+    return Columns(np.array(numbers).reshape(n_rows, len(numeric)), texts)
+
+
+def _not_a_number(cell: str, name: str, reading: Reading) -> str:
+    fill = "fill in the number, or remove the row"
+    if "impute" in reading.options:
+        fill = "fill in the number, remove the row, or fill all such cells by --impute median"
+    if not cell.strip():
+        return f"the cell is empty. Only a label may be unknown: {fill}."
+    quoted = name if name.isidentifier() else repr(name)
+    cure = "remove the column, or write its values as numbers" + reading.advice(
+        "one_hot",
+        f"; --one-hot {quoted} makes a feature of each of its values, --drop {quoted} leaves it "
+        "out",
+    )
+    other = "." if reading.decimal == "," else ","
+    if is_number(cell.replace(other, "").replace(reading.decimal, ".").replace("_", "")):
+        mark = "point" if reading.decimal == "." else "comma"
+        cure = f"write decimals with a {mark}, without separators between thousands"
+        cure += reading.advice("decimal", f", or use '--decimal {other}'" * (other in cell))
+    elif cell.strip(" +-").lower() in (*MISSING, "inf", "infinity"):
+        cure = fill
+    return f"{short(cell)} is not a finite number: {cure}."
+
+
+def short(cell: str) -> str:
+    """A cell in quotes, cut off if it is long."""
+    return repr(cell if len(cell) <= 60 else cell[:60] + "...")
+
+
+def first_names(names: Sequence[str]) -> str:
+    """The first names in quotes, and how many more there are."""
+    shown = ", ".join(short(name) for name in names[:12])
+    return shown + (f" and {len(names) - 12} more" if len(names) > 12 else "")
+
+
+def near_name(header: Sequence[str], name: str) -> str:
+    """A question whether another column was meant; empty if none has a similar name."""
+    by_lower_case = {other.casefold(): other for other in header}
+    near = get_close_matches(name.casefold(), by_lower_case, n=1)
+    return f" Did you mean {short(by_lower_case[near[0]])}?" if near else ""
+
+
+def name_columns(X: FloatArray, names: Sequence[str]) -> Any:
+    """The points as a data frame, whose column names an estimator keeps."""
+    try:
+        import pandas
+    except ImportError:
+        raise MissingExtra('A table needs pandas: pip install "seraph-cvx[cli]".') from None
+    return pandas.DataFrame(X, columns=list(names))
+
+
+# A table to learn from
+
+
+@dataclass(frozen=True, eq=False)
+class UserTable:
+    """Points, their classes as positions in `class_names` (-1: unknown), and the names.
+
+    `X` is NaN where a number is missing; `unknown` counts the words for an unknown class.
+    """
+
+    X: FloatArray
+    y: NDArray[np.int64]
+    feature_names: tuple[str, ...]
+    class_names: tuple[str, ...]
+    unknown: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def labels(self) -> NDArray[np.object_]:
+        """The name of each point's class; None where it is unknown."""
+        return np.array([*self.class_names, None], dtype=object)[self.y]
+
+
+def read_table(path: Path, label_column: str, reading: Reading | None = None) -> UserTable:
+    """Read a table: a header, numbers, and the label column, where empty means unknown."""
+    reading = Reading() if reading is None else reading
+    rows = read_rows(path, reading)
+    _, header = next(rows)
+    _check_header(path, header, label_column, reading)
+    features = [name for name in header if name != label_column and name not in reading.drop]
+    numeric = [name for name in features if name not in reading.one_hot]
+    textual = [label_column, *reading.one_hot]
+    numbers, texts = read_columns(path, reading, rows, header, numeric, textual)
+    labels = texts.pop(label_column)
+    words = {label for label in set(labels) if reading.is_unknown(label)}
+    unknown = Counter(label for label in labels if label in words and label)
+    classes = tuple(sorted(set(labels) - words))
+    y = np.array([UNKNOWN if label in words else classes.index(label) for label in labels])
+    n_known = int(np.sum(y != UNKNOWN))
+    if n_known < 2:
+        raise TableError(
+            f"{n_known} of the {len(y)} cells in the label column {label_column!r} "
+            f"{'is' if n_known == 1 else 'are'} filled: the class of at least two points must be "
+            "known (an empty cell means unknown"
+            + "".join(f", and so does {word!r}" for word in list(unknown)[:3])
+            + ")."
+        )
+    by_name = dict(zip(numeric, numbers.T, strict=True))
+    columns: dict[str, FloatArray] = {}
+    for name in features:
+        new = one_hot(name, texts[name]) if name in texts else {name: by_name[name]}
+        if len(new) > MOST_VALUES:
+            raise TableError(
+                f"The column {name!r} holds {len(new)} different texts, too many for a feature "
+                f"each (at most {MOST_VALUES}): leave it out with --drop."
+            )
+        if len(new) == 2 and "" not in texts[name]:
+            new.pop(min(new))  # the second value says it all
+        for repeated in new.keys() & columns.keys():
+            raise TableError(f"Two features are named {repeated!r}: rename one.")
+        columns |= new
+    for name, column in columns.items():
+        if np.all(np.isnan(column)):
+            raise TableError(f"The column {name!r} holds no number at all: --drop {name}.")
+    return UserTable(np.column_stack([*columns.values()]), y, tuple(columns), classes, unknown)
+
+
+def one_hot(name: str, texts: Sequence[str]) -> dict[str, FloatArray]:
+    """A feature for each value of a column of text, by its name such as color=red."""
+    cells = np.array(texts, dtype=object)
+    values = sorted(set(texts) - {""})
+    return {f"{name}={value}": (cells == value).astype(np.float64) for value in values}
+
+
+def _check_header(path: Path, header: list[str], label_column: str, reading: Reading) -> None:
+    """Check that a header names every column once, and that the label column is one of several."""
+    for option, wanted in (("drop", reading.drop), ("one-hot", reading.one_hot)):
+        for name in wanted:
+            if name not in header or name == label_column:
+                what = "is the label column" if name == label_column else "is not a column"
+                raise TableError(
+                    f"--{option} {name}: {name!r} {what} of {path}. Its columns are "
+                    f"{first_names(header)}."
+                )
+    if label_column not in header:
+        raise TableError(
+            f"{path} has no column {label_column!r}. Its columns are {first_names(header)}."
+            + _column_hint(header, label_column)
+        )
+    if "" in header:
+        raise TableError(
+            f"Column {header.index('') + 1} of {path} has no name (the row numbers of a data "
+            "frame?): name it in the header, or remove it."
+        )
+    _require_unique(path, header, header)
+    if len(header) - len(reading.drop) == 1:
+        raise TableError(f"{path} has no column besides {label_column!r}: nothing to measure.")
+
+
+def _require_unique(path: Path, header: list[str], names: Iterable[str]) -> None:
+    for name in names:
+        if header.count(name) > 1:
+            raise TableError(
+                f"{path} has {header.count(name)} columns named {name!r}: rename them."
+            )
+
+
+def _column_hint(header: list[str], label_column: str) -> str:
+    """Guess what was meant by a label column that does not exist."""
+    if all(is_number(name) for name in header):
+        return " These are numbers: the first row must hold the names of the columns."
+    if len(header) == 1:
+        return " Only commas, semicolons and tabs separate cells."
+    return near_name(header, label_column) or " Give the name of one of them with --label."
+
+
+# New rows to apply a model to
+
+
+class NewRows(NamedTuple):
+    """Points, the columns that were not used, and by column the texts without a feature."""
+
+    X: FloatArray
+    ignored: list[str]
+    unseen: dict[str, list[str]]
+
+
+def read_new_rows(
+    path: Path, feature_names: Sequence[str] | None, n_features: int, reading: Reading
+) -> NewRows:
+    """Read the columns that a model needs, by their names or, without names, all in their order.
+
+    A feature ``color=red`` that is not a column itself is 1 where the column ``color`` holds red.
+    """
+    rows = read_rows(path, reading)
+    _, header = next(rows)
+    names = header if feature_names is None else list(feature_names)
+    if len(names) != n_features:
+        raise TableError(
+            f"The model knows {n_features} features but not their names, and {path} has "
+            f"{len(header)} columns: give it the columns of the fit alone, in their order."
+        )
+    numeric = [name for name in names if name in header]
+    missing = [name for name in names if name not in header]
+    textual = [c for c in header if any(name.startswith(f"{c}=") for name in missing)]
+    missing = [name for name in missing if not name.startswith(tuple(f"{c}=" for c in textual))]
+    if missing:
+        raise TableError(
+            f"{path} lacks {len(missing)} of the {len(names)} columns that the metric was learned "
+            f"from: {first_names(missing)}. Its columns are {first_names(header)}."
+            + (near_name(header, missing[0]) if len(missing) == 1 else "")
+        )
+    _require_unique(path, header, [*numeric, *textual])
+    numbers, texts = read_columns(path, reading, rows, header, numeric, textual)
+    columns = dict(zip(numeric, numbers.T, strict=True))
+    unseen = {}
+    for column, values in texts.items():
+        features = one_hot(column, values)
+        columns |= features
+        known = [name for name in names if name.startswith(f"{column}=")]
+        new = [name.removeprefix(f"{column}=") for name in features if name not in names]
+        if len(new) > (len(known) == 1):  # a single feature tells two values apart
+            unseen[column] = new
+    zeros = np.zeros(len(numbers))
+    X = np.column_stack([columns.get(name, zeros) for name in names])
+    return NewRows(X, [name for name in header if name not in {*numeric, *textual}], unseen)
