@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from .certificate import certify
 from .fit.alternation import alternate
-from .fit.path import seraph_path
 from .m_step.solve import solve_m_step
 from .model.e_step import e_step
 from .model.m_step_objective import MStepObjective
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from .estimators.selection.scoring import LabeledKFold, known_accuracy, pair_auc
     from .estimators.selection.seraph_cv import SERAPHCV
     from .estimators.seraph import SERAPH
+    from .fit.path import seraph_path
     from .m_step.explain import explain_convexity
     from .m_step.modified_problem import certify_problem
     from .m_step.statement import state_m_step
@@ -67,6 +67,7 @@ _HEAVY_ROOMS = {
     "load_model": "estimators.saving.model_file",
     "pair_auc": "estimators.selection.scoring",
     "save_model": "estimators.saving.model_file",
+    "seraph_path": "fit.path",
     "KernelSERAPH": "estimators.kernel_seraph",
     "NotCertified": "solvers.not_certified",
     "PairSERAPH": "estimators.pair_seraph",

@@ -53,7 +53,7 @@ class SERAPH(BaseSERAPH):
         "CLARABEL", in upper or lower case.
     tol : float, default=1e-6
         EM stops when J falls by less, relatively; direct, when the gradient of (7) promises no
-        larger relative fall, see :func:`seraph_cvx.fit.direct.measure_stationarity`.
+        larger relative fall, see :class:`seraph_cvx.fit.direct.DirectSolution`.
     m_step_tol : float, default=1e-8
         Certified relative gap of the last M-step.
     max_iter : int, optional

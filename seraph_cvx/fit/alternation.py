@@ -16,10 +16,9 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,8 +33,7 @@ from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 from ..solvers.solution import MStepSolution, Status
-from .checkpoint import Checkpoint, Progress, fingerprint
-from .steps import Place, Step, StepKind, alternation_steps, certified_as_it_is
+from .steps import DescentState, Step, StepKind, alternation_steps, certified_as_it_is
 
 logger = logging.getLogger(__name__)
 
@@ -263,33 +261,34 @@ def run_alternation(
         accelerate = False
     accelerate = accelerate and all(block.is_smooth for block in objective.penalties)
     looseness = ACCELERATED_LOOSENESS if accelerate else FIRST_LOOSENESS
-    pace = _Pace(tol, m_step_tol, max_iter, looseness * solver.never_ascends)
+    schedule = _Schedule(tol, m_step_tol, max_iter, looseness * solver.never_ascends)
     history: list[Iteration] = []
-    metric, place, keep = objective.previous_metric, None, None
+    metric, resume, kept = objective.previous_metric, None, None
     if checkpoint is not None:
+        from .checkpoint import Checkpoint
+
         settings = {"tol": tol, "m_step_tol": m_step_tol, "max_iter": max_iter}
-        of_fit = fingerprint(objective, solver, settings | {"accelerate": accelerate})
-        keep = Checkpoint(Path(checkpoint), of_fit)
-        if (progress := keep.load()) is not None:
+        kept = Checkpoint(checkpoint, objective, solver, settings | {"accelerate": accelerate})
+        if (progress := kept.load()) is not None:
             history = [Iteration(**iteration) for iteration in progress.history]
-            pace.last_value, pace.looseness = progress.pace
-            if isinstance(progress.at, Place):
-                place = progress.at
+            schedule.last_value, schedule.looseness = progress.schedule
+            if isinstance(progress.state, DescentState):
+                resume = progress.state
             else:
-                metric = progress.at
+                metric = progress.state
                 objective = objective.with_soft_labels_of(metric)
     steps = alternation_steps(
         objective,
         solver,
-        tolerance=lambda: pace.goal,
+        tolerance=lambda: schedule.goal,
         metric=metric,
         descent_tol=m_step_tol if accelerate else None,
         most_descents=max_iter - 2,  # between a first M-step and a last one
-        place=place,
+        resume=resume,
     )
-    last_m_step = good = next(steps)
-    clock = started
-    for step in steps if place is not None else chain([good], steps):
+    last_m_step = last_valid = next(steps)
+    status, clock = Status.ITERATION_LIMIT, started
+    for step in steps if resume is not None else chain([last_valid], steps):
         if step.kind is StepKind.E_STEP:
             continue
         if step.kind is StepKind.M_STEP:
@@ -297,37 +296,39 @@ def run_alternation(
         is_late = bool(history) and time.perf_counter() >= deadline
         if step.has_failed:
             status = Status.TIME_LIMIT if is_late else Status.FAILED
-            return _finish(history, status, last_m_step, good, m_step_tol)
+            break
         value, paper_objective = step.value, step.paper_value
         if np.isnan(value):
             with one_blas_thread():
                 value, paper_objective = descent_values(step.objective, np.asarray(step.metric))
-        if pace.has_risen(value):
+        if schedule.has_risen(value):
             status = Status.TIME_LIMIT if is_late else Status.INACCURATE
-            return _finish(history, status, last_m_step, good, m_step_tol)
+            break
         now = time.perf_counter()
         history.append(_iteration(len(history) + 1, step, value, paper_objective, now - clock))
         logger.debug("%s", history[-1])
-        good, clock = step, now
+        last_valid, clock = step, now
         wants_stop = callback is not None and callback(history[-1], np.asarray(step.metric))
-        is_settled = pace.take(value, step.solution, len(history))
-        if is_settled and step.solution is not None:
-            return _finish(history, step.solution.status, last_m_step, step, m_step_tol)
-        at = step.place if accelerate else step.metric
-        if keep is not None and at is not None and len(history) < max_iter:
-            told = [asdict(iteration) for iteration in history]
-            keep.save(Progress(told, [pace.last_value, pace.looseness], at))
+        has_converged = schedule.record_and_check_convergence(value, step.solution, len(history))
+        if has_converged and step.solution is not None:
+            status = step.solution.status
+            break
+        state = step.descent_state if accelerate else step.metric
+        if kept is not None and state is not None and len(history) < max_iter:
+            kept.save(history, [schedule.last_value, schedule.looseness], state)
         if wants_stop:
-            return _finish(history, Status.INTERRUPTED, last_m_step, good, m_step_tol)
+            status = Status.INTERRUPTED
+            break
         if time.perf_counter() >= deadline:
-            return _finish(history, Status.TIME_LIMIT, last_m_step, good, m_step_tol)
+            status = Status.TIME_LIMIT
+            break
         if len(history) >= max_iter:
             break
-    return _finish(history, Status.ITERATION_LIMIT, last_m_step, good, m_step_tol)
+    return _finish(history, status, last_m_step, last_valid, m_step_tol)
 
 
-class _Pace:
-    """How exactly the next M-step has to be solved, and when the last one was."""
+class _Schedule:
+    """How exactly the next M-step has to be solved, and whether J has converged."""
 
     def __init__(self, tol: float, m_step_tol: float, max_iter: int, looseness: float) -> None:
         self.tol, self.m_step_tol, self.max_iter = tol, m_step_tol, max_iter
@@ -342,7 +343,9 @@ class _Pace:
     def has_risen(self, value: float) -> bool:
         return value > self.last_value + 1e-12 * abs(self.last_value)
 
-    def take(self, value: float, solution: MStepSolution | None, n_steps: int) -> bool:
+    def record_and_check_convergence(
+        self, value: float, solution: MStepSolution | None, n_steps: int
+    ) -> bool:
         """Whether J stands still at an M-step that is as exact as was asked for."""
         fall = (self.last_value - value) / max(1.0, abs(value))
         self.last_value = value
@@ -384,25 +387,25 @@ _CURES = {
 
 
 def _finish(
-    history: list[Iteration], status: Status, last: Step, good: Step, m_step_tol: float
+    history: list[Iteration], status: Status, last: Step, valid: Step, m_step_tol: float
 ) -> Alternation:
-    """The metric of the last good step and its M-step; `last` is the last M-step tried."""
-    objective, solution, tried = good.objective, good.solution, last.solution
-    if solution is None and not good.has_failed:  # it ended within the descent on J
-        objective = objective.with_soft_labels_of(np.asarray(good.metric))
-        solution = certified_as_it_is(objective, good, m_step_tol)
+    """The metric of the last valid step and its M-step; `last` is the last M-step tried."""
+    objective, solution, tried = valid.objective, valid.solution, last.solution
+    if solution is None and not valid.has_failed:  # it ended within the descent on J
+        objective = objective.with_soft_labels_of(np.asarray(valid.metric))
+        solution = certified_as_it_is(objective, valid, m_step_tol)
         tried = solution
     if solution is None or tried is None:
         raise AssertionError("Every M-step has a solution, and so has every descent.")
     message = ""
     if status is not Status.CERTIFIED:
-        word, judged = f"last M-step: {tried.status.value}, ", tried
+        prefix, judged = f"last M-step: {tried.status.value}, ", tried
         if status in _CURES:
-            word, judged = "", solution
+            prefix, judged = "", solution
         message = (
             f"The alternation ended after {len(history)} iterations with status {status.value} "
-            f"({word}relative gap {judged.relative_gap:.2g}). "
+            f"({prefix}relative gap {judged.relative_gap:.2g}). "
         )
         message += _CURES.get(status) or tried.message or "Raise max_iter, or tol."
-    metric = good.metric if history else None
+    metric = valid.metric if history else None
     return Alternation(metric, history, status, solution, objective, message)

@@ -6,10 +6,11 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..processes.whole_file import write_whole
-from .steps import Place
+from .steps import DescentState
 
 FORMAT = "seraph-cvx checkpoint 2"
 
@@ -25,48 +26,46 @@ NO_PART_OF_THE_RESULT = ("deadline", "watch", "memory_limit")
 """Fields of the solver that a resumed run may have otherwise: it ends at the same metric."""
 
 
-@dataclass(frozen=True, eq=False)
-class Progress:
+class Progress(NamedTuple):
     """What an alternation needs to go on as if it had not been interrupted.
 
-    Attributes
-    ----------
-    history : list of dict
-        The iterations so far.
-    pace : list of float
-        The last value of J, and how exact the next M-step has to be.
-    at : Place or (m, m) array
-        Where the descent of an accelerated run is; else the metric of the last M-step.
+    `schedule` is the last value of J and how exact the next M-step has to be; `state` where the
+    descent of an accelerated run is, else the metric of the last M-step.
     """
 
     history: list[dict[str, Any]]
-    pace: list[float]
-    at: Place | FloatArray
+    schedule: list[float]
+    state: DescentState | FloatArray
 
 
-@dataclass(frozen=True)
 class Checkpoint:
-    """A file with the progress of one fit.
+    """A file with the progress of one fit, known by its data and parameters."""
 
-    Attributes
-    ----------
-    path : Path
-    fingerprint : str
-        Of the data and of the parameters that the result depends on, see :func:`fingerprint`.
-    """
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        objective: MStepObjective,
+        solver: MStepSolver,
+        settings: dict[str, Any],
+    ) -> None:
+        self.path, self.fingerprint = Path(path), fingerprint(objective, solver, settings)
 
-    path: Path
-    fingerprint: str
-
-    def save(self, progress: Progress) -> None:
+    def save(
+        self, history: Sequence[Any], schedule: list[float], state: DescentState | FloatArray
+    ) -> None:
         """Replace what the file holds; a run that is killed meanwhile leaves one or the other."""
-        matrix, search = progress.at, None
-        if isinstance(matrix, Place):
+        matrix, search = state, None
+        if isinstance(matrix, DescentState):
             matrix, *search = matrix
-        told = {"history": progress.history, "pace": progress.pace, "search": search}
-        header = json.dumps({"format": FORMAT, "fingerprint": self.fingerprint} | told)
+        header = {
+            "format": FORMAT,
+            "fingerprint": self.fingerprint,
+            "history": [asdict(iteration) for iteration in history],
+            "pace": schedule,
+            "search": search,
+        }
         content = io.BytesIO()
-        np.savez(content, matrix=matrix, header=np.array(header))
+        np.savez(content, matrix=matrix, header=np.array(json.dumps(header)))
         write_whole(self.path, content.getvalue())
 
     def load(self) -> Progress | None:
@@ -78,7 +77,7 @@ class Checkpoint:
             with np.load(io.BytesIO(self.path.read_bytes()), allow_pickle=False) as stored:
                 header, matrix = json.loads(str(stored["header"])), stored["matrix"]
             keys = ("format", "fingerprint", "history", "pace", "search")
-            version, of_fit, history, pace, search = (header[key] for key in keys)
+            version, of_fit, history, schedule, search = (header[key] for key in keys)
         except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(
                 f"{self.path} is damaged, or no checkpoint of an alternation ({error}). {cure}"
@@ -90,7 +89,9 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of another fit: its data or its parameters differ. "
                 + cure
             )
-        return Progress(history, pace, matrix if search is None else Place(matrix, *search))
+        return Progress(
+            history, schedule, matrix if search is None else DescentState(matrix, *search)
+        )
 
 
 def fingerprint(objective: MStepObjective, solver: MStepSolver, settings: dict[str, Any]) -> str:
@@ -106,9 +107,9 @@ def fingerprint(objective: MStepObjective, solver: MStepSolver, settings: dict[s
         [_class_name(block), _attributes(block), float(block.value(metric))]
         for block in objective.penalties
     ]
-    chosen = {
-        key: value for key, value in _attributes(solver).items() if key not in NO_PART_OF_THE_RESULT
-    }
+    chosen = _attributes(solver)
+    for name in NO_PART_OF_THE_RESULT:
+        del chosen[name]
     on_host = [None if array is None else np.asarray(array) for array in arrays]
     everything = [on_host, numbers, blocks, chosen, settings]
     return hashlib.sha256(repr(_described(everything)).encode()).hexdigest()

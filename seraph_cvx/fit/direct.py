@@ -19,8 +19,7 @@ from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import check_metric, symmetrize
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
-from ..solvers.factor_newton import FaceSearch, Watch
-from ..solvers.newton import leading_factor
+from ..solvers.newton import FactorSearch, Watch, leading_factor
 from ..solvers.solution import Status
 
 MOST_RETRIES = 4
@@ -37,7 +36,11 @@ class DirectSolution:
     value : float
         (7) at `metric`, as a minimization.
     stationarity : float
-        See :func:`measure_stationarity`. Not a bound on the optimum.
+        By how much (7) could still fall by its gradient G at A, relative to max(1, |value|); not a
+        bound on the optimum. With C = sum_k c_k v_k v_k' it is the largest <G, A - D> over metrics
+        D of <C + R, D> <= S = <C + R, A> + (1 + eta) sum_k c_k, which is <G, A> + S max(0, -g), g
+        the least eigenvalue of G in coordinates where C + R = I. It is zero exactly at the
+        stationary points of (7) over the cone, and does not depend on the unit of the features.
     status : Status
         stationary (`stationarity` within tol), iteration_limit, time_limit or interrupted; never
         certified, since (7) is not convex and has no duality gap.
@@ -90,32 +93,9 @@ def minimize_directly(
     -sum_{S u D} ln p(y) + mu sum_U H(p) + lambda tr(A). Start, steps and stopping rule do not
     depend on the unit of the features: points c*x with c^2*lambda give A/c^2.
 
-    Parameters
-    ----------
-    pairs : PairSet
-    unlabeled_weight, trace_weight, threshold : float
-        mu, lambda and eta.
-    start : (m, m) array_like, optional
-        By default the identity over the mean variance of the features that vary: A = I for
-        standardized points. Another start may end at another stationary point.
-    tol : float
-        Stationarity to reach, see :func:`measure_stationarity`.
-    max_iter : int
-    manifold_term : (m, m) array_like, optional
-        nu*X'LX, added to R.
-    penalties : sequence of Penalty
-        Smooth blocks of :mod:`seraph_cvx.penalties`, added to (7).
-    time_limit : float, optional
-        In seconds; the best metric so far is returned.
-    watch : callable, optional
-        Called with the number of steps and (7) after each step; a true answer ends the descent.
-
-    Examples
-    --------
-    >>> from seraph_cvx import PairSet
-    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-    >>> minimize_directly(pairs).status.value
-    'stationary'
+    The default `start` is the identity over the mean variance of the features that vary: A = I for
+    standardized points. Another start may end at another stationary point. `watch` is called with
+    the number of steps and (7) after each step.
     """
     clock, deadline = time.perf_counter(), np.inf
     if time_limit is not None:
@@ -129,24 +109,29 @@ def minimize_directly(
         manifold_term=manifold_term,
         penalties=penalties,
     )
-    _refuse_edges(m_step.penalties)
+    for block in m_step.penalties:
+        if not block.is_smooth:  # Newton's method on (7) knows no edges
+            raise ValueError(
+                f'{block!r} is not smooth, and algorithm="direct" takes smooth penalties only '
+                '(Ridge, LogDet, Trace, Manifold): use algorithm="em".'
+            )
     m, basis = pairs.n_features, m_step.basis
     A = _unit_of_metrics(pairs.points) * np.eye(m) if start is None else start
     A = check_metric(A, m, "start")
     values = [SemiSupervisedObjective(m_step).value(A)]
     program = with_smooth_penalties(m_step, paper_program(m_step, whitened=True))
-    L = leading_factor(symmetrize(basis.inverse @ A @ basis.inverse.T))
-    search = FaceSearch(program, tol, max_iter, deadline, watch)
+    L = leading_factor(m_step, A)
+    search = FactorSearch(program, tol, max_iter, deadline, watch)
     for _ in range(1 + MOST_RETRIES):
         with one_blas_thread():
             first, *rest = search.points(L)
         values += [point.value for point in rest]
-        now = rest[-1] if rest else first
-        stationarity = _stationarity(now)
+        current = rest[-1] if rest else first
+        stationarity = _stationarity(current)
         if stationarity <= tol or search.is_over:
             break
-        L, search.tol = now.L, 0.1 * search.tol
-    F = basis.matrix @ now.L  # a direction in which no two points differ is left out
+        L, search.tol = current.L, 0.1 * search.tol
+    F = basis.matrix @ current.L  # a direction in which no two points differ is left out
     metric = symmetrize(F @ F.T)
     status, message = Status.STATIONARY, ""
     if not stationarity <= tol:
@@ -167,55 +152,12 @@ def minimize_directly(
     )
 
 
-def measure_stationarity(
-    m_step: MStepObjective, A: FloatArray, value: float, gradient: FloatArray
-) -> float:
-    """Measure how much (7) could still fall by its gradient at A, relative to its value.
-
-    With C = sum_k c_k v_k v_k' this is the largest <grad, A - D> over metrics D of <C + R, D> <= S,
-    S = <C + R, A> + (1 + eta) sum_k c_k, over max(1, |value|):
-
-        ( <grad, A> + S * max(0, -lambda) ) / max(1, |value|),
-        lambda the least eigenvalue of the gradient in coordinates where C + R = I.
-
-    The bracket is at least (S - <C + R, A>) max(0, -lambda), so that it is zero exactly where the
-    gradient is PSD and <grad, A> = 0: at the stationary points of (7) over the cone. The features'
-    unit cancels in each product. A huge A enters with its whole size, and a tiny one is measured
-    against metrics of mean squared distance 1 + eta. For mu = 0, where (7) is convex, no D of that
-    set is better than A by more.
-
-    Parameters
-    ----------
-    m_step : MStepObjective
-        The pairs and weights of (7).
-    A : (m, m) PSD array
-    value, gradient : float and (m, m) array
-        Of (7) at A.
-    """
-    Z = m_step.basis.matrix
-    least = float(np.min(np.linalg.eigvalsh(symmetrize(Z.T @ gradient @ Z)), initial=0.0))
-    size = float(np.vdot(m_step.pair_moment + m_step.regularizer, A))
-    reach = size + (1.0 + m_step.threshold) * m_step.pair_total
-    fall = float(np.vdot(gradient, A)) - least * reach
-    return abs(fall) / max(1.0, abs(value))  # below zero by rounding alone
-
-
-def _stationarity(now: FacePoint) -> float:
-    """The stationarity in coordinates where C + R = I, at a point of the search."""
-    least = float(np.min(np.linalg.eigvalsh(now.gradient), initial=0.0))
-    reach = float(np.vdot(now.L, now.L)) + now.program.reach
-    fall = 0.5 * float(np.vdot(now.slope, now.L)) - least * reach
-    return abs(fall) / max(1.0, abs(now.value))
-
-
-def _refuse_edges(penalties: Sequence[Penalty]) -> None:
-    """Refuse penalties that are not smooth: Newton's method on (7) knows no edges."""
-    for block in penalties:
-        if not block.is_smooth:
-            raise ValueError(
-                f'{block!r} is not smooth, and algorithm="direct" takes smooth penalties only '
-                '(Ridge, LogDet, Trace, Manifold): use algorithm="em".'
-            )
+def _stationarity(point: FacePoint) -> float:
+    """How much (7) could still fall by its gradient, see `DirectSolution.stationarity`."""
+    least = float(np.min(np.linalg.eigvalsh(point.gradient), initial=0.0))
+    size = float(np.vdot(point.L, point.L)) + point.program.reach
+    decrease = 0.5 * float(np.vdot(point.slope, point.L)) - least * size
+    return abs(decrease) / max(1.0, abs(point.value))  # below zero by rounding alone
 
 
 def _unit_of_metrics(points: FloatArray) -> float:
@@ -224,7 +166,7 @@ def _unit_of_metrics(points: FloatArray) -> float:
     return 1.0 / float(np.mean(np.var(points[:, varies], axis=0))) if np.any(varies) else 1.0
 
 
-def _why_over(search: FaceSearch) -> tuple[Status, str]:
+def _why_over(search: FactorSearch) -> tuple[Status, str]:
     """Why a search ended before it was at a stationary point, and the remedy."""
     if search.is_stopped:
         return Status.INTERRUPTED, "it was stopped from outside"

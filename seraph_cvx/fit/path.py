@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,13 +17,12 @@ from ..certificate import Certificate
 from ..m_step.solve import FIRST_ORDER, MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread
-from ..numerics.checks import FloatArray
+from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import numerical_rank, symmetrize
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 from ..solvers.solution import Status
 from .alternation import run_alternation
-from .path_axis import PathAxis, plural
 
 if TYPE_CHECKING:
     from ..display.result_table import ResultTable
@@ -152,8 +152,9 @@ class SeraphPath(Sequence[PathPoint]):
         return len(self.points)
 
     def __repr__(self) -> str:
+        plural = re.sub("weight|bound", r"\g<0>s", self.axis, count=1)
         return (
-            f"SeraphPath({len(self)} {plural(self.axis)} from {self.weights[0]:.4g} to "
+            f"SeraphPath({len(self)} {plural} from {self.weights[0]:.4g} to "
             f"{self.weights[-1]:.4g}, ranks {self.ranks})"
         )
 
@@ -264,7 +265,7 @@ def seraph_path(
                 "penalty_weights belongs to varied, the number of the block in penalties whose "
                 "weight is varied, from 0: give both."
             )
-        axis = PathAxis.of_trace_weight(first, penalties, trace_weights, n_weights, smallest)
+        axis = _Axis.of_trace_weight(first, penalties, trace_weights, n_weights, smallest)
     else:
         if not isinstance(trace_weights, str):
             raise ValueError(
@@ -272,12 +273,13 @@ def seraph_path(
                 "its points as trace_weight=."
             )
         fixed = first.with_trace_weight(trace_weight)
-        axis = PathAxis.of_penalty(fixed, penalties, varied, penalty_weights)
+        axis = _Axis.of_penalty(fixed, penalties, varied, penalty_weights)
     with one_blas_thread() if solver in FIRST_ORDER else nullcontext():
+        chosen = MStepSolver(solver)
         if algorithm == "m-step":
-            points = tuple(_m_steps(axis, solver, m_step_tol))
+            points = tuple(_m_steps(axis, chosen, m_step_tol))
         else:
-            points = tuple(_alternations(axis, solver, tol, m_step_tol))
+            points = tuple(_alternations(axis, chosen, tol, m_step_tol))
     short = [point for point in points if point.message]
     if short:
         from ..solvers.not_certified import NotCertified  # it imports scikit-learn
@@ -291,26 +293,139 @@ def seraph_path(
     return SeraphPath(points, algorithm, axis.critical_trace_weight, axis.name)
 
 
-def _m_steps(axis: PathAxis, solver: Any, tol: float) -> Iterator[PathPoint]:
-    m_step_solver = MStepSolver(solver)
-    metric = None
-    passed: list[tuple[float, FloatArray]] = []
+@dataclass(frozen=True, eq=False)
+class _Axis:
+    """The weights of a path, largest first, and the M-step at each.
+
+    `trace_weight` is that of all points; None where it is the weight that is varied.
+    """
+
+    name: str
+    weights: list[float]
+    m_step: Callable[[float], MStepObjective]
+    critical_trace_weight: float
+    trace_weight: float | None = None
+
+    @classmethod
+    def of_trace_weight(
+        cls,
+        first: MStepObjective,
+        penalties: Sequence[Penalty],
+        trace_weights: str | ArrayLike,
+        n_weights: int,
+        smallest: float,
+    ) -> _Axis:
+        """Vary the trace weight, with these penalties; the parameters are those of the path."""
+        from ..penalties.trace import Trace
+
+        if any(isinstance(block, Trace) for block in penalties):
+            raise ValueError(
+                "The trace weight is what is varied, so leave the Trace block out; or give its "
+                "number as varied, with trace_weight=0."
+            )
+        try:
+            critical = first.with_penalties(penalties).critical_trace_weight
+        except ValueError:  # it has no closed form
+            if isinstance(trace_weights, str):
+                raise
+            critical = np.nan
+        return cls(
+            "trace weight",
+            _choose(trace_weights, critical, n_weights, smallest),
+            lambda weight: replace(first, trace_weight=weight, penalties=penalties),
+            critical,
+        )
+
+    @classmethod
+    def of_penalty(
+        cls, first: MStepObjective, penalties: Sequence[Penalty], varied: int, weights: Any
+    ) -> _Axis:
+        """Vary the weight of one of the penalties, `first` having the trace weight."""
+        if varied not in range(len(penalties)):
+            raise ValueError(
+                f"varied={varied!r} is not the number of one of the {len(penalties)} penalties, "
+                "which count from 0."
+            )
+        from ..penalties.trace import TraceBound
+
+        blocks = list(penalties)
+        block = blocks[varied]
+        if "weight" not in vars(block):
+            raise ValueError(f"{block!r} has no weight that could be varied: vary another block.")
+
+        def m_step(weight: float) -> MStepObjective:
+            blocks[varied] = blocks[varied].with_weight(weight)  # keeps what the last one computed
+            return first.with_penalties(tuple(blocks))
+
+        kind = "bound" if isinstance(block, TraceBound) else "weight"
+        numbers = _check_weights(weights, "penalty_weights", strict=True)
+        return cls(f"{kind} of {block.name}", numbers, m_step, np.nan, first.trace_weight)
+
+    def at(self, weight: float) -> str:
+        """A weight in a message."""
+        return f"{'trace_weight' if self.trace_weight is None else self.name}={weight:g}"
+
+    def point(self, weight: float) -> dict[str, Any]:
+        """The two weights of a point of the path."""
+        if self.trace_weight is None:
+            return {"trace_weight": weight}
+        return {"trace_weight": self.trace_weight, "penalty_weight": weight}
+
+
+def _choose(
+    given: str | ArrayLike, critical: float, n_weights: int, smallest: float
+) -> list[float]:
+    """Choose the trace weights, largest first."""
+    if not isinstance(given, str):
+        return _check_weights(given, "trace_weights")
+    if given != "auto":
+        raise ValueError(f'trace_weights={given!r} is not known: give numbers or "auto".')
+    check_number(n_weights, "n_weights", 1.0)
+    check_number(smallest, "smallest", 0.0, strict=True)
+    if critical == 0.0:
+        raise ValueError(
+            "The metric is zero at every trace weight (no pair pulls it up), so there is no "
+            "path from the critical one: give dissimilar pairs, or trace_weights as numbers."
+        )
+    if not np.isfinite(critical):
+        raise ValueError(
+            "With these penalties the metric is zero at no trace weight, so there is no path "
+            "from the critical one: give trace_weights as numbers."
+        )
+    return [float(w) for w in np.geomspace(critical, smallest * critical, int(n_weights))]
+
+
+def _check_weights(given: Any, name: str, strict: bool = False) -> list[float]:
+    """Check given weights, and sort them, largest first."""
+    if given is None or isinstance(given, str):
+        raise ValueError(
+            f"{name}={given!r}: give numbers, such as numpy.geomspace(10, 0.01, 8). There is no "
+            'range that suits every penalty, so there is no "auto".'
+        )
+    numbers = [check_number(w, name, 0.0, strict=strict) for w in np.ravel(np.asarray(given))]
+    if not numbers:
+        raise ValueError(f"{name} is empty: give at least one number.")
+    return sorted(set(numbers), reverse=True)
+
+
+def _m_steps(axis: _Axis, solver: MStepSolver, tol: float) -> Iterator[PathPoint]:
+    """One M-step at each weight, started from what the last points predict."""
+    last: list[tuple[float, FloatArray]] = []
     for weight in axis.weights:
         clock = time.perf_counter()
-        start = _predict(passed, weight) if metric is not None and np.any(metric) else None
+        start = _predict(last, weight) if last and np.any(last[-1][1]) else None
         objective = axis.m_step(weight)
-        solution = m_step_solver.solve(objective, tol, start)
+        solution = solver.solve(objective, tol, start)
         evaluations = solution.evaluations
         if objective.penalties and start is not None and solution.status is not Status.CERTIFIED:
-            start, solution = None, m_step_solver.solve(objective, tol)
+            start, solution = None, solver.solve(objective, tol)
             evaluations += solution.evaluations
         if solution.metric is None or solution.certificate is None:
             raise RuntimeError(f"At {axis.at(weight)}: {solution.message}")
-        metric = solution.metric
-        passed = [*passed[-2:], (weight, metric)]
+        last = [*last[-2:], (weight, solution.metric)]
         yield PathPoint(
             **axis.point(weight),
-            metric=metric,
+            metric=solution.metric,
             value=solution.value,
             descent_value=solution.value,
             certificate=solution.certificate,
@@ -322,36 +437,37 @@ def _m_steps(axis: PathAxis, solver: Any, tol: float) -> Iterator[PathPoint]:
         )
 
 
-def _predict(passed: Sequence[tuple[float, FloatArray]], weight: float) -> FloatArray:
+def _predict(last: Sequence[tuple[float, FloatArray]], weight: float) -> FloatArray:
     """Predict the metric at `weight` by the parabola in log(lambda) through the last points.
 
     The prediction is cut to the last metric's rank: beyond it the parabola cannot be trusted.
     """
-    known = [(np.log(at), metric) for at, metric in passed if at > 0.0]
-    if weight <= 0.0 or len(known) < len(passed) or len(known) < 2:
-        return passed[-1][1]
-    x = np.log(weight)
-    total = np.zeros_like(passed[-1][1])
-    for i, (at, metric) in enumerate(known):
-        others = [other for j, (other, _) in enumerate(known) if j != i]
-        total += metric * np.prod([(x - other) / (at - other) for other in others])
+    latest = last[-1][1]
+    if len(last) < 2 or min(weight, *(at for at, _ in last)) <= 0.0:
+        return latest
+    x, known = np.log(weight), np.log([at for at, _ in last])
+    total = np.zeros_like(latest)
+    for i, (_, metric) in enumerate(last):
+        others = np.delete(known, i)
+        total += metric * np.prod((x - others) / (known[i] - others))
     eigenvalues, vectors = np.linalg.eigh(symmetrize(total))
-    rank = numerical_rank(passed[-1][1])
+    rank = numerical_rank(latest)
     kept = vectors[:, -rank:] * np.sqrt(np.maximum(eigenvalues[-rank:], 0.0))
     return np.asarray(kept @ kept.T)
 
 
 def _alternations(
-    axis: PathAxis, solver: Any, tol: float, m_step_tol: float
+    axis: _Axis, solver: MStepSolver, tol: float, m_step_tol: float
 ) -> Iterator[PathPoint]:
-    m_step_solver, metric = MStepSolver(solver), None
+    """The whole alternation at each weight, started from the metric before."""
+    metric = None
     for weight in axis.weights:
         clock = time.perf_counter()
         start = None if metric is None or not np.any(metric) else metric
         objective = axis.m_step(weight)
         if start is not None:
             objective = objective.with_soft_labels_of(start)
-        run = run_alternation(objective, m_step_solver, tol=tol, m_step_tol=m_step_tol)
+        run = run_alternation(objective, solver, tol=tol, m_step_tol=m_step_tol)
         if run.metric is None or run.m_step.certificate is None:
             raise RuntimeError(f"At {axis.at(weight)}: {run.message}")
         metric = run.metric

@@ -24,7 +24,7 @@ from ..model.semi_supervised import descent_program, paper_program
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import numerical_rank, symmetrize
-from ..solvers.factor_newton import FaceSearch
+from ..solvers.newton import FactorSearch
 from ..solvers.solution import MStepSolution, Status
 
 
@@ -36,23 +36,17 @@ class StepKind(StrEnum):
     E_STEP = "E-step"
 
 
-class Place(NamedTuple):
-    """Where a descent is: its factor, and what else its next step depends on.
+class DescentState(NamedTuple):
+    """What the next step of a descent depends on; the factor is in the coordinates of the descent.
 
-    Attributes
-    ----------
-    factor : (k, rank) array
-        In the coordinates of the descent.
-    radius, level : float
-        See :class:`~seraph_cvx.solvers.factor_newton.FaceSearch`.
-    steps : int
-        Steps since the last M-step.
+    For radius and level see :class:`~seraph_cvx.solvers.newton.FactorSearch`; `steps` are those
+    since the last M-step.
     """
 
     factor: FloatArray
-    radius: float
-    level: float
-    steps: int
+    radius: float = 0.0
+    level: float = 0.0
+    steps: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +58,8 @@ class Step:
     kind : StepKind
     objective : MStepObjective
         The M-step with the current soft labels, which an E-step replaces.
-    found : (m, m) array or None
-        The metric, where it is known as such.
+    metric_matrix : (m, m) array or None
+        Metric matrix; None after descent steps, which have `factor`.
     solution : MStepSolution or None
         The solution of an M-step; None for the rough one that a descent starts from.
     value, paper_value : float
@@ -74,39 +68,39 @@ class Step:
         L with LL' = metric, after a step of the descent.
     passes : int
         Over the pairs, of a step of the descent or of a rough M-step.
-    place : Place or None
-        Where the descent is, after a step of it.
+    descent_state : DescentState or None
+        After a step of the descent.
     """
 
     kind: StepKind
     objective: MStepObjective
-    found: FloatArray | None
+    metric_matrix: FloatArray | None
     solution: MStepSolution | None = None
     value: float = np.nan
     paper_value: float = np.nan
     factor: FloatArray | None = None
     passes: int = 0
-    place: Place | None = None
+    descent_state: DescentState | None = None
 
     @cached_property
     def metric(self) -> FloatArray | None:
         """The metric, made of its factor when it is asked for; None where an M-step failed."""
-        if self.found is not None or self.factor is None:
-            return self.found
+        if self.metric_matrix is not None or self.factor is None:
+            return self.metric_matrix
         with one_blas_thread():
             return symmetrize(self.factor @ self.factor.T)
 
     @property
     def has_failed(self) -> bool:
         """Whether there is no metric."""
-        return self.found is None and self.factor is None
+        return self.metric_matrix is None and self.factor is None
 
     @property
     def rank_and_trace(self) -> tuple[int, float]:
         """The rank and the trace of the metric, by its factor where there is one."""
         if self.factor is not None:
             return self.factor.shape[1], float(np.vdot(self.factor, self.factor))
-        metric = np.asarray(self.found)
+        metric = np.asarray(self.metric_matrix)
         return numerical_rank(metric), float(np.trace(metric))
 
 
@@ -117,7 +111,7 @@ def alternation_steps(
     metric: FloatArray | None = None,
     descent_tol: float | None = None,
     most_descents: int | None = None,
-    place: Place | None = None,
+    resume: DescentState | None = None,
 ) -> Iterator[Step]:
     """Alternate M-steps and E-steps without end: A <- argmin f(A; q), q <- sigma(-a s(A)).
 
@@ -135,8 +129,8 @@ def alternation_steps(
         points are the fixed points of the alternation, since grad J(A) = grad f(A; q(A)).
     most_descents : int, optional
         Steps of a descent, at most.
-    place : Place, optional
-        Where to resume the descent, instead of the rough M-step; the first step is that place.
+    resume : DescentState, optional
+        Where to resume the descent, instead of the rough M-step; that is the first step.
 
     Yields
     ------
@@ -145,7 +139,7 @@ def alternation_steps(
     """
     if descent_tol is not None:
         yield from _accelerated(
-            objective, solver, tolerance, metric, descent_tol, most_descents, place
+            objective, solver, tolerance, metric, descent_tol, most_descents, resume
         )
         return
     while True:
@@ -165,23 +159,23 @@ def _accelerated(
     metric: FloatArray | None,
     descent_tol: float,
     most_descents: int | None,
-    place: Place | None,
+    resume: DescentState | None,
 ) -> Iterator[Step]:
     """A rough M-step, descent on J, E-step, and the M-step at the metric the descent ended at.
 
     Where that one's gap is too large the M-step is solved, and the descent resumes.
     """
     solution: MStepSolution | None = None
-    if place is None:
+    if resume is None:
         factor, passes = solver.rough_start(objective, tolerance(), metric)
     else:
-        factor, passes = objective.basis.matrix @ place.factor, 0
+        factor, passes = objective.basis.matrix @ resume.factor, 0
     while True:
-        descent = descent_steps(objective, factor, descent_tol, solver.deadline, place)
+        descent = descent_steps(objective, factor, descent_tol, solver.deadline, resume)
         now = next(descent)
-        kind = StepKind.M_STEP if place is None else StepKind.DESCENT
+        kind = StepKind.M_STEP if resume is None else StepKind.DESCENT
         yield replace(now, kind=kind, solution=solution, passes=passes)
-        made = 0 if place is None else place.steps
+        made = 0 if resume is None else resume.steps
         for now in islice(descent, None if most_descents is None else most_descents - made):
             yield now
         objective = objective.with_soft_labels_of(np.asarray(now.metric))
@@ -192,15 +186,15 @@ def _accelerated(
                 now,
                 kind=StepKind.M_STEP,
                 objective=objective,
-                found=now.metric,
+                metric_matrix=now.metric,
                 solution=solution,
-                place=None,  # what follows is no step of this descent
+                descent_state=None,  # what follows is no step of this descent
             )
         solution = solver.solve(objective, tolerance(), now.metric)
         if solution.metric is None or solution.certificate is None:
             yield Step(StepKind.M_STEP, objective, None, solution)
             return
-        factor, passes, place = solution.certificate.factor, 0, None
+        factor, passes, resume = solution.certificate.factor, 0, None
 
 
 def certified_as_it_is(objective: MStepObjective, step: Step, tol: float) -> MStepSolution:
@@ -228,20 +222,19 @@ def descent_steps(
     factor: FloatArray,
     tol: float,
     deadline: float = np.inf,
-    place: Place | None = None,
+    resume: DescentState | None = None,
 ) -> Iterator[Step]:
     """Newton steps on J from LL', L = `factor`, to a stationary point; none of them raises it.
 
-    The first step is the start itself; `place` is where to resume a descent instead. After
-    `deadline`, on the clock of `time.perf_counter`, no further one is made.
+    The first step is the start itself, or where to `resume` a descent. After `deadline`, on the
+    clock of `time.perf_counter`, no further one is made.
     """
     basis = objective.basis
     program = with_smooth_penalties(objective, descent_program(objective, whitened=True))
-    search = FaceSearch(program, tol, deadline=deadline)
-    if place is None:
-        place = Place(basis.inverse @ factor, 0.0, 0.0, 0)
-    search.radius, passes, steps = place.radius, 0, place.steps
-    points = search.points(place.factor, place.level)
+    search = FactorSearch(program, tol, deadline=deadline)
+    state = DescentState(basis.inverse @ factor) if resume is None else resume
+    search.radius, passes, steps = state.radius, 0, state.steps
+    points = search.points(state.factor, state.level)
     while True:
         with one_blas_thread():
             now = next(points, None)
@@ -251,12 +244,12 @@ def descent_steps(
             step = Step(
                 StepKind.DESCENT,
                 objective,
-                found=None,
+                metric_matrix=None,
                 value=now.value,
                 paper_value=_paper_value(objective, now),
                 factor=L,
                 passes=search.passes - passes,
-                place=Place(now.L, search.radius, search.level, steps),
+                descent_state=DescentState(now.L, search.radius, search.level, steps),
             )
         yield step
         passes, steps = search.passes, steps + 1

@@ -18,8 +18,7 @@ from cvxpy.error import SolverError
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..solvers.solution import MStepSolution, Status
-from .graded_matrix import grade_matrix
+from ..solvers.solution import MStepSolution, Status, grade_matrix
 from .statement import build_statement, count_entries
 
 DEFAULT_MEMORY_LIMIT = 4 * 2**30

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -13,17 +13,15 @@ from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric
-from ..solvers.factor_newton import Watch
-from ..solvers.first_order import fista, projected_gradient, rough_m_step
+from ..solvers.newton import Watch, rough_m_step
 from ..solvers.solution import MStepSolution, Status, require_attained
 
 if TYPE_CHECKING:
     from .conic import ConicMStep
 
-FIRST_ORDER: dict[str, Callable[..., MStepSolution]] = {
-    "fista": fista,
-    "projected-gradient": projected_gradient,
-}
+FIRST_ORDER = ("fista", "projected-gradient")
+"""The methods of this package; every other solver is one of CVXPY's."""
+
 FORMULATIONS = ("primal", "dual")
 
 LEAST_SECONDS = 1e-3
@@ -100,11 +98,7 @@ class MStepSolver:
             if not self.allow_unattained:
                 require_attained(objective)
             if self.solver in FIRST_ORDER:
-                _refuse_overflow(self.solver, objective)
-                limit = 20_000 if self.max_iter is None else self.max_iter
-                return FIRST_ORDER[self.solver](
-                    objective, tol, limit, start, self._seconds, watch=self.watch
-                )
+                return self._solve_first_order(objective, tol, start)
         return self._solve_conic(objective, tol)
 
     def rough_start(
@@ -113,7 +107,9 @@ class MStepSolver:
         """A factor of a metric near the optimum, uncertified, and the passes that it took."""
         with one_blas_thread():
             require_attained(objective)
-            return rough_m_step(objective, tol, start, self._seconds, self.watch)
+            seconds = self._seconds
+            deadline = np.inf if seconds is None else time.perf_counter() + seconds
+            return rough_m_step(objective, tol, start, deadline, self.watch)
 
     @property
     def _seconds(self) -> float | None:
@@ -122,7 +118,22 @@ class MStepSolver:
         left = left if self.time_limit is None else min(left, self.time_limit)
         return None if np.isinf(left) else left
 
+    def _solve_first_order(
+        self, objective: MStepObjective, tol: float, start: FloatArray | None
+    ) -> MStepSolution:
+        from ..solvers.first_order import fista, projected_gradient
+
+        solve = fista if self.solver == "fista" else projected_gradient
+        if solve is projected_gradient and np.trace(objective.pair_moment) > LARGEST_MOMENT:
+            raise ValueError(
+                "projected-gradient works in the units of the features, and their fourth powers "
+                'overflow: divide X by a constant, or use solver="fista", which is free of units.'
+            )
+        limit = 20_000 if self.max_iter is None else self.max_iter
+        return solve(objective, tol, limit, start, self._seconds, watch=self.watch)
+
     def _solve_conic(self, objective: MStepObjective, tol: float) -> MStepSolution:
+        from ..solvers.first_order import fista
         from .conic import DEFAULT_MEMORY_LIMIT, ConicMStep
 
         if self._compiled is None or not self._compiled.is_compiled_for(objective):
@@ -180,15 +191,6 @@ def _require_solver(solver: Any) -> None:
         f"solver={solver!r} is neither the name of a solver nor a solver object of CVXPY: use "
         '"fista", or the name of a conic solver such as "CLARABEL".'
     )
-
-
-def _refuse_overflow(solver: str, objective: MStepObjective) -> None:
-    """Require features whose fourth powers, of which the curvature is made, do not overflow."""
-    if solver == "projected-gradient" and np.trace(objective.pair_moment) > LARGEST_MOMENT:
-        raise ValueError(
-            "projected-gradient works in the units of the features, and their fourth powers "
-            'overflow: divide X by a constant, or use solver="fista", which is free of units.'
-        )
 
 
 def solve_m_step(

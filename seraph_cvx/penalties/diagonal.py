@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from ..numerics.checks import FloatArray
-from .penalty import DualTerms, Multiplier, Penalty
+from .penalty import Constraint, DualTerms, Multiplier
 
 
-class Diagonal(Penalty):
+class Diagonal(Constraint):
     """The constraint that the metric is diagonal: A_ij = 0 for i != j, a weight for each feature.
 
     Examples
@@ -25,18 +25,10 @@ class Diagonal(Penalty):
     is_diagonal = True
     grows_off_diagonal = True
 
-    def value(self, A: FloatArray) -> float:
-        """Zero where A is diagonal, and infinite elsewhere."""
-        return math.inf if np.any(_off_diagonal(A)) else 0.0
-
     def constraints(self, A: Any, weight: Any) -> list[Any]:
         """The constraint in CVXPY."""
         i, j = np.triu_indices(A.shape[0], 1)
         return [A[i, j] == 0] if len(i) else []
-
-    def subgradient(self, A: FloatArray) -> FloatArray:
-        """Zero, at any diagonal A."""
-        return np.zeros_like(A)
 
     def conjugate(self, Z: FloatArray) -> float:
         """Zero where Z has a zero diagonal, and infinite elsewhere."""
@@ -65,11 +57,12 @@ class Diagonal(Penalty):
         """The diagonal factor with the diagonal of LL'."""
         return np.diag(np.sqrt(np.sum(L * L, axis=1)))
 
-    def value_above(self, L: FloatArray) -> float:
-        """Zero where L has at most one entry in each row and column, and infinite elsewhere."""
-        used = L != 0.0
-        single = np.max(used.sum(axis=0), initial=0) <= 1 and np.max(used.sum(axis=1)) <= 1
-        return 0.0 if single else math.inf
+    def _contains(self, A: FloatArray) -> bool:
+        return not np.any(_off_diagonal(A))
+
+    def _is_proven_inside(self, L: FloatArray) -> bool:
+        used = L != 0.0  # at most one entry in each row and column
+        return bool(np.max(used.sum(axis=0), initial=0) <= 1 and np.max(used.sum(axis=1)) <= 1)
 
     def pull_at_zero(self, pull: FloatArray) -> FloatArray:
         """The diagonal of the pull."""
@@ -80,12 +73,6 @@ class Diagonal(Penalty):
         from ..numerics.ball_arithmetic import arb, ball_matrix
 
         return ball_matrix(found.matrix), arb(0)
-
-    def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
-        """Zero, or infinity where L is not diagonal."""
-        from ..numerics.ball_arithmetic import arb
-
-        return arb(0) if self.value_above(L_doubles) == 0.0 else arb("inf")
 
     def __repr__(self) -> str:
         return "Diagonal()"

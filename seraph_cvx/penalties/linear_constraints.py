@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import scipy
@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike
 from ..numerics.checks import FloatArray, IntArray, check_number, read_only
 from ..numerics.psd_cone import scaled_factor, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
-from .penalty import DualTerms, Multiplier, Penalty
-from .priors import check_prior
+from .penalty import Constraint, DualTerms, Multiplier, check_matrix
 
 MOST_PROJECTIONS = 100
 """Projections in turn onto the constraints and the cone, at most."""
@@ -22,7 +21,7 @@ NEARLY = 1e-6
 """A constraint whose slack is below this share of its size counts as active in a guess."""
 
 
-class LinearConstraints(Penalty):
+class LinearConstraints(Constraint):
     """Linear constraints on the metric: <B_i, A> <= upper_i, or <B_i, A> = equal_i.
 
     A bound on the distance of two points is one (B = vv'), and so is a zero entry (B_ij = 1,
@@ -48,6 +47,8 @@ class LinearConstraints(Penalty):
     (0.0, inf)
     """
 
+    _own_matrices = ("matrices",)
+
     def __init__(
         self,
         matrices: ArrayLike,
@@ -60,7 +61,7 @@ class LinearConstraints(Penalty):
             raise ValueError("Give either upper or equal; for both kinds, use two blocks.")
         given = np.array(matrices, dtype=np.float64)
         given = given[None] if given.ndim == 2 else given
-        self.matrices = read_only(np.array([check_prior(B, name="matrices") for B in given]))
+        self.matrices = read_only(np.array([check_matrix(B, "matrices") for B in given]))
         self.is_equality = equal is not None
         self.formula = "<B_i, A> = t_i" if self.is_equality else "<B_i, A> <= t_i"
         bounds = np.array(equal if upper is None else upper, dtype=np.float64).ravel()
@@ -80,15 +81,6 @@ class LinearConstraints(Penalty):
         sizes = largest * np.linalg.norm(self.matrices / largest[:, None, None], axis=(1, 2))
         self._tolerances = read_only(self.tolerance * (np.abs(bounds) + sizes))
 
-    def for_points(self, points: FloatArray) -> Self:
-        """The block with its matrices checked against the features."""
-        check_prior(self.matrices[0], points.shape[1], "matrices")
-        return self
-
-    def value(self, A: FloatArray) -> float:
-        """Zero where A satisfies the constraints, and infinite elsewhere."""
-        return 0.0 if np.all(self._excess(A) <= self._tolerances) else math.inf
-
     def constraints(self, A: Any, weight: Any) -> list[Any]:
         """The constraints in CVXPY."""
         import cvxpy as cp
@@ -96,10 +88,6 @@ class LinearConstraints(Penalty):
         m = self.matrices.shape[1]
         left = self.matrices.reshape(-1, m * m) @ cp.vec(A, order="C")
         return [left == self.bounds] if self.is_equality else [left <= self.bounds]
-
-    def subgradient(self, A: FloatArray) -> FloatArray:
-        """Zero, at any A that satisfies the constraints."""
-        return np.zeros_like(A)
 
     def conjugate(self, Z: FloatArray) -> float:
         """The conjugate sum_i nu_i t_i + |nu_i| e_i at Z = sum_i nu_i B_i; infinite elsewhere.
@@ -159,7 +147,12 @@ class LinearConstraints(Penalty):
 
     def multiplier(self, Z: FloatArray) -> Multiplier:
         """The combination of the B_i nearest to Z, and its conjugate."""
-        return self._multiplier(self._coefficients(Z))
+        nu = self._coefficients(Z)
+        Z = np.tensordot(nu, self.matrices, 1)
+        slack = gamma(len(nu) + FEW_ROUNDINGS) * np.tensordot(np.abs(nu), np.abs(self.matrices), 1)
+        return Multiplier(
+            Z, at_most(*(nu * self.bounds), *(np.abs(nu) * self._tolerances)), slack, nu
+        )
 
     def feasible_factor(self, L: FloatArray) -> FloatArray:
         """A factor near L that satisfies the constraints, by scaling it or by projections.
@@ -167,10 +160,10 @@ class LinearConstraints(Penalty):
         The latter in turn onto set and cone; if these hardly meet, the last one may violate them.
         """
         for _ in range(MOST_PROJECTIONS):
-            if self.value_above(L) == 0.0:
+            if self._is_proven_inside(L):
                 break
             scaled = self._scaled(L)
-            if self.value_above(scaled) == 0.0:
+            if self._is_proven_inside(scaled):
                 return scaled
             projected = self.prox(L @ L.T, 1.0)
             if not np.all(np.isfinite(projected)):
@@ -187,13 +180,14 @@ class LinearConstraints(Penalty):
         share = float(np.min(shares, initial=np.inf))
         return L * math.sqrt(share) if 0.0 < share < math.inf else L
 
-    def value_above(self, L: FloatArray) -> float:
-        """Zero where LL' is proven to satisfy the constraints, and infinite elsewhere."""
+    def _contains(self, A: FloatArray) -> bool:
+        return bool(np.all(self._excess(A) <= self._tolerances))
+
+    def _is_proven_inside(self, L: FloatArray) -> bool:
         size = np.abs(L) @ np.abs(L).T
         sizes = np.abs(self.bounds) + self._inner(size, np.abs(self.matrices))
         rounding = gamma(L.shape[1] + L.shape[0] ** 2 + FEW_ROUNDINGS) * sizes
-        is_proven = self._excess(L @ L.T) + 2.0 * rounding <= self._tolerances
-        return 0.0 if np.all(is_proven) else math.inf
+        return bool(np.all(self._excess(L @ L.T) + 2.0 * rounding <= self._tolerances))
 
     def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
         """Enclose Z = sum_i nu_i B_i and nu't, for the doubles nu."""
@@ -204,19 +198,6 @@ class LinearConstraints(Penalty):
         terms = zip(nu, self.bounds.tolist(), self._tolerances.tolist(), strict=True)
         total = sum((x * arb(t) + abs(x) * arb(e) for x, t, e in terms), arb(0))
         return sum(parts[1:], parts[0]), total
-
-    def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
-        """Zero, or infinity where LL' is not proven to satisfy the constraints."""
-        from ..numerics.ball_arithmetic import arb
-
-        return arb(0) if self.value_above(L_doubles) == 0.0 else arb("inf")
-
-    def _multiplier(self, nu: FloatArray) -> Multiplier:
-        Z = np.tensordot(nu, self.matrices, 1)
-        slack = gamma(len(nu) + FEW_ROUNDINGS) * np.tensordot(np.abs(nu), np.abs(self.matrices), 1)
-        return Multiplier(
-            Z, at_most(*(nu * self.bounds), *(np.abs(nu) * self._tolerances)), slack, nu
-        )
 
     def _coefficients(self, Z: FloatArray) -> FloatArray:
         """The nu whose combination of the B_i is nearest to Z."""

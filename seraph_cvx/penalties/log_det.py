@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ..numerics.checks import FloatArray, check_number
+from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma
 from ..numerics.verified_psd import log_determinant_bounds
-from .penalty import DualTerms, Multiplier, Penalty, TermPoint, inner_above
-from .priors import check_prior
+from .penalty import DualTerms, Multiplier, PriorPenalty, TermPoint, inner_above
 
 
-class LogDet(Penalty):
+class LogDet(PriorPenalty):
     """The LogDet divergence from a prior metric: weight * [tr(A Q) - log det(A Q) - m].
 
     Q is the inverse of the prior A0. It is ITML's regularizer; it keeps the metric positive
@@ -38,19 +36,7 @@ class LogDet(Penalty):
     """
 
     formula = "w LogDet(A, prior)"
-    is_smooth = True
-    is_coercive = True
-
-    def __init__(self, weight: float = 1.0, prior: ArrayLike | None = None) -> None:
-        self.weight = check_number(weight, "weight", 0.0, strict=True)
-        self.prior = None if prior is None else check_prior(prior, positive_definite=True)
-        self.refers_to_features = prior is not None
-
-    def for_points(self, points: FloatArray) -> Self:
-        """The block with its prior checked against the features."""
-        if self.prior is not None:
-            check_prior(self.prior, points.shape[1])
-        return self
+    _needs_definite_prior = True
 
     def value(self, A: FloatArray) -> float:
         """The divergence; infinite where A is not positive definite."""
@@ -109,10 +95,6 @@ class LogDet(Penalty):
         U = cp.Variable((n_features, n_features), symmetric=True, name="U")
         Q = self._inverse(n_features)
         return DualTerms(weight * U, weight * (self._log_det(n_features) - cp.log_det(Q - U)), [])
-
-    def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
-        """The sum of Z and `missing`."""
-        return np.asarray(Z + missing)
 
     def multiplier(self, Z: FloatArray) -> Multiplier | None:
         """The matrix Z, with an upper bound on its conjugate; None where that is infinite."""
@@ -175,9 +157,6 @@ class LogDet(Penalty):
         from ..numerics.ball_arithmetic import ball_matrix
 
         return ball_matrix(self._inverse(n_features))
-
-    def __repr__(self) -> str:
-        return f"LogDet({self.weight:g}{'' if self.prior is None else ', prior=...'})"
 
 
 def _cholesky(A: FloatArray) -> FloatArray | None:

@@ -86,9 +86,6 @@ class Manifold(Penalty):
             raise ValueError("Manifold has no points yet: call for_points(X) first.")
         return self.term
 
-    def __repr__(self) -> str:
-        return f"Manifold({self.weight:g})"
-
 
 def manifold_term(
     X: ArrayLike,

@@ -18,8 +18,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ..numerics.checks import FloatArray
+from ..numerics.checks import FloatArray, check_number, read_only
 from ..numerics.psd_cone import symmetrize, to_unit_size
 from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma, product_above
 
@@ -113,6 +114,7 @@ class Penalty(ABC):
     makes_zeros: bool = False
     grows_off_diagonal: bool = False
     refers_to_features: bool = True
+    _own_matrices: tuple[str, ...] = ()  # attributes that have a row for each feature
 
     @abstractmethod
     def value(self, A: FloatArray) -> float:
@@ -172,6 +174,13 @@ class Penalty(ABC):
 
     def for_points(self, points: FloatArray) -> Self:
         """The block for these points: checked against their features, which it may need to know."""
+        for name in self._own_matrices:
+            own = getattr(self, name)
+            if own is not None and own.shape[-1] != points.shape[1]:
+                raise ValueError(
+                    f"{name} is {own.shape[-1]} x {own.shape[-1]}, but the points have "
+                    f"{points.shape[1]} features."
+                )
         return self
 
     def with_weight(self, weight: float) -> Self:
@@ -210,14 +219,14 @@ class Penalty(ABC):
         return self.subgradient(A)
 
     def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray | None:
-        """A matrix not below Z + `missing`, which is PSD; None where the block has none."""
+        """Return Z' >= Z + `missing` with a finite conjugate, or None; `missing` is PSD."""
         return None
 
     def multiplier(self, Z: FloatArray) -> Multiplier | None:
         """A matrix near Z with a finite conjugate, rounding allowed for; None if there is none."""
-        found = self.conjugate(Z)
+        conjugate = self.conjugate(Z)
         slack = np.full_like(Z, TRUSTED * float(np.max(np.abs(Z), initial=0.0)))
-        return Multiplier(Z, trusted(found), slack) if math.isfinite(found) else None
+        return Multiplier(Z, trusted(conjugate), slack) if math.isfinite(conjugate) else None
 
     def feasible_factor(self, L: FloatArray) -> FloatArray:
         """A factor near L for which LL' satisfies the constraints of the block."""
@@ -245,6 +254,81 @@ class Penalty(ABC):
             f"{self.name} cannot be proven in ball arithmetic: it lacks the methods ball_terms and "
             "ball_value. certify(..., rigorous=False) bounds its rounding errors too."
         )
+
+
+class Constraint(Penalty):
+    """A set that the metric has to be in: P is zero there, and infinite elsewhere."""
+
+    def subgradient(self, A: FloatArray) -> FloatArray:
+        """Zero, at any A of the set."""
+        return np.zeros_like(A)
+
+    def value(self, A: FloatArray) -> float:
+        """Zero where A is in the set, to rounding, and infinite elsewhere."""
+        return 0.0 if self._contains(A) else math.inf
+
+    def value_above(self, L: FloatArray) -> float:
+        """Zero where LL' is proven to be in the set, and infinite elsewhere."""
+        return 0.0 if self._is_proven_inside(L) else math.inf
+
+    def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
+        """Zero, or infinity where LL' is not proven to be in the set."""
+        from ..numerics.ball_arithmetic import arb
+
+        return arb(0) if self._is_proven_in_balls(L, L_doubles) else arb("inf")
+
+    @abstractmethod
+    def _contains(self, A: FloatArray) -> bool:
+        """Whether A is in the set, to rounding."""
+
+    @abstractmethod
+    def _is_proven_inside(self, L: FloatArray) -> bool:
+        """Whether LL' is proven to be in the set, rounding allowed for."""
+
+    def _is_proven_in_balls(self, L: Any, L_doubles: FloatArray) -> bool:
+        """Whether the same is proven for a matrix of balls."""
+        return self._is_proven_inside(L_doubles)
+
+
+class PriorPenalty(Penalty):
+    """A smooth penalty on the distance to a prior metric."""
+
+    is_smooth = True
+    is_coercive = True
+    _own_matrices = ("prior",)
+    _needs_definite_prior = False
+
+    def __init__(self, weight: float = 1.0, prior: ArrayLike | None = None) -> None:
+        self.weight = check_number(weight, "weight", 0.0, strict=True)
+        self.prior = None
+        if prior is not None:
+            self.prior = check_matrix(prior, "prior", positive_definite=self._needs_definite_prior)
+        self.refers_to_features = prior is not None
+
+    def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
+        """The sum of Z and `missing`."""
+        return np.asarray(Z + missing)
+
+    def __repr__(self) -> str:
+        return f"{self.name}({self.weight:g}{'' if self.prior is None else ', prior=...'})"
+
+
+def check_matrix(given: ArrayLike, name: str, *, positive_definite: bool = False) -> FloatArray:
+    """Check that a matrix is square, finite and symmetric, and positive definite if asked."""
+    matrix = np.array(given, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name} has shape {matrix.shape}: give a square matrix.")
+    if not np.all(np.isfinite(matrix)):
+        raise ValueError(f"{name} holds NaN or infinity.")
+    if not np.allclose(matrix, matrix.T, rtol=1e-9, atol=1e-12 * float(np.max(np.abs(matrix)))):
+        raise ValueError(f"{name} is not symmetric: pass (A + A') / 2.")
+    matrix = symmetrize(matrix)
+    if positive_definite and not (least := float(np.linalg.eigvalsh(matrix)[0])) > 0.0:
+        raise ValueError(
+            f"{name} is not positive definite (its least eigenvalue is {least:.3g}): add a "
+            "multiple of I."
+        )
+    return read_only(matrix)
 
 
 def trusted(value: float) -> float:

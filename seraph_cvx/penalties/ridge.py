@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ..numerics.checks import FloatArray, check_number
+from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, UNIT, at_most, gamma
-from .penalty import DualTerms, Multiplier, Penalty, TermPoint, inner_above, square_above
-from .priors import check_prior
+from .penalty import DualTerms, Multiplier, PriorPenalty, TermPoint, inner_above, square_above
 
 
-class Ridge(Penalty):
+class Ridge(PriorPenalty):
     """A quadratic pull toward a prior metric: weight/2 * ||A - prior||_F^2.
 
     It is smooth and strongly convex, so the metric is unique whatever the trace weight.
@@ -36,19 +34,6 @@ class Ridge(Penalty):
     """
 
     formula = "w/2 ||A - prior||^2"
-    is_smooth = True
-    is_coercive = True
-
-    def __init__(self, weight: float = 1.0, prior: ArrayLike | None = None) -> None:
-        self.weight = check_number(weight, "weight", 0.0, strict=True)
-        self.prior = None if prior is None else check_prior(prior)
-        self.refers_to_features = prior is not None
-
-    def for_points(self, points: FloatArray) -> Self:
-        """The block with its prior checked against the features."""
-        if self.prior is not None:
-            check_prior(self.prior, points.shape[1])
-        return self
 
     def value(self, A: FloatArray) -> float:
         """The penalty weight/2 * ||A - prior||_F^2."""
@@ -86,10 +71,6 @@ class Ridge(Penalty):
         linear = cp.sum(cp.multiply(self._prior(n_features), U))
         return DualTerms(weight * U, weight * (linear + 0.5 * cp.sum_squares(U)), [])
 
-    def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
-        """The sum Z + `missing`: every matrix has a finite conjugate."""
-        return np.asarray(Z + missing)
-
     def multiplier(self, Z: FloatArray) -> Multiplier:
         """The matrix Z itself, with an upper bound on its conjugate."""
         Z = symmetrize(Z)
@@ -122,6 +103,3 @@ class Ridge(Penalty):
 
     def _prior(self, n_features: int) -> FloatArray:
         return np.zeros((n_features, n_features)) if self.prior is None else self.prior
-
-    def __repr__(self) -> str:
-        return f"Ridge({self.weight:g}{'' if self.prior is None else ', prior=...'})"

@@ -147,6 +147,3 @@ class Sparse(Penalty):
         A = (L * L.transpose()).table()
         entries = (abs(x) for i, row in enumerate(A) for j, x in enumerate(row) if i != j)
         return arb(self.weight) * sum(entries, arb(0))
-
-    def __repr__(self) -> str:
-        return f"Sparse({self.weight:g})"

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.rounding import UNIT, product_above
-from .penalty import DualTerms, Multiplier, Penalty, square_above
+from .penalty import Constraint, DualTerms, Multiplier, Penalty, square_above
 from .regularizer import Regularizer
 
 
@@ -58,11 +58,8 @@ class Trace(Penalty):
         """The block as a part of R: it is linear."""
         return Regularizer(self.weight, None)
 
-    def __repr__(self) -> str:
-        return f"Trace({self.weight:g})"
 
-
-class TraceBound(Penalty):
+class TraceBound(Constraint):
     """A bound on the trace of the metric: tr(A) <= bound.
 
     Parameters
@@ -86,20 +83,11 @@ class TraceBound(Penalty):
     def __init__(self, bound: float) -> None:
         self.weight = check_number(bound, "bound", 0.0, strict=True)
 
-    def value(self, A: FloatArray) -> float:
-        """Zero where tr(A) <= bound, to rounding, and infinite elsewhere."""
-        slack = 4.0 * len(A) * UNIT * float(np.sum(np.abs(np.diag(A))))
-        return 0.0 if float(np.trace(A)) <= self.weight + slack else math.inf
-
     def constraints(self, A: Any, weight: Any) -> list[Any]:
         """The constraint in CVXPY."""
         import cvxpy as cp
 
         return [cp.trace(A) <= weight]
-
-    def subgradient(self, A: FloatArray) -> FloatArray:
-        """Zero, at any A within the bound."""
-        return np.zeros_like(A)
 
     def conjugate(self, Z: FloatArray) -> float:
         """The conjugate nu * bound at Z = nu * I, nu >= 0; infinite elsewhere."""
@@ -143,9 +131,12 @@ class TraceBound(Penalty):
             return L
         return np.asarray(L * (math.sqrt(self.weight / trace) * (1.0 - 8.0 * UNIT)))
 
-    def value_above(self, L: FloatArray) -> float:
-        """Zero where tr(LL') is proven to be within the bound, and infinite elsewhere."""
-        return 0.0 if square_above(L) <= self.weight else math.inf
+    def _contains(self, A: FloatArray) -> bool:
+        slack = 4.0 * len(A) * UNIT * float(np.sum(np.abs(np.diag(A))))
+        return float(np.trace(A)) <= self.weight + slack
+
+    def _is_proven_inside(self, L: FloatArray) -> bool:
+        return square_above(L) <= self.weight
 
     def pull_at_zero(self, pull: FloatArray) -> FloatArray:
         """The pull itself: zero is inside the bound."""
@@ -157,12 +148,7 @@ class TraceBound(Penalty):
 
         return ball_matrix(found.matrix), arb(found.matrix[0, 0]) * arb(self.weight)
 
-    def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
-        """Zero, or infinity where tr(LL') is not proven to be within the bound."""
+    def _is_proven_in_balls(self, L: Any, L_doubles: FloatArray) -> bool:
         from ..numerics.ball_arithmetic import arb
 
-        trace = (L.transpose() * L).trace()
-        return arb(0) if trace <= arb(self.weight) else arb("inf")
-
-    def __repr__(self) -> str:
-        return f"TraceBound({self.weight:g})"
+        return bool((L.transpose() * L).trace() <= arb(self.weight))

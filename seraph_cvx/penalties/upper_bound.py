@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,8 +12,7 @@ from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import project, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, gamma
 from ..numerics.verified_psd import is_proven_positive_definite
-from .penalty import DualTerms, Multiplier, Penalty, inner_above
-from .priors import check_prior
+from .penalty import Constraint, DualTerms, Multiplier, check_matrix, inner_above
 
 MARGINS = (1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
 """Shares by which a matrix is moved into the cone until that is proven, one after the other."""
@@ -23,7 +22,7 @@ LEAST_NORMAL = float(np.finfo(np.float64).tiny)
 """An upper bound on what underflows in a row of LL'."""
 
 
-class UpperBound(Penalty):
+class UpperBound(Constraint):
     """A bound on every distance: A <= bound, that is, bound - A is PSD.
 
     No direction is stretched beyond what the bound stretches it by.
@@ -45,30 +44,17 @@ class UpperBound(Penalty):
 
     formula = "A <= B"
     is_coercive = True
+    _own_matrices = ("bound",)
 
     def __init__(self, bound: ArrayLike) -> None:
-        self.bound = check_prior(bound, name="bound", positive_definite=True)
+        self.bound = check_matrix(bound, "bound", positive_definite=True)
         self.upper_bound = self.bound
-
-    def for_points(self, points: FloatArray) -> Self:
-        """The block with its bound checked against the features."""
-        check_prior(self.bound, points.shape[1], "bound")
-        return self
-
-    def value(self, A: FloatArray) -> float:
-        """Zero where bound - A is PSD, to rounding, and infinite elsewhere."""
-        turned = self._in_bound(A)
-        return 0.0 if float(np.linalg.eigvalsh(turned)[-1]) <= 1.0 + 1e-12 else math.inf
 
     def constraints(self, A: Any, weight: Any) -> list[Any]:
         """The constraint in CVXPY."""
         import cvxpy as cp
 
         return [cp.PSD(self.bound - A)]
-
-    def subgradient(self, A: FloatArray) -> FloatArray:
-        """Zero, at any A within the bound."""
-        return np.zeros_like(A)
 
     def conjugate(self, Z: FloatArray) -> float:
         """The conjugate <Z, bound> where Z is PSD; infinite elsewhere."""
@@ -111,7 +97,7 @@ class UpperBound(Penalty):
 
     def feasible_factor(self, L: FloatArray) -> FloatArray:
         """The factor L, shrunk until LL' is proven to be within the bound."""
-        largest = float(np.linalg.eigvalsh(self._in_bound(L @ L.T))[-1])
+        largest = self._largest_share(L @ L.T)
         if largest < 1.0 and self.value_above(L) == 0.0:
             return L
         for margin in MARGINS:
@@ -120,14 +106,15 @@ class UpperBound(Penalty):
                 return smaller
         return smaller
 
-    def value_above(self, L: FloatArray) -> float:
-        """Zero where bound - LL' is proven PSD, and infinite elsewhere."""
+    def _contains(self, A: FloatArray) -> bool:
+        return self._largest_share(A) <= 1.0 + 1e-12
+
+    def _is_proven_inside(self, L: FloatArray) -> bool:
         size = np.abs(L)
         error = gamma(L.shape[1] + FEW_ROUNDINGS) * np.sum(
             size @ size.T + np.abs(self.bound), axis=1
         )
-        error = error + LEAST_NORMAL
-        return 0.0 if is_proven_positive_definite(self.bound - L @ L.T, error) else math.inf
+        return is_proven_positive_definite(self.bound - L @ L.T, error + LEAST_NORMAL)
 
     def pull_at_zero(self, pull: FloatArray) -> FloatArray:
         """The pull itself: zero is inside the bound."""
@@ -140,12 +127,10 @@ class UpperBound(Penalty):
         Z = ball_matrix(found.matrix)
         return Z, (Z * ball_matrix(self.bound)).trace()
 
-    def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
-        """Zero, or infinity where bound - LL' is not proven PSD."""
-        from ..numerics.ball_arithmetic import arb, ball_matrix, is_proven_psd
+    def _is_proven_in_balls(self, L: Any, L_doubles: FloatArray) -> bool:
+        from ..numerics.ball_arithmetic import ball_matrix, is_proven_psd
 
-        is_within = is_proven_psd(ball_matrix(self.bound) - L * L.transpose())
-        return arb(0) if is_within else arb("inf")
+        return is_proven_psd(ball_matrix(self.bound) - L * L.transpose())
 
     @property
     def _roots(self) -> tuple[FloatArray, FloatArray]:
@@ -154,10 +139,10 @@ class UpperBound(Penalty):
         root = (vectors * np.sqrt(eigenvalues)) @ vectors.T
         return root, (vectors / np.sqrt(eigenvalues)) @ vectors.T
 
-    def _in_bound(self, A: FloatArray) -> FloatArray:
-        """A in coordinates where the bound is I."""
+    def _largest_share(self, A: FloatArray) -> float:
+        """The largest eigenvalue of A in coordinates where the bound is I."""
         inverse = self._roots[1]
-        return symmetrize(inverse @ A @ inverse)
+        return float(np.linalg.eigvalsh(symmetrize(inverse @ A @ inverse))[-1])
 
     def __repr__(self) -> str:
         return "UpperBound(...)"

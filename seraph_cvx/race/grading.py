@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..m_step.graded_matrix import grade_matrix
 from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread
 from ..penalties.penalty import Penalty
 from ..processes.isolation import Outcome
 from ..solvers.first_order import fista
+from ..solvers.solution import grade_matrix
 from .entrants.attempt import Entrant, NotForThisProblem
 from .race_journal import EMPTY_ROW, RaceJournal
 from .suite import InstanceSpec, checksum_of

@@ -1,47 +1,24 @@
-"""The M-step by first-order methods: the paper's projected gradient, and FISTA with restart.
+"""The M-step by this package's own methods, each ended by the certified relative gap alone.
 
-Both iterate B <- P(Y - grad f(Y) / L), P the projection onto the PSD cone; they differ in Y and
-in the coordinates of the data. Steps are judged by gradients, never by values, whose rounding
-would stall them near a relative gap of 1e-7. Both stop on the certified relative gap alone. Unless
-told not to, FISTA tries Newton's method on the factor of the metric first (`newton.py`), and goes
-on from that point where it is not enough.
+Projected gradient is the paper's method. Unless told not to, FISTA tries Newton's method on the
+factor of the metric first, and goes on from that point where it is not enough.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import numpy as np
 
-from ..certificate import Certificate, certify, certify_factor
+from ..certificate import certify
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import project, symmetrize
-from .coarse import subsampled_objective
-from .factor_newton import FLAT, Watch
-from .newton import OVERFLOWED, STOPPED, Found, newton, rough_factor
+from .gradient_steps import STALLED, Coordinates, minimize_by_gradient_steps
+from .newton import FLAT, OVERFLOWED, STOPPED, SolverRun, Watch, newton, subsampled_start
 from .solution import ROUNDING_GAP, MStepSolution, Status
-from .stopping_rule import Coordinates, Iterate, StoppingRule
 
-SLACKEN = 0.995
-"""L shrinks by this factor a step, so that it follows the curvature down."""
-
-LEAST_CURVATURE = 1e-6
-"""But not below this share of the first guess: where f falls for ever it would vanish."""
-
-CHECK_EVERY = 0.1
-"""The gap is looked at again after this share of the iterations so far: cheap, and never late."""
-
-COARSE = 1e-3
-"""The relative gap of the small M-step that a large one starts from."""
-
-CLEAR_FALL = 1e-6
+CLEAR_DECREASE = 1e-6
 """A method whose f fell by more than this share need not be compared with its start."""
-
-STALLED = "no further progress"
-LEAST_FALL, SHORTEST_STALL = 1e-13, 200
-"""f has stalled if it fell by less than this share over this many iterations, and half of all."""
 
 
 def projected_gradient(
@@ -52,29 +29,9 @@ def projected_gradient(
     time_limit: float | None = None,
     watch: Watch | None = None,
 ) -> MStepSolution:
-    """Minimize by projected gradient steps, the paper's method for (11).
+    """Minimize by projected gradient steps in the coordinates of the data, as the paper does (11).
 
-    A <- P(A - grad f(A) / L) in the coordinates of the data.
-
-    Parameters
-    ----------
-    objective : MStepObjective
-    tol : float
-        Certified relative gap to reach.
-    max_iter : int
-    start : (m, m) PSD array, optional
-        By default A = 0.
-    time_limit : float, optional
-        In seconds.
-    watch : callable, optional
-        Called with the number of steps and f now and then; a true answer ends the method there.
-
-    Examples
-    --------
-    >>> from seraph_cvx import MStepObjective, PairSet
-    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-    >>> projected_gradient(MStepObjective(pairs)).status
-    <Status.CERTIFIED: 'certified'>
+    A <- P(A - grad f(A) / L), from A = 0 or from `start`.
     """
     if objective.penalties:
         raise ValueError(
@@ -85,8 +42,8 @@ def projected_gradient(
     deadline = np.inf if time_limit is None else clock + time_limit
     identity = np.eye(objective.pairs.n_features)
     data = Coordinates(objective.program, identity, identity)
-    found = _minimize(objective, data, tol, max_iter, start, deadline, watch=watch)
-    return _solution(objective, found, "projected-gradient", tol, start, clock, deadline=deadline)
+    run = minimize_by_gradient_steps(objective, data, tol, max_iter, start, deadline, watch=watch)
+    return _solution(objective, run, "projected-gradient", tol, start, clock, deadline=deadline)
 
 
 def fista(
@@ -98,131 +55,39 @@ def fista(
     finish: bool = True,
     watch: Watch | None = None,
 ) -> MStepSolution:
-    """Minimize by accelerated projected gradient steps in whitened coordinates.
+    """Minimize by Newton's method and, where that is not enough, FISTA in whitened coordinates.
 
-    B <- P(Y - grad f(Y) / L), Y = B + momentum, with A = T B T'.
-
-    Whitening (T' (sum_k c_k v_k v_k') T = I) frees the method from the scale of the features and
-    from directions in which the points do not differ. The momentum restarts when it points uphill.
-    With many points and no `start`, Newton's method begins at the solution for a few of them.
-
-    Parameters
-    ----------
-    objective, tol, max_iter, start, time_limit, watch
-        As for :func:`projected_gradient`.
-    finish : bool
-        Try Newton's method on the factor of the metric first, which is nearly always enough;
-        False is FISTA alone.
-
-    Examples
-    --------
-    >>> from seraph_cvx import MStepObjective, PairSet
-    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-    >>> fista(MStepObjective(pairs)).metric.round(4)
-    array([[0.9227]])
+    B <- P(Y - grad f(Y) / L), Y = B + momentum, with A = T B T'. Whitening
+    (T' (sum_k c_k v_k v_k') T = I) frees the method from the scale of the features and from
+    directions in which the points do not differ. With many points and no `start`, Newton's method
+    begins at the solution for a few of them; `finish=False` is FISTA alone.
     """
     clock = time.perf_counter()
     deadline = np.inf if time_limit is None else clock + time_limit
     if objective.penalties:
-        from .augmented import solve_penalized
+        from .multipliers import solve_penalized
 
-        answer = solve_penalized(objective, tol, max_iter, start, deadline, watch)
-        return _solution(objective, answer, "fista", tol, start, clock, deadline=deadline)
-    white = Coordinates(objective.whitened_program, objective.basis.matrix, objective.basis.inverse)
-    found = None
+        run = solve_penalized(objective, tol, max_iter, start, deadline, watch)
+        return _solution(objective, run, "fista", tol, start, clock, deadline=deadline)
+    steps, first, is_over = 0, start, False
     if finish and objective.attains_optimum:
-        first = _first_metric(objective, deadline) if start is None else start
-        found = newton(objective, tol, max_iter, first, deadline, watch)
-    if found is None or not (found.is_done or found.word == STOPPED):
-        first = start if found is None else found.certificate.metric
-        left = max_iter if found is None else max(1, max_iter - found.steps)
-        found = _minimize(
+        first = subsampled_start(objective, deadline) if start is None else start
+        run = newton(objective, tol, max_iter, first, deadline, watch)
+        steps, first = run.steps, run.certificate.metric
+        is_over = run.is_converged or run.solver_status == STOPPED
+    if not is_over:
+        basis = objective.basis
+        white = Coordinates(objective.whitened_program, basis.matrix, basis.inverse)
+        left = max(1, max_iter - steps)
+        run = minimize_by_gradient_steps(
             objective, white, tol, left, first, deadline, accelerated=True, watch=watch
         )
-    return _solution(objective, found, "fista", tol, start, clock, deadline=deadline)
-
-
-def rough_m_step(
-    objective: MStepObjective,
-    tol: float,
-    start: FloatArray | None = None,
-    time_limit: float | None = None,
-    watch: Watch | None = None,
-) -> tuple[FloatArray, int]:
-    """The factor of a metric near the optimum, as `fista` starts, and the passes that it took.
-
-    `tol` is roughly its relative gap, but nothing is certified: it is where another method starts.
-
-    Examples
-    --------
-    >>> from seraph_cvx import MStepObjective, PairSet
-    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-    >>> L, _ = rough_m_step(MStepObjective(pairs), 1e-4)
-    >>> bool(abs(np.vdot(L, L) - 0.9227) < 0.01)
-    True
-    """
-    deadline = np.inf if time_limit is None else time.perf_counter() + time_limit
-    first = _first_metric(objective, deadline) if start is None else start
-    return rough_factor(objective, tol, first, deadline, watch)
-
-
-def _first_metric(objective: MStepObjective, deadline: float) -> FloatArray | None:
-    """The solution for a few of many points; None where they are few already."""
-    few = subsampled_objective(objective)
-    if few is None:
-        return None
-    L = rough_factor(few, COARSE, deadline=deadline)[0]
-    return symmetrize(L @ L.T)
-
-
-def _minimize(
-    objective: MStepObjective,
-    where: Coordinates,
-    tol: float,
-    max_iter: int,
-    start: FloatArray | None,
-    deadline: float,
-    *,
-    accelerated: bool = False,
-    watch: Watch | None = None,
-) -> Found:
-    """Projected gradient steps, with momentum where `accelerated`."""
-    m = where.T.shape[1]
-    B = np.zeros((m, m)) if start is None else where.inverse @ start @ where.inverse.T
-    now = Iterate.at(where, project(symmetrize(B)))
-    stopping_rule = StoppingRule(objective, where, tol, now.value)
-    progress, checks = _Progress(now.value), _checks()
-    next_check = next(checks)
-    iteration, word = 0, "gap closed"
-    done = stopping_rule.accepts(now)
-    curvature = 0.0 if done else _guess_curvature(objective, where)
-    least = LEAST_CURVATURE * curvature
-    while not done:
-        if iteration >= max_iter or time.perf_counter() >= deadline:
-            word = "iteration limit" if time.perf_counter() < deadline else "time limit"
-            break
-        iteration += 1
-        now, curvature = _step(where, now, max(curvature, least), accelerated)
-        if iteration >= next_check:
-            next_check = next(checks)
-            done = stopping_rule.accepts(now)
-            if progress.has_stalled(iteration, now.value):
-                word = STALLED
-                break
-            if not done and watch is not None and watch(iteration, now.value):
-                word = STOPPED
-                break
-    certificate = stopping_rule.certificate
-    if not done or certificate is None:
-        certificate = certify_factor(objective, where.factor(now.B))
-        if word == STALLED and certificate.relative_gap > tol:
-            certificate = _stretched(objective, certificate, tol)
-    return Found(certificate, done, iteration, where.evaluations, stopping_rule.seconds, word)
+    return _solution(objective, run, "fista", tol, start, clock, deadline=deadline)
 
 
 def _solution(
     objective: MStepObjective,
-    found: Found,
+    run: SolverRun,
     name: str,
     tol: float,
     start: FloatArray | None,
@@ -230,116 +95,51 @@ def _solution(
     *,
     deadline: float,
 ) -> MStepSolution:
-    """What was found, or the start where that is better, with the certificate's verdict."""
-    certificate, word = found.certificate, found.word
-    metric = certificate.metric if found.metric is None else found.metric
-    if start is not None and found.steps == 0:
+    """The point where a method ended, or the start where that is better, with the verdict."""
+    certificate, solver_status = run.certificate, run.solver_status
+    metric = certificate.metric if run.metric is None else run.metric
+    if start is not None and run.steps == 0:
         metric = start
-    elif start is not None and found.fall < CLEAR_FALL and _is_better(objective, start, metric):
-        metric, certificate = start, certify(objective, start).with_bound_of(certificate)
+    elif start is not None and run.decrease < CLEAR_DECREASE:
+        value = objective.value(metric)  # both values by the same formula
+        if objective.value(start) < value - FLAT * max(1.0, abs(value)):
+            metric, certificate = start, certify(objective, start).with_bound_of(certificate)
     now = time.perf_counter()
     attained, gap = objective.attains_optimum, certificate.relative_gap
     status = Status.ITERATION_LIMIT
     if attained and gap <= tol:
         status = Status.CERTIFIED
-    elif attained and (found.is_done or word == STALLED):
+    elif attained and (run.is_converged or solver_status == STALLED):
         status = Status.ROUNDING_LIMIT if gap <= ROUNDING_GAP else Status.INACCURATE
-        word = "gap closed to rounding" if found.is_done else word
-    elif word == STOPPED:
+        solver_status = "gap closed to rounding" if run.is_converged else solver_status
+    elif solver_status == STOPPED:
         status = Status.INTERRUPTED
-    elif word == OVERFLOWED:
+    elif solver_status == OVERFLOWED:
         status = Status.INACCURATE
     elif now >= deadline:
-        status, word = Status.TIME_LIMIT, "time limit"
-    seconds = now - clock
+        status, solver_status = Status.TIME_LIMIT, "time limit"
     return MStepSolution(
         metric=metric,
         value=certificate.primal_value,
         certificate=certificate,
         status=status,
         solver=name,
-        solver_status=word,
-        iterations=found.steps,
-        seconds=seconds,
-        solver_seconds=seconds,
-        evaluations=found.evaluations,
-        certificate_seconds=found.certificate_seconds,
-        message=_explain(objective, status, attained, word),
+        solver_status=solver_status,
+        iterations=run.steps,
+        seconds=now - clock,
+        solver_seconds=now - clock,
+        evaluations=run.evaluations,
+        certificate_seconds=run.certificate_seconds,
+        message=_explain(objective, status, attained, solver_status),
     )
 
 
-def _is_better(objective: MStepObjective, one: FloatArray, other: FloatArray) -> bool:
-    """Whether f is smaller at `one` by more than rounding, both values by the same formula."""
-    value = objective.value(other)
-    return objective.value(one) < value - FLAT * max(1.0, abs(value))
-
-
-def _stretched(objective: MStepObjective, best: Certificate, tol: float) -> Certificate:
-    """The best certificate of 2A, 4A, 8A: where R is nearly zero, A has to be large to show it.
-
-    f falls like e^{-d} with the distance of dissimilar pairs, soon by less than rounding; but only
-    where e^{-d} is as small as R relative to the pairs' moment is the dual point feasible.
-    """
-    stretched = (np.sqrt(t) * best.factor for t in (2.0, 4.0, 8.0))
-    others = (certify_factor(objective, L, tol) for L in stretched)
-    return min([best, *others], key=lambda certificate: certificate.relative_gap)
-
-
-class _Progress:
-    """Sees when f has stopped falling: what is left of the gap is then hidden by rounding."""
-
-    def __init__(self, value: float) -> None:
-        self.value, self.iteration = value, 0
-
-    def has_stalled(self, iteration: int, value: float) -> bool:
-        """Whether f has not fallen for as long as it did before, and for long enough."""
-        if value < self.value - LEAST_FALL * abs(self.value):
-            self.value, self.iteration = value, iteration
-        return iteration - self.iteration > max(SHORTEST_STALL, iteration // 2)
-
-
-def _checks() -> Iterator[int]:
-    """The iterations at which the gap is looked at."""
-    iteration = 1
-    while True:
-        yield iteration
-        iteration += max(3, int(CHECK_EVERY * iteration))
-
-
-def _step(where: Coordinates, now: Iterate, L: float, accelerated: bool) -> tuple[Iterate, float]:
-    """One projected step; L is raised where the gradient shows it to be below the curvature."""
-    while True:
-        B = project(now.Y - now.gradient / L)
-        uphill = float(np.vdot(now.Y - B, B - now.B)) > 0.0
-        if accelerated and not uphill:
-            momentum = (1.0 + np.sqrt(1.0 + 4.0 * now.momentum**2)) / 2.0
-            Y = B + ((now.momentum - 1.0) / momentum) * (B - now.B)
-        else:
-            momentum, Y = 1.0, B
-        value, gradient = where.value_and_gradient(Y)
-        move = Y - now.Y
-        length = float(np.vdot(move, move))
-        curvature = float(np.vdot(gradient - now.gradient, move)) / length if length else 0.0
-        too_long = curvature > 1.5 * L
-        L = max(L, 1.05 * curvature)
-        if not too_long:
-            return Iterate(B, Y, value, gradient, momentum), SLACKEN * L
-
-
-def _guess_curvature(objective: MStepObjective, where: Coordinates) -> float:
-    """The Hessian's norm for Gaussian differences: (2 + m)/4 * ||C||^2 / sum_k c_k."""
-    moment = symmetrize(where.T.T @ objective.moments.typical.everything @ where.T)
-    spread = float(np.linalg.eigvalsh(moment)[-1]) if moment.size else 0.0
-    guess = (2.0 + len(moment)) / 4.0 * spread**2 / objective.pair_total
-    return float(max(guess, np.finfo(np.float64).tiny))
-
-
-def _explain(objective: MStepObjective, status: Status, attained: bool, word: str) -> str:
+def _explain(objective: MStepObjective, status: Status, attained: bool, solver_status: str) -> str:
     if status is Status.CERTIFIED:
         return ""
     from ..certificate.cause import scales_differ, why_inaccurate
 
-    if word == OVERFLOWED:
+    if solver_status == OVERFLOWED:
         return (
             "Numbers overflow in the units of the features: multiply X by a constant, and state "
             "the penalties in that unit."

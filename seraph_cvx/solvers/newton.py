@@ -1,61 +1,318 @@
-"""The M-step by Newton's method on the factor of the metric, ended by the certificate alone."""
+"""Newton's method on the factor L of a metric LL': Hessian products within a trust region.
+
+On matrices of one rank Phi(LL') is smooth and unconstrained, and a pass over the pairs costs no
+more than the rank asks for. No Hessian is formed: conjugate gradients find the step, and stop at
+the edge of the trust region or where the curvature is negative (Steihaug and Toint). Where the
+slope is zero the gradient with respect to the metric decides: if it has a negative eigenvalue, its
+eigenvector is a new column; if not, the point is stationary over the whole cone, and optimal where
+Phi is convex.
+"""
 
 from __future__ import annotations
 
+import math
 import time
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
+import scipy
 
 from ..certificate import Certificate, certify, certify_factor, nominal_gap
 from ..model.m_step_objective import MStepObjective
-from ..model.penalized_program import with_smooth_penalties
+from ..model.pair_program import FacePoint, PairProgram
+from ..model.penalized_program import PenalizedProgram, with_smooth_penalties
 from ..numerics.checks import FloatArray
-from ..numerics.psd_cone import symmetrize
-from .factor_newton import FaceSearch, Watch
+from ..numerics.psd_cone import has_cholesky_factor, symmetrize
+from ..pairs.pair_set import PairSet
+
+TOLERANCE_SHARE = 0.3
+"""The share of the tolerance that the slope, and a negative eigenvalue, may each be worth."""
+
+CG_ACCURACY = 0.3
+"""Conjugate gradients end where the residual is this share of the slope, and less near the end."""
+
+LEAST_CURVATURE = 0.05
+"""The smallest curvature of the preconditioner, as a share of the largest diagonal entry."""
+
+MOST_PRODUCTS = 60
+"""Hessian products of a step, at most."""
+
+FIRST_RANK = 8
+"""Columns that are added at once, or as many as there are."""
+
+LEFT_DESCENT = 0.5
+"""New columns are long enough where no more than this share of their descent is left."""
+
+MOST_LENGTHS = 12
+"""Lengths that are tried for new columns."""
+
+FLAT = 1e-13
+"""A change of Phi below this share of it is rounding."""
+
+FLATTER = 0.9
+"""A step that changes Phi by rounding alone has to shrink the slope by this factor."""
+
+FADED = 1e-4
+"""A column whose square is below this share of the longest one's is tried to be left out."""
+
+LEAST_REDUCTION = 1e-3
+"""A step is taken if Phi falls by this share of what the step predicted."""
 
 MOST_RETRIES = 3
-"""A certificate allows for rounding: the tolerance shrinks tenfold so often to make room for it."""
-
-STOPPED = "stopped from outside"
-"""The word of a method that its `watch` ended."""
-
-OVERFLOWED = "overflow"
-"""The word of a method whose numbers became too large."""
+"""Times the tolerance is divided by 10 if rounding keeps the gap open."""
 
 NEGLIGIBLE = 1e-8
 """Eigenvalues of a start below this share of the largest are left out."""
 
+SUBSAMPLE_SIZE = 400
+"""Points of the small M-step; one of less than three times as many is not worth it."""
+
+SUBSAMPLE_TOL = 1e-3
+"""The relative gap of the small M-step that a large one starts from."""
+
+AT_ONCE = 15_000
+"""Points up to which fused kernels of a GPU pass over all pairs in hardly more time than over few:
+most of it goes to launching them."""
+
+STOPPED, OVERFLOWED = "stopped from outside", "overflow"
+"""The status of a method that its `watch` ended, or whose numbers became too large."""
+
+Watch: TypeAlias = Callable[[int, float], object]
+"""Called with the steps made so far and the value reached; a true answer ends the method there."""
+
+
+@dataclass
+class FactorSearch:
+    """A descent over factors of growing rank, until the point is stationary over the cone.
+
+    `tol` is what the slope and the negative eigenvalues may be worth at the end, relative to Phi;
+    `deadline` is on the clock of `time.perf_counter`.
+    """
+
+    program: PairProgram | PenalizedProgram
+    tol: float
+    max_steps: int = 1_000
+    deadline: float = np.inf
+    watch: Watch | None = None
+    steps: int = field(default=0, init=False)
+    passes: int = field(default=0, init=False)
+    radius: float = field(default=0.0, init=False)
+    level: float = field(default=0.0, init=False)
+    start_value: float = field(default=np.nan, init=False)
+    is_stopped: bool = field(default=False, init=False)
+
+    def run(self, L: FloatArray) -> FacePoint:
+        """Descend from L to a point that is stationary over the cone, or until no step helps."""
+        return deque(self.points(L), maxlen=1).pop()  # each holds a pass over the pairs
+
+    def points(self, L: FloatArray, level: float = 0.0) -> Iterator[FacePoint]:
+        """The points of that descent, one after the other; the first is L itself.
+
+        `level` is the steepness down to which the rank does not grow; 0: a share of that at L.
+        """
+        for current in self._descend(L, level):
+            if self.watch is not None and self.watch(self.steps, current.value):
+                self.is_stopped = True
+            yield current
+
+    def _descend(self, L: FloatArray, level: float) -> Iterator[FacePoint]:
+        current = self._at(L)
+        if np.isnan(self.start_value):
+            self.start_value = current.value
+        yield current
+        least = TOLERANCE_SHARE * self.tol
+        self.radius = self.radius or _norm(L) or self.program.reach**0.5
+        self.level = level or max(least, 0.03 * current.steepness)
+        while len(L) and not self.is_over:
+            new = self._step(current) if current.steepness > self.level else None
+            if new is None and not self.is_over:
+                new = self._increase_rank(current)
+            if new is not None:
+                current = new
+                yield current
+            elif least < current.steepness <= self.level:
+                self.level = least
+            else:  # also where the steepness is no number
+                break
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all steps are made, the time is up, or `watch` wants an end."""
+        return self.is_stopped or self.steps >= self.max_steps or self._is_late()
+
+    def _is_late(self) -> bool:
+        return time.perf_counter() >= self.deadline
+
+    def _at(self, L: FloatArray) -> FacePoint:
+        self.passes += 1
+        return self.program.at(L)
+
+    def _step(self, current: FacePoint) -> FacePoint | None:
+        """A step that lowers Phi (or, at rounding, the slope); None where there is none."""
+        rounding = FLAT * max(1.0, abs(current.value))
+        slope_norm = _norm(current.slope)
+        for _ in range(30):
+            self.steps += 1
+            step, predicted, at_edge = self._direction(current)
+            if not predicted > 0.0:
+                return None
+            length = _norm(step)
+            for candidate in _without_faded_columns(current.L + step):
+                trial_point = self._at(candidate)
+                reduction = current.value - trial_point.value
+                is_flatter = _norm(trial_point.slope) < FLATTER * slope_norm
+                if predicted < 100.0 * rounding:
+                    reduction_ratio = 1.0 if reduction >= -rounding and is_flatter else 0.0
+                else:
+                    reduction_ratio = reduction / predicted
+                if reduction_ratio > LEAST_REDUCTION:
+                    break
+            if reduction_ratio > 0.75 and at_edge:
+                self.radius *= 2.5
+            elif reduction_ratio < 0.25:
+                self.radius = 0.3 * length
+            if reduction_ratio > LEAST_REDUCTION:
+                return trial_point
+            if length <= 1e-15 * _norm(current.L) or self.is_over:
+                return None
+        return None
+
+    def _direction(self, current: FacePoint) -> tuple[FloatArray, float, bool]:
+        """A step of the trust region, the reduction it predicts, whether it ends at the edge."""
+        slope, steepness = current.slope, current.steepness
+        goal = 0.3 * TOLERANCE_SHARE * self.tol / steepness
+        tolerance = _norm(slope) * min(CG_ACCURACY, max(goal, steepness**0.5))
+        step, hessian_step = np.zeros_like(slope), np.zeros_like(slope)
+        residual = -slope
+        direction = self._preconditioner @ residual
+        square = float(np.vdot(residual, direction))
+        at_edge = False
+        for _ in range(MOST_PRODUCTS):
+            product = current.bent(direction)
+            curvature = float(np.vdot(direction, product))
+            length = square / curvature if curvature > 0.0 else np.inf
+            longest = _to_edge(step, direction, self.radius)
+            if not length < longest:
+                length, at_edge = longest, True
+            step = step + length * direction
+            hessian_step = hessian_step + length * product
+            if at_edge:
+                break
+            residual = residual - length * product
+            if _norm(residual) <= tolerance or self._is_late():
+                break
+            preconditioned = self._preconditioner @ residual
+            last, square = square, float(np.vdot(residual, preconditioned))
+            direction = preconditioned + (square / last) * direction
+        predicted = -float(np.vdot(slope, step)) - 0.5 * float(np.vdot(step, hessian_step))
+        return step, predicted, at_edge
+
+    @cached_property
+    def _preconditioner(self) -> FloatArray:
+        """The preconditioner (M + t I)^{-1}: off the face, M is most of the second derivatives."""
+        M = self.program.recession
+        least = LEAST_CURVATURE * float(np.max(np.diag(M), initial=0.0)) or 1.0
+        return np.asarray(np.linalg.inv(M + least * np.eye(len(M))))
+
+    def _increase_rank(self, current: FacePoint) -> FacePoint | None:
+        """Append columns along the most negative eigenvalues of the gradient, if it has such."""
+        gradient = _off_the_face(current)
+        worth = max(TOLERANCE_SHARE * self.tol, current.steepness) * max(1.0, abs(current.value))
+        # the size that a metric may have where C + R = I
+        negligible = worth / (float(np.vdot(current.L, current.L)) + self.program.reach)
+        if has_cholesky_factor(gradient + negligible * np.eye(len(gradient))):
+            return None
+        most = min(max(FIRST_RANK, current.L.shape[1]), len(gradient))
+        eigenvalues, vectors = scipy.linalg.eigh(gradient, subset_by_index=(0, most - 1))
+        if eigenvalues[0] >= -negligible:
+            return None
+        chosen = np.flatnonzero(eigenvalues < 0.3 * eigenvalues[0])
+        shape = vectors[:, chosen] * np.sqrt(eigenvalues[chosen] / eigenvalues[0])
+        descent = float(np.vdot(eigenvalues[chosen], eigenvalues[chosen]) / eigenvalues[0])
+        length = self._first_length(current, shape, descent)
+        self.steps += 1
+        best = None
+        for _ in range(MOST_LENGTHS):
+            trial_point = self._at(np.hstack([current.L, length * shape]))
+            if trial_point.value < (current if best is None else best).value:
+                best = trial_point
+                new_slope = trial_point.slope[:, -len(chosen) :]
+                if float(np.vdot(new_slope, shape)) / (2.0 * length) >= LEFT_DESCENT * descent:
+                    break
+                length *= 2.0
+            elif best is None:
+                length /= 8.0
+            else:
+                break
+            if self._is_late():
+                break
+        return best
+
+    def _first_length(self, current: FacePoint, shape: FloatArray, descent: float) -> float:
+        """The length of new columns at which Phi would be least, were it quadratic in the metric.
+
+        At most ten times the one that makes a metric of mean squared distance 1 + eta. Where the
+        curvature is not positive, that one, or a share of the metric's own.
+        """
+        typical = math.sqrt(self.program.reach) / _norm(shape)
+        curvature = current.curvature(shape)
+        if curvature > 0.0:
+            return min(math.sqrt(-descent / curvature), 10.0 * typical)
+        return 0.3 * _norm(current.L) or typical
+
+
+def _without_faded_columns(L: FloatArray) -> Iterator[FloatArray]:
+    """Yield L without columns that are nearly zero in some rotation, if any; then L itself."""
+    if L.shape[1] > 1:
+        squares, rotation = np.linalg.eigh(L.T @ L)
+        if squares[0] < FADED * squares[-1]:
+            yield L @ rotation[:, squares >= FADED * squares[-1]]
+    yield L
+
+
+def _off_the_face(current: FacePoint) -> FloatArray:
+    """The gradient on the directions that are orthogonal to L; zero on those of L."""
+    basis = np.linalg.qr(current.L)[0]
+    gradient = current.gradient
+    half = gradient - basis @ (basis.T @ gradient)
+    return np.asarray(half - (half @ basis) @ basis.T)
+
+
+def _norm(matrix: FloatArray) -> float:
+    """The Frobenius norm; for small matrices several times faster than NumPy's."""
+    return math.sqrt(np.vdot(matrix, matrix))
+
+
+def _to_edge(step: FloatArray, direction: FloatArray, radius: float) -> float:
+    """The t > 0 at which a direction leaves the trust region: |step + t*direction| = radius."""
+    a = float(np.vdot(direction, direction))
+    b = float(np.vdot(step, direction))
+    c = float(np.vdot(step, step)) - radius * radius
+    root = math.sqrt(max(b * b - a * c, 0.0))
+    return -c / (b + root) if b + root > 0.0 else 0.0
+
 
 @dataclass(frozen=True)
-class Found:
-    """The point at which a method ended.
+class SolverRun:
+    """The certified point at which a method ended, and what it took.
 
-    Attributes
-    ----------
-    certificate : Certificate
-        The certificate of the point where it ended; its factor is the answer.
-    is_done : bool
-        Whether the gap is closed, or all that is left of it is the allowance for rounding.
-    steps, evaluations : int
-        Steps, and passes over the pairs for f and its slope.
-    certificate_seconds : float
-        Spent on certificates.
-    word : str
-        The status that the method reports.
-    fall : float
-        By how much f fell, relative to max(1, |f|), where the method knows it.
-    metric : (m, m) array or None
-        The metric, where it is not that of the certificate to the last bit.
+    `is_converged`: the gap is closed, or all that is left of it is the allowance for rounding.
+    `evaluations` are passes over the pairs for f and its slope. `decrease` is by how much f fell
+    relative to max(1, |f|), where the method knows it; `metric` the metric, where it is not that
+    of the certificate to the last bit.
     """
 
     certificate: Certificate
-    is_done: bool
+    is_converged: bool
     steps: int
     evaluations: int
     certificate_seconds: float
-    word: str
-    fall: float = 0.0
+    solver_status: str
+    decrease: float = 0.0
     metric: FloatArray | None = None
 
 
@@ -66,53 +323,43 @@ def newton(
     start: FloatArray | None = None,
     deadline: float = np.inf,
     watch: Watch | None = None,
-) -> Found:
-    """Minimize f over the factors of metrics until the certified relative gap is within `tol`.
-
-    Parameters
-    ----------
-    objective : MStepObjective
-        One that attains its optimum.
-    tol : float
-    max_iter : int
-    start : (m, m) PSD array, optional
-        By default A = 0: the rank grows along the negative eigenvalues of the gradient.
-    deadline : float
-        On the clock of `time.perf_counter`.
-    watch : Watch, optional
-        Told of every step.
-    """
-    basis = objective.basis
-    search = FaceSearch(objective.whitened_program, tol, max_iter, deadline, watch)
+) -> SolverRun:
+    """Minimize an attained f over factors until the certified relative gap is within `tol`."""
+    search = FactorSearch(objective.whitened_program, tol, max_iter, deadline, watch)
     L = _start(objective, start)
     best = Certificate(np.inf, -np.inf, "")
     seconds = 0.0
     for _ in range(1 + MOST_RETRIES):
-        now = search.run(L)
-        if now.L is not L or not best.factor.size:
+        current = search.run(L)
+        if current.L is not L or not best.factor.size:
             clock = time.perf_counter()
             if start is not None and search.steps == 0:  # it cannot be improved
                 certificate = certify(objective, start, enough=tol)
             else:
-                certificate = certify_factor(objective, basis.matrix @ now.L, tol)
+                certificate = certify_factor(objective, objective.basis.matrix @ current.L, tol)
             seconds += time.perf_counter() - clock
             if not best.factor.size or certificate.relative_gap < best.relative_gap:
                 best = certificate
         if best.relative_gap <= tol or search.is_over:
             break
-        L = now.L
+        L = current.L
         search.tol *= 0.1
-    is_done = best.relative_gap <= tol or (
+    is_converged = best.relative_gap <= tol or (
         not search.is_over and nominal_gap(objective, best.factor) <= 0.5 * tol
     )
-    word = f"gap closed by Newton's method at rank {best.factor.shape[1]}"
-    if not is_done and search.is_stopped:
-        word = STOPPED
-    fall = (search.start_value - now.value) / max(1.0, abs(now.value))
-    return Found(best, is_done, search.steps, search.passes, seconds, word, fall)
+    status = newton_status(best)
+    if not is_converged and search.is_stopped:
+        status = STOPPED
+    decrease = (search.start_value - current.value) / max(1.0, abs(current.value))
+    return SolverRun(best, is_converged, search.steps, search.passes, seconds, status, decrease)
 
 
-def rough_factor(
+def newton_status(certificate: Certificate) -> str:
+    """The status of a method that closed the gap at this certificate."""
+    return f"gap closed by Newton's method at rank {certificate.factor.shape[1]}"
+
+
+def rough_m_step(
     objective: MStepObjective,
     tol: float,
     start: FloatArray | None = None,
@@ -121,14 +368,35 @@ def rough_factor(
 ) -> tuple[FloatArray, int]:
     """The factor of a metric whose relative gap is roughly `tol`, and the passes that it took.
 
-    Nothing certifies it: a start for another method.
+    Nothing certifies it: it is where another method starts.
     """
+    if start is None:
+        start = subsampled_start(objective, deadline)
+    return _rough_factor(objective, tol, start, deadline, watch)
+
+
+def subsampled_start(objective: MStepObjective, deadline: float) -> FloatArray | None:
+    """The solution for a few of many points; None where they are few already."""
+    few = subsampled_objective(objective)
+    if few is None:
+        return None
+    L = _rough_factor(few, SUBSAMPLE_TOL, None, deadline)[0]
+    return symmetrize(L @ L.T)
+
+
+def _rough_factor(
+    objective: MStepObjective,
+    tol: float,
+    start: FloatArray | None,
+    deadline: float,
+    watch: Watch | None = None,
+) -> tuple[FloatArray, int]:
     if start is None and objective.penalties:  # one of them may be infinite at zero
         start = typical_metric(objective)
     program = with_smooth_penalties(objective, objective.whitened_program)
-    search = FaceSearch(program, tol, deadline=deadline, watch=watch)
-    now = search.run(_start(objective, start))
-    return objective.basis.matrix @ now.L, search.passes
+    search = FactorSearch(program, tol, deadline=deadline, watch=watch)
+    L = search.run(_start(objective, start)).L
+    return objective.basis.matrix @ L, search.passes
 
 
 def typical_metric(objective: MStepObjective) -> FloatArray:
@@ -141,16 +409,47 @@ def typical_metric(objective: MStepObjective) -> FloatArray:
 
 def _start(objective: MStepObjective, metric: FloatArray | None) -> FloatArray:
     """A factor of `metric` in whitened coordinates; without columns where there is no metric."""
-    basis = objective.basis
     if metric is None:
         return np.zeros((len(objective.whitened_program.recession), 0))
-    return leading_factor(symmetrize(basis.inverse @ metric @ basis.inverse.T))
+    return leading_factor(objective, metric)
 
 
-def leading_factor(B: FloatArray) -> FloatArray:
-    """A factor L of B, LL' = B but for eigenvalues that are negligible or negative."""
+def leading_factor(objective: MStepObjective, metric: FloatArray) -> FloatArray:
+    """A factor of `metric` in whitened coordinates, without negligible or negative eigenvalues."""
+    inverse = objective.basis.inverse
+    B = symmetrize(inverse @ metric @ inverse.T)
     if not B.size:
         return B
     eigenvalues, vectors = np.linalg.eigh(B)
     kept = eigenvalues > NEGLIGIBLE * max(float(eigenvalues[-1]), 0.0)
     return np.asarray(vectors[:, kept] * np.sqrt(eigenvalues[kept]))
+
+
+def subsampled_objective(
+    objective: MStepObjective, n_points: int = SUBSAMPLE_SIZE
+) -> MStepObjective | None:
+    """The M-step on the unlabeled pairs of `n_points` points, each counted mu * #U / #U' times.
+
+    All points of labeled pairs are kept, the others drawn at random, the same way every time. None
+    where it would not pay: few points (or not very many, on a GPU), too many labeled ones, no
+    unlabeled pair, or soft labels given one by one.
+    """
+    pairs = objective.pairs
+    involved = pairs.labels.members
+    if (
+        pairs.n_points < 3 * n_points
+        or len(involved) > n_points // 2
+        or objective.mu == 0.0
+        or objective.soft_labels is not None
+    ):
+        return None
+    if pairs.n_points <= AT_ONCE and objective.whitened_program.device_faces is not None:
+        return None
+    others = np.setdiff1d(np.arange(pairs.n_points), involved)
+    drawn = np.random.default_rng(0).choice(others, n_points - len(involved), replace=False)
+    kept = np.sort(np.concatenate([involved, drawn]))
+    number = np.full(pairs.n_points, -1)
+    number[kept] = np.arange(len(kept))
+    few = PairSet(pairs.points[kept], pairs.labels.renumbered(number), pairs.device_array)
+    weight = objective.mu * pairs.n_unlabeled / few.n_unlabeled
+    return replace(objective, pairs=few, unlabeled_weight=weight)

@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 
-from ..certificate import Certificate
+from ..certificate import Certificate, certify
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import project, symmetrize
 
 
 class Status(StrEnum):
@@ -145,12 +147,44 @@ class MStepSolution:
         return solution_card(self)
 
 
+class GradedMatrix(NamedTuple):
+    """A solver's matrix projected to the cone, its certificate, and how far it was from the cone.
+
+    The distance is minus the least eigenvalue, relative to the largest; 0 for a PSD matrix.
+    """
+
+    metric: FloatArray
+    certificate: Certificate
+    psd_violation: float
+
+
+def grade_matrix(objective: MStepObjective, raw: FloatArray) -> GradedMatrix | None:
+    """Grade a solver's matrix without asking the solver; None if it is not m x m and finite."""
+    m = objective.pairs.n_features
+    if raw.shape != (m, m) or not np.all(np.isfinite(raw)):
+        return None
+    symmetric = symmetrize(raw)
+    eigenvalues = np.linalg.eigvalsh(symmetric)
+    largest = max(float(np.max(np.abs(eigenvalues))), float(np.finfo(np.float64).tiny))
+    metric = project(symmetric)
+    certificate = certify(objective, metric)
+    if objective.penalties:  # LL' satisfies the constraints
+        metric = certificate.metric
+    return GradedMatrix(metric, certificate, max(0.0, -float(eigenvalues[0]) / largest))
+
+
 def require_attained(objective: MStepObjective) -> None:
     """Raise :class:`OptimumNotAttained` where no PSD matrix minimizes f."""
     u = objective.falling_direction
     if u is None:
         return
-    i, j = _most_stretched(objective, u)
+    along = objective.sums.points @ u  # similar pairs have no length there
+    if objective.mu > 0.0:
+        pair = np.sort([np.argmin(along), np.argmax(along)])
+    else:
+        rows = objective.pairs.dissimilar
+        pair = rows[int(np.argmax(np.abs(along[rows[:, 0]] - along[rows[:, 1]])))]
+    i, j = pair.tolist()
     raise OptimumNotAttained(
         "This M-step has no optimum: along the direction u of this error (its largest entry is "
         f"feature {int(np.argmax(np.abs(u)))}) no similar pair is stretched, but pair ({i}, {j}), "
@@ -160,14 +194,3 @@ def require_attained(objective: MStepObjective) -> None:
         u,
         (i, j),
     )
-
-
-def _most_stretched(objective: MStepObjective, u: FloatArray) -> tuple[int, int]:
-    """The pair counted as dissimilar that is longest along u, where similar ones have no length."""
-    along = objective.sums.points @ u
-    if objective.mu > 0.0:
-        i, j = sorted((int(np.argmin(along)), int(np.argmax(along))))
-        return i, j
-    rows = objective.pairs.dissimilar
-    i, j = rows[int(np.argmax(np.abs(along[rows[:, 0]] - along[rows[:, 1]])))].tolist()
-    return i, j

@@ -17,7 +17,7 @@ from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.display import progress_line
 from seraph_cvx.display.progress_line import ProgressLine
 from seraph_cvx.estimators import watching
-from seraph_cvx.solvers.factor_newton import FaceSearch
+from seraph_cvx.solvers.newton import FactorSearch
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def test_a_time_limit_ends_an_m_step_that_is_running(sampling):
 
 def press_ctrl_c(monkeypatch, *at_steps):
     """Ctrl-C is pressed in these steps of Newton's method."""
-    step, calls = FaceSearch._step, []
+    step, calls = FactorSearch._step, []
 
     def pressing(self, now):
         calls.append(1)
@@ -77,7 +77,7 @@ def press_ctrl_c(monkeypatch, *at_steps):
             signal.raise_signal(signal.SIGINT)
         return step(self, now)
 
-    monkeypatch.setattr(FaceSearch, "_step", pressing)
+    monkeypatch.setattr(FactorSearch, "_step", pressing)
 
 
 def test_ctrl_c_raises_by_default(sampling, monkeypatch):

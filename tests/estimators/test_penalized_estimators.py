@@ -9,6 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
+from stationarity import measure_stationarity
 
 from seraph_cvx import (
     SERAPH,
@@ -25,7 +26,7 @@ from seraph_cvx.datasets import load_sampling
 from seraph_cvx.estimators.saving.blocks import CLASSES, describe_block
 from seraph_cvx.estimators.saving.model_file import load_model, save_model
 from seraph_cvx.estimators.settings import auto_trace_share
-from seraph_cvx.fit.direct import measure_stationarity, minimize_directly
+from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 from seraph_cvx.penalties import (
     Diagonal,

@@ -13,10 +13,10 @@ import numpy as np
 from cbf_reader import read_cbf
 from conic_to_cvxpy import rebuild
 
-from seraph_cvx.m_step.graded_matrix import grade_matrix
 from seraph_cvx.model.m_step_objective import MStepObjective
 from seraph_cvx.race.conic_program import ConicProgram
 from seraph_cvx.race.library.instance_file import read_instance
+from seraph_cvx.solvers.solution import grade_matrix
 
 SOLVED = 1e-5
 """The largest true gap of an answer that counts as solved."""

@@ -19,8 +19,8 @@ from seraph_cvx.engine.face.layout import FaceLayout
 from seraph_cvx.model import pair_program
 from seraph_cvx.model.pair_losses import LOGISTIC, EntropyLoss, SharpenedLoss
 from seraph_cvx.pairs.labeled_pairs import ClassLabels
-from seraph_cvx.solvers import coarse
-from seraph_cvx.solvers.coarse import subsampled_objective
+from seraph_cvx.solvers import newton
+from seraph_cvx.solvers.newton import subsampled_objective
 
 LOSSES = [LOGISTIC, SharpenedLoss(2.0), SharpenedLoss(1.5), EntropyLoss()]
 
@@ -116,8 +116,8 @@ def test_little_is_done_on_the_host_for_points_on_a_device(kernels, monkeypatch)
     with pytest.raises(AssertionError, match="from those of the data"):
         geometry.dual_sums.in_coordinates(np.eye(3))
     assert objective.similar_matrix.shape == (3, 3)
-    monkeypatch.setattr(coarse, "AT_ONCE", 1_299)
-    assert subsampled_objective(objective).pairs.n_points == coarse.FEW
+    monkeypatch.setattr(newton, "AT_ONCE", 1_299)
+    assert subsampled_objective(objective).pairs.n_points == newton.SUBSAMPLE_SIZE
 
 
 def test_a_fit_by_the_device_is_the_fit_of_the_host(kernels, monkeypatch):

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from evidence.runs import learners
 from sklearn.datasets import load_iris
+from stationarity import measure_stationarity
 
 from seraph_cvx import SERAPH, SERAPHCV, MStepObjective, NotCertified, PairSet, Status, solve_m_step
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.fit.direct import measure_stationarity, minimize_directly
+from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 
 FLOWERS = load_iris()

@@ -12,12 +12,10 @@ from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, certify, s
 from seraph_cvx.datasets import load, sample
 from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.model import pair_program
-from seraph_cvx.solvers import first_order
-from seraph_cvx.solvers.coarse import subsampled_objective
-from seraph_cvx.solvers.factor_newton import FaceSearch
+from seraph_cvx.solvers import first_order, gradient_steps
 from seraph_cvx.solvers.first_order import fista, projected_gradient
-from seraph_cvx.solvers.newton import Found
-from seraph_cvx.solvers.stopping_rule import Iterate
+from seraph_cvx.solvers.gradient_steps import Iterate
+from seraph_cvx.solvers.newton import FactorSearch, SolverRun, subsampled_objective
 
 
 def many_points(n=1300, m=4):
@@ -150,13 +148,14 @@ def test_an_answer_worse_than_the_start_is_the_start(method, monkeypatch):
     objective = random_objective(0, "hyper")
     start = solve_m_step(objective, tol=1e-12).metric
 
-    def worse(where, now, L, accelerated):
-        return Iterate.at(where, 4.0 * now.B), L
+    def worse(evaluate, onto_set, now, L, accelerated):
+        B = 4.0 * now.B
+        return Iterate(B, B, *evaluate(B)), L
 
-    monkeypatch.setattr(first_order, "_step", worse)
+    monkeypatch.setattr(gradient_steps, "projected_step", worse)
 
     def gives_up(objective, *_, **__):
-        return Found(certify(objective, start), False, 0, 0, 0.0, "gave up")
+        return SolverRun(certify(objective, start), False, 0, 0, 0.0, "gave up")
 
     monkeypatch.setattr(first_order, "newton", gives_up)
     answer = method(objective, tol=1e-300, max_iter=1, start=start)
@@ -168,7 +167,7 @@ def test_the_rank_grows_only_along_a_negative_eigenvalue_of_the_gradient():
     objective = random_objective(0, "hyper")
     for share, grows in ((0.5, True), (1.01, False)):
         problem = objective.with_trace_weight(share * objective.critical_trace_weight)
-        search = FaceSearch(problem.whitened_program, tol=1e-8)
+        search = FactorSearch(problem.whitened_program, tol=1e-8)
         found = search.run(np.zeros((4, 0)))
         assert (found.L.shape[1] > 0) is (search.steps > 0) is grows
 
@@ -180,13 +179,13 @@ def test_a_local_minimum_of_too_small_a_rank_is_left():
     optimum = solve_m_step(objective, tol=1e-10)
     rank = np.linalg.matrix_rank(optimum.metric, tol=1e-6)
     assert rank > 1
-    search = FaceSearch(program, tol=1e-10)
-    search._longer = lambda *_: None
+    search = FactorSearch(program, tol=1e-10)
+    search._increase_rank = lambda *_: None
     stuck = search.run(np.random.default_rng(0).normal(size=(6, 1)))
     assert stuck.steepness < 1e-9
     assert stuck.value > optimum.value + 1e-6
     assert np.linalg.eigvalsh(stuck.gradient)[0] < -1e-6
-    found = FaceSearch(program, tol=1e-10).run(stuck.L)
+    found = FactorSearch(program, tol=1e-10).run(stuck.L)
     assert found.value == pytest.approx(optimum.value, rel=1e-9)
 
 

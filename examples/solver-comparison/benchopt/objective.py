@@ -4,8 +4,8 @@ import numpy as np
 from benchopt import BaseObjective
 from benchopt.stopping_criterion import StoppingCriterion
 
-from seraph_cvx.m_step.graded_matrix import grade_matrix
 from seraph_cvx.solvers.first_order import fista
+from seraph_cvx.solvers.solution import grade_matrix
 
 
 class GapReached(StoppingCriterion):

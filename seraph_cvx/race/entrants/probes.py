@@ -9,11 +9,11 @@ import warnings
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from ...m_step.graded_matrix import grade_matrix
 from ...model.m_step_objective import MStepObjective
 from ...pairs.pair_set import PairSet
 from ...processes.isolation import ForkServer, Outcome
 from ...processes.workers import ONE_THREAD
+from ...solvers.solution import grade_matrix
 from .attempt import Entrant
 from .conic import conic
 

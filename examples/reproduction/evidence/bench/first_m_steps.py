@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from seraph_cvx.display.result_table import ResultTable
-from seraph_cvx.m_step.graded_matrix import grade_matrix
 from seraph_cvx.model.m_step_objective import MStepObjective
 from seraph_cvx.numerics.arrays import one_blas_thread
 from seraph_cvx.processes.isolation import ForkServer
@@ -18,6 +17,7 @@ from seraph_cvx.processes.workers import ONE_THREAD
 from seraph_cvx.race.entrants.attempt import Entrant
 from seraph_cvx.race.solvers import entrants, kinds_of_entrants
 from seraph_cvx.solvers.first_order import fista
+from seraph_cvx.solvers.solution import grade_matrix
 
 from .conic import TASKS, draw_tasks, task_pairs
 from .report import Report

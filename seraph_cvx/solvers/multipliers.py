@@ -1,0 +1,435 @@
+"""The M-step with penalties, by smooth minimizations and the method of multipliers.
+
+Smooth penalties are added to f as they are. Of every other one its Moreau envelope is, which is
+smooth: with V = A + Y/rho and a = prox_P(V, 1/rho),
+
+    P_rho(A; Y) = P(a) + rho/2 ||V - a||^2 - ||Y||^2 / (2 rho),     gradient rho (V - a).
+
+After each minimization the gradient becomes the new multiplier Y (Hestenes, Powell, Rockafellar).
+It is a subgradient of P at a, so its conjugate is finite; and where the minimization ended, the
+gradient of f plus the multipliers is PSD, nearly: (sigma(-s), Y) is the dual point of a
+certificate. The minimizations are by Newton's method on the factor, but for two constraints that
+need no multiplier: a diagonal metric and an upper bound.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..certificate import Certificate
+from ..certificate.penalized import certify_penalized, guess_multipliers
+from ..engine.basis import WhitenedBasis
+from ..model.m_step_objective import MStepObjective
+from ..model.pair_program import PairProgram, WeightsPoint
+from ..model.penalized_program import PenalizedProgram, Term
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import scaled_factor, symmetrize
+from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
+from .gradient_steps import Iterate, projected_step
+from .newton import (
+    FLAT,
+    OVERFLOWED,
+    STOPPED,
+    SUBSAMPLE_SIZE,
+    SUBSAMPLE_TOL,
+    FactorSearch,
+    SolverRun,
+    Watch,
+    newton_status,
+    subsampled_objective,
+    typical_metric,
+)
+
+SUBSAMPLE_FOR_WEIGHTS = 150
+"""Points of the small M-step that a diagonal metric starts from, if there are three times as many.
+"""
+
+MOST_SUBSAMPLE_STEPS = 30
+"""Steps on that small M-step, at most."""
+
+MOST_ROUNDS = 60
+"""Minimizations, at most, one for each set of multipliers."""
+
+FIRST_TOLERANCE, FASTER = 1e-2, 0.1
+"""How exactly the first minimization is made, and how much more exactly each following one."""
+
+FIRST_WEIGHT = 0.01
+"""The first rho, as a share of the curvature of f: the smoother the envelope, the faster Newton."""
+
+SHRINKS = 0.25
+"""A round has to shrink the distance to the constraints by this factor, or rho grows."""
+
+GROWTH = 4.0
+"""The factor that rho then grows by."""
+
+
+@dataclass
+class Envelope:
+    """The Moreau envelope of a penalty, shifted by its multiplier Y."""
+
+    block: Penalty
+    multiplier: FloatArray
+    rho: float
+
+    def __call__(self, A: FloatArray) -> TermPoint:
+        """Value, gradient and second derivatives at A."""
+        V = A + self.multiplier / self.rho
+        near = self._prox(V)
+        off = V - near
+        value = self.block.value(near) if np.all(np.isfinite(near)) else np.nan
+        value += 0.5 * self.rho * float(np.sum(off * off))
+        value -= float(np.sum(np.square(self.multiplier))) / (2.0 * self.rho)
+        scale = DIFFERENCE * (1.0 + float(np.linalg.norm(V)))
+
+        def hessian_product(D: FloatArray) -> FloatArray:
+            h = scale / max(float(np.linalg.norm(D)), 1e-300)
+            moved = self._prox(V + h * D)
+            return np.asarray(self.rho * (D - (moved - near) / h))
+
+        return TermPoint(value, self.rho * off, hessian_product)
+
+    def nearest(self, A: FloatArray) -> FloatArray:
+        """The point at which the multiplier is a subgradient."""
+        return self._prox(A + self.multiplier / self.rho)
+
+    def with_zeros(self, A: FloatArray) -> FloatArray:
+        """The metric A with zeros where the proximal step has them, and PSD."""
+        A = np.where(self.nearest(A) == 0.0, 0.0, A)
+        lift = max(0.0, -float(np.linalg.eigvalsh(A)[0]))
+        return np.asarray(A + (1.0 + 1e-6) * lift * np.eye(len(A)))
+
+    def _prox(self, V: FloatArray) -> FloatArray:
+        """The proximal step; NaN where V has overflowed, which no block has to expect."""
+        if not np.all(np.isfinite(V)):
+            return np.full_like(V, np.nan)
+        return self.block.prox(V, 1.0 / self.rho)
+
+
+@np.errstate(over="ignore", invalid="ignore")  # what overflows ends a minimization
+def solve_penalized(
+    objective: MStepObjective,
+    tol: float,
+    max_iter: int,
+    start: FloatArray | None = None,
+    deadline: float = np.inf,
+    watch: Watch | None = None,
+) -> SolverRun:
+    """Minimize F until the certified relative gap is within `tol`."""
+    penalties, m = objective.penalties, objective.pairs.n_features
+    for block in penalties:
+        if not block.is_solvable:
+            raise ValueError(
+                f"{block!r} is neither smooth (is_smooth) nor has it a proximal step (prox), so "
+                'solver="fista" cannot take it: use a conic solver, for instance '
+                'solver="CLARABEL".'
+            )
+    multipliers = [np.zeros((m, m))] * len(penalties)
+    if start is not None:
+        gradient = objective.program.value_and_gradient(start)[1]
+        multipliers = guess_multipliers(objective, start, gradient)
+    built_in = _built_in(objective)
+    envelopes = {
+        j: Envelope(block, multipliers[j], _first_weight(objective))
+        for j, block in enumerate(penalties)
+        if not (block.is_smooth or block is built_in)
+    }
+    terms: list[Term] = [block.at for block in penalties if block.is_smooth]
+    search, minimize = _minimizer(objective, [*terms, *envelopes.values()], max_iter, deadline)
+    A = _first_metric(objective, terms, deadline) if start is None else start
+    best = Certificate(np.inf, -np.inf, "")
+    seconds, last_distance, is_stopped, has_overflowed = 0.0, np.inf, False, False
+    inner_tol = FIRST_TOLERANCE if envelopes else tol
+    for _ in range(MOST_ROUNDS):
+        L = minimize(A, inner_tol)
+        A = symmetrize(L @ L.T)
+        distances = [float(np.linalg.norm(A - e.nearest(A))) for e in envelopes.values()]
+        distance = float(np.max(distances, initial=0.0))
+        for envelope in envelopes.values():
+            envelope.multiplier = symmetrize(envelope(A).gradient)
+        clock = time.perf_counter()
+        guesses = [
+            envelopes[j].multiplier if j in envelopes else None for j in range(len(penalties))
+        ]
+        certificate = certify_penalized(objective, L, tol, guesses)
+        seconds += time.perf_counter() - clock
+        is_better = certificate.primal_value <= best.primal_value
+        better, other = (certificate, best) if is_better else (best, certificate)
+        best = better.with_bound_of(other)
+        is_stopped = watch is not None and bool(watch(search.steps, best.primal_value))
+        has_overflowed = not np.isfinite(distance)
+        if best.relative_gap <= tol or search.is_over or is_stopped or has_overflowed:
+            break
+        if distance > SHRINKS * last_distance:
+            for envelope in envelopes.values():
+                envelope.rho *= GROWTH
+        last_distance = distance
+        inner_tol = max(FASTER * inner_tol, 1e-3 * tol)
+    status, metric = newton_status(best), None
+    for envelope in envelopes.values():
+        if envelope.block.makes_zeros and best.relative_gap <= tol:
+            metric = envelope.with_zeros(best.metric)
+            exact = certify_penalized(objective, scaled_factor(metric), tol, guesses)
+            exact = exact.with_bound_of(best)
+            best, metric = (exact, metric) if exact.relative_gap <= tol else (best, None)
+    is_converged = best.relative_gap <= tol
+    if not is_converged:
+        status = STOPPED if is_stopped else OVERFLOWED if has_overflowed else "iteration limit"
+    return SolverRun(
+        best, is_converged, search.steps, search.passes, seconds, status, metric=metric
+    )
+
+
+def _first_metric(
+    objective: MStepObjective, smooth_terms: Sequence[Term], deadline: float
+) -> FloatArray:
+    """A metric to start from: of few of many points, without the penalties that are not smooth."""
+    block = _built_in(objective)
+    has_weights = block is not None and block.is_diagonal
+    few = subsampled_objective(objective, SUBSAMPLE_FOR_WEIGHTS if has_weights else SUBSAMPLE_SIZE)
+    if few is None:
+        return typical_metric(objective)
+    minimize = _minimizer(few, smooth_terms, MOST_SUBSAMPLE_STEPS, deadline)[1]
+    L = minimize(typical_metric(few), SUBSAMPLE_TOL)
+    return symmetrize(L @ L.T)
+
+
+def _first_weight(objective: MStepObjective) -> float:
+    """A first rho: a share of the curvature of f along a metric of typical size."""
+    size = float(np.linalg.norm(typical_metric(objective)))
+    return max(FIRST_WEIGHT * objective.pair_total / max(size * size, 1e-300), 1e-300)
+
+
+def _built_in(objective: MStepObjective) -> Penalty | None:
+    """The block that has its own method, so that it needs no multiplier."""
+    for block in objective.penalties:
+        if block.is_diagonal and objective.program.is_in_memory:
+            return block
+    nothing = np.zeros((objective.pairs.n_features,) * 2)
+    for block in objective.penalties:
+        if block.is_smooth and block.value(nothing) == np.inf:  # gradient steps may not reach zero
+            return None
+    return next((block for block in objective.penalties if block.upper_bound is not None), None)
+
+
+def _minimizer(
+    objective: MStepObjective, terms: Sequence[Term], max_steps: int, deadline: float
+) -> tuple[FactorSearch | WeightsSearch | BoxSearch, Callable[[FloatArray, float], FloatArray]]:
+    """The method for f plus smooth terms: from a metric to a factor of one, within a tolerance."""
+    block = _built_in(objective)
+    if block is not None and block.is_diagonal:
+        scale = np.diag(objective.pair_moment + objective.regularizer)
+        scale = np.where(scale > 0.0, scale, 1.0)
+        weights = WeightsSearch(objective.program, terms, max_steps, deadline, scale)
+        return weights, weights.minimize
+    if block is not None and block.upper_bound is not None:
+        eigenvalues, vectors = np.linalg.eigh(block.upper_bound)
+        root = symmetrize((vectors * np.sqrt(eigenvalues)) @ vectors.T)
+        inverse = symmetrize((vectors / np.sqrt(eigenvalues)) @ vectors.T)
+        in_bound = replace(
+            objective.program,
+            sums=objective.sums.in_coordinates(root),
+            recession=symmetrize(root @ objective.recession_matrix @ root),
+        )
+        box = BoxSearch(in_bound, terms, max_steps, deadline, root, inverse)
+        return box, box.minimize
+    program = PenalizedProgram(objective.whitened_program, objective.basis.matrix, terms)
+    search = FactorSearch(program, 0.0, max_steps, deadline)
+    return search, partial(_minimize_factor, search, objective.basis)
+
+
+def _minimize_factor(
+    search: FactorSearch, basis: WhitenedBasis, A: FloatArray, tol: float
+) -> FloatArray:
+    """Descend from the metric A by Newton's method on the factor, in whitened coordinates."""
+    search.tol, search.radius = tol, 0.0
+    L = basis.inverse @ scaled_factor(A)
+    return basis.matrix @ search.run(L[:, np.any(L != 0.0, axis=0)]).L
+
+
+@dataclass
+class _Search:
+    """A program with added functions of the metric, and what a descent of it may take."""
+
+    program: PairProgram
+    terms: Sequence[Term]
+    max_steps: int
+    deadline: float
+    steps: int = field(default=0, init=False)
+    passes: int = field(default=0, init=False)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all steps are made, or the time is up."""
+        return self.steps >= self.max_steps or self._is_late()
+
+    def _is_late(self) -> bool:
+        return time.perf_counter() >= self.deadline
+
+
+BOX_CHECK_EVERY = 10
+"""Steps over the box between two looks at the gap."""
+
+BOX_SHARE = 0.3
+"""The share of the tolerance that the gap may have at the end."""
+
+
+@dataclass
+class BoxSearch(_Search):
+    """Accelerated projected gradient steps over the metrics between zero and an upper bound.
+
+    In coordinates where the bound B is the identity, A = B^{1/2} S B^{1/2} with 0 <= S <= I. How
+    far S is from the optimum is bounded by its gradient G: at most <G, S> plus the sum of the sizes
+    of G's negative eigenvalues (Frank and Wolfe). The program is in the coordinates `root`.
+    """
+
+    root: FloatArray
+    inverse: FloatArray
+    curvature: float = field(default=0.0, init=False)
+
+    def minimize(self, A: FloatArray, tol: float) -> FloatArray:
+        """Descend from the metric A, and return a factor of the metric at the end."""
+        S = _clip(self.inverse @ A @ self.inverse)
+        current = Iterate(S, S, *self._at(S))
+        if not self.curvature:
+            size = float(np.linalg.norm(current.gradient))
+            self.curvature = max(size, float(np.finfo(np.float64).tiny))
+        while not self.is_over:
+            if self.steps % BOX_CHECK_EVERY == 0 and self._gap(current.B) <= BOX_SHARE * tol:
+                break
+            self.steps += 1
+            current, self.curvature = projected_step(self._at, _clip, current, self.curvature)
+        return self.root @ _clipped_factor(current.B)
+
+    def _gap(self, S: FloatArray) -> float:
+        """A bound on how far the value at S is from the least, relative to it."""
+        value, gradient = self._at(S)
+        least = float(np.sum(np.minimum(np.linalg.eigvalsh(gradient), 0.0)))
+        return (float(np.vdot(gradient, S)) - least) / max(1.0, abs(value))
+
+    def _at(self, S: FloatArray) -> tuple[float, FloatArray]:
+        self.passes += 1
+        value, gradient = self.program.value_and_gradient(S)
+        metric = symmetrize(self.root @ S @ self.root)
+        for term in self.terms:
+            point = term(metric)
+            value = value + point.value
+            gradient = gradient + symmetrize(self.root @ point.gradient @ self.root)
+        return value, gradient
+
+
+def _clipped_factor(S: FloatArray) -> FloatArray:
+    """A factor of S with its eigenvalues clipped to [0, 1]."""
+    eigenvalues, vectors = np.linalg.eigh(symmetrize(S))
+    kept = eigenvalues > 0.0
+    return np.asarray(vectors[:, kept] * np.sqrt(np.minimum(eigenvalues[kept], 1.0)))
+
+
+def _clip(S: FloatArray) -> FloatArray:
+    factor = _clipped_factor(S)
+    return np.asarray(factor @ factor.T)
+
+
+WEIGHTS_PRODUCTS = 40
+"""Hessian products in one step on the weights, at most."""
+
+WEIGHTS_ACCURACY = 0.1
+"""Conjugate gradients end where the residual is this share of the slope, and less near the end."""
+
+WEIGHTS_REDUCTION = 1e-4
+"""A step is taken if the function falls by this share of what the slope predicts."""
+
+WEIGHTS_SHARE = 0.1
+"""The share of the tolerance that the slope may be worth at the end."""
+
+MOST_HALVINGS = 40
+"""How often a step is halved until the function falls."""
+
+
+@dataclass
+class WeightsSearch(_Search):
+    """Newton's method on the weights w of the features, for metrics that are diagonal.
+
+    A step is made on the weights that are free to move, by conjugate gradients, and cut off at zero
+    (Bertsekas). w = z / scale: the second moment of the pairs plus R then has a unit diagonal.
+    """
+
+    scale: FloatArray
+
+    def minimize(self, A: FloatArray, tol: float) -> FloatArray:
+        """Descend from the metric A, and return a factor of the metric at the end."""
+        z = np.diag(A) * self.scale
+        current = self._at(z)
+        while not self.is_over:
+            is_free = (z > 0.0) | (current.gradient < 0.0)
+            slope = np.where(is_free, current.gradient, 0.0)
+            typical = self.program.reach / len(z)  # of a weight that starts from zero
+            worth = float(np.abs(slope) @ np.where(z > 0.0, z, typical))
+            if worth <= WEIGHTS_SHARE * tol * max(1.0, abs(current.value)):
+                break
+            moved = self._step(z, current, is_free, slope)
+            if moved is None:
+                break
+            z, current = moved
+        return np.diag(np.sqrt(z / self.scale))
+
+    def _step(
+        self, z: FloatArray, current: WeightsPoint, is_free: NDArray[np.bool_], slope: FloatArray
+    ) -> tuple[FloatArray, WeightsPoint] | None:
+        """A Newton step on the free weights, shortened until the function falls; or None."""
+        self.steps += 1
+        direction = self._conjugate_gradients(current, slope, is_free)
+        rounding = FLAT * max(1.0, abs(current.value))
+        length = 1.0
+        for _ in range(MOST_HALVINGS):
+            candidate = np.maximum(z + length * direction, 0.0)
+            predicted = max(-float(slope @ (candidate - z)), 0.0)
+            trial_point = self._at(candidate)
+            if trial_point.value <= current.value - WEIGHTS_REDUCTION * predicted + rounding:
+                return None if np.array_equal(candidate, z) else (candidate, trial_point)
+            if self._is_late():
+                break
+            length *= 0.5
+        return None
+
+    def _conjugate_gradients(
+        self, current: WeightsPoint, slope: FloatArray, is_free: NDArray[np.bool_]
+    ) -> FloatArray:
+        """Solve H d = -slope on the free weights, roughly."""
+        size = float(np.linalg.norm(slope))
+        tolerance = size * min(WEIGHTS_ACCURACY, size**0.5)
+        step, residual = np.zeros_like(slope), -slope
+        direction, square = residual, float(residual @ residual)
+        for _ in range(WEIGHTS_PRODUCTS):
+            product = np.where(is_free, current.bent(direction), 0.0)
+            curvature = float(direction @ product)
+            if not curvature > 0.0:
+                return direction if not np.any(step) else step
+            length = square / curvature
+            step, residual = step + length * direction, residual - length * product
+            last, square = square, float(residual @ residual)
+            if square**0.5 <= tolerance or self._is_late():
+                break
+            direction = residual + (square / last) * direction
+        return step
+
+    def _at(self, z: FloatArray) -> WeightsPoint:
+        """The function at w = z / scale, with derivatives with respect to z."""
+        self.passes += 1
+        w = z / self.scale
+        point = self.program.at_weights(w)
+        terms = [term(np.diag(w)) for term in self.terms]
+        gradient = point.gradient + sum(np.diag(term.gradient) for term in terms)
+
+        def hessian_product(d: FloatArray) -> FloatArray:
+            along = d / self.scale
+            more = sum(np.diag(term.bend(np.diag(along))) for term in terms)
+            return np.asarray((point.bent(along) + more) / self.scale)
+
+        value = point.value + sum(term.value for term in terms)
+        return WeightsPoint(value, np.asarray(gradient / self.scale), hessian_product)
