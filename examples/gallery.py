@@ -20,7 +20,7 @@ from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, LogLocator, MaxNLocator, NullLocator
 
-from seraph_cvx.plots.files import picture_bytes
+from seraph_cvx.plots.style import picture_bytes
 
 FOLDER = Path(__file__).resolve().parent
 THUMBNAIL_WIDTH = 400

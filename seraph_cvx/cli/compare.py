@@ -210,8 +210,8 @@ def _write_report(out: Path, race: Race, svg: bool, before: str) -> None:
     write_whole(out / "race.md", _document(race).encode())
     pictures = ""
     with needs_matplotlib("pictures"):
-        from ..plots.files import picture_bytes
         from ..plots.race.race import draw_race
+        from ..plots.style import picture_bytes
 
         endings = ("png", "svg") if svg else ("png",)
         figures = draw_race(race)

@@ -181,7 +181,7 @@ def finish(status: Status, kept: list[str]) -> None:
 def draw_fit(path: Path, table: UserTable, seraph: SERAPH, title: str, kept: list[str]) -> None:
     """Write the picture of a fit, or say why there is none."""
     with needs_matplotlib("picture"):
-        from ..plots.fit import plot_fit
+        from ..plots.points import plot_fit
 
         figure = plot_fit(
             *(table.X, table.y, factor(seraph.metric_), seraph.history_),
@@ -213,7 +213,7 @@ def draw_demo(
 
 
 def _write_picture(path: Path, figure: Any, content: str, kept: list[str]) -> None:
-    from ..plots.files import picture_bytes
+    from ..plots.style import picture_bytes
 
     write_whole(path, picture_bytes(figure, path.suffix[1:]))
     kept.append(f"the picture is in {path}")

@@ -214,3 +214,9 @@ def check_metric(
     if smallest < -rounding:
         matrix = symmetrize(project(scaled) * scale[:, None] * scale)
     return read_only(matrix)
+
+
+def symmetric_root(A: FloatArray) -> FloatArray:
+    """The symmetric PSD square root A^{1/2}, which turns points as little as possible."""
+    eigenvalues, vectors = np.linalg.eigh(symmetrize(A))
+    return np.asarray((vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T)

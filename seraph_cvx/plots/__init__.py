@@ -4,19 +4,15 @@ The displays are made by `from_result` or `from_estimator` and drawn by `plot`, 
 are.
 """
 
-from .convexity.cone_slice import SliceDisplay
-from .convexity.duality import DualityDisplay
-from .convexity.segment import SegmentDisplay
+from .convexity import SegmentDisplay, SliceDisplay
 from .feature_weights import FeatureWeightsDisplay, plot_feature_weights
-from .fit import plot_fit
-from .history import HistoryDisplay
-from .metric import MetricDisplay
-from .path import PathDisplay, plot_path
+from .history import DualityDisplay, HistoryDisplay
+from .points import MetricDisplay, plot_fit
 from .posterior import PosteriorDisplay
-from .race.work_precision import WorkPrecisionDisplay
+from .race.race import WorkPrecisionDisplay
 from .regions import RegionsDisplay
-from .report.fit_report import fit_report
-from .spectrum import SpectrumDisplay
+from .report import fit_report
+from .spectrum import PathDisplay, SpectrumDisplay, plot_path
 
 __all__ = [
     "DualityDisplay",

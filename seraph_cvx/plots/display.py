@@ -6,13 +6,25 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self, cast
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from .style import SLIDE_WIDTH, TITLE_SIZE, add_legend, enlarge_text, legible, new_figure
+from .style import LEGEND_ENTRIES, TITLE_SIZE, add_legend, enlarge_text, legible, new_figure, save
+
+
+class Layout(NamedTuple):
+    """The title of a new figure, its panels, and its size in inches."""
+
+    title: str
+    rows: int = 1
+    columns: int = 1
+    width: float = 7.6
+    height: float = 5.4
+    missing: int = 0  # panels of the last row that are not drawn
+    title_size: float = TITLE_SIZE
 
 
 class Display(ABC):
@@ -53,8 +65,9 @@ class Display(ABC):
         >>> display.ax_.get_ylabel()
         'eigenvalue of A'
         """
-        title = self._title() if title is None else title
-        self.axes_ = self._find_axes(ax, title)
+        layout = self._layout()
+        title = layout.title if title is None else title
+        self.axes_ = self._find_axes(ax, layout._replace(title=title))
         figure = self.axes_[0].figure
         if figure is None:
             raise ValueError("The given axis has been removed from its figure: give another.")
@@ -64,7 +77,7 @@ class Display(ABC):
         if ax is not None and len(self.axes_) == 1 and not self.ax_.get_title():
             self.ax_.set_title(legible(title, 60))
         for panel in self.axes_:
-            enlarge_text(panel, self._title_size())
+            enlarge_text(panel, layout.title_size)
         return self
 
     def draw(self, file: str | os.PathLike[str] | None = None, title: str | None = None) -> Figure:
@@ -87,10 +100,7 @@ class Display(ABC):
         >>> figure.get_suptitle()
         'Spectrum of the metric'
         """
-        figure = self.plot(title=title).figure_
-        if file is not None:
-            cast(Figure, figure).savefig(file)
-        return cast(Figure, figure)
+        return save(cast(Figure, self.plot(title=title).figure_), file)
 
     @property
     def ax_(self) -> Axes:
@@ -102,58 +112,37 @@ class Display(ABC):
         """Draw the panels, each on its axes."""
 
     @abstractmethod
-    def _title(self) -> str:
-        """The title of a new figure."""
+    def _layout(self) -> Layout:
+        """The title, panels and size of a new figure."""
 
-    def _title_size(self) -> float:
-        """The text size of the panels' titles, in points."""
-        return TITLE_SIZE
+    def _add_legend(self, handles: Sequence[Any], most: int = LEGEND_ENTRIES) -> None:
+        """Add a legend, below a new figure or inside the first of the given axes."""
+        add_legend(self.figure_ if self._has_own_figure else self.ax_, handles, most)
 
-    def _shape(self) -> tuple[int, int]:
-        """The number of rows and columns of panels."""
-        return 1, 1
-
-    def _n_panels(self) -> int:
-        """The number of panels; the last row may have fewer."""
-        return math.prod(self._shape())
-
-    def _size(self) -> tuple[float, float]:
-        """The width and height of a new figure, in inches."""
-        return (7.6, 5.4) if self._shape() == (1, 1) else (SLIDE_WIDTH, 4.6)
-
-    def _add_legend(self, handles: Sequence[Any], within: Axes | None = None) -> None:
-        """Add a legend, below a new figure or inside given axes."""
-        add_legend(self.figure_ if self._has_own_figure else within or self.ax_, handles)
-
-    def _find_axes(self, ax: Axes | Sequence[Axes] | None, title: str) -> tuple[Axes, ...]:
-        rows, columns = self._shape()
-        n_panels = self._n_panels()
+    def _find_axes(self, ax: Axes | Sequence[Axes] | None, layout: Layout) -> tuple[Axes, ...]:
+        """The axes of the panels: new ones, parts of a given one, or those given."""
+        shape = layout.rows, layout.columns
+        n_panels = math.prod(shape) - layout.missing
         if ax is None:
-            figure = new_figure(*self._size(), title)
-            panels = tuple(figure.subplots(rows, columns, squeeze=False).flat)
+            figure = new_figure(layout.width, layout.height, layout.title)
+            panels = tuple(figure.subplots(*shape, squeeze=False).flat)
             for panel in panels[n_panels:]:
                 panel.set_visible(False)
             return panels[:n_panels]
-        if isinstance(ax, Axes):
-            return (ax,) if n_panels == 1 else _divide(ax, rows, columns, n_panels)
-        given = tuple(np.ravel(np.asarray(ax, dtype=object)))
+        given = (ax,) if isinstance(ax, Axes) else tuple(np.ravel(np.asarray(ax, dtype=object)))
+        if isinstance(ax, Axes) and n_panels > 1:
+            spec = ax.get_subplotspec()
+            if spec is None or ax.figure is None:
+                raise ValueError(
+                    "The given axes cannot be divided into panels, since they are not in a grid: "
+                    f"make them by figure.subplots(), or give {n_panels} axes."
+                )
+            ax.set_visible(False)
+            grid = spec.subgridspec(*shape)
+            given = tuple(ax.figure.add_subplot(grid[k]) for k in range(n_panels))
         if len(given) != n_panels:
             raise ValueError(
                 f"{type(self).__name__} has {n_panels} panels, but {len(given)} axes were given: "
                 "give one for each, or a single one to be divided."
             )
         return given
-
-
-def _divide(ax: Axes, rows: int, columns: int, n_panels: int) -> tuple[Axes, ...]:
-    """Hide `ax`, and put panels where it was."""
-    spec, figure = ax.get_subplotspec(), ax.figure
-    if spec is None or figure is None:
-        raise ValueError(
-            "The given axes cannot be divided into panels, since they are not in a grid: make them "
-            f"by figure.subplots(), or give {n_panels} axes."
-        )
-    ax.set_visible(False)
-    inner = spec.subgridspec(rows, columns)
-    panels = list(np.ndindex(rows, columns))[:n_panels]
-    return tuple(figure.add_subplot(inner[row, column]) for row, column in panels)

@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, check_count
 from ..numerics.psd_cone import check_metric
-from .display import Display
+from .display import Display, Layout
+from .points import refuse_kernel
 from .style import PALETTE, TEXT_SIZE, legible
 
 BAR_HEIGHT = 0.28
@@ -109,11 +110,8 @@ class FeatureWeightsDisplay(Display):
         >>> FeatureWeightsDisplay.from_estimator(model).names
         ['feature 0', 'feature 1']
         """
-        if hasattr(model, "kernel"):
-            raise ValueError(
-                f"{type(model).__name__} has a metric on the feature space of its kernel, so the "
-                "features of X have no weights: use SERAPH(penalties=[Diagonal()])."
-            )
+        cure = "use SERAPH(penalties=[Diagonal()])"
+        refuse_kernel(model, f"so the features of X have no weights: {cure}")
         if feature_names is None:
             feature_names = getattr(model, "feature_names_in_", None)
         return cls.from_result(model.metric_, feature_names, most)
@@ -123,29 +121,22 @@ class FeatureWeightsDisplay(Display):
         rows = np.arange(len(self.weights))
         ax.barh(rows, self.weights, height=0.7, color=PALETTE[0])
         ax.set_yticks(rows, [legible(name, 36) for name in self.names])
-        ax.set_ylim(len(rows) - 0.4, -0.6)
-        ax.set_xlim(0.0, 1.15 * float(np.max(self.weights)) or 1.0)
+        where: dict[str, Any] = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
         for row, weight in zip(rows, self.weights, strict=True):
-            ax.annotate(
-                f"{weight:.2g}",
-                (weight, row),
-                xytext=(5, 0),
-                textcoords="offset points",
-                va="center",
-                fontsize=TEXT_SIZE,
-            )
-        what = "weight of the feature" if self.is_diagonal else "diagonal entry of the metric"
-        ax.set_xlabel(what)
-        rest = f"{self.left_out} more have {self.share_left_out:.1%} of all weight"
-        ax.set_ylabel("feature" + (f" ({rest})" if self.left_out else ""))
+            ax.annotate(f"{weight:.2g}", (weight, row), fontsize=TEXT_SIZE, **where)
+        rest = f" ({self.left_out} more have {self.share_left_out:.1%} of all weight)"
+        ax.set(
+            xlabel="weight of the feature" if self.is_diagonal else "diagonal entry of the metric",
+            ylabel="feature" + rest * (self.left_out > 0),
+            xlim=(0.0, 1.15 * float(np.max(self.weights)) or 1.0),
+            ylim=(len(rows) - 0.4, -0.6),
+        )
         ax.grid(axis="x", alpha=0.3)
         ax.set_axisbelow(True)
 
-    def _title(self) -> str:
-        return "Feature weights" if self.is_diagonal else "Diagonal of the metric"
-
-    def _size(self) -> tuple[float, float]:
-        return 8.4, max(3.4, 1.5 + BAR_HEIGHT * len(self.weights))
+    def _layout(self) -> Layout:
+        title = "Feature weights" if self.is_diagonal else "Diagonal of the metric"
+        return Layout(title, 1, 1, 8.4, max(3.4, 1.5 + BAR_HEIGHT * len(self.weights)))
 
 
 def plot_feature_weights(

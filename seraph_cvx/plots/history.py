@@ -1,4 +1,4 @@
-"""The objective J, the paper's objective and the certified gap along an alternation."""
+"""Iterations: the objectives and the gap of an alternation, the bounds of a solver."""
 
 from __future__ import annotations
 
@@ -8,18 +8,42 @@ from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from ..fit.alternation import Alternation, Iteration
 from ..fit.direct import DirectSolution
 from ..numerics.checks import FloatArray, IntArray
-from .display import Display
-from .style import PALETTE, SHOWN_MARKERS, use_decades
+from .display import Display, Layout
+from .style import (
+    GRAY,
+    PALETTE,
+    SHOWN_MARKERS,
+    SLIDE_WIDTH,
+    draw_course,
+    use_decades,
+    use_integers,
+)
 
 SMALLEST_GAP = 1e-16
 """Smaller gaps are drawn at this value: they are rounding."""
 RISE = 1e-9
-"""A smaller relative rise is rounding."""
+"""A smaller relative rise, or excess of a dual value over the primal one, is rounding."""
+
+
+def draw_gaps(ax: Axes, numbers: IntArray, gaps: FloatArray, marker: str) -> FloatArray:
+    """Draw certified gaps by iteration on a log scale, and return them as drawn."""
+    drawn = np.maximum(gaps, SMALLEST_GAP)
+    drawn[np.isinf(drawn)] = np.nan  # a step of the descent on J has no certificate
+    draw_course(ax, numbers, drawn, PALETTE[2], marker)
+    use_decades(ax, drawn[np.isfinite(drawn)])
+    ax.set_ylabel("certified relative gap")
+    return drawn
+
+
+def finish_iterations(ax: Axes) -> None:
+    """Number the iterations below the panel."""
+    use_integers(ax.xaxis)
+    ax.set_xlabel("iteration")
+    ax.grid(alpha=0.3)
 
 
 @dataclass(eq=False)
@@ -64,22 +88,18 @@ class HistoryDisplay(Display):
         >>> [ax.get_ylabel() for ax in display.axes_]
         ['J (lower is better)', '(7) (lower is better)', 'certified relative gap']
         """
-        history: Sequence[Iteration] | Sequence[float]
+        history: Any = result
         if isinstance(result, Alternation):
             history = result.history
-        else:
-            history = result.values if isinstance(result, DirectSolution) else result
+        elif isinstance(result, DirectSolution):
+            history = result.values
         if not len(history):
             raise ValueError("The history is empty: no iteration succeeded.")
         steps = [step for step in history if isinstance(step, Iteration)]
         if not steps:
             return cls(np.arange(len(history)), np.array(history, dtype=np.float64))
-        return cls(
-            np.array([step.number for step in steps]),
-            np.array([step.paper_objective for step in steps]),
-            np.array([step.descent_value for step in steps]),
-            np.array([step.relative_gap for step in steps]),
-        )
+        shown = "number", "paper_objective", "descent_value", "relative_gap"
+        return cls(*(np.array([getattr(step, name) for step in steps]) for name in shown))
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
@@ -102,47 +122,99 @@ class HistoryDisplay(Display):
         return np.flatnonzero(after > before + RISE * np.abs(before)) + 1
 
     def _draw(self, axes: Sequence[Axes]) -> None:
+        paper = axes[len(axes) // 2]
         if self.descent_values is not None and self.relative_gaps is not None:
-            descent, paper, gap = axes
-            self._draw_line(descent, self.descent_values, PALETTE[0], "o")
-            descent.set_title("J: what EM descends")
-            descent.set_ylabel("J (lower is better)")
-            gaps = np.maximum(self.relative_gaps, SMALLEST_GAP)
-            gaps[np.isinf(gaps)] = np.nan  # a step of the descent on J has no certificate
-            self._draw_line(gap, gaps, PALETTE[2], "s")
-            use_decades(gap, gaps[np.isfinite(gaps)])
-            gap.set_title("Gap of the M-step")
-            gap.set_ylabel("certified relative gap")
-        else:
-            (paper,) = axes
-        self._draw_paper_objective(paper)
-        for ax in axes:
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
-            ax.set_xlabel("iteration")
-            ax.grid(alpha=0.3)
-
-    def _draw_paper_objective(self, ax: Axes) -> None:
-        self._draw_line(ax, self.paper_objective, PALETTE[1], "o")
+            draw_course(axes[0], self.numbers, self.descent_values, PALETTE[0], "o")
+            axes[0].set(title="J: what EM descends", ylabel="J (lower is better)")
+            draw_gaps(axes[2], self.numbers, self.relative_gaps, "s")
+            axes[2].set_title("Gap of the M-step")
+        draw_course(paper, self.numbers, self.paper_objective, PALETTE[1], "o")
         rises, few = self.rises, len(self.numbers) <= SHOWN_MARKERS
-        ax.plot(
-            self.numbers[rises],
-            self.paper_objective[rises],
-            linestyle="",
-            marker="^",
-            markersize=9 if few else 4,
-            color=PALETTE[4],
-            markeredgecolor="black" if few else PALETTE[4],
-        )
+        look: dict[str, Any] = {"marker": "^", "linestyle": "", "color": PALETTE[4]}
+        look |= {"markersize": 9, "markeredgecolor": "black"} if few else {"markersize": 4}
+        paper.plot(self.numbers[rises], self.paper_objective[rises], **look)
         often = {0: "never rose", 1: "rose 1 time"}.get(len(rises), f"rose {len(rises)} times")
-        ax.set_title(f"Objective (7): {often}")
-        ax.set_ylabel("(7) (lower is better)")
+        paper.set(title=f"Objective (7): {often}", ylabel="(7) (lower is better)")
+        for ax in axes:
+            finish_iterations(ax)
 
-    def _draw_line(self, ax: Axes, values: FloatArray, color: str, marker: str) -> None:
-        shape = marker if len(values) <= SHOWN_MARKERS else ""
-        ax.plot(self.numbers, values, color=color, marker=shape, linewidth=2)
+    def _layout(self) -> Layout:
+        if self.descent_values is None:
+            return Layout("Direct descent on (7)")
+        return Layout("The alternation", 1, 3, SLIDE_WIDTH, 4.6)
 
-    def _title(self) -> str:
-        return "The alternation" if self.descent_values is not None else "Direct descent on (7)"
 
-    def _shape(self) -> tuple[int, int]:
-        return 1, 1 if self.descent_values is None else 3
+@dataclass(eq=False)
+class DualityDisplay(Display):
+    """Show how the bounds on the optimum close in on it.
+
+    D_t <= min f <= f(A_t): the optimum of (11) lies in the band; beneath, f(A_t) - D_t.
+
+    Parameters
+    ----------
+    iterations, primal_values, dual_values : (n_iterates,) arrays
+    """
+
+    iterations: FloatArray
+    primal_values: FloatArray
+    dual_values: FloatArray
+
+    @classmethod
+    def from_result(cls, records: Sequence[tuple[float, float, float]]) -> Self:
+        """Show iterations and bounds as they are given.
+
+        Parameters
+        ----------
+        records : sequence of (iteration, primal value, dual value)
+            For example of :func:`seraph_cvx.certify` at each iterate.
+
+        Examples
+        --------
+        >>> from seraph_cvx.plots import DualityDisplay
+        >>> DualityDisplay.from_result([(0, 9.0, 1.0), (1, 5.0, 4.5)]).gaps
+        array([8. , 0.5])
+        """
+        table = np.array(records, dtype=np.float64)
+        if table.ndim != 2 or table.shape[1] != 3:
+            raise ValueError(
+                f"The records have shape {table.shape}: give at least one row of iteration, primal "
+                "value, dual value."
+            )
+        bad = np.flatnonzero(~np.all(np.isfinite(table), axis=1))
+        if len(bad):
+            raise ValueError(f"Record {bad[0]} is {records[bad[0]]}: leave out what is not finite.")
+        scale = np.maximum(1.0, np.abs(table[:, 1]))
+        crossed = np.flatnonzero(table[:, 2] > table[:, 1] + RISE * scale)
+        if len(crossed):
+            raise ValueError(
+                f"Record {crossed[0]} is {records[crossed[0]]}: its dual value is above the primal "
+                "one. Give iteration, primal value, dual value in this order."
+            )
+        return cls(*table.T)
+
+    @property
+    def gaps(self) -> FloatArray:
+        """The gaps f(A_t) - D_t; at least one rounding error of f each."""
+        rounding = np.finfo(np.float64).eps * np.maximum(1.0, np.abs(self.primal_values))
+        return np.asarray(np.maximum(self.primal_values - self.dual_values, rounding))
+
+    def _draw(self, axes: Sequence[Axes]) -> None:
+        values, gap = axes
+        t, primal, dual = self.iterations, self.primal_values, self.dual_values
+        handles = [
+            draw_course(values, t, primal, PALETTE[1], "o", "primal value f(A)"),
+            draw_course(values, t, dual, PALETTE[0], "s", "dual value D, a lower bound"),
+        ]
+        values.fill_between(t, dual, primal, color=GRAY, alpha=0.25, linewidth=0)
+        values.tick_params(labelbottom=False)
+        draw_course(gap, t, self.gaps, PALETTE[2], "D")
+        use_decades(gap, self.gaps)
+        gap.set(ylabel="duality gap f − D", xlabel="iteration")
+        values.set(ylabel="value", xlim=gap.get_xlim())
+        for ax in axes:
+            use_integers(ax.xaxis, 10)
+            ax.grid(alpha=0.3)
+        self._add_legend(handles)
+
+    def _layout(self) -> Layout:
+        return Layout("Primal and dual close on the optimum", 2, 1, 8.0, 6.4)

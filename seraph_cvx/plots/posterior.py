@@ -17,9 +17,8 @@ from scipy.spatial.distance import pdist, squareform
 from ..model.posterior import posterior_similar
 from ..numerics.checks import FloatArray, IntArray, check_number, check_points, is_known
 from ..numerics.psd_cone import check_metric, factor
-from .display import Display
-from .metric import threshold_of
-from .points import class_name
+from .display import Display, Layout
+from .points import class_name, threshold_of
 from .style import enlarge_text
 
 COLORS = "cividis"
@@ -30,7 +29,7 @@ MOST_SQUARES = 200
 """The most points with a square each; of more points, several of a class share their mean."""
 AT_ONCE = 20_000
 """The number of pairs that a model predicts at once."""
-LEAST_SHARE = 1.0 / 28.0
+NAME_HEIGHT = 1.0 / 28.0
 """The least distance between names of classes, as a share of the points."""
 
 
@@ -88,7 +87,7 @@ class PosteriorDisplay(Display):
         """
         points = check_points(X)
         L = factor(check_metric(metric, points.shape[1], "metric"))
-        return cls._at_distances(points @ L.T, y, threshold, class_names)
+        return cls._at_distances(points @ L.T, threshold, y, class_names)
 
     @classmethod
     def from_estimator(
@@ -122,22 +121,16 @@ class PosteriorDisplay(Display):
         """
         coordinates = np.asarray(model.transform(X), dtype=np.float64)
         if threshold is None and hasattr(model, "predict_pair_proba"):
-            posterior = squareform(_ask(model, np.asarray(X)), checks=False)
+            posterior = squareform(_predict_pairs(model, np.asarray(X)), checks=False)
             return cls._sorted(posterior, coordinates[:, 0], y, class_names)
-        return cls._at_distances(coordinates, y, threshold_of(model, threshold), class_names)
+        return cls._at_distances(coordinates, threshold_of(model, threshold), y, class_names)
 
     @classmethod
-    def _at_distances(
-        cls,
-        coordinates: FloatArray,
-        y: ArrayLike | None,
-        threshold: float,
-        class_names: Sequence[str] | None,
-    ) -> Self:
+    def _at_distances(cls, coordinates: FloatArray, threshold: float, *labels: Any) -> Self:
         """The posterior (8), where the coordinates' Euclidean distances are the learned ones."""
         eta = check_number(threshold, "threshold", 0.0, strict=True)
         squares = squareform(pdist(coordinates, "sqeuclidean"))
-        return cls._sorted(posterior_similar(squares - eta), coordinates[:, 0], y, class_names)
+        return cls._sorted(posterior_similar(squares - eta), coordinates[:, 0], *labels)
 
     @classmethod
     def _sorted(
@@ -147,8 +140,25 @@ class PosteriorDisplay(Display):
         y: ArrayLike | None,
         class_names: Sequence[str] | None,
     ) -> Self:
-        labels = None if y is None else np.asarray(y)
-        order, blocks = _sort_by_class(labels, leading, class_names)
+        """Sort the points by class, the unlabeled ones last, and in a class by `leading`."""
+        order = np.arange(len(leading))
+        blocks: list[tuple[str, int]] = []
+        if y is not None:
+            labels = np.asarray(y)
+            if labels.shape != leading.shape:
+                raise ValueError(
+                    f"y has shape {labels.shape}, but X has {len(leading)} points: one label each."
+                )
+            known = is_known(labels)
+            groups = [
+                (class_name(label, class_names, 16), np.flatnonzero(known & (labels == label)))
+                for label in sorted(set(labels[known].tolist()))
+            ]
+            if not np.all(known):
+                groups.append(("unlabeled", np.flatnonzero(~known)))
+            blocks = [(name, len(rows)) for name, rows in groups]
+            sorted_rows = [rows[np.argsort(leading[rows], kind="stable")] for _, rows in groups]
+            order = np.concatenate(sorted_rows)
         posterior = posterior[np.ix_(order, order)]
         np.fill_diagonal(posterior, np.nan)
         return cls(posterior, order, blocks)
@@ -184,14 +194,18 @@ class PosteriorDisplay(Display):
 
     def _draw(self, axes: Sequence[Axes]) -> None:
         (ax,) = axes
-        colors = mpl.colormaps[COLORS].resampled(N_COLORS)
-        starts = self._squares()
-        edges = np.append(starts, len(self.order)) - 0.5
-        look: dict[str, Any] = {"cmap": colors, "vmin": 0.0, "vmax": 1.0, "rasterized": True}
-        ax.pcolormesh(edges, edges, _square_means(self.posterior, starts), **look)
+        n, sizes = len(self.order), [size for _, size in self.blocks]
+        ends = np.cumsum(sizes or [n])
+        step = -(-n // MOST_SQUARES)  # points of a class that share a square
+        starts = np.concatenate(
+            [np.arange(end - size, end, step) for end, size in zip(ends, sizes or [n], strict=True)]
+        )
+        edges = np.append(starts, n) - 0.5
+        look: dict[str, Any] = {"cmap": mpl.colormaps[COLORS].resampled(N_COLORS), "vmin": 0.0}
+        means = _square_means(self.posterior, starts)
+        ax.pcolormesh(edges, edges, means, vmax=1.0, rasterized=True, **look)
         ax.set_aspect("equal")
         ax.invert_yaxis()
-        ends = np.cumsum([size for _, size in self.blocks])
         width = 1.3 if len(ends) <= 8 else 0.6
         border = [withStroke(linewidth=2.2 * width, foreground="white")]
         for end in ends[:-1] - 0.5:
@@ -200,38 +214,24 @@ class PosteriorDisplay(Display):
         if self.blocks:
             self._name_blocks(ax, ends)
         where = "points, sorted by class" if self.blocks else "points, as given"
-        ax.set_xlabel(where)
-        ax.set_ylabel(where)
-
-    def _squares(self) -> IntArray:
-        """Where each square of the picture starts: one for each point or for a few of a class."""
-        n = len(self.order)
-        step = -(-n // MOST_SQUARES)
-        ends = np.cumsum([size for _, size in self.blocks or [("", n)]])
-        begins = np.concatenate([[0], ends[:-1]])
-        return np.concatenate([np.arange(a, b, step) for a, b in zip(begins, ends, strict=True)])
+        ax.set(xlabel=where, ylabel=where)
 
     def _name_blocks(self, ax: Axes, ends: IntArray) -> None:
-        """Label the blocks at their middles, as many as there is room for."""
-        middles: list[float] = []
-        names: list[str] = []
-        room = LEAST_SHARE * len(self.order)
+        """Label the blocks at their middles, as many as there is space for."""
+        n = len(self.order)
+        names: dict[float, str] = {}
         for end, (name, size) in zip(ends, self.blocks, strict=True):
-            middle = end - 0.5 * (size + 1)
-            if not middles or middle - middles[-1] >= room:
-                middles.append(float(middle))
-                names.append(name)
-        closest = min(np.diff(middles), default=len(self.order)) / len(self.order)
-        upright = max(map(len, names)) > 45.0 * closest
-        ax.set_xticks(middles, names, rotation=90 if upright else 0)
-        ax.set_yticks(middles, names)
+            middle = float(end - 0.5 * (size + 1))
+            if not names or middle - max(names) >= NAME_HEIGHT * n:
+                names[middle] = name
+        closest = min(np.diff(list(names)), default=n) / n
+        is_upright = max(map(len, names.values())) > 45.0 * closest
+        ax.set_xticks(list(names), list(names.values()), rotation=90 if is_upright else 0)
+        ax.set_yticks(list(names), list(names.values()))
         ax.tick_params(length=0)
 
-    def _title(self) -> str:
-        return "Which pairs the metric calls similar"
-
-    def _size(self) -> tuple[float, float]:
-        return 7.6, 6.4
+    def _layout(self) -> Layout:
+        return Layout("Which pairs the metric calls similar", height=6.4)
 
 
 def add_color_bar(axes: Sequence[Axes]) -> None:
@@ -244,33 +244,12 @@ def add_color_bar(axes: Sequence[Axes]) -> None:
     enlarge_text(bar.ax)
 
 
-def _sort_by_class(
-    y: NDArray[Any] | None, leading: FloatArray, class_names: Sequence[str] | None
-) -> tuple[IntArray, list[tuple[str, int]]]:
-    """Sort the points by class and, within a class, by `leading`: the order and the blocks."""
-    if y is None:
-        return np.arange(len(leading)), []
-    if y.shape != leading.shape:
-        raise ValueError(f"y has shape {y.shape}, but X has {len(leading)} points: one label each.")
-    known = is_known(y)
-    labels = sorted(set(y[known].tolist()))
-    members = [np.flatnonzero(known & (y == label)) for label in labels]
-    names = [class_name(label, class_names, 16) for label in labels]
-    if not np.all(known):
-        members.append(np.flatnonzero(~known))
-        names.append("unlabeled")
-    order = [rows[np.argsort(leading[rows], kind="stable")] for rows in members]
-    return np.concatenate(order), [
-        (name, len(rows)) for name, rows in zip(names, members, strict=True)
-    ]
-
-
-def _ask(model: Any, points: NDArray[Any]) -> FloatArray:
+def _predict_pairs(model: Any, points: NDArray[Any]) -> FloatArray:
     """Let a model predict p(+1) of all pairs i < j in lexicographic order, in batches."""
     first, second = np.triu_indices(len(points), 1)
     parts = [slice(k, k + AT_ONCE) for k in range(0, len(first), AT_ONCE)]
     pairs = (np.stack([points[first[part]], points[second[part]]], axis=1) for part in parts)
-    return np.concatenate([model.predict_pair_proba(some) for some in pairs])
+    return np.concatenate([model.predict_pair_proba(batch) for batch in pairs])
 
 
 def _square_means(posterior: FloatArray, starts: IntArray) -> FloatArray:

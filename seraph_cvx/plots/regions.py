@@ -9,36 +9,30 @@ from typing import Any, Self
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
 from ..numerics.checks import FloatArray, IntArray, check_points, is_known
 from ..numerics.psd_cone import check_metric, factor
-from .display import Display
+from .display import Display, Layout
+from .history import draw_gaps, finish_iterations
 from .points import LEARNED, PRINCIPAL, group_by_class, principal_directions
-from .style import PALETTE, line_look, use_decades
+from .style import PALETTE
 
 TINT = 0.25
 """The share of a class's color in the shade of its region; the rest is white."""
 RESOLUTION = 400
 """The number of points a side at which a region is computed."""
-ROOM = 0.08
+MARGIN = 0.08
 """The margin around the points, as a share of their extent."""
-SMALLEST_GAP = 1e-16
-"""Smaller gaps are drawn at this value: they are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class NearestLabeled:
-    """Points in coordinates whose Euclidean distances are those of a metric, widest first.
+    """Training and test points in coordinates whose Euclidean distances are those of a metric.
 
-    Attributes
-    ----------
-    points, test : (n, k) and (n_test, k) arrays
-        The training and the test points, around the mean of the first.
-    codes, test_codes : (n,) and (n_test,) integer arrays
-        The position of each point's class; -1 is unknown.
+    The coordinates are around the mean of the training points, widest first; `codes` and
+    `test_codes` are the positions of the points' classes, -1 where unknown.
     """
 
     points: FloatArray
@@ -46,30 +40,8 @@ class NearestLabeled:
     codes: IntArray
     test_codes: IntArray
 
-    @classmethod
-    def under(
-        cls,
-        L: FloatArray,
-        X: FloatArray,
-        X_test: FloatArray,
-        codes: IntArray,
-        test_codes: IntArray,
-    ) -> Self:
-        """Rotate L x so that most of the points' spread is in the first coordinates."""
-        points = X @ L.T
-        directions, mean = principal_directions(points), points.mean(axis=0)
-        test = (X_test @ L.T - mean) @ directions
-        return cls((points - mean) @ directions, test, codes, test_codes)
-
     def classify(self, places: FloatArray) -> IntArray:
-        """The class of the labeled point nearest to each place; missing coordinates are 0.
-
-        Examples
-        --------
-        >>> points, codes = np.array([[-1.0, 0.0], [1.0, 0.0]]), np.array([0, 1])
-        >>> NearestLabeled(points, points, codes, codes).classify(np.array([[0.2]]))
-        array([1])
-        """
+        """The class of the labeled point nearest to each place; missing coordinates are 0."""
         known, k = self.codes >= 0, self.points.shape[1]
         full = np.zeros((len(places), k))
         full[:, : places.shape[1]] = places[:, :k]
@@ -151,19 +123,20 @@ class RegionsDisplay(Display):
         if not np.any(known):
             raise ValueError("No point of X has a label, so nothing is nearest to a labeled one.")
         classes = sorted({*labels[known].tolist(), *truth.tolist()})
-        sides = (
-            NearestLabeled.under(L, points, test, _codes(labels, classes), _codes(truth, classes))
-            for L in (np.eye(len(A)), factor(A))
+        codes, test_codes = (
+            np.array([classes.index(k) if k in classes else -1 for k in given.tolist()])
+            for given in (labels, truth)
         )
-        before, after = sides
-        return cls(
-            before,
-            after,
-            labels,
-            truth,
-            None if gaps is None else np.asarray(gaps, dtype=np.float64),
-            class_names,
-        )
+
+        def under(L: FloatArray) -> NearestLabeled:
+            transformed = points @ L.T
+            directions, mean = principal_directions(transformed), transformed.mean(axis=0)
+            train, other = ((given @ L.T - mean) @ directions for given in (points, test))
+            return NearestLabeled(train, other, codes, test_codes)
+
+        relative_gaps = None if gaps is None else np.asarray(gaps, dtype=np.float64)
+        before, after = under(np.eye(len(A))), under(factor(A))
+        return cls(before, after, labels, truth, relative_gaps, class_names)
 
     @property
     def errors(self) -> tuple[float, float]:
@@ -176,18 +149,21 @@ class RegionsDisplay(Display):
             (axes[1], self.after, "Learned metric", LEARNED),
         ):
             self._draw_side(ax, side)
-            ax.set_title(f"{what}: {100.0 * np.mean(side.wrong):.0f} % wrong")
-            ax.set(xlabel=names[0], ylabel=names[1])
+            title = f"{what}: {100.0 * np.mean(side.wrong):.0f} % wrong"
+            ax.set(title=title, xlabel=names[0], ylabel=names[1])
         if self.gaps is not None:
-            self._draw_gaps(axes[2], self.gaps)
+            drawn = draw_gaps(axes[2], np.arange(1, len(self.gaps) + 1), self.gaps, "^")
+            axes[2].set_title(f"Certified gap: {drawn[-1]:.0e} at the end")
+            finish_iterations(axes[2])
         self._add_legend(axes[0].get_legend_handles_labels()[0])
 
     def _draw_side(self, ax: Axes, side: NearestLabeled) -> None:
-        every = np.vstack([side.points, side.test])
-        shown = np.zeros((len(every), 2))
-        shown[:, : every.shape[1]] = every[:, :2]
+        """Draw the regions, all points, and a cross on each that is classified wrongly."""
+        points = np.vstack([side.points, side.test])
+        shown = np.zeros((len(points), 2))
+        shown[:, : points.shape[1]] = points[:, :2]
         low, high = shown.min(axis=0), shown.max(axis=0)
-        half = (0.5 + ROOM) * (float(np.max(high - low)) or 1.0)
+        half = (0.5 + MARGIN) * (float(np.max(high - low)) or 1.0)
         center = 0.5 * (low + high)
         shade_regions(ax, side.classify, center - half, center + half)
         labeled = np.concatenate([is_known(self.y), np.zeros(len(side.test), dtype=bool)])
@@ -197,30 +173,9 @@ class RegionsDisplay(Display):
         x, y = shown[len(side.points) :][side.wrong].T
         ax.scatter(x, y, marker="x", c="black", s=60, linewidths=1.6, zorder=4, label="wrong")
 
-    def _draw_gaps(self, ax: Axes, gaps: FloatArray) -> None:
-        drawn = np.maximum(gaps, SMALLEST_GAP)
-        numbers = np.arange(1, len(drawn) + 1)
-        ax.plot(numbers, drawn, **line_look(2, len(drawn)))
-        use_decades(ax, drawn)
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6, min_n_ticks=1))
-        ax.set_xlabel("iteration")
-        ax.set_ylabel("certified relative gap")
-        ax.set_title(f"Certified gap: {drawn[-1]:.0e} at the end")
-        ax.grid(alpha=0.3)
-
-    def _title(self) -> str:
-        return "The class of the nearest labeled point"
-
-    def _shape(self) -> tuple[int, int]:
-        return 1, 2 if self.gaps is None else 3
-
-    def _size(self) -> tuple[float, float]:
-        return (9.6, 6.0) if self.gaps is None else (12.0, 4.7)
-
-
-def _codes(labels: NDArray[Any], classes: list[Any]) -> IntArray:
-    """The position of each label among the classes; -1 where it is none of them."""
-    return np.array([classes.index(k) if k in classes else -1 for k in labels.tolist()])
+    def _layout(self) -> Layout:
+        sizes = (2, 9.6, 6.0) if self.gaps is None else (3, 12.0, 4.7)
+        return Layout("The class of the nearest labeled point", 1, *sizes)
 
 
 def shade_regions(
@@ -228,27 +183,12 @@ def shade_regions(
 ) -> None:
     """Shade a box by the class of each place in it, and make it the view, to scale.
 
-    Parameters
-    ----------
-    ax : Axes
-    classify : callable
-        From (k, 2) places to the positions of their classes in the palette.
-    low, high : (2,) array_like
-        The corners of the box.
-
-    Examples
-    --------
-    >>> from seraph_cvx.plots.style import new_figure
-    >>> ax = new_figure(2.0, 2.0).subplots()
-    >>> shade_regions(ax, lambda places: (places[:, 0] > 0.0).astype(int), (-1, -1), (1, 1))
-    >>> ax.images[0].get_array().shape
-    (400, 400, 3)
+    `classify` maps (k, 2) places to the positions of their classes in the palette.
     """
     corners = np.array([low, high], dtype=np.float64)
     x, y = np.linspace(corners[0], corners[1], RESOLUTION).T
     places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    colors = np.array([to_rgb(color) for color in PALETTE])
-    shades = 1.0 - TINT * (1.0 - colors)
+    shades = 1.0 - TINT * (1.0 - np.array([to_rgb(color) for color in PALETTE]))
     codes = classify(places).reshape(RESOLUTION, RESOLUTION) % len(shades)
     left, right, bottom, top = (*corners[:, 0], *corners[:, 1])
     look: dict[str, Any] = {"origin": "lower", "interpolation": "nearest", "zorder": 0}

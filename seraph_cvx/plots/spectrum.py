@@ -1,21 +1,41 @@
-"""The eigenvalues of one metric or several, with their numerical ranks."""
+"""The eigenvalues of metrics: of one or several, and along a regularization path."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
+from ..fit.path import SeraphPath
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import check_metric, numerical_rank
-from .display import Display
-from .style import GRAY, SHOWN_MARKERS, TEXT_SIZE, legible, line_look, use_decades
+from .display import Display, Layout
+from .style import (
+    GRAY,
+    LINE_COLORS,
+    PALETTE,
+    SHOWN_MARKERS,
+    SLIDE_WIDTH,
+    TEXT_SIZE,
+    legible,
+    line_look,
+    use_decades,
+    use_integers,
+)
+
+SEEN = 1e-6
+"""Eigenvalues below this share of the largest on a path are not drawn."""
+SMALLEST_GAP = 1e-12
+"""Smaller gaps are drawn at this value: they are rounding."""
+MARGIN = 0.05
+"""The margin on either side of the trace weights, as a share of their range."""
 
 
 @dataclass(eq=False)
@@ -61,10 +81,13 @@ class SpectrumDisplay(Display):
             name: check_metric(metric, len(np.asarray(metric)), f"the metric {name!r}")
             for name, metric in named.items()
         }
-        eigenvalues = {
-            name: np.asarray(np.linalg.eigvalsh(A)[::-1], np.float64) for name, A in checked.items()
-        }
-        return cls(eigenvalues, {name: numerical_rank(A) for name, A in checked.items()})
+        return cls(
+            {
+                name: np.asarray(np.linalg.eigvalsh(A)[::-1], np.float64)
+                for name, A in checked.items()
+            },
+            {name: numerical_rank(A) for name, A in checked.items()},
+        )
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
@@ -91,55 +114,186 @@ class SpectrumDisplay(Display):
 
     def _draw(self, axes: Sequence[Axes]) -> None:
         (ax,) = axes
-        counting = [values[: self.ranks[name]] for name, values in self.eigenvalues.items()]
-        every = np.concatenate(counting)
-        has_zeros = any(self.ranks[name] < len(self.eigenvalues[name]) for name in self.ranks)
-        bottom = float(every.min()) / (10.0 if has_zeros else 1.0) if every.size else 0.0
+        counting = np.concatenate([self.eigenvalues[k][:rank] for k, rank in self.ranks.items()])
+        has_zeros = any(rank < len(self.eigenvalues[k]) for k, rank in self.ranks.items())
+        bottom = float(counting.min()) / (10.0 if has_zeros else 1.0) if counting.size else 0.0
         handles = [self._draw_one(ax, k, name, bottom) for k, name in enumerate(self.eigenvalues)]
-        if every.size:
-            use_decades(ax, [bottom, *every])
+        if counting.size:
+            use_decades(ax, [bottom, *counting])
         else:
             ax.set_ylim(-0.1, 1.0)
         if len(handles) == 1:
             self._mark_rank(ax)
-        most = max(len(values) for values in self.eigenvalues.values())
-        ax.set_xlim(0.3, most + 0.7)
-        ax.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=10, min_n_ticks=1))
-        ax.set_xlabel("number of the eigenvalue")
-        ax.set_ylabel("eigenvalue of A")
+        most = max(map(len, self.eigenvalues.values()))
+        ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue of A", xlim=(0.3, most + 0.7))
+        use_integers(ax.xaxis, 10)
         ax.grid(alpha=0.3)
         if has_zeros:
             look: dict[str, Any] = {"color": GRAY, "marker": "o", "markerfacecolor": "white"}
-            handles.append(
-                Line2D([], [], label="counts as zero (at the bottom)", linestyle="", **look)
-            )
+            look |= {"linestyle": "", "label": "counts as zero (at the bottom)"}
+            handles.append(Line2D([], [], **look))
         self._add_legend(handles)
 
     def _draw_one(self, ax: Axes, k: int, name: str, bottom: float) -> Line2D:
+        """Draw the eigenvalues of one metric; those that count as zero are hollow."""
         values, rank = self.eigenvalues[name], self.ranks[name]
         look, numbers = line_look(k), np.arange(1, len(values) + 1)
         if len(values) > SHOWN_MARKERS:
             look["markersize"] = 3
         ax.plot(numbers[:rank], values[:rank], **look)
-        zeros = np.full(len(values) - rank, bottom)
         style = look | {"linestyle": "", "markerfacecolor": "white"}
-        ax.plot(numbers[rank:], zeros, **style)
+        ax.plot(numbers[rank:], np.full(len(values) - rank, bottom), **style)
         return Line2D([], [], label=f"{legible(name, 24)} (rank {rank})", **look)
 
     def _mark_rank(self, ax: Axes) -> None:
-        (rank,) = self.ranks.values()
+        """Draw a line after the last eigenvalue that counts."""
+        ((name, rank),) = self.ranks.items()
         ax.axvline(rank + 0.5, color=GRAY, linestyle=":", linewidth=2)
-        right = 2 * rank >= len(next(iter(self.eigenvalues.values())))
-        ax.annotate(
-            f"rank {rank}",
-            (rank + 0.5, 0.97),
-            xycoords=("data", "axes fraction"),
-            xytext=(-8 if right else 8, 0),
-            textcoords="offset points",
-            ha="right" if right else "left",
-            va="top",
-            fontsize=TEXT_SIZE,
+        offset, side = (-8, "right") if 2 * rank >= len(self.eigenvalues[name]) else (8, "left")
+        where: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xytext": (offset, 0)}
+        where |= {"textcoords": "offset points", "ha": side, "va": "top"}
+        ax.annotate(f"rank {rank}", (rank + 0.5, 0.97), fontsize=TEXT_SIZE, **where)
+
+    def _layout(self) -> Layout:
+        several = len(self.ranks) > 1
+        return Layout("Spectra of the metrics" if several else "Spectrum of the metric")
+
+
+@dataclass(eq=False)
+class PathDisplay(Display):
+    """Show how eigenvalues and rank of the metric change along a regularization path.
+
+    lambda -> eigenvalues and rank of A(lambda) = argmin f, eq. (11), and its certified gap.
+
+    Parameters
+    ----------
+    trace_weights : (k,) array
+        lambda, or the weight that is varied instead of it, largest first.
+    eigenvalues : (k, m) array
+        Largest first.
+    ranks : list of int
+    relative_gaps : (k,) array
+    critical_trace_weight : float
+        From this trace weight on up the metric is zero; drawn where it is finite.
+    axis : str
+        The name of the weight.
+    """
+
+    trace_weights: FloatArray
+    eigenvalues: FloatArray
+    ranks: list[int]
+    relative_gaps: FloatArray
+    critical_trace_weight: float
+    axis: str = "trace weight"
+
+    @classmethod
+    def from_result(cls, path: SeraphPath) -> Self:
+        """Show the eigenvalues, ranks and gaps of a path.
+
+        Parameters
+        ----------
+        path : SeraphPath
+            Of :func:`seraph_cvx.seraph_path`.
+
+        Examples
+        --------
+        >>> from seraph_cvx import PairSet, seraph_path
+        >>> from seraph_cvx.plots import PathDisplay
+        >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
+        >>> path = seraph_path(PairSet.from_labels(X, [0, 0, 1, 1, -1, -1]), n_weights=4)
+        >>> PathDisplay.from_result(path).eigenvalues.shape
+        (4, 2)
+        """
+        return cls(
+            path.weights,
+            np.array([np.linalg.eigvalsh(metric)[::-1] for metric in path.metrics]),
+            path.ranks,
+            np.array([point.certificate.relative_gap for point in path]),
+            path.critical_trace_weight,
+            path.axis,
         )
 
-    def _title(self) -> str:
-        return "Spectrum of the metric" if len(self.ranks) == 1 else "Spectra of the metrics"
+    def _draw(self, axes: Sequence[Axes]) -> None:
+        spectrum, rank, gap = axes
+        weights = self.trace_weights
+        self._draw_spectrum(spectrum)
+        rank.step(weights, self.ranks, where="mid", color=PALETTE[0], linewidth=2)
+        rank.plot(weights, self.ranks, "o", color=PALETTE[0], markersize=4)
+        rank.set(title="Its rank", ylabel="rank of A")
+        use_integers(rank.yaxis)
+        gaps = np.maximum(self.relative_gaps, SMALLEST_GAP)
+        gap.plot(weights, gaps, color=PALETTE[1], marker="s", markersize=4)
+        gap.set(title="Certified gap", ylabel="relative duality gap")
+        use_decades(gap, gaps)
+        critical = self.critical_trace_weight
+        low, high = self._range()
+        for ax in axes:
+            ax.set(xscale="log" if low > 0.0 else "linear", xlim=(high, low), xlabel=self.axis)
+            if np.isfinite(critical):
+                ax.axvline(critical, color=GRAY, linestyle=":", linewidth=1.5)
+                ax.set_xlabel(f"{self.axis} (dotted: critical)")
+            ax.grid(alpha=0.3)
+
+    def _draw_spectrum(self, ax: Axes) -> None:
+        """Draw a line for each eigenvalue, and where all are 0, which a log scale does not have."""
+        weights, largest = self.trace_weights, float(self.eigenvalues.max())
+        seen = self.eigenvalues > SEEN * max(largest, np.finfo(np.float64).tiny)
+        for k in range(int(seen.any(axis=0).sum())):
+            look: dict[str, Any] = {"color": LINE_COLORS[k % len(LINE_COLORS)], "marker": "o"}
+            ax.plot(weights[seen[:, k]], self.eigenvalues[seen[:, k], k], markersize=4, **look)
+        ax.set(title="Eigenvalues of the metric", ylabel="eigenvalue of A")
+        use_decades(ax, self.eigenvalues[seen] if np.any(seen) else [1.0])
+        zeros = weights[np.array(self.ranks) == 0]
+        if not len(zeros):
+            return
+        foot = ax.get_xaxis_transform()
+        look = {"color": GRAY, "markerfacecolor": "white", "zorder": 3}
+        ax.plot(zeros, np.zeros(len(zeros)), "o", transform=foot, clip_on=False, **look)
+        offset: dict[str, Any] = {"xytext": (7, 6), "textcoords": "offset points"}
+        ax.annotate("A = 0", (zeros.min(), 0.0), xycoords=foot, fontsize=TEXT_SIZE, **offset)
+
+    def _range(self) -> tuple[float, float]:
+        """The range of all panels: the path's weights and the critical one, with a margin."""
+        ends = np.append(self.trace_weights, self.critical_trace_weight)
+        ends = ends[np.isfinite(ends)]
+        is_log = bool(np.all(self.trace_weights > 0.0))
+        if is_log:
+            ends = np.log10(ends[ends > 0.0])
+        margin = MARGIN * (float(np.ptp(ends)) or 1.0)
+        low, high = float(ends.min() - margin), float(ends.max() + margin)
+        return (10.0**low, 10.0**high) if is_log else (low, high)
+
+    def _layout(self) -> Layout:
+        return Layout("Regularization path", 1, 3, SLIDE_WIDTH, 4.0)
+
+
+def plot_path(
+    path: SeraphPath, file: str | os.PathLike[str] | None = None, title: str = ""
+) -> Figure:
+    """Draw the eigenvalues of A(lambda), its rank, and its certified gap, against lambda.
+
+    Or against the weight of another penalty, where the path varies that.
+
+    Parameters
+    ----------
+    path : SeraphPath
+        Of :func:`seraph_cvx.seraph_path`.
+    file : path, optional
+        Also save the picture to this file; its ending chooses the format.
+    title : str
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Three panels; the weight falls from left to right, as the path was walked.
+
+    Examples
+    --------
+    >>> from seraph_cvx import PairSet, seraph_path
+    >>> from seraph_cvx.plots import plot_path
+    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
+    >>> path = seraph_path(PairSet.from_labels(X, [0, 0, 1, 1, -1, -1]), n_weights=5)
+    >>> [ax.get_title() for ax in plot_path(path).axes]
+    ['Eigenvalues of the metric', 'Its rank', 'Certified gap']
+    """
+    return PathDisplay.from_result(path).draw(file, title or None)

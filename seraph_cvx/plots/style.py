@@ -1,16 +1,20 @@
-"""What all pictures share: colors, markers, sizes of text, figures without pyplot state."""
+"""What all pictures share: colors, markers, sizes of text, figures without pyplot, and files."""
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
+from PIL import Image
 
 PALETTE = (
     "#0072B2",
@@ -36,6 +40,13 @@ LEGEND_ENTRIES = 12
 SHOWN_MARKERS = 30
 """A line of more points than this is drawn without markers."""
 
+PNG_DPI = 96
+"""The dots per inch of a PNG file, those of a page: a slide's width is 1024 of them."""
+PNG_COLORS = 64
+"""The colors of a PNG file: enough for the families, grays and edges of letters."""
+UNDATED: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}
+"""The metadata that keep the date out of a file, by its ending."""
+
 
 def new_figure(width: float, height: float, title: str = "") -> Figure:
     """Make an empty figure of `width` x `height` inches with automatic layout, without pyplot."""
@@ -44,6 +55,30 @@ def new_figure(width: float, height: float, title: str = "") -> Figure:
     if title:
         figure.suptitle(legible(title, 100), fontsize=14, fontweight="bold")
     return figure
+
+
+def save(figure: Figure, path: str | os.PathLike[str] | None) -> Figure:
+    """Save a figure where a path is given, and return it."""
+    if path is not None:
+        figure.savefig(path)
+    return figure
+
+
+def picture_bytes(figure: Figure, ending: str, dpi: float = PNG_DPI) -> bytes:
+    """Write a figure as PNG of few colors, a third of the usual size, or as SVG or PDF.
+
+    The same figure gives the same bytes: there is no date in them.
+    """
+    content = io.BytesIO()
+    resolution = dpi if ending == "png" else "figure"
+    figure.savefig(content, format=ending, dpi=resolution, metadata=UNDATED.get(ending))
+    if ending != "png":
+        return content.getvalue()
+    small = io.BytesIO()
+    method = Image.Quantize.FASTOCTREE  # the others move rare colors, which are the families'
+    picture = Image.open(content).convert("RGB")
+    picture.quantize(PNG_COLORS, method, dither=Image.Dither.NONE).save(small, "PNG", optimize=True)
+    return small.getvalue()
 
 
 def legible(text: str, width: int) -> str:
@@ -63,12 +98,17 @@ def enlarge_text(ax: Axes, title_size: float = TITLE_SIZE) -> None:
         axis.get_offset_text().set_fontsize(TEXT_SIZE)
 
 
+def use_integers(axis: Axis, n_ticks: int = 6) -> None:
+    """Put the ticks of an axis at integers."""
+    axis.set_major_locator(MaxNLocator(integer=True, nbins=n_ticks, min_n_ticks=1))
+
+
 def use_decades(ax: Axes, values: ArrayLike) -> None:
     """Use a log scale for y, between labeled powers of ten that enclose the values."""
     logs = np.log10(np.asarray(values, dtype=np.float64))
-    room = 0.15
-    ax.set_yscale("log")
-    ax.set_ylim(10.0 ** np.floor(logs.min() - room), 10.0 ** np.ceil(logs.max() + room))
+    margin = 0.15
+    low, high = np.floor(logs.min() - margin), np.ceil(logs.max() + margin)
+    ax.set(yscale="log", ylim=(10.0**low, 10.0**high))
     ax.yaxis.set_minor_formatter(NullFormatter())
 
 
@@ -84,26 +124,27 @@ def line_look(k: int, n_points: int = 1) -> dict[str, Any]:
     }
 
 
+def draw_course(
+    ax: Axes, x: ArrayLike, y: ArrayLike, color: str, marker: str, label: str | None = None
+) -> Any:
+    """Draw a line with a marker at each of its points, if these are few; return its handle."""
+    shape = marker if np.size(y) <= SHOWN_MARKERS else ""
+    return ax.plot(x, y, color=color, marker=shape, linewidth=2, label=label)[0]
+
+
 def add_legend(
     target: Figure | SubFigure | Axes, handles: Sequence[Any], most: int = LEGEND_ENTRIES
 ) -> None:
     """Add a legend of the first `most` entries, below a figure or in axes where it hides least."""
-    names = [str(handle.get_label()) for handle in handles]
-    texts = names[:most]
+    shown = list(handles[:most])
+    texts = [str(handle.get_label()) for handle in shown]
     longest = max(map(len, texts))
-    if len(names) > most:
-        texts[-1] += f"   (+ {len(names) - most} more)"
-    shown = list(handles)[:most]
+    if len(handles) > most:
+        texts[-1] += f"   (+ {len(handles) - most} more)"
     if isinstance(target, Axes):
         target.legend(shown, texts, fontsize=TEXT_SIZE, framealpha=0.85)
         return
     inches = target.bbox.width / target.dpi
     columns = max(1, min(len(texts), int(inches * 11.0) // (longest + 8)))
-    target.legend(
-        shown,
-        texts,
-        loc="outside lower center",
-        ncols=columns,
-        frameon=False,
-        fontsize=TEXT_SIZE,
-    )
+    where: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+    target.legend(shown, texts, fontsize=TEXT_SIZE, **where)

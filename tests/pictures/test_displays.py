@@ -235,7 +235,7 @@ def test_every_display_is_legible_labeled_and_large(case):
     assert_legible(display.figure_, at_least=6)
     assert display.figure_.bbox.width <= 1280.0 + 1e-6
     assert min(text.get_fontsize() for text in all_texts(display.figure_)) >= 11.0
-    columns = display._shape()[1]
+    columns = display._layout().columns
     for k, ax in enumerate(display.axes_):
         assert ax.get_ylabel() or k % columns
         assert ax.get_xlabel() or k + columns < len(display.axes_)

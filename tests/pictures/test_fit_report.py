@@ -15,17 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from seraph_cvx import SERAPH, KernelSERAPH, load_model
 from seraph_cvx.penalties import Diagonal
 from seraph_cvx.plots import fit_report
-from seraph_cvx.plots.report.figures import MOST_MARKS, scatter_images
-from seraph_cvx.plots.report.fitted import collect
-from seraph_cvx.plots.report.recipe import python_of
-from seraph_cvx.plots.report.sections import (
-    certificate_section,
-    data_section,
-    error_interval,
-    errors_of_neighbors,
-    features_section,
-    pairs_section,
-)
+from seraph_cvx.plots.report import MOST_MARKS, error_interval, python_of
 
 pandas = pytest.importorskip("pandas")
 
@@ -56,9 +46,13 @@ def page(fitted):
     )
 
 
+def text_of(page):
+    return words("".join(ElementTree.fromstring(page).itertext()))
+
+
 @pytest.fixture(scope="module")
 def text(page):
-    return words("".join(ElementTree.fromstring(page).itertext()))
+    return text_of(page)
 
 
 def test_the_page_has_every_section_and_figure(page):
@@ -100,15 +94,13 @@ def test_the_page_says_the_numbers_of_the_fit(fitted, text):
         assert said in text, said
 
 
-def test_a_features_share_is_of_any_unit(fitted):
+def test_a_features_share_is_of_any_unit(fitted, page):
     """A_ii times the variance: scaling a feature, and the metric against it, changes no share."""
-    pipeline, X, y = fitted
-    fit = collect(pipeline, X, y, None, None, None)
-    share = np.diag(fit.model.metric_) / np.trace(fit.model.metric_)  # standardized: variances 1
-    shown = re.findall(r"<td class=.number.>([\d.]+)%</td>", features_section(fit))
-    np.testing.assert_allclose(
-        np.sort([float(s) for s in shown[::2]]), 100 * np.sort(share), atol=0.06
-    )
+    metric = fitted[0][-1].metric_
+    share = np.diag(metric) / np.trace(metric)  # standardized: variances 1
+    wide = page[page.index('<table class="wide">') :]
+    shown = re.findall(r"<td class=.number.>([\d.]+)%</td>", wide)[::2]
+    np.testing.assert_allclose(np.sort(np.array(shown, float)), 100 * np.sort(share), atol=0.06)
 
 
 def test_the_code_on_the_page_fits_the_same_metric(fitted, page):
@@ -178,31 +170,36 @@ def test_the_page_asks_for_nothing(page):
     assert f'content="{policy}"' in page
 
 
+CONSTRAINTS = {"similar": [(0, 3), (1, 4)], "dissimilar": [(0, 1)]}
+
+
 def test_other_fits_are_described_as_they_are():
     X, y = points_and_labels()
     Z = StandardScaler().fit_transform(X)
-    direct = collect(SERAPH(algorithm="direct").fit(Z, y), Z, y, None, None, None)
-    assert "not convex" in certificate_section(direct)
-    kernel = collect(KernelSERAPH(identity_share=0.0).fit(Z, y), Z, y, None, None, None)
-    assert "the features have no weights" in features_section(kernel)
-    assert "is also the metric that distances and transform use" in certificate_section(kernel)
-    pairs = {"similar": [(0, 3), (1, 4)], "dissimilar": [(0, 1)]}
-    constrained = collect(SERAPH().fit(Z, **pairs), Z, None, *pairs.values(), None)
-    assert '<td>similar (S)</td><td class="number">2</td>' in pairs_section(constrained)
-    assert "none given" in data_section(constrained, ())
-    assert ">feature 1<" in features_section(constrained)
-    numbered = collect(direct.model, Z, direct.codes, None, None, ["x", "y", "z"])
-    assert "x (5), y (5), z (5)" in data_section(numbered, ())
+
+    def said(model, *given, **more):
+        return text_of(fit_report(model, Z, *given, **more))
+
+    direct = SERAPH(algorithm="direct").fit(Z, y)
+    assert "not convex" in said(direct, y)
+    codes = [["setosa", "<b>bold</b>", "a & b", None].index(label) for label in y]
+    numbered = said(direct, np.where(np.array(codes) == 3, -1, codes), class_names=["x", "y", "z"])
+    assert "x (5), y (5), z (5)" in numbered
+    kernel = said(KernelSERAPH(identity_share=0.0).fit(Z, y), y)
+    assert "the features have no weights" in kernel
+    assert "is also the metric that distances and transform use" in kernel
+    constrained = said(SERAPH().fit(Z, **CONSTRAINTS), **CONSTRAINTS)
+    for words_said in ("similar (S)2", "none given", "feature 1", "No 1-NN error"):
+        assert words_said in constrained
+    assert "There is no dissimilar pair" in said(direct, np.zeros(len(Z)))
 
 
 def test_many_points_are_drawn_as_pixels(fitted):
     pipeline, X, y = fitted
     times = MOST_MARKS // len(X) + 1
-    many = pandas.concat([X] * times)
-    fit = collect(
-        pipeline, many, np.concatenate([y, *[[None] * len(y)] * (times - 1)]), None, None, None
-    )
-    assert scatter_images(fit).count("data:image/png") == 2
+    labels = np.concatenate([y, *[[None] * len(y)] * (times - 1)])
+    page = fit_report(pipeline, pandas.concat([X] * times), labels)
+    assert page.count("data:image/png") == 2
 
 
 def test_the_interval_of_an_error_is_wilsons():
@@ -212,15 +209,6 @@ def test_the_interval_of_an_error_is_wilsons():
         assert abs(0.2 - end) / np.sqrt(end * (1.0 - end) / 50) == pytest.approx(1.96)
     assert error_interval(0.0, 5)[0] == 0.0
     assert error_interval(1.0, 5)[1] == 1.0
-
-
-def test_without_labels_of_two_classes_there_is_no_error(fitted):
-    pipeline, X, _ = fitted
-    fit = collect(pipeline, X, np.zeros(len(X)), None, None, None)
-    model = SERAPH().fit(fit.points, similar=[(0, 3)], dissimilar=[(0, 1)])
-    bare = collect(model, fit.points, None, [(0, 3)], [(0, 1)], None)
-    assert "No 1-NN error" in errors_of_neighbors(bare)
-    assert "There is no dissimilar pair" in pairs_section(fit)
 
 
 @pytest.mark.parametrize(

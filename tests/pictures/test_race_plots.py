@@ -12,9 +12,8 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 from pictures import assert_legible
 
-from seraph_cvx.plots.files import picture_bytes
-from seraph_cvx.plots.race.marks import FAMILIES
 from seraph_cvx.plots.race.race import (
+    FAMILIES,
     FLOOR,
     draw_race,
     plot_performance_profile,
@@ -22,6 +21,7 @@ from seraph_cvx.plots.race.race import (
     plot_work_precision,
     times_to_target,
 )
+from seraph_cvx.plots.style import picture_bytes
 from seraph_cvx.race.race import read_race
 from seraph_cvx.race.race_table import label_of, summarize
 

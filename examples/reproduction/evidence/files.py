@@ -41,7 +41,7 @@ def write_picture(path: Path, module: str, draw: Callable[[Any], Any]) -> list[s
             raise
         alert('No picture: matplotlib is not installed. Run  pip install "seraph-cvx[plot]"')
         return []
-    from seraph_cvx.plots.files import picture_bytes
+    from seraph_cvx.plots.style import picture_bytes
 
     write_whole(path, picture_bytes(draw(plots), path.suffix[1:]))
     return [path.name]

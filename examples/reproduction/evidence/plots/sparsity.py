@@ -18,9 +18,15 @@ from scipy.spatial.distance import cdist
 from seraph_cvx.datasets import Sampling
 from seraph_cvx.numerics.checks import UNKNOWN, FloatArray, IntArray
 from seraph_cvx.numerics.psd_cone import factor
-from seraph_cvx.plots.files import picture_bytes
 from seraph_cvx.plots.regions import shade_regions
-from seraph_cvx.plots.style import MARKERS, PALETTE, TEXT_SIZE, enlarge_text, new_figure
+from seraph_cvx.plots.style import (
+    MARKERS,
+    PALETTE,
+    TEXT_SIZE,
+    enlarge_text,
+    new_figure,
+    picture_bytes,
+)
 
 from ..results.figures import LearnedPanel
 

@@ -12,8 +12,14 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
-from seraph_cvx.plots.files import picture_bytes
-from seraph_cvx.plots.style import SLIDE_WIDTH, TEXT_SIZE, enlarge_text, line_look, new_figure
+from seraph_cvx.plots.style import (
+    SLIDE_WIDTH,
+    TEXT_SIZE,
+    enlarge_text,
+    line_look,
+    new_figure,
+    picture_bytes,
+)
 
 from ..protocol.tasks import TASKS
 from ..results.tables import Times, method_title

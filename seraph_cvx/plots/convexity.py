@@ -1,0 +1,321 @@
+"""Convexity to look at: the M-step's objective on a slice of the cone, and along a segment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import BoundaryNorm
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import MaxNLocator
+from numpy.typing import ArrayLike
+
+from ..model.m_step_objective import MStepObjective
+from ..model.semi_supervised import SemiSupervisedObjective
+from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import check_metric
+from .display import Display, Layout
+from .style import GRAY, LABEL_SIZE, PALETTE, SLIDE_WIDTH, enlarge_text, legible, line_look
+
+COLORS = "cividis"
+N_LEVELS = 13
+OUTSIDE = "#D9D9D9"
+MARGIN = 0.3
+"""The margin around the corners and paths, as a share of their extent."""
+ROUNDING = 1e-9
+"""How far above its chord a line still counts as below it, relative to the values."""
+
+
+@dataclass(eq=False)
+class SliceDisplay(Display):
+    """Show the M-step's function and the PSD cone on a plane through three metrics.
+
+    (x, y) -> f(A_0 + x(A_1 - A_0) + y(A_2 - A_0)) of eq. (11), and where that matrix is PSD.
+
+    The corners A_0, A_1, A_2 are at (0, 0), (1, 0) and (0, 1). Iterates are projected onto the
+    slice, in the Frobenius norm; the legend says how far from it they were.
+
+    Parameters
+    ----------
+    x, y : (k,) arrays
+        The grid.
+    values : (k, k) array
+        f, row by row of y; inside the cone and out.
+    smallest_eigenvalues : (k, k) array
+        The smallest eigenvalue of each matrix on the grid, which is 0 on the boundary of the cone.
+    corner_names : (str, str, str)
+    paths : dict of str to (n_iterates, 2) arrays
+        Coordinates of the projected iterates.
+    distances : dict of str to float
+        The largest distance of an iterate from the slice, relative to its distance from A_0.
+    """
+
+    x: FloatArray
+    y: FloatArray
+    values: FloatArray
+    smallest_eigenvalues: FloatArray
+    corner_names: tuple[str, str, str]
+    paths: dict[str, FloatArray] = field(default_factory=dict)
+    distances: dict[str, float] = field(default_factory=dict)
+
+    @classmethod
+    def from_result(
+        cls,
+        objective: MStepObjective,
+        corners: Mapping[str, ArrayLike],
+        paths: Mapping[str, Sequence[ArrayLike]] | None = None,
+        resolution: int = 61,
+    ) -> Self:
+        """Compute f and the smallest eigenvalue on a grid, and the coordinates of the iterates.
+
+        Parameters
+        ----------
+        objective : MStepObjective
+        corners : mapping of str to (m, m) array_like
+            Three, by name, not on one line: for example zero, optimum, identity.
+        paths : mapping of str to sequences of (m, m) array_like, optional
+            The iterates of solvers, by name.
+        resolution : int
+            Points a side of the grid, besides those through the corners, where the boundary of
+            the cone may turn; f is evaluated at the square of it.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from seraph_cvx import MStepObjective, PairSet
+        >>> from seraph_cvx.plots import SliceDisplay
+        >>> pairs = PairSet.from_labels([[0.0, 1.0], [0.2, 3.0], [2.0, 2.0]], [0, 0, 1])
+        >>> corners = {"0": np.zeros((2, 2)), "E": np.diag([1.0, 0.0]), "I": np.eye(2)}
+        >>> paths = {"one step": [np.zeros((2, 2)), np.diag([3.0, 1.0])]}
+        >>> display = SliceDisplay.from_result(MStepObjective(pairs), corners, paths, resolution=9)
+        >>> display.paths["one step"]
+        array([[0., 0.],
+               [2., 1.]])
+        """
+        if resolution < 2:
+            raise ValueError(f"resolution={resolution}: a grid has at least 2 points a side.")
+        origin, directions = _span(objective, corners)
+        basis = directions.reshape(2, -1).T
+        positions: dict[str, Any] = {}
+        distances: dict[str, float] = {}
+        for name, path in (paths or {}).items():
+            moved = np.array([objective.check(A) for A in path]) - origin
+            flat = moved.reshape(len(moved), -1).T
+            positions[name] = np.linalg.lstsq(basis, flat, rcond=None)[0].T
+            left = moved - np.tensordot(positions[name], directions, axes=1)
+            sizes = (np.max(np.linalg.norm(part, axis=(1, 2))) for part in (left, moved))
+            distance, size = sizes
+            distances[name] = float(distance / size) if size > 0.0 else 0.0
+        shown = np.vstack([[[0, 0], [1, 0], [0, 1]], *positions.values()])
+        low, high = shown.min(axis=0), shown.max(axis=0)
+        margin = MARGIN * (high - low)
+        steps = np.linspace(low - margin, high + margin, resolution).T
+        x, y = (np.union1d(along, [0.0, 1.0]) for along in steps)  # the corners are on the grid
+        plane = np.stack(np.meshgrid(x, y), axis=-1)
+        grid = origin + np.tensordot(plane, directions, axes=1)
+        values = np.array([[objective.value(A) for A in row] for row in grid])
+        eigenvalues = np.asarray(np.linalg.eigvalsh(grid)[:, :, 0], np.float64)
+        first, second, third = corners
+        return cls(x, y, values, eigenvalues, (first, second, third), positions, distances)
+
+    def _draw(self, axes: Sequence[Axes]) -> None:
+        (ax,) = axes
+        self._draw_values(ax)
+        where: Any = (self.x, self.y, self.smallest_eigenvalues)
+        lowest = float(np.min(self.smallest_eigenvalues))
+        if lowest < 0.0:
+            ax.contourf(*where, levels=[2.0 * lowest, 0.0], colors=[OUTSIDE])
+            ax.contour(*where, levels=[0.0], colors=["black"], linewidths=2.5)
+        handles: list[Artist] = [
+            Line2D([], [], color="black", linewidth=2.5, label="boundary of the cone"),
+            Patch(color=OUTSIDE, label="not PSD"),
+        ]
+        corner_names = [legible(name, 16) for name in self.corner_names]
+        look: dict[str, Any] = {"fontsize": LABEL_SIZE, "fontweight": "bold", "color": PALETTE[-1]}
+        look |= {"xytext": (7, 7), "textcoords": "offset points", "path_effects": _border(3.0)}
+        for position, name in zip(((0, 0), (1, 0), (0, 1)), corner_names, strict=True):
+            ax.plot(*position, marker="o", markersize=8, color="white", markeredgecolor="black")
+            ax.annotate(name, position, **look)
+        handles += [self._draw_path(ax, k, name) for k, name in enumerate(self.paths)]
+        first, second, third = corner_names
+        ax.set(
+            xlabel=f"from {first} (0) to {second} (1)",
+            ylabel=f"from {first} (0) to {third} (1)",
+            xlim=self.x[[0, -1]],
+            ylim=self.y[[0, -1]],
+        )
+        self._add_legend(handles)
+
+    def _draw_values(self, ax: Axes) -> None:
+        """Draw filled contours, denser near the smallest value in the cone, as for a bowl."""
+        size = float(np.max(np.abs(self.smallest_eigenvalues)))
+        inside = self.values[self.smallest_eigenvalues >= -1e-12 * size]
+        low, high = float(np.min(inside)), float(np.max(inside))
+        levels = low + max(high - low, 1e-12 * abs(low)) * np.linspace(0.0, 1.0, N_LEVELS) ** 2
+        colors = mpl.colormaps[COLORS].reversed()
+        norm = BoundaryNorm(levels, colors.N)
+        look: dict[str, Any] = {"levels": levels, "cmap": colors, "norm": norm}
+        ax.contourf(self.x, self.y, self.values, extend="both", **look)
+        ticks = MaxNLocator(nbins=5, steps=[1, 2, 4, 5, 10]).tick_values(low, high)
+        decimals = max(0, -int(np.floor(np.log10(ticks[1] - ticks[0]) + 1e-9)))
+        form = f"%.{decimals}f" if max(abs(low), abs(high)) < 1e5 else "%.4g"
+        shown = [float(tick) for tick in ticks if low <= tick <= high]
+        scale = ScalarMappable(norm, colors)
+        bar = self.figure_.colorbar(scale, ax=ax, ticks=shown, spacing="uniform", format=form)
+        bar.minorticks_off()
+        bar.set_label("f(A), eq. (11)")
+        enlarge_text(bar.ax)
+
+    def _draw_path(self, ax: Axes, k: int, name: str) -> Line2D:
+        """Draw the iterates of a solver, the last one as a star."""
+        path = self.paths[name]
+        look = line_look(k + 1, len(path))
+        ax.plot(*path.T, path_effects=_border(4.0), **look)
+        ax.plot(*path[-1], marker="*", markersize=16, color=look["color"], markeredgecolor="white")
+        label = legible(name, 24)
+        if self.distances[name] > 0.01:
+            label += f" (up to {100.0 * self.distances[name]:.0f} % off the slice)"
+        return Line2D([], [], label=label, **look)
+
+    def _layout(self) -> Layout:
+        return Layout("A slice through the cone of metrics", 1, 1, 8.4, 6.6)
+
+
+def _border(width: float) -> list[Any]:
+    """A white border around lines and letters."""
+    return [withStroke(linewidth=width, foreground="white")]
+
+
+def _span(
+    objective: MStepObjective, corners: Mapping[str, ArrayLike]
+) -> tuple[FloatArray, FloatArray]:
+    """The origin A_0, and the directions A_1 - A_0, A_2 - A_0 as a (2, m, m) array."""
+    if len(corners) != 3:
+        raise ValueError(f"A slice is spanned by 3 matrices, but {len(corners)} were given.")
+    origin, *others = (objective.check(A) for A in corners.values())
+    directions = np.array(others) - origin
+    lengths = np.linalg.norm(directions, axis=(1, 2))
+    if np.all(lengths > 0.0):
+        cosine = float(np.sum(directions[0] * directions[1]) / np.prod(lengths))
+        if abs(cosine) < 1.0 - 1e-12:
+            return origin, directions
+    first, second, third = corners
+    cure = "choose another third one" if objective.pairs.n_features > 1 else "use SegmentDisplay"
+    raise ValueError(
+        f"The matrices {first!r}, {second!r} and {third!r} lie on one line, which spans no slice: "
+        f"{cure}."
+    )
+
+
+@dataclass(eq=False)
+class SegmentDisplay(Display):
+    """Show the M-step's function between two metrics, below its chord.
+
+    t -> f(A_0 + t(A_1 - A_0)) of eq. (11), below its chord; and (7), which need not be.
+
+    Parameters
+    ----------
+    positions : (k,) array
+        t, from 0 to 1.
+    convex_values, paper_values : (k,) arrays
+        f of the M-step and the objective (7), both as minimizations.
+    """
+
+    positions: FloatArray
+    convex_values: FloatArray
+    paper_values: FloatArray
+
+    @classmethod
+    def from_result(
+        cls, objective: MStepObjective, start: ArrayLike, end: ArrayLike, n_points: int = 101
+    ) -> Self:
+        """Evaluate f and (7) at `n_points` equal steps from A_0 to A_1.
+
+        Parameters
+        ----------
+        objective : MStepObjective
+            Gives f, and (7) of the same pairs and weights.
+        start, end : (m, m) array_like
+            A_0 and A_1, positive semidefinite.
+        n_points : int
+            At least 2.
+
+        Examples
+        --------
+        >>> from seraph_cvx import MStepObjective, PairSet
+        >>> from seraph_cvx.plots import SegmentDisplay
+        >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+        >>> display = SegmentDisplay.from_result(MStepObjective(pairs), [[0.0]], [[3.0]]).plot()
+        >>> display.excess(display.convex_values) <= 1e-12
+        True
+        """
+        m = objective.pairs.n_features
+        A, B = check_metric(start, m, "start"), check_metric(end, m, "end")
+        if n_points < 2:
+            raise ValueError(f"n_points={n_points}: a segment has at least its two ends.")
+        paper = SemiSupervisedObjective(objective)
+        positions = np.linspace(0.0, 1.0, n_points)
+        matrices = [A + t * (B - A) for t in positions]
+        values = (np.array([f.value(A) for A in matrices]) for f in (objective, paper))
+        return cls(positions, *values)
+
+    def chord(self, values: FloatArray) -> FloatArray:
+        """The chord (1 - t) g(0) + t g(1), which is never below a convex function g.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> values = np.array([1.0, 0.0, 3.0])
+        >>> SegmentDisplay(np.array([0.0, 0.5, 1.0]), values, values).chord(values)
+        array([1., 2., 3.])
+        """
+        return np.asarray((1.0 - self.positions) * values[0] + self.positions * values[-1])
+
+    def excess(self, values: FloatArray) -> float:
+        """The most that g exceeds its chord, relative to the largest |g|: at most 0 if g is convex.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> values = np.array([0.0, 2.0, 0.0])
+        >>> SegmentDisplay(np.array([0.0, 0.5, 1.0]), values, values).excess(values)
+        1.0
+        """
+        above = float(np.max(values - self.chord(values)))
+        return above / max(float(np.max(np.abs(values))), np.finfo(np.float64).tiny)
+
+    def _draw(self, axes: Sequence[Axes]) -> None:
+        t = self.positions
+        handles: list[Artist] = [
+            Line2D([], [], color="black", linewidth=2.5, label="value"),
+            Line2D([], [], color=GRAY, linestyle="--", linewidth=2, label="chord"),
+        ]
+        above: dict[str, Any] = {"color": PALETTE[4], "alpha": 0.5}
+        for ax, values, color, name, y_label in (
+            (axes[0], self.convex_values, PALETTE[0], "M-step (11)", "f(A), eq. (11)"),
+            (axes[1], self.paper_values, PALETTE[1], "Objective (7)", "objective (7)"),
+        ):
+            chord, verdict = self.chord(values), "below its chord"
+            ax.plot(t, chord, color=GRAY, linestyle="--", linewidth=2)
+            ax.plot(t, values, color=color, linewidth=2.5)
+            ends: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 8}
+            ax.plot(t[[0, -1]], values[[0, -1]], color=color, **ends)
+            if self.excess(values) > ROUNDING:
+                verdict = "above its chord"
+                ax.fill_between(t, chord, values, where=values > chord, linewidth=0, **above)
+                handles[2:] = [Patch(label="above the chord: not convex", **above)]
+            ax.set(title=f"{name}: {verdict}", ylabel=y_label)
+            ax.set_xlabel("t, from A₀ (left) to A₁ (right)")
+            ax.grid(alpha=0.3)
+        self._add_legend(handles)
+
+    def _layout(self) -> Layout:
+        return Layout("Along the segment A₀ + t(A₁ − A₀)", 1, 2, SLIDE_WIDTH, 4.6)

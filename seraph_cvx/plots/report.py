@@ -1,0 +1,349 @@
+"""The report of a fit as one HTML page that needs nothing else."""
+
+from __future__ import annotations
+
+import math
+import os
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+import seraph_cvx
+
+from ..display.formulas import CERTIFICATE, DESCENT, M_STEP_ONE_TERM, PROBABILITY
+from ..display.notebook import Tone, gap_in_words, tone_of_gap
+from ..display.page import POLICY, write_page
+from ..display.result_table import visible
+from ..estimators.evidence import describe_features
+from ..numerics.checks import UNKNOWN, FloatArray, IntArray, encode_labels
+from ..numerics.psd_cone import numerical_rank
+from ..pairs.pair_set import PairSet
+from ..pairs.supervision import supervise
+from ..processes.whole_file import write_whole
+from .history import HistoryDisplay
+from .points import draw_before_and_after, group_by_class, principal_coordinates
+from .spectrum import SpectrumDisplay
+from .style import add_legend, enlarge_text, new_figure, picture_bytes
+
+FOLDER = Path(__file__).parent
+BADGES = {Tone.GOOD: "holds", Tone.CAUTION: "corrected", Tone.BAD: "refuted", Tone.PLAIN: "plain"}
+FORMULAS = {
+    "probability": PROBABILITY,
+    "m_step": M_STEP_ONE_TERM,
+    "certificate": CERTIFICATE,
+    "descent": DESCENT,
+}
+"""The formulas of the page, as its template calls them."""
+
+SIZE = (5.2, 4.4)
+"""Of a figure in inches: small, so that its text can be read on a phone."""
+MOST_MARKS = 1_500
+"""More points than this are drawn as pixels: as shapes they would be megabytes."""
+MOST_CLASSES, MOST_FEATURES = 12, 20
+
+
+def fit_report(
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    similar: ArrayLike | None = None,
+    dissimilar: ArrayLike | None = None,
+    file: str | os.PathLike[str] | None = None,
+    name: str = "your data",
+    class_names: Sequence[str] | None = None,
+    notes: Sequence[str] = (),
+    loading: str = "",
+    command: str = "",
+) -> str:
+    """Write the report of a fit as one HTML page that works offline.
+
+    The data, the pairs, the points before and after, the certificate and which matrix it is of,
+    the spectrum, which features count, J by iteration, and the code that does the same.
+
+    Parameters
+    ----------
+    model : SERAPH, a relative of it, or a Pipeline with one
+        Fitted.
+    X : (n, m) array_like
+        What it was fitted to.
+    y : (n,) array_like, optional
+        The class labels it was fitted to; -1 is unknown.
+    similar, dissimilar : (k, 2) array_like of int, optional
+        The constraints it was fitted to.
+    file : path, optional
+        Also write the page to this file.
+    name : str
+        What the data are called.
+    class_names : sequence of str, optional
+        For labels that are positions in this sequence.
+    notes : sequence of str
+        Remarks about the data, shown before those about the features.
+    loading : str
+        Lines of Python that define X and y, for the code that does the same.
+    command : str
+        The command that does the same.
+
+    Returns
+    -------
+    str
+        The page, well-formed and with nothing to fetch.
+
+    Examples
+    --------
+    >>> from seraph_cvx import SERAPH
+    >>> from seraph_cvx.plots import fit_report
+    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
+    >>> y = ["a", "a", "b", "b", None, None]
+    >>> page = fit_report(SERAPH().fit(X, y), X, y, name="six points")
+    >>> "<h1>A metric learned from six points</h1>" in page
+    True
+    """
+    from jinja2 import Environment, FileSystemLoader
+
+    fit = _collect(model, X, y, similar, dissimilar, class_names)
+    title = f"A metric learned from {visible(name)}"
+    remarks = [*notes, *describe_features(fit.points, fit.feature_names)]
+    has_constraints = similar is not None or dissimilar is not None
+    template = Environment(
+        loader=FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    ).get_template("report.html")
+    body = template.render(
+        title=title,
+        fit=fit,
+        model=fit.model,
+        remarks=[visible(remark) for remark in dict.fromkeys(remarks)],
+        classes=_classes(fit),
+        formulas=FORMULAS,
+        scatter=_scatter_images(fit),
+        errors=_error_rows(fit.model),
+        gap_in_words=gap_in_words,
+        badge=_badge(fit.model),
+        rank=numerical_rank,
+        spectrum=_spectrum_images(fit),
+        features=_feature_rows(fit),
+        most_features=MOST_FEATURES,
+        values=[getattr(step, "descent_value", step) for step in fit.model.history_],
+        history=_history_images(fit),
+        python=python_of(model, loading, has_constraints),
+        command=command,
+    )
+    style = (FOLDER / "report.css").read_text(encoding="utf-8")
+    page = write_page(title, body, style, f"{POLICY}; img-src data:")
+    if file is not None:
+        write_whole(Path(file), page.encode())
+    return page
+
+
+@dataclass(frozen=True, eq=False)
+class FittedMetric:
+    """A fitted metric learner with its data, as the report shows them."""
+
+    model: Any
+    given: Any  # the points as the learner got them, after the steps before it in a pipeline
+    points: FloatArray  # the same as numbers
+    pairs: PairSet
+    codes: IntArray  # the class of each point as a position in `class_names`, or -1
+    class_names: list[str]
+    feature_names: list[str] | None
+
+    @cached_property
+    def has_share(self) -> bool:
+        """Whether distances use another matrix than the certified one."""
+        return not np.array_equal(self.model.metric_, self.model.m_step_metric_)
+
+
+def _collect(
+    model: Any,
+    X: Any,
+    y: ArrayLike | None,
+    similar: ArrayLike | None,
+    dissimilar: ArrayLike | None,
+    class_names: Sequence[str] | None,
+) -> FittedMetric:
+    """Find the metric learner and the points it got, and count the pairs anew."""
+    learner, given = model, X
+    if isinstance(model, Pipeline):
+        positions = [
+            k for k, (_, step) in enumerate(model.steps) if hasattr(step, "m_step_metric_")
+        ]
+        if not positions:
+            raise ValueError("The pipeline has no fitted SERAPH: fit it first, or give one.")
+        learner = model.steps[positions[-1]][1]
+        given = model[: positions[-1]].transform(X) if positions[-1] else X
+    check_is_fitted(learner)
+    if not hasattr(learner, "m_step_metric_"):
+        raise TypeError(f"The report is of SERAPH and its relatives, not {type(learner).__name__}.")
+    points = np.asarray(given, dtype=np.float64)
+    pairs = supervise(points, y, similar, dissimilar)
+    codes = np.full(len(points), UNKNOWN)
+    names: list[str] = []
+    if y is not None:
+        known, classes = encode_labels(y, len(points))
+        codes[known] = classes
+        labels = np.asarray(y)[known]
+        names = [str(labels[np.argmax(classes == k)]) for k in range(len(np.unique(classes)))]
+        if class_names is not None:
+            names = [str(class_names[int(name)]) for name in names]
+    features = getattr(learner, "feature_names_in_", None)
+    if features is None:
+        same = points.shape[1] == np.shape(X)[1]
+        features = getattr(X, "columns", None) if same else None
+    return FittedMetric(
+        learner,
+        given,
+        points,
+        pairs,
+        codes,
+        [visible(name) for name in names],
+        None if features is None else [visible(str(name)) for name in features],
+    )
+
+
+def _classes(fit: FittedMetric) -> str:
+    """The classes, each with the number of its points."""
+    sizes = np.bincount(fit.codes[fit.codes >= 0], minlength=len(fit.class_names))
+    classes = [f"{name} ({k})" for name, k in zip(fit.class_names, sizes, strict=True)]
+    n_more = len(classes) - MOST_CLASSES
+    more = f" and {n_more} more" if n_more > 0 else ""
+    return ", ".join(classes[:MOST_CLASSES]) + more if classes else "none given"
+
+
+def _badge(model: Any) -> tuple[str, str]:
+    """The status of the fit, and the class of its badge."""
+    bounds = model.certificate_
+    tone = Tone.CAUTION if bounds is None else tone_of_gap(bounds.relative_gap)
+    return f"status: {model.status_.value.replace('_', ' ')}", BADGES[tone]
+
+
+def _error_rows(model: Any) -> list[tuple[str, float, tuple[float, float]]]:
+    """The 1-NN errors in both metrics and their difference, each with its interval."""
+    judged = getattr(model, "leave_one_out_", None)
+    if judged is None:
+        return []
+    two = 2.0 * judged.standard_error
+    errors = {
+        "Euclidean distance": judged.euclidean_error,
+        "learned metric": judged.learned_error,
+    }
+    rows = [(name, error, error_interval(error, judged.n)) for name, error in errors.items()]
+    return [*rows, ("difference", judged.gain, (judged.gain - two, judged.gain + two))]
+
+
+def error_interval(error: float, n: int, z: float = 1.96) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share of n points."""
+    middle = error + z * z / (2 * n)
+    half = z * math.sqrt(error * (1.0 - error) / n + z * z / (4 * n * n))
+    scale = 1.0 + z * z / n
+    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+
+
+def _feature_rows(fit: FittedMetric) -> list[tuple[str, float, float]]:
+    """The share A_ii var(x_i) of each feature in metric_ and in the certified A, largest first.
+
+    None for a metric of a kernel's coordinates.
+    """
+    m, variances = fit.points.shape[1], fit.points.var(axis=0)
+    if len(fit.model.metric_) != m or hasattr(fit.model, "kernel"):
+        return []
+    parts = np.array(
+        [np.diag(A) * variances for A in (fit.model.metric_, fit.model.m_step_metric_)]
+    )
+    totals = parts.sum(axis=1, keepdims=True)
+    learned, certified = parts / np.where(totals > 0.0, totals, 1.0)
+    names = fit.feature_names or [f"feature {k}" for k in range(m)]
+    order = np.argsort(-learned, kind="stable")
+    return [(names[k], float(learned[k]), float(certified[k])) for k in order]
+
+
+def _scatter_images(fit: FittedMetric) -> list[tuple[str, str]]:
+    """The points in the two leading directions, before and after."""
+    learned = np.asarray(fit.model.transform(fit.given))
+    figures = [new_figure(*SIZE) for _ in range(2)]
+    axes = [figure.subplots() for figure in figures]
+    groups = group_by_class(fit.codes, fit.class_names or None)
+    draw_before_and_after(axes, (principal_coordinates(fit.points), learned), groups)
+    for figure, ax in zip(figures, axes, strict=True):
+        enlarge_text(ax)
+        add_legend(figure, ax.get_legend_handles_labels()[0])
+    return [_image(f, ax.get_title(), len(learned)) for f, ax in zip(figures, axes, strict=True)]
+
+
+def _spectrum_images(fit: FittedMetric) -> list[tuple[str, str]]:
+    """The eigenvalues of the metric, and of the certified matrix where it is another."""
+    metrics = {"metric_": fit.model.metric_}
+    if fit.has_share:
+        metrics["m_step_metric_"] = fit.model.m_step_metric_
+    figure = new_figure(*SIZE)
+    SpectrumDisplay.from_result(metrics).plot(figure.subplots(), "Eigenvalues")
+    return [_image(figure, "The eigenvalues of the metric")]
+
+
+def _history_images(fit: FittedMetric) -> list[tuple[str, str]]:
+    """J and the paper's objective (7) by iteration, and the gaps if several are certified."""
+    display = HistoryDisplay.from_estimator(fit.model)
+    figures = [new_figure(*SIZE) for _ in range(1 if display.descent_values is None else 3)]
+    display.plot([figure.subplots() for figure in figures])
+    gaps = display.relative_gaps
+    if gaps is not None and np.sum(np.isfinite(gaps)) < 2:  # one point is no course
+        figures.pop()
+    return [_image(f, ax.get_title()) for f, ax in zip(figures, display.axes_, strict=False)]
+
+
+def _image(figure: Figure, text: str, n_marks: int = 0) -> tuple[str, str]:
+    """The description of a figure, and its picture as an address."""
+    ending, kind = ("svg", "svg+xml") if n_marks <= MOST_MARKS else ("png", "png")
+    content = b64encode(picture_bytes(figure, ending)).decode("ascii")
+    return text, f"data:image/{kind};base64,{content}"
+
+
+def python_of(model: Any, loading: str = "", has_constraints: bool = False) -> str:
+    """Write the Python code that makes and fits this model; `loading` defines X and y."""
+    homes: dict[str, set[str]] = {"seraph_cvx.plots": {"fit_report"}}
+    for part in _parts(model):
+        homes.setdefault(_home(type(part)), set()).add(type(part).__name__)
+    imports = [f"from {home} import {', '.join(sorted(homes[home]))}" for home in sorted(homes)]
+    if not loading:
+        loading = "# X: the points, a row each; y: their classes, -1 where unknown"
+    given = "X, y, similar=similar, dissimilar=dissimilar" if has_constraints else "X, y"
+    return "\n".join(
+        [
+            *imports,
+            "",
+            loading,
+            f"model = {model.__repr__(N_CHAR_MAX=100_000)}",
+            f"model.fit({given})",
+            f'fit_report(model, {given}, file="report.html")',
+        ]
+    )
+
+
+def _parts(model: Any) -> Iterator[Any]:
+    """The model and all within it whose names the code has to import."""
+    yield model
+    if isinstance(model, Pipeline):
+        for _, step in model.steps:
+            if not isinstance(step, str):
+                yield from _parts(step)
+    yield from getattr(model, "penalties", ())
+
+
+def _home(kind: type) -> str:
+    """The module from which users import a class."""
+    if kind.__name__ in seraph_cvx.__all__:
+        return "seraph_cvx"
+    public = []
+    for part in kind.__module__.split("."):
+        if part.startswith("_"):
+            break
+        public.append(part)
+    return ".".join(public[:2] if public[0] == "seraph_cvx" else public)
