@@ -14,13 +14,12 @@ from .pairs.pair_set import PairSet
 from .solvers.solution import OptimumNotAttained, Status
 
 if TYPE_CHECKING:
+    from .estimators.half_labeled import LabeledKFold, LabeledOnly, known_accuracy, pair_auc
     from .estimators.kernel_seraph import KernelSERAPH
-    from .estimators.labeled_only import LabeledOnly
     from .estimators.pair_seraph import PairSERAPH
-    from .estimators.saving.model_file import load_model, save_model
-    from .estimators.selection.scoring import LabeledKFold, known_accuracy, pair_auc
-    from .estimators.selection.seraph_cv import SERAPHCV
+    from .estimators.saving import load_model, save_model
     from .estimators.seraph import SERAPH
+    from .estimators.seraph_cv import SERAPHCV
     from .fit.path import seraph_path
     from .m_step.explain import explain_convexity
     from .m_step.modified_problem import certify_problem
@@ -60,13 +59,13 @@ __all__ = [
 
 _HEAVY_ROOMS = {
     "SERAPH": "estimators.seraph",
-    "SERAPHCV": "estimators.selection.seraph_cv",
-    "LabeledKFold": "estimators.selection.scoring",
-    "LabeledOnly": "estimators.labeled_only",
-    "known_accuracy": "estimators.selection.scoring",
-    "load_model": "estimators.saving.model_file",
-    "pair_auc": "estimators.selection.scoring",
-    "save_model": "estimators.saving.model_file",
+    "SERAPHCV": "estimators.seraph_cv",
+    "LabeledKFold": "estimators.half_labeled",
+    "LabeledOnly": "estimators.half_labeled",
+    "known_accuracy": "estimators.half_labeled",
+    "load_model": "estimators.saving",
+    "pair_auc": "estimators.half_labeled",
+    "save_model": "estimators.saving",
     "seraph_path": "fit.path",
     "KernelSERAPH": "estimators.kernel_seraph",
     "NotCertified": "solvers.not_certified",

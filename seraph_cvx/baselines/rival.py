@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import qr
 from scipy.optimize import minimize
 
-from ..estimators.mahalanobis import MahalanobisTransformer, all_or_nothing
+from ..estimators.mahalanobis import MahalanobisTransformer
 from ..numerics.checks import FloatArray, IntArray, check_number
 from ..pairs.pair_set import PairSet
 from ..solvers.not_certified import NotCertified
@@ -135,14 +134,9 @@ class Rival(MahalanobisTransformer, ABC):
         """
         if self._refusal and not (similar is None and dissimilar is None):
             raise ValueError(self._refusal)
-        with all_or_nothing(self):
-            pairs = self._take(X, y, similar, dissimilar)
-            for doubt in self._doubts(pairs, y, similar is not None or dissimilar is not None):
-                warnings.warn(doubt, stacklevel=2)
-            not_reached = self._learn(pairs, y)
-        for warning in not_reached:
-            warnings.warn(warning, stacklevel=2)
-        return self
+        return self._fit_pairs(
+            lambda pairs: self._learn(pairs, y), X, y, similar, dissimilar, stacklevel=2
+        )
 
     @abstractmethod
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
-from ..pairs.far_points import describe_far_values
+from ..pairs.data_warnings import describe_far_values
 
 # Confidences are named if the largest is this many times the smallest.
 UNEVEN = 1e6

@@ -63,7 +63,7 @@ def apply(
     The Euclidean distance between transformed rows is the learned distance.
     """
     with answers_in_words():
-        from ..estimators.saving.model_file import load_model
+        from ..estimators.saving import load_model
 
         for path in (model, file):
             require_file(path)

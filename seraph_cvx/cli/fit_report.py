@@ -16,7 +16,7 @@ from ..estimators.evidence import describe_features, leave_one_out
 from ..fit.alternation import Iteration
 from ..numerics.checks import UNKNOWN, FloatArray
 from ..numerics.psd_cone import factor, numerical_rank
-from ..pairs.label_doubts import WORDS_FOR_UNKNOWN
+from ..pairs.data_warnings import WORDS_FOR_UNKNOWN
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status

@@ -462,7 +462,7 @@ def learn(
 
 def write_model(path: Path, model: Any, seraph: SERAPH, table: UserTable) -> None:
     """Write the model, or as .csv its matrix alone, below the names of the features."""
-    from ..estimators.saving.model_file import save_model
+    from ..estimators.saving import save_model
 
     if path.suffix == ".npz":
         save_model(model, path)

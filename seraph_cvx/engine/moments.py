@@ -11,7 +11,7 @@ import numpy as np
 from ..numerics.arrays import Array, namespace, to_host
 from ..numerics.checks import FloatArray, read_only
 from ..numerics.psd_cone import whiten
-from ..pairs.far_points import cut_off
+from ..pairs.data_warnings import clip_far_values
 from .blocks import LabeledBatch, PairBatch, PairTerms, Terms
 from .pair_sums import PairSums
 from .sweep import Swept
@@ -71,7 +71,7 @@ class PairMoments:
         to span what the points do. And not the points of similar pairs, which do set a scale: their
         distances have to be short.
         """
-        points = cut_off(self.sums.points)
+        points = clip_far_values(self.sums.points)
         if points is None:
             return self
         near = np.unique(self.sums.labels.similar_links)

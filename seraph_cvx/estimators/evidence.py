@@ -1,4 +1,4 @@
-"""What the available data say about a fit: whether it helps, and what may spoil it."""
+"""What the data at hand say about a fit: whether it helps, and what may spoil it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import factor
-from .reference import mean_squared_correlation, resolve_correlation_weight
+from ..pairs.labeled_pairs import ClassLabels
+from .settings import mean_squared_correlation, resolve_correlation_weight, standardized_columns
 
 MOST_JUDGED = 2_000
 """The number of labeled points that are judged at most; of more, so many evenly spaced ones."""
@@ -30,8 +32,8 @@ COLLINEAR = 0.999
 class LeaveOneOut:
     """Leave-one-out 1-NN errors of the labeled points, in two metrics.
 
-    The labels were used to learn the metric, so its error is flattered: where even so it is not
-    below the Euclidean one, the metric has not been shown to help.
+    The learned one's is optimistic, as the same labels were used for training: where even so it is
+    not below the Euclidean one, the metric has not been shown to help.
 
     Attributes
     ----------
@@ -58,48 +60,34 @@ class LeaveOneOut:
         """Whether the gain is more than two standard errors."""
         return self.gain > 2.0 * self.standard_error
 
-    def __str__(self) -> str:
-        """The errors, and what they show, in a sentence or two."""
-        numbers = (
-            f"{self.n} labeled points, each by the nearest other one: {self.learned_error:.1%} "
-            f"wrong in the learned metric, {self.euclidean_error:.1%} in the Euclidean one "
-            f"(difference {self.gain:+.1%}, standard error {self.standard_error:.1%})."
-        )
-        return f"{numbers} {self.verdict}"
-
     @property
     def verdict(self) -> str:
         """What the errors show, in a sentence."""
         if self.is_clear:
-            return "The labels show a gain; as they were used to learn, it is flattered."
+            return (
+                "The labels show a gain. This is optimistic: the same labels were used for "
+                "training."
+            )
         if self.gain > 0.0:
             return "That may be chance: these labels do not show that the metric helps."
         return "These labels give no sign that the metric helps: compare on held-out labels."
+
+    def __str__(self) -> str:
+        """The errors, and what they show, in a sentence or two."""
+        return (
+            f"{self.n} labeled points, each by the nearest other one: {self.learned_error:.1%} "
+            f"wrong in the learned metric, {self.euclidean_error:.1%} in the Euclidean one "
+            f"(difference {self.gain:+.1%}, standard error {self.standard_error:.1%}). "
+            f"{self.verdict}"
+        )
 
 
 def leave_one_out(points: FloatArray, codes: IntArray, metric: FloatArray) -> LeaveOneOut | None:
     """Judge a metric by the nearest labeled neighbor of each labeled point.
 
-    Parameters
-    ----------
-    points : (k, m) array
-        The labeled points.
-    codes : (k,) array of int
-        Their classes.
-    metric : (m, m) array
-
-    Returns
-    -------
-    LeaveOneOut or None
-        None where there is nothing to judge: fewer than two classes, or no two points of one.
-
-    Examples
-    --------
-    >>> X = np.array([[0.0, 0.0], [0.1, 3.0], [1.0, 0.1], [1.1, 3.1]])
-    >>> print(leave_one_out(X, np.array([0, 0, 1, 1]), np.diag([1.0, 0.0])).gain)
-    1.0
+    None where there is nothing to judge: fewer than two classes, or no two points of one.
     """
-    sizes = np.bincount(codes) if len(codes) else np.zeros(1, dtype=np.int64)
+    sizes = np.bincount(codes, minlength=1)
     if np.count_nonzero(sizes) < 2 or np.max(sizes) < 2:
         return None
     rows = np.unique(np.linspace(0, len(codes) - 1, min(len(codes), MOST_JUDGED)).astype(np.int64))
@@ -118,9 +106,9 @@ def _hits(points: FloatArray, codes: IntArray, rows: IntArray) -> NDArray[np.boo
     Z = points - points.mean(axis=0)
     squares = np.sum(np.square(Z), axis=1)
     nearest = []
-    for some in np.array_split(rows, -(-len(rows) // ROWS_AT_ONCE)):
-        distances = squares - 2.0 * Z[some] @ Z.T  # but for what a row has in common
-        distances[np.arange(len(some)), some] = np.inf
+    for chunk in np.array_split(rows, -(-len(rows) // ROWS_AT_ONCE)):
+        distances = squares - 2.0 * Z[chunk] @ Z.T  # but for what a row has in common
+        distances[np.arange(len(chunk)), chunk] = np.inf
         nearest.append(np.argmin(distances, axis=1))
     return np.asarray(codes[np.concatenate(nearest)] == codes[rows])
 
@@ -129,52 +117,64 @@ def describe_features(points: FloatArray, names: Sequence[str] | None = None) ->
     """Describe what in the features may spoil a metric, each with a remedy; empty if nothing.
 
     Constant columns, heavy tails, features that say the same, and correlations so strong that the
-    trace penalty follows them.
-
-    Parameters
-    ----------
-    points : (n, m) array
-    names : sequence of str, optional
-        Of the features; by default their numbers.
-
-    Examples
-    --------
-    >>> describe_features(np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]))
-    ['Constant: feature 1. Nothing is learned from it: leave it out.']
+    trace penalty follows them; `names` are by default the numbers of the features.
     """
     m = points.shape[1]
     called = [f"feature {i}" for i in range(m)] if names is None else [f"{n!r}" for n in names]
-    spread = np.ptp(points, axis=0)
-    found = []
-    if constant := [called[i] for i in np.flatnonzero(spread == 0.0)]:
-        found.append(f"Constant: {_some(constant)}. Nothing is learned from it: leave it out.")
-    varying = np.flatnonzero(spread > 0.0)
-    if len(points) < 4 or not len(varying):
-        return found
-    columns = points[:, varying] / np.max(np.abs(points[:, varying]), axis=0)
-    centered = columns - columns.mean(axis=0)
-    lengths = np.linalg.norm(centered, axis=0)
-    centered = centered / np.where(lengths > 0.0, lengths, 1.0)
-    kurtosis = len(points) * np.sum(centered**4, axis=0) - 3.0
-    if heavy := [called[varying[i]] for i in np.flatnonzero(kurtosis > HEAVY_TAIL)]:
-        found.append(
-            f"Heavy tails: {_some(heavy)}. A few values are most of the variance, so that the "
+    ranges = np.ptp(points, axis=0)
+    notes = []
+    if constant := [called[i] for i in np.flatnonzero(ranges == 0.0)]:
+        notes.append(f"Constant: {_first(constant)}. Nothing is learned from it: leave it out.")
+    varying = [called[i] for i in np.flatnonzero(ranges > 0.0)]
+    if len(points) < 4 or not varying:
+        return notes
+    standardized = standardized_columns(points)
+    kurtosis = len(points) * np.sum(standardized**4, axis=0) - 3.0
+    if heavy := [varying[i] for i in np.flatnonzero(kurtosis > HEAVY_TAIL)]:
+        notes.append(
+            f"Heavy tails: {_first(heavy)}. A few values are most of the variance, so that the "
             "other points look equal: take logarithms, ranks (QuantileTransformer), or clip."
         )
-    correlation = np.abs(np.triu(centered.T @ centered, 1))
-    if len(same := np.argwhere(correlation > COLLINEAR)):
-        pairs = [f"{called[varying[i]]} and {called[varying[j]]}" for i, j in same]
-        found.append(f"Nearly the same: {_some(pairs)}. Leave one of each two out.")
+    correlation = np.abs(np.triu(standardized.T @ standardized, 1))
+    if same := [f"{varying[i]} and {varying[j]}" for i, j in np.argwhere(correlation > COLLINEAR)]:
+        notes.append(f"Nearly the same: {_first(same)}. Leave one of each two out.")
     if resolve_correlation_weight(points, "auto") > 0.0:
-        found.append(
+        notes.append(
             f"Strongly correlated: the mean squared correlation of the features is "
             f"{mean_squared_correlation(points):.2f}. The trace penalty follows their covariance "
             "(correlation_weight), so that small differences between them may count."
         )
-    return found
+    return notes
 
 
-def _some(names: list[str]) -> str:
+def _first(names: list[str]) -> str:
     """The first three names, and how many more there are."""
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more
+
+
+def describe_outcome(first: MStepObjective, metric: FloatArray) -> str:
+    """Describe why the metric of a fit from M-step `first` is of no use, and the cure; or empty."""
+    pairs = first.pairs
+    has_classes = isinstance(pairs.labels, ClassLabels)
+    nothing_apart = (
+        f"all {'known points are of one class' if has_classes else 'labeled pairs are similar'}, "
+        "so nothing says which points are far apart. Label points of another class, or give "
+        "dissimilar pairs."
+    )
+    are_similar = pairs.n_similar == pairs.n_labeled
+    if np.any(metric):
+        return f"Of doubtful use: {nothing_apart}" if has_classes and are_similar else ""
+    if not np.any(pairs.feature_ranges):
+        cause = "all points are equal. Give points that differ."
+    elif are_similar:
+        cause = nothing_apart
+    else:
+        limit = first.critical_trace_weight
+        is_plain = first.manifold_term is None and not first.penalties
+        bound = f" (it has to be below {limit:.3g})" if is_plain and limit else ""
+        cause = (
+            f"the trace weight{'' if is_plain else ' or another penalty'} is too large for these "
+            f'features{bound}. Lower it, or use trace_weight="auto".'
+        )
+    return f"The learned metric is zero, and so is all of transform(X): {cause}"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -16,7 +16,6 @@ from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 from .base import BaseSERAPH
-from .mahalanobis import all_or_nothing
 
 LARGEST = 1e290
 """The largest inner products whose sums do not overflow."""
@@ -28,7 +27,19 @@ NO_SPREAD = 1e-12
 """Kernel principal components below this share of the largest eigenvalue are left out."""
 
 
-class KernelSERAPH(BaseSERAPH):
+@dataclass(eq=False, repr=False)
+class KernelParameters:
+    """The kernel of KernelSERAPH, and its parameters."""
+
+    kernel: str | Callable[..., float] = "rbf"
+    gamma: float | None = None
+    degree: float = 3
+    coef0: float = 1.0
+    kernel_params: Mapping[str, Any] | None = None
+
+
+@dataclass(eq=False, repr=False)
+class KernelSERAPH(BaseSERAPH, KernelParameters):  # the kernel's are the first fields
     """Learn a metric in the feature space of a kernel, as SERAPH does among the features.
 
     It minimizes what :class:`seraph_cvx.SERAPH` does with ||phi(x) - phi(x')||_A instead of
@@ -69,84 +80,6 @@ class KernelSERAPH(BaseSERAPH):
     array([0.3 , 2.44])
     """
 
-    def __init__(
-        self,
-        kernel: str | Callable[..., float] = "rbf",
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1.0,
-        kernel_params: Mapping[str, Any] | None = None,
-        unlabeled_weight: float | str = "full",
-        trace_weight: float | str = "auto",
-        threshold: float = 1.0,
-        sharpness: float | None = 2.0,
-        algorithm: str = "em",
-        solver: Any = "fista",
-        tol: float = 1e-6,
-        m_step_tol: float = 1e-8,
-        max_iter: int | None = None,
-        n_components: int | None = None,
-        allow_unattained: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-        laplacian_weight: float = 0.0,
-        laplacian_neighbors: int = 7,
-        laplacian_kernel: str = "heat",
-        laplacian_normalised: bool = False,
-        identity_share: float | str = "auto",
-        setting: str | None = None,
-        unlabeled_pairs: int | None = None,
-        accelerate: bool = True,
-        penalties: Sequence[Penalty] = (),
-        reference: str = "within",
-        correlation_weight: float | str = "auto",
-        time_limit: float | None = None,
-        callback: Any = None,
-        on_interrupt: str = "raise",
-        solver_options: Mapping[str, Any] | None = None,
-        formulation: str = "primal",
-        polish: bool = False,
-    ) -> None:
-        super().__init__(
-            unlabeled_weight=unlabeled_weight,
-            trace_weight=trace_weight,
-            threshold=threshold,
-            sharpness=sharpness,
-            algorithm=algorithm,
-            solver=solver,
-            tol=tol,
-            m_step_tol=m_step_tol,
-            max_iter=max_iter,
-            n_components=n_components,
-            allow_unattained=allow_unattained,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            random_state=random_state,
-            laplacian_weight=laplacian_weight,
-            laplacian_neighbors=laplacian_neighbors,
-            laplacian_kernel=laplacian_kernel,
-            laplacian_normalised=laplacian_normalised,
-            identity_share=identity_share,
-            setting=setting,
-            unlabeled_pairs=unlabeled_pairs,
-            accelerate=accelerate,
-            penalties=penalties,
-            reference=reference,
-            correlation_weight=correlation_weight,
-            time_limit=time_limit,
-            callback=callback,
-            on_interrupt=on_interrupt,
-            solver_options=solver_options,
-            formulation=formulation,
-            polish=polish,
-        )
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-
     def fit(
         self,
         X: ArrayLike,
@@ -160,14 +93,13 @@ class KernelSERAPH(BaseSERAPH):
 
         The parameters are those of :meth:`seraph_cvx.SERAPH.fit`.
         """
-        with all_or_nothing(self), one_blas_thread():
-            pairs = self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
-            for doubt in self._doubts(pairs, y, similar is not None or dissimilar is not None):
-                warnings.warn(doubt, stacklevel=2)
-            not_reached = self._learn(self._embed(pairs))
-        for warning in not_reached:
-            warnings.warn(warning, stacklevel=2)
-        return self
+
+        def learn(pairs: PairSet) -> list[Warning]:
+            with one_blas_thread():
+                return self._learn(self._embed(pairs))
+
+        confidences = similar_confidence, dissimilar_confidence
+        return self._fit_pairs(learn, X, y, similar, dissimilar, *confidences, stacklevel=2)
 
     def _embed(self, pairs: PairSet) -> PairSet:
         """Embed the pairs in kernel PCA coordinates, and keep these for new points."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Self
@@ -18,29 +19,16 @@ from sklearn.utils.validation import (
 )
 
 from ..numerics.arrays import is_foreign_array, to_device_of, to_host
-from ..numerics.checks import FloatArray, refuse_masked
+from ..numerics.checks import FloatArray, check_points, refuse_masked
 from ..numerics.psd_cone import factor
-from ..pairs.far_points import FarValueWarning, describe_far_values
-from ..pairs.label_doubts import describe_labels
+from ..pairs.data_warnings import FarValueWarning, describe_far_values, describe_labels
+from ..pairs.labeled_pairs import label_pairs
 from ..pairs.pair_set import PairSet
-from ..pairs.supervision import supervise
 
 
 @contextmanager
 def all_or_nothing(estimator: BaseEstimator) -> Iterator[None]:
-    """A context in which an interrupted `fit` leaves the estimator as it was before.
-
-    Examples
-    --------
-    >>> model = MahalanobisTransformer()
-    >>> try:
-    ...     with all_or_nothing(model):
-    ...         model.n_features_in_ = 2
-    ...         raise KeyboardInterrupt
-    ... except KeyboardInterrupt:
-    ...     hasattr(model, "n_features_in_")
-    False
-    """
+    """A context in which an interrupted `fit` leaves the estimator as it was before."""
     with ExitStack() as undo:
         undo.callback(setattr, estimator, "__dict__", dict(vars(estimator)))
         yield
@@ -52,8 +40,8 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     d(x, x')^2 = (x - x')' A (x - x') = ||L(x - x')||^2.
 
-    A subclass learns A from X and a :class:`~seraph_cvx.PairSet` and hands it to `_keep_metric`,
-    all of it under :func:`all_or_nothing`.
+    A subclass learns A from a :class:`~seraph_cvx.PairSet` and hands it to `_keep_metric`; its
+    `fit` calls `_fit_pairs` with what learns.
 
     Attributes
     ----------
@@ -163,47 +151,62 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def _take(
+    def _fit_pairs(
+        self,
+        learn: Callable[[PairSet], list[Warning]],
+        X: ArrayLike,
+        y: ArrayLike | None,
+        similar: ArrayLike | None = None,
+        dissimilar: ArrayLike | None = None,
+        *confidences: ArrayLike | None,
+        stacklevel: int,
+    ) -> Self:
+        """Check the data, learn from their pairs, and warn in the name of whoever called `fit`."""
+        with all_or_nothing(self):
+            pairs = self._make_pairs(X, y, similar, dissimilar, *confidences)
+            if doubtful := describe_far_values(pairs.points):
+                warnings.warn(FarValueWarning(doubtful), stacklevel=stacklevel + 1)
+            has_classes_only = y is not None and similar is None and dissimilar is None
+            if has_classes_only and (doubtful := describe_labels(to_host(y))):
+                warnings.warn(doubtful, stacklevel=stacklevel + 1)
+            not_reached = learn(pairs)
+        for warning in not_reached:
+            warnings.warn(warning, stacklevel=stacklevel + 1)
+        return self
+
+    def _make_pairs(
         self,
         X: ArrayLike,
         y: ArrayLike | None,
         similar: ArrayLike | None = None,
         dissimilar: ArrayLike | None = None,
-        similar_confidence: ArrayLike | None = None,
-        dissimilar_confidence: ArrayLike | None = None,
+        *confidences: ArrayLike | None,
     ) -> PairSet:
-        """Turn what `fit` was given into pairs, after scikit-learn's own checks."""
-        name = type(self).__name__
+        """Turn what `fit` was given into pairs; X is copied once, and its numbers checked once."""
         if y is None and similar is None and dissimilar is None:
             raise ValueError(
-                f"{name} requires y to be passed, but the target y is None: give the class of each "
-                "point, -1 where it is not known, or pairs of point indices `similar` and "
-                "`dissimilar`."
+                f"{type(self).__name__} requires y to be passed, but the target y is None: give "
+                "the class of each point, -1 where it is not known, or pairs of point indices "
+                "`similar` and `dissimilar`."
             )
         refuse_masked(X, "X", "remove these points or impute the missing values first")
         refuse_masked(y, "y", "mark an unknown label by -1")
-        with np.errstate(invalid="ignore"):  # infinities are refused in words
-            points = validate_data(
-                self,
-                to_host(X),
-                dtype=[np.float64, np.float32],
-                order="C",
-                ensure_min_samples=2,
-                ensure_all_finite=True,
-            )
+        copied = validate_data(
+            self,
+            to_host(X),
+            dtype=np.float64,
+            order="C",
+            copy=True,
+            ensure_min_samples=2,
+            ensure_all_finite=False,
+        )
+        points = check_points(copied, copy=False)
         if y is not None:
             y = column_or_1d(to_host(y), warn=True)
             check_consistent_length(points, y)
         self._check_n_components(points.shape[1])
-        where = X if is_foreign_array(X) else points
-        return supervise(where, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
-
-    @staticmethod
-    def _doubts(pairs: PairSet, y: ArrayLike | None, has_constraints: bool) -> list[Warning]:
-        """The warnings to issue before learning: outliers, labels of the wrong kind."""
-        far = describe_far_values(pairs.points)
-        kind = "" if y is None or has_constraints else describe_labels(to_host(y))
-        return [*([FarValueWarning(far)] if far else []), *([UserWarning(kind)] if kind else [])]
+        labels = label_pairs(points, y, similar, dissimilar, *confidences)
+        return PairSet(points, labels, X if is_foreign_array(X) else None)
 
     def _check_n_components(self, most: int) -> None:
         if self.n_components is not None and not 1 <= self.n_components <= most:
@@ -239,46 +242,40 @@ def best_threshold(
 
     Among equally good ones the middle of the gap between two distances; below the smallest
     distance, where nothing is called similar, half of it, or -1 where that is zero.
-
-    Examples
-    --------
-    >>> best_threshold([1.0, 2.0, 4.0, 5.0], [1, 1, -1, -1])
-    3.0
     """
+    from sklearn.metrics import roc_curve
+
     distances, y = np.asarray(distances, dtype=np.float64), np.asarray(y)
     if y.shape != distances.shape or not np.all(np.isin(y, (-1, 1))):
         raise ValueError("y must hold +1 (similar) or -1 (dissimilar) for each pair.")
     n_similar, n_dissimilar = int(np.sum(y == 1)), int(np.sum(y == -1))
     if not n_similar or not n_dissimilar:
         raise ValueError("A threshold needs both similar and dissimilar pairs to be calibrated on.")
-    order = np.argsort(distances, kind="stable")
-    sorted_distances = distances[order]
-    hits = np.concatenate([[0], np.cumsum(y[order] == 1)])
-    false_alarms = np.arange(len(y) + 1) - hits
-    cuts = np.flatnonzero(np.diff(sorted_distances, prepend=-np.inf, append=np.inf) > 0.0)
-    sensitivity = hits[cuts] / n_similar
-    specificity = 1.0 - false_alarms[cuts] / n_dissimilar
+    false_rate, sensitivity, scores = roc_curve(y, -distances, drop_intermediate=False)
+    cuts = -scores  # nothing is called similar at the first, all at the last
+    hits, false_alarms = np.rint(n_similar * sensitivity), np.rint(n_dissimilar * false_rate)
     if strategy == "accuracy":
-        merit = sensitivity * n_similar + specificity * n_dissimilar
+        merit = hits - false_alarms
     elif strategy == "f_beta":
-        missed = n_similar - hits[cuts]
-        weighted = (1.0 + beta**2) * hits[cuts]
-        merit = weighted / np.maximum(weighted + beta**2 * missed + false_alarms[cuts], 1e-300)
+        weighted = (1.0 + beta**2) * hits
+        missed = n_similar - hits
+        merit = weighted / np.maximum(weighted + beta**2 * missed + false_alarms, 1e-300)
     elif strategy in ("max_tpr", "max_tnr"):
         if min_rate is None or not 0.0 <= min_rate <= 1.0:
             raise ValueError(f'strategy="{strategy}" needs min_rate in [0, 1], not {min_rate!r}.')
-        rates = (sensitivity, specificity) if strategy == "max_tpr" else (specificity, sensitivity)
-        merit = np.where(rates[1] >= min_rate - 1e-12, rates[0], -1.0)
+        rates = [sensitivity, 1.0 - false_rate]
+        largest, bounded = rates if strategy == "max_tpr" else rates[::-1]
+        merit = np.where(bounded >= min_rate - 1e-12, largest, -1.0)
     else:
         raise ValueError(
             f"strategy={strategy!r} is not known: use accuracy, f_beta, max_tpr or max_tnr."
         )
-    cut = int(cuts[np.argmax(merit)])
-    if cut == 0:
-        return float(sorted_distances[0]) / 2.0 or -1.0
-    below = float(sorted_distances[cut - 1])
-    if cut == len(y):
+    best = int(np.argmax(merit))
+    if best == 0:
+        return float(cuts[1]) / 2.0 or -1.0
+    below = float(cuts[best])
+    if best == len(cuts) - 1:
         return below
-    above = float(sorted_distances[cut])
+    above = float(cuts[best + 1])
     middle = below + (above - below) / 2.0
     return middle if middle < above else below  # of neighboring numbers the middle is one of them

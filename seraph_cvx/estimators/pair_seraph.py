@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +14,12 @@ from sklearn.utils.validation import check_array
 
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
-from ..pairs.supervision import describe_void_pairs, supervise_pairs
-from ..penalties.penalty import Penalty
+from ..pairs.pair_set import supervise_pairs
 from .base import BaseSERAPH
 from .mahalanobis import all_or_nothing
 
 
+@dataclass(eq=False, repr=False)
 class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
     """Learn a Mahalanobis metric from labeled pairs of points, as a classifier of pairs.
 
@@ -50,73 +50,7 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
     array([0.02, 2.44, 0.02])
     """
 
-    def __init__(
-        self,
-        unlabeled_weight: float | str = "full",
-        trace_weight: float | str = "auto",
-        threshold: float = 1.0,
-        sharpness: float | None = 2.0,
-        algorithm: str = "em",
-        solver: Any = "fista",
-        tol: float = 1e-6,
-        m_step_tol: float = 1e-8,
-        max_iter: int | None = None,
-        n_components: int | None = None,
-        allow_unattained: bool = False,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-        laplacian_weight: float = 0.0,
-        laplacian_neighbors: int = 7,
-        laplacian_kernel: str = "heat",
-        laplacian_normalised: bool = False,
-        identity_share: float | str = 0.0,
-        setting: str | None = None,
-        unlabeled_pairs: int | None = None,
-        accelerate: bool = True,
-        penalties: Sequence[Penalty] = (),
-        reference: str = "within",
-        correlation_weight: float | str = "auto",
-        time_limit: float | None = None,
-        callback: Any = None,
-        on_interrupt: str = "raise",
-        solver_options: Mapping[str, Any] | None = None,
-        formulation: str = "primal",
-        polish: bool = False,
-    ) -> None:
-        super().__init__(
-            unlabeled_weight=unlabeled_weight,
-            trace_weight=trace_weight,
-            threshold=threshold,
-            sharpness=sharpness,
-            algorithm=algorithm,
-            solver=solver,
-            tol=tol,
-            m_step_tol=m_step_tol,
-            max_iter=max_iter,
-            n_components=n_components,
-            allow_unattained=allow_unattained,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            random_state=random_state,
-            laplacian_weight=laplacian_weight,
-            laplacian_neighbors=laplacian_neighbors,
-            laplacian_kernel=laplacian_kernel,
-            laplacian_normalised=laplacian_normalised,
-            identity_share=identity_share,
-            setting=setting,
-            unlabeled_pairs=unlabeled_pairs,
-            accelerate=accelerate,
-            penalties=penalties,
-            reference=reference,
-            correlation_weight=correlation_weight,
-            time_limit=time_limit,
-            callback=callback,
-            on_interrupt=on_interrupt,
-            solver_options=solver_options,
-            formulation=formulation,
-            polish=polish,
-        )
+    identity_share: float | str = 0.0
 
     def fit(
         self,
@@ -159,9 +93,9 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
                 )
         with all_or_nothing(self), one_blas_thread():
             self.n_features_in_ = P.shape[2]
-            supervised = supervise_pairs(P, np.asarray(y), confidence, more)
-            if void := describe_void_pairs(P, y):
-                warnings.warn(void, stacklevel=2)
+            supervised, left_out = supervise_pairs(P, y, confidence, more)
+            if left_out:
+                warnings.warn(left_out, stacklevel=2)
             not_reached = self._learn(supervised)
             self.classes_ = np.array([-1, 1])
         for warning in not_reached:

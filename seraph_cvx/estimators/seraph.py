@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Self
 
 from numpy.typing import ArrayLike
 
 from ..numerics.arrays import one_blas_thread
+from ..pairs.pair_set import PairSet
 from .base import BaseSERAPH
-from .mahalanobis import all_or_nothing
 
 
 class SERAPH(BaseSERAPH):
@@ -34,7 +33,7 @@ class SERAPH(BaseSERAPH):
         mu: the weight of the unlabeled pairs. "ratio" is the paper's #(S u D) / #U. "full" is the
         weight of the M-steps at which J has all of that ratio: ratio * a/(a - 1), a = sharpness.
     trace_weight : float or "auto", default="auto"
-        lambda: larger gives a metric of lower rank. "auto" is 0.08 p times the critical trace
+        lambda: larger values lower the rank. "auto" is 0.08 p times the critical trace
         weight of the labeled pairs, p the chance that two labeled points are similar (1/k for k
         classes of one size): it follows the unit of the features, as no number can. Where that is
         zero (no labeled pair pulls the metric up) it is 1.0. With `penalties` it is the same number
@@ -160,7 +159,8 @@ class SERAPH(BaseSERAPH):
     leave_one_out_ : LeaveOneOut or None
         1-NN errors of the labeled points, each by the others, in the learned and in the Euclidean
         metric, with the standard error of the difference; printed, it says whether the labels show
-        a gain. They were used to learn, so the gain is flattered. None where no class is given.
+        a gain. This is optimistic: the same labels were used for training. None where no class is
+        given.
     labeled_points_, labels_ : (k, m) and (k,) arrays, or None
         The points of known class and their classes, which :func:`seraph_cvx.save_model` saves too:
         by the nearest of them new points can be classified. None where constraints were given.
@@ -213,13 +213,12 @@ class SERAPH(BaseSERAPH):
         similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
             c_k > 0: how much each constraint counts; 1 by default, as a pair of class labels does.
         """
-        with all_or_nothing(self), one_blas_thread():
-            pairs = self._take(X, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
-            for doubt in self._doubts(pairs, y, similar is not None or dissimilar is not None):
-                warnings.warn(doubt, stacklevel=2)
-            not_reached = self._learn(pairs)
-            self._judge(pairs)
-            self._keep_labeled(pairs, y)
-        for warning in not_reached:
-            warnings.warn(warning, stacklevel=2)
-        return self
+
+        def learn(pairs: PairSet) -> list[Warning]:
+            with one_blas_thread():
+                not_reached = self._learn(pairs)
+                self._keep_evidence(pairs, y)
+            return not_reached
+
+        confidences = similar_confidence, dissimilar_confidence
+        return self._fit_pairs(learn, X, y, similar, dissimilar, *confidences, stacklevel=2)

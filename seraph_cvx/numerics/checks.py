@@ -71,11 +71,11 @@ def refuse_masked(given: Any, name: str, cure: str) -> None:
     raise ValueError(f"{name}{position} is masked ({len(hidden)} such {entries} in all): {cure}.")
 
 
-def check_points(X: ArrayLike) -> FloatArray:
-    """Check points, and copy them to a read-only (n, m) array."""
+def check_points(X: ArrayLike, copy: bool = True) -> FloatArray:
+    """Check points, and make them a read-only (n, m) array: a copy unless X may be kept."""
     refuse_masked(X, "X", "remove these points or impute the missing values first")
     try:
-        points = np.array(X, dtype=np.float64, order="C")  # a copy: the caller's array stays his
+        points = np.array(X, dtype=np.float64, order="C", copy=copy or None)
     except (TypeError, ValueError) as error:
         raise ValueError(f"X must be a table of numbers, one row a point: {error}.") from None
     if points.ndim != 2:
@@ -89,8 +89,8 @@ def check_points(X: ArrayLike) -> FloatArray:
         bad = np.argwhere(~np.isfinite(points))
         row, column = bad[0]
         raise ValueError(
-            f"X[{row}, {column}] is {points[row, column]} ({len(bad)} such entries in all): "
-            "remove these points or impute the missing values first."
+            f"X[{row}, {column}] is {points[row, column]} ({len(bad)} such entries, NaN or "
+            "infinite, in all): remove these points or impute the missing values first."
         )
     largest = float(np.max(np.maximum(-least, most)))
     limit = np.sqrt(MOST / points.size) / len(points)

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from ..numerics.arrays import to_host
 from ..numerics.checks import (
+    LARGEST_SUM,
     FloatArray,
     IntArray,
     check_index_pairs,
@@ -19,6 +20,7 @@ from ..numerics.checks import (
     is_known,
     read_only,
     refuse_masked,
+    refuse_overflow,
 )
 
 InBlock: TypeAlias = Callable[[int, int], tuple[IntArray, IntArray]]
@@ -61,8 +63,9 @@ class LabeledPairs:
         from scipy.sparse.csgraph import connected_components
 
         points, ends = np.unique(self.similar, return_inverse=True)
-        first, second = ends.reshape(-1, 2).T
-        graph = coo_array((np.ones(len(first)), (first, second)), shape=(len(points),) * 2)
+        graph = coo_array(
+            (np.ones(self.n_similar), tuple(ends.reshape(-1, 2).T)), shape=(len(points),) * 2
+        )
         return len(points) - int(connected_components(graph, directed=False)[0])
 
     @cached_property
@@ -100,9 +103,7 @@ class LabeledPairs:
         """The same pairs of points that have other numbers; those with -1 are left out."""
         near, far = (np.sort(number[rows], axis=1) for rows in (self.similar, self.dissimilar))
         kept = near[:, 0] >= 0, far[:, 0] >= 0
-        c = self.confidence
-        if c is not None:
-            c = c[np.concatenate(kept)]
+        c = None if self.confidence is None else self.confidence[np.concatenate(kept)]
         return LabeledPairs(near[kept[0]], far[kept[1]], c)
 
     def in_blocks(self, size: int, n_sides: int) -> InBlock:
@@ -122,21 +123,15 @@ class LabeledPairs:
     @property
     def weights(self) -> tuple[FloatArray, FloatArray]:
         """The confidences of S and of D."""
-        n_similar, n = len(self.similar), len(self.similar) + len(self.dissimilar)
-        c = np.ones(n) if self.confidence is None else self.confidence
-        return c[:n_similar], c[n_similar:]
+        c = np.ones(self.n_labeled) if self.confidence is None else self.confidence
+        return c[: self.n_similar], c[self.n_similar :]
 
 
 @dataclass(frozen=True, eq=False)
 class ClassLabels:
-    """Points of known class: every pair of them is labeled, and listed only where it is asked for.
+    """Points of known class (`members`, in increasing order) and the number of each one's class.
 
-    Attributes
-    ----------
-    members : integer array
-        The points, in increasing order.
-    classes : integer array
-        The number of the class of each.
+    Every pair of them is labeled, and listed only where it is asked for.
     """
 
     members: IntArray
@@ -227,14 +222,46 @@ class ClassLabels:
 Labels: TypeAlias = LabeledPairs | ClassLabels
 
 
-def pairs_of_labels(y: ArrayLike, n_points: int) -> ClassLabels:
-    """Pair the points of known class: similar if the classes are equal, else dissimilar.
+def label_pairs(
+    points: FloatArray,
+    y: ArrayLike | None = None,
+    similar: ArrayLike | None = None,
+    dissimilar: ArrayLike | None = None,
+    similar_confidence: ArrayLike | None = None,
+    dissimilar_confidence: ArrayLike | None = None,
+) -> Labels:
+    """The labeled pairs of checked points, from class labels, from constraints, or from both."""
+    n = len(points)
+    if similar is None and dissimilar is None:
+        for name, given in [
+            ("similar_confidence", similar_confidence),
+            ("dissimilar_confidence", dissimilar_confidence),
+        ]:
+            if given is not None:
+                raise ValueError(
+                    f"{name} is given, but neither `similar` nor `dissimilar` is: "
+                    "confidences belong to the rows of these."
+                )
+        if y is None:
+            raise ValueError(
+                "No supervision: give class labels y (-1 where unknown), or pairs of point "
+                "indices `similar` and `dissimilar`, or both."
+            )
+        return _pairs_of_classes(y, n)
+    labels = _pairs_of_constraints(
+        () if similar is None else similar,
+        () if dissimilar is None else dissimilar,
+        similar_confidence,
+        dissimilar_confidence,
+        n,
+    )
+    if y is not None:
+        labels = _join_classes(labels, y, n)
+    _refuse_large_confidences(points, labels)
+    return labels
 
-    Examples
-    --------
-    >>> pairs_of_labels([0, 0, -1, 1], 4).similar
-    array([[0, 1]])
-    """
+
+def _pairs_of_classes(y: ArrayLike, n_points: int) -> ClassLabels:
     known, codes = encode_labels(to_host(y), n_points)
     if len(known) < 2:
         raise ValueError(
@@ -244,7 +271,7 @@ def pairs_of_labels(y: ArrayLike, n_points: int) -> ClassLabels:
     return ClassLabels(known, codes)
 
 
-def pairs_of_constraints(
+def _pairs_of_constraints(
     similar: ArrayLike,
     dissimilar: ArrayLike,
     similar_confidence: ArrayLike | None,
@@ -258,11 +285,9 @@ def pairs_of_constraints(
         raise ValueError(
             "Both `similar` and `dissimilar` are empty: at least one labeled pair is needed."
         )
-    both = np.intersect1d(near @ [n_points, 1], far @ [n_points, 1])
-    if len(both):
-        i, j = divmod(int(both[0]), n_points)
+    if both := _pairs_in_both(near, far, n_points):
         raise ValueError(
-            f"Pair ({i}, {j}) is both similar and dissimilar"
+            f"Pair {both[0]} is both similar and dissimilar"
             + (f", and so are {len(both) - 1} more" if len(both) > 1 else "")
             + ": remove it from one of the two lists."
         )
@@ -271,12 +296,12 @@ def pairs_of_constraints(
     return LabeledPairs(near, far, np.concatenate([near_weights, far_weights]))
 
 
-def join_labels(constraints: LabeledPairs, y: ArrayLike, n_points: int) -> LabeledPairs:
+def _join_classes(constraints: LabeledPairs, y: ArrayLike, n_points: int) -> LabeledPairs:
     """Add the pairs of class labels to constraints, which keep their confidences."""
     refuse_masked(y, "y", "mark an unknown label by -1")
     if np.count_nonzero(is_known(np.asarray(y))) < 2:
         return constraints
-    labels = pairs_of_labels(y, n_points)
+    labels = _pairs_of_classes(y, n_points)
     _refuse_contradictions(constraints, labels, np.asarray(y).tolist(), n_points)
     near_weights, far_weights = constraints.weights
     near = _union(constraints.similar, near_weights, labels.similar, n_points)
@@ -288,26 +313,46 @@ def join_labels(constraints: LabeledPairs, y: ArrayLike, n_points: int) -> Label
 def _refuse_contradictions(
     constraints: LabeledPairs, labels: ClassLabels, classes: list[object], n: int
 ) -> None:
-    for said, otherwise, word in [
+    for given, opposite, what in [
         (constraints.similar, labels.dissimilar, "similar, but their classes differ"),
         (constraints.dissimilar, labels.similar, "dissimilar, but their class is the same"),
     ]:
-        both = np.intersect1d(said @ [n, 1], otherwise @ [n, 1])
-        if len(both):
-            i, j = divmod(int(both[0]), n)
+        if both := _pairs_in_both(given, opposite, n):
+            i, j = both[0]
             raise ValueError(
-                f"Points {i} and {j} are given as {word}: y[{i}] = {classes[i]!r}, "
+                f"Points {i} and {j} are given as {what}: y[{i}] = {classes[i]!r}, "
                 f"y[{j}] = {classes[j]!r}"
                 + (f" (and {len(both) - 1} more such pairs)" if len(both) > 1 else "")
                 + ". Drop the constraint or mark a label as unknown (-1)."
             )
 
 
+def _pairs_in_both(first: IntArray, second: IntArray, n: int) -> list[tuple[int, int]]:
+    return [divmod(k, n) for k in np.intersect1d(first @ [n, 1], second @ [n, 1]).tolist()]
+
+
 def _union(
-    said: IntArray, weights: FloatArray, labeled: IntArray, n: int
+    given: IntArray, weights: FloatArray, labeled: IntArray, n: int
 ) -> tuple[IntArray, FloatArray]:
     """Merge pairs of constraints and of labels, sorted, each once, with their confidences."""
-    rows = np.vstack([said, labeled])
+    rows = np.vstack([given, labeled])
     confidence = np.concatenate([weights, np.ones(len(labeled))])
-    kept = np.unique(rows @ [n, 1], return_index=True)[1]  # the first: what was said
+    kept = np.unique(rows @ [n, 1], return_index=True)[1]  # the first: of the constraint
     return rows[kept], confidence[kept]
+
+
+def _refuse_large_confidences(points: FloatArray, labels: LabeledPairs) -> None:
+    """Raise an error where confidences times squared distances overflow."""
+    if labels.confidence is None:
+        return
+    with np.errstate(over="ignore"):
+        most = max(1.0, float(np.sum(np.square(np.ptp(points, axis=0)))))
+        if most * np.sum(labels.confidence) <= LARGEST_SUM:
+            return
+        i, j = labels.listed.T
+        squares = np.sum(np.square(points[i] - points[j]), axis=1)
+        terms = labels.confidence * np.maximum(1.0, squares)
+        total = float(np.sum(terms))
+    k = int(np.argmax(terms))
+    pair = f"the pair ({i[k]}, {j[k]}) at a squared distance of {squares[k]:.3g}"
+    refuse_overflow(total, f"The confidence {labels.confidence[k]:g} of {pair}")

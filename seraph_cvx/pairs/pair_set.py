@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 
 from ..numerics.arrays import Array, is_foreign_array, to_host
 from ..numerics.checks import (
-    LARGEST_SUM,
     FloatArray,
     IntArray,
     check_number,
@@ -19,8 +18,7 @@ from ..numerics.checks import (
     read_only,
     refuse_overflow,
 )
-from .drawing import draw_unlabeled
-from .labeled_pairs import Labels, pairs_of_constraints, pairs_of_labels
+from .labeled_pairs import Labels, label_pairs
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,8 +73,7 @@ class PairSet:
         array([[0, 2],
                [1, 2]])
         """
-        points = check_points(to_host(X))
-        return cls(points, pairs_of_labels(y, len(points)), device_array_of(X))
+        return supervise(X, y)
 
     @classmethod
     def from_constraints(
@@ -103,12 +100,7 @@ class PairSet:
         >>> PairSet.from_constraints([[0.0], [1.0], [5.0]], similar=[(1, 0)], dissimilar=[(2, 0)])
         PairSet(3 points in R^1: 1 similar, 1 dissimilar, 1 unlabeled pairs)
         """
-        points = check_points(to_host(X))
-        labeled = pairs_of_constraints(
-            similar, dissimilar, similar_confidence, dissimilar_confidence, len(points)
-        )
-        refuse_large_confidences(points, labeled)
-        return cls(points, labeled, device_array_of(X))
+        return supervise(X, None, similar, dissimilar, similar_confidence, dissimilar_confidence)
 
     @property
     def n_points(self) -> int:
@@ -157,10 +149,15 @@ class PairSet:
         return self.labels.n_labeled
 
     @cached_property
+    def feature_ranges(self) -> FloatArray:
+        """The range of each feature: its largest less its smallest value."""
+        return read_only(np.ptp(self.points, axis=0))
+
+    @property
     def least_spread(self) -> float:
         """The range of the feature that varies least, but does; infinity if none varies."""
-        spread = np.ptp(self.points, axis=0)
-        return float(np.min(spread, where=spread > 0.0, initial=np.inf))
+        ranges = self.feature_ranges
+        return float(np.min(ranges, where=ranges > 0.0, initial=np.inf))
 
     @property
     def n_unlabeled(self) -> int:
@@ -267,23 +264,114 @@ class PairSet:
         return pair_set_card(self)
 
 
-def refuse_large_confidences(points: FloatArray, labels: Labels) -> None:
-    """Raise an error where confidences times squared distances overflow."""
-    if labels.confidence is None:
+def supervise(
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    similar: ArrayLike | None = None,
+    dissimilar: ArrayLike | None = None,
+    similar_confidence: ArrayLike | None = None,
+    dissimilar_confidence: ArrayLike | None = None,
+) -> PairSet:
+    """Make pairs from class labels, from constraints, or from both."""
+    points = check_points(to_host(X))
+    labels = label_pairs(points, y, similar, dissimilar, similar_confidence, dissimilar_confidence)
+    return PairSet(points, labels, X if is_foreign_array(X) else None)
+
+
+def supervise_pairs(
+    P: FloatArray, y: ArrayLike, confidence: ArrayLike | None = None, more: FloatArray | None = None
+) -> tuple[PairSet, str]:
+    """Make pairs from a (k, 2, m) array of pairs of points, similar (+1) or dissimilar (-1).
+
+    A point of several pairs, or of `more`, is one point. A pair of two equal points is left out, as
+    v = 0 says nothing about any metric; the sentence tells of those called dissimilar, if any.
+    """
+    labels = np.asarray(y)
+    if labels.shape != (len(P),):
+        raise ValueError(
+            f"y has shape {labels.shape}, but there are {len(P)} pairs: one label each."
+        )
+    invalid = np.flatnonzero(~np.isin(labels, (-1, 1)))
+    if len(invalid):
+        raise ValueError(
+            f"y[{invalid[0]}] is {labels[invalid[0]]}: a pair is similar (+1) or dissimilar (-1)."
+        )
+    c = None if confidence is None else np.asarray(confidence, dtype=np.float64)
+    if c is not None and c.shape not in ((), (len(P),)):
+        raise ValueError(
+            f"confidence has shape {c.shape}, but there are {len(P)} pairs: one number each."
+        )
+    flat = P.reshape(-1, P.shape[2])
+    points, where = np.unique(
+        flat if more is None else np.vstack([flat, more]), axis=0, return_inverse=True
+    )
+    rows = np.sort(where.reshape(-1)[: len(flat)].reshape(-1, 2), axis=1)
+    differs = rows[:, 0] != rows[:, 1]
+    near, far = differs & (labels == 1), differs & (labels == -1)
+    _refuse_contradictions(rows @ [len(points), 1], near, far)
+    weights = (None, None)
+    if c is not None:
+        weights = tuple(np.broadcast_to(c, len(P))[kind] for kind in (near, far))
+    pairs = PairSet.from_constraints(points, rows[near], rows[far], *weights)
+    void = np.flatnonzero(~differs & (labels == -1))
+    if not len(void):
+        return pairs, ""
+    return pairs, (
+        f"Pair {void[0]} is called dissimilar, but its two points are equal ({len(void)} such "
+        "in all): no metric can tell them apart, so it is left out."
+    )
+
+
+def _refuse_contradictions(codes: Any, near: Any, far: Any) -> None:
+    """Raise an error if two rows hold the same points with different labels."""
+    both = np.intersect1d(codes[near], codes[far])
+    if not len(both):
         return
-    with np.errstate(over="ignore"):
-        most = max(1.0, float(np.sum(np.square(np.ptp(points, axis=0)))))
-        if most * np.sum(labels.confidence) <= LARGEST_SUM:
-            return
-        i, j = labels.listed.T
-        squares = np.sum(np.square(points[i] - points[j]), axis=1)
-        terms = labels.confidence * np.maximum(1.0, squares)
-        total = float(np.sum(terms))
-    k = int(np.argmax(terms))
-    pair = f"the pair ({i[k]}, {j[k]}) at a squared distance of {squares[k]:.3g}"
-    refuse_overflow(total, f"The confidence {labels.confidence[k]:g} of {pair}")
+    first, second = (int(np.flatnonzero(kind & (codes == both[0]))[0]) for kind in (near, far))
+    raise ValueError(
+        f"Pairs {first} and {second} hold the same two points, but one is called similar (+1) and "
+        "the other dissimilar (-1)"
+        + (f", and so do {len(both) - 1} more" if len(both) > 1 else "")
+        + ": remove one of the two."
+    )
 
 
-def device_array_of(X: ArrayLike) -> Array | None:
-    """The points X themselves if they are an array of a library other than NumPy, else None."""
-    return X if is_foreign_array(X) else None
+def draw_unlabeled(n_points: int, labeled: IntArray, how_many: int, rng: Any) -> IntArray:
+    """Draw distinct unlabeled pairs (i, j), i < j; all subsets of this size are equally likely."""
+    n_pairs = n_points * (n_points - 1) // 2
+    known = np.unique(_number(labeled, n_points))
+    n_unlabeled = n_pairs - len(known)
+    if 2 * how_many <= n_unlabeled:
+        return _pairs_of(_draw(n_pairs, known, how_many, rng), n_points)
+    left_out = _draw(n_pairs, known, n_unlabeled - how_many, rng)
+    kept = np.ones(n_pairs, dtype=bool)
+    kept[known] = kept[left_out] = False
+    return _pairs_of(np.flatnonzero(kept), n_points)
+
+
+def _draw(n: int, known: IntArray, how_many: int, rng: Any) -> IntArray:
+    """Draw distinct numbers below n, but none of the known ones; sorted."""
+    # no number is preferred to another at any time, so that no set of them is
+    drawn = np.empty(0, dtype=np.int64)
+    while len(drawn) < how_many:
+        more = rng.randint(n, size=how_many - len(drawn), dtype=np.int64)
+        drawn = np.sort(np.concatenate([drawn, more]))
+        drawn = drawn[np.diff(drawn, prepend=-1) > 0]
+        at = np.searchsorted(drawn, known)
+        is_drawn = drawn[np.minimum(at, len(drawn) - 1)] == known
+        drawn = np.delete(drawn, at[is_drawn])
+    return drawn
+
+
+def _number(pairs: IntArray, n: int) -> IntArray:
+    """The number of each pair (i, j), i < j, in lexicographic order."""
+    i, j = pairs.T
+    return np.asarray(i * n - i * (i + 1) // 2 + j - i - 1)
+
+
+def _pairs_of(numbers: IntArray, n: int) -> IntArray:
+    """The pair of each number, given sorted."""
+    starts = np.arange(n) * n - np.arange(n) * (np.arange(n) + 1) // 2
+    counts = np.diff(np.searchsorted(numbers, starts), append=len(numbers))
+    i = np.repeat(np.arange(n), counts)
+    return np.column_stack([i, numbers - starts[i] + i + 1])

@@ -26,8 +26,7 @@ from ..display.result_table import visible
 from ..estimators.evidence import describe_features
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray, encode_labels
 from ..numerics.psd_cone import numerical_rank
-from ..pairs.pair_set import PairSet
-from ..pairs.supervision import supervise
+from ..pairs.pair_set import PairSet, supervise
 from ..processes.whole_file import write_whole
 from .history import HistoryDisplay
 from .points import draw_before_and_after, group_by_class, principal_coordinates

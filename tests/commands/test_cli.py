@@ -95,7 +95,7 @@ def test_demo_states_data_pairs_iterations_certificate_and_error(folder, monkeyp
     assert f"primal value {certificate.primal_value:.12g}" in said
     assert f"{reference.history[-1].descent_value:.8f}" in said
     assert len(re.findall(r"^ +\d+ +\d+\.\d{8} ", result.stdout, re.M)) == len(reference.history)
-    learned = RECOMMENDED.metric_of(reference.metric, pairs)
+    learned = RECOMMENDED.mix_with_reference(reference.metric, RECOMMENDED.first_m_step(pairs))
     assert "rank 1 of 4 A, the matrix of the last M-step, which the certificate is about." in said
     assert "rank 4 of 4 the metric of all distances: A mixed with the distance in units of" in said
     assert "because few labels say nothing about what A leaves out" in said

@@ -9,7 +9,7 @@ from seraph_cvx import SERAPH, SERAPHCV
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.estimators import evidence
 from seraph_cvx.estimators.evidence import LeaveOneOut, describe_features, leave_one_out
-from seraph_cvx.estimators.selection.choice import best_candidate
+from seraph_cvx.estimators.seraph_cv import best_candidate
 
 
 @pytest.fixture(scope="module")

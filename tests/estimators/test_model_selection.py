@@ -23,15 +23,14 @@ from sklearn.utils.estimator_checks import check_classifiers_classes, parametriz
 
 from seraph_cvx import SERAPH, MStepObjective, NotCertified, PairSERAPH, PairSet
 from seraph_cvx.datasets import load, load_sampling
-from seraph_cvx.estimators.labeled_only import LabeledOnly
-from seraph_cvx.estimators.selection import fold_scores, seraph_cv
-from seraph_cvx.estimators.selection.fold_scores import (
+from seraph_cvx.estimators import seraph_cv
+from seraph_cvx.estimators.half_labeled import LabeledKFold, LabeledOnly, known_accuracy, pair_auc
+from seraph_cvx.estimators.seraph_cv import (
+    SERAPHCV,
     held_out_soft_accuracy,
+    make_folds,
     nearest_labeled_accuracy,
 )
-from seraph_cvx.estimators.selection.scoring import LabeledKFold, known_accuracy, pair_auc
-from seraph_cvx.estimators.selection.search_fits import make_folds
-from seraph_cvx.estimators.selection.seraph_cv import SERAPHCV
 from seraph_cvx.estimators.settings import RECOMMENDED
 from seraph_cvx.penalties.manifold import manifold_term
 
@@ -250,7 +249,7 @@ def test_pair_auc_is_the_share_of_pairs_in_the_right_order(metric, sampling, mon
     assert 0.5 < expected < 1.0
     assert pair_auc(metric, sampling.X, sampling.y) == pytest.approx(expected, abs=1e-12)
     assert pair_auc(metric, P, np.where(similar, 1, -1)) == pytest.approx(expected, abs=1e-12)
-    monkeypatch.setattr("seraph_cvx.estimators.selection.scoring.PAIRS_AT_ONCE", 7)
+    monkeypatch.setattr("seraph_cvx.estimators.half_labeled.PAIRS_AT_ONCE", 7)
     assert pair_auc(metric, sampling.X, sampling.y) == pytest.approx(expected, abs=1e-12)
     by_pairs = PairSERAPH().fit(P, np.where(similar, 1, -1))
     assert pair_auc(by_pairs, P, np.where(similar, 1, -1)) == by_pairs.score(
@@ -415,11 +414,11 @@ def test_a_fold_has_the_automatic_weights_of_its_own_labels(sampling):
 
 @pytest.mark.parametrize("n_rows", [256, 3])
 def test_closed_form_soft_accuracy_is_the_weighted_share_of_the_class(monkeypatch, n_rows):
-    monkeypatch.setattr(fold_scores, "ROWS_AT_ONCE", n_rows)
+    monkeypatch.setattr(seraph_cv, "ROWS_AT_ONCE", n_rows)
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(24, 2)), np.arange(24) % 3
     X[4] = X[0]  # kept and held out, of two classes
-    fold = make_folds(X, y, LabeledKFold(2))[0]
+    fold = make_folds(PairSet.from_labels(X, y), y, LabeledKFold(2))[0]
     model = SERAPH().fit(X, fold.masked)
     right, nearest = [], []
     for i in fold.test:
@@ -434,7 +433,7 @@ def test_closed_form_soft_accuracy_is_the_weighted_share_of_the_class(monkeypatc
 
 
 def test_soft_accuracy_of_the_zero_metric_is_the_share_of_the_class_among_the_kept(sampling):
-    fold = make_folds(sampling.X, sampling.y, LabeledKFold(2))[0]
+    fold = make_folds(PairSet.from_labels(sampling.X, sampling.y), sampling.y, LabeledKFold(2))[0]
     model = SERAPH(trace_weight=1e9, identity_share=0.0)
     with pytest.warns(UserWarning, match="learned metric is zero"):
         model.fit(sampling.X, fold.masked)

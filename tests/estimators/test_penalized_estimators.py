@@ -23,8 +23,7 @@ from seraph_cvx import (
     penalties,
 )
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.estimators.saving.blocks import CLASSES, describe_block
-from seraph_cvx.estimators.saving.model_file import load_model, save_model
+from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.estimators.settings import auto_trace_share
 from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
@@ -277,15 +276,10 @@ def test_failure_path_a_prior_of_the_wrong_size_is_said(sampling):
 # Saving
 
 
-def test_every_block_of_the_package_can_be_saved():
-    offered = {name for name in penalties.__all__ if name[0].isupper()}
-    assert set(CLASSES) == offered - {"Penalty", "PenaltyReport"}
-    assert set(CLASSES) == {type(block).__name__ for block in BLOCKS.values()}
-    for block in BLOCKS.values():
-        assert type(block)(**describe_block(block)) == block
-
-
 def test_all_blocks_come_back_in_list_or_tuple(sampling, tmp_path):
+    offered = {name for name in penalties.__all__ if name[0].isupper()}
+    offered -= {"Penalty", "PenaltyReport"}
+    assert {type(block).__name__ for block in BLOCKS.values()} == offered
     model = SERAPH(penalties=[Ridge(3.0)]).fit(sampling.X, sampling.y)
     for given in (list(BLOCKS.values()), tuple(BLOCKS.values())):
         save_model(model.set_params(penalties=given), tmp_path / "model.npz")

@@ -7,17 +7,15 @@ import pytest
 
 from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, load_model, save_model
 from seraph_cvx.baselines.itml import ITML
-from seraph_cvx.estimators.reference import (
-    mean_squared_correlation,
-    resolve_correlation_weight,
-    trace_shape,
-    within_metric,
-)
 from seraph_cvx.estimators.settings import (
     RECOMMENDED,
     auto_trace_share,
     critical_weight,
     doubt_about_labels,
+    mean_squared_correlation,
+    resolve_correlation_weight,
+    trace_shape,
+    within_metric,
 )
 
 

@@ -34,7 +34,7 @@ from seraph_cvx import (
     alternate,
     compare_solvers,
 )
-from seraph_cvx.estimators.saving.model_file import load_model, save_model
+from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.m_step.statement import MStepStatement
 from seraph_cvx.processes.workers import close_servers
 from seraph_cvx.race.race_journal import EMPTY_ROW, RaceJournal

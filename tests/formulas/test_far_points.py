@@ -8,11 +8,11 @@ import pytest
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.numerics.accurate_sums import column_medians
-from seraph_cvx.pairs.far_points import (
-    cut_off,
+from seraph_cvx.pairs.data_warnings import (
+    clip_far_values,
     describe_far_values,
     far_values,
-    middles_and_spreads,
+    medians_and_spreads,
 )
 
 
@@ -92,7 +92,7 @@ def test_a_feature_that_is_mostly_zero_has_no_far_values_by_that():
     X[:, 0] = np.arange(50.0)
     X[7, 1] = 0.3
     assert not len(far_values(X))
-    assert cut_off(X) is None
+    assert clip_far_values(X) is None
     X[8:12, 1] = [0.5, 0.2, 1e9, 0.1]
     np.testing.assert_array_equal(far_values(X), [[10, 1]])
 
@@ -106,7 +106,7 @@ def test_no_far_value_is_overlooked(seed):
         X[rng.integers(30), rng.integers(3)] *= 10.0 ** rng.uniform(2, 9)
     if seed % 5 == 0:
         X[:20, 1] = 7.0
-    middles, spreads = middles_and_spreads(X)
+    middles, spreads = medians_and_spreads(X)
     expected = np.argwhere(np.abs(X - middles) > 1e3 * spreads)
     found = far_values(X, 1e3)
     assert {tuple(place) for place in found} == {tuple(place) for place in expected}
@@ -118,9 +118,9 @@ def test_medians_of_a_long_table_lie_in_its_midst():
     assert column_medians(X[:1_000])[0] == np.median(X[:1_000])
 
 
-def test_only_far_values_are_cut_off():
+def test_only_far_values_are_clip_far_values():
     X, _, rows = iris_with(1e8)
-    cut = cut_off(X)
+    cut = clip_far_values(X)
     moved = np.argwhere(cut != X)
     np.testing.assert_array_equal(moved, [[rows[0], 0]])
     assert 1.0 < cut[rows[0], 0] < 1e4
@@ -136,8 +136,8 @@ def test_features_that_are_nearly_zero_but_for_one_point_each_are_learned_from(n
     assert solution.status is Status.CERTIFIED
 
 
-def test_the_far_values_of_most_points_are_not_cut_off():
-    assert cut_off(np.eye(6) + 1e-9 * np.arange(36.0).reshape(6, 6)) is None
+def test_the_far_values_of_most_points_are_not_clip_far_values():
+    assert clip_far_values(np.eye(6) + 1e-9 * np.arange(36.0).reshape(6, 6)) is None
     one = np.arange(12.0).reshape(6, 2)
     one[3, 1] = 1e8
-    assert cut_off(one)[3, 1] < 1e5
+    assert clip_far_values(one)[3, 1] < 1e5

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from seraph_cvx import SERAPH, LabeledOnly, PairSet
-from seraph_cvx.pairs.label_doubts import describe_labels
+from seraph_cvx.pairs.data_warnings import describe_labels
 
 X = np.array([[0.0], [0.1], [2.0], [2.1], [0.2], [1.9]])
 

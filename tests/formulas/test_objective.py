@@ -13,7 +13,7 @@ from instances import random_objective, random_pairs
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 from seraph_cvx.engine.pair_sums import PairSums
-from seraph_cvx.pairs.supervision import supervise
+from seraph_cvx.pairs.pair_set import supervise
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3, 1e6])

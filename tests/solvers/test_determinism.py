@@ -23,8 +23,7 @@ from seraph_cvx import (
     solve_m_step,
 )
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.estimators import base
-from seraph_cvx.estimators.selection import seraph_cv
+from seraph_cvx.estimators import base, seraph_cv
 
 MODELS = {
     "em": SERAPH(),

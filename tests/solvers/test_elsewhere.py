@@ -40,8 +40,8 @@ from seraph_cvx.engine.blocks import EXCLUDED_DISTANCE, Layout
 from seraph_cvx.engine.cluster_sums import ClusterSums
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
 from seraph_cvx.numerics.arrays import fused_kernels, to_host
-from seraph_cvx.pairs.drawing import draw_unlabeled
 from seraph_cvx.pairs.labeled_pairs import ClassLabels, LabeledPairs
+from seraph_cvx.pairs.pair_set import draw_unlabeled
 
 
 def libraries():

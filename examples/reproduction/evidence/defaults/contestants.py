@@ -11,9 +11,9 @@ from typing import Any
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
 
-from seraph_cvx.estimators.labeled_only import LabeledOnly
-from seraph_cvx.estimators.selection.seraph_cv import SERAPHCV
+from seraph_cvx.estimators.half_labeled import LabeledOnly
 from seraph_cvx.estimators.seraph import SERAPH
+from seraph_cvx.estimators.seraph_cv import SERAPHCV
 
 from ..runs.methods import CHOICES
 from .measures import Factory

@@ -1,0 +1,417 @@
+"""Half-labeled data in scikit-learn: folds, scores and estimators by the points of known class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn import get_config
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
+from sklearn.metrics import accuracy_score, roc_auc_score
+from sklearn.model_selection import BaseCrossValidator
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from ..numerics.checks import FloatArray, IntArray, encode_labels, is_known, refuse_masked
+
+PAIRS_AT_ONCE = 1 << 16
+"""The number of pairs that `pair_auc` passes to `pair_score` at once."""
+
+
+def known_rows(X: Any, y: ArrayLike, purpose: str) -> tuple[Any, Any, IntArray]:
+    """The points of known class, in the kind of X, their labels and indices; none is an error."""
+    refuse_masked(y, "y", "mark an unknown label by -1")
+    labels = column_or_1d(y, warn=True)
+    X, labels = indexable(X, labels)
+    known = np.flatnonzero(is_known(np.asarray(labels)))
+    if not len(known):
+        raise ValueError(
+            f"None of the {len(labels)} labels is known (-1 and None mark unknown ones): {purpose} "
+            "needs at least one point of known class."
+        )
+    kept = labels[known]
+    if kept.dtype == object and not any(isinstance(label, str) for label in kept):
+        kept = np.array(kept.tolist())  # integers that were stored with None are integers again
+    return _safe_indexing(X, known), kept, known
+
+
+class LabeledKFold(BaseCrossValidator):  # type: ignore[misc]
+    """Split only the points of known class into folds; all others are in every training set.
+
+    Each test fold holds points of known class alone; all other points, the unlabeled ones
+    included, train. The known points are dealt out class by class, one to each fold in turn, so
+    that the folds differ by at most one point, in total and in each class. A class with fewer
+    known points than there are folds is missing in some of them.
+
+    Parameters
+    ----------
+    n_splits : int, default=5
+    shuffle : bool, default=False
+        Shuffle the points of each class before they are dealt.
+    random_state : int, RandomState or None
+        The seed of the shuffle.
+
+    Examples
+    --------
+    >>> y = [0, 0, 1, 1, -1]
+    >>> for train, test in LabeledKFold(2).split([[0.0]] * 5, y):
+    ...     train.tolist(), test.tolist()
+    ([1, 3, 4], [0, 2])
+    ([0, 2, 4], [1, 3])
+    """
+
+    def __init__(self, n_splits: int = 5, shuffle: bool = False, random_state: Any = None) -> None:
+        if isinstance(n_splits, bool) or not isinstance(n_splits, int | np.integer) or n_splits < 2:
+            raise ValueError(f"n_splits={n_splits!r} must be an integer, at least 2.")
+        if not shuffle and random_state is not None:
+            raise ValueError(
+                "random_state has no effect without a shuffle: set shuffle=True or leave it out."
+            )
+        self.n_splits = int(n_splits)
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """The number of folds; the arguments are not used."""
+        return self.n_splits
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
+        """Yield the training and test indices of each fold.
+
+        Parameters
+        ----------
+        X : array_like of n rows
+        y : (n,) array_like
+            Class labels, -1 (None among strings) where unknown.
+        groups : ignored
+        """
+        if y is None:
+            raise ValueError("LabeledKFold needs y: the class of each point, -1 where unknown.")
+        refuse_masked(y, "y", "mark an unknown label by -1")
+        X, labels = indexable(X, column_or_1d(y))
+        known, codes = encode_labels(labels, len(labels))
+        if len(known) < self.n_splits:
+            raise ValueError(
+                f"n_splits={self.n_splits}, but only {len(known)} points are of known class: "
+                "ask for fewer folds or label more points."
+            )
+        order = np.arange(len(known))
+        if self.shuffle:
+            order = check_random_state(self.random_state).permutation(len(known))
+        order = order[np.argsort(codes[order], kind="stable")]
+        for fold in range(self.n_splits):
+            test = np.sort(known[order[fold :: self.n_splits]])
+            yield np.setdiff1d(np.arange(len(labels)), test), test
+
+
+def known_accuracy(estimator: Any, X: Any, y: ArrayLike) -> float:
+    """Score predictions on the points of known class alone.
+
+    #{i in K : predict(x_i) = y_i} / #K, K the points of known class: a scikit-learn scorer.
+
+    Parameters
+    ----------
+    estimator : fitted classifier, or a pipeline that ends in one
+    X : array_like of n rows
+    y : (n,) array_like
+        Class labels, -1 (None among strings) where unknown.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> classifier = KNeighborsClassifier(1).fit([[0.0], [1.0]], [0, 1])
+    >>> known_accuracy(classifier, [[0.1], [0.2], [0.9], [0.8]], [0, 1, 1, -1])
+    0.6666666666666666
+    """
+    if not hasattr(estimator, "predict"):
+        raise TypeError(
+            f"known_accuracy needs an estimator that predicts classes, and "
+            f"{type(estimator).__name__} does not: end a pipeline with LabeledOnly(...), or use "
+            "pair_auc, which judges the metric itself."
+        )
+    points, labels, _ = known_rows(X, y, "known_accuracy")
+    return float(accuracy_score(labels, estimator.predict(points)))
+
+
+def pair_auc(estimator: Any, X: Any, y: ArrayLike) -> float:
+    """Score a metric by the area under the ROC curve of the pairs of known class.
+
+    The area under the ROC curve of `pair_score`: it needs no threshold, and no classifier.
+
+    Parameters
+    ----------
+    estimator : fitted metric learner of this package
+        Anything with `pair_score`, or a pipeline of transformers that ends in one.
+    X : (n, m) array_like, or (k, 2, m) array_like of pairs
+        Points, of which all pairs of known class are taken, or the pairs themselves.
+    y : (n,) or (k,) array_like
+        Class labels, -1 (None among strings) where unknown; or +1 (similar) and -1 (dissimilar).
+
+    Raises
+    ------
+    ValueError
+        When all the pairs are similar, or all are dissimilar.
+
+    Examples
+    --------
+    >>> from seraph_cvx import SERAPH
+    >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
+    >>> model = SERAPH().fit(X, [0, 0, 1, 1, -1, -1])
+    >>> pair_auc(model, X, [0, 0, 1, 1, -1, -1])
+    1.0
+    >>> pair_auc(model, [[X[0], X[1]], [X[0], X[2]]], [1, -1])
+    1.0
+    """
+    head, learner = _head_and_learner(estimator)
+    if np.ndim(X) == 3:
+        return area_over_pairs(learner, *_given_pairs(head, X, y))
+    if head is not None:
+        X = head.transform(X)
+    points, labels, known = known_rows(X, y, "pair_auc")
+    _, codes = encode_labels(labels, len(known))
+    first, second = np.triu_indices(len(known), 1)
+    similar = codes[first] == codes[second]
+    return area_over_pairs(learner, np.asarray(points), np.column_stack([first, second]), similar)
+
+
+def _head_and_learner(estimator: Any) -> tuple[Any, Any]:
+    """Split a pipeline into what precedes the metric learner (None: nothing) and the learner."""
+    head, learner = None, estimator
+    if isinstance(estimator, Pipeline):
+        head = estimator[:-1] if len(estimator) > 1 else None
+        learner = estimator[-1]
+    if not hasattr(learner, "pair_score"):
+        raise TypeError(
+            f"pair_auc needs a metric learner with `pair_score`, and {type(learner).__name__} has "
+            "none: score the metric learner itself, or use known_accuracy for a classifier."
+        )
+    return head, learner
+
+
+def _given_pairs(head: Any, P: Any, y: ArrayLike) -> tuple[FloatArray, IntArray, Any]:
+    """The points of given pairs, the indices that each pair joins, and whether it is similar."""
+    pairs, labels = np.asarray(P), column_or_1d(y)
+    if pairs.shape[1] != 2 or labels.shape != (len(pairs),) or set(labels) - {-1, 1}:
+        raise ValueError(
+            f"For pairs, X must have shape (k, 2, m), not {pairs.shape}, and y must hold +1 "
+            "(similar) or -1 (dissimilar) for each of them."
+        )
+    points = pairs.reshape(-1, pairs.shape[2])
+    if head is not None:
+        points = np.asarray(head.transform(points))
+    return points, np.arange(2 * len(pairs)).reshape(-1, 2), labels == 1
+
+
+def area_over_pairs(learner: Any, points: FloatArray, rows: IntArray, similar: Any) -> float:
+    """The ROC area of `pair_score` over the rows (i, j) of pairs; see `pair_auc`."""
+    n_similar = int(np.sum(similar))
+    if n_similar in (0, len(rows)):
+        raise ValueError(
+            f"pair_auc compares similar with dissimilar pairs, but of the {len(rows)} known pairs "
+            f"{n_similar} are similar and {len(rows) - n_similar} dissimilar: give points of two "
+            "classes, two of one class among them (by fewer folds, or more labels)."
+        )
+    blocks = np.array_split(rows, -(-len(rows) // PAIRS_AT_ONCE))
+    scores = np.concatenate([learner.pair_score(points[block]) for block in blocks])
+    return float(roc_auc_score(similar, scores))
+
+
+def _inner_has(method: str) -> Callable[[Any], bool]:
+    def has(self: Any) -> bool:
+        getattr(self._inner, method)  # its own AttributeError is the one to show
+        return True
+
+    return has
+
+
+def _delegated(method: str, doc: str) -> Any:
+    """A method of X that the inner estimator answers, where it has that method."""
+
+    def call(self: Any, X: Any) -> Any:
+        return getattr(self._fitted, method)(X)
+
+    call.__name__, call.__doc__ = method, doc
+    call.__qualname__ = f"LabeledOnly.{method}"
+    return available_if(_inner_has(method))(call)
+
+
+class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
+    """Fit a scikit-learn estimator to the points of known class only.
+
+    A pipeline hands the same y to all its steps. SERAPH learns from the points of unknown class
+    (y = -1) as well, but a classifier behind it would learn "-1" as one more class. Wrapped in
+    LabeledOnly it sees the points of known class alone.
+
+    Parameters
+    ----------
+    estimator : classifier or supervised transformer, optional
+        Cloned before it is fitted. By default ``KNeighborsClassifier(n_neighbors=1)``.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted clone.
+    classes_ : array
+        Of the fitted clone, as are `n_features_in_` and `feature_names_in_`.
+
+    Notes
+    -----
+    `score` leaves points of unknown class out; ``scoring="accuracy"`` counts each of them as an
+    error, without a word: use :func:`seraph_cvx.known_accuracy`, or ``cv=LabeledKFold()``.
+
+    `predict`, `predict_proba`, `predict_log_proba`, `decision_function`, `transform` and `score`
+    are there where the inner estimator has them. Fit and score parameters with one entry for each
+    point (`sample_weight`) are cut to the points of known class; with scikit-learn's metadata
+    routing switched on, they are those that the inner estimator requests.
+
+    Examples
+    --------
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> X, y = [[0.0], [0.1], [0.9], [1.0]], [0, -1, -1, 1]
+    >>> KNeighborsClassifier(1).fit(X, y).predict(X)
+    array([ 0, -1, -1,  1])
+    >>> LabeledOnly(KNeighborsClassifier(1)).fit(X, y).predict(X)
+    array([0, 0, 1, 1])
+    """
+
+    def __init__(self, estimator: Any = None) -> None:
+        self.estimator = estimator
+
+    def fit(self, X: Any, y: ArrayLike, **fit_params: Any) -> Self:
+        """Fit a clone of the inner estimator on the points of known class.
+
+        Parameters
+        ----------
+        X : array_like, sparse or data frame of n rows
+        y : (n,) array_like
+            Class labels, -1 (None or NaN among strings and objects) where unknown.
+        **fit_params
+            Handed on; those with n entries are cut to the points of known class.
+        """
+        if y is None:
+            raise ValueError(
+                "LabeledOnly requires y to be passed, but the target y is None: give the class of "
+                "each point, -1 where it is not known."
+            )
+        if is_regressor(self._template):
+            raise ValueError(
+                f"{type(self.estimator).__name__} is a regressor, whose target may well be -1: "
+                "LabeledOnly is for classifiers and supervised transformers."
+            )
+        points, labels, known = known_rows(X, y, "LabeledOnly")
+        params = self._route("fit", fit_params, known, len(np.asarray(y)))
+        self.estimator_ = clone(self._template).fit(points, labels, **params)
+        return self
+
+    predict = _delegated("predict", "Predict by the inner estimator: never -1.")
+    predict_proba = _delegated(
+        "predict_proba", "Predict probabilities by the inner estimator, a column for each class."
+    )
+    predict_log_proba = _delegated(
+        "predict_log_proba", "Predict log-probabilities by the inner estimator."
+    )
+    decision_function = _delegated(
+        "decision_function", "Evaluate the inner estimator's decision function."
+    )
+    transform = _delegated("transform", "Transform all points by the inner estimator.")
+
+    @available_if(_inner_has("transform"))  # type: ignore[untyped-decorator]
+    def fit_transform(self, X: Any, y: ArrayLike, **fit_params: Any) -> Any:
+        """Fit on the points of known class, transform all points."""
+        return self.fit(X, y, **fit_params).transform(X)
+
+    @available_if(_inner_has("get_feature_names_out"))  # type: ignore[untyped-decorator]
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """The inner estimator's names of the features that `transform` returns."""
+        return self._fitted.get_feature_names_out(input_features)
+
+    @available_if(_inner_has("set_output"))  # type: ignore[untyped-decorator]
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Choose the container that `transform` returns, as in scikit-learn."""
+        for inner in {id(e): e for e in (self.estimator, self._inner)}.values():
+            inner.set_output(transform=transform)
+        return self
+
+    @available_if(_inner_has("score"))  # type: ignore[untyped-decorator]
+    def score(self, X: Any, y: ArrayLike, **score_params: Any) -> float:
+        """Score the inner estimator on the points of known class: a classifier by its accuracy.
+
+        Parameters
+        ----------
+        X : array_like, sparse or data frame of n rows
+        y : (n,) array_like
+            Class labels; points where it is -1 (None among strings) are left out.
+        **score_params
+            Handed on; those with n entries are cut to the points of known class.
+        """
+        points, labels, known = known_rows(X, y, "score")
+        params = self._route("score", score_params, known, len(np.asarray(y)))
+        return float(self._fitted.score(points, labels, **params))
+
+    @property
+    def classes_(self) -> Any:
+        """The classes that the inner estimator was fitted to."""
+        return self._fitted.classes_
+
+    @property
+    def n_features_in_(self) -> int:
+        """The number of features that the fitted inner estimator saw."""
+        return int(self._fitted.n_features_in_)
+
+    @property
+    def feature_names_in_(self) -> Any:
+        """The names of the features that the fitted inner estimator saw."""
+        return self._fitted.feature_names_in_
+
+    def get_metadata_routing(self) -> Any:
+        """Route fit and score parameters to the inner estimator's methods of the same name."""
+        mapping = MethodMapping()
+        for method in ("fit", "score"):
+            mapping.add(caller=method, callee=method)
+        return MetadataRouter(owner=self).add(estimator=self._template, method_mapping=mapping)
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "estimator_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = get_tags(self._template)
+        target = replace(tags.target_tags, required=True, multi_output=False)
+        kind = tags.classifier_tags and replace(tags.classifier_tags, multi_label=False)
+        return replace(tags, target_tags=target, classifier_tags=kind, array_api_support=False)
+
+    @property
+    def _template(self) -> Any:
+        return KNeighborsClassifier(n_neighbors=1) if self.estimator is None else self.estimator
+
+    @property
+    def _inner(self) -> Any:
+        return getattr(self, "estimator_", self._template)
+
+    @property
+    def _fitted(self) -> Any:
+        check_is_fitted(self)
+        return self.estimator_
+
+    def _route(
+        self, method: str, given: dict[str, Any], known: IntArray, n_points: int
+    ) -> dict[str, Any]:
+        """Route parameters to a method of the inner estimator, cut to the known points."""
+        if get_config()["enable_metadata_routing"]:
+            given = process_routing(self, method, **given).estimator[method]
+        return {
+            name: _safe_indexing(value, known) if _has_length(value, n_points) else value
+            for name, value in given.items()
+        }
+
+
+def _has_length(value: Any, n_points: int) -> bool:
+    """Whether a value is an array with an entry for each point."""
+    is_array = hasattr(value, "shape") or isinstance(value, list | tuple)
+    return is_array and np.ndim(value) > 0 and len(value) == n_points

@@ -1,1 +1,0 @@
-"""Saves models to files, without pickle."""

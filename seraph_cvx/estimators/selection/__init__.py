@@ -1,1 +1,0 @@
-"""Choosing parameters by cross-validation on labeled points."""

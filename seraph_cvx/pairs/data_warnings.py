@@ -1,0 +1,125 @@
+"""Data that are valid but probably not what was meant: far values, class labels of a wrong kind."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..numerics.accurate_sums import column_medians, sampled_rows
+from ..numerics.checks import FloatArray, IntArray, is_known
+
+CLIP_SPREADS = 1e3
+"""A value this many spreads from the median is clipped before a feature's scale is measured."""
+
+WARN_SPREADS = 1e6
+"""Users are warned of a value this many spreads from the median."""
+
+WORDS_FOR_UNKNOWN = (
+    *("", "?", "n/a", "na", "nan", "none", "null"),
+    *("unknown", "unlabeled", "unlabelled"),
+)
+"""Strings that usually mean that a class is not known, in lower case."""
+
+MANY_NUMBERS = 10
+"""Numbers that are not whole are taken for a measurement if there are more different ones."""
+
+
+class FarValueWarning(UserWarning):
+    """A value of X is so far from all others of its feature that it may be a mistake."""
+
+
+def medians_and_spreads(points: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The median of each feature, and the median of the nonzero distances from it."""
+    medians = column_medians(points)
+    spreads = column_medians(np.abs(sampled_rows(points) - medians))
+    still = np.flatnonzero(spreads == 0.0)
+    if len(still):
+        ranked = np.sort(np.abs(points[:, still] - medians[still]), axis=0)
+        first = np.minimum(np.sum(ranked == 0.0, axis=0), len(points) - 1)
+        low, high = (first + len(points) - 1) // 2, (first + len(points)) // 2
+        spreads[still] = 0.5 * sum(np.take_along_axis(ranked, k[None], 0)[0] for k in (low, high))
+    return medians, spreads
+
+
+def far_values(points: FloatArray, n_spreads: float = WARN_SPREADS) -> IntArray:
+    """The (row, column) of each value this many spreads from the median, the farthest first."""
+    medians, spreads = medians_and_spreads(points)
+    with np.errstate(over="ignore"):  # in single precision: then nothing is so far
+        limits = n_spreads * spreads
+    farthest = np.maximum(np.max(points, axis=0) - medians, medians - np.min(points, axis=0))
+    suspects = np.flatnonzero(farthest > limits)
+    deviations = np.abs(points[:, suspects] - medians[suspects])
+    rows, columns = np.nonzero(deviations > limits[suspects])
+    scale = np.where(spreads > 0.0, spreads, 1.0)[suspects]
+    order = np.argsort(-(deviations / scale)[rows, columns])
+    return np.column_stack([rows, suspects[columns]])[order]
+
+
+def clip_far_values(points: FloatArray) -> FloatArray | None:
+    """Clip far values to the typical range of their feature; None if there are none.
+
+    Where most points have such a value, as with features that are nearly zero but for one point
+    each, they are what is typical.
+    """
+    far = far_values(points, CLIP_SPREADS)
+    if not 0 < len(np.unique(far[:, 0])) < len(points) / 2:
+        return None
+    medians, spreads = medians_and_spreads(points)
+    limits = CLIP_SPREADS * spreads
+    return np.asarray(np.clip(points, medians - limits, medians + limits))
+
+
+def describe_far_values(points: FloatArray) -> str:
+    """Describe the farthest value, with its row, column and the remedy; empty if there is none."""
+    far = far_values(points)
+    if not len(far):
+        return ""
+    row, column = far[0]
+    medians, spreads = medians_and_spreads(points)
+    more = f" ({len(far) - 1} more like it)" if len(far) > 1 else ""
+    distance = abs(points[row, column] - medians[column]) / spreads[column]
+    return (
+        f"X[{row}, {column}] is {points[row, column]:.6g}, which is {distance:.1g} times the "
+        f"spread of feature {column} away from its median{more}. If it stands for a missing "
+        "value, impute it or remove the row."
+    )
+
+
+def describe_labels(y: ArrayLike) -> str:
+    """Describe what is doubtful about class labels, and the remedy; empty if nothing is."""
+    labels = np.asarray(y)
+    kind = labels.dtype.kind
+    if kind in "OUST":
+        words = dict.fromkeys(label for label in labels.tolist() if isinstance(label, str))
+        for label in words:
+            if label.strip().lower() in WORDS_FOR_UNKNOWN:
+                return (
+                    f"y holds {label!r} {_times(labels == label)}, which counts as a class. Use "
+                    "None or -1 for an unknown label."
+                )
+        return ""
+    if set(np.unique(labels).tolist()) == {-1, 1}:
+        return (
+            "y holds only -1 and +1, which looks like the labels of pairs. But -1 marks a point "
+            "of unknown class, so all known points are of one class. For two classes use 0 and 1; "
+            "for pairs of points use PairSERAPH."
+        )
+    if kind == "u" and np.any(labels == (largest := np.iinfo(labels.dtype).max)):
+        return (
+            f"y is of type {labels.dtype} and holds {largest} {_times(labels == largest)}, which "
+            "is what -1 becomes in that type; it counts as a class. If it marks unknown labels, "
+            "make y signed before they are set: y.astype(int)."
+        )
+    known = labels[is_known(labels)] if kind == "f" else labels[:0]
+    n_different = len(np.unique(known))
+    if n_different > MANY_NUMBERS and np.any(known != np.rint(known)):
+        return (
+            f"y holds {n_different} different numbers that are not all whole, and each counts as "
+            "a class. A measurement has to be divided into classes first (KBinsDiscretizer)."
+        )
+    return ""
+
+
+def _times(matches: ArrayLike) -> str:
+    count = int(np.count_nonzero(matches))
+    return "once" if count == 1 else f"{count} times"
