@@ -17,7 +17,7 @@ from .tables import TableError, check_output, read_table, require_memory_for_pai
 
 if TYPE_CHECKING:
     from ..theory.claim import Claim, ClaimResult
-    from ..theory.paper_report import PaperReport
+    from ..theory.report import PaperReport
 
 TABLES = (".csv", ".tsv", ".txt")
 COLORS = {"holds": "green", "holds as corrected": "yellow", "refuted": "magenta"}

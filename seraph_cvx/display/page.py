@@ -1,11 +1,24 @@
-"""The frame of every HTML page that is written to a file: its style, and a policy to load nothing.
+"""HTML pages that are written to a file, and small charts in SVG: no script, nothing to fetch.
 
-The style follows the reader's choice of light or dark.
+The style follows the reader's choice of light or dark, and a policy forbids pages to load anything.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .mathml import to_mathml
+from .result_table import show
+from .symbols import in_symbols, prose
+
+COLORS = ("#1f5fa8", "#c2410c", "#15803d", "#7e22ce")
 
 STYLE = """
 :root { color-scheme: light dark; --text: #1c1917; --soft: #57534e; --ground: #fafaf9;
@@ -53,24 +66,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def write_page(title: str, body: str, style: str = "", policy: str = POLICY) -> str:
-    """Write a whole HTML page around its body.
-
-    Parameters
-    ----------
-    title : str
-        Plain text, which is escaped.
-    body : str
-        HTML.
-    style : str
-        CSS that only this page needs.
-    policy : str
-        What the page may load; by default nothing.
-
-    Examples
-    --------
-    >>> "<title>a &lt; b</title>" in write_page("a < b", "<p>So it is.</p>")
-    True
-    """
+    """Write a whole HTML page around its body, with CSS that only this page needs."""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"/>'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}"/>'
@@ -78,3 +74,104 @@ def write_page(title: str, body: str, style: str = "", policy: str = POLICY) -> 
         f"<title>{escape(title)}</title><style>{STYLE}{style}</style></head>"
         f"<body>{body}</body></html>\n"
     )
+
+
+def fill_template(template: str, **values: Any) -> str:
+    """Fill a Jinja2 template of this package, named by its path; plain text is escaped."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, loader=PackageLoader("seraph_cvx", ".")
+    )
+    environment.filters |= {
+        "prose": lambda text: Markup(prose(text)),
+        "symbols": in_symbols,
+        "math": lambda latex, inline=False: Markup(to_mathml(latex, inline)),
+        "svg": lambda chart: Markup(to_svg(chart)),
+        "number": show,
+        "pixels": "{:.1f}".format,
+    }
+    return environment.get_template(template).render(values)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A line of a chart."""
+
+    name: str
+    x: ArrayLike
+    y: ArrayLike
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A small figure as data, which :func:`to_svg` draws."""
+
+    title: str
+    x_title: str
+    y_title: str
+    curves: Sequence[Curve]
+    log_x: bool = False
+    log_y: bool = False
+
+
+def to_svg(chart: Chart) -> str:
+    """Draw a chart as an ``<svg>`` element, without points that a logarithmic axis cannot show."""
+    points = [_visible(curve, chart) for curve in chart.curves]
+    everything = np.concatenate(points)
+    across = _Axis(everything[:, 0], chart.log_x, 64.0, 446.0)
+    up = _Axis(everything[:, 1], chart.log_y, 252.0, 46.0)
+    widths = [30.0 + 6.4 * len(curve.name) for curve in chart.curves]
+    left = max(4.0, (460.0 - sum(widths)) / 2.0)
+    lines = [
+        {
+            "name": curve.name,
+            "color": COLORS[k % len(COLORS)],
+            "points": list(zip(across.at(found[:, 0]), up.at(found[:, 1]), strict=True)),
+            "legend": left + sum(widths[:k]),
+        }
+        for k, (curve, found) in enumerate(zip(chart.curves, points, strict=True))
+    ]
+    return fill_template("display/chart.svg", chart=chart, across=across, up=up, lines=lines)
+
+
+class _Axis:
+    """An axis of a chart, which maps data to pixels and chooses ticks."""
+
+    def __init__(self, values: Any, log: bool, start: float, end: float) -> None:
+        self.log, self.start, self.end = log, start, end
+        scaled = np.log10(values) if log else values
+        low, high = (min(scaled), max(scaled)) if len(scaled) else (-float(log), 1.0 - log)
+        if low == high:
+            low, high = (low - 0.3, high + 0.3) if log else (low - 0.5, high + 0.5)
+        pad = 0.05 if log else 0.04 * (high - low)
+        self.low, self.high = low - pad, high + pad
+        ticks = self._log_ticks() if log else self._linear_ticks()
+        self.ticks = [(float(self.at(tick)), f"{tick:.4g}" if tick else "0") for tick in ticks]
+
+    def at(self, values: Any) -> Any:
+        """Where values are, in pixels."""
+        scaled = np.log10(values) if self.log else values
+        return np.interp(scaled, [self.low, self.high], [self.start, self.end])
+
+    def _linear_ticks(self) -> list[float]:
+        rough = (self.high - self.low) / 4.0
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0) if s * power >= rough)
+        first, last = math.ceil(self.low / step), math.floor(self.high / step)
+        return [k * step for k in range(first, last + 1)]
+
+    def _log_ticks(self) -> list[float]:
+        first, last = math.ceil(self.low), math.floor(self.high)
+        if last - first < 1:
+            marks = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
+            return [m for m in marks if self.low <= math.log10(m) <= self.high]
+        return [10.0**k for k in range(first, last + 1, max(1, (last - first) // 4))]
+
+
+def _visible(curve: Curve, chart: Chart) -> Any:
+    """The points of a curve that the axes can show, one per row."""
+    points = np.column_stack([np.asarray(curve.x, float), np.asarray(curve.y, float)])
+    shown = np.isfinite(points) & (points > np.where([chart.log_x, chart.log_y], 0.0, -np.inf))
+    return points[shown.all(axis=1)]

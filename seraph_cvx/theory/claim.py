@@ -15,8 +15,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import NamedTuple
 
-from ..display.chart import Chart
+from ..display.page import Chart
 
 Number = float | int | str
 
@@ -42,6 +43,9 @@ class Check:
     residual: float
     tolerance: float
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "residual", float(self.residual))  # counts and answers too
+
     @property
     def passes(self) -> bool:
         """Whether the residual is within the tolerance."""
@@ -65,40 +69,27 @@ class Recomputation:
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim of the paper: what it says, where, and how it is checked.
-
-    Attributes
-    ----------
-    number : int
-    name : str
-    place : str
-        Where in the paper.
-    statement : str
-        One sentence.
-    formula : str
-        In LaTeX; :mod:`seraph_cvx.display.mathml` turns it into MathML and into plain text.
-    evidence : str
-        How it is checked.
-    expected : Verdict
-        Another verdict is an error: of the package, or of the data's numerics.
-    correction : str
-        What holds instead, where the paper's own statement does not.
-    consequence : str
-        What that changes for who uses the method, in one sentence.
-    recomputation : Recomputation, optional
-        How to recompute the numbers that contradict the paper.
-    """
+    """A claim of the paper: what it says, where, and how it is checked."""
 
     number: int
     name: str
-    place: str
+    place: str  # where in the paper
     statement: str
-    formula: str
-    evidence: str
+    formula: str  # in LaTeX, for `seraph_cvx.display.mathml`
+    evidence: str  # how it is checked
     expected: Verdict = Verdict.HOLDS
-    correction: str = ""
-    consequence: str = ""
+    correction: str = ""  # what holds instead
+    consequence: str = ""  # what that changes for users of the method
     recomputation: Recomputation | None = None
+
+
+class Evidence(NamedTuple):
+    """The checks of a claim as printed and as corrected, numbers worth showing, and charts."""
+
+    printed: Sequence[Check]
+    corrected: Sequence[Check] = ()
+    numbers: Mapping[str, Number] = {}
+    charts: Sequence[Chart] = ()
 
 
 @dataclass(frozen=True)
@@ -132,18 +123,17 @@ class ClaimResult:
         """The verdict that follows from the checks; see the top of this module."""
         if self.message or not self.printed:
             return Verdict.UNDECIDED
-        if all(check.passes for check in self.printed) and all(c.passes for c in self.corrected):
+        corrected = all(check.passes for check in self.corrected)
+        if corrected and all(check.passes for check in self.printed):
             return Verdict.HOLDS
-        if self.corrected and all(check.passes for check in self.corrected):
-            refuted = self.claim.expected is Verdict.REFUTED
-            return Verdict.REFUTED if refuted else Verdict.CORRECTED
-        return Verdict.REFUTED
+        is_condition = self.corrected and self.claim.expected is not Verdict.REFUTED
+        return Verdict.CORRECTED if corrected and is_condition else Verdict.REFUTED
 
     @property
     def as_expected(self) -> bool:
         """Whether the verdict is the known one, and what holds instead does hold."""
-        instead = all(check.passes for check in self.corrected)
-        return self.verdict is self.claim.expected and instead
+        corrected = all(check.passes for check in self.corrected)
+        return corrected and self.verdict is self.claim.expected
 
     @property
     def decisive(self) -> Check:

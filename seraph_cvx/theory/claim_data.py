@@ -1,7 +1,6 @@
-"""The data that claims are checked on, and the paper's formulas written pair by pair.
+"""The data that claims are checked on, and the formulas that several of them share.
 
-Nothing is streamed or factored: each function is the printed formula over explicit rows of pairs,
-so that it can be read along with the paper and used against the package's own, faster forms.
+What the paper prints is taken from :mod:`seraph_cvx.paper`, pair by pair; nothing is streamed.
 """
 
 from __future__ import annotations
@@ -9,11 +8,11 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import entr, expit
 
+from .. import paper
 from ..m_step.solve import solve_m_step
 from ..model.e_step import e_step
 from ..model.m_step_objective import MStepObjective
@@ -34,15 +33,7 @@ TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 
 @dataclass(frozen=True, eq=False)
 class ClaimData:
-    """A data set with the paper's hyper-sparsity setting: mu = #(S u D)/#U, lambda, eta.
-
-    Examples
-    --------
-    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-    >>> setting = ClaimData("four points", pairs)
-    >>> setting.labels, setting.mu
-    (array([ 1., -1., -1.]), 1.0)
-    """
+    """A data set with the paper's hyper-sparsity setting: mu = #(S u D)/#U, lambda, eta."""
 
     name: str
     pairs: PairSet
@@ -59,21 +50,42 @@ class ClaimData:
         """The paper's weight of the unlabeled pairs, #(S u D) / #U."""
         return self.pairs.resolve_unlabeled_weight("ratio")
 
+    @property
+    def points_and_pairs(self) -> tuple[FloatArray, IntArray, IntArray, IntArray]:
+        """X, S, D and U, the first arguments of the formulas of the paper."""
+        pairs = self.pairs
+        return pairs.points, pairs.similar, pairs.dissimilar, pairs.unlabeled
+
+    @property
+    def letters(self) -> dict[str, Any]:
+        """The paper's mu, lambda and eta, the keywords of its formulas."""
+        return {"mu": self.mu, "lam": self.trace_weight, "eta": self.threshold}
+
     @cached_property
     def labels(self) -> FloatArray:
         """The labels y_ij of the labeled pairs: +1 similar, -1 dissimilar."""
-        n_similar, n_dissimilar = len(self.pairs.similar), len(self.pairs.dissimilar)
-        return np.concatenate([np.ones(n_similar), -np.ones(n_dissimilar)])
+        return np.repeat([1.0, -1.0], [len(self.pairs.similar), len(self.pairs.dissimilar)])
 
     @cached_property
     def labeled(self) -> FloatArray:
         """The differences x_i - x_j of the labeled pairs."""
-        return differences(self.pairs.points, self.pairs.labeled)
+        return paper.differences(self.pairs.points, self.pairs.labeled)
 
     @cached_property
     def unlabeled(self) -> FloatArray:
         """The differences x_i - x_j of the unlabeled pairs."""
-        return differences(self.pairs.points, self.pairs.unlabeled)
+        return paper.differences(self.pairs.points, self.pairs.unlabeled)
+
+    @cached_property
+    def differences(self) -> FloatArray:
+        """The differences of all pairs, the labeled ones first."""
+        return np.vstack([self.labeled, self.unlabeled])
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """The weight c_k of every pair in (11): 1, or mu where it is unlabeled."""
+        counts = [self.pairs.n_labeled, self.pairs.n_unlabeled]
+        return np.repeat([1.0, self.mu], counts)
 
     @cached_property
     def first_m_step(self) -> MStepSolution:
@@ -83,7 +95,7 @@ class ClaimData:
     @cached_property
     def soft_labels(self) -> FloatArray:
         """The soft labels q(+1) of the first E-step."""
-        return e_step(self.pairs, self.metric_of(self.first_m_step), self.mu, self.threshold)
+        return e_step(self.pairs, metric_of(self.first_m_step), self.mu, self.threshold)
 
     @cached_property
     def m_step(self) -> MStepObjective:
@@ -91,38 +103,28 @@ class ClaimData:
         return self.objective(soft_labels=self.soft_labels)
 
     @cached_property
-    def solution(self) -> MStepSolution:
-        """The certified solution of `m_step`."""
-        return certified(self.m_step, self.first_m_step.metric)
-
-    @cached_property
     def metric(self) -> FloatArray:
-        """The metric of `solution`."""
-        return self.metric_of(self.solution)
+        """The certified solution of `m_step`."""
+        return metric_of(certified(self.m_step, self.first_m_step.metric))
 
     @cached_property
     def few(self) -> ClaimData:
         """At most 24 of the points, the labeled ones first: for conic solvers."""
-        n_points = self.pairs.n_points
         seen = np.unique(self.pairs.labeled)
-        others = np.setdiff1d(np.arange(n_points), seen)
-        kept = np.concatenate([seen[:12], others])[:24]
-        position = np.full(n_points, -1)
-        position[kept] = np.arange(len(kept))
-
-        def inside(rows: IntArray) -> IntArray:
-            return position[rows[np.all(position[rows] >= 0, axis=1)]]
-
-        pairs = PairSet.from_constraints(
-            self.pairs.points[kept], inside(self.pairs.similar), inside(self.pairs.dissimilar)
-        )
+        others = np.setdiff1d(np.arange(self.pairs.n_points), seen)
+        pairs = restrict(self.pairs, np.concatenate([seen[:12], others])[:24])
         return ClaimData(self.name, pairs, self.trace_weight, self.threshold, self.seed)
 
     @cached_property
     def unit(self) -> float:
         """The scale of metrics: eta over the mean squared distance."""
-        V = np.vstack([self.labeled, self.unlabeled])
-        return self.threshold / max(float(np.mean(np.sum(V**2, axis=1))), 1e-300)
+        mean = np.mean(np.sum(self.differences**2, axis=1))
+        return self.threshold / max(float(mean), 1e-300)
+
+    @cached_property
+    def size(self) -> float:
+        """The trace of the learned metric, or the scale of metrics where that is larger."""
+        return max(float(np.trace(self.metric)), self.unit)
 
     def objective(self, soft_labels: FloatArray | None) -> MStepObjective:
         """State the M-step (11) with given soft labels."""
@@ -133,96 +135,104 @@ class ClaimData:
             threshold=self.threshold,
         )
 
+    def loss(self, A: FloatArray) -> float:
+        """The negative -F(A) of (11), as printed, with the soft labels of the first E-step."""
+        return -paper.m_step(*self.points_and_pairs, self.soft_labels, A, **self.letters)
+
+    def gradient(self, A: FloatArray) -> FloatArray:
+        """The gradient of F that is printed below (11)."""
+        return paper.m_step_gradient(*self.points_and_pairs, self.soft_labels, A, **self.letters)
+
+    def posteriors(self, A: FloatArray, y: float = 1.0) -> FloatArray:
+        """The posterior p(y) of (8) of every pair, the labeled ones first."""
+        return paper.posterior(distances(self.differences, A), y, self.threshold)
+
     def random_metrics(self, claim: int, count: int) -> list[FloatArray]:
         """Draw PSD matrices of every rank, of about the size of the learned metric."""
         rng, m = self.random(claim), self.pairs.n_features
-        size = max(float(np.trace(self.metric)), self.unit)
         metrics = []
         for _ in range(count):
             F = rng.normal(size=(m, int(rng.integers(1, m + 1))))
             B = F @ F.T
-            metrics.append(B * (size * 10.0 ** rng.uniform(-1.5, 0.5) / np.trace(B)))
+            metrics.append(B * (self.size * 10.0 ** rng.uniform(-1.5, 0.5) / np.trace(B)))
         return metrics
 
-    @staticmethod
-    def metric_of(solution: MStepSolution) -> FloatArray:
-        """The metric of a solution; an error if the solver returned none."""
-        if solution.metric is None:
-            raise ClaimUndecided(f"{solution.solver} returned no metric: {solution.message}")
-        return solution.metric
+
+def certified(objective: MStepObjective, start: FloatArray | None = None) -> MStepSolution:
+    """Solve (11), with a certificate; the caller checks the gap."""
+    return solve_m_step(objective, tol=GAP, start=start)
 
 
-def certified(
-    objective: MStepObjective, start: FloatArray | None = None, tol: float = GAP
-) -> MStepSolution:
-    """Solve (11) by FISTA, with a certificate; the caller checks the gap."""
-    return solve_m_step(objective, tol=tol, start=start)
+def metric_of(solution: MStepSolution) -> FloatArray:
+    """The metric of a solution; an error if the solver returned none."""
+    if solution.metric is None:
+        raise ClaimUndecided(f"{solution.solver} returned no metric: {solution.message}")
+    return solution.metric
 
 
-def differences(points: FloatArray, rows: IntArray) -> FloatArray:
-    """The differences x_i - x_j of the rows (i, j)."""
-    return np.asarray(points[rows[:, 0]] - points[rows[:, 1]])
+def restrict(pairs: PairSet, kept: IntArray, n_labeled: int | None = None) -> PairSet:
+    """Keep these points, and the labels of pairs of the first `n_labeled` of them."""
+    position = np.full(pairs.n_points, -1)
+    position[kept] = np.arange(len(kept))
+    position[kept[n_labeled:] if n_labeled is not None else []] = -1
+    similar, dissimilar = (
+        position[rows[np.all(position[rows] >= 0, axis=1)]]
+        for rows in (pairs.similar, pairs.dissimilar)
+    )
+    return PairSet.from_constraints(pairs.points[kept], similar, dissimilar)
 
 
-def scores(V: FloatArray, A: FloatArray, threshold: float) -> FloatArray:
-    """The score s = v'Av - eta of each row v."""
-    return np.asarray(np.einsum("ij,ij->i", V @ A, V) - threshold)
+def distances(V: FloatArray, A: FloatArray) -> FloatArray:
+    """The squared distance v'Av of each row v."""
+    return np.asarray(np.sum((V @ A) * V, axis=1))
 
 
-def posterior(y: FloatArray | float, s: FloatArray) -> FloatArray:
-    """The posterior p(y) = 1 / (1 + e^{y s}), eq. (8)."""
-    return np.asarray(expit(-y * s))
+def norm(A: FloatArray) -> float:
+    """The Frobenius norm."""
+    return float(np.linalg.norm(A))
 
 
-def log_posterior(y: FloatArray | float, s: FloatArray) -> FloatArray:
-    """The logarithm of the posterior, ln p(y) = -log(1 + e^{y s}), eq. (8)."""
-    return np.asarray(-np.logaddexp(0.0, y * s))
+def moment(V: FloatArray, weights: FloatArray) -> FloatArray:
+    """The weighted sum of outer products, sum_k w_k v_k v_k'."""
+    return np.asarray((V.T * weights) @ V)
 
 
-def shannon_entropy(s: FloatArray) -> FloatArray:
-    """Shannon's entropy H(p) = -sum_y p(y) ln p(y) of the posterior (8)."""
-    return np.asarray(entr(posterior(1.0, s)) + entr(posterior(-1.0, s)))
+def factor_of(A: FloatArray) -> FloatArray:
+    """A square factor L with LL' = A, from which L-BFGS over factors starts."""
+    eigenvalues, vectors = np.linalg.eigh(A)
+    return np.asarray(vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
 
 
-def renyi_entropy(s: FloatArray, order: float) -> FloatArray:
-    """Renyi's entropy H_a(p) = log(sum_y p(y)^a) / (1 - a); at a = 1 it is Shannon's."""
-    powers = np.logaddexp(order * log_posterior(1.0, s), order * log_posterior(-1.0, s))
-    return np.asarray(powers / (1.0 - order))
+def renyi_entropy(d: FloatArray, order: float, eta: float) -> FloatArray:
+    """Renyi's entropy H_a(p) = log(sum_y p(y)^a) / (1 - a) of (8); at a = 1 it is Shannon's."""
+    powers = [order * paper.log_posterior(d, y, eta) for y in (1.0, -1.0)]
+    return np.asarray(np.logaddexp(*powers) / (1.0 - order))
 
 
-def labeled_loss(setting: ClaimData, A: FloatArray) -> float:
-    """The loss that (7), (11) and J share: -sum_{S u D} ln p(y_ij) + lambda tr(A)."""
-    s = scores(setting.labeled, A, setting.threshold)
-    return float(-np.sum(log_posterior(setting.labels, s)) + setting.trace_weight * np.trace(A))
+def shannon_entropy(d: FloatArray, eta: float) -> FloatArray:
+    """Shannon's entropy H(p) of the posterior (8)."""
+    return paper.entropy(paper.posterior(d, 1.0, eta))
 
 
-def relative(difference: float | FloatArray, size: float | FloatArray) -> float:
+def relative(difference: float | FloatArray, size: float | FloatArray = 1.0) -> float:
     """The largest |difference|, relative to max(1, max |size|)."""
     return float(np.max(np.abs(difference), initial=0.0)) / max(1.0, float(np.max(np.abs(size))))
 
 
 def solve_conic(problem: cp.Problem) -> str:
-    """Solve with Clarabel, and return its status, which no verdict relies on.
-
-    Where it breaks down at tight tolerances, it gets a second try with its own.
-
-    Raises
-    ------
-    ClaimUndecided
-        Where it leaves no values behind.
-    """
+    """Solve with Clarabel, at a second try with its own tolerances; its status decides nothing."""
     import cvxpy as cp
 
-    words = ""
+    reason = ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": it is in the status
         for options in (TIGHT, {}):
             try:
                 problem.solve(solver="CLARABEL", **options)
             except cp.SolverError as error:
-                words = str(error)
+                reason = str(error)
                 continue
-            words = f"its status is {problem.status}"
+            reason = f"its status is {problem.status}"
             if all(variable.value is not None for variable in problem.variables()):
                 return str(problem.status)
-    raise ClaimUndecided(f"Clarabel gave no answer: {words}.")
+    raise ClaimUndecided(f"Clarabel gave no answer: {reason}.")

@@ -1,69 +1,198 @@
-"""Checks every claim of the paper on one data set."""
+"""Checks every claim of the paper on one data set; the results as Markdown, JSON and HTML."""
 
 from __future__ import annotations
 
+import json
+import math
 import time
-from collections.abc import Callable, Collection
-from dataclasses import replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..display.symbols import space_of
+from ..display.mathml import to_text
+from ..display.result_table import ResultTable
+from ..display.symbols import in_symbols, space_of
 from ..numerics.arrays import one_blas_thread
 from ..pairs.pair_set import PairSet
-from .algorithm import (
-    attainment,
-    complexity,
-    descent,
-    lipschitz,
-    m_step_convexity,
-    printed_gradient,
-    strong_duality,
+from .claim import Check, Claim, ClaimResult, ClaimUndecided, Evidence
+from .claim_data import ClaimData, restrict
+from .claims import CLAIMS as ALL_CLAIMS
+from .feature_claims import check_feature_convexity, check_feature_functions
+from .m_step_claims import (
+    check_attainment,
+    check_complexity,
+    check_convexity,
+    check_duality,
+    check_gradient,
+    check_lipschitz,
 )
-from .claim import Claim, ClaimResult, ClaimUndecided
-from .claim_data import ClaimData
-from .features import feature_convexity, feature_functions
-from .model import (
-    elimination,
-    kappa_sign,
-    maximum_entropy,
-    posterior_regularization,
-    soft_label_form,
+from .model_claims import check_elimination, check_kappa_sign, check_maximum_entropy
+from .soft_label_claims import check_descent, check_e_step, check_posterior_regularization
+from .sparsity_claims import check_mixed_norm, check_sparsity
+
+CheckFunction = Callable[[ClaimData], Evidence]
+Progress = Callable[[Claim, ClaimResult | None], object]
+
+CHECKS: tuple[CheckFunction, ...] = (
+    check_convexity,
+    check_gradient,
+    check_maximum_entropy,
+    check_kappa_sign,
+    check_elimination,
+    check_e_step,
+    check_lipschitz,
+    check_posterior_regularization,
+    check_descent,
+    check_mixed_norm,
+    check_duality,
+    check_attainment,
+    check_complexity,
+    check_sparsity,
+    check_feature_convexity,
+    check_feature_functions,
 )
-from .paper_report import PaperReport
-from .sparsity import both_sparsities as sparsity
-from .sparsity import mixed_norm
 
-CheckFunction = Callable[[ClaimData], ClaimResult]
-
-CLAIMS: dict[int, tuple[Claim, CheckFunction]] = {
-    claim.number: (claim, check)
-    for claim, check in [
-        (m_step_convexity.CLAIM, m_step_convexity.check_m_step_convexity),
-        (printed_gradient.CLAIM, printed_gradient.check_printed_gradient),
-        (maximum_entropy.CLAIM, maximum_entropy.check_maximum_entropy),
-        (kappa_sign.CLAIM, kappa_sign.check_kappa_sign),
-        (elimination.CLAIM, elimination.check_elimination),
-        (soft_label_form.CLAIM, soft_label_form.check_soft_label_form),
-        (lipschitz.CLAIM, lipschitz.check_lipschitz),
-        (posterior_regularization.CLAIM, posterior_regularization.check_posterior_regularization),
-        (descent.CLAIM, descent.check_descent),
-        (mixed_norm.CLAIM, mixed_norm.check_mixed_norm),
-        (strong_duality.CLAIM, strong_duality.check_strong_duality),
-        (attainment.CLAIM, attainment.check_attainment),
-        (complexity.CLAIM, complexity.check_complexity),
-        (sparsity.CLAIM, sparsity.check_sparsity),
-        (feature_convexity.CLAIM, feature_convexity.check_feature_convexity),
-        (feature_functions.CLAIM, feature_functions.check_feature_functions),
-    ]
-}
+CLAIMS = {claim.number: (claim, check) for claim, check in zip(ALL_CLAIMS, CHECKS, strict=True)}
 """The claims by number; the last two arose while the others were checked."""
 
-SLOW = frozenset({complexity.CLAIM.number})
+SLOW = frozenset({13})
 """Claims about times, which a busy machine can disturb: only checked on request."""
 
-Progress = Callable[[Claim, ClaimResult | None], object]
+
+@dataclass(frozen=True)
+class PaperReport:
+    """The claims that were checked on one data set.
+
+    Attributes
+    ----------
+    name : str
+        The name of the data.
+    description : str
+        The data in one line.
+    results : sequence of ClaimResult
+    seconds : float
+    skipped : sequence of Claim
+        Those that were not checked because they are slow.
+    """
+
+    name: str
+    description: str
+    results: Sequence[ClaimResult]
+    seconds: float
+    skipped: Sequence[Claim] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every claim has the expected verdict."""
+        return all(result.as_expected for result in self.results)
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The results as rows of a table, one per claim."""
+        return [
+            {
+                "claim": result.claim.number,
+                "name": result.claim.name,
+                "place": result.claim.place,
+                "verdict": result.verdict.value,
+                "as expected": result.as_expected,
+                "residual": result.residual,
+                "tolerance": result.tolerance,
+                "decisive check": result.decisive.name,
+                "seconds": result.seconds,
+            }
+            for result in self.results
+        ]
+
+    def __getitem__(self, number: int) -> ClaimResult:
+        """The result of claim `number`."""
+        for result in self.results:
+            if result.claim.number == number:
+                return result
+        raise KeyError(f"claim {number} was not checked")
+
+    def to_markdown(self) -> str:
+        """Write the table as Markdown and, below it, what holds instead of each refuted claim."""
+        title = f"The claims of the paper on {self.description}"
+        columns = ("claim", "name", "verdict", "residual", "tolerance", "decisive check")
+        rows = [{key: _shown(row[key]) for key in columns} for row in self.rows]
+        notes = [f"Skipped, because slow: {c.number}. {in_symbols(c.name)}." for c in self.skipped]
+        contradicted = [_contradiction(r) for r in self.results if r.claim.correction]
+        return "\n\n".join([ResultTable(title, rows, notes).to_markdown(), *contradicted])
+
+    def to_json(self) -> str:
+        """Write everything as JSON, numbers in full precision, NaN and infinity as strings."""
+        claims = [
+            {
+                **asdict(result.claim),
+                "formula_text": to_text(result.claim.formula),
+                "verdict": result.verdict.value,
+                "as_expected": result.as_expected,
+                "residual": result.residual,
+                "tolerance": result.tolerance,
+                "decisive_check": result.decisive.name,
+                "printed": list(map(_check, result.printed)),
+                "corrected": list(map(_check, result.corrected)),
+                "numbers": dict(result.numbers),
+                "charts": [asdict(chart) for chart in result.charts],
+                "seconds": result.seconds,
+                "message": result.message,
+            }
+            for result in self.results
+        ]
+        content = {
+            "data": self.name,
+            "description": self.description,
+            "ok": self.ok,
+            "seconds": self.seconds,
+            "claims": claims,
+            "skipped": [{"number": c.number, "name": c.name} for c in self.skipped],
+        }
+        return json.dumps(_jsonable(content), indent=1, allow_nan=False)
+
+    def to_html(self) -> str:
+        """Write a page with formulas, figures and verdicts, which needs no network."""
+        from .page import to_html
+
+        return to_html(self.name, self.description, self.results, self.skipped)
+
+
+def _shown(value: Any) -> Any:
+    return in_symbols(value) if isinstance(value, str) else value
+
+
+def _check(check: Check) -> dict[str, Any]:
+    return {**asdict(check), "passes": check.passes}
+
+
+def _contradiction(result: ClaimResult) -> str:
+    claim, violation, code = result.claim, result.violation, result.claim.recomputation
+    heading = f"**{claim.number}. {claim.name}** ({claim.place}): {result.verdict.value}."
+    lines = [heading, f"What holds: {claim.correction}"]
+    if violation is not None:
+        lines.insert(1, f"As printed it fails: {violation.name}, {violation.residual:.4g}.")
+    if claim.consequence:
+        lines.append(f"What this changes for you: {claim.consequence}")
+    lines = list(map(in_symbols, lines))
+    if code is not None:
+        lines.append(f"```python\n{code.code}```\n\nprints\n\n```\n{code.prints}```")
+    return "\n\n".join(lines)
+
+
+def _jsonable(value: Any) -> Any:
+    """Convert to plain Python, without numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {str(key): _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | range):
+        return [_jsonable(item) for item in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return _jsonable(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value
 
 
 def verify_paper(
@@ -120,27 +249,26 @@ def verify_paper(
     >>> [result.verdict.value for result in report.results]
     ['holds', 'refuted']
     """
-    wanted = _choose(claims, include_slow)
+    chosen = _choose(claims, include_slow)
     clock = time.perf_counter()
     pairs = prepare_pairs(X, y, standardize, max_points, seed)
-    setting = ClaimData(name, pairs, trace_weight, threshold, seed)
+    data = ClaimData(name, pairs, trace_weight, threshold, seed)
     if trace_weight <= 0.0:
         raise ValueError(f"trace_weight={trace_weight:g}: the claims are checked with lambda > 0.")
     results = []
     with one_blas_thread():
-        for number in wanted:
-            claim, check = CLAIMS[number]
+        for number in chosen:
             if callback is not None:
-                callback(claim, None)
-            results.append(_decide(claim, check, setting))
+                callback(CLAIMS[number][0], None)
+            results.append(check_claim(number, data))
             if callback is not None:
-                callback(claim, results[-1])
+                callback(CLAIMS[number][0], results[-1])
     description = (
         f"{name}: {pairs.n_points} points in {space_of(pairs.n_features)}, "
         f"{len(pairs.similar)} similar, {len(pairs.dissimilar)} dissimilar, "
         f"{pairs.n_unlabeled} unlabeled pairs"
     )
-    skipped = [] if claims is not None else sorted(set(CLAIMS) - set(wanted))
+    skipped = [] if claims is not None else sorted(set(CLAIMS) - set(chosen))
     return PaperReport(
         name,
         description,
@@ -153,7 +281,7 @@ def verify_paper(
 def _choose(claims: Collection[int] | None, include_slow: bool) -> list[int]:
     """Choose the claims to check; an error lists the known ones."""
     if claims is None:
-        return [number for number in sorted(CLAIMS) if include_slow or number not in SLOW]
+        return sorted(CLAIMS if include_slow else set(CLAIMS) - SLOW)
     unknown = sorted(set(claims) - set(CLAIMS))
     if unknown:
         raise ValueError(
@@ -162,13 +290,15 @@ def _choose(claims: Collection[int] | None, include_slow: bool) -> list[int]:
     return sorted(set(claims))
 
 
-def _decide(claim: Claim, check: CheckFunction, setting: ClaimData) -> ClaimResult:
-    clock = time.perf_counter()
+def check_claim(number: int, data: ClaimData) -> ClaimResult:
+    """Check one claim; where a solver gives no answer it is undecided."""
+    claim, check = CLAIMS[number]
+    clock, message, evidence = time.perf_counter(), "", Evidence([])
     try:
-        result = check(setting)
+        evidence = check(data)
     except ClaimUndecided as error:
-        result = ClaimResult(claim, [], message=str(error))
-    return replace(result, seconds=time.perf_counter() - clock)
+        message = str(error)
+    return ClaimResult(claim, *evidence, time.perf_counter() - clock, message)
 
 
 def prepare_pairs(
@@ -209,10 +339,4 @@ def _thin(pairs: PairSet, max_points: int, rng: np.random.Generator) -> PairSet:
         kept_labels = np.concatenate([needed, more])[: min(10, max(3, n // 2))]
     others = rng.permutation(np.setdiff1d(np.arange(n), kept_labels))
     kept = np.concatenate([kept_labels, others])[: max(max_points, len(kept_labels) + 1)]
-    position = np.full(n, -1)
-    position[kept_labels] = np.arange(len(kept_labels))
-    near, far = (
-        position[rows[(position[rows] >= 0).all(axis=1)]]
-        for rows in (pairs.similar, pairs.dissimilar)
-    )
-    return PairSet.from_constraints(pairs.points[kept], near, far)
+    return restrict(pairs, kept, len(kept_labels))

@@ -25,9 +25,8 @@ from seraph_cvx.baselines.lmnn.problem import LMNNProblem
 from seraph_cvx.baselines.rival import RivalSolution
 from seraph_cvx.engine import proven_sums
 from seraph_cvx.solvers.solution import Status
-from seraph_cvx.theory.features import exponential_feature
-from seraph_cvx.theory.features.exponential_feature import ExponentialMStep, certify_exponential
-from seraph_cvx.theory.features.exponential_solver import solve_exponential
+from seraph_cvx.theory import exponential
+from seraph_cvx.theory.exponential import ExponentialMStep, certify_exponential, solve_exponential
 
 flint = pytest.importorskip("flint")
 from exact_pairs import (  # noqa: E402
@@ -414,21 +413,21 @@ def test_loss_and_entropy_are_accurate_at_both_ends():
     for u in (1e-300, 1e-17, 0.3, np.log(2.0), 0.7, 40.0, 700.0):
         odds = (-arb(float(u))).exp()
         true = -(-odds).log1p() if u > 0.5 else -(-(-arb(u)).expm1()).log()
-        found = arb(float(exponential_feature.dissimilar_loss(np.array(u))))
+        found = arb(float(exponential.dissimilar_loss(np.array(u))))
         assert abs(found - true) < 1e-15 * abs(true)
     for w in (1e-190, 1e-16, 0.3, 1.0, 1e8, 1e16, 1e200):
         true = (1 + arb(w)) * (1 + arb(w)).log() - arb(w) * arb(w).log()
-        found = arb(float(exponential_feature.geometric_entropy(np.array(w))))
+        found = arb(float(exponential.geometric_entropy(np.array(w))))
         assert abs(found - true) < 1e-15 * abs(true)
-    assert exponential_feature.geometric_entropy(np.zeros(1)) == 0.0
+    assert exponential.geometric_entropy(np.zeros(1)) == 0.0
 
 
 def test_failure_a_lower_bound_above_the_upper_one_is_an_error(monkeypatch):
     problem, _ = exponential_instance("plain", 0)
     solution = solve_exponential(problem)
     assert solution.status is Status.CERTIFIED
-    wrong = exponential_feature.geometric_entropy
-    monkeypatch.setattr(exponential_feature, "geometric_entropy", lambda w: 2.0 * wrong(w))
+    wrong = exponential.geometric_entropy
+    monkeypatch.setattr(exponential, "geometric_entropy", lambda w: 2.0 * wrong(w))
     with pytest.raises(ArithmeticError, match="is above the upper bound"):
         certify_exponential(problem, solution.metric)
     with pytest.raises(ArithmeticError, match="is beyond the bound"):

@@ -6,9 +6,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from seraph_cvx.display.chart import Chart, Curve, to_svg
 from seraph_cvx.display.formulas import FORMULAS
 from seraph_cvx.display.mathml import parse, to_mathml, to_text
+from seraph_cvx.display.page import Chart, Curve, to_svg
 from seraph_cvx.display.symbols import in_symbols, prose
 from seraph_cvx.theory.report import CLAIMS
 

@@ -36,7 +36,7 @@ RESULTS = [
     "seraph_cvx.race.race_table.Race",
     "seraph_cvx.race.entrants.attempt.Attempt",
     "seraph_cvx.race.entrants.attempt.Entrant",
-    "seraph_cvx.theory.paper_report.PaperReport",
+    "seraph_cvx.theory.report.PaperReport",
     "seraph_cvx.theory.claim.ClaimResult",
     "seraph_cvx.penalties.penalty.Multiplier",
     "seraph_cvx.penalties.penalty.DualTerms",

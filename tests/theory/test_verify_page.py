@@ -12,48 +12,33 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from seraph_cvx import verify_paper
+from seraph_cvx import paper, verify_paper
 from seraph_cvx.cli import app
 from seraph_cvx.cli.report import screen
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.mathml import FONTS
 from seraph_cvx.display.symbols import in_symbols, prose
 from seraph_cvx.theory import report as theory_report
-from seraph_cvx.theory.algorithm import descent
 from seraph_cvx.theory.claim import ClaimUndecided, Verdict
-from seraph_cvx.theory.model import soft_label_form
 from seraph_cvx.theory.report import CLAIMS, SLOW
 
 
-@pytest.fixture(scope="module")
-def folder(verified_iris):
-    return verified_iris.folder
+@pytest.fixture
+def root(verified_iris):
+    return verified_iris.root
 
 
-@pytest.fixture(scope="module")
-def verified(verified_iris):
-    """One run of the command on iris, with both files."""
-    return verified_iris.command
-
-
-@pytest.fixture(scope="module")
-def page(verified, folder):
-    assert verified.exit_code == 0, verified.output
-    return (folder / "i.html").read_text(encoding="utf-8")
-
-
-def test_command_says_every_verdict(verified):
-    assert verified.exit_code == 0, verified.output
+def test_command_says_every_verdict(verified_iris):
+    output = verified_iris.output
     for number in set(CLAIMS) - SLOW:
-        assert re.search(rf"│ +{number} │", verified.output)
-    assert verified.output.count("holds as corrected") >= 3
-    assert "unexpected" not in verified.output
-    assert "False as printed" in verified.output
+        assert re.search(rf"│ +{number} │", output)
+    assert output.count("holds as corrected") >= 3
+    assert "unexpected" not in output
+    assert "False as printed" in output
 
 
-def test_command_json_and_page_agree(page, folder):
-    content = json.loads((folder / "i.json").read_text(encoding="utf-8"))
-    root = ElementTree.fromstring(page)
+def test_command_json_and_page_agree(verified_iris, root):
+    content = json.loads((verified_iris.folder / "i.json").read_text(encoding="utf-8"))
     badges = [
         span.text
         for article in root.iter("article")
@@ -63,11 +48,6 @@ def test_command_json_and_page_agree(page, folder):
     verdicts = {claim["number"]: claim["verdict"] for claim in content["claims"]}
     assert badges == [verdicts.get(number, "skipped") for number in sorted(CLAIMS)]
     assert content["skipped"] == [{"number": 13, "name": "The complexity of a step"}]
-
-
-def number_of(article):
-    (inside,) = (part.get("id") for part in article.iter("div") if part.get("id"))
-    return int(inside.removeprefix("claim-"))
 
 
 def said(element):
@@ -82,35 +62,44 @@ def plain(text):
     return "".join(ElementTree.fromstring(f"<p>{prose(text)}</p>").itertext())
 
 
-def test_page_is_well_formed_and_has_formulas_figures_and_code(page):
-    root = ElementTree.fromstring(page)
+def test_page_has_a_folded_article_for_each_claim(root):
+    """With its formula, its code, what holds instead and what that changes."""
     articles = list(root.iter("article"))
-    assert list(map(number_of, articles)) == sorted(CLAIMS)
-    for article in articles:
-        claim = CLAIMS[int(number_of(article))][0]
+    assert len(articles) == len(CLAIMS)
+    for article, number in zip(articles, sorted(CLAIMS), strict=True):
+        claim, words = CLAIMS[number][0], said(article)
+        (folded,) = article
+        assert folded.tag == "details"
+        assert folded.get("open") is None
+        assert f"{number}. {plain(claim.name)}" in said(folded[0])
+        assert [part.get("id") for part in article.iter("div") if part.get("id")] == [
+            f"claim-{number}"
+        ]
         (math,) = article.iter("math")
         assert len(list(math.iter())) > 5
-        assert plain(claim.statement) in said(article)
+        assert plain(claim.statement) in words
         if claim.recomputation is not None:
             assert [code.text for code in article.iter("code")] == [claim.recomputation.code]
+        is_false = claim.expected is not Verdict.HOLDS
+        assert ("What this changes for you." in words) == is_false
+        assert plain(claim.consequence) in words
+        assert bool(re.fullmatch(r"[A-Z][^.]+(\.\d[^.]*)*\.", claim.consequence)) == is_false
+        assert ("Skipped, because it is slow" in words) == (number in SLOW)
     titles = "".join("".join(svg.itertext()) for svg in root.iter("svg"))
     for words in ("J falls; (7) does not", "rank against λ", "entropy against μ"):
         assert words in titles
 
 
-def test_page_asks_for_nothing(page):
-    assert not re.search(r"https?:|//[a-z]|url\(|@import|<script|<link|<img|<iframe|src=", page)
-    root = ElementTree.fromstring(page)
-    policies = [
-        meta.get("content")
-        for meta in root.iter("meta")
-        if meta.get("http-equiv") == "Content-Security-Policy"
-    ]
+def test_page_asks_for_nothing(verified_iris, root):
+    assert not re.search(
+        r"https?:|//[a-z]|url\(|@import|<script|<link|<img|<iframe|src=", verified_iris.html
+    )
+    policies = [meta.get("content") for meta in root.iter("meta") if meta.get("http-equiv")]
     assert policies == ["default-src 'none'; style-src 'unsafe-inline'"]
     ids = {element.get("id") for element in root.iter() if element.get("id")}
     links = [anchor.get("href") for anchor in root.iter("a")]
-    assert links
-    assert all(link.startswith("#") and link[1:] in ids for link in links)
+    assert links == [f"#claim-{number}" for number in sorted(CLAIMS)]
+    assert {link[1:] for link in links} <= ids
 
 
 def test_page_escapes_what_it_is_given():
@@ -118,53 +107,25 @@ def test_page_escapes_what_it_is_given():
     nasty = '<script>alert("x")</script> & more'
     html = verify_paper(sampling.X, sampling.y, name=nasty, claims=[10]).to_html()
     assert "<script" not in html
-    text = "".join(ElementTree.fromstring(html).itertext())
-    assert nasty in text
+    assert nasty in "".join(ElementTree.fromstring(html).itertext())
 
 
-def test_page_begins_with_what_it_is_what_its_words_mean_and_its_claims(page):
-    order = [
-        "Niu, Dai, Yamada and Sugiyama",
-        "How to read it",
-        "<dt>residual</dt>",
-        "Symbols</h2>",
-        'href="#claim-1"',
-        "<article>",
-    ]
-    assert [page.count(words) for words in order[1:-1]] == [1, 1, 1, 1]
-    assert sorted(order, key=page.index) == order
-    root = ElementTree.fromstring(page)
-    (contents,) = root.iter("nav")
-    linked = [anchor.get("href") for anchor in contents.iter("a")]
-    assert linked == [f"#claim-{k}" for k in sorted(CLAIMS)]
+def test_page_begins_with_what_it_is_what_its_words_mean_and_its_claims(verified_iris, root):
+    order = ["Niu, Dai, Yamada", "How to read it", "Symbols</h2>", 'href="#claim-1"', "<article>"]
+    assert sorted(order, key=verified_iris.html.index) == order
     terms = [said(term) for term in root.iter("dt")]
     for word in ("residual", "tolerance", *(verdict.value for verdict in Verdict), "skipped"):
         assert word in terms
 
 
-def test_page_claims_are_folded_and_the_false_ones_say_what_that_changes(page):
-    for article in ElementTree.fromstring(page).iter("article"):
-        (folded,) = article
-        assert folded.tag == "details"
-        assert folded.get("open") is None
-        claim = CLAIMS[number_of(article)][0]
-        assert f"{claim.number}. {plain(claim.name)}" in said(folded[0])
-        is_false = claim.expected is not Verdict.HOLDS
-        assert ("What this changes for you." in said(article)) == is_false
-        assert plain(claim.consequence) in said(article)
-        assert bool(re.fullmatch(r"[A-Z][^.]+(\.\d[^.]*)*\.", claim.consequence)) == is_false
-        assert ("Skipped, because it is slow" in said(article)) == (claim.number in SLOW)
-
-
-def test_page_and_command_write_symbols_as_formulas_do(page, verified):
-    shown = said(ElementTree.fromstring(page).find("body"))
-    for text in (shown, re.sub(r" recomputed .*", "", verified.output)):
+def test_page_and_command_write_symbols_as_formulas_do(verified_iris, root):
+    shown = said(root.find("body"))
+    for text in (shown, re.sub(r" recomputed .*", "", verified_iris.output)):
         found = re.findall(r"\b(?:kappa|lambda|eta|mu)\b\S*|\w_hat|R\^\d|S u D|[<>]=|sqrt", text)
         assert found == []
         assert "κ*" in text
     assert "η̂" in shown
     assert "ℝ⁴" in shown
-    assert in_symbols("#(S u D)") == "#(𝒮 ∪ 𝒟)"
 
 
 BRACKETS = """
@@ -193,7 +154,7 @@ fonts => fonts.split(',').slice(0, -1).some(font => {
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium")
-def test_browser_the_page_folds_links_and_fits_every_width(page, folder):
+def test_browser_the_page_folds_links_and_fits_every_width(verified_iris):
     """The content policy blocks any request, and Chromium would say so on its console."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     with playwright.sync_playwright() as driver:
@@ -204,7 +165,7 @@ def test_browser_the_page_folds_links_and_fits_every_width(page, folder):
             shown, complaints = browser.new_page(viewport={"width": width, "height": 900}), []
             shown.on("console", lambda line, told=complaints: told.append(line.text))
             shown.on("pageerror", lambda error, told=complaints: told.append(str(error)))
-            shown.goto((folder / "i.html").as_uri())
+            shown.goto((verified_iris.folder / "i.html").as_uri())
             assert shown.evaluate("document.documentElement.scrollHeight") < 6000
             assert shown.locator("details[open]").count() == 0
             shown.locator("nav a").nth(3).click()
@@ -223,63 +184,75 @@ def test_browser_the_page_folds_links_and_fits_every_width(page, folder):
         browser.close()
 
 
-def test_command_exits_with_1_where_a_claim_that_should_hold_fails(monkeypatch, tmp_path):
-    monkeypatch.setattr(theory_report, "CLAIMS", {k: CLAIMS[k] for k in (6, 8, 10)})
-    monkeypatch.setattr(soft_label_form, "closed_form", lambda p, mu: p)
-    table = tmp_path / "t.csv"
-    _write_table(table)
-    done = CliRunner().invoke(app, ["verify", str(table), "--label", "kind"])
+@pytest.fixture
+def verify(monkeypatch, tmp_path):
+    """Run the command with only these claims, on a table of 24 points unless told otherwise."""
+    rng, table = np.random.default_rng(0), tmp_path / "t.csv"
+    lines = ["a,b,kind"]
+    for k in range(24):  # three classes, half of the labels empty, one feature a thousand times
+        a, b = rng.normal(size=2)
+        lines.append(f"{a + 3.0 * (k % 3)},{1000.0 * b},{'xyz'[k % 3] if k < 12 else ''}")
+    table.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    def run(claims, *arguments):
+        monkeypatch.setattr(theory_report, "CLAIMS", claims)
+        return CliRunner().invoke(app, ["verify", *(arguments or (str(table), "--label", "kind"))])
+
+    run.table = table
+    return run
+
+
+def chosen(*numbers):
+    return {number: CLAIMS[number] for number in numbers}
+
+
+def test_command_exits_with_1_where_a_claim_that_should_hold_fails(monkeypatch, verify):
+    monkeypatch.setattr(paper, "e_step", lambda d, mu, eta: paper.posterior(d, 1.0, eta))
+    done = verify(chosen(6, 10))
     assert done.exit_code == 1, done.output
-    assert "refuted (unexpected)" in done.output
-    assert "claim 6" in done.output
-    assert "Exit code 1" in done.output
+    for words in ("refuted (unexpected)", "claim 6", "Exit code 1"):
+        assert words in done.output
 
 
-def undecided(setting):
+def undecided(data):
     raise ClaimUndecided("Clarabel gave no answer")
 
 
-def test_command_exits_with_1_where_a_claim_could_not_be_decided(monkeypatch):
+def test_command_exits_with_1_where_a_claim_could_not_be_decided(verify):
     """No number contradicts the paper then, and none is shown; what holds instead is said."""
-    claim = replace(descent.CLAIM, recomputation=None)
-    monkeypatch.setattr(theory_report, "CLAIMS", {9: (claim, undecided)})
-    done = CliRunner().invoke(app, ["verify", "iris", "--code"])
-    said = " ".join(done.output.split())
+    claim = replace(CLAIMS[9][0], recomputation=None)
+    done = verify({9: (claim, undecided)}, "iris", "--code")
+    words = " ".join(done.output.split())
     assert done.exit_code == 1
-    assert "Not as expected: claim 9, not decided." in said
-    assert "Claim 9 could not be decided: Clarabel gave no answer" in said
-    assert in_symbols(claim.correction) in said
-    assert "as printed it fails" not in said
-    assert "recomputed" not in said
+    assert "Not as expected: claim 9, not decided." in words
+    assert "Claim 9 could not be decided: Clarabel gave no answer" in words
+    assert in_symbols(claim.correction) in words
+    assert "as printed it fails" not in words
+    assert "recomputed" not in words
 
 
-def test_command_speaks_of_no_contradiction_where_there_is_none(monkeypatch):
-    monkeypatch.setattr(theory_report, "CLAIMS", {10: CLAIMS[10]})
-    done = CliRunner().invoke(app, ["verify", "iris"])
+@pytest.mark.parametrize(("columns", "shown"), [(80, False), (150, True)])
+def test_command_names_the_decisive_check_on_a_wide_screen(
+    monkeypatch, verified_iris, verify, columns, shown
+):
+    """And speaks of no contradiction where there is none."""
+    monkeypatch.setattr(screen, "width", columns)
+    done = verify(chosen(10), "iris")
     assert done.exit_code == 0, done.output
     assert "holds" in done.output
     assert "False as printed" not in done.output
-
-
-def test_command_names_the_check_under_most_strain_where_there_is_room(monkeypatch, verified_iris):
-    monkeypatch.setattr(theory_report, "CLAIMS", {10: CLAIMS[10]})
-    check = verified_iris.report[10].decisive.name
-    for columns, shown in ((80, False), (150, True)):
-        monkeypatch.setattr(screen, "width", columns)
-        done = CliRunner().invoke(app, ["verify", "iris"])
-        assert ("decisive check" in done.output) == shown
-        assert (check in done.output) == shown
+    assert ("decisive check" in done.output) == shown
+    assert (verified_iris.report[10].decisive.name in done.output) == shown
 
 
 @pytest.mark.parametrize(
     "claims", [(1, 3, 10), pytest.param(tuple(CLAIMS), marks=pytest.mark.slow)], ids=["few", "all"]
 )
-def test_command_reads_a_table(tmp_path, monkeypatch, claims):
-    monkeypatch.setattr(theory_report, "CLAIMS", {k: CLAIMS[k] for k in claims})
-    table, target = tmp_path / "t.csv", tmp_path / "t.json"
-    _write_table(table)
-    arguments = ["verify", str(table), "--label", "kind", "--json", str(target), "--code"]
-    done = CliRunner().invoke(app, arguments)
+def test_command_reads_a_table(tmp_path, verify, claims):
+    target = tmp_path / "t.json"
+    done = verify(
+        chosen(*claims), str(verify.table), "--label", "kind", "--json", str(target), "--code"
+    )
     assert done.exit_code == 0, done.output
     assert "import numpy as np" in done.output
     assert json.loads(target.read_text(encoding="utf-8"))["data"] == "t.csv"
@@ -293,27 +266,13 @@ def test_command_reads_a_table(tmp_path, monkeypatch, claims):
         (["iris", "--label", "kind"], "--label needs a table"),
         (["iris", "--html", "page.txt"], "must end in .html"),
         (["iris", "--json", "no/such/folder/x.json"], "There is no folder"),
+        (["t.csv"], "--label"),
     ],
 )
-def test_failure_the_command_exits_with_2_and_a_sentence(arguments, words, tmp_path, monkeypatch):
+def test_failure_the_command_exits_with_2_and_a_sentence(
+    arguments, words, tmp_path, monkeypatch, verify
+):
     monkeypatch.chdir(tmp_path)
-    done = CliRunner().invoke(app, ["verify", *arguments])
+    done = verify(CLAIMS, *arguments)
     assert done.exit_code == 2
     assert words in " ".join(done.output.split())
-
-
-def test_failure_a_table_needs_its_label_column(tmp_path):
-    _write_table(tmp_path / "t.csv")
-    done = CliRunner().invoke(app, ["verify", str(tmp_path / "t.csv")])
-    assert done.exit_code == 2
-    assert "--label" in done.output
-
-
-def _write_table(path):
-    """24 points in three classes, half of the labels empty, one feature a thousand times larger."""
-    rng = np.random.default_rng(0)
-    lines = ["a,b,kind"]
-    for k in range(24):
-        a, b = rng.normal(size=2)
-        lines.append(f"{a + 3.0 * (k % 3)},{1000.0 * b},{'xyz'[k % 3] if k < 12 else ''}")
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ...display.chart import Chart, Curve, to_svg
+from ...display.page import Chart, Curve, to_svg
 from ..stepwise_alternation import HalfStep
 
 HALF_STEPS = "half-steps (odd: M-step, even: E-step)"

@@ -1,1 +1,0 @@
-"""Claims on the algorithm: convexity, gradients, duality, descent, complexity."""

@@ -1,1 +1,0 @@
-"""Claims on other features of the distance."""

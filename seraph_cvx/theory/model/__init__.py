@@ -1,1 +1,0 @@
-"""Claims on the model: maximum entropy, its dual, posterior regularization."""

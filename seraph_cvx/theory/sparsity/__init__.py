@@ -1,1 +1,0 @@
-"""Claims on the two kinds of sparsity."""
