@@ -10,7 +10,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
@@ -27,15 +27,30 @@ DEFAULT_MEMORY_LIMIT = 4 * 2**30
 BYTES_PER_ENTRY = 250
 """Peak memory of CVXPY's compilation per entry of the pair matrix, measured and rounded up."""
 
-_TOLERANCES: dict[str, tuple[str, ...]] = {
-    "SCS": ("eps_abs", "eps_rel"),
-    "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
-}
 _SOLVER_FAULTS = (SolverError, RuntimeError, ValueError, ArithmeticError, LookupError, TypeError)
 """The errors that a solver and its interface may raise; any other is a bug of ours."""
 
-_TIME_LIMITS = {"SCS": "time_limit_secs", "CLARABEL": "time_limit", "MOREAU": "time_limit"}
-_ITERATION_LIMITS = {"SCS": "max_iters", "CLARABEL": "max_iter", "MOREAU": "max_iter"}
+
+class _OptionNames(NamedTuple):
+    """What a solver calls its tolerances, its limit of seconds and its limit of iterations."""
+
+    tolerances: tuple[str, ...] = ()
+    time_limit: str = ""
+    max_iter: str = ""
+
+
+_CLARABEL = _OptionNames(("tol_gap_abs", "tol_gap_rel", "tol_feas"), "time_limit", "max_iter")
+_OPTION_NAMES = {
+    "SCS": _OptionNames(("eps_abs", "eps_rel"), "time_limit_secs", "max_iters"),
+    "CLARABEL": _CLARABEL,
+    "MOREAU": _CLARABEL,  # an interior-point method of Clarabel's kind
+    "COPT": _OptionNames(("RelGap", "FeasTol", "DualTol"), "TimeLimit", "BarIterLimit"),
+    "MOSEK": _OptionNames(
+        tuple(f"MSK_DPAR_INTPNT_CO_TOL_{name}" for name in ("REL_GAP", "PFEAS", "DFEAS")),
+        "MSK_DPAR_OPTIMIZER_MAX_TIME",
+        "MSK_IPAR_INTPNT_MAX_ITERATIONS",
+    ),
+}
 
 
 class ProblemTooLarge(MemoryError):
@@ -45,26 +60,8 @@ class ProblemTooLarge(MemoryError):
 class ConicMStep:
     """A compiled M-step, which serves all M-steps of the same pairs, mu and eta.
 
-    Parameters
-    ----------
-    objective : MStepObjective
-        The first M-step; later ones may differ in soft labels and trace weight.
-    solver : str or cvxpy solver object
-        Any of :func:`conic_solvers`.
-    formulation : "primal" or "dual"
-    memory_limit : int
-        In bytes; a statement that would take more is refused.
-
-    Examples
-    --------
-    >>> from seraph_cvx import MStepObjective, PairSet
-    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-    >>> first = MStepObjective(pairs)
-    >>> compiled = ConicMStep(first, "CLARABEL")
-    >>> solution = compiled.solve(first, tol=1e-6)
-    >>> second = MStepObjective(pairs, previous_metric=solution.metric)
-    >>> compiled.solve(second, tol=1e-6).relative_gap < 1e-4
-    True
+    Later ones may differ in soft labels, trace weight and weights of penalties. A statement whose
+    compilation would take more than `memory_limit` bytes is refused.
     """
 
     def __init__(
@@ -97,16 +94,8 @@ class ConicMStep:
     ) -> MStepSolution:
         """Set the Parameters, run the solver, and certify what it returns.
 
-        Parameters
-        ----------
-        objective : MStepObjective
-            One of the same family.
-        tol, time_limit, max_iter, solver_options
-            See :func:`seraph_cvx.solve_m_step`.
-        warm_start : bool
-            Start from what the solver kept of the M-step before, where it can: faster, but the
-            answer then depends on that M-step. Without it the same M-step has the same answer, bit
-            for bit, whatever was solved before.
+        Without `warm_start` the same M-step has the same answer, bit for bit, whatever was solved
+        before.
         """
         if not self.is_compiled_for(objective):
             raise ValueError(
@@ -117,12 +106,12 @@ class ConicMStep:
         options = options_for(self.solver_name, tol, time_limit, max_iter)
         options.update(solver_options or {})
         self.statement.update(objective)
-        raw, word, trouble, inside = self._run(options, warm_start)
+        raw, status, error, inside = self._run(options, warm_start)
         outside = time.perf_counter() - clock - inside + self._fresh_seconds
         self._fresh_seconds = 0.0
-        stats = None if trouble else self.statement.problem.solver_stats
+        stats = None if error else self.statement.problem.solver_stats
         return replace(
-            _grade(objective, raw, tol, trouble, word),
+            _grade(objective, raw, tol, error, status),
             solver=self.solver_name,
             iterations=int((stats.num_iters if stats else 0) or 0),
             seconds=time.perf_counter() - clock,
@@ -159,15 +148,7 @@ class ConicMStep:
 
 
 def conic_solvers() -> dict[str, str]:
-    """List CVXPY's installed solvers, each with "" or the reason why it cannot solve an M-step.
-
-    Asked of CVXPY itself, by a tiny problem with the cones of an M-step.
-
-    Examples
-    --------
-    >>> conic_solvers()["CLARABEL"], conic_solvers()["OSQP"]
-    ('', 'OSQP has neither the PSD nor the exponential cone')
-    """
+    """CVXPY's installed solvers, each with "" or the reason why it cannot solve an M-step."""
     return {name: _shortcoming(name) for name in cp.installed_solvers()}
 
 
@@ -181,6 +162,8 @@ def require_conic(solver: str) -> None:
 
 @cache
 def _shortcoming(solver: str) -> str:
+    """Ask CVXPY itself, by a tiny problem with the cones of an M-step."""
+
     def can(*atoms: str) -> bool:
         A = cp.Variable((2, 2), PSD="PSD" in atoms)
         cost = cp.sum(cp.logistic(cp.diag(A))) if "exp" in atoms else cp.sum(cp.diag(A))
@@ -216,35 +199,22 @@ def options_for(
     solver: str, tol: float, time_limit: float | None, max_iter: int | None
 ) -> dict[str, Any]:
     """The solver's own options for a tolerance and limits."""
-    if solver == "MOSEK":
-        parameters: dict[str, Any] = {
-            f"MSK_DPAR_INTPNT_CO_TOL_{name}": tol for name in ("REL_GAP", "PFEAS", "DFEAS")
-        }
-        if time_limit is not None:
-            parameters["MSK_DPAR_OPTIMIZER_MAX_TIME"] = time_limit
-        if max_iter is not None:
-            parameters["MSK_IPAR_INTPNT_MAX_ITERATIONS"] = max_iter
-        return {"mosek_params": parameters}
-    if solver == "COPT":
-        options: dict[str, Any] = {"RelGap": tol, "FeasTol": tol, "DualTol": tol}
-        if time_limit is not None:
-            options["TimeLimit"] = time_limit
-        return options
-    options = dict.fromkeys(_TOLERANCES.get(solver, ()), tol)
-    if solver == "MOREAU":  # an interior-point method of Clarabel's kind
-        options = {"ipm_settings": dict.fromkeys(_TOLERANCES["CLARABEL"], tol)}
-    for table, value in ((_TIME_LIMITS, time_limit), (_ITERATION_LIMITS, max_iter)):
+    names = _OPTION_NAMES.get(solver, _OptionNames())
+    options: dict[str, Any] = dict.fromkeys(names.tolerances, tol)
+    if solver == "MOREAU":
+        options = {"ipm_settings": options}
+    for name, value in ((names.time_limit, time_limit), (names.max_iter, max_iter)):
         if value is not None:
-            if solver not in table:
+            if not name:
                 raise ValueError(
                     f"The option of {solver} for this limit is not known: set it in solver_options."
                 )
-            options[table[solver]] = value
-    return options
+            options[name] = value
+    return {"mosek_params": options} if solver == "MOSEK" else options
 
 
 def _grade(
-    objective: MStepObjective, raw: FloatArray | None, tol: float, trouble: str, word: str
+    objective: MStepObjective, raw: FloatArray | None, tol: float, error: str, solver_status: str
 ) -> MStepSolution:
     """Certify a raw matrix, and give it a status."""
     nothing = MStepSolution(
@@ -253,26 +223,26 @@ def _grade(
         certificate=None,
         status=Status.FAILED,
         solver="",
-        solver_status=word,
+        solver_status=solver_status,
         iterations=0,
         seconds=0.0,
     )
     cure = 'Try solver="fista", another conic solver or the other formulation.'
-    if trouble:
-        return replace(nothing, message=f"The solver failed: {trouble} {cure}")
+    if error:
+        return replace(nothing, message=f"The solver failed: {error} {cure}")
     if raw is None:
-        return replace(nothing, message=f"The solver returned no matrix ({word}). {cure}")
+        return replace(nothing, message=f"The solver returned no matrix ({solver_status}). {cure}")
     graded = grade_matrix(objective, raw)
     if graded is None:
         return replace(nothing, message=f"The solver's matrix holds NaN or infinity. {cure}")
     certificate = graded.certificate
-    accurate = certificate.relative_gap <= tol
+    is_certified = certificate.relative_gap <= tol
     return replace(
         nothing,
         metric=graded.metric,
         value=certificate.primal_value,
         certificate=certificate,
-        status=Status.CERTIFIED if accurate else Status.INACCURATE,
+        status=Status.CERTIFIED if is_certified else Status.INACCURATE,
         psd_violation=graded.psd_violation,
-        message="" if accurate else "polish=True closes the gap by FISTA from this answer.",
+        message="" if is_certified else "polish=True closes the gap by FISTA from this answer.",
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,16 +87,21 @@ def explain_convexity(problem: cp.Problem) -> ConvexityProof:
     │     └─ x: AFFINE (a variable)
     └─ constraint 1.0 ≤ x: CONVEX (affine on both sides)
     """
-    minimizes = isinstance(problem.objective, cp.Minimize)
-    wanted = "convex" if minimizes else "concave"
     goal = problem.objective.args[0]
-    fits = goal.is_convex() if minimizes else goal.is_concave()
-    parts = [_explain(goal, "objective ")]
-    parts += [_explain_constraint(constraint) for constraint in problem.constraints]
-    verb = "minimizes" if minimizes else "maximizes"
-    ok = fits and all(part.curvature != "UNKNOWN" for part in parts[1:])
-    rule = f"{verb} a {wanted} function over a convex set" if ok else "no DCP rule applies"
-    return ConvexityProof("problem", "CONVEX" if ok else "UNKNOWN", "", rule, tuple(parts))
+    if isinstance(problem.objective, cp.Minimize):
+        is_right, rule = goal.is_convex(), "minimizes a convex function over a convex set"
+    else:
+        is_right, rule = goal.is_concave(), "maximizes a concave function over a convex set"
+    constraints = [_explain_constraint(constraint) for constraint in problem.constraints]
+    is_convex = is_right and all(part.curvature != "UNKNOWN" for part in constraints)
+    return _verdict("problem", is_convex, rule, [_explain(goal, "objective "), *constraints])
+
+
+def _verdict(
+    name: str, is_convex: bool, rule: str, children: Iterable[ConvexityProof]
+) -> ConvexityProof:
+    rule = rule if is_convex else "no DCP rule applies"
+    return ConvexityProof(name, "CONVEX" if is_convex else "UNKNOWN", "", rule, tuple(children))
 
 
 def _explain(expression: Any, prefix: str = "") -> ConvexityProof:
@@ -111,19 +116,17 @@ def _explain(expression: Any, prefix: str = "") -> ConvexityProof:
 
 
 def _explain_constraint(constraint: Any) -> ConvexityProof:
-    label, ok = getattr(constraint, "label", None), constraint.is_dcp()
+    label, is_convex = getattr(constraint, "label", None), constraint.is_dcp()
+    children = [_explain(arg) for arg in constraint.args]
     if isinstance(constraint, cp.PSD):
-        inside = _explain(constraint.args[0])
-        rule = "a PSD matrix inequality in an affine expression" if ok else "not affine"
-        name = f"constraint {label or inside.expression + ' PSD'}"
-        return ConvexityProof(name, "CONVEX" if ok else "UNKNOWN", "", rule, (inside,))
-    affine = all(arg.is_affine() for arg in constraint.args)
-    rule = "affine on both sides" if affine else "convex <= concave"
-    rule = rule if ok else "no DCP rule applies"
-    is_told = affine and not label  # by the name, which is the formula itself
-    children = () if is_told else tuple(_explain(arg) for arg in constraint.args)
+        name = f"constraint {label or children[0].expression + ' PSD'}"
+        rule = "a PSD matrix inequality in an affine expression"
+        return _verdict(name, is_convex, rule, children)
+    is_affine = all(arg.is_affine() for arg in constraint.args)
+    rule = "affine on both sides" if is_affine else "convex <= concave"
     name = f"constraint {label or _formula(constraint)}"
-    return ConvexityProof(name, "CONVEX" if ok else "UNKNOWN", "", rule, children)
+    is_clear = is_affine and not label  # by the name, which is the formula itself
+    return _verdict(name, is_convex, rule, () if is_clear else children)
 
 
 def _formula(constraint: Any) -> str:
@@ -202,11 +205,10 @@ def _rule(expression: Any) -> str:
         return f"minus {_article(expression.args[0])} expression"
     if isinstance(expression, BinaryOperator):
         factor, other = sorted(expression.args, key=lambda arg: not arg.is_constant())
-        sign = {"NONNEGATIVE": "a nonnegative", "NONPOSITIVE": "a nonpositive"}.get(
-            str(factor.sign), "a constant"
-        )
-        sign = sign if other.curvature not in ("AFFINE",) else "a constant"
-        return f"{sign}{' constant' if 'non' in sign else ''} times {_article(other)} expression"
+        sign = str(factor.sign).lower()
+        is_signed = sign in ("nonnegative", "nonpositive") and other.curvature != "AFFINE"
+        factor_name = f"a {sign} constant" if is_signed else "a constant"
+        return f"{factor_name} times {_article(other)} expression"
     return _composition_rule(expression)
 
 
@@ -215,14 +217,10 @@ def _composition_rule(expression: Any) -> str:
     kind = _atom(expression)
     if expression.is_atom_affine():
         return f"{kind} is linear: it keeps the curvature of what is inside"
-    shape = "convex" if expression.is_atom_convex() else "concave"
-    monotone = (
-        " and nondecreasing"
-        if all(expression.is_incr(i) for i in range(len(expression.args)))
-        else " and nonincreasing"
-        if all(expression.is_decr(i) for i in range(len(expression.args)))
-        else ""
-    )
+    shape, monotone = "convex" if expression.is_atom_convex() else "concave", ""
+    for word, test in (("decreasing", expression.is_incr), ("increasing", expression.is_decr)):
+        if not monotone and all(map(test, range(len(expression.args)))):
+            monotone = f" and non{word}"
     inside = " and ".join(dict.fromkeys(_article(arg) for arg in expression.args))
     return f"{kind} is {shape}{monotone}: of {inside} argument it is {shape}"
 

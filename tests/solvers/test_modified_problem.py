@@ -8,7 +8,7 @@ import pytest
 from instances import random_objective, random_psd
 
 from seraph_cvx import MStepObjective, certify_problem, solve_m_step, state_m_step
-from seraph_cvx.m_step.modified_problem import _read, onto_linear_constraints
+from seraph_cvx.m_step.modified_problem import _onto_linear_constraints, _read
 from seraph_cvx.m_step.statement import textbook_statement
 from seraph_cvx.penalties import Diagonal, LinearConstraints, Ridge, TraceBound
 
@@ -233,7 +233,7 @@ def test_newtons_method_meets_linear_constraints():
     objective: MStepObjective = plain.with_penalties(
         [LinearConstraints(B[:1], equal=t[:1]), LinearConstraints(B[1:], upper=t[1:])]
     )
-    moved = onto_linear_constraints(objective, L + 1e-5 * rng.normal(size=(3, 3)))
+    moved = _onto_linear_constraints(objective, L + 1e-5 * rng.normal(size=(3, 3)))
     assert all(np.isfinite(block.value_above(moved)) for block in objective.penalties)
     far = 10.0 * L
-    assert onto_linear_constraints(objective, far) is far
+    assert _onto_linear_constraints(objective, far) is far
