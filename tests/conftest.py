@@ -104,11 +104,11 @@ def kept_server() -> Iterator[None]:
 def one_race_server(kept_server: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Races share a fork server, which a race ends otherwise, with all that it imported."""
     from seraph_cvx.processes.workers import ONE_THREAD, server_of_thread
-    from seraph_cvx.race import schedule
+    from seraph_cvx.race import race
 
-    monkeypatch.setattr(schedule, "uuid4", lambda: SimpleNamespace(hex=KEPT))
-    monkeypatch.setattr(schedule, "close_servers", lambda owner: None)
-    server_of_thread(KEPT, [*schedule.PRELOAD, *schedule.PRELOAD_CONIC], ONE_THREAD)
+    monkeypatch.setattr(race, "uuid4", lambda: SimpleNamespace(hex=KEPT))
+    monkeypatch.setattr(race, "close_servers", lambda owner: None)
+    server_of_thread(KEPT, [*race.PRELOAD, *race.PRELOAD_CONIC], ONE_THREAD)
 
 
 @pytest.fixture

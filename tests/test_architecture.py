@@ -64,9 +64,9 @@ MAY_IMPORT = {
     "flint": ("numerics.ball_arithmetic",),
     "pandas": ("display.result_table", "cli.tables"),
     "array_api_compat": ("numerics.arrays",),
-    "cvxopt": ("race.entrants.cvxopt_cone",),
-    "qics": ("race.entrants.entropy_cone",),
-    "pymanopt": ("race.entrants.manifold",),
+    "cvxopt": ("race.formula_solvers",),
+    "qics": ("race.formula_solvers",),
+    "pymanopt": ("race.factor_solvers",),
 }
 MATHEMATICS = FOLDERS[FOLDERS.index("pairs") : FOLDERS.index("estimators")]
 """The folders that compute: what is shown of their results is drawn in display/."""

@@ -304,7 +304,7 @@ def export(
 
 
 def _export_suite(suite: Suite, out: Path, kept: list[str]) -> None:
-    from ..race.library.export import export_library
+    from ..race.library import export_library
 
     count = [0, 0]
     with progress_bar() as progress:

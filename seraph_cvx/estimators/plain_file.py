@@ -170,9 +170,7 @@ def pack(value: Any, name: str, arrays: Arrays) -> Any:
     if isinstance(value, np.ndarray) and value.ndim == 1:
         return {"objects": pack(value.tolist(), name, arrays)}
     if isinstance(value, Penalty):
-        return {
-            "penalty": [type(value).__name__, pack(_block_arguments(value, name), name, arrays)]
-        }
+        return {"penalty": [type(value).__name__, pack(block_arguments(value, name), name, arrays)]}
     for kind, result in RESULTS.items():
         if type(value) is result:
             content = {field.name: getattr(value, field.name) for field in fields(value)}
@@ -180,7 +178,7 @@ def pack(value: Any, name: str, arrays: Arrays) -> Any:
     raise NotPlain(f"`{name}` is {value!r}")
 
 
-def _block_arguments(block: Penalty, name: str) -> dict[str, Any]:
+def block_arguments(block: Penalty, name: str) -> dict[str, Any]:
     """The arguments that make this penalty again."""
     if BLOCKS.get(type(block).__name__) is not type(block):
         raise NotPlain(

@@ -1,14 +1,19 @@
 """Runs work in a separate process, under limits of time and memory.
 
-A :class:`ForkServer` is one more Python process that has imported what the work needs. It forks a
-child for each piece of work, so that modules are imported only once; its program is
-`forking.py`. On Windows and macOS, where that cannot be done or is not safe, each
-piece of work has a fresh process, whose imports are not counted in its time.
+A :class:`ForkServer` is one more Python process, whose program is this file too: it imports what
+the work needs, then forks a child for each piece of work. On Windows and macOS, where that cannot
+be done or is not safe, each piece of work has a fresh process.
 """
+
+# multiprocessing's fork server would not do: a process has one of them, with one environment and
+# one list of modules; it imports the caller's script again, which then needs a guard against
+# running twice; a module that cannot be imported is passed over; peak memory is not reported.
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
+import mmap
 import os
 import pickle
 import platform
@@ -21,13 +26,20 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, Any
 
-from . import forking
-from .forking import END, FORKS, PID, end_group, receive, resident_bytes, send
+FORKS = hasattr(os, "fork") and sys.platform != "darwin"
+"""Whether work is forked: Windows cannot fork, and on macOS libraries may crash in a fork."""
 
-LOOK_EVERY = 0.02
+resource: Any = import_module("resource") if find_spec("resource") else None  # not on Windows
+
+PEAK_UNIT = 1 if sys.platform == "darwin" else 1024
+"""The system's unit of peak memory, in bytes."""
+
+POLL_SECONDS = 0.02
 """Seconds between two checks of the memory of a piece of work."""
 
 ALARM_MARGIN = 5.0
@@ -49,7 +61,7 @@ class Outcome:
     seconds : float
     peak_bytes : int
         The largest resident memory of the process, the imported libraries included; known however
-        the process ended. A fresh process tells it with its answer only; 0 is not known.
+        the process ended. A fresh process reports it with its answer only; 0 is not known.
     """
 
     word: str
@@ -70,16 +82,6 @@ class ForkServer:
         Modules to import before the first piece of work, whose time excludes the imports.
     environment : mapping, optional
         Environment variables of the process, in addition to those of this one.
-
-    Examples
-    --------
-    >>> import math, signal
-    >>> with ForkServer() as server:
-    ...     good = server.run(math.sqrt, 4.0, time_limit=60)
-    ...     bad = server.run(math.sqrt, -1.0, time_limit=60)
-    ...     gone = server.run(signal.raise_signal, signal.SIGKILL, time_limit=60)
-    >>> good.result, bad.word, gone.word
-    (2.0, 'error', 'crashed')
     """
 
     def __init__(
@@ -101,7 +103,7 @@ class ForkServer:
     def close(self) -> None:
         """Stop the process, and any work that another thread has in it."""
         if self._child is not None:
-            end_group(self._child)
+            _end_group(self._child)
         if self._process is not None:
             self._process.kill()
         with self._one_at_a_time:
@@ -128,64 +130,56 @@ class ForkServer:
             return self._run(work, time_limit, memory_limit)
 
     def _run(self, work: bytes, time_limit: float, memory_limit: int | None) -> Outcome:
-        folder = Path(self._folder.name)
-        answer, printed = folder / "answer", folder / "printed"
+        answer, printed = (Path(self._folder.name) / name for name in ("answer", "printed"))
         answer.unlink(missing_ok=True)
-        order = (time_limit + ALARM_MARGIN, memory_limit, str(answer), str(printed), work)
         process = self._started()
         clock = time.perf_counter()
-        with contextlib.suppress(BrokenPipeError):
-            send(process.stdin, pickle.dumps(order))
-        start = receive(process.stdout, PID.size)
-        if process.stdout is None or len(start) < PID.size:
+        alarm = time_limit + ALARM_MARGIN
+        _send(process.stdin, (alarm, memory_limit, str(answer), str(printed), work))
+        child = self._child = _receive(process.stdout)
+        if child is None:
             gone = "the process that was to do the work is gone"
             return Outcome("crashed", None, gone, time.perf_counter() - clock)
-        (child,) = PID.unpack(start)
-        self._child = child
         try:
-            word, detail, exit_code, peak = _watch(child, process.stdout, time_limit, memory_limit)
+            word, detail, end = _watch(child, process.stdout, time_limit, memory_limit)
         finally:
             self._child = None
+        exit_code, peak = end or (1, 0)
         if not FORKS:
             exit_code = process.wait()
             if hasattr(os, "killpg"):
-                end_group(child)  # what it may have left running
+                _end_group(child)  # what it may have left running
         result = None
-        if not word and answer.is_file():
-            word, result, detail, told = pickle.loads(answer.read_bytes())
-            peak = max(peak, told)
+        if not word and exit_code == 0 and answer.is_file():
+            word, result, detail, known_peak = pickle.loads(answer.read_bytes())
+            peak = max(peak, known_peak)
         elif not word:
             word, detail = "crashed", f"the process ended {_manner(exit_code)}"
-            said = printed.read_bytes() if printed.is_file() else b""
-            last = said[-2000:].decode(errors="replace").strip().splitlines()
-            detail += f"; it last printed: {last[-1][:300]}" if last else ""
+            output = printed.read_bytes() if printed.is_file() else b""
+            lines = output[-2000:].decode(errors="replace").strip().splitlines()
+            detail += f"; it last printed: {lines[-1][:300]}" if lines else ""
         return Outcome(word, result, detail, time.perf_counter() - clock, peak)
 
     def _stop(self) -> None:
-        if self._process is None:
-            return
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    pipe.close()
-        self._process.kill()
-        self._process.wait()
-        self._process = None
+        if self._process is not None:
+            self._process.kill()
+            with contextlib.suppress(BrokenPipeError), self._process:
+                pass  # its pipes are closed, and it is waited for
+            self._process = None
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self._stop()
             self._process = subprocess.Popen(
-                [sys.executable, forking.__file__],
+                [sys.executable, __file__],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 env=self._environment,
-                bufsize=0,
                 start_new_session=True,  # Ctrl-C is for this process, which waits
                 creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),  # on Windows too
             )
-            send(self._process.stdin, pickle.dumps((sys.path, self._preload)))
-            if receive(self._process.stdout, 1) != b"!":
+            _send(self._process.stdin, (sys.path, self._preload))
+            if _receive(self._process.stdout) is None:
                 names = ", ".join(self._preload)
                 raise RuntimeError(f"A process that imports {names} could not be started.")
         return self._process
@@ -197,9 +191,7 @@ def run_isolated(
     time_limit: float,
     memory_limit: int | None = None,
 ) -> Outcome:
-    """Do a piece of work in a new process, under limits.
-
-    ``function(*arguments)`` in a new process, ended after `time_limit` seconds.
+    """Call ``function(*arguments)`` in a new process, ended after `time_limit` seconds.
 
     Parameters
     ----------
@@ -216,25 +208,13 @@ def run_isolated(
     Notes
     -----
     Whatever the work has started is ended with it, except on Windows.
-
-    Examples
-    --------
-    >>> import math
-    >>> run_isolated(math.sqrt, 4.0, time_limit=60).result
-    2.0
     """
     with ForkServer() as server:
         return server.run(function, *arguments, time_limit=time_limit, memory_limit=memory_limit)
 
 
 def memory_limit_obstacle() -> str:
-    """Why this system cannot limit the memory of work; empty if it can.
-
-    Examples
-    --------
-    >>> memory_limit_obstacle()  # on Linux
-    ''
-    """
+    """Why this system cannot limit the memory of work; empty if it can."""
     if resident_bytes():
         return ""
     return (
@@ -243,37 +223,138 @@ def memory_limit_obstacle() -> str:
     )
 
 
+def resident_bytes(pid: int | str = "self") -> int:
+    """The resident memory of a process; 0 if it is gone or its memory is unknown."""
+    return _memory(pid)[1]
+
+
+def peak_bytes() -> int:
+    """The peak resident memory of this process; 0 if it is unknown."""
+    if resource is None:
+        return 0
+    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * PEAK_UNIT)
+
+
+def _memory(pid: int | str) -> tuple[int, int]:
+    """The bytes of address space and of resident memory; zeros if they are unknown."""
+    try:
+        total, resident, *_ = Path(f"/proc/{pid}/statm").read_text("ascii").split()
+    except (FileNotFoundError, ProcessLookupError, ValueError):
+        return 0, 0
+    return int(total) * mmap.PAGESIZE, int(resident) * mmap.PAGESIZE
+
+
+def _send(pipe: IO[bytes] | None, message: object) -> None:
+    """Write a message; to a process that is gone nothing is written."""
+    if pipe is not None:
+        with contextlib.suppress(BrokenPipeError):
+            pickle.dump(message, pipe)
+            pipe.flush()
+
+
+def _receive(pipe: IO[bytes] | None) -> Any:
+    """Read a message; None where the pipe ends."""
+    with contextlib.suppress(EOFError, pickle.UnpicklingError):
+        return None if pipe is None else pickle.load(pipe)
+
+
 def _watch(
-    pid: int, pipe: IO[bytes], time_limit: float, memory_limit: int | None
-) -> tuple[str, str, int, int]:
-    """Wait for a child, and kill it at a limit: which limit, details, exit code, peak memory."""
+    pid: int, pipe: IO[bytes] | None, time_limit: float, memory_limit: int | None
+) -> tuple[str, str, tuple[int, int] | None]:
+    """Wait for a child, and kill it at a limit: which limit, details, exit code and peak memory."""
     deadline = time.perf_counter() + time_limit
-    word = detail = ""
-    ends: list[bytes] = []
-    reader = threading.Thread(target=lambda: ends.append(receive(pipe, END.size)), daemon=True)
+    limit = detail = ""
+    ends: list[Any] = []
+    reader = threading.Thread(target=lambda: ends.append(_receive(pipe)), daemon=True)
     reader.start()
     try:
         while reader.is_alive():
-            reader.join(LOOK_EVERY)
-            if word or not reader.is_alive():
+            reader.join(POLL_SECONDS)
+            if limit or not reader.is_alive():
                 continue
             if time.perf_counter() > deadline:
-                word, detail = "time limit", f"no answer within {time_limit:g} s"
+                limit, detail = "time limit", f"no answer within {time_limit:g} s"
             elif memory_limit is not None and resident_bytes(pid) > memory_limit:
-                word = "memory limit"
+                limit = "memory limit"
                 detail = f"more than {memory_limit / 2**20:.0f} MiB were in use"
-            if word:
-                end_group(pid)
+            if limit:
+                _end_group(pid)
     except KeyboardInterrupt:
-        end_group(pid)
+        _end_group(pid)
         reader.join()
         raise
-    end = b"".join(ends)
-    exit_code, peak = END.unpack(end) if len(end) == END.size else (0, 0)
-    return word, detail, exit_code, peak
+    return limit, detail, ends[0] if ends else None
+
+
+def _end_group(pid: int) -> None:
+    """Kill a child and whatever it has started, though it may not lead its process group yet.
+
+    Windows has no process groups: only the child itself is killed.
+    """
+    if hasattr(os, "killpg") and hasattr(signal, "SIGKILL"):
+        for kill in (os.killpg, os.kill):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                kill(pid, signal.SIGKILL)
+    else:
+        with contextlib.suppress(OSError):
+            os.kill(pid, signal.SIGTERM)
 
 
 def _manner(exit_code: int) -> str:
     if exit_code < 0:
         return f"by signal {signal.Signals(-exit_code).name}"
     return f"with exit code {exit_code} and without an answer"
+
+
+# The program of the other process, which reads orders and writes reports
+
+
+def _serve(orders: IO[bytes], reports: IO[bytes]) -> None:
+    """Import modules, then do each order in a child, or where there is no fork the only one."""
+    sys.path[:], preload = _receive(orders)
+    for name in preload:
+        import_module(name)
+    _send(reports, "ready")
+    while order := _receive(orders):
+        if sys.platform == "win32" or not FORKS:
+            _send(reports, os.getpid())
+            _work(*order)
+        else:
+            pid = os.fork()
+            if pid == 0:
+                os.setsid()
+                _work(*order)
+            _send(reports, pid)
+            _, status, usage = os.wait4(pid, 0)
+            _end_group(pid)  # what it may have left running
+            peak = usage.ru_maxrss * PEAK_UNIT
+            _send(reports, (os.waitstatus_to_exitcode(status), peak))
+
+
+def _work(alarm: float, memory_limit: int | None, answer: str, printed: str, work: bytes) -> None:
+    """Do the work in the child, under its limits, and write the answer; it never returns."""
+    output = os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    # An alarm that exists on every system, and works however busy the process is.
+    faulthandler.dump_traceback_later(alarm, exit=True, file=output)
+    space = _memory("self")[0]
+    if memory_limit is not None and resource is not None and space:
+        resource.setrlimit(resource.RLIMIT_AS, (memory_limit + space,) * 2)
+    try:
+        function, arguments = pickle.loads(work)
+        content = pickle.dumps(("done", function(*arguments), "", peak_bytes()))
+    finally:  # whatever was raised, also by sys.exit
+        error = sys.exc_info()[1]
+        if error is not None:
+            memory = isinstance(error, MemoryError)
+            detail = str(error) if memory else f"{type(error).__name__}: {error}"
+            word = "memory limit" if memory else "error"
+            content = pickle.dumps((word, None, detail, peak_bytes()))
+        Path(answer).write_bytes(content)
+        os._exit(0)
+
+
+if __name__ == "__main__":
+    _serve(open(0, "rb", closefd=False), open(os.dup(1), "wb"))  # noqa: SIM115

@@ -21,34 +21,18 @@ _OF_THREADS: dict[int, tuple[str, ForkServer]] = {}
 def server_of_thread(
     owner: str, preload: Sequence[str] = (), environment: Mapping[str, str] | None = None
 ) -> ForkServer:
-    """The fork server of the calling thread, started at the first call and kept for later ones.
+    """The calling thread's fork server, kept for all work of one owner: its imports are paid once.
 
-    So a worker of joblib, be it a thread, a process or one of a cluster's, pays for the imports
-    once. A thread keeps one fork server: one that it has for another owner is ended first.
-
-    Parameters
-    ----------
-    owner : str
-        A word for all the work that belongs together; :func:`close_servers` takes it.
-    preload, environment
-        As for :class:`ForkServer`.
-
-    Examples
-    --------
-    >>> import math
-    >>> server_of_thread("mine").run(math.sqrt, 4.0, time_limit=60).result
-    2.0
-    >>> server_of_thread("mine") is server_of_thread("mine")
-    True
-    >>> close_servers("mine")
+    A thread keeps one fork server: one that it has for another owner is closed first.
     """
     thread = threading.get_ident()
-    whose, server = _OF_THREADS.get(thread, ("", None))
-    if server is None or whose != owner:
-        if server is not None:
-            server.close()
-        server = ForkServer(preload, environment)
-        _OF_THREADS[thread] = owner, server
+    if thread in _OF_THREADS:
+        known_owner, server = _OF_THREADS[thread]
+        if known_owner == owner:
+            return server
+        server.close()
+    server = ForkServer(preload, environment)
+    _OF_THREADS[thread] = owner, server
     return server
 
 
@@ -56,13 +40,9 @@ def close_servers(owner: str) -> None:
     """Stop the fork servers that this process's threads keep for an owner.
 
     Those of other processes end with the processes, or when their thread works for another owner.
-
-    Examples
-    --------
-    >>> close_servers("nobody")
     """
-    for thread, (whose, server) in list(_OF_THREADS.items()):
-        if whose == owner:
+    for thread, (known_owner, server) in list(_OF_THREADS.items()):
+        if known_owner == owner:
             del _OF_THREADS[thread]
             server.close()
 
@@ -75,15 +55,7 @@ def one_by_one(n_jobs: int | None) -> Parallel:
 
 
 def as_finished(workers: Parallel, calls: Iterable[Any]) -> Generator[Any, None, None]:
-    """Yield the results of calls as they finish; if stopped, without joblib's warning.
-
-    Examples
-    --------
-    >>> import math
-    >>> from joblib import delayed
-    >>> list(as_finished(one_by_one(1), (delayed(math.sqrt)(x) for x in (4.0, 9.0))))
-    [2.0, 3.0]
-    """
+    """Yield the results of calls as they finish; if stopped, without joblib's warning."""
     results = workers(calls)
     try:
         for result in results:  # noqa: UP028 - "yield from" would close it ahead of the lines below

@@ -28,8 +28,8 @@ from ..penalties.penalty import Penalty
 from ..processes.isolation import Outcome
 from ..solvers.first_order import fista
 from ..solvers.solution import grade_matrix
-from .entrants.attempt import Entrant, NotForThisProblem
-from .race_journal import EMPTY_ROW, RaceJournal
+from .attempt import Entrant, NotForThisProblem
+from .race_table import EMPTY_ROW, RaceJournal
 from .suite import InstanceSpec, checksum_of
 
 REFERENCE_TOL = 1e-9

@@ -5,21 +5,28 @@ from __future__ import annotations
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from joblib import delayed
 
 from ..model.m_step_objective import MStepObjective
 from ..processes.isolation import Outcome, memory_limit_obstacle
-from ..processes.workers import ONE_THREAD
+from ..processes.workers import (
+    ONE_THREAD,
+    as_finished,
+    close_servers,
+    one_by_one,
+    server_of_thread,
+)
 from ..solvers.solution import require_attained
-from .entrants.attempt import Entrant
-from .grading import Grader, data_checksum
-from .race_journal import EMPTY_ROW, RaceJournal
-from .race_table import Race, label_of
-from .schedule import NOT_RUN, Limits, Run, make_runs
+from .attempt import Entrant
+from .grading import Grader, attempt_once, data_checksum
+from .race_table import EMPTY_ROW, Key, Race, RaceJournal, label_of
 from .solvers import entrants
 from .suite import SUITES, InstanceSpec, suite
 
@@ -29,6 +36,12 @@ DEFAULT_TOLS = (1e-3, 1e-5, 1e-7)
 TITLE = "Solvers against the referee"
 GRACE = 2.0
 """Seconds after its time limit that a solver has to stop by itself."""
+
+PRELOAD = ("seraph_cvx.race.grading", "sklearn.datasets")
+PRELOAD_CONIC = ("seraph_cvx.m_step.conic", "seraph_cvx.race.dimacs")
+
+NOT_RUN = "not run"
+"""The outcome of a run that was skipped, since a looser one reached a limit."""
 
 Listener = Callable[[dict[str, Any], int, int], None]
 """The type of callback(row, number of the row, total number of rows)."""
@@ -113,7 +126,7 @@ def compare_solvers(
     instances = _instances(objective_or_suite)
     ladder = _check_tols(tols)
     chosen = entrants(solvers)  # which may take seconds: those of other packages are tried
-    runs = [Run(name, e, tol) for name in instances for e in chosen for tol in ladder]
+    runs = [_Run(name, e, tol) for name in instances for e in chosen for tol in ladder]
     started = {
         "versions": versions(chosen),
         "date": time.strftime("%Y-%m-%d"),
@@ -132,10 +145,14 @@ def compare_solvers(
         finished = sum(run.key in journal.rows for run in runs)
         obstacle = memory_limit_obstacle()
         journal.notes += [obstacle] if obstacle else []
-        limits = Limits(time_limit, time_limit + GRACE, None if obstacle else memory_limit)
-        with closing(make_runs(runs, instances, journal, limits, n_jobs)) as made:
-            for run, outcome in made:
-                row = _row(run, outcome, grader)
+        limits = _Limits(time_limit, time_limit + GRACE, None if obstacle else memory_limit)
+        with closing(_make_runs(runs, instances, journal, limits, n_jobs)) as outcomes:
+            for run, outcome in outcomes:
+                row = dict(zip(("instance", "solver", "formulation", "tol"), run.key, strict=True))
+                if outcome.word == NOT_RUN:
+                    row |= EMPTY_ROW | {"outcome": NOT_RUN, "detail": outcome.detail}
+                else:
+                    row |= grader.grade(run.instance, outcome)
                 journal.add("row", row)
                 finished += 1
                 if callback is not None:
@@ -181,75 +198,54 @@ def read_race(path: str | os.PathLike[str]) -> Race:
         for of in ("instances", "entrants")
     )
 
-    def place(row: dict[str, Any]) -> tuple[int, int, float]:
-        return _place(row["instance"], instances), _place(label_of(row), labels), -row["tol"]
+    def position(row: dict[str, Any]) -> tuple[int, int, float]:
+        places = [
+            names.index(name) if name in names else len(names)
+            for name, names in ((row["instance"], instances), (label_of(row), labels))
+        ]
+        return places[0], places[1], -row["tol"]
 
-    rows = sorted(journal.rows.values(), key=place)
+    rows = sorted(journal.rows.values(), key=position)
     names = list(dict.fromkeys(row["instance"] for row in rows))
     references = {name: journal.references[name] for name in names if name in journal.references}
     return Race(TITLE, rows, [*journal.notes, *resumed], references, starts)
 
 
-def _place(name: str, names: Sequence[str]) -> int:
-    """The place of a name in a list, or the end of it."""
-    return names.index(name) if name in names else len(names)
-
-
-def _row(run: Run, outcome: Outcome, grader: Grader) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        "instance": run.instance,
-        "solver": run.entrant.solver,
-        "formulation": run.entrant.formulation,
-        "tol": run.tol,
-    }
-    if outcome.word == NOT_RUN:
-        return row | EMPTY_ROW | {"outcome": NOT_RUN, "detail": outcome.detail}
-    return row | grader.grade(run.instance, outcome)
-
-
-def _instances(given: Any) -> dict[str, InstanceSpec | MStepObjective]:
+def _instances(given: Any) -> dict[str, Any]:
+    """The InstanceSpecs or M-steps of a race, by name; each of them has an optimum."""
+    instances: dict[str, Any] = {}
     if isinstance(given, MStepObjective):
-        require_attained(given)
-        return {_in_words(given): given}
-    if isinstance(given, Mapping) and given:
-        return _own_instances(given)
-    if isinstance(given, str):
-        specs = suite(given) if given in SUITES else [InstanceSpec.parse(given)]
+        n, m = given.pairs.n_points, given.pairs.n_features
+        weights = f"mu = {given.mu:.3g}, lambda = {given.trace_weight:.3g}"
+        penalties = "".join(f", {block!r}" for block in given.penalties)
+        instances = {f"M-step of {n} points in R^{m}, {weights}{penalties}": given}
+    elif isinstance(given, Mapping):
+        for name, objective in given.items():
+            if not isinstance(name, str) or not isinstance(objective, MStepObjective):
+                raise ValueError(
+                    f"A race on instances of your own needs MStepObjectives by name, not {name!r}: "
+                    f"{objective!r}."
+                )
+        instances = dict(given)
     else:
-        specs = list(given)
-    if not specs or not all(isinstance(spec, InstanceSpec) for spec in specs):
+        if isinstance(given, str):
+            specs = suite(given) if given in SUITES else [InstanceSpec.parse(given)]
+        else:
+            specs = list(given)
+        if all(isinstance(spec, InstanceSpec) for spec in specs):
+            instances = {spec.name: spec for spec in specs}
+    if not instances:
         raise ValueError(
             "A race needs an MStepObjective, the name of a suite or instance, a list of "
             f"InstanceSpec, or a dict of MStepObjectives; not {given!r}."
         )
-    for spec in specs:
-        require_attained(spec.objective())
-    return {spec.name: spec for spec in specs}
+    for instance in instances.values():
+        is_spec = isinstance(instance, InstanceSpec)
+        require_attained(instance.objective() if is_spec else instance)
+    return instances
 
 
-def _own_instances(given: Mapping[Any, Any]) -> dict[str, InstanceSpec | MStepObjective]:
-    """Check M-steps of a user's own, by name."""
-    for name, objective in given.items():
-        if not isinstance(name, str) or not isinstance(objective, MStepObjective):
-            raise ValueError(
-                f"A race on instances of your own needs MStepObjectives by name, not {name!r}: "
-                f"{objective!r}."
-            )
-        require_attained(objective)
-    return dict(given)
-
-
-def _in_words(objective: MStepObjective) -> str:
-    """A name for an M-step that is not an instance of a suite."""
-    n, m = objective.pairs.n_points, objective.pairs.n_features
-    weights = f"mu = {objective.mu:.3g}, lambda = {objective.trace_weight:.3g}"
-    penalties = "".join(f", {block!r}" for block in objective.penalties)
-    return f"M-step of {n} points in R^{m}, {weights}{penalties}"
-
-
-def _check_same_data(
-    instances: dict[str, InstanceSpec | MStepObjective], journal: RaceJournal
-) -> None:
+def _check_same_data(instances: dict[str, Any], journal: RaceJournal) -> None:
     """Check that the M-steps are those of the journal, by their checksums."""
     for name, instance in instances.items():
         known = journal.references.get(name)
@@ -299,3 +295,90 @@ def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "?"
     return found
+
+
+# The order of the runs, and how a worker of joblib makes one
+
+
+class _Run(NamedTuple):
+    """One solver on one instance at one tolerance."""
+
+    instance: str
+    entrant: Entrant
+    tol: float
+
+    @property
+    def key(self) -> Key:
+        """The key of the run in the journal."""
+        return self.instance, self.entrant.solver, self.entrant.formulation, self.tol
+
+
+class _Limits(NamedTuple):
+    """The limits of a run: its seconds, those until its process is ended, and bytes of memory."""
+
+    seconds: float
+    hard_seconds: float
+    memory: int | None
+
+
+def _make_runs(
+    runs: Sequence[_Run],
+    instances: dict[str, Any],
+    journal: RaceJournal,
+    limits: _Limits,
+    n_jobs: int | None,
+) -> Generator[tuple[_Run, Outcome], None, None]:
+    """Make the runs that are not in the journal, through joblib, and yield them as they finish.
+
+    A run waits until all looser ones of its solver on its instance are in the journal, which the
+    caller has to see to: after one that reached a limit it is skipped, with the outcome "not run".
+    """
+    owner = uuid4().hex
+    preload = [*PRELOAD, *(PRELOAD_CONIC if any(run.entrant.formulation for run in runs) else ())]
+    preload += sorted({run.entrant.package for run in runs if run.entrant.package})
+    waiting = [run for run in runs if run.key not in journal.rows]
+
+    def looser(run: _Run) -> list[_Run]:
+        return [other for other in runs if other[:2] == run[:2] and other.tol > run.tol]
+
+    def is_ready(run: _Run) -> bool:
+        return all(other.key in journal.rows for other in looser(run))
+
+    def calls() -> Iterator[Any]:
+        while run := next(filter(is_ready, waiting), None):
+            waiting.remove(run)
+            rows = [journal.rows[other.key] for other in looser(run)]
+            obstacle = _obstacle(rows, limits.seconds)
+            yield delayed(_make_run)(run, instances[run.instance], limits, obstacle, owner, preload)
+
+    try:
+        with one_by_one(n_jobs) as workers:
+            while waiting:  # again where the last ones had to wait for others
+                yield from as_finished(workers, calls())
+    finally:
+        close_servers(owner)
+
+
+def _obstacle(looser_rows: Sequence[dict[str, Any]], time_limit: float) -> str:
+    """Why a run is skipped: a looser one took all its time, or was ended at a limit."""
+    for row in looser_rows:
+        late = (row["total_seconds"] or 0.0) >= time_limit and not row["claims"]
+        if late or row["outcome"] in ("time limit", "memory limit"):
+            limit = row["outcome"] if row["outcome"] != "done" else "time limit"
+            return f"it came to its {limit} at tol {row['tol']:g}"
+    return ""
+
+
+def _make_run(
+    run: _Run, instance: Any, limits: _Limits, obstacle: str, owner: str, preload: Sequence[str]
+) -> tuple[_Run, Outcome]:
+    """Make a run, in a separate process that the worker's fork server starts; or skip it."""
+    if obstacle:
+        return run, Outcome(NOT_RUN, None, obstacle, 0.0)
+    outcome = server_of_thread(owner, preload, ONE_THREAD).run(
+        attempt_once,
+        *(instance, run.entrant, run.tol, limits.seconds),
+        time_limit=limits.hard_seconds,
+        memory_limit=limits.memory,
+    )
+    return run, outcome

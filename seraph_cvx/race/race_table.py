@@ -1,7 +1,8 @@
-"""The rows of a race, and what they say of each solver."""
+"""The rows of a race: their journal, and what they say of each solver."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,9 +12,87 @@ import numpy as np
 from ..display.formulas import CERTIFICATE
 from ..display.notebook import Tone, card, grid
 from ..display.result_table import ResultTable
+from ..processes.journal import Journal, check_kind, check_numbers
 
 NOT_MADE = ("not run", "not for this problem")
 """The outcomes of runs that were not made: they count neither for nor against a solver."""
+
+Key = tuple[str, str, str, float]
+"""What identifies a run: instance, solver, formulation, tolerance."""
+
+EMPTY_ROW: dict[str, Any] = {
+    "outcome": "",
+    "said": "",
+    "claims": False,
+    "true_gap": None,
+    "proved_gap": None,
+    "psd_violation": None,
+    "value": None,
+    "dimacs": None,
+    "compile_seconds": None,
+    "solve_seconds": None,
+    "total_seconds": None,
+    "iterations": None,
+    "peak_bytes": None,
+    "detail": "",
+}
+"""The entries of a row before its run, besides its key."""
+
+
+def key_of(row: Mapping[str, Any]) -> Key:
+    """What identifies the run of a row."""
+    return row["instance"], row["solver"], row["formulation"], float(row["tol"])
+
+
+class RaceJournal(Journal):
+    """The journal of a race, with lines of the kinds "race" (its settings), "reference" and "row".
+
+    Attributes
+    ----------
+    rows : dict
+        The finished rows by key, in order.
+    references : dict
+        The certified interval of each instance, by its name.
+    races : list
+        The settings of each race that wrote to the journal.
+    """
+
+    work = "race"
+
+    def __init__(self, path: str | os.PathLike[str] | None = None, resume: bool = False) -> None:
+        self.rows: dict[Key, dict[str, Any]] = {}
+        self.references: dict[str, dict[str, Any]] = {}
+        self.races: list[dict[str, Any]] = []
+        super().__init__(path, resume)
+
+    def take(self, kind: str, content: dict[str, Any]) -> None:
+        """Check a line and keep it."""
+        if kind == "row":
+            _check_row(content)
+            self.rows[key_of(content)] = content
+        elif kind == "reference":
+            check_kind(content, ("instance", "checksum"), str)
+            check_numbers(*(content[k] for k in ("lower", "upper", "n_points", "n_features")))
+            self.references[content["instance"]] = content
+        elif kind == "race":
+            self.races.append(content)
+        else:
+            raise ValueError(f"a line of kind {kind!r}")
+
+
+def _check_row(row: Mapping[str, Any]) -> None:
+    """Refuse a line that was damaged, or changed by hand."""
+    check_kind(row, ("instance", "solver", "formulation", "outcome", "said", "detail"), str)
+    check_kind(row, ("claims",), bool)
+    known = [row[name] for name, empty in EMPTY_ROW.items() if empty is None and name != "dimacs"]
+    check_numbers(row["tol"], *(number for number in known if number is not None))
+    if row["true_gap"] is not None:
+        check_numbers(row["proved_gap"], row["total_seconds"])
+    if row["dimacs"] is not None:
+        check_kind(row, ("dimacs",), list)
+        check_numbers(*row["dimacs"])
+        if not row["dimacs"]:
+            raise ValueError("an empty list of DIMACS errors")
 
 
 @dataclass(frozen=True)
@@ -66,45 +145,31 @@ class Race(ResultTable):
 
 
 def summarize(rows: Sequence[Any]) -> ResultTable:
-    """Count what each solver claimed and how much of it was true.
-
-    By solver and formulation: answers, claims, how many claims were true, how many proved.
+    """Count by solver and formulation: answers, claims, how many claims were true, and proved.
 
     A claim is true if the true gap is within the tolerance that was asked for, and proved if the
     answer's own certificate shows it. How far off the others are is shown by the largest gap over
     that tolerance. The seconds are the median of those that answered.
-
-    Examples
-    --------
-    >>> row = dict(solver="S", formulation="dual", tol=1e-3, outcome="done", claims=True)
-    >>> row |= dict(true_gap=1e-2, proved_gap=5e-2, total_seconds=0.5)
-    >>> print(summarize([row]).to_markdown())
-    **What the solvers said, and what is true**
-    <BLANKLINE>
-    | solver | runs | answers | claims | true | worst true / tol | proved | ...
-    | --- | --- | --- | --- | --- | --- | --- | --- | --- |
-    | S/dual | 1 | 1 | 1 | 0 | 10 | 0 | 50 | 0.5 |
     """
     groups: dict[str, list[Any]] = {}
     for row in rows:
         groups.setdefault(label_of(row), []).append(row)
     table = []
     for label, group in groups.items():
-        run = [row for row in group if row["outcome"] not in NOT_MADE]
-        answers = answers_of(run)
-        n_claims, n_false = count_claims(run, "true_gap")
-        n_unproved = count_claims(run, "proved_gap")[1]
+        made = [row for row in group if row["outcome"] not in NOT_MADE]
+        answers = answers_of(made)
+        n_claims, n_false = count_claims(made)
         claims = [row for row in answers if row["claims"]]
         seconds = [row["total_seconds"] for row in answers]
         table.append(
             {
                 "solver": label,
-                "runs": len(run),
+                "runs": len(made),
                 "answers": len(answers),
                 "claims": n_claims,
                 "true": n_claims - n_false,
                 "worst true / tol": max((over(row, "true_gap") for row in claims), default=""),
-                "proved": n_claims - n_unproved,
+                "proved": n_claims - count_claims(made, "proved_gap")[1],
                 "worst proved / tol": max((over(row, "proved_gap") for row in claims), default=""),
                 "seconds": float(np.median(seconds)) if seconds else "",
             }
@@ -115,20 +180,8 @@ def summarize(rows: Sequence[Any]) -> ResultTable:
 def count_claims(rows: Iterable[Any], gap: str = "true_gap") -> tuple[int, int]:
     """Count the claims to have reached the tolerance, and those whose gap is larger than it.
 
-    Tables and pictures of a race take their counts from here.
-
-    Parameters
-    ----------
-    rows : iterable
-        The rows of a race.
-    gap : str
-        "true_gap": the second count is of false claims; "proved_gap": of claims not proved.
-
-    Examples
-    --------
-    >>> row = dict(tol=1e-3, claims=True, true_gap=1e-4, proved_gap=5e-2)
-    >>> count_claims([row]), count_claims([row], "proved_gap")
-    ((1, 0), (1, 1))
+    With `gap` "true_gap" the second count is of false claims, with "proved_gap" of those not
+    proved. Tables and pictures of a race take their counts from here.
     """
     claims = [row for row in answers_of(rows) if row["claims"]]
     return len(claims), sum(over(row, gap) > 1.0 for row in claims)
@@ -140,13 +193,7 @@ def answers_of(rows: Iterable[Any]) -> list[Any]:
 
 
 def over(row: Any, gap: str) -> float:
-    """How many times a gap of an answer is the tolerance that was asked for.
-
-    Examples
-    --------
-    >>> over(dict(tol=0.25, true_gap=0.5), "true_gap")
-    2.0
-    """
+    """How many times a gap of an answer is the tolerance that was asked for."""
     return float(row[gap] / row["tol"])
 
 
@@ -155,25 +202,28 @@ def label_of(row: Any) -> str:
     return f"{row['solver']}/{row['formulation']}" if row["formulation"] else str(row["solver"])
 
 
-def _printed(row: Any) -> dict[str, Any]:
-    def blank(value: Any) -> Any:
-        return "" if value is None else value
+PRINTED = {
+    "tol": "tol",
+    "outcome": "outcome",
+    "said": "said",
+    "true_gap": "true gap",
+    "proved_gap": "proved gap",
+    "psd_violation": "PSD violation",
+    "dimacs": "worst DIMACS",
+    "compile_seconds": "compile (s)",
+    "solve_seconds": "solve (s)",
+    "total_seconds": "total (s)",
+    "iterations": "iterations",
+    "peak_bytes": "peak MiB",
+    "detail": "detail",
+}
+"""The columns of a printed table, by the entries of a row."""
 
-    dimacs = row["dimacs"]
-    return {
-        "instance": row["instance"],
-        "solver": label_of(row),
-        "tol": row["tol"],
-        "outcome": row["outcome"],
-        "said": row["said"],
-        "true gap": blank(row["true_gap"]),
-        "proved gap": blank(row["proved_gap"]),
-        "PSD violation": blank(row["psd_violation"]),
-        "worst DIMACS": "" if dimacs is None else max(abs(error) for error in dimacs),
-        "compile (s)": blank(row["compile_seconds"]),
-        "solve (s)": blank(row["solve_seconds"]),
-        "total (s)": blank(row["total_seconds"]),
-        "iterations": blank(row["iterations"]),
-        "peak MiB": round(row["peak_bytes"] / 2**20) if row["peak_bytes"] else "",
-        "detail": row["detail"],
-    }
+
+def _printed(row: Mapping[str, Any]) -> dict[str, Any]:
+    shown = dict(row) | {"peak_bytes": round((row["peak_bytes"] or 0) / 2**20) or None}
+    if row["dimacs"] is not None:
+        shown["dimacs"] = max(abs(error) for error in row["dimacs"])
+    cells = {title: shown[name] for name, title in PRINTED.items()}
+    blank = {title: "" for title, cell in cells.items() if cell is None}
+    return {"instance": row["instance"], "solver": label_of(row)} | cells | blank

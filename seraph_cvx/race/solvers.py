@@ -1,4 +1,4 @@
-"""The solvers of a race: ours, those of other packages in `entrants/`, and registered ones.
+"""The solvers of a race: ours, those of other packages, and registered ones.
 
 A solver is a function of an M-step, a tolerance and a time limit that returns an :class:`Attempt`:
 a matrix, and what the solver says of it. Only the matrix is graded; nothing else is believed.
@@ -48,15 +48,11 @@ from typing import Any
 from ..model.m_step_objective import MStepObjective
 from ..solvers.first_order import fista, projected_gradient
 from ..solvers.solution import MStepSolution, Status
-from .entrants.attempt import Attempt, Entrant, NotForThisProblem, Solver
-from .entrants.conic import conic_entrants
-from .entrants.cvxopt_cone import cvxopt_entrants
-from .entrants.entropy_cone import entropy_entrants
-from .entrants.factor import factor_entrants
-from .entrants.manifold import manifold_entrants
-from .entrants.nonlinear import nonlinear_entrants
-from .entrants.own import own_entrant
-from .entrants.probes import obstacles, what_is_missing
+from .attempt import Attempt, Entrant, NotForThisProblem, Solver, own_entrant
+from .conic_solvers import conic_entrants
+from .factor_solvers import FACTOR_ENTRANTS, NONLINEAR_ENTRANTS
+from .formula_solvers import FORMULA_ENTRANTS
+from .probes import obstacles, what_is_missing
 
 _REGISTERED: dict[str, Entrant] = {}
 
@@ -208,8 +204,8 @@ def kinds_of_entrants() -> dict[str, list[Entrant]]:
     """
     return {
         "conic": conic_entrants(),
-        "formula": [*nonlinear_entrants(), *cvxopt_entrants(), *entropy_entrants()],
-        "factor": [*manifold_entrants(), *factor_entrants()],
+        "formula": [*NONLINEAR_ENTRANTS, *FORMULA_ENTRANTS],
+        "factor": FACTOR_ENTRANTS,
     }
 
 

@@ -2,7 +2,7 @@
 
 ``wine-n40-standard-hyper-w1-s0`` is the M-step of 40 points of wine, standardized, in the paper's
 setting hyper, with trace weight 1, drawn with seed 0; ``wine-n40-standard-hyper-w1-s0-ridge10`` is
-the same with a penalty of `instance_penalties.py`. The points are drawn by Python's ``random``,
+the same with a penalty of `instances.py`. The points are drawn by Python's ``random``,
 whose stream is fixed, and scaled with exactly rounded sums: no platform changes a bit of them.
 """
 
@@ -24,9 +24,16 @@ from ..model.e_step import e_step
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import UNKNOWN, FloatArray
 from ..pairs.pair_set import PairSet
-from .instance_penalties import make_penalty, split_word
-from .instances.listed import LIBRARY
-from .instances.points import EXACT_SCALINGS, WEIGHT_GRID, generate, is_generated, to_grid
+from .instances import (
+    EXACT_SCALINGS,
+    LIBRARY,
+    WEIGHT_GRID,
+    generate,
+    is_generated,
+    make_penalty,
+    split_word,
+    to_grid,
+)
 
 SCALINGS = ("standard", "unit", "raw", *EXACT_SCALINGS)
 """The scalings of features: mean 0 and variance 1; from 0 to 1; unchanged; those of the library."""
@@ -44,19 +51,19 @@ class InstanceSpec:
     ----------
     data : str
         A data set of :func:`seraph_cvx.datasets.load`, or a generated one, cloud5 or onehot8, see
-        :func:`seraph_cvx.race.instances.points.generate`.
+        :func:`seraph_cvx.race.instances.generate`.
     n_points, n_labeled : int
         How many points are drawn, and of how many the class is known.
     scaling : str
         "standard", "unit" or "raw"; or one of the library's, whose points are short binary
-        fractions: see :data:`seraph_cvx.race.instances.points.EXACT_SCALINGS`.
+        fractions: see :data:`seraph_cvx.race.instances.EXACT_SCALINGS`.
     setting : str
         "none" and "proj" leave the unlabeled pairs out; "post" and "hyper" weight them by ratio.
     trace_weight : float
         0 for none and post.
     seed : int
     penalty : str
-        The word of a penalty, see :func:`seraph_cvx.race.instance_penalties.make_penalty`;
+        The word of a penalty, see :func:`seraph_cvx.race.instances.make_penalty`;
         empty: there is none.
     soft : float
         The M-step after an E-step at this multiple of the identity; 0: the first M-step.
@@ -201,7 +208,7 @@ def suite(name: str = "small") -> list[InstanceSpec]:
     ----------
     name : str
         "small" (minutes), "full" (the library: 40 instances from easy to nasty, see
-        `instances/listed.py`), "penalties" (minutes: each penalty of :mod:`seraph_cvx.penalties`
+        `instances.py`), "penalties" (minutes: each penalty of :mod:`seraph_cvx.penalties`
         on two data sets), "grid" (data sets of 100 points, hours) or "tiny" (a try). Instances of
         ionosphere and diabetes are left out of "grid" where ``SERAPH_CVX_DATA`` does not name the
         folder of their files.

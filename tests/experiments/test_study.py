@@ -25,7 +25,7 @@ from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.processes.isolation import Outcome
-from seraph_cvx.race.entrants.attempt import Entrant
+from seraph_cvx.race.attempt import Entrant
 from seraph_cvx.race.solvers import entrants
 
 

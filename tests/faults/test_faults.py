@@ -37,7 +37,7 @@ from seraph_cvx import (
 from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.m_step.statement import MStepStatement
 from seraph_cvx.processes.workers import close_servers
-from seraph_cvx.race.race_journal import EMPTY_ROW, RaceJournal
+from seraph_cvx.race.race_table import EMPTY_ROW, RaceJournal
 
 X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
 Y = np.array([0, 0, 1, 1, -1, -1])

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from seraph_cvx.processes.forking import resident_bytes
-from seraph_cvx.processes.isolation import ForkServer, run_isolated
+from seraph_cvx.processes.isolation import ForkServer, resident_bytes, run_isolated
 
 MIB = 2**20
 

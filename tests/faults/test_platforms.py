@@ -16,7 +16,7 @@ import pytest
 from test_isolation import ends_soon
 
 from seraph_cvx.processes import isolation, journal
-from seraph_cvx.race.race_journal import RaceJournal
+from seraph_cvx.race.race_table import RaceJournal
 
 REMOVE_POSIX = """
 import multiprocessing.connection, multiprocessing.synchronize  # they import these names

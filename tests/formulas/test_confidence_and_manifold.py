@@ -11,6 +11,7 @@ from dataclasses import replace
 import naive
 import numpy as np
 import pytest
+from cbf_reader import read_cbf
 from instances import explicit_soft_labels, random_pairs, random_psd
 
 from seraph_cvx import (
@@ -28,7 +29,7 @@ from seraph_cvx.m_step.statement import textbook_statement
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
 from seraph_cvx.pairs.labeled_pairs import LabeledPairs
 from seraph_cvx.penalties.manifold import manifold_term
-from seraph_cvx.race.conic_program import ConicProgram
+from seraph_cvx.race.cbf import write_cbf
 
 
 def with_confidence(pairs, c):
@@ -152,13 +153,12 @@ def test_every_conic_solver_comes_near_its_optimum(solver):
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
-def test_the_exported_cone_program_has_the_same_optimum():
-    from conic_to_cvxpy import rebuild
-
+def test_the_exported_cone_program_has_the_same_optimum(tmp_path):
     objective = weighted_objective(2, n=12, m=3)
     optimum = solve_m_step(objective).value
     for formulation in ("primal", "dual"):
-        problem = rebuild(ConicProgram.of(objective, formulation))[0]
+        write_cbf(objective, tmp_path / "x.cbf", formulation)
+        problem, _ = read_cbf(tmp_path / "x.cbf").to_cvxpy()
         assert problem.solve(solver="CLARABEL") == pytest.approx(optimum, rel=1e-6)
 
 

@@ -20,8 +20,7 @@ from seraph_cvx.display.formulas import DUAL, FORMULAS
 from seraph_cvx.display.mathml import to_mathml
 from seraph_cvx.display.notebook import Tone, card, facts, grid
 from seraph_cvx.display.result_table import ResultTable
-from seraph_cvx.race.race_journal import EMPTY_ROW
-from seraph_cvx.race.race_table import Race
+from seraph_cvx.race.race_table import EMPTY_ROW, Race
 from seraph_cvx.theory.report import CLAIMS
 
 PACKAGE = Path(seraph_cvx.__file__).parent

@@ -1,90 +1,112 @@
-"""Reads back what the package writes in the Conic Benchmark Format; knows nothing of its writer."""
+"""Reads the Conic Benchmark Format and states it in CVXPY; knows nothing of the package."""
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from itertools import groupby
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+import cvxpy as cp
 import numpy as np
-
-from seraph_cvx.race.conic_program import ConicProgram
-from seraph_cvx.race.sparse_entries import SparseEntries
+import scipy.sparse as sp
 
 
-def read_sidecar(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The sidecar of a ``.cbf``, after the file has been found to have the checksum it states."""
-    path = Path(path)
-    sidecar: dict[str, Any] = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != sidecar["file_sha256"]:
-        raise ValueError(f"{path} is not the file its sidecar describes: its checksum is {found}.")
-    return sidecar
+@dataclass(frozen=True)
+class ConeFile:
+    """What a ``.cbf`` file says: Fx + g in scalar cones, Hx + D in PSD cones, H and D flattened."""
+
+    sense: str
+    cost: np.ndarray
+    constant: float
+    cones: list[tuple[str, int]]
+    matrix: sp.csr_array
+    offset: np.ndarray
+    psd_orders: list[int]
+    psd: list[tuple[sp.csr_array, np.ndarray]]
+
+    def to_cvxpy(self) -> tuple[cp.Problem, list[cp.Constraint]]:
+        """The problem, and its PSD constraints."""
+        x = cp.Variable(len(self.cost))
+        rows, start, triples = self.matrix @ x + self.offset, 0, []
+        constraints: list[cp.Constraint] = []
+        for kind, size in self.cones:
+            part = rows[start : start + size]
+            if kind == "EXP":
+                triples.append(start)
+            elif kind == "Q":
+                constraints.append(cp.SOC(part[0], part[1:]))
+            else:
+                constraints.append(part == 0 if kind == "L=" else part >= 0)
+            start += size
+        if triples:  # CVXPY 1.8 takes no empty cone
+            first = np.array(triples)
+            constraints.append(cp.ExpCone(rows[first + 2], rows[first + 1], rows[first]))
+        psd = [
+            cp.reshape(H @ x + D, (order, order), order="C") >> 0
+            for order, (H, D) in zip(self.psd_orders, self.psd, strict=True)
+        ]
+        sense = cp.Minimize if self.sense == "MIN" else cp.Maximize
+        return cp.Problem(sense(self.cost @ x + self.constant), constraints + psd), psd
+
+    def metric(self, psd: list[cp.Constraint]) -> np.ndarray | None:
+        """The metric in a solution: PSD constraint 0, or the multiplier of the largest one."""
+        if self.sense == "MIN":
+            return psd[0].args[0].value
+        return psd[int(np.argmax([H.nnz for H, _ in self.psd]))].dual_value
 
 
-def read_cbf(path: str | os.PathLike[str]) -> ConicProgram:
-    """The program in a ``.cbf`` file written by `write_cbf`.
-
-    Raises
-    ------
-    ValueError
-        Where the file uses what an M-step does not need: integers, other cones, other versions.
-    """
+def read_cbf(path: str | Path) -> ConeFile:
+    """Read a file, or raise a ValueError where it uses what an M-step does not need."""
     lines = Path(path).read_text(encoding="ascii").splitlines()
-    blocks = _blocks(lines)
-    if blocks.pop("VER", None) != ["3"]:
-        raise ValueError(f"{path} is not in version 3 of the Conic Benchmark Format.")
-    sense = blocks.pop("OBJSENSE", ["?"])[0]
-    variables = _cones(blocks.pop("VAR", ["0 0"]))
-    if any(kind != "F" for kind, _ in variables) or sense not in ("MIN", "MAX"):
-        raise ValueError(f"{path}: only free scalar variables and MIN or MAX are supported.")
-    cones = _cones(blocks.pop("CON", ["0 0"]))
-    if strange := {kind for kind, _ in cones} - {"L+", "L=", "QR", "EXP"}:
-        raise ValueError(f"{path}: the cones {sorted(strange)} are not supported.")
-    program = ConicProgram(
-        sense=sense,
-        n_variables=sum(size for _, size in variables),
-        matrix_orders=tuple(int(line) for line in blocks.pop("PSDVAR", ["0"])[1:]),
-        psd_orders=tuple(int(line) for line in blocks.pop("PSDCON", ["0"])[1:]),
-        cones=cones,
-        objective_matrix=_coordinates(blocks.pop("OBJFCOORD", []), 3),
-        objective_vector=_coordinates(blocks.pop("OBJACOORD", []), 1),
-        objective_constant=float(blocks.pop("OBJBCOORD", ["0.0"])[0]),
-        rows_matrix=_coordinates(blocks.pop("FCOORD", []), 4),
-        rows_vector=_coordinates(blocks.pop("ACOORD", []), 2),
-        rows_constant=_coordinates(blocks.pop("BCOORD", []), 1),
-        psd_vector=_coordinates(blocks.pop("HCOORD", []), 4),
-        psd_constant=_coordinates(blocks.pop("DCOORD", []), 3),
-    )
+    parts = "\n".join(line for line in lines if not line.startswith("#")).split("\n\n")
+    blocks = {keyword: body for keyword, *body in (part.split("\n") for part in parts if part)}
+    version, (sense,) = blocks.pop("VER"), blocks.pop("OBJSENSE")
+    variables, cones = _cones(blocks.pop("VAR")), _cones(blocks.pop("CON"))
+    strange = {kind for kind, _ in cones} - {"L+", "L=", "Q", "EXP"}
+    if version != ["3"] or len(variables) > 1 or variables[0][0] != "F" or strange:
+        raise ValueError(f"{path}: VER {version}, VAR {variables} or CON {strange} is not known.")
+    n, n_rows = variables[0][1], sum(size for _, size in cones)
+    orders = [int(line) for line in blocks.pop("PSDCON", ["0"])[1:]]
+
+    def read(keyword: str, n_indices: int) -> tuple[np.ndarray, np.ndarray]:
+        count, *body = blocks.pop(keyword, ["0"])
+        table = [line.split() for line in body]
+        if len(table) != int(count) or any(len(row) != n_indices + 1 for row in table):
+            raise ValueError(f"{path}: {keyword} announces {count} entries of {n_indices} indices.")
+        index = np.array([row[:-1] for row in table], dtype=np.int64).reshape(-1, n_indices)
+        if len(np.unique(index, axis=0)) < len(index):
+            raise ValueError(f"{path}: {keyword} has an entry twice.")
+        return index.T, np.array([float(row[-1]) for row in table])
+
+    def vector(keyword: str, size: int) -> np.ndarray:
+        (index,), value = read(keyword, 1)
+        return np.bincount(index, value, size)
+
+    (row, column), value = read("ACOORD", 2)
+    matrix = sp.csr_array((value, (row, column)), shape=(n_rows, n))
+    H, H_value = read("HCOORD", 4)
+    D, D_value = read("DCOORD", 3)
+    psd = []
+    for number, order in enumerate(orders):
+        _, x, i, j = H[:, H[0] == number]
+        value = H_value[H[0] == number] * np.where(i == j, 0.5, 1.0)
+        both = sum(  # the lower triangle and its transpose
+            sp.csr_array((value, (entry, x)), shape=(order**2, n))
+            for entry in (i * order + j, j * order + i)
+        )
+        constant = np.zeros((order, order))
+        _, i, j = D[:, D[0] == number]
+        constant[i, j] = constant[j, i] = D_value[D[0] == number]
+        psd.append((both, constant.ravel()))
+    cost, offset = vector("OBJACOORD", n), vector("BCOORD", n_rows)
+    shift = float(blocks.pop("OBJBCOORD", ["0.0"])[0])
     if blocks:
         raise ValueError(f"{path}: the parts {', '.join(blocks)} are not supported.")
-    return program
+    return ConeFile(sense, cost, shift, cones, matrix, offset, orders, psd)
 
 
-def _blocks(lines: list[str]) -> dict[str, list[str]]:
-    """By keyword: the lines up to the next empty one; comments are left out."""
-    kept = [line.strip() for line in lines if not line.startswith("#")]
-    groups = (list(group) for full, group in groupby(kept, bool) if full)
-    return {keyword: body for keyword, *body in groups}
-
-
-def _cones(lines: list[str]) -> tuple[tuple[str, int], ...]:
-    head, *body = lines
-    cones = tuple((kind, int(size)) for kind, size in map(str.split, body))
-    total, count = map(int, head.split())
-    if len(cones) != count or sum(size for _, size in cones) != total:
-        raise ValueError(f"{head!r} announces other cones than follow it.")
+def _cones(lines: list[str]) -> list[tuple[str, int]]:
+    (total, count), *body = map(str.split, lines)
+    cones = [(kind, int(size)) for kind, size in body]
+    if (sum(size for _, size in cones), len(cones)) != (int(total), int(count)):
+        raise ValueError(f"{lines[0]!r} announces other cones than follow it.")
     return cones
-
-
-def _coordinates(lines: list[str], n_indices: int) -> SparseEntries:
-    if not lines:
-        return SparseEntries.none(n_indices)
-    rows = [line.split() for line in lines[1:]]
-    if len(rows) != int(lines[0]) or any(len(row) != n_indices + 1 for row in rows):
-        raise ValueError(f"{lines[0]} entries of {n_indices} indices and a number were announced.")
-    index = np.array([row[:-1] for row in rows], dtype=np.int64)
-    return SparseEntries(index, np.array([float(row[-1]) for row in rows]))

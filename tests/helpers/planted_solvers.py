@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import numpy as np
 from instances import random_psd
 
-from seraph_cvx.race.entrants.attempt import Attempt
+from seraph_cvx.race.attempt import Attempt
 
 MIB = 2**20
 

@@ -17,7 +17,7 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 from numpy.typing import NDArray
 
-from ...race.instance_penalties import split_word
+from ...race.instances import split_word
 from ...race.race_table import Race, answers_of, count_claims, label_of, over
 from ...race.suite import InstanceSpec
 from ..display import Display, Layout

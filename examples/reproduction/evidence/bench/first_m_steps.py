@@ -14,7 +14,7 @@ from seraph_cvx.model.m_step_objective import MStepObjective
 from seraph_cvx.numerics.arrays import one_blas_thread
 from seraph_cvx.processes.isolation import ForkServer
 from seraph_cvx.processes.workers import ONE_THREAD
-from seraph_cvx.race.entrants.attempt import Entrant
+from seraph_cvx.race.attempt import Entrant
 from seraph_cvx.race.solvers import entrants, kinds_of_entrants
 from seraph_cvx.solvers.first_order import fista
 from seraph_cvx.solvers.solution import grade_matrix

@@ -16,8 +16,7 @@ from seraph_cvx.model.m_step_objective import MStepObjective
 from seraph_cvx.numerics.arrays import one_blas_thread
 from seraph_cvx.numerics.checks import FloatArray
 from seraph_cvx.pairs.pair_set import PairSet
-from seraph_cvx.processes.forking import peak_bytes, resident_bytes
-from seraph_cvx.processes.isolation import run_isolated
+from seraph_cvx.processes.isolation import peak_bytes, resident_bytes, run_isolated
 
 from .report import Report, Row
 from .size import gaussian_classes

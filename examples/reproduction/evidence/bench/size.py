@@ -16,7 +16,7 @@ from seraph_cvx.fit.alternation import Alternation, Iteration, alternate
 from seraph_cvx.model.m_step_objective import MStepObjective
 from seraph_cvx.numerics.checks import FloatArray, MissingExtra
 from seraph_cvx.pairs.pair_set import PairSet
-from seraph_cvx.processes.forking import peak_bytes
+from seraph_cvx.processes.isolation import peak_bytes
 from seraph_cvx.solvers.not_certified import NotCertified
 
 from .report import Report

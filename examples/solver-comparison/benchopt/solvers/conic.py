@@ -3,7 +3,7 @@
 import numpy as np
 from benchopt import BaseSolver
 
-from seraph_cvx.race.entrants.conic import conic
+from seraph_cvx.race.conic_solvers import conic
 
 
 class Solver(BaseSolver):

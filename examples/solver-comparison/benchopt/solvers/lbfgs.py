@@ -3,7 +3,7 @@
 import numpy as np
 from benchopt import BaseSolver
 
-from seraph_cvx.race.entrants.factor import lbfgs
+from seraph_cvx.race.factor_solvers import lbfgs
 
 
 class Solver(BaseSolver):

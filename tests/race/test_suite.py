@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from seraph_cvx import e_step, penalties
 from seraph_cvx.penalties import Diagonal, LinearConstraints, Ridge, TraceBound, UpperBound
-from seraph_cvx.race.instances.points import EXACT_SCALINGS, generate
+from seraph_cvx.race.instances import EXACT_SCALINGS, generate
 from seraph_cvx.race.suite import SCALINGS, InstanceSpec, suite
 
 CHECKSUMS = {

@@ -1,14 +1,19 @@
-"""What a solver of a race is, and what it returns."""
+"""What a solver of a race is, and what it returns; a function of the user's own as a solver."""
 
 from __future__ import annotations
 
+import inspect
+import pickle
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
-from ...model.m_step_objective import MStepObjective
-from ...numerics.checks import FloatArray
+from joblib import wrap_non_picklable_objects
+
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray
 
 
 class NotForThisProblem(Exception):
@@ -105,16 +110,51 @@ class Entrant:
         >>> Entrant("SCS", "dual", "module:function").with_options({"alpha": 1.8}).label
         'SCS(alpha=1.8)/dual'
         """
-        name = f"{self.solver}({in_words(options)})"
+        name = f"{self.solver}({_as_in_a_call(options)})"
         return replace(self, solver=name, options=tuple(options.items()))
 
 
-def in_words(options: Mapping[str, Any]) -> str:
-    """Options as they are written in a call.
-
-    Examples
-    --------
-    >>> in_words({"rank": 2, "preset": "ipopt"})
-    "rank=2, preset='ipopt'"
-    """
+def _as_in_a_call(options: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in options.items())
+
+
+def own_entrant(function: Callable[..., Any], options: Mapping[str, Any] | None = None) -> Entrant:
+    """Make an entrant of a function that takes an M-step and returns a matrix or an Attempt.
+
+    If it has parameters `tol` or `time_limit`, they are passed. It may be defined anywhere, also
+    in a script or notebook: it is sent to the process of its run by value.
+    """
+    name = getattr(function, "__name__", "") or type(function).__name__
+    if not name.isidentifier():
+        raise ValueError(
+            f"A function in solvers=[...] races under its name, and {name!r} is not a "
+            "valid one: define it with def."
+        )
+    given = dict(options or {})
+    parameters = inspect.signature(function).parameters
+    wanted = [word for word in ("tol", "time_limit") if word in parameters and word not in given]
+    try:
+        by_value = wrap_non_picklable_objects((function, given), keep_wrapper=False)
+        content = pickle.dumps((by_value, wanted))
+    except (pickle.PicklingError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{name} cannot be sent to a separate process ({error}): create what it needs "
+            "inside the function."
+        ) from error
+    label = f"{name}({_as_in_a_call(given)})" if given else name
+    module = getattr(function, "__module__", None) or "__main__"
+    preload = module if module != "__main__" and find_spec(module) is not None else ""
+    return Entrant(label, "", f"{__name__}:solve_own", (content,), package=preload)
+
+
+def solve_own(objective: MStepObjective, tol: float, time_limit: float, content: bytes) -> Attempt:
+    """Call a function that :func:`own_entrant` packed.
+
+    A bare matrix is a claim to have reached the tolerance if the function was given it.
+    """
+    (function, given), wanted = pickle.loads(content)
+    limits = {"tol": tol, "time_limit": time_limit}
+    answer = function(objective, **given, **{name: limits[name] for name in wanted})
+    if isinstance(answer, Attempt):
+        return answer
+    return Attempt(answer, "returned", claims="tol" in wanted)

@@ -7,55 +7,56 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
 from importlib.util import find_spec
 
-from ...model.m_step_objective import MStepObjective
-from ...pairs.pair_set import PairSet
-from ...processes.isolation import ForkServer, Outcome
-from ...processes.workers import ONE_THREAD
-from ...solvers.solution import grade_matrix
+from ..model.m_step_objective import MStepObjective
+from ..pairs.pair_set import PairSet
+from ..processes.isolation import Outcome
+from ..processes.workers import ONE_THREAD, close_servers, server_of_thread
+from ..solvers.solution import grade_matrix
 from .attempt import Entrant
-from .conic import conic
+from .conic_solvers import conic
 
 PROBE_SECONDS = 60.0
 PROBE_TOL = 1e-4
-GOOD_ENOUGH = 0.01
+LARGEST_GAP = 0.01
 """The relative gap that an answer to the tiny M-step may have: slow solvers are not refused."""
 
 REQUIRED = ("CLARABEL", "SCS")
 """The conic solvers that come with this package and are tested with it."""
 
-_KNOWN: dict[tuple[str, str], str] = {}
-"""What probes have found, by solver and function."""
-
 
 def obstacles(entrants: Sequence[Entrant]) -> dict[str, str]:
     """Say for each entrant, by its label, why it cannot race; "" if it can.
 
-    What was found is kept: an entrant is probed once by a process.
-
-    Examples
-    --------
-    >>> absent = Entrant("NEW", "primal", "new:solve", package="no_such_module", distribution="new")
-    >>> obstacles([absent])
-    {'NEW/primal': 'NEW is not installed: pip install new'}
+    Solvers are probed once by a process, whatever their options and formulation.
     """
-    waiting = []
-    for entrant in entrants:
-        if _key(entrant) in _KNOWN:
-            continue
-        missing = what_is_missing(entrant)
-        if missing or not _needs_probe(entrant):
-            _KNOWN[_key(entrant)] = missing
-        else:
-            waiting.append(entrant)
-    if waiting:
-        with ForkServer([__name__, "cvxpy"], ONE_THREAD) as server:
-            for entrant in waiting:
-                if _key(entrant) not in _KNOWN:  # a conic solver has two formulations
-                    outcome = server.run(probe, entrant, time_limit=PROBE_SECONDS)
-                    _KNOWN[_key(entrant)] = _judged(entrant, outcome)
-    return {entrant.label: _KNOWN[_key(entrant)] for entrant in entrants}
+    try:
+        return {
+            entrant.label: _obstacle(
+                replace(
+                    entrant,
+                    solver=entrant.solver.partition("(")[0],
+                    formulation="",
+                    extra=entrant.extra[:1],
+                    options=(),
+                )
+            )
+            for entrant in entrants
+        }
+    finally:
+        close_servers(__name__)
+
+
+@cache
+def _obstacle(entrant: Entrant) -> str:
+    missing = what_is_missing(entrant)
+    if missing or entrant.solver in REQUIRED or entrant.distribution in ("", "scipy"):
+        return missing
+    server = server_of_thread(__name__, [__name__, "cvxpy"], ONE_THREAD)
+    return describe(entrant, server.run(probe, entrant, time_limit=PROBE_SECONDS))
 
 
 def what_is_missing(entrant: Entrant) -> str:
@@ -68,8 +69,7 @@ def what_is_missing(entrant: Entrant) -> str:
 def probe(entrant: Entrant) -> tuple[str, float]:
     """Solve a tiny problem, in a separate process: the solver's status and its error.
 
-    For a conic solver that is min e^x - x + tr(B) over B PSD with tr(B) <= 1, whose optimum is 1:
-    the smallest problem with both cones. For the others it is an M-step.
+    For a conic solver that is the smallest problem with both cones, for the others an M-step.
     """
     warnings.simplefilter("ignore")  # in a separate process; the outcome has the result
     if _is_conic(entrant):
@@ -84,14 +84,7 @@ def probe(entrant: Entrant) -> tuple[str, float]:
 
 
 def solve_both_cones(solver: str) -> tuple[str, float]:
-    """Solve min e^x - x + tr(B) by a solver of CVXPY: its word, and how far it is from 1.
-
-    Examples
-    --------
-    >>> word, error = solve_both_cones("CLARABEL")
-    >>> word, error < 1e-4
-    ('optimal', True)
-    """
+    """Solve min e^x - x + tr(B) over B PSD with tr(B) <= 1: the status, and the error of 1."""
     import cvxpy as cp
 
     x, B = cp.Variable(), cp.Variable((2, 2), PSD=True)
@@ -100,13 +93,13 @@ def solve_both_cones(solver: str) -> tuple[str, float]:
     return str(problem.status), abs(float(problem.value) - 1.0)
 
 
-def _judged(entrant: Entrant, outcome: Outcome) -> str:
-    """The reason why an entrant cannot race, from what became of its probe."""
+def describe(entrant: Entrant, outcome: Outcome) -> str:
+    """The reason why an entrant cannot race, from the outcome of its probe; "" if it can."""
     if outcome.word != "done":
         reason = (outcome.detail or outcome.word).strip()
         return f"{entrant.solver} does not solve a tiny problem: {reason}"
     word, error = outcome.result
-    if error <= GOOD_ENOUGH:
+    if error <= LARGEST_GAP:
         return ""
     if _is_conic(entrant):
         return (
@@ -118,11 +111,3 @@ def _judged(entrant: Entrant, outcome: Outcome) -> str:
 
 def _is_conic(entrant: Entrant) -> bool:
     return entrant.function == f"{conic.__module__}:{conic.__name__}"
-
-
-def _needs_probe(entrant: Entrant) -> bool:
-    return entrant.solver not in REQUIRED and entrant.distribution not in ("", "scipy")
-
-
-def _key(entrant: Entrant) -> tuple[str, str]:
-    return entrant.solver.partition("(")[0], entrant.function

@@ -40,8 +40,7 @@ from seraph_cvx.race import solvers as solver_room
 from seraph_cvx.race.dimacs import cone_depth, dimacs_errors
 from seraph_cvx.race.grading import Grader, data_checksum
 from seraph_cvx.race.race import read_race
-from seraph_cvx.race.race_journal import EMPTY_ROW, RaceJournal, key_of
-from seraph_cvx.race.race_table import summarize
+from seraph_cvx.race.race_table import EMPTY_ROW, RaceJournal, key_of, summarize
 from seraph_cvx.race.solvers import (
     Entrant,
     NotForThisProblem,

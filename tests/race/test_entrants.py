@@ -20,13 +20,19 @@ from seraph_cvx import MStepObjective, PairSet, certify, compare_solvers, solve_
 from seraph_cvx.m_step.conic import options_for
 from seraph_cvx.penalties import Ridge
 from seraph_cvx.processes.isolation import Outcome
-from seraph_cvx.race.entrants import probes
-from seraph_cvx.race.entrants.attempt import Attempt, Entrant, NotForThisProblem
-from seraph_cvx.race.entrants.conic import conic, conic_entrants
-from seraph_cvx.race.entrants.factor import climb, first_factor, lbfgs, widened
-from seraph_cvx.race.entrants.listed import ListedProblem
-from seraph_cvx.race.entrants.nonlinear import options_in_words, state_on_factor
-from seraph_cvx.race.entrants.own import own_entrant
+from seraph_cvx.race import probes
+from seraph_cvx.race.attempt import Attempt, Entrant, NotForThisProblem, own_entrant
+from seraph_cvx.race.conic_solvers import conic, conic_entrants
+from seraph_cvx.race.factor_solvers import (
+    FactorRun,
+    climb,
+    first_factor,
+    lbfgs,
+    nonlinear_options,
+    state_on_factor,
+    with_more_columns,
+)
+from seraph_cvx.race.formula_solvers import ListedProblem
 from seraph_cvx.race.solvers import entrants, listed_entrants
 from seraph_cvx.race.suite import InstanceSpec, suite
 
@@ -88,9 +94,9 @@ def test_the_statement_on_the_factor_has_the_value_of_the_objective(name):
     ],
 )
 def test_nonlinear_solvers_are_told_tolerance_and_time(solver, words):
-    assert words.items() <= options_in_words(solver, 1e-5, 7.0).items()
+    assert words.items() <= nonlinear_options(solver, 1e-5, 7.0).items()
     with pytest.raises(ValueError, match="not known"):
-        options_in_words("SNOPT", 1e-5, 7.0)
+        nonlinear_options("SNOPT", 1e-5, 7.0)
 
 
 def test_moreau_is_told_tolerance_and_limits():
@@ -166,20 +172,18 @@ def test_at_the_optimum_no_column_is_added():
     objective = InstanceSpec.parse(TINY).objective()
     seen = []
 
-    def method(start, seconds):
+    def method(start, seconds, options):
         seen.append(start.shape[1])
         return _ends_at_the_optimum(objective, start)
 
-    climb(objective, 1e-6, 20.0, method, rank=3)
+    climb(objective, 1e-6, 20.0, method, {"rank": 3})
     assert seen == [3]
     program = objective.whitened_program
     start = program.at(first_factor(program, 1))
-    assert widened(start, 1e-6, most=4).shape[1] == 2
+    assert with_more_columns(start, 1e-6, most=4).shape[1] == 2
 
 
 def _ends_at_the_optimum(objective, start):
-    from seraph_cvx.race.entrants.factor import FactorRun
-
     metric = solve_m_step(objective, tol=1e-10).metric
     eigenvalues, vectors = np.linalg.eigh(metric)
     L = objective.basis.inverse @ (vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
@@ -270,14 +274,14 @@ def test_instances_of_ones_own_are_checked():
 def test_a_probe_that_finds_a_wrong_answer_says_what_is_wrong():
     copt = Entrant("COPT", "dual", f"{conic.__module__}:conic", ("COPT", "dual"))
     unbounded = Outcome("done", ("unbounded", float("inf")), "", 0.1)
-    assert 'It says "unbounded" of min e^x - x + tr(B)' in probes._judged(copt, unbounded)
-    assert probes._judged(copt, Outcome("done", ("optimal", 1e-6), "", 0.1)) == ""
+    assert 'It says "unbounded" of min e^x - x + tr(B)' in probes.describe(copt, unbounded)
+    assert probes.describe(copt, Outcome("done", ("optimal", 1e-6), "", 0.1)) == ""
     gone = Outcome("error", None, "Error: license cannot be located\n", 0.1)
-    assert probes._judged(copt, gone).endswith("tiny problem: Error: license cannot be located")
+    assert probes.describe(copt, gone).endswith("tiny problem: Error: license cannot be located")
     uno = Entrant("UNO", "factor", "module:function", ("UNO",))
     far = Outcome("done", ("optimal", 0.5), "", 0.1)
     assert (
-        probes._judged(uno, far) == 'UNO says "optimal" of a tiny M-step, at a relative gap of 0.5'
+        probes.describe(uno, far) == 'UNO says "optimal" of a tiny M-step, at a relative gap of 0.5'
     )
 
 
@@ -298,7 +302,7 @@ def test_copt_is_refused_with_the_reason_where_it_is_installed(repository, tmp_p
     if find_spec("coptpy") is None:
         pytest.skip("coptpy is not installed")
     word, error = probes.solve_both_cones("COPT")
-    if error <= probes.GOOD_ENOUGH:
+    if error <= probes.LARGEST_GAP:
         assert [entrant.solver for entrant in entrants(["COPT"])] == ["COPT"] * 2
     else:
         assert word == "unbounded"

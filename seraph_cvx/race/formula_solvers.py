@@ -1,0 +1,232 @@
+"""Solvers that are handed the M-step as formulas over all of its pairs: CVXOPT and QICS.
+
+In coordinates B, A = Z B Z', in which the second moments of the pairs and the regularizer add up
+to the identity, so that no rival loses by the units of the data,
+
+    f = sum_k c_k log(1 + e^{-s_k}) + <M, B> - constant,      s_k = v_k' B v_k - eta.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+import scipy.special
+
+from ..model.m_step_objective import MStepObjective
+from ..numerics.checks import FloatArray, IntArray
+from .attempt import Attempt, Entrant, NotForThisProblem
+
+
+@dataclass(frozen=True, eq=False)
+class ListedProblem:
+    """The arrays of an M-step, one row per pair.
+
+    Attributes
+    ----------
+    differences : (k, r) array
+        v_k, in the coordinates of B.
+    weights : (k,) array
+        c_k.
+    recession : (r, r) array
+        M.
+    threshold, constant : float
+    basis : (m, r) array
+        Z.
+    start : (r, r) array
+        A multiple of the identity, of a size that separates pairs.
+    """
+
+    differences: FloatArray
+    weights: FloatArray
+    recession: FloatArray
+    threshold: float
+    constant: float
+    basis: FloatArray
+    start: FloatArray
+
+    @classmethod
+    def of(cls, objective: MStepObjective) -> ListedProblem:
+        """List the pairs of an M-step without penalties."""
+        require_plain(objective)
+        pairs, program = objective.pairs, objective.whitened_program
+        rows, weights = pairs.labeled, pairs.labeled_weights
+        if objective.mu > 0.0:
+            rows = np.concatenate([rows, pairs.unlabeled])
+            weights = np.concatenate([weights, np.full(pairs.n_unlabeled, objective.mu)])
+        points = pairs.points @ objective.basis.matrix
+        r = len(program.recession)
+        return cls(
+            differences=points[rows[:, 0]] - points[rows[:, 1]],
+            weights=weights,
+            recession=program.recession,
+            threshold=program.threshold,
+            constant=program.constant,
+            basis=objective.basis.matrix,
+            start=np.eye(r) * (program.reach / r),
+        )
+
+    @property
+    def size(self) -> int:
+        """The number r of rows of B."""
+        return len(self.recession)
+
+    @cached_property
+    def entries(self) -> tuple[IntArray, IntArray]:
+        """The rows and columns of the distinct entries of B."""
+        return np.triu_indices(self.size)
+
+    @cached_property
+    def multiplicity(self) -> FloatArray:
+        """How often each of these entries is in B."""
+        return np.where(self.entries[0] == self.entries[1], 1.0, 2.0)
+
+    @cached_property
+    def pair_matrix(self) -> FloatArray:
+        """The matrix that maps the distinct entries of B to the squared distances v'Bv."""
+        i, j = self.entries
+        return np.asarray(self.differences[:, i] * self.differences[:, j] * self.multiplicity)
+
+    def value(self, B: FloatArray) -> float:
+        """The value of f at a matrix."""
+        s = np.einsum("ki,ij,kj->k", self.differences, B, self.differences) - self.threshold
+        loss = float(self.weights @ np.logaddexp(0.0, -s))
+        return loss + float(np.vdot(self.recession, B)) - self.constant
+
+    def derivatives(self, x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+        """The value at the entries x of B, the gradient, and the weights of the Hessian's pairs.
+
+        With P the pair matrix, the Hessian is P' Diag(weights) P.
+        """
+        P = self.pair_matrix
+        s = P @ x - self.threshold
+        sigma = scipy.special.expit(-s)
+        linear = self.recession[self.entries] * self.multiplicity
+        value = float(self.weights @ np.logaddexp(0.0, -s)) + float(linear @ x) - self.constant
+        return value, linear - P.T @ (self.weights * sigma), self.weights * sigma * (1.0 - sigma)
+
+    def metric(self, B: FloatArray) -> FloatArray:
+        """The matrix A = Z B Z' in the coordinates of the points."""
+        return np.asarray(self.basis @ B @ self.basis.T)
+
+
+def require_plain(objective: MStepObjective) -> None:
+    """Require an M-step whose penalties are all linear, as formulas of other solvers have them."""
+    if objective.penalties:
+        names = ", ".join(block.name for block in objective.penalties)
+        raise NotForThisProblem(f"it has no formula for the penalties ({names})")
+
+
+class _OutOfTime(Exception):
+    """The time is up; CVXOPT has no option for that."""
+
+
+def convex_cone(
+    objective: MStepObjective,
+    tol: float,
+    time_limit: float,
+    options: Mapping[str, Any] | None = None,
+) -> Attempt:
+    """Solve by CVXOPT's ``solvers.cp`` over the distinct entries of a PSD matrix."""
+    import cvxopt
+    import cvxopt.solvers
+
+    clock = time.perf_counter()
+    problem = ListedProblem.of(objective)
+    P, (i, j), r = problem.pair_matrix, problem.entries, problem.size
+    last, calls = problem.start[i, j], 0
+
+    def formulas(x: Any = None, z: Any = None) -> Any:
+        nonlocal last, calls
+        if x is None:
+            return 0, cvxopt.matrix(last)
+        if time.perf_counter() - clock > time_limit:
+            raise _OutOfTime
+        last, calls = np.array(x).ravel(), calls + (z is not None)
+        value, gradient, curvature = problem.derivatives(last)
+        row = cvxopt.matrix(gradient[None, :])
+        if z is None:
+            return value, row
+        return value, row, cvxopt.matrix(float(z[0]) * ((P.T * curvature) @ P))
+
+    tolerances = {"abstol": tol, "reltol": tol, "feastol": tol, "maxiters": 10**6}
+    given = {"show_progress": False} | tolerances | dict(options or {})
+    # all entries of -B, column by column, from the distinct ones of B
+    off = np.flatnonzero(i != j)
+    rows = np.concatenate([i + r * j, (j + r * i)[off]])
+    columns = np.concatenate([np.arange(len(i)), off])
+    G = cvxopt.spmatrix(-np.ones(len(rows)), rows, columns, (r * r, len(i)))
+    zeros, dims = cvxopt.matrix(0.0, (r * r, 1)), {"l": 0, "q": [], "s": [r]}
+    compiled = time.perf_counter() - clock
+    try:
+        answer = cvxopt.solvers.cp(formulas, G, zeros, dims, options=given)
+        word, x = str(answer["status"]), np.array(answer["x"]).ravel()
+    except _OutOfTime:
+        word, x = "out of time", last
+    except (ArithmeticError, ValueError) as error:  # how it says that a factorization failed
+        word, x = f"{type(error).__name__}: {error}", last
+    solved = time.perf_counter() - clock - compiled
+    B = np.empty((r, r))
+    B[i, j] = B[j, i] = x
+    return Attempt(problem.metric(B), word, word == "optimal", calls, compiled, solved)
+
+
+def entropy_cone(
+    objective: MStepObjective,
+    tol: float,
+    time_limit: float,
+    options: Mapping[str, Any] | None = None,
+) -> Attempt:
+    """Solve by QICS on the dual, with its cone of the classical entropy.
+
+    With y_k = c_k (1 - p_k) and M the recession matrix, the dual of the M-step is
+
+        minimize    t - eta sum_k y_k
+        subject to  t >= sum_k (c_k - y_k) log(c_k - y_k) + y_k log y_k, M - sum_k y_k v_k v_k' PSD;
+
+    the multiplier of the last is the metric.
+    """
+    import qics
+
+    clock = time.perf_counter()
+    problem = ListedProblem.of(objective)
+    n, r = len(problem.weights), problem.size
+    V, ones = problem.differences, scipy.sparse.eye_array(n)
+    products = (V[:, :, None] * V[:, None, :]).reshape(n, r * r)
+    blocks = [  # of h - G (y, t): t, then 1, c - y, y, and the matrix
+        [None, scipy.sparse.csr_array([[-1.0]])],
+        [scipy.sparse.csr_array((1, n)), None],
+        [ones, None],
+        [-ones, None],
+        [scipy.sparse.csr_array(products.T), None],
+    ]
+    h = np.concatenate([[0.0, 1.0], problem.weights, np.zeros(n), problem.recession.ravel()])
+    model = qics.Model(
+        c=np.append(np.full(n, -problem.threshold), 1.0)[:, None],
+        G=scipy.sparse.block_array(blocks).tocsr(),
+        h=h[:, None],
+        cones=[qics.cones.ClassEntr(2 * n), qics.cones.PosSemidefinite(r)],
+    )
+    compiled = time.perf_counter() - clock
+    given = {"verbose": 0, "tol_gap": tol, "tol_feas": tol, "max_iter": 10**6}
+    given |= {"max_time": max(0.1, time_limit - compiled)} | dict(options or {})
+    answer = qics.Solver(model, **given).solve()
+    return Attempt(
+        problem.metric(np.asarray(answer["z_opt"][1][0], dtype=np.float64)),
+        f"{answer['sol_status']} ({answer['exit_status']})",
+        answer["sol_status"] == "optimal",
+        int(answer["num_iter"]),
+        compiled,
+        time.perf_counter() - clock - compiled,
+    )
+
+
+FORMULA_ENTRANTS = [
+    Entrant("CVXOPT", "primal", f"{__name__}:convex_cone", (), "cvxopt", "cvxopt"),
+    Entrant("QICS", "dual", f"{__name__}:entropy_cone", (), "qics", "qics"),
+]

@@ -1,1 +1,0 @@
-"""The points and the names of the instances in the library."""

@@ -1,1 +1,0 @@
-"""A library of M-steps from easy to nasty, each with a proven interval of its optimal value."""

@@ -1,0 +1,215 @@
+"""Evidence that an instance handed out is the instance: read back, rebuilt, solved, same value."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import warnings
+
+import numpy as np
+import pytest
+from cbf_reader import read_cbf
+from command_line import run
+from instances import random_objective
+from penalized import BLOCKS, random_penalized
+
+from seraph_cvx import MStepObjective, PairSet, certify
+from seraph_cvx.numerics.psd_cone import project, symmetrize
+from seraph_cvx.penalties import Diagonal, LogDet, Ridge, Sparse, UpperBound
+from seraph_cvx.race.cbf import write_cbf
+from seraph_cvx.race.suite import InstanceSpec
+from seraph_cvx.solvers.solution import OptimumNotAttained
+
+NAMES = [
+    "iris-n20-standard-hyper-w1-s0",
+    "balance-n20-raw-proj-w0.1-s0",
+    "wine-n16-standard-proj-w0.5-s1",
+]
+both_formulations = pytest.mark.parametrize("formulation", ["primal", "dual"])
+
+
+def solve(path, **options):
+    """The value a conic solver finds, and the metric; the certificate judges, not its status."""
+    program = read_cbf(path)
+    problem, psd = program.to_cvxpy()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
+        value = problem.solve(**({"solver": "CLARABEL"} | options))
+    return float(value), program.metric(psd) if psd else None
+
+
+def sidecar_of(path):
+    sidecar = json.loads(path.with_suffix(".json").read_text())
+    assert sidecar["file_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert sidecar["upper"] - sidecar["lower"] <= 1e-8 * max(1.0, sidecar["upper"])
+    return sidecar
+
+
+@both_formulations
+@pytest.mark.parametrize("name", NAMES)
+def test_round_trip_read_back_rebuilt_solved_has_the_certified_value(tmp_path, name, formulation):
+    path = tmp_path / "instance.cbf"
+    write_cbf(InstanceSpec.parse(name), path, formulation)
+    written, sidecar = path.read_bytes(), sidecar_of(path)
+    spec = InstanceSpec(**sidecar["spec"])
+    # Clarabel fails on some of the duals
+    scs = {"solver": "SCS", "eps_abs": 1e-8, "eps_rel": 1e-8} if formulation == "dual" else {}
+    value, metric = solve(path, **scs)
+    certificate = certify(spec.objective(), project(symmetrize(metric)))
+    assert sidecar["lower"] <= certificate.primal_value
+    assert certificate.dual_value <= sidecar["upper"]
+    assert certificate.primal_value == pytest.approx(sidecar["upper"], rel=1e-7)
+    assert value == pytest.approx(sidecar["upper"], rel=1e-5)
+    write_cbf(spec, path, formulation)
+    assert path.read_bytes() == written
+
+
+@both_formulations
+def test_soft_labels_and_threshold_reach_the_file(tmp_path, formulation):
+    X = np.random.default_rng(0).normal(size=(10, 3))
+    pairs = PairSet.from_labels(X, [0, 0, 1, 1, 2, *[-1] * 5])
+    q = np.random.default_rng(1).random(pairs.n_unlabeled)
+    objective = MStepObjective(pairs, q, unlabeled_weight=0.7, trace_weight=0.3, threshold=2.5)
+    upper = write_cbf(objective, tmp_path / "x.cbf", formulation)["upper"]
+    value, metric = solve(tmp_path / "x.cbf")
+    assert value == pytest.approx(upper, rel=1e-6)
+    assert certify(objective, project(symmetrize(metric))).relative_gap < 1e-5
+
+
+def test_closed_form_with_similar_pairs_alone(tmp_path):
+    """A = 0 is optimal, at N log(1 + 1/e)."""
+    pairs = PairSet.from_constraints([[0.0], [1.0], [3.0]], [(0, 1), (0, 2)], [])
+    write_cbf(MStepObjective(pairs, unlabeled_weight=0.0), tmp_path / "x.cbf", "primal")
+    value, _ = solve(tmp_path / "x.cbf")
+    assert value == pytest.approx(2.0 * np.log1p(np.exp(-1.0)), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("VER\n3", "VER\n1", "not known"),
+        ("F 145", "L+ 145", "not known"),
+        ("OBJSENSE\n", "INT\n1\n0\n\nOBJSENSE\n", "INT"),
+        ("CON\n315 91", "CON\n315 90", "announces"),
+        ("\nBCOORD\n", "\nBCOORD\n1", "announces"),
+    ],
+)
+def test_the_reader_is_strict(tmp_path, old, new, words):
+    path = tmp_path / "x.cbf"
+    write_cbf(InstanceSpec.parse("iris-n20-standard-proj-w1-s0"), path)
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(ValueError, match=words):
+        read_cbf(path)
+
+
+def test_an_unknown_formulation_ending_or_unattained_optimum_is_refused(tmp_path):
+    objective = InstanceSpec.parse(NAMES[1]).objective()
+    with pytest.raises(ValueError, match="formulation"):
+        write_cbf(objective, tmp_path / "x.cbf", "textbook")
+    with pytest.raises(ValueError, match=r"\.cbf"):
+        write_cbf(objective, tmp_path / "x.txt")
+    pairs = PairSet.from_constraints([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [(0, 1)], [(0, 2)])
+    with pytest.raises(OptimumNotAttained):
+        write_cbf(MStepObjective(pairs, trace_weight=0.0, unlabeled_weight=0.0), tmp_path / "x.cbf")
+    assert not list(tmp_path.iterdir())
+
+
+@both_formulations
+def test_mosek_reads_the_file_and_finds_what_was_written(tmp_path, formulation):
+    """Reading needs no license; solving would."""
+    mosek = pytest.importorskip("mosek", reason="MOSEK is not installed: pip install Mosek")
+    path = tmp_path / "x.cbf"
+    write_cbf(InstanceSpec.parse(NAMES[0]), path, formulation)
+    program = read_cbf(path)
+    with mosek.Env() as environment, environment.Task() as task:
+        task.readdata(str(path))
+        assert task.getnumvar() == len(program.cost)
+        assert task.getcfix() == program.constant
+        maximize = task.getobjsense() == mosek.objsense.maximize
+        assert maximize == (program.sense == "MAX")
+        kinds = [task.getdomaintype(task.getaccdomain(k)) for k in range(task.getnumacc())]
+        exponential = sum(kind == mosek.domaintype.primal_exp_cone for kind in kinds)
+        assert exponential == sum(kind == "EXP" for kind, _ in program.cones)
+        semidefinite = sum(kind == mosek.domaintype.svec_psd_cone for kind in kinds)
+        assert semidefinite == len(program.psd_orders)
+
+
+# Penalties
+
+
+@pytest.mark.slow
+@both_formulations
+@pytest.mark.parametrize("block", BLOCKS)
+def test_round_trip_of_every_penalty_has_the_certified_value(tmp_path, block, formulation):
+    objective, _, _ = random_penalized(block, 1)
+    path = tmp_path / "x.cbf"
+    write_cbf(objective, path, formulation)
+    sidecar = sidecar_of(path)
+    value, metric = solve(path)
+    assert value == pytest.approx(sidecar["upper"], rel=1e-7)
+    if metric is None:  # the dual of a diagonal metric has no PSD cone
+        assert (block, formulation) == ("Diagonal", "dual")
+    else:
+        assert certify(objective, project(symmetrize(metric))).relative_gap < 1e-4
+    assert sidecar["penalties"] == [repr(penalty) for penalty in objective.penalties]
+    assert bool(sidecar["note"]) == (block == "equal")
+
+
+@both_formulations
+def test_several_penalties_are_written_into_one_file(tmp_path, formulation):
+    prior = np.diag([1.0, 0.5, 2.0])
+    blocks = [LogDet(0.5), Ridge(2.0, prior=prior), UpperBound(2.0 * np.eye(3)), Sparse(0.1)]
+    several = random_objective(3, "hyper", n=12, m=3, penalties=blocks)
+    pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
+    of_one_feature = [Diagonal(), Sparse(1.0), LogDet(0.5), Ridge(0.5)]
+    path = tmp_path / "x.cbf"
+    for objective in (MStepObjective(pairs, penalties=of_one_feature), several):
+        sidecar = write_cbf(objective, path, formulation)
+        assert solve(path)[0] == pytest.approx(sidecar["upper"], rel=1e-6)
+    assert "# with LogDet(0.5)\n# with Ridge(2, prior=...)" in path.read_text()
+    assert {"L+", "Q", "EXP"} <= {kind for kind, _ in read_cbf(path).cones}
+
+
+def test_a_penalty_of_ones_own_is_exported_as_far_as_it_is_stated(tmp_path):
+    class Mine(Ridge):
+        def dual_terms(self, n_features, weight):
+            raise NotImplementedError("Mine lacks the method dual_terms")
+
+    objective = random_objective(0, "hyper", penalties=[Mine(1.0)])
+    sidecar = write_cbf(objective, tmp_path / "x.cbf")
+    assert solve(tmp_path / "x.cbf")[0] == pytest.approx(sidecar["upper"], rel=1e-6)
+    with pytest.raises(NotImplementedError, match="lacks the method dual_terms"):
+        write_cbf(objective, tmp_path / "y.cbf", "dual")
+
+
+# The command
+
+
+@pytest.mark.parametrize("name", [NAMES[1], f"{NAMES[0]}-sparse3"])
+def test_export_writes_both_files_and_says_the_interval(tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    result = run("export", name, "--cbf", "x.cbf", "--formulation=dual")
+    assert result.exit_code == 0, result.output
+    sidecar = sidecar_of(tmp_path / "x.cbf")
+    assert sidecar["instance"] == InstanceSpec(**sidecar["spec"]).name == name
+    assert sidecar["formulation"] == "dual"
+    assert sidecar["penalties"] == (["Sparse(3)"] if "sparse" in name else [])
+    assert f"{sidecar['upper']:.12g}" in result.output
+    assert read_cbf("x.cbf").psd_orders == [4]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nonsense", "--cbf", "x.cbf"], "not the name of an instance"),
+        ([NAMES[1], "--cbf", "x.mps"], "must end in .cbf"),
+    ],
+)
+def test_export_answers_bad_input_in_words(tmp_path, monkeypatch, arguments, words):
+    monkeypatch.chdir(tmp_path)
+    result = run("export", *arguments)
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+    assert list(tmp_path.iterdir()) == []
