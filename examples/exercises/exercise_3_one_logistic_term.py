@@ -1,4 +1,4 @@
-"""Exercise 3: one logistic term a pair instead of two, and what the soft labels come to.
+"""Exercise 3: one logistic term per pair instead of two, and what the soft labels come to.
 
 (11) has two logarithms for each unlabeled pair, one for each label. One is enough, and then the
 soft labels of all the pairs enter through one small matrix and one number only.
@@ -43,7 +43,7 @@ def label_sums(q):
     )
 
 
-# %% TODO 2. The M-step with one logistic term a pair, from G and beta alone: no q in it.
+# %% TODO 2. The M-step with one logistic term per pair, from G and beta alone: no q in it.
 def one_term(A, G, beta):
     """sum_k c_k log(1 + e^{s_k}) - <G, A> + eta*beta + lambda tr(A)."""
     raise NotImplementedError(

@@ -39,7 +39,7 @@ def _():
     **Time.** 25 minutes. **You need** chapter 2, and from chapter 1 that the cone is its own dual
     (question 2 there).
 
-    We start from the M-step as a minimization, with one logistic term a pair:
+    We start from the M-step as a minimization, with one logistic term per pair:
 
     {formulas(M_STEP_ONE_TERM)}
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ..numerics.psd_cone import numerical_rank
 from .formulas import (
     CERTIFICATE,
     CRITICAL_TRACE_WEIGHT,
@@ -23,6 +24,14 @@ from .symbols import in_symbols, space_of
 
 SIGN = "All is minimized here: f = -F, the negative of the F that the paper maximizes in (11)."
 SIGN_OF_J = "All is minimized here: J, and (7) as the negative of what the paper maximizes."
+
+SIGN_OF_SEVEN = "It is minimized here: (7) is the negative of what the paper maximizes."
+OF_A = "The certificate is about A, the matrix of the last M-step."
+MIXED = (
+    "Distances and transform use metric_: A mixed with a reference after the fit, since few labels "
+    "say nothing about the directions that A leaves out. No certificate is about the mixture."
+)
+NOT_MIXED = "Distances and transform use this A itself."
 
 _LINE = (
     "The dual value D(p) is concave: between two points it is nowhere below the straight line that "
@@ -46,8 +55,7 @@ def pair_set_card(pairs: Any) -> str:
     """Show how many pairs of each kind there are."""
     counts = {"similar": pairs.n_similar, "dissimilar": pairs.n_labeled - pairs.n_similar}
     missing = [f"no {kind} pair" for kind, count in counts.items() if not count]
-    total = pairs.n_labeled + pairs.n_unlabeled
-    c = pairs.confidence
+    total, c = pairs.n_labeled + pairs.n_unlabeled, pairs.confidence
     sizes = {
         "points": pairs.n_points,
         "features": pairs.n_features,
@@ -108,74 +116,71 @@ def objective_card(objective: Any) -> str:
         "soft labels": f"{source}; sharpness {objective.sharpness:.4g}" if objective.mu else "",
         "critical trace weight": known.get("critical_trace_weight", ""),
     }
+    pairs = in_symbols(repr(objective.pairs))
     return card(
-        "MStepObjective",
-        verdict,
-        tone,
-        in_symbols(repr(objective.pairs)),
-        [M_STEP_ONE_TERM],
-        note(SIGN),
-        facts(parameters),
+        "MStepObjective", verdict, tone, pairs, [M_STEP_ONE_TERM], note(SIGN), facts(parameters)
     )
 
 
 def certificate_card(certificate: Any) -> str:
     """Show the gap that a certificate bounds."""
-    verdict = f"relative gap {certificate.relative_gap:.1e}"
-    return _gap_card("Certificate", verdict, certificate)
+    return _gap_card("Certificate", "", certificate)
 
 
 def proof_card(proof: Any) -> str:
     """Show the gap that was proven in ball arithmetic."""
-    verdict = f"proven relative gap {proof.relative_gap:.1e}"
-    return _gap_card("Proof", verdict, proof, bits=proof.precision)
+    return _gap_card("Proof", "proven ", proof, bits=proof.precision)
 
 
-def _gap_card(name: str, verdict: str, bounds: Any, **more: Any) -> str:
-    found = {"duality gap": bounds.duality_gap, "dual point": bounds.dual_point, **more}
+def _gap_card(name: str, how: str, bounds: Any, **more: Any) -> str:
+    values = {"duality gap": bounds.duality_gap, "dual point": bounds.dual_point, **more}
     return card(
         name,
-        verdict,
+        f"{how}relative gap {bounds.relative_gap:.1e}",
         tone_of_gap(bounds.relative_gap),
-        gap_in_words(bounds.dual_value, bounds.primal_value),
+        _bounds_in_words(bounds),
         [CERTIFICATE],
         note(SIGN),
-        facts(found) + dual_point_note(bounds),
+        facts(values) + _dual_point_note(bounds),
     )
 
 
-def dual_point_note(bounds: Any) -> str:
+def _bounds_in_words(certificate: Any, otherwise: str = "") -> str:
+    if certificate is None:
+        return otherwise
+    return gap_in_words(certificate.dual_value, certificate.primal_value)
+
+
+def _dual_point_note(certificate: Any) -> str:
     """Say in small print which point of the dual the lower bound is of, and why it may be."""
-    words = DUAL_POINTS.get(bounds.dual_point)
-    return note(f"The dual point: {words}") if words else ""
+    explanation = DUAL_POINTS.get(getattr(certificate, "dual_point", ""))
+    return note(f"The dual point: {explanation}") if explanation else ""
 
 
 def solution_card(solution: Any) -> str:
     """Show what a solver returned for an M-step, and its certificate."""
     metric, certificate = solution.metric, solution.certificate
-    found = {
+    values = {
         "metric": "none" if metric is None else f"{len(metric)} x {len(metric)}",
         "trace": "" if metric is None else float(np.trace(metric)),
         "relative gap": solution.relative_gap,
         "solver": solution.solver,
-        "its own word": solution.solver_status,
+        "status of the solver": solution.solver_status,
         "iterations": solution.iterations,
         "seconds": solution.seconds,
     }
-    words = "There is no certificate." if certificate is None else ""
-    if certificate is not None:
-        words = gap_in_words(certificate.dual_value, certificate.primal_value)
+    bounds = _bounds_in_words(certificate, "There is no certificate.")
     return card(
         "MStepSolution",
-        *tone_of_status(solution.status),
-        f"{words} {solution.message}".rstrip(),
+        *_status(solution.status),
+        f"{bounds} {solution.message}".rstrip(),
         [M_STEP_ONE_TERM, CERTIFICATE],
         note(SIGN),
-        facts(found) + ("" if certificate is None else dual_point_note(certificate)),
+        facts(values) + _dual_point_note(certificate),
     )
 
 
-def tone_of_status(status: Any) -> tuple[str, Tone]:
+def _status(status: Any) -> tuple[str, Tone]:
     """The words and the tone of a status."""
     tones = {"certified": Tone.GOOD, "failed": Tone.BAD}
     return status.value.replace("_", " "), tones.get(status.value, Tone.CAUTION)
@@ -184,9 +189,9 @@ def tone_of_status(status: Any) -> tuple[str, Tone]:
 def path_card(path: Any) -> str:
     """Show the points of a regularization path in a table."""
     certified = sum(point.status.value == "certified" for point in path.points)
-    critical, words = path.critical_trace_weight, f"From the largest {path.axis} down."
+    critical, sentence = path.critical_trace_weight, f"From the largest {path.axis} down."
     if np.isfinite(critical):
-        words = (
+        sentence = (
             f"From the critical trace weight, {critical:.6g}, of the first M-step on, the metric "
             "is zero."
         )
@@ -195,7 +200,7 @@ def path_card(path: Any) -> str:
         "SeraphPath",
         f"{certified} of {len(path)} points certified",
         Tone.GOOD if certified == len(path) else Tone.CAUTION,
-        words,
+        sentence,
         [DESCENT if is_em else M_STEP_ONE_TERM, CRITICAL_TRACE_WEIGHT],
         note(SIGN_OF_J if is_em else SIGN),
         grid(path.to_table()),
@@ -212,4 +217,79 @@ def convexity_card(proof: Any) -> str:
         "programming by which they follow from the lines below it.",
         [],
         tree_html(proof),
+    )
+
+
+def iteration_card(step: Any) -> str:
+    """Show one iteration of an alternation."""
+    verdict, tone = f"{step.kind}, not certified", Tone.PLAIN
+    if np.isfinite(step.relative_gap):
+        verdict, tone = f"relative gap {step.relative_gap:.1e}", tone_of_gap(step.relative_gap)
+    values = facts(_of_iteration(step))
+    return card(f"Iteration {step.number}", verdict, tone, "", [DESCENT], note(SIGN_OF_J), values)
+
+
+def _of_iteration(step: Any) -> dict[str, Any]:
+    is_certified = bool(np.isfinite(step.relative_gap))
+    return {
+        "iteration": step.number,
+        "step": step.kind,
+        **_values_of(step),
+        "relative gap": step.relative_gap if is_certified else "not certified",
+        "rank": step.rank,
+        "trace": step.trace,
+        "seconds": step.seconds,
+    }
+
+
+def _values_of(step: Any) -> dict[str, str]:
+    return {"J": f"{step.descent_value:.6f}", "(7)": f"{step.paper_objective:.6f}"}
+
+
+def alternation_card(run: Any) -> str:
+    """Show what an alternation reached, its certificate, and all its iterations."""
+    history, certificate, words = run.history, run.m_step.certificate, []
+    if len(history) > 1:
+        first, last = history[0].descent_value, history[-1].descent_value
+        words.append(f"J fell from {first:.6g} to {last:.6g} in {len(history)} iterations.")
+    if certificate is not None:
+        words.append(_bounds_in_words(certificate))
+        words.append("That is about the last M-step: the alternation as a whole is not convex.")
+    return card(
+        "Alternation",
+        *_status(run.status),
+        " ".join([*words, run.message]).strip(),
+        [DESCENT, CERTIFICATE],
+        note(f"{SIGN} J and (7) are minimized too."),
+        _dual_point_note(certificate),
+        grid(ResultTable("Iterations", [_of_iteration(step) for step in history])),
+    )
+
+
+def estimator_card(model: Any) -> str:
+    """Show status, gap, ranks and J of a fitted estimator."""
+    certificate, history = model.certificate_, model.history_
+    values: dict[str, Any] = {}
+    if certificate is not None:
+        values["relative gap"] = certificate.relative_gap
+    if history:  # (7) alone where that was descended
+        last = history[-1]
+        values |= {"(7)": f"{last:.6f}"} if isinstance(last, float) else _values_of(last)
+    for name, A in (("A (m_step_metric_)", model.m_step_metric_), ("metric_", model.metric_)):
+        values[f"rank of {name}"] = f"{numerical_rank(A)} of {len(A)}"
+    values["iterations"] = model.n_iter_
+    none = "There is no certificate: (7), which was descended, is not convex."
+    is_mixed = not np.array_equal(model.metric_, model.m_step_metric_)
+    words = [
+        _bounds_in_words(certificate, none),
+        *([OF_A] if certificate is not None else []),
+        MIXED if is_mixed else NOT_MIXED,
+    ]
+    return card(
+        f"{type(model).__name__}, fitted",
+        *_status(model.status_),
+        " ".join(words),
+        [],
+        note(SIGN_OF_SEVEN if certificate is None else SIGN),
+        facts(values),
     )

@@ -1,13 +1,14 @@
 """Converts a small subset of LaTeX to MathML and to plain text.
 
 Chromium, Firefox and Safari render MathML by themselves, so that a page or a notebook needs no
-network and no script.
+network and no script. By hand, because cards in notebooks need it with the core dependencies
+alone, and plain text in step with it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
@@ -32,6 +33,21 @@ FONTS = "'STIX Two Math','Cambria Math','Latin Modern Math','DejaVu Math TeX Gyr
 """Fonts that know how brackets stretch: browsers do not look for one by themselves."""
 
 
+COMMANDS = (
+    {name: ("mi", sign) for name, sign in LETTERS.items()}
+    | {name: ("mo", sign) for name, sign in OPERATORS.items()}
+    | {name: ("limits", sign) for name, sign in LIMITS.items()}
+    | {name: ("word", name) for name in WORDS}
+    | {"quad": ("space", "  ")}
+)
+"""The kind and the text of each command without arguments."""
+
+N_ARGUMENTS = {"frac": 2, "sqrt": 1, "hat": 1}
+SCRIPTED = ("sub", "sup", "subsup")
+SIGNS = "()|‖⟨⟩[]"
+RELATIONS = "=+-≤≥≠⪰≻⇒⇔∈<>←∘"
+
+
 @dataclass(frozen=True)
 class Node:
     """A piece of a formula: a leaf with its text, or a form with its parts."""
@@ -40,28 +56,32 @@ class Node:
     text: str = ""
     parts: tuple[Node, ...] = ()
 
+    @property
+    def base(self) -> Node:
+        """What carries the scripts; the node itself where there are none."""
+        return self.parts[0] if self.kind in SCRIPTED else self
+
+    @property
+    def is_sign(self) -> bool:
+        """Whether it begins with an operator or a bracket."""
+        return self.kind == "mo" or self.base.kind == "fence"
+
+    @property
+    def is_tall(self) -> bool:
+        """Whether there is a fraction in it, but for its scripts."""
+        parts = self.parts[:1] if self.kind in (*SCRIPTED, "under") else self.parts
+        return self.kind == "frac" or any(part.is_tall for part in parts)
+
 
 def to_mathml(latex: str, inline: bool = False) -> str:
-    """Convert a formula to a ``<math>`` element, on a line of its own or within a sentence.
-
-    Examples
-    --------
-    >>> to_mathml(r"x^2").partition("<msup>")[2]
-    '<mi>x</mi><mn>2</mn></msup></mrow></math>'
-    """
+    """Convert a formula to a ``<math>`` element, on a line of its own or within a sentence."""
     display = "inline" if inline else "block"
     inside = f'<mrow style="font-family:{FONTS}">{_mathml(parse(latex))}</mrow>'
     return f'<math display="{display}">{inside}</math>'
 
 
 def to_text(latex: str) -> str:
-    r"""Convert a formula to a line of plain text.
-
-    Examples
-    --------
-    >>> to_text(r"\frac{a+b}{2} \leq \lambda_1"), to_text(r"E[-\ln p] = -\eta")
-    ('(a + b)/2 ≤ λ_1', 'E[-ln p] = -η')
-    """
+    """Convert a formula to a line of plain text."""
     text = re.sub(r"  +", "  ", _text(parse(latex))).strip()
     text = re.sub(r"\b(ln|log|arg) \(", r"\1(", text)
     text = re.sub(r"(^|[(\[{/]) *- ", r"\1-", text)  # a minus with nothing before it
@@ -71,205 +91,159 @@ def to_text(latex: str) -> str:
 
 def parse(latex: str) -> Node:
     """Parse a formula into a tree; an unknown command is an error."""
-    tokens = TOKEN.findall(latex)
-    row, rest = _row(tokens, 0)
-    if rest != len(tokens):
+    tokens = TOKEN.findall(latex)[::-1]
+    row = _row(tokens)
+    if tokens:
         raise ValueError(f"The formula {latex!r} closes a brace that it did not open.")
     return row
 
 
-def _row(tokens: list[str], at: int) -> tuple[Node, int]:
+def _row(tokens: list[str]) -> Node:
+    """Take tokens, the next one last, up to a closing brace."""
     parts: list[Node] = []
-    while at < len(tokens) and tokens[at] != "}":
-        node, at = _with_scripts(tokens, at)
-        parts.append(node)
-    parts = _fenced(parts)
-    return (parts[0] if len(parts) == 1 else Node("row", "", tuple(parts))), at
-
-
-def _fenced(parts: list[Node]) -> list[Node]:
-    """Group each pair of brackets with what is between them: both are as high as that."""
-    out: list[Node] = []
-    for node in parts:
-        base = node.parts[0] if node.kind in ("sub", "sup", "subsup") else node
-        start = _opening(out, base.text) if base.kind == "mo" else None
+    while tokens and tokens[-1] != "}":
+        node = _scripted(tokens)
+        base = node.base
+        start = _opening(parts, base.text) if base.kind == "mo" else None
         if start is None:
-            out.append(node)
+            parts.append(node)
             continue
-        fence = Node("fence", "", (*out[start:], base))
+        # both brackets are as high as what is between them
+        fence = Node("fence", "", (*parts[start:], base))
         whole = fence if base is node else Node(node.kind, "", (fence, *node.parts[1:]))
-        out[start:] = [whole]
-    return out
+        parts[start:] = [whole]
+    return parts[0] if len(parts) == 1 else Node("row", "", tuple(parts))
 
 
 def _opening(parts: list[Node], sign: str) -> int | None:
     """Where the bracket was opened that `sign` closes; None if it closes none."""
-    for k in range(len(parts) - 1, -1, -1):
+    opening = BRACKETS.get(sign, sign if sign in BARS else None)
+    for k in reversed(range(len(parts))):
         text = parts[k].text if parts[k].kind == "mo" else ""
-        if text and text == BRACKETS.get(sign, sign if sign in BARS else ""):
+        if text == opening:
             return k
         if sign in BARS and text in BRACKETS.values():
             return None
     return None
 
 
-def _with_scripts(tokens: list[str], at: int) -> tuple[Node, int]:
-    node, at = _atom(tokens, at)
-    below: Node | None = None
-    above: Node | None = None
-    while at < len(tokens) and tokens[at] in "_^'":
-        if tokens[at] == "'":
-            above, at = Node("mo", "′"), at + 1
-            continue
-        mark = tokens[at]
-        script, at = _atom(tokens, at + 1)
-        below, above = (script, above) if mark == "_" else (below, script)
-    if node.kind == "limits":
-        return (Node("under", "", (node, below)) if below else node), at
-    if below and above:
-        return Node("subsup", "", (node, below, above)), at
-    if below:
-        return Node("sub", "", (node, below)), at
-    return (Node("sup", "", (node, above)) if above else node), at
+def _scripted(tokens: list[str]) -> Node:
+    node, scripts = _atom(tokens), {}
+    while tokens and tokens[-1] in "_^'":
+        mark = tokens.pop()
+        script = Node("mo", "′") if mark == "'" else _atom(tokens)
+        scripts["sub" if mark == "_" else "sup"] = script
+    if not scripts:
+        return node
+    kind = "under" if node.kind == "limits" else "".join(sorted(scripts))
+    return Node(kind, "", (node, *(scripts[name] for name in sorted(scripts))))
 
 
-def _atom(tokens: list[str], at: int) -> tuple[Node, int]:
-    token = tokens[at]
+def _atom(tokens: list[str]) -> Node:
+    token = tokens.pop()
+    name = token[1:] if token[0] == "\\" else ""
     if token == "{":
-        row, at = _row(tokens, at + 1)
-        return row, at + 1
-    if token.startswith("\\"):
-        return _command(tokens, at)
-    if token[0].isdigit():
-        return Node("mn", token), at + 1
-    return Node("mi" if token.isalpha() else "mo", token), at + 1
-
-
-def _command(tokens: list[str], at: int) -> tuple[Node, int]:
-    name = tokens[at][1:]
-    if name == "frac":
-        top, at = _atom(tokens, at + 1)
-        bottom, at = _atom(tokens, at)
-        return Node("frac", "", (top, bottom)), at
-    if name in ("sqrt", "hat"):
-        inside, at = _atom(tokens, at + 1)
-        return Node(name, "", (inside,)), at
+        row = _row(tokens)
+        tokens.pop()
+        return row
+    if name in N_ARGUMENTS:
+        return Node(name, "", tuple(_atom(tokens) for _ in range(N_ARGUMENTS[name])))
     if name in ("mathcal", "operatorname"):
-        end = tokens.index("}", at)
-        word = "".join(tokens[at + 2 : end])
-        return Node("mi", SCRIPTS[word]) if name == "mathcal" else Node("word", word), end + 1
-    tables: tuple[tuple[str, dict[str, str]], ...] = (
-        ("mi", LETTERS), ("mo", OPERATORS), ("limits", LIMITS), ("word", {w: w for w in WORDS}),
-    )  # fmt: skip
-    for kind, table in tables:
-        if name in table:
-            return Node("space" if name == "quad" else kind, table[name]), at + 1
-    raise ValueError(f"The command \\{name} is not in this subset of LaTeX.")
+        end = len(tokens) - 1 - tokens[::-1].index("}")
+        word = "".join(tokens[end + 1 : -1][::-1])
+        del tokens[end:]
+        return Node("mi", SCRIPTS[word]) if name == "mathcal" else Node("word", word)
+    if name:
+        if name not in COMMANDS:
+            raise ValueError(f"The command \\{name} is not in this subset of LaTeX.")
+        return Node(*COMMANDS[name])
+    return Node("mn" if token[0].isdigit() else "mi" if token.isalpha() else "mo", token)
 
 
 _TAGS = {
-    "row": "mrow", "frac": "mfrac", "sqrt": "msqrt", "sub": "msub", "sup": "msup",
+    "row": "mrow", "fence": "mrow", "frac": "mfrac", "sqrt": "msqrt", "sub": "msub", "sup": "msup",
     "subsup": "msubsup", "under": "munder",
 }  # fmt: skip
 _THIN = '<mspace width="0.17em"></mspace>'
 
 
 def _mathml(node: Node) -> str:
-    inside = _mathml_of(node.parts) if node.kind == "row" else "".join(map(_mathml, node.parts))
-    if node.kind in _TAGS:
-        return f"<{_TAGS[node.kind]}>{inside}</{_TAGS[node.kind]}>"
-    if node.kind == "fence":
-        return f"<mrow>{_mathml_of_fence(node)}</mrow>"
-    if node.kind == "hat":
+    kind, text = node.kind, escape(node.text)
+    if kind in ("row", "fence"):
+        inside = _mathml_of_row(node.parts, kind == "fence" and any(p.is_tall for p in node.parts))
+    else:
+        inside = "".join(map(_mathml, node.parts))
+    if kind in _TAGS:
+        return f"<{_TAGS[kind]}>{inside}</{_TAGS[kind]}>"
+    if kind == "hat":
         return f'<mover accent="true">{inside}<mo stretchy="false">^</mo></mover>'
-    if node.kind == "tall":
-        return f"<mo>{escape(node.text)}</mo>"
-    if node.kind == "space":
+    if kind == "space":
         return '<mspace width="2em"></mspace>'
-    if node.kind == "mo" and node.text in "()|‖⟨⟩[]":
-        return f'<mo stretchy="false">{escape(node.text)}</mo>'
-    if node.kind == "limits":
-        size = ' mathsize="1.35em"' if node.text == "∑" else ""
-        return f"<mo{size}>{escape(node.text)}</mo>"
-    if node.kind == "word":
-        return f"<mrow>{_THIN}<mi>{escape(node.text)}</mi></mrow>"
-    return f"<{node.kind}>{escape(node.text.replace('-', '−'))}</{node.kind}>"
+    if kind == "word":
+        return f"<mrow>{_THIN}<mi>{text}</mi></mrow>"
+    if kind == "limits":
+        return f'<mo mathsize="1.35em">{text}</mo>' if text == "∑" else f"<mo>{text}</mo>"
+    if kind == "mo" and node.text in SIGNS:
+        return f'<mo stretchy="false">{text}</mo>'
+    return f"<{kind}>{text.replace('-', '−')}</{kind}>"
 
 
-def _mathml_of(parts: Sequence[Node]) -> str:
+def _mathml_of_row(parts: Sequence[Node], stretches: bool) -> str:
     """Write the parts of a row; a minus with nothing before it is a sign, with no space after."""
-    out = ""
+    out, before = "", Node("space")
     for k, part in enumerate(parts):
-        before = parts[k - 1] if k else Node("space")
-        is_sign = before.kind in ("space", "under", "limits") or before.text in tuple("([,=≤≥⇒⇔")
-        lone = part == Node("mo", "-") and is_sign
-        out += _THIN if before.kind == "word" and not _is_sign(part) else ""
-        is_function = part.kind == "limits" and part.text != "∑"  # max(a, b), without limits
-        plain = f"<mi>{part.text}</mi>" if is_function else _mathml(part)
-        out += '<mo form="prefix">−</mo>' if lone else plain
+        follows_nothing = before.kind in ("space", "under", "limits")
+        out += _THIN if before.kind == "word" and not part.is_sign else ""
+        if part == Node("mo", "-") and (follows_nothing or before.text in tuple("([,=≤≥⇒⇔")):
+            out += '<mo form="prefix">−</mo>'
+        elif part.kind == "limits" and part.text != "∑":  # max(a, b), without limits
+            out += f"<mi>{part.text}</mi>"
+        elif stretches and k in (0, len(parts) - 1):
+            out += f"<mo>{escape(part.text)}</mo>"
+        else:
+            out += _mathml(part)
+        before = part
     return out
 
 
-def _mathml_of_fence(node: Node) -> str:
-    """Write brackets that stretch where a fraction is between them."""
-    first, *inside, last = node.parts
-    if any(map(_is_tall, inside)):
-        first, last = Node("tall", first.text), Node("tall", last.text)
-    return _mathml_of([first, *inside, last])
-
-
-def _is_tall(node: Node) -> bool:
-    """Whether there is a fraction in it, but for its scripts."""
-    parts = node.parts[:1] if node.kind in ("sub", "sup", "subsup", "under") else node.parts
-    return node.kind == "frac" or any(map(_is_tall, parts))
-
-
 def _text(node: Node) -> str:
-    forms: dict[str, Callable[[list[str]], str]] = {
-        "frac": lambda p: f"{_grouped(p[0])}/{_divisor(p[1], node.parts[1])}",
-        "sqrt": lambda p: f"√{_grouped(p[0])}",
-        "sub": lambda p: f"{p[0]}_{_grouped(p[1], '{}')}",
-        "sup": lambda p: p[0] + p[1] if p[1] == "′" else f"{p[0]}^{_raised(p[1])}",
-        "subsup": lambda p: f"{p[0]}_{_grouped(p[1], '{}')}^{_raised(p[2])}",
-        "under": lambda p: f"{p[0]}_{_grouped(p[1], '{}')} ",
-        "hat": lambda p: p[0] + "̂",
-        "row": lambda p: _joined(p, node.parts),
-        "fence": lambda p: _joined(p, node.parts),
-        "space": lambda p: "  ",
-    }
-    if node.kind in forms:
-        return forms[node.kind]([_text(part) for part in node.parts])
-    if node.text in "=+-≤≥≠⪰≻⇒⇔∈<>←∘|" and node.text != "|":
+    parts = [_text(part) for part in node.parts]
+    match node.kind:
+        case "frac":
+            base = node.parts[1].base
+            is_symbol = base.kind in ("mi", "mn", "hat", "fence")
+            divisor = _grouped(parts[1]) if is_symbol else f"({parts[1].strip()})"
+            return f"{_grouped(parts[0])}/{divisor}"
+        case "sqrt":
+            return f"√{_grouped(parts[0])}"
+        case "hat":
+            return parts[0] + "̂"
+        case "under":
+            return f"{parts[0]}_{_grouped(parts[1], '{}')} "
+        case "sub" | "sup" | "subsup":
+            below = f"_{_grouped(parts[1], '{}')}" if node.kind != "sup" else ""
+            above = parts[-1] if node.kind != "sub" else ""
+            if above not in ("", "′"):
+                above = f"^({above})" if "_" in above else f"^{_grouped(above)}"
+            return parts[0] + below + above
+        case "row" | "fence":
+            return _joined(parts, node.parts)
+        case "space":
+            return "  "
+    if node.text in RELATIONS:
         return f" {node.text} "
     return node.text + (" " if node.text in WORDS - {"exp"} or node.text == "," else "")
 
 
 def _joined(texts: list[str], parts: tuple[Node, ...]) -> str:
     """Join the parts of a row, with spaces around words, after indexed letters and fractions."""
-    out = ""
-    for k, text in enumerate(texts):
-        before = parts[k - 1].kind if k else "mo"
-        is_word = "word" in (before, parts[k].kind) and before != "mo"
+    out, before = "", "mo"
+    for text, part in zip(texts, parts, strict=True):
+        is_word = "word" in (before, part.kind) and before != "mo"
         crowded = is_word or before in ("sub", "subsup", "frac")
-        is_apart = not crowded or _is_sign(parts[k]) or out.endswith(" ")
-        out += text if is_apart else f" {text}"
+        out += f" {text}" if crowded and not part.is_sign and not out.endswith(" ") else text
+        before = part.kind
     return out
-
-
-def _divisor(text: str, node: Node) -> str:
-    """What is divided by: in brackets unless it is one symbol, with scripts or without."""
-    base = node.parts[0] if node.kind in ("sub", "sup", "subsup") else node
-    return _grouped(text) if base.kind in ("mi", "mn", "hat", "fence") else f"({text.strip()})"
-
-
-def _is_sign(node: Node) -> bool:
-    """Whether it begins with an operator or a bracket."""
-    base = node.parts[0] if node.kind in ("sub", "sup", "subsup") else node
-    return node.kind == "mo" or base.kind == "fence"
-
-
-def _raised(text: str) -> str:
-    return f"({text})" if "_" in text else _grouped(text)
 
 
 def _grouped(text: str, brackets: str = "()") -> str:

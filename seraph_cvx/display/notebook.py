@@ -39,24 +39,7 @@ def card(
     formulas: Sequence[Formula],
     *parts: str,
 ) -> str:
-    """Show a result in a notebook: verdict, sentence, formulas, then `parts`.
-
-    Parameters
-    ----------
-    name, verdict, sentence : str
-        Plain text, which is escaped.
-    tone : Tone
-        The tone of the verdict.
-    formulas : sequence of Formula
-        From :mod:`seraph_cvx.display.formulas`.
-    *parts : str
-        HTML made by :func:`facts`, :func:`grid` or :func:`note`.
-
-    Examples
-    --------
-    >>> "<b>a &lt; b</b>" in card("a < b", "so it is", Tone.GOOD, "", [])
-    True
-    """
+    """Show a result in a notebook: verdict, sentence, formulas, then `parts`."""
     text, ground = tone.value
     badge = (
         f'<span style="color:{text};background:{ground};border-radius:1em;padding:.1em .7em;'
@@ -72,37 +55,19 @@ def card(
 
 
 def note(text: str) -> str:
-    """Show a sentence of the package in small print, with its symbols as formulas have them.
-
-    Examples
-    --------
-    >>> ">f = −ℱ<" in note("f = -F")
-    True
-    """
+    """Show a sentence of the package in small print, with its symbols as formulas have them."""
     return f'<div style="{_SMALL}">{prose(text)}</div>'
 
 
 def beside(*parts: str) -> str:
-    """Show blocks of HTML next to each other, or below each other where there is no room.
-
-    Examples
-    --------
-    >>> beside("<p>a</p>", "<p>b</p>").count("<p>")
-    2
-    """
+    """Show blocks of HTML next to each other, or below each other where there is no room."""
     blocks = "".join(f"<div>{part}</div>" for part in parts)
     style = "display:flex;flex-wrap:wrap;gap:1em;align-items:flex-start"
     return f'<div style="{style}">{blocks}</div>'
 
 
 def facts(values: Mapping[str, Any]) -> str:
-    """Show names and values in two columns, without empty values.
-
-    Examples
-    --------
-    >>> facts({"points": 100, "confidence": ""}).count("<tr>")
-    1
-    """
+    """Show names and values in two columns, without empty values."""
     rows = [
         f"<tr>{_cell('th', name)}{_cell('td', show(value))}</tr>"
         for name, value in values.items()
@@ -112,13 +77,7 @@ def facts(values: Mapping[str, Any]) -> str:
 
 
 def grid(table: ResultTable) -> str:
-    """Show a table of results, of a long one the first and the last rows.
-
-    Examples
-    --------
-    >>> grid(ResultTable("Gaps", [{"gap": k} for k in range(100)])).count("<tr>")
-    26
-    """
+    """Show a table of results, of a long one the first and the last rows."""
     half = MOST_ROWS // 2
     left_out = len(table.rows) - 2 * half
     rows = [_row(row, table.columns) for row in table.rows]
@@ -134,14 +93,7 @@ def grid(table: ResultTable) -> str:
 
 
 def gap_in_words(lower: float, upper: float) -> str:
-    """State in a sentence that the optimum lies in [lower, upper].
-
-    Examples
-    --------
-    >>> gap_in_words(2.0, 2.5)
-    'No metric has f below 2; this one, at 2.5, is at most 5.0e-01 above the optimum: proved from
-    the data, not taken from a solver.'
-    """
+    """State in a sentence that the optimum lies in [lower, upper]."""
     return (
         f"No metric has f below {lower:.12g}; this one, at {upper:.12g}, is at most "
         f"{upper - lower:.1e} above the optimum: proved from the data, not taken from a solver."
@@ -149,13 +101,7 @@ def gap_in_words(lower: float, upper: float) -> str:
 
 
 def tone_of_gap(relative_gap: float) -> Tone:
-    """The colors of a relative gap: good up to 1e-6, bad from 1e-2 on.
-
-    Examples
-    --------
-    >>> tone_of_gap(1e-9).name, tone_of_gap(1e-4).name, tone_of_gap(float("inf")).name
-    ('GOOD', 'CAUTION', 'BAD')
-    """
+    """The colors of a relative gap: good up to 1e-6, bad from 1e-2 on."""
     if relative_gap <= NEAR:
         return Tone.GOOD
     return Tone.CAUTION if relative_gap < FAR else Tone.BAD

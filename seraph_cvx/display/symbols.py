@@ -35,20 +35,7 @@ _OBJECTIVES = r"\bF\b|\bL(?= is\b)"
 
 
 def in_symbols(text: str, letters: bool = True) -> str:
-    """Write the symbols of a text in Unicode.
-
-    Parameters
-    ----------
-    text : str
-    letters : bool
-        Whether S, D, U and F stand for the sets of pairs and the objective, and not for variables
-        of a problem of one's own.
-
-    Examples
-    --------
-    >>> in_symbols("kappa* < 0, eta_hat >= 0 in R^4, mu = #(S u D)/#U, sum_k <G, A>")
-    'κ* < 0, η̂ ≥ 0 in ℝ⁴, μ = #(𝒮 ∪ 𝒟)/#𝒰, ∑_k ⟨G, A⟩'
-    """
+    """Write the symbols of a text in Unicode; `letters`: S, D, U and F are those of the paper."""
     for pattern, sign in _SIGNS:
         text = re.sub(pattern, sign, text)
     text = re.sub(r"\bR\^(\d+)", lambda found: space_of(found[1]), text)
@@ -59,13 +46,7 @@ def in_symbols(text: str, letters: bool = True) -> str:
 
 
 def space_of(dimension: int | str) -> str:
-    """Write the space of points with so many features.
-
-    Examples
-    --------
-    >>> space_of(13)
-    'ℝ¹³'
-    """
+    """Write the space of points with so many features."""
     return f"ℝ{dimension}".translate(RAISED)
 
 
@@ -73,11 +54,6 @@ def prose(text: str, letters: bool = True) -> str:
     """Write a text as HTML, escaped, with its symbols in Unicode and its scripts raised or lowered.
 
     Takes the parameters of :func:`in_symbols`.
-
-    Examples
-    --------
-    >>> prose("p^(1 + mu), with c_k < 1")
-    'p<sup>1 + μ</sup>, with c<sub>k</sub> &lt; 1'
     """
     html = escape(in_symbols(text, letters), quote=False)
     html = re.sub(r"(?<!\w)([A-Za-zα-ω∑])_(?:\{([^}]*)\}|(\w{1,3})\b)", _lowered, html)

@@ -124,7 +124,7 @@ class BaseSERAPH(MahalanobisTransformer, FitParameters, Weights):  # Weights are
         return self._with_card(super()._repr_html_inner())
 
     def _with_card(self, box: str) -> str:
-        from ..display.fit_cards import estimator_card
+        from ..display.cards import estimator_card
         from ..display.notebook import beside
 
         return beside(box, estimator_card(self)) if hasattr(self, "status_") else box

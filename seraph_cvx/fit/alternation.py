@@ -80,7 +80,7 @@ class Iteration:
     kind: str = StepKind.M_STEP.value
 
     def _repr_html_(self) -> str:
-        from ..display.fit_cards import iteration_card
+        from ..display.cards import iteration_card
 
         return iteration_card(self)
 
@@ -112,7 +112,7 @@ class Alternation:
     message: str = ""
 
     def _repr_html_(self) -> str:
-        from ..display.fit_cards import alternation_card
+        from ..display.cards import alternation_card
 
         return alternation_card(self)
 

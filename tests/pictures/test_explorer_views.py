@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seraph_cvx import Status, certify
-from seraph_cvx.display.formulas.labels import typeset
+from seraph_cvx.display.formulas import typeset
 from seraph_cvx.explorer.point_sets import DRAWN, SCENES, scene_named
 from seraph_cvx.explorer.recipe import python_of
 from seraph_cvx.explorer.scene import SIDE, Scene
@@ -250,7 +250,7 @@ def test_the_statement_is_equation_11_typeset_with_its_numbers_and_its_proof():
     state = state_on(FEW, ELABORATE, 2)
     html = well_formed(sheet(state, "Statement"))
     text = "".join(html.itertext())
-    assert "The M-step with one logistic term a pair (11)" in text
+    assert "The M-step with one logistic term per pair (11)" in text
     assert "problem: convex (minimizes a convex function over a convex set)" in text
     assert "#𝒮 = 2" in text
     assert f"μ = {state.half_step.objective.mu:.4g}" in text

@@ -5,8 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from ...display.formulas import M_STEP_ONE_TERM
-from ...display.formulas.labels import typeset
+from ...display.formulas import M_STEP_ONE_TERM, typeset
 from ...display.mathml import to_mathml
 from ...display.symbols import prose
 from ..stepwise_alternation import HalfStep
