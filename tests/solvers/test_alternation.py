@@ -1,4 +1,4 @@
-"""Evidence: J falls along the alternation, the direct method's values fall, and both fail aloud."""
+"""Evidence: J falls along the alternation to a certified fixed point; what fails is said."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.special import expit
 
-import seraph_cvx.fit.alternation
 from seraph_cvx import (
     SERAPH,
     MStepObjective,
@@ -21,15 +19,13 @@ from seraph_cvx import (
     Status,
     alternate,
     certify,
+    paper,
 )
 from seraph_cvx.certificate.certify import certify_factor
 from seraph_cvx.datasets import load, load_sampling, sample
-from seraph_cvx.fit.direct import minimize_directly
-from seraph_cvx.fit.steps import StepKind
-from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
-from seraph_cvx.solvers.solution import MStepSolution
+from seraph_cvx.m_step.solve import MStepSolver
 
-WEIGHTS = np.geomspace(0.01, 10.0, 5).tolist()
+M_STEP, DESCENT = "M-step", "descent"
 
 
 def pairs_of(name, n_points, seed=0):
@@ -41,176 +37,6 @@ def pairs_of(name, n_points, seed=0):
     return PairSet.from_labels(drawn.X, drawn.y)
 
 
-def descent_value(pairs, A, mu, sharpness):
-    """min_q J(q, A) by the Renyi entropy, lambda = eta = 1, sharing no code with the package."""
-
-    def scores(rows):
-        V = pairs.points[rows[:, 0]] - pairs.points[rows[:, 1]]
-        return np.einsum("ki,ij,kj->k", V, A, V) - 1.0
-
-    labeled = np.logaddexp(0.0, scores(pairs.similar)).sum()
-    labeled += np.logaddexp(0.0, -scores(pairs.dissimilar)).sum()
-    s, a = scores(pairs.unlabeled), sharpness
-    log_sum = np.logaddexp(-a * np.logaddexp(0.0, s), -a * np.logaddexp(0.0, -s))
-    return labeled + np.trace(A) - mu / a * log_sum.sum()
-
-
-def assert_J_never_rises(pairs, mu, sharpness=None, max_iter=30):
-    for accelerate in (True, False):
-        assert_J_never_rises_at(accelerate, pairs, mu, sharpness, max_iter)
-
-
-def assert_J_never_rises_at(accelerate, pairs, mu, sharpness, max_iter):
-    metrics = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotCertified)  # thirty iterations need not be enough
-        run = alternate(
-            pairs,
-            unlabeled_weight=mu,
-            sharpness=sharpness,
-            tol=1e-14,
-            max_iter=max_iter,
-            callback=lambda iteration, metric: metrics.append(metric) or False,
-            accelerate=accelerate,
-        )
-    ended = (Status.CERTIFIED, Status.ITERATION_LIMIT)
-    only_rounding = run.m_step.solver_status == "gap closed to rounding"
-    assert run.status in ended or (only_rounding and run.m_step.relative_gap < 1e-6), run.message
-    assert len(run.history) == len(metrics) >= 3
-    a = 1.0 + mu if sharpness is None else sharpness
-    values = [descent_value(pairs, metric, mu, a) for metric in metrics]
-    for iteration, value in zip(run.history, values, strict=True):
-        assert iteration.descent_value == pytest.approx(value, rel=1e-9)
-    for (before, after), iteration in zip(pairwise(values), run.history[1:], strict=True):
-        gap = 0.0 if iteration.kind == StepKind.DESCENT else iteration.relative_gap
-        allowed = gap * max(1.0, abs(before)) + 1e-11 * abs(before)
-        assert after <= before + allowed
-    assert values[-1] < values[0]
-
-
-@pytest.mark.parametrize("mu", [0.01, 10.0])
-@pytest.mark.parametrize("name", ["iris", "wine"])
-def test_descent_J_never_rises(name, mu):
-    assert_J_never_rises(pairs_of(name, 45), mu)
-
-
-def test_descent_J_never_rises_with_another_sharpness():
-    assert_J_never_rises(pairs_of("iris", 45), 0.5, sharpness=3.0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mu", WEIGHTS)
-@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "balance", "digits"])
-def test_descent_J_never_rises_on_five_data_sets_and_five_weights(name, mu):
-    assert_J_never_rises(pairs_of(name, 60), mu)
-
-
-def test_history_has_what_each_iteration_did():
-    pairs = pairs_of("iris", 50)
-    run = alternate(pairs)
-    assert run.status is Status.CERTIFIED
-    assert run.message == ""
-    assert [iteration.number for iteration in run.history] == list(range(1, len(run.history) + 1))
-    last = run.history[-1]
-    assert last.relative_gap <= 1e-8
-    assert last.relative_gap == run.m_step.relative_gap
-    assert last.trace == pytest.approx(np.trace(run.metric))
-    assert last.rank == np.linalg.matrix_rank(run.metric, tol=1e-8 * np.trace(run.metric))
-    assert all(iteration.seconds > 0.0 for iteration in run.history)
-    assert all(iteration.m_step_iterations >= 0 for iteration in run.history)
-    mu = pairs.resolve_unlabeled_weight("ratio")
-    assert last.descent_value == pytest.approx(descent_value(pairs, run.metric, mu, 1.0 + mu))
-    paper = SemiSupervisedObjective(MStepObjective(pairs))
-    assert last.paper_objective == pytest.approx(paper.value(run.metric), rel=1e-10)
-    fall = run.history[-2].descent_value - last.descent_value
-    assert fall <= 1e-6 * max(1.0, abs(last.descent_value))
-
-
-def test_the_last_m_step_is_certified_at_the_returned_metric():
-    run = alternate(pairs_of("iris", 50))
-    assert np.array_equal(run.metric, run.m_step.metric)
-    assert certify(run.objective, run.metric).relative_gap <= 1.01e-8
-    assert run.m_step.status is Status.CERTIFIED
-
-
-def test_the_alternation_ends_at_a_fixed_point():
-    """One more E-step and M-step from the end lowers J by no more than was asked for."""
-    pairs = pairs_of("iris", 50)
-    run = alternate(pairs, tol=1e-9)
-    mu = pairs.resolve_unlabeled_weight("ratio")
-    next_step = MStepObjective(pairs, previous_metric=run.metric)
-    assert certify(next_step, run.metric).relative_gap <= 1e-5
-    assert descent_value(pairs, run.metric, mu, 1.0 + mu) == pytest.approx(
-        run.history[-1].descent_value, rel=1e-10
-    )
-
-
-def test_callback_sees_every_iteration_and_can_stop():
-    seen = []
-
-    def stop_at_two(iteration, metric):
-        seen.append((iteration.number, metric.shape))
-        return iteration.number == 2
-
-    with pytest.warns(NotCertified, match="ended after 2 iterations"):
-        run = alternate(pairs_of("iris", 40), callback=stop_at_two, tol=1e-12)
-    assert seen == [(1, (4, 4)), (2, (4, 4))]
-    assert len(run.history) == 2
-    assert run.status is Status.INTERRUPTED
-
-
-def test_failure_path_iteration_limit_is_not_silent():
-    with pytest.warns(NotCertified, match="ended after 2 iterations with status iteration_limit"):
-        run = alternate(pairs_of("iris", 40), max_iter=2, tol=1e-12)
-    assert run.status is Status.ITERATION_LIMIT
-    assert run.m_step.relative_gap <= 1e-8  # the last M-step is exact all the same
-
-
-def break_after(monkeypatch, good_steps):
-    """From then on the M-step solver fails as a conic solver does: without a matrix."""
-    solver = seraph_cvx.fit.alternation.MStepSolver
-    solve, calls = solver.solve, []
-
-    def failing(self, *arguments, **settings):
-        calls.append(1)
-        if len(calls) <= good_steps:
-            return solve(self, *arguments, **settings)
-        nothing = (None, np.nan, None, Status.FAILED, "fista", "broken", 0, 0.0)
-        return MStepSolution(*nothing, message="The solver broke on purpose.")
-
-    monkeypatch.setattr(solver, "solve", failing)
-    return calls
-
-
-def test_failure_path_a_failing_m_step_leaves_the_last_good_metric(monkeypatch):
-    metrics = []
-    break_after(monkeypatch, 2)
-    with pytest.warns(NotCertified, match="status failed.*broke on purpose"):
-        run = alternate(
-            pairs_of("iris", 40),
-            tol=1e-12,
-            callback=lambda _, metric: metrics.append(metric),
-            accelerate=False,
-        )
-    assert run.status is Status.FAILED
-    assert len(run.history) == 2
-    assert np.array_equal(run.metric, metrics[-1])
-    assert "broke on purpose" in run.message
-
-
-def listen(monkeypatch, change=lambda call, solution: solution):
-    """The goal and the start of every M-step, whose answer is changed on the way."""
-    solver = seraph_cvx.fit.alternation.MStepSolver
-    solve, asked = solver.solve, []
-
-    def heard(self, objective, goal, start):
-        asked.append((goal, start))
-        return change(len(asked), solve(self, objective, goal, start))
-
-    monkeypatch.setattr(solver, "solve", heard)
-    return asked
-
-
 def small_pairs():
     """Eight points in two heaps: J ends below 1, so that its fall is not relative to it."""
     rng = np.random.default_rng(0)
@@ -218,274 +44,70 @@ def small_pairs():
     return PairSet.from_labels(X, [0, -1, -1, -1, 1, 1, -1, -1])
 
 
-@pytest.mark.parametrize(
-    ("pairs", "trace_weight"), [(pairs_of("iris", 40), 1.0), (small_pairs(), 0.01)]
-)
-def test_an_m_step_is_as_exact_as_the_last_descent_of_j_and_the_last_one_as_asked_for(
-    monkeypatch, pairs, trace_weight
-):
-    asked, metrics = listen(monkeypatch), []
-    run = alternate(
-        pairs,
-        trace_weight=trace_weight,
-        callback=lambda _, metric: metrics.append(metric),
-        accelerate=False,
-    )
-    goals, starts = zip(*asked, strict=True)
-    values = [iteration.descent_value for iteration in run.history]
-    assert len(goals) == len(values) >= 4
-    assert goals[0] == 0.01
-    for k in range(1, len(goals)):
-        before = values[k - 2] if k > 1 else np.inf
-        fall = (before - values[k - 1]) / max(1.0, abs(values[k - 1]))
-        expected = 1e-8 if fall <= 1e-6 else max(1e-8, 0.1 * min(fall, 0.1))
-        assert goals[k] == pytest.approx(expected, rel=1e-9, abs=0.0)
-    assert gaps(run)[-1] <= 1e-8 < goals[1]
-    assert starts[0] is None
-    assert all(start is metric for start, metric in zip(starts[1:], metrics, strict=False))
-    assert all(gap <= goal for gap, goal in zip(gaps(run), goals, strict=True))
-
-
-def gaps(run):
-    return [iteration.relative_gap for iteration in run.history]
-
-
-def test_of_two_m_steps_the_first_is_loose(monkeypatch):
-    asked = listen(monkeypatch)
-    with pytest.warns(NotCertified) as told:
-        alternate(pairs_of("iris", 40), max_iter=2, accelerate=False)
-    assert [goal for goal, _ in asked] == [0.01, 1e-8]
-    assert [warning.filename for warning in told] == [__file__]  # where it was called
-
-
-def test_an_alternation_and_its_history_cannot_be_changed():
-    run = alternate(small_pairs())
-    assert run != replace(run)
-    for made in (run, run.history[0]):
-        with pytest.raises(FrozenInstanceError):
-            setattr(made, fields(made)[0].name, None)
-
-
-def test_a_single_m_step_is_as_exact_as_asked_for(monkeypatch):
-    asked = listen(monkeypatch)
-    with pytest.warns(NotCertified):
-        alternate(pairs_of("iris", 40), max_iter=1, m_step_tol=1e-7)
-    assert [goal for goal, _ in asked] == [1e-7]
-
-
-def test_a_conic_solver_is_always_asked_for_all_since_its_answers_may_raise_j(monkeypatch):
-    asked = listen(monkeypatch)
-    alternate(pairs_of("iris", 20), solver="CLARABEL", m_step_tol=1e-4, tol=1e-2)
-    assert {goal for goal, _ in asked} == {1e-4}
-
-
-def test_failure_path_an_answer_that_raises_j_is_not_taken(monkeypatch):
-    """As that of a conic solver may; J may rise by rounding, no more."""
-
-    def worse(call, solution):
-        return solution if call < 3 else replace(solution, metric=1.5 * solution.metric)
-
-    listen(monkeypatch, worse)
+def alternate_quietly(pairs, **settings):
+    """The run, and the metric of each of its iterations."""
     metrics = []
-    with pytest.warns(NotCertified, match=r"after 2 iterations with status inaccurate \(last M-st"):
-        run = alternate(
-            pairs_of("iris", 40),
-            tol=1e-12,
-            callback=lambda _, metric: metrics.append(metric),
-            accelerate=False,
-        )
-    assert run.status is Status.INACCURATE
-    assert len(run.history) == 2
-    assert np.array_equal(run.metric, metrics[-1])
-    assert np.array_equal(run.m_step.metric, metrics[-1])
-    assert certify(run.objective, run.metric).primal_value == pytest.approx(run.m_step.value)
-    assert "Raise max_iter, or tol." in run.message
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertified)
+        run = alternate(pairs, callback=lambda _, metric: metrics.append(metric), **settings)
+    return run, metrics
 
 
-def test_failure_path_a_first_answer_is_taken_whatever_it_is(monkeypatch):
-    listen(monkeypatch, lambda call, solution: replace(solution, metric=3.0 * solution.metric))
-    with pytest.warns(NotCertified):
-        run = alternate(pairs_of("iris", 40), max_iter=1)
-    assert len(run.history) == 1
+def descent_value(pairs, A, mu, sharpness):
+    """min_q J(q, A) with lambda = eta = 1: its unlabeled part by the Renyi entropy."""
+    labeled = pairs.similar, pairs.dissimilar, np.zeros((0, 2), dtype=int)
+    value = -paper.simplified_objective(pairs.points, *labeled, A, mu=0.0, lam=1.0, eta=1.0)
+    d = paper.squared_distances(pairs.points, pairs.unlabeled, A)
+    powers = [sharpness * paper.log_posterior(d, y, 1.0) for y in (1.0, -1.0)]
+    return value - mu / sharpness * np.sum(np.logaddexp(*powers))
 
 
-def test_the_history_tells_the_work_of_each_m_step(monkeypatch):
-    answers = []
-    listen(monkeypatch, lambda call, solution: answers.append(solution) or solution)
-    started = time.perf_counter()
-    run = alternate(pairs_of("iris", 40), accelerate=False)
-    elapsed = time.perf_counter() - started
-    for iteration, answer in zip(run.history, answers, strict=True):
-        assert iteration.m_step_iterations == answer.iterations
-        assert iteration.evaluations == answer.evaluations > 0
-        assert iteration.solver_seconds == answer.solver_seconds
-        assert iteration.seconds >= answer.seconds
-    assert 0.0 < sum(iteration.seconds for iteration in run.history) <= elapsed
+def paper_objective(pairs, A, mu):
+    X, S, D, U = pairs.points, pairs.similar, pairs.dissimilar, pairs.unlabeled
+    return -paper.simplified_objective(X, S, D, U, A, mu=mu, lam=1.0, eta=1.0)
 
 
-def test_an_m_step_takes_over_the_sums_of_the_one_before(monkeypatch):
-    objectives = []
-    solver = seraph_cvx.fit.alternation.MStepSolver
-    solve = solver.solve
+# Descent
 
-    def heard(self, objective, *more):
-        objectives.append(objective)
-        return solve(self, objective, *more)
-
-    monkeypatch.setattr(solver, "solve", heard)
-    alternate(pairs_of("iris", 40), sharpness=2.0, threshold=0.9, accelerate=False)
-    assert len({id(objective.moments) for objective in objectives}) == 1
-    assert len({id(objective.sums) for objective in objectives}) == 1
-    assert [objective.previous_metric is None for objective in objectives[:2]] == [True, False]
+SLOW = [
+    pytest.param(name, 60, mu, None, marks=pytest.mark.slow)
+    for name in ("iris", "wine", "breast_cancer", "balance", "digits")
+    for mu in np.geomspace(0.01, 10.0, 5).tolist()
+]
 
 
-def test_failure_path_a_failing_first_m_step_leaves_nothing(monkeypatch):
-    calls = break_after(monkeypatch, 0)
-    with pytest.warns(NotCertified, match="ended after 0 iterations"):
-        run = alternate(pairs_of("iris", 40), accelerate=False)
-    assert run.metric is None
-    assert run.history == []
-    assert len(calls) == 1  # nobody else stepped in
-    pairs = pairs_of("iris", 40)
-    with pytest.raises(RuntimeError, match="broke on purpose"):
-        SERAPH(accelerate=False).fit(pairs.points, [0, 1] + [-1] * 38)
-
-
-@pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio"])
-def test_failure_path_settings_none_and_post_have_no_optimum(unlabeled_weight):
-    """Ten labels in 13 dimensions: the similar pairs do not span, so f falls for ever."""
-    pairs = pairs_of("wine", 40)
-    with pytest.raises(OptimumNotAttained, match="trace_weight > 0") as caught:
-        alternate(pairs, unlabeled_weight=unlabeled_weight, trace_weight=0.0)
-    u, (i, j) = caught.value.direction, caught.value.pair
-    similar, stretched = pairs.similar, pairs.points[i] - pairs.points[j]
-    span = pairs.points[similar[:, 0]] - pairs.points[similar[:, 1]]
-    assert np.max(np.abs(span @ u)) <= 1e-5
-    assert abs(stretched @ u) > 1e-2
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("unlabeled_weight", "word"), [(0.0, "not attained"), ("ratio", "ended")])
-def test_settings_none_and_post_run_when_asked_to_and_say_what_they_did(unlabeled_weight, word):
-    """For post only the first M-step has no optimum: then q(+1) > 0 holds every direction."""
-    with pytest.warns(NotCertified, match=word):
-        run = alternate(
-            pairs_of("wine", 40),
-            unlabeled_weight=unlabeled_weight,
-            trace_weight=0.0,
-            allow_unattained=True,
-            max_iter=3,
-            tol=1e-4,
-        )
-    assert run.status is not Status.CERTIFIED
-    assert np.all(np.isfinite(run.metric))
-    assert -1e-12 <= run.m_step.relative_gap <= 1e-2  # near the infimum, and known to be
-
-
-@pytest.mark.parametrize("arguments", [{"tol": 0.0}, {"max_iter": 0}, {"tol": -1.0}])
-def test_failure_path_arguments_of_the_alternation(arguments):
-    with pytest.raises(ValueError, match=next(iter(arguments))):
-        alternate(pairs_of("iris", 40), **arguments)
-
-
-def whitened_optimality(pairs, A, **weights):
-    """<g, A> and the least eigenvalue of g at A, both zero (or above) at a stationary point."""
-    objective = MStepObjective(pairs, **weights)
-    value, gradient = SemiSupervisedObjective(objective).value_and_gradient(A)
-    return np.vdot(gradient, A) / max(1.0, abs(value)), np.linalg.eigvalsh(gradient)[0]
-
-
-@pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio", 1.0])
-@pytest.mark.parametrize("name", ["iris", "balance"])
-def test_direct_values_rise_by_rounding_at_most_and_the_end_is_stationary(name, unlabeled_weight):
-    pairs = pairs_of(name, 40)
-    found = minimize_directly(pairs, unlabeled_weight=unlabeled_weight, tol=1e-7)
-    assert found.status is Status.STATIONARY
-    assert found.stationarity <= 1e-7
-    rounding = 2e-14 * (found.values[0] + 2.0 * len(pairs.similar))  # of the terms of the sum
-    assert np.all(np.diff(found.values) <= rounding)
-    assert found.values[-1] < found.values[0]
-    assert found.iterations == len(found.values) - 1
-    assert np.linalg.eigvalsh(found.metric)[0] >= -1e-12
-    slackness, least = whitened_optimality(pairs, found.metric, unlabeled_weight=unlabeled_weight)
-    assert abs(slackness) <= 2e-3
-    assert least >= -1e-2
-    objective = SemiSupervisedObjective(MStepObjective(pairs, unlabeled_weight=unlabeled_weight))
-    assert found.value == pytest.approx(objective.value(found.metric), rel=1e-12)
-
-
-@pytest.mark.parametrize("name", ["wine", "iris"])
-def test_direct_is_not_content_where_the_objective_still_falls(name):
-    """A stationarity within the default tol leaves next to nothing to gain, however many pairs."""
-    pairs = pairs_of(name, 100)
-    found = minimize_directly(pairs, unlabeled_weight=1.0)
-    further = minimize_directly(pairs, unlabeled_weight=1.0, start=found.metric, tol=1e-9)
-    assert found.value <= further.value * (1.0 + 1e-3)
-
-
-def test_direct_with_no_unlabeled_weight_is_the_certified_supervised_problem():
-    """mu = 0 makes (7) convex: the direct method must reach the M-step's certified optimum."""
-    pairs = pairs_of("iris", 40)
-    found = minimize_directly(pairs, unlabeled_weight=0.0, tol=1e-8)
-    assert certify(MStepObjective(pairs, unlabeled_weight=0.0), found.metric).relative_gap <= 1e-6
-
-
-def test_direct_starts_from_the_given_metric():
-    pairs = pairs_of("iris", 40)
-    objective = SemiSupervisedObjective(MStepObjective(pairs))
-    default, start = minimize_directly(pairs), np.diag([3.0, 0.1, 2.0, 0.0])
-    assert default.values[0] == pytest.approx(objective.value(np.eye(4)), rel=1e-12)
-    given = minimize_directly(pairs, start=start)
-    assert given.values[0] == pytest.approx(objective.value(start), rel=1e-12)
-    again = minimize_directly(pairs, start=default.metric, tol=1e-5)
-    assert again.iterations == 0
-    assert again.metric == pytest.approx(default.metric, rel=1e-12)
-
-
-def test_direct_lowers_the_papers_objective_further_than_the_alternation():
-    """DESIGN: the paper's EM is not an ascent on (7); from its end the direct method goes on."""
-    pairs = pairs_of("iris", 60)
-    run = alternate(pairs)
-    direct = minimize_directly(pairs, start=run.metric)
-    assert direct.value < run.history[-1].paper_objective - 1e-3
-
-
-def test_failure_path_direct_start_that_is_no_metric():
-    with pytest.raises(ValueError, match="start is not positive semidefinite"):
-        minimize_directly(pairs_of("iris", 40), start=-np.eye(4))
-
-
-def test_direct_iteration_limit_is_told():
-    found = minimize_directly(pairs_of("iris", 40), max_iter=2, tol=1e-10)
-    assert found.status is Status.ITERATION_LIMIT
-    assert found.iterations == 2
-
-
-def test_closed_form_direct_on_one_unlabeled_pair():
-    """One similar pair at distance 0 and an unlabeled one: only lambda a + mu H(p(a)) is left."""
-    pairs = PairSet.from_constraints([[0.0], [0.0], [2.0]], [(0, 1)], [])
-    found = minimize_directly(pairs, unlabeled_weight=1.0, trace_weight=0.1, tol=1e-10)
-    a = found.metric[0, 0]
-    s = 4.0 * a - 1.0
-    slope = 0.1 + 2.0 * 4.0 * -s * expit(s) * expit(-s)
-    assert abs(slope) <= 1e-6
-    assert a > 0.25
-
-
-# Accelerated
-
-
+@pytest.mark.parametrize("accelerate", [True, False])
 @pytest.mark.parametrize(
-    ("name", "sharpness"),
+    ("name", "n_points", "mu", "sharpness"),
     [
-        ("iris", None),
-        ("iris", 2.0),
-        ("balance", None),
-        ("balance", 2.0),
-        pytest.param("wine", None, marks=pytest.mark.slow),
-        pytest.param("wine", 2.0, marks=pytest.mark.slow),
-        pytest.param("breast_cancer", None, marks=pytest.mark.slow),
-        pytest.param("breast_cancer", 2.0, marks=pytest.mark.slow),
+        *((name, 45, mu, None) for name in ("iris", "wine") for mu in (0.01, 10.0)),
+        ("iris", 45, 0.5, 3.0),
+        *SLOW,
+    ],
+)
+def test_descent_J_never_rises(name, n_points, mu, sharpness, accelerate):
+    pairs = pairs_of(name, n_points)
+    settings = {"unlabeled_weight": mu, "sharpness": sharpness, "accelerate": accelerate}
+    run, metrics = alternate_quietly(pairs, tol=1e-14, max_iter=30, **settings)
+    ended = (Status.CERTIFIED, Status.ITERATION_LIMIT)
+    only_rounding = run.m_step.solver_status == "gap closed to rounding"
+    assert run.status in ended or (only_rounding and run.m_step.relative_gap < 1e-6), run.message
+    assert len(run.history) == len(metrics) >= 3
+    a = 1.0 + mu if sharpness is None else sharpness
+    values = [descent_value(pairs, metric, mu, a) for metric in metrics]
+    assert [step.descent_value for step in run.history] == pytest.approx(values, rel=1e-9)
+    for (before, after), iteration in zip(pairwise(values), run.history[1:], strict=True):
+        gap = 0.0 if iteration.kind == DESCENT else iteration.relative_gap
+        assert after <= before + gap * max(1.0, abs(before)) + 1e-11 * abs(before)
+    assert values[-1] < values[0]
+
+
+@pytest.mark.parametrize("sharpness", [None, 2.0])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("iris", "balance"),
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("wine", "breast_cancer")),
     ],
 )
 def test_acceleration_ends_at_a_certified_fixed_point_with_no_larger_j(name, sharpness):
@@ -497,50 +119,235 @@ def test_acceleration_ends_at_a_certified_fixed_point_with_no_larger_j(name, sha
     assert quick.history[-1].descent_value <= last + 1e-6 * max(1.0, abs(last))
     own = MStepObjective(pairs, previous_metric=quick.metric, sharpness=sharpness)
     assert certify(own, quick.metric).relative_gap <= 1e-8
+    assert certify(replace(own, previous_metric=plain.metric), plain.metric).relative_gap <= 1e-5
     assert len(quick.history) < 40
 
 
-def test_the_history_of_an_acceleration_tells_of_both_kinds_of_step():
-    run = alternate(pairs_of("iris", 60))
-    history = run.history
-    kinds = [iteration.kind for iteration in history]
-    assert kinds[0] == kinds[-1] == StepKind.M_STEP
-    assert set(kinds[1:-1]) == {StepKind.DESCENT}
-    assert history[-1].relative_gap <= 1e-8
-    assert all(np.isinf(iteration.relative_gap) for iteration in history[:-1])
-    assert all(iteration.evaluations > 0 for iteration in history[:-1])
-    assert history[-1].paper_objective == pytest.approx(
-        descent_values(run.objective, run.metric)[1], rel=1e-12
-    )
-    assert history[-1].evaluations == 0  # the certificate closed where the descent ended
-    assert history[-1].descent_value == history[-2].descent_value
-
-
-def test_an_acceleration_that_is_stopped_has_the_certificate_of_where_it_stands():
-    metrics = []
-
-    def stop(iteration, metric):
-        metrics.append(metric)
-        return iteration.kind == StepKind.DESCENT
-
+def test_the_history_has_what_each_step_of_an_acceleration_did():
     pairs = pairs_of("iris", 60)
-    with pytest.warns(NotCertified, match="ended after 2 iterations .*the callback stopped it"):
-        run = alternate(pairs, callback=stop)
-    assert run.status is Status.INTERRUPTED
-    np.testing.assert_array_equal(run.metric, metrics[-1])
-    certificate = run.m_step.certificate
-    assert certificate == certify_factor(run.objective, certificate.factor)
-    np.testing.assert_allclose(certificate.metric, run.metric, rtol=1e-12)
-    np.testing.assert_allclose(run.objective.previous_metric, run.metric, rtol=1e-12)
+    run = alternate(pairs)
+    history, mu = run.history, pairs.resolve_unlabeled_weight("ratio")
+    *earlier, last = history
+    assert (run.status, run.message) == (Status.CERTIFIED, "")
+    assert [iteration.number for iteration in history] == list(range(1, len(history) + 1))
+    assert history[0].kind == last.kind == M_STEP
+    assert {iteration.kind for iteration in earlier[1:]} == {DESCENT}
+    assert all(np.isinf(step.relative_gap) and step.evaluations > 0 for step in earlier)
+    assert all(iteration.seconds > 0.0 for iteration in history)
+    assert last.relative_gap == run.m_step.relative_gap <= 1e-8
+    assert last.evaluations == 0  # the certificate closed where the descent ended
+    assert last.descent_value == earlier[-1].descent_value
+    assert last.trace == pytest.approx(np.trace(run.metric))
+    assert last.rank == np.linalg.matrix_rank(run.metric, tol=1e-8 * np.trace(run.metric))
+    assert last.descent_value == pytest.approx(descent_value(pairs, run.metric, mu, 1.0 + mu))
+    assert last.paper_objective == pytest.approx(paper_objective(pairs, run.metric, mu), rel=1e-10)
+    assert np.array_equal(run.metric, run.m_step.metric)
+    assert run.m_step.status is Status.CERTIFIED
+    assert certify(run.objective, run.metric).relative_gap <= 1.01e-8
 
 
-def test_a_conic_solver_is_asked_for_every_m_step():
-    run = alternate(pairs_of("iris", 30), solver="CLARABEL", m_step_tol=1e-6, polish=True)
-    kinds = {step.kind for step in run.history}
-    assert kinds == {StepKind.M_STEP}
+def test_an_alternation_and_its_history_cannot_be_changed():
+    run = alternate(small_pairs())
+    assert run != replace(run)
+    for result in (run, run.history[0]):
+        with pytest.raises(FrozenInstanceError):
+            setattr(result, fields(result)[0].name, None)
 
 
-def test_without_unlabeled_pairs_there_is_nothing_to_accelerate():
-    run = alternate(pairs_of("iris", 40), unlabeled_weight=0.0)
+@pytest.mark.parametrize(
+    "settings",
+    [{"solver": "CLARABEL", "m_step_tol": 1e-6, "polish": True}, {"unlabeled_weight": 0.0}],
+    ids=str,
+)
+def test_without_newton_or_unlabeled_pairs_there_is_nothing_to_accelerate(settings):
+    run = alternate(pairs_of("iris", 30), **settings)
     assert run.status is Status.CERTIFIED
-    assert {step.kind for step in run.history} == {StepKind.M_STEP}
+    assert {step.kind for step in run.history} == {M_STEP}
+
+
+# Each M-step is as exact as it has to be
+
+
+def listen(monkeypatch, change=lambda call, solution: solution):
+    """The objective, goal, start and answer of every M-step, which is changed on the way."""
+    solve, calls = MStepSolver.solve, []
+
+    def heard(self, objective, goal, start):
+        answer = change(len(calls) + 1, solve(self, objective, goal, start))
+        calls.append((objective, goal, start, answer))
+        return answer
+
+    monkeypatch.setattr(MStepSolver, "solve", heard)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("pairs", "trace_weight"), [(pairs_of("iris", 40), 1.0), (small_pairs(), 0.01)]
+)
+def test_an_m_step_is_as_exact_as_the_last_descent_of_j_and_the_last_one_as_asked_for(
+    monkeypatch, pairs, trace_weight
+):
+    calls, started = listen(monkeypatch), time.perf_counter()
+    run, metrics = alternate_quietly(pairs, trace_weight=trace_weight, accelerate=False)
+    elapsed = time.perf_counter() - started
+    objectives, goals, starts, answers = zip(*calls, strict=True)
+    values = [iteration.descent_value for iteration in run.history]
+    gaps = [iteration.relative_gap for iteration in run.history]
+    assert len(goals) == len(values) >= 4
+    assert goals[0] == 0.01
+    for k in range(1, len(goals)):
+        before = values[k - 2] if k > 1 else np.inf
+        fall = (before - values[k - 1]) / max(1.0, abs(values[k - 1]))
+        expected = 1e-8 if fall <= 1e-6 else max(1e-8, 0.1 * min(fall, 0.1))
+        assert goals[k] == pytest.approx(expected, rel=1e-9, abs=0.0)
+    assert gaps[-1] <= 1e-8 < goals[1]
+    assert all(gap <= goal for gap, goal in zip(gaps, goals, strict=True))
+    assert starts[0] is None
+    assert all(start is metric for start, metric in zip(starts[1:], metrics, strict=False))
+    assert len({id(objective.moments) for objective in objectives}) == 1  # taken over
+    assert len({id(objective.sums) for objective in objectives}) == 1
+    for iteration, answer in zip(run.history, answers, strict=True):
+        assert iteration.m_step_iterations == answer.iterations
+        assert iteration.evaluations == answer.evaluations > 0
+        assert iteration.solver_seconds == answer.solver_seconds
+        assert iteration.seconds >= answer.seconds
+    assert 0.0 < sum(iteration.seconds for iteration in run.history) <= elapsed
+
+
+@pytest.mark.parametrize(
+    ("settings", "goals"),
+    [
+        ({"max_iter": 2, "accelerate": False}, [0.01, 1e-8]),
+        ({"max_iter": 1, "m_step_tol": 1e-7}, [1e-7]),
+        ({"max_iter": 2, "solver": "CLARABEL", "m_step_tol": 1e-4}, [1e-4, 1e-4]),
+    ],
+    ids=["two: the first is loose", "only one", "a conic solver's answers may raise J"],
+)
+def test_the_goals_of_few_m_steps(monkeypatch, settings, goals):
+    calls = listen(monkeypatch)
+    with pytest.warns(NotCertified) as caught:
+        alternate(pairs_of("iris", 20), **settings)
+    assert [goal for _, goal, _, _ in calls] == goals
+    assert [warning.filename for warning in caught] == [__file__]  # where it was called
+
+
+# What ends a run early, and failure paths
+
+
+@pytest.mark.parametrize("accelerate", [True, False])
+def test_a_callback_sees_every_iteration_and_can_stop(accelerate):
+    """The certificate is that of where it stands, also within a descent."""
+    seen = []
+
+    def stop_at_two(iteration, metric):
+        seen.append((iteration.number, metric))
+        return iteration.number == 2
+
+    with pytest.warns(NotCertified, match="ended after 2 iterations .*the callback stopped it"):
+        run = alternate(
+            pairs_of("iris", 60), callback=stop_at_two, tol=1e-12, accelerate=accelerate
+        )
+    assert [number for number, _ in seen] == [1, 2]
+    assert len(run.history) == 2
+    assert run.history[-1].kind == (DESCENT if accelerate else M_STEP)
+    assert run.status is Status.INTERRUPTED
+    np.testing.assert_array_equal(run.metric, seen[-1][1])
+    certificate = run.m_step.certificate
+    assert certificate.primal_value == pytest.approx(run.objective.value(run.metric), rel=1e-9)
+    if accelerate:
+        assert certificate == certify_factor(run.objective, certificate.factor)
+        np.testing.assert_allclose(run.objective.previous_metric, run.metric, rtol=1e-12)
+
+
+def test_failure_path_iteration_limit_is_not_silent():
+    with pytest.warns(NotCertified, match="ended after 2 iterations with status iteration_limit"):
+        run = alternate(pairs_of("iris", 40), max_iter=2, tol=1e-12)
+    assert run.status is Status.ITERATION_LIMIT
+    assert run.m_step.relative_gap <= 1e-8  # the last M-step is exact all the same
+
+
+def broken(solution):
+    """As a conic solver fails: without a matrix."""
+    return replace(
+        solution,
+        metric=None,
+        certificate=None,
+        status=Status.FAILED,
+        message="The solver broke on purpose.",
+    )
+
+
+def worse(solution):
+    """As a conic solver's answer may be."""
+    return replace(solution, metric=1.5 * solution.metric)
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "words"),
+    [
+        (broken, Status.FAILED, "status failed.*broke on purpose"),
+        (worse, Status.INACCURATE, r"inaccurate \(last M-st.*Raise max_iter, or tol\."),
+    ],
+)
+def test_failure_path_the_metric_before_a_failure_is_kept(monkeypatch, fault, status, words):
+    listen(monkeypatch, lambda call, solution: solution if call < 3 else fault(solution))
+    metrics = []
+    with pytest.warns(NotCertified, match=f"after 2 iterations.*{words}"):
+        run = alternate(
+            pairs_of("iris", 40),
+            tol=1e-12,
+            accelerate=False,
+            callback=lambda _, metric: metrics.append(metric),
+        )
+    assert run.status is status
+    assert len(run.history) == len(metrics) == 2
+    assert np.array_equal(run.metric, metrics[-1])
+    assert np.array_equal(run.m_step.metric, metrics[-1])
+    assert certify(run.objective, run.metric).primal_value == pytest.approx(run.m_step.value)
+
+
+def test_failure_path_a_first_answer_is_taken_whatever_it_is(monkeypatch):
+    listen(monkeypatch, lambda call, solution: worse(solution))
+    with pytest.warns(NotCertified):
+        run = alternate(pairs_of("iris", 40), max_iter=1)
+    assert len(run.history) == 1
+
+
+def test_failure_path_a_failing_first_m_step_leaves_nothing(monkeypatch):
+    calls, pairs = listen(monkeypatch, lambda call, solution: broken(solution)), small_pairs()
+    with pytest.warns(NotCertified, match="ended after 0 iterations"):
+        run = alternate(pairs, accelerate=False)
+    assert run.metric is None
+    assert run.history == []
+    assert len(calls) == 1  # nobody else stepped in
+    with pytest.raises(RuntimeError, match="broke on purpose"):
+        SERAPH(accelerate=False).fit(pairs.points, [0, 1] + [-1] * 6)
+
+
+@pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio"])
+def test_failure_path_settings_none_and_post_have_no_optimum(unlabeled_weight):
+    """Ten labels in 13 dimensions: the similar pairs do not span, so f falls for ever."""
+    pairs = pairs_of("wine", 40)
+    with pytest.raises(OptimumNotAttained, match="trace_weight > 0") as caught:
+        alternate(pairs, unlabeled_weight=unlabeled_weight, trace_weight=0.0)
+    u, pair = caught.value.direction, np.array([caught.value.pair])
+    assert np.max(np.abs(paper.differences(pairs.points, pairs.similar) @ u)) <= 1e-5
+    assert abs(paper.differences(pairs.points, pair) @ u) > 1e-2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("unlabeled_weight", "word"), [(0.0, "not attained"), ("ratio", "ended")])
+def test_settings_none_and_post_run_when_asked_to_and_say_what_they_did(unlabeled_weight, word):
+    """For post only the first M-step has no optimum: then q(+1) > 0 holds every direction."""
+    settings = {"trace_weight": 0.0, "allow_unattained": True, "max_iter": 3, "tol": 1e-4}
+    with pytest.warns(NotCertified, match=word):
+        run = alternate(pairs_of("wine", 40), unlabeled_weight=unlabeled_weight, **settings)
+    assert run.status is not Status.CERTIFIED
+    assert np.all(np.isfinite(run.metric))
+    assert -1e-12 <= run.m_step.relative_gap <= 1e-2  # near the infimum, and known to be
+
+
+@pytest.mark.parametrize("arguments", [{"tol": 0.0}, {"max_iter": 0}, {"tol": -1.0}])
+def test_failure_path_arguments_of_the_alternation(arguments):
+    with pytest.raises(ValueError, match=next(iter(arguments))):
+        alternate(pairs_of("iris", 40), **arguments)

@@ -18,87 +18,63 @@ from instances import random_pairs
 from seraph_cvx import NotCertified, PairSet, Status, alternate
 from seraph_cvx.penalties import LinearConstraints, Ridge, TraceBound, UpperBound
 
-SETTINGS = [{}, {"accelerate": False, "tol": 1e-3}, {"penalties": [Ridge(0.3)]}]
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.npz"
 
 
-def same_steps(run, other):
-    timed = {"seconds", "solver_seconds"}
-    kept = [[{**asdict(step), **dict.fromkeys(timed)} for step in r.history] for r in (run, other)]
-    return kept[0] == kept[1]
+def stop_at(number):
+    return lambda iteration, _: iteration.number == number
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=["accelerated", "plain", "ridge"])
+def stopped(pairs, **settings):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertified)
+        return alternate(pairs, **settings)
+
+
+def assert_same(run, other):
+    timed = dict.fromkeys(("seconds", "solver_seconds"))
+    steps = [[{**asdict(step), **timed} for step in r.history] for r in (run, other)]
+    assert steps[0] == steps[1]
+    np.testing.assert_array_equal(run.metric, other.metric)
+    assert run.status is other.status
+    assert run.m_step.relative_gap == other.m_step.relative_gap
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{}, {"accelerate": False, "tol": 1e-3}, {"penalties": [Ridge(0.3)]}],
+    ids=["accelerated", "plain", "ridge"],
+)
 def test_a_run_stopped_anywhere_ends_at_the_same_metric_by_the_same_steps(settings, tmp_path):
+    """Whoever watches it: a new process has the same function at another address."""
     pairs = random_pairs(2, n=60, m=6)  # its trust region is at work
     whole = alternate(pairs, **settings)
     assert len(whole.history) > 3
     for stop in (1, len(whole.history) // 2, len(whole.history) - 1):
-        path = tmp_path / f"{stop}.npz"
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            alternate(
-                pairs, callback=lambda it, _, at=stop: it.number == at, checkpoint=path, **settings
-            )
+        settings = {**settings, "checkpoint": tmp_path / f"{stop}.npz"}
+        stopped(pairs, callback=stop_at(stop), watch=lambda *_: None, **settings)
         seen = []
         resumed = alternate(
-            pairs, callback=lambda it, _, to=seen: to.append(it.number), checkpoint=path, **settings
+            pairs,
+            callback=lambda iteration, _, to=seen: to.append(iteration.number),
+            watch=lambda *_: False,
+            **settings,
         )
         assert min(seen) > min(stop, len(whole.history) - 2)
-        assert same_steps(resumed, whole)
-        np.testing.assert_array_equal(resumed.metric, whole.metric)
-        assert resumed.status is whole.status
-        assert resumed.m_step.relative_gap == whole.m_step.relative_gap
+        assert_same(resumed, whole)
+    assert_same(alternate(pairs, **settings), whole)  # a finished run, once more
 
 
-def test_a_run_out_of_time_goes_on_with_more_of_it(tmp_path):
-    pairs, path = random_pairs(3, n=60, m=4), tmp_path / "run.npz"
+def test_a_run_out_of_time_goes_on_with_more_of_it(path):
+    pairs = random_pairs(3, n=60, m=4)
     with pytest.warns(NotCertified, match="time was up"):
         cut = alternate(pairs, checkpoint=path, time_limit=1e-9)
     resumed = alternate(pairs, checkpoint=path, time_limit=1e6)
     assert resumed.status is Status.CERTIFIED
     assert resumed.history[: len(cut.history)] == cut.history
-
-
-def test_a_finished_run_is_certified_again_from_its_last_step(tmp_path):
-    pairs, path = random_pairs(3, n=60, m=4), tmp_path / "run.npz"
-    first, second = (alternate(pairs, checkpoint=path) for _ in range(2))
-    np.testing.assert_array_equal(first.metric, second.metric)
-    assert same_steps(first, second)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"trace_weight": 2.0},
-        {"tol": 1e-5},
-        {"penalties": [Ridge(0.3)]},
-        {"start": np.eye(4)},
-        {"polish": True},
-    ],
-    ids=str,
-)
-def test_the_checkpoint_of_another_fit_is_refused(change, tmp_path):
-    path = tmp_path / "run.npz"
-    alternate(random_pairs(3, n=60, m=4), checkpoint=path)
-    with pytest.raises(ValueError, match="the checkpoint of another fit: its data or its"):
-        alternate(random_pairs(3, n=60, m=4), checkpoint=path, **change)
-    with pytest.raises(ValueError, match=r"remove the file to start anew\."):
-        alternate(random_pairs(4, n=60, m=4), checkpoint=path)
-
-
-def stopped_at_two(iteration, metric):
-    return iteration.number == 2
-
-
-def test_a_run_that_is_watched_is_resumed_whoever_watches_it(tmp_path):
-    """A new process has the same function at another address, as two functions have here."""
-    pairs, path = random_pairs(3, n=60, m=4), tmp_path / "run.npz"
-    whole = alternate(pairs)
-    with pytest.warns(NotCertified, match="the callback stopped it"):
-        alternate(pairs, checkpoint=path, callback=stopped_at_two, watch=lambda *_: None)
-    resumed = alternate(pairs, checkpoint=path, watch=lambda *_: False)
-    assert same_steps(resumed, whole)
-    np.testing.assert_array_equal(resumed.metric, whole.metric)
 
 
 class OwnSolver(CLARABEL):
@@ -120,44 +96,52 @@ class OwnRidge(Ridge):
 
 
 @pytest.mark.parametrize("solver", ["fista", OwnSolver], ids=["fista", "a solver object"])
-def test_a_run_with_objects_of_ones_own_is_resumed_with_new_ones(solver, tmp_path):
-    pairs, path = random_pairs(3, n=12, m=2), tmp_path / "run.npz"
+def test_a_run_with_objects_of_ones_own_is_resumed_with_new_ones(solver, path):
+    pairs = random_pairs(3, n=12, m=2)
 
     def run(**settings):
         made = solver if isinstance(solver, str) else solver()
         blocks = [OwnRidge(lambda A: A, [object()])]
-        return alternate(pairs, penalties=blocks, solver=made, m_step_tol=1e-5, **settings)
+        return stopped(pairs, penalties=blocks, solver=made, m_step_tol=1e-5, **settings)
 
     whole = run()
-    with pytest.warns(NotCertified, match="the callback stopped it"):
-        run(checkpoint=path, callback=stopped_at_two)
-    resumed = run(checkpoint=path)
-    assert same_steps(resumed, whole)
+    run(checkpoint=path, callback=stop_at(2))
+    assert_same(run(checkpoint=path), whole)
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        (TraceBound(1.0), TraceBound(1.0 + 1e-9)),
-        (UpperBound(5.0 * np.eye(2)), UpperBound(6.0 * np.eye(2))),
-        (LinearConstraints([np.eye(2)], upper=[5.0]), LinearConstraints([np.eye(2)], upper=[6.0])),
-        (OwnRidge(None, [1]), OwnRidge(None, [2])),
-    ],
-    ids=lambda block: type(block).__name__,
-)
-def test_a_run_with_another_penalty_is_refused_though_they_agree_at_most_metrics(
-    one, other, tmp_path
-):
-    pairs, path = random_pairs(3, n=12, m=2), tmp_path / "run.npz"
-    with pytest.warns(NotCertified, match="the callback stopped it"):
-        alternate(pairs, penalties=[one], checkpoint=path, callback=stopped_at_two)
-    with pytest.raises(ValueError, match="the checkpoint of another fit"):
-        alternate(pairs, penalties=[other], checkpoint=path)
+OTHERS = {
+    "trace weight": ({}, {"trace_weight": 2.0}),
+    "tol": ({}, {"tol": 1e-5}),
+    "a penalty": ({}, {"penalties": [Ridge(0.3)]}),
+    "start": ({}, {"start": np.eye(2)}),
+    "polish": ({}, {"polish": True}),
+    **{
+        f"another {type(one).__name__}": ({"penalties": [one]}, {"penalties": [other]})
+        for one, other in (
+            (TraceBound(1.0), TraceBound(1.0 + 1e-9)),
+            (UpperBound(5.0 * np.eye(2)), UpperBound(6.0 * np.eye(2))),
+            (LinearConstraints(np.eye(2), upper=5.0), LinearConstraints(np.eye(2), upper=6.0)),
+            (OwnRidge(None, [1]), OwnRidge(None, [2])),
+        )
+    },
+}
+"""The settings of a run, and those with which it is not resumed."""
+
+
+@pytest.mark.parametrize("change", OTHERS)
+def test_the_checkpoint_of_another_fit_is_refused(change, path):
+    """Also where two penalties agree at most metrics."""
+    one, other = OTHERS[change]
+    stopped(random_pairs(3, n=12, m=2), checkpoint=path, callback=stop_at(2), **one)
+    with pytest.raises(ValueError, match="the checkpoint of another fit: its data or its"):
+        alternate(random_pairs(3, n=12, m=2), checkpoint=path, **other)
+    with pytest.raises(ValueError, match=r"remove the file to start anew\."):
+        alternate(random_pairs(4, n=12, m=2), checkpoint=path, **one)
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "text", "another archive", "flipped"])
-def test_a_damaged_or_foreign_file_is_refused_and_left_alone(damage, tmp_path):
-    path, pairs = tmp_path / "run.npz", random_pairs(3, n=60, m=4)
+def test_a_damaged_or_foreign_file_is_refused_and_left_alone(damage, path):
+    pairs = random_pairs(3, n=60, m=4)
     alternate(pairs, checkpoint=path)
     content = path.read_bytes()
     if damage == "another archive":
@@ -186,8 +170,7 @@ alternate(pairs, n_jobs=2, callback=tell, checkpoint=sys.argv[1])
 
 
 @pytest.mark.slow
-def test_a_killed_caller_is_resumed_to_the_same_metric(tmp_path):
-    path = tmp_path / "run.npz"
+def test_a_killed_caller_is_resumed_to_the_same_metric(path):
     caller = subprocess.Popen(
         [sys.executable, "-c", KILLED, path, REPRODUCTION], stdout=subprocess.PIPE
     )

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import warnings
 
-import naive
 import numpy as np
 import pytest
 from evidence.runs import learners
+from scipy.special import expit
 from sklearn.datasets import load_iris
-from stationarity import measure_stationarity
 
-from seraph_cvx import SERAPH, SERAPHCV, MStepObjective, NotCertified, PairSet, Status, solve_m_step
+from seraph_cvx import (
+    SERAPH,
+    SERAPHCV,
+    MStepObjective,
+    NotCertified,
+    PairSet,
+    Status,
+    alternate,
+    certify,
+    paper,
+    solve_m_step,
+)
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.fit.direct import minimize_directly
-from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 
 FLOWERS = load_iris()
 KNOWN = np.where(np.arange(150) % 10 == 0, FLOWERS.target, -1)
@@ -31,8 +40,7 @@ def standardized(name, n_points=40, seed=0):
 
 
 def stationarity_at(pairs, A, **weights):
-    objective = SemiSupervisedObjective(MStepObjective(pairs, **weights))
-    return measure_stationarity(objective.m_step, A, *objective.value_and_gradient(A))
+    return minimize_directly(pairs, start=A, max_iter=0, **weights).stationarity
 
 
 def random_metrics(pairs, count, seed=0):
@@ -44,21 +52,30 @@ def random_metrics(pairs, count, seed=0):
         yield 10.0 ** rng.uniform(-3.0, 3.0) / spread * L @ L.T
 
 
-def whitened(pairs, A, mu, trace_weight):
-    """(7), A and its gradient where C + R = I, pair by pair; and S of measure_stationarity."""
-    value, gradient = naive.semi_supervised(pairs, mu, trace_weight, 1.0, A)
-    i, j = np.vstack([pairs.labeled, pairs.unlabeled]).T
-    V = pairs.points[i] - pairs.points[j]
-    c = np.concatenate([np.ones(len(pairs.labeled)), np.full(len(pairs.unlabeled), mu)])
-    eigenvalues, U = np.linalg.eigh((V.T * c) @ V + trace_weight * np.eye(len(A)))
+def objective_7(pairs, A, mu, trace_weight=1.0):
+    X, S, D, U = pairs.points, pairs.similar, pairs.dissimilar, pairs.unlabeled
+    return -paper.simplified_objective(X, S, D, U, A, mu=mu, lam=trace_weight, eta=1.0)
+
+
+def whitened(pairs, A, mu, trace_weight=1.0):
+    """(7), A and its gradient where C + R = I, pair by pair; and the size S that bounds metrics."""
+    kinds = pairs.similar, pairs.dissimilar, pairs.unlabeled
+    scores = [paper.squared_distances(pairs.points, kind, A) - 1.0 for kind in kinds]
+    s = scores[2]
+    slopes = [expit(scores[0]), -expit(-scores[1]), -mu * s * expit(s) * expit(-s)]
+    V = np.vstack([paper.differences(pairs.points, kind) for kind in kinds])
+    c = np.concatenate([np.ones(pairs.n_labeled), np.full(pairs.n_unlabeled, mu)])
+    R = trace_weight * np.eye(len(A))
+    eigenvalues, U = np.linalg.eigh((V.T * c) @ V + R)
     Z, inverse = U / np.sqrt(eigenvalues), (U * np.sqrt(eigenvalues)).T
-    B = inverse @ A @ inverse.T
+    B, gradient = inverse @ A @ inverse.T, (V.T * np.concatenate(slopes)) @ V + R
+    value = objective_7(pairs, A, mu, trace_weight)
     return value, B, Z.T @ gradient @ Z, np.trace(B) + 2.0 * c.sum()
 
 
-def projected(B):
-    eigenvalues, U = np.linalg.eigh((B + B.T) / 2.0)
-    return (U * np.maximum(eigenvalues, 0.0)) @ U.T
+def stationarity_by_pairs(pairs, A, mu, trace_weight=1.0):
+    value, B, g, size = whitened(pairs, A, mu, trace_weight)
+    return (np.vdot(g, B) - size * min(0.0, np.linalg.eigvalsh(g)[0])) / max(1.0, value)
 
 
 # Every unit of the features
@@ -85,12 +102,27 @@ def test_direct_finds_the_same_metric_in_any_unit(unit, unlabeled_weight):
     np.testing.assert_allclose(unit**2 * found.metric, expected.metric, rtol=0.0, atol=1e-4 * size)
 
 
+# Where it starts
+
+
 def test_direct_starts_at_the_identity_over_the_mean_variance_of_what_varies():
     X = np.hstack([3.0 * FLOWERS.data, np.full((150, 1), 0.1)])
     pairs = PairSet.from_labels(X, KNOWN)
     start = np.eye(5) / np.mean(np.var(3.0 * FLOWERS.data, axis=0))
-    expected = SemiSupervisedObjective(MStepObjective(pairs)).value(start)
+    expected = objective_7(pairs, start, pairs.resolve_unlabeled_weight("ratio"))
     assert minimize_directly(pairs, max_iter=0).value == pytest.approx(expected, rel=1e-12)
+
+
+def test_direct_starts_from_the_given_metric():
+    pairs = standardized("iris")
+    start, mu = np.diag([3.0, 0.1, 2.0, 0.0]), pairs.resolve_unlabeled_weight("ratio")
+    given, default = minimize_directly(pairs, start=start), minimize_directly(pairs)
+    assert given.values[0] == pytest.approx(objective_7(pairs, start, mu), rel=1e-12)
+    again = minimize_directly(pairs, start=default.metric, tol=1e-5)
+    assert again.iterations == 0
+    assert again.metric == pytest.approx(default.metric, rel=1e-12)
+    with pytest.raises(ValueError, match="start is not positive semidefinite"):
+        minimize_directly(pairs, start=-np.eye(4))
 
 
 def test_direct_leaves_points_that_are_all_the_same_alone():
@@ -113,13 +145,10 @@ def test_stationarity_does_not_depend_on_the_unit(unit):
 
 @pytest.mark.parametrize("mu", [0.0, 0.02, 1.0])
 def test_formula_stationarity_is_the_fall_that_the_slope_allows(mu):
-    pairs = standardized("wine", 30)
+    pairs = standardized("wine" if mu > 0.0 else "iris", 30)  # whose labeled points span
     for A in random_metrics(pairs, 10):
-        value, B, g, reach = whitened(pairs, A, mu, 0.5)
-        least = min(0.0, np.linalg.eigvalsh(g)[0])
-        expected = (np.vdot(g, B) - reach * least) / max(1.0, value)
         found = stationarity_at(pairs, A, unlabeled_weight=mu, trace_weight=0.5)
-        assert found == pytest.approx(expected, rel=1e-8)
+        assert found == pytest.approx(stationarity_by_pairs(pairs, A, mu, 0.5), rel=1e-8)
         assert found > 1e-5  # none of them is stationary
 
 
@@ -134,21 +163,25 @@ def test_stationarity_is_not_small_for_a_metric_that_is_merely_huge_or_tiny(size
 def test_closed_form_stationarity_of_zero_tells_on_which_side_of_the_critical_weight_it_is():
     pairs = standardized("iris")
     critical = MStepObjective(pairs, unlabeled_weight=0.0).critical_trace_weight
-    weights = {"unlabeled_weight": 0.0, "trace_weight": 1.001 * critical}
-    assert stationarity_at(pairs, np.zeros((4, 4)), **weights) == 0.0
-    weights["trace_weight"] = 0.999 * critical
-    assert stationarity_at(pairs, np.zeros((4, 4)), **weights) > 1e-6
+    above, below = (
+        stationarity_at(
+            pairs, np.zeros((4, 4)), unlabeled_weight=0.0, trace_weight=share * critical
+        )
+        for share in (1.001, 0.999)
+    )
+    assert above == 0.0
+    assert below > 1e-6
 
 
 def test_stationarity_bounds_what_is_to_be_gained_where_the_objective_is_convex():
     """mu = 0, judged by the certified M-step; the optimum lies in the set the bound is about."""
     pairs = standardized("iris")
     best = solve_m_step(MStepObjective(pairs, unlabeled_weight=0.0))
-    _, at_best, _, _ = whitened(pairs, best.metric, 0.0, 1.0)
+    at_best = np.trace(whitened(pairs, best.metric, 0.0)[1])
     tried = 0
     for A in random_metrics(pairs, 40):
-        value, _, _, reach = whitened(pairs, A, 0.0, 1.0)
-        if np.trace(at_best) <= reach:
+        value, _, _, size = whitened(pairs, A, 0.0)
+        if at_best <= size:
             tried += 1
             gain = (value - best.value) / max(1.0, value)
             assert gain <= stationarity_at(pairs, A, unlabeled_weight=0.0)
@@ -158,58 +191,98 @@ def test_stationarity_bounds_what_is_to_be_gained_where_the_objective_is_convex(
 # Where it ends
 
 
+@pytest.mark.parametrize(
+    ("name", "unlabeled_weight", "tol"),
+    [
+        *((name, mu, 1e-7) for name in ("iris", "balance") for mu in (0.0, "ratio", 1.0)),
+        *((name, "ratio", 1e-8) for name in ("iris", "wine", "breast_cancer")),
+        *((name, 1.0, 1e-11) for name in ("iris", "wine")),
+        pytest.param("balance", 1.0, 1e-11, marks=pytest.mark.slow),
+    ],
+)
+def test_the_end_is_stationary_though_values_differ_by_less_than_they_are_rounded(
+    name, unlabeled_weight, tol
+):
+    pairs = standardized(name)
+    found = minimize_directly(pairs, unlabeled_weight=unlabeled_weight, tol=tol)
+    assert (found.status, found.message) == (Status.STATIONARY, "")
+    assert found.stationarity <= tol
+    assert found.iterations == len(found.values) - 1 < 100
+    rounding = 2e-14 * (found.values[0] + 2.0 * len(pairs.similar))  # of the terms of the sum
+    assert np.all(np.diff(found.values) <= rounding)
+    assert found.values[-1] < found.values[0]
+    assert np.linalg.eigvalsh(found.metric)[0] >= -1e-12
+    mu = pairs.resolve_unlabeled_weight(unlabeled_weight)
+    assert found.value == pytest.approx(objective_7(pairs, found.metric, mu), rel=1e-12)
+    assert stationarity_by_pairs(pairs, found.metric, mu) <= max(1.1 * tol, 1e-10)
+
+
 @pytest.mark.parametrize("unit", [1.0, 1e3])
 def test_gradient_step_from_the_end_comes_back_to_it(unit):
     """P(B - t grad) = B where C + R = I, with the gradient of (7) summed pair by pair."""
     pairs = flowers(unit)
     found = minimize_directly(pairs, trace_weight=unit**2)
     mu = pairs.resolve_unlabeled_weight("ratio")
-    value, B, g, reach = whitened(pairs, found.metric, mu, unit**2)
-    assert np.vdot(g, B) - reach * min(0.0, np.linalg.eigvalsh(g)[0]) <= 1.1e-6 * value
+    _, B, g, size = whitened(pairs, found.metric, mu, unit**2)
+    assert stationarity_by_pairs(pairs, found.metric, mu, unit**2) <= 1.1e-6
     for t in (0.01, 0.1, 1.0):
-        moved = projected(B - t * reach * g) - B
+        eigenvalues, U = np.linalg.eigh(B - t * size * (g + g.T) / 2.0)
+        moved = (U * np.maximum(eigenvalues, 0.0)) @ U.T - B
         assert np.linalg.norm(moved) <= 1e-3 * t * np.linalg.norm(B)
-
-
-@pytest.mark.parametrize("name", ["iris", "wine", pytest.param("balance", marks=pytest.mark.slow)])
-def test_rounding_of_the_values_does_not_end_the_descent_early(name):
-    """A tolerance at which two values differ by less than they are rounded."""
-    pairs = standardized(name)
-    found = minimize_directly(pairs, unlabeled_weight=1.0, tol=1e-11)
-    assert found.status == "stationary"
-    value, B, g, reach = whitened(pairs, found.metric, 1.0, 1.0)
-    assert np.vdot(g, B) - reach * min(0.0, np.linalg.eigvalsh(g)[0]) <= 1e-10 * value
 
 
 @pytest.mark.parametrize(
     "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
 )
-def test_values_never_rise_but_by_rounding_and_the_last_is_that_of_the_metric(seed):
+def test_it_ends_by_itself_where_rounding_keeps_the_tolerance_out_of_reach(seed):
+    """Far fewer steps than allowed, and said so; values rise by rounding at most."""
     pairs = standardized("wine", seed=seed)
-    objective = SemiSupervisedObjective(MStepObjective(pairs, unlabeled_weight=1.0))
-    found = minimize_directly(pairs, unlabeled_weight=1.0, tol=1e-300, max_iter=2_000)
+    found = minimize_directly(pairs, unlabeled_weight=1.0, tol=1e-300, max_iter=5_000)
+    assert found.status is Status.ITERATION_LIMIT
+    assert found.iterations < 1000
+    assert found.stationarity < 1e-8
+    assert "raise tol" in found.message
     assert found.value == found.values[-1]
-    assert found.value == pytest.approx(objective.value(found.metric), rel=1e-12)
     rounding = 2e-13 * (found.values[0] + 2.0 * len(pairs.similar))
     assert np.max(np.diff(found.values)) <= rounding
 
 
-@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer"])
-def test_a_stationarity_of_1e_8_is_reached(name):
-    """Where projected gradient stalled at 2e-6."""
-    pairs = standardized(name)
-    found = minimize_directly(pairs, tol=1e-8)
-    assert found.status is Status.STATIONARY
-    assert stationarity_at(pairs, found.metric) <= 1e-8
-    assert found.iterations < 100
+@pytest.mark.parametrize("name", ["wine", "iris"])
+def test_direct_is_not_content_where_the_objective_still_falls(name):
+    """A stationarity within the default tol leaves next to nothing to gain, however many pairs."""
+    pairs = standardized(name, 100)
+    found = minimize_directly(pairs, unlabeled_weight=1.0)
+    further = minimize_directly(pairs, unlabeled_weight=1.0, start=found.metric, tol=1e-9)
+    assert found.value <= further.value * (1.0 + 1e-3)
 
 
-def test_a_maximum_is_left():
-    """Near the maximum of lambda a + 2 mu H(p(a)) the slope is least; it grows while (7) falls."""
+def test_direct_with_no_unlabeled_weight_is_the_certified_supervised_problem():
+    """mu = 0 makes (7) convex: the direct method must reach the M-step's certified optimum."""
+    pairs = standardized("iris")
+    found = minimize_directly(pairs, unlabeled_weight=0.0, tol=1e-8)
+    assert certify(MStepObjective(pairs, unlabeled_weight=0.0), found.metric).relative_gap <= 1e-6
+
+
+def test_direct_lowers_the_papers_objective_further_than_the_alternation():
+    """DESIGN: the paper's EM is not an ascent on (7); from its end the direct method goes on."""
+    pairs = standardized("iris", 60)
+    run = alternate(pairs)
+    direct = minimize_directly(pairs, start=run.metric)
+    assert direct.value < run.history[-1].paper_objective - 1e-3
+
+
+@pytest.mark.parametrize(
+    ("trace_weight", "start", "least"), [(0.1, None, 0.25), (0.01, [[1.006 / 4.0]], 1.0)]
+)
+def test_closed_form_one_unlabeled_pair_and_a_maximum_that_is_left(trace_weight, start, least):
+    """Only lambda a + 2 mu H(p(a)) is left; near its maximum the slope grows while (7) falls."""
     pairs = PairSet.from_constraints([[0.0], [0.0], [2.0]], [(0, 1)], [])
-    found = minimize_directly(pairs, 1.0, 0.01, start=[[1.006 / 4.0]], tol=1e-10)
+    found = minimize_directly(pairs, 1.0, trace_weight, start=start, tol=1e-10)
     assert found.status == "stationary"
-    assert found.metric[0, 0] > 1.0
+    a = found.metric[0, 0]
+    s = 4.0 * a - 1.0
+    assert abs(trace_weight + 2.0 * 4.0 * -s * expit(s) * expit(-s)) <= 1e-6
+    assert a > least
 
 
 # What is not reached is told
@@ -223,24 +296,22 @@ def test_only_certified_and_stationary_are_what_was_asked_for_or_as_near_as_roun
 def test_failure_path_the_message_quotes_both_numbers_and_the_cure():
     found = minimize_directly(standardized("iris"), max_iter=2)
     assert found.status is Status.ITERATION_LIMIT
+    assert found.iterations == 2
     for word in ("2 steps", f"{found.stationarity:.2g}", "1e-06", "max_iter"):
         assert word in found.message
     with pytest.warns(NotCertified, match="Stopped after 2 steps") as caught:
         SERAPH(algorithm="direct", max_iter=2).fit(FLOWERS.data, KNOWN)
     assert [warning.filename for warning in caught] == [__file__]
-    assert minimize_directly(standardized("iris")).message == ""
 
 
 def test_failure_path_the_learner_of_the_experiments_is_not_silent(monkeypatch):
-    X, y = FLOWERS.data, KNOWN
-    learners.learn_directly(X, y)
-    monkeypatch.setattr(
-        learners,
-        "minimize_directly",
-        lambda *given, **more: minimize_directly(*given, **more, max_iter=1),
-    )
+    def short(*given, **more):
+        return minimize_directly(*given, **more, max_iter=1)
+
+    learners.learn_directly(FLOWERS.data, KNOWN)
+    monkeypatch.setattr(learners, "minimize_directly", short)
     with pytest.warns(NotCertified, match="Stopped after 1 steps"):
-        learners.learn_directly(X, y)
+        learners.learn_directly(FLOWERS.data, KNOWN)
 
 
 def test_a_search_whose_fits_end_stationary_warns_of_nothing():
