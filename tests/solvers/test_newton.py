@@ -10,7 +10,6 @@ from instances import random_objective
 
 from seraph_cvx import MStepObjective, NotCertified, PairSet, Status, certify, solve_m_step
 from seraph_cvx.datasets import load, sample
-from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.model import pair_program
 from seraph_cvx.solvers import first_order, gradient_steps
 from seraph_cvx.solvers.first_order import fista, projected_gradient
@@ -36,10 +35,7 @@ def test_newton_and_first_order_steps_alone_end_at_the_same_optimum(setting, see
     assert alone.certificate.dual_value <= with_newton.value
     assert with_newton.certificate.dual_value <= alone.value
     assert with_newton.iterations < alone.iterations or alone.iterations < 30
-
-
-def test_newton_closes_the_gap_far_below_the_tolerance_of_first_order_methods():
-    assert solve_m_step(random_objective(1, "hyper"), tol=1e-11).relative_gap <= 1e-11
+    assert fista(objective, tol=1e-11).relative_gap <= 1e-11
 
 
 def test_a_large_m_step_starts_from_a_small_one_and_is_certified():
@@ -52,23 +48,10 @@ def test_a_large_m_step_starts_from_a_small_one_and_is_certified():
     np.testing.assert_array_equal(*ends)
     total = objective.mu * objective.pairs.n_unlabeled
     assert small.mu * small.pairs.n_unlabeled == pytest.approx(total)
+    assert subsampled_objective(random_objective(0, "hyper")) is None  # few points
     answer = solve_m_step(objective, tol=1e-8)
     assert answer.status is Status.CERTIFIED
     assert answer.evaluations < 40
-
-
-def test_an_m_step_of_few_points_is_not_sampled():
-    assert subsampled_objective(random_objective(0, "hyper")) is None
-
-
-def test_threads_change_nothing_but_rounding():
-    one, two = (
-        MStepObjective(many_points().pairs, n_jobs=n_jobs).value_and_gradient(np.eye(4))
-        for n_jobs in (1, 2)
-    )
-    rounding = 1e-12  # sums of up to 1300 points: 1.4e-13 each, and BLAS may split them as well
-    assert two[0] == pytest.approx(one[0], rel=rounding)
-    np.testing.assert_allclose(two[1], one[1], rtol=0.0, atol=rounding * np.max(np.abs(one[1])))
 
 
 def test_a_gap_that_only_rounding_keeps_open_is_said_to_be_so():
@@ -98,48 +81,44 @@ def test_rounding_is_not_taken_for_a_direction():
     assert solve_m_step(objective).status is Status.CERTIFIED
 
 
-def bent(objective, L, D):
-    return objective.program.at(L).bent(D)
+@pytest.fixture
+def few_points(monkeypatch):
+    """Second derivatives are those of 600 points, from 1,000 on."""
+
+    def lower():
+        monkeypatch.setattr(pair_program, "MANY_POINTS", 1_000)
+        monkeypatch.setattr(pair_program, "FEW_POINTS", 600)
+
+    return lower
 
 
-@pytest.mark.parametrize("where", ["some points", "drawn pairs"])
-def test_second_derivatives_of_some_points_are_near_those_of_all(where, monkeypatch):
-    objective = many_points()
-    rng = np.random.default_rng(0)
-    L, D = rng.normal(size=(2, 4, 2))
-    whole = bent(objective, L, D)
-    monkeypatch.setattr(pair_program, "MANY_POINTS", 1_000)
-    monkeypatch.setattr(pair_program, "FEW_POINTS", 600)
-    other = many_points()
-    if where == "drawn pairs":
-        other = replace(other, pairs=other.pairs.sampled(20_000, random_state=0))
-    found = bent(other, L, D)
-    assert 1e-9 < np.linalg.norm(found - whole) / np.linalg.norm(whole) < 0.1
-
-
-@pytest.mark.parametrize("m", [4, 12])
-def test_second_derivatives_of_some_points_take_hardly_more_steps(m, monkeypatch):
-    """Errors of the sample must not make them indefinite where the gradient is zero."""
-    with_all = solve_m_step(many_points(m=m))
-    monkeypatch.setattr(pair_program, "MANY_POINTS", 1_000)
-    monkeypatch.setattr(pair_program, "FEW_POINTS", 600)
-    with_some = solve_m_step(many_points(m=m))
-    assert with_all.status is with_some.status is Status.CERTIFIED
-    assert with_some.iterations <= 2 * with_all.iterations
-
-
-def test_many_points_are_streamed_to_the_same_value_slope_and_gradient(monkeypatch):
-    L = np.random.default_rng(0).normal(size=(4, 2))
+def test_second_derivatives_of_some_points_are_near_those_of_all(few_points):
+    """Value, slope and gradient are of all points, streamed; so are drawn pairs."""
+    L, D = np.random.default_rng(0).normal(size=(2, 4, 2))
     kept = many_points().program.at(L)
-    monkeypatch.setattr(pair_program, "MANY_POINTS", 1_000)
-    monkeypatch.setattr(pair_program, "FEW_POINTS", 600)
-    streamed = many_points().program.at(L)
+    whole = kept.bent(D)
+    few_points()
+    objective = many_points()
+    streamed = objective.program.at(L)
     assert len(kept.make_bending().X) == 1300 > len(streamed.make_bending().few.X)
+    drawn = replace(objective, pairs=objective.pairs.sampled(20_000, random_state=0))
+    for product in (streamed.bent(D), drawn.program.at(L).bent(D)):
+        assert 1e-9 < np.linalg.norm(product - whole) / np.linalg.norm(whole) < 0.1
     assert streamed.value == pytest.approx(kept.value, rel=1e-12)
     for name in ("slope", "gradient"):
         expected = getattr(kept, name)
         size = np.max(np.abs(expected))
         np.testing.assert_allclose(getattr(streamed, name), expected, rtol=0.0, atol=1e-11 * size)
+
+
+@pytest.mark.parametrize("m", [4, 12])
+def test_second_derivatives_of_some_points_take_hardly_more_steps(m, few_points):
+    """Errors of the sample must not make them indefinite where the gradient is zero."""
+    with_all = solve_m_step(many_points(m=m))
+    few_points()
+    with_some = solve_m_step(many_points(m=m))
+    assert with_all.status is with_some.status is Status.CERTIFIED
+    assert with_some.iterations <= 2 * with_all.iterations
 
 
 @pytest.mark.parametrize("method", [fista, projected_gradient])
@@ -187,16 +166,6 @@ def test_a_local_minimum_of_too_small_a_rank_is_left():
     assert np.linalg.eigvalsh(stuck.gradient)[0] < -1e-6
     found = FactorSearch(program, tol=1e-10).run(stuck.L)
     assert found.value == pytest.approx(optimum.value, rel=1e-9)
-
-
-def test_the_direct_method_ends_by_itself_where_no_step_lowers_its_value():
-    """A tolerance that rounding keeps out of reach: far fewer steps than allowed, and said so."""
-    solution = minimize_directly(random_objective(0, "hyper").pairs, tol=1e-300, max_iter=5000)
-    assert solution.status is Status.ITERATION_LIMIT
-    assert solution.iterations < 1000
-    assert solution.stationarity < 1e-8
-    assert "raise tol" in solution.message
-    assert np.max(np.diff(solution.values)) <= 1e-12 * solution.values[0]  # the sum's rounding
 
 
 def test_a_start_as_good_as_the_answer_to_rounding_does_not_replace_it():

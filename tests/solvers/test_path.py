@@ -47,13 +47,11 @@ def path(pairs):
     return seraph_path(pairs)
 
 
-def test_every_point_is_certified(path):
-    assert len(path) == 20
+def test_it_begins_at_the_critical_weight_with_zero_and_is_certified_all_along(path, pairs):
+    """tr A(lambda) does not rise with lambda, and f is concave and increasing in lambda."""
+    assert len(path) == len(path.to_table().rows) == 20
     assert all(point.status is Status.CERTIFIED for point in path)
     assert max(point.certificate.relative_gap for point in path) <= 1e-6
-
-
-def test_it_begins_at_the_critical_weight_with_zero_and_falls(path, pairs):
     critical = MStepObjective(pairs).critical_trace_weight
     assert path.critical_trace_weight == path.trace_weights[0] == pytest.approx(critical)
     assert path.trace_weights[-1] == pytest.approx(1e-3 * critical)
@@ -61,14 +59,11 @@ def test_it_begins_at_the_critical_weight_with_zero_and_falls(path, pairs):
     assert path.ranks[0] == 0
     assert path.ranks[1] >= 1
     assert np.all(np.diff(path.trace_weights) < 0.0)
-
-
-def test_trace_rises_and_the_value_falls_along_it(path):
-    """tr A(lambda) does not rise with lambda, and f is concave and increasing in lambda."""
-    traces = [point.trace for point in path]
-    values = [point.value for point in path]
-    assert np.all(np.diff(traces) >= -1e-4)
-    assert np.all(np.diff(values) <= 1e-4)
+    assert np.all(np.diff([point.trace for point in path]) >= -1e-4)
+    assert np.all(np.diff([point.value for point in path]) <= 1e-4)
+    assert "previous point" in path.to_table().to_markdown()
+    assert repr(path).startswith("SeraphPath(20 trace weights from")
+    assert path.metrics.shape == (20, 13, 13)
 
 
 @pytest.mark.parametrize("index", [1, 7, 19])
@@ -86,25 +81,18 @@ def test_random_instances_are_certified_all_along(seed):
     assert all(point.certificate.relative_gap <= 1e-6 for point in path)
 
 
-def test_given_weights_are_taken_from_the_largest_down_with_zero_last():
-    path = seraph_path(random_pairs(1, n_labeled=60), [0.5, 3.0, 0.0, 1.0])
+def test_given_weights_are_taken_once_each_from_the_largest_down_with_zero_last():
+    """Of two equal weights no parabola goes through the points before."""
+    path = seraph_path(random_pairs(1, n_labeled=60), [0.5, 3.0, 0.0, 0.5, 1.0, 3.0])
     assert path.trace_weights.tolist() == [3.0, 1.0, 0.5, 0.0]
     assert path[-1].status is Status.CERTIFIED
 
 
-def test_a_weight_given_twice_is_taken_once():
-    """Of two equal weights no parabola goes through the points before."""
-    weights = [0.5, 1.0, 0.5, 0.25, 1.0]
-    path = seraph_path(random_pairs(1, n_labeled=60), weights)
-    assert path.trace_weights.tolist() == [1.0, 0.5, 0.25]
-
-
-def test_the_manifold_term_is_carried_along(pairs):
-    term = manifold_term(pairs.points, 2.0)
-    path = seraph_path(pairs, manifold_term=term, n_weights=5)
-    single = solve_m_step(
-        MStepObjective(pairs, trace_weight=path[-1].trace_weight, manifold_term=term)
-    )
+@pytest.mark.parametrize("kind", ["manifold_term", "previous_metric"])
+def test_what_the_m_step_has_besides_is_carried_along(pairs, kind):
+    given = {kind: manifold_term(pairs.points, 2.0)}  # PSD as a metric is
+    path = seraph_path(pairs, n_weights=3, **given)
+    single = solve_m_step(MStepObjective(pairs, trace_weight=path[-1].trace_weight, **given))
     assert path[-1].value == pytest.approx(single.value, rel=2e-6)
 
 
@@ -123,47 +111,10 @@ def test_after_the_metric_zero_an_alternation_starts_cold(pairs):
     assert path[-1].rank >= 1
 
 
-def test_a_path_of_a_later_m_step_takes_its_soft_labels(pairs):
-    previous = alternate(pairs).metric
-    path = seraph_path(pairs, [1.0], previous_metric=previous)
-    single = solve_m_step(MStepObjective(pairs, previous_metric=previous))
-    assert path[0].value == pytest.approx(single.value, rel=2e-6)
-
-
-def test_the_table_has_a_row_a_point(path):
-    table = path.to_table()
-    assert len(table.rows) == 20
-    assert "previous point" in table.to_markdown()
-    assert repr(path).startswith("SeraphPath(20 trace weights from")
-    assert path.metrics.shape == (20, 13, 13)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ({"algorithm": "direct"}, "m-step"),
-        ({"trace_weights": "automatic"}, "auto"),
-        ({"trace_weights": []}, "empty"),
-        ({"trace_weights": [-1.0]}, "trace_weights=-1"),
-        ({"algorithm": "em", "previous_metric": np.eye(4)}, "the alternation moves it"),
-        ({"smallest": 0.0}, "smallest=0"),
-    ],
-)
-def test_failure_path_arguments(arguments, words):
-    with pytest.raises(ValueError, match=words):
-        seraph_path(random_pairs(0), **arguments)
-
-
 def test_failure_path_no_dissimilar_pair_leaves_no_path():
     pairs = PairSet.from_constraints(np.random.default_rng(0).normal(size=(6, 2)), [(0, 1)], [])
     with pytest.raises(ValueError, match="zero at every trace weight"):
         seraph_path(pairs, unlabeled_weight=0.0)
-
-
-@pytest.mark.parametrize("algorithm", ["m-step", "em"])
-def test_failure_path_a_solver_that_breaks_down_is_quoted_with_the_trace_weight(algorithm):
-    with pytest.raises(RuntimeError, match=r"At trace_weight=0\.5: .*license not found"):
-        seraph_path(random_pairs(0), [0.5], algorithm=algorithm, solver=Raising())
 
 
 @pytest.mark.parametrize("algorithm", ["m-step", "em"])
@@ -315,34 +266,26 @@ def test_the_table_the_card_and_the_picture_name_what_is_varied(iris):
     assert of_trace.ax_.get_xlabel() == "trace weight (dotted: critical)"
 
 
+RIDGE = {"penalties": [Ridge()], "varied": 0}
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ({"algorithm": "direct"}, "m-step"),
+        ({"trace_weights": "automatic"}, "auto"),
+        ({"trace_weights": []}, "empty"),
+        ({"trace_weights": [-1.0]}, "trace_weights=-1"),
+        ({"algorithm": "em", "previous_metric": np.eye(4)}, "the alternation moves it"),
+        ({"smallest": 0.0}, "smallest=0"),
         ({"varied": 0}, "varied=0 is not the number of one of the 0 penalties"),
         ({"varied": -1, "penalties": [Ridge()]}, "varied=-1 is not the number"),
-        ({"varied": 0, "penalties": [Ridge()]}, "penalty_weights=None: give numbers"),
-        (
-            {"varied": 0, "penalties": [Ridge()], "penalty_weights": "auto"},
-            'there is no "auto"',
-        ),
-        (
-            {"varied": 0, "penalties": [Ridge()], "penalty_weights": []},
-            "penalty_weights is empty",
-        ),
-        (
-            {"varied": 0, "penalties": [Ridge()], "penalty_weights": [0.0]},
-            "penalty_weights=0",
-        ),
+        (RIDGE, "penalty_weights=None: give numbers"),
+        ({**RIDGE, "penalty_weights": "auto"}, 'there is no "auto"'),
+        ({**RIDGE, "penalty_weights": []}, "penalty_weights is empty"),
+        ({**RIDGE, "penalty_weights": [0.0]}, "penalty_weights=0"),
         ({"penalties": [Ridge()], "penalty_weights": [1.0]}, "belongs to varied"),
-        (
-            {
-                "trace_weights": [1.0],
-                "varied": 0,
-                "penalties": [Ridge()],
-                "penalty_weights": [1.0],
-            },
-            "give the trace weight of all its points as trace_weight=",
-        ),
+        ({**RIDGE, "trace_weights": [1.0], "penalty_weights": [1.0]}, "points as trace_weight="),
         (
             {"varied": 0, "penalties": [Diagonal()], "penalty_weights": [1.0]},
             r"Diagonal\(\) has no weight",
@@ -352,15 +295,19 @@ def test_the_table_the_card_and_the_picture_name_what_is_varied(iris):
         ({"penalties": [Sparse()]}, "no closed form with Sparse"),
     ],
 )
-def test_failure_path_arguments_of_a_path_with_penalties(arguments, words):
-    if "Sparse" in words and Sparse().pull_at_zero(np.eye(2)) is not None:
-        pytest.skip("Sparse has a closed form")
+def test_failure_path_arguments(arguments, words):
     with pytest.raises(ValueError, match=words):
         seraph_path(random_pairs(0), **arguments)
 
 
-def test_failure_path_a_solver_that_breaks_down_is_quoted_with_the_weight_of_the_penalty():
-    with pytest.raises(RuntimeError, match=r"At weight of Ridge=0\.5: .*license not found"):
-        seraph_path(
-            random_pairs(0), penalties=[Ridge()], varied=0, penalty_weights=[0.5], solver=Raising()
-        )
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        ({"trace_weights": [0.5]}, "trace_weight"),
+        ({"trace_weights": [0.5], "algorithm": "em"}, "trace_weight"),
+        ({**RIDGE, "penalty_weights": [0.5]}, "weight of Ridge"),
+    ],
+)
+def test_failure_path_a_solver_that_breaks_down_is_quoted_with_the_weight(arguments, where):
+    with pytest.raises(RuntimeError, match=rf"At {where}=0\.5: .*license not found"):
+        seraph_path(random_pairs(0), solver=Raising(), **arguments)

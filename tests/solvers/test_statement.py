@@ -47,59 +47,24 @@ def test_every_statement_is_dcp_and_dpp(setting, formulation):
     assert problem.is_dcp(dpp=True)
 
 
-def test_the_primal_reads_like_equation_11():
-    text = state_m_step(random_objective(0, "hyper")).format_labeled()
-    assert text == (
+def test_the_statements_read_like_equation_11_and_its_dual():
+    primal, dual = (
+        state_m_step(random_objective(0, "hyper", m=4), formulation)
+        for formulation in ("primal", "dual")
+    )
+    assert primal.format_labeled() == (
         "minimize sum_SD log(1 + e^s) + (-sum_D s) + mu sum_U log(1 + e^s) + (-<G, A>) + eta beta "
         "+ lambda tr(A)"
     )
-
-
-def test_the_dual_names_its_parts():
-    text = state_m_step(random_objective(0, "hyper"), "dual").format_labeled()
-    assert text.startswith("maximize sum_SD H(p) + (-eta sum_SD (p - b)) + mu sum_U H(p)")
-    assert "M(p) PSD" in text
-
-
-def test_the_parameters_are_the_matrix_the_number_and_the_trace_weight():
-    for formulation in ("primal", "dual"):
-        problem = state_m_step(random_objective(0, "hyper", m=4), formulation)
+    start = "maximize sum_SD H(p) + (-eta sum_SD (p - b)) + mu sum_U H(p)"
+    assert dual.format_labeled().startswith(start)
+    assert "M(p) PSD" in dual.format_labeled()
+    for problem in (primal, dual):
         sizes = {name: parameter.size for name, parameter in problem.param_dict.items()}
         assert sizes == {"G": 10, "beta": 1, "lambda": 1}
-
-
-def test_the_variable_is_a_psd_matrix_named_a():
-    A = state_m_step(random_objective(0, "hyper", m=4)).var_dict["A"]
+    A = primal.var_dict["A"]
     assert A.shape == (4, 4)
     assert A.attributes["PSD"]
-
-
-def test_another_formulation_is_refused():
-    with pytest.raises(ValueError, match="primal"):
-        state_m_step(random_objective(0, "hyper"), "primordial")
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_the_primal_value_is_f_after_every_update(setting):
-    """One statement, three M-steps: soft labels and trace weight reach it by Parameters alone."""
-    rng = np.random.default_rng(3)
-    first = random_objective(1, setting, q="start")
-    statement = build_statement(first, "primal")
-    others = [
-        MStepObjective(
-            first.pairs,
-            previous_metric=random_psd(rng, 4, 3.0),
-            unlabeled_weight=first.mu,
-            trace_weight=weight,
-            threshold=first.threshold,
-        )
-        for weight in (0.0, 2.0)
-    ]
-    for objective in (first, *others):
-        statement.update(objective)
-        A = random_psd(rng, 4, 5.0)
-        statement.problem.var_dict["A"].value = A
-        assert statement.problem.objective.value == pytest.approx(objective.value(A), rel=1e-9)
 
 
 def test_the_multiplier_of_the_dual_is_the_metric():
