@@ -22,8 +22,9 @@ from seraph_cvx import (
     PairSet,
     solve_m_step,
 )
+from seraph_cvx.certificate import sampling as of_samples
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.estimators import base, seraph_cv
+from seraph_cvx.estimators import seraph_cv
 
 MODELS = {
     "em": SERAPH(),
@@ -74,6 +75,7 @@ def test_a_fit_leaves_the_callers_random_numbers_and_points_alone(samplings):
 
 FRESH = """
 from seraph_cvx import SERAPH
+from seraph_cvx.certificate import sampling as of_samples
 from seraph_cvx.datasets import load_sampling
 sampling = load_sampling("wine", n_points=30, seed=1)
 for model in SERAPH(), SERAPH(algorithm="direct"):
@@ -111,13 +113,12 @@ def with_two_threads():
 
 
 @pytest.mark.slow
-def test_a_fresh_process_with_another_hash_seed_gives_the_same_bits(fresh_metrics):
+def test_a_fresh_process_gives_the_same_bits_and_two_threads_of_blas_change_rounding_at_most(
+    fresh_metrics, with_two_threads
+):
+    """The hash seed is another."""
     again = read_metrics(run_python(FRESH, OMP_NUM_THREADS="1", PYTHONHASHSEED="2").split())
     assert [metric.tobytes() for metric in again] == [metric.tobytes() for metric in fresh_metrics]
-
-
-@pytest.mark.slow
-def test_two_threads_of_blas_change_rounding_at_most(fresh_metrics, with_two_threads):
     for one, two in zip(fresh_metrics, read_metrics(with_two_threads[:-1]), strict=True):
         np.testing.assert_allclose(two, one, rtol=0.0, atol=1e-9 * np.max(np.abs(one)))
 
@@ -137,32 +138,27 @@ def test_two_jobs_change_rounding_at_most(algorithm):
     [pytest.param(name, marks=pytest.mark.slow) if name == "search" else name for name in MODELS],
 )
 def test_fits_in_two_threads_at_once_are_those_of_one_after_the_other(name, samplings):
-    sequential = [bits(MODELS[name], sampling) for sampling in samplings]
+    """Also where the other thread runs another algorithm."""
+    models = [MODELS[name], MODELS["direct"]]
+    sequential = [bits(model, sampling) for model in models for sampling in samplings]
     with ThreadPoolExecutor(2) as threads:
-        together = list(threads.map(lambda s: bits(MODELS[name], s), samplings * 2))
-    assert together == sequential * 2
+        pending = [threads.submit(bits, model, s) for model in models for s in samplings]
+        assert [one.result() for one in pending] == sequential
 
 
 def test_what_follows_the_alternation_is_on_one_thread_of_blas_too(samplings, monkeypatch):
     """Or it would sum in another order while another fit holds BLAS to one thread."""
-    certify_in_full, threads = base.certify_in_full, set()
+    certify_in_full, threads = of_samples.certify_in_full, set()
 
     def watched(*given):
         libraries = ThreadpoolController().select(user_api="blas").info()
         threads.update(library["num_threads"] for library in libraries)
         return certify_in_full(*given)
 
-    monkeypatch.setattr(base, "certify_in_full", watched)
+    monkeypatch.setattr(of_samples, "certify_in_full", watched)
     with threadpool_limits(2, user_api="blas"):
         bits(MODELS["drawn pairs"], samplings[0])
     assert threads == {1}
-
-
-def test_two_different_algorithms_at_once_do_not_disturb_each_other(samplings):
-    pair = [MODELS["em"], MODELS["direct"]]
-    sequential = [bits(model, samplings[1]) for model in pair]
-    with ThreadPoolExecutor(2) as threads:
-        assert list(threads.map(lambda model: bits(model, samplings[1]), pair)) == sequential
 
 
 OVERLAPPING = """
