@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,11 @@ import scipy.sparse
 
 from ..display.formulas import DUAL, M_STEP_ONE_TERM
 from ..model.m_step_objective import MStepObjective
-from ..numerics.checks import FloatArray
+from ..numerics.checks import FloatArray, IntArray
 from ..penalties import LinearConstraints, Penalty
 from ..solvers.first_order import fista
 from ..solvers.solution import require_attained
+from .formula_solvers import list_pairs
 from .grading import REFERENCE_TOL, data_checksum
 from .suite import InstanceSpec
 
@@ -64,15 +65,15 @@ def write_cbf(
     path = Path(path)
     if path.suffix != ".cbf":
         raise ValueError(f"{path} must end in .cbf: other programs recognize the format by it.")
-    is_spec = isinstance(instance, InstanceSpec)
-    objective = instance.objective() if isinstance(instance, InstanceSpec) else instance
+    spec = instance if isinstance(instance, InstanceSpec) else None
+    objective = instance if isinstance(instance, MStepObjective) else instance.objective()
     require_attained(objective)
     program = ConeProgram.of(objective, formulation)
-    name = instance.name if isinstance(instance, InstanceSpec) else repr(objective)
-    formula = {"primal": M_STEP_ONE_TERM, "dual": DUAL}[formulation]
+    formula = M_STEP_ONE_TERM if formulation == "primal" else DUAL
     penalties = [repr(block) for block in objective.penalties]
-    heading = [f"SERAPH M-step, {formulation}: {name}", *formula.ascii.splitlines()]
-    content = program.to_cbf(heading + [f"with {block}" for block in penalties]).encode()
+    heading = [f"SERAPH M-step, {formulation}: {spec.name if spec else repr(objective)}"]
+    heading += [*formula.ascii.splitlines(), *(f"with {block}" for block in penalties)]
+    content = program.to_cbf(heading).encode()
     certificate = fista(objective, REFERENCE_TOL, time_limit=600.0).certificate
     if certificate is None:
         raise RuntimeError("The optimal value could not be certified.")
@@ -80,8 +81,8 @@ def write_cbf(
         isinstance(block, LinearConstraints) and block.is_equality for block in objective.penalties
     )
     sidecar = {
-        "instance": instance.name if isinstance(instance, InstanceSpec) else "objective",
-        "spec": vars(instance) if is_spec else None,
+        "instance": spec.name if spec else "objective",
+        "spec": spec and vars(spec),
         "formulation": formulation,
         "penalties": penalties,
         "note": EQUATIONS if has_equations else "",
@@ -110,11 +111,7 @@ def state(objective: MStepObjective, formulation: str) -> cp.Problem:
     objective = objective.with_penalties(blocks) if blocks else objective
     if formulation != "primal":
         return build_statement(objective, formulation).problem
-    pairs, mu, m = objective.pairs, objective.mu, objective.pairs.n_features
-    rows, weights = pairs.labeled, pairs.labeled_weights
-    if mu > 0.0:
-        rows = np.concatenate([rows, pairs.unlabeled])
-        weights = np.concatenate([weights, np.full(pairs.n_unlabeled, mu)])
+    (rows, weights), m = list_pairs(objective), objective.pairs.n_features
     A = cp.Variable((m, m), PSD=True)
     scores = pair_matrix(objective, rows) @ A[np.triu_indices(m)] - objective.threshold
     value = weights @ cp.logistic(-scores) + cp.sum(cp.multiply(objective.recession_matrix, A))
@@ -141,21 +138,23 @@ class ConeProgram:
     ----------
     sense : "MIN" or "MAX"
     cost, constant
-    matrix, offset
-        F and g: the rows of the scalar cones, then the lower triangles of the PSD cones, column
-        by column.
     cones : list of (str, int)
         "L=" (all rows 0), "L+" (all >= 0), "Q" (the first >= the norm of the others), "EXP".
     psd_orders : list of int
+    matrix, offset
+        F and g: the rows of the scalar cones, then the entries of the PSD cones.
+    psd_entries : (3, k) array
+        For each of the latter: its cone, row and column, of the lower triangle.
     """
 
     sense: str
     cost: FloatArray
     constant: float
-    matrix: scipy.sparse.csr_array
-    offset: FloatArray
     cones: list[tuple[str, int]]
     psd_orders: list[int]
+    matrix: scipy.sparse.csr_array
+    offset: FloatArray
+    psd_entries: IntArray
 
     @classmethod
     def of(cls, objective: MStepObjective, formulation: str = "primal") -> ConeProgram:
@@ -163,70 +162,63 @@ class ConeProgram:
         problem = state(objective, formulation)
         options = {"use_quad_obj": False}
         data, _, inverse = problem.get_problem_data("SCS", solver_opts=options)
-        dims, sign = data["dims"], 1.0 if formulation == "primal" else -1.0
-        n_linear = dims.zero + dims.nonneg + sum(dims.soc)
-        triangles = [order * (order + 1) // 2 for order in dims.psd]
-        rows = np.arange(len(data["b"]))
-        scalar, psd, exponential = np.split(rows, [n_linear, n_linear + sum(triangles)])
+        dims, sense = data["dims"], "MIN" if formulation == "primal" else "MAX"
+        cones = [("L=", dims.zero), ("L+", dims.nonneg), *(("Q", size) for size in dims.soc)]
+        cones = [cone for cone in cones if cone[1]]
+        # the lower triangles of SCS, column by column
+        psd_entries = np.array(
+            [
+                (k, i, j)
+                for k, order in enumerate(dims.psd)
+                for j in range(order)
+                for i in range(j, order)
+            ],
+            dtype=np.int64,
+        )
+        cone, row, column = psd_entries.reshape(-1, 3).T
+        n_linear = sum(size for _, size in cones)
+        linear, psd, exponential = np.split(
+            np.arange(len(data["b"])), [n_linear, n_linear + len(row)]
+        )
         exponential = exponential.reshape(-1, 3)[:, ::-1].ravel()  # CVXPY has (t, s, r)
-        order = np.concatenate([scalar, exponential, psd])
+        order = np.concatenate([linear, exponential, psd])
         scale = np.ones(len(order))  # SCS has entries off the diagonal times sqrt(2)
-        for entries, i, j in _triangles(dims.psd, len(scalar) + len(exponential)):
-            scale[entries] = np.where(i == j, 1.0, np.sqrt(2.0))
+        scale[len(order) - len(row) :] = np.where(row == column, 1.0, np.sqrt(2.0))
         matrix = scipy.sparse.csr_array(-data["A"])[order]
         matrix.data /= np.repeat(scale, np.diff(matrix.indptr))
-        cones = [("L=", dims.zero), ("L+", dims.nonneg), *(("Q", size) for size in dims.soc)]
-        cones = [cone for cone in cones if cone[1]] + [("EXP", 3)] * dims.exp
+        sign = 1.0 if sense == "MIN" else -1.0
         return cls(
-            "MIN" if formulation == "primal" else "MAX",
-            sign * data["c"],
-            sign * float(inverse[-1]["offset"]),
-            matrix,
-            np.asarray(data["b"])[order] / scale,
-            cones,
-            list(dims.psd),
+            *(sense, sign * data["c"], sign * float(inverse[-1]["offset"])),
+            *(cones + [("EXP", 3)] * dims.exp, list(dims.psd)),
+            *(matrix, np.asarray(data["b"])[order] / scale, np.array([cone, row, column])),
         )
 
     def to_cbf(self, heading: Sequence[str] = ()) -> str:
         """Write the program as text in CBF, with numbers in full precision."""
         n, n_rows = len(self.cost), sum(size for _, size in self.cones)
-        lines = [f"# {words}" for words in heading]
-        lines += ["VER", "3", "", "OBJSENSE", self.sense, ""]
-        if self.psd_orders:
-            lines += ["PSDCON", str(len(self.psd_orders)), *map(str, self.psd_orders), ""]
-        lines += ["VAR", f"{n} 1", f"F {n}", ""]
-        lines += ["CON", f"{n_rows} {len(self.cones)}"]
-        lines += [f"{kind} {size}" for kind, size in self.cones] + [""]
-        lines += _coordinates("OBJACOORD", self.cost)
-        lines += ["OBJBCOORD", repr(self.constant), ""] if self.constant else []
-        scalar = self.matrix[:n_rows].tocoo()
-        lines += _coordinates("ACOORD", scalar.data, *scalar.coords)
-        lines += _coordinates("BCOORD", self.offset[:n_rows])
-        k, i, j = np.zeros((3, len(self.offset)), dtype=np.int64)
-        for number, (entries, *where) in enumerate(_triangles(self.psd_orders, n_rows)):
-            k[entries], i[entries], j[entries] = number, *where
-        psd = self.matrix.tocoo()
-        row, column = psd.coords
-        in_psd = row >= n_rows
-        row = row[in_psd]
-        lines += _coordinates("HCOORD", psd.data[in_psd], k[row], column[in_psd], i[row], j[row])
-        places = (k[n_rows:], i[n_rows:], j[n_rows:])
-        lines += _coordinates("DCOORD", self.offset[n_rows:], *places)
-        return "\n".join(lines)
+        scalar, psd = self.matrix[:n_rows].tocoo(), self.matrix[n_rows:].tocoo()
+        cone, row, column = self.psd_entries[:, psd.coords[0]]
+        orders = list(map(str, self.psd_orders))
+        parts = [
+            ["VER", "3"],
+            ["OBJSENSE", self.sense],
+            ["PSDCON", str(len(orders)), *orders] if orders else [],
+            ["VAR", f"{n} 1", f"F {n}"],
+            ["CON", f"{n_rows} {len(self.cones)}", *(f"{kind} {k}" for kind, k in self.cones)],
+            _coordinates("OBJACOORD", self.cost, np.arange(n)),
+            ["OBJBCOORD", repr(self.constant)] if self.constant else [],
+            _coordinates("ACOORD", scalar.data, *scalar.coords),
+            _coordinates("BCOORD", self.offset[:n_rows], np.arange(n_rows)),
+            _coordinates("HCOORD", psd.data, cone, psd.coords[1], row, column),
+            _coordinates("DCOORD", self.offset[n_rows:], *self.psd_entries),
+        ]
+        comments = "".join(f"# {words}\n" for words in heading)
+        return comments + "".join("\n".join([*part, "", ""]) for part in parts if part)
 
 
-def _triangles(orders: Sequence[int], first: int) -> Iterator[tuple[slice, Any, Any]]:
-    """Where the entries of each PSD cone are among the rows, and their rows and columns in it."""
-    for order in orders:
-        j, i = np.triu_indices(order)
-        yield slice(first, first + len(i)), i, j
-        first += len(i)
-
-
-def _coordinates(keyword: str, values: FloatArray, *index: Any) -> list[str]:
+def _coordinates(keyword: str, values: FloatArray, *index: IntArray) -> list[str]:
     """A part of the file: the entries that are not zero, each with its indices."""
     kept = np.flatnonzero(values)
-    columns = [column[kept].tolist() for column in index or [np.arange(len(values))]]
-    entries = zip(*columns, values[kept].tolist(), strict=True)
-    lines = [" ".join(map(repr, entry)) for entry in entries]
-    return [keyword, str(len(lines)), *lines, ""] if lines else []
+    columns = [column[kept].tolist() for column in (*index, values)]
+    lines = [" ".join(map(repr, entry)) for entry in zip(*columns, strict=True)]
+    return [keyword, str(len(lines)), *lines] if lines else []

@@ -37,8 +37,15 @@ LEAST_REDUCTION = 0.1
 FEW_ENTRIES = 32
 """Up to this many distinct entries of LL', distances are stated by them: fewer than in VL."""
 
-NONLINEAR = {"UNO": "unopy", "IPOPT": "cyipopt", "KNITRO": "knitro"}
-"""The nonlinear solvers that CVXPY knows, and their packages."""
+NONLINEAR: dict[str, tuple[str, tuple[str, ...], str, dict[str, Any]]] = {
+    "UNO": (
+        *("unopy", ("primal_tolerance", "dual_tolerance"), "time_limit"),
+        {"max_iterations": 10**6, "logger": "SILENT"},
+    ),
+    "IPOPT": ("cyipopt", ("tol",), "max_wall_time", {"max_iter": 10**6, "print_level": 0}),
+    "KNITRO": ("knitro", ("opttol", "feastol"), "maxtime_real", {"maxit": 10**6}),
+}
+"""The nonlinear solvers that CVXPY knows: package, options for tolerance and time, others."""
 
 
 @dataclass(frozen=True)
@@ -152,30 +159,17 @@ class Descent:
         return np.reshape(self.at(x).bent(D) / self.scale, np.shape(x))
 
 
-def lbfgs(
-    objective: MStepObjective, tol: float, time_limit: float, options: Options = None
+def by_scipy(
+    objective: MStepObjective, tol: float, time_limit: float, name: str, options: Options = None
 ) -> Attempt:
-    """Solve by scipy's L-BFGS-B on the factor."""
-    given = {"ftol": 0.0, "maxiter": 10**6, "maxfun": 10**7} | dict(options or {})
-    return _by_scipy(objective, tol, time_limit, "L-BFGS-B", given)
-
-
-def trust_constr(
-    objective: MStepObjective, tol: float, time_limit: float, options: Options = None
-) -> Attempt:
-    """Solve by scipy's trust-constr on the factor, with second derivatives."""
-    given = {"xtol": 1e-3 * tol, "maxiter": 10**6} | dict(options or {})
-    return _by_scipy(objective, tol, time_limit, "trust-constr", given)
-
-
-def _by_scipy(
-    objective: MStepObjective, tol: float, time_limit: float, name: str, options: Options
-) -> Attempt:
+    """Solve by scipy on the factor: by L-BFGS-B, or trust-constr with second derivatives."""
     has_hessian = name == "trust-constr"
 
     def method(start: FloatArray, seconds: float, given: dict[str, Any]) -> FactorRun:
         descent = Descent(objective.whitened_program, start)
         deadline = time.perf_counter() + seconds
+        limits = {"xtol": 1e-3 * tol} if has_hessian else {"ftol": 0.0, "maxfun": 10**7}
+        limits |= {"gtol": gradient_tolerance(tol, start), "maxiter": 10**6}
 
         def stop_in_time(intermediate_result: Any) -> None:
             if time.perf_counter() > deadline:
@@ -187,7 +181,7 @@ def _by_scipy(
             method=name,
             jac=descent.gradient,
             callback=stop_in_time,
-            options={"gtol": gradient_tolerance(tol, start)} | given,
+            options=limits | given,
             **({"hessp": descent.hessian_product} if has_hessian else {}),
         )
         L = np.reshape(answer.x, start.shape)
@@ -261,36 +255,29 @@ def state_on_factor(problem: ListedProblem, start: FloatArray) -> tuple[cp.Varia
         distances = problem.pair_matrix @ (L @ L.T)[i, j]
     else:
         distances = cp.sum(cp.square(problem.differences @ L), axis=1)
-    eigenvalues, vectors = np.linalg.eigh(problem.recession)
+    program = problem.program
+    eigenvalues, vectors = np.linalg.eigh(program.recession)
     R = (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))).T
-    loss = problem.weights @ cp.logistic(problem.threshold - distances)
-    scale = max(1.0, abs(problem.value(start @ start.T)))
-    f = loss + cp.sum_squares(R @ L) - problem.constant
+    loss = problem.weights @ cp.logistic(program.threshold - distances)
+    scale = max(1.0, abs(program.value(start @ start.T)))
+    f = loss + cp.sum_squares(R @ L) - program.constant
     return L, cp.Problem(cp.Minimize(f / scale))
 
 
 def nonlinear_options(solver: str, tol: float, time_limit: float) -> dict[str, Any]:
     """A nonlinear solver's own options for a tolerance and a time limit, and no other limit."""
-    if solver == "UNO":
-        return {
-            **dict.fromkeys(("primal_tolerance", "dual_tolerance"), tol),
-            "time_limit": time_limit,
-            "max_iterations": 10**6,
-            "logger": "SILENT",
-        }
-    if solver == "IPOPT":
-        return {"tol": tol, "max_wall_time": time_limit, "max_iter": 10**6, "print_level": 0}
-    if solver == "KNITRO":
-        return {"opttol": tol, "feastol": tol, "maxtime_real": time_limit, "maxit": 10**6}
-    raise ValueError(f"The options of {solver} are not known: use one of {', '.join(NONLINEAR)}.")
+    _, tolerances, seconds, others = NONLINEAR[solver]
+    return {**dict.fromkeys(tolerances, tol), seconds: time_limit, **others}
 
 
 NONLINEAR_ENTRANTS = [
     Entrant(name, "factor", f"{__name__}:nonlinear", (name,), package, package)
-    for name, package in NONLINEAR.items()
+    for name, (package, *_) in NONLINEAR.items()
 ]
 FACTOR_ENTRANTS = [
     Entrant("pymanopt", "factor", f"{__name__}:fixed_rank", (), "pymanopt", "pymanopt"),
-    Entrant("L-BFGS-B", "factor", f"{__name__}:lbfgs", distribution="scipy"),
-    Entrant("trust-constr", "factor", f"{__name__}:trust_constr", distribution="scipy"),
+    *(
+        Entrant(name, "factor", f"{__name__}:by_scipy", (name,), distribution="scipy")
+        for name in ("L-BFGS-B", "trust-constr")
+    ),
 ]

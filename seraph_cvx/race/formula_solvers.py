@@ -19,62 +19,45 @@ import scipy.sparse
 import scipy.special
 
 from ..model.m_step_objective import MStepObjective
+from ..model.pair_program import PairProgram
 from ..numerics.checks import FloatArray, IntArray
 from .attempt import Attempt, Entrant, NotForThisProblem
 
 
+def list_pairs(objective: MStepObjective) -> tuple[IntArray, FloatArray]:
+    """The pairs that count, as rows of points, labeled ones first; and their weights c_k."""
+    pairs, mu = objective.pairs, objective.mu
+    if mu == 0.0:
+        return pairs.labeled, pairs.labeled_weights
+    weights = np.concatenate([pairs.labeled_weights, np.full(pairs.n_unlabeled, mu)])
+    return np.concatenate([pairs.labeled, pairs.unlabeled]), weights
+
+
 @dataclass(frozen=True, eq=False)
 class ListedProblem:
-    """The arrays of an M-step, one row per pair.
+    """The pairs of an M-step in the coordinates of B: v_k, one row each, c_k, and Z.
 
-    Attributes
-    ----------
-    differences : (k, r) array
-        v_k, in the coordinates of B.
-    weights : (k,) array
-        c_k.
-    recession : (r, r) array
-        M.
-    threshold, constant : float
-    basis : (m, r) array
-        Z.
-    start : (r, r) array
-        A multiple of the identity, of a size that separates pairs.
+    ``program`` has M, eta and the constant.
     """
 
     differences: FloatArray
     weights: FloatArray
-    recession: FloatArray
-    threshold: float
-    constant: float
     basis: FloatArray
-    start: FloatArray
+    program: PairProgram
 
     @classmethod
     def of(cls, objective: MStepObjective) -> ListedProblem:
         """List the pairs of an M-step without penalties."""
         require_plain(objective)
-        pairs, program = objective.pairs, objective.whitened_program
-        rows, weights = pairs.labeled, pairs.labeled_weights
-        if objective.mu > 0.0:
-            rows = np.concatenate([rows, pairs.unlabeled])
-            weights = np.concatenate([weights, np.full(pairs.n_unlabeled, objective.mu)])
-        points = pairs.points @ objective.basis.matrix
-        r = len(program.recession)
-        return cls(
-            differences=points[rows[:, 0]] - points[rows[:, 1]],
-            weights=weights,
-            recession=program.recession,
-            threshold=program.threshold,
-            constant=program.constant,
-            basis=objective.basis.matrix,
-            start=np.eye(r) * (program.reach / r),
-        )
+        (rows, weights), Z = list_pairs(objective), objective.basis.matrix
+        points = objective.pairs.points @ Z
+        differences = points[rows[:, 0]] - points[rows[:, 1]]
+        return cls(differences, weights, Z, objective.whitened_program)
 
     @property
     def size(self) -> int:
         """The number r of rows of B."""
-        return len(self.recession)
+        return len(self.program.recession)
 
     @cached_property
     def entries(self) -> tuple[IntArray, IntArray]:
@@ -92,23 +75,17 @@ class ListedProblem:
         i, j = self.entries
         return np.asarray(self.differences[:, i] * self.differences[:, j] * self.multiplicity)
 
-    def value(self, B: FloatArray) -> float:
-        """The value of f at a matrix."""
-        s = np.einsum("ki,ij,kj->k", self.differences, B, self.differences) - self.threshold
-        loss = float(self.weights @ np.logaddexp(0.0, -s))
-        return loss + float(np.vdot(self.recession, B)) - self.constant
-
     def derivatives(self, x: FloatArray) -> tuple[float, FloatArray, FloatArray]:
         """The value at the entries x of B, the gradient, and the weights of the Hessian's pairs.
 
         With P the pair matrix, the Hessian is P' Diag(weights) P.
         """
-        P = self.pair_matrix
-        s = P @ x - self.threshold
+        P, c, program = self.pair_matrix, self.weights, self.program
+        s = P @ x - program.threshold
         sigma = scipy.special.expit(-s)
-        linear = self.recession[self.entries] * self.multiplicity
-        value = float(self.weights @ np.logaddexp(0.0, -s)) + float(linear @ x) - self.constant
-        return value, linear - P.T @ (self.weights * sigma), self.weights * sigma * (1.0 - sigma)
+        linear = program.recession[self.entries] * self.multiplicity
+        value = float(c @ np.logaddexp(0.0, -s) + linear @ x) - program.constant
+        return value, linear - P.T @ (c * sigma), c * sigma * (1.0 - sigma)
 
     def metric(self, B: FloatArray) -> FloatArray:
         """The matrix A = Z B Z' in the coordinates of the points."""
@@ -139,7 +116,7 @@ def convex_cone(
     clock = time.perf_counter()
     problem = ListedProblem.of(objective)
     P, (i, j), r = problem.pair_matrix, problem.entries, problem.size
-    last, calls = problem.start[i, j], 0
+    last, calls = (i == j) * (problem.program.reach / r), 0  # it separates pairs
 
     def formulas(x: Any = None, z: Any = None) -> Any:
         nonlocal last, calls
@@ -195,7 +172,7 @@ def entropy_cone(
 
     clock = time.perf_counter()
     problem = ListedProblem.of(objective)
-    n, r = len(problem.weights), problem.size
+    n, r, program = len(problem.weights), problem.size, problem.program
     V, ones = problem.differences, scipy.sparse.eye_array(n)
     products = (V[:, :, None] * V[:, None, :]).reshape(n, r * r)
     blocks = [  # of h - G (y, t): t, then 1, c - y, y, and the matrix
@@ -205,9 +182,9 @@ def entropy_cone(
         [-ones, None],
         [scipy.sparse.csr_array(products.T), None],
     ]
-    h = np.concatenate([[0.0, 1.0], problem.weights, np.zeros(n), problem.recession.ravel()])
+    h = np.concatenate([[0.0, 1.0], problem.weights, np.zeros(n), program.recession.ravel()])
     model = qics.Model(
-        c=np.append(np.full(n, -problem.threshold), 1.0)[:, None],
+        c=np.append(np.full(n, -program.threshold), 1.0)[:, None],
         G=scipy.sparse.block_array(blocks).tocsr(),
         h=h[:, None],
         cones=[qics.cones.ClassEntr(2 * n), qics.cones.PosSemidefinite(r)],

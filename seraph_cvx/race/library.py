@@ -47,6 +47,7 @@ from ..penalties import (
 from ..processes.whole_file import write_whole
 from ..solvers.first_order import fista
 from .cbf import ConeProgram
+from .formula_solvers import list_pairs
 from .instances import LIBRARY
 from .suite import InstanceSpec, suite
 
@@ -265,17 +266,16 @@ def to_arrays(objective: MStepObjective) -> Arrays:
         raise ValueError(
             "Give the soft labels as numbers, soft_labels=e_step(...): a file has those."
         )
-    pairs, mu = objective.pairs, objective.mu
-    n_unlabeled = pairs.n_unlabeled if mu > 0.0 else 0
-    soft = np.zeros(n_unlabeled) if objective.soft_labels is None else objective.soft_labels
-    rows = np.vstack([pairs.labeled, pairs.unlabeled]) if n_unlabeled else pairs.labeled
-    certain = np.arange(pairs.n_labeled) < pairs.n_similar
+    pairs, (rows, weights) = objective.pairs, list_pairs(objective)
+    similar = (np.arange(len(rows)) < pairs.n_similar).astype(np.float64)
+    if objective.soft_labels is not None:
+        similar[pairs.n_labeled :] = objective.soft_labels[: len(rows) - pairs.n_labeled]
     arrays: Arrays = {
         "points": pairs.points,
         "pairs": rows.astype(np.int64),
         "n_labeled": np.array(pairs.n_labeled),
-        "weights": np.concatenate([pairs.labeled_weights, np.full(n_unlabeled, mu)]),
-        "similar": np.concatenate([certain.astype(np.float64), soft[:n_unlabeled]]),
+        "weights": weights,
+        "similar": similar,
         "threshold": np.array(objective.threshold),
         "trace_weight": np.array(objective.trace_weight),
     }

@@ -58,7 +58,9 @@ def read_cbf(path: str | Path) -> ConeFile:
     """Read a file, or raise a ValueError where it uses what an M-step does not need."""
     lines = Path(path).read_text(encoding="ascii").splitlines()
     parts = "\n".join(line for line in lines if not line.startswith("#")).split("\n\n")
-    blocks = {keyword: body for keyword, *body in (part.split("\n") for part in parts if part)}
+    blocks = {
+        keyword: body for keyword, *body in (part.strip().split("\n") for part in parts if part)
+    }
     version, (sense,) = blocks.pop("VER"), blocks.pop("OBJSENSE")
     variables, cones = _cones(blocks.pop("VAR")), _cones(blocks.pop("CON"))
     strange = {kind for kind, _ in cones} - {"L+", "L=", "Q", "EXP"}
