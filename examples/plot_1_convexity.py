@@ -6,7 +6,7 @@ a function is above its chord.
 
 import numpy as np
 from gallery import save
-from reproduction.evidence.results.figures import artificial_set
+from reproduction.evidence.figures import artificial_set
 
 from seraph_cvx import MStepObjective, PairSet, state_m_step
 from seraph_cvx.m_step.explain import explain_convexity

@@ -6,9 +6,9 @@ a metric that is sure about most of them, and that is the right one here.
 
 import numpy as np
 from gallery import save
-from reproduction.evidence.protocol.samplings import nearest_neighbor_error
-from reproduction.evidence.results.figures import POSTERIOR_FACTOR, artificial_set
-from reproduction.evidence.runs.early_stopping import stop_early
+from reproduction.evidence.figures import POSTERIOR_FACTOR, artificial_set
+from reproduction.evidence.methods import stop_early
+from reproduction.evidence.tasks import nearest_neighbor_error
 
 from seraph_cvx import PairSet
 from seraph_cvx.model.posterior import posterior_entropy

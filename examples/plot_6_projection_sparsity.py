@@ -6,8 +6,8 @@ removes directions. What is left is a projection.
 
 import numpy as np
 from gallery import save
-from reproduction.evidence.protocol.samplings import nearest_neighbor_error
-from reproduction.evidence.results.figures import PROJECTION_WEIGHT, artificial_set
+from reproduction.evidence.figures import PROJECTION_WEIGHT, artificial_set
+from reproduction.evidence.tasks import nearest_neighbor_error
 
 from seraph_cvx import MStepObjective, OptimumNotAttained, PairSet, solve_m_step
 from seraph_cvx.numerics.psd_cone import factor, numerical_rank

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any
 
 import typer
-from evidence.files import program
+from evidence import m_steps, passes
+from evidence.files import program, split_numbers
+from evidence.measuring import Report
 
 from seraph_cvx.cli.main import DEBUG
 from seraph_cvx.cli.report import alert, alerts, answers_in_words, say
@@ -19,39 +22,30 @@ from seraph_cvx.cli.tables import check_output
 from seraph_cvx.display.result_table import ResultTable, show
 from seraph_cvx.processes.whole_file import write_whole
 
-if TYPE_CHECKING:
-    from evidence.bench.report import Report
+SECTIONS: dict[str, list[Callable[..., ResultTable]]] = {
+    "compile": [m_steps.bench_compilation],
+    "answers": [m_steps.bench_answers],
+    "overhead": [m_steps.bench_overhead],
+    "m-step": [m_steps.bench_first_m_steps],
+    "fit": [m_steps.bench_whole_fit],
+    "kernel": [passes.bench_kernel],
+    "scaling": [passes.bench_scaling, passes.bench_dimension],
+    "large": [passes.bench_large_fit],
+    "path": [m_steps.bench_path],
+    "certificate": [m_steps.bench_certificate],
+    "proof": [m_steps.bench_proof],
+    "passes": [passes.bench_face, passes.bench_shares],
+    "size": [passes.bench_sizes],
+    "sampling": [passes.bench_subsample],
+    "startup": [passes.bench_startup],
+}
+"""The measurements of each section."""
 
-Measurement = Callable[["Report"], ResultTable]
+TIMED = ("compile", "answers", "m-step", "fit")
+"""The sections whose conic runs are stopped."""
 
-
-class Section(StrEnum):
-    """The measurements that can be made."""
-
-    COMPILE = "compile"
-    ANSWERS = "answers"
-    OVERHEAD = "overhead"
-    M_STEP = "m-step"
-    FIT = "fit"
-    KERNEL = "kernel"
-    SCALING = "scaling"
-    LARGE = "large"
-    PATH = "path"
-    CERTIFICATE = "certificate"
-    PROOF = "proof"
-    PASSES = "passes"
-    SIZE = "size"
-    SAMPLING = "sampling"
-    STARTUP = "startup"
-
-
-class Backend(StrEnum):
-    """Where the sums over pairs are computed."""
-
-    CPU = "cpu"
-    CUDA = "cuda"
-    DASK = "dask"
-
+Section = StrEnum("Section", list(SECTIONS))
+Backend = StrEnum("Backend", ["cpu", "cuda", "dask"])
 
 app = program()
 
@@ -76,18 +70,16 @@ def bench(
         float, typer.Option(min=1.0, help="Seconds after which a conic run is stopped.")
     ] = 600.0,
     markdown: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Also write the tables as Markdown."),
+        Path | None, typer.Option(metavar="FILE", help="Also write the tables as Markdown.")
     ] = None,
     json: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Also write the tables as JSON.")
     ] = None,
     place: Annotated[
         Backend, typer.Option(help="Of passes and size: cpu, cuda or dask.")
-    ] = Backend.CPU,
+    ] = Backend.cpu,
     sizes: Annotated[
-        str,
-        typer.Option(help="Of passes and size: numbers of points, with commas between."),
+        str, typer.Option(help="Of passes and size: numbers of points, with commas between.")
     ] = "1000,3000,10000",
     unlabeled_pairs: Annotated[
         int | None,
@@ -96,7 +88,7 @@ def bench(
     scheduler: Annotated[
         str | None,
         typer.Option(
-            help="Of size with dask: the scheduler's address; by default two local processes.",
+            help="Of size with dask: the scheduler's address; by default two local processes."
         ),
     ] = None,
     debug: bool = DEBUG,
@@ -110,21 +102,26 @@ def bench(
         for path, ending in ((markdown, ".md"), (json, ".json")):
             if path is not None:
                 check_output(path, (ending,))
-        measured: list[ResultTable] = []
+        numbers = split_numbers(sizes, "--sizes", "1000,10000")
+        if min(numbers) < 200:
+            raise ValueError(f"--sizes {min(numbers)}: ten classes of ten labels need 200 points.")
+        options: dict[str, Any] = {"time_limit": time_limit} if section in TIMED else {}
+        if section in ("passes", "size"):
+            options = {"backend": place.value, "sizes": numbers}
+        if section == "size":
+            options |= {"unlabeled_pairs": unlabeled_pairs, "scheduler": scheduler}
+        tables: list[ResultTable] = []
         try:
-            size = (place.value, _numbers(sizes), unlabeled_pairs, scheduler)
-            for measure in _measurements(section, time_limit, size):
-                _measure(measure, measured)
+            for measure in SECTIONS[section]:
+                _measure(partial(measure, **options), tables)
         finally:
-            _write_tables(measured, markdown, json, kept)
+            _write_tables(tables, markdown, json, kept)
         for words in kept:
             alert(words, style="dim")
 
 
-def _measure(measure: Measurement, tables: list[ResultTable]) -> None:
+def _measure(measure: Callable[[Report], ResultTable], tables: list[ResultTable]) -> None:
     """Make a measurement, then print and keep its table, also if it was interrupted."""
-    from evidence.bench.report import Report
-
     with alerts.status("measuring") as status:
         report = Report(
             tell=lambda text: status.update(f"measuring: {text}"),
@@ -143,65 +140,12 @@ def _measure(measure: Measurement, tables: list[ResultTable]) -> None:
 def _write_tables(
     tables: list[ResultTable], markdown: Path | None, json: Path | None, kept: list[str]
 ) -> None:
-    if not tables:
-        return
-    if markdown is not None:
-        text = "\n\n".join(table.to_markdown() for table in tables) + "\n"
-        write_whole(markdown, text.encode())
-        kept.append(f"the tables are in {markdown}")
-    if json is not None:
-        text = "[" + ",\n".join(table.to_json() for table in tables) + "]\n"
-        write_whole(json, text.encode())
-        kept.append(f"the tables are in {json}")
-
-
-def _numbers(text: str) -> list[int]:
-    try:
-        numbers = [int(word) for word in text.split(",")]
-    except ValueError:
-        raise ValueError(f"--sizes {text!r}: write integers, such as 1000,10000.") from None
-    if min(numbers) < 200:
-        raise ValueError(f"--sizes {min(numbers)}: ten classes of ten labels need 200 points.")
-    return numbers
-
-
-def _measurements(
-    section: Section, limit: float, size: tuple[str, list[int], int | None, str | None]
-) -> list[Measurement]:
-    from evidence.bench import conic as conic
-    from evidence.bench import first_m_steps as first_m_steps
-    from evidence.bench import passes as passes
-    from evidence.bench import statement as statement
-    from evidence.bench.parts import bench_face, bench_shares
-    from evidence.bench.path import bench_path
-    from evidence.bench.proof import bench_certificate, bench_proof
-    from evidence.bench.size import bench_sizes, bench_subsample
-    from evidence.bench.startup import bench_startup
-
-    backend, sizes, drawn, scheduler = size
-    sections: dict[Section, list[Measurement]] = {
-        Section.COMPILE: [lambda report: statement.bench_compilation(report, time_limit=limit)],
-        Section.ANSWERS: [lambda report: statement.bench_answers(report, time_limit=limit)],
-        Section.OVERHEAD: [statement.bench_overhead],
-        Section.M_STEP: [
-            lambda report: first_m_steps.bench_first_m_steps(report, time_limit=limit)
-        ],
-        Section.FIT: [lambda report: conic.bench_whole_fit(report, time_limit=limit)],
-        Section.KERNEL: [passes.bench_kernel],
-        Section.SCALING: [passes.bench_scaling, passes.bench_dimension],
-        Section.LARGE: [passes.bench_large_fit],
-        Section.PATH: [bench_path],
-        Section.CERTIFICATE: [bench_certificate],
-        Section.PROOF: [bench_proof],
-        Section.PASSES: [
-            lambda report: bench_face(report, backend, sizes),
-            lambda report: bench_shares(report, backend, sizes),
-        ],
-        Section.SIZE: [lambda report: bench_sizes(report, backend, sizes, 64, drawn, scheduler)],
-        Section.SAMPLING: [bench_subsample],
-        Section.STARTUP: [bench_startup],
-    }
-    return sections[section]
+    pages = "\n\n".join(table.to_markdown() for table in tables) + "\n"
+    data = "[" + ",\n".join(table.to_json() for table in tables) + "]\n"
+    for path, text in ((markdown, pages), (json, data)):
+        if tables and path is not None:
+            write_whole(path, text.encode())
+            kept.append(f"the tables are in {path}")
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import array_api_strict
 import numpy as np
 import numpy_kernels
 import pytest
-from evidence.bench.size import gaussian_classes
+from evidence.measuring import gaussian_classes
 
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.certificate.pair_bounds import bound_pairs

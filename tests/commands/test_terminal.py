@@ -17,7 +17,7 @@ ASCII_SYMBOLS = r"\b(kappa|lambda|eta|mu|sigma)\b(?!\*? =)|_hat|R\^|\bS u D\b|>=
 @pytest.fixture(params=[80, 100])
 def columns(request, monkeypatch):
     """A terminal of so many columns, without colors."""
-    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(screen, "_force_terminal", True)  # FORCE_COLOR would outlast the test
     monkeypatch.setattr(screen, "width", request.param)
     assert screen.is_terminal
     return request.param
@@ -36,6 +36,8 @@ def test_explain_fits_the_terminal_with_symbols_and_short_numbers(columns, state
     text = "\n".join(lines)
     assert not re.search(ASCII_SYMBOLS, text)
     assert "30 points in ℝ⁴" in text
+    assert "└─" in text
+    assert "So the problem is convex" in words(text)
     assert "λ" in text
     assert not re.search(r"\d\.\d{5}", text)
     goal = next(k for k, line in enumerate(lines) if line.startswith(("minimize ", "maximize ")))

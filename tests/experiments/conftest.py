@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from evidence.runs import runner
-from evidence.runs.single_run import EMPTY
+from evidence import runs
+from evidence.runs import EMPTY
 
 from seraph_cvx import datasets
 
@@ -66,5 +66,5 @@ def cheap_runs(monkeypatch):
         outcome = "failed" if key[2] == "gdm" else "done"
         return row | {"outcome": outcome, "error": 10.0 + key[1], "seconds": 0.25}
 
-    monkeypatch.setattr(runner, "run_method", fake)
+    monkeypatch.setattr(runs, "run_method", fake)
     return keys

@@ -17,10 +17,8 @@ import pytest
 import run as run_program
 from command_line import run, words
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
-from evidence.runs import runner
-from evidence.runs.bookkeeping import RunJournal
-from evidence.runs.runner import run_methods
-from evidence.runs.single_run import OWNER
+from evidence import runs as runner
+from evidence.runs import OWNER, CellJournal, run_methods
 from faulty_solvers import Planted, Raising
 from instances import random_psd
 from reproduction_programs import reproduce
@@ -191,13 +189,13 @@ def test_an_interrupt_after_any_cell_keeps_it_and_the_run_goes_on(tmp_path, undi
     for number in (1, 6):
         out = tmp_path / f"cells{number}.jsonl"
 
-        def stop(progress, number=number):
-            if progress.number == number:
+        def stop(row, n_done, total, number=number):
+            if n_done == number:
                 raise KeyboardInterrupt
 
         with pytest.raises(KeyboardInterrupt):
             run_methods(*SMALL_RUN, out=out, callback=stop)
-        with RunJournal(out, resume=True) as journal:
+        with CellJournal(out, resume=True) as journal:
             assert len(journal.finished) == number
             assert journal.notes == []
         table = run_methods(*SMALL_RUN, out=out, resume=True)
@@ -264,7 +262,7 @@ def test_a_damaged_line_is_reported_by_its_number_and_the_rest_is_used(tmp_path,
     path = tmp_path / "cells.jsonl"
     good = [json.dumps(RUN | {"sampling": k}).encode() for k in (1, 2)]
     path.write_bytes(b"\n".join([good[0], DAMAGED[case], good[1]]) + b"\n")
-    with RunJournal(path, resume=True) as journal:
+    with CellJournal(path, resume=True) as journal:
         assert list(journal.finished) == [("iris", 1, "gdm"), ("iris", 2, "gdm")]
         assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
 
@@ -555,7 +553,7 @@ def test_a_number_that_no_race_wrote_is_a_damaged_line_told_by_its_number(tmp_pa
 def test_an_enormous_number_of_a_cell_is_a_damaged_line_told_by_its_number(tmp_path, change):
     path = tmp_path / "cells.jsonl"
     path.write_text(f"{json.dumps(RUN)}\n{json.dumps(RUN | {'sampling': 1} | change)}\n")
-    with RunJournal(path, resume=True) as journal:
+    with CellJournal(path, resume=True) as journal:
         assert list(journal.finished) == [("iris", 0, "gdm")]
         assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
 

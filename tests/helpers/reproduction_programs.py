@@ -8,7 +8,7 @@ import bench
 import defaults
 import numpy as np
 import run
-from evidence.runs.methods import METHODS
+from evidence.methods import METHODS
 from typer.testing import CliRunner
 
 

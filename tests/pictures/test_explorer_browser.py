@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from evidence.bench.startup import processor_seconds
+from evidence.passes import processor_seconds
 from explorer_states import told
 
 from seraph_cvx.explorer.link import link_of

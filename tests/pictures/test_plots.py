@@ -5,9 +5,8 @@ from functools import cache
 
 import numpy as np
 import pytest
-from evidence.plots.times import plot_times
-from evidence.results.summaries import summarize
-from evidence.results.tables import times_of
+from evidence.pictures import plot_times
+from evidence.results import summarize, times_of
 from instances import random_pairs
 from pictures import assert_legible
 

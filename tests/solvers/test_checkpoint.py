@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
-from evidence.bench.size import gaussian_classes
+from evidence.measuring import gaussian_classes
 from instances import random_pairs
 
 from seraph_cvx import NotCertified, PairSet, Status, alternate
@@ -161,7 +161,7 @@ KILLED = """
 import sys
 sys.path.append(sys.argv[2])
 from seraph_cvx import PairSet, alternate
-from evidence.bench.size import gaussian_classes
+from evidence.measuring import gaussian_classes
 pairs = PairSet.from_labels(*gaussian_classes(1500, 8))
 def tell(iteration, metric):
     print(iteration.number, flush=True)

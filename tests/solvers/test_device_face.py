@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import numpy_kernels
 import pytest
-from evidence.bench.size import gaussian_classes
+from evidence.measuring import gaussian_classes
 
 from seraph_cvx import SERAPH, MStepObjective, PairSet, solve_m_step
 from seraph_cvx.engine.device import device_face

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from evidence.runs import learners
+from evidence import methods as learners
 from scipy.special import expit
 from sklearn.datasets import load_iris
 

@@ -16,8 +16,8 @@ import array_api_strict
 import joblib
 import numpy as np
 import pytest
-from evidence.bench.size import gaussian_classes
-from evidence.runs.runner import run_methods
+from evidence.measuring import gaussian_classes
+from evidence.runs import run_methods
 from instances import random_objective, random_psd
 
 import seraph_cvx.engine.cluster_sums

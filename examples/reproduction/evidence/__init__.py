@@ -1,1 +1,1 @@
-"""Measurements: our own speed, and the paper's Section 5."""
+"""What the programs of this folder are made of; they import seraph_cvx, which needs none of it."""

@@ -1,16 +1,38 @@
-"""What the programs share: how they start, and the files that they write."""
+"""What the programs share: how they start, their options, their progress, the files they write."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from importlib import import_module
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-from seraph_cvx.cli.report import alert, say
+from seraph_cvx.cli.report import alert, alerts, say
+from seraph_cvx.cli.tables import Reading, TableError, read_rows, read_table
 from seraph_cvx.processes.whole_file import write_whole
+
+from .runs import FAILED, Callback
+from .tasks import UNKNOWN
+
+Names = Annotated[str | None, typer.Option(help="Names with commas between; all by default.")]
+DataDir = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="The folder of the data that are not embedded.")
+]
+Out = Annotated[Path, typer.Option(metavar="DIR", help="Where the results go.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Continue from the runs recorded in DIR.")]
+
+ENDINGS = (".csv", ".tsv", ".txt")
+"""Of a user's own tables."""
 
 
 def program() -> typer.Typer:
@@ -23,6 +45,49 @@ def program() -> typer.Typer:
     )
 
 
+def split_names(text: str | None) -> list[str] | None:
+    """The names in a text with commas between."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def split_numbers(text: str, option: str, example: str) -> list[int]:
+    """The integers in a text with commas between; an error names the option."""
+    try:
+        return [int(word) for word in text.split(",")]
+    except ValueError:
+        raise ValueError(f"{option} {text!r}: write integers, such as {example}.") from None
+
+
+@contextmanager
+def progress() -> Iterator[Callback]:
+    """A line of progress, as a callback of runs; each method's first failure is told at once."""
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    told: set[str] = set()
+    with Progress(*columns, console=alerts, transient=True) as bar:
+        line = bar.add_task("starting", total=None)
+
+        def follow(row, number, total):
+            words = f"{_place(row)}, {row['method']}"
+            bar.update(line, completed=number, total=total, description=words)
+            if row["outcome"] == FAILED and row["method"] not in told:
+                told.add(row["method"])
+                alert(f"{words}: failed ({row['detail']})")
+
+        yield follow
+
+
+def _place(row):
+    if "task" in row:
+        return f"{row['task']}, sampling {row['sampling']}"
+    return f"{row['set']}, {row['labels']} labels, draw {row['draw']}"
+
+
 def write_texts(out: Path, texts: dict[str, str]) -> list[str]:
     """Write files by name, and print those in Markdown; return the names."""
     for name, text in texts.items():
@@ -32,16 +97,41 @@ def write_texts(out: Path, texts: dict[str, str]) -> list[str]:
     return list(texts)
 
 
-def write_picture(path: Path, module: str, draw: Callable[[Any], Any]) -> list[str]:
-    """Write the picture that `draw` makes with a module, and return its name; or say why none."""
+def write_picture(path: Path, draw: Callable[[Any], Any]) -> list[str]:
+    """Write what `draw` makes with the module of pictures, and return its name; or say why not."""
     try:
-        plots = import_module(module)
+        from seraph_cvx.plots.style import picture_bytes
+
+        from . import pictures
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
         alert('No picture: matplotlib is not installed. Run  pip install "seraph-cvx[plot]"')
         return []
-    from seraph_cvx.plots.style import picture_bytes
-
-    write_whole(path, picture_bytes(draw(plots), path.suffix[1:]))
+    write_whole(path, picture_bytes(draw(pictures), path.suffix[1:]))
     return [path.name]
+
+
+def read_labeled_tables(folder: Path, label_column: str | None = None) -> dict[str, Any]:
+    """Read a user's own tables by the names of their files: the points and classes of each.
+
+    The label column is the last one unless it is named; rows without a label are left out.
+    """
+    if not folder.is_dir():
+        raise TableError(f"There is no folder {folder} of tables: check the name.")
+    paths = sorted(path for path in folder.iterdir() if path.suffix in ENDINGS)
+    if not paths:
+        raise TableError(f"{folder} has no file that ends in {', '.join(ENDINGS)}.")
+    found: dict[str, Any] = {}
+    for path in paths:
+        if path.stem in found:
+            raise TableError(f"Two files of {folder} are called {path.stem}: rename one of them.")
+        table = read_table(path, _last_column(path) if label_column is None else label_column)
+        known = table.y != UNKNOWN
+        found[path.stem] = table.X[known], table.y[known]
+    return found
+
+
+def _last_column(path):
+    _, header = next(read_rows(path, Reading()))
+    return header[-1]

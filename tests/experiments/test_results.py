@@ -1,4 +1,4 @@
-"""Evidence: the judgment of a reproduction is counted right, and so is the committed one."""
+"""Evidence: tables, boldface and judgment are counted right, and so are the committed ones."""
 
 from __future__ import annotations
 
@@ -8,17 +8,103 @@ import re
 import numpy as np
 import pytest
 from command_line import words
-from evidence.results.acceptance import duel_table, judge, judgment_table
-from evidence.results.documents import errors_files, judgment_again
-from evidence.results.summaries import summarize
-from evidence.results.tables import (
+from evidence import runs
+from evidence.methods import METHODS
+from evidence.results import (
+    are_comparable,
+    duel_table,
+    errors_table,
+    judge,
+    judgment_again,
+    judgment_table,
+    mark_best,
     read_errors,
+    summarize,
+    table2,
+    table2_reasons,
+    to_csv,
 )
-from evidence.runs import runner
-from evidence.runs.methods import METHODS
-from evidence.runs.single_run import EMPTY
+from evidence.runs import EMPTY
+from evidence.tasks import TASKS
 from reproduction_programs import invented_table, reproduce, run_row
 from scipy.stats import ttest_ind, ttest_rel
+
+# Tables
+
+
+def test_closed_form_of_a_summary():
+    rows = [run_row("iris", "euclidean", s, e, seconds=e) for s, e in enumerate([8.0, 9.0, 13.0])]
+    (summary,) = summarize(rows)
+    assert (summary.mean, summary.seconds) == pytest.approx((10.0, 10.0))
+    assert summary.standard_error == pytest.approx(np.sqrt((4 + 1 + 9) / 2 / 3))
+    assert summary.difference == pytest.approx((10.0 - 9.58) / np.sqrt(14 / 6 + 0.73**2))
+    assert (summary.printed, summary.printed_error) == (9.58, 0.73)
+
+
+def test_boldface_and_the_paired_test_are_those_of_scipy():
+    rng = np.random.default_rng(1)
+    seen = set()
+    for shift in np.linspace(0.0, 3.0, 61):
+        hard = rng.normal(10.0, 4.0, size=5)  # some samplings are hard for both
+        a, b = hard + rng.normal(size=5), hard + shift + rng.normal(size=5)
+        tied = are_comparable(a, b), are_comparable(a, b, paired=True)
+        assert tied == (ttest_ind(a, b).pvalue >= 0.05, ttest_rel(a, b).pvalue >= 0.05)
+        assert (len(mark_best({"a": a, "b": b})) == 2) == tied[0]
+        seen.add(tied)
+    assert seen >= {(True, True), (True, False)}
+
+
+def test_boldface_without_variance_or_with_one_sampling():
+    flat = np.full(4, 5.0)
+    assert mark_best({"a": flat, "b": flat.copy(), "c": flat + 1.0}) == {"a", "b"}
+    assert mark_best({"a": np.array([5.0]), "b": np.array([5.1])}) == {"a"}
+    assert mark_best({}) == set()
+    rising = 100.0 * np.arange(5) / 38
+    assert not are_comparable(rising + 300 / 38, rising, paired=True)  # equal up to rounding
+
+
+def test_table_2_shows_means_boldface_the_paper_and_what_is_missing():
+    rows = [run_row("iris", "euclidean", s, 20.0 + s % 2) for s in range(10)]
+    rows += [run_row("iris", "itml", s, 5.0 + s % 2) for s in range(10)]
+    rows += [run_row("iris", "lmnn", s, 5.1 + s % 2) for s in range(9)]
+    rows += [run_row("iris", "lmnn", 9, None, "failed", detail="planted trouble")]
+    rows += [run_row("iris", "gdm", s, None, "cut off", detail="spent") for s in range(10)]
+    rows += [run_row("iris", "mine", 0, 4.0)]
+    rows += [run_row("mnist-1-7", "euclidean", s, 10.0) for s in range(2)]
+    rows += [run_row("mnist-1-7", "nca", 0, 11.0)]
+    summaries = summarize(rows)
+    (table,) = table2(summaries)
+    cells = {row[""]: (row["iris"], row["MNIST 1,7"]) for row in table.rows}
+    ten = "**10.00 ± 0.00**<br>10.42 ± 0.67 (-0.6)"
+    assert cells["Euclidean"] == ("20.50 ± 0.17<br>9.58 ± 0.73 (+14.6)", ten)
+    assert cells["ITML"] == ("5.50 ± 0.17<br>5.57 ± 0.53 (-0.1)", "")
+    assert cells["LMNN"][0].startswith("5.54 ± 0.18 (9 of 10)<br>9.81 ± 0.79")
+    assert cells["GDM"][0] == "cut off<br>8.95 ± 0.71"
+    assert cells["mine"][0] == "**4.00**"  # of one sampling, without a row of the paper
+    assert cells["NCA"][1] == "11.00<br>10.42 ± 0.67"
+    reasons = {row["method"]: row for row in table2_reasons(summaries).rows}
+    assert reasons["LMNN"]["first reason"] == "planted trouble"
+    assert (reasons["GDM"]["done"], reasons["GDM"]["cut off"]) == (0, 10)
+
+
+def test_table_2_has_a_block_for_every_six_tasks():
+    rows = [run_row(task, "euclidean", s, 9.0 + s) for task in TASKS for s in (0, 1)]
+    titles = [task.title for task in TASKS.values()]
+    assert [block.columns[1:] for block in table2(summarize(rows))] == [titles[:6], titles[6:]]
+
+
+def test_errors_csv_keeps_every_error_and_every_gap():
+    rows = [run_row("iris", m, s, 100.0 * (s + k) / 38) for k, m in enumerate("ab") for s in (0, 1)]
+    rows += [run_row("wine", "a", 0, None, "failed")]
+    again = read_errors(to_csv(errors_table(rows)))
+    found = {(r["task"], r["method"], r["sampling"]): r["error"] for r in again}
+    for row in rows:
+        assert found[row["task"], row["method"], row["sampling"]] == (
+            None if row["error"] is None else pytest.approx(row["error"])
+        )
+    with pytest.raises(ValueError, match=r"Line 3 is not one of errors\.csv"):
+        read_errors("task,sampling,test points,a\niris,0,38,2\niris,1,38,many\n")
+
 
 # The judgment
 
@@ -45,16 +131,10 @@ def test_closed_form_of_the_judgment():
     assert verdict.best == "itml"
     assert verdict.is_best == (ttest_ind(own, column(rows, "itml")).pvalue >= 0.05)
     assert verdict.is_best_paired == (ttest_rel(own, column(rows, "itml")).pvalue >= 0.05)
-
-
-def test_a_column_that_does_not_vary_is_judged_as_uncorrelated():
-    rows = invented_table(recommended=9.0, euclidean=13.0)
-    rows = [row | {"error": 13.0} if row["method"] == "euclidean" else row for row in rows]
-    (verdict,) = judge(rows)
-    assert verdict.least_paired == verdict.least
-    s = column(rows, "recommended").std(ddof=1) / np.sqrt(12)
-    squares = s**2 + 0.43**2 + 0.73**2
-    assert verdict.least == pytest.approx(9.58 - 5.31 - 2 * np.sqrt(squares))
+    flat = [row | {"error": 13.0} if row["method"] == "euclidean" else row for row in rows]
+    (uncorrelated,) = judge(flat)
+    assert uncorrelated.least_paired == uncorrelated.least
+    assert uncorrelated.least == pytest.approx(9.58 - 5.31 - 2 * np.sqrt(squares - s0**2))
 
 
 @pytest.mark.parametrize(
@@ -72,15 +152,11 @@ def test_the_error_or_the_improvement_is_enough(own, euclidean, near, near_paire
 
 
 def test_the_recommended_one_is_best_tied_or_beaten():
-    said = {}
-    for error in (5.0, 9.0, 12.0):
+    expected = {5.0: "recommended yes yes", 9.0: "GDM yes no", 12.0: "GDM no no"}
+    for error, said in expected.items():
         row = judgment_table(judge(invented_table(recommended=error, gdm=8.0))).rows[0]
-        said[error] = row["smallest mean"], row["best or tied"], row["best or tied, paired test"]
-    assert said == {
-        5.0: ("recommended", "yes", "yes"),
-        9.0: ("GDM", "yes", "no"),
-        12.0: ("GDM", "no", "no"),
-    }
+        columns = ("smallest mean", "best or tied", "best or tied, paired test")
+        assert " ".join(row[name] for name in columns) == said
 
 
 def test_verdicts_and_duels_are_counted_over_the_tasks():
@@ -99,54 +175,39 @@ def test_verdicts_and_duels_are_counted_over_the_tasks():
 def test_a_task_that_lacks_a_cell_is_not_judged():
     rows = invented_table()
     assert judge(rows)
-    assert judge(rows[:-1]) == []
-    assert judge([row for row in rows if row["method"] != "nca"]) == []
-    assert judge([row for row in rows if row["sampling"] == 0]) == []
-    failed = [row | {"outcome": "failed", "error": None} for row in rows[:1]]
-    assert judge(failed + rows[1:]) == []
+    for fewer in (
+        rows[:-1],
+        [row for row in rows if row["method"] != "nca"],
+        [row for row in rows if row["sampling"] == 0],
+        [rows[0] | {"outcome": "failed", "error": None}, *rows[1:]],
+    ):
+        assert judge(fewer) == []
 
 
-def test_errors_csv_keeps_every_error_and_every_gap():
-    rows = [run_row("iris", m, s, 100.0 * (s + k) / 38) for k, m in enumerate("ab") for s in (0, 1)]
-    rows += [run_row("wine", "a", 0, None, "failed")]
-    again = read_errors(errors_files(rows)["errors.csv"])
-    found = {(r["task"], r["method"], r["sampling"]): r["error"] for r in again}
-    for row in rows:
-        assert found[row["task"], row["method"], row["sampling"]] == (
-            None if row["error"] is None else pytest.approx(row["error"])
-        )
-    with pytest.raises(ValueError, match=r"Line 3 is not one of errors\.csv"):
-        read_errors("task,sampling,test points,a\niris,0,38,2\niris,1,38,many\n")
-
-
-def test_the_command_judges_under_table_2_and_again_from_its_errors(monkeypatch, tmp_path):
+def test_the_program_judges_under_table_2_and_again_from_its_errors(monkeypatch, tmp_path):
     def fake(key, method, protocol, time_limit):
         row = dict(zip(("task", "sampling", "method"), key, strict=True)) | EMPTY
         wrong = key[1] + (1 if key[2] == "recommended" else 4)
         return row | {"outcome": "done", "error": 100.0 * wrong / 38, "seconds": 0.1}
 
-    monkeypatch.setattr(runner, "run_method", fake)
+    monkeypatch.setattr(runs, "run_method", fake)
     done = reproduce("table2", "--tasks", "iris", "--samplings", 3, "--out", tmp_path)
     assert done.exit_code == 0, done.output
     assert "The recommended configuration, judged" in done.output
     first = (tmp_path / "judgment.md").read_text()
     assert "| of 1 |" in first
     (tmp_path / "judgment.md").unlink()
-    (tmp_path / "cells.jsonl").unlink()
     again = reproduce("judgment", "--out", tmp_path)
     assert again.exit_code == 0, again.output
     assert (tmp_path / "judgment.md").read_text() == first
 
 
-def test_the_command_says_what_a_judgment_lacks(cheap_runs, tmp_path):
+def test_the_program_says_what_a_judgment_lacks(cheap_runs, tmp_path):
     nothing = reproduce("judgment", "--out", tmp_path)
     assert nothing.exit_code == 2
     assert "run run.py table2 first" in words(nothing.output)
-    few = reproduce(
-        *("table2", "--tasks", "iris", "--methods", "euclidean,recommended"),
-        *("--samplings", 2, "--out", tmp_path),
-    )
-    assert few.exit_code == 0, few.output
+    asked = ("--tasks", "iris", "--methods", "euclidean,recommended", "--samplings", 2)
+    assert reproduce("table2", *asked, "--out", tmp_path).exit_code == 0
     assert not (tmp_path / "judgment.md").exists()
     result = reproduce("judgment", "--out", tmp_path)
     assert result.exit_code == 2
@@ -156,22 +217,25 @@ def test_the_command_says_what_a_judgment_lacks(cheap_runs, tmp_path):
 # The results that are committed
 
 
-def test_the_committed_judgment_and_means_are_those_of_the_committed_errors(repository):
-    folder = repository / "examples" / "reproduction"
+@pytest.fixture
+def folder(repository):
+    return repository / "examples" / "reproduction"
+
+
+def test_the_committed_judgment_and_means_are_those_of_the_committed_errors(folder):
     assert judgment_again(folder)["judgment.md"] == (folder / "judgment.md").read_text("utf-8")
     rows = read_errors((folder / "errors.csv").read_text("utf-8"))
     assert len(rows) == 12 * 50 * len(METHODS)
     with (folder / "table2.csv").open(encoding="utf-8") as file:
         printed = {(line["task"], line["method"]): line for line in csv.DictReader(file)}
-    for summary in summarize([row | {"seconds": 0.0, "detail": ""} for row in rows]):
+    for summary in summarize(rows):
         line = printed[summary.task, summary.method]
         assert float(line["mean"]) == pytest.approx(summary.mean)
         assert float(line["standard_error"]) == pytest.approx(summary.standard_error)
         assert line["is_best"] == str(summary.is_best)
 
 
-def test_the_committed_readmes_say_what_the_judgment_says(repository):
-    folder = repository / "examples" / "reproduction"
+def test_the_committed_readmes_say_what_the_judgment_says(folder):
     rows = read_errors((folder / "errors.csv").read_text("utf-8"))
     count = judgment_table(judge(rows)).rows[-1]
     text = words((folder / "README.md").read_text("utf-8"))
@@ -182,16 +246,13 @@ def test_the_committed_readmes_say_what_the_judgment_says(repository):
     duels = {row["method"]: row for row in duel_table(rows).rows}
     hyper, own = duels["SERAPH hyper"], duels["recommended"]
     better, tied, worse = hyper["better, tied, worse"].split(", ")
-    front = words((repository / "examples/guide/does-it-help.md").read_text("utf-8"))
+    front = words((folder.parent / "guide" / "does-it-help.md").read_text("utf-8"))
     for page in (text, front):
         assert f"{own['mean error']} % against {hyper['mean error']} %" in page
         assert f"better on {better} tasks, tied on {tied}, worse on {worse}" in page
 
 
-def test_the_code_of_the_committed_readme_prints_what_stands_below_it(
-    repository, monkeypatch, capsys
-):
-    folder = repository / "examples" / "reproduction"
+def test_the_code_of_the_committed_readme_prints_what_stands_below_it(folder, monkeypatch, capsys):
     monkeypatch.chdir(folder)
     text = (folder / "README.md").read_text("utf-8")
     ((code, output),) = re.findall(r"```python\n(.*?)```\s*```text\n(.*?)```", text, re.DOTALL)
@@ -199,19 +260,13 @@ def test_the_code_of_the_committed_readme_prints_what_stands_below_it(
     assert capsys.readouterr().out == output
 
 
-def test_files_the_committed_readme_points_at_exist(repository):
-    folder = repository / "examples" / "reproduction"
+def test_the_committed_files_exist_are_small_and_name_no_machine(folder):
     linked = re.findall(r"\]\(([^)#:]+)\)", (folder / "README.md").read_text("utf-8"))
     assert len(linked) > 10
     for path in linked:
         assert (folder / path).exists(), path
-
-
-def test_the_committed_results_are_small_and_name_no_machine(repository):
-    folder = repository / "examples" / "reproduction"
-    files = [path for path in folder.iterdir() if path.suffix in (".md", ".csv", ".png")]
-    for path in files:
+    for path in folder.glob("*.*"):
         assert path.stat().st_size < 300_000, path.name
-        if path.suffix != ".png":
+        if path.suffix in (".md", ".csv"):
             text = path.read_text("utf-8")
             assert not any(root in text for root in ("/tmp", "/home", "/work", "/root")), path.name

@@ -9,22 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
+from seraph_cvx import MStepObjective, PairSet, solve_m_step
 from seraph_cvx.datasets import Sampling
 from seraph_cvx.display.result_table import ResultTable
-from seraph_cvx.m_step.solve import solve_m_step
-from seraph_cvx.model.m_step_objective import MStepObjective
-from seraph_cvx.numerics.checks import UNKNOWN, FloatArray
-from seraph_cvx.pairs.pair_set import PairSet
 
-from ..protocol.samplings import nearest_neighbor_error
-from ..runs.early_stopping import stop_early
-from ..runs.learners import learn_baseline
+from .methods import learn_baseline, stop_early
+from .results import text_files
+from .tasks import UNKNOWN, nearest_neighbor_error
 
 POSTERIOR_FACTOR = 10.0
 """The weight mu of Figure 1, in units of #(S u D)/#U."""
@@ -33,9 +29,8 @@ PROJECTION_WEIGHT = 300.0
 """The weight lambda of Figure 2."""
 
 
-@dataclass(frozen=True)
-class TwoBoxes:
-    """Two boxes side by side, and where the labeled points are in them."""
+class TwoBoxes(NamedTuple):
+    """Boxes at -center and +center, and where the labeled points are: left, right, above, below."""
 
     center: float
     half_width: float
@@ -50,12 +45,12 @@ LAYOUTS = {1: TwoBoxes(0.5, 0.2, 0.6, 0.2, 0.4), 2: TwoBoxes(5.0, 3.0, 10.0, 3.0
 
 @dataclass(frozen=True, eq=False)
 class LearnedPanel:
-    """A row of a figure: a metric, what it does to the points, how it classifies them."""
+    """A row of a figure: a metric A, the points A^(1/2) x, their predicted classes, the error."""
 
     title: str
-    metric: FloatArray
-    projected: FloatArray
-    predicted: NDArray[np.int64]
+    metric: Any
+    projected: Any
+    predicted: Any
     error: float
 
 
@@ -66,10 +61,9 @@ def artificial_set(figure: int, n_each: int = 50, seed: int = 0) -> Sampling:
     box = LAYOUTS[figure]
     rng = np.random.default_rng(seed)
     classes = np.repeat([0, 1], n_each)
-    sides = np.where(classes == 0, -1.0, 1.0)
     half = np.array([box.half_width, box.half_height])
     points = rng.uniform(-half, half, size=(2 * n_each, 2))
-    points[:, 0] += sides * box.center
+    points[:, 0] += np.where(classes == 0, -1.0, 1.0) * box.center
     labeled = [
         (side * box.center + move * box.label_offset, -side * box.label_height)
         for side in (-1.0, 1.0)
@@ -80,20 +74,43 @@ def artificial_set(figure: int, n_each: int = 50, seed: int = 0) -> Sampling:
 
 
 def learn_panels(figure: int, sampling: Sampling | None = None) -> list[LearnedPanel]:
-    """Learn the rows of Figure 1 or 2: Euclidean distance, GDM, SERAPH of one kind of sparsity."""
+    """Learn the rows of Figure 1 or 2: Euclidean distance, GDM, SERAPH of one kind of sparsity.
+
+    Figure 1: mu = 10 #(S u D)/#U, lambda = 0, early-stopped gradient projection, for (7) has no
+    optimum without a trace weight. Figure 2: mu = 0, lambda = 300, the certified optimum of (11).
+    """
     sampling = artificial_set(figure) if sampling is None else sampling
-    gdm = learn_baseline("seraph_cvx.baselines.gdm", "GDM", sampling.X, sampling.y)
+    gdm = learn_baseline("GDM", sampling.X, sampling.y)
     pairs = PairSet.from_labels(sampling.X, sampling.y)
     if figure == 1:
         mu = POSTERIOR_FACTOR * pairs.resolve_unlabeled_weight("ratio")
         learned, word = stop_early(pairs, mu, 0.0).metric, "posterior"
     else:
-        learned, word = _sparse_projection(pairs), "projection"
+        weights = {"unlabeled_weight": 0.0, "trace_weight": PROJECTION_WEIGHT}
+        solution = solve_m_step(MStepObjective(pairs, **weights))
+        learned, word = solution.metric, "projection"
+        if learned is None:
+            raise RuntimeError(f"The M-step of Figure 2 failed: {solution.message}")
     return [
         _panel("Euclidean distance", np.eye(2), sampling),
         _panel("GDM", gdm.T @ gdm, sampling),
         _panel(f"SERAPH, {word} sparsity", learned, sampling),
     ]
+
+
+def _panel(title, metric, sampling):
+    eigenvalues, vectors = np.linalg.eigh(metric)
+    root = (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T
+    projected, known = sampling.X @ root, sampling.labeled
+    nearest = np.argmin(cdist(projected, projected[known]), axis=1)
+    error = nearest_neighbor_error(sampling, root)
+    return LearnedPanel(title, metric, projected, sampling.y[known][nearest], error)
+
+
+def figure_files(figure: int, sampling: Sampling, panels: Sequence[LearnedPanel]) -> dict[str, str]:
+    """The files of the numbers in Figure 1 or 2."""
+    points = _points_rows(sampling, panels)
+    return text_files(f"figure{figure}", [panels_table(figure, panels)], points)
 
 
 def panels_table(figure: int, panels: Sequence[LearnedPanel]) -> ResultTable:
@@ -115,37 +132,14 @@ def panels_table(figure: int, panels: Sequence[LearnedPanel]) -> ResultTable:
     return ResultTable(f"Figure {figure}: metrics scaled to trace 1", rows)
 
 
-def points_table(sampling: Sampling, panels: Sequence[LearnedPanel]) -> ResultTable:
-    """Tabulate the points of Figure 1 or 2: class, position, projection and predicted class."""
+def _points_rows(sampling, panels):
+    """The points: class, position, and of each metric the projection and the predicted class."""
     classes = np.concatenate([sampling.y[sampling.labeled], sampling.y_test])
     rows = []
-    for k, x in enumerate(sampling.X):
-        row: dict[str, Any] = {
-            "class": int(classes[k]),
-            "labeled": int(sampling.labeled[k]),
-            "x": float(x[0]),
-            "y": float(x[1]),
-        }
+    for k, (x, y) in enumerate(sampling.X.tolist()):
+        row = {"class": classes[k], "labeled": int(sampling.labeled[k]), "x": x, "y": y}
         for panel in panels:
             row[f"{panel.title}: x"], row[f"{panel.title}: y"] = panel.projected[k].tolist()
-            row[f"{panel.title}: predicted"] = int(panel.predicted[k])
+            row[f"{panel.title}: predicted"] = panel.predicted[k]
         rows.append(row)
-    return ResultTable(f"The points of {sampling.name}", rows)
-
-
-def _sparse_projection(pairs: PairSet) -> FloatArray:
-    objective = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=PROJECTION_WEIGHT)
-    solution = solve_m_step(objective)
-    if solution.metric is None:
-        raise RuntimeError(f"The M-step of Figure 2 failed: {solution.message}")
-    return solution.metric
-
-
-def _panel(title: str, metric: FloatArray, sampling: Sampling) -> LearnedPanel:
-    eigenvalues, vectors = np.linalg.eigh(metric)
-    root = (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T
-    projected = sampling.X @ root
-    known = sampling.labeled
-    nearest = np.argmin(cdist(projected, projected[known]), axis=1)
-    error = nearest_neighbor_error(sampling, root)
-    return LearnedPanel(title, metric, projected, sampling.y[known][nearest], error)
+    return rows

@@ -1,1 +1,0 @@
-"""How Section 5.1 is set up: tasks, samplings, and what the paper prints."""

@@ -1,0 +1,250 @@
+"""Evidence: `run.py` loses no run, makes none twice, writes what it says, and tells of failures."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import run
+from command_line import words
+from evidence import runs
+from evidence.methods import METHODS
+from evidence.results import summarize, table2_reasons
+from evidence.runs import Protocol, learn, run_methods
+from evidence.tasks import UNFILED
+from joblib import parallel_config
+from reproduction_programs import reproduce
+
+import seraph_cvx
+
+# Runs
+
+
+def test_failures_are_rows_with_their_reason_and_the_others_go_on(planted, tmp_path):
+    names = ("boom", "leave", "not_finite", "warn")
+    out = tmp_path / "cells.jsonl"
+    table = run_methods(["iris"], [*map(planted, names), "euclidean"], 1, out=out)
+    rows = {row["method"]: row for row in table.rows}
+    assert list(rows) == [*names, "euclidean"]
+    reasons = ("ValueError: planted trouble", "exit code 3", "not finite")
+    for name, reason in zip(names[:3], reasons, strict=True):
+        assert (rows[name]["outcome"], rows[name]["error"]) == ("failed", None)
+        assert reason in rows[name]["detail"]
+    assert rows["warn"]["warnings"] == ["UserWarning: planted doubt"]
+    assert rows["warn"]["error"] == rows["euclidean"]["error"] is not None
+    on_disk = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [line["kind"] for line in on_disk] == ["run"] + ["cell"] * 5
+
+
+def test_components_that_are_no_metric_are_refused_with_their_shape(planted):
+    with pytest.raises(ValueError, match=r"shape \(1, 2\), or not finite: \(k, 2\) finite"):
+        learn(planted("not_finite"), np.eye(2), np.array([0, 1]), 0)
+
+
+@pytest.mark.slow
+def test_the_time_cap_cuts_off_what_is_beyond_it_and_says_so(planted):
+    """Each sleeps a second: a busy machine has 0.7 s to spare for the first."""
+    first, second, third, _ = run_methods(["iris"], [planted("sleep")], 4, time_cap=1.7).rows
+    assert [row["outcome"] for row in (first, second, third)] == ["done", "cut off", "cut off"]
+    assert 1.0 <= first["seconds"] < 1.7
+    assert first["cpu_seconds"] < 0.5  # it slept
+    assert "time limit" in second["detail"]
+    assert second["seconds"] < 1.7
+    assert "spent" in third["detail"]
+    assert third["seconds"] == 0.0
+
+
+def facts_of(table):
+    """What does not depend on the machine."""
+    facts = ("task", "sampling", "method", "outcome", "error", "detail", "rank")
+    return [{name: row[name] for name in facts} for row in table.rows]
+
+
+@pytest.mark.slow
+def test_runs_on_another_backend_are_those_of_one_process(planted):
+    """Whatever backend joblib is told to use: seeds are the samplings' alone."""
+    asked = (["iris"], ["euclidean", "seraph-proj", planted("boom")], 2)
+    with parallel_config(backend="threading", n_jobs=2):
+        together = run_methods(*asked)
+    assert facts_of(together) == facts_of(run_methods(*asked))
+
+
+def test_resume_runs_only_what_is_not_there(cheap_runs, tmp_path):
+    out = tmp_path / "cells.jsonl"
+    run_methods(["iris"], ["euclidean"], 2, out=out)
+    out.write_text(out.read_text().replace('"error":11.0', '"error":99.0'))
+    table = run_methods(["iris"], ["euclidean", "itml"], 3, out=out, resume=True)
+    assert cheap_runs[:2] == [("iris", 0, "euclidean"), ("iris", 1, "euclidean")]
+    new = [("iris", 0, "itml"), ("iris", 1, "itml"), ("iris", 2, "euclidean"), ("iris", 2, "itml")]
+    assert cheap_runs[2:] == new
+    assert table.rows[2]["error"] == 99.0  # read, not made again
+    assert len(table.rows) == 6
+
+
+def test_a_corrupt_line_is_reported_with_its_number_and_its_cell_made_again(cheap_runs, tmp_path):
+    out = tmp_path / "cells.jsonl"
+    run_methods(["iris"], ["euclidean"], 3, out=out)
+    lines = out.read_text().splitlines()
+    lines[2] = lines[2][:40]
+    lines[3] = json.dumps({"kind": "cell", "task": "iris", "sampling": 2, "method": "euclidean"})
+    out.write_text("\n".join(lines))
+    table = run_methods(["iris"], ["euclidean"], 3, out=out, resume=True)
+    assert [note.partition(" of ")[0] for note in table.notes] == ["Line 3", "Line 4"]
+    assert cheap_runs[3:] == [("iris", 1, "euclidean"), ("iris", 2, "euclidean")]
+    assert [row["error"] for row in table.rows] == [10.0, 11.0, 12.0]
+
+
+def test_an_interruption_keeps_what_is_done_and_resume_completes_it(cheap_runs, tmp_path):
+    out, told = tmp_path / "cells.jsonl", []
+
+    def interrupt(row, number, total):
+        told.append((number, total))
+        if number == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run_methods(["iris"], ["euclidean"], 4, out=out, callback=interrupt)
+    assert out.read_text().count('"kind":"cell"') == 2
+    assert told == [(1, 4), (2, 4)]
+    table = run_methods(["iris"], ["euclidean"], 4, out=out, resume=True)
+    assert [row["error"] for row in table.rows] == [10.0, 11.0, 12.0, 13.0]
+    assert sorted(set(cheap_runs)) == cheap_runs  # none twice
+
+
+def test_retry_repeats_failed_runs_and_no_others(cheap_runs, tmp_path):
+    asked = {"out": tmp_path / "cells.jsonl"}
+    for settings in (asked, asked | {"resume": True}, asked | {"resume": True, "retry": True}):
+        run_methods(["iris"], ["euclidean", "gdm"], 2, **settings)
+    assert cheap_runs[4:] == [("iris", 0, "gdm"), ("iris", 1, "gdm")]
+
+
+def test_a_file_is_not_overwritten_nor_mixed_with_another_protocol(cheap_runs, tmp_path):
+    out = tmp_path / "cells.jsonl"
+    run_methods(["iris"], ["euclidean"], 1, out=out)
+    with pytest.raises(FileExistsError, match="--resume"):
+        run_methods(["iris"], ["euclidean"], 1, out=out)
+    with pytest.raises(ValueError, match="scaling=None, not standard"):
+        run_methods(["iris"], ["euclidean"], 1, Protocol("standard"), out=out, resume=True)
+
+
+@pytest.mark.slow
+def test_all_methods_on_the_tasks_without_files_within_80_seconds_a_sampling(tmp_path):
+    started = time.perf_counter()
+    table = run_methods(list(UNFILED), None, 1, out=tmp_path / "cells.jsonl", n_jobs=2)
+    assert time.perf_counter() - started < 80.0
+    alone = facts_of(run_methods(["wine"], ["seraph-proj"], 1))
+    assert [row for row in facts_of(table) if row in alone] == alone
+    assert len(table.rows) == 4 * len(METHODS)
+    assert not table2_reasons(summarize(table.rows)).rows
+
+
+# The program
+
+
+@pytest.mark.slow
+def test_the_program_makes_table_2_and_figure_3_of_the_same_runs(tmp_path):
+    asked = ("--tasks", "iris", "--methods", "euclidean,early-hyper", "--samplings", 2)
+    done = reproduce("table2", *asked, "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    text = (tmp_path / "table2.md").read_text()
+    assert "| SERAPH hyper, early |" in text
+    assert "<br>9.58 ± 0.73" in text
+    header, *lines = (tmp_path / "table2.csv").read_text().splitlines()
+    assert header.startswith("task,method,n_done")
+    assert len(lines) == 2
+    again = reproduce("figure3", *asked, "--out", tmp_path, "--resume")
+    assert again.exit_code == 0, again.output
+    assert (tmp_path / "cells.jsonl").read_text().count('"kind":"cell"') == 4
+    assert (tmp_path / "figure3.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "figure3.csv").read_text().startswith("method,iris")
+
+
+@pytest.mark.parametrize(
+    ("part", "endings"),
+    [
+        ("table1", (".md", ".csv")),
+        pytest.param("figure1", (".md", ".csv", ".png"), marks=pytest.mark.slow),
+        pytest.param("figure2", (".md", ".csv", ".png"), marks=pytest.mark.slow),
+        pytest.param("protocol", (".md",), marks=pytest.mark.slow),
+    ],
+)
+def test_the_program_writes_the_other_parts(part, endings, tmp_path):
+    done = reproduce(part, "--tasks", "iris", "--samplings", 2, "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    for ending in endings:
+        assert 0 < (tmp_path / (part + ending)).stat().st_size < 300_000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("table3",), "table3"),
+        (("table2", "--tasks", "tulips"), "no task 'tulips'"),
+        (("table2", "--methods", "svm"), "no method 'svm'"),
+        (("table2", "--methods", "own=nowhere:f"), "cannot be imported"),
+        (("table2", "--tasks", "iris", "--scaling", "metric"), "unit, pixels"),
+        (("table2", "--samplings", "0"), "'--samplings'"),
+        (("table2", "--tasks", "iris", "--methods", "euclidean", "--n-jobs", "0"), "n_jobs"),
+        (("table2", "--tasks", "usps-1-5-20", "--data-dir", "nowhere"), "usps"),
+        (("table2", "--redraw"), "--redraw is for figure3"),
+        (("figure3", "--redraw"), "run run.py figure3 first"),
+        (("table1", "--out", "file/x"), "not a folder"),
+    ],
+)
+def test_bad_input_is_answered_in_words_with_exit_code_2(arguments, said, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").write_text("")
+    monkeypatch.delenv("SERAPH_CVX_DATA", raising=False)
+    result = reproduce(*arguments)
+    assert result.exit_code == 2
+    assert said in words(result.output)
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_go_on(tmp_path):
+    options = ["table2", "--tasks", "iris", "--methods", "euclidean,gdm"]
+    command = [sys.executable, run.__file__, *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, cwd=tmp_path, text=True) as process:
+        cells = tmp_path / "reproduction" / "cells.jsonl"
+        while not cells.exists() or cells.read_bytes().count(b"\n") < 3:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        said = words(process.communicate(timeout=60)[1])
+    assert process.returncode == 130, said
+    assert "the finished runs are in reproduction/cells.jsonl" in said
+    assert "the same command with --resume continues" in said
+    assert "Traceback" not in said
+
+
+def test_the_program_ends_with_1_where_runs_failed_and_says_so(cheap_runs, tmp_path):
+    asked = ("--tasks", "iris", "--methods", "euclidean,gdm", "--samplings", 2)
+    result = reproduce("table2", *asked, "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "Of 4 runs 2 failed and 0 were cut off" in words(result.output)
+    assert "What is not done" in (tmp_path / "table2.md").read_text()
+
+
+@pytest.mark.parametrize("missing", ["matplotlib", "scipy.spatial.distance"])
+def test_without_matplotlib_the_numbers_are_written_and_the_missing_picture_is_told(
+    missing, tmp_path, monkeypatch
+):
+    for name in list(sys.modules):
+        if name.startswith(("evidence.pictures", "seraph_cvx.plots", "matplotlib.")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.delattr(seraph_cvx, "plots", raising=False)
+    monkeypatch.delattr(runs.__package__ + ".pictures", raising=False)
+    result = reproduce("figure2", "--out", tmp_path)
+    if missing == "matplotlib":
+        assert result.exit_code == 0, result.output
+        assert "No picture: matplotlib is not installed" in words(result.output)
+    else:  # another package is not taken for it
+        assert result.exit_code == 2
+        assert "matplotlib" not in result.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["figure2.csv", "figure2.md"]
