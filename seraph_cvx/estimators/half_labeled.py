@@ -169,44 +169,31 @@ def pair_auc(estimator: Any, X: Any, y: ArrayLike) -> float:
     >>> pair_auc(model, [[X[0], X[1]], [X[0], X[2]]], [1, -1])
     1.0
     """
-    head, learner = _head_and_learner(estimator)
-    if np.ndim(X) == 3:
-        return area_over_pairs(learner, *_given_pairs(head, X, y))
-    if head is not None:
-        X = head.transform(X)
-    points, labels, known = known_rows(X, y, "pair_auc")
-    _, codes = encode_labels(labels, len(known))
-    first, second = np.triu_indices(len(known), 1)
-    similar = codes[first] == codes[second]
-    return area_over_pairs(learner, np.asarray(points), np.column_stack([first, second]), similar)
-
-
-def _head_and_learner(estimator: Any) -> tuple[Any, Any]:
-    """Split a pipeline into what precedes the metric learner (None: nothing) and the learner."""
-    head, learner = None, estimator
+    learner, head = estimator, None
     if isinstance(estimator, Pipeline):
-        head = estimator[:-1] if len(estimator) > 1 else None
-        learner = estimator[-1]
+        learner, head = estimator[-1], estimator[:-1] if len(estimator) > 1 else None
     if not hasattr(learner, "pair_score"):
         raise TypeError(
             f"pair_auc needs a metric learner with `pair_score`, and {type(learner).__name__} has "
             "none: score the metric learner itself, or use known_accuracy for a classifier."
         )
-    return head, learner
-
-
-def _given_pairs(head: Any, P: Any, y: ArrayLike) -> tuple[FloatArray, IntArray, Any]:
-    """The points of given pairs, the indices that each pair joins, and whether it is similar."""
-    pairs, labels = np.asarray(P), column_or_1d(y)
-    if pairs.shape[1] != 2 or labels.shape != (len(pairs),) or set(labels) - {-1, 1}:
-        raise ValueError(
-            f"For pairs, X must have shape (k, 2, m), not {pairs.shape}, and y must hold +1 "
-            "(similar) or -1 (dissimilar) for each of them."
-        )
-    points = pairs.reshape(-1, pairs.shape[2])
+    if np.ndim(X) == 3:
+        P, labels = np.asarray(X), column_or_1d(y)
+        if P.shape[1] != 2 or labels.shape != (len(P),) or set(labels) - {-1, 1}:
+            raise ValueError(
+                f"For pairs, X must have shape (k, 2, m), not {P.shape}, and y must hold +1 "
+                "(similar) or -1 (dissimilar) for each of them."
+            )
+        points, similar = P.reshape(-1, P.shape[2]), labels == 1
+        rows = np.arange(2 * len(P)).reshape(-1, 2)
+    else:
+        points, labels, known = known_rows(X, y, "pair_auc")
+        _, codes = encode_labels(labels, len(known))
+        rows = np.column_stack(np.triu_indices(len(known), 1))
+        similar = codes[rows[:, 0]] == codes[rows[:, 1]]
     if head is not None:
-        points = np.asarray(head.transform(points))
-    return points, np.arange(2 * len(pairs)).reshape(-1, 2), labels == 1
+        points = head.transform(points)
+    return area_over_pairs(learner, np.asarray(points), rows, similar)
 
 
 def area_over_pairs(learner: Any, points: FloatArray, rows: IntArray, similar: Any) -> float:

@@ -14,9 +14,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from ..certificate import Certificate
@@ -33,19 +31,35 @@ UNREADABLE = (ValueError, EOFError, RecursionError, NotImplementedError, zipfile
 PACKAGE = "seraph_cvx"
 
 MODELS = {
-    "SERAPH": "estimators.seraph",
-    "PairSERAPH": "estimators.pair_seraph",
-    "KernelSERAPH": "estimators.kernel_seraph",
-    "SERAPHCV": "estimators.seraph_cv",
-    "GDM": "baselines.gdm",
-    "ITML": "baselines.itml",
-    "LMNN": "baselines.lmnn.estimator",
-    "LDM": "baselines.ldm",
-    "MFDA": "baselines.mfda",
-    "NCA": "baselines.nca",
-    "Euclidean": "baselines.euclidean",
+    "SERAPH": "seraph_cvx.estimators.seraph",
+    "PairSERAPH": "seraph_cvx.estimators.pair_seraph",
+    "KernelSERAPH": "seraph_cvx.estimators.kernel_seraph",
+    "SERAPHCV": "seraph_cvx.estimators.seraph_cv",
+    **dict.fromkeys(
+        ("GDM", "ITML", "LMNN", "LDM", "MFDA", "NCA", "Euclidean"), "seraph_cvx.baselines"
+    ),
 }
 """The classes that can be saved, and their modules, imported when needed."""
+
+SCALERS = {
+    "StandardScaler": "sklearn.preprocessing",
+    "MinMaxScaler": "sklearn.preprocessing",
+    "MaxAbsScaler": "sklearn.preprocessing",
+    "RobustScaler": "sklearn.preprocessing",
+    "SimpleImputer": "sklearn.impute",
+}
+"""The steps that may stand before a metric, and their modules."""
+
+SCALER_ARRAYS = {
+    "StandardScaler": ("mean_", "scale_", "var_"),
+    "MinMaxScaler": ("min_", "scale_", "data_min_", "data_max_", "data_range_"),
+    "MaxAbsScaler": ("scale_", "max_abs_"),
+    "RobustScaler": ("center_", "scale_"),
+    "SimpleImputer": ("statistics_",),
+}
+"""The arrays that each of them learns, with an entry for each feature."""
+
+LEARNED_BY_SCALERS = ("n_features_in_", "feature_names_in_", "n_samples_seen_")
 
 PRIVATE = {"KernelSERAPH": ("_row_means", "_mean")}
 """Learned attributes whose names do not end in an underscore."""
@@ -59,20 +73,6 @@ ATTRIBUTE_TYPES: dict[str, Any] = {
     "certificate_": Certificate | None,
 }
 """The types of these attributes, wherever they occur; SERAPH and its relatives have them all."""
-
-SCALERS: dict[str, tuple[Any, tuple[str, ...]]] = {
-    "StandardScaler": (StandardScaler, ("mean_", "scale_", "var_")),
-    "MinMaxScaler": (
-        MinMaxScaler,
-        ("min_", "scale_", "data_min_", "data_max_", "data_range_"),
-    ),
-    "MaxAbsScaler": (MaxAbsScaler, ("scale_", "max_abs_")),
-    "RobustScaler": (RobustScaler, ("center_", "scale_")),
-    "SimpleImputer": (SimpleImputer, ("statistics_",)),
-}
-"""The steps that may stand before a metric: their classes, and the arrays that they learn."""
-
-LEARNED_BY_SCALERS = ("n_features_in_", "feature_names_in_", "n_samples_seen_")
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -109,13 +109,12 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> None:
     (SERAPH(trace_weight=2.0), True)
     """
     arrays: Arrays = {}
+    is_pipeline = isinstance(model, Pipeline)
     header = {
         "format": FORMAT,
-        "format_version": FORMAT_VERSION if isinstance(model, Pipeline) else 1,
+        "format_version": FORMAT_VERSION if is_pipeline else 1,
         "package_version": import_module(PACKAGE).__version__,
-        **(_describe_pipeline if isinstance(model, Pipeline) else _describe_model)(
-            model, "", arrays
-        ),
+        **(_describe_pipeline(model, arrays) if is_pipeline else _describe(model, "", arrays)),
     }
     write_plain_file(path, header, arrays)
 
@@ -144,7 +143,7 @@ def load_model(path: str | os.PathLike[str]) -> Any:
         header, arrays = read_plain_file(path)
         _check_format(header)
         is_pipeline = header.get("class") == "Pipeline"
-        model = (_rebuild_pipeline if is_pipeline else _rebuild_model)(header, arrays)
+        model = (_rebuild_pipeline if is_pipeline else _rebuild)(header, arrays)
         if arrays:
             refuse(f"its header does not name its entries {sorted(arrays)}")
     except UNREADABLE as error:
@@ -165,70 +164,50 @@ def _check_format(header: dict[str, Any]) -> None:
         )
 
 
-def _describe_pipeline(pipeline: Pipeline, prefix: str, arrays: Arrays) -> dict[str, Any]:
+def _describe_pipeline(pipeline: Pipeline, arrays: Arrays) -> dict[str, Any]:
     """Describe a pipeline by its steps: scalers, then a model."""
     check_is_fitted(pipeline)
     steps = [(name, step) for name, step in pipeline.steps if step not in (None, "passthrough")]
-    records = []
-    for number, (name, step) in enumerate(steps):
-        inside = f"{prefix}steps.{number}."
-        if number == len(steps) - 1:
-            records.append([name, _describe_model(step, inside, arrays)])
-        elif type(step) is SCALERS.get(type(step).__name__, (None,))[0]:
-            records.append([name, _describe_scaler(step, inside, arrays)])
-        else:
+    for _, step in steps[:-1]:
+        if not _is_one_of(SCALERS, step):
             raise TypeError(
                 f"This Pipeline cannot be saved: before its last step it may have "
                 f"{', '.join(SCALERS)}, not {type(step).__name__}. To save it without the "
                 "classifier at its end, save pipeline[:-1]."
             )
+    records = [
+        [name, _describe(step, f"steps.{k}.", arrays, MODELS if step is steps[-1][1] else SCALERS)]
+        for k, (name, step) in enumerate(steps)
+    ]
     return {"class": "Pipeline", "steps": records}
 
 
-def _describe_model(model: Any, prefix: str, arrays: Arrays) -> dict[str, Any]:
-    """Describe a model in JSON values; its arrays are put into `arrays`."""
+def _describe(
+    model: Any, prefix: str, arrays: Arrays, classes: dict[str, str] = MODELS
+) -> dict[str, Any]:
+    """Describe a fitted model or scaler in JSON values; its arrays are put into `arrays`."""
     name = type(model).__name__
-    if type(model).__module__ != f"{PACKAGE}.{MODELS.get(name)}":
+    if not _is_one_of(classes, model):
         raise TypeError(
             f"{name} cannot be saved: only {', '.join(MODELS)} of {PACKAGE} can, alone or at the "
             f"end of a Pipeline after {', '.join(SCALERS)}."
         )
     check_is_fitted(model)
-    _check_fitted(model)
     parameters = model.get_params(deep=False)
     learned = {key: value for key, value in vars(model).items() if key not in parameters}
     learned.pop("_sklearn_output_config", None)
     parameters.pop("callback", None)  # it belongs to the fit that is over, not to what was learned
-    strange = [key for key in learned if not _may_be_learned(key, type(model))]
-    if strange:
-        raise TypeError(f"This {name} cannot be saved: `{strange[0]}` is nothing it learns.")
     inner = learned.pop("best_estimator_", None)
-    record = _record(model, parameters, learned, prefix, arrays)
-    if inner is not None:
-        record["best_estimator_"] = _describe_model(inner, f"{prefix}best_estimator_.", arrays)
-    return record
-
-
-def _describe_scaler(scaler: Any, prefix: str, arrays: Arrays) -> dict[str, Any]:
-    """Describe a fitted scaler in JSON values; its arrays are put into `arrays`."""
-    keys = (*SCALERS[type(scaler).__name__][1], *LEARNED_BY_SCALERS)
-    learned = {key: getattr(scaler, key) for key in keys if hasattr(scaler, key)}
-    if "statistics_" in learned:  # of a constant they are objects
-        learned["statistics_"] = np.asarray(learned["statistics_"], dtype=np.float64)
-    return _record(scaler, scaler.get_params(deep=False), learned, prefix, arrays)
-
-
-def _record(
-    model: Any,
-    parameters: dict[str, Any],
-    learned: dict[str, Any],
-    prefix: str,
-    arrays: Arrays,
-) -> dict[str, Any]:
-    """The class, the parameters, the learned attributes and the output of a model or scaler."""
-    name = type(model).__name__
+    if classes is SCALERS:
+        learned = {key: value for key, value in learned.items() if _may_be_learned(key, name)}
+        if "statistics_" in learned:  # of a constant they are objects
+            learned["statistics_"] = np.asarray(learned["statistics_"], dtype=np.float64)
+    else:
+        _check_fitted(name, vars(model))
+        if unknown := [key for key in learned if not _may_be_learned(key, name)]:
+            raise TypeError(f"This {name} cannot be saved: `{unknown[0]}` is nothing it learns.")
     try:
-        return {
+        record = {
             "class": name,
             "parameters": {
                 key: pack(value, f"{prefix}parameters.{key}", arrays)
@@ -245,6 +224,9 @@ def _record(
             f"This {name} cannot be saved: {error}. Only numbers, strings, None, and sequences of "
             f"them are written: give such a value{cure}."
         ) from None
+    if inner is not None:
+        record["best_estimator_"] = _describe(inner, f"{prefix}best_estimator_.", arrays)
+    return record
 
 
 def _rebuild_pipeline(record: dict[str, Any], arrays: Arrays) -> Pipeline:
@@ -256,9 +238,8 @@ def _rebuild_pipeline(record: dict[str, Any], arrays: Arrays) -> Pipeline:
     for number, step in enumerate(steps):
         match step:
             case [str(name), dict(content)]:
-                is_last = number == len(steps) - 1
-                rebuild = _rebuild_model if is_last else _rebuild_scaler
-                rebuilt.append((name, rebuild(content, arrays)))
+                classes = MODELS if number == len(steps) - 1 else SCALERS
+                rebuilt.append((name, _rebuild(content, arrays, classes)))
             case _:
                 refuse(f"the step {number} of its pipeline has no name or no content")
     sizes = {step.n_features_in_ for _, step in rebuilt}
@@ -267,37 +248,58 @@ def _rebuild_pipeline(record: dict[str, Any], arrays: Arrays) -> Pipeline:
     return Pipeline(rebuilt)
 
 
-def _parts(record: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters and the attributes of a record."""
+def _rebuild(record: dict[str, Any], arrays: Arrays, classes: dict[str, str] = MODELS) -> Any:
+    """Rebuild the model or scaler that a record describes."""
+    name = record.get("class")
+    if not isinstance(name, str) or name not in classes:
+        refuse(f"its class {name!r} is none of {', '.join(classes)}")
+    try:
+        cls = getattr(import_module(classes[name]), name)
+    except ImportError as error:
+        refuse(f"its class {name} cannot be imported ({error})")
     parameters, attributes = record.get("parameters"), record.get("attributes")
     if not isinstance(parameters, dict) or not isinstance(attributes, dict):
         refuse("its header has no parameters or no attributes")
-    return parameters, attributes
-
-
-def _with_output(model: Any, record: dict[str, Any]) -> Any:
-    """Let `transform` return what it returned when the model was saved."""
+    if unknown := parameters.keys() - cls().get_params(deep=False).keys():
+        refuse(f"{name} has no parameter {sorted(unknown)[0]!r}")
+    model = cls(**{key: unpack(value, arrays) for key, value in parameters.items()})
+    for key in attributes:
+        if not _may_be_learned(key, name) or hasattr(cls, key):
+            refuse(f"{name} learns no attribute {key!r}")
+    learned = {
+        key: unpack(value, arrays, may_be_nan=key == "cv_results_")
+        for key, value in attributes.items()
+    }
+    if name == "SERAPHCV" and isinstance(record.get("best_estimator_"), dict):
+        learned["best_estimator_"] = _rebuild(record["best_estimator_"], arrays)
+    if classes is MODELS:
+        _check_fitted(name, learned)
+    else:
+        _check_scaler(model, learned)
+    vars(model).update(learned)
     if record.get("output") not in (None, "default", "pandas", "polars"):
         refuse(f"its output is {record['output']!r}")
     return model.set_output(transform=record.get("output"))
 
 
-def _rebuild_scaler(record: dict[str, Any], arrays: Arrays) -> Any:
-    """Rebuild the scaler that a record describes."""
-    name = record.get("class")
-    if not isinstance(name, str) or name not in SCALERS:
-        refuse(f"its step {name!r} is none of {', '.join(SCALERS)}")
-    cls, keys = SCALERS[name]
-    parameters, learned = (
-        {key: unpack(value, arrays) for key, value in part.items()} for part in _parts(record)
-    )
-    unknown = {*parameters} - {*cls().get_params()} | {*learned} - {*keys, *LEARNED_BY_SCALERS}
-    if unknown:
-        refuse(f"{name} has no parameter and learns no attribute {sorted(unknown)[0]!r}")
-    scaler, m = cls(**parameters), learned.get("n_features_in_")
+def _is_one_of(classes: dict[str, str], model: Any) -> bool:
+    """Whether a model is of one of these classes, and not of one derived from it."""
+    name = type(model).__name__
+    return name in classes and getattr(import_module(classes[name]), name) is type(model)
+
+
+def _may_be_learned(key: str, name: str) -> bool:
+    if name in SCALERS:
+        return key in (*SCALER_ARRAYS[name], *LEARNED_BY_SCALERS)
+    return bool(re.fullmatch(r"[a-z][a-z0-9_]*_", key)) or key in PRIVATE.get(name, ())
+
+
+def _check_scaler(scaler: Any, learned: dict[str, Any]) -> None:
+    """Check that what a scaler learned fits together, and let an imputer make the rest of it."""
+    name, m = type(scaler).__name__, learned.get("n_features_in_")
     if type(m) is not int or m < 1:
         refuse(f"the n_features_in_ of this {name} is {m!r}")
-    for key in (*keys, "feature_names_in_"):
+    for key in (*SCALER_ARRAYS[name], "feature_names_in_"):
         value = learned.get(key)
         if value is None and (key == "feature_names_in_" or name != "SimpleImputer"):
             continue  # nobody named them, or the scaler was told not to learn it
@@ -309,49 +311,12 @@ def _rebuild_scaler(record: dict[str, Any], arrays: Arrays) -> Any:
         scaler.fit(statistics.reshape(1, m))
         if not np.array_equal(scaler.statistics_, statistics):
             refuse("the statistics_ of this SimpleImputer are not what its strategy gives")
-    for key, value in learned.items():
-        setattr(scaler, key, value)
-    return _with_output(scaler, record)
 
 
-def _rebuild_model(record: dict[str, Any], arrays: Arrays) -> Any:
-    """Rebuild the model that a record describes."""
-    cls = _open_class(record.get("class"))
-    parameters, attributes = _parts(record)
-    unknown = parameters.keys() - cls().get_params(deep=False).keys()
-    if unknown:
-        refuse(f"{cls.__name__} has no parameter {sorted(unknown)[0]!r}")
-    model = cls(**{key: unpack(value, arrays) for key, value in parameters.items()})
-    for key, value in attributes.items():
-        if not _may_be_learned(key, cls):
-            refuse(f"{cls.__name__} learns no attribute {key!r}")
-        setattr(model, key, unpack(value, arrays, may_be_nan=key == "cv_results_"))
-    if cls.__name__ == "SERAPHCV" and isinstance(record.get("best_estimator_"), dict):
-        model.best_estimator_ = _rebuild_model(record["best_estimator_"], arrays)
-    _check_fitted(model)
-    return _with_output(model, record)
-
-
-def _open_class(name: Any) -> Any:
-    """Import the class of a model by its name."""
-    if not isinstance(name, str) or name not in MODELS:
-        refuse(f"its class {name!r} is none of {', '.join(MODELS)}")
-    try:
-        return getattr(import_module(f"{PACKAGE}.{MODELS[name]}"), name)
-    except ImportError as error:
-        refuse(f"its class {name} cannot be imported ({error})")
-
-
-def _may_be_learned(key: str, cls: Any) -> bool:
-    named_so = re.fullmatch(r"[a-z][a-z0-9_]*_", key) and not hasattr(cls, key)
-    return bool(named_so) or key in PRIVATE.get(cls.__name__, ())
-
-
-def _check_fitted(model: Any) -> None:
-    """Check that the learned attributes exist, with their types and matching shapes."""
-    name, learned = type(model).__name__, vars(model)
+def _check_fitted(name: str, learned: dict[str, Any]) -> None:
+    """Check that what a model learned is all there, with its types and matching shapes."""
     for key, kind in ATTRIBUTE_TYPES.items():
-        if key not in learned and MODELS[name].startswith("baselines"):
+        if key not in learned and MODELS[name] == "seraph_cvx.baselines":
             continue
         if not isinstance(learned.get(key, ()), kind) or learned[key] != learned[key]:
             refuse(f"the {key} of this {name} is {learned.get(key, 'missing')!r}")

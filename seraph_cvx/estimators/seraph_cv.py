@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
+from sklearn.metrics import pairwise_distances_chunked
 from sklearn.model_selection import check_cv
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import column_or_1d
@@ -50,9 +52,6 @@ LEARNED = (
 
 ROUNDING = 1e-12
 """Mean scores that differ by no more are equal."""
-
-ROWS_AT_ONCE = 256
-"""The number of held-out points whose distances to all kept ones are held at a time."""
 
 SAME_POINT = 1e-10
 """Points nearer than this, as a share of the largest squared distance, count as equal."""
@@ -207,7 +206,7 @@ class SERAPHCV(MahalanobisTransformer, FitParameters, SearchParameters):  # its 
         self.best_params_ = dict(candidates[self.best_index_])
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         warnings = self._refit(pairs, labels, settings) if self.refit else []
-        n_uncertified = sum(not fit.reached_tolerance for fit in fits)
+        n_uncertified = sum(fit.is_uncertified for fit in fits)
         if n_uncertified:
             warnings.append(
                 NotCertified(
@@ -309,10 +308,8 @@ def list_candidates(
 ) -> list[dict[str, Any]]:
     """List all combinations of weights and share, the share running first."""
     candidates = [
-        dict(zip(CHOSEN, (trace_weight, mu, share), strict=True))
-        for mu in mus
-        for trace_weight in trace_weights
-        for share in shares
+        {"trace_weight": weight, "unlabeled_weight": mu, "identity_share": share}
+        for mu, weight, share in product(mus, trace_weights, shares)
     ]
     if not candidates:
         raise ValueError(
@@ -371,11 +368,11 @@ class Fold:
 class SearchFit:
     """The result of a candidate in a fold; `failure` says why if it has no score.
 
-    `reached_tolerance`: the fit ended certified, or stationary where algorithm="direct".
+    `is_uncertified`: the fit did not end certified, or stationary where algorithm="direct".
     """
 
     score: float
-    reached_tolerance: bool
+    is_uncertified: bool
     seconds: float
     failure: str = ""
 
@@ -417,7 +414,7 @@ def fit_fold(
         with one_blas_thread():
             model._learn(pairs)  # the search warns for all of its fits together
     except RuntimeError as error:  # the solver returned no metric at all
-        failed = SearchFit(np.nan, False, time.perf_counter() - clock, str(error))
+        failed = SearchFit(np.nan, True, time.perf_counter() - clock, str(error))
         return [failed] * len(shares)
     seconds = time.perf_counter() - clock
     labeled_only = MStepObjective(pairs, unlabeled_weight=0.0, threshold=model.threshold)
@@ -427,7 +424,7 @@ def fit_fold(
         score = float(scorer(model, fold))
         if np.isnan(score):
             raise ValueError("scoring returned NaN: it must return a number for every fold.")
-        results.append(SearchFit(score, model.status_.reached_tolerance, seconds))
+        results.append(SearchFit(score, not model.status_.reached_tolerance, seconds))
     return results
 
 
@@ -437,7 +434,10 @@ def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> di
     `fits` are the folds of the first candidate, then those of the second, and so on.
     """
     in_rows = len(candidates), -1
-    scores = np.array([fit.score for fit in fits]).reshape(in_rows)
+    scores, uncertified, seconds = (
+        np.array([getattr(fit, name) for fit in fits]).reshape(in_rows)
+        for name in ("score", "is_uncertified", "seconds")
+    )
     mean = scores.mean(axis=1)
     if np.all(np.isnan(mean)):
         raise RuntimeError(
@@ -445,8 +445,6 @@ def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> di
             + next(fit.failure for fit in fits if fit.failure)
         )
     merit = np.where(np.isnan(mean), -np.inf, np.round(mean, 12))
-    seconds = np.array([fit.seconds for fit in fits]).reshape(in_rows)
-    uncertified = np.array([not fit.reached_tolerance for fit in fits]).reshape(in_rows)
     columns = {
         f"param_{name}": np.array(
             [candidate[name] for candidate in candidates],
@@ -511,37 +509,39 @@ def held_out_soft_accuracy(model: SERAPH, fold: Fold) -> float:
     chance to be right by a neighbor drawn with these weights. Near misses count in part, so that
     fewer labels than for the accuracy tell which of two metrics is better.
     """
-    right = []
-    for classes, squares in _squared_distances(model, fold):
+
+    def share(squares: FloatArray, is_same: NDArray[np.bool_]) -> FloatArray:
         nearest = np.min(squares, axis=1, keepdims=True)
         scale = np.maximum(nearest, SAME_POINT * np.max(squares))
         scale = np.where(scale > 0.0, scale, 1.0)  # a metric that is zero
         weights = np.exp((nearest - squares) / scale)
-        of_class = fold.codes[fold.kept] == classes[:, None]
-        right.append(np.sum(weights * of_class, axis=1) / np.sum(weights, axis=1))
-    return float(np.mean(np.concatenate(right)))
+        return np.asarray(np.sum(weights * is_same, axis=1) / np.sum(weights, axis=1))
+
+    return _mean_over_held_out(model, fold, share)
 
 
 def nearest_labeled_accuracy(model: SERAPH, fold: Fold) -> float:
     """Score a metric by the nearest labeled neighbor of each hidden point."""
-    right = [
-        fold.codes[fold.kept[np.argmin(squares, axis=1)]] == classes
-        for classes, squares in _squared_distances(model, fold)
-    ]
-    return float(np.mean(np.concatenate(right)))
+
+    def is_right(squares: FloatArray, is_same: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        return np.asarray(is_same[np.arange(len(squares)), np.argmin(squares, axis=1)])
+
+    return _mean_over_held_out(model, fold, is_right)
 
 
-def _squared_distances(model: SERAPH, fold: Fold) -> Iterator[tuple[IntArray, FloatArray]]:
-    """For a few held-out points at a time, their classes and squared distances to the kept ones."""
+def _mean_over_held_out(model: SERAPH, fold: Fold, judge: Callable[..., Any]) -> float:
+    """The mean of what is judged by squared distances to the kept points, and which are alike."""
     kept, test = (model.transform(fold.points[rows]) for rows in (fold.kept, fold.test))
-    center = kept.mean(axis=0)
-    kept, test = kept - center, test - center
-    lengths = np.sum(np.square(kept), axis=1)
-    for start in range(0, len(test), ROWS_AT_ONCE):
-        chunk = slice(start, start + ROWS_AT_ONCE)
-        squares = np.sum(np.square(test[chunk]), axis=1)[:, None] + lengths
-        squares = np.maximum(squares - 2.0 * test[chunk] @ kept.T, 0.0)
-        yield fold.codes[fold.test[chunk]], squares
+    center = kept.mean(axis=0)  # so that the distances lose nothing to rounding
+
+    def judge_rows(squares: FloatArray, start: int) -> Any:
+        classes = fold.codes[fold.test[start : start + len(squares)]]
+        return judge(squares, fold.codes[fold.kept] == classes[:, None])
+
+    chunks = pairwise_distances_chunked(
+        test - center, kept - center, reduce_func=judge_rows, metric="euclidean", squared=True
+    )
+    return float(np.mean(np.concatenate(list(chunks))))
 
 
 def held_out_pair_auc(model: SERAPH, fold: Fold) -> float:

@@ -50,17 +50,6 @@ class Setting(NamedTuple):
     reference: str = "identity"
     correlation_weight: float | str = 0.0
 
-    def weights(
-        self,
-        pairs: PairSet,
-        algorithm: str = "em",
-        threshold: float = 1.0,
-        manifold_term: FloatArray | None = None,
-    ) -> tuple[float, float]:
-        """The weights mu of the M-steps (or of (7), for "direct") and lambda, as numbers."""
-        m_step = self.first_m_step(pairs, algorithm, threshold, manifold_term)
-        return m_step.mu, m_step.trace_weight
-
     def auto_trace_weight(
         self, pairs: PairSet, threshold: float = 1.0, manifold_term: FloatArray | None = None
     ) -> float | None:
@@ -107,21 +96,18 @@ class Setting(NamedTuple):
             weight = auto_trace_share(pairs) * critical_weight(labeled_only, shape) or 1.0
         if isinstance(weight, str):
             raise ValueError(f'trace_weight={weight!r}: give a number or "auto".')
-        objective = replace(
+        plain = 1.0
+        if shape is not None:
+            plain = 0.5 * float(np.linalg.eigvalsh(shape)[0])  # what is left of the trace is PSD
+            term = weight * (shape - plain * np.eye(len(shape)))
+            manifold_term = term if manifold_term is None else manifold_term + term
+        return replace(
             labeled_only,
             unlabeled_weight=mu,
-            trace_weight=weight,
-            sharpness=a,
-            penalties=penalties,
-        )
-        if shape is None:
-            return objective
-        plain = 0.5 * float(np.linalg.eigvalsh(shape)[0])  # what is left of the trace is PSD
-        term = weight * (shape - plain * np.eye(len(shape)))
-        return replace(
-            objective,
             trace_weight=plain * weight,
-            manifold_term=term if manifold_term is None else manifold_term + term,
+            sharpness=a,
+            manifold_term=manifold_term,
+            penalties=penalties,
         )
 
     def mix_with_reference(self, A: FloatArray, first: MStepObjective) -> FloatArray:

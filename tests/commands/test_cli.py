@@ -85,8 +85,8 @@ def test_demo_states_data_pairs_iterations_certificate_and_error(folder, monkeyp
     said = words(result.stdout)
     sampling = load_sampling("iris", seed=1)
     pairs = PairSet.from_labels(sampling.X, sampling.y)
-    mu, trace_weight = RECOMMENDED.weights(pairs)
-    reference = alternate(pairs, mu, trace_weight, sharpness=RECOMMENDED.sharpness)
+    first = RECOMMENDED.first_m_step(pairs)
+    reference = alternate(pairs, first.mu, first.trace_weight, sharpness=RECOMMENDED.sharpness)
     certificate = reference.m_step.certificate
     assert "100 points, 4 features, 3 classes, 10 labeled" in said
     assert f"{len(pairs.similar)} similar (𝒮), {len(pairs.dissimilar)} dissimilar (𝒟)" in said

@@ -6,7 +6,6 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
@@ -59,33 +58,25 @@ def test_the_metric_is_certified_and_so_is_what_is_said_of_it(model, sampling):
     assert certify(next_m_step, model.metric_).relative_gap <= 1e-3
 
 
-def test_distances_after_transform_are_distances_of_the_metric(model, sampling):
-    Z = model.transform(sampling.X)
-    assert Z.shape == (50, 4)
-    for i, j in [(0, 1), (3, 40), (20, 30)]:
-        v = sampling.X[i] - sampling.X[j]
-        expected = np.sqrt(v @ model.metric_ @ v)
-        assert np.linalg.norm(Z[i] - Z[j]) == pytest.approx(expected, rel=1e-8, abs=1e-8)
-
-
-@pytest.mark.parametrize("n_components", [None, 1, 3, 4])
-def test_pair_distance_pair_score_get_metric_and_matrix_agree(sampling, n_components):
-    model = SERAPH(n_components=n_components).fit(sampling.X, sampling.y)
-    k = 4 if n_components is None else n_components
-    assert model.components_.shape == (k, 4)
-    assert model.metric_.shape == (4, 4)
+@pytest.mark.parametrize("n_components", [None, 1, 3])
+def test_all_distances_agree_and_components_are_the_widest_directions(
+    sampling, model, n_components
+):
+    cut = SERAPH(n_components=n_components, setting="hyper").fit(sampling.X, sampling.y)
+    k = n_components or 4
+    assert cut.metric_ == pytest.approx(model.metric_, rel=1e-9)
+    assert cut.components_ == pytest.approx(model.components_[:k], rel=1e-9)
+    assert np.all(np.diff(np.linalg.norm(model.components_, axis=1)) <= 0.0)
+    matrix = cut.get_mahalanobis_matrix()
+    assert n_components or matrix == pytest.approx(model.metric_, abs=1e-9)
     P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
-    Z = model.transform(sampling.X)
-    expected = np.linalg.norm(Z[:10] - Z[10:20], axis=1)
-    assert model.pair_distance(P) == pytest.approx(expected, rel=1e-9)
-    assert np.array_equal(model.pair_score(P), -model.pair_distance(P))
-    metric = model.get_metric()
-    assert [metric(x, y) for x, y in P] == pytest.approx(expected, rel=1e-9)
-    matrix = model.get_mahalanobis_matrix()
-    V = P[:, 0] - P[:, 1]
-    assert np.sqrt(np.einsum("ki,ij,kj->k", V, matrix, V)) == pytest.approx(expected, rel=1e-9)
-    names = model.get_feature_names_out().tolist()
-    assert names == [f"seraph{i}" for i in range(k)]
+    V, Z = P[:, 0] - P[:, 1], cut.transform(sampling.X)
+    expected = np.sqrt(np.einsum("ki,ij,kj->k", V, matrix, V))
+    assert np.linalg.norm(Z[:10] - Z[10:20], axis=1) == pytest.approx(expected, rel=1e-9)
+    assert cut.pair_distance(P) == pytest.approx(expected, rel=1e-9)
+    assert np.array_equal(cut.pair_score(P), -cut.pair_distance(P))
+    assert [cut.get_metric()(x, y) for x, y in P] == pytest.approx(expected, rel=1e-9)
+    assert cut.get_feature_names_out().tolist() == [f"seraph{i}" for i in range(k)]
 
 
 def test_the_identity_share_enters_distances_but_not_what_is_certified(sampling, model):
@@ -99,21 +90,10 @@ def test_the_identity_share_enters_distances_but_not_what_is_certified(sampling,
     expected = 0.7 * model.metric_ + 0.3 * scale * np.eye(4)
     assert mixed.metric_ == pytest.approx(expected, abs=1e-12)
     assert mixed.get_mahalanobis_matrix() == pytest.approx(expected, abs=1e-9)
-    P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
-    V = P[:, 0] - P[:, 1]
-    lengths = np.sqrt(np.einsum("ki,ij,kj->k", V, expected, V))
-    assert mixed.pair_distance(P) == pytest.approx(lengths, rel=1e-9)
-    assert np.array_equal(mixed.predict_pair_proba(P) >= 0.5, lengths <= mixed.threshold_)
     assert model.threshold_ == 1.0
-    with pytest.raises(ValueError, match=r"identity_share=1\.5"):
-        SERAPH(identity_share=1.5).fit(sampling.X, sampling.y)
-    with pytest.raises(ValueError, match="identity_share='half': give a number"):
-        SERAPH(identity_share="half").fit(sampling.X, sampling.y)
-    with pytest.raises(ValueError, match="reference='total' is not known"):
-        SERAPH(reference="total").fit(sampling.X, sampling.y)
 
 
-@pytest.mark.parametrize("scale", [1e-9, 1e-3, 1e4, 1e9])
+@pytest.mark.parametrize("scale", [1e-9, 1e4])
 def test_the_automatic_trace_weight_follows_the_unit_of_the_features(sampling, scale):
     plain = SERAPH(trace_weight="auto").fit(sampling.X, sampling.y)
     scaled = SERAPH(trace_weight="auto").fit(scale * sampling.X, sampling.y)
@@ -181,15 +161,6 @@ def test_the_defaults_are_those_that_the_documentation_gives_reasons_for(samplin
     assert model.metric_ == pytest.approx((1.0 - share) * run.metric + share * B, abs=1e-8)
 
 
-def test_n_components_keeps_the_widest_directions(sampling, model):
-    cut = SERAPH(n_components=2, setting="hyper").fit(sampling.X, sampling.y)
-    assert cut.metric_ == pytest.approx(model.metric_, rel=1e-9)
-    assert cut.components_ == pytest.approx(model.components_[:2], rel=1e-9)
-    lengths = np.linalg.norm(model.components_, axis=1)
-    assert np.all(np.diff(lengths) <= 0.0)
-    assert model.get_mahalanobis_matrix() == pytest.approx(model.metric_, abs=1e-9)
-
-
 def test_get_metric_is_usable_by_scikit_learn_and_outlives_the_model(sampling, model):
     by_metric = KNeighborsClassifier(1, metric=model.get_metric(), algorithm="brute")
     known = sampling.labeled
@@ -200,28 +171,12 @@ def test_get_metric_is_usable_by_scikit_learn_and_outlives_the_model(sampling, m
     )
 
 
-def test_pipeline_with_a_scaler_equals_the_two_by_hand():
-    X, y = load("wine")
-    y = np.where(np.arange(len(y)) % 12 == 0, y, -1)
-    pipeline = make_pipeline(StandardScaler(), SERAPH()).fit(X, y)
-    scaled = StandardScaler().fit_transform(X)
-    by_hand = SERAPH().fit(scaled, y)
-    assert pipeline.transform(X) == pytest.approx(by_hand.transform(scaled), rel=1e-9, abs=1e-9)
-
-
 def test_a_pipeline_can_be_searched():
     X, y = load("iris")
     pipeline = make_pipeline(StandardScaler(), SERAPH(), KNeighborsClassifier(1))
     search = GridSearchCV(pipeline, {"seraph__trace_weight": [1.0, 10.0]}, cv=2)
     search.fit(X[::3], y[::3])
     assert search.best_score_ > 0.8
-
-
-def test_clone_has_the_parameters_and_nothing_learned(model):
-    parameters = {"trace_weight": 0.3, "sharpness": 2.0, "n_components": 2}
-    twin = clone(SERAPH(**parameters))
-    assert parameters.items() <= twin.get_params().items()
-    assert not hasattr(clone(model), "metric_")
 
 
 def test_single_precision_is_kept(sampling):
@@ -231,13 +186,6 @@ def test_single_precision_is_kept(sampling):
     assert single.transform(sampling.X).dtype == np.float64
     double = SERAPH().fit(X.astype(np.float64), sampling.y)
     assert single.transform(X) == pytest.approx(double.transform(sampling.X), abs=1e-4)
-
-
-def test_string_labels_with_none_give_the_same_metric(sampling, model):
-    names = np.array(["setosa", "versicolor", "virginica"], dtype=object)
-    labels = np.array([names[label] if label >= 0 else None for label in sampling.y], dtype=object)
-    again = SERAPH(setting="hyper").fit(sampling.X, labels)
-    assert np.array_equal(again.metric_, model.metric_)
 
 
 def test_refitting_and_n_jobs_change_nothing(sampling, model):
@@ -255,18 +203,14 @@ def test_direct_has_no_certificate_and_says_so(sampling):
     assert model.transform(sampling.X).shape == (50, 4)
 
 
-def test_verbose_writes_to_stderr_and_nothing_to_stdout(sampling, capsys):
-    SERAPH(verbose=1).fit(sampling.X, sampling.y)
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "iteration 1" in err
-    SERAPH().fit(sampling.X, sampling.y)
-    assert capsys.readouterr() == ("", "")
-
-
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
+        ({"identity_share": 1.5}, ValueError, r"identity_share=1\.5"),
+        ({"identity_share": "half"}, ValueError, "identity_share='half': give a number"),
+        ({"reference": "total"}, ValueError, "reference='total' is not known"),
+        ({"correlation_weight": 1.0}, ValueError, r"correlation_weight=1.* is out of range"),
+        ({"correlation_weight": "automatic"}, ValueError, "correlation_weight='automatic'"),
         ({"setting": "hype"}, ValueError, "setting='hype' is not known"),
         ({"algorithm": "emm"}, ValueError, "algorithm='emm' is not known"),
         ({"solver": "OSQP"}, ValueError, "OSQP has neither"),
@@ -303,11 +247,6 @@ def test_failure_path_no_optimum_unless_allowed():
     drawn = load_sampling("wine", n_points=30)
     with pytest.raises(OptimumNotAttained, match="trace_weight > 0"):
         SERAPH(trace_weight=0.0).fit(drawn.X, drawn.y)
-
-
-def test_failure_path_y_is_needed(sampling):
-    with pytest.raises(ValueError, match="requires y"):
-        SERAPH().fit(sampling.X, None)
 
 
 @pytest.mark.parametrize("shape", [(3, 2, 5), (3, 3, 4), (2, 4)])

@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
-from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from seraph_cvx import (
@@ -15,7 +12,6 @@ from seraph_cvx import (
     SERAPHCV,
     KernelSERAPH,
     MStepObjective,
-    PairSERAPH,
     PairSet,
     Status,
     alternate,
@@ -24,7 +20,6 @@ from seraph_cvx import (
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.estimators.saving import load_model, save_model
 from seraph_cvx.estimators.settings import auto_trace_share
-from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
 from seraph_cvx.penalties import (
     Diagonal,
@@ -166,33 +161,10 @@ def test_blocks_are_equal_only_if_all_their_numbers_are():
     assert repr(HalfSquare()) == "HalfSquare(1)"
 
 
-def test_a_search_can_choose_among_penalties(sampling):
-    grid = {"seraph__penalties": [[], [Diagonal()], [Ridge(1.0)]]}
-    nearest = KNeighborsClassifier(n_neighbors=1)
-    known = sampling.y >= 0
-    search = GridSearchCV(make_pipeline(SERAPH(), nearest), grid, cv=2)
-    search.fit(sampling.X[known], sampling.y[known])
-    assert search.best_params_["seraph__penalties"] in grid["seraph__penalties"]
-    assert len(set(search.cv_results_["mean_fit_time"])) == 3
-
-
 def test_cross_validation_hands_the_penalties_on(sampling):
     search = SERAPHCV([1.0], (0.0,), cv=2, penalties=[Diagonal()]).fit(sampling.X, sampling.y)
     assert search.best_estimator_.penalties == [Diagonal()]
     assert not np.any(search.metric_ - np.diag(np.diag(search.metric_)))
-    auto = SERAPHCV(unlabeled_weights=(0.0,), cv=2, penalties=[Ridge(1.0)], refit=False)
-    plain = SERAPHCV(unlabeled_weights=(0.0,), cv=2, refit=False)
-    weights = [
-        one.fit(sampling.X, sampling.y).cv_results_["param_trace_weight"] for one in (auto, plain)
-    ]
-    np.testing.assert_array_equal(*weights)
-
-
-def test_pairs_of_points_take_penalties_too(sampling):
-    P = sampling.X[[[0, 1], [2, 3], [4, 5], [6, 7], [1, 8], [3, 9]]]
-    same = np.where(sampling.y[[0, 2, 4, 6, 1, 3]] == sampling.y[[1, 3, 5, 7, 8, 9]], 1, -1)
-    model = PairSERAPH(penalties=[Diagonal()]).fit(P, same)
-    assert not np.any(model.metric_ - np.diag(np.diag(model.metric_)))
 
 
 @pytest.mark.parametrize(
@@ -207,14 +179,6 @@ def test_formulas_agree_a_kernel_takes_blocks_that_mean_the_same_in_all_coordina
     linear = SERAPH(**settings).fit(sampling.X, sampling.y)
     assert kernel.status_ is Status.CERTIFIED
     np.testing.assert_allclose(kernel.pair_distance(P), linear.pair_distance(P), rtol=2e-3)
-
-
-@pytest.mark.parametrize(
-    "name", ["Diagonal", "Sparse", "UpperBound", "LinearConstraints", "Ridge, prior"]
-)
-def test_failure_path_a_kernel_refuses_blocks_that_refer_to_features(sampling, name):
-    with pytest.raises(ValueError, match=r"refers to the features.*use SERAPH"):
-        KernelSERAPH(penalties=[BLOCKS[name]]).fit(sampling.X, sampling.y)
 
 
 def test_a_kernel_takes_many_points_and_a_bound_on_the_trace():
@@ -247,32 +211,35 @@ def _unit(X):
     return np.eye(X.shape[1]) / np.mean(np.var(X, axis=0))
 
 
-def test_failure_path_direct_refuses_what_is_not_smooth(sampling):
-    with pytest.raises(ValueError, match=r"TraceBound\(1\.5\) is not smooth.*\"em\""):
-        SERAPH(algorithm="direct", penalties=[BLOCKS["TraceBound"]]).fit(sampling.X, sampling.y)
-    with pytest.raises(ValueError, match=r"Diagonal\(\) is not smooth"):
-        minimize_directly(PairSet.from_labels(sampling.X, sampling.y), penalties=[Diagonal()])
+def direct(**parameters):
+    return SERAPH(algorithm="direct", **parameters)
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("estimator", "given", "error", "words"),
     [
-        (Ridge(0.1), r"penalties=Ridge\(0\.1\) is no list of penalties.*penalties=\[Ridge"),
-        ("Diagonal", "penalties='Diagonal' is no list of penalties"),
-        (["Diagonal"], "penalties holds 'Diagonal', which is not a Penalty"),
-        ([Diagonal], "which is not a Penalty"),
-        (None, "penalties=None is no list"),
+        (
+            SERAPH,
+            Ridge(0.1),
+            TypeError,
+            r"\(0\.1\) is no list of penalties.*penalties=\[Ridge",
+        ),
+        (KernelSERAPH, None, TypeError, "penalties=None is no list"),
+        (SERAPH, [Diagonal], TypeError, "which is not a Penalty"),
+        (KernelSERAPH, ["Ridge"], TypeError, "penalties holds 'Ridge', which is not a Penalty"),
+        (SERAPH, [Ridge(1.0, prior=np.eye(3))], ValueError, "3 x 3, but the points have 4 feat"),
+        (direct, [TraceBound(1.5)], ValueError, r"TraceBound\(1\.5\) is not smooth.*\"em\""),
+        *(
+            (KernelSERAPH, [BLOCKS[name]], ValueError, r"refers to the features.*use SERAPH")
+            for name in ("Diagonal", "Sparse", "UpperBound", "LinearConstraints", "Ridge, prior")
+        ),
     ],
 )
-@pytest.mark.parametrize("estimator", [SERAPH, KernelSERAPH])
-def test_failure_path_what_is_no_list_of_blocks_is_said(sampling, estimator, given, words):
-    with pytest.raises(TypeError, match=words):
+def test_failure_path_penalties_that_an_estimator_does_not_take(
+    sampling, estimator, given, error, words
+):
+    with pytest.raises(error, match=words):
         estimator(penalties=given).fit(sampling.X, sampling.y)
-
-
-def test_failure_path_a_prior_of_the_wrong_size_is_said(sampling):
-    with pytest.raises(ValueError, match="prior is 3 x 3, but the points have 4 features"):
-        SERAPH(penalties=[Ridge(1.0, prior=np.eye(3))]).fit(sampling.X, sampling.y)
 
 
 # Saving

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, load_model, save_model
+from seraph_cvx import SERAPH, MStepObjective, PairSet, certify
 from seraph_cvx.baselines.itml import ITML
 from seraph_cvx.estimators.settings import (
     RECOMMENDED,
@@ -17,6 +17,7 @@ from seraph_cvx.estimators.settings import (
     trace_shape,
     within_metric,
 )
+from seraph_cvx.penalties import Trace
 
 
 def crabs_like(seed: int = 0, n: int = 200) -> tuple[np.ndarray, np.ndarray]:
@@ -88,6 +89,7 @@ def test_the_m_step_with_a_shape_is_certified_for_that_penalty():
     X, shown, _ = half_labeled(X, y, 3, 0)
     model = SERAPH(m_step_tol=1e-7).fit(X, shown)
     assert model.certificate_.relative_gap <= 1e-7
+    assert "Strongly correlated" in model.data_notes_[0]
     pairs = PairSet.from_labels(X, shown)
     W = trace_shape(X, "auto")
     assert np.trace(W) == pytest.approx(5.0)
@@ -95,6 +97,8 @@ def test_the_m_step_with_a_shape_is_certified_for_that_penalty():
     labeled = MStepObjective(pairs, unlabeled_weight=0.0)
     weight = critical_weight(labeled, W)
     assert first.regularizer == pytest.approx(0.02 * weight * W)
+    with_trace = RECOMMENDED.first_m_step(pairs, penalties=[Trace(0.7)])
+    assert with_trace.regularizer == pytest.approx(0.02 * weight * W + 0.7 * np.eye(5))
     for factor, is_zero in ((0.99, False), (1.01, True)):
         at_weight = MStepObjective(
             pairs, unlabeled_weight=0.0, trace_weight=0.0, manifold_term=factor * weight * W
@@ -145,41 +149,18 @@ def test_a_threshold_beyond_every_exponential_is_fitted_without_overflow():
     assert np.all(np.isfinite(model.metric_))
 
 
-@pytest.mark.parametrize("weight", [-0.1, 1.0, "automatic"])
-def test_failure_path_a_correlation_weight_out_of_range(weight):
-    with pytest.raises(ValueError, match=r"correlation_weight=.* is out of range"):
-        SERAPH(correlation_weight=weight).fit([[0.0], [1.0]], [0, 1])
-
-
-def test_a_saved_model_keeps_what_the_labels_said(tmp_path):
-    X, y = crabs_like()
-    X, shown, _ = half_labeled(X, y, 3, 0)
-    model = SERAPH().fit(X, shown)
-    save_model(model, tmp_path / "model.npz")
-    again = load_model(tmp_path / "model.npz")
-    assert again.leave_one_out_ == model.leave_one_out_
-    assert again.data_notes_ == model.data_notes_
-    assert "Strongly correlated" in model.data_notes_[0]
-
-
-def test_closed_form_the_share_of_the_critical_weight_is_divided_by_the_number_of_classes():
-    X = np.random.default_rng(0).normal(size=(24, 2))
-    for n_classes in (2, 3, 6, 12, 24):
-        pairs = PairSet.from_labels(X, np.arange(24) % n_classes)
-        assert auto_trace_share(pairs) == pytest.approx(0.08 / n_classes)
-    uneven = PairSet.from_labels(X, np.repeat([0, 1, -1], [3, 1, 20]))
-    assert auto_trace_share(uneven) == pytest.approx(0.08 * (9 + 1) / 16)
-
-
-def test_the_share_by_constraints_is_that_of_the_similar_ones_and_never_zero():
+def test_closed_form_the_share_of_the_critical_weight_is_the_chance_of_similarity():
+    """Divided by the number of classes; of constraints, that of the similar ones, never zero."""
     X = np.random.default_rng(0).normal(size=(40, 2))
     rows = np.arange(40).reshape(20, 2)
-    some = PairSet.from_constraints(X, similar=rows[:4], dissimilar=rows[4:])
-    assert auto_trace_share(some) == pytest.approx(0.08 * 5 / 21)
-    none = PairSet.from_constraints(X, similar=rows[:0], dissimilar=rows)
-    assert auto_trace_share(none) == pytest.approx(0.08 / 21)
-    weighted = PairSet.from_constraints(X, rows[:4], rows[4:], 3.0, 1.0)
-    assert auto_trace_share(weighted) == pytest.approx(0.08 * (12 + 1.4) / (28 + 1.4))
-    all_of_them = PairSet.from_constraints(X, similar=[[0, 1]], dissimilar=[[0, 2], [1, 2]])
-    as_labels = PairSet.from_labels(X[:3], [0, 0, 1])
-    assert auto_trace_share(all_of_them) == auto_trace_share(as_labels)
+    cases = [(PairSet.from_labels(X, np.arange(40) % k), 1.0 / k) for k in (2, 5, 40)]
+    uneven = np.repeat([0, 1, -1], [3, 1, 36])
+    cases += [
+        (PairSet.from_labels(X, uneven), 10 / 16),
+        (PairSet.from_constraints(X, rows[:4], rows[4:]), 5 / 21),
+        (PairSet.from_constraints(X, rows[:0], rows), 1 / 21),
+        (PairSet.from_constraints(X, rows[:4], rows[4:], 3.0, 1.0), 13.4 / 29.4),
+        (PairSet.from_constraints(X, [[0, 1]], [[0, 2], [1, 2]]), 5 / 9),  # complete: as labels
+    ]
+    for pairs, chance in cases:
+        assert auto_trace_share(pairs) == pytest.approx(0.08 * chance)

@@ -22,15 +22,22 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, RobustScaler, StandardScaler
 
-from seraph_cvx import SERAPH, KernelSERAPH, LabeledOnly, NotCertified, PairSERAPH, Status
+from seraph_cvx import (
+    SERAPH,
+    SERAPHCV,
+    KernelSERAPH,
+    LabeledKFold,
+    LabeledOnly,
+    NotCertified,
+    PairSERAPH,
+    baselines,
+    load_model,
+    save_model,
+)
+from seraph_cvx.certificate.sampling import SamplingReport
 from seraph_cvx.datasets import load_sampling
-from seraph_cvx.estimators import saving
-from seraph_cvx.estimators.half_labeled import LabeledKFold
-from seraph_cvx.estimators.saving import load_model, save_model
-from seraph_cvx.estimators.seraph_cv import SERAPHCV
-from seraph_cvx.fit.alternation import Iteration
 
-RIVALS = [name for name, room in saving.MODELS.items() if room.startswith("baselines")]
+RIVALS = baselines.__all__
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +63,10 @@ def fitted(sampling):
         "KernelSERAPH, cut": KernelSERAPH("poly", degree=2, n_components=3).fit(X, y),
         "SERAPHCV": SERAPHCV(np.array([1.0, 9.0]), cv=2, scoring="pair_auc").fit(X, y),
     }
-    return models | {name: saving._open_class(name)().fit(X, y) for name in RIVALS}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertified)
+        models["SERAPH, sample"] = SERAPH(unlabeled_pairs=99, random_state=0, max_iter=2).fit(X, y)
+    return models | {name: getattr(baselines, name)().fit(X, y) for name in RIVALS}
 
 
 def through_a_file(model, folder):
@@ -78,7 +88,7 @@ def equal(ours, theirs):
         return len(ours) == len(theirs) and all(map(equal, ours, theirs))
     if isinstance(ours, dict):
         return ours.keys() == theirs.keys() and all(equal(ours[k], theirs[k]) for k in ours)
-    if isinstance(ours, SERAPH):
+    if isinstance(ours, SERAPH | SamplingReport):
         return equal(vars(ours), vars(theirs))
     return ours == theirs
 
@@ -89,6 +99,7 @@ KINDS = [
     "SERAPH, cut",
     "SERAPH, single",
     "SERAPH, frame",
+    "SERAPH, sample",
     "PairSERAPH",
     "KernelSERAPH",
     "KernelSERAPH, cut",
@@ -102,45 +113,16 @@ def test_a_model_comes_back_bit_for_bit(fitted, sampling, tmp_path, kind):
     model = fitted[kind]
     again = through_a_file(model, tmp_path)
     assert type(again) is type(model)
-    P = np.stack([sampling.X_test[:30], sampling.X_test[30:60]], axis=1)
+    assert vars(again).keys() == vars(model).keys()
+    for name, value in vars(model).items():
+        plain = value.item() if isinstance(value, np.generic) else value
+        assert equal(plain, vars(again)[name]), name
     points = sampling.X_test
     if hasattr(model, "feature_names_in_"):
         points = pd.DataFrame(points, columns=model.feature_names_in_)
     transformed = again.transform(points)
     assert type(transformed) is type(model.transform(points))
     assert np.array_equal(transformed, model.transform(points))
-    assert np.array_equal(again.pair_distance(P), model.pair_distance(P))
-    assert np.array_equal(again.get_mahalanobis_matrix(), model.get_mahalanobis_matrix())
-    if kind not in RIVALS:
-        assert np.array_equal(again.predict_pair_proba(P), model.predict_pair_proba(P))
-        assert np.array_equal(again.predict_pairs(P), model.predict_pairs(P))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_all_that_was_learned_and_all_that_was_asked_for_comes_back(fitted, tmp_path, kind):
-    model = fitted[kind]
-    ours, theirs = vars(model), vars(through_a_file(model, tmp_path))
-    assert ours.keys() == theirs.keys()
-    for name in ours:
-        plain = ours[name].item() if isinstance(ours[name], np.generic) else ours[name]
-        assert equal(plain, theirs[name]), name
-
-
-def test_certificate_history_and_status_are_of_their_own_kinds(fitted, tmp_path):
-    model, again = fitted["SERAPH"], through_a_file(fitted["SERAPH"], tmp_path)
-    assert again.certificate_ == model.certificate_
-    assert again.certificate_.relative_gap == model.certificate_.relative_gap <= 1e-8
-    assert again.status_ is Status.CERTIFIED
-    assert again.history_ == model.history_
-    assert all(isinstance(iteration, Iteration) for iteration in again.history_)
-    direct = through_a_file(fitted["SERAPH, direct"], tmp_path)
-    assert direct.certificate_ is None
-    assert all(isinstance(value, float) for value in direct.history_)
-
-
-def test_a_threshold_that_was_set_is_kept(sampling, tmp_path):
-    model = SERAPH().fit(sampling.X, sampling.y).set_threshold(0.1)
-    assert through_a_file(model, tmp_path).threshold_ == 0.1
 
 
 def test_not_a_number_in_the_scores_of_a_search_is_kept(fitted, tmp_path):
@@ -162,15 +144,12 @@ def test_the_file_is_plain_numpy_and_json(fitted, tmp_path):
     assert header["parameters"]["sharpness"] == 2.0
 
 
-def test_a_model_keeps_the_labeled_points_with_their_labels(fitted, sampling, tmp_path):
-    again = through_a_file(fitted["SERAPH"], tmp_path)
+def test_a_model_has_the_labeled_points_with_their_labels(fitted, sampling):
     known = sampling.y != -1
-    np.testing.assert_array_equal(again.labeled_points_, sampling.X[known])
-    np.testing.assert_array_equal(again.labels_, sampling.y[known])
-    search = through_a_file(fitted["SERAPHCV"], tmp_path)
-    np.testing.assert_array_equal(search.best_estimator_.labels_, sampling.y[known])
-    by_pairs = SERAPH().fit(sampling.X, None, [(0, 1)], [(2, 3)])
-    assert through_a_file(by_pairs, tmp_path).labels_ is None
+    for model in (fitted["SERAPH"], fitted["SERAPHCV"].best_estimator_):
+        np.testing.assert_array_equal(model.labeled_points_, sampling.X[known])
+        np.testing.assert_array_equal(model.labels_, sampling.y[known])
+    assert SERAPH().fit(sampling.X, None, [(0, 1)], [(2, 3)]).labels_ is None
 
 
 # Pipelines of a scaler and a metric
@@ -219,33 +198,21 @@ def test_failure_path_other_pipelines_are_not_written(sampling, tmp_path):
 
 
 PIPELINE_DAMAGES = {
-    "its pipeline has no steps": lambda steps: steps.clear(),
-    "the step 0 of its pipeline has no name": lambda steps: steps.insert(0, ["scale"]),
-    "its step 'Popen' is none of": lambda steps: steps[0][1].update({"class": "Popen"}),
-    "attribute 'shell'": lambda steps: steps[0][1]["parameters"].update(shell=True),
-    "attribute '__class__'": lambda steps: steps[0][1]["attributes"].update(__class__="x"),
-    "scale_ of this StandardScaler is not": lambda steps: steps[0][1]["attributes"].update(
-        scale_=1.0
-    ),
-    "none of SERAPH": lambda steps: steps[1][1].update({"class": "StandardScaler"}),
+    "its pipeline has no steps": (("steps",), []),
+    "the step 0 of its pipeline has no name": (("steps", 0), ["scale"]),
+    "its class 'Popen' is none of StandardScaler": (("steps", 0, 1, "class"), "Popen"),
+    "no parameter 'shell'": (("steps", 0, 1, "parameters", "shell"), True),
+    "no attribute '__class__'": (("steps", 0, 1, "attributes", "__class__"), "x"),
+    "scale_ of this StandardScaler is not": (("steps", 0, 1, "attributes", "scale_"), 1.0),
+    "none of SERAPH": (("steps", 1, 1, "class"), "StandardScaler"),
 }
 
 
 @pytest.mark.parametrize("message", PIPELINE_DAMAGES)
-def test_failure_path_a_pipeline_that_does_not_fit_together(pipeline_file, message):
-    header, arrays = read(pipeline_file)
-    write(pipeline_file, header, arrays)
-    load_model(pipeline_file)  # undamaged, it is read
-    PIPELINE_DAMAGES[message](header["steps"])
-    write(pipeline_file, header, arrays)
-    assert message in refusal(pipeline_file)
-
-
-@pytest.fixture
-def pipeline_file(sampling, tmp_path):
+def test_failure_path_a_pipeline_that_does_not_fit_together(sampling, tmp_path, message):
     model = make_pipeline(StandardScaler(), SERAPH()).fit(sampling.X, sampling.y)
     save_model(model, tmp_path / "model.npz")
-    return tmp_path / "model.npz"
+    assert message in refusal_of_damaged(tmp_path / "model.npz", *PIPELINE_DAMAGES[message])
 
 
 def test_failure_path_a_file_of_the_command_before_it_wrote_models(tmp_path):
@@ -330,64 +297,62 @@ def write(path, header, arrays, save=np.savez):
     save(path, header=np.frombuffer(text, dtype=np.uint8), **arrays)
 
 
-def with_nan(arrays, name):
-    arrays[name] = arrays[name].copy()
-    arrays[name].flat[0] = np.nan
+def refusal_of_damaged(path, keys, value, **other_arrays):
+    """What is said of a file in whose header a value, or some arrays, are replaced."""
+    header, arrays = read(path)
+    write(path, header, arrays)
+    load_model(path)  # undamaged, it is read
+    *outer, last = keys or ("format_version",)
+    inner = header
+    for key in outer:
+        inner = inner[key]
+    if value is GONE:
+        arrays.pop(last, None)
+        inner.pop(last)
+    elif keys:
+        inner[last] = value
+    write(path, header, {name: a for name, a in (arrays | other_arrays).items() if a is not None})
+    return refusal(path)
 
 
-def cut(arrays, name):
-    arrays[name] = arrays[name][:, :-1]
-
-
+GONE = object()
+NAN = np.full((4, 4), np.nan)
 DAMAGES = {
-    "holds NaN or infinity": lambda h, a: with_nan(a, "components_"),
-    "metric_' holds NaN": lambda h, a: with_nan(a, "metric_"),
-    "the metric_ of this SERAPH has shape (4, 3)": lambda h, a: cut(a, "metric_"),
-    "the components_ of this SERAPH has shape (4, 3)": lambda h, a: cut(a, "components_"),
-    "is not positive semidefinite": lambda h, a: a.update(metric_=-np.eye(4)),
-    "is not symmetric": lambda h, a: a.update(metric_=np.triu(np.ones((4, 4)))),
-    "not an array of its kind": lambda h, a: a.update(components_=np.ones((4, 4), dtype=int)),
-    "'metric_' is missing": lambda h, a: a.pop("metric_"),
-    "the metric_ of this SERAPH is missing": lambda h, a: (
-        a.pop("metric_"),
-        h["attributes"].pop("metric_"),
-    ),
-    "does not name its entries ['more']": lambda h, a: a.update(more=np.ones(3)),
-    "does not say 'seraph_cvx model'": lambda h, a: h.update(format="another"),
-    "format version is 'one'": lambda h, a: h.update(format_version="one"),
-    "format version is 0": lambda h, a: h.update(format_version=0),
-    "newer than 2": lambda h, a: h.update(format_version=3, package_version="9.9"),
-    "the labels_ of this SERAPH are not": lambda h, a: h["attributes"].update(labels_="ab"),
-    "the labeled_points_ of this SERAPH has shape": lambda h, a: a.update(
-        labels_=np.zeros(3, dtype=np.int64)
-    ),
-    "class 'Popen' is none of SERAPH": lambda h, a: h.update({"class": "Popen"}),
-    "class ['SERAPH'] is none of": lambda h, a: h.update({"class": ["SERAPH"]}),
-    "SERAPH has no parameter 'shell'": lambda h, a: h["parameters"].update(shell=True),
-    "no parameters or no attributes": lambda h, a: h.update(parameters=[1]),
-    "learns no attribute '__class__'": lambda h, a: h["attributes"].update(__class__="x"),
-    "learns no attribute 'transform'": lambda h, a: h["attributes"].update(transform="x"),
-    "learns no attribute 'Metric_'": lambda h, a: h["attributes"].update(Metric_="x"),
-    "the n_iter_ of this SERAPH is 'many'": lambda h, a: h["attributes"].update(n_iter_="many"),
-    "the status_ of this SERAPH is 'fine'": lambda h, a: h["attributes"].update(status_="fine"),
-    "{'status': 'fine'}": lambda h, a: h["attributes"].update(status_={"status": "fine"}),
-    "the threshold_ of this SERAPH is nan": lambda h, a: h["attributes"].update(
-        threshold_={"float": "nan"}
-    ),
-    "the threshold_ of this SERAPH is 'missing'": lambda h, a: h["attributes"].pop("threshold_"),
-    "which is no Certificate": lambda h, a: h["attributes"].update(
-        certificate_={"certificate": {"primal_value": 1.0}}
-    ),
-    "which is no Iteration": lambda h, a: h["attributes"].update(
-        history_=[{"iteration": {**h["attributes"]["history_"][0]["iteration"], "rank": "two"}}]
-    ),
-    "{'eval': '1 + 1'}": lambda h, a: h["parameters"].update(solver={"eval": "1 + 1"}),
-    "which is no value of a model": lambda h, a: h["parameters"].update(solver={"a": 1, "b": 2}),
-    "the n_features_in_ of this SERAPH is None": lambda h, a: h["attributes"].update(
-        n_features_in_=None
-    ),
-    "has shape (4, 4), where (9, 9) fits": lambda h, a: h["attributes"].update(n_features_in_=9),
-    "its output is 'html'": lambda h, a: h.update(output="html"),
+    "'components_' holds NaN or infinity": ((), None, {"components_": NAN}),
+    "'metric_' holds NaN": ((), None, {"metric_": NAN}),
+    "the metric_ of this SERAPH has shape (4, 3)": ((), None, {"metric_": np.ones((4, 3))}),
+    "the components_ of this SERAPH has shape": ((), None, {"components_": np.ones((4, 3))}),
+    "is not positive semidefinite": ((), None, {"metric_": -np.eye(4)}),
+    "is not symmetric": ((), None, {"metric_": np.triu(np.ones((4, 4)))}),
+    "not an array of its kind": ((), None, {"components_": np.ones((4, 4), dtype=int)}),
+    "'metric_' is missing": ((), None, {"metric_": None}),
+    "does not name its entries ['more']": ((), None, {"more": np.ones(3)}),
+    "the labeled_points_ of this SERAPH has shape": ((), None, {"labels_": np.zeros(3, int)}),
+    "the metric_ of this SERAPH is missing": (("attributes", "metric_"), GONE),
+    "does not say 'seraph_cvx model'": (("format",), "another"),
+    "format version is 'one'": (("format_version",), "one"),
+    "format version is 0": (("format_version",), 0),
+    "newer than 2": (("format_version",), 3),
+    "class 'Popen' is none of SERAPH": (("class",), "Popen"),
+    "class ['SERAPH'] is none of": (("class",), ["SERAPH"]),
+    "no parameters or no attributes": (("parameters",), [1]),
+    "its output is 'html'": (("output",), "html"),
+    "SERAPH has no parameter 'shell'": (("parameters", "shell"), True),
+    "{'eval': '1 + 1'}": (("parameters", "solver"), {"eval": "1 + 1"}),
+    "which is no value of a model": (("parameters", "solver"), {"a": 1, "b": 2}),
+    "learns no attribute '__class__'": (("attributes", "__class__"), "x"),
+    "learns no attribute 'transform'": (("attributes", "transform"), "x"),
+    "learns no attribute 'Metric_'": (("attributes", "Metric_"), "x"),
+    "the labels_ of this SERAPH are not": (("attributes", "labels_"), "ab", {"labels_": None}),
+    "the n_iter_ of this SERAPH is 'many'": (("attributes", "n_iter_"), "many"),
+    "the status_ of this SERAPH is 'fine'": (("attributes", "status_"), "fine"),
+    "{'status': 'fine'}": (("attributes", "status_"), {"status": "fine"}),
+    "the threshold_ of this SERAPH is nan": (("attributes", "threshold_"), {"float": "nan"}),
+    "the threshold_ of this SERAPH is 'missing'": (("attributes", "threshold_"), GONE),
+    "which is no Certificate": (("attributes", "certificate_"), {"certificate": {"gap": 1.0}}),
+    "which is no Iteration": (("attributes", "history_", 0, "iteration", "rank"), "two"),
+    "the n_features_in_ of this SERAPH is None": (("attributes", "n_features_in_"), None),
+    "has shape (4, 4), where (9, 9) fits": (("attributes", "n_features_in_"), 9),
 }
 
 
@@ -406,40 +371,29 @@ def refusal(path):
 
 @pytest.mark.parametrize("message", DAMAGES)
 def test_failure_path_a_file_that_does_not_fit_together(path, message):
-    header, arrays = read(path)
-    write(path, header, arrays)
-    load_model(path)  # undamaged, it is read
-    DAMAGES[message](header, arrays)
-    write(path, header, arrays)
-    assert message in refusal(path)
+    keys, value, *other_arrays = DAMAGES[message]
+    assert message in refusal_of_damaged(path, keys, value, **(other_arrays or [{}])[0])
 
 
-def test_failure_path_a_class_whose_room_cannot_be_imported(fitted, tmp_path, monkeypatch):
-    path = tmp_path / "model.npz"
+@pytest.mark.parametrize(
+    ("kind", "keys", "value", "message"),
+    [
+        ("KernelSERAPH", ("attributes", "axes_"), GONE, "axes_"),
+        ("KernelSERAPH", ("attributes", "_row_means"), GONE, "_row_means"),
+        ("KernelSERAPH", ("attributes", "_mean"), GONE, "_mean"),
+        ("GDM", ("attributes", "components_"), GONE, "components_"),
+        ("SERAPHCV", ("best_estimator_", "class"), "PairSERAPH", "no SERAPH as its best_esti"),
+    ],
+)
+def test_failure_path_other_models_must_be_complete(fitted, path, kind, keys, value, message):
+    save_model(fitted[kind], path)
+    assert message in refusal_of_damaged(path, keys, value)
+
+
+def test_failure_path_a_class_whose_module_cannot_be_imported(fitted, path, monkeypatch):
     save_model(fitted["GDM"], path)
-    monkeypatch.setitem(sys.modules, "seraph_cvx.baselines.gdm", None)
+    monkeypatch.setitem(sys.modules, "seraph_cvx.baselines", None)
     assert "its class GDM cannot be imported" in refusal(path)
-
-
-def test_failure_path_other_models_must_be_complete(fitted, tmp_path):
-    path = tmp_path / "model.npz"
-    for kind, lacking in [
-        ("KernelSERAPH", "axes_"),
-        ("KernelSERAPH", "_row_means"),
-        ("KernelSERAPH", "_mean"),
-        ("GDM", "components_"),
-    ]:
-        save_model(fitted[kind], path)
-        header, arrays = read(path)
-        header["attributes"].pop(lacking)
-        arrays.pop(lacking, None)
-        write(path, header, arrays)
-        assert lacking in refusal(path)
-    save_model(fitted["SERAPHCV"], path)
-    header, arrays = read(path)
-    header["best_estimator_"]["class"] = "PairSERAPH"
-    write(path, header, arrays)
-    assert "no SERAPH as its best_estimator_" in refusal(path)
 
 
 class Trap:
@@ -472,26 +426,24 @@ def _saved(array):
     return file.getvalue()
 
 
-def test_failure_path_files_that_are_something_else(path, fitted):
+def test_failure_path_files_that_are_something_else(path):
     header, arrays = read(path)
     write(path, header, arrays, save=np.savez_compressed)
     assert "compressed" in refusal(path)
-    write(path, b"{", arrays)
-    refusal(path)
-    write(path, b"\xff", arrays)
-    refusal(path)
-    write(path, b"[1, 2]", arrays)
-    assert "no JSON object" in refusal(path)
-    write(path, b'{"format": NaN}', arrays)
-    assert "its header holds NaN" in refusal(path)
-    write(path, b"[" * 100_000, arrays)
-    refusal(path)
+    for text, message in [
+        (b"{", ""),
+        (b"\xff", ""),
+        (b"[1, 2]", "no JSON object"),
+        (b'{"format": NaN}', "its header holds NaN"),
+        (b"[" * 100_000, ""),
+    ]:
+        write(path, text, arrays)
+        assert message in refusal(path)
     np.savez(path, **arrays)
     assert "it has no header" in refusal(path)
-    np.savetxt(path, np.eye(2))
-    refusal(path)
-    path.write_bytes(b"")
-    refusal(path)
+    for content in (b"", b"1.0 0.0\n0.0 1.0\n"):
+        path.write_bytes(content)
+        refusal(path)
     path.unlink()
     with pytest.raises(FileNotFoundError):
         load_model(path)
@@ -618,17 +570,3 @@ def load_or_none(path):
         return load_model(path)
     except ValueError:
         return None
-
-
-def test_a_model_learned_from_a_sample_of_the_pairs_is_saved_with_its_report(tmp_path):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 3)), np.concatenate([[0, 0, 1, 1], np.full(56, -1)])
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotCertified)
-        model = SERAPH(unlabeled_pairs=300, random_state=0, max_iter=3).fit(X, y)
-    save_model(model, tmp_path / "model.npz")
-    loaded = load_model(tmp_path / "model.npz")
-    assert loaded.sampling_ == model.sampling_
-    np.testing.assert_array_equal(
-        loaded.sampling_.certificate.factor, model.sampling_.certificate.factor
-    )

@@ -101,7 +101,8 @@ def learn_baseline(name: str, X, y, seed: int = 0, **parameters: Any):
 def learn_by_em(setting: str, X, y, seed: int = 0, sharpness=None, max_iter: int | None = None):
     """Learn by the paper's EM-like scheme (Section 2.4), in one of its four settings."""
     pairs = PairSet.from_labels(X, y)
-    mu, weight = find_setting(setting).weights(pairs)
+    first = find_setting(setting).first_m_step(pairs)
+    mu, weight = first.mu, first.trace_weight
     if weight == 0.0:
         return factor(_alternate_unattained(pairs, mu))
     limits = {"sharpness": sharpness, "max_iter": 500 if max_iter is None else max_iter}
