@@ -137,7 +137,8 @@ def _alternate_unattained(pairs, mu):
 def learn_by_early_stopping(setting: str, X, y, seed: int = 0):
     """Learn by gradient projection on (7), stopped early."""
     pairs = PairSet.from_labels(X, y)
-    return factor(stop_early(pairs, *find_setting(setting).weights(pairs)).metric)
+    first = find_setting(setting).first_m_step(pairs)
+    return factor(stop_early(pairs, first.mu, first.trace_weight).metric)
 
 
 def learn_directly(X, y, seed: int = 0):
