@@ -12,7 +12,7 @@ import webbrowser
 
 import typer
 
-from ..explorer.web.guard import TOKEN
+from ..explorer.guard import TOKEN
 from .main import DEBUG, app
 from .report import answers_in_words, say
 
@@ -65,7 +65,7 @@ def _explore(port: int | None, opens_browser: bool, scene: str | None) -> None:
 
 def _checked(scene: str) -> str:
     """The scene as the page writes it, or an error in words."""
-    from ..explorer.link import link_of, read_link
+    from ..explorer.state import link_of, read_link
 
     return link_of(read_link(scene))
 
@@ -87,7 +87,7 @@ def _listen(port: int | None) -> socket.socket:
 
 def _serve(listener: socket.socket, token: str) -> None:
     """Run the server until Ctrl-C or SIGTERM, neither of which is a failure."""
-    from ..explorer.web import server
+    from ..explorer import server
 
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

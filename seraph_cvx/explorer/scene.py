@@ -1,51 +1,39 @@
-"""Points in the plane with a few class labels, and what a click changes."""
+"""Points in the plane with a few class labels: what a click changes, and how 1-NN classifies."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ..datasets import load, sample
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray
+from ..numerics.psd_cone import factor
 
 SIDE = 400.0
 """Side of the square in which the plane is drawn; clicks come in its units."""
-
-REACH = 10.0
+CLICK_RADIUS = 10.0
 """A click hits a point that is nearer than this."""
-
 MOST_POINTS = 200
 """Clicks add no more points than this, so that the page stays quick."""
-
 N_CLASSES = 3
 DECIMALS = 3
+N_POINTS = 100
+FIRST_SCENE = "stripes"
+DRAWN = "draw your own"
+KEY_STEPS = {"ArrowRight": 1, "ArrowDown": 1, "ArrowLeft": -1, "ArrowUp": -1}
 
 
 @dataclass(frozen=True)
 class Scene:
     """Points of the plane with class labels (-1 = unknown), and the square window that shows them.
 
-    Attributes
-    ----------
-    points : tuple of (float, float)
-    labels : tuple of int
-    center : (float, float)
-        The center of the window.
-    width : float
-        The width of the window.
-    chosen : int
-        The point that the ellipse is drawn around.
-    classes : tuple of int
-        The true classes of the first points, which only judge the metric; points that were added
-        have none.
-
-    Examples
-    --------
-    >>> scene = Scene(((0.0, 0.0), (1.0, 1.0)), (-1, 0), (0.5, 0.5), 2.0)
-    >>> scene.answer({"x": 100.0, "y": 300.0}).labels
-    (0, 0)
+    The ellipse is drawn around the point `chosen`. `classes` are the true classes of the first
+    points, which only judge the metric; points that were added have none.
     """
 
     points: tuple[tuple[float, float], ...] = ()
@@ -89,18 +77,24 @@ class Scene:
         removes the point; any other click adds one. The arrows choose a point, Enter and the space
         bar are a click on it, Delete removes it. Other keys change nothing.
         """
-        if "key" in event:
-            return self._answer_key(str(event["key"]))
-        x, y = _number(event.get("x")), _number(event.get("y"))
-        if x is None or y is None or not (0.0 <= x <= SIDE and 0.0 <= y <= SIDE):
-            return self
-        hit = self._point_at(x, y)
-        if hit is not None:
-            return self.without(hit) if event.get("shift") else self.cycled(hit)
-        if event.get("shift") or len(self.points) >= MOST_POINTS:
-            return self
         n = len(self.points)
-        points = (*self.points, self.to_plane(x, y))
+        if "key" in event:
+            key = str(event["key"])
+            if n and key in KEY_STEPS:
+                return replace(self, chosen=(self.chosen + KEY_STEPS[key]) % n)
+            if n and key in ("Enter", " "):
+                return self.cycled(self.chosen)
+            return self.without(self.chosen) if n and key in ("Delete", "Backspace") else self
+        x, y, shift = (event.get(part, "") for part in ("x", "y", "shift"))
+        if not (_is_on_screen(x) and _is_on_screen(y)):
+            return self
+        distances = np.linalg.norm(self.to_screen(self.X) - np.array([x, y], dtype=float), axis=1)
+        if np.min(distances, initial=np.inf) <= CLICK_RADIUS:
+            hit = int(np.argmin(distances))
+            return self.without(hit) if shift else self.cycled(hit)
+        if shift or n >= MOST_POINTS:
+            return self
+        points = (*self.points, self.to_plane(float(x), float(y)))
         return replace(self, points=points, labels=(*self.labels, UNKNOWN), chosen=n)
 
     def cycled(self, point: int) -> Scene:
@@ -111,35 +105,128 @@ class Scene:
 
     def without(self, point: int) -> Scene:
         """The scene without `point`."""
-        points = self.points[:point] + self.points[point + 1 :]
-        labels = self.labels[:point] + self.labels[point + 1 :]
-        classes = self.classes[:point] + self.classes[point + 1 :]
-        chosen = max(0, point - 1)
-        return replace(self, points=points, labels=labels, classes=classes, chosen=chosen)
+        parts: dict[str, Any] = {
+            name: getattr(self, name)[:point] + getattr(self, name)[point + 1 :]
+            for name in ("points", "labels", "classes")
+        }
+        return replace(self, **parts, chosen=max(0, point - 1))
 
     def unlabeled(self) -> Scene:
         """The scene with every label forgotten."""
         return replace(self, labels=(UNKNOWN,) * len(self.points))
 
-    def _answer_key(self, key: str) -> Scene:
-        n = len(self.points)
-        if n == 0:
-            return self
-        moves = {"ArrowRight": 1, "ArrowDown": 1, "ArrowLeft": -1, "ArrowUp": -1}
-        if key in moves:
-            return replace(self, chosen=(self.chosen + moves[key]) % n)
-        if key in ("Enter", " "):
-            return self.cycled(self.chosen)
-        return self.without(self.chosen) if key in ("Delete", "Backspace") else self
 
-    def _point_at(self, x: float, y: float) -> int | None:
-        if not self.points:
-            return None
-        distances = np.linalg.norm(self.to_screen(self.X) - [x, y], axis=1)
-        nearest = int(np.argmin(distances))
-        return nearest if distances[nearest] <= REACH else None
+def _is_on_screen(value: Any) -> bool:
+    return isinstance(value, int | float) and 0.0 <= value <= SIDE
 
 
-def _number(value: Any) -> float | None:
-    fits = isinstance(value, int | float) and bool(np.isfinite(value))
-    return float(value) if fits else None
+# The sets of points that the page offers, each drawn with a seed
+
+
+def _stripes(rng: np.random.Generator, c: IntArray) -> FloatArray:
+    along = rng.uniform(-2.5, 2.5, len(c))
+    across = 0.9 * (c - 1.0) + 0.15 * rng.normal(size=len(c))
+    turn = np.array([[1.0, 1.0], [-1.0, 1.0]]) / np.sqrt(2.0)
+    return np.asarray(np.column_stack([along, across]) @ turn)
+
+
+def _gaussians(rng: np.random.Generator, c: IntArray) -> FloatArray:
+    centers = 1.6 * _on_circle(2.0 * np.pi * c / 3.0 + 0.4)
+    return np.asarray(centers + rng.normal(size=centers.shape) * [0.9, 0.45])
+
+
+def _moons(rng: np.random.Generator, c: IntArray) -> FloatArray:
+    side = np.where(c == 0, 1.0, -1.0)[:, None]
+    X = side * _on_circle(np.pi * rng.random(len(c))) + (1.0 - side) * [0.5, 0.25]
+    return np.asarray(X + 0.09 * rng.normal(size=X.shape))
+
+
+def _rings(rng: np.random.Generator, c: IntArray) -> FloatArray:
+    directions = _on_circle(2.0 * np.pi * rng.random(len(c)))
+    radius = 0.7 + 1.1 * c + 0.1 * rng.normal(size=len(c))
+    return np.asarray(radius[:, None] * directions)
+
+
+def _on_circle(angle: NDArray[Any]) -> FloatArray:
+    return np.column_stack([np.cos(angle), np.sin(angle)])
+
+
+GENERATED: dict[str, tuple[int, Callable[[np.random.Generator, IntArray], FloatArray]]] = {
+    FIRST_SCENE: (3, _stripes),
+    "Gaussians": (3, _gaussians),
+    "two moons": (2, _moons),
+    "rings": (2, _rings),
+}
+"""How many classes a generated scene has, and how its points are drawn."""
+DATA_SETS = {"iris (2 components)": "iris", "wine (2 components)": "wine"}
+SCENES = (*GENERATED, *DATA_SETS, DRAWN)
+"""The names of the scenes that the page offers."""
+
+
+@cache
+def scene_named(name: str, seed: int = 0) -> Scene:
+    """Draw one of :data:`SCENES`: 100 points, four labels per class, coordinates rounded."""
+    if name == DRAWN:
+        return Scene()
+    if name in GENERATED:
+        n_classes, generate = GENERATED[name]
+        classes = np.arange(N_POINTS) % n_classes
+        X = generate(np.random.default_rng(seed), classes)
+    elif name in DATA_SETS:  # the first two principal components of standardized points
+        data = DATA_SETS[name]
+        sampling = sample(data, *load(data), n_points=N_POINTS, n_labeled=N_POINTS, seed=seed)
+        directions = np.linalg.eigh(sampling.X.T @ sampling.X)[1][:, [-1, -2]]
+        X = sampling.X @ (directions * np.where(directions.sum(axis=0) < 0.0, -1.0, 1.0))
+        classes = np.asarray(sampling.y, dtype=np.int64)
+    else:
+        raise ValueError(f"There is no scene {name!r}; the known ones are {', '.join(SCENES)}.")
+    labels = np.full(len(X), UNKNOWN)
+    for k in np.unique(classes):
+        labels[np.flatnonzero(classes == k)[:4]] = k
+    low, high = X.min(axis=0), X.max(axis=0)
+    across, up = ((low + high) / 2.0).tolist()
+    return Scene(
+        tuple((round(a, DECIMALS), round(b, DECIMALS)) for a, b in X.tolist()),
+        tuple(labels.tolist()),
+        (across, up),
+        1.2 * float(np.max(high - low)),
+        int(np.argmax(labels >= 0)),
+        tuple(classes.tolist()),
+    )
+
+
+# The nearest labeled point under a metric
+
+
+@dataclass(frozen=True)
+class NeighborError:
+    """The points without a label whose nearest labeled point is of another class."""
+
+    wrong: tuple[int, ...]
+    n_judged: int
+
+    @property
+    def share(self) -> float:
+        """The share of the judged points that are wrong."""
+        return len(self.wrong) / self.n_judged
+
+    def __str__(self) -> str:
+        return f"{self.share:.0%} ({len(self.wrong)} of {self.n_judged})"
+
+
+def nearest_labels(scene: Scene, metric: FloatArray, places: FloatArray) -> IntArray:
+    """The label of the nearest labeled point, for each of (k, 2) places of the plane."""
+    known = scene.y >= 0
+    L = factor(metric)
+    Z, labeled = (places - scene.center) @ L.T, (scene.X[known] - scene.center) @ L.T
+    distances = np.sum(labeled**2, axis=1) - 2.0 * Z @ labeled.T  # less |z|^2, the same for all
+    return np.asarray(scene.y[known][np.argmin(distances, axis=1)])
+
+
+def neighbor_error(scene: Scene, metric: FloatArray) -> NeighborError | None:
+    """The 1-NN error under a metric; None where no point can be judged, or all distances are 0."""
+    judged = np.flatnonzero((scene.y < 0) & (scene.truth >= 0))
+    if not len(judged) or not np.any(scene.y >= 0) or not metric.any():
+        return None
+    is_wrong = nearest_labels(scene, metric, scene.X[judged]) != scene.truth[judged]
+    return NeighborError(tuple(judged[is_wrong].tolist()), len(judged))

@@ -68,7 +68,7 @@ def run_without_posix(code, folder, removal=REMOVE_POSIX):
 LIBRARY = """
 import importlib.util, json, math, os, signal, socket, threading, time
 from http.client import HTTPConnection
-from seraph_cvx.explorer.web.server import Server
+from seraph_cvx.explorer.server import Server
 from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, compare_solvers, solve_m_step
 from seraph_cvx.processes.isolation import ForkServer
 

@@ -2,10 +2,9 @@
 
 from xml.etree import ElementTree
 
-from seraph_cvx.explorer.point_sets import DRAWN
-from seraph_cvx.explorer.scene import Scene
+from seraph_cvx.explorer.alternation import Settings
+from seraph_cvx.explorer.scene import DRAWN, Scene
 from seraph_cvx.explorer.state import ExplorerState
-from seraph_cvx.explorer.stepwise_alternation import Settings
 
 FEW = Scene(
     ((-1.0, 0.0), (-0.8, 1.5), (1.0, 0.2), (1.1, -1.0), (-0.9, -1.2), (0.9, 1.1), (0.1, 0.3)),
@@ -18,8 +17,11 @@ def state_on(scene, settings=None, position=0):
     return ExplorerState(DRAWN, 0, scene, settings or Settings(), position)
 
 
-def told(state, event):
-    return state.answer([{**event, "count": state.heard + 1}])
+def after(state, *events):
+    """The state after events, numbered as the page numbers them."""
+    for event in events:
+        state = state.answer([{**event, "count": state.heard + 1}])
+    return state
 
 
 def well_formed(html):

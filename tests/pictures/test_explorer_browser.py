@@ -18,16 +18,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from evidence.passes import processor_seconds
-from explorer_states import told
+from explorer_states import after
 
-from seraph_cvx.explorer.link import link_of
-from seraph_cvx.explorer.point_sets import DRAWN
-from seraph_cvx.explorer.scene import SIDE
-from seraph_cvx.explorer.sliders import SLIDERS
-from seraph_cvx.explorer.state import ExplorerState
-from seraph_cvx.explorer.views.messages import position_of
-from seraph_cvx.explorer.views.tabs import TABS
-from seraph_cvx.explorer.views.whole_page import first_state
+from seraph_cvx.explorer.scene import DRAWN, SIDE
+from seraph_cvx.explorer.state import SLIDERS, ExplorerState, link_of
+from seraph_cvx.explorer.views import TABS, position_of
 
 pytestmark = pytest.mark.slow
 
@@ -221,7 +216,7 @@ def test_starting_costs_few_imports_of_numpy(open_page, tmp_path):
     served = Served(tmp_path)
     try:
         page = open_page(served.link)
-        press_until(page, "◀ Back", first_state().back())
+        press_until(page, "◀ Back", ExplorerState().run().back())
         spent = processor_time(served.process)
     finally:
         served.stop()
@@ -262,24 +257,24 @@ def test_server_hears_no_other_address_of_this_machine(address):
 def test_browser_two_labels_every_slider_steps_undo_a_restored_scene_and_the_recipe(
     open_page, link, address, tmp_path
 ):
-    page, state = open_page(link), first_state()
+    page, state = open_page(link), ExplorerState().run()
     agrees(page, state)
     for k in np.flatnonzero(state.scene.y < 0)[[3, 30]]:  # label two points
         x, y = state.scene.to_screen(state.scene.X)[k]
         click_plane(page, x, y)
-        state = told(state, {"x": x, "y": y})
+        state = after(state, {"x": x, "y": y})
         assert state.scene.labels[k] == 0
         agrees(page, state)
     own = page.get_by_role("slider", name=SLIDERS["own_sharpness"].label)
     assert own.is_disabled()
     page.get_by_role("checkbox").uncheck()  # the slider of the sharpness is off until then
-    state = told(state, {"set": "paper_sharpness", "value": False})
+    state = after(state, {"set": "paper_sharpness", "value": False})
     agrees(page, state)
     assert own.is_enabled()
     for name, slider in SLIDERS.items():  # move each slider
         at = slider.stops.index(getattr(state.settings, name)) + 1
         page.get_by_role("slider", name=slider.label).press("ArrowRight")
-        state = told(state, {"set": name, "value": at})
+        state = after(state, {"set": name, "value": at})
         agrees(page, state)
     click_plane(page, 15, 385)  # add a point, and undo it
     wait_for_count(page, ".plane .unknown", 87)
@@ -287,10 +282,10 @@ def test_browser_two_labels_every_slider_steps_undo_a_restored_scene_and_the_rec
     wait_for_count(page, ".plane .unknown", 86)
     agrees(page, state)
     for label, move in (("Reset", "reset"), *[("Step ▶", "forward")] * 3, ("◀ Back", "back")):
-        state = told(state, {"move": move})
+        state = after(state, {"move": move})
         press_until(page, label, state)
         agrees(page, state)
-    state = told(state, {"move": "run"})
+    state = after(state, {"move": "run"})
     press_until(page, "Run to the end", state)
     agrees(page, state)
     wait_for_count(page, "[data-value=results] tr", 3)

@@ -19,11 +19,10 @@ from typer.testing import CliRunner
 
 from seraph_cvx.cli import app
 from seraph_cvx.cli import explore as command
-from seraph_cvx.explorer.link import read_link
-from seraph_cvx.explorer.recipe import python_of
-from seraph_cvx.explorer.views.whole_page import first_state
-from seraph_cvx.explorer.web import pages, server
-from seraph_cvx.explorer.web.guard import Guard
+from seraph_cvx.explorer import server
+from seraph_cvx.explorer.guard import Guard
+from seraph_cvx.explorer.state import ExplorerState, read_link
+from seraph_cvx.explorer.views import sheet
 
 # The command
 
@@ -114,9 +113,8 @@ def test_command_ends_well_by_ctrl_c(monkeypatch):
     assert signal.getsignal(signal.SIGTERM) is before
 
 
-def test_the_server_needs_the_standard_library_alone():
-    names = "seraph_cvx.explorer.web.server"
-    code = f"import sys, {names}; print(*sys.modules)"
+def test_the_server_needs_no_other_server_and_starts_light():
+    code = "import sys, seraph_cvx.explorer.server; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.partition(".")[0] for name in done.stdout.split()}
     assert not loaded & {"marimo", "starlette", "uvicorn", "cvxpy", "sklearn"}
@@ -240,21 +238,21 @@ def test_each_page_has_a_state_of_its_own(port):
         assert status == 200
         return json.loads(text)
 
-    first = told("a")
+    first, opened = told("a"), ExplorerState().run()
     moved = told("a", {"count": 1, "set": "source", "value": "rings"}, {"count": 2, "move": "run"})
     assert moved["heard"] == 2
     assert "rings" in moved["link"]
     assert told("a") == moved
     assert told("b") == first
-    for name, state in (("a", first_state().choose("rings").run()), ("b", first_state())):
+    for name, state in (("a", opened.choose("rings").run()), ("b", opened)):
         question = {"page": name, "tab": "Python", "solver": None}
         status, _, text = ask(port, "POST", "/sheet", json.dumps(question))
-        assert (status, json.loads(text)["sheet"]) == (200, python_of(state))
+        assert (status, json.loads(text)["sheet"]) == (200, sheet(state, "Python"))
 
 
 def test_pages_of_long_ago_are_forgotten(monkeypatch):
-    monkeypatch.setattr(pages, "MOST_PAGES", 2)
-    open_pages = pages.Pages()
+    monkeypatch.setattr(server, "MOST_PAGES", 2)
+    open_pages = server.Pages()
     for name in ("a", "b", "a", "c"):
         open_pages.answer("/events", {"page": name})
     assert list(open_pages.states) == ["a", "c"]

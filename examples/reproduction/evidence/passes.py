@@ -355,7 +355,7 @@ except SystemExit:
 """,
     "seraph-cvx explore, the first view": """
 import seraph_cvx.cli
-from seraph_cvx.explorer.web import server
+from seraph_cvx.explorer import server
 server.Pages().answer("/events", {})
 """,
 }

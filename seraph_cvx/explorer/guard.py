@@ -26,22 +26,7 @@ NO_TOKEN = "The explorer needs its token: open the whole link that seraph-cvx ex
 class Guard:
     """Decides who is let in: whoever opened the link, which leaves its token in a cookie.
 
-    Parameters
-    ----------
-    token : str
-        What a request must carry.
-    port : int
-        Where the page is served; it is part of the cookie's name, since cookies ignore ports.
-
-    Examples
-    --------
-    >>> guard, headers = Guard("secret", 2718), Message()
-    >>> headers["Host"] = "127.0.0.1:2718"
-    >>> guard.refusal(headers)
-    'The explorer needs its token: open the whole link that seraph-cvx explore printed.'
-    >>> headers["Cookie"] = "seraph_explorer_2718=secret"
-    >>> guard.refusal(headers)
-    ''
+    The port is part of the cookie's name, since cookies ignore ports.
     """
 
     token: str

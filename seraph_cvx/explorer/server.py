@@ -1,4 +1,4 @@
-"""The server of the page: three files, and answers to what the page asks."""
+"""The server of the page: three files, and answers to what the open pages ask."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
+from .alternation import SOLVERS
 from .guard import Guard
-from .pages import Pages
+from .state import ExplorerState
+from .views import TABS, sheet, view_of
 
 FILES = {
     "/": ("page.html", "text/html; charset=utf-8"),
@@ -31,6 +37,46 @@ SAFEGUARDS = {
     "frame-ancestors 'none'",
 }
 """The page asks only this server, and no other page can hold it in a frame."""
+MOST_PAGES = 100
+
+
+@dataclass(frozen=True)
+class Pages:
+    """Answers what pages ask, one question at a time, and keeps the state of each page."""
+
+    states: dict[str, ExplorerState] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def answer(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer ``/events`` by the view after them, ``/sheet`` by the content of a tab.
+
+        Raises
+        ------
+        ValueError
+            Where the question makes no sense.
+        """
+        page, events = str(question.get("page")), question.get("events", [])
+        if not isinstance(events, list) or not all(map(_is_event, events)):
+            raise ValueError(f"Events are a list of objects with a count, not {events!r}.")
+        tab, solver = str(question.get("tab")), question.get("solver")
+        if path == "/sheet" and (tab not in TABS or solver not in (None, *SOLVERS)):
+            raise ValueError(f"There is no tab {tab!r} with the solver {solver!r}.")
+        with self._lock:
+            state = self._after(page, events)
+            return view_of(state) if path == "/events" else {"sheet": sheet(state, tab, solver)}
+
+    def _after(self, page: str, events: list[dict[str, Any]]) -> ExplorerState:
+        """The state of a page after its events; a page that is not known opens as all do."""
+        state = (self.states.get(page) or ExplorerState().run()).answer(events)
+        self.states.pop(page, None)
+        self.states[page] = state  # the last one in the order of use
+        for oldest in list(self.states)[:-MOST_PAGES]:
+            del self.states[oldest]
+        return state
+
+
+def _is_event(event: Any) -> bool:
+    return isinstance(event, dict) and type(event.get("count")) is int
 
 
 class Server(ThreadingHTTPServer):

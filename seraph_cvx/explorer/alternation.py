@@ -1,61 +1,42 @@
-"""The alternation by half-steps: M-step, E-step, M-step, ..., and where it cannot go on."""
+"""The alternation by half-steps, M-step, E-step, M-step, ..., and other solvers for its M-step."""
 
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+import warnings
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 import numpy as np
 
 from ..certificate import Certificate, certify
 from ..fit.steps import alternation_steps
-from ..m_step.solve import MStepSolver
+from ..m_step.solve import FIRST_ORDER, MStepSolver
 from ..model.m_step_objective import MStepObjective
 from ..model.semi_supervised import descent_values
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
-from ..solvers.solution import OptimumNotAttained, require_attained
+from ..solvers.solution import MStepSolution, OptimumNotAttained, require_attained
 from .scene import Scene
 
 TOLERANCE = 1e-8
 """The relative gap to which every M-step is solved."""
-
 STANDSTILL = 1e-6
 """The alternation has converged when an iteration lowers J by less, relative to max(1, |J|)."""
-
 MOST_ITERATIONS = 200
-
-TRACE_WEIGHTS = (
-    0.0,
-    *(round(m * 10.0**k, 4) for k in range(-3, 2) for m in (1, 1.5, 2, 3, 5, 7)),
-    100.0,
-)
-"""Where the slider of lambda stops: at 0, then on a logarithmic scale."""
+SOLVERS = ("fista", "projected-gradient", "CLARABEL", "SCS")
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The values of the page's sliders.
+    """The values of the page's sliders."""
 
-    Attributes
-    ----------
-    weight_factor : float
-        mu is this multiple of "ratio", #(S u D) / #U.
-    trace_weight, threshold : float
-        lambda and eta.
-    paper_sharpness : bool
-        Whether the soft labels have the paper's sharpness, 1 + mu.
-    own_sharpness : float
-        Their sharpness otherwise.
-    """
-
-    weight_factor: float = 1.0
-    trace_weight: float = 1.0
-    threshold: float = 1.0
-    paper_sharpness: bool = True
-    own_sharpness: float = 2.0
+    weight_factor: float = 1.0  # mu is this multiple of #(S u D) / #U
+    trace_weight: float = 1.0  # lambda
+    threshold: float = 1.0  # eta
+    paper_sharpness: bool = True  # the soft labels have the paper's sharpness, 1 + mu
+    own_sharpness: float = 2.0  # theirs otherwise
 
     @property
     def sharpness(self) -> float | None:
@@ -65,16 +46,10 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class HalfStep:
-    """The state after a half-step: a metric A, and the M-step with the current soft labels q.
+    """The state after `number` half-steps: a metric A, and the M-step with the current soft labels.
 
-    Attributes
-    ----------
-    number : int
-        Half-steps done: 0 is the start (A = I, q(-1) = 1), odd is after an M-step, even after an
-        E-step.
-    metric : (2, 2) array
-    objective : MStepObjective
-        f of eq. (11) with the soft labels q. An E-step replaces it.
+    Number 0 is the start (A = I, q(-1) = 1), odd is after an M-step, even after an E-step, which
+    replaces the objective.
     """
 
     number: int
@@ -124,24 +99,16 @@ class HalfStep:
             return descent_values(self.objective, self.metric)[1]
 
 
+def has_converged(before: float, after: float) -> bool:
+    """Whether J, before and after an iteration, has stopped falling."""
+    return before - after <= STANDSTILL * max(1.0, abs(after))
+
+
 @dataclass(eq=False)
 class StepwiseAlternation:
     """Alternate M-steps (11) and E-steps (10) from q(-1) = 1, only as far as is asked for.
 
-    Attributes
-    ----------
-    half_steps : list of HalfStep
-        Those made so far; empty where the scene has nothing to learn from.
-    trouble : str
-        The reason why there is no next half-step; empty if there is one.
-
-    Examples
-    --------
-    >>> from seraph_cvx.explorer.point_sets import scene_named
-    >>> alternation = alternation_of(scene_named("two moons"), Settings())
-    >>> half_step = alternation.at(3)
-    >>> half_step.name, half_step.certificate.relative_gap < 1e-8
-    ('M-step 2', True)
+    `trouble` says why there is no next half-step; a scene with nothing to learn from has none.
     """
 
     scene: Scene
@@ -151,14 +118,23 @@ class StepwiseAlternation:
 
     def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        try:
-            pairs = _pairs_of(self.scene)
-        except ValueError as error:
-            self.trouble = str(error)
+        n, n_labeled = len(self.scene.points), int(np.sum(self.scene.y >= 0))
+        if n < 2:
+            self.trouble = (
+                f"There {'is 1 point' if n else 'is no point'}, so there is no pair to learn from: "
+                "click on the plane to add points."
+            )
+        elif n_labeled < 2:
+            self.trouble = (
+                f"{'One point has' if n_labeled else 'No point has'} a label, so no pair is "
+                "labeled: click on two points or more to label them."
+            )
+        if self.trouble:
             return
+        pairs = PairSet.from_labels(self.scene.X, self.scene.y)
         first = MStepObjective(
             pairs,
-            unlabeled_weight=weight_of(pairs, self.settings),
+            unlabeled_weight=self.settings.weight_factor * pairs.resolve_unlabeled_weight("ratio"),
             trace_weight=self.settings.trace_weight,
             threshold=self.settings.threshold,
             sharpness=self.settings.sharpness,
@@ -170,7 +146,12 @@ class StepwiseAlternation:
         """The state after `number` half-steps, or the last one that could be reached."""
         with self._lock:  # two browser tabs may share it
             while len(self.half_steps) <= number and not self.trouble:
-                self._go_on()
+                last = self.half_steps[-1]
+                self.trouble = last.trouble if last.number % 2 == 0 else ""
+                if not self.trouble:
+                    step = next(self._steps)
+                    metric = np.asarray(step.metric)
+                    self.half_steps.append(HalfStep(last.number + 1, metric, step.objective))
         return self.half_steps[min(number, len(self.half_steps) - 1)] if self.half_steps else None
 
     def end(self) -> int:
@@ -180,20 +161,10 @@ class StepwiseAlternation:
             half_step = self.at(number)
             if half_step is None or half_step.number < number:
                 return 0 if half_step is None else half_step.number
-            value = half_step.descent_value
-            if last - value <= STANDSTILL * max(1.0, abs(value)):
+            if has_converged(last, half_step.descent_value):
                 return number - 1
-            last = value
+            last = half_step.descent_value
         return 2 * MOST_ITERATIONS - 1
-
-    def _go_on(self) -> None:
-        now = self.half_steps[-1]
-        self.trouble = now.trouble if now.number % 2 == 0 else ""
-        if not self.trouble:
-            step = next(self._steps)
-            self.half_steps.append(
-                HalfStep(now.number + 1, np.asarray(step.metric), step.objective)
-            )
 
 
 @lru_cache(maxsize=16)
@@ -202,21 +173,30 @@ def alternation_of(scene: Scene, settings: Settings) -> StepwiseAlternation:
     return StepwiseAlternation(scene, settings)
 
 
-def weight_of(pairs: PairSet, settings: Settings) -> float:
-    """The weight mu of the unlabeled pairs: weight_factor * #(S u D) / #U."""
-    return settings.weight_factor * pairs.resolve_unlabeled_weight("ratio")
+def ask_solver(half_step: HalfStep, solver: str, time_limit: float = 20.0) -> MStepSolution:
+    """Solve the current M-step (11) from scratch; the message includes the warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        chosen = MStepSolver(solver, time_limit=time_limit)
+        solution = chosen.solve(half_step.objective, TOLERANCE)
+    messages = [solution.message, *(str(warning.message) for warning in caught)]
+    return replace(solution, message=" ".join(filter(None, dict.fromkeys(messages))))
 
 
-def _pairs_of(scene: Scene) -> PairSet:
-    n, n_labeled = len(scene.points), int(np.sum(scene.y >= 0))
-    if n < 2:
-        raise ValueError(
-            f"There {'is 1 point' if n else 'is no point'}, so there is no pair to learn from: "
-            "click on the plane to add points."
-        )
-    if n_labeled < 2:
-        raise ValueError(
-            f"{'One point has' if n_labeled else 'No point has'} a label, so no pair is labeled: "
-            "click on two points or more to label them."
-        )
-    return PairSet.from_labels(scene.X, scene.y)
+def gaps_by_iteration(
+    half_step: HalfStep, solver: str, most_steps: int = 1_000
+) -> list[tuple[int, float]]:
+    """The certified relative gap of a first-order method stopped after 1, 2, 3, 4, 6, 9, ... steps.
+
+    Each is a run of its own from A = 0, up to the first that is certified. There is none of a conic
+    solver: its runs take too long for that.
+    """
+    gaps: list[tuple[int, float]] = []
+    steps = 1
+    while solver in FIRST_ORDER and steps <= most_steps:
+        answer = MStepSolver(solver, max_iter=steps).solve(half_step.objective, TOLERANCE)
+        if answer.relative_gap <= TOLERANCE:
+            return [*gaps, (answer.iterations, answer.relative_gap)]
+        gaps.append((steps, answer.relative_gap))
+        steps = max(steps + 1, int(1.5 * steps))
+    return gaps

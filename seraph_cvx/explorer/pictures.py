@@ -1,0 +1,234 @@
+"""The page's pictures: planes, 1-NN regions, the posterior of the pairs, and curves, as SVG."""
+
+from __future__ import annotations
+
+import base64
+import re
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..display.page import Chart, Curve, to_svg
+from ..model.posterior import posterior_similar, soft_label
+from ..numerics.checks import FloatArray, IntArray
+from ..numerics.psd_cone import symmetric_root, symmetrize
+from .alternation import HalfStep
+from .scene import Scene, nearest_labels, neighbor_error
+
+LONGEST = 20.0
+"""A radius of an ellipse is cut at this many windows: a flat ellipse looks like a strip."""
+FLAT = 1e-12
+"""A metric whose largest eigenvalue is below this has no ellipse: everything is near."""
+PLANE_SQUARES, REGION_SQUARES = 50, 100
+"""Squares along each side of the plane's heat map, and of the decision regions."""
+TINTS = ((0, 114, 178), (213, 94, 0), (0, 158, 115))
+"""The colors of the classes; the first one is also that of p = 1, while p = 0 is transparent:
+that suits light and dark pages."""
+PALE = 70.0
+"""The opacity of a decision region, of 255."""
+HALF_STEPS = "half-steps (odd: M-step, even: E-step)"
+SMALLEST_GAP = 1e-16
+"""A smaller gap is drawn here: a logarithmic axis has no 0."""
+
+
+@cache
+def html() -> Any:
+    """The macros of panels.html, without the white space between its tags."""
+    from jinja2 import Environment
+
+    source = Path(__file__).with_name("panels.html").read_text(encoding="utf-8")
+    source = re.sub(r"(?<=[>}])\s*\n\s*(?=[<{])", "", source)
+    return Environment(autoescape=True).from_string(source).module
+
+
+def draw_plane(scene: Scene, half_step: HalfStep | None) -> str:
+    """Draw the points, the unit ellipse of the chosen one, and the posterior with it as a shade.
+
+    The ellipse is {v: v'Av = 1}. If eta is not 1, {v: v'Av = eta}, where p(+1) = 1/2, is drawn too.
+    """
+    shade, outlines = "", {}
+    if half_step is not None:
+        x, eta = scene.X[scene.chosen], half_step.objective.threshold
+        shade = as_image(plane_heat(scene, half_step))
+        for kind, level in {"unit": 1.0, **({} if eta == 1.0 else {"even": eta})}.items():
+            outline = x + ellipse(half_step.metric, level, LONGEST * scene.width)
+            outlines[kind] = scene.to_screen(outline)
+    marks = _marks(scene.to_screen(scene.X), scene.labels, scene.chosen)
+    return str(html().plane(shade, outlines, marks))
+
+
+def draw_regions(scene: Scene, metric: FloatArray) -> str:
+    """Draw the 1-NN regions under a metric, the true classes, and a cross on what is wrong.
+
+    Points without a label are dots in the color of their true class, if that is known.
+    """
+    positions, truth, y = scene.to_screen(scene.X), scene.truth, scene.y
+    shade = region_image(scene, metric) if np.any(y >= 0) and metric.any() else ""
+    is_dot = (y < 0) & (truth >= 0)
+    dots = [(*positions[k], truth[k]) for k in np.flatnonzero(is_dot)]
+    error = neighbor_error(scene, metric)
+    crosses = positions[[] if error is None else list(error.wrong)]
+    marks = _marks(positions[~is_dot], y[~is_dot].tolist())
+    return str(html().regions(shade, dots, crosses, marks))
+
+
+def draw_learned(scene: Scene, half_step: HalfStep) -> str:
+    """Draw the points A^{1/2} x_i, whose Euclidean distances are the learned ones."""
+    Z = scene.X @ symmetric_root(half_step.metric)
+    around = Z[scene.chosen] + ellipse(np.eye(2), 1.0, LONGEST)
+    shown = np.vstack([Z, around])
+    low, high = shown.min(axis=0), shown.max(axis=0)
+    across, up = ((low + high) / 2.0).tolist()
+    view = Scene(center=(across, up), width=1.1 * float(np.max(high - low)))
+    marks = _marks(view.to_screen(Z), scene.labels, scene.chosen)
+    return str(html().learned(view.to_screen(around), marks))
+
+
+def draw_pairs(scene: Scene, half_step: HalfStep) -> str:
+    """Draw the posterior (8) of each pair above the diagonal, and its label in the M-step below.
+
+    The points are in the order of their first principal coordinate under the metric; those with a
+    label have a mark at the rim.
+    """
+    order = principal_order(scene.X @ symmetric_root(half_step.metric))
+    heat = pair_heat(scene, half_step)
+    first, second = np.sort(np.stack(np.meshgrid(order, order)), axis=0)
+    above = np.tri(len(order), dtype=bool).T
+    ordered = np.where(above, heat[first, second], heat[second, first])
+    return str(html().pairs(as_image(ordered), [scene.labels[point] for point in order]))
+
+
+def draw_course(history: Sequence[HalfStep]) -> tuple[str, str]:
+    """Plot J and (7) after each half-step; the start, often far above, only if it is alone."""
+    shown = history[1:] or history
+    steps = [float(half_step.number) for half_step in shown]
+    J = Curve("J", steps, [half_step.descent_value for half_step in shown])
+    paper = Curve("-L", steps, [half_step.paper_objective for half_step in shown])
+    return (
+        to_svg(Chart("J(q, A): no half-step raises it", HALF_STEPS, "J", [J])),
+        to_svg(Chart("-ℒ(A) of (7): it may rise", HALF_STEPS, "-ℒ", [paper])),
+    )
+
+
+def draw_gaps(history: Sequence[HalfStep]) -> str:
+    """Plot the certified gap after each half-step: an M-step closes it, an E-step opens it."""
+    points = [(half_step.number, half_step.certificate.relative_gap) for half_step in history]
+    curves = [_gap_curve("after the E-step", points[::2])]
+    if len(points) > 1:
+        curves.append(_gap_curve("after the M-step", points[1::2]))
+    return to_svg(Chart("Certified gap", HALF_STEPS, "relative gap", curves, log_y=True))
+
+
+def draw_solver_gaps(gaps: Mapping[str, Sequence[tuple[int, float]]]) -> str:
+    """Plot the certified gap of solvers against their iterations, both on logarithmic axes."""
+    curves = [_gap_curve(name, [(max(1, k), gap) for k, gap in gaps[name]]) for name in gaps]
+    title = "Certified gap of a run stopped early"
+    return to_svg(Chart(title, "iterations", "relative gap", curves, log_x=True, log_y=True))
+
+
+def _gap_curve(name: str, points: Sequence[tuple[int, float]]) -> Curve:
+    steps, gaps = zip(*points, strict=True)
+    return Curve(name, [float(step) for step in steps], [max(SMALLEST_GAP, gap) for gap in gaps])
+
+
+def ellipse(A: FloatArray, level: float, longest: float) -> FloatArray:
+    """The points of {v: v'Av = level}, with radii cut at `longest`; none if A = 0."""
+    eigenvalues, vectors = np.linalg.eigh(symmetrize(A))
+    if eigenvalues[-1] <= FLAT:
+        return np.empty((0, 2))
+    radii = np.sqrt(level / np.maximum(eigenvalues, level / longest**2))
+    angle = np.linspace(0.0, 2.0 * np.pi, 96, endpoint=False)
+    return np.asarray((np.column_stack([np.cos(angle), np.sin(angle)]) * radii) @ vectors.T)
+
+
+def principal_order(Z: FloatArray) -> IntArray:
+    """Order the points by their first principal coordinate."""
+    centered = Z - Z.mean(axis=0)
+    direction = np.linalg.eigh(centered.T @ centered)[1][:, -1]
+    direction = direction * (1.0 if direction[np.argmax(np.abs(direction))] > 0.0 else -1.0)
+    return np.argsort(centered @ direction, kind="stable")
+
+
+def _marks(positions: FloatArray, labels: Sequence[int], chosen: int = -1) -> list[Any]:
+    """The position, label and whether it is chosen of each point; those with a label on top."""
+    order = np.argsort(labels, kind="stable").tolist()
+    return [(*positions[k], labels[k], k == chosen) for k in order]
+
+
+# What is shown as pixels
+
+
+def pair_heat(scene: Scene, half_step: HalfStep) -> FloatArray:
+    """The posterior of each pair and, below the diagonal, the label that f has for it, (n, n).
+
+    Above the diagonal p(+1) = sigma(eta - v'Av), eq. (8), and on it p(+1) at v = 0. Below it 1 for
+    a similar pair, 0 for a dissimilar one, and for an unlabeled one the soft label (10): q(+1) = 0
+    at the start, later that of the previous metric.
+    """
+    objective, y = half_step.objective, scene.y
+    v = scene.X[:, None, :] - scene.X[None, :, :]
+    heat = _posterior(v, half_step.metric, objective.threshold)
+    labels = np.zeros_like(heat)
+    if objective.previous_metric is not None:
+        s = _squared_lengths(v, objective.previous_metric) - objective.threshold
+        labels = soft_label(s, objective.soft_labeling.sharpness)
+    known = (y >= 0)[:, None] & (y >= 0)[None, :]
+    labels = np.where(known, y[:, None] == y[None, :], labels)
+    return np.asarray(np.where(np.tri(len(y), k=-1, dtype=bool), labels, heat))
+
+
+def plane_heat(scene: Scene, half_step: HalfStep) -> FloatArray:
+    """The posterior (8) of the chosen point with each position of the plane, (50, 50)."""
+    v = _places(scene, PLANE_SQUARES) - scene.X[scene.chosen]
+    return _posterior(v, half_step.metric, half_step.objective.threshold)
+
+
+def as_image(probabilities: FloatArray) -> str:
+    """Encode probabilities as a picture in a ``data:`` URL: a deeper tint is nearer to 1."""
+    return _data_url(np.full((*probabilities.shape, 3), TINTS[0]), 255.0 * probabilities)
+
+
+def region_image(scene: Scene, metric: FloatArray) -> str:
+    """Encode the 1-NN decision regions of the window: each place in the pale color of its class."""
+    shape = REGION_SQUARES, REGION_SQUARES
+    classes = nearest_labels(scene, metric, _places(scene, REGION_SQUARES).reshape(-1, 2))
+    return _data_url(np.array(TINTS)[classes].reshape(*shape, 3), np.full(shape, PALE))
+
+
+def encode_png(pixels: FloatArray) -> bytes:
+    """Encode an (h, w, 4) array of red, green, blue and opacity, 0 to 255, as a PNG file."""
+    rows = np.round(pixels).astype(np.uint8)
+    height, width = rows.shape[:2]
+    lines = b"".join(b"\0" + row.tobytes() for row in rows)
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(lines, 1)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
+    )
+
+
+def _data_url(colors: Any, opacity: FloatArray) -> str:
+    content = encode_png(np.dstack([colors, opacity]))
+    return "data:image/png;base64," + base64.b64encode(content).decode()
+
+
+def _places(scene: Scene, n: int) -> FloatArray:
+    """The centers of n x n squares of the window, from the upper left, (n, n, 2)."""
+    steps = scene.width * ((np.arange(n) + 0.5) / n - 0.5)
+    across, up = np.meshgrid(scene.center[0] + steps, scene.center[1] - steps)
+    return np.stack([across, up], axis=-1)
+
+
+def _squared_lengths(v: FloatArray, A: FloatArray) -> FloatArray:
+    return np.asarray(np.einsum("ijk,kl,ijl->ij", v, A, v))
+
+
+def _posterior(v: FloatArray, A: FloatArray, threshold: float) -> FloatArray:
+    """The posterior (8) of differences v, an (h, w, 2) array."""
+    return np.asarray(posterior_similar(_squared_lengths(v, A) - threshold))
