@@ -49,7 +49,7 @@ FOLDERS = [
 MAY_IMPORT = {
     "cvxpy": ("penalties", "m_step", "theory", "race", "baselines"),
     "matplotlib": ("plots",),
-    "jinja2": ("display.page", "plots", "explorer"),
+    "jinja2": ("display.page",),
     "typer": ("cli",),
     "rich": ("cli", "display.progress_line"),
     "marimo": (),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from typing import Any
 
@@ -76,8 +77,9 @@ def write_page(title: str, body: str, style: str = "", policy: str = POLICY) -> 
     )
 
 
-def fill_template(template: str, **values: Any) -> str:
-    """Fill a Jinja2 template of this package, named by its path; plain text is escaped."""
+@cache
+def templates() -> Any:
+    """The Jinja2 environment of the package's templates, named by their path; text is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -92,7 +94,12 @@ def fill_template(template: str, **values: Any) -> str:
         "number": show,
         "pixels": "{:.1f}".format,
     }
-    return environment.get_template(template).render(values)
+    return environment
+
+
+def fill_template(template: str, **values: Any) -> str:
+    """Fill a template of this package."""
+    return str(templates().get_template(template).render(values))
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from ..display.page import Chart, Curve, to_svg
+from ..display.page import Chart, Curve, templates, to_svg
 from ..model.posterior import posterior_similar, soft_label
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetric_root, symmetrize
@@ -39,11 +39,9 @@ SMALLEST_GAP = 1e-16
 @cache
 def html() -> Any:
     """The macros of panels.html, without the white space between its tags."""
-    from jinja2 import Environment
-
     source = Path(__file__).with_name("panels.html").read_text(encoding="utf-8")
     source = re.sub(r"(?<=[>}])\s*\n\s*(?=[<{])", "", source)
-    return Environment(autoescape=True).from_string(source).module
+    return templates().from_string(source).module
 
 
 def draw_plane(scene: Scene, half_step: HalfStep | None) -> str:

@@ -21,7 +21,7 @@ import seraph_cvx
 
 from ..display.formulas import CERTIFICATE, DESCENT, M_STEP_ONE_TERM, PROBABILITY
 from ..display.notebook import Tone, gap_in_words, tone_of_gap
-from ..display.page import POLICY, write_page
+from ..display.page import POLICY, fill_template, write_page
 from ..display.result_table import visible
 from ..estimators.evidence import describe_features
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray, encode_labels
@@ -33,7 +33,6 @@ from .points import draw_before_and_after, group_by_class, principal_coordinates
 from .spectrum import SpectrumDisplay
 from .style import add_legend, enlarge_text, new_figure, picture_bytes
 
-FOLDER = Path(__file__).parent
 BADGES = {Tone.GOOD: "holds", Tone.CAUTION: "corrected", Tone.BAD: "refuted", Tone.PLAIN: "plain"}
 FORMULAS = {
     "probability": PROBABILITY,
@@ -107,16 +106,12 @@ def fit_report(
     >>> "<h1>A metric learned from six points</h1>" in page
     True
     """
-    from jinja2 import Environment, FileSystemLoader
-
     fit = _collect(model, X, y, similar, dissimilar, class_names)
     title = f"A metric learned from {visible(name)}"
     remarks = [*notes, *describe_features(fit.points, fit.feature_names)]
     has_constraints = similar is not None or dissimilar is not None
-    template = Environment(
-        loader=FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, lstrip_blocks=True
-    ).get_template("report.html")
-    body = template.render(
+    body = fill_template(
+        "plots/report.html",
         title=title,
         fit=fit,
         model=fit.model,
@@ -136,7 +131,7 @@ def fit_report(
         python=python_of(model, loading, has_constraints),
         command=command,
     )
-    style = (FOLDER / "report.css").read_text(encoding="utf-8")
+    style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
     page = write_page(title, body, style, f"{POLICY}; img-src data:")
     if file is not None:
         write_whole(Path(file), page.encode())
