@@ -133,3 +133,47 @@ def canonicalized(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr(Dcp2Cone, "apply", apply)
     return problems
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    return tmp_path
+
+
+@pytest.fixture
+def table(folder: Path) -> Path:
+    """The file small.csv: six points in two classes, two of them without a label."""
+    from command_line import TABLE
+
+    path = folder / "small.csv"
+    path.write_text(TABLE)
+    return path
+
+
+@pytest.fixture
+def flowers(folder: Path) -> tuple[Any, Any]:
+    """Iris with 20 labels of 150 as flowers.csv: the points as a frame, and the labels."""
+    import numpy as np
+    import pandas as pd
+
+    from seraph_cvx.datasets import load
+
+    X, y = load("iris")
+    points = pd.DataFrame(X, columns=["sepal length", "sw", "pl", "pw"])
+    kinds = np.array(["setosa", "versicolor", "virginica"], dtype=object)[y]
+    known = np.isin(np.arange(150), np.random.default_rng(0).permutation(150)[:20])
+    labels = np.where(known, kinds, None)
+    points.assign(species=labels).to_csv("flowers.csv", index=False)
+    return points, labels
+
+
+@pytest.fixture
+def no_matplotlib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Matplotlib cannot be imported."""
+    for name in [*sys.modules]:
+        if name.startswith(("seraph_cvx.plots", "matplotlib.")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)

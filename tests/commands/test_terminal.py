@@ -7,7 +7,7 @@ import re
 import pytest
 from command_line import run, words
 
-from seraph_cvx.cli.report import screen
+from seraph_cvx.cli.report import encodable, hanging, screen
 from seraph_cvx.theory import report as theory_report
 from seraph_cvx.theory.report import CLAIMS
 
@@ -23,18 +23,21 @@ def columns(request, monkeypatch):
     return request.param
 
 
-def lines_of(done):
+def lines_of(command, columns):
+    """What a command prints, each line within the terminal and with symbols."""
+    done = run(command)
     assert done.exit_code == 0, done.output
     plain = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", done.stdout)
-    return [line.rpartition("\r")[2] for line in plain.split("\n")]
+    lines = [line.rpartition("\r")[2] for line in plain.split("\n")]
+    assert max(map(len, lines)) <= columns
+    assert not re.search(ASCII_SYMBOLS, "\n".join(lines).partition("recomputed")[0])
+    return lines
 
 
 @pytest.mark.parametrize("statement", ["primal", "dual"])
 def test_explain_fits_the_terminal_with_symbols_and_short_numbers(columns, statement):
-    lines = lines_of(run("explain", "--statement", statement))
-    assert max(map(len, lines)) <= columns
+    lines = lines_of(f"explain --statement {statement}", columns)
     text = "\n".join(lines)
-    assert not re.search(ASCII_SYMBOLS, text)
     assert "30 points in ℝ⁴" in text
     assert "└─" in text
     assert "So the problem is convex" in words(text)
@@ -47,27 +50,28 @@ def test_explain_fits_the_terminal_with_symbols_and_short_numbers(columns, state
 
 def test_verify_says_what_is_false_in_two_columns_and_what_was_skipped(columns, monkeypatch):
     monkeypatch.setattr(theory_report, "CLAIMS", {k: CLAIMS[k] for k in (13, 15)})
-    lines = lines_of(run("verify", "iris"))
-    assert max(map(len, lines)) <= columns
+    lines = lines_of("verify iris", columns)
     text = "\n".join(lines)
-    assert not re.search(ASCII_SYMBOLS, text.partition("recomputed")[0])
     start = next(k for k, line in enumerate(lines) if line.startswith("   claim "))
     parts = lines[start : lines.index("", start)]
     names = [line[3:15].strip() for line in parts]
-    assert [name for name in names if name] == [
-        *("claim", "formula", "fails", "holds", "for you", "recomputed")
-    ]
+    expected = ["claim", "formula", "fails", "holds", "for you", "recomputed"]
+    assert [name for name in names if name] == expected
     assert "" in names  # some go on, below where they began
     assert words(CLAIMS[15][0].consequence) in words(" ".join(line[15:] for line in parts))
     assert re.search(r"│ 13 │ The complexity of a step +│ skipped", text)
-    assert "Skipped, because slow (--all checks it too): 13. The complexity of a step" in words(
-        text
-    )
-    assert "Residual: how far the numbers are from the claim" in words(text)
+    skipped = "Skipped, because slow (--all checks it too): 13. The complexity of a step"
+    for phrase in (skipped, "Residual: how far the numbers are from the claim"):
+        assert phrase in words(text)
 
 
 def test_verify_without_a_slow_claim_skips_nothing(monkeypatch):
     monkeypatch.setattr(theory_report, "CLAIMS", {15: CLAIMS[15]})
-    done = run("verify", "iris")
+    done = run("verify iris")
     assert done.exit_code == 0, done.output
     assert "kipped" not in done.output
+
+
+def test_lines_go_on_as_they_began_in_letters_that_the_terminal_has():
+    assert hanging("  a line that is too long", 14) == "  a line that\n  is too long"
+    assert encodable("3 similar (𝒮), μ = 1", "ascii") == r"3 similar (S), \u03bc = 1"
