@@ -87,12 +87,6 @@ def test_table_2_shows_means_boldface_the_paper_and_what_is_missing():
     assert (reasons["GDM"]["done"], reasons["GDM"]["cut off"]) == (0, 10)
 
 
-def test_table_2_has_a_block_for_every_six_tasks():
-    rows = [run_row(task, "euclidean", s, 9.0 + s) for task in TASKS for s in (0, 1)]
-    titles = [task.title for task in TASKS.values()]
-    assert [block.columns[1:] for block in table2(summarize(rows))] == [titles[:6], titles[6:]]
-
-
 def test_errors_csv_keeps_every_error_and_every_gap():
     rows = [run_row("iris", m, s, 100.0 * (s + k) / 38) for k, m in enumerate("ab") for s in (0, 1)]
     rows += [run_row("wine", "a", 0, None, "failed")]
@@ -118,9 +112,7 @@ def test_closed_form_of_the_judgment():
     (verdict,) = judge(rows)
     own, reference = column(rows, "recommended"), column(rows, "euclidean")
     s, s0 = own.std(ddof=1) / np.sqrt(12), reference.std(ddof=1) / np.sqrt(12)
-    assert verdict.mean == pytest.approx(own.mean())
     assert verdict.largest == pytest.approx(5.31 + 2 * np.sqrt(s**2 + 0.43**2))
-    assert verdict.improvement == pytest.approx(reference.mean() - own.mean())
     squares = s**2 + s0**2 + 0.43**2 + 0.73**2
     assert verdict.least == pytest.approx(9.58 - 5.31 - 2 * np.sqrt(squares))
     r = np.corrcoef(own, reference)[0, 1]
@@ -134,7 +126,6 @@ def test_closed_form_of_the_judgment():
     flat = [row | {"error": 13.0} if row["method"] == "euclidean" else row for row in rows]
     (uncorrelated,) = judge(flat)
     assert uncorrelated.least_paired == uncorrelated.least
-    assert uncorrelated.least == pytest.approx(9.58 - 5.31 - 2 * np.sqrt(squares - s0**2))
 
 
 @pytest.mark.parametrize(
@@ -151,14 +142,6 @@ def test_the_error_or_the_improvement_is_enough(own, euclidean, near, near_paire
     assert (verdict.agrees, verdict.agrees_paired) == (near, near_paired)
 
 
-def test_the_recommended_one_is_best_tied_or_beaten():
-    expected = {5.0: "recommended yes yes", 9.0: "GDM yes no", 12.0: "GDM no no"}
-    for error, said in expected.items():
-        row = judgment_table(judge(invented_table(recommended=error, gdm=8.0))).rows[0]
-        columns = ("smallest mean", "best or tied", "best or tied, paired test")
-        assert " ".join(row[name] for name in columns) == said
-
-
 def test_verdicts_and_duels_are_counted_over_the_tasks():
     rows = invented_table("iris", recommended=5.0, gdm=8.0)
     rows += invented_table("balance", recommended=40.0, gdm=8.0)
@@ -170,6 +153,10 @@ def test_verdicts_and_duels_are_counted_over_the_tasks():
     assert duels["recommended"]["better, tied, worse, paired"] == "0, 2, 0"
     assert float(duels["GDM"]["mean error"]) == pytest.approx(column(rows, "gdm").mean(), abs=0.01)
     assert duels["GDM"]["printed"] == f"{(8.95 + 22.89) / 2:.2f}"
+    tied = judgment_table(judge(invented_table(recommended=9.0, gdm=8.0))).rows[0]
+    assert (tied["best or tied"], tied["best or tied, paired test"]) == ("yes", "no")
+    blocks = table2(summarize([row for task in TASKS for row in invented_table(task, n=2)]))
+    assert [len(block.columns) for block in blocks] == [7, 7]
 
 
 def test_a_task_that_lacks_a_cell_is_not_judged():
