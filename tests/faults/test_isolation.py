@@ -69,10 +69,11 @@ def leave_a_child():
     return subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]).pid
 
 
-def test_a_normal_result_comes_back(server):
-    outcome = server.run(np.arange, 3, time_limit=30)
+def test_a_result_comes_back_however_large(server):
+    X = np.random.default_rng(0).normal(size=(700, 700))
+    outcome = server.run(np.transpose, X, time_limit=30)
     assert outcome.word == "done"
-    np.testing.assert_array_equal(outcome.result, [0, 1, 2])
+    np.testing.assert_array_equal(outcome.result, X.T)
     assert 0.0 < outcome.seconds < 30.0
     assert outcome.peak_bytes > MIB
 
@@ -81,23 +82,27 @@ def test_run_isolated_needs_no_fork_server():
     assert run_isolated(math.sqrt, 9.0, time_limit=30).result == 3.0
 
 
-def test_a_large_argument_and_a_large_result_pass(server):
-    X = np.random.default_rng(0).normal(size=(700, 700))
-    np.testing.assert_array_equal(server.run(np.transpose, X, time_limit=30).result, X.T)
-
-
-def test_an_exception_is_an_error_in_words(server):
-    outcome = server.run(raise_stop, time_limit=30)
-    assert outcome.word == "error"
-    assert outcome.detail == "KeyError: 'no such thing'"
-
-
-def test_sys_exit_is_an_error_not_an_end(server):
-    assert server.run(sys.exit, 4, time_limit=30).detail == "SystemExit: 4"
-
-
-def test_a_result_that_cannot_be_sent_is_an_error(server):
-    assert server.run(open, os.devnull, time_limit=30).word == "error"
+@pytest.mark.parametrize(
+    ("work", "word", "detail"),
+    [
+        ((raise_stop,), "error", "KeyError: 'no such thing'"),
+        ((sys.exit, 4), "error", "SystemExit: 4"),
+        ((open, os.devnull), "error", ""),  # a file cannot be sent
+        ((posix._exit, 7), "crashed", "exit code 7"),
+        ((posix._exit, 0), "crashed", "exit code 0"),
+        ((die_by, signal.SIGSEGV), "crashed", "SIGSEGV"),
+        ((die_by, signal.SIGKILL), "crashed", "SIGKILL"),
+        ((complain_and_die,), "crashed", "SIGABRT; it last printed: the last words"),
+    ],
+)
+def test_a_fault_is_told_not_printed_and_does_not_reach_the_next_work(
+    server, capfd, work, word, detail
+):
+    outcome = server.run(*work, time_limit=30)
+    assert outcome.word == word
+    assert detail in outcome.detail
+    assert server.run(math.sqrt, 4.0, time_limit=30).result == 2.0
+    assert capfd.readouterr() == ("", "")
 
 
 def test_what_hangs_is_ended_at_the_time_limit(server):
@@ -119,30 +124,6 @@ def test_what_stays_within_the_memory_limit_is_left_alone(server):
     outcome = server.run(hold, 100, time_limit=30, memory_limit=400 * MIB)
     assert outcome.word == "done"
     assert outcome.peak_bytes > 100 * MIB
-
-
-def test_exit_code_of_a_crash_is_told(server):
-    outcome = server.run(posix._exit, 7, time_limit=30)
-    assert outcome.word == "crashed"
-    assert "exit code 7" in outcome.detail
-
-
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT])
-def test_signal_of_a_crash_is_told(server, number):
-    outcome = server.run(die_by, number, time_limit=30)
-    assert outcome.word == "crashed"
-    assert signal.Signals(number).name in outcome.detail
-
-
-def test_last_words_of_a_crash_are_kept_and_not_printed(server, capfd):
-    outcome = server.run(complain_and_die, time_limit=30)
-    assert outcome.detail.endswith("it last printed: the last words")
-    assert capfd.readouterr() == ("", "")
-
-
-def test_one_fault_does_not_reach_the_next_work(server):
-    server.run(posix._exit, 1, time_limit=30)
-    assert server.run(math.sqrt, 4.0, time_limit=30).result == 2.0
 
 
 def test_what_the_work_leaves_running_is_ended(server):

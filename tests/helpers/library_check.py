@@ -73,13 +73,11 @@ def check_numbers(objective: MStepObjective, program: ConeFile, metric: np.ndarr
     exactly = np.vectorize(Fraction, otypes=[object])
     points = exactly(pairs.points)
     V = points[rows[:, 0]] - points[rows[:, 1]]
-    of_metric = program.psd[0][0].tocoo()  # PSD constraint 0 is A itself
-    assert np.all(of_metric.data == 1.0)
-    i, j = np.divmod(of_metric.coords[0], program.psd_orders[0])
-    variables, i, j = of_metric.coords[1][i >= j], i[i >= j], j[i >= j]
+    variables, i, j = np.nonzero(np.tril(program.H[0]))  # PSD constraint 0 is A itself
+    assert np.all(program.H[0][variables, i, j] == 1.0)
     times = np.where(i == j, 1, 2)
     products = V[:, i] * V[:, j] * times
-    written = program.matrix[_exponents(program)][:, variables].toarray()
+    written = program.matrix[_exponents(program)][:, variables]
     expected = Counter(tuple(-row) for row in products if np.any(row))
     assert Counter(tuple(row) for row in exactly(written) if np.any(row)) == expected
     log_det = sum(block.weight for block in objective.penalties if block.name == "LogDet")
