@@ -275,11 +275,8 @@ def seraph_path(
         fixed = first.with_trace_weight(trace_weight)
         axis = _Axis.of_penalty(fixed, penalties, varied, penalty_weights)
     with one_blas_thread() if solver in FIRST_ORDER else nullcontext():
-        chosen = MStepSolver(solver)
-        if algorithm == "m-step":
-            points = tuple(_m_steps(axis, chosen, m_step_tol))
-        else:
-            points = tuple(_alternations(axis, chosen, tol, m_step_tol))
+        em_tol = tol if algorithm == "em" else None
+        points = tuple(_points(axis, MStepSolver(solver), m_step_tol, em_tol))
     short = [point for point in points if point.message]
     if short:
         from ..solvers.not_certified import NotCertified  # it imports scikit-learn
@@ -408,32 +405,48 @@ def _check_weights(given: Any, name: str, strict: bool = False) -> list[float]:
     return sorted(set(numbers), reverse=True)
 
 
-def _m_steps(axis: _Axis, solver: MStepSolver, tol: float) -> Iterator[PathPoint]:
-    """One M-step at each weight, started from what the last points predict."""
+def _points(
+    axis: _Axis, solver: MStepSolver, m_step_tol: float, em_tol: float | None
+) -> Iterator[PathPoint]:
+    """One M-step at each weight, or the whole alternation, started from the points before."""
     last: list[tuple[float, FloatArray]] = []
     for weight in axis.weights:
-        clock = time.perf_counter()
-        start = _predict(last, weight) if last and np.any(last[-1][1]) else None
-        objective = axis.m_step(weight)
-        solution = solver.solve(objective, tol, start)
-        evaluations = solution.evaluations
-        if objective.penalties and start is not None and solution.status is not Status.CERTIFIED:
-            start, solution = None, solver.solve(objective, tol)
-            evaluations += solution.evaluations
-        if solution.metric is None or solution.certificate is None:
-            raise RuntimeError(f"At {axis.at(weight)}: {solution.message}")
-        last = [*last[-2:], (weight, solution.metric)]
+        clock, objective, start = time.perf_counter(), axis.m_step(weight), None
+        has_start = bool(last) and np.any(last[-1][1])
+        if em_tol is None:
+            start = _predict(last, weight) if has_start else None
+            solution = solver.solve(objective, m_step_tol, start)
+            evaluations = solution.evaluations
+            is_short = start is not None and solution.status is not Status.CERTIFIED
+            if is_short and objective.penalties:
+                start, solution = None, solver.solve(objective, m_step_tol)
+                evaluations += solution.evaluations
+            metric, descent_value, status = solution.metric, solution.value, solution.status
+            message, error = solution.shortfall(m_step_tol), solution.message
+        else:
+            if has_start:
+                start = last[-1][1]
+                objective = objective.with_soft_labels_of(start)
+            run = run_alternation(objective, solver, tol=em_tol, m_step_tol=m_step_tol)
+            solution, metric, status = run.m_step, run.metric, run.status
+            evaluations = sum(iteration.evaluations for iteration in run.history)
+            descent_value = run.history[-1].descent_value if run.history else np.nan
+            message = error = run.message
+        if metric is None or solution.certificate is None:
+            raise RuntimeError(f"At {axis.at(weight)}: {error}")
+        last = [*last[-2:], (weight, metric)]
+        without_start = "zero" if em_tol is None else "cold"
         yield PathPoint(
             **axis.point(weight),
-            metric=solution.metric,
+            metric=metric,
             value=solution.value,
-            descent_value=solution.value,
+            descent_value=descent_value,
             certificate=solution.certificate,
-            status=solution.status,
-            start="zero" if start is None else "previous point",
+            status=status,
+            start=without_start if start is None else "previous point",
             evaluations=evaluations,
             seconds=time.perf_counter() - clock,
-            message=solution.shortfall(tol),
+            message=message,
         )
 
 
@@ -454,32 +467,3 @@ def _predict(last: Sequence[tuple[float, FloatArray]], weight: float) -> FloatAr
     rank = numerical_rank(latest)
     kept = vectors[:, -rank:] * np.sqrt(np.maximum(eigenvalues[-rank:], 0.0))
     return np.asarray(kept @ kept.T)
-
-
-def _alternations(
-    axis: _Axis, solver: MStepSolver, tol: float, m_step_tol: float
-) -> Iterator[PathPoint]:
-    """The whole alternation at each weight, started from the metric before."""
-    metric = None
-    for weight in axis.weights:
-        clock = time.perf_counter()
-        start = None if metric is None or not np.any(metric) else metric
-        objective = axis.m_step(weight)
-        if start is not None:
-            objective = objective.with_soft_labels_of(start)
-        run = run_alternation(objective, solver, tol=tol, m_step_tol=m_step_tol)
-        if run.metric is None or run.m_step.certificate is None:
-            raise RuntimeError(f"At {axis.at(weight)}: {run.message}")
-        metric = run.metric
-        yield PathPoint(
-            **axis.point(weight),
-            metric=metric,
-            value=run.m_step.value,
-            descent_value=run.history[-1].descent_value,
-            certificate=run.m_step.certificate,
-            status=run.status,
-            start="cold" if start is None else "previous point",
-            evaluations=sum(iteration.evaluations for iteration in run.history),
-            seconds=time.perf_counter() - clock,
-            message=run.message,
-        )

@@ -77,16 +77,16 @@ class LinearConstraints(Constraint):
             raise ValueError("One of the matrices is zero: leave that constraint out.")
         self.bounds = read_only(bounds)
         self.tolerance = check_number(tolerance, "tolerance", 0.0, strict=True)
-        largest = np.max(np.abs(self.matrices), axis=(1, 2))
-        sizes = largest * np.linalg.norm(self.matrices / largest[:, None, None], axis=(1, 2))
+        self._rows = self.matrices.reshape(len(bounds), -1)
+        largest = np.max(np.abs(self._rows), axis=1)
+        sizes = largest * np.linalg.norm(self._rows / largest[:, None], axis=1)
         self._tolerances = read_only(self.tolerance * (np.abs(bounds) + sizes))
 
     def constraints(self, A: Any, weight: Any) -> list[Any]:
         """The constraints in CVXPY."""
         import cvxpy as cp
 
-        m = self.matrices.shape[1]
-        left = self.matrices.reshape(-1, m * m) @ cp.vec(A, order="C")
+        left = self._rows @ cp.vec(A, order="C")
         return [left == self.bounds] if self.is_equality else [left <= self.bounds]
 
     def conjugate(self, Z: FloatArray) -> float:
@@ -95,14 +95,14 @@ class LinearConstraints(Constraint):
         With nu >= 0 for bounds.
         """
         nu = self._coefficients(Z)
-        off = float(np.linalg.norm(np.tensordot(nu, self.matrices, 1) - Z))
+        off = float(np.linalg.norm(nu @ self._rows - np.ravel(Z)))
         if off > 1e-9 * max(1.0, float(np.linalg.norm(Z))):
             return math.inf
         return float(nu @ self.bounds + np.abs(nu) @ self._tolerances)
 
     def prox(self, Y: FloatArray, step: float) -> FloatArray:
         """The projection onto the set of matrices that satisfy the constraints."""
-        excess = self._inner(Y, self.matrices) - self.bounds
+        excess = self._rows @ np.ravel(Y) - self.bounds
         if not self.is_equality and np.all(excess <= 0.0):
             return Y
         rotation, R = self._triangular
@@ -128,15 +128,13 @@ class LinearConstraints(Constraint):
         import cvxpy as cp
 
         nu = cp.Variable(len(self.bounds), nonneg=not self.is_equality, name="nu")
-        flat = self.matrices.reshape(len(self.bounds), -1).T @ nu
-        return DualTerms(
-            cp.reshape(flat, (n_features, n_features), order="C"), self.bounds @ nu, []
-        )
+        Z = cp.reshape(self._rows.T @ nu, (n_features, n_features), order="C")
+        return DualTerms(Z, self.bounds @ nu, [])
 
     def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
         """The multipliers of active constraints that make the gradient vanish along A, nearly."""
-        sizes = np.abs(self.bounds) + self._inner(np.abs(A), np.abs(self.matrices))
-        active = self.is_equality | (self._inner(A, self.matrices) - self.bounds > -NEARLY * sizes)
+        sizes = np.abs(self.bounds) + np.abs(self._rows) @ np.ravel(np.abs(A))
+        active = self.is_equality | (self._rows @ np.ravel(A) - self.bounds > -NEARLY * sizes)
         chosen = self.matrices[active]
         if not len(chosen):
             return np.zeros_like(A)
@@ -148,11 +146,10 @@ class LinearConstraints(Constraint):
     def multiplier(self, Z: FloatArray) -> Multiplier:
         """The combination of the B_i nearest to Z, and its conjugate."""
         nu = self._coefficients(Z)
-        Z = np.tensordot(nu, self.matrices, 1)
-        slack = gamma(len(nu) + FEW_ROUNDINGS) * np.tensordot(np.abs(nu), np.abs(self.matrices), 1)
-        return Multiplier(
-            Z, at_most(*(nu * self.bounds), *(np.abs(nu) * self._tolerances)), slack, nu
-        )
+        slack = gamma(len(nu) + FEW_ROUNDINGS) * (np.abs(nu) @ np.abs(self._rows))
+        conjugate = at_most(*(nu * self.bounds), *(np.abs(nu) * self._tolerances))
+        nearest = (nu @ self._rows).reshape(Z.shape)
+        return Multiplier(nearest, conjugate, slack.reshape(Z.shape), nu)
 
     def feasible_factor(self, L: FloatArray) -> FloatArray:
         """A factor near L that satisfies the constraints, by scaling it or by projections.
@@ -173,7 +170,7 @@ class LinearConstraints(Constraint):
 
     def _scaled(self, L: FloatArray) -> FloatArray:
         """The factor L times the number at which the violated constraints hold, if there is one."""
-        along = self._inner(L @ L.T, self.matrices)
+        along = self._rows @ np.ravel(L @ L.T)
         violated = self._excess(L @ L.T) > 0.0
         with np.errstate(divide="ignore", invalid="ignore"):
             shares = self.bounds[violated] / along[violated]
@@ -185,7 +182,7 @@ class LinearConstraints(Constraint):
 
     def _is_proven_inside(self, L: FloatArray) -> bool:
         size = np.abs(L) @ np.abs(L).T
-        sizes = np.abs(self.bounds) + self._inner(size, np.abs(self.matrices))
+        sizes = np.abs(self.bounds) + np.abs(self._rows) @ np.ravel(size)
         rounding = gamma(L.shape[1] + L.shape[0] ** 2 + FEW_ROUNDINGS) * sizes
         return bool(np.all(self._excess(L @ L.T) + 2.0 * rounding <= self._tolerances))
 
@@ -213,18 +210,13 @@ class LinearConstraints(Constraint):
     @property
     def _triangular(self) -> tuple[FloatArray, FloatArray]:
         """The factors Q and R of the matrix whose columns are the B_i."""
-        columns = self.matrices.reshape(len(self.bounds), -1).T
-        rotation, R = np.linalg.qr(columns)
+        rotation, R = np.linalg.qr(self._rows.T)
         return rotation, R
 
     def _excess(self, A: FloatArray) -> FloatArray:
         """By how much each constraint is violated; negative where it is not."""
-        off = self._inner(A, self.matrices) - self.bounds
+        off = self._rows @ np.ravel(A) - self.bounds
         return np.abs(off) if self.is_equality else off
-
-    @staticmethod
-    def _inner(A: FloatArray, matrices: FloatArray) -> FloatArray:
-        return np.asarray(np.einsum("kij,ij->k", matrices, A))
 
     def __repr__(self) -> str:
         kind = "equal" if self.is_equality else "upper"

@@ -57,9 +57,7 @@ class LogDet(PriorPenalty):
 
     def subgradient(self, A: FloatArray) -> FloatArray:
         """The gradient, weight * (Q - A^{-1}), at a positive definite A."""
-        if _cholesky(A) is None:
-            return np.zeros_like(A)
-        return np.asarray(self.weight * (self._inverse(len(A)) - _inverse(A)))
+        return self.at(A).gradient
 
     def conjugate(self, Z: FloatArray) -> float:
         """The conjugate weight * [log det Q - log det(Q - Z/weight)], where that is finite."""
@@ -70,12 +68,12 @@ class LogDet(PriorPenalty):
 
     def at(self, A: FloatArray) -> TermPoint:
         """Value, gradient and second derivatives."""
-        value = self.value(A)
+        value, g = self.value(A), self.weight
         if not math.isfinite(value):
             return TermPoint(math.inf, np.zeros_like(A), lambda D: D)
         inverse = _inverse(A)
-        gradient = self.weight * (self._inverse(len(A)) - inverse)
-        return TermPoint(value, gradient, lambda D: self.weight * inverse @ D @ inverse)
+        gradient = g * (self._inverse(len(A)) - inverse)
+        return TermPoint(value, gradient, lambda D: g * inverse @ D @ inverse)
 
     def prox(self, Y: FloatArray, step: float) -> FloatArray:
         """The proximal step, on the eigenvalues w of Y - step * weight * Q.
