@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Self
 
 import numpy as np
@@ -10,11 +9,11 @@ from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, check_number, check_points
 from ..numerics.psd_cone import symmetrize
-from .penalty import Penalty
+from .penalty import LinearPenalty
 from .regularizer import Regularizer
 
 
-class Manifold(Penalty):
+class Manifold(LinearPenalty):
     """The manifold term nu * <X'LX, A>: near points should stay near under the metric.
 
     ``MStepObjective(manifold_term=manifold_term(X))`` is this block; given as one, it is made for
@@ -36,9 +35,6 @@ class Manifold(Penalty):
     array([[5.]])
     """
 
-    is_smooth = True
-    refers_to_features = False  # but to the points, in whatever coordinates
-
     def __init__(
         self,
         weight: float = 1.0,
@@ -56,32 +52,12 @@ class Manifold(Penalty):
         made.term = manifold_term(points, 1.0, self.n_neighbors, self.kernel, self.normalised)
         return made
 
-    def value(self, A: FloatArray) -> float:
-        """The penalty nu * <X'LX, A>."""
-        return self.weight * float(np.sum(self._term * A))
-
-    def expression(self, A: Any, weight: Any) -> Any:
-        """The penalty in CVXPY."""
-        import cvxpy as cp
-
-        return weight * cp.sum(cp.multiply(self._term, A))
-
-    def subgradient(self, A: FloatArray) -> FloatArray:
-        """The gradient, nu * X'LX."""
-        return np.asarray(self.weight * self._term)
-
-    def conjugate(self, Z: FloatArray) -> float:
-        """Zero at Z = nu * X'LX, and infinite elsewhere."""
-        near = np.allclose(Z, self.weight * self._term, atol=1e-12 * np.max(np.abs(self._term)))
-        return 0.0 if near else math.inf
-
     def regularizer(self, points: FloatArray) -> Regularizer:
         """The block as a part of R: it is linear."""
         term = manifold_term(points, self.weight, self.n_neighbors, self.kernel, self.normalised)
         return Regularizer(0.0, term)
 
-    @property
-    def _term(self) -> FloatArray:
+    def _coefficients(self, n_features: int) -> FloatArray:
         if self.term is None:
             raise ValueError("Manifold has no points yet: call for_points(X) first.")
         return self.term

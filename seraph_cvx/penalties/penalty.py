@@ -290,6 +290,37 @@ class Constraint(Penalty):
         return self._is_proven_inside(L_doubles)
 
 
+class LinearPenalty(Penalty):
+    """A linear penalty weight * <T, A>, in whatever coordinates the points are."""
+
+    is_smooth = True
+    refers_to_features = False
+
+    def value(self, A: FloatArray) -> float:
+        """The penalty weight * <T, A>."""
+        return self.weight * float(np.sum(self._coefficients(len(A)) * A))
+
+    def expression(self, A: Any, weight: Any) -> Any:
+        """The penalty in CVXPY."""
+        import cvxpy as cp
+
+        return weight * cp.sum(cp.multiply(self._coefficients(A.shape[0]), A))
+
+    def subgradient(self, A: FloatArray) -> FloatArray:
+        """The gradient, weight * T."""
+        return np.asarray(self.weight * self._coefficients(len(A)))
+
+    def conjugate(self, Z: FloatArray) -> float:
+        """Zero at Z = weight * T, and infinite elsewhere."""
+        T = self._coefficients(len(Z))
+        is_near = np.allclose(Z, self.weight * T, atol=1e-12 * float(np.max(np.abs(T))))
+        return 0.0 if is_near else math.inf
+
+    @abstractmethod
+    def _coefficients(self, n_features: int) -> FloatArray:
+        """The matrix T."""
+
+
 class PriorPenalty(Penalty):
     """A smooth penalty on the distance to a prior metric."""
 

@@ -9,11 +9,11 @@ import numpy as np
 
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.rounding import UNIT, product_above
-from .penalty import Constraint, DualTerms, Multiplier, Penalty, square_above
+from .penalty import Constraint, DualTerms, LinearPenalty, Multiplier, square_above
 from .regularizer import Regularizer
 
 
-class Trace(Penalty):
+class Trace(LinearPenalty):
     """The paper's penalty on the rank of the metric: weight * tr(A), the lambda of (11).
 
     ``MStepObjective(trace_weight=...)`` is this block; given as one, it is added to that.
@@ -30,33 +30,15 @@ class Trace(Penalty):
     2.0
     """
 
-    is_smooth = True
-    refers_to_features = False
-
     def __init__(self, weight: float = 1.0) -> None:
         self.weight = check_number(weight, "weight", 0.0)
-
-    def value(self, A: FloatArray) -> float:
-        """The penalty weight * tr(A)."""
-        return self.weight * float(np.trace(A))
-
-    def expression(self, A: Any, weight: Any) -> Any:
-        """The penalty in CVXPY."""
-        import cvxpy as cp
-
-        return weight * cp.trace(A)
-
-    def subgradient(self, A: FloatArray) -> FloatArray:
-        """The gradient, weight * I."""
-        return np.asarray(self.weight * np.eye(len(A)))
-
-    def conjugate(self, Z: FloatArray) -> float:
-        """Zero at Z = weight * I, and infinite elsewhere."""
-        return 0.0 if np.allclose(Z, self.weight * np.eye(len(Z)), atol=1e-12) else math.inf
 
     def regularizer(self, points: FloatArray) -> Regularizer:
         """The block as a part of R: it is linear."""
         return Regularizer(self.weight, None)
+
+    def _coefficients(self, n_features: int) -> FloatArray:
+        return np.eye(n_features)
 
 
 class TraceBound(Constraint):

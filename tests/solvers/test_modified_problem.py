@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from instances import random_objective, random_psd
 
-from seraph_cvx import MStepObjective, certify_problem, solve_m_step, state_m_step
-from seraph_cvx.m_step.modified_problem import _onto_linear_constraints, _read
+from seraph_cvx import certify_problem, solve_m_step, state_m_step
 from seraph_cvx.m_step.statement import textbook_statement
-from seraph_cvx.penalties import Diagonal, LinearConstraints, Ridge, TraceBound
+from seraph_cvx.penalties import Diagonal, Ridge, TraceBound
 
 OFF = np.triu_indices(3, 1)
 SHAPE = np.diag([1.0, 0.5, 0.7])
@@ -129,31 +128,6 @@ def test_blocks_of_the_objective_stay():
     assert np.trace(certificate.metric) <= 0.2
 
 
-def test_what_was_added_is_read_exactly():
-    objective = random_objective(0, "hyper", n=10, m=3)
-    problem, A, scale = modified(objective, CONSTRAINTS["several"], TERMS["several"])
-    added = _read(problem, objective, A)
-    assert sorted(block.name for block in added.blocks) == [
-        "LinearConstraints",
-        "LinearConstraints",
-        "LogDet",
-        "Ridge",
-        "Sparse",
-        "UpperBound",
-    ]
-    bounds, equal = added.blocks[-2:]
-    assert not bounds.is_equality
-    assert equal.is_equality
-    expected = np.zeros((3, 3))
-    expected[0, 1] = expected[1, 0] = 0.5
-    assert np.array_equal(equal.matrices, [expected])
-    assert np.array_equal(bounds.matrices[0], np.eye(3))
-    assert bounds.bounds[0] == 0.5 * scale
-    sloped = SHAPE.copy()
-    sloped[0, 2] = sloped[2, 0] = 0.5
-    assert np.array_equal(bounds.matrices[-1], sloped)
-
-
 NOT_UNDERSTOOD = {
     "norm": (None, lambda A: cp.norm(A, 2), r"This term is not understood: sigma_max\(A\)"),
     "kink": (None, lambda A: cp.pos(cp.trace(A) - 1e6), "This term is not understood: .*maximum"),
@@ -212,18 +186,3 @@ def test_a_problem_that_is_not_the_m_steps_is_refused():
     problem.param_dict["lambda"].value = 0.5
     with pytest.raises(ValueError, match=r"lacks a part of the M-step.*lambda"):
         certify_problem(problem, objective)
-
-
-def test_newtons_method_meets_linear_constraints():
-    rng = np.random.default_rng(0)
-    L = rng.normal(size=(3, 3))
-    B = np.array([np.eye(3), SHAPE])
-    t = np.einsum("kij,ij->k", B, L @ L.T)
-    plain = random_objective(0, "hyper", n=10, m=3)
-    objective: MStepObjective = plain.with_penalties(
-        [LinearConstraints(B[:1], equal=t[:1]), LinearConstraints(B[1:], upper=t[1:])]
-    )
-    moved = _onto_linear_constraints(objective, L + 1e-5 * rng.normal(size=(3, 3)))
-    assert all(np.isfinite(block.value_above(moved)) for block in objective.penalties)
-    far = 10.0 * L
-    assert _onto_linear_constraints(objective, far) is far

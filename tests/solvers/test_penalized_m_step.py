@@ -4,10 +4,8 @@ The certificate judges all of them. Its lower bound has to be below F at every f
 its interval has to overlap those of the others.
 """
 
-import signal
 import time
 import warnings
-from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -119,17 +117,6 @@ def test_the_weight_is_a_parameter(name):
         anew = solve_quietly(heavier, "CLARABEL", tol=1e-7, formulation=formulation)
         assert again.value == pytest.approx(anew.value, rel=1e-6)
         assert again.value != pytest.approx(compiled.solve(objective, tol=1e-7).value, rel=1e-6)
-
-
-@pytest.mark.parametrize("name", BLOCKS)
-def test_a_rigorous_proof_overlaps_the_certificate(name):
-    pytest.importorskip("flint", reason="a proof in ball arithmetic needs python-flint")
-    objective, _, _ = random_penalized(name, 0)
-    metric = solve_m_step(objective, tol=TOLERANCE).metric
-    proof, certificate = certify(objective, metric, rigorous=True), certify(objective, metric)
-    assert proof.relative_gap <= 1e-5
-    assert proof.dual_value <= certificate.primal_value
-    assert certificate.dual_value <= proof.primal_value
 
 
 COMBINATIONS = {
@@ -314,25 +301,6 @@ def test_a_conic_solver_alternates_with_penalties_too():
 # Limits
 
 
-@contextmanager
-def ended_after(seconds):
-    """A context that fails a test which hangs, where the system has an alarm."""
-
-    def end(*_):
-        pytest.fail(f"It did not end within {seconds} seconds.")
-
-    if not hasattr(signal, "SIGALRM"):
-        yield
-        return
-    before = signal.signal(signal.SIGALRM, end)
-    signal.alarm(seconds)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
-
-
 TINY = 1e-152 * np.array([[0.0], [1.0], [3.0]])
 """Points whose metric of typical size has a square that overflows."""
 
@@ -354,9 +322,9 @@ def test_features_whose_metric_overflows_end_within_the_iterations(blocks, trace
         PairSet.from_labels(TINY, [0, 0, 1]),
     ):
         objective = MStepObjective(pairs, penalties=blocks, trace_weight=trace_weight)
-        with ended_after(20), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore", NotCertified)  # any other warning is an error
-            solution = solve_m_step(objective, max_iter=200)
+            solution = solve_m_step(objective, max_iter=200, time_limit=20.0)
         assert solution.iterations <= 200
         assert solution.status == "certified" or "Numbers overflow" in solution.message
         certificate = certify(objective, solution.metric)

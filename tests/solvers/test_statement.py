@@ -100,25 +100,6 @@ def test_three_statements_two_solvers_one_optimum(seed):
     assert highest_bound <= lowest_value  # proven both
 
 
-def test_warm_starts_save_scs_iterations():
-    """The second of two neighboring M-steps starts from the first one's answer.
-
-    SCS looks at its residuals every 25 iterations, so that a single count may round to another's.
-    """
-    counts = []
-    for objective in map(small_instance, range(6)):
-        neighbor = objective.with_trace_weight(1.02 * objective.trace_weight)
-        compiled = ConicMStep(objective, "SCS", "dual")
-        compiled.solve(objective, tol=1e-7)
-        warm = compiled.solve(neighbor, tol=1e-7, warm_start=True)
-        cold = ConicMStep(neighbor, "SCS", "dual").solve(neighbor, tol=1e-7)
-        assert warm.relative_gap < 1e-4
-        assert cold.relative_gap < 1e-4
-        counts.append((warm.iterations, cold.iterations))
-    warm, cold = np.sum(counts, axis=0)
-    assert warm < 0.8 * cold, counts
-
-
 def test_compiled_once_it_is_not_compiled_again(canonicalized):
     """A second M-step must not canonicalize the expression tree anew."""
     objective = small_instance(1)
