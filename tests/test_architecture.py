@@ -344,7 +344,7 @@ print("SERAPH", *sys.modules)
 
 from seraph_cvx.baselines.gdm import GDM
 from seraph_cvx.baselines.itml import ITML
-from seraph_cvx.baselines.lmnn.estimator import LMNN
+from seraph_cvx.baselines.lmnn import LMNN
 for rival in (GDM(), ITML(), LMNN()):
     rival.fit(X[:4], [0, 0, 1, 1])
 print("rivals", *sys.modules)

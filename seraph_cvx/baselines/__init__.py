@@ -6,7 +6,7 @@ from .euclidean import Euclidean
 from .gdm import GDM
 from .itml import ITML
 from .ldm import LDM
-from .lmnn.estimator import LMNN
+from .lmnn import LMNN
 from .mfda import MFDA
 from .nca import NCA
 

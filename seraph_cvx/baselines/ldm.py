@@ -13,8 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import symmetrize
 from ..pairs.pair_set import PairSet
-from .principal_directions import principal_directions
-from .rival import Rival
+from .rival import Rival, principal_directions
 
 LARGEST_RATIO = 1e6
 """Ratios b_k/a_k are cut off at this: the step is then shorter than the best, but still ascends."""
@@ -116,22 +115,12 @@ class LDM(Rival):
 
 @dataclass(frozen=True, eq=False)
 class Neighborhoods:
-    """The points in the sum of L and their partners, in principal coordinates.
+    """The points in the sum of L and their partners, in principal coordinates."""
 
-    Attributes
-    ----------
-    centers : (h, r) array
-        The x_i that have both similar and dissimilar partners.
-    points : (N, r) array
-        All points that are in some pair.
-    similar, labeled : (h, N) boolean arrays
-        Which points are in S_i, and in S_i u D_i.
-    """
-
-    centers: FloatArray
-    points: FloatArray
-    similar: NDArray[np.bool_]
-    labeled: NDArray[np.bool_]
+    centers: FloatArray  # the x_i that have both similar and dissimilar partners, (h, r)
+    points: FloatArray  # all points that are in some pair, (N, r)
+    similar: NDArray[np.bool_]  # which points are in S_i, (h, N)
+    labeled: NDArray[np.bool_]  # which are in S_i u D_i
 
     @classmethod
     def of(cls, pairs: PairSet, directions: FloatArray) -> Neighborhoods:

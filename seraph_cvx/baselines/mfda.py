@@ -10,8 +10,8 @@ from sklearn.neighbors import NearestNeighbors
 from ..numerics.checks import FloatArray, IntArray, check_number, check_points
 from ..numerics.psd_cone import symmetrize
 from ..pairs.pair_set import PairSet
-from .principal_directions import principal_directions
-from .rival import Rival
+from ..paper import differences
+from .rival import Rival, moment, principal_directions
 
 LLE_REGULARIZATION = 1e-3
 """The ridge of each local Gram matrix, as a fraction of its trace: the usual one."""
@@ -130,15 +130,8 @@ class MFDA(Rival):
 
 
 def pairwise_scatter(points: FloatArray, rows: IntArray) -> FloatArray:
-    """The mean of (x_i - x_j)(x_i - x_j)' over the rows (i, j); 0 if there are none.
-
-    Examples
-    --------
-    >>> pairwise_scatter(np.array([[0.0], [1.0], [3.0]]), np.array([[0, 1], [0, 2]]))
-    array([[5.]])
-    """
-    V = points[rows[:, 0]] - points[rows[:, 1]]
-    return np.asarray(V.T @ V / max(1, len(rows)))
+    """The mean of (x_i - x_j)(x_i - x_j)' over the rows (i, j); 0 if there are none."""
+    return moment(differences(points, rows)) / max(1, len(rows))
 
 
 def reconstruction_weights(X: ArrayLike, n_neighbors: int = 5) -> FloatArray:
@@ -148,21 +141,6 @@ def reconstruction_weights(X: ArrayLike, n_neighbors: int = 5) -> FloatArray:
     nearest neighbors of x_i only. Its local problem is regularized by
     1e-3 of the trace of the neighbors' Gram matrix around x_i, without which it has many
     solutions where there are more neighbors than features.
-
-    Parameters
-    ----------
-    X : (n, m) array_like
-    n_neighbors : int, default=5
-        At most n - 1 are used.
-
-    Returns
-    -------
-    (n, n) array
-
-    Examples
-    --------
-    >>> reconstruction_weights([[0.0], [1.0], [2.0]], n_neighbors=2).sum(axis=1)
-    array([1., 1., 1.])
     """
     points = check_points(X)
     if int(n_neighbors) != n_neighbors or n_neighbors < 1:

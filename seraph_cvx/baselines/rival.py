@@ -1,4 +1,4 @@
-"""What the rivals share: fitting, solutions with proven bounds, descent over A = FF'."""
+"""What the rivals share: fitting, solutions with proven bounds, descent, conic solvers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,9 +14,13 @@ from scipy.linalg import qr
 from scipy.optimize import minimize
 
 from ..estimators.mahalanobis import MahalanobisTransformer
-from ..numerics.checks import FloatArray, IntArray, check_number
+from ..numerics.checks import FloatArray, check_number, check_points
+from ..numerics.psd_cone import project, symmetrize
 from ..pairs.pair_set import PairSet
 from ..solvers.not_certified import NotCertified
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 SPAN_TOLERANCE = 1e-12
 """Directions in which the points differ by less than this share of their spread do not count."""
@@ -30,34 +34,15 @@ class RivalSolution:
     """A rival's metric, with proven bounds on the optimum of its problem.
 
     Both hold for the points as the doubles they are, with every rounding error allowed for.
-
-    Attributes
-    ----------
-    metric : (m, m) PSD array
-    value : float
-        The rival's own objective at `metric`, as computed.
-    proven_value : float
-        Some metric, the same as `metric` to rounding, has this value or a better one.
-    bound : float
-        No metric has a better value than this; from a dual point, whatever the solver said.
-    solver : str
-    iterations : int
-    is_maximum : bool
-        Whether a larger value is a better one.
-
-    Examples
-    --------
-    >>> RivalSolution(np.eye(2), 4.0, 4.0, 3.0, "by hand", 1).relative_gap <= 0.2500001
-    True
     """
 
     metric: FloatArray
-    value: float
-    proven_value: float
-    bound: float
+    value: float  # the rival's own objective at `metric`, as computed
+    proven_value: float  # some metric, `metric` to rounding, has this value or a better one
+    bound: float  # no metric has a better value; from a dual point, whatever the solver said
     solver: str
     iterations: int
-    is_maximum: bool = False
+    is_maximum: bool = False  # whether a larger value is a better one
 
     def __post_init__(self) -> None:
         if not self._signed_gap >= 0.0:
@@ -99,18 +84,8 @@ class RivalSolution:
 class Rival(MahalanobisTransformer, ABC):
     """The base of all rivals: learn a metric from points and supervision.
 
-    A subclass learns A in `_learn`, which is given the pairs and y, passes it to `_keep_metric` and
-    returns the warnings that `fit` is to issue. One that can make nothing of constraints on pairs
-    says so in `_refusal`.
-
-    Examples
-    --------
-    >>> class Doubled(Rival):
-    ...     def _learn(self, pairs, y):
-    ...         self._keep_metric(2.0 * np.eye(pairs.n_features))
-    ...         return []
-    >>> Doubled().fit([[0.0], [1.0]], [0, 1]).metric_
-    array([[2.]])
+    A subclass learns A in `_learn` and passes it to `_keep_metric`. One that can make nothing of
+    constraints on pairs says so in `_refusal`.
     """
 
     _refusal = ""
@@ -177,40 +152,48 @@ def check_limits(tol: float, max_iter: int) -> None:
     check_number(max_iter, "max_iter", 1.0)
 
 
-def differences(pairs: PairSet, rows: IntArray) -> FloatArray:
-    """The differences x_i - x_j, one for each row (i, j).
-
-    Examples
-    --------
-    >>> pairs = PairSet.from_labels([[0.0], [1.0], [5.0]], [0, 0, 1])
-    >>> differences(pairs, pairs.similar)
-    array([[-1.]])
-    """
-    return np.asarray(pairs.points[rows[:, 0]] - pairs.points[rows[:, 1]])
-
-
 def quadratic_forms(A: FloatArray, V: FloatArray) -> FloatArray:
-    """The squared distances v_k' A v_k of the rows of V, never below 0.
+    """The squared distances v_k' A v_k of the rows of V, never below 0."""
+    return np.asarray(np.maximum(np.sum((V @ A) * V, axis=1), 0.0))
 
-    Examples
-    --------
-    >>> quadratic_forms(np.eye(2), np.array([[3.0, 4.0]]))
-    array([25.])
-    """
-    return np.asarray(np.maximum(np.einsum("ki,ki->k", V @ A, V), 0.0))
+
+def moment(V: FloatArray, weights: FloatArray | float = 1.0) -> FloatArray:
+    """The weighted second moment sum_k w_k v_k v_k' of the rows of V."""
+    return np.asarray((V.T * weights) @ V)
 
 
 def span_basis(points: FloatArray) -> FloatArray:
-    """An orthonormal basis Q of the span of the differences x_i - x_j.
-
-    Examples
-    --------
-    >>> span_basis(np.array([[1.0, 5.0, 0.0], [3.0, 5.0, 0.0]])).shape
-    (3, 1)
-    """
+    """An orthonormal basis Q of the span of the differences x_i - x_j."""
     Q, R, _ = qr((points - points.mean(axis=0)).T, mode="economic", pivoting=True)
     lengths = np.abs(np.diag(R))
     return np.asarray(Q[:, lengths > SPAN_TOLERANCE * max(1e-300, float(lengths[0]))])
+
+
+def principal_directions(X: ArrayLike, keep: float | None = None) -> FloatArray:
+    """The leading eigenvectors of the covariance of points, as columns.
+
+    `keep` is a number of directions, or (below 1) the part of the variance that they must explain;
+    by default, and at most, all directions in which the points differ.
+    """
+    points = check_points(X)
+    centered = points - points.mean(axis=0)
+    variances, vectors = np.linalg.eigh(centered.T @ centered / len(points))
+    variances, vectors = variances[::-1], vectors[:, ::-1]
+    rank = int(np.sum(variances > SPAN_TOLERANCE * max(variances[0], 0.0)))
+    if rank == 0:
+        raise ValueError("All points are equal: there is no direction in which they differ.")
+    number = float(rank)
+    if keep is not None:
+        number = check_number(keep, "principal_components", 0.0, strict=True)
+    if number < 1.0:
+        explained = np.cumsum(variances[:rank]) / np.sum(variances[:rank])
+        number = 1 + int(np.searchsorted(explained, number))
+    elif number != int(number):
+        raise ValueError(
+            f"principal_components={number:g} must be an integer, or a part of the variance "
+            "below 1."
+        )
+    return np.ascontiguousarray(vectors[:, : min(int(number), rank)])
 
 
 def descend(
@@ -218,19 +201,11 @@ def descend(
     start: FloatArray,
     max_iter: int,
 ) -> tuple[FloatArray, int]:
-    """Descend a function of a factor F until rounding ends it.
-
-    min_F g(F) by L-BFGS (Byrd, Lu, Nocedal, Zhu 1995) to rounding; F and the iterations.
+    """Descend a function of a factor F by L-BFGS (Byrd, Lu, Nocedal, Zhu 1995), to rounding.
 
     For g(F) = f(FF') with f convex and F square no local minimum is worse than the least one; the
     caller's certificate, not this routine, says whether it was reached. The first step is at most
     `FIRST_STEP` times the norm of F, so that from F = I it cannot reach a singular F.
-
-    Examples
-    --------
-    >>> F, _ = descend(lambda F: (float(np.sum((F - 2.0) ** 2)), 2.0 * (F - 2.0)), np.eye(1), 50)
-    >>> F.round(6)
-    array([[2.]])
     """
     unit = FIRST_STEP * float(np.linalg.norm(start, 2))
 
@@ -240,5 +215,31 @@ def descend(
 
     limits = {"maxiter": max_iter, "maxfun": 2 * max_iter}
     options = {**limits, "maxcor": 50, "maxls": 60, "ftol": 1e-15, "gtol": 1e-9}
-    found = minimize(flat, start.ravel() / unit, jac=True, method="L-BFGS-B", options=options)
-    return np.asarray(unit * found.x.reshape(start.shape)), int(found.nit)
+    search = minimize(flat, start.ravel() / unit, jac=True, method="L-BFGS-B", options=options)
+    return np.asarray(unit * search.x.reshape(start.shape)), int(search.nit)
+
+
+def state_squared_distances(A: cp.Variable, V: FloatArray) -> cp.Expression:
+    """State the squared distances v_k' A v_k of the rows of V: linear in the distinct entries."""
+    i, j = np.triu_indices(V.shape[1])
+    return (V[:, i] * V[:, j] * np.where(i == j, 1.0, 2.0)) @ A[i, j]
+
+
+def solve_statement(problem: cp.Problem, solver: str) -> tuple[FloatArray, int]:
+    """Solve a statement by a solver of CVXPY: its A, projected to the cone, and the iterations."""
+    import cvxpy as cp
+
+    if solver not in cp.installed_solvers():
+        raise ValueError(
+            f"solver={solver!r} is not known: use the default, or one that is installed for "
+            f"CVXPY ({', '.join(cp.installed_solvers())})."
+        )
+    problem.solve(solver=solver)
+    A = problem.var_dict["A"].value
+    if A is None:
+        raise RuntimeError(
+            f"{solver} returned no matrix ({problem.status}): use the default solver, or "
+            "standardize the features."
+        )
+    iterations = int(problem.solver_stats.num_iters or 0)
+    return project(symmetrize(np.asarray(A, dtype=np.float64))), iterations

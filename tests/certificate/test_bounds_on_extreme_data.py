@@ -16,12 +16,9 @@ from instances import random_psd
 from scipy.optimize import minimize
 
 from seraph_cvx import NotCertified, PairSet
-from seraph_cvx.baselines.gdm import GDM, solve_gdm
-from seraph_cvx.baselines.gdm_problem import GDMProblem
-from seraph_cvx.baselines.itml import solve_itml
-from seraph_cvx.baselines.itml_problem import ITMLProblem
-from seraph_cvx.baselines.lmnn.estimator import LMNN, solve_lmnn
-from seraph_cvx.baselines.lmnn.problem import LMNNProblem
+from seraph_cvx.baselines.gdm import GDM, GDMProblem, solve_gdm
+from seraph_cvx.baselines.itml import ITMLProblem, solve_itml
+from seraph_cvx.baselines.lmnn import LMNN, LMNNProblem, solve_lmnn
 from seraph_cvx.baselines.rival import RivalSolution
 from seraph_cvx.engine import proven_sums
 from seraph_cvx.solvers.solution import Status
@@ -98,7 +95,7 @@ def gdm_constraint(problem):
     """C, exactly."""
     near = differences(problem.pairs.points, problem.pairs.similar)
     ridge = problem.similar_moment.shape[0]
-    return near.transpose() * near + identity(ridge, problem._ridge_entry)
+    return near.transpose() * near + identity(ridge, problem.ridge_entry)
 
 
 def gdm_value(problem, L):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from contextlib import contextmanager, nullcontext
-from functools import cache
+from contextlib import nullcontext
 
 import cvxpy as cp
 import numpy as np
@@ -13,18 +12,14 @@ from instances import random_pairs, random_psd
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from seraph_cvx import NotCertified, PairSet
-from seraph_cvx.baselines import itml
-from seraph_cvx.baselines.conic import solve_statement
-from seraph_cvx.baselines.gdm import GDM, solve_gdm
-from seraph_cvx.baselines.gdm_problem import GDMProblem, state_gdm
-from seraph_cvx.baselines.itml import ITML, solve_itml
-from seraph_cvx.baselines.itml_problem import ITMLProblem, state_itml
-from seraph_cvx.baselines.lmnn.descent import TargetCoordinates
-from seraph_cvx.baselines.lmnn.estimator import LMNN, solve_lmnn
-from seraph_cvx.baselines.lmnn.problem import LMNNProblem, state_lmnn
+from seraph_cvx.baselines.gdm import GDM, GDMProblem, solve_gdm
+from seraph_cvx.baselines.itml import ITML, ITMLProblem, extend_by_identity, solve_itml
+from seraph_cvx.baselines.lmnn import LMNN, LMNNProblem, TargetCoordinates, solve_lmnn
+from seraph_cvx.baselines.rival import solve_statement
 from seraph_cvx.datasets import load_sampling
 
 RIVALS = [GDM, ITML, LMNN]
+of_rivals = pytest.mark.parametrize("rival", RIVALS)
 
 
 def random_labels(seed, n, m, n_classes, separation=1.0):
@@ -43,29 +38,36 @@ def labeled_instance(name):
     return random_labels(int(seed), int(n), int(m), int(n_classes), float(separation))
 
 
+def problem_of(rival, X, y, **parameters):
+    if rival is LMNN:
+        return LMNNProblem.from_labels(X, y, **parameters)
+    return {GDM: GDMProblem, ITML: ITMLProblem}[rival](PairSet.from_labels(X, y), **parameters)
+
+
+def solve(problem, *options, **more):
+    solvers = {GDMProblem: solve_gdm, ITMLProblem: solve_itml, LMNNProblem: solve_lmnn}
+    return solvers[type(problem)](problem, *options, **more)
+
+
 def in_a_plane(seed, n=12):
-    """Points of three classes in a plane of R^5."""
+    """Points of three classes in a plane of R^5, and a basis of the plane."""
     X, y = random_labels(seed, n, 2, 3)
-    return X @ np.random.default_rng(seed).normal(size=(2, 5)) + 7.0, y
+    X = X @ np.random.default_rng(seed).normal(size=(2, 5)) + 7.0
+    return X, y, np.linalg.svd(X - X.mean(axis=0))[2][:2].T
 
 
-@contextmanager
-def expect_no_certificate(is_expected=True):
+def not_certified(is_expected=True):
     """A warning that the gap is not closed must come, or must not."""
-    with pytest.warns(NotCertified) if is_expected else nullcontext():
-        yield
-
-
-# --- scikit-learn --------------------------------------------------------------------------------
+    return pytest.warns(NotCertified) if is_expected else nullcontext()
 
 
 @pytest.mark.slow
-@parametrize_with_checks([GDM(), ITML(), LMNN()])
+@parametrize_with_checks([rival() for rival in RIVALS])
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
-@pytest.mark.parametrize("rival", RIVALS)
+@of_rivals
 def test_an_estimator_keeps_its_metric_objective_and_iterations_and_nothing_else(rival):
     X, y = labeled_instance("iris")
     model = rival(n_components=2).fit(X, y)
@@ -95,90 +97,60 @@ def test_constraints_teach_what_the_labels_teach(rival):
     assert np.array_equal(by_pairs.metric_, rival().fit(X, y).metric_)
 
 
-# --- the formulas, written twice -----------------------------------------------------------------
-
-
-def values_twice(name, A, seed):
-    """The objective at A in NumPy and in CVXPY, where the slacks are set to their best."""
-    X, y = random_labels(seed, 9, 3, 3)
-    pairs = PairSet.from_labels(X, y)
-    if name == "gdm":
-        problem = GDMProblem(pairs)
-        statement = state_gdm(problem)
-    elif name == "itml":
-        problem = ITMLProblem(pairs, gamma=0.7)
-        statement = state_itml(problem)
-        statement.var_dict["xi"].value = problem.slacks(A)
-    else:
-        problem = LMNNProblem.from_labels(X, y, n_neighbors=2, push_weight=0.3)
-        statement = state_lmnn(problem)
-        statement.var_dict["xi"].value = np.maximum(problem.margins(A), 0.0)
-    statement.var_dict["A"].value = A
-    violations = [float(np.max(c.violation())) for c in statement.constraints]
-    return problem.value(A), float(statement.objective.value), violations
-
-
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("name", ["gdm", "itml", "lmnn"])
-def test_formulas_agree_numpy_and_cvxpy(name, seed):
+@pytest.mark.parametrize(
+    ("rival", "parameters"),
+    [(GDM, {}), (ITML, {"gamma": 0.7}), (LMNN, {"n_neighbors": 2, "push_weight": 0.3})],
+)
+def test_formulas_agree_numpy_and_cvxpy(rival, parameters, seed):
+    """With the best slacks, which keep the constraints."""
     A = random_psd(np.random.default_rng(seed), 3, rank=3)
-    by_numpy, by_cvxpy, violations = values_twice(name, A, seed)
-    assert by_numpy == pytest.approx(by_cvxpy, rel=1e-10)
-    if name != "gdm":  # whose constraint a random A need not keep
-        assert max(violations) <= 1e-10
-
-
-@pytest.mark.parametrize("name", ["gdm", "itml", "lmnn"])
-def test_the_statements_are_dcp(name):
-    X, y = random_labels(0, 9, 3, 3)
-    pairs = PairSet.from_labels(X, y)
-    statement = {
-        "gdm": lambda: state_gdm(GDMProblem(pairs)),
-        "itml": lambda: state_itml(ITMLProblem(pairs)),
-        "lmnn": lambda: state_lmnn(LMNNProblem.from_labels(X, y)),
-    }[name]()
+    problem = problem_of(rival, *random_labels(seed, 9, 3, 3), **parameters)
+    statement = problem.state()
     assert statement.is_dcp()
+    statement.var_dict["A"].value = A
+    if rival is not GDM:  # whose constraint a random A need not keep
+        slacks = problem.slacks(A) if rival is ITML else np.maximum(problem.margins(A), 0.0)
+        statement.var_dict["xi"].value = slacks
+        assert max(np.max(c.violation()) for c in statement.constraints) <= 1e-10
+    assert problem.value(A) == pytest.approx(float(statement.objective.value), rel=1e-10)
 
 
-# --- solver agreement ----------------------------------------------------------------------------
-
-
-def assert_agree(solution, statement, tol):
-    """Our value is the conic solver's to 1e-4, whatever it says of itself, and proved to `tol`."""
+def assert_agrees(problem):
+    """Our value is the conic solver's to 1e-4, whatever it says of itself, and proved."""
+    solution = solve(problem)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Solution may be inaccurate")
-        conic = float(statement.solve(solver="CLARABEL"))
+        conic = float(problem.state().solve(solver="CLARABEL"))
     assert solution.value == pytest.approx(conic, rel=1e-4, abs=1e-6)
-    assert solution.relative_gap <= tol
+    assert solution.relative_gap <= (1e-5 if isinstance(problem, LMNNProblem) else 1e-6)
+    return solution
 
 
 @pytest.mark.parametrize("ridge", [0.0, 1e-3, 0.1])
 @pytest.mark.parametrize("name", ["0/10/4/3/1", "1/15/3/2/0.3", "2/18/6/3/2", "iris"])
 def test_solver_agreement_gdm(name, ridge):
-    problem = GDMProblem(PairSet.from_labels(*labeled_instance(name)), ridge)
-    solution = solve_gdm(problem)
-    assert_agree(solution, state_gdm(problem), 1e-6)
+    problem = problem_of(GDM, *labeled_instance(name), ridge=ridge)
+    solution = assert_agrees(problem)
     assert np.vdot(problem.similar_moment, solution.metric) == pytest.approx(1.0, rel=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_solver_agreement_gdm_from_constraints(seed):
-    problem = GDMProblem(random_pairs(seed, n=30, m=4, n_labeled=30))
-    assert_agree(solve_gdm(problem), state_gdm(problem), 1e-6)
+    assert_agrees(GDMProblem(random_pairs(seed, n=30, m=4, n_labeled=30)))
 
 
 @pytest.mark.parametrize("gamma", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("name", ["0/8/3/2/1", "1/12/4/3/0.3", "2/9/5/3/2", "iris"])
 def test_solver_agreement_itml(name, gamma):
-    problem = ITMLProblem(PairSet.from_labels(*labeled_instance(name)), gamma)
-    assert_agree(solve_itml(problem), state_itml(problem), 1e-6)
+    assert_agrees(problem_of(ITML, *labeled_instance(name), gamma=gamma))
 
 
 @pytest.mark.parametrize(("name", "gamma"), [("0/8/3/2/1", 0.3), ("iris", 1.0), ("3/9/9/3/1", 4.0)])
 def test_solver_agreement_itml_by_the_publications_projections(name, gamma):
-    problem = ITMLProblem(PairSet.from_labels(*labeled_instance(name)), gamma)
-    by_projections = solve_itml(problem, "bregman", tol=1e-6, max_iter=2000)
-    by_descent = solve_itml(problem, tol=1e-6)
+    problem = problem_of(ITML, *labeled_instance(name), gamma=gamma)
+    by_projections = solve(problem, "bregman", tol=1e-6, max_iter=2000)
+    by_descent = solve(problem, tol=1e-6)
     assert by_projections.relative_gap <= 1e-6
     assert by_projections.value == pytest.approx(by_descent.value, rel=2e-6)
     assert by_projections.metric == pytest.approx(by_descent.metric, rel=0.01, abs=0.01)
@@ -197,11 +169,10 @@ LMNN_INSTANCES = {"0/10/3/3/1": 0.2, "1/14/4/2/0.3": 0.5, "2/15/5/3/0.7": 0.8, "
     ],
 )
 def test_solver_agreement_lmnn(name, push_weight):
-    problem = LMNNProblem.from_labels(*labeled_instance(name), push_weight=push_weight)
-    assert_agree(solve_lmnn(problem), state_lmnn(problem), 1e-5)
+    assert_agrees(problem_of(LMNN, *labeled_instance(name), push_weight=push_weight))
 
 
-@pytest.mark.parametrize("rival", RIVALS)
+@of_rivals
 def test_solver_agreement_through_the_estimator(rival):
     X, y = random_labels(4, 12, 3, 3)
     own = rival().fit(X, y)
@@ -212,23 +183,18 @@ def test_solver_agreement_through_the_estimator(rival):
 
 
 @pytest.mark.slow
+@of_rivals
 @pytest.mark.parametrize("seed", range(12))
-def test_solver_agreement_on_larger_random_instances(seed):
-    X, y = random_labels(seed, 24, 7, 3, separation=0.3 + 0.2 * seed)
-    pairs = PairSet.from_labels(X, y)
-    gdm, itml, lmnn = GDMProblem(pairs), ITMLProblem(pairs), LMNNProblem.from_labels(X, y)
-    assert_agree(solve_gdm(gdm), state_gdm(gdm), 1e-6)
-    assert_agree(solve_itml(itml), state_itml(itml), 1e-6)
-    assert_agree(solve_lmnn(lmnn), state_lmnn(lmnn), 1e-5)
+def test_solver_agreement_on_larger_random_instances(seed, rival):
+    assert_agrees(problem_of(rival, *random_labels(seed, 24, 7, 3, separation=0.3 + 0.2 * seed)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("rival", RIVALS)
+@of_rivals
 @pytest.mark.parametrize(("n", "m", "n_classes"), [(60, 64, 10), (40, 196, 2), (20, 64, 10)])
 def test_the_benchmarks_shapes_are_certified_at_the_defaults(rival, n, m, n_classes):
     """Warnings are errors here: a gap that is not closed would raise one."""
-    X, y = random_labels(5, n, m, n_classes)
-    model = rival().fit(X, y)
+    model = rival().fit(*random_labels(5, n, m, n_classes))
     assert np.all(np.isfinite(model.metric_))
 
 
@@ -238,15 +204,11 @@ def test_lmnn_is_certified_where_its_margins_are_stiff(name):
     """Hardly more points than features, or a metric of low rank that the descent must find."""
     if name == "breast_cancer":
         drawn = load_sampling(name, n_labeled=60, seed=1)
-        X, y = drawn.X, drawn.y
+        problem = problem_of(LMNN, drawn.X, drawn.y)
     else:
-        X, y = labeled_instance(name)
-    problem = LMNNProblem.from_labels(X, y)
+        problem = problem_of(LMNN, *labeled_instance(name))
     assert not np.any(TargetCoordinates.of(problem).is_free)
-    assert solve_lmnn(problem).relative_gap <= 1e-5
-
-
-# --- closed forms --------------------------------------------------------------------------------
+    assert solve(problem).relative_gap <= 1e-5
 
 
 def test_closed_form_gdm_on_a_line():
@@ -259,15 +221,14 @@ def test_closed_form_gdm_on_a_line():
 @pytest.mark.parametrize("ridge", [0.0, 0.1])
 def test_closed_form_gdm_of_one_dissimilar_pair(ridge):
     """A = C^-1 vv' C^-1 / (v' C^-1 v), objective sqrt(v' C^-1 v)."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(8, 3))
-    similar = [(0, 1), (1, 2), (3, 4), (5, 6)]
-    problem = GDMProblem(PairSet.from_constraints(X, similar, [(0, 7)]), ridge)
-    V = np.array([X[i] - X[j] for i, j in similar])
+    X = np.random.default_rng(0).normal(size=(8, 3))
+    similar = np.array([(0, 1), (1, 2), (3, 4), (5, 6)])
+    V = X[similar[:, 0]] - X[similar[:, 1]]
     C = V.T @ V
     C += ridge * np.trace(C) / 3.0 * np.eye(3)
     u = np.linalg.solve(C, X[0] - X[7])
-    solution = solve_gdm(problem, tol=1e-12)
+    problem = GDMProblem(PairSet.from_constraints(X, similar, [(0, 7)]), ridge)
+    solution = solve(problem, tol=1e-12)
     assert solution.metric == pytest.approx(np.outer(u, u) / (u @ C @ u), rel=1e-5, abs=1e-8)
     assert solution.value == pytest.approx(np.sqrt(u @ C @ u), rel=1e-10)
 
@@ -279,14 +240,14 @@ def test_closed_form_itml_of_one_violated_pair(gamma, solver, is_similar):
     """A = I + (a - 1) vv'/|v|^2 with a = (1 + gamma) / (1 + gamma |v|^2 / xi0)."""
     X = np.array([[0.0, 0.0, 1.0], [1.0, 2.0, 1.0], [4.0, 0.0, 3.0]])
     pairs = [(0, 1)], np.empty((0, 2), int)
-    pairs = pairs if is_similar else pairs[::-1]
     bounds = (2.0, 9.0)  # |v|^2 = 5: too long for a similar pair, too short for a dissimilar one
-    problem = ITMLProblem(PairSet.from_constraints(X, *pairs), gamma, bounds)
-    solution = solve_itml(problem, solver, tol=1e-10)
+    problem = ITMLProblem(
+        PairSet.from_constraints(X, *(pairs if is_similar else pairs[::-1])), gamma, bounds
+    )
     v = X[1] - X[0]
     a = (1.0 + gamma) / (1.0 + gamma * 5.0 / bounds[0 if is_similar else 1])
     expected = np.eye(3) + (a - 1.0) * np.outer(v, v) / 5.0
-    assert solution.metric == pytest.approx(expected, abs=1e-5)
+    assert solve(problem, solver, tol=1e-10).metric == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("solver", ["descent", "bregman"])
@@ -295,8 +256,7 @@ def test_closed_form_itml_is_euclidean_where_that_keeps_the_bounds(solver):
     squares = np.square(X[:, None] - X[None]).sum(axis=2)
     same = y[:, None] == y
     bounds = (squares[same].max() + 0.1, squares[~same].min() - 0.1)
-    problem = ITMLProblem(PairSet.from_labels(X, y), bounds=bounds)
-    solution = solve_itml(problem, solver)
+    solution = solve(problem_of(ITML, X, y, bounds=bounds), solver)
     assert solution.metric == pytest.approx(np.eye(3), abs=1e-12)
     assert solution.value == pytest.approx(0.0, abs=1e-12)
 
@@ -306,10 +266,10 @@ def test_itml_bounds_are_percentiles_of_all_pairs_and_equal_points_do_not_count(
     y = np.where(np.arange(30) < 6, np.arange(30) % 2, -1)
     squares = np.square(X[:, None] - X[None]).sum(axis=2)[np.triu_indices(30, 1)]
     expected = np.percentile(squares, [5, 95])
-    problem = ITMLProblem(PairSet.from_labels(X, y))
+    problem = problem_of(ITML, X, y)
     assert np.unique(problem.targets) == pytest.approx(expected)
     assert np.array_equal(problem.targets < expected.mean(), problem.signs > 0.0)
-    twice = ITMLProblem(PairSet.from_labels(np.repeat(X, 2, axis=0), np.repeat(y, 2)))
+    twice = problem_of(ITML, np.repeat(X, 2, axis=0), np.repeat(y, 2))
     expected = np.percentile(np.repeat(squares, 4), [5, 95])
     assert np.unique(twice.targets) == pytest.approx(expected)
 
@@ -318,25 +278,21 @@ def test_itml_bounds_are_percentiles_of_all_pairs_and_equal_points_do_not_count(
 def test_closed_form_lmnn_on_a_line(seed):
     """A convex piecewise linear function of one number is least at 0 or at a corner."""
     X, y = random_labels(seed, 14, 1, 3)
-    problem = LMNNProblem.from_labels(X, y)
+    problem = problem_of(LMNN, X, y)
     i, j, other = problem.triples.T
     room = np.square(X[i] - X[other]) - np.square(X[i] - X[j])
     corners = np.concatenate([[0.0], 1.0 / room[room > 0.0]])
     least = min(problem.value(np.array([[corner]])) for corner in corners)
-    assert solve_lmnn(problem).value == pytest.approx(least, rel=2e-5)
+    assert solve(problem).value == pytest.approx(least, rel=2e-5)
 
 
 def test_lmnn_targets_and_triples_against_loops():
     X, y = random_labels(3, 11, 2, 4)  # the last class has two points
     y[2] = 9  # and this one is alone
-    problem = LMNNProblem.from_labels(X, y)
-    expected = []
+    problem, expected = problem_of(LMNN, X, y), []
     for i in range(11):
-        mates = sorted(
-            (j for j in range(11) if y[j] == y[i] and j != i),
-            key=lambda j, i=i: np.sum((X[i] - X[j]) ** 2),
-        )
-        expected += [(i, j) for j in mates[:3]]
+        nearest = np.argsort(np.sum((X[i] - X) ** 2, axis=1)).tolist()
+        expected += [(i, j) for j in nearest if y[j] == y[i] and j != i][:3]
     assert sorted(map(tuple, problem.target_pairs.tolist())) == sorted(expected)
     triples = [(i, j, k) for i, j in expected for k in range(11) if y[k] != y[i]]
     assert sorted(map(tuple, problem.triples.tolist())) == sorted(triples)
@@ -347,21 +303,19 @@ def test_lmnn_targets_and_triples_against_loops():
 def test_lmnn_ignores_points_of_unknown_class():
     X, y = random_labels(1, 12, 3, 3)
     more = np.vstack([X, np.random.default_rng(0).normal(size=(5, 3))])
-    with_unknown = LMNN().fit(more, np.concatenate([y, np.full(5, -1)]))
+    with_unknown = LMNN().fit(more, np.append(y, np.full(5, -1)))
     assert np.array_equal(with_unknown.metric_, LMNN().fit(X, y).metric_)
 
 
 def test_closed_form_lmnn_with_more_features_than_points():
     """The least value is 0: points linked by target neighbors fall together, classes do not."""
-    X, y = random_labels(2, 12, 20, 3)
-    problem = LMNNProblem.from_labels(X, y)
-    where = TargetCoordinates.of(problem)
-    assert np.all(where.is_free)
-    solution = solve_lmnn(problem)
+    problem = problem_of(LMNN, *random_labels(2, 12, 20, 3))
+    assert np.all(TargetCoordinates.of(problem).is_free)
+    solution = solve(problem)
     assert solution.value == pytest.approx(0.0, abs=1e-9)
     assert solution.bound == 0.0
-    targets = problem.differences(problem.target_pairs)
-    assert np.einsum("ki,ij,kj->k", targets, solution.metric, targets).max() <= 1e-12
+    V = problem.targets
+    assert np.einsum("ki,ij,kj->k", V, solution.metric, V).max() <= 1e-12
     assert problem.margins(solution.metric).max() == pytest.approx(0.0, abs=1e-9)
 
 
@@ -370,29 +324,25 @@ def test_lmnn_free_triples_cost_nothing_and_the_others_are_learned():
     X, y = random_labels(0, 10, 2, 2)
     apart = np.array([[0.3, 0.4, 2.0], [0.1, 0.5, 2.0]])
     both = np.vstack([np.column_stack([X, np.zeros(10)]), apart])
-    problem = LMNNProblem.from_labels(both, np.concatenate([y, [2, 2]]))
-    where = TargetCoordinates.of(problem)
-    assert np.array_equal(where.is_free, (problem.triples[:, [0, 2]] >= 10).any(axis=1))
-    assert_agree(solve_lmnn(problem), state_lmnn(problem), 1e-5)
-
-
-# --- weak duality, at any point ------------------------------------------------------------------
+    problem = problem_of(LMNN, both, np.append(y, [2, 2]))
+    is_free = TargetCoordinates.of(problem).is_free
+    assert np.array_equal(is_free, (problem.triples[:, [0, 2]] >= 10).any(axis=1))
+    assert_agrees(problem)
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_weak_duality_gdm_bound_is_above_the_best_value(seed):
-    rng = np.random.default_rng(seed)
-    problem = GDMProblem(PairSet.from_labels(*random_labels(seed % 3, 12, 4, 3)))
-    best = solve_gdm(problem, tol=1e-9).proven_value
-    assert problem.upper_bound(random_psd(rng, 4, rank=4)) >= best
+    problem = problem_of(GDM, *random_labels(seed % 3, 12, 4, 3))
+    best = solve(problem, tol=1e-9).proven_value
+    assert problem.upper_bound(random_psd(np.random.default_rng(seed), 4, rank=4)) >= best
     assert problem.upper_bound(np.zeros((4, 4))) == np.inf
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_weak_duality_itml_bound_is_below_every_value(seed):
     rng = np.random.default_rng(seed)
-    problem = ITMLProblem(PairSet.from_labels(*random_labels(seed % 3, 10, 3, 3)), gamma=0.5)
-    solution = solve_itml(problem)
+    problem = problem_of(ITML, *random_labels(seed % 3, 10, 3, 3), gamma=0.5)
+    solution = solve(problem)
     multipliers = rng.exponential(size=len(problem.vectors)) * rng.choice([1e-3, 1e-2, 0.1])
     assert problem.lower_bound(multipliers) <= solution.proven_value
     A = random_psd(rng, 3, rank=3)
@@ -400,26 +350,23 @@ def test_weak_duality_itml_bound_is_below_every_value(seed):
     assert problem.value_from_above(A) >= solution.bound
 
 
-@cache
-def solved_lmnn(seed):
-    """A problem of random points, and its solution."""
-    problem = LMNNProblem.from_labels(*random_labels(seed, 14, 3, 3))
-    return problem, solve_lmnn(problem)
+@pytest.fixture(scope="module", params=range(3))
+def lmnn(request):
+    problem = problem_of(LMNN, *random_labels(request.param, 14, 3, 3))
+    return problem, solve(problem)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_weak_duality_lmnn_bound_is_below_every_value(seed):
-    rng = np.random.default_rng(seed)
-    problem, solution = solved_lmnn(seed % 3)
-    where = TargetCoordinates.of(problem)
+@pytest.mark.parametrize("seed", range(7))
+def test_weak_duality_lmnn_bound_is_below_every_value(lmnn, seed):
+    rng, (problem, solution) = np.random.default_rng(seed), lmnn
+    coordinates = TargetCoordinates.of(problem)
     z = rng.uniform(0.0, 0.5, size=len(problem.triples)) * rng.choice([1.0, 0.1, 0.01])
-    assert 0.0 < where.lower_bound(z) <= solution.proven_value
+    assert 0.0 < coordinates.lower_bound(z) <= solution.proven_value
     B = random_psd(rng, 3, rank=3)
-    assert where.value(B) == pytest.approx(problem.value(where.metric(B)), rel=1e-9)
-    assert problem.value_from_above(where.factor(B)) == pytest.approx(where.value(B), rel=1e-9)
-
-
-# --- optimality conditions of ITML ---------------------------------------------------------------
+    L = coordinates.factor(B)
+    value = 0.5 * np.trace(B) + 0.5 * np.sum(np.maximum(coordinates.margins(B), 0.0))
+    assert problem.value(L @ L.T) == pytest.approx(value, rel=1e-9)
+    assert problem.value_from_above(L) == pytest.approx(value, rel=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # values judge, not words
@@ -427,11 +374,11 @@ def test_weak_duality_lmnn_bound_is_below_every_value(seed):
 @pytest.mark.parametrize("name", ["0/8/3/2/1", "iris"])
 def test_kkt_conditions_itml(name, gamma):
     """Stationary, feasible, and no multiplier where there is room; multipliers as CVXPY's."""
-    problem = ITMLProblem(PairSet.from_labels(*labeled_instance(name)), gamma)
-    statement = state_itml(problem)
+    problem = problem_of(ITML, *labeled_instance(name), gamma=gamma)
+    statement = problem.state()
     statement.solve(solver="CLARABEL", tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
     theirs = np.concatenate([c.dual_value for c in statement.constraints[:2]])
-    A = solve_itml(problem).metric
+    A = solve(problem).metric
     V, delta, xi = problem.vectors, problem.signs, problem.slacks(A)
     assert problem.multipliers(A) == pytest.approx(theirs, abs=1e-4 * theirs.max())
     stationary = np.linalg.inv(A) - np.eye(len(A)) - (V * (delta * theirs)[:, None]).T @ V
@@ -443,9 +390,6 @@ def test_kkt_conditions_itml(name, gamma):
     assert np.any(room > 0.0)
 
 
-# --- invariance ----------------------------------------------------------------------------------
-
-
 def test_gdm_does_not_depend_on_the_units_of_the_features():
     X, y = random_labels(0, 14, 4, 3)
     mix = np.random.default_rng(1).normal(size=(4, 4)) * [1e-3, 1.0, 10.0, 1e3]
@@ -454,31 +398,29 @@ def test_gdm_does_not_depend_on_the_units_of_the_features():
     assert mix @ mixed.metric_ @ mix.T == pytest.approx(plain.metric_, rel=0.01, abs=1e-3)
 
 
-@pytest.mark.parametrize("rival", RIVALS)
-def test_a_rotation_and_a_shift_of_the_points_rotate_the_metric(rival):
+ROTATION = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+
+
+@pytest.mark.parametrize(
+    ("rival", "change", "shift"),
+    [
+        *((rival, ROTATION, 1e5) for rival in RIVALS),
+        *((rival, 1e3 * np.eye(4), 0.0) for rival in (GDM, LMNN)),
+    ],
+)
+def test_a_rotation_a_shift_and_a_unit_of_the_points_change_the_metric_alike(rival, change, shift):
     X, y = random_labels(0, 14, 4, 3)
-    R = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
-    plain, rotated = rival().fit(X, y), rival().fit(X @ R + 1e5, y)
-    assert rotated.objective_ == pytest.approx(plain.objective_, rel=1e-5)
+    plain, changed = rival().fit(X, y), rival().fit(X @ change + shift, y)
+    assert changed.objective_ == pytest.approx(plain.objective_, rel=2e-5)
     largest = np.abs(plain.metric_).max()
-    assert R @ rotated.metric_ @ R.T == pytest.approx(plain.metric_, abs=0.01 * largest)
+    assert change @ changed.metric_ @ change.T == pytest.approx(plain.metric_, abs=0.01 * largest)
 
 
-@pytest.mark.parametrize("rival", [GDM, LMNN])
-def test_larger_units_shrink_the_metric_and_leave_the_objective(rival):
-    X, y = random_labels(0, 14, 4, 3)
-    plain, scaled = rival().fit(X, y), rival().fit(1e3 * X, y)
-    assert scaled.objective_ == pytest.approx(plain.objective_, rel=2e-5)
-    largest = np.abs(plain.metric_).max()
-    assert 1e6 * scaled.metric_ == pytest.approx(plain.metric_, abs=0.01 * largest)
-
-
-@pytest.mark.parametrize("rival", RIVALS)
+@of_rivals
 def test_points_in_a_plane_are_learned_from_as_points_of_the_plane(rival):
-    X, y = in_a_plane(0)
-    Q = np.linalg.svd(X - X.mean(axis=0))[2][:2].T
+    X, y, Q = in_a_plane(0)
     flat = rival().fit((X - 7.0) @ Q, y)
-    with expect_no_certificate(rival is LMNN):  # rounded, the points are in no plane
+    with not_certified(rival is LMNN):  # rounded, the points are in no plane
         raised = rival().fit(X, y)
     if rival is not GDM:  # whose ridge is a share of the mean over all features
         assert raised.objective_ == pytest.approx(flat.objective_, rel=2e-5)
@@ -488,63 +430,51 @@ def test_points_in_a_plane_are_learned_from_as_points_of_the_plane(rival):
     assert outside == pytest.approx(v @ v if rival is ITML else 0.0, abs=1e-9)
 
 
-def test_gdm_that_only_a_ridge_bounds_grows_as_its_inverse_root():
-    X, y = random_labels(0, 8, 10, 2)
-    tiny, tinier = (GDM(ridge=ridge).fit(X, y).objective_ for ridge in (1e-8, 1e-10))
-    assert tinier / tiny == pytest.approx(10.0, rel=1e-3)
-
-
 def test_gdm_in_a_plane_without_a_ridge():
-    X, y = in_a_plane(1)
-    Q = np.linalg.svd(X - X.mean(axis=0))[2][:2].T
-    flat = GDM(ridge=0.0).fit(X @ Q, y)
-    with expect_no_certificate():
+    X, y, Q = in_a_plane(1)
+    with not_certified():
         raised = GDM(ridge=0.0).fit(X, y)
-    assert raised.objective_ == pytest.approx(flat.objective_, rel=2e-6)
+    assert raised.objective_ == pytest.approx(GDM(ridge=0.0).fit(X @ Q, y).objective_, rel=2e-6)
 
 
-# --- failure paths -------------------------------------------------------------------------------
-
-
-def test_failure_path_gdm_without_similar_or_dissimilar_pairs():
-    X = np.random.default_rng(0).normal(size=(4, 2))
-    with pytest.raises(ValueError, match="GDM needs similar pairs"):
-        GDM().fit(X, [0, 1, 2, 3])
-    with pytest.raises(ValueError, match="GDM needs dissimilar pairs"):
-        GDM().fit(X, [0, 0, 0, 0])
-    with pytest.raises(ValueError, match="All similar pairs join equal points"):
-        GDM().fit([[0.0], [0.0], [1.0]], [0, 0, 1])
-
-
-def test_failure_path_gdm_is_unbounded_without_a_ridge():
+def test_gdm_is_unbounded_without_a_ridge_and_grows_as_its_inverse_root():
     X, y = random_labels(0, 8, 10, 2)
     for solver in ("power", "CLARABEL"):
         with pytest.raises(ValueError, match=r"GDM is unbounded, as far.*Use ridge > 0"):
             GDM(ridge=0.0, solver=solver).fit(X, y)
     assert np.isfinite(GDM().fit(X, y).objective_)
+    tiny, tinier = (GDM(ridge=ridge).fit(X, y).objective_ for ridge in (1e-8, 1e-10))
+    assert tinier / tiny == pytest.approx(10.0, rel=1e-3)
 
 
-def test_failure_path_lmnn_needs_class_labels():
-    X, y = random_labels(0, 8, 2, 2)
-    for labels in (None, y):
-        with pytest.raises(ValueError, match="not from pairs: give y"):
-            LMNN().fit(X, labels, similar=[(0, 2)])
-    with pytest.raises(ValueError, match="LMNN requires y"):
-        LMNN().fit(X)
-    with pytest.raises(ValueError, match="two classes at least"):
-        LMNN().fit(X, np.zeros(8, int))
-    with pytest.raises(ValueError, match="no point has a target neighbor"):
-        LMNN().fit(X, np.arange(8))
+EIGHT = random_labels(0, 8, 2, 2)[0]
+EQUAL = [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [3.0, 1.0]]
+
+
+@pytest.mark.parametrize(
+    ("model", "X", "supervision", "message"),
+    [
+        (GDM(), EIGHT, {"y": range(8)}, "GDM needs similar pairs"),
+        (GDM(), EIGHT, {"y": [0] * 8}, "GDM needs dissimilar pairs"),
+        (GDM(), EQUAL[:3], {"y": [0, 0, 1]}, "All similar pairs join equal points"),
+        (ITML(), EQUAL, {"similar": [(0, 1)]}, "joins two equal points"),
+        (LMNN(), EIGHT, {"similar": [(0, 2)]}, "not from pairs: give y"),
+        (LMNN(), EIGHT, {"y": [0, 1] * 4, "similar": [(0, 2)]}, "not from pairs: give y"),
+        (LMNN(), EIGHT, {}, "LMNN requires y"),
+        (LMNN(), EIGHT, {"y": [0] * 8}, "two classes at least"),
+        (LMNN(), EIGHT, {"y": range(8)}, "no point has a target neighbor"),
+    ],
+)
+def test_failure_path_supervision_that_does_not_serve(model, X, supervision, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, **{name: list(rows) for name, rows in supervision.items()})
 
 
 def test_failure_path_itml_equal_points():
-    X = [[0.0, 0.0], [0.0, 0.0], [1.0, 0.0], [3.0, 1.0]]
     with pytest.warns(UserWarning, match="Points 0 and 1 are dissimilar but equal"):
-        model = ITML().fit(X, [0, 1, 0, 1])
-    without = ITML().fit(X, similar=[(0, 2), (1, 3)], dissimilar=[(0, 3), (1, 2), (2, 3)])
+        model = ITML().fit(EQUAL, [0, 1, 0, 1])
+    without = ITML().fit(EQUAL, similar=[(0, 2), (1, 3)], dissimilar=[(0, 3), (1, 2), (2, 3)])
     assert np.array_equal(model.metric_, without.metric_)
-    with pytest.raises(ValueError, match="joins two equal points"):
-        ITML().fit(X, similar=[(0, 1)])
 
 
 @pytest.mark.parametrize(
@@ -592,13 +522,11 @@ def test_itml_a_metric_that_is_not_positive_definite_costs_infinitely_much():
 def test_failure_path_itml_bounds_that_the_descent_may_not_meet_are_not_silent():
     """The optimum is about 2e-19, behind the boundary: rounding decides if it is reached."""
     pairs = random_pairs(2, n=8, m=1, n_labeled=6, scale=1e6)
-    rows = {"similar": pairs.similar, "dissimilar": pairs.dissimilar}
     model = ITML(gamma=1e3, bounds=(1e-6, 1e6))
-    problem = ITMLProblem(pairs, model.gamma, model.bounds)
-    is_met = solve_itml(problem, tol=model.tol, max_iter=model.max_iter).relative_gap <= model.tol
+    is_met = solve(ITMLProblem(pairs, model.gamma, model.bounds)).relative_gap <= model.tol
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(pairs.points, **rows)
+        model.fit(pairs.points, similar=pairs.similar, dissimilar=pairs.dissimilar)
     assert [warning.category for warning in caught] == ([] if is_met else [NotCertified])
     assert model.metric_[0, 0] > 0.0
 
@@ -606,8 +534,7 @@ def test_failure_path_itml_bounds_that_the_descent_may_not_meet_are_not_silent()
 def test_itml_a_tiny_metric_is_not_lost_beside_the_identity():
     """Where the points span everything; and at distance 0 a multiplier is infinite, no warning."""
     problem = ITMLProblem(random_pairs(2, n=8, m=1, n_labeled=6))
-    Q = np.array([[-1.0]])
-    assert itml._outside_identity(Q, np.array([[1e-19]])) == 1e-19
+    assert extend_by_identity(np.array([[-1.0]]), np.array([[1e-19]])) == 1e-19
     multipliers = problem.multipliers(np.zeros((1, 1)))
     assert np.array_equal(np.isinf(multipliers), problem.signs < 0.0)
     assert problem.lower_bound(multipliers) == 0.0

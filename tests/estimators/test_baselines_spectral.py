@@ -23,7 +23,7 @@ from seraph_cvx.baselines.euclidean import Euclidean
 from seraph_cvx.baselines.ldm import LDM, Neighborhoods
 from seraph_cvx.baselines.mfda import MFDA, pairwise_scatter, reconstruction_weights
 from seraph_cvx.baselines.nca import NCA
-from seraph_cvx.baselines.principal_directions import principal_directions
+from seraph_cvx.baselines.rival import principal_directions
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.numerics.arrays import one_blas_thread
 

@@ -47,7 +47,7 @@ from seraph_cvx.baselines.euclidean import Euclidean
 from seraph_cvx.baselines.gdm import GDM
 from seraph_cvx.baselines.itml import ITML
 from seraph_cvx.baselines.ldm import LDM
-from seraph_cvx.baselines.lmnn.estimator import LMNN
+from seraph_cvx.baselines.lmnn import LMNN
 from seraph_cvx.baselines.mfda import MFDA
 from seraph_cvx.baselines.nca import NCA
 from seraph_cvx.certificate.proof import prove
