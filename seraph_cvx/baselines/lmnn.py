@@ -39,6 +39,8 @@ from .rival import (
 if TYPE_CHECKING:
     import cvxpy as cp
 
+__all__ = ["LMNN"]
+
 RANK_TOLERANCE = 1e-10
 """Eigenvalues of P, and squares outside its range, below this share of the largest count as 0."""
 
