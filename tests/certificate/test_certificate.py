@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import FrozenInstanceError, fields
 from fractions import Fraction
 
@@ -15,6 +16,7 @@ from scipy.linalg import eigh
 
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
 from seraph_cvx.certificate import Certificate, certify_factor, proof
+from seraph_cvx.certificate.certificate import LowerBound
 from seraph_cvx.certificate.pair_bounds import bound_pairs
 from seraph_cvx.model.posterior import binary_entropy
 from seraph_cvx.numerics.psd_cone import check_metric, scaled_factor
@@ -129,12 +131,9 @@ def test_the_gradient_is_named_where_it_is_feasible_as_it_is():
 
 
 def test_a_lower_bound_above_the_upper_one_is_a_defect_and_said_to_be_one(monkeypatch):
-    import sys
-
     module = sys.modules["seraph_cvx.certificate.certify"]
     objective = random_objective(0, "hyper")
-    wrong = module.LowerBound(1e9, "gradient")
-    monkeypatch.setattr(module, "lower_bounds", lambda *_: iter([wrong]))
+    monkeypatch.setattr(module, "lower_bounds", lambda *_: [LowerBound(1e9, "gradient")])
     with pytest.raises(ArithmeticError, match="defect of seraph_cvx"):
         certify(objective, np.eye(4))
 
