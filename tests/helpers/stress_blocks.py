@@ -10,46 +10,107 @@ from dataclasses import dataclass
 
 import numpy as np
 from flint import arb, arb_mat
-from stress_numbers import EXTENDED, balls, cholesky, is_indefinite, is_positive_definite, root_of
 
-TINY = EXTENDED(10) ** -4000
+EXTENDED = np.longdouble
+EPS = np.finfo(EXTENDED).eps
 
 NOWHERE = arb("+inf")
 """The value of a constraint where it is proven to be violated."""
 
 
+def total(terms):
+    return sum(terms, arb(0))
+
+
+def balls(values):
+    """The very numbers of a matrix, of doubles or in extended precision, as a matrix of balls."""
+    values = np.asarray(values, dtype=EXTENDED)
+    with np.errstate(over="ignore"):
+        high = values.astype(np.float64)
+    is_double = np.isfinite(high) & ((np.abs(high) > 1e-280) | (values == high))
+    if not np.all(is_double):  # beyond the range of doubles
+        return arb_mat(*values.shape, [wide_ball(x) for x in values.ravel()])
+    matrix = arb_mat(*high.shape, high.ravel().tolist())
+    low = (values - high).astype(np.float64)
+    return matrix + arb_mat(*low.shape, low.ravel().tolist()) if np.any(low) else matrix
+
+
+def wide_ball(x):
+    """A number in extended precision, of any exponent, as a ball."""
+    mantissa, exponent = np.frexp(EXTENDED(x))
+    high = float(mantissa)
+    return (arb(high) + arb(float(mantissa - high))) * arb(2) ** int(exponent)
+
+
+def first_pivot(matrix):
+    """The first pivot of Gauss' elimination that is not proven positive; None if all are."""
+    rows, m = matrix.table(), matrix.nrows()
+    for j in range(m):
+        pivot = rows[j][j]
+        if not pivot > 0:
+            return pivot
+        for i in range(j + 1, m):
+            share = rows[i][j] / pivot
+            for k in range(i, m):
+                rows[i][k] -= share * rows[k][j]
+                rows[k][i] = rows[i][k]
+    return None
+
+
+def is_positive_definite(matrix):
+    """True only where proven."""
+    return first_pivot(matrix) is None
+
+
+def definite(matrix):
+    """0 where a matrix is proven positive definite, `NOWHERE` where indefinite, else None."""
+    pivot = first_pivot(matrix)
+    return arb(0) if pivot is None else NOWHERE if pivot < 0 else None
+
+
+def judged(slack):
+    """What a constraint says whose slack is this ball: 0, `NOWHERE` or None."""
+    return arb(0) if slack >= 0 else NOWHERE if slack < 0 else None
+
+
+@np.errstate(all="ignore")
+def root_of(matrix, power=0.5):
+    """K with K'K near |matrix|^(2 power), for a symmetric matrix, by its form of unit diagonal."""
+    wide = np.array(matrix, dtype=EXTENDED)
+    lengths = np.sqrt(np.abs(np.diag(wide)))
+    largest = np.sqrt(np.max(np.abs(wide), initial=0))
+    unit = np.where(lengths > 0, lengths, largest if largest > 0 else 1)
+    scaled = (wide / unit[:, None] / unit).astype(np.float64)
+    if not np.all(np.isfinite(scaled)):
+        return np.zeros((0, len(wide)), dtype=EXTENDED)
+    sizes, vectors = np.linalg.eigh(scaled)
+    return (vectors * np.abs(sizes) ** power).T.astype(EXTENDED) * unit ** (2 * power)
+
+
 @dataclass(frozen=True, eq=False)
 class Block:
-    """P(A), convex; by default one that does nothing.
+    """P(A) = `cost`, convex, where the `verdict` is 0; by default one that does nothing.
 
-    Methods
-    -------
-    value(A)
-        P as a ball at an arb_mat, `NOWHERE` where A is proven infeasible, None where balls do not
-        tell.
-    value_on_line(a), slope(a), interval()
-        For one feature: P(a) and P'(a), and the least and the largest a that are feasible.
-    rows(m, unit)
-        K with |Kx|^2 = 1 where P(xx') is about `unit`, or xx' is about to violate a constraint.
-    size(m)
-        How much P adds to F that no scaling of A takes away.
-    smooth(T, unit)
-        A function S -> (P/unit, its gradient) at A = TST', for the search; None if P has no such.
-    limits(T)
-        Constraints on S: triples (C, d, is_equality) of <C, S> <= d, scaled to size one.
-    ceilings(T)
-        Matrices W with I - WSW' PSD.
-    repaired(L)
-        A factor near L that is feasible, or nearly so.
+    Of one feature, `slope` is P'(a) and `interval` what is feasible. For searches, with A = TST',
+    `rows` are K with |Kx|^2 = 1 where P(xx') is about `unit`, or about to violate a constraint;
+    `size` is what no scaling of A takes away; `smooth` maps S to P/unit and its gradient, `limits`
+    are triples (C, d, is_equality) of <C, S> <= d, `ceilings` W with I - WSW' PSD; `repaired` is a
+    factor near L that is feasible, or nearly so.
     """
 
     is_diagonal = False
+    is_zero_on_diagonal = False
 
-    def value(self, A):
+    def cost(self, A):
         return arb(0)
 
-    def value_on_line(self, a):
-        return self.value(arb_mat(1, 1, [a]))
+    def verdict(self, A):
+        """0 where A is feasible, `NOWHERE` where infeasible; None where balls do not tell."""
+        return arb(0)
+
+    def value(self, A):
+        verdict = self.verdict(A)
+        return verdict if verdict is None or verdict is NOWHERE else self.cost(A)
 
     def slope(self, a):
         return arb(0)
@@ -81,32 +142,26 @@ class Quadratic(Block):
     """weight/2 * ||A - prior||^2."""
 
     weight: float
-    prior: np.ndarray | None = None
+    prior: np.ndarray
 
-    def _prior(self, m):
-        return np.zeros((m, m)) if self.prior is None else self.prior
-
-    def value(self, A):
-        off = A - balls(self._prior(A.nrows()))
-        return arb(self.weight) / 2 * sum((x * x for x in off.entries()), arb(0))
+    def cost(self, A):
+        return arb(self.weight) / 2 * total(x * x for x in (A - balls(self.prior)).entries())
 
     def slope(self, a):
-        return arb(self.weight) * (a - arb(float(self._prior(1)[0, 0])))
+        return arb(self.weight) * (a - arb(float(self.prior[0, 0])))
 
     def rows(self, m, unit):
-        length = (EXTENDED(self.weight) / unit) ** EXTENDED(0.25)
-        return length * np.eye(m, dtype=EXTENDED)
+        return (EXTENDED(self.weight) / unit) ** EXTENDED(0.25) * np.eye(m, dtype=EXTENDED)
 
     def size(self, m):
-        prior = self._prior(m).astype(EXTENDED)
-        negative = np.minimum(np.diag(prior), 0)  # no PSD matrix comes nearer
+        negative = np.minimum(np.diag(self.prior).astype(EXTENDED), 0)  # no PSD matrix is nearer
         return EXTENDED(self.weight) / 2 * np.sum(np.square(negative))
 
     def smooth(self, T, unit):
-        prior, weight = self._prior(len(T)).astype(EXTENDED), EXTENDED(self.weight) / unit
+        weight = EXTENDED(self.weight) / unit
 
         def at(S):
-            off = T @ S @ T.T - prior
+            off = T @ S @ T.T - self.prior
             return weight / 2 * np.sum(np.square(off)), weight * (T.T @ off @ T)
 
         return at
@@ -119,9 +174,10 @@ class Divergence(Block):
     weight: float
     inverse: np.ndarray | None = None
 
-    def value(self, A):
-        if not is_positive_definite(A):
-            return None if not is_indefinite(A) else NOWHERE
+    def verdict(self, A):
+        return definite(A)
+
+    def cost(self, A):
         found = -A.det().log()
         if self.inverse is not None:
             Q = balls(self.inverse)
@@ -129,59 +185,28 @@ class Divergence(Block):
         return arb(self.weight) * found
 
     def slope(self, a):
-        Q = arb(0) if self.inverse is None else arb(float(self.inverse[0, 0]))
+        Q = 0 if self.inverse is None else arb(float(self.inverse[0, 0]))
         return arb(self.weight) * (Q - 1 / a) if a > 0 else -NOWHERE
 
     def rows(self, m, unit):
-        return np.zeros((0, m)) if self.inverse is None else root_of(self.inverse)
+        return super().rows(m, unit) if self.inverse is None else root_of(self.inverse)
 
     def size(self, m):
         return EXTENDED(self.weight) * m
 
     def smooth(self, T, unit):
-        weight = EXTENDED(self.weight) / unit
-        Q = np.zeros((len(T),) * 2, dtype=EXTENDED)
-        Q = T.T @ (Q if self.inverse is None else self.inverse.astype(EXTENDED)) @ T
+        weight, Q = EXTENDED(self.weight) / unit, 0
+        if self.inverse is not None:
+            Q = T.T @ self.inverse.astype(EXTENDED) @ T
 
         def at(S):
             S = S.astype(np.float64)
             sign, log_det = np.linalg.slogdet(S)
             if not sign > 0 or not np.isfinite(log_det):
                 return EXTENDED(1e30), np.zeros_like(S)
-            try:
-                inverse = np.linalg.inv(S)
-            except np.linalg.LinAlgError:
-                return EXTENDED(1e30), np.zeros_like(S)
-            return weight * (np.sum(Q * S) - log_det), weight * (Q - inverse)
+            return weight * (np.sum(Q * S) - log_det), weight * (Q - np.linalg.inv(S))
 
         return at
-
-
-@dataclass(frozen=True, eq=False)
-class TraceLimit(Block):
-    """tr(A) <= bound."""
-
-    bound: float
-
-    def value(self, A):
-        return judged(arb(self.bound) - A.trace())
-
-    def value_on_line(self, a):
-        return arb(0)  # the interval is all
-
-    def interval(self):
-        return arb(0), arb(self.bound)
-
-    def rows(self, m, unit):
-        return np.eye(m, dtype=EXTENDED) / np.sqrt(EXTENDED(self.bound))
-
-    def limits(self, T):
-        return [scaled_limit(T.T @ T, EXTENDED(self.bound), False)]
-
-    def repaired(self, L):
-        trace = np.sum(np.square(L))
-        share = EXTENDED(self.bound) / trace if trace > self.bound else EXTENDED(1)
-        return L if share == 1 else L * (np.sqrt(share) * (1 - 64 * np.finfo(EXTENDED).eps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,42 +215,20 @@ class Ceiling(Block):
 
     bound: np.ndarray
 
-    def value(self, A):
-        left = balls(self.bound) - A
-        if is_positive_definite(left):
-            return arb(0)
-        return NOWHERE if is_indefinite(left) else None
-
-    def value_on_line(self, a):
-        return arb(0)
+    def verdict(self, A):
+        return definite(balls(self.bound) - A)
 
     def interval(self):
         return arb(0), arb(float(self.bound[0, 0]))
 
-    def _inverse_root(self):
-        """W with W'W near the inverse of the bound; None where it has none in this precision."""
-        F = cholesky(self.bound)
-        if F is None:
-            return None
-        W = np.zeros_like(F)
-        for j in range(len(F)):
-            column = np.eye(len(F), dtype=EXTENDED)[:, j]
-            for i in range(len(F)):
-                W[i, j] = (column[i] - F[i, :i] @ W[:i, j]) / F[i, i]
-        return W
-
     def rows(self, m, unit):
-        W = self._inverse_root()
-        return np.zeros((0, m)) if W is None else W
+        return root_of(self.bound, -0.5)
 
     def ceilings(self, T):
-        W = self._inverse_root()
-        return [] if W is None else [(W @ T).astype(np.float64)]
+        return [(self.rows(len(T), 1) @ T).astype(np.float64)]
 
     def repaired(self, L):
-        W = self._inverse_root()
-        if W is None:
-            return 0 * L
+        W = self.rows(len(L), 1)
         for margin in (1e-17, 1e-15, 1e-12, 1e-9):
             image = (W @ L).astype(np.float64)
             if not np.all(np.isfinite(image)):
@@ -234,8 +237,7 @@ class Ceiling(Block):
             if largest < 1.0 - margin:
                 return L
             L = L * (np.sqrt((1 - EXTENDED(margin)) / EXTENDED(largest)) * (1 - EXTENDED(1e-17)))
-            factor = balls(L)
-            if is_positive_definite(balls(self.bound) - factor * factor.transpose()):
+            if self.verdict(balls(L) * balls(L).transpose()) == 0:
                 return L
         return L
 
@@ -245,13 +247,13 @@ class OffDiagonalZero(Block):
     """A_ij = 0 for i != j."""
 
     is_diagonal = True
+    is_zero_on_diagonal = True
 
-    def value(self, A):
-        m = A.nrows()
-        entries = [A[i, j] for i in range(m) for j in range(i)]
-        if all(x.is_zero() for x in entries):
-            return arb(0)
-        return NOWHERE if any(x > 0 or x < 0 for x in entries) else None
+    def verdict(self, A):
+        entries = below_diagonal(A)
+        if any(x > 0 or x < 0 for x in entries):
+            return NOWHERE
+        return arb(0) if all(x.is_zero() for x in entries) else None
 
     def repaired(self, L):
         return np.diag(np.sqrt(np.sum(np.square(L), axis=1)))
@@ -263,15 +265,14 @@ class OffDiagonalSum(Block):
 
     weight: float
 
-    def value(self, A):
-        m = A.nrows()
-        entries = (abs(A[i, j]) for i in range(m) for j in range(i))
-        return 2 * arb(self.weight) * sum(entries, arb(0))
+    is_zero_on_diagonal = True
+
+    def cost(self, A):
+        return 2 * arb(self.weight) * total(map(abs, below_diagonal(A)))
 
     def rows(self, m, unit):
-        if m == 1:
-            return np.zeros((0, m))
-        return np.sqrt(EXTENDED(self.weight) / unit / m) * np.eye(m, dtype=EXTENDED)
+        kept = np.eye(m, dtype=EXTENDED)[: 0 if m == 1 else m]
+        return np.sqrt(EXTENDED(self.weight) / unit / m) * kept
 
     def smooth(self, T, unit):
         weight = EXTENDED(self.weight) / unit
@@ -280,7 +281,7 @@ class OffDiagonalSum(Block):
         def at(S):
             A = T @ S @ T.T
             lengths = np.sqrt(np.maximum(np.diag(A), 0))
-            soft = EXTENDED(1e-7) * np.outer(lengths, lengths) + TINY
+            soft = EXTENDED(1e-7) * np.outer(lengths, lengths) + EXTENDED(10) ** -4000
             size = np.sqrt(np.square(A) + np.square(soft))
             sign = np.where(off, A / size, 0)
             return weight * np.sum(size[off]), weight * (T.T @ sign @ T)
@@ -300,28 +301,23 @@ class Equations(Block):
     def _parts(self):
         """B_i, t_i and e_i as balls, one after the other."""
         for B, t in zip(self.matrices, self.bounds.tolist(), strict=True):
-            length = sum((x * x for x in balls(B).entries()), arb(0)).sqrt()
+            length = total(x * x for x in balls(B).entries()).sqrt()
             yield balls(B), arb(t), arb(self.tolerance) * (abs(arb(t)) + length)
 
-    def value(self, A):
+    def verdict(self, A):
         verdicts = []
         for B, t, e in self._parts():
             off = (B * A).trace() - t
-            verdicts.append(judged(e - off))
-            if self.is_equality:
-                verdicts.append(judged(e + off))
+            verdicts += [judged(e - off)] + [judged(e + off)] * self.is_equality
         if any(found is NOWHERE for found in verdicts):
             return NOWHERE
         return None if any(found is None for found in verdicts) else arb(0)
-
-    def value_on_line(self, a):
-        return arb(0)
 
     def interval(self):
         low, high = arb(0), None
         for B, t, e in self._parts():
             b = B[0, 0]
-            ends = [(t + e) / b] + ([(t - e) / b] if self.is_equality else [])
+            ends = [(t + e) / b] + [(t - e) / b] * self.is_equality
             for k, end in enumerate(ends):
                 if (b > 0) == (k == 0):
                     high = end if high is None else high.min(end)
@@ -335,101 +331,76 @@ class Equations(Block):
 
     def rows(self, m, unit):
         """Of the PSD ones: the others need not limit anything."""
-        found = [np.zeros((0, m), dtype=EXTENDED)]
-        for B, t, e in zip(self.matrices, self.bounds, self._tolerances(), strict=True):
-            if t + e > 0:
-                found.append(root_of(B) / np.sqrt(EXTENDED(t) + e))
-        return np.vstack(found)
+        goals = self.bounds + self._tolerances()
+        roots = [
+            root_of(B) / np.sqrt(t) for B, t in zip(self.matrices, goals, strict=True) if t > 0
+        ]
+        return np.vstack([np.zeros((0, m), dtype=EXTENDED), *roots])
 
     def limits(self, T):
         nudge = 0.0 if self.is_equality else 0.999  # bounds may be met with their tolerance
-        goals = self.bounds.astype(EXTENDED) + nudge * self._tolerances()
-        turned = (T.T @ B.astype(EXTENDED) @ T for B in self.matrices)
-        return [scaled_limit(C, t, self.is_equality) for C, t in zip(turned, goals, strict=True)]
+        limits = []
+        for B, d in zip(self.matrices, self.bounds + nudge * self._tolerances(), strict=True):
+            C = T.T @ B.astype(EXTENDED) @ T
+            size = max(np.max(np.abs(C)), abs(d))
+            limits.append(((C / size).astype(np.float64), float(d / size), self.is_equality))
+        return limits
 
     def repaired(self, L):
-        """By Newton's method for the violated ones, in units in which L has size one."""
-        goal = self.bounds.astype(EXTENDED)
-        e = self._tolerances()
+        """By Newton's method for the violated ones, in units of L; or L is shortened."""
+        e, spare = self._tolerances(), 64 * EPS * np.abs(self.bounds)
+        goal = self.bounds - spare + (0 if self.is_equality else 0.5) * e
         unit = np.sqrt(np.sum(np.square(L), axis=1, keepdims=True))
         unit = np.where(unit > 0, unit, 1)
         for _ in range(12):
             images = np.array([B.astype(EXTENDED) @ L for B in self.matrices])
-            excess = np.sum(images * L, axis=(1, 2)) - goal
-            if self.is_equality:
-                active = np.ones(len(goal), dtype=bool)
-                is_done = np.all(np.abs(excess) <= 0.5 * e)
-            else:
-                excess = excess - 0.5 * e
-                active = excess > 0
-                is_done = not np.any(excess > 0.4 * e)
-            if is_done:
-                break
+            values = np.sum(images * L, axis=(1, 2))
+            excess = values - goal
+            active = np.full(len(goal), True) if self.is_equality else excess > 0
+            if np.all(np.abs(excess[active]) <= (0.4 * e + spare / 2)[active]):
+                return L
             slopes = 2 * (images * unit)[active].reshape(int(np.sum(active)), -1)
             sizes = np.sqrt(np.sum(np.square(slopes), axis=1))
             sizes = np.where(sizes > 0, sizes, 1)
-            A = (slopes / sizes[:, None]).astype(np.float64)
-            b = (excess[active] / sizes).astype(np.float64)
+            A, b = (x.astype(np.float64) for x in (slopes / sizes[:, None], excess[active] / sizes))
             if not (np.all(np.isfinite(A)) and np.all(np.isfinite(b))):
                 break
-            step = np.linalg.lstsq(A, b, rcond=1e-12)[0].reshape(L.shape)
-            L = L - unit * step
-        return L
+            L = L - unit * np.linalg.lstsq(A, b, rcond=1e-12)[0].reshape(L.shape)
+        if self.is_equality or not np.all(goal > 0):
+            return L
+        values = np.array([np.sum((B.astype(EXTENDED) @ L) * L) for B in self.matrices])
+        return L * np.sqrt(np.min(goal / np.maximum(values, goal)))
 
 
-def judged(slack):
-    """What a constraint says whose slack is this ball: 0, `NOWHERE` or None."""
-    if slack >= 0:
-        return arb(0)
-    return NOWHERE if slack < 0 else None
-
-
-def scaled_limit(C, d, is_equality):
-    """The constraint <C, S> <= d divided by its size."""
-    size = max(np.max(np.abs(C)), abs(d))
-    return (C / size).astype(np.float64), float(d / size), is_equality
-
-
-def block_of(penalty, n_features, **given):
-    """The judge's block of one of the package's penalties, by the numbers it has now.
-
-    Numbers that are `given` (weight, prior, bound, matrices, bounds) count instead of its own.
-    """
-    kind, own = type(penalty).__name__, vars(penalty)
-
-    def number(name, default=None):
-        value = given.get(name, own.get(name, default))
-        return float(value)
-
-    def array(name):
-        value = given.get(name, own.get(name))
-        return None if value is None else symmetric(value)
-
-    if kind == "Ridge":
-        return Quadratic(number("weight"), array("prior"))
-    if kind == "LogDet":
-        Q = penalty._given_inverse  # the definition: its doubles count as exact
-        return Divergence(number("weight"), np.eye(n_features) if Q is None else np.array(Q))
-    if kind == "TraceBound":
-        return TraceLimit(number("weight"))
-    if kind == "UpperBound":
-        return Ceiling(array("bound"))
-    if kind == "Diagonal":
-        return OffDiagonalZero()
-    if kind == "Sparse":
-        return OffDiagonalSum(number("weight"))
-    if kind == "LinearConstraints":
-        matrices = np.array(given.get("matrices", penalty.matrices), dtype=float)
-        return Equations(
-            np.array([symmetric(B) for B in matrices]),
-            np.array(given.get("bounds", penalty.bounds), dtype=float),
-            penalty.is_equality,
-            penalty.tolerance,
-        )
-    raise TypeError(f"The judge knows no {kind}.")
+def below_diagonal(A):
+    return [A[i, j] for i in range(A.nrows()) for j in range(i)]
 
 
 def symmetric(values):
     """A as it is where it is symmetric; else (A + A')/2, in doubles."""
     matrix = np.array(values, dtype=np.float64)
     return matrix if np.array_equal(matrix, matrix.T) else matrix / 2.0 + matrix.T / 2.0
+
+
+def block_of(penalty, m):
+    """The judge's block of one of the package's penalties, by the numbers it has now."""
+    return {
+        "Ridge": lambda p: Quadratic(
+            float(p.weight), np.zeros((m, m)) if p.prior is None else symmetric(p.prior)
+        ),
+        # The inverse of the prior is the definition: its doubles count as exact.
+        "LogDet": lambda p: Divergence(
+            float(p.weight),
+            np.eye(m) if p._given_inverse is None else np.array(p._given_inverse),
+        ),
+        "TraceBound": lambda p: Equations(np.eye(m)[None], np.array([float(p.weight)]), False, 0.0),
+        "UpperBound": lambda p: Ceiling(symmetric(p.bound)),
+        "Diagonal": lambda p: OffDiagonalZero(),
+        "Sparse": lambda p: OffDiagonalSum(float(p.weight)),
+        "LinearConstraints": lambda p: Equations(
+            np.array([symmetric(B) for B in p.matrices]),
+            np.array(p.bounds, dtype=float),
+            p.is_equality,
+            p.tolerance,
+        ),
+    }[type(penalty).__name__](penalty)

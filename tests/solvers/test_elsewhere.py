@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 import signal
@@ -316,21 +315,6 @@ def test_a_layout_travels_without_its_blocks():
     assert len(layout.blocks) > 100
     assert len(pickle.dumps(layout)) < 1000
     assert len(pickle.loads(pickle.dumps(layout)).blocks) == len(layout.blocks)
-
-
-@pytest.fixture(scope="module")
-def dask_client():
-    distributed = pytest.importorskip("distributed", reason="dask is not installed")
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        with (
-            distributed.LocalCluster(
-                n_workers=2, threads_per_worker=1, dashboard_address=None
-            ) as cluster,
-            distributed.Client(cluster) as client,
-        ):
-            yield client
 
 
 def cluster_fit(X, y):

@@ -1,0 +1,325 @@
+"""Metrics that may have a smaller F than a certificate allows, found without the package.
+
+All searches run in coordinates in which the pairs' differences, R and the blocks have unit size,
+and which are made of the differences themselves in extended precision: a direction of faint spread
+counts as much as any other. Factors L are returned in extended precision, and with blocks they are
+made feasible.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import expit
+from stress_blocks import EXTENDED, root_of
+from stress_judge import sigmoid, softplus
+
+DECADES = (-25.0, 65.0)
+"""Where the length of a direction is searched, relative to its longest pair's; more where the
+lengths of pairs or the threshold are further apart than usual, 40 decades as squares."""
+
+HALVINGS = 16
+"""Of that range; and as many more for the best direction of all."""
+
+TIGHTER = (1.0, 0.1, 0.01, 1e-3, 1e-3, 1e-3)
+"""How much a violated constraint costs, inversely, from one descent to the next."""
+
+
+class Basis(NamedTuple):
+    """Columns T along which something has unit size, and a left inverse of T."""
+
+    columns: np.ndarray
+    inverse: np.ndarray
+
+
+class Search:
+    """A judge's M-step in well-scaled coordinates, and the candidates found in them."""
+
+    def __init__(self, judge, rng):
+        self.judge, self.rng = judge, rng
+
+    def _basis(self, blocks):
+        """T, (m, r): along its columns the pairs, R and the blocks together have unit size."""
+        judge, unit = self.judge, self.unit
+        m = judge.n_features
+        weight = max(EXTENDED(0), sum(map(EXTENDED, judge.given.trace_weights)))
+        root = np.sqrt(weight) * np.eye(m, dtype=EXTENDED)
+        rows = [np.sqrt(judge.weights / unit)[:, None] * judge.differences, root / np.sqrt(unit)]
+        if judge.given.terms:
+            rows.append(root_of(judge.regularizer - root**2) / np.sqrt(unit))
+        rows += [block.rows(m, unit) for block in blocks]
+        return unit_basis(np.vstack(rows).astype(EXTENDED))
+
+    @cached_property
+    def basis(self):
+        return self._basis([])
+
+    @cached_property
+    def full_basis(self):
+        return self._basis(self.judge.given.blocks)
+
+    @cached_property
+    def even_basis(self):
+        """The same for pairs of equal weight, none longer than usual: no far point hides others."""
+        V = self.judge.differences
+        sizes = np.abs(V)
+        moving = np.any(sizes, axis=0)
+        usual = [median(column[column > 0].tolist()) for column in sizes.T[moving]]
+        usual = np.array(usual, dtype=EXTENDED)
+        V = V[:, moving] / usual
+        V = V / np.maximum(np.sqrt(np.sum(np.square(V), axis=1, keepdims=True)), 1)
+        columns, inverse = unit_basis(V)
+        T = np.zeros((len(moving), columns.shape[1]), dtype=EXTENDED)
+        T[moving] = columns / usual[:, None]
+        left = np.zeros(T.T.shape, dtype=EXTENDED)
+        left[:, moving] = inverse * usual
+        return Basis(T, left)
+
+    @cached_property
+    def unit(self):
+        """The size of F: the pairs' weights, and what blocks cost in any case."""
+        judge = self.judge
+        sizes = [block.size(judge.n_features) for block in judge.given.blocks]
+        return np.sum(judge.weights) + sum(sizes, EXTENDED(0))
+
+    @cached_property
+    def directions(self):
+        """(m, K) in extended precision: unit vectors, bases, pairs, directions no pair has, ..."""
+        judge, rng = self.judge, self.rng
+        m, V, R = judge.n_features, judge.differences, judge.regularizer
+        n_similar = len(judge.given.similar)
+        chosen = rng.permutation(np.flatnonzero(judge.labels < 0.5))[:4]
+        found = [np.eye(m, dtype=EXTENDED), V[chosen].T]
+        if judge.given.terms:  # what R punishes least, relative to its diagonal; < 0 by rounding
+            lengths = np.sqrt(np.maximum(np.diag(R), 0))
+            unit = np.where(lengths > 0, lengths, 1)
+            vectors = np.linalg.eigh(in_doubles(R / unit[:, None] / unit))[1][:, :2]
+            found.append(vectors.astype(EXTENDED) / unit[:, None])
+        for T, _ in (self.basis, self.even_basis):
+            if T.size:
+                Z = in_doubles(V @ T)
+                if n_similar:
+                    found.append(T @ np.linalg.svd(Z[:n_similar])[2][-2:].T)
+                found += [T, T @ Z[chosen].T, T @ rng.normal(size=(T.shape[1], 2))]
+        found.append(rng.normal(size=(m, 1)).astype(EXTENDED))
+        return of_unit_length(np.hstack(found))
+
+    def pursue(self, rounds=3):
+        """Factors of growing rank: at each round the best length of the best direction is added.
+
+        Before them is the best one-feature one; the last is the best found. They look for a small
+        f, whatever the blocks.
+        """
+        judge, U, found = self.judge, self.directions, []
+        L, d = np.zeros((judge.n_features, 0), dtype=EXTENDED), np.zeros(len(judge.rows), EXTENDED)
+        for k in range(rounds):
+            if k:
+                U = np.hstack([U, self.falling(d)])
+            lengths, values, moved = self._best_lengths(U, d)
+            if not np.any(values < np.inf):
+                break
+            best = int(np.nanargmin(values))
+            lengths[best] = self._best_lengths(U[:, [best]], d, near=lengths[best])[0][0]
+            L = np.hstack([L, (np.sqrt(lengths[best]) * U[:, best])[:, None]])
+            d = d + lengths[best] * moved[:, best]
+            found.append(L)
+            if k == 0:
+                j = int(np.nanargmin(values[: judge.n_features]))
+                found.insert(0, (np.sqrt(lengths[j]) * U[:, j])[:, None])
+        return found
+
+    def falling(self, d):
+        """Directions in which f falls at distances d: eigenvectors of its gradient."""
+        judge = self.judge
+        w = judge.weights * (judge.labels - sigmoid(judge.given.threshold - d))
+        found = [np.zeros((judge.n_features, 0), dtype=EXTENDED)]
+        for T, _ in (self.basis, self.even_basis):
+            Z = judge.differences @ T
+            gradient = in_doubles((Z.T * w) @ Z + T.T @ judge.regularizer @ T)
+            if T.size and np.all(np.isfinite(gradient)):
+                found.append(T @ np.linalg.eigh(gradient)[1][:, :2])
+        return of_unit_length(np.hstack(found))
+
+    def _best_lengths(self, U, d, near=None):
+        """For each column u the t that minimizes f at the distances d + t*(u'v)^2, and f there.
+
+        The values are relative to the largest weight. The search starts `near` a length where one
+        is given.
+        """
+        judge = self.judge
+        wide = np.square(judge.differences @ U)
+        largest = np.max(wide, axis=0)
+        unit = np.where(largest > 0, largest, 1)
+        most = np.max(judge.weights)
+        penalty = np.sum(U * (judge.regularizer @ U), axis=0) / unit / most
+        low, high, number = self._range(wide, unit, penalty)
+        W, c = (wide / unit).astype(number), (judge.weights / most).astype(number)[:, None]
+        q, penalty = judge.labels.astype(number)[:, None], penalty.astype(number)
+        halvings = HALVINGS + int(np.ceil(np.log2(max(1.0, (high - low) / 90.0))))
+        low, high = np.full(U.shape[1], low), np.full(U.shape[1], high)
+        if near is not None:
+            width = 2.0 * (high - low) / 2**halvings
+            middle = np.log10(near * unit).astype(np.float64)
+            low, high = middle - width, middle + width
+        base = d.astype(number)[:, None] - number(judge.given.threshold)
+        with np.errstate(all="ignore"):
+            for _ in range(halvings):
+                middle = (low + high) / 2.0
+                slopes = q - expit(-base - number(10) ** middle.astype(number) * W)
+                falls = np.einsum("kj,kj->j", c * W, slopes) < -penalty
+                low, high = np.where(falls, middle, low), np.where(falls, high, middle)
+            t = number(10) ** low.astype(number)
+            s = base + t * W
+            values = np.sum(c * (softplus(-s) + q * s), axis=0) + t * penalty
+        values[(largest == 0) | ~np.isfinite(values)] = np.inf
+        values[(largest == 0) & (penalty < 0)] = -np.inf  # f falls for ever, and no pair sees it
+        return t.astype(EXTENDED) / unit, values, wide
+
+    def _range(self, wide, unit, penalty):
+        """The decades of lengths to search, and the type of numbers that holds what they make."""
+        eta, c = np.log10(EXTENDED(self.judge.given.threshold)), self.judge.weights
+        seen = wide[wide > 0]
+        apart = np.log10(np.max(unit) / np.min(seen)) if seen.size else 0.0
+        low = DECADES[0] + float(min(0.0, eta + 10))
+        high = DECADES[1] + float(max(0.0, eta - 10)) + max(0.0, float(apart) - 40.0)
+        sizes = np.log10(np.abs(penalty[penalty != 0]))
+        reach = np.array([low, high, *sizes, np.log10(np.max(c) / np.min(c))])
+        return low, high, np.float64 if np.max(np.abs(reach)) < 150 else EXTENDED
+
+    def polish(self, L, n_iterations=60):
+        """Feasible factors from quasi-Newton descents of F: in two bases, in one with blocks.
+
+        Constraints are taken in by an augmented Lagrangian; the last descents are the tightest.
+        """
+        bases = [self.full_basis] if self.judge.given.blocks else [self.basis, self.even_basis]
+        found = []
+        for basis in bases:
+            T = basis.columns
+            start = in_doubles(basis.inverse @ self.feasible(L))
+            B = np.zeros((T.shape[1], T.shape[1]))
+            B[:, : start.shape[1]] = start[:, : len(B)]
+            if not B.size or not np.all(np.isfinite(B)):
+                continue
+            B += max(1e-3 * np.mean(np.abs(B)), 1e-6) * self.rng.normal(size=B.shape)
+            problem = Lagrangian(self, T)
+            if problem.is_diagonal:
+                B = np.diag(np.sqrt(np.sum(np.square(B), axis=1)))
+            for k, loose in enumerate(TIGHTER if problem.has_constraints else TIGHTER[:1]):
+                problem.loose = loose
+                B = descend(problem, B, n_iterations)
+                problem.update(B)
+                if k >= len(TIGHTER) - 2 or not problem.has_constraints:
+                    found.append(self.feasible(T @ B))
+        return [L for L in found if np.all(np.isfinite(L))]
+
+    def feasible(self, L):
+        """A factor near L that satisfies the constraints, or nearly so: balls will tell."""
+        L = np.asarray(L, dtype=EXTENDED)
+        with np.errstate(all="ignore"):
+            for block in sorted(self.judge.given.blocks, key=lambda block: not block.is_diagonal):
+                L = block.repaired(L)
+        return L
+
+
+class Lagrangian:
+    """F/unit and its slope at A = T BB' T', with multipliers of the constraints."""
+
+    def __init__(self, search, T):
+        judge, unit = search.judge, search.unit
+        blocks = judge.given.blocks
+        self.Z, self.q = in_doubles(judge.differences @ T), in_doubles(judge.labels)
+        self.c, self.eta = in_doubles(judge.weights / unit), judge.given.threshold
+        self.R = in_doubles(T.T @ judge.regularizer @ T / unit)
+        self.smooth = [at for block in blocks if (at := block.smooth(T, unit)) is not None]
+        self.limits = [limit for block in blocks for limit in block.limits(T)]
+        self.ceilings = [W for block in blocks for W in block.ceilings(T)]
+        self.is_diagonal = any(block.is_diagonal for block in blocks)
+        self.has_constraints = bool(self.limits or self.ceilings)
+        self.loose = 1.0
+        self.multipliers = [0.0] * len(self.limits)
+        self.matrices = [np.zeros((len(W), len(W))) for W in self.ceilings]
+
+    def value_and_slope(self, B):
+        with np.errstate(all="ignore"):
+            s = np.sum((self.Z @ B) ** 2, axis=1) - self.eta
+            S = B @ B.T
+            value = np.sum(self.c * (softplus(-s) + self.q * s)) + np.sum(self.R * S)
+            slope = (self.Z.T * (self.c * (self.q - sigmoid(-s)))) @ self.Z + self.R
+            for at in self.smooth:
+                more, its_slope = at(S.astype(EXTENDED))
+                value, slope = value + float(more), slope + in_doubles(its_slope)
+            multipliers, matrices = self._moved(S)
+            for (C, _, _), x in zip(self.limits, multipliers, strict=True):
+                value, slope = value + self.loose / 2.0 * x**2, slope + x * C
+            for W, Y in zip(self.ceilings, matrices, strict=True):
+                value, slope = value + self.loose / 2.0 * np.sum(Y**2), slope + W.T @ Y @ W
+        gradient = 2.0 * slope @ B
+        if self.is_diagonal:
+            gradient = np.diag(np.diag(gradient))
+        if not (np.isfinite(value) and np.all(np.isfinite(gradient))):
+            return 1e30, np.zeros_like(B)
+        return float(value), gradient
+
+    def _moved(self, S):
+        """The multipliers after a step by the violation at S."""
+        multipliers, matrices = [], []
+        for (C, d, is_equality), x in zip(self.limits, self.multipliers, strict=True):
+            moved = x + np.float64((np.sum(C * S) - d) / self.loose)
+            multipliers.append(moved if is_equality else max(0.0, moved))
+        for W, Y in zip(self.ceilings, self.matrices, strict=True):
+            moved = Y + (W @ S @ W.T - np.eye(len(W))) / self.loose
+            if np.all(np.isfinite(moved)):
+                sizes, vectors = np.linalg.eigh((moved + moved.T) / 2.0)
+                moved = (vectors * np.maximum(sizes, 0.0)) @ vectors.T
+            matrices.append(moved)
+        return multipliers, matrices
+
+    def update(self, B):
+        self.multipliers, self.matrices = self._moved(B @ B.T)
+
+
+def descend(problem, start, n_iterations):
+    """Where L-BFGS ends."""
+
+    def flat(x):
+        value, slope = problem.value_and_slope(x.reshape(start.shape))
+        return value, slope.ravel()
+
+    options = {"maxiter": n_iterations, "ftol": 0.0, "gtol": 0.0}
+    with np.errstate(all="ignore"):
+        found = minimize(flat, start.ravel(), jac=True, method="L-BFGS-B", options=options)
+    return found.x.reshape(start.shape)
+
+
+def in_doubles(values):
+    with np.errstate(over="ignore"):
+        return np.asarray(values).astype(np.float64)
+
+
+def of_unit_length(U):
+    """The columns of U that are not zero, each of length one."""
+    U = U / np.maximum(np.max(np.abs(U), axis=0, initial=0), np.finfo(EXTENDED).tiny)
+    lengths = np.sqrt(np.sum(np.square(U), axis=0))
+    kept = np.isfinite(lengths) & (lengths > 0)
+    return U[:, kept] / lengths[kept]
+
+
+def unit_basis(K):
+    """T with T'K'KT near I on its range, found twice: once is too coarse for a faint spread."""
+    scale = np.max(np.abs(K), axis=0, initial=0)
+    moving = scale > 0
+    T = np.diag(1 / np.where(moving, scale, 1))[:, moving]
+    inverse = np.diag(scale)[moving]
+    for _ in range(2):
+        seen = in_doubles(K @ T)
+        if not T.size or not np.all(np.isfinite(seen)):
+            break
+        _, sizes, vectors = np.linalg.svd(seen, full_matrices=False)
+        kept = sizes > 1e-16 * np.max(sizes, initial=0.0)
+        T = T @ (vectors[kept].T / sizes[kept])
+        inverse = (sizes[kept][:, None] * vectors[kept]) @ inverse
+    return Basis(T, inverse)
