@@ -123,3 +123,9 @@ def test_figure_3_is_drawn_again_from_its_table(repository):
     assert read_times(to_csv(times_table(summarize(rows)).rows)) == times
     committed = (repository / "examples" / "reproduction" / "figure3.csv").read_text("utf-8")
     assert set(read_times(committed)) == {(task, method) for task in TASKS for method in METHODS}
+
+
+def test_times_without_a_finished_run_are_not_drawn():
+    row = {"task": "iris", "sampling": 0, "method": "gdm", "outcome": "failed", "error": None}
+    with pytest.raises(ValueError, match="no times to draw"):
+        plot_times(times_of(summarize([row | {"seconds": None, "detail": "it broke down"}])))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex, to_rgb
 from pictures import assert_legible
+from PIL import Image
 
 from seraph_cvx.plots.race.race import (
     FAMILIES,
@@ -87,6 +88,16 @@ def test_no_text_overlaps_another_or_is_clipped(picture, case):
     assert_legible(figure, at_least=6)
 
 
+FAMILY_MEMBERS = {
+    "ours": ("fista", "projected-gradient"),
+    "conic, primal": ("CLARABEL/primal", "CVXOPT/primal"),
+    "conic, dual": ("SCS/dual", "QICS/dual"),
+    "nonlinear": ("UNO/factor", "IPOPT/factor"),
+    "on a factor": ("pymanopt/factor", "L-BFGS-B/factor"),
+    "others": ("my_own",),
+}
+
+
 @pytest.mark.parametrize("picture", DRAW)
 def test_families_differ_by_color_and_solvers_of_one_by_marker(picture):
     figure = DRAW[picture](CASES["all solvers"])
@@ -94,40 +105,27 @@ def test_families_differ_by_color_and_solvers_of_one_by_marker(picture):
     lines = legend.get_lines()[: len(SOLVERS)]
     assert len({(line.get_color(), line.get_marker()) for line in lines}) == len(SOLVERS)
     names = [text.get_text().split(":")[0].split(" (")[0] for text in legend.get_texts()]
-    color_of = {
-        name: to_hex(line.get_color()).upper()
-        for name, line in zip(names[: len(lines)], lines, strict=True)
-    }
-    families = {
-        "ours": ("fista", "projected-gradient"),
-        "conic, primal": ("CLARABEL/primal", "CVXOPT/primal"),
-        "conic, dual": ("SCS/dual", "QICS/dual"),
-        "nonlinear": ("UNO/factor", "IPOPT/factor"),
-        "on a factor": ("pymanopt/factor", "L-BFGS-B/factor"),
-        "others": ("my_own",),
-    }
-    for family, members in families.items():
+    color_of = {name: line.get_color() for name, line in zip(names, lines, strict=False)}
+    for family, members in FAMILY_MEMBERS.items():
         assert {color_of[member] for member in members} == {FAMILIES[family]}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("picture", DRAW)
 def test_the_pictures_of_a_whole_race_are_small_and_keep_their_colors(picture):
-    image = pytest.importorskip("PIL.Image")
     png = picture_bytes(DRAW[picture](CASES["a whole race"]), "png")
     assert len(png) < 120_000
-    shown = image.open(io.BytesIO(png)).convert("RGB").getcolors()
+    shown = Image.open(io.BytesIO(png)).convert("RGB").getcolors()
     colors = np.array([color for _, color in shown], dtype=float) / 255
     for family in FAMILIES.values():
         assert np.min(np.max(np.abs(colors - to_rgb(family)), axis=1)) < 0.02, family
 
 
 def test_a_picture_has_the_same_bytes_each_time_and_few_colors():
-    image = pytest.importorskip("PIL.Image")
-    png = picture_bytes(plot_performance_profile(CASES["one run"]), "png")
-    figure = plot_performance_profile(CASES["one run"])
-    assert png == picture_bytes(figure, "png")
-    assert len(image.open(io.BytesIO(png)).getcolors()) <= 64
+    first, figure = (plot_performance_profile(CASES["one run"]) for _ in range(2))
+    png = picture_bytes(figure, "png")
+    assert png == picture_bytes(first, "png")
+    assert len(Image.open(io.BytesIO(png)).getcolors()) <= 64
     assert b"<svg" in picture_bytes(figure, "svg")[:500]
 
 
@@ -153,28 +151,24 @@ def test_work_precision_shows_the_rows_of_its_instance_and_the_time_limit():
 
 
 def test_no_line_doubles_back_and_each_is_the_least_gap_within_its_time():
-    rows = CASES["all solvers"]
-    figure = plot_work_precision(rows)
+    rows = [row for row in CASES["all solvers"] if row["true_gap"] is not None]
     names = list(dict.fromkeys(row["instance"] for row in rows))
-    assert len(figure.axes) == len(names) == 2
     n_steps = 0
-    for ax, name in zip(figure.axes, names, strict=True):
+    for ax, name in zip(plot_work_precision(CASES["all solvers"]).axes, names, strict=True):
         gaps = [
             (row["total_seconds"], max(row["true_gap"], FLOOR), label_of(row))
             for row in rows
-            if row["instance"] == name and row["true_gap"] is not None
+            if row["instance"] == name
         ]
-        steps = [line for line in ax.lines if line.get_drawstyle() == "steps-post"]
-        for line in steps:
-            x, y = line.get_data()
-            if not len(x):
-                continue
+        steps = [line.get_data() for line in ax.lines if line.get_drawstyle() == "steps-post"]
+        for x, y in [step for step in steps if len(step[0])]:
             n_steps += 1
             assert np.all(np.diff(x) > 0.0)
             assert np.all(np.diff(y) <= 0.0)
             (solver,) = {s for second, gap, s in gaps if (second, gap) == (x[0], y[0])}
+            own = np.array([(second, gap) for second, gap, s in gaps if s == solver])
             for second, least in zip(x, y, strict=True):
-                assert least == min(g for t, g, s in gaps if s == solver and t <= second)
+                assert least == own[own[:, 0] <= second, 1].min()
     assert n_steps == 15 + 16
 
 
@@ -190,17 +184,12 @@ def drawn_claims(ax):
     (threshold,) = {
         y for line in ax.lines if line.get_label() == "threshold" for y in line.get_ydata()
     }
-    level = ax.transData.transform((0.0, threshold))[1]
-    found = []
-    for line in markers_of(ax):
-        if to_hex(line.get_markerfacecolor()) != "#ffffff":
-            pixels = ax.transData.transform(np.reshape(line.get_xydata(), (-1, 2)))
-            bands = ax.transData.inverted().transform(pixels)[:, 0] if len(pixels) else []
-            found += [
-                (line.get_label(), int(np.floor(x + 0.5)), pixel[1] > level)
-                for x, pixel in zip(bands, pixels, strict=True)
-            ]
-    return found
+    return [
+        (line.get_label(), int(np.floor(x + 0.5)), y > threshold)
+        for line in markers_of(ax)
+        if to_hex(line.get_markerfacecolor()) != "#ffffff"
+        for x, y in zip(*line.get_data(), strict=True)
+    ]
 
 
 @pytest.mark.parametrize("which", ["invented", "committed"])
@@ -258,34 +247,32 @@ def test_an_answer_at_exactly_its_tolerance_is_no_false_claim():
 # The profile
 
 
-def test_profile_counts_what_was_solved_and_how_fast():
-    def row(solver, instance, seconds, gap):
-        common = {"formulation": "", "tol": 1e-6, "claims": True, "proved_gap": gap}
-        measured = {"true_gap": gap, "total_seconds": seconds}
-        return {"solver": solver, "instance": instance, **common, **measured}
+def steps_of(ax):
+    return [line.get_data() for line in ax.lines if line.get_drawstyle() == "steps-post"]
 
-    rows = [
-        row("a", "one", 1.0, 1e-9),
-        row("a", "two", 6.0, 1e-9),
-        row("b", "one", 2.0, 1e-9),
-        row("b", "two", 2.0, 1e-9),
-        row("b", "two", 1.0, 1e-3),  # not solved, so its second does not count
-        row("a", "three", 1.0, 1e-3),
+
+def test_profile_counts_what_was_solved_and_how_fast():
+    columns = "solver", "instance", "total_seconds", "true_gap"
+    runs = [
+        ("a", "one", 1.0, 1e-9),
+        ("a", "two", 6.0, 1e-9),
+        ("b", "one", 2.0, 1e-9),
+        ("b", "two", 2.0, 1e-9),
+        ("b", "two", 1.0, 1e-3),  # not solved, so its second does not count
+        ("a", "three", 1.0, 1e-3),
     ]
-    names = ["one", "two", "three"]
-    np.testing.assert_array_equal(times_to_target(rows, "a", names, 1e-6), [1.0, 6.0, np.inf])
-    np.testing.assert_array_equal(times_to_target(rows, "b", names, 1e-6), [2.0, 2.0, np.inf])
+    rows = [dict(zip(columns, run, strict=True)) | {"formulation": ""} for run in runs]
+    for label, times in (("a", [1.0, 6.0, np.inf]), ("b", [2.0, 2.0, np.inf])):
+        found = times_to_target(rows, label, ["one", "two", "three"], 1e-6)
+        np.testing.assert_array_equal(found, times)
     figure = plot_performance_profile(rows, time_limit=10.0)
     seconds, ratios = figure.axes
-    a, b = (line for line in ratios.lines if line.get_drawstyle() == "steps-post")
-    np.testing.assert_allclose(a.get_xdata()[:-1], [1.0, 3.0])
-    np.testing.assert_allclose(a.get_ydata(), np.array([1, 2, 2]) / 3)
-    np.testing.assert_allclose(b.get_xdata()[:-1], [1.0, 2.0])
-    np.testing.assert_allclose(b.get_ydata(), np.array([1, 2, 2]) / 3)
-    a, b = (line for line in seconds.lines if line.get_drawstyle() == "steps-post")
-    np.testing.assert_allclose(a.get_xdata()[1:-1], [1.0, 6.0])
-    np.testing.assert_allclose(b.get_xdata()[1:-1], [2.0, 2.0])
-    np.testing.assert_allclose(b.get_ydata(), np.array([0, 1, 2, 2]) / 3)
+    for (x, y), expected in zip(steps_of(ratios), ([1.0, 3.0], [1.0, 2.0]), strict=True):
+        np.testing.assert_allclose(x[:-1], expected)
+        np.testing.assert_allclose(y, np.array([1, 2, 2]) / 3)
+    for (x, y), expected in zip(steps_of(seconds), ([1.0, 6.0], [2.0, 2.0]), strict=True):
+        np.testing.assert_allclose(x[1:-1], expected)
+        np.testing.assert_allclose(y, np.array([0, 1, 2, 2]) / 3)
     assert [10.0, 10.0] in [list(line.get_xdata()) for line in seconds.lines]
     texts = [text.get_text() for text in figure.legends[0].get_texts()]
     assert texts == ["a (2/3)", "b (2/3)", "time limit, 10 s"]
