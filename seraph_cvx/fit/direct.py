@@ -30,26 +30,13 @@ MOST_RETRIES = 4
 class DirectSolution:
     """A stationary point of (7), or the point at which the descent had to stop.
 
-    Attributes
-    ----------
-    metric : (m, m) PSD array
-    value : float
-        (7) at `metric`, as a minimization.
-    stationarity : float
-        By how much (7) could still fall by its gradient G at A, relative to max(1, |value|); not a
-        bound on the optimum. With C = sum_k c_k v_k v_k' it is the largest <G, A - D> over metrics
-        D of <C + R, D> <= S = <C + R, A> + (1 + eta) sum_k c_k, which is <G, A> + S max(0, -g), g
-        the least eigenvalue of G in coordinates where C + R = I. It is zero exactly at the
-        stationary points of (7) over the cone, and does not depend on the unit of the features.
-    status : Status
-        stationary (`stationarity` within tol), iteration_limit, time_limit or interrupted; never
-        certified, since (7) is not convex and has no duality gap.
-    iterations : int
-    seconds : float
-    values : list of float
-        (7) at the start and after each step, as computed: it may rise by the rounding of its sum.
-    message : str
-        What was not reached and the remedy, where the status is not stationary.
+    `stationarity` is by how much (7) could still fall by its gradient G at A, relative to
+    max(1, |value|); not a bound on the optimum. With C = sum_k c_k v_k v_k' it is the largest
+    <G, A - D> over metrics D of <C + R, D> <= S = <C + R, A> + (1 + eta) sum_k c_k, which is
+    <G, A> + S max(0, -g), g the least eigenvalue of G in coordinates where C + R = I. It is zero
+    exactly at the stationary points of (7) over the cone, and does not depend on the unit of the
+    features. The status is never certified: (7) is not convex and has no duality gap. `values` are
+    (7) at the start and after each step, as computed: it may rise by the rounding of its sum.
     """
 
     metric: FloatArray

@@ -51,35 +51,16 @@ class DescentState(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Step:
-    """One step of the alternation.
-
-    Attributes
-    ----------
-    kind : StepKind
-    objective : MStepObjective
-        The M-step with the current soft labels, which an E-step replaces.
-    metric_matrix : (m, m) array or None
-        Metric matrix; None after descent steps, which have `factor`.
-    solution : MStepSolution or None
-        The solution of an M-step; None for the rough one that a descent starts from.
-    value, paper_value : float
-        J and (7) at the metric; NaN where the step did not need them.
-    factor : (m, rank) array or None
-        L with LL' = metric, after a step of the descent.
-    passes : int
-        Over the pairs, of a step of the descent or of a rough M-step.
-    descent_state : DescentState or None
-        After a step of the descent.
-    """
+    """One step of the alternation."""
 
     kind: StepKind
-    objective: MStepObjective
-    metric_matrix: FloatArray | None
-    solution: MStepSolution | None = None
-    value: float = np.nan
-    paper_value: float = np.nan
-    factor: FloatArray | None = None
-    passes: int = 0
+    objective: MStepObjective  # the M-step with the soft labels that the step had or made
+    metric_matrix: FloatArray | None  # None after descent steps, which have `factor`
+    solution: MStepSolution | None = None  # None for the rough M-step that a descent starts from
+    value: float = np.nan  # J, where the step computed it
+    paper_value: float = np.nan  # (7), likewise
+    factor: FloatArray | None = None  # L with LL' = metric
+    passes: int = 0  # over the pairs, of a descent step or a rough M-step
     descent_state: DescentState | None = None
 
     @cached_property
@@ -115,27 +96,11 @@ def alternation_steps(
 ) -> Iterator[Step]:
     """Alternate M-steps and E-steps without end: A <- argmin f(A; q), q <- sigma(-a s(A)).
 
-    Parameters
-    ----------
-    objective : MStepObjective
-        The first M-step.
-    solver : MStepSolver
-    tolerance : callable
-        The certified relative gap that the next M-step is solved to.
-    metric : (m, m) array, optional
-        Where the first M-step starts from.
-    descent_tol : float, optional
-        Accelerate: after a rough M-step, descend J itself to this stationarity. J's stationary
-        points are the fixed points of the alternation, since grad J(A) = grad f(A; q(A)).
-    most_descents : int, optional
-        Steps of a descent, at most.
-    resume : DescentState, optional
-        Where to resume the descent, instead of the rough M-step; that is the first step.
-
-    Yields
-    ------
-    Step
-        After an M-step that failed, nothing more.
+    The first M-step is `objective`, from `metric`; `tolerance()` is the certified relative gap of
+    the next one. With `descent_tol` it is accelerated: after a rough M-step J itself is descended
+    to this stationarity, in at most `most_descents` steps, or the descent goes on where it is to
+    `resume`. J's stationary points are the fixed points of the alternation, since
+    grad J(A) = grad f(A; q(A)). After an M-step that failed nothing more is yielded.
     """
     if descent_tol is not None:
         yield from _accelerated(

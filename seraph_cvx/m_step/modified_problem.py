@@ -101,7 +101,7 @@ def certify_problem(
     best = certify_factor(extended, L, enough)
     has_multipliers = any(Z is not None for Z in added.multipliers)
     if has_multipliers and best.relative_gap > enough:
-        guesses = _guesses(extended, added, L)
+        guesses = [*[None] * len(objective.penalties), *added.multipliers]
         best = best.with_bound_of(certify_penalized(extended, L, enough, guesses))
     return replace(
         best,
@@ -241,23 +241,6 @@ def _onto_linear_constraints(objective: MStepObjective, L: FloatArray) -> FloatA
             return L
         moved = moved - step
     return moved
-
-
-def _guesses(extended: MStepObjective, added: _AddedParts, L: FloatArray) -> list[FloatArray]:
-    """The solver's multipliers of what was added; the other blocks adapt to them."""
-    A = symmetrize(L @ L.T)
-    gradient = extended.program.value_and_gradient(A)[1]
-    n_own = len(extended.penalties) - len(added.blocks)
-    given: list[FloatArray | None] = [*[None] * n_own, *added.multipliers]
-    guesses = [
-        block.subgradient(A) if Z is None else Z
-        for block, Z in zip(extended.penalties, given, strict=True)
-    ]
-    for j, block in enumerate(extended.penalties):
-        if given[j] is None:
-            rest = gradient + sum(Z for i, Z in enumerate(guesses) if i != j)
-            guesses[j] = block.guess(A, symmetrize(rest))
-    return guesses
 
 
 class _NotUnderstood(ValueError):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..numerics.checks import FloatArray, check_number, check_points
+from ..numerics.checks import FloatArray, IntArray, check_number, check_points
 from ..numerics.psd_cone import symmetrize
 from .penalty import LinearPenalty
 from .regularizer import Regularizer
@@ -108,43 +108,27 @@ def manifold_term(
     m = points.shape[1]
     if nu == 0.0:
         return np.zeros((m, m))
-    W = _neighbor_weights(points, n_neighbors, kernel)
-    centered = points - points.mean(axis=0)
-    degree = np.asarray(W.sum(axis=1)).reshape(-1)
+    i, j = _neighbors(points, n_neighbors).T
+    weights = np.ones(len(i))
+    if kernel == "heat":
+        squares = np.sum(np.square(points[i] - points[j]), axis=1)
+        weights = np.exp(-squares / max(float(np.mean(squares)), np.finfo(np.float64).tiny))
+    elif kernel != "binary":
+        raise ValueError(f'kernel={kernel!r} is not known: use "heat" or "binary".')
+    scaled = points - points.mean(axis=0)
     if normalised:
-        root = 1.0 / np.sqrt(np.where(degree > 0.0, degree, 1.0))
-        scaled = centered * root[:, None]
-        return _edge_sum(scaled, W, nu)
-    return _edge_sum(centered, W, nu)
-
-
-def _edge_sum(points: FloatArray, W: Any, nu: float) -> FloatArray:
-    """Sum nu/2 w_ij v v' over edges, v = x_i - x_j: nothing cancels, so the sum is PSD."""
-    edges = W.tocoo()
-    upper = edges.row < edges.col
-    i, j = edges.row[upper], edges.col[upper]
-    V = (points[i] - points[j]) * np.sqrt(nu * edges.data[upper])[:, None]
+        degree = sum(np.bincount(ends, weights, len(points)) for ends in (i, j))
+        scaled = scaled / np.sqrt(np.where(degree > 0.0, degree, 1.0))[:, None]
+    # nu/2 w v v' summed over edges: nothing cancels, so the sum is PSD
+    V = (scaled[i] - scaled[j]) * np.sqrt(nu * weights)[:, None]
     return symmetrize(V.T @ V)
 
 
-def _neighbor_weights(points: FloatArray, n_neighbors: int, kernel: str) -> Any:
-    """The symmetric, sparse weights W of the graph of nearest neighbors."""
+def _neighbors(points: FloatArray, n_neighbors: int) -> IntArray:
+    """The pairs of points, i < j, of which one is among the nearest of the other."""
     from sklearn.neighbors import kneighbors_graph
 
-    if kernel not in ("heat", "binary"):
-        raise ValueError(f'kernel={kernel!r} is not known: use "heat" or "binary".')
     if int(n_neighbors) != n_neighbors or n_neighbors < 1:
         raise ValueError(f"n_neighbors={n_neighbors} must be an integer of at least 1.")
-    reach = min(int(n_neighbors), len(points) - 1)
-    lengths = kneighbors_graph(points, reach, mode="distance").tocsr()
-    present = kneighbors_graph(points, reach, mode="connectivity").tocsr()
-    W = present.maximum(present.T)
-    if kernel == "binary":
-        return W
-    squares = lengths.maximum(lengths.T)
-    squares.data **= 2
-    spread = float(squares.sum() / max(1, W.nnz))
-    W = W.tocoo()
-    reached = np.asarray(squares[W.row, W.col]).reshape(-1)
-    W.data = np.exp(-reached / spread) if spread > 0.0 else np.ones_like(W.data)
-    return W.tocsr()
+    joined = kneighbors_graph(points, min(int(n_neighbors), len(points) - 1)).nonzero()
+    return np.unique(np.sort(np.column_stack(joined), axis=1), axis=0)
