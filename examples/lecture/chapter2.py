@@ -13,7 +13,7 @@ with app.setup:
     import numpy as np
     from lecture import Moving, formulas, panel, some_irises
 
-    from seraph_cvx import MStepObjective, PairSet, explain_convexity, state_m_step
+    from seraph_cvx import MStepObjective, PairSet, explain_convexity, paper, state_m_step
     from seraph_cvx.display.formulas import (
         CONVEX_FUNCTION,
         ENTROPY_CURVATURE,
@@ -85,14 +85,14 @@ def _(X, pairs, scale):
     def _draw(t):
         curve, left = panel("Each labeled pair on the curve of (8)", "score s", "p(+1)")
         s = np.linspace(-1.5, 6, 121)
-        left.plot(s, 1 / (1 + np.exp(s)), color=GRAY, linewidth=2)
+        left.plot(s, paper.posterior(s, 1.0, 0.0), color=GRAY, linewidth=2)
         for rows, color, mark, name in (
             (pairs.dissimilar, PALETTE[1], "s", "dissimilar"),
             (pairs.similar, PALETTE[0], "o", "similar"),
         ):
-            scores = t * np.sum((X[rows[:, 0]] - X[rows[:, 1]]) ** 2, axis=1) - 1
+            d = paper.squared_distances(X, rows, t * np.eye(4))
             style = {"color": color, "marker": mark, "linestyle": "", "alpha": 0.7}
-            left.plot(scores, 1 / (1 + np.exp(scores)), label=name, **style)
+            left.plot(d - 1, paper.posterior(d, 1.0, 1.0), label=name, **style)
         left.set(xlim=(-1.5, 6), ylim=(-0.03, 1.03))
         left.legend(fontsize=11, loc="upper right")
         loss, right = panel("The surprise at all labels", "scale t", "sum of −ln p(y)")
@@ -129,7 +129,7 @@ def _():
 
     **One sign.** From here on we minimize *f* = −ℱ, the same problem with the sign changed.
 
-    ### One logistic term a pair
+    ### One logistic term per pair
 
     A label *y* = −1 costs the same logistic term as *y* = +1, less
     the score, which is affine in *A*. All that is linear goes into one matrix *G*:

@@ -21,6 +21,15 @@ from seraph_cvx.plots.style import enlarge_text, new_figure
 CARD = "overflow-x:auto;overflow-y:hidden;border-left:4px solid #93c5fd;padding-left:.8rem"
 
 
+COMPUTED_BY = {
+    "The probability of a pair's label": "posterior",
+    "The objective": "simplified_objective",
+    "The M-step": "m_step",
+    "The E-step": "e_step",
+}
+"""The functions of `seraph_cvx/paper.py` that compute the numbered formulas."""
+
+
 def formulas(*shown: Formula) -> mo.Html:
     """Formulas of the package, each under its name; `data-latex` is for Jupyter."""
     cards = []
@@ -29,9 +38,14 @@ def formulas(*shown: Formula) -> mo.Html:
         math = each.mathml.replace("<math ", '<math style="padding:.4rem 0" ')
         cards.append(
             f'<div class="formula" data-latex="$${latex}$$" style="{CARD}"><b>'
-            f"{escape(each.title)}</b>{math}</div>"
+            f"{escape(each.title)}</b>{_in_python(each.name)}{math}</div>"
         )
     return mo.Html("".join(cards))
+
+
+def _in_python(name: str) -> str:
+    function = COMPUTED_BY.get(name)
+    return f", in Python <code>seraph_cvx.paper.{function}</code>" if function else ""
 
 
 def some_irises(every: int = 3, standardized: bool = False) -> tuple[np.ndarray, np.ndarray]:

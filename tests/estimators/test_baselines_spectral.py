@@ -21,7 +21,7 @@ from seraph_cvx import PairSet
 from seraph_cvx.baselines import nca
 from seraph_cvx.baselines.euclidean import Euclidean
 from seraph_cvx.baselines.ldm import LDM, Neighborhoods
-from seraph_cvx.baselines.mfda import MFDA, pairwise_scatter, reconstruction_weights
+from seraph_cvx.baselines.mfda import MFDA, reconstruction_weights
 from seraph_cvx.baselines.nca import NCA
 from seraph_cvx.baselines.rival import principal_directions
 from seraph_cvx.datasets import load, load_sampling
@@ -45,19 +45,16 @@ def crowd(seed, n=24, m=3, n_known=14):
 
 
 def naive_likelihood(metric, pairs):
-    """L point by point and pair by pair, from the similar and dissimilar lists alone."""
-
-    def masses(i, rows):
-        partners = [j if k == i else k for j, k in rows.tolist() if i in (j, k)]
-        V = pairs.points[partners] - pairs.points[i]
-        return [np.exp(-v @ metric @ v) for v in V]
-
-    total = 0.0
-    for i in range(pairs.n_points):
-        near, far = masses(i, pairs.similar), masses(i, pairs.dissimilar)
-        if near and far:
-            total += np.log(sum(near) / (sum(near) + sum(far)))
-    return total
+    """L point by point, from the similar and dissimilar lists alone."""
+    V = pairs.points[:, None] - pairs.points
+    f = np.exp(-np.einsum("ijk,kl,ijl->ij", V, metric, V))
+    near, far = np.zeros_like(f), np.zeros_like(f)
+    for rows, mass in ((pairs.similar, near), (pairs.dissimilar, far)):
+        for i, j in rows:
+            mass[i, j] = mass[j, i] = f[i, j]
+    near, far = near.sum(axis=1), far.sum(axis=1)
+    has_both = (near > 0.0) & (far > 0.0)
+    return np.sum(np.log(near[has_both] / (near + far)[has_both]))
 
 
 def neighborhoods(pairs):
@@ -96,17 +93,18 @@ def test_gradient_of_the_ldm_likelihood_by_finite_differences(seed):
 def test_the_ldm_bound_is_below_the_likelihood_and_touches_it(seed):
     rng = np.random.default_rng(seed)
     neighbors, _ = neighborhoods(random_pairs(seed, n=12, m=3, n_labeled=25))
-    c = neighbors.distances(np.ones(3)).max()
-    g = rng.exponential(size=3)
+    c, g = neighbors.distances(np.ones(3)).max(), rng.exponential(size=3)
     value, a, b = neighbors.likelihood(g)
+
+    def bound_and_rise(d):
+        bound = np.sum(-a * d + b / c * (1.0 - np.exp(-c * d)))
+        return bound, neighbors.likelihood(g + d)[0] - value
+
     for size in (1e-4, 1e-2, 1.0):
-        d = np.maximum(size * rng.normal(size=3), -g)
-        bound = float(np.sum(-a * d + b / c * (1.0 - np.exp(-c * d))))
-        rise = neighbors.likelihood(g + d)[0] - value
+        bound, rise = bound_and_rise(np.maximum(size * rng.normal(size=3), -g))
         assert bound <= rise + 1e-12 * abs(value)
-    d = 1e-7 * rng.random(3)
-    bound = float(np.sum(-a * d + b / c * (1.0 - np.exp(-c * d))))
-    assert bound == pytest.approx(neighbors.likelihood(g + d)[0] - value, rel=1e-3, abs=1e-13)
+    bound, rise = bound_and_rise(1e-7 * rng.random(3))
+    assert bound == pytest.approx(rise, rel=1e-3, abs=1e-13)
 
 
 @pytest.mark.parametrize("tol", [1e-3, 1e-6])
@@ -136,8 +134,7 @@ def test_ldm_stops_where_rounding_hides_any_further_rise(seed):
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer"])
 def test_the_ldm_likelihood_never_falls_on_real_data(name):
     drawn = load_sampling(name, seed=2)
-    model = LDM().fit(drawn.X, drawn.y)
-    assert np.all(np.diff(model.history_) >= 0.0)
+    assert np.all(np.diff(LDM().fit(drawn.X, drawn.y).history_) >= 0.0)
 
 
 def local_maxima(function):
@@ -253,14 +250,14 @@ def test_lle_weights_of_coinciding_points_still_sum_to_one(points):
 
 
 def fisher_matrices(X, y, alpha, ridge, k):
-    """S_D and B of the MFDA docstring, pair by pair, in the features themselves."""
-    known = np.flatnonzero(y >= 0)
-    near, far = [], []
-    for place, i in enumerate(known):
-        for j in known[place + 1 :]:
-            (near if y[i] == y[j] else far).append(np.outer(X[i] - X[j], X[i] - X[j]))
+    """S_D and B of the MFDA docstring, over all pairs, in the features themselves."""
+    known = y >= 0
+    V = X[known][:, None] - X[known]
+    outer = np.einsum("ijk,ijl->ijkl", V, V)
+    same = y[known][:, None] == y[known]
+    near, far = outer[np.triu(same, 1)], outer[np.triu(~same, 1)]
     R = X - reconstruction_weights(X, k) @ X
-    B = np.mean(near, axis=0) + alpha * sum(np.outer(r, r) for r in R) / len(X)
+    B = np.mean(near, axis=0) + alpha * R.T @ R / len(X)
     return np.mean(far, axis=0), B + ridge * np.trace(B) / len(B) * np.eye(len(B))
 
 
@@ -323,11 +320,6 @@ def test_mfda_works_without_similar_pairs():
     model = MFDA().fit(X, dissimilar=[(0, 1), (2, 3)])
     assert model.ratios_.shape == (2,)
     assert np.linalg.matrix_rank(model.metric_) == 2
-
-
-def test_pairwise_scatter_of_no_pairs_is_zero():
-    nothing = np.empty((0, 2), dtype=np.int64)
-    assert np.array_equal(pairwise_scatter(np.ones((3, 2)), nothing), np.zeros((2, 2)))
 
 
 class RecordedNCA(NeighborhoodComponentsAnalysis):
@@ -410,36 +402,34 @@ def test_constraints_teach_as_the_labels_they_come_from():
         assert np.array_equal(by_labels, by_pairs)
 
 
-@pytest.mark.parametrize("kind", ["similar", "dissimilar"])
-def test_failure_path_ldm_needs_both_kinds_of_partners(kind):
-    X, _ = crowd(0)
-    with pytest.raises(ValueError, match="no point has both"):
-        LDM().fit(X, **{kind: [(0, 1), (2, 3)]})
-    with pytest.raises(ValueError, match="1 similar and 1 dissimilar pairs no point has both"):
-        LDM().fit(X, similar=[(0, 1)], dissimilar=[(2, 3)])
+POINTS = crowd(0)[0]
+TWICE = np.vstack([POINTS[:1], POINTS[:1], POINTS])
+NOT_BOTH = "1 similar and 1 dissimilar pairs no point has both"
 
 
-def test_failure_path_mfda_needs_a_dissimilar_pair():
-    X, _ = crowd(0)
-    with pytest.raises(ValueError, match="0 dissimilar pairs have no extent"):
-        MFDA().fit(X, similar=[(0, 1)])
-    X[1] = X[0]
-    with pytest.raises(ValueError, match="1 dissimilar pairs have no extent"):
-        MFDA().fit(X, dissimilar=[(0, 1)])
-
-
-def test_failure_path_mfda_without_anything_to_keep_small():
-    X, _ = crowd(0)
-    with pytest.raises(ValueError, match=r"B is singular.*set ridge"):
-        MFDA(structure_weight=0.0, ridge=0.0).fit(X, similar=[(0, 1)], dissimilar=[(0, 2)])
-
-
-def test_failure_path_nca_needs_classes():
-    X, _ = crowd(0)
-    with pytest.raises(ValueError, match="class labels y alone"):
-        NCA().fit(X, similar=[(0, 1)], dissimilar=[(0, 2)])
-    with pytest.raises(ValueError, match="All 24 points of known class are of one class"):
-        NCA().fit(X, np.zeros(24))
+@pytest.mark.parametrize(
+    ("model", "X", "supervision", "message"),
+    [
+        (LDM(), POINTS, {"similar": [(0, 1), (2, 3)]}, "no point has both"),
+        (LDM(), POINTS, {"dissimilar": [(0, 1), (2, 3)]}, "no point has both"),
+        (LDM(), POINTS, {"similar": [(0, 1)], "dissimilar": [(2, 3)]}, NOT_BOTH),
+        (MFDA(), POINTS, {"similar": [(0, 1)]}, "0 dissimilar pairs have no extent"),
+        (MFDA(), TWICE, {"dissimilar": [(0, 1)]}, "1 dissimilar pairs have no extent"),
+        (
+            MFDA(structure_weight=0.0, ridge=0.0),
+            POINTS,
+            {"similar": [(0, 1)], "dissimilar": [(0, 2)]},
+            r"B is singular.*set ridge",
+        ),
+        (NCA(), POINTS, {"similar": [(0, 1)], "dissimilar": [(0, 2)]}, "class labels y alone"),
+        (NCA(), POINTS, {"y": [0] * 24}, "All 24 points of known class are of one class"),
+        (LDM(), np.ones((4, 2)), {"y": [0, 0, 1, 1]}, "All points are equal"),
+        (MFDA(), np.ones((4, 2)), {"y": [0, 0, 1, 1]}, "All points are equal"),
+    ],
+)
+def test_failure_path_supervision_that_does_not_serve(model, X, supervision, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, **supervision)
 
 
 @pytest.mark.parametrize("model", [LDM(max_iter=2, tol=1e-9), NCA(max_iter=2)])
@@ -449,12 +439,6 @@ def test_failure_path_iteration_limit_is_not_silent(model):
         model.fit(X, y)
     assert {warning.filename for warning in caught} == {__file__}
     assert model.n_iter_ <= 3
-
-
-@pytest.mark.parametrize("model", [LDM(), MFDA()], ids=["LDM", "MFDA"])
-def test_failure_path_points_that_are_all_equal(model):
-    with pytest.raises(ValueError, match="All points are equal"):
-        model.fit(np.ones((4, 2)), [0, 0, 1, 1])
 
 
 @pytest.mark.parametrize(
