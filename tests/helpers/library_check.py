@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections import Counter
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,7 @@ def judge_clarabel(folder: Path, entry: dict[str, Any], time_limit: float = 60.0
 def check_numbers(objective: MStepObjective, program: ConeFile, metric: np.ndarray) -> float:
     """Check that all products of a primal program are exact; return the error of <M, metric>.
 
-    In rational arithmetic. M is the linear term R + sum_k (c_k - b_k) v_k v_k', in which sums are
+    In whole numbers. M is the linear term R + sum_k (c_k - b_k) v_k v_k', in which sums are
     rounded.
     """
     pairs, mu = objective.pairs, objective.mu
@@ -70,25 +69,28 @@ def check_numbers(objective: MStepObjective, program: ConeFile, metric: np.ndarr
     similar[: pairs.n_labeled] *= pairs.labeled_weights
     if objective.soft_labels is not None:
         similar[pairs.n_labeled :] = mu * objective.soft_labels
-    exactly = np.vectorize(Fraction, otypes=[object])
-    points = exactly(pairs.points)
+    points = _integers(pairs.points, 100)
     V = points[rows[:, 0]] - points[rows[:, 1]]
     variables, i, j = np.nonzero(np.tril(program.H[0]))  # PSD constraint 0 is A itself
     assert np.all(program.H[0][variables, i, j] == 1.0)
     times = np.where(i == j, 1, 2)
     products = V[:, i] * V[:, j] * times
-    written = program.matrix[_exponents(program)][:, variables]
-    expected = Counter(tuple(-row) for row in products if np.any(row))
-    assert Counter(tuple(row) for row in exactly(written) if np.any(row)) == expected
-    log_det = sum(block.weight for block in objective.penalties if block.name == "LogDet")
-    R = exactly(objective.regularizer + log_det * np.eye(len(metric)))[i, j] * times
-    error = exactly(program.cost[variables]) - R - exactly(similar) @ products
-    return float(np.sum(np.abs(error * exactly(np.abs(metric[i, j])))))
-
-
-def _exponents(program: ConeFile) -> list[int]:
-    """The rows of the exponents, the third of each exponential cone."""
     ends = np.cumsum([size for _, size in program.cones])
-    return [
-        int(end) - 1 for (kind, _), end in zip(program.cones, ends, strict=True) if kind == "EXP"
+    exponents = [
+        end - 1 for end, (kind, _) in zip(ends, program.cones, strict=True) if kind == "EXP"
     ]
+    written = _integers(program.matrix[exponents][:, variables], 200)
+    expected = Counter(tuple(-row) for row in products if np.any(row))
+    assert Counter(tuple(row) for row in written if np.any(row)) == expected
+    log_det = sum(block.weight for block in objective.penalties if block.name == "LogDet")
+    R = (objective.regularizer + log_det * np.eye(len(metric)))[i, j] * times
+    linear = _integers(R, 240) + _integers(similar, 40) @ products
+    error = (_integers(program.cost[variables], 240) - linear).astype(float) / 2.0**240
+    return float(np.abs(error) @ np.abs(metric[i, j]))
+
+
+def _integers(values: np.ndarray, bits: int) -> np.ndarray:
+    """The numbers times 2^bits, which must be whole: sums and products of them are exact."""
+    scaled = np.ldexp(values, bits)
+    assert np.all(scaled == np.rint(scaled))
+    return np.vectorize(int, otypes=[object])(scaled)
