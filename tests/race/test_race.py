@@ -275,29 +275,16 @@ def test_an_objective_is_named_in_words_and_not_taken_for_another(tmp_path):
 # Penalties
 
 
-class Square(Penalty):
+class Square(Ridge):
     """A block of a user that has no dual statement."""
 
-    is_smooth = True
-    is_coercive = True
+    dual_terms = Penalty.dual_terms
 
-    def value(self, A):
-        """P(A)."""
-        return 0.5 * float(np.sum(A * A))
 
-    def expression(self, A, weight):
-        """In CVXPY."""
-        import cvxpy as cp
+class Rough(Square):
+    """Nor is it smooth, or has it a proximal step."""
 
-        return weight * 0.5 * cp.sum_squares(A)
-
-    def subgradient(self, A):
-        """Its gradient."""
-        return A
-
-    def conjugate(self, Z):
-        """P*(Z)."""
-        return 0.5 * float(np.sum(Z * Z))
+    is_smooth = has_prox = False
 
 
 def with_penalty(*blocks):
@@ -323,18 +310,15 @@ def test_a_solver_that_takes_no_penalties_is_shown_as_not_for_this_problem():
 @pytest.mark.slow
 @shared_server
 def test_a_block_without_a_dual_statement_is_not_for_the_dual():
-    race = compare_solvers(with_penalty(Square()), ["fista", "CLARABEL"], tols=[1e-4])
+    race = compare_solvers(with_penalty(Square(1.0)), ["fista", "CLARABEL"], tols=[1e-4])
     assert [row["outcome"] for row in race.rows] == ["done", "done", "not for this problem"]
     assert "lacks the method dual_terms" in race.rows[2]["detail"]
     assert race.rows[1]["true_gap"] < 1e-4
 
 
 def test_a_block_without_prox_is_not_for_our_solver():
-    class Rough(Square):
-        is_smooth = False
-
     with pytest.raises(NotForThisProblem, match="neither smooth nor has it a proximal step"):
-        solvers_module.first_order(with_penalty(Rough()), 1e-3, 5.0)
+        solvers_module.first_order(with_penalty(Rough(1.0)), 1e-3, 5.0)
 
 
 @pytest.mark.parametrize("name", ["ridge10", "sparse3", "linear0.1", "logdet2"])
@@ -658,27 +642,19 @@ def is_of_two_instances(line):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
-    [(None, "No such file"), ("", "has no row of a race"), ("{}\n", "has no row of a race")],
-)
-def test_what_is_not_a_race_cannot_be_drawn(tmp_path, content, words):
-    if content is not None:
-        (tmp_path / "race.jsonl").write_text(content)
-    result = run("compare", "--redraw", "--out", str(tmp_path))
-    assert result.exit_code == 2
-    assert words in " ".join(result.output.split())
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
+    ("content", "arguments", "words"),
     [
-        (["--tol", "tight"], "write comma-separated numbers"),
-        (["--solvers", "GUROBY"], "no solver 'GUROBY'"),
+        (None, ["--redraw"], "No such file"),
+        ("", ["--redraw"], "has no row of a race"),
+        ("{}\n", ["--redraw"], "has no row of a race"),
+        (None, ["--suite", "tiny", "--tol", "tight"], "write comma-separated numbers"),
+        (None, ["--suite", "tiny", "--solvers", "GUROBY"], "no solver 'GUROBY'"),
     ],
 )
-def test_compare_answers_bad_input_in_words(tmp_path, monkeypatch, arguments, words):
-    monkeypatch.chdir(tmp_path)
-    result = run("compare", "--suite", "tiny", *arguments)
+def test_compare_answers_bad_input_in_words(tmp_path, content, arguments, words):
+    if content is not None:
+        (tmp_path / "race.jsonl").write_text(content)
+    result = run("compare", *arguments, "--out", str(tmp_path))
     assert result.exit_code == 2
     assert words in " ".join(result.output.split())
 
