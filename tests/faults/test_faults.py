@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import run as run_program
-from command_line import run, words
+from command_line import assert_answered_in_words, run, words
 from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL
 from evidence import runs as runner
 from evidence.runs import OWNER, CellJournal, run_methods
@@ -25,7 +25,6 @@ from reproduction_programs import reproduce
 
 from seraph_cvx import (
     SERAPH,
-    KernelSERAPH,
     NotCertified,
     PairSet,
     Status,
@@ -39,14 +38,6 @@ from seraph_cvx.race.race_table import EMPTY_ROW, RaceJournal
 
 X = np.array([[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]])
 Y = np.array([0, 0, 1, 1, -1, -1])
-TABLE = "length,width,species\n1,10,a\n1.2,30,a\n3,12,b\n3.1,28,b\n1.1,20,\n2.9,22,\n"
-
-
-@pytest.fixture
-def table(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "small.csv").write_text(TABLE)
-    return tmp_path / "small.csv"
 
 
 def full_disk(*_):
@@ -54,18 +45,6 @@ def full_disk(*_):
 
 
 # Files: whole, or what was there before
-
-
-def test_a_full_disk_leaves_the_old_metric_and_names_the_file(table, monkeypatch):
-    target = table.with_name("small.metric.npz")
-    target.write_text("an older metric")
-    monkeypatch.setattr(os, "fsync", full_disk)
-    result = run("fit", table, "--label", "species", "--force")
-    assert result.exit_code == 2
-    assert "No space left on device: " in words(result.stderr)
-    assert "small.metric.npz (free some space" in words(result.stderr)
-    assert target.read_text() == "an older metric"
-    assert {p.name for p in table.parent.iterdir()} == {"small.csv", "small.metric.npz"}
 
 
 def test_a_full_disk_leaves_the_old_model_and_names_the_file(tmp_path, monkeypatch):
@@ -235,60 +214,66 @@ def is_running(pid):
     return status.exists() and "zombie" not in status.read_text()
 
 
+ENORMOUS = 10**400
 RUN = {"kind": "cell", "task": "iris", "sampling": 0, "method": "gdm", "outcome": "done"}
 RUN |= {"error": 4.0, "seconds": 0.1, "detail": ""}
-DAMAGED = {
-    "garbage": b"\x00\xff\x1b[2J",
-    "half a line": json.dumps(RUN).encode()[:40],
-    "a number": b"7",
-    "a list": b"[1, 2]",
-    "a word": b'"cell"',
-    "null": b"null",
-    "another kind": b'{"kind": "elephant"}',
-    "no outcome": json.dumps({k: v for k, v in RUN.items() if k != "outcome"}).encode(),
-    "an unknown outcome": json.dumps(RUN | {"outcome": "splendid"}).encode(),
-    "seconds in words": json.dumps(RUN | {"seconds": "1.0"}).encode(),
-    "endless seconds": json.dumps(RUN | {"seconds": np.inf}).encode(),
-    "an error that is none": json.dumps(RUN | {"error": np.nan}).encode(),
-    "no error": json.dumps(RUN | {"error": None}).encode(),
-    "a task that is a list": json.dumps(RUN | {"task": ["iris"]}).encode(),
-    "a sampling in words": json.dumps(RUN | {"sampling": "0"}).encode(),
-    "a run without protocol": b'{"kind": "run", "date": "2012-06-26"}',
-}
-
-
-@pytest.mark.parametrize("case", DAMAGED)
-def test_a_damaged_line_is_reported_by_its_number_and_the_rest_is_used(tmp_path, case):
-    path = tmp_path / "cells.jsonl"
-    good = [json.dumps(RUN | {"sampling": k}).encode() for k in (1, 2)]
-    path.write_bytes(b"\n".join([good[0], DAMAGED[case], good[1]]) + b"\n")
-    with CellJournal(path, resume=True) as journal:
-        assert list(journal.finished) == [("iris", 1, "gdm"), ("iris", 2, "gdm")]
-        assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
-
-
 ROW = {"kind": "row", "instance": "i", "solver": "s", "formulation": "", "tol": 0.1} | EMPTY_ROW
-DAMAGED_RACE = {
-    **{case: DAMAGED[case] for case in ("garbage", "half a line", "a list", "null")},
-    "a tower of brackets": b"[" * 100_000,
-    "no outcome": json.dumps({k: v for k, v in ROW.items() if k != "outcome"}).encode(),
-    "a claim in words": json.dumps(ROW | {"claims": "yes"}).encode(),
-    "seconds in words": json.dumps(ROW | {"total_seconds": "1.0"}).encode(),
-    "a gap that is none": json.dumps(ROW | {"true_gap": np.nan}).encode(),
-    "a tolerance in a list": json.dumps(ROW | {"tol": [0.1]}).encode(),
-    "one DIMACS error": json.dumps(ROW | {"dimacs": 1e-3}).encode(),
-    "DIMACS errors in words": json.dumps(ROW | {"dimacs": ["small"]}).encode(),
-    "a reference without bounds": b'{"kind": "reference", "instance": "i", "checksum": "0"}',
+REFERENCE = {"kind": "reference", "instance": "i", "checksum": "0", "lower": 1.0, "upper": 2.0}
+REFERENCE |= {"n_points": 9, "n_features": 2}
+GARBAGE = [b"\x00\xff\x1b[2J", b'{"kind": "cell", "task":', b"7", b"[1, 2]", b'"cell"', b"null"]
+GARBAGE += [b'{"kind": "elephant"}', b"[" * 100_000]
+JOURNALS = {
+    CellJournal: (
+        [RUN | {"sampling": 1}, RUN | {"sampling": 2}],
+        lambda journal: list(journal.finished) == [("iris", 1, "gdm"), ("iris", 2, "gdm")],
+    ),
+    RaceJournal: (
+        [ROW | {"tol": 0.5, "dimacs": [0.1, 0]}, REFERENCE | {"instance": "j"}],
+        lambda journal: (
+            (list(journal.rows), list(journal.references)) == ([("i", "s", "", 0.5)], ["j"])
+        ),
+    ),
 }
+"""Two lines of each journal, and whether they were read."""
+
+DAMAGES = [
+    *((journal, line) for journal in JOURNALS for line in GARBAGE),
+    *((CellJournal, RUN | {name: ENORMOUS}) for name in ("seconds", "error")),
+    *((CellJournal, RUN | {name: None}) for name in ("outcome", "error")),
+    (CellJournal, RUN | {"outcome": "splendid"}),
+    (CellJournal, RUN | {"seconds": "1.0"}),
+    (CellJournal, RUN | {"seconds": np.inf}),
+    (CellJournal, RUN | {"error": np.nan}),
+    (CellJournal, RUN | {"task": ["iris"]}),
+    (CellJournal, RUN | {"sampling": "0"}),
+    (CellJournal, {"kind": "run", "date": "2012-06-26"}),
+    (RaceJournal, ROW | {"outcome": None}),
+    (RaceJournal, ROW | {"claims": "yes"}),
+    (RaceJournal, ROW | {"total_seconds": "1.0"}),
+    (RaceJournal, ROW | {"true_gap": np.nan}),
+    (RaceJournal, ROW | {"tol": [0.1]}),
+    *((RaceJournal, ROW | {name: ENORMOUS}) for name in ("iterations", "tol")),
+    (RaceJournal, ROW | {"true_gap": -ENORMOUS, "proved_gap": 0.1}),
+    *((RaceJournal, ROW | {"dimacs": d}) for d in (0, 1e-3, [], ["small"], [0.1, ENORMOUS])),
+    (RaceJournal, ROW | {"true_gap": 0.1, "total_seconds": 1.0}),  # no proved gap
+    (RaceJournal, ROW | {"true_gap": 0.1, "proved_gap": 0.1}),  # no seconds
+    (RaceJournal, {"kind": "reference", "instance": "i", "checksum": "0"}),
+    *((RaceJournal, REFERENCE | {name: ENORMOUS}) for name in ("upper", "n_points")),
+    (RaceJournal, {k: v for k, v in REFERENCE.items() if k[:2] != "n_"}),
+]
 
 
-@pytest.mark.parametrize("case", DAMAGED_RACE)
-def test_a_damaged_line_of_a_race_is_reported_by_its_number_and_the_rest_is_used(tmp_path, case):
-    path = tmp_path / "race.jsonl"
-    good = [json.dumps(ROW | {"tol": tol, "dimacs": [0.1, 0]}).encode() for tol in (0.5, 0.25)]
-    path.write_bytes(b"\n".join([good[0], DAMAGED_RACE[case], good[1]]) + b"\n")
-    with RaceJournal(path, resume=True) as journal:
-        assert list(journal.rows) == [("i", "s", "", 0.5), ("i", "s", "", 0.25)]
+@pytest.mark.parametrize(("kind", "damaged"), DAMAGES)
+def test_a_damaged_line_is_reported_by_its_number_and_the_rest_is_used(tmp_path, kind, damaged):
+    (first, last), is_read = JOURNALS[kind]
+    line = damaged
+    if isinstance(damaged, dict):  # what is None is missing
+        line = json.dumps({k: v for k, v in damaged.items() if v is not None or k == "error"})
+        line = line.encode()
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(b"\n".join([json.dumps(first).encode(), line, json.dumps(last).encode(), b""]))
+    with kind(path, resume=True) as journal:
+        assert is_read(journal)
         assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
 
 
@@ -398,7 +383,7 @@ def serve_by(monkeypatch, solver):
 
 
 @pytest.mark.parametrize("case", WITHOUT_A_METRIC)
-def test_a_solver_without_an_answer_is_an_error_of_the_estimator(monkeypatch, case):
+def test_a_solver_without_an_answer_is_an_error_and_exit_code_1(monkeypatch, table, case):
     solver, matrix, reason = WITHOUT_A_METRIC[case]
     plant(monkeypatch, solver, matrix)
     model = SERAPH(solver=solver, trace_weight=2.0)
@@ -406,10 +391,15 @@ def test_a_solver_without_an_answer_is_an_error_of_the_estimator(monkeypatch, ca
         model.fit(X, Y)
     assert reason in str(caught.value)
     assert not hasattr(model, "metric_")
+    serve_by(monkeypatch, solver)
+    result = run("fit small.csv --label species")
+    reasons = [reason, "status is failed; nothing was written"]
+    assert_answered_in_words(result, reasons, exit_code=1)
+    assert [p.name for p in table.parent.iterdir()] == ["small.csv"]
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_solver_that_says_optimal_falsely_is_never_certified(monkeypatch, case):
+def test_a_solver_that_says_optimal_falsely_is_never_certified(monkeypatch, table, case):
     plant(monkeypatch, Planted(), WRONG[case])
     model = SERAPH(solver=Planted(), trace_weight=2.0)
     with pytest.warns(NotCertified):
@@ -417,29 +407,9 @@ def test_a_solver_that_says_optimal_falsely_is_never_certified(monkeypatch, case
     assert model.status_ is not Status.CERTIFIED
     assert model.certificate_.relative_gap > 1e-3
     assert np.linalg.eigvalsh(model.metric_)[0] >= -1e-12
-
-
-@pytest.mark.parametrize("case", WITHOUT_A_METRIC)
-def test_a_solver_without_an_answer_is_exit_code_1_of_the_command(monkeypatch, table, case):
-    solver, matrix, reason = WITHOUT_A_METRIC[case]
-    plant(monkeypatch, solver, matrix)
-    serve_by(monkeypatch, solver)
-    result = run("fit", table, "--label", "species")
-    assert result.exit_code == 1
-    assert reason in words(result.stderr)
-    assert "status is failed; nothing was written" in words(result.stderr)
-    assert "Traceback" not in result.output
-    assert [p.name for p in table.parent.iterdir()] == ["small.csv"]
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_a_false_optimal_is_exit_code_1_of_the_command(monkeypatch, table, case):
-    plant(monkeypatch, Planted(), WRONG[case])
     serve_by(monkeypatch, Planted())
-    result = run("fit", table, "--label", "species")
-    assert result.exit_code == 1
-    assert "Not certified: " in result.stderr
-    assert "status is inaccurate, " in words(result.stderr)
+    result = run("fit small.csv --label species")
+    assert_answered_in_words(result, ["Not certified: ", "status is inaccurate, "], exit_code=1)
     assert (table.with_name("small.metric.npz").exists()) == (case != "zero")
 
 
@@ -496,68 +466,6 @@ def test_ctrl_c_ends_a_solver_that_hangs():
     assert not hasattr(model, "metric_")
 
 
-class Interrupting(CLARABEL):
-    """Ctrl-C is pressed while it works."""
-
-    def name(self):
-        return "INTERRUPTING"
-
-    def solve_via_data(self, *args, **kwargs):
-        raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("n_features", [2, 3])
-@pytest.mark.parametrize("kind", [SERAPH, KernelSERAPH])
-def test_a_fit_cut_short_leaves_the_fit_before_it_whole(kind, n_features):
-    model = kind(trace_weight=2.0).fit(X, Y)
-    learned, answers = vars(model).keys(), model.transform(X)
-    other = np.random.default_rng(0).normal(size=(6, n_features))
-    with pytest.raises(KeyboardInterrupt):
-        model.set_params(solver=Interrupting()).fit(other, Y)
-    assert vars(model).keys() == learned
-    np.testing.assert_array_equal(model.transform(X), answers)
-
-
-# Journals whose numbers are not of this world
-
-REFERENCE = {"kind": "reference", "instance": "i", "checksum": "0", "lower": 1.0, "upper": 2.0}
-REFERENCE |= {"n_points": 9, "n_features": 2}
-ENORMOUS = 10**400
-ODD_RACE = {
-    "an enormous iteration count": ROW | {"iterations": ENORMOUS},
-    "an enormous tolerance": ROW | {"tol": ENORMOUS},
-    "an enormous negative gap": ROW | {"true_gap": -ENORMOUS, "proved_gap": 0.1},
-    "an enormous DIMACS error": ROW | {"dimacs": [0.1, ENORMOUS]},
-    "DIMACS errors that are nought": ROW | {"dimacs": 0},
-    "no DIMACS error in a list": ROW | {"dimacs": []},
-    "a true gap without a proved one": ROW | {"true_gap": 0.1, "total_seconds": 1.0},
-    "a true gap without seconds": ROW | {"true_gap": 0.1, "proved_gap": 0.1},
-    "a reference with an enormous bound": REFERENCE | {"upper": ENORMOUS},
-    "a reference with an enormous count": REFERENCE | {"n_points": ENORMOUS},
-    "a reference without counts": {k: v for k, v in REFERENCE.items() if k[:2] != "n_"},
-}
-
-
-@pytest.mark.parametrize("case", ODD_RACE)
-def test_a_number_that_no_race_wrote_is_a_damaged_line_told_by_its_number(tmp_path, case):
-    path = tmp_path / "race.jsonl"
-    lines = [ROW | {"tol": 0.5}, ODD_RACE[case], REFERENCE | {"instance": "j"}]
-    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    with RaceJournal(path, resume=True) as journal:
-        assert list(journal.rows) == [("i", "s", "", 0.5)]
-        assert list(journal.references) == ["j"]
-        assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
-
-
-@pytest.mark.parametrize("change", [{"seconds": ENORMOUS}, {"error": ENORMOUS}])
-def test_an_enormous_number_of_a_cell_is_a_damaged_line_told_by_its_number(tmp_path, change):
-    path = tmp_path / "cells.jsonl"
-    path.write_text(f"{json.dumps(RUN)}\n{json.dumps(RUN | {'sampling': 1} | change)}\n")
-    with CellJournal(path, resume=True) as journal:
-        assert list(journal.finished) == [("iris", 0, "gdm")]
-        assert [note.partition(" of ")[0] for note in journal.notes] == ["Line 2"]
-
-
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_race_server")
 def test_compare_tells_the_number_of_a_line_with_an_enormous_integer(tmp_path, monkeypatch):
@@ -566,6 +474,6 @@ def test_compare_tells_the_number_of_a_line_with_an_enormous_integer(tmp_path, m
     (tmp_path / "race" / "race.jsonl").write_text(
         f'{{"kind": "race"}}\n{json.dumps(ROW | {"peak_bytes": ENORMOUS})}\n'
     )
-    result = run("compare", "--suite", "tiny", "--solvers", "fista", "--tol", "1e-2", "--resume")
+    result = run("compare --suite tiny --solvers fista --tol 1e-2 --resume")
     assert result.exit_code == 0, result.output
     assert "Line 2 of race.jsonl is damaged" in words(result.stderr)
