@@ -279,7 +279,7 @@ def _():
     - Bounds are moved outwards, never clamped. Where too little can be proved, the status is not
       `certified`.
 
-    The certificate cares for the matrix alone. Round the solver's answer to two decimals, and it
+    The certificate depends only on the matrix. Round the solver's answer to two decimals, and it
     says what that costs:
     """)
 

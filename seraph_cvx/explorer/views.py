@@ -63,7 +63,7 @@ def view_of(state: ExplorerState) -> dict[str, Any]:
 # The controls above the pictures
 
 DATA_NOTE = "100 points, four labels a class; the classes of the others only judge the metric."
-SEED_NOTE = "Another random draw of the same data: does the result hang on it?"
+SEED_NOTE = "Another random draw of the same data: does the result depend on it?"
 PAPER_NOTE = "The sharpness that the paper uses; without it, the slider beside sets a."
 
 
@@ -109,7 +109,7 @@ AFTERWARDS = {
     "one looks along a single direction; certified is not the same as useful",
     "rings": "move the seed and run: no linear metric separates rings, and the certificate never "
     "said so; it is about f, not about the error",
-    "iris (2 components)": "move the seed and run: with twelve labels the gain hangs on the draw",
+    "iris (2 components)": "move the seed and run: with twelve labels the gain depends on the draw",
     "wine (2 components)": "move η to 5 and run: the metric grows; does the error follow?",
     DRAWN: "add a point of each class far away, run, and see whether the metric turns",
 }
