@@ -32,15 +32,6 @@ from scipy.stats import ttest_ind, ttest_rel
 # Tables
 
 
-def test_closed_form_of_a_summary():
-    rows = [run_row("iris", "euclidean", s, e, seconds=e) for s, e in enumerate([8.0, 9.0, 13.0])]
-    (summary,) = summarize(rows)
-    assert (summary.mean, summary.seconds) == pytest.approx((10.0, 10.0))
-    assert summary.standard_error == pytest.approx(np.sqrt((4 + 1 + 9) / 2 / 3))
-    assert summary.difference == pytest.approx((10.0 - 9.58) / np.sqrt(14 / 6 + 0.73**2))
-    assert (summary.printed, summary.printed_error) == (9.58, 0.73)
-
-
 def test_boldface_and_the_paired_test_are_those_of_scipy():
     rng = np.random.default_rng(1)
     seen = set()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -151,12 +152,11 @@ def titles_of(methods: Sequence[str]) -> dict[str, str]:
 
 def ordered(rows: Rows) -> list[Mapping[str, Any]]:
     """Sort rows: known sets and methods first and in their order, then the others as they come."""
-    sets = list(dict.fromkeys((*MORE, *EMBEDDED, *(row["set"] for row in rows))))
-    methods = list(dict.fromkeys((*CONTESTANTS, *(row["method"] for row in rows))))
-    place = {name: k for k, name in enumerate(sets)}, {name: k for k, name in enumerate(methods)}
+    sets = [*MORE, *EMBEDDED, *(row["set"] for row in rows)]
+    methods = [*CONTESTANTS, *(row["method"] for row in rows)]
 
     def position(row):
-        return place[0][row["set"]], row["labels"], row["draw"], place[1][row["method"]]
+        return sets.index(row["set"]), row["labels"], row["draw"], methods.index(row["method"])
 
     return sorted(rows, key=position)
 
@@ -274,18 +274,17 @@ def measures_table(rows: Rows) -> ResultTable:
 
 def failures_table(rows: Rows) -> ResultTable:
     """The methods with failed runs, how many, and the first reason."""
-    found: dict[str, list[Mapping[str, Any]]] = {}
-    for row in rows:
-        if row["outcome"] != DONE:
-            found.setdefault(row["method"], []).append(row)
+    failed = [row for row in rows if row["outcome"] != DONE]
+    first = {row["method"]: row for row in reversed(failed)}
+    count = Counter(row["method"] for row in failed)
     lines = [
         {
-            "method": titles_of([method])[method],
-            "failed": len(failed),
-            "first": f"{failed[0]['set']}, {failed[0]['labels']} labels, draw {failed[0]['draw']}",
-            "reason": failed[0]["detail"],
+            "method": title,
+            "failed": count[method],
+            "first": "{set}, {labels} labels, draw {draw}".format(**first[method]),
+            "reason": first[method]["detail"],
         }
-        for method, failed in found.items()
+        for method, title in titles_of(list(count)).items()
     ]
     return ResultTable("What failed", lines)
 
