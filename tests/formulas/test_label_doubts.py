@@ -83,3 +83,7 @@ def test_doubtful_labels_are_described(y, words):
 )
 def test_plain_labels_are_not_doubted(y):
     assert describe_labels(y) == ""
+
+
+def test_labels_beside_constraints_are_not_doubted():
+    SERAPH().fit(X, [1, -1, 1, -1, 1, 1], dissimilar=[(1, 3)])  # a warning would be an error

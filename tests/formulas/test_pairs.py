@@ -1,4 +1,4 @@
-"""Evidence: the sets S, D and U, by properties (Hypothesis) and by every failure path."""
+"""Evidence: labels, constraints and pairs of points become the sets S, D and U they mean."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from instances import random_pairs
 
-from seraph_cvx import MStepObjective, PairSet, e_step
+from seraph_cvx import MStepObjective, PairSERAPH, PairSet, e_step
+from seraph_cvx.pairs.pair_set import supervise, supervise_pairs
 
 X5 = np.arange(10.0).reshape(5, 2)
 
@@ -68,41 +69,18 @@ def test_property_constraints_split_all_pairs_into_S_D_U(case):
     assert ratio == (pairs.n_labeled / pairs.n_unlabeled if U else 0.0)
 
 
-def test_duplicates_count_once_in_either_order():
-    pairs = PairSet.from_constraints(X5, [(1, 0), (0, 1), (1, 0)], [(4, 3)])
-    assert rows(pairs.similar) == [(0, 1)]
-    assert rows(pairs.dissimilar) == [(3, 4)]
-
-
-@pytest.mark.parametrize("empty", [[], np.empty((0, 2)), np.empty((0, 2), dtype=int), ()])
+@pytest.mark.parametrize("empty", [[], np.empty((0, 2)), ()])
 def test_one_of_the_two_lists_may_be_empty(empty):
     assert len(PairSet.from_constraints(X5, [(0, 1)], empty).dissimilar) == 0
     assert len(PairSet.from_constraints(X5, empty, [(0, 1)]).similar) == 0
 
 
-@pytest.mark.parametrize(
-    "labels",
-    [
-        ["a", "a", "b", None, None],
-        np.array(["a", "a", "b", None, None], dtype=object),
-        ["a", "a", "b", "-1", "-1"],
-        np.array(["a", "a", "b", np.nan, None], dtype=object),
-        [7, 7, 9, -1, -1],
-        [7.0, 7.0, 9.0, -1.0, -1.0],
-        np.array(["a", "a", "b", -1, None], dtype=object),
-    ],
-)
-def test_labels_of_any_type_and_every_mark_of_an_unknown_one(labels):
-    pairs = PairSet.from_labels(X5, labels)
-    assert rows(pairs.similar) == [(0, 1)]
-    assert rows(pairs.dissimilar) == [(0, 2), (1, 2)]
-    assert rows(pairs.unlabeled) == [(0, 3), (0, 4), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)]
-
-
-def test_boolean_labels_are_two_classes():
-    pairs = PairSet.from_labels(X5, [True, True, False, False, True])
-    assert len(pairs.similar) == 4
-    assert pairs.n_unlabeled == 0
+def test_without_unlabeled_pairs_there_is_no_unlabeled_weight():
+    pairs = PairSet.from_labels(X5, [True, True, False, False, True])  # two classes
+    assert pairs.n_similar == 4
+    assert pairs.resolve_unlabeled_weight("ratio") == pairs.resolve_unlabeled_weight(3.0) == 0.0
+    assert pairs.unlabeled.shape == (0, 2)
+    assert e_step(pairs, np.eye(2)).shape == (0,)
 
 
 def test_input_is_copied_and_never_modified():
@@ -110,16 +88,12 @@ def test_input_is_copied_and_never_modified():
     y = np.array([0, 1, 0, -1, -1])
     similar, dissimilar = np.array([(1, 0)]), np.array([(4, 2)])
     before = [array.copy() for array in (X, y, similar, dissimilar)]
-    for pairs in (
-        PairSet.from_labels(X, y),
-        PairSet.from_constraints(X, similar, dissimilar),
-    ):
-        q = np.full(pairs.n_unlabeled, 0.25)
-        metric = np.eye(2)
-        MStepObjective(pairs, soft_labels=q).value_and_gradient(metric)
-        MStepObjective(pairs, previous_metric=metric).value_and_gradient(metric)
+    for pairs in (PairSet.from_labels(X, y), PairSet.from_constraints(X, similar, dissimilar)):
+        q, metric = np.full(pairs.n_unlabeled, 0.25), np.eye(2)
+        for labels in ({"soft_labels": q}, {"previous_metric": metric}):
+            MStepObjective(pairs, **labels).value_and_gradient(metric)
         e_step(pairs, metric)
-        assert np.array_equal(q, np.full(pairs.n_unlabeled, 0.25))
+        assert np.all(q == 0.25)
         assert np.array_equal(metric, np.eye(2))
         assert not np.shares_memory(pairs.points, X)
         with pytest.raises(ValueError, match="read-only"):
@@ -186,15 +160,6 @@ def test_failure_path_labels(labels, error, message):
 
 
 @pytest.mark.parametrize(
-    ("weight", "error"),
-    [("ration", ValueError), (-0.1, ValueError), (np.nan, ValueError), (None, TypeError)],
-)
-def test_failure_path_unlabeled_weight(weight, error):
-    with pytest.raises(error, match="unlabeled_weight"):
-        random_pairs(0).resolve_unlabeled_weight(weight)
-
-
-@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"trace_weight": -1.0}, "trace_weight=-1 is out of range"),
@@ -206,30 +171,14 @@ def test_failure_path_unlabeled_weight(weight, error):
         ({"soft_labels": np.zeros(178), "previous_metric": np.eye(4)}, "not both"),
         ({"previous_metric": -np.eye(4)}, "previous_metric is not positive semidefinite"),
         ({"previous_metric": np.eye(3)}, "previous_metric has shape"),
+        ({"unlabeled_weight": "ration"}, "unlabeled_weight='ration' is not known"),
+        ({"unlabeled_weight": -0.1}, "unlabeled_weight=-0.1"),
+        ({"unlabeled_weight": np.nan}, "unlabeled_weight=nan"),
     ],
 )
 def test_failure_path_m_step_objective(arguments, message):
     with pytest.raises(ValueError, match=message):
         MStepObjective(random_pairs(0), **arguments)
-
-
-def test_failure_path_metric_of_another_size():
-    objective = MStepObjective(random_pairs(0))
-    with pytest.raises(ValueError, match="4 features"):
-        objective.value(np.eye(3))
-
-
-def test_no_unlabeled_pair_leaves_no_unlabeled_weight():
-    pairs = PairSet.from_labels(X5, [0, 0, 1, 1, 0])
-    assert pairs.resolve_unlabeled_weight("ratio") == 0.0
-    assert pairs.resolve_unlabeled_weight(3.0) == 0.0
-    assert pairs.unlabeled.shape == (0, 2)
-    assert e_step(pairs, np.eye(2)).shape == (0,)
-
-
-def test_representation_counts_the_pairs():
-    text = repr(PairSet.from_constraints(X5, [(0, 1)], [(1, 2), (0, 2)]))
-    assert text == "PairSet(5 points in R^2: 1 similar, 2 dissimilar, 7 unlabeled pairs)"
 
 
 def test_the_ends_of_labeled_pairs_are_counted_among_the_labeled_points():
@@ -238,3 +187,112 @@ def test_the_ends_of_labeled_pairs_are_counted_among_the_labeled_points():
     listed = PairSet.from_constraints(X, [(3, 7), (1, 7)], [(11, 3)]).labels
     for labels in (classes, listed):
         np.testing.assert_array_equal(labels.members[labels.ends], labels.listed)
+
+
+# Labels, constraints, pairs of points and confidences
+
+
+POINTS = np.array([[0.0, 1.0], [0.5, 0.0], [3.0, 1.0], [3.5, 2.0], [9.0, 9.0]])
+
+
+def confidence_of(pairs):
+    return {tuple(row): c for row, c in zip(pairs.labeled, pairs.labeled_weights, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("given", "similar", "dissimilar"),
+    [
+        ({"y": [0, 0, 1, -1, -1]}, {(0, 1)}, {(0, 2), (1, 2)}),
+        ({"similar": [(1, 0)], "dissimilar": [(2, 4)]}, {(0, 1)}, {(2, 4)}),
+        ({"dissimilar": [(2, 4), (4, 2)]}, set(), {(2, 4)}),
+        ({"y": [0, -1, -1, -1, -1], "similar": [(2, 3)]}, {(2, 3)}, set()),
+        (
+            {"y": ["a", "a", "b", None, None], "similar": [(2, 3)], "dissimilar": [(4, 0), (0, 2)]},
+            {(0, 1), (2, 3)},
+            {(0, 2), (1, 2), (0, 4)},
+        ),
+    ],
+)
+def test_labels_and_constraints_together_are_the_union(given, similar, dissimilar):
+    pairs = supervise(POINTS, **given)
+    assert {tuple(row) for row in pairs.similar} == similar
+    assert {tuple(row) for row in pairs.dissimilar} == dissimilar
+    assert pairs.confidence is None
+
+
+def test_a_constraint_has_its_confidence_and_a_labeled_pair_one():
+    pairs = supervise(
+        POINTS,
+        [0, 0, 1, -1, -1],
+        similar=[(2, 3), (1, 0), (0, 1)],
+        dissimilar=[(4, 0)],
+        similar_confidence=[0.5, 0.2, 0.25],  # of a pair given twice the larger one
+        dissimilar_confidence=2.0,
+    )
+    assert confidence_of(pairs) == {
+        (0, 1): 0.25,
+        (2, 3): 0.5,
+        (0, 2): 1.0,
+        (1, 2): 1.0,
+        (0, 4): 2.0,
+    }
+    assert "confidence 0.25 to 2" in repr(pairs)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "words"),
+    [
+        ({"similar": [(0, 2)]}, r"Points 0 and 2 .* similar, but their classes differ.*y\[0\] = 0"),
+        ({"dissimilar": [(1, 0)]}, "Points 0 and 1 .* dissimilar, but their class is the same"),
+        ({"similar": [(0, 1)], "dissimilar": [(1, 0)]}, r"Pair \(0, 1\) is both"),
+        ({"similar": [(0, 7)]}, "numbered 0 to 4"),
+        ({"similar": [(2, 3)], "similar_confidence": [1.0, 2.0]}, r"has shape \(2,\).* 1 rows"),
+        ({"similar": [(2, 3)], "similar_confidence": 0.0}, "confidence is > 0"),
+        ({"similar": [(2, 3)], "similar_confidence": [np.nan]}, "row 0 is nan"),
+        ({"similar_confidence": [1.0]}, "confidences belong to the rows"),
+        ({"y": None}, "No supervision"),
+    ],
+)
+def test_failure_path_contradictions_and_confidences_are_named(constraints, words):
+    with pytest.raises(ValueError, match=words):
+        supervise(POINTS, **{"y": [0, 0, 1, -1, -1]} | constraints)
+
+
+def test_pairs_of_points_share_their_points():
+    a, b, c, d = POINTS[:4]
+    pairs, _ = supervise_pairs(
+        np.array([[a, b], [b, c], [c, a]]), [1, -1, -1], [1.0, 2.0, 3.0], POINTS[3:4]
+    )
+    assert pairs.n_points == 4
+    assert (len(pairs.similar), len(pairs.dissimilar), pairs.n_unlabeled) == (1, 2, 3)
+    lengths = np.linalg.norm(
+        pairs.points[pairs.labeled[:, 0]] - pairs.points[pairs.labeled[:, 1]], axis=1
+    )
+    expected = {1.0: np.linalg.norm(a - b), 2.0: np.linalg.norm(b - c), 3.0: np.linalg.norm(c - a)}
+    assert dict(zip(pairs.confidence, lengths, strict=True)) == pytest.approx(expected)
+    assert d.tolist() in pairs.points.tolist()
+
+
+def test_a_pair_of_equal_points_tells_nothing():
+    a, b = POINTS[:2]
+    P = np.array([[a, a], [a, b]])
+    assert supervise_pairs(P, [1, -1])[0].n_similar == 0
+    with pytest.warns(UserWarning, match="Pair 0 is called dissimilar") as caught:
+        PairSERAPH().fit(P, [-1, -1])
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+@pytest.mark.parametrize(
+    ("y", "confidence", "words"),
+    [
+        ([1, 0, 1], None, r"y\[1\] is 0"),
+        ([1], None, "one label each"),
+        ([1, 2, 1], None, r"y\[1\] is 2"),
+        ([1, 1, -1], None, "Pairs 1 and 2 hold the same two points"),
+        ([1, -1, -1], [1.0, 2.0], "one number each"),
+    ],
+)
+def test_failure_path_pairs_of_points(y, confidence, words):
+    P = POINTS[[[3, 4], [0, 1], [1, 0]]]
+    with pytest.raises(ValueError, match=words):
+        supervise_pairs(P, y, confidence)
