@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
 import pytest
 from sklearn.model_selection import GridSearchCV
@@ -112,23 +110,17 @@ def test_the_full_weight_is_that_of_the_unlabeled_part_of_j(sampling):
 
 
 @pytest.mark.parametrize(
-    ("setting", "parameters"),
-    [
-        ("none", {"unlabeled_weight": 0.0, "trace_weight": 0.0}),
-        ("post", {"unlabeled_weight": "ratio", "trace_weight": 0.0}),
-        ("proj", {"unlabeled_weight": 0.0, "trace_weight": 1.0}),
-        ("hyper", {"unlabeled_weight": "ratio", "trace_weight": 1.0}),
-    ],
+    ("setting", "mu", "trace_weight"),
+    [("none", 0.0, 0.0), ("post", "ratio", 0.0), ("proj", 0.0, 1.0), ("hyper", "ratio", 1.0)],
 )
-def test_the_papers_settings_are_one_argument_away(setting, parameters):
+@pytest.mark.filterwarnings("ignore::seraph_cvx.NotCertified")
+def test_the_papers_settings_are_one_argument_away(setting, mu, trace_weight):
     X, y = load("balance")
     X, y = X[::13], np.where(np.arange(len(y[::13])) < 30, y[::13], -1)
     rest = {"allow_unattained": True, "max_iter": 3, "tol": 1e-3}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NotCertified)
-        named = SERAPH(setting=setting, **rest).fit(X, y)
-        paper = {"sharpness": None, "identity_share": 0.0, "correlation_weight": 0.0}
-        by_hand = SERAPH(**parameters, **paper, **rest).fit(X, y)
+    named = SERAPH(setting=setting, **rest).fit(X, y)
+    paper = {"sharpness": None, "identity_share": 0.0, "correlation_weight": 0.0}
+    by_hand = SERAPH(mu, trace_weight, **paper, **rest).fit(X, y)
     assert np.array_equal(named.metric_, by_hand.metric_)
 
 
