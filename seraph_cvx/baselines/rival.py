@@ -109,9 +109,7 @@ class Rival(MahalanobisTransformer, ABC):
         """
         if self._refusal and not (similar is None and dissimilar is None):
             raise ValueError(self._refusal)
-        return self._fit_pairs(
-            lambda pairs: self._learn(pairs, y), X, y, similar, dissimilar, stacklevel=2
-        )
+        return self._fit_pairs(X, y, similar, dissimilar, stacklevel=2)
 
     @abstractmethod
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..certificate import Certificate
 from ..fit.alternation import Iteration, run_alternation
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
@@ -27,6 +26,7 @@ from .mahalanobis import MahalanobisTransformer
 from .settings import RECOMMENDED, Setting, find_setting, matching_threshold
 
 if TYPE_CHECKING:
+    from ..certificate import Certificate
     from ..certificate.sampling import SamplingReport
     from .watching import FitWatch
 
@@ -98,6 +98,34 @@ class BaseSERAPH(MahalanobisTransformer, FitParameters, Weights):  # Weights are
 
     setting: str | None = None
 
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        similar: ArrayLike | None = None,
+        dissimilar: ArrayLike | None = None,
+        similar_confidence: ArrayLike | None = None,
+        dissimilar_confidence: ArrayLike | None = None,
+    ) -> Self:
+        """Learn the metric from X and class labels, constraints on pairs, or both.
+
+        Parameters
+        ----------
+        X : (n, m) array_like
+            An array of another library than NumPy (torch, CuPy, ...) has the sums over unlabeled
+            pairs made by that library, on its device; what is learned is NumPy arrays in any case.
+        y : (n,) array_like, optional
+            Class labels; unknown are -1, NaN, None and pandas' NA.
+        similar, dissimilar : (k, 2) array_like of int, optional
+            Constraints: rows (i, j) of indices into X. They are indices into *this* X: where
+            cross-validation removes rows they would refer to other points, so cross-validate
+            constraints with :class:`~seraph_cvx.PairSERAPH`.
+        similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
+            c_k > 0: how much each constraint counts; 1 by default, as a pair of class labels does.
+        """
+        confidences = similar_confidence, dissimilar_confidence
+        return self._fit_pairs(X, y, similar, dissimilar, *confidences, stacklevel=2)
+
     def predict_pair_proba(self, pairs: ArrayLike) -> FloatArray:
         """The probability that each pair is similar, eq. (8) with the distance of `pair_distance`.
 
@@ -129,7 +157,7 @@ class BaseSERAPH(MahalanobisTransformer, FitParameters, Weights):  # Weights are
 
         return beside(box, estimator_card(self)) if hasattr(self, "status_") else box
 
-    def _learn(self, pairs: PairSet) -> list[Warning]:
+    def _minimize(self, pairs: PairSet) -> list[Warning]:
         """Fit the metric to the pairs; return what `fit` should warn of, as it was not reached."""
         first = self._first_m_step(pairs)
         self.sampling_: SamplingReport | None = None
@@ -185,7 +213,10 @@ class BaseSERAPH(MahalanobisTransformer, FitParameters, Weights):  # Weights are
             time_limit=self.time_limit,
             watch=None if watch is None else watch.step,
         )
-        self._keep(direct.metric, None, direct.values, direct.iterations, direct.status)
+        self.m_step_metric_, self.n_iter_ = direct.metric, direct.iterations
+        self.certificate_: Certificate | None = None
+        self.history_: list[Any] = direct.values
+        self.status_ = direct.status
         return direct.message
 
     def _alternate(self, first: MStepObjective, watch: FitWatch | None) -> str:
@@ -228,22 +259,9 @@ class BaseSERAPH(MahalanobisTransformer, FitParameters, Weights):  # Weights are
                     f"{self.m_step_tol:.2g}. Draw more pairs for a smaller one, or set m_step_tol "
                     "to what is enough."
                 )
-        self._keep(run.metric, certificate, run.history, len(run.history), status)
+        self.m_step_metric_, self.n_iter_ = run.metric, len(run.history)
+        self.certificate_, self.history_, self.status_ = certificate, run.history, status
         return "" if status.reached_tolerance else message
-
-    def _keep(
-        self,
-        metric: FloatArray,
-        certificate: Certificate | None,
-        history: list[Any],
-        n_iter: int,
-        status: Status,
-    ) -> None:
-        self.m_step_metric_ = metric
-        self.certificate_ = certificate
-        self.history_ = history
-        self.n_iter_ = n_iter
-        self.status_ = status
 
     def _mix(self, first: MStepObjective) -> None:
         """Keep the learned metric with its share of the reference, and a threshold for it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -80,26 +80,9 @@ class KernelSERAPH(BaseSERAPH, KernelParameters):  # the kernel's are the first 
     array([0.3 , 2.44])
     """
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        similar: ArrayLike | None = None,
-        dissimilar: ArrayLike | None = None,
-        similar_confidence: ArrayLike | None = None,
-        dissimilar_confidence: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the metric from X and class labels, constraints on pairs, or both.
-
-        The parameters are those of :meth:`seraph_cvx.SERAPH.fit`.
-        """
-
-        def learn(pairs: PairSet) -> list[Warning]:
-            with one_blas_thread():
-                return self._learn(self._embed(pairs))
-
-        confidences = similar_confidence, dissimilar_confidence
-        return self._fit_pairs(learn, X, y, similar, dissimilar, *confidences, stacklevel=2)
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
+        with one_blas_thread():
+            return self._minimize(self._embed(pairs))
 
     def _embed(self, pairs: PairSet) -> PairSet:
         """Embed the pairs in kernel PCA coordinates, and keep these for new points."""

@@ -40,8 +40,8 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     d(x, x')^2 = (x - x')' A (x - x') = ||L(x - x')||^2.
 
-    A subclass learns A from a :class:`~seraph_cvx.PairSet` and hands it to `_keep_metric`; its
-    `fit` calls `_fit_pairs` with what learns.
+    A subclass learns A from a :class:`~seraph_cvx.PairSet` in `_learn`, which hands it to
+    `_keep_metric`; its `fit` calls `_fit_pairs`.
 
     Attributes
     ----------
@@ -153,7 +153,6 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
 
     def _fit_pairs(
         self,
-        learn: Callable[[PairSet], list[Warning]],
         X: ArrayLike,
         y: ArrayLike | None,
         similar: ArrayLike | None = None,
@@ -169,10 +168,14 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
             has_classes_only = y is not None and similar is None and dissimilar is None
             if has_classes_only and (doubtful := describe_labels(to_host(y))):
                 warnings.warn(doubtful, stacklevel=stacklevel + 1)
-            not_reached = learn(pairs)
+            not_reached = self._learn(pairs, y)
         for warning in not_reached:
             warnings.warn(warning, stacklevel=stacklevel + 1)
         return self
+
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
+        """Learn the metric and keep it; return the warnings that `fit` is to issue."""
+        raise NotImplementedError
 
     def _make_pairs(
         self,

@@ -52,7 +52,7 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
 
     identity_share: float | str = 0.0
 
-    def fit(
+    def fit(  # type: ignore[override]
         self,
         pairs: ArrayLike,
         y: ArrayLike,
@@ -96,7 +96,7 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
             supervised, left_out = supervise_pairs(P, y, confidence, more)
             if left_out:
                 warnings.warn(left_out, stacklevel=2)
-            not_reached = self._learn(supervised)
+            not_reached = self._minimize(supervised)
             self.classes_ = np.array([-1, 1])
         for warning in not_reached:
             warnings.warn(warning, stacklevel=2)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Self
-
 from numpy.typing import ArrayLike
 
 from ..numerics.arrays import one_blas_thread
@@ -188,37 +186,8 @@ class SERAPH(BaseSERAPH):
            [0.  , 0.  ]])
     """
 
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        similar: ArrayLike | None = None,
-        dissimilar: ArrayLike | None = None,
-        similar_confidence: ArrayLike | None = None,
-        dissimilar_confidence: ArrayLike | None = None,
-    ) -> Self:
-        """Learn the metric from X and class labels, constraints on pairs, or both.
-
-        Parameters
-        ----------
-        X : (n, m) array_like
-            An array of another library than NumPy (torch, CuPy, ...) has the sums over unlabeled
-            pairs made by that library, on its device; what is learned is NumPy arrays in any case.
-        y : (n,) array_like, optional
-            Class labels; unknown are -1, NaN, None and pandas' NA.
-        similar, dissimilar : (k, 2) array_like of int, optional
-            Constraints: rows (i, j) of indices into X. They are indices into *this* X: where
-            cross-validation removes rows they would refer to other points, so cross-validate
-            constraints with :class:`~seraph_cvx.PairSERAPH`.
-        similar_confidence, dissimilar_confidence : float or (k,) array_like, optional
-            c_k > 0: how much each constraint counts; 1 by default, as a pair of class labels does.
-        """
-
-        def learn(pairs: PairSet) -> list[Warning]:
-            with one_blas_thread():
-                not_reached = self._learn(pairs)
-                self._keep_evidence(pairs, y)
-            return not_reached
-
-        confidences = similar_confidence, dissimilar_confidence
-        return self._fit_pairs(learn, X, y, similar, dissimilar, *confidences, stacklevel=2)
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
+        with one_blas_thread():
+            not_reached = self._minimize(pairs)
+            self._keep_evidence(pairs, y)
+        return not_reached

@@ -160,29 +160,32 @@ class SERAPHCV(MahalanobisTransformer, FitParameters, SearchParameters):  # its 
                 "SERAPHCV requires y to be passed, but the target y is None: give the class of "
                 "each point, -1 where it is not known."
             )
+        return self._fit_pairs(X, y, stacklevel=2)
 
-        def learn(pairs: PairSet) -> list[Warning]:
-            with one_blas_thread():
-                return self._search(pairs, column_or_1d(to_host(y)))
-
-        return self._fit_pairs(learn, X, y, stacklevel=2)
+    def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
+        with one_blas_thread():
+            return self._search(pairs, column_or_1d(to_host(y)))
 
     def _search(self, pairs: PairSet, labels: NDArray[Any]) -> list[Warning]:
         """Choose the weights, and learn with them; return the warnings to issue."""
         scorer = choose_scorer(self.scoring)
         folds = make_folds(pairs, labels, self._splitter(labels))
         shares = self._shares()
+        default_weight = self._automatic_weight(pairs)
         candidates = list_candidates(
-            self._weights_to_try(pairs),
+            self._weights_to_try(default_weight),
             check_sequence("unlabeled_weights", self.unlabeled_weights),
             shares,
         )
         settings = {name: getattr(self, name) for name in HANDED_ON}
-        scales = [self._scale(fold) for fold in folds]
+        scales = np.ones(len(folds))
+        if default_weight is not None:  # in a fold there are fewer labeled pairs
+            own_weights = (self._automatic_weight(fold.kept_pairs) for fold in folds)
+            scales = np.array([own or default_weight for own in own_weights]) / default_weight
         tasks = [
-            (fold, SERAPH(**settings, **_scaled(candidate, scale)), scorer, shares)
-            for candidate in candidates[:: len(shares)]
-            for fold, scale in zip(folds, scales, strict=True)
+            (fold, SERAPH(**settings | one | {"trace_weight": weight}), scorer, shares)
+            for one in candidates[:: len(shares)]
+            for fold, weight in zip(folds, (one["trace_weight"] * scales).tolist(), strict=True)
         ]
         results: list[list[SearchFit]]
         if effective_n_jobs(self.n_jobs) == 1:  # Parallel would change the process's warnings
@@ -231,7 +234,7 @@ class SERAPHCV(MahalanobisTransformer, FitParameters, SearchParameters):  # its 
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self, name):
                 setattr(best, name, getattr(self, name))
-        not_reached = best._learn(pairs)
+        not_reached = best._minimize(pairs)
         best._keep_evidence(pairs, labels)
         self.best_estimator_ = best
         for name in LEARNED:
@@ -256,32 +259,26 @@ class SERAPHCV(MahalanobisTransformer, FitParameters, SearchParameters):  # its 
         """Whether the trace weights are multiples of SERAPH's own, the first that one itself."""
         return isinstance(self.trace_weights, str)
 
-    def _weights_to_try(self, pairs: PairSet) -> list[float]:
+    def _automatic_weight(self, pairs: PairSet) -> float | None:
+        """The trace weight that SERAPH would take for these pairs, if it is to be tried."""
         if not self._is_automatic:
-            return [check_number(w, "trace_weights", 0.0) for w in self.trace_weights]
+            return None
         if self.trace_weights != "auto":
             raise ValueError(
                 f'trace_weights={self.trace_weights!r} is not known: give numbers or "auto".'
             )
-        weight = self._automatic_weight(pairs)
-        if weight is None:
+        setting = RECOMMENDED._replace(correlation_weight=self.correlation_weight)
+        return setting.auto_trace_weight(pairs, self.threshold, self._manifold_term(pairs.points))
+
+    def _weights_to_try(self, default_weight: float | None) -> list[float]:
+        if not self._is_automatic:
+            return [check_number(w, "trace_weights", 0.0) for w in self.trace_weights]
+        if default_weight is None:
             raise ValueError(
                 "The first metric is zero at every trace weight (no labeled pair pulls it up), so "
                 '"auto" has no weights to try: give trace_weights as numbers.'
             )
-        return [factor * weight for factor in AUTO_FACTORS]
-
-    def _automatic_weight(self, pairs: PairSet) -> float | None:
-        """The trace weight that SERAPH would take for these pairs."""
-        setting = RECOMMENDED._replace(correlation_weight=self.correlation_weight)
-        return setting.auto_trace_weight(pairs, self.threshold, self._manifold_term(pairs.points))
-
-    def _scale(self, fold: Fold) -> float:
-        """What a trace weight is multiplied with in a fold, which has fewer labeled pairs."""
-        if not self._is_automatic:
-            return 1.0
-        whole, part = self._automatic_weight(fold.pairs), self._automatic_weight(fold.kept_pairs)
-        return part / whole if whole and part else 1.0
+        return [factor * default_weight for factor in AUTO_FACTORS]
 
     def _splitter(self, labels: Any) -> Any:
         class_sizes = np.bincount(encode_labels(labels, len(labels))[1])
@@ -296,11 +293,6 @@ class SERAPHCV(MahalanobisTransformer, FitParameters, SearchParameters):  # its 
         if not isinstance(cv, int | np.integer):
             return check_cv(cv)
         return LabeledKFold(int(cv), self.random_state is not None, self.random_state)
-
-
-def _scaled(candidate: dict[str, Any], scale: float) -> dict[str, Any]:
-    """A candidate with so many times its trace weight."""
-    return candidate | {"trace_weight": scale * candidate["trace_weight"]}
 
 
 def list_candidates(
@@ -412,7 +404,7 @@ def fit_fold(
     model.n_features_in_ = pairs.n_features
     try:
         with one_blas_thread():
-            model._learn(pairs)  # the search warns for all of its fits together
+            model._minimize(pairs)  # the search warns for all of its fits together
     except RuntimeError as error:  # the solver returned no metric at all
         failed = SearchFit(np.nan, True, time.perf_counter() - clock, str(error))
         return [failed] * len(shares)

@@ -316,13 +316,13 @@ def test_advice_names_options_of_the_command(table, monkeypatch):
 
 
 def test_other_warnings_are_shown_too(table, monkeypatch):
-    inner = SERAPH._learn
+    inner = SERAPH._minimize
 
     def warn_and_learn(model, pairs):
         warnings.warn("the sky is falling", stacklevel=1)
         return [*inner(model, pairs), FutureWarning("so is the moon")]
 
-    monkeypatch.setattr(SERAPH, "_learn", warn_and_learn)
+    monkeypatch.setattr(SERAPH, "_minimize", warn_and_learn)
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         result = run(FIT)
@@ -363,7 +363,7 @@ FAILURES = {
 @pytest.mark.parametrize("case", FAILURES)
 def test_a_fit_that_fails_writes_nothing_and_says_why(table, monkeypatch, case, command):
     error, exit_code, *reasons = FAILURES[case]
-    monkeypatch.setattr(SERAPH, "_learn", raises(error))
+    monkeypatch.setattr(SERAPH, "_minimize", raises(error))
     result = run(command)
     assert_answered_in_words(result, reasons, exit_code)
     assert "rank" not in result.stdout

@@ -438,14 +438,14 @@ def test_search_counts_what_did_not_end_certified_and_says_so(sampling):
 
 
 def test_search_goes_on_where_a_solver_fails_and_ends_where_all_fail(sampling, monkeypatch):
-    learn, failing = SERAPH._learn, {10.0}
+    learn, failing = SERAPH._minimize, {10.0}
 
     def learn_or_fail(self, pairs):
         if self.trace_weight in failing:
             raise RuntimeError("the solver returned nothing")
         return learn(self, pairs)
 
-    monkeypatch.setattr(SERAPH, "_learn", learn_or_fail)
+    monkeypatch.setattr(SERAPH, "_minimize", learn_or_fail)
     with pytest.warns(NotCertified, match="2 of the 4 fits"):
         found = SERAPHCV(**SMALL).fit(sampling.X, sampling.y)
     assert found.best_params_["trace_weight"] == 1.0

@@ -371,7 +371,7 @@ def plant(monkeypatch, solver, matrix):
 
 def serve_by(monkeypatch, solver):
     """Let the command's --solver be an object, which no command line can name."""
-    inner = SERAPH._learn
+    inner = SERAPH._minimize
 
     def learn_by(model, pairs):
         named, model.solver = model.solver, solver
@@ -379,7 +379,7 @@ def serve_by(monkeypatch, solver):
         model.solver = named
         return told
 
-    monkeypatch.setattr(SERAPH, "_learn", learn_by)
+    monkeypatch.setattr(SERAPH, "_minimize", learn_by)
 
 
 @pytest.mark.parametrize("case", WITHOUT_A_METRIC)
