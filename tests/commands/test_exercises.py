@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 import sys
 import traceback
 from pathlib import Path
@@ -13,9 +14,10 @@ import pytest
 import seraph_cvx
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "exercises"
-FOLDERS = {"exercise": FOLDER, "solution": FOLDER / "solutions"}
-SOLUTIONS = sorted(FOLDERS["solution"].glob("solution_*.py"))
-NAMES = [path.stem.removeprefix("solution_") for path in SOLUTIONS]
+EXERCISES = sorted(FOLDER.glob("exercise_*.py"))
+NAMES = [path.stem.removeprefix("exercise_") for path in EXERCISES]
+SOLUTIONS = runpy.run_path(str(FOLDER / "solutions" / "fill_in.py"))
+fill_in = SOLUTIONS["fill_in"]
 MAY_IMPORT = {"numpy", "cvxpy", "seraph_cvx"}
 
 WRONG = {
@@ -44,10 +46,6 @@ WRONG = {
 """For each TODO: a piece of its solution, and a mistake to put in its place."""
 
 
-def source(kind, name):
-    return (FOLDERS[kind] / f"{kind}_{name}.py").read_text(encoding="utf-8")
-
-
 def is_todo(node):
     """A function of a starter that does nothing but raise its hint."""
     last = node.body[-1] if isinstance(node, ast.FunctionDef) else None
@@ -57,28 +55,8 @@ def is_todo(node):
 
 def todos(name):
     """The names of the functions to fill in, in order."""
-    return [node.name for node in ast.parse(source("exercise", name)).body if is_todo(node)]
-
-
-def bodies(text, functions):
-    """By function: first and last line of what follows the docstring, counted from zero."""
-    return {
-        node.name: (node.body[1].lineno - 1, node.body[-1].end_lineno)
-        for node in ast.parse(text).body
-        if isinstance(node, ast.FunctionDef) and node.name in functions
-    }
-
-
-def answered(name, how_many):
-    """The starter with its first `how_many` TODOs filled in from the solution."""
-    starter, solution = source("exercise", name), source("solution", name)
-    lines, answers = starter.splitlines(), solution.splitlines()
-    functions = todos(name)[:how_many]
-    places, found = bodies(starter, functions), bodies(solution, functions)
-    for function in reversed(functions):
-        (start, end), (first, last) = places[function], found[function]
-        lines[start:end] = answers[first:last]
-    return "\n".join(lines) + "\n"
+    text = (FOLDER / f"exercise_{name}.py").read_text(encoding="utf-8")
+    return [node.name for node in ast.parse(text).body if is_todo(node)]
 
 
 def run(text, label):
@@ -92,13 +70,14 @@ def test_there_are_eight_and_the_index_names_each():
     assert [name for _, name, _ in rows] == NAMES
     assert [int(number) for number, _, _ in rows] == list(range(1, 9))
     assert [int(count) for *_, count in rows] == [len(todos(name)) for name in NAMES]
-    for kind, folder in FOLDERS.items():
-        assert {path.name for path in folder.glob("*.py")} == {f"{kind}_{n}.py" for n in NAMES}
+    for name in NAMES:
+        answers = (FOLDER / "solutions" / f"solution_{name}.py").read_text(encoding="utf-8")
+        assert [node.name for node in ast.parse(answers).body[1:]] == todos(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_solution_runs_and_its_assertions_hold(name, capsys):
-    text = source("solution", name)
+    text = fill_in(name[0])
     checks = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Assert)]
     assert len(checks) > len(todos(name))
     run(text, f"solution_{name}.py")
@@ -109,41 +88,41 @@ def test_solution_runs_and_its_assertions_hold(name, capsys):
 def test_starter_stops_at_its_todos_one_after_the_other_with_the_hint(name):
     """As it is at TODO 1; with the answers to the first k, at TODO k + 1; in no other place."""
     for k, function in enumerate(todos(name)):
-        label = f"exercise_{name}.py"
+        text, label = fill_in(name[0], k), f"exercise_{name}.py"
+        assert f"# %% TODO {k + 1}. " in text
         with pytest.raises(NotImplementedError, match=rf"^TODO {k + 1}: .{{20}}") as caught:
-            run(source("exercise", name) if k == 0 else answered(name, k), label)
+            run(text, label)
         frame = traceback.extract_tb(caught.tb)[-1]
         assert (frame.filename, frame.name) == (label, function)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_starter_differs_from_its_solution_in_the_todo_places_only(name):
-    starter = source("exercise", name)
-    assert todos(name)
-    assert starter != source("solution", name)
-    assert answered(name, len(todos(name))) == source("solution", name)
-    for k in range(len(todos(name))):
-        assert f"# %% TODO {k + 1}. " in starter
+def test_fill_in_changes_nothing_but_the_functions():
+    """Signatures and docstrings of the answers are those of the exercise."""
+    for path, name in zip(EXERCISES, NAMES, strict=True):
+        before, after = (
+            ast.parse(text).body for text in (path.read_text(encoding="utf-8"), fill_in(name[0]))
+        )
+        for old, new in zip(before, after, strict=True):
+            if is_todo(old):
+                old.body[1:] = new.body[1:] = []
+            assert ast.unparse(old) == ast.unparse(new)
 
 
 @pytest.mark.parametrize(("name", "function"), WRONG)
 def test_wrong_answer_to_a_todo_is_noticed(name, function):
-    text = source("solution", name)
+    text = fill_in(name[0])
+    body = SOLUTIONS["functions"](text)[function].rpartition('"""')[2]
     right, wrong = WRONG[name, function]
-    start, end = bodies(text, [function])[function]
-    lines = text.splitlines(keepends=True)
-    body = "".join(lines[start:end])
     assert right in body
-    changed = "".join([*lines[:start], body.replace(right, wrong, 1), *lines[end:]])
     with pytest.raises(AssertionError):
-        run(changed, f"wrong_{name}.py")
+        run(text.replace(body, body.replace(right, wrong, 1)), f"wrong_{name}.py")
 
 
 def test_wrong_answers_are_tried_for_every_todo():
     assert list(WRONG) == [(name, function) for name in NAMES for function in todos(name)]
 
 
-@pytest.mark.parametrize("path", sorted(FOLDER.rglob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", EXERCISES, ids=lambda path: path.stem)
 def test_only_public_names_are_used(path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

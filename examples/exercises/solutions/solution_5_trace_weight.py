@@ -1,69 +1,16 @@
-"""Exercise 5: the two ends of the trace weight: no optimum at 0, nothing but zero when it is large.
+"""The answers to exercise 5, which `fill_in.py` puts in the places of its TODOs."""
 
-With lambda = 0 the M-step usually has no optimum: f falls for ever along some direction. With
-lambda large the optimum is A = 0, and an eigenvalue says from where on.
-"""
-
-import numpy as np
-
-from seraph_cvx import MStepObjective, OptimumNotAttained, PairSet, seraph_path, solve_m_step
-
-# %% The data: 8 points in R^3, two similar and three dissimilar pairs; the rest is not used.
-rng = np.random.default_rng(4)
-X = rng.normal(size=(8, 3))
-pairs = PairSet.from_constraints(X, similar=[(0, 1), (2, 3)], dissimilar=[(0, 4), (1, 5), (2, 6)])
-V_similar, V_dissimilar = (
-    X[rows[:, 0]] - X[rows[:, 1]] for rows in (pairs.similar, pairs.dissimilar)
-)
-eta = 1.0
-without_trace = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
+# ruff: noqa: F821 (data and imports are those of the exercise)
 
 
-# %% TODO 1. f(A) = sum_S log(1 + e^s) + sum_D log(1 + e^{-s}). Stretch the metric along a direction
-# that no similar pair has a part in: the first sum stays, the second falls, and never stops.
 def falling_direction():
     """A unit vector u with v'u = 0 for each similar v, and v'u != 0 for a dissimilar one."""
     return np.linalg.svd(V_similar)[2][-1]  # two similar pairs in R^3 leave one direction free
 
 
-u = falling_direction()
-assert np.isclose(np.linalg.norm(u), 1.0)
-values = [without_trace.value(t * np.outer(u, u)) for t in (0.0, 1.0, 3.0, 10.0, 30.0)]
-assert np.all(np.diff(values) < 0.0)
-assert not without_trace.attains_optimum
-refusal = None
-try:
-    solve_m_step(without_trace)
-except OptimumNotAttained as error:
-    refusal = error
-assert refusal is not None
-assert np.isclose(abs(refusal.direction @ u), 1.0)
-print(f"lambda = 0: f falls along u as {np.round(values, 3)}; it has no optimum.")
-
-
-# %% TODO 2. At A = 0 every score is -eta. A = 0 is optimal if no direction D PSD has a negative
-# slope <gradient, D>, so if the gradient at 0 is PSD. Solve that for lambda.
 def critical_trace_weight():
     """The smallest lambda >= 0 for which A = 0 is optimal."""
     taken = 1.0 / (1.0 + np.exp(eta))  # p(-1) = sigma(-eta) of every pair at A = 0
     everything = V_similar.T @ V_similar + V_dissimilar.T @ V_dissimilar
     pull = V_dissimilar.T @ V_dissimilar - taken * everything
     return max(0.0, np.linalg.eigvalsh(pull)[-1])
-
-
-critical = critical_trace_weight()
-assert np.isclose(critical, without_trace.critical_trace_weight)
-above, below = (
-    solve_m_step(without_trace.with_trace_weight(factor * critical)).metric
-    for factor in (1.01, 0.99)
-)
-assert np.trace(above) == 0.0
-assert np.trace(below) > 1e-4
-print(f"lambda >= {critical:.4f}: the metric is zero; just below it is not.")
-
-# %% Between the two ends the metric grows. Its trace never falls with lambda; its rank may.
-path = seraph_path(pairs, unlabeled_weight=0.0, n_weights=8)
-traces = [point.trace for point in path]
-assert traces[0] == 0.0
-assert np.all(np.diff(traces) > 0.0)
-print(f"lambda from {critical:.3f} downwards: traces {np.round(traces, 2)}, ranks {path.ranks}")
