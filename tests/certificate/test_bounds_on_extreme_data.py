@@ -26,7 +26,8 @@ from seraph_cvx.theory import exponential
 from seraph_cvx.theory.exponential import ExponentialMStep, certify_exponential, solve_exponential
 
 flint = pytest.importorskip("flint")
-from exact_pairs import (  # noqa: E402
+from flint import arb  # noqa: E402
+from high_precision import (  # noqa: E402
     BITS,
     cholesky,
     differences,
@@ -39,7 +40,6 @@ from exact_pairs import (  # noqa: E402
     total,
     unit_basis,
 )
-from flint import arb  # noqa: E402
 
 NOTHING = np.empty((0, 2), dtype=int)
 FAMILIES = ["plain", "sentinel", "far point", "scales", "shift", "plane", "nearly", "copies"]

@@ -18,7 +18,7 @@ import pytest
 flint = pytest.importorskip("flint")
 
 import stress  # noqa: E402
-from high_precision import MANY_BITS, solve_quietly, value_by_definition  # noqa: E402
+from high_precision import BITS, solve_quietly, value_by_definition  # noqa: E402
 from stress import Verdict, inspect, judge_certificates, tally  # noqa: E402
 from stress_blocks import NOWHERE, balls, block_of  # noqa: E402
 from stress_doors import FAMILIES, MARATHON  # noqa: E402
@@ -458,9 +458,9 @@ def test_the_judge_agrees_with_700_bits(family, seeds):
     for instance, judge, factors in filter(None, (best_found(family, seed) for seed in seeds)):
         if instance.objective.pairs.drawn is None:
             L = np.asarray(factors[-1]).astype(np.float64)
-            with flint.ctx.workprec(MANY_BITS):
+            with flint.ctx.workprec(BITS):
                 exact = value_by_definition(instance.objective, L)
-                assert exact.overlaps(judge.value(L, MANY_BITS))
+                assert exact.overlaps(judge.value(L, BITS))
 
 
 @pytest.mark.parametrize("family", PENALIZED)
@@ -470,9 +470,9 @@ def test_the_judge_agrees_with_the_proofs_of_the_package_on_penalties(family):
     for instance, judge, factors in filter(None, (best_found(family, seed) for seed in range(8))):
         objective = instance.objective
         L = 0.999 * np.asarray(factors[-1]).astype(np.float64)  # constraints hold strictly
-        with flint.ctx.workprec(MANY_BITS):
+        with flint.ctx.workprec(BITS):
             parts = [block.ball_value(balls(L), L) for block in objective.penalties]
-            enclosed = judge.value(L, MANY_BITS)
+            enclosed = judge.value(L, BITS)
             if all(part.is_finite() for part in parts) and enclosed is not None:
                 exact = value_by_definition(objective.with_penalties([]), L)
                 assert enclosed.overlaps(sum(parts, exact))
@@ -491,11 +491,11 @@ def test_drawn_pairs_count_as_often_as_the_judge_says():
     listed = PairSet.from_constraints(X, pairs.similar, rows, 1.0, c)
     labeled = MStepObjective(listed, unlabeled_weight=0.0, trace_weight=0.1)
     L = np.array([[1.0, 0.3], [0.2, 0.7]])
-    with flint.ctx.workprec(MANY_BITS):
+    with flint.ctx.workprec(BITS):
         exact = value_by_definition(labeled, L)
-        assert exact.overlaps(Judge(sampled).value(L, MANY_BITS))
+        assert exact.overlaps(Judge(sampled).value(L, BITS))
     whole = MStepObjective(pairs.whole, unlabeled_weight=0.5, trace_weight=0.1)
-    assert not exact.overlaps(Judge(whole).value(L, MANY_BITS))
+    assert not exact.overlaps(Judge(whole).value(L, BITS))
 
 
 def test_the_judge_tells_feasible_from_infeasible_and_either_from_undecided():

@@ -11,7 +11,7 @@ import pytest
 flint = pytest.importorskip("flint")
 
 from high_precision import (  # noqa: E402
-    MANY_BITS,
+    BITS,
     check,
     exact,
     gaussian,
@@ -36,7 +36,7 @@ def test_closed_form_one_dissimilar_pair(precision, gap):
     pairs = PairSet.from_constraints([[0.0], [1.0]], [], [(0, 1)])
     objective = MStepObjective(pairs, trace_weight=0.25, threshold=2.0)
     proof = prove(objective, [[2.0 + np.log(3.0)]], precision=precision)
-    with ctx.workprec(MANY_BITS):
+    with ctx.workprec(BITS):
         share = arb(0.25)
         optimum = -share * share.log() - (1 - share) * (1 - share).log() + share * 2
         assert optimum >= proof.enclosure[0]
@@ -59,7 +59,7 @@ def test_closed_form_with_a_soft_label_of_a_previous_metric(precision, gap):
         unlabeled_weight=0.5,
         trace_weight=0.25,
     )
-    with ctx.workprec(MANY_BITS):
+    with ctx.workprec(BITS):
         q = 1 / (1 + (arb(2) * (arb(0.75) - 1)).exp())
         r = (q / 2 + arb(0.25)) / arb(1.5)
         entropy = -r * r.log() - (1 - r) * (1 - r).log()
@@ -147,7 +147,7 @@ def test_failure_path_a_regularizer_that_is_not_psd_as_doubles():
         u = np.array([0.0, *rng.normal(size=2)])
         objective = with_points(X, manifold_term=np.outer(u, u), trace_weight=0.0)
         (a, b), (_, c) = exact(objective.manifold_term[1:, 1:]).table()
-        with ctx.workprec(MANY_BITS):
+        with ctx.workprec(BITS):
             if a * c - b * b < 0:
                 break
     else:

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import math
 
-import naive
 import numpy as np
 import pytest
 from flint import fmpq, fmpq_mat
 from high_precision import value_by_definition
-from instances import SETTINGS, explicit_soft_labels, random_objective, random_pairs, random_psd
-from scipy.optimize import brentq, minimize_scalar
+from instances import (
+    SETTINGS,
+    dual_terms,
+    paper_m_step,
+    random_objective,
+    random_pairs,
+    random_psd,
+)
+from scipy.optimize import brentq
+from scipy.special import expit
 
-from seraph_cvx import MStepObjective, PairSet, Status, certify, e_step, solve_m_step
+from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 
 FIRST_ORDER = ["fista", "projected-gradient"]
 
@@ -49,10 +56,9 @@ def test_closed_form_zero_is_not_optimal_below_the_critical_trace_weight(setting
 
 
 def test_closed_form_critical_trace_weight_by_the_optimality_condition():
-    """A = 0 is optimal <=> the gradient at 0 is PSD, by its definition as a double loop."""
+    """A = 0 is optimal <=> the gradient at 0 is PSD, by the formula of the paper."""
     objective = random_objective(2, "other")
-    arguments = (objective.pairs, explicit_soft_labels(objective), objective.mu, 0.0)
-    gradient = naive.m_step(*arguments, objective.threshold, np.zeros((4, 4)))[1]
+    gradient = paper_m_step(objective.with_trace_weight(0.0), np.zeros((4, 4)))[1]
     expected = -np.linalg.eigvalsh(gradient)[0]
     assert objective.critical_trace_weight == pytest.approx(expected, rel=1e-10)
 
@@ -62,14 +68,11 @@ def test_closed_form_critical_trace_weight_by_the_optimality_condition():
 @pytest.mark.parametrize("solver", FIRST_ORDER)
 def test_closed_form_one_dimension_by_the_root_of_the_derivative(seed, setting, solver):
     objective = random_objective(seed, setting, n=15, m=1)
-    V, c, b = naive.pair_terms(objective.pairs, explicit_soft_labels(objective), objective.mu)
+    V, c, b = dual_terms(objective)
     v2, eta = V[:, 0] ** 2, objective.threshold
 
     def derivative(a):
-        return objective.trace_weight + sum(
-            (ck * naive.sigmoid(a * vk - eta) - bk) * vk
-            for ck, bk, vk in zip(c, b, v2, strict=True)
-        )
+        return objective.trace_weight + (c * expit(a * v2 - eta) - b) @ v2
 
     root = brentq(derivative, 0.0, 1e6, xtol=1e-14) if derivative(0.0) < 0.0 else 0.0
     solution = solve_m_step(objective, solver, tol=1e-11)
@@ -110,13 +113,13 @@ def test_closed_form_one_dissimilar_pair(trace_weight, m):
     length = float(v @ v)
     pairs = PairSet.from_constraints(X, [], [(1, 0)])
     objective = MStepObjective(pairs, trace_weight=trace_weight, threshold=eta)
-    assert objective.critical_trace_weight == pytest.approx(length * naive.sigmoid(eta))
+    assert objective.critical_trace_weight == pytest.approx(length * expit(eta))
     s = math.log(length / trace_weight - 1.0) if length > trace_weight else -math.inf
     t = max(0.0, s + eta) / length
     solution = solve_m_step(objective, tol=1e-12)
     assert solution.status is Status.CERTIFIED
     assert solution.metric == pytest.approx(t * np.outer(v, v) / length, abs=1e-5 * max(1.0, t))
-    expected = naive.softplus(-(t * length - eta)) + trace_weight * t
+    expected = np.logaddexp(0.0, eta - t * length) + trace_weight * t
     rounding = 1e-14  # of `expected`, which is below 2
     assert solution.certificate.dual_value <= expected + rounding
     assert expected <= solution.value + rounding
@@ -221,33 +224,3 @@ def test_attainment_of_classes_agrees_with_exact_ranks(weight):
     assert u is not None
     values = [value_by_definition(objective, np.sqrt(t) * u[:, None]) for t in (0.0, 1e24, 1e25)]
     assert values[0] > values[1] > values[2]
-
-
-@pytest.mark.parametrize("unlabeled_weight", [0.0, 0.01, 1.0, 7.0])
-def test_closed_form_theorem_3_is_the_e_step(unlabeled_weight):
-    """q(y) = p(y) exp(mu ln p(y)) / sum_y' p(y') exp(mu ln p(y')), eq. (10), pair by pair."""
-    pairs = random_pairs(4)
-    A, eta = random_psd(np.random.default_rng(4), 4), 1.4
-    q = e_step(pairs, A, unlabeled_weight, eta)
-    assert len(q) == pairs.n_unlabeled
-    for (i, j), actual in zip(pairs.unlabeled.tolist(), q, strict=True):
-        s = naive.score(pairs.points, i, j, A, eta)
-        p = {y: 1.0 / (1.0 + math.exp(y * s)) for y in (1, -1)}
-        weight = {y: p[y] * math.exp(unlabeled_weight * math.log(p[y])) for y in (1, -1)}
-        assert actual == pytest.approx(weight[1] / (weight[1] + weight[-1]), rel=1e-10)
-
-
-@pytest.mark.parametrize("mu", [0.01, 1.0, 7.0])
-@pytest.mark.parametrize("distance", [0.1, 0.9, 1.5])
-def test_closed_form_theorem_3_minimizes_problem_9(mu, distance):
-    """q = argmin KL(q || p) + mu E_q[-ln p], eq. (9), by a numerical search over q in (0, 1)."""
-    p = naive.sigmoid(1.0 - distance)
-
-    def cost(q):
-        divergence = q * math.log(q / p) + (1.0 - q) * math.log((1.0 - q) / (1.0 - p))
-        return divergence - mu * (q * math.log(p) + (1.0 - q) * math.log(1.0 - p))
-
-    best = minimize_scalar(cost, bounds=(1e-12, 1.0 - 1e-12), method="bounded").x
-    pairs = PairSet.from_constraints([[0.0], [9.0], [9.0 + math.sqrt(distance)]], [(0, 1)], [])
-    q = e_step(pairs, [[1.0]], unlabeled_weight=mu)[1]
-    assert q == pytest.approx(best, abs=1e-4)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import array_api_strict
 import numpy as np
 import pytest
-from exact_pairs import BITS, differences, moment
 from flint import acb_mat, arb, ctx
+from high_precision import BITS, differences, moment
 from instances import random_objective, random_pairs
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step

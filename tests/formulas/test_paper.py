@@ -1,27 +1,26 @@
-"""Evidence: the formulas of `paper.py` hold among themselves, and are what the package computes."""
+"""Evidence: the formulas of `paper.py` hold among themselves; other files compare the package."""
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
-from instances import random_psd
+from instances import pair_lists, random_psd
+from scipy.optimize import minimize_scalar
 
-from seraph_cvx import MStepObjective, PairSet, e_step, paper, state_m_step
+from seraph_cvx import PairSet, e_step, paper
 
 MU, LAM, ETA, GAMMA, KAPPA = 0.3, 0.7, 1.2, 0.4, -1.7
 
 
 @pytest.fixture(params=range(3))
 def drawn(request):
-    """Pairs, a metric and soft labels."""
+    """Pairs and a metric."""
     rng = np.random.default_rng(request.param)
     X = rng.normal(size=(8, 3))
     pairs = PairSet.from_labels(X, [0, 0, 1, 1, 2, -1, -1, -1])
-    return pairs, random_psd(rng, 3, size=0.5), rng.random(pairs.n_unlabeled), rng
-
-
-def lists(pairs):
-    return pairs.points, pairs.similar, pairs.dissimilar, pairs.unlabeled
+    return pairs, random_psd(rng, 3, size=0.5), rng
 
 
 def labeled_distances(pairs, A):
@@ -30,32 +29,8 @@ def labeled_distances(pairs, A):
     return paper.squared_distances(pairs.points, rows, A), y
 
 
-def test_the_m_step_of_the_package_is_minus_11(drawn):
-    pairs, A, q, _ = drawn
-    letters = {"mu": MU, "lam": LAM, "eta": ETA}
-    objective = MStepObjective(pairs, q, unlabeled_weight=MU, trace_weight=LAM, threshold=ETA)
-    expected = -paper.m_step(*lists(pairs), q, A, **letters)
-    assert objective.value(A) == pytest.approx(expected, rel=1e-13)
-    np.testing.assert_allclose(
-        objective.gradient(A), -paper.m_step_gradient(*lists(pairs), q, A, **letters), rtol=1e-11
-    )
-    problem = state_m_step(objective)
-    problem.variables()[0].save_value(A)
-    assert problem.objective.value == pytest.approx(expected, rel=1e-10)
-
-
-def test_the_gradient_of_11_is_that_of_finite_differences(drawn):
-    pairs, A, q, rng = drawn
-    letters = {"mu": MU, "lam": LAM, "eta": ETA}
-    D = rng.normal(size=(3, 3))
-    D, h = D + D.T, 1e-5
-    ahead, behind = (paper.m_step(*lists(pairs), q, A + step * D, **letters) for step in (h, -h))
-    slope = np.sum(paper.m_step_gradient(*lists(pairs), q, A, **letters) * D)
-    assert (ahead - behind) / (2.0 * h) == pytest.approx(slope, rel=1e-7)
-
-
 def test_the_e_step_of_the_package_is_10_and_minimizes_9(drawn):
-    pairs, A, _, rng = drawn
+    pairs, A, rng = drawn
     d = paper.squared_distances(pairs.points, pairs.unlabeled, A)
     best = paper.e_step(d, mu=MU, eta=ETA)
     np.testing.assert_allclose(
@@ -67,19 +42,8 @@ def test_the_e_step_of_the_package_is_10_and_minimizes_9(drawn):
         assert np.all(least <= other + 1e-14)
 
 
-def test_the_lipschitz_constant_12_bounds_the_slopes(drawn):
-    pairs, _, q, rng = drawn
-    bound = paper.lipschitz_bound(*lists(pairs), mu=MU, lam=LAM)
-    for size in (0.1, 1.0, 30.0):
-        A = random_psd(rng, 3, size=size)
-        gradient = paper.m_step_gradient(*lists(pairs), q, A, mu=MU, lam=LAM, eta=ETA)
-        assert np.linalg.norm(gradient) <= bound
-    objective = MStepObjective(pairs, unlabeled_weight=MU, trace_weight=LAM, threshold=ETA)
-    assert objective.lipschitz_bound <= bound
-
-
 def test_the_maximum_entropy_solution_2_is_the_model_5(drawn):
-    pairs, A, _, _ = drawn
+    pairs, A, _ = drawn
     d, y = labeled_distances(pairs, A)
     np.testing.assert_allclose(
         paper.maximum_entropy_solution(d, y, KAPPA, ETA),
@@ -90,9 +54,7 @@ def test_the_maximum_entropy_solution_2_is_the_model_5(drawn):
 
 def test_the_dual_3_is_above_the_primal_1_and_meets_it(drawn):
     """Weak duality at any kappa and p; no gap at the kappa that minimizes (3) for this A."""
-    from scipy.optimize import minimize_scalar
-
-    pairs, A, _, rng = drawn
+    pairs, A, rng = drawn
     d, y = labeled_distances(pairs, A)
     for _ in range(20):
         kappa, p = rng.normal(), rng.random(len(d))
@@ -106,10 +68,10 @@ def test_the_dual_3_is_above_the_primal_1_and_meets_it(drawn):
 
 
 def test_theorem_2_turns_6_into_7(drawn):
-    pairs, A, _, _ = drawn
-    full = paper.full_objective(*lists(pairs), A, KAPPA, mu=MU, lam=LAM, eta=ETA, gamma=GAMMA)
+    pairs, A, _ = drawn
+    full = paper.full_objective(*pair_lists(pairs), A, KAPPA, mu=MU, lam=LAM, eta=ETA, gamma=GAMMA)
     metric, lam, eta = paper.simplified_parameters(A, KAPPA, lam=LAM, eta=ETA)
-    simple = paper.simplified_objective(*lists(pairs), metric, mu=MU, lam=lam, eta=eta)
+    simple = paper.simplified_objective(*pair_lists(pairs), metric, mu=MU, lam=lam, eta=eta)
     assert full == pytest.approx(simple - GAMMA / 2.0 * KAPPA**2, rel=1e-12)
     np.testing.assert_allclose(
         paper.posterior(paper.squared_distances(pairs.points, pairs.unlabeled, metric), 1.0, eta),
@@ -123,20 +85,20 @@ def test_theorem_2_turns_6_into_7(drawn):
 
 
 def test_13_is_6_without_trace_and_14_at_its_own_model(drawn):
-    pairs, A, _, _ = drawn
+    pairs, A, _ = drawn
     letters = {"mu": MU, "eta": ETA, "gamma": GAMMA}
-    at_13 = paper.posterior_regularization(*lists(pairs), A, KAPPA, **letters)
+    at_13 = paper.posterior_regularization(*pair_lists(pairs), A, KAPPA, **letters)
     assert at_13 == pytest.approx(
-        paper.full_objective(*lists(pairs), A, KAPPA, lam=0.0, **letters), rel=1e-12
+        paper.full_objective(*pair_lists(pairs), A, KAPPA, lam=0.0, **letters), rel=1e-12
     )
     d = paper.squared_distances(pairs.points, pairs.unlabeled, A)
     p = np.exp(paper.log_model(d, 1.0, KAPPA, ETA))
-    at_14 = paper.soft_posterior_regularization(*lists(pairs), p, A, KAPPA, **letters)
+    at_14 = paper.soft_posterior_regularization(*pair_lists(pairs), p, A, KAPPA, **letters)
     assert at_13 == pytest.approx(at_14, rel=1e-12)
 
 
 def test_the_mixed_norm_15_is_least_at_the_eigenvectors(drawn):
-    _, A, _, rng = drawn
+    _, A, rng = drawn
     eigenvalues, vectors = np.linalg.eigh(A)
     assert paper.mixed_norm(np.diag(eigenvalues)) == pytest.approx(np.trace(A), rel=1e-12)
     np.testing.assert_allclose(vectors @ np.diag(eigenvalues) @ vectors.T, A, atol=1e-14)
@@ -146,8 +108,6 @@ def test_the_mixed_norm_15_is_least_at_the_eigenvectors(drawn):
 
 
 def test_every_numbered_equation_has_a_function():
-    import re
-
     text = " ".join(
         (function.__doc__ or "").split("\n")[0]
         for function in vars(paper).values()

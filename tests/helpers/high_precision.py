@@ -1,4 +1,4 @@
-"""The M-step's value with 200 digits, pair by pair, and what a proof has to satisfy by it."""
+"""Sums over pairs and the M-step's value with 240 digits, and what a proof has to satisfy by it."""
 
 from __future__ import annotations
 
@@ -11,48 +11,108 @@ from instances import random_pairs
 from seraph_cvx import MStepObjective, NotCertified, PairSet, solve_m_step
 from seraph_cvx.certificate.proof import prove
 
-MANY_BITS = 700
-"""More than 200 digits."""
+BITS = 800
+"""More than 240 digits."""
 
 
 def exact(values):
-    return arb_mat(np.asarray(values, dtype=float).tolist())
+    """These doubles, without rounding."""
+    return arb_mat(np.atleast_2d(np.asarray(values, dtype=float)).tolist())
 
 
-def soft_label(objective, v, k):
-    """q(+1) of the k-th unlabeled pair, whose difference is the column v."""
-    if objective.soft_labels is not None:
-        return arb(float(objective.soft_labels[k]))
-    if objective.previous_metric is None:
-        return arb(0)
-    d = (v.transpose() * exact(objective.previous_metric) * v)[0, 0]
-    return 1 / (1 + (arb(objective.sharpness) * (d - objective.threshold)).exp())
+def rounded(matrix):
+    rows, columns = range(matrix.nrows()), range(matrix.ncols())
+    return np.array([[float(matrix[i, j]) for j in columns] for i in rows])
+
+
+def total(terms):
+    return sum(terms, arb(0))
+
+
+def identity(m, entry=1.0):
+    return exact(entry * np.eye(m))
+
+
+def differences(points, rows):
+    """x_i - x_j for each row (i, j), exactly."""
+    X, m = exact(points), np.shape(points)[1]
+    return arb_mat([[X[i, a] - X[j, a] for a in range(m)] for i, j in np.asarray(rows).tolist()])
+
+
+def squares(V, L):
+    """v'LL'v for each row v."""
+    Y = V * L
+    return [total(Y[k, a] ** 2 for a in range(Y.ncols())) for k in range(Y.nrows())]
+
+
+def moment(V, weights):
+    """sum_k w_k v_k v_k'."""
+    m = range(V.ncols())
+    weighted = arb_mat([[arb(w) * V[k, a] for a in m] for k, w in enumerate(np.ravel(weights))])
+    return weighted.transpose() * V
+
+
+def cholesky(C):
+    """The factor of a matrix that is proven positive definite, or None."""
+    m = C.nrows()
+    F = [[arb(0)] * m for _ in range(m)]
+    for j in range(m):
+        pivot = C[j, j] - total(F[j][k] ** 2 for k in range(j))
+        if not pivot > 0:
+            return None
+        F[j][j] = pivot.sqrt()
+        for i in range(j + 1, m):
+            F[i][j] = (C[i, j] - total(F[i][k] * F[j][k] for k in range(j))) / F[j][j]
+    return arb_mat(F)
+
+
+def log_det(C):
+    """log det C, or None where C is not proven positive definite."""
+    F = cholesky(C)
+    return None if F is None else 2 * total(F[i, i].log() for i in range(C.nrows()))
+
+
+def unit_basis(C):
+    """T, some exact numbers, with T'CT = I, nearly; directions of no extent are stretched far."""
+    m = C.nrows()
+    lifted = C + identity(m) * (C.trace().mid() * arb(2) ** -300)
+    T = cholesky(lifted).inv().transpose()
+    return arb_mat([[T[i, j].mid() for j in range(m)] for i in range(m)])
 
 
 def value_by_definition(objective, L):
-    """f(LL') of (11): pair by pair, -ln p(+1) and -ln p(-1) by their weights; 700 bits."""
-    pairs, X, factor = objective.pairs, exact(objective.pairs.points), exact(L)
+    """f(LL') of (11): pair by pair, -ln p(+1) and -ln p(-1) by their weights."""
+    pairs, L = objective.pairs, exact(L)
     R = exact(objective.trace_weight * np.eye(pairs.n_features))
     if objective.manifold_term is not None:
         R = R + exact(objective.manifold_term)
-    total = (factor.transpose() * R * factor).trace()
-    n_similar, c = len(pairs.similar), pairs.labeled_weights
-    rows = pairs.labeled.tolist() + (pairs.unlabeled.tolist() if objective.mu > 0.0 else [])
-    for k, (i, j) in enumerate(rows):
-        v = arb_mat([[X[i, a] - X[j, a]] for a in range(pairs.n_features)])
-        image = factor.transpose() * v
-        odds = ((image.transpose() * image)[0, 0] - objective.threshold).exp()
-        if k < pairs.n_labeled:
-            weight, q = arb(float(c[k])), arb(int(k < n_similar))
-        else:
-            weight, q = arb(objective.mu), soft_label(objective, v, k - pairs.n_labeled)
-        total += weight * (q * (1 + odds).log() + (1 - q) * (1 + 1 / odds).log())
-    return total
+    rows = np.vstack([pairs.labeled, pairs.unlabeled]) if objective.mu > 0.0 else pairs.labeled
+    V, n_similar, n_labeled = differences(pairs.points, rows), len(pairs.similar), pairs.n_labeled
+    c = [*map(arb, pairs.labeled_weights.tolist())] + [arb(objective.mu)] * len(rows)
+    q = [arb(1)] * n_similar + [arb(0)] * len(rows)
+    if objective.soft_labels is not None:
+        q[n_labeled:] = map(arb, objective.soft_labels.tolist())
+    elif objective.previous_metric is not None:
+        image, m = V * exact(objective.previous_metric), range(pairs.n_features)
+        for k in range(n_labeled, len(rows)):
+            d = total(image[k, a] * V[k, a] for a in m)
+            q[k] = 1 / (1 + (arb(objective.sharpness) * (d - objective.threshold)).exp())
+    value = (L.transpose() * R * L).trace()
+    for k, d in enumerate(squares(V, L)):
+        odds = (d - objective.threshold).exp()
+        value += c[k] * (q[k] * (1 + odds).log() + (1 - q[k]) * (1 + 1 / odds).log())
+    return value
+
+
+def exact_value(objective, L):
+    """The same, as a double."""
+    with ctx.workprec(BITS):
+        return float(value_by_definition(objective, L))
 
 
 def assert_true_of(proof, objective, *factors):
     """Above the lower bound at each PSD point; and f at the proof's own point below the upper."""
-    with ctx.workprec(MANY_BITS):
+    with ctx.workprec(BITS):
         for L in factors:
             assert value_by_definition(objective, L) >= proof.dual_value
         own = value_by_definition(objective, proof.factor)

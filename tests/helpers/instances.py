@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from seraph_cvx import MStepObjective, PairSet
+from seraph_cvx import MStepObjective, PairSet, paper
 from seraph_cvx.engine.blocks import Layout
 
 SETTINGS = {
@@ -37,10 +37,10 @@ def random_psd(rng, m, size=1.0, rank=None):
     return F @ F.T
 
 
-def random_objective(seed, setting, *, q="random", n=20, m=4, **more):
+def random_objective(seed, setting, *, q="random", n=20, m=4, n_labeled=12, **more):
     """An MStepObjective in one of SETTINGS, with soft labels "random", "streamed" or "start"."""
     rng = np.random.default_rng([seed, 1])
-    pairs = random_pairs(seed, n=n, m=m)
+    pairs = random_pairs(seed, n=n, m=m, n_labeled=n_labeled)
     arguments = {**SETTINGS[setting], **more}
     if q == "random":
         arguments["soft_labels"] = rng.random(pairs.n_unlabeled)
@@ -64,6 +64,39 @@ def explicit_soft_labels(objective):
     rows, X = objective.pairs.unlabeled, objective.pairs.points
     if objective.previous_metric is None:
         return np.zeros(len(rows))
-    V = X[rows[:, 0]] - X[rows[:, 1]]
-    s = np.einsum("ki,ij,kj->k", V, objective.previous_metric, V) - objective.threshold
+    s = paper.squared_distances(X, rows, objective.previous_metric) - objective.threshold
     return 1.0 / (1.0 + np.exp(np.minimum(objective.sharpness * s, 700.0)))
+
+
+def paper_m_step(objective, A):
+    """Minus (11) of the paper at A, and its gradient."""
+    lists = pair_lists(objective.pairs)
+    letters = {"mu": objective.mu, "lam": objective.trace_weight, "eta": objective.threshold}
+    formulas = (paper.m_step, paper.m_step_gradient)
+    q = explicit_soft_labels(objective)
+    return tuple(-formula(*lists, q, A, **letters) for formula in formulas)
+
+
+def pair_lists(pairs):
+    """X, S, D and U: the first arguments of the paper's formulas."""
+    return pairs.points, pairs.similar, pairs.dissimilar, pairs.unlabeled
+
+
+def dual_terms(objective):
+    """v, c and b of f = sum_k c_k log(1 + e^{s_k}) - b_k s_k + <R, A>: similar first, U last."""
+    X, S, D, U = pair_lists(objective.pairs)
+    c, mu = objective.pairs.labeled_weights, objective.mu
+    b = np.concatenate(
+        [np.zeros(len(S)), c[len(S) :], mu * (1.0 - explicit_soft_labels(objective))]
+    )
+    return paper.differences(X, np.vstack([S, D, U])), np.concatenate([c, np.full(len(U), mu)]), b
+
+
+def dual_value(p, c, b, eta):
+    """D(p) = sum_k c_k H(p_k) - eta (sum_k c_k p_k - beta)."""
+    return float(c @ paper.entropy(p) - eta * (c @ p - b.sum()))
+
+
+def dual_matrix(p, V, c, b, trace_weight):
+    """M(p) = sum_k (c_k p_k - b_k) v_k v_k' + lambda I."""
+    return (V.T * (c * p - b)) @ V + trace_weight * np.eye(V.shape[1])
