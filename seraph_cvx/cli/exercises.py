@@ -74,9 +74,9 @@ def grade(number: int, file: Path, time_limit: float = 300.0) -> Grade:
     if wrong:
         return Grade(False, wrong)
     outcome = run_isolated(run_file, number, text, time_limit=time_limit)
-    if outcome.word == "done":
+    if outcome.status == "done":
         return Grade(*outcome.result)
-    if outcome.word == "time limit":
+    if outcome.status == "time limit":
         return Grade(
             False,
             f"The file ran for {time_limit:g} seconds and was stopped: look for a loop that "

@@ -52,7 +52,7 @@ class Outcome:
 
     Attributes
     ----------
-    word : str
+    status : str
         "done", "error", "time limit", "memory limit" or "crashed".
     result : object
         What the function returned, if it is done.
@@ -64,7 +64,7 @@ class Outcome:
         the process ended. A fresh process reports it with its answer only; 0 is not known.
     """
 
-    word: str
+    status: str
     result: Any
     detail: str
     seconds: float
@@ -141,7 +141,7 @@ class ForkServer:
             gone = "the process that was to do the work is gone"
             return Outcome("crashed", None, gone, time.perf_counter() - clock)
         try:
-            word, detail, end = _watch(child, process.stdout, time_limit, memory_limit)
+            status, detail, end = _watch(child, process.stdout, time_limit, memory_limit)
         finally:
             self._child = None
         exit_code, peak = end or (1, 0)
@@ -150,15 +150,15 @@ class ForkServer:
             if hasattr(os, "killpg"):
                 _end_group(child)  # what it may have left running
         result = None
-        if not word and exit_code == 0 and answer.is_file():
-            word, result, detail, known_peak = pickle.loads(answer.read_bytes())
+        if not status and exit_code == 0 and answer.is_file():
+            status, result, detail, known_peak = pickle.loads(answer.read_bytes())
             peak = max(peak, known_peak)
-        elif not word:
-            word, detail = "crashed", f"the process ended {_manner(exit_code)}"
+        elif not status:
+            status, detail = "crashed", f"the process ended {_manner(exit_code)}"
             output = printed.read_bytes() if printed.is_file() else b""
             lines = output[-2000:].decode(errors="replace").strip().splitlines()
             detail += f"; it last printed: {lines[-1][:300]}" if lines else ""
-        return Outcome(word, result, detail, time.perf_counter() - clock, peak)
+        return Outcome(status, result, detail, time.perf_counter() - clock, peak)
 
     def _stop(self) -> None:
         if self._process is not None:
@@ -350,8 +350,8 @@ def _work(alarm: float, memory_limit: int | None, answer: str, printed: str, wor
         if error is not None:
             memory = isinstance(error, MemoryError)
             detail = str(error) if memory else f"{type(error).__name__}: {error}"
-            word = "memory limit" if memory else "error"
-            content = pickle.dumps((word, None, detail, peak_bytes()))
+            status = "memory limit" if memory else "error"
+            content = pickle.dumps((status, None, detail, peak_bytes()))
         Path(answer).write_bytes(content)
         os._exit(0)
 

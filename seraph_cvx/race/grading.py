@@ -76,10 +76,10 @@ class Grader:
 
     def grade(self, name: str, outcome: Outcome) -> dict[str, Any]:
         """Grade the outcome of a process: its row."""
-        row = EMPTY_ROW | {"outcome": outcome.word, "detail": outcome.detail[:500]}
+        row = EMPTY_ROW | {"outcome": outcome.status, "detail": outcome.detail[:500]}
         row |= {"total_seconds": outcome.seconds, "peak_bytes": outcome.peak_bytes}
         objective, lower = self._of(name)
-        if outcome.word != "done":
+        if outcome.status != "done":
             return row
         answer = dict(outcome.result)
         if "refusal" in answer:

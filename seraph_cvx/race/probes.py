@@ -95,8 +95,8 @@ def solve_both_cones(solver: str) -> tuple[str, float]:
 
 def describe(entrant: Entrant, outcome: Outcome) -> str:
     """The reason why an entrant cannot race, from the outcome of its probe; "" if it can."""
-    if outcome.word != "done":
-        reason = (outcome.detail or outcome.word).strip()
+    if outcome.status != "done":
+        reason = (outcome.detail or outcome.status).strip()
         return f"{entrant.solver} does not solve a tiny problem: {reason}"
     word, error = outcome.result
     if error <= LARGEST_GAP:

@@ -149,7 +149,7 @@ def compare_solvers(
         with closing(_make_runs(runs, instances, journal, limits, n_jobs)) as outcomes:
             for run, outcome in outcomes:
                 row = dict(zip(("instance", "solver", "formulation", "tol"), run.key, strict=True))
-                if outcome.word == NOT_RUN:
+                if outcome.status == NOT_RUN:
                     row |= EMPTY_ROW | {"outcome": NOT_RUN, "detail": outcome.detail}
                 else:
                     row |= grader.grade(run.instance, outcome)

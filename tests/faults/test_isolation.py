@@ -72,7 +72,7 @@ def leave_a_child():
 def test_a_result_comes_back_however_large(server):
     X = np.random.default_rng(0).normal(size=(700, 700))
     outcome = server.run(np.transpose, X, time_limit=30)
-    assert outcome.word == "done"
+    assert outcome.status == "done"
     np.testing.assert_array_equal(outcome.result, X.T)
     assert 0.0 < outcome.seconds < 30.0
     assert outcome.peak_bytes > MIB
@@ -83,7 +83,7 @@ def test_run_isolated_needs_no_fork_server():
 
 
 @pytest.mark.parametrize(
-    ("work", "word", "detail"),
+    ("work", "status", "detail"),
     [
         ((raise_stop,), "error", "KeyError: 'no such thing'"),
         ((sys.exit, 4), "error", "SystemExit: 4"),
@@ -96,10 +96,10 @@ def test_run_isolated_needs_no_fork_server():
     ],
 )
 def test_a_fault_is_told_not_printed_and_does_not_reach_the_next_work(
-    server, capfd, work, word, detail
+    server, capfd, work, status, detail
 ):
     outcome = server.run(*work, time_limit=30)
-    assert outcome.word == word
+    assert outcome.status == status
     assert detail in outcome.detail
     assert server.run(math.sqrt, 4.0, time_limit=30).result == 2.0
     assert capfd.readouterr() == ("", "")
@@ -107,7 +107,7 @@ def test_a_fault_is_told_not_printed_and_does_not_reach_the_next_work(
 
 def test_what_hangs_is_ended_at_the_time_limit(server):
     outcome = server.run(hang_deaf, time_limit=0.5)
-    assert outcome.word == "time limit"
+    assert outcome.status == "time limit"
     assert 0.5 <= outcome.seconds < 30.0  # by itself it would never end
     assert "0.5 s" in outcome.detail
     assert outcome.peak_bytes > MIB
@@ -116,13 +116,13 @@ def test_what_hangs_is_ended_at_the_time_limit(server):
 @pytest.mark.parametrize("work", [hoard, grab_at_once])
 def test_what_eats_memory_is_ended_at_the_memory_limit(server, work):
     outcome = server.run(work, time_limit=30, memory_limit=300 * MIB)
-    assert outcome.word == "memory limit"
+    assert outcome.status == "memory limit"
     assert outcome.peak_bytes < 1500 * MIB
 
 
 def test_what_stays_within_the_memory_limit_is_left_alone(server):
     outcome = server.run(hold, 100, time_limit=30, memory_limit=400 * MIB)
-    assert outcome.word == "done"
+    assert outcome.status == "done"
     assert outcome.peak_bytes > 100 * MIB
 
 
@@ -170,7 +170,7 @@ def test_closing_ends_the_work_that_another_thread_has_in_it(tmp_path):
     thread.join()
     assert time.monotonic() - clock < 10.0
     assert ends_soon(int(path.read_text()))
-    assert [outcome.word for outcome in outcomes] == ["crashed"]
+    assert [outcome.status for outcome in outcomes] == ["crashed"]
 
 
 def test_a_module_that_cannot_be_imported_is_told(capfd):

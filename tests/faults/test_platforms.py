@@ -96,7 +96,7 @@ with socket.create_server(("127.0.0.1", 0)) as listener, Server(listener, "token
     explorer.pages.answer("/events", {})
     connection.close()
     explorer.shutdown()
-told["isolated"] = [(outcome.word, outcome.result, outcome.detail) for outcome in outcomes]
+told["isolated"] = [(outcome.status, outcome.result, outcome.detail) for outcome in outcomes]
 print(json.dumps(told))
 """
 
@@ -152,7 +152,7 @@ from seraph_cvx.processes.isolation import ForkServer
 with ForkServer() as server:
     left = server.run(os.system, "sleep 60 & echo $! > left", time_limit=60)
     grabbed = server.run(bytearray, 2**40, time_limit=60, memory_limit=2**28)
-print(json.dumps([left.word, left.peak_bytes, grabbed.word]))
+print(json.dumps([left.status, left.peak_bytes, grabbed.status]))
 """
 
 

@@ -38,10 +38,10 @@ def bench_compilation(
         report.tell(f"compiling {name}, textbook with q as Parameters (up to {time_limit:g} s)")
         limits = {"time_limit": time_limit, "memory_limit": 16 * 2**30}
         outcome = run_isolated(time_textbook, name, True, **limits)
-        done = outcome.word == "done"
+        done = outcome.status == "done"
         parameters = outcome.result if done else outcome.seconds
         ratio = parameters / first
-        bound = f"> {parameters:.0f} ({outcome.word})"
+        bound = f"> {parameters:.0f} ({outcome.status})"
         report.add(
             {
                 "data": name,
@@ -238,7 +238,7 @@ def _climb(key, entrant, time_limit):
         for tol in RUNGS:
             work = (solve_once, *key, entrant, tol, time_limit)
             outcome = server.run(*work, time_limit=time_limit + GRACE)
-            seconds, gap = outcome.result if outcome.word == "done" else (np.inf, np.inf)
+            seconds, gap = outcome.result if outcome.status == "done" else (np.inf, np.inf)
             if gap <= TRUE_GAP:
                 return seconds
             if seconds > time_limit:

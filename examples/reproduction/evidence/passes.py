@@ -71,8 +71,8 @@ def bench_scaling(
     for n in sizes:
         report.tell(f"three passes at n = {n}")
         outcome = run_isolated(three_passes, n, m, time_limit=600.0)
-        if outcome.word != "done":
-            raise RuntimeError(f"three passes at n = {n}: {outcome.word}. {outcome.detail}")
+        if outcome.status != "done":
+            raise RuntimeError(f"three passes at n = {n}: {outcome.status}. {outcome.detail}")
         seconds, extra = outcome.result
         report.add({"n": n, "m": m, "seconds a pass": seconds, "extra MiB": extra / 2**20})
     return report.finish(_fitted_exponent(report, "n"))

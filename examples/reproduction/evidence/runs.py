@@ -244,17 +244,17 @@ def run_method(
     sampling = draw_sampling(find_task(task), *protocol.points(task), seed, protocol.variant)
     server = server_of_thread(OWNER, [__name__], ONE_THREAD)
     outcome = server.run(learn, method, sampling.X, sampling.y, seed, time_limit=time_limit)
-    if outcome.word == "done":
+    if outcome.status == "done":
         components, facts = outcome.result
         with one_blas_thread():
             error = nearest_neighbor_error(sampling, components)
         return row | facts | {"outcome": DONE, "error": error}
     return row | {
-        "outcome": CUT_OFF if outcome.word == "time limit" else FAILED,
+        "outcome": CUT_OFF if outcome.status == "time limit" else FAILED,
         "seconds": outcome.seconds,
         "detail": outcome.detail
-        if outcome.word == "error"
-        else f"{outcome.word}: {outcome.detail}",
+        if outcome.status == "error"
+        else f"{outcome.status}: {outcome.detail}",
     }
 
 
