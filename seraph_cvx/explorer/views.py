@@ -62,7 +62,7 @@ def view_of(state: ExplorerState) -> dict[str, Any]:
 
 # The controls above the pictures
 
-DATA_NOTE = "100 points, four labels a class; the classes of the others only judge the metric."
+DATA_NOTE = "100 points, four labels per class; the classes of the others only judge the metric."
 SEED_NOTE = "Another random draw of the same data: does the result depend on it?"
 PAPER_NOTE = "The sharpness that the paper uses; without it, the slider beside sets a."
 
@@ -382,54 +382,50 @@ def python_of(state: ExplorerState) -> str:
     half_step = state.half_step
     if half_step is None:
         return f"# {state.trouble}\n"
-    settings = state.settings
-    lines = [
-        f'"""SERAPH on {len(state.scene.points)} points in the plane: {half_step.name}."""',
-        "",
-        "import numpy as np",
-        "",
-        "from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step",
-        "",
-        "X = np.array([",
-        *_rows(f"[{a!r}, {b!r}]" for a, b in state.scene.points),
-        "])",
-        "y = np.array([  # -1: unknown",
-        *_rows(map(str, state.scene.labels), 25),
-        "])",
-        "pairs = PairSet.from_labels(X, y)",
-        f'mu = {settings.weight_factor!r} * pairs.resolve_unlabeled_weight("ratio")',
-        "",
-        "",
-        "def program(metric):",
-        '    """The M-step (11) with the soft labels (10) of `metric`; None: q(-1) = 1."""',
-        "    return MStepObjective(",
-        "        pairs, previous_metric=metric, unlabeled_weight=mu,",
-        f"        trace_weight={settings.trace_weight!r}, threshold={settings.threshold!r},",
-        f"        sharpness={settings.sharpness!r},",
-        "    )",
-        "",
-        "",
-        *_steps(half_step.number),
-        "certificate = certify(objective, metric)",
-        'print("metric", metric.tolist())',
-        'print("relative gap", certificate.relative_gap)',
-    ]
-    return "\n".join(lines) + "\n"
+    settings, number = state.settings, half_step.number
+    steps = "metric, objective = np.eye(2), program(None)"
+    if number:
+        steps = f"""\
+metric = None
+for _ in range({(number + 1) // 2}):
+    objective = program(metric)  # the E-step
+    metric = solve_m_step(objective, start=metric).metric"""
+        steps += "" if number % 2 else "\nobjective = program(metric)  # the last E-step"
+    return f'''\
+"""SERAPH on {len(state.scene.points)} points in the plane: {half_step.name}."""
+
+import numpy as np
+
+from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
+
+X = np.array([
+{_rows((f"[{a!r}, {b!r}]" for a, b in state.scene.points), 4)}
+])
+y = np.array([  # -1: unknown
+{_rows(map(str, state.scene.labels), 25)}
+])
+pairs = PairSet.from_labels(X, y)
+mu = {settings.weight_factor!r} * pairs.resolve_unlabeled_weight("ratio")
 
 
-def _steps(number: int) -> list[str]:
-    if number == 0:
-        return ["metric, objective = np.eye(2), program(None)"]
-    lines = [
-        "metric = None",
-        f"for _ in range({(number + 1) // 2}):",
-        "    objective = program(metric)  # the E-step",
-        "    metric = solve_m_step(objective, start=metric).metric",
-    ]
-    return [*lines, "objective = program(metric)  # the last E-step"] if number % 2 == 0 else lines
+def program(metric):
+    """The M-step (11) with the soft labels (10) of `metric`; None: q(-1) = 1."""
+    return MStepObjective(
+        pairs, previous_metric=metric, unlabeled_weight=mu,
+        trace_weight={settings.trace_weight!r}, threshold={settings.threshold!r},
+        sharpness={settings.sharpness!r},
+    )
 
 
-def _rows(items: Iterable[str], per_line: int = 4) -> list[str]:
+{steps}
+certificate = certify(objective, metric)
+print("metric", metric.tolist())
+print("relative gap", certificate.relative_gap)
+'''
+
+
+def _rows(items: Iterable[str], per_line: int) -> str:
+    """Lines of so many items each."""
     texts = list(items)
     starts = range(0, len(texts), per_line)
-    return ["    " + ", ".join(texts[k : k + per_line]) + "," for k in starts]
+    return "\n".join(f"    {', '.join(texts[k : k + per_line])}," for k in starts)

@@ -84,7 +84,7 @@ class SliceDisplay(Display):
         paths : mapping of str to sequences of (m, m) array_like, optional
             The iterates of solvers, by name.
         resolution : int
-            Points a side of the grid, besides those through the corners, where the boundary of
+            Points per side of the grid, besides those through the corners, where the boundary of
             the cone may turn; f is evaluated at the square of it.
 
         Examples
@@ -101,7 +101,7 @@ class SliceDisplay(Display):
                [2., 1.]])
         """
         if resolution < 2:
-            raise ValueError(f"resolution={resolution}: a grid has at least 2 points a side.")
+            raise ValueError(f"resolution={resolution}: a grid has at least 2 points per side.")
         origin, directions = _span(objective, corners)
         basis = directions.reshape(2, -1).T
         positions: dict[str, Any] = {}

@@ -22,7 +22,7 @@ from .style import PALETTE
 TINT = 0.25
 """The share of a class's color in the shade of its region; the rest is white."""
 RESOLUTION = 400
-"""The number of points a side at which a region is computed."""
+"""The number of points per side at which a region is computed."""
 MARGIN = 0.08
 """The margin around the points, as a share of their extent."""
 

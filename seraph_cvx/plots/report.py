@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
@@ -259,17 +260,20 @@ def _feature_rows(fit: FittedMetric) -> list[tuple[str, float, float]]:
     return [(names[k], float(learned[k]), float(certified[k])) for k in order]
 
 
+def _new_axes(n: int) -> list[Axes]:
+    """Axes of figures of their own."""
+    return [new_figure(*SIZE).subplots() for _ in range(n)]
+
+
 def _scatter_images(fit: FittedMetric) -> list[tuple[str, str]]:
     """The points in the two leading directions, before and after."""
-    learned = np.asarray(fit.model.transform(fit.given))
-    figures = [new_figure(*SIZE) for _ in range(2)]
-    axes = [figure.subplots() for figure in figures]
+    learned, axes = np.asarray(fit.model.transform(fit.given)), _new_axes(2)
     groups = group_by_class(fit.codes, fit.class_names or None)
     draw_before_and_after(axes, (principal_coordinates(fit.points), learned), groups)
-    for figure, ax in zip(figures, axes, strict=True):
+    for ax in axes:
         enlarge_text(ax)
-        add_legend(figure, ax.get_legend_handles_labels()[0])
-    return [_image(f, ax.get_title(), len(learned)) for f, ax in zip(figures, axes, strict=True)]
+        add_legend(cast(Figure, ax.figure), ax.get_legend_handles_labels()[0])
+    return [_image(ax, n_marks=len(learned)) for ax in axes]
 
 
 def _spectrum_images(fit: FittedMetric) -> list[tuple[str, str]]:
@@ -277,27 +281,26 @@ def _spectrum_images(fit: FittedMetric) -> list[tuple[str, str]]:
     metrics = {"metric_": fit.model.metric_}
     if fit.has_share:
         metrics["m_step_metric_"] = fit.model.m_step_metric_
-    figure = new_figure(*SIZE)
-    SpectrumDisplay.from_result(metrics).plot(figure.subplots(), "Eigenvalues")
-    return [_image(figure, "The eigenvalues of the metric")]
+    axes = _new_axes(1)
+    SpectrumDisplay.from_result(metrics).plot(axes, "Eigenvalues")
+    return [_image(axes[0], "The eigenvalues of the metric")]
 
 
 def _history_images(fit: FittedMetric) -> list[tuple[str, str]]:
     """J and the paper's objective (7) by iteration, and the gaps if several are certified."""
     display = HistoryDisplay.from_estimator(fit.model)
-    figures = [new_figure(*SIZE) for _ in range(1 if display.descent_values is None else 3)]
-    display.plot([figure.subplots() for figure in figures])
     gaps = display.relative_gaps
+    axes = display.plot(_new_axes(1 if gaps is None else 3)).axes_
     if gaps is not None and np.sum(np.isfinite(gaps)) < 2:  # one point is no course
-        figures.pop()
-    return [_image(f, ax.get_title()) for f, ax in zip(figures, display.axes_, strict=False)]
+        axes = axes[:2]
+    return [_image(ax) for ax in axes]
 
 
-def _image(figure: Figure, text: str, n_marks: int = 0) -> tuple[str, str]:
-    """The description of a figure, and its picture as an address."""
+def _image(ax: Axes, text: str = "", n_marks: int = 0) -> tuple[str, str]:
+    """The description of a figure, by default its title, and its picture as an address."""
     ending, kind = ("svg", "svg+xml") if n_marks <= MOST_MARKS else ("png", "png")
-    content = b64encode(picture_bytes(figure, ending)).decode("ascii")
-    return text, f"data:image/{kind};base64,{content}"
+    content = b64encode(picture_bytes(cast(Figure, ax.figure), ending)).decode("ascii")
+    return text or ax.get_title(), f"data:image/{kind};base64,{content}"
 
 
 def python_of(model: Any, loading: str = "", has_constraints: bool = False) -> str:

@@ -745,7 +745,11 @@ LINE = {"zero": np.zeros((2, 2)), "identity": np.eye(2)}
         (LINE | {"I2": 2.0 * np.eye(2)}, 9, "'I2' lie on one line"),
         (LINE | {"again": LINE["zero"]}, 9, "'again' lie on one line.*choose another third one"),
         ({"0": [[0.0]], "1": [[1.0]], "2": [[2.0]]}, 9, "use SegmentDisplay"),
-        (LINE | {"E": np.diag([1.0, 0.0])}, 1, "resolution=1: a grid has at least 2 points a side"),
+        (
+            LINE | {"E": np.diag([1.0, 0.0])},
+            1,
+            "resolution=1: a grid has at least 2 points per side",
+        ),
     ],
 )
 def test_slice_needs_three_matrices_that_span_one(corners, resolution, message):

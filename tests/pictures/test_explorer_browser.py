@@ -12,7 +12,6 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from http.client import HTTPConnection
 from pathlib import Path
 
 import numpy as np
@@ -184,25 +183,6 @@ def nothing_went_wrong(page, address):
     assert "Traceback" not in page.content()
 
 
-def ask(address, path="/", method="GET", body=None, **headers):
-    """The status, headers and body of a real answer; redirections are not followed."""
-    connection = HTTPConnection(address.removeprefix("http://").strip("/"), timeout=60)
-    try:
-        connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        return answer.status, answer.headers, answer.read().decode(errors="replace")
-    finally:
-        connection.close()
-
-
-def cookie_of(link):
-    """What a browser keeps after it followed the link."""
-    address, _, query = link.partition("?")
-    status, headers, _ = ask(address, f"/?{query}")
-    assert (status, headers["location"]) == (303, "/")
-    return headers["set-cookie"].partition(";")[0]
-
-
 def processor_time(process):
     fields = (
         Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
@@ -221,30 +201,6 @@ def test_starting_costs_few_imports_of_numpy(open_page, tmp_path):
     finally:
         served.stop()
     assert spent < MOST_IMPORTS * min(processor_seconds("import numpy") for _ in range(3))
-
-
-@pytest.mark.parametrize("query", ["", "token=wrong"])
-def test_server_refuses_requests_without_the_token(address, query):
-    for path in ("/", "/page.js", "/favicon.ico", "/events"):
-        status, _, body = ask(address, f"{path}?{query}")
-        assert (status, body.partition(":")[0]) == (403, "The explorer needs its token")
-    assert ask(address, f"/events?{query}", "POST", Origin=address[:-1])[0] == 403
-
-
-def test_server_lets_in_who_follows_the_link(link, address):
-    cookie = cookie_of(link)
-    status, _, body = ask(address, Cookie=cookie)
-    assert (status, "<title>SERAPH explorer" in body) == (200, True)
-    assert ask(address, "/events", "POST", "{}", Cookie=cookie, Origin=address[:-1])[0] == 200
-
-
-@pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:1", "null"])
-def test_server_refuses_a_foreign_origin_even_with_the_token(link, address, origin):
-    token, cookie = link.partition("?")[2], cookie_of(link)
-    for path in ("/", f"/?{token}"):
-        assert ask(address, path, Cookie=cookie, Origin=origin)[0] == 403
-    assert ask(address, "/events", "POST", "{}", Cookie=cookie, Origin=origin)[0] == 403
-    assert ask(address, Cookie=cookie, Host="evil.example")[0] == 403
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="127.0.0.2 is this machine on Linux alone")

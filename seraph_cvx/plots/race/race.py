@@ -172,9 +172,9 @@ def limit_handles(time_limit: float | None) -> list[Line2D]:
 class WorkPrecisionDisplay(Display):
     """Show how near the optimum each solver came, against the seconds it took.
 
-    (f(A) - min f) / max(1, |f(A)|) of (11) against the seconds taken; a panel an instance, a marker
-    a run. The line of a solver is the least true gap that it reached within a time: it never
-    rises, whatever the order in which its runs ended.
+    (f(A) - min f) / max(1, |f(A)|) of (11) against the seconds taken: one panel per instance, one
+    marker per run. The line of a solver is the least true gap that it reached within a time: it
+    never rises, whatever the order in which its runs ended.
 
     Down and to the left is better. A filled marker is an answer whose solver claims the tolerance,
     a hollow one an answer of which it does not.
@@ -184,7 +184,7 @@ class WorkPrecisionDisplay(Display):
     rows : sequence
         The rows of a race.
     instances : sequence of str
-        A panel each.
+        One panel each.
     time_limit : float, optional
         The seconds that a run could take, marked in each panel.
     """
@@ -207,7 +207,7 @@ class WorkPrecisionDisplay(Display):
         race : Race, or its rows
             Of :func:`seraph_cvx.compare_solvers`.
         instances : sequence of str, optional
-            A panel each; by default at most sixteen, spread over those of the rows.
+            One panel each; by default at most sixteen, spread over those of the rows.
         time_limit : float, optional
             By default the race's own, where a Race is given.
 
@@ -300,7 +300,7 @@ def plot_work_precision(
     instances: Sequence[str] | None = None,
     time_limit: float | None = None,
 ) -> Figure:
-    """Draw the true gap against the seconds taken, a panel an instance, a line a solver.
+    """Draw the true gap against the seconds taken, one panel per instance, one line per solver.
 
     The figure of a :class:`WorkPrecisionDisplay`.
 
@@ -311,7 +311,7 @@ def plot_work_precision(
     path : path, optional
         Also save the picture to this file; its ending chooses the format.
     instances : sequence of str, optional
-        A panel each; by default at most sixteen, spread over those of the rows.
+        One panel each; by default at most sixteen, spread over those of the rows.
     time_limit : float, optional
         The seconds that a run could take.
 
@@ -402,7 +402,7 @@ def _draw_steps(
     least: float | None = None,
     limit: float | None = None,
 ) -> None:
-    """Draw one step function a solver: the fraction of its times up to x."""
+    """Draw one step function per solver: the fraction of its times up to x."""
     finite = np.concatenate([t[np.isfinite(t)] for t in times.values()] or [np.ones(0)])
     start = least or 0.7 * float(np.min(finite, initial=limit or 1.0))
     end = 1.5 * float(np.max(finite, initial=limit or 10.0 * start))
