@@ -101,40 +101,41 @@ HIDDEN = np.ma.array(Y, mask=[0, 0, 0, 0, 0, 1])
 PAIRS = np.ma.array([[0, 1], [2, 3]], mask=[[0, 0], [0, 1]])
 
 
-def test_failure_path_masked_points_and_labels_are_refused_by_their_places():
-    with pytest.raises(ValueError, match=r"X\[4, 1\] is masked \(2 such entries in all\): remove"):
-        PairSet.from_labels(MASKED, Y)
-    with pytest.raises(ValueError, match=r"X\[4, 1\] is masked"):
-        PairSet.from_constraints(MASKED, [(0, 1)], [(0, 2)])
-    with pytest.raises(ValueError, match=r"y\[5\] is masked .*mark an unknown label by -1"):
-        PairSet.from_labels(X, HIDDEN)
-    with pytest.raises(ValueError, match=r"X\[4, 1\] is masked"):
-        SERAPH().fit(MASKED, Y)
-    with pytest.raises(ValueError, match=r"y\[5\] is masked"):
-        SERAPH().fit(X, HIDDEN)
+HIDDEN_LABEL = r"y\[5\] is masked .*mark an unknown label by -1"
+HIDDEN_PAIR = r"`{}`\[1, 1\] is masked \(1 such entry in all\): leave out"
+CONFIDENCE = np.ma.array([1.0, 2.0], mask=[1, 0])
+MASKS = [
+    (r"X\[4, 1\] is masked \(2 such entries in all\): remove", PairSet.from_labels, MASKED, Y),
+    (r"X\[4, 1\] is masked", PairSet.from_constraints, MASKED, [(0, 1)], [(0, 2)]),
+    (r"X\[4, 1\] is masked", SERAPH().fit, MASKED, Y),
+    *(
+        (HIDDEN_LABEL, use, X, HIDDEN)
+        for use in (PairSet.from_labels, SERAPH().fit, LabeledOnly().fit, SERAPHCV().fit)
+    ),
+    (HIDDEN_LABEL, lambda: known_accuracy(LabeledOnly().fit(X, Y), X, HIDDEN)),
+    (HIDDEN_LABEL, lambda: next(LabeledKFold(2).split(X, HIDDEN))),
+    (HIDDEN_LABEL, SERAPH().fit, X, HIDDEN, [(0, 1)]),
+    *(
+        (HIDDEN_PAIR.format(name), use, X, *given)
+        for name, pairs in (("similar", (PAIRS, [(0, 2)])), ("dissimilar", ([(0, 1)], PAIRS)))
+        for use, given in ((PairSet.from_constraints, pairs), (SERAPH().fit, (None, *pairs)))
+    ),
+    (
+        r"`similar_confidence`\[0\] is masked",
+        *(SERAPH().fit, X, None, PAIRS.data, [(0, 2)], CONFIDENCE),
+    ),
+    (
+        "`similar_confidence` is masked",
+        *(PairSet.from_constraints, X, [(0, 1)], [(0, 2)], np.ma.masked),
+    ),
+]
 
 
-@pytest.mark.parametrize("name", ["similar", "dissimilar"])
-def test_failure_path_masked_pairs_are_refused_by_their_rows(name):
-    words = rf"`{name}`\[1, 1\] is masked \(1 such entry in all\): leave out"
-    given = {"similar": [(0, 1)], "dissimilar": [(0, 2)], name: PAIRS}
-    with pytest.raises(ValueError, match=words):
-        PairSet.from_constraints(X, **given)
-    with pytest.raises(ValueError, match=words):
-        SERAPH().fit(X, **given)
-
-
-def test_failure_path_hidden_labels_are_not_read_by_classifiers_folds_and_scores():
-    model = LabeledOnly().fit(X, Y)
-    for use in (
-        lambda: LabeledOnly().fit(X, HIDDEN),
-        lambda: known_accuracy(model, X, HIDDEN),
-        lambda: next(LabeledKFold(2).split(X, HIDDEN)),
-        lambda: SERAPHCV().fit(X, HIDDEN),
-        lambda: SERAPH().fit(X, HIDDEN, similar=[(0, 1)]),
-    ):
-        with pytest.raises(ValueError, match=r"y\[5\] is masked .*mark an unknown label by -1"):
-            use()
+@pytest.mark.parametrize("case", MASKS)
+def test_failure_path_what_is_masked_is_refused_by_its_place(case):
+    reason, use, *arguments = case
+    with pytest.raises(ValueError, match=reason):
+        use(*arguments)
 
 
 def test_failure_path_a_problem_of_cvxpy_is_no_m_step():
@@ -148,14 +149,6 @@ def test_solver_names_may_be_in_any_case():
     assert solve_m_step(objective, "Fista").solver == "fista"
     assert solve_m_step(objective, "Clarabel", tol=1e-4).solver == "CLARABEL"
     assert alternate(random_pairs(0), solver="FISTA").history[1].kind == "descent"
-
-
-def test_failure_path_masked_confidences_are_refused():
-    c = np.ma.array([1.0, 2.0], mask=[1, 0])
-    with pytest.raises(ValueError, match=r"`similar_confidence`\[0\] is masked"):
-        SERAPH().fit(X, similar=PAIRS.data, dissimilar=[(0, 2)], similar_confidence=c)
-    with pytest.raises(ValueError, match="`similar_confidence` is masked"):
-        PairSet.from_constraints(X, [(0, 1)], [(0, 2)], similar_confidence=np.ma.masked)
 
 
 @pytest.mark.parametrize("mask", [np.ma.nomask, False])
