@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from evidence import m_steps, passes
@@ -52,45 +52,35 @@ app = program()
 
 @app.command(epilog=str(__doc__).rpartition("\n\n")[2])
 def bench(
-    section: Annotated[
-        Section,
-        typer.Argument(
-            help="compile: stating and compiling (11). answers: what conic solvers claim, and what "
-            "is true. overhead: time outside the solver. m-step: own solver against conic ones. "
-            "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
-            "against n and m. large: a fit of 5,000 points. path: a regularization path, in cold "
-            "solves. certificate: what a certificate costs. proof: what a proof costs. passes: "
-            "what fits are made of, on this machine or a GPU, and how much of their time that is. "
-            "size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over "
-            "all pairs of a fit to a few of them. startup: an import, --help and the explorer, in "
-            "imports of NumPy."
-        ),
-    ],
-    time_limit: Annotated[
-        float, typer.Option(min=1.0, help="Seconds after which a conic run is stopped.")
-    ] = 600.0,
-    markdown: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the tables as Markdown.")
-    ] = None,
-    json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Also write the tables as JSON.")
-    ] = None,
-    place: Annotated[
-        Backend, typer.Option(help="Of passes and size: cpu, cuda or dask.")
-    ] = Backend.cpu,
-    sizes: Annotated[
-        str, typer.Option(help="Of passes and size: numbers of points, with commas between.")
-    ] = "1000,3000,10000",
-    unlabeled_pairs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Of size: the number of pairs drawn for the M-steps."),
-    ] = None,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            help="Of size with dask: the scheduler's address; by default two local processes."
-        ),
-    ] = None,
+    section: Section = typer.Argument(
+        ...,
+        help="compile: stating and compiling (11). answers: what conic solvers claim, and what "
+        "is true. overhead: time outside the solver. m-step: own solver against conic ones. "
+        "fit: the whole alternation. kernel: one pass against bare products. scaling: passes "
+        "against n and m. large: a fit of 5,000 points. path: a regularization path, in cold "
+        "solves. certificate: what a certificate costs. proof: what a proof costs. passes: "
+        "what fits are made of, on this machine or a GPU, and how much of their time that is. "
+        "size: a fit against n, on this machine, a GPU or a cluster. sampling: the gap over "
+        "all pairs of a fit to a few of them. startup: an import, --help and the explorer, in "
+        "imports of NumPy.",
+    ),
+    time_limit: float = typer.Option(
+        600.0, min=1.0, help="Seconds after which a conic run is stopped."
+    ),
+    markdown: Path | None = typer.Option(
+        None, metavar="FILE", help="Also write the tables as Markdown."
+    ),
+    json: Path | None = typer.Option(None, metavar="FILE", help="Also write the tables as JSON."),
+    place: Backend = typer.Option(Backend.cpu, help="Of passes and size: cpu, cuda or dask."),
+    sizes: str = typer.Option(
+        "1000,3000,10000", help="Of passes and size: numbers of points, with commas between."
+    ),
+    unlabeled_pairs: int | None = typer.Option(
+        None, min=1, help="Of size: the number of pairs drawn for the M-steps."
+    ),
+    scheduler: str | None = typer.Option(
+        None, help="Of size with dask: the scheduler's address; by default two local processes."
+    ),
     debug: bool = DEBUG,
 ) -> None:
     """Measure our speed, as ratios within one run.

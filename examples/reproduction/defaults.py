@@ -6,15 +6,14 @@ Example:  python examples/reproduction/defaults.py --tables DIR --label species 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from evidence.contest import bench_defaults, find_sets
 from evidence.files import (
-    DataDir,
-    Names,
-    Out,
-    Resume,
+    DATA_DIR,
+    NAMES,
+    RESUME,
     program,
     progress,
     read_labeled_tables,
@@ -34,26 +33,23 @@ app = program()
 
 @app.command(epilog=str(__doc__).rpartition("\n\n")[2])
 def bench_the_defaults(
-    methods: Names = None,
-    sets: Names = None,
-    tables: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="A folder of CSV tables, each a data set of your own."),
-    ] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Their label column; by default the last.")
-    ] = None,
-    labels: Annotated[str, typer.Option(help="Numbers of labels for each class.")] = "2,3,5,10",
-    draws: Annotated[int, typer.Option(min=1, help="Draws of each set.")] = 20,
-    out: Out = Path("defaults"),
-    jobs: Annotated[
-        int | None, typer.Option(help="The number of processes; -1: one per core.")
-    ] = None,
-    resume: Resume = False,
-    forget: Annotated[
-        str | None, typer.Option(help="Methods whose runs there are of an earlier state.")
-    ] = None,
-    data_dir: DataDir = None,
+    methods: str | None = NAMES,
+    sets: str | None = NAMES,
+    tables: Path | None = typer.Option(
+        None, metavar="DIR", help="A folder of CSV tables, each a data set of your own."
+    ),
+    label: str | None = typer.Option(
+        None, metavar="COLUMN", help="Their label column; by default the last."
+    ),
+    labels: str = typer.Option("2,3,5,10", help="Numbers of labels for each class."),
+    draws: int = typer.Option(20, min=1, help="Draws of each set."),
+    out: Path = typer.Option(Path("defaults"), metavar="DIR", help="Where the results go."),
+    jobs: int | None = typer.Option(None, help="The number of processes; -1: one per core."),
+    resume: bool = RESUME,
+    forget: str | None = typer.Option(
+        None, help="Methods whose runs there are of an earlier state."
+    ),
+    data_dir: Path | None = DATA_DIR,
     debug: bool = DEBUG,
 ) -> None:
     """Measure how good the defaults are, on data outside the paper.

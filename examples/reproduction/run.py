@@ -8,15 +8,13 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
 import typer
 from evidence.figures import artificial_set, figure_files, learn_panels
 from evidence.files import (
-    DataDir,
-    Names,
-    Out,
-    Resume,
+    DATA_DIR,
+    NAMES,
+    RESUME,
     program,
     progress,
     split_names,
@@ -52,49 +50,43 @@ app = program()
 
 @app.command(epilog=str(__doc__).rpartition("\n\n")[2])
 def reproduce(
-    part: Annotated[
-        Part,
-        typer.Argument(
-            help="table1: the tasks. table2: the errors. judgment: whether the defaults are as "
-            "good as the paper's, from the errors.csv that table2 left in DIR. figure1, figure2: "
-            "the two kinds of sparsity. figure3: the times. protocol: which scaling and which way "
-            "of drawing labels agree with what the paper prints."
-        ),
-    ],
-    tasks: Names = None,
-    methods: Annotated[
-        str | None,
-        typer.Option(
-            help="Comma-separated names, such as euclidean,gdm,seraph-hyper; all by default. "
-            "name=module:function adds one of your own."
-        ),
-    ] = None,
-    samplings: Annotated[int, typer.Option(min=1, help="Random samplings of each task.")] = 50,
-    n_jobs: Annotated[
-        int | None, typer.Option(help="Number of processes, 1 by default; -1: one per core.")
-    ] = None,
-    time_cap: Annotated[
-        float, typer.Option(min=0.01, help="Minutes a method may take on all samplings of a task.")
-    ] = 30.0,
-    scaling: Annotated[
-        str | None,
-        typer.Option(help="unit, pixels, standard or none, instead of each task's own."),
-    ] = None,
-    variant: Annotated[
-        str | None, typer.Option(help="How labels are drawn: every-class, random, balanced, ...")
-    ] = None,
-    data_dir: DataDir = None,
-    out: Out = Path("reproduction"),
-    resume: Resume = False,
-    retry: Annotated[
-        bool, typer.Option("--retry", help="With --resume: repeat failed and cut-off runs.")
-    ] = False,
-    redraw: Annotated[
-        bool,
-        typer.Option(
-            "--redraw", help="figure3 only: make no run, draw figure3.png from figure3.csv in DIR."
-        ),
-    ] = False,
+    part: Part = typer.Argument(
+        ...,
+        help="table1: the tasks. table2: the errors. judgment: whether the defaults are as "
+        "good as the paper's, from the errors.csv that table2 left in DIR. figure1, figure2: "
+        "the two kinds of sparsity. figure3: the times. protocol: which scaling and which way "
+        "of drawing labels agree with what the paper prints.",
+    ),
+    tasks: str | None = NAMES,
+    methods: str | None = typer.Option(
+        None,
+        help="Comma-separated names, such as euclidean,gdm,seraph-hyper; all by default. "
+        "name=module:function adds one of your own.",
+    ),
+    samplings: int = typer.Option(50, min=1, help="Random samplings of each task."),
+    n_jobs: int | None = typer.Option(
+        None, help="Number of processes, 1 by default; -1: one per core."
+    ),
+    time_cap: float = typer.Option(
+        30.0, min=0.01, help="Minutes a method may take on all samplings of a task."
+    ),
+    scaling: str | None = typer.Option(
+        None, help="unit, pixels, standard or none, instead of each task's own."
+    ),
+    variant: str | None = typer.Option(
+        None, help="How labels are drawn: every-class, random, balanced, ..."
+    ),
+    data_dir: Path | None = DATA_DIR,
+    out: Path = typer.Option(Path("reproduction"), metavar="DIR", help="Where the results go."),
+    resume: bool = RESUME,
+    retry: bool = typer.Option(
+        False, "--retry", help="With --resume: repeat failed and cut-off runs."
+    ),
+    redraw: bool = typer.Option(
+        False,
+        "--redraw",
+        help="figure3 only: make no run, draw figure3.png from figure3.csv in DIR.",
+    ),
     scheduler: str | None = SCHEDULER,
     debug: bool = DEBUG,
 ) -> None:

@@ -64,9 +64,9 @@ import os, signal, sys
 from pathlib import Path
 os.fsync = lambda number: os.kill(os.getpid(), signal.SIGKILL)
 from seraph_cvx.processes.whole_file import write_whole
-from seraph_cvx.estimators.saving.number_file import write_number_file
+from seraph_cvx.estimators.plain_file import write_plain_file
 if sys.argv[1].endswith(".npz"):
-    write_number_file(sys.argv[1], {"new": True}, {})
+    write_plain_file(sys.argv[1], {"new": True}, {})
 write_whole(Path(sys.argv[1]), b"new")
 """
 

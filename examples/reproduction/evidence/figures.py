@@ -101,10 +101,15 @@ def learn_panels(figure: int, sampling: Sampling | None = None) -> list[LearnedP
 def _panel(title, metric, sampling):
     eigenvalues, vectors = np.linalg.eigh(metric)
     root = (vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T
-    projected, known = sampling.X @ root, sampling.labeled
-    nearest = np.argmin(cdist(projected, projected[known]), axis=1)
-    error = nearest_neighbor_error(sampling, root)
-    return LearnedPanel(title, metric, projected, sampling.y[known][nearest], error)
+    predicted, error = classify(sampling, root, sampling.X), nearest_neighbor_error(sampling, root)
+    return LearnedPanel(title, metric, sampling.X @ root, predicted, error)
+
+
+def classify(sampling: Sampling, components, points):
+    """The class of the labeled point that is nearest to each of some points."""
+    known = sampling.labeled
+    distances = cdist(points @ components.T, sampling.X[known] @ components.T)
+    return sampling.y[known][np.argmin(distances, axis=1)]
 
 
 def figure_files(figure: int, sampling: Sampling, panels: Sequence[LearnedPanel]) -> dict[str, str]:

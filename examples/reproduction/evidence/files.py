@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.progress import (
@@ -24,12 +24,11 @@ from seraph_cvx.processes.whole_file import write_whole
 from .runs import FAILED, Callback
 from .tasks import UNKNOWN
 
-Names = Annotated[str | None, typer.Option(help="Names with commas between; all by default.")]
-DataDir = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="The folder of the data that are not embedded.")
-]
-Out = Annotated[Path, typer.Option(metavar="DIR", help="Where the results go.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue from the runs recorded in DIR.")]
+NAMES: Any = typer.Option(None, help="Names with commas between; all by default.")
+DATA_DIR: Any = typer.Option(
+    None, metavar="DIR", help="The folder of the data that are not embedded."
+)
+RESUME: Any = typer.Option(False, "--resume", help="Continue from the runs recorded in DIR.")
 
 ENDINGS = (".csv", ".tsv", ".txt")
 """Of a user's own tables."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter
-from scipy.spatial.distance import cdist
 
 from seraph_cvx.datasets import Sampling
 from seraph_cvx.numerics.psd_cone import factor
@@ -26,7 +26,7 @@ from seraph_cvx.plots.style import (
     new_figure,
 )
 
-from .figures import LearnedPanel
+from .figures import LearnedPanel, classify
 from .methods import METHODS, method_title
 from .ranking import MeanRanks
 from .results import Times
@@ -87,15 +87,10 @@ def plot_sparsity(figure: int, sampling: Sampling, panels: Sequence[LearnedPanel
 
 def _shade(ax, sampling, panel):
     """Shade the plane by the class of the labeled point that is nearest under the metric."""
-    L, known = factor(panel.metric), sampling.labeled
-    centers, classes = sampling.X[known] @ L.T, sampling.y[known]
-
-    def classify(points):
-        return classes[np.argmin(cdist(points @ L.T, centers), axis=1)]
-
+    predict = partial(classify, sampling, factor(panel.metric))
     low, high = sampling.X.min(axis=0), sampling.X.max(axis=0)
     margin = MARGIN * np.max(high - low)
-    shade_regions(ax, classify, low - margin, high + margin)
+    shade_regions(ax, predict, low - margin, high + margin)
 
 
 def _scatter(ax, points, classes, sampling):

@@ -202,34 +202,33 @@ def summarize(rows: Rows) -> list[Summary]:
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["task"], row["method"]), []).append(row)
-    done = {key: [row for row in group if row["outcome"] == DONE] for key, group in groups.items()}
-    errors = {key: np.array([r["error"] for r in runs]) for key, runs in done.items() if runs}
-    best: set[Any] = set()
-    for task in {task for task, _ in errors}:
-        best |= mark_best({key: found for key, found in errors.items() if key[0] == task})
-    return [
-        _summary(key, group, done[key], errors.get(key, ()), key in best)
+    errors = {
+        key: np.array([row["error"] for row in group if row["outcome"] == DONE])
         for key, group in groups.items()
-    ]
+    }
+    best: set[Any] = set()
+    for task in {task for task, _ in groups}:
+        best |= mark_best({key: e for key, e in errors.items() if key[0] == task and len(e)})
+    return [_summary(key, group, errors[key], key in best) for key, group in groups.items()]
 
 
-def _summary(key, group, done, errors, is_best):
+def _summary(key, group, errors, is_best):
     task, method = key
-    mean = spread = difference = None
-    if len(errors):
-        mean = float(np.mean(errors))
-    if len(errors) > 1:
-        spread = _mean_and_error(errors)[1]
+    n = len(errors)
+    mean = float(np.mean(errors)) if n else None
+    spread = _mean_and_error(errors)[1] if n > 1 else None
     paper_row = METHODS[method].paper_row if method in METHODS else None
     printed, printed_error = PRINTED.get((paper_row, task), (None, None))
+    difference = None
     if spread is not None and printed is not None:
         difference = (mean - printed) / float(np.hypot(spread, printed_error))
+    seconds = [row["seconds"] for row in group if row["outcome"] == DONE]
     lost = [row for row in group if row["outcome"] != DONE]
     n_cut_off = sum(row["outcome"] == CUT_OFF for row in lost)
     return Summary(
         task=task,
         method=method,
-        n_done=len(done),
+        n_done=n,
         n_failed=len(lost) - n_cut_off,
         n_cut_off=n_cut_off,
         mean=mean,
@@ -238,7 +237,7 @@ def _summary(key, group, done, errors, is_best):
         printed=printed,
         printed_error=printed_error,
         difference=difference,
-        seconds=float(np.mean([row["seconds"] for row in done])) if done else None,
+        seconds=float(np.mean(seconds)) if seconds else None,
         reason=lost[0]["detail"] if lost else "",
     )
 
