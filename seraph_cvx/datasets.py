@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import product
@@ -82,7 +81,7 @@ def load(
     ((625, 4), [49, 288, 288])
     """
     if name in _EMBEDDED:
-        return _EMBEDDED[name]()
+        return _load_embedded(name)
     if name in _FETCHED:
         return _fetch(name, data_dir, download)
     known = ", ".join([*_EMBEDDED, *_FETCHED])
@@ -194,14 +193,13 @@ def halve_images(X: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(blocks.mean(axis=(2, 4), dtype=np.float64).reshape(len(images), -1))
 
 
-def _from_sklearn(loader: str) -> Callable[[], tuple[Any, Any]]:
-    def read() -> tuple[Any, Any]:
-        from sklearn import datasets
+def _load_embedded(name: str) -> tuple[Any, Any]:
+    if name == "balance":
+        return _balance()
+    from sklearn import datasets
 
-        X, y = getattr(datasets, loader)(return_X_y=True)
-        return np.asarray(X, dtype=np.float64), np.asarray(y)
-
-    return read
+    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return np.asarray(X, dtype=np.float64), np.asarray(y)
 
 
 def _balance() -> tuple[Any, Any]:
@@ -278,13 +276,7 @@ def _from_openml(name: str, data_id: int) -> tuple[Any, Any]:
     return halve_images(np.asarray(X)[kept]), digits[kept]
 
 
-_EMBEDDED: dict[str, Callable[[], tuple[Any, Any]]] = {
-    "iris": _from_sklearn("load_iris"),
-    "wine": _from_sklearn("load_wine"),
-    "breast_cancer": _from_sklearn("load_breast_cancer"),
-    "digits": _from_sklearn("load_digits"),
-    "balance": _balance,
-}
+_EMBEDDED = ("iris", "wine", "breast_cancer", "digits", "balance")
 _FETCHED = {
     "ionosphere": ("ionosphere.csv", 59),
     "diabetes": ("diabetes.csv", 37),
