@@ -10,7 +10,7 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx import MStepObjective, PairSet, alternate
-from seraph_cvx.model.semi_supervised import descent_values
+from seraph_cvx.model.programs import descent_values
 from seraph_cvx.plots import HistoryDisplay
 
 # %%

@@ -222,8 +222,8 @@ def _(objective):
         answer = minimize(
             lambda x: at(x).value,
             np.random.default_rng(1).normal(size=4 * rank),
-            jac=lambda x: at(x).slope.ravel(),
-            hessp=lambda x, d: at(x).bent(d.reshape(shape)).ravel(),
+            jac=lambda x: at(x).factor_gradient.ravel(),
+            hessp=lambda x, d: at(x).hessian_product(d.reshape(shape)).ravel(),
             method="trust-ncg",
             callback=lambda x: visited.append(x.reshape(shape) @ x.reshape(shape).T),
             options={"gtol": 1e-6},

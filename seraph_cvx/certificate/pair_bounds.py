@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..engine.blocks import LabeledBatch, PairBatch, PairTerms
 from ..engine.distances import DistanceBounds, Metric
+from ..engine.layout import PairBatch, PairTerms
 from ..model.label_bounds import LabelBounds, LabelEnclosure, Thresholds
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import negative_logs
@@ -251,7 +251,7 @@ class LabeledTerms:
 
     thresholds: Thresholds
 
-    def __call__(self, batch: LabeledBatch, bounds: tuple[Array, Array]) -> PairTerms:
+    def __call__(self, batch: PairBatch, bounds: tuple[Array, Array]) -> PairTerms:
         """Return the terms of each pair of a batch of labeled ones.
 
         A similar pair has the loss log(1 + e^s) and the label term r - 1, a dissimilar one
@@ -282,7 +282,7 @@ class LabeledTerms:
             xp.where(similar > 0.0, part, rest),
             xp.clip(to_label, None, LARGEST_LOG),
         ]
-        return PairTerms(sums, [r])
+        return PairTerms(sums, r)
 
 
 @dataclass(frozen=True)
@@ -302,7 +302,7 @@ class UnlabeledTerms:
             longest = namespace(r).clip(batch.pairs_of(upper), 0.0, None)
             longest *= self.labels.most(batch, previous)
             sums = itertools.chain(sums, [longest])
-        return PairTerms(sums, [r])
+        return PairTerms(sums, r)
 
     def on_pairs(self, n: int, first: int) -> BoundedPairs | None:
         """The kernel of a GPU that sums these terms; None where there is none."""

@@ -191,7 +191,7 @@ def with_multipliers(
     bounds: PairBounds, coordinates: DualCoordinates, multipliers: Sequence[Multiplier]
 ) -> PairBounds:
     """The sums at the dual point (r, Z): Z is taken off the matrix of r, the conjugates off D."""
-    T = coordinates.frame.basis
+    T = coordinates.basis
     Z = symmetrize(np.sum([one.matrix for one in multipliers], axis=0))
     transformed, spread = Regularizer(0.0, Z).along(T)
     sizes = np.sum([np.abs(one.matrix) for one in multipliers], axis=0)

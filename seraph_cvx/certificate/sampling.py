@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.blocks import PairBatch, PairTerms
+from ..engine.layout import PairBatch, PairTerms
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import dissimilar_loss
 from ..model.soft_labels import SoftLabels

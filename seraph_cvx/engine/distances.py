@@ -1,26 +1,32 @@
 """Squared distances of pairs under a metric, and bounds on them that hold in floating point.
 
-A sweep asks for distances in two ways: over a block of pairs by one matrix product, and of listed
-pairs by their differences. A plain matrix gives them as rounded; :class:`DistanceBounds` gives
-numbers that are proven to lie below (and, if asked for, above) the exact distances.
+Over a block of pairs they are one matrix product; of listed pairs they come from differences. A
+matrix or a factor gives them as rounded; :class:`DistanceBounds` gives numbers that are proven to
+lie below (and, if asked for, above) the exact distances.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import Any, NamedTuple, TypeAlias
 
 from ..numerics.arrays import Array, namespace, to_device_of
 from ..numerics.checks import FloatArray
 from ..numerics.rounding import SECOND_ORDER
-from .blocks import EXCLUDED_DISTANCE, Block
+from .layout import Block
+
+EXCLUDED_DISTANCE = 1e200
+"""On a device, the squared distance of entries that are no pair: every term vanishes at it."""
 
 UNDERFLOW = 2.0**-960
 """More than all underflows in one distance together."""
+
+
+class Factor(NamedTuple):
+    """The metric LL', by its factor L."""
+
+    L: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,8 +61,8 @@ class DistanceBounds:
 
     def on_points(self, X: Array) -> Callable[[Block], Any]:
         """The bounds over a block of the pairs of these points."""
-        left, right, square, width = self.terms(X)
-        lower = gram_distances(left, right, square)
+        left, right, width = self.sides(X)
+        lower = product_on(left, right)
         if not self.with_upper:
             return lower
 
@@ -66,18 +72,15 @@ class DistanceBounds:
 
         return both
 
-    def terms(self, X: Array) -> tuple[Array, Array, Array, Array]:
-        """What the bounds are made of: left, right, square, width.
-
-        square_i + square_j - 2 left_i . right_j is a lower bound, width_i + width_j more an upper.
-        """
+    def sides(self, X: Array) -> tuple[Array, Array, Array]:
+        """Two arrays whose product has the lower bounds; width_i + width_j more is an upper one."""
         xp = namespace(X)
         L, error = to_device_of(X, self.factor), self._error(X, 2.0)
         if self.matrix is None:
             left = right = X @ L
         else:
             left, right = X @ to_device_of(X, self.matrix), X
-        return left, right, xp.sum(left * right, axis=1) - error, 2.0 * error
+        return *distance_sides(left, right, xp.sum(left * right, axis=1) - error), 2.0 * error
 
     def on_differences(self, V: Array) -> Any:
         """The bounds for listed pairs, given their differences."""
@@ -102,66 +105,58 @@ class DistanceBounds:
         return error + share * SECOND_ORDER * rest * rest
 
 
-Metric: TypeAlias = FloatArray | DistanceBounds
-"""The metric, or bounds on it, under which a sweep takes distances."""
+Metric: TypeAlias = FloatArray | Factor | DistanceBounds
+"""The metric, or bounds on it, under which a pass takes distances."""
 
 
 def block_distances(X: Array, metric: Metric) -> Callable[[Block], Any]:
-    """Distances over a block of pairs of X; EXCLUDED_DISTANCE where an entry is no such pair."""
+    """Distances over a block of pairs of X; those of entries that are no pair mean nothing."""
     if isinstance(metric, DistanceBounds):
         return metric.on_points(X)
+    if isinstance(metric, Factor):
+        return euclidean_distances(X @ to_device_of(X, metric.L))
     left = X @ to_device_of(X, metric)
-    return gram_distances(left, X, namespace(X).sum(left * X, axis=1))
+    return product_on(*distance_sides(left, X, namespace(X).sum(left * X, axis=1)))
+
+
+def euclidean_distances(Y: Array, less: float = 0.0) -> Callable[[Block], Array]:
+    """Squared Euclidean distances over a block of pairs of Y, `less` a number."""
+    left, right = distance_sides(Y, Y, namespace(Y).sum(Y * Y, axis=1))
+    if less:
+        left[:, -2] -= less
+    return product_on(left, right)
 
 
 def listed_distances(V: Array, metric: Metric) -> Any:
     """Distances of listed pairs, given their differences V."""
     if isinstance(metric, DistanceBounds):
         return metric.on_differences(V)
-    return namespace(V).sum((V @ to_device_of(V, metric)) * V, axis=1)
+    xp = namespace(V)
+    if isinstance(metric, Factor):
+        return xp.sum((V @ to_device_of(V, metric.L)) ** 2, axis=1)
+    return xp.sum((V @ to_device_of(V, metric)) * V, axis=1)
 
 
-def gram_distances(left: Array, right: Array, square: Array) -> Callable[[Block], Array]:
-    """Squared distances over a block by a Gram matrix; EXCLUDED_DISTANCE off its pairs.
+def distance_sides(left: Array, right: Array, square: Array) -> tuple[Array, Array]:
+    """Two arrays whose product, [-2 left, square, 1][right, 1, square]', has all distances.
 
     They are square_i + square_j - 2 left_i . right_j.
     """
-    if isinstance(left, np.ndarray):
-        return partial(_gram_numpy, right, -2.0 * left, square)
-    return partial(_gram_device, *wide_sides(left, right, square))
-
-
-def wide_sides(left: Array, right: Array, square: Array) -> tuple[Array, Array]:
-    """Two arrays whose products, row by row, are square_i + square_j - 2 left_i . right_j."""
     xp = namespace(left)
+    square = square[:, None]
     one = xp.ones_like(square)
     return (
-        xp.concat([-2.0 * left, square[:, None], one[:, None]], axis=1),
-        xp.concat([right, one[:, None], square[:, None]], axis=1),
+        xp.concat([-2.0 * left, square, one], axis=1),
+        xp.concat([right, one, square], axis=1),
     )
 
 
-def _gram_numpy(
-    right: FloatArray, doubled: FloatArray, square: FloatArray, block: Block
-) -> FloatArray:
-    d = doubled[block.rows] @ right[block.columns].T
-    d += square[block.rows, None]
-    d += square[block.columns]
-    if block.rows == block.columns:
-        d += _lower_triangle(len(d))
-    if block.excluded is not None and len(block.excluded[0]):
-        d[block.excluded] = EXCLUDED_DISTANCE
-    return d
-
-
-def _gram_device(left: Array, right: Array, block: Block) -> Array:
-    """Make all three terms by one product: on a GPU another pass over the block costs more."""
+def product_on(left: Array, right: Array) -> Callable[[Block], Array]:
+    """The product left right' over a block; on a device EXCLUDED_DISTANCE where it has a mask."""
     xp = namespace(left)
-    d = left[block.rows, :] @ xp.matrix_transpose(right[block.columns, :])
-    return d if block.excluded is None else xp.where(block.excluded, EXCLUDED_DISTANCE, d)
 
+    def product(block: Block) -> Array:
+        d = left[block.rows, :] @ right[block.columns, :].T
+        return d if block.mask is None else xp.where(block.mask, EXCLUDED_DISTANCE, d)
 
-@cache
-def _lower_triangle(size: int) -> FloatArray:
-    """A square matrix of EXCLUDED_DISTANCE on and below the diagonal, 0 above it."""
-    return np.tril(np.full((size, size), EXCLUDED_DISTANCE))
+    return product

@@ -10,11 +10,11 @@ import numpy as np
 
 from ..numerics.arrays import Array, namespace, to_host
 from ..numerics.checks import FloatArray, read_only
-from ..numerics.psd_cone import whiten
+from ..numerics.psd_cone import complete_basis, symmetrize, whiten
 from ..pairs.data_warnings import clip_far_values
-from .blocks import LabeledBatch, PairBatch, PairTerms, Terms
+from .layout import PairBatch, PairTerms, Terms
 from .pair_sums import PairSums
-from .sweep import Swept
+from .passes import Swept
 
 LIKE = 1e-6
 """Features count as being of one scale where no spread is below this share of the largest, and
@@ -140,7 +140,7 @@ class PairMoments:
     @cached_property
     def whitened_sums(self) -> PairSums:
         """The pairs at distances in the data, with outer products in whitened coordinates."""
-        return self.sums.summed_in(self.whitening)
+        return self.sums.with_matrix_coordinates(self.whitening)
 
     @cached_property
     def longest(self) -> float:
@@ -164,8 +164,8 @@ class PairMoments:
 
         return self._sweep(fourth_power)
 
-    def serve(self, regularizer: FloatArray) -> bool:
-        """Whether this whitening also serves another R.
+    def is_valid_for(self, regularizer: FloatArray) -> bool:
+        """Whether this whitening is valid for another R.
 
         It depends on R only where some direction has no spread, and then only on its shape.
         """
@@ -180,18 +180,18 @@ class PairMoments:
 
     def along(self, T: FloatArray) -> FloatArray:
         """The second moment in other coordinates, summed in them: T' C T."""
-        return self.summed(self.sums.summed_in(T))
+        return self.summed(self.sums.with_matrix_coordinates(T))
 
     def similar_along(self, T: FloatArray) -> FloatArray:
         """The second moment of the similar pairs in other coordinates, summed in them."""
-        return sum_similar(self.sums.summed_in(T)).matrix
+        return sum_similar(self.sums.with_matrix_coordinates(T)).matrix
 
     def summed(self, sums: PairSums) -> FloatArray:
         """The second moment of all pairs in the coordinates of `sums`."""
         labeled = sums.over_labeled([], each_labeled)[1]
         if self.unlabeled_weight == 0.0:
             return labeled
-        if sums.drawn is None and sums.n_unlabeled >= sums.labels.n_labeled:
+        if not sums.is_sampled and sums.n_unlabeled >= sums.labels.n_labeled:
             return labeled + self.unlabeled_weight * _everything_but(sums, labeled)
         anywhere = np.zeros((sums.points.shape[1],) * 2)
         return labeled + self.unlabeled_weight * sums.over_unlabeled([anywhere], each_once)[1]
@@ -222,19 +222,74 @@ def _everything_but(sums: PairSums, labeled: FloatArray) -> FloatArray:
 def each_once(batch: PairBatch, d: Array) -> PairTerms:
     """Give every unlabeled pair the weight 1."""
     once = namespace(d).ones_like(batch.pairs_of(d))
-    return PairTerms([once], [once])
+    return PairTerms([once], once)
 
 
-def each_labeled(batch: LabeledBatch) -> PairTerms:
+def each_labeled(batch: PairBatch) -> PairTerms:
     """Give every labeled pair the weight 1, times its confidence."""
-    return PairTerms([batch.once], [batch.once])
+    return PairTerms([batch.ones], batch.ones)
 
 
-def each_similar(batch: LabeledBatch) -> PairTerms:
+def each_similar(batch: PairBatch) -> PairTerms:
     """Give every similar pair the weight 1, times its confidence."""
-    return PairTerms([batch.similar], [batch.similar])
+    return PairTerms([batch.similar], batch.similar)
 
 
 def sum_similar(sums: PairSums) -> Swept:
     """The similar pairs' second moment in the coordinates of `sums`: sum_S c_k v_k v_k'."""
     return sums.over_labeled([], each_similar)
+
+
+@dataclass(frozen=True, eq=False)
+class WhitenedBasis:
+    """Coordinates in which the second moment and the regularizer are diagonal and add up to I.
+
+    A = Z B Z', where Z'CZ + Z'RZ = I.
+
+    C is the pairs' second moment and R the regularizer. Were only C the identity, R would be huge
+    along a direction of little spread, and its rounding errors would drown all the rest.
+
+    Attributes
+    ----------
+    matrix : (m, r) array
+        Z = T V Diag(s), with T' C T = I and V' (T'RT) V diagonal.
+    inverse : (r, m) array
+        B = inverse A inverse'.
+    regularizer : (r, r) array
+        Z'RZ.
+    n_spread : int
+        The columns of Z along which pairs differ. They come first; only where penalties may feel
+        all features are there others.
+    rotation, scale : (r, r) and (r,) arrays
+        V and s.
+    """
+
+    matrix: FloatArray
+    inverse: FloatArray
+    regularizer: FloatArray
+    rotation: FloatArray
+    scale: FloatArray
+    n_spread: int
+
+    @classmethod
+    def of(cls, moments: PairMoments, R: FloatArray, spans_all: bool = False) -> WhitenedBasis:
+        """Set up the basis for these pairs and this R; with `spans_all` it is square."""
+        T = moments.whitening
+        V, s = np.eye(T.shape[1]), np.ones(T.shape[1])
+        if np.any(R):
+            _, V = np.linalg.eigh(symmetrize(T.T @ (R @ T)))
+            T = T @ V
+            s = 1.0 / np.sqrt(1.0 + np.maximum(np.sum(T * (R @ T), axis=0), 0.0))
+        Z = T * s
+        inverse = (V.T @ moments.unwhitening) / s[:, None]
+        n_spread = Z.shape[1]
+        if spans_all and n_spread < len(Z):
+            Z = complete_basis(Z, R if np.all(np.diag(R) > 0.0) else np.eye(len(R)))
+            inverse = np.asarray(np.linalg.inv(Z))
+        return cls(Z, inverse, symmetrize(Z.T @ (R @ Z)), V, s, n_spread)
+
+    def from_whitened(self, matrix: FloatArray) -> FloatArray:
+        """Convert a matrix summed in the coordinates T: Diag(s) V' matrix V Diag(s)."""
+        V, s = self.rotation, self.scale
+        changed = symmetrize(V.T @ matrix @ V) * s[:, None] * s
+        return np.asarray(np.pad(changed, (0, self.matrix.shape[1] - self.n_spread)))

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy
 
-from ..engine.blocks import LabeledBatch, PairTerms
+from ..engine.layout import PairBatch, PairTerms
 from ..model.m_step_objective import MStepObjective
 from ..model.posterior import posterior_similar
 from ..numerics.arrays import Array, to_device_of
@@ -167,7 +167,7 @@ def doubt_about_labels(objective: MStepObjective, A: FloatArray) -> float:
     """
     pairs, eta = objective.pairs, objective.threshold
 
-    def doubts(batch: LabeledBatch, d: Array) -> PairTerms:
+    def doubts(batch: PairBatch, d: Array) -> PairTerms:
         far = posterior_similar(eta - batch.pairs_of(d))
         similar = to_device_of(far, batch.similar)
         return PairTerms([far * similar, (1.0 - far) * (1.0 - similar)])

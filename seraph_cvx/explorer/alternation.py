@@ -13,7 +13,7 @@ from ..certificate import Certificate, certify
 from ..fit.steps import alternation_steps
 from ..m_step.solve import FIRST_ORDER, MStepSolver
 from ..model.m_step_objective import MStepObjective
-from ..model.semi_supervised import descent_values
+from ..model.programs import descent_values
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
-from ..model.semi_supervised import descent_values
+from ..model.programs import descent_values
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_count, check_number
 from ..numerics.psd_cone import check_metric

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..model.m_step_objective import MStepObjective
-from ..model.pair_program import FacePoint
-from ..model.penalized_program import with_smooth_penalties
-from ..model.semi_supervised import SemiSupervisedObjective, paper_program
+from ..model.pair_program import FactorPoint
+from ..model.programs import SemiSupervisedObjective, paper_program, with_smooth_penalties
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import check_metric, symmetrize
@@ -139,11 +138,11 @@ def minimize_directly(
     )
 
 
-def _stationarity(point: FacePoint) -> float:
+def _stationarity(point: FactorPoint) -> float:
     """How much (7) could still fall by its gradient, see `DirectSolution.stationarity`."""
     least = float(np.min(np.linalg.eigvalsh(point.gradient), initial=0.0))
-    size = float(np.vdot(point.L, point.L)) + point.program.reach
-    decrease = 0.5 * float(np.vdot(point.slope, point.L)) - least * size
+    size = float(np.vdot(point.L, point.L)) + point.program.typical_size
+    decrease = 0.5 * float(np.vdot(point.factor_gradient, point.L)) - least * size
     return abs(decrease) / max(1.0, abs(point.value))  # below zero by rounding alone
 
 

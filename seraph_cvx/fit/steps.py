@@ -18,9 +18,8 @@ import numpy as np
 from ..certificate.certify import certify_factor
 from ..m_step.solve import MStepSolver
 from ..model.m_step_objective import MStepObjective
-from ..model.pair_program import FacePoint
-from ..model.penalized_program import with_smooth_penalties
-from ..model.semi_supervised import descent_program, paper_program
+from ..model.pair_program import FactorPoint
+from ..model.programs import descent_program, paper_program, with_smooth_penalties
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import numerical_rank, symmetrize
@@ -220,7 +219,7 @@ def descent_steps(
         passes, steps = search.passes, steps + 1
 
 
-def _paper_value(objective: MStepObjective, now: FacePoint) -> float:
+def _paper_value(objective: MStepObjective, now: FactorPoint) -> float:
     """The objective (7) at a step, from the pass that gave J if it gave the excess too."""
     if np.isnan(now.excess):
         program = with_smooth_penalties(objective, paper_program(objective, whitened=True))

@@ -13,14 +13,13 @@ separate proof: where T'BT is positive definite, T is nonsingular. Two shortcuts
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..engine.basis import WhitenedBasis
-from ..engine.frame import Frame
-from ..engine.moments import PairMoments
+from ..engine.coordinates import Coordinates
+from ..engine.moments import PairMoments, WhitenedBasis
 from ..engine.proven_sums import inverse_factor
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.exact_rank import component_roots
@@ -37,13 +36,11 @@ LEAST_NORMAL = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
-class DualCoordinates:
+class DualCoordinates(Coordinates):
     """The coordinates in which the matrix of a dual point is proven PSD.
 
     Attributes
     ----------
-    frame : Frame
-        The coordinates T, and the points if they are not those of the data.
     regularizer : (k, k) array
         T'RT as computed.
     regularizer_spread : (k,) array
@@ -52,10 +49,9 @@ class DualCoordinates:
         The power of two by which T is larger than the whitened basis, where it is made of that.
     """
 
-    frame: Frame
-    regularizer: FloatArray
-    regularizer_spread: FloatArray
-    scale: float = 1.0
+    regularizer: FloatArray = field(kw_only=True)
+    regularizer_spread: FloatArray = field(kw_only=True)
+    scale: float = field(default=1.0, kw_only=True)
 
     def regularizer_error(self, diagonal: FloatArray) -> float:
         """The t with T'RT >= `regularizer` - t * Diag(diagonal)."""
@@ -74,11 +70,11 @@ def dual_coordinates(
     n, m = moments.sums.points.shape
     scale = 2.0 ** (math.frexp(moments.largest_weight)[1] // 2)
     if spans_all:
-        return replace(_of_basis(basis.matrix * scale, penalty), scale=scale)
+        return replace(_coordinates(basis.matrix * scale, None, penalty), scale=scale)
     varies = _varying_features(moments)
     if penalty.is_zero():
         if basis.matrix.shape[1] == np.count_nonzero(varies):
-            return _of_basis(basis.matrix * scale, penalty)
+            return _coordinates(basis.matrix * scale, None, penalty)
         return _nodes(moments) if n <= MOST_NODES else None
     if m > len(_involved_points(moments)) and penalty.manifold_term is None:
         return _surrogate(moments, penalty, scale)
@@ -86,11 +82,17 @@ def dual_coordinates(
     kept = varies | np.any(R != 0.0, axis=1)  # the others are zero in every sum, and in R
     T = np.zeros((m, np.count_nonzero(kept)))
     T[kept] = complete_basis(basis.matrix[kept], R[np.ix_(kept, kept)]) * scale
-    return _of_basis(T, penalty)
+    return _coordinates(T, None, penalty)
 
 
-def _of_basis(T: FloatArray, penalty: Regularizer) -> DualCoordinates:
-    return DualCoordinates(Frame(T), *penalty.along(T))
+def _coordinates(T: FloatArray, base: FloatArray | None, penalty: Regularizer) -> DualCoordinates:
+    matrix, spread = penalty.along(T)
+    return DualCoordinates(T, base, regularizer=matrix, regularizer_spread=spread)
+
+
+def _without_regularizer(T: FloatArray, base: FloatArray) -> DualCoordinates:
+    k = T.shape[1]
+    return DualCoordinates(T, base, regularizer=np.zeros((k, k)), regularizer_spread=np.zeros(k))
 
 
 def _involved_points(moments: PairMoments) -> IntArray:
@@ -103,11 +105,11 @@ def _involved_points(moments: PairMoments) -> IntArray:
 def _varying_features(moments: PairMoments) -> NDArray[np.bool_]:
     """The features in which some pair with positive weight differs; the others do not matter."""
     sums = moments.sums
-    if moments.unlabeled_weight > 0.0 and sums.drawn is None:
+    if moments.unlabeled_weight > 0.0 and not sums.is_sampled:
         return np.asarray(sums.ranges > 0.0)
-    points = sums.points if sums.given is None else sums.given
-    if moments.unlabeled_weight == 0.0 and sums.classes is not None:
-        return np.asarray(np.ptp(points[sums.classes.members], axis=0) > 0.0)
+    points = sums.exact_points
+    if moments.unlabeled_weight == 0.0 and sums.class_layout is not None:
+        return np.asarray(np.ptp(points[sums.labels.members], axis=0) > 0.0)
     i, j = sums.listed_pairs(moments.unlabeled_weight).T
     return np.asarray(np.any(points[i] != points[j], axis=0))
 
@@ -117,15 +119,15 @@ def _surrogate(moments: PairMoments, penalty: Regularizer, scale: float) -> Dual
 
     The unit of length is that of the points, so that no square of it underflows.
     """
-    given, involved = moments.sums.given, _involved_points(moments)
-    X = (moments.sums.points if given is None else given)[involved]
+    involved = _involved_points(moments)
+    X = moments.sums.exact_points[involved]
     X = X - np.mean(X, axis=0)
     n, m = X.shape
     distinct = np.any(X != 0.0, axis=1)
     if not np.any(distinct):  # no two points differ: every sum over pairs is zero
         nothing = np.zeros((0, 0))
         base = np.zeros((moments.sums.n_points, 0))
-        return DualCoordinates(Frame(nothing, base), nothing, np.zeros(0))
+        return _without_regularizer(nothing, base)
     exponent = math.frexp(float(np.max(np.abs(X))))[1]
     weight = float(np.ldexp(penalty.trace_weight, -2 * exponent))
     if not LEAST_NORMAL <= weight < math.inf:
@@ -143,7 +145,7 @@ def _surrogate(moments: PairMoments, penalty: Regularizer, scale: float) -> Dual
     if T is None:
         eigenvalues, vectors = np.linalg.eigh(moment)
         T = vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + weight)
-    return DualCoordinates(Frame(T * scale, base), *Regularizer(weight, None).along(T * scale))
+    return _coordinates(T * scale, base, Regularizer(weight, None))
 
 
 def _nodes(moments: PairMoments) -> DualCoordinates:
@@ -154,8 +156,8 @@ def _nodes(moments: PairMoments) -> DualCoordinates:
     """
     n = moments.sums.n_points
     roots = np.zeros(n, dtype=np.int64)
-    if moments.unlabeled_weight == 0.0 or moments.sums.drawn is not None:
+    if moments.unlabeled_weight == 0.0 or moments.sums.is_sampled:
         roots = component_roots(n, moments.sums.listed_pairs(moments.unlabeled_weight))
     base = np.delete(np.eye(n), roots, axis=1)
     k = base.shape[1]
-    return DualCoordinates(Frame(np.eye(k), base), np.zeros((k, k)), np.zeros(k))
+    return _without_regularizer(np.eye(k), base)

@@ -15,10 +15,10 @@ from functools import cached_property
 
 import numpy as np
 
-from ..engine.blocks import PairBatch, PairTerms
 from ..engine.distances import DistanceBounds
+from ..engine.layout import PairBatch, PairTerms
 from ..engine.pair_sums import PairSums
-from ..engine.sweep import Swept
+from ..engine.passes import Swept
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray
 from ..numerics.cuda.pair_range import BoundedPairs
@@ -161,7 +161,7 @@ class LabelTerms:
         """Return the three terms of each pair of a block, or of drawn pairs."""
         lower, upper = bounds[0] if bounds else (None, None)
         least, most = self.enclosure.least(batch, upper), self.enclosure.most(batch, lower)
-        return PairTerms([least, most, binary_entropy(least)], [least])
+        return PairTerms([least, most, binary_entropy(least)], least)
 
     def on_pairs(self, n: int, first: int) -> BoundedPairs | None:
         """The kernel of a GPU that sums these terms; None where there is none."""

@@ -3,20 +3,76 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
-from ..engine.moments import PairMoments
+from ..engine.coordinates import Coordinates
+from ..engine.moments import PairMoments, WhitenedBasis, sum_similar
 from ..engine.pair_sums import PairSums
+from ..engine.passes import Swept
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import check_metric
 from ..pairs.pair_set import PairSet
 from ..penalties.regularizer import Regularizer
-from .geometry import Geometry
+from .dual_coordinates import DualCoordinates, dual_coordinates
 from .soft_labels import SoftLabels, SoftLabelSums, sum_soft_labels
 
 MOST_KEPT = 4
 """Values of lambda whose coordinates are kept at a time."""
+
+
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """The coordinates of M-steps with the same pairs, mu and R, whatever their soft labels.
+
+    Attributes
+    ----------
+    sums : PairSums
+    moments : PairMoments
+        The moments of the same pairs.
+    linear_penalty : Regularizer
+        R = lambda*I + manifold term, the two parts kept apart.
+    spans_all : bool
+        Whether dual points are proven in coordinates of all features, which penalties may feel.
+    """
+
+    sums: PairSums
+    moments: PairMoments
+    linear_penalty: Regularizer
+    spans_all: bool = False
+
+    @cached_property
+    def basis(self) -> WhitenedBasis:
+        """The whitened coordinates in which f is minimized."""
+        R = self.linear_penalty.matrix(self.sums.points.shape[1])
+        return WhitenedBasis.of(self.moments, R, self.spans_all)
+
+    @cached_property
+    def sums_in_basis(self) -> PairSums:
+        """The sums over pairs of the points in whitened coordinates."""
+        return self.sums.with_point_coordinates(self.basis.matrix)
+
+    @cached_property
+    def similar_in_basis(self) -> FloatArray:
+        """The similar pairs' second moment sum_S c_k v v' in whitened coordinates."""
+        return sum_similar(self.sums_in_basis).matrix
+
+    @cached_property
+    def dual_coordinates(self) -> DualCoordinates | None:
+        """The coordinates in which a dual point is proven feasible."""
+        return dual_coordinates(self.moments, self.basis, self.linear_penalty, self.spans_all)
+
+    @cached_property
+    def dual_sums(self) -> PairSums:
+        """The sums over pairs in those coordinates, with bounds on their rounding errors."""
+        nothing = Coordinates(np.zeros((self.sums.points.shape[1], 0)))
+        return self.sums.with_matrix_coordinates(self.dual_coordinates or nothing)
+
+    @cached_property
+    def dual_similar(self) -> Swept:
+        """The similar pairs' moment sum_S c_k z_k z_k' in those coordinates, and its spread."""
+        return sum_similar(self.dual_sums)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +156,7 @@ class MStepFamily:
     def _moments_for(self, R: FloatArray, sums: PairSums) -> PairMoments:
         """The second moments of the pairs, with a whitening that suits R."""
         for geometry in self._geometries.values():
-            is_like = geometry.sums.remote_sums is sums.remote_sums
-            if is_like and geometry.moments.serve(R):
+            is_like = geometry.sums.remote is sums.remote
+            if is_like and geometry.moments.is_valid_for(R):
                 return geometry.moments
         return PairMoments(sums, self.mu, R)

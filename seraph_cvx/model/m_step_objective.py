@@ -26,8 +26,7 @@ import numpy as np
 import scipy  # imports its parts when they are first used
 from numpy.typing import ArrayLike
 
-from ..engine.basis import WhitenedBasis
-from ..engine.moments import PairMoments
+from ..engine.moments import PairMoments, WhitenedBasis
 from ..engine.pair_sums import PairSums
 from ..numerics.checks import LARGEST_SUM, MOST, FloatArray, check_number, read_only
 from ..numerics.exact_rank import link_differences, rank_unless_spanning
@@ -35,9 +34,8 @@ from ..numerics.psd_cone import check_metric, symmetrize
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
 from ..penalties.regularizer import Regularizer
-from .geometry import Geometry
 from .label_bounds import LabelBounds, LabelEnclosure, Thresholds, bound_labels
-from .m_step_family import MStepFamily
+from .m_step_family import Geometry, MStepFamily
 from .pair_program import PairProgram
 from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, tabulate
 
@@ -255,11 +253,6 @@ class MStepObjective:
         return self.geometry.basis
 
     @property
-    def axes(self) -> WhitenedBasis:
-        """The former name of `basis`."""
-        return self.basis
-
-    @property
     def mu(self) -> float:
         """The weight mu of an unlabeled pair, as a number."""
         return float(self.unlabeled_weight)
@@ -296,7 +289,7 @@ class MStepObjective:
         geometry, basis = self.geometry, self.basis
         similar = geometry.similar_in_basis
         if self.has_soft_labels:
-            similar = similar + self.mu * basis.turned(self.soft_label_sums.matrix)
+            similar = similar + self.mu * basis.from_whitened(self.soft_label_sums.matrix)
         return PairProgram(
             geometry.sums_in_basis,
             self.mu,
@@ -308,7 +301,11 @@ class MStepObjective:
     @cached_property
     def soft_labeling(self) -> SoftLabels:
         """The source of the soft labels q."""
-        table = None if self.soft_labels is None else tabulate(self.soft_labels, self.pairs)
+        table = (
+            None
+            if self.soft_labels is None
+            else tabulate(self.soft_labels, self.pairs, self.sums.order)
+        )
         a = cast(float, self.sharpness)  # a number since __post_init__
         return SoftLabels(a, self.threshold, self.previous_metric, table)
 

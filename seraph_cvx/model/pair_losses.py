@@ -16,17 +16,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..engine.face_sums import LossSums
+from ..engine.passes import LossSums
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray
 from .posterior import (
     descent_sums,
     dissimilar_loss,
+    logistic_sums,
     posterior_entropy,
     posterior_entropy_slope,
     posterior_similar,
     sharpened_surprise,
-    surprise_and_posterior,
 )
 
 LARGEST_SCORE = 300.0
@@ -67,22 +67,26 @@ class LogisticLoss:
         """
         least = s.min(initial=0.0)
         if least < LEAST_SCORE:  # phi(s) = phi(|s|) + max(-s, 0)
-            total, slope, bend, _ = self.sums(np.abs(s))
+            total, slope, curvature, _ = self.sums(np.abs(s))
             total -= float(np.sum(np.minimum(s, 0.0)))
-            return LossSums(total, np.where(s < 0.0, -1.0 - slope, slope), bend)
+            return LossSums(total, np.where(s < 0.0, -1.0 - slope, slope), curvature)
         x = _odds(_cut_off(s))
         both = 1.0 + x
         total = sum_of_logs(both, 1.0 + math.exp(-least))
         x /= both
-        bend = np.divide(x, both, out=both)
-        return LossSums(total, np.negative(x, out=x), bend)
+        curvature = np.divide(x, both, out=both)
+        return LossSums(total, np.negative(x, out=x), curvature)
 
-    def swept(
-        self, d: Array, threshold: float, with_slope: bool, weights: Array | None
-    ) -> tuple[Any, Array | None]:
-        """The sum of w phi, and each w phi'; `d` is overwritten."""
-        total, posterior = surprise_and_posterior(d, threshold, with_slope, weights)
-        return total, -posterior if with_slope and posterior is not None else None
+    def device_sums(
+        self, d: Array, threshold: float, weights: Array | None = None
+    ) -> tuple[Any, Array]:
+        """The sum of w phi, and each w phi'; `d` may be overwritten."""
+        if weights is None:
+            total, similar = logistic_sums(d, threshold)
+            return total, -similar
+        s = d - threshold
+        loss = namespace(s).sum(weights * dissimilar_loss(s))
+        return loss, -weights * posterior_similar(s)
 
 
 LOGISTIC = LogisticLoss()
@@ -138,12 +142,12 @@ class SharpenedLoss:
         y *= a
         return LossSums(total, slope, np.subtract(x, y, out=x), excess)
 
-    def swept(
-        self, d: Array, threshold: float, with_slope: bool, weights: Array | None
-    ) -> tuple[Any, Array | None]:
+    def device_sums(
+        self, d: Array, threshold: float, weights: Array | None = None
+    ) -> tuple[Any, Array]:
         """The sum of phi, and each phi'; unlabeled pairs have no weights."""
         s, a = d - threshold, self.sharpness
-        slope = posterior_similar(a * s) - posterior_similar(s) if with_slope else None
+        slope = posterior_similar(a * s) - posterior_similar(s)
         return descent_sums(d, threshold, a)[0], slope
 
 
@@ -153,7 +157,7 @@ class EntropyLoss:
 
     Examples
     --------
-    >>> EntropyLoss().sums(np.array([0.0])).bend
+    >>> EntropyLoss().sums(np.array([0.0])).curvature
     array([-0.25])
     """
 
@@ -180,19 +184,18 @@ class EntropyLoss:
         variance = far / both
         return LossSums(total, -s * variance, variance * (tangent - 1.0))
 
-    def swept(
-        self, d: Array, threshold: float, with_slope: bool, weights: Array | None
-    ) -> tuple[Any, Array | None]:
+    def device_sums(
+        self, d: Array, threshold: float, weights: Array | None = None
+    ) -> tuple[Any, Array]:
         """The sum of phi, and each phi'; unlabeled pairs have no weights."""
         s = d - threshold
-        slope = posterior_entropy_slope(s) if with_slope else None
-        return namespace(s).sum(posterior_entropy(s)), slope
+        return namespace(s).sum(posterior_entropy(s)), posterior_entropy_slope(s)
 
 
 def _even(loss: SharpenedLoss | EntropyLoss, s: FloatArray) -> LossSums:
     """Make the sums of a loss that is even in s from those at |s|."""
-    total, slope, bend, excess = loss.sums(np.abs(s))
-    return LossSums(total, np.sign(s) * slope, bend, excess)
+    total, slope, curvature, excess = loss.sums(np.abs(s))
+    return LossSums(total, np.sign(s) * slope, curvature, excess)
 
 
 def _cut_off(s: FloatArray) -> FloatArray:

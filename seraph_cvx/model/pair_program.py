@@ -12,22 +12,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..engine.blocks import PairBatch
-from ..engine.cluster_sums import ClusterSums, Losses
-from ..engine.device.device_face import MOST_COLUMNS, DeviceFace, DeviceFaces
-from ..engine.drawn_pairs import DrawnPairs, HeldPoints
-from ..engine.face.all_pairs import AllPairs
-from ..engine.face.layout import FaceLayout
-from ..engine.face.listed_pairs import ListedPairs
-from ..engine.face_sums import Bending, FacePairs, FactorPass, PairLoss
+from ..engine.cluster import ClusterSums
+from ..engine.distances import Factor
+from ..engine.layout import Layout
 from ..engine.pair_sums import PairSums
-from ..numerics.arrays import Array, face_kernels
+from ..engine.passes import AllPairs, FactorPairs, ListedPairs, LossTerms, PairLoss, PairPass
+from ..numerics.arrays import face_kernels
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrize
 from .pair_losses import LOGISTIC
@@ -40,20 +36,6 @@ FEW_POINTS = 3_000
 
 KEPT_POINTS = 6_000
 """Points up to which a search over weights of features keeps all pairs."""
-
-
-@dataclass(frozen=True)
-class LossTerms:
-    """The terms of a sweep over pairs: a loss and, as weights, its derivative."""
-
-    loss: PairLoss
-    threshold: float
-    with_weights: bool
-
-    def __call__(self, batch: PairBatch, d: Array) -> tuple[list[Any], list[Array] | None]:
-        """Sum the loss over a batch of pairs, and return its derivatives."""
-        total, slope = self.loss.swept(d, self.threshold, self.with_weights, batch.confidence)
-        return [total], None if slope is None else [slope]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,46 +70,49 @@ class PairProgram:
         """The value Phi(A) and the gradient M + sum_k c_k phi'(s_k) v_k v_k', in one sweep."""
         return self._evaluate(A, with_gradient=True)
 
-    def at(self, L: FloatArray) -> FacePoint:
-        """Phi and its slope at a factor L, in one pass over the pairs."""
-        device, remote = self.device_faces, self.sums.remote_sums
-        if device is not None and L.shape[1] <= MOST_COLUMNS:
-            there = device.pass_at(L)
-            derivatives = there.slope, lambda: there.gradient, lambda: there.bending
-            return self._point(L, there.total, there.excess, *derivatives)
-        if isinstance(remote, ClusterSums) and remote.is_available and self.unlabeled_weight > 0.0:
-            losses = Losses(self.loss, self.unlabeled_weight, LOGISTIC, self.threshold)
-            total, excess, slope = remote.pass_at(L, losses)
-            push = cache(lambda: remote.pass_at(L, losses, with_gradient=True).matrix)
-            return self._point(L, total, excess, slope, push, partial(self._bending, L, push))
-        if self.sums.is_remote:
-            value, gradient = self.value_and_gradient(L @ L.T)
-            few = partial(self._remote_bending, L, lambda: gradient - self.recession)
-            return FacePoint(self, L, value, 2.0 * gradient @ L, lambda: gradient, few)
-        here = self._face.pass_at(L, keep=not self._is_large)
-        total, excess, slope = here.at_points.total, here.at_points.excess, here.slope
-        push = cache(lambda: here.gradient)
-        bending = partial(self._bending, L, push) if self._is_large else lambda: here
-        return self._point(L, total, excess, slope, push, bending)
+    def at(self, L: FloatArray) -> FactorPoint:
+        """Phi and its gradient at a factor L, in one pass over the pairs."""
+        if self.gpu_pairs is not None and L.shape[1] <= self.gpu_pairs.most_columns:
+            on_gpu = self.gpu_pairs.pass_at(L)
+            sums = on_gpu.total, on_gpu.excess, on_gpu.half_gradient
+            return self._point(L, *sums, lambda: on_gpu.gradient, lambda: on_gpu.second_order_pass)
+        remote = self.sums.remote if self.sums.is_remote else None
+        if isinstance(remote, ClusterSums) and self.unlabeled_weight > 0.0:
+            terms = self._all_terms
+            (total, excess), half, _ = remote.over_unlabeled([Factor(L)], terms, along_factor=True)
+            gradient = cache(lambda: remote.over_unlabeled([Factor(L)], terms).matrix)
+            second = partial(self._sampled_hessian, L, gradient)
+            return self._point(L, float(total), float(excess), half, gradient, second)
+        if remote is not None:
+            value, push = self.value_and_gradient(L @ L.T)
+            second = partial(self._remote_hessian, L, lambda: push - self.recession)
+            return FactorPoint(self, L, value, 2.0 * push @ L, lambda: push, second)
+        pairs = self._points.pass_at(L, keep=not self._is_large)
+        gradient = cache(lambda: pairs.gradient)
+        sums = pairs.at_points.total, pairs.at_points.excess, pairs.half_gradient
+        if self._is_large:
+            second = partial(self._sampled_hessian, L, gradient)
+            return self._point(L, *sums, gradient, second)
+        return self._point(L, *sums, gradient, lambda: pairs)
 
     def _point(
         self,
         L: FloatArray,
         total: float,
         excess: float,
-        slope: FloatArray,
+        half_gradient: FloatArray,
         make_gradient: Callable[[], FloatArray],
-        make_bending: Callable[[], Bending],
-    ) -> FacePoint:
+        make_hessian: Callable[[], FactorHessian],
+    ) -> FactorPoint:
         """Add the linear term to the sums of a pass over the pairs."""
         linear = self.recession @ L
-        return FacePoint(
+        return FactorPoint(
             self,
             L,
             total + float(np.vdot(linear, L)) - self.constant,
-            2.0 * (slope + linear),
+            2.0 * (half_gradient + linear),
             lambda: symmetrize(make_gradient() + self.recession),
-            make_bending,
+            make_hessian,
             excess,
         )
 
@@ -136,18 +121,18 @@ class PairProgram:
 
         A pass costs n^2 m, and no eigenvalue. Second derivatives are of all pairs, which are kept.
         """
-        face, M, used = self._face, np.diag(self.recession), w > 0.0
-        found = face.pairs.at(face.X[:, used] * np.sqrt(w[used]), face.threshold)
+        X, M, used = self._points.X, np.diag(self.recession), w > 0.0
+        at_points = self._points.pairs.at(X[:, used] * np.sqrt(w[used]))
 
-        def bent(d: FloatArray) -> FloatArray:
-            moved, bend = d != 0.0, np.zeros_like(d)
-            bend[moved] = found.bent_weights(face.X[:, moved], d[moved])
-            return bend
+        def hessian_product(d: FloatArray) -> FloatArray:
+            moved, change = d != 0.0, np.zeros_like(d)
+            change[moved] = at_points.weights_hessian_product(X[:, moved], d[moved])
+            return change
 
         return WeightsPoint(
-            found.total + float(M @ w) - self.constant,
-            np.einsum("ij,ij->j", face.X, found.laplacian(face.X)) + M,
-            bent,
+            at_points.total + float(M @ w) - self.constant,
+            np.einsum("ij,ij->j", X, at_points.laplacian(X)) + M,
+            hessian_product,
         )
 
     @property
@@ -156,7 +141,7 @@ class PairProgram:
         return not self.sums.is_remote and self.sums.n_points <= KEPT_POINTS
 
     @property
-    def reach(self) -> float:
+    def typical_size(self) -> float:
         """The size <C, A> of a metric A whose mean squared distance is 1 + eta.
 
         It is (1 + eta) sum_k c_k.
@@ -165,75 +150,113 @@ class PairProgram:
         labeled = float(labels.n_labeled) if c is None else float(np.sum(c))
         return (1.0 + self.threshold) * (labeled + self.unlabeled_weight * self.sums.n_unlabeled)
 
-    def _bending(self, L: FloatArray, make_gradient: Callable[[], FloatArray]) -> Bending:
+    def _sampled_hessian(
+        self, L: FloatArray, make_gradient: Callable[[], FloatArray]
+    ) -> FactorHessian:
         """Second derivatives at L, estimated from some points, given the gradient of all pairs."""
-        few = self._few.pass_at(L)
-        return _SampledBending(few, make_gradient() - few.gradient)
+        some = self._some_points.pass_at(L)
+        return _SampledHessian(some, make_gradient() - some.gradient)
 
-    def _remote_bending(self, L: FloatArray, make_gradient: Callable[[], FloatArray]) -> Bending:
+    def _remote_hessian(
+        self, L: FloatArray, make_gradient: Callable[[], FloatArray]
+    ) -> FactorHessian:
         """The same on a GPU that has kernels for it."""
-        face = self._device_face
-        if face is None or L.shape[1] > MOST_COLUMNS:
-            return self._bending(L, make_gradient)
-        return face.few.pass_at(L)
+        if self._gpu is None or L.shape[1] > self._gpu.most_columns:
+            return self._sampled_hessian(L, make_gradient)
+        on_gpu: FactorHessian = self._gpu.few.pass_at(L)
+        return on_gpu
 
     @cached_property
-    def device_faces(self) -> DeviceFaces | None:
+    def gpu_pairs(self) -> Any:
         """All pairs on GPUs that have kernels for them; None where there are none."""
-        if isinstance(self.sums.remote_sums, DrawnPairs) or self._device_face is None:
+        if self.sums.is_sampled or self._gpu is None:
             return None
-        return DeviceFaces.of(self._device_face)
+        return self._gpu.shared()
 
     @cached_property
-    def _device_face(self) -> DeviceFace | None:
+    def _gpu(self) -> Any:
         """All pairs on the GPU that holds the points, if it has kernels for them."""
-        remote, mu, known = self.sums.remote_sums, self.unlabeled_weight, self.sums.labels
-        if not isinstance(remote, HeldPoints) or mu == 0.0 or not known.is_complete:
+        remote, mu, labels = self.sums.remote, self.unlabeled_weight, self.sums.labels
+        points = None if remote is None else remote.held_points
+        if points is None or mu == 0.0 or not labels.is_complete or face_kernels(points) is None:
             return None
-        if face_kernels(remote.points) is None:
-            return None
-        points = remote.labeled_first(known.members)
-        return DeviceFace(points, len(known.members), self.loss, LOGISTIC, mu, self.threshold)
+        from ..engine.gpu import GpuPairs
+
+        return GpuPairs(points, len(labels.members), self.loss, LOGISTIC, mu, self.threshold)
 
     @property
     def _is_large(self) -> bool:
         return self.sums.n_points > MANY_POINTS
 
-    @cached_property
-    def _face(self) -> _Face:
-        return _Face.of(self, np.arange(self.sums.n_points))
+    @property
+    def _all_terms(self) -> LossTerms:
+        """The losses of all pairs, labeled ones included."""
+        return LossTerms(self.loss, self.threshold, self.unlabeled_weight, LOGISTIC)
 
     @cached_property
-    def _few(self) -> _Face:
+    def _points(self) -> _Points:
+        return self._points_of(np.arange(self.sums.n_points))
+
+    @cached_property
+    def _some_points(self) -> _Points:
         """Some points, each standing for several; all of them where they are few."""
-        n = self.sums.n_points
+        n, n_labeled = self.sums.n_points, len(self.sums.labels.members)
         if not self._is_large:
-            return self._face
+            return self._points
         rng = np.random.default_rng(0)
-        is_labeled = np.zeros(n, dtype=bool)
-        is_labeled[self.sums.labels.members] = True
-        kept, stand_for = [], np.ones(n)
-        for group in (np.flatnonzero(is_labeled), np.flatnonzero(~is_labeled)):
+        kept, counts = [], np.ones(n)
+        for group in (np.arange(n_labeled), np.arange(n_labeled, n)):
             some = rng.permutation(group)[:FEW_POINTS]
-            stand_for[some] = len(group) / max(1, len(some))
+            counts[some] = len(group) / max(1, len(some))
             kept.append(some)
-        return _Face.of(self, np.sort(np.concatenate(kept)), stand_for)
+        return self._points_of(np.sort(np.concatenate(kept)), counts)
+
+    def _points_of(self, members: IntArray, counts: FloatArray | None = None) -> _Points:
+        """The points with these numbers and their pairs; if mu = 0, of those that have a label."""
+        sums, labels = self.sums, self.sums.labels
+        if self.unlabeled_weight == 0.0:
+            members = members[members < len(labels.members)]
+        X, layout = sums.points, sums.layout
+        if len(members) < len(X):
+            number = np.full(len(X), -1)
+            number[members] = np.arange(len(members))
+            X, labels = X[members], labels.renumbered(number)
+            layout = Layout(len(members), labels)
+        terms = self._all_terms
+        if self.unlabeled_weight == 0.0 and not labels.is_complete:
+            listed = labels.listed, len(X), labels.confidence
+            return _Points(X, ListedPairs(*listed, LOGISTIC, self.threshold))
+        if counts is not None:
+            terms = replace(terms, counts=counts[members])
+        of_scores = replace(terms, threshold=0.0)
+        return _Points(X, AllPairs(layout, of_scores, self.threshold, sums.visit_all))
 
     def _evaluate(self, A: FloatArray, with_gradient: bool) -> tuple[float, FloatArray]:
-        terms = LossTerms(LOGISTIC, self.threshold, with_gradient)
+        terms = LossTerms(LOGISTIC, self.threshold, with_matrix=with_gradient)
         totals, push, _ = self.sums.over_labeled([A], terms)
+        total = float(totals[0])
         if self.unlabeled_weight > 0.0:
-            terms = LossTerms(self.loss, self.threshold, with_gradient)
+            terms = LossTerms(self.loss, self.threshold, with_matrix=with_gradient)
             more, more_push, _ = self.sums.over_unlabeled([A], terms)
-            totals = totals + self.unlabeled_weight * more
+            total += self.unlabeled_weight * float(more[0])
             push = push + self.unlabeled_weight * more_push
-        value = float(totals[0]) + float(np.vdot(self.recession, A)) - self.constant
+        value = total + float(np.vdot(self.recession, A)) - self.constant
         return value, symmetrize(self.recession + push)
 
 
+class FactorHessian(Protocol):
+    """Second derivatives of sums over pairs with respect to a factor and its metric."""
+
+    def hessian_product(self, D: FloatArray) -> FloatArray:
+        """The derivative along D of half the gradient with respect to the factor."""
+
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the sum along SS'."""
+
+
 @dataclass(frozen=True, eq=False)
-class FacePoint:
-    """Phi at LL', its slope with respect to L, and its second derivatives along directions.
+class FactorPoint:
+    """Phi at LL', its gradient with respect to L, and its second derivatives along directions.
 
     `excess` is by how much the paper's objective (7) exceeds J, if Phi is J and the loss knows it.
     """
@@ -241,92 +264,97 @@ class FacePoint:
     program: PairProgram
     L: FloatArray
     value: float
-    slope: FloatArray
+    factor_gradient: FloatArray
     make_gradient: Callable[[], FloatArray]
-    make_bending: Callable[[], Bending]
+    make_hessian: Callable[[], FactorHessian]
     excess: float = np.nan
 
     @cached_property
     def gradient(self) -> FloatArray:
-        """The gradient of Phi with respect to the metric: twice it times L is the slope."""
+        """The gradient of Phi with respect to the metric; twice it times L is `factor_gradient`."""
         return self.make_gradient()
 
-    def bent(self, D: FloatArray) -> FloatArray:
-        """How the slope changes along D; an estimate where there are many points."""
-        return np.asarray(2.0 * (self._bending.bent(D) + self.program.recession @ D))
+    def hessian_product(self, D: FloatArray) -> FloatArray:
+        """The derivative of `factor_gradient` along D; an estimate where there are many points."""
+        return np.asarray(2.0 * (self._hessian.hessian_product(D) + self.program.recession @ D))
 
     def curvature(self, S: FloatArray) -> float:
         """The second derivative of Phi(LL' + t SS') in t at t = 0; an estimate as above."""
-        return self._bending.curvature(S)
+        return self._hessian.curvature(S)
 
     @cached_property
-    def _bending(self) -> Bending:
-        """A pass over pairs that has second derivatives."""
-        return self.make_bending()
+    def _hessian(self) -> FactorHessian:
+        return self.make_hessian()
 
     @cached_property
     def steepness(self) -> float:
-        """What the slope may be worth, relative to Phi: |slope| |L| / max(1, |Phi|)."""
-        slope, L = self.slope, self.L
-        size = math.sqrt(np.vdot(slope, slope)) * math.sqrt(np.vdot(L, L))
+        """The size of the gradient relative to Phi: |gradient| |L| / max(1, |Phi|)."""
+        gradient, L = self.factor_gradient, self.L
+        size = math.sqrt(np.vdot(gradient, gradient)) * math.sqrt(np.vdot(L, L))
         return size / max(1.0, abs(self.value))
 
 
-class _SampledBending(NamedTuple):
+class _SampledHessian(NamedTuple):
     """Second derivatives by the pairs of some points, but for what the gradient of all tells.
 
     They hold S = sum_k w_k v_k v_k', of which `missing` is the error. An estimate of it will not
     do: S + M is zero on the span of L at an optimum, and the errors would make it indefinite.
     """
 
-    few: FactorPass
+    some: _PointsPass
     missing: FloatArray
 
-    def bent(self, D: FloatArray) -> FloatArray:
+    def hessian_product(self, D: FloatArray) -> FloatArray:
         """The derivative along D of half the gradient with respect to the factor."""
-        return self.few.bent(D) + self.missing @ D
+        return self.some.hessian_product(D) + self.missing @ D
 
     def curvature(self, S: FloatArray) -> float:
         """The second derivative of the sum along SS'."""
-        return self.few.curvature(S)
+        return self.some.curvature(S)
 
 
 class WeightsPoint(NamedTuple):
-    """Phi at weights of the features: value, gradient, and how that changes along d.
+    """Phi at weights of the features: value, gradient, Hessian-vector product.
 
-    The change is that of the derivatives with respect to weights that d moves; zero for others.
+    The product is that of the derivatives with respect to weights that d moves; zero for others.
     """
 
     value: float
     gradient: FloatArray
-    bent: Callable[[FloatArray], FloatArray]
+    hessian_product: Callable[[FloatArray], FloatArray]
 
 
-@dataclass(frozen=True, eq=False)
-class _Face:
-    """Points, those with a label first, and their pairs with the losses."""
+class _Points(NamedTuple):
+    """Points in memory and their pairs with the losses."""
 
     X: FloatArray
-    threshold: float
-    pairs: FacePairs
+    pairs: FactorPairs
 
-    def pass_at(self, L: FloatArray, keep: bool = True) -> FactorPass:
-        return FactorPass(self.X, self.pairs.at(self.X @ L, self.threshold, keep))
+    def pass_at(self, L: FloatArray, keep: bool = True) -> _PointsPass:
+        """Pass over the pairs at Y = XL."""
+        return _PointsPass(self.X, self.pairs.at(self.X @ L, keep))
 
-    @classmethod
-    def of(
-        cls, program: PairProgram, members: IntArray, stand_for: FloatArray | None = None
-    ) -> _Face:
-        """Make a face of the points with these numbers; if mu = 0, of those that have a label."""
-        sums, mu = program.sums, program.unlabeled_weight
-        if mu == 0.0:
-            members = np.intersect1d(members, sums.labels.members)
-        order, layout = FaceLayout.of(members, sums.labels, sums.n_points)
-        X, labels = np.ascontiguousarray(sums.points[order]), layout.labels
-        if mu == 0.0 and not labels.is_complete:
-            pairs: FacePairs = ListedPairs(labels.listed, len(X), labels.confidence, LOGISTIC)
-            return cls(X, program.threshold, pairs)
-        loss = program.loss if mu > 0.0 else LOGISTIC
-        weights = None if stand_for is None else stand_for[order]
-        pairs = AllPairs(layout, loss, mu, LOGISTIC, weights, sums.visit_all)
-        return cls(X, program.threshold, pairs)
+
+class _PointsPass(NamedTuple):
+    """A pass over the pairs of points X in memory, its derivatives those at a factor L."""
+
+    X: FloatArray
+    at_points: PairPass
+
+    @property
+    def half_gradient(self) -> FloatArray:
+        """Half the gradient with respect to the factor: sum_k w_k v_k v_k' L."""
+        return np.asarray(self.X.T @ self.at_points.half_gradient)
+
+    @property
+    def gradient(self) -> FloatArray:
+        """The gradient with respect to the metric: sum_k w_k v_k v_k'."""
+        return np.asarray(self.X.T @ self.at_points.laplacian(self.X))
+
+    def hessian_product(self, D: FloatArray) -> FloatArray:
+        """The derivative of `half_gradient` along D."""
+        return np.asarray(self.X.T @ self.at_points.hessian_product(self.X @ D))
+
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the sum along SS'."""
+        return self.at_points.curvature(self.X @ S)

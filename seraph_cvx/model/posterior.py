@@ -11,10 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..numerics.arrays import Array, fused_kernels, namespace
-from ..numerics.checks import FloatArray
-
-LARGE = 600.0
-"""The largest exponent that is used: e^600 is far from overflow."""
 
 TINY = float(np.finfo(np.float64).tiny)
 ALMOST_ONE = 1.0 - 2.0**-53
@@ -45,60 +41,13 @@ def dissimilar_loss(s: Array) -> Array:
     return xp.clip(-s, min=0.0) + xp.log1p(xp.exp(-xp.abs(s)))
 
 
-def surprise_and_posterior(
-    d: Array,
-    threshold: float,
-    with_posterior: bool = True,
-    weights: FloatArray | None = None,
-) -> tuple[Any, Array | None]:
-    """Sum the losses w log(1 + e^{-s}), and return each w sigma(-s), for s = d - threshold.
-
-    The logarithm is taken of products of up to 128 factors 1 + e^{-s}: as accurate as one by one,
-    to rounding, and several times faster. `d` is overwritten. The `weights` are 1 by default.
-
-    Examples
-    --------
-    >>> total, p = surprise_and_posterior(np.array([1.0, 1e4]), threshold=1.0)
-    >>> round(total, 6), p.round(12)
-    (0.693147, array([0.5, 0. ]))
-    """
-    if weights is not None:
-        s, xp = d - threshold, namespace(d)
-        posterior = weights * posterior_similar(s) if with_posterior else None
-        return xp.sum(weights * dissimilar_loss(s)), posterior
-    if not isinstance(d, np.ndarray):
-        total, _, similar = logistic_sums(d, threshold)
-        return total, similar if with_posterior else None
-    largest = max(0.0, threshold - float(np.min(d)))
-    exponent = np.subtract(threshold, d, out=d)
-    np.maximum(exponent, -LARGE, out=exponent)  # e^-600 is negligible; underflow is slow
-    if largest > LARGE:
-        return float(np.sum(dissimilar_loss(-exponent))), posterior_similar(-exponent)
-    odds = np.exp(exponent, out=exponent)
-    both = odds + 1.0
-    factors = max(
-        1, min(128, int(LARGE / (1.0 + largest)))
-    )  # so that their product does not overflow
-    products = np.multiply.reduceat(both, np.arange(0, len(both), factors), axis=0)
-    total = float(np.sum(np.log(products)))
-    return total, np.divide(odds, both, out=odds) if with_posterior else None
-
-
-def logistic_sums(d: Array, threshold: float) -> tuple[Any, Any, Array]:
-    """Sum log(1 + e^{-s}) and sigma(-s) d, and return each sigma(-s); `d` may be overwritten.
-
-    Examples
-    --------
-    >>> total, pull, p = logistic_sums(np.array([1.0, 1e4]), threshold=1.0)
-    >>> round(float(total), 6), float(pull), p
-    (0.693147, 0.5, array([0.5, 0. ]))
-    """
+def logistic_sums(d: Array, threshold: float) -> tuple[Any, Array]:
+    """Sum log(1 + e^{-s}), and return each sigma(-s); `d` may be overwritten."""
     if kernels := fused_kernels(d):
-        sums: tuple[Any, Any, Array] = kernels.logistic(d, threshold)
-        return sums
-    xp, s = namespace(d), d - threshold
-    similar = posterior_similar(s)
-    return xp.sum(dissimilar_loss(s)), xp.sum(similar * d), similar
+        total, _, similar = kernels.logistic(d, threshold)
+        return total, similar
+    s = d - threshold
+    return namespace(s).sum(dissimilar_loss(s)), posterior_similar(s)
 
 
 def soft_label_sums(d: Array, threshold: float, sharpness: float) -> tuple[Any, Any, Array]:

@@ -7,12 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.blocks import BatchSums, Block, PairBatch, PairTerms
+from ..engine.layout import BatchSums, Block, PairBatch, PairTerms
 from ..engine.pair_sums import PairSums
 from ..numerics.arrays import Array
-from ..numerics.checks import FloatArray, read_only
+from ..numerics.checks import FloatArray, IntArray, read_only
 from ..pairs.pair_set import PairSet
-from .posterior import binary_entropy, soft_label, soft_label_sums
+from .posterior import (
+    binary_entropy,
+    posterior_entropy,
+    posterior_similar,
+    soft_label,
+    soft_label_sums,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +30,7 @@ class SoftLabels:
     metric : (m, m) array or None
         q(+1) = sigma(-sharpness * s(metric)).
     table : (n, n) array or None
-        q(+1) of each unlabeled pair (i, j), i < j; all other entries are zero.
+        q(+1) of each unlabeled pair, symmetric, labeled points first; others are zero.
     """
 
     sharpness: float
@@ -73,13 +79,17 @@ class SoftLabelTerms:
 
     def __call__(self, batch: PairBatch, *distances: Array) -> PairTerms | BatchSums:
         """Give q and H(q) of each pair, or their sums where the kernels of a GPU sum them."""
-        if self.source.metric is not None:
+        if self.source.metric is not None and not isinstance(distances[0], np.ndarray):
             total, entropy, q = soft_label_sums(
                 distances[0], self.source.threshold, self.source.sharpness
             )
-            return [total, entropy], [q]
+            return BatchSums([total, entropy], batch.symmetric(q))
+        if self.source.metric is not None:
+            s = self.source.sharpness * (batch.pairs_of(distances[0]) - self.source.threshold)
+            q = posterior_similar(s)
+            return PairTerms([q, posterior_entropy(s)], q)
         q = batch.pairs_of(self.source.on(batch))
-        return PairTerms([q, binary_entropy(q)], [q])
+        return PairTerms([q, binary_entropy(q)], q)
 
 
 def sum_soft_labels(source: SoftLabels, sums: PairSums) -> SoftLabelSums:
@@ -90,11 +100,14 @@ def sum_soft_labels(source: SoftLabels, sums: PairSums) -> SoftLabelSums:
     return SoftLabelSums(matrix, float(totals[0]), float(totals[1]))
 
 
-def tabulate(given: ArrayLike, pairs: PairSet) -> FloatArray:
-    """Arrange soft labels, one per row of ``pairs.unlabeled``, in an (n, n) table of zeros."""
+def tabulate(given: ArrayLike, pairs: PairSet, order: IntArray) -> FloatArray:
+    """Arrange soft labels, one per row of ``pairs.unlabeled``, in a symmetric table of zeros.
+
+    `order` has the number of the point of each row of the table.
+    """
     table = np.zeros((pairs.n_points, pairs.n_points))
     table[tuple(pairs.unlabeled.T)] = given
-    return table
+    return np.asarray((table + table.T)[np.ix_(order, order)])
 
 
 def check_soft_labels(given: ArrayLike, pairs: PairSet) -> FloatArray:

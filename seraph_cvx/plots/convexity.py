@@ -19,7 +19,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
 from ..model.m_step_objective import MStepObjective
-from ..model.semi_supervised import SemiSupervisedObjective
+from ..model.programs import SemiSupervisedObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import check_metric
 from .display import Display, Layout

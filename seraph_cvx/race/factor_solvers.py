@@ -17,7 +17,7 @@ import scipy.optimize
 
 from ..certificate import certify
 from ..model.m_step_objective import MStepObjective
-from ..model.pair_program import FacePoint, PairProgram
+from ..model.pair_program import FactorPoint, PairProgram
 from ..numerics.checks import FloatArray
 from .attempt import Attempt, Entrant
 from .formula_solvers import ListedProblem, require_plain
@@ -101,10 +101,10 @@ def first_factor(program: PairProgram, rank: int) -> FloatArray:
     """A random factor, the same each time, of a metric that separates pairs."""
     rng = np.random.default_rng(0)
     L = rng.standard_normal((len(program.recession), rank))
-    return np.asarray(L * (program.reach**0.5 / np.linalg.norm(L)))
+    return np.asarray(L * (program.typical_size**0.5 / np.linalg.norm(L)))
 
 
-def with_more_columns(point: FacePoint, tol: float, most: int) -> FloatArray | None:
+def with_more_columns(point: FactorPoint, tol: float, most: int) -> FloatArray | None:
     """Add columns along negative eigenvalues of the gradient; None if that does not lower f.
 
     There are at most as many new columns as old ones.
@@ -116,7 +116,7 @@ def with_more_columns(point: FacePoint, tol: float, most: int) -> FloatArray | N
         return None
     columns = vectors[:, chosen] * np.sqrt(eigenvalues[chosen] / eigenvalues[0])
     reduction = LEAST_REDUCTION * tol * max(1.0, abs(point.value))
-    length = float(np.linalg.norm(point.L)) or point.program.reach**0.5
+    length = float(np.linalg.norm(point.L)) or point.program.typical_size**0.5
     for _ in range(20):
         L = np.hstack([point.L, length * columns])
         if point.program.value(L @ L.T) < point.value - reduction:
@@ -138,7 +138,7 @@ class Descent:
         self.point = program.at(start)
         self.scale = max(1.0, abs(self.point.value))
 
-    def at(self, x: FloatArray) -> FacePoint:
+    def at(self, x: FloatArray) -> FactorPoint:
         """The point at a factor, flat or not; the last one is kept."""
         L = np.reshape(x, self.shape)
         if not np.array_equal(L, self.point.L):
@@ -151,12 +151,12 @@ class Descent:
 
     def gradient(self, x: FloatArray) -> FloatArray:
         """The gradient, in the shape of x."""
-        return np.reshape(self.at(x).slope / self.scale, np.shape(x))
+        return np.reshape(self.at(x).factor_gradient / self.scale, np.shape(x))
 
     def hessian_product(self, x: FloatArray, d: FloatArray) -> FloatArray:
         """The Hessian times d, in the shape of x."""
         D = np.reshape(d, self.shape)
-        return np.reshape(self.at(x).bent(D) / self.scale, np.shape(x))
+        return np.reshape(self.at(x).hessian_product(D) / self.scale, np.shape(x))
 
 
 def by_scipy(

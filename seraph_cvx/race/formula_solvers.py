@@ -116,7 +116,7 @@ def convex_cone(
     clock = time.perf_counter()
     problem = ListedProblem.of(objective)
     P, (i, j), r = problem.pair_matrix, problem.entries, problem.size
-    last, calls = (i == j) * (problem.program.reach / r), 0  # it separates pairs
+    last, calls = (i == j) * (problem.program.typical_size / r), 0  # it separates pairs
 
     def formulas(x: Any = None, z: Any = None) -> Any:
         nonlocal last, calls

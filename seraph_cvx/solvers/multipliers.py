@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 
 from ..certificate import Certificate
 from ..certificate.penalized import certify_penalized, guess_multipliers
-from ..engine.basis import WhitenedBasis
+from ..engine.moments import WhitenedBasis
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import PairProgram, WeightsPoint
-from ..model.penalized_program import PenalizedProgram, Term
+from ..model.programs import PenalizedProgram, Term
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import scaled_factor, symmetrize
 from ..penalties.penalty import DIFFERENCE, Penalty, TermPoint
@@ -233,7 +233,7 @@ def _minimizer(
         inverse = symmetrize((vectors / np.sqrt(eigenvalues)) @ vectors.T)
         in_bound = replace(
             objective.program,
-            sums=objective.sums.in_coordinates(root),
+            sums=objective.sums.with_point_coordinates(root),
             recession=symmetrize(root @ objective.recession_matrix @ root),
         )
         box = BoxSearch(in_bound, terms, max_steps, deadline, root, inverse)
@@ -368,7 +368,7 @@ class WeightsSearch(_Search):
         while not self.is_over:
             is_free = (z > 0.0) | (current.gradient < 0.0)
             slope = np.where(is_free, current.gradient, 0.0)
-            typical = self.program.reach / len(z)  # of a weight that starts from zero
+            typical = self.program.typical_size / len(z)  # of a weight that starts from zero
             worth = float(np.abs(slope) @ np.where(z > 0.0, z, typical))
             if worth <= WEIGHTS_SHARE * tol * max(1.0, abs(current.value)):
                 break
@@ -406,7 +406,7 @@ class WeightsSearch(_Search):
         step, residual = np.zeros_like(slope), -slope
         direction, square = residual, float(residual @ residual)
         for _ in range(WEIGHTS_PRODUCTS):
-            product = np.where(is_free, current.bent(direction), 0.0)
+            product = np.where(is_free, current.hessian_product(direction), 0.0)
             curvature = float(direction @ product)
             if not curvature > 0.0:
                 return direction if not np.any(step) else step
@@ -429,7 +429,7 @@ class WeightsSearch(_Search):
         def hessian_product(d: FloatArray) -> FloatArray:
             along = d / self.scale
             more = sum(np.diag(term.bend(np.diag(along))) for term in terms)
-            return np.asarray((point.bent(along) + more) / self.scale)
+            return np.asarray((point.hessian_product(along) + more) / self.scale)
 
         value = point.value + sum(term.value for term in terms)
         return WeightsPoint(value, np.asarray(gradient / self.scale), hessian_product)

@@ -23,8 +23,8 @@ import scipy
 
 from ..certificate import Certificate, certify, certify_factor, nominal_gap
 from ..model.m_step_objective import MStepObjective
-from ..model.pair_program import FacePoint, PairProgram
-from ..model.penalized_program import PenalizedProgram, with_smooth_penalties
+from ..model.pair_program import FactorPoint, PairProgram
+from ..model.programs import PenalizedProgram, with_smooth_penalties
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import has_cholesky_factor, symmetrize
 from ..pairs.pair_set import PairSet
@@ -105,11 +105,11 @@ class FactorSearch:
     start_value: float = field(default=np.nan, init=False)
     is_stopped: bool = field(default=False, init=False)
 
-    def run(self, L: FloatArray) -> FacePoint:
+    def run(self, L: FloatArray) -> FactorPoint:
         """Descend from L to a point that is stationary over the cone, or until no step helps."""
         return deque(self.points(L), maxlen=1).pop()  # each holds a pass over the pairs
 
-    def points(self, L: FloatArray, level: float = 0.0) -> Iterator[FacePoint]:
+    def points(self, L: FloatArray, level: float = 0.0) -> Iterator[FactorPoint]:
         """The points of that descent, one after the other; the first is L itself.
 
         `level` is the steepness down to which the rank does not grow; 0: a share of that at L.
@@ -119,13 +119,13 @@ class FactorSearch:
                 self.is_stopped = True
             yield current
 
-    def _descend(self, L: FloatArray, level: float) -> Iterator[FacePoint]:
+    def _descend(self, L: FloatArray, level: float) -> Iterator[FactorPoint]:
         current = self._at(L)
         if np.isnan(self.start_value):
             self.start_value = current.value
         yield current
         least = TOLERANCE_SHARE * self.tol
-        self.radius = self.radius or _norm(L) or self.program.reach**0.5
+        self.radius = self.radius or _norm(L) or self.program.typical_size**0.5
         self.level = level or max(least, 0.03 * current.steepness)
         while len(L) and not self.is_over:
             new = self._step(current) if current.steepness > self.level else None
@@ -147,14 +147,14 @@ class FactorSearch:
     def _is_late(self) -> bool:
         return time.perf_counter() >= self.deadline
 
-    def _at(self, L: FloatArray) -> FacePoint:
+    def _at(self, L: FloatArray) -> FactorPoint:
         self.passes += 1
         return self.program.at(L)
 
-    def _step(self, current: FacePoint) -> FacePoint | None:
+    def _step(self, current: FactorPoint) -> FactorPoint | None:
         """A step that lowers Phi (or, at rounding, the slope); None where there is none."""
         rounding = FLAT * max(1.0, abs(current.value))
-        slope_norm = _norm(current.slope)
+        slope_norm = _norm(current.factor_gradient)
         for _ in range(30):
             self.steps += 1
             step, predicted, at_edge = self._direction(current)
@@ -164,7 +164,7 @@ class FactorSearch:
             for candidate in _without_faded_columns(current.L + step):
                 trial_point = self._at(candidate)
                 reduction = current.value - trial_point.value
-                is_flatter = _norm(trial_point.slope) < FLATTER * slope_norm
+                is_flatter = _norm(trial_point.factor_gradient) < FLATTER * slope_norm
                 if predicted < 100.0 * rounding:
                     reduction_ratio = 1.0 if reduction >= -rounding and is_flatter else 0.0
                 else:
@@ -181,9 +181,9 @@ class FactorSearch:
                 return None
         return None
 
-    def _direction(self, current: FacePoint) -> tuple[FloatArray, float, bool]:
+    def _direction(self, current: FactorPoint) -> tuple[FloatArray, float, bool]:
         """A step of the trust region, the reduction it predicts, whether it ends at the edge."""
-        slope, steepness = current.slope, current.steepness
+        slope, steepness = current.factor_gradient, current.steepness
         goal = 0.3 * TOLERANCE_SHARE * self.tol / steepness
         tolerance = _norm(slope) * min(CG_ACCURACY, max(goal, steepness**0.5))
         step, hessian_step = np.zeros_like(slope), np.zeros_like(slope)
@@ -192,7 +192,7 @@ class FactorSearch:
         square = float(np.vdot(residual, direction))
         at_edge = False
         for _ in range(MOST_PRODUCTS):
-            product = current.bent(direction)
+            product = current.hessian_product(direction)
             curvature = float(np.vdot(direction, product))
             length = square / curvature if curvature > 0.0 else np.inf
             longest = _to_edge(step, direction, self.radius)
@@ -218,12 +218,12 @@ class FactorSearch:
         least = LEAST_CURVATURE * float(np.max(np.diag(M), initial=0.0)) or 1.0
         return np.asarray(np.linalg.inv(M + least * np.eye(len(M))))
 
-    def _increase_rank(self, current: FacePoint) -> FacePoint | None:
+    def _increase_rank(self, current: FactorPoint) -> FactorPoint | None:
         """Append columns along the most negative eigenvalues of the gradient, if it has such."""
         gradient = _off_the_face(current)
         worth = max(TOLERANCE_SHARE * self.tol, current.steepness) * max(1.0, abs(current.value))
         # the size that a metric may have where C + R = I
-        negligible = worth / (float(np.vdot(current.L, current.L)) + self.program.reach)
+        negligible = worth / (float(np.vdot(current.L, current.L)) + self.program.typical_size)
         if has_cholesky_factor(gradient + negligible * np.eye(len(gradient))):
             return None
         most = min(max(FIRST_RANK, current.L.shape[1]), len(gradient))
@@ -240,7 +240,7 @@ class FactorSearch:
             trial_point = self._at(np.hstack([current.L, length * shape]))
             if trial_point.value < (current if best is None else best).value:
                 best = trial_point
-                new_slope = trial_point.slope[:, -len(chosen) :]
+                new_slope = trial_point.factor_gradient[:, -len(chosen) :]
                 if float(np.vdot(new_slope, shape)) / (2.0 * length) >= LEFT_DESCENT * descent:
                     break
                 length *= 2.0
@@ -252,13 +252,13 @@ class FactorSearch:
                 break
         return best
 
-    def _first_length(self, current: FacePoint, shape: FloatArray, descent: float) -> float:
+    def _first_length(self, current: FactorPoint, shape: FloatArray, descent: float) -> float:
         """The length of new columns at which Phi would be least, were it quadratic in the metric.
 
         At most ten times the one that makes a metric of mean squared distance 1 + eta. Where the
         curvature is not positive, that one, or a share of the metric's own.
         """
-        typical = math.sqrt(self.program.reach) / _norm(shape)
+        typical = math.sqrt(self.program.typical_size) / _norm(shape)
         curvature = current.curvature(shape)
         if curvature > 0.0:
             return min(math.sqrt(-descent / curvature), 10.0 * typical)
@@ -274,7 +274,7 @@ def _without_faded_columns(L: FloatArray) -> Iterator[FloatArray]:
     yield L
 
 
-def _off_the_face(current: FacePoint) -> FloatArray:
+def _off_the_face(current: FactorPoint) -> FloatArray:
     """The gradient on the directions that are orthogonal to L; zero on those of L."""
     basis = np.linalg.qr(current.L)[0]
     gradient = current.gradient
@@ -443,7 +443,7 @@ def subsampled_objective(
         or objective.soft_labels is not None
     ):
         return None
-    if pairs.n_points <= AT_ONCE and objective.whitened_program.device_faces is not None:
+    if pairs.n_points <= AT_ONCE and objective.whitened_program.gpu_pairs is not None:
         return None
     others = np.setdiff1d(np.arange(pairs.n_points), involved)
     drawn = np.random.default_rng(0).choice(others, n_points - len(involved), replace=False)

@@ -15,7 +15,7 @@ from .. import paper
 from ..display.page import Chart, Curve
 from ..fit.direct import minimize_directly
 from ..model.m_step_objective import MStepObjective
-from ..model.semi_supervised import SemiSupervisedObjective
+from ..model.programs import SemiSupervisedObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrize
 from ..pairs.pair_set import PairSet

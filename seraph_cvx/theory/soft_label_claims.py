@@ -14,7 +14,7 @@ from ..fit.steps import alternation_steps
 from ..m_step.solve import MStepSolver
 from ..model.e_step import e_step
 from ..model.m_step_objective import MStepObjective
-from ..model.semi_supervised import descent_values
+from ..model.programs import descent_values
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
 from .claim import Check, Evidence

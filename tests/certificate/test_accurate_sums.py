@@ -157,7 +157,7 @@ def test_soft_labels_are_enclosed(sharpness, size):
     objective = MStepObjective(pairs, previous_metric=root @ root.T, sharpness=sharpness)
     enclosure = objective.label_enclosure
     (bounds,) = enclosure.distances(with_upper=True)
-    batch = objective.geometry.dual_sums.layout.blocks[0]
+    batch = next(objective.geometry.dual_sums.layout.blocks)
     lower, upper = bounds.on_points(objective.sums.points)(batch)
     least, most = enclosure.least(batch, upper), enclosure.most(batch, lower)
     unlabeled = [(i, j) for i, j in zip(*np.triu_indices(12, 1), strict=True)]

@@ -12,7 +12,7 @@ from evidence.measuring import gaussian_classes
 
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.certificate.pair_bounds import bound_pairs
-from seraph_cvx.engine.device import device_sums
+from seraph_cvx.engine import device
 from seraph_cvx.model.label_bounds import _low_rank_bounds
 from seraph_cvx.numerics.rounding import FUSED_ROUNDINGS
 
@@ -34,7 +34,7 @@ class Kernels:
 @pytest.fixture
 def kernels(monkeypatch):
     stand_in = Kernels()
-    monkeypatch.setattr(device_sums, "bound_kernels", lambda x: stand_in)
+    monkeypatch.setattr(device, "bound_kernels", lambda x: stand_in)
     return stand_in
 
 
@@ -103,8 +103,8 @@ def test_distances_by_a_factor_of_a_metric_enclose_those_of_the_metric(scale):
     P = F @ F.T
     bounds = _low_rank_bounds(P)
     assert bounds is not None
-    left, right, square, width = bounds.terms(X)
-    lower = square[:, None] + square - 2.0 * left @ right.T
+    left, right, width = bounds.sides(X)
+    lower = left @ right.T
     upper = lower + np.add.outer(width, width)
     V = X[1:] - X[0]
     of_listed = bounds.on_differences(V)

@@ -33,10 +33,10 @@ from stress_judge import (  # noqa: E402
 from stress_search import Search  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
-import seraph_cvx.engine.cluster_sums  # noqa: E402
+import seraph_cvx.engine.cluster  # noqa: E402
 from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, solve_m_step  # noqa: E402
 from seraph_cvx.datasets import load_sampling  # noqa: E402
-from seraph_cvx.engine.cluster_sums import ClusterSums  # noqa: E402
+from seraph_cvx.engine.cluster import ClusterSums  # noqa: E402
 from seraph_cvx.numerics.psd_cone import scaled_factor  # noqa: E402
 from seraph_cvx.penalties import Diagonal, Ridge, Sparse, TraceBound, UpperBound  # noqa: E402
 
@@ -419,7 +419,7 @@ def test_explicit_a_ridge_at_the_ends_of_the_range(size, weight):
 )
 def test_certificates_made_on_a_cluster_are_true(dask_client, monkeypatch, family):
     """However few the points, they are sent to workers here."""
-    monkeypatch.setattr(seraph_cvx.engine.cluster_sums, "ENOUGH_POINTS", 2)
+    monkeypatch.setattr(seraph_cvx.engine.cluster, "ENOUGH_POINTS", 2)
     sweeps = []
     original = ClusterSums.over_unlabeled
 

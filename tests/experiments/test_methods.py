@@ -11,7 +11,7 @@ from reproduction_programs import without_metric
 
 from seraph_cvx import MStepObjective, PairSet, alternate
 from seraph_cvx.m_step.solve import MStepSolver
-from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
+from seraph_cvx.model.programs import SemiSupervisedObjective
 
 X, Y = np.array([[0.0], [0.2], [2.0], [2.3]]), np.array([0, 0, 1, -1])
 LINE = PairSet.from_labels(X, Y)

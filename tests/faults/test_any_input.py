@@ -51,7 +51,6 @@ from seraph_cvx.baselines.lmnn import LMNN
 from seraph_cvx.baselines.mfda import MFDA
 from seraph_cvx.baselines.nca import NCA
 from seraph_cvx.certificate.proof import prove
-from seraph_cvx.engine import face_sums
 from seraph_cvx.engine.pair_sums import PairSums
 from seraph_cvx.estimators import kernel_seraph, pair_seraph, seraph
 from seraph_cvx.model import pair_losses
@@ -609,18 +608,13 @@ def without_a_labeled_pair(monkeypatch):
 
 
 def with_a_posterior_of_the_wrong_sign(monkeypatch):
-    right, right_sums = pair_losses.surprise_and_posterior, pair_losses.LogisticLoss.sums
+    right = pair_losses.LogisticLoss.sums
 
-    def wrong(d, threshold, *more):
-        total, similar = right(d, threshold, *more)
-        return total, None if similar is None else np.abs(1.0 - similar)
+    def wrong(self, s):
+        sums = right(self, s)
+        return sums._replace(slope=-1.0 - sums.slope)
 
-    def wrong_sums(self, s):
-        total, slope, bend = right_sums(self, s)
-        return face_sums.LossSums(total, -1.0 - slope, bend)
-
-    monkeypatch.setattr(pair_losses, "surprise_and_posterior", wrong)
-    monkeypatch.setattr(pair_losses.LogisticLoss, "sums", wrong_sums)
+    monkeypatch.setattr(pair_losses.LogisticLoss, "sums", wrong)
 
 
 def without_the_proof_of_feasibility(monkeypatch):

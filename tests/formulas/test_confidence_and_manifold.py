@@ -25,7 +25,7 @@ from seraph_cvx import (
 )
 from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.m_step.statement import textbook_statement
-from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
+from seraph_cvx.model.programs import SemiSupervisedObjective, descent_values
 from seraph_cvx.pairs.labeled_pairs import LabeledPairs
 from seraph_cvx.penalties import manifold_term
 

@@ -24,7 +24,7 @@ from instances import (
 import seraph_cvx.engine.pair_sums
 from seraph_cvx import MStepObjective, e_step, paper, state_m_step
 from seraph_cvx.m_step.statement import build_statement, textbook_statement
-from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
+from seraph_cvx.model.programs import SemiSupervisedObjective, descent_values
 
 SOFT_LABELS = ["start", "random", "streamed"]
 

@@ -7,7 +7,7 @@ import pytest
 from instances import SETTINGS, pair_lists, random_objective, random_pairs, random_psd
 
 from seraph_cvx import MStepObjective, paper
-from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
+from seraph_cvx.model.programs import SemiSupervisedObjective
 
 STEP = 1e-5
 

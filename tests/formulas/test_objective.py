@@ -115,8 +115,8 @@ def test_given_soft_labels_are_summed_by_numpy():
     on_device = PairSet.from_constraints(points, on_numpy.similar, on_numpy.dissimilar)
     q = np.random.default_rng(0).random(on_numpy.n_unlabeled)
     with_table, without_table = MStepObjective(on_device, soft_labels=q), MStepObjective(on_device)
-    assert with_table.sums.remote_sums is None
-    assert without_table.sums.remote_sums is not None
+    assert with_table.sums.remote is None
+    assert without_table.sums.remote is not None
     expected = MStepObjective(on_numpy, soft_labels=q).value(np.eye(4))
     assert with_table.value(np.eye(4)) == pytest.approx(expected, rel=1e-14)
 

@@ -7,11 +7,10 @@ import pytest
 from instances import random_objective, random_pairs
 
 from seraph_cvx import MStepObjective, PairSet
-from seraph_cvx.engine import face_sums
-from seraph_cvx.engine.face import layout as face_layout
+from seraph_cvx.engine import layout, passes
 from seraph_cvx.model.pair_losses import EntropyLoss, LogisticLoss, SharpenedLoss
 from seraph_cvx.model.pair_program import PairProgram
-from seraph_cvx.model.semi_supervised import descent_program, paper_program
+from seraph_cvx.model.programs import descent_program, paper_program
 
 LOSSES = [
     LogisticLoss(),
@@ -29,18 +28,17 @@ def test_losses_have_the_derivatives_they_say(loss):
     s, step = SCORES[np.abs(SCORES) < 100.0], 1e-5
     found = loss.sums(s)
     slope = (loss.value(s + step) - loss.value(s - step)) / (2.0 * step)
-    bend = (loss.sums(s + step).slope - loss.sums(s - step).slope) / (2.0 * step)
+    curvature = (loss.sums(s + step).slope - loss.sums(s - step).slope) / (2.0 * step)
     np.testing.assert_allclose(found.slope, slope, rtol=0.0, atol=1e-9)
-    np.testing.assert_allclose(found.bend, bend, rtol=0.0, atol=2e-9)
+    np.testing.assert_allclose(found.curvature, curvature, rtol=0.0, atol=2e-9)
     assert found.total == pytest.approx(np.sum(loss.value(s)), rel=1e-13)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_losses_swept_over_distances_are_the_same(loss):
-    total, slope = loss.swept(SCORES + 1.0, 1.0, True, None)
+    total, slope = loss.device_sums(SCORES + 1.0, 1.0)
     assert total == pytest.approx(np.sum(loss.value(SCORES)), rel=1e-12)
     np.testing.assert_allclose(slope, loss.sums(SCORES).slope, rtol=1e-6, atol=1e-9)
-    assert loss.swept(SCORES + 1.0, 1.0, False, None)[1] is None
 
 
 @pytest.mark.parametrize("sharpness", [0.5, 1.3, 2.0, 5.0])
@@ -61,11 +59,11 @@ def test_a_pass_for_j_gives_the_objective_7_too(seed):
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_losses_of_far_pairs_vanish_and_nothing_overflows(loss):
-    total, slope, bend, excess = loss.sums(np.array([face_sums.EXCLUDED_SCORE, 1e200]))
+    total, slope, curvature, excess = loss.sums(np.array([passes.EXCLUDED_SCORE, 1e200]))
     assert abs(total) < 1e-60
     assert np.isnan(excess) or abs(excess) < 1e-60
     assert np.all(np.abs(slope) < 1e-60)
-    assert np.all(np.abs(bend) < 1e-60)
+    assert np.all(np.abs(curvature) < 1e-60)
 
 
 def test_the_loss_of_unlabeled_pairs_in_j_is_the_least_over_the_soft_label():
@@ -96,11 +94,11 @@ def test_slope_and_second_derivatives_by_finite_differences(name, setting, rank)
     assert now.value == pytest.approx(value, rel=1e-12)
     rounding = 1e-11 * np.abs(gradient).max()
     np.testing.assert_allclose(now.gradient, gradient, rtol=0.0, atol=rounding)
-    np.testing.assert_allclose(now.slope, 2.0 * gradient @ L, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(now.factor_gradient, 2.0 * gradient @ L, rtol=1e-9, atol=1e-9)
     slope = (ahead.value - behind.value) / (2.0 * step)
-    assert np.vdot(now.slope, D) == pytest.approx(slope, rel=1e-5, abs=1e-5)
-    bent = (ahead.slope - behind.slope) / (2.0 * step)
-    np.testing.assert_allclose(now.bent(D), bent, rtol=1e-5, atol=1e-5)
+    assert np.vdot(now.factor_gradient, D) == pytest.approx(slope, rel=1e-5, abs=1e-5)
+    change = (ahead.factor_gradient - behind.factor_gradient) / (2.0 * step)
+    np.testing.assert_allclose(now.hessian_product(D), change, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -141,10 +139,10 @@ def test_blocks_of_a_few_points_are_the_whole(monkeypatch):
 
     def found():
         now = descent_program(MStepObjective(pairs, unlabeled_weight=0.3)).at(L)
-        return now.value, now.slope, now.bent(D), now.gradient
+        return now.value, now.factor_gradient, now.hessian_product(D), now.gradient
 
     whole = found()
-    monkeypatch.setattr(face_layout, "BLOCK", 5)
+    monkeypatch.setattr(layout, "BLOCK", 5)
     for one, other in zip(found(), whole, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11, atol=1e-11)
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from seraph_cvx import MStepObjective, PairSet, paper
-from seraph_cvx.engine.blocks import Layout
 
 SETTINGS = {
     "none": {"unlabeled_weight": 0.0, "trace_weight": 0.0},
@@ -51,9 +50,9 @@ def random_objective(seed, setting, *, q="random", n=20, m=4, n_labeled=12, **mo
 
 def with_block_size(objective, block_size):
     """The same objective, its pairs swept in blocks of `block_size` points a side."""
-    family = objective.family
-    layout = Layout(family.pairs.n_points, family.pairs.labels, block_size)
-    cut = replace(family, sums=replace(family.sums, layout=layout), _geometries={})
+    family, sums = objective.family, objective.family.sums
+    sums = replace(sums, layout=replace(sums.layout, block_size=block_size))
+    cut = replace(family, sums=sums, _geometries={})
     return replace(objective, family=cut)
 
 

@@ -32,7 +32,7 @@ from seraph_cvx import (
 )
 from seraph_cvx.baselines.euclidean import Euclidean
 from seraph_cvx.fit.alternation import Iteration
-from seraph_cvx.model.semi_supervised import SemiSupervisedObjective
+from seraph_cvx.model.programs import SemiSupervisedObjective
 from seraph_cvx.numerics.psd_cone import project, symmetrize
 from seraph_cvx.penalties import Diagonal
 from seraph_cvx.plots import (

@@ -12,10 +12,10 @@ import pytest
 from evidence.measuring import gaussian_classes
 
 from seraph_cvx import SERAPH, MStepObjective, PairSet, solve_m_step
-from seraph_cvx.engine.device import device_face
-from seraph_cvx.engine.device.device_face import DeviceFace, DeviceFaces
-from seraph_cvx.engine.face.all_pairs import AllPairs
-from seraph_cvx.engine.face.layout import FaceLayout
+from seraph_cvx.engine import gpu as gpu_engine
+from seraph_cvx.engine.gpu import GpuPairs, SharedGpuPairs
+from seraph_cvx.engine.layout import Layout
+from seraph_cvx.engine.passes import AllPairs, LossTerms
 from seraph_cvx.model import pair_program
 from seraph_cvx.model.pair_losses import LOGISTIC, EntropyLoss, SharpenedLoss
 from seraph_cvx.pairs.labeled_pairs import ClassLabels
@@ -28,7 +28,7 @@ LOSSES = [LOGISTIC, SharpenedLoss(2.0), SharpenedLoss(1.5), EntropyLoss()]
 @pytest.fixture
 def kernels(monkeypatch):
     """NumPy in the place of a GPU."""
-    monkeypatch.setattr(device_face, "face_kernels", lambda x: numpy_kernels)
+    monkeypatch.setattr(gpu_engine, "face_kernels", lambda x: numpy_kernels)
     monkeypatch.setattr(pair_program, "face_kernels", lambda x: numpy_kernels)
     monkeypatch.setattr(numpy_kernels, "all_devices", lambda x: [None], raising=False)
 
@@ -38,8 +38,8 @@ def instance(loss, n=30, m=7, rho=3, n_labeled=6, seed=0):
     rng = np.random.default_rng(seed)
     X, L, D = rng.normal(size=(n, m)), rng.normal(size=(m, rho)), rng.normal(size=(m, rho))
     labels = ClassLabels(np.arange(n_labeled), np.arange(n_labeled) % 2)
-    host = AllPairs(FaceLayout(n, labels), loss, 0.3, LOGISTIC).at(X @ L, 1.2)
-    face = DeviceFace(X, n_labeled, loss, LOGISTIC, 0.3, 1.2)
+    host = AllPairs(Layout(n, labels), LossTerms(loss, 0.0, 0.3, LOGISTIC), 1.2).at(X @ L)
+    face = GpuPairs(X, n_labeled, loss, LOGISTIC, 0.3, 1.2)
     return X, L, D, host, face
 
 
@@ -48,9 +48,11 @@ def instance(loss, n=30, m=7, rho=3, n_labeled=6, seed=0):
 @pytest.mark.parametrize("n_labeled", [0, 1, 6, 30])
 def test_a_pass_has_the_sums_and_slopes_of_the_host(kernels, loss, n_labeled, n_devices):
     X, L, _, host, face = instance(loss, n_labeled=n_labeled)
-    found = DeviceFaces.split(face, [None] * n_devices).pass_at(L)
+    found = SharedGpuPairs.split(face, [None] * n_devices).pass_at(L)
     np.testing.assert_allclose(found.total, host.total, rtol=1e-12)
-    np.testing.assert_allclose(found.slope, X.T @ host.pull, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(
+        found.half_gradient, X.T @ host.half_gradient, rtol=1e-10, atol=1e-10
+    )
     np.testing.assert_allclose(found.gradient, X.T @ host.laplacian(X), rtol=1e-10, atol=1e-10)
     if isinstance(loss, SharpenedLoss):
         np.testing.assert_allclose(found.excess, host.excess, rtol=1e-10, atol=1e-10)
@@ -62,14 +64,14 @@ def test_a_pass_has_the_sums_and_slopes_of_the_host(kernels, loss, n_labeled, n_
 def test_second_derivatives_are_those_of_the_host_in_single_precision(kernels, loss):
     X, L, D, host, face = instance(loss)
     found = face.pass_at(L)
-    bent = X.T @ host.bent(X @ D)
-    np.testing.assert_allclose(found.bent(D), bent, atol=1e-4 * np.abs(bent).max())
+    product = X.T @ host.hessian_product(X @ D)
+    np.testing.assert_allclose(found.hessian_product(D), product, atol=1e-4 * np.abs(product).max())
     np.testing.assert_allclose(found.curvature(D), host.curvature(X @ D), rtol=1e-4)
 
 
 def test_a_gradient_of_many_features_is_summed_in_parts(kernels, monkeypatch):
     X, L, _, host, face = instance(LOGISTIC)
-    monkeypatch.setattr(device_face, "GRADIENT_COLUMNS", 3)
+    monkeypatch.setattr(gpu_engine, "GRADIENT_COLUMNS", 3)
     np.testing.assert_allclose(
         face.pass_at(L).gradient, X.T @ host.laplacian(X), rtol=1e-10, atol=1e-10
     )
@@ -80,24 +82,24 @@ def test_some_points_stand_for_all_where_these_are_many(kernels, monkeypatch):
     L *= 0.1  # so that no few pairs count for most
     everything = face.pass_at(L)
     assert face.few is face
-    monkeypatch.setattr(device_face, "FEW_POINTS", 260)
-    some = DeviceFaces.split(face, [None, None]).few
+    monkeypatch.setattr(gpu_engine, "FEW_POINTS", 260)
+    some = SharedGpuPairs.split(face, [None, None]).few
     assert (some.n_labeled, len(some.X), some.share) == (8, 268, (0, 1))
     np.testing.assert_allclose(some.counts.sum(), 400)
-    exact, estimate = everything.bent(D), some.pass_at(L).bent(D)
+    exact, estimate = everything.hessian_product(D), some.pass_at(L).hessian_product(D)
     assert np.abs(estimate - exact).max() < 0.3 * np.abs(exact).max()
     np.testing.assert_allclose(some.pass_at(L).curvature(D), everything.curvature(D), rtol=0.3)
 
 
 def test_second_derivatives_of_few_points_are_of_the_same_pass(kernels, monkeypatch):
     _, L, _, _, face = instance(LOGISTIC)
-    found = DeviceFaces.split(face, [None]).pass_at(L)
-    assert found.bending is found.passes[0]
-    shared = DeviceFaces.split(face, [None, None]).pass_at(L)
-    assert shared.bending.face.share == (0, 1)  # every pair, not a share of them
-    monkeypatch.setattr(device_face, "FEW_POINTS", 10)
-    some = DeviceFaces.split(face, [None]).pass_at(L).bending
-    assert len(some.face.X) == 16
+    found = SharedGpuPairs.split(face, [None]).pass_at(L)
+    assert found.second_order_pass is found.passes[0]
+    shared = SharedGpuPairs.split(face, [None, None]).pass_at(L)
+    assert shared.second_order_pass.pairs.share == (0, 1)  # every pair, not a share of them
+    monkeypatch.setattr(gpu_engine, "FEW_POINTS", 10)
+    some = SharedGpuPairs.split(face, [None]).pass_at(L).second_order_pass
+    assert len(some.pairs.X) == 16
 
 
 def test_little_is_done_on_the_host_for_points_on_a_device(kernels, monkeypatch):
@@ -105,16 +107,16 @@ def test_little_is_done_on_the_host_for_points_on_a_device(kernels, monkeypatch)
     import array_api_strict
 
     X, y = gaussian_classes(1_300, 3)
-    monkeypatch.setattr(pair_program.DeviceFaces, "of", lambda face: DeviceFaces([on_host(face)]))
+    monkeypatch.setattr(GpuPairs, "shared", lambda pairs: SharedGpuPairs([on_host(pairs)]))
     objective = MStepObjective(PairSet.from_labels(array_api_strict.asarray(X), y))
     assert subsampled_objective(objective) is None
     geometry = objective.geometry
     assert np.isfinite(geometry.dual_similar.spread).all()
     assert np.isfinite(objective.whitened_program.recession).all()
     for turned in (geometry.dual_sums.matrices_in, geometry.sums_in_basis.points_in):
-        assert "made" not in vars(turned)
+        assert "values" not in vars(turned)
     with pytest.raises(AssertionError, match="from those of the data"):
-        geometry.dual_sums.in_coordinates(np.eye(3))
+        geometry.dual_sums.with_point_coordinates(np.eye(3))
     assert objective.similar_matrix.shape == (3, 3)
     monkeypatch.setattr(newton, "AT_ONCE", 1_299)
     assert subsampled_objective(objective).pairs.n_points == newton.SUBSAMPLE_SIZE
@@ -126,8 +128,8 @@ def test_a_fit_by_the_device_is_the_fit_of_the_host(kernels, monkeypatch):
 
     X, y = gaussian_classes(120, 3)
     passes = []
-    monkeypatch.setattr(DeviceFaces, "pass_at", counted(DeviceFaces.pass_at, passes))
-    monkeypatch.setattr(pair_program.DeviceFaces, "of", lambda face: DeviceFaces([on_host(face)]))
+    monkeypatch.setattr(SharedGpuPairs, "pass_at", counted(SharedGpuPairs.pass_at, passes))
+    monkeypatch.setattr(GpuPairs, "shared", lambda pairs: SharedGpuPairs([on_host(pairs)]))
     objective = MStepObjective(PairSet.from_labels(array_api_strict.asarray(X), y))
     found = solve_m_step(objective)
     plain = solve_m_step(MStepObjective(PairSet.from_labels(X, y)))
@@ -162,7 +164,7 @@ import torch
 import numpy_kernels
 from seraph_cvx.numerics.cuda import bounds, face
 from seraph_cvx.numerics.cuda.pair_range import BoundedPairs, PairRange
-from seraph_cvx.engine.distances import wide_sides
+from seraph_cvx.engine.distances import distance_sides
 
 rng = np.random.default_rng(0)
 numpy_kernels.TILE = 64
@@ -226,7 +228,7 @@ for n, rho, first, k in [(70, 3, 0, 20), (150, 20, 40, 64)]:
     Y, P, Z = (rng.normal(size=(n, c)) * 0.4 for c in (rho, 2, k))
     width = rng.uniform(0.0, 1e-3, size=n)
     of_points, of_labels = (
-        wide_sides(W, W, np.sum(W * W, axis=1) - width) for W in (Y, P)
+        distance_sides(W, W, np.sum(W * W, axis=1) - width) for W in (Y, P)
     )
     numbers = (1.0, 0.99, 1.3, 600.0, 1.0 + 1e-14, 1.0 - 1e-14)
     for kind in ("no labels", "soft labels", "labels alone"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import subprocess
 import sys
@@ -19,8 +18,8 @@ from evidence.measuring import gaussian_classes
 from evidence.runs import run_methods
 from instances import random_objective, random_psd
 
-import seraph_cvx.engine.cluster_sums
-import seraph_cvx.engine.device.device_sums
+import seraph_cvx.engine.cluster
+import seraph_cvx.engine.device
 import seraph_cvx.numerics.arrays
 import seraph_cvx.numerics.cuda
 from seraph_cvx import (
@@ -35,11 +34,10 @@ from seraph_cvx import (
     solve_m_step,
 )
 from seraph_cvx.certificate.sampling import certify_in_full
-from seraph_cvx.engine.blocks import EXCLUDED_DISTANCE, Layout
-from seraph_cvx.engine.cluster_sums import ClusterSums
-from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
+from seraph_cvx.engine.cluster import ClusterSums
+from seraph_cvx.engine.layout import PairTerms
+from seraph_cvx.model.programs import SemiSupervisedObjective, descent_values
 from seraph_cvx.numerics.arrays import fused_kernels, to_host
-from seraph_cvx.pairs.labeled_pairs import ClassLabels, LabeledPairs
 from seraph_cvx.pairs.pair_set import draw_unlabeled
 
 
@@ -61,7 +59,7 @@ def moved(request):
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(seraph_cvx.engine.device.device_sums, "DEVICE_BLOCK", 32)
+    monkeypatch.setattr(seraph_cvx.engine.device, "DEVICE_BLOCK", 32)
 
 
 def few_classes(n=120, m=4, seed=0, n_labels=20):
@@ -111,8 +109,8 @@ def test_every_sum_is_the_same_in_another_library(moved, small_blocks, setting, 
     L = np.linalg.cholesky(A)[:, :2]
     D = np.linalg.cholesky(A)[:, 1:3]
     np.testing.assert_allclose(
-        on_device.program.at(L).bent(D),
-        on_numpy.program.at(L).bent(D),
+        on_device.program.at(L).hessian_product(D),
+        on_numpy.program.at(L).hessian_product(D),
         rtol=1e-9,
         atol=1e-9,
     )
@@ -235,8 +233,8 @@ def test_an_array_of_cupy_is_fetched_by_its_own_method(monkeypatch):
 
 def counted(block, d):
     """One for each pair, as a sum and as a weight of v v'."""
-    ones = (d < EXCLUDED_DISTANCE).astype(float)
-    return [ones.sum()], [ones]
+    ones = np.ones_like(block.pairs_of(d))
+    return PairTerms([ones], ones)
 
 
 @pytest.fixture
@@ -288,33 +286,6 @@ def test_a_sweep_gives_up_at_the_third_loss_and_at_once_where_the_work_is_at_fau
     with pytest.raises(ZeroDivisionError):
         sums.over_unlabeled([np.eye(4)], counted)
     assert len(forgetful) == 1
-
-
-def test_tiles_hold_every_unlabeled_pair_once():
-    n, size = 61, 4
-    rng = np.random.default_rng(0)
-    labeled = np.unique(np.sort(rng.choice(n, (40, 2), replace=True), axis=1), axis=0)
-    labeled = labeled[labeled[:, 0] < labeled[:, 1]]
-    seen = np.zeros((n, n), dtype=int)
-    for piece in Layout(n, LabeledPairs(labeled, labeled[:0]), size).tiles:
-        numbers = piece.of(np.arange(n)[:, None])[:, 0]
-        for block in piece.blocks:
-            rows, columns = numbers[block.rows], numbers[block.columns]
-            inside = np.ones((len(rows), len(columns)), dtype=int)
-            if block.rows == block.columns:
-                inside = np.triu(inside, 1)
-            inside[block.excluded] = 0
-            seen[np.ix_(rows, columns)] += inside
-    expected = np.triu(np.ones((n, n), dtype=int), 1)
-    expected[tuple(labeled.T)] = 0
-    np.testing.assert_array_equal(seen, expected)
-
-
-def test_a_layout_travels_without_its_blocks():
-    layout = Layout(5000, ClassLabels(np.array([0, 1]), np.array([0, 1])))
-    assert len(layout.blocks) > 100
-    assert len(pickle.dumps(layout)) < 1000
-    assert len(pickle.loads(pickle.dumps(layout)).blocks) == len(layout.blocks)
 
 
 def cluster_fit(X, y):

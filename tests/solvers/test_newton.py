@@ -96,16 +96,16 @@ def test_second_derivatives_of_some_points_are_near_those_of_all(few_points):
     """Value, slope and gradient are of all points, streamed; so are drawn pairs."""
     L, D = np.random.default_rng(0).normal(size=(2, 4, 2))
     kept = many_points().program.at(L)
-    whole = kept.bent(D)
+    whole = kept.hessian_product(D)
     few_points()
     objective = many_points()
     streamed = objective.program.at(L)
-    assert len(kept.make_bending().X) == 1300 > len(streamed.make_bending().few.X)
+    assert len(kept.make_hessian().X) == 1300 > len(streamed.make_hessian().some.X)
     drawn = replace(objective, pairs=objective.pairs.sampled(20_000, random_state=0))
-    for product in (streamed.bent(D), drawn.program.at(L).bent(D)):
+    for product in (streamed.hessian_product(D), drawn.program.at(L).hessian_product(D)):
         assert 1e-9 < np.linalg.norm(product - whole) / np.linalg.norm(whole) < 0.1
     assert streamed.value == pytest.approx(kept.value, rel=1e-12)
-    for name in ("slope", "gradient"):
+    for name in ("factor_gradient", "gradient"):
         expected = getattr(kept, name)
         size = np.max(np.abs(expected))
         np.testing.assert_allclose(getattr(streamed, name), expected, rtol=0.0, atol=1e-11 * size)

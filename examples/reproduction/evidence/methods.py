@@ -22,7 +22,7 @@ from seraph_cvx.estimators.settings import PAPER_SETTINGS, find_setting
 from seraph_cvx.fit.direct import minimize_directly
 from seraph_cvx.fit.steps import StepKind, alternation_steps
 from seraph_cvx.m_step.solve import MStepSolver
-from seraph_cvx.model.semi_supervised import SemiSupervisedObjective, descent_values
+from seraph_cvx.model.programs import SemiSupervisedObjective, descent_values
 from seraph_cvx.numerics.arrays import one_blas_thread
 from seraph_cvx.numerics.psd_cone import factor, project, symmetrize
 

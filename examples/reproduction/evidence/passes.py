@@ -17,8 +17,8 @@ from seraph_cvx import MStepObjective, PairSet, alternate, solve_m_step
 from seraph_cvx.certificate.sampling import certify_in_full
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.engine.pair_sums import PairSums
-from seraph_cvx.model.pair_program import FacePoint, PairProgram
-from seraph_cvx.model.semi_supervised import descent_program
+from seraph_cvx.model.pair_program import FactorPoint, PairProgram
+from seraph_cvx.model.programs import descent_program
 from seraph_cvx.numerics.arrays import one_blas_thread
 from seraph_cvx.numerics.checks import MissingExtra
 from seraph_cvx.processes.dask_cluster import dask_cluster
@@ -128,18 +128,18 @@ def bench_face(
         descent = descent_program(objective, whitened=True)
         for name, program in (("(11)", objective.whitened_program), ("J", descent)):
             report.tell(f"passes at n = {n}, {name}")
-            L = shape * (program.reach**0.5 / float(np.linalg.norm(shape)))
+            L = shape * (program.typical_size**0.5 / float(np.linalg.norm(shape)))
             point = program.at(L)
             row: dict[str, Any] = {
                 "n": n,
                 "function": name,
                 "slope": _milliseconds(program.at, L),
                 "gradient": _milliseconds(point.make_gradient),
-                "product": _milliseconds(point.bent, D),
+                "product": _milliseconds(point.hessian_product, D),
             }
-            if program.device_faces is not None:
-                every = program.device_faces.faces[0].pass_at(L)
-                row["product, all pairs"] = _milliseconds(every.bent, D)
+            if program.gpu_pairs is not None:
+                every = program.gpu_pairs.faces[0].pass_at(L)
+                row["product, all pairs"] = _milliseconds(every.hessian_product, D)
             report.add(row)
     return report.finish()
 
@@ -152,8 +152,8 @@ def _milliseconds(run, *arguments):
 
 SUMS: dict[str, list[Any]] = {
     "values and slopes": [PairProgram.at],
-    "products": [FacePoint.bent, FacePoint.curvature],
-    "gradients": [vars(FacePoint)["gradient"].func],
+    "products": [FactorPoint.hessian_product, FactorPoint.curvature],
+    "gradients": [vars(FactorPoint)["gradient"].func],
     "certificate and moments": [PairSums.over_labeled, PairSums.over_unlabeled],
 }
 """The functions that sum over pairs. None of them calls another one."""

@@ -1,6 +1,6 @@
 """Sums over all pairs in the few coordinates of a factor, on a CUDA GPU.
 
-What `face_sums.py` does by NumPy, with no array of pairs in memory: each pass makes the weights
+What `passes.py` does by NumPy, with no array of pairs in memory: each pass makes the weights
 anew, in registers (`cuda/face.py`). All that leaves the GPU has the size of a factor or a metric.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ...numerics.arrays import (
+from ..numerics.arrays import (
     Array,
     face_kernels,
     index_on_device_of,
@@ -21,9 +21,9 @@ from ...numerics.arrays import (
     to_device_of,
     to_host,
 )
-from ...numerics.checks import FloatArray
-from ...numerics.cuda.pair_range import PairRange
-from ..face_sums import PairLoss
+from ..numerics.checks import FloatArray
+from ..numerics.cuda.pair_range import PairRange
+from .passes import PairLoss
 
 MOST_COLUMNS = 61
 """Columns of a factor, at most, for which the kernels are made."""
@@ -39,7 +39,7 @@ GRADIENT_COLUMNS = 64
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceFace:
+class GpuPairs:
     """Every pair of points on a GPU: `loss` times mu, but for the pairs of labeled points.
 
     Attributes
@@ -63,9 +63,16 @@ class DeviceFace:
     counts: Array | None = None
     share: tuple[int, int] = (0, 1)
 
-    def pass_at(self, L: FloatArray) -> DevicePass:
+    most_columns: ClassVar[int] = MOST_COLUMNS
+
+    def shared(self) -> SharedGpuPairs:
+        """The same pairs on every GPU that this process sees, if there are many points."""
+        many = len(self.X) >= MANY_POINTS
+        return SharedGpuPairs.split(self, self.kernels.all_devices(self.X) if many else [None])
+
+    def pass_at(self, L: FloatArray) -> GpuPass:
         """Pass over all pairs at the points Y = XL."""
-        return DevicePass(self, self.X @ to_device_of(self.X, L))
+        return GpuPass(self, self.X @ to_device_of(self.X, L))
 
     @property
     def kernels(self) -> Any:
@@ -87,7 +94,7 @@ class DeviceFace:
         return None if self.counts is None else self.kernels.counted(self.counts)
 
     @cached_property
-    def few(self) -> DeviceFace:
+    def few(self) -> GpuPairs:
         """All points where they are not many; else some of them, each standing for several."""
         n, known = len(self.X), self.n_labeled
         if n <= 1.5 * FEW_POINTS:
@@ -108,36 +115,36 @@ class DeviceFace:
 
 
 @dataclass(frozen=True, eq=False)
-class DevicePass:
-    """Losses summed over the pairs of a `DeviceFace` at the points Y, and their derivatives.
+class GpuPass:
+    """Losses summed over the pairs of a `GpuPairs` at the points Y, and their derivatives.
 
     Derivatives are with respect to the factor or the metric. What is on the device is returned at
     once, while the device still works on it.
     """
 
-    face: DeviceFace
+    pairs: GpuPairs
     Y: Array
 
     @cached_property
     def sums(self) -> tuple[Array, Array]:
         """On the device: what the totals are made from, and W [Y, 1]."""
         n, rho = self.Y.shape
-        found, summed = self.face.kernels.slopes(self._sides, self.face.parts, rho + 1)
+        found, summed = self.pairs.kernels.slopes(self._sides, self.pairs.parts, rho + 1)
         return found, summed[:n, : rho + 1]
 
     @cached_property
     def totals(self) -> tuple[float, float]:
         """The sum of the weighted losses, and that of H(p) - loss over the unlabeled pairs."""
-        found: tuple[float, float] = self.face.kernels.totals(
-            self.face.parts, to_host(self.sums[0])
+        found: tuple[float, float] = self.pairs.kernels.totals(
+            self.pairs.parts, to_host(self.sums[0])
         )
         return found
 
     @property
-    def slope(self) -> Array:
+    def half_gradient(self) -> Array:
         """On the device: half the gradient with respect to the factor, X'(Deg(W) - W) Y."""
         summed = self.sums[1]
-        return self.face.X.T @ (summed[:, -1:] * self.Y - summed[:, :-1])
+        return self.pairs.X.T @ (summed[:, -1:] * self.Y - summed[:, :-1])
 
     @property
     def gradient(self) -> Array:
@@ -145,36 +152,36 @@ class DevicePass:
 
         With U the strict upper triangle of W, X'WX is X'UX plus its transpose.
         """
-        face, X = self.face, self.face.X
+        pairs, X = self.pairs, self.pairs.X
         half = 0.5 * (X.T @ (self.sums[1][:, -1:] * X))
         for start in range(0, X.shape[1], GRADIENT_COLUMNS):
             features = slice(start, start + GRADIENT_COLUMNS)
             some = X[:, features]
-            Z = face.kernels.padded([some])
-            product = face.kernels.upper_product(self._sides, Z, face.parts)
+            Z = pairs.kernels.padded([some])
+            product = pairs.kernels.upper_product(self._sides, Z, pairs.parts)
             half[:, features] -= X.T @ product[: len(X), : some.shape[1]]
         return half + half.T
 
-    def bent(self, D: FloatArray) -> FloatArray:
-        """The derivative of `slope` along D, in single precision."""
-        face, (n, rho) = self.face, self.Y.shape
-        E, e = face.X @ to_device_of(face.X, D), self._direction
+    def hessian_product(self, D: FloatArray) -> FloatArray:
+        """The derivative of `half_gradient` along D, in single precision."""
+        pairs, (n, rho) = self.pairs, self.Y.shape
+        E, e = pairs.X @ to_device_of(pairs.X, D), self._direction
         e[:n, :rho] = E
         e[:n, rho] = (self._minus_Y * E).sum(-1)
-        sides, counts = self._single_sides, face.padded_counts
-        moved, turned = face.kernels.bends(sides, e, counts, face.parts, rho)
-        bent = (
+        sides, counts = self._single_sides, pairs.padded_counts
+        moved, turned = pairs.kernels.bends(sides, e, counts, pairs.parts, rho)
+        product = (
             moved[:n, -1:] * E - moved[:n, :rho]
             + turned[:n, rho : rho + 1] * self.Y - turned[:n, :rho]
         )  # fmt: skip
-        return np.asarray(to_host(face.X.T @ bent))
+        return np.asarray(to_host(pairs.X.T @ product))
 
     def curvature(self, S: FloatArray) -> float:
         """The second derivative of the sum along SS', in single precision."""
-        face, kernels = self.face, self.face.kernels
-        sides, counts = self._single_sides, face.padded_counts
-        e_sides = kernels.single(kernels.sides(face.X @ to_device_of(face.X, S), 0.0))
-        return float(kernels.curvature(sides, e_sides, counts, face.parts))
+        pairs, kernels = self.pairs, self.pairs.kernels
+        sides, counts = self._single_sides, pairs.padded_counts
+        e_sides = kernels.single(kernels.sides(pairs.X @ to_device_of(pairs.X, S), 0.0))
+        return float(kernels.curvature(sides, e_sides, counts, pairs.parts))
 
     @cached_property
     def _direction(self) -> Array:
@@ -189,62 +196,58 @@ class DevicePass:
 
     @cached_property
     def _sides(self) -> tuple[Array, Array]:
-        found: tuple[Array, Array] = self.face.kernels.sides(self.Y, self.face.threshold)
+        found: tuple[Array, Array] = self.pairs.kernels.sides(self.Y, self.pairs.threshold)
         return found
 
     @cached_property
     def _single_sides(self) -> tuple[Array, Array]:
-        found: tuple[Array, Array] = self.face.kernels.single(self._sides)
+        found: tuple[Array, Array] = self.pairs.kernels.single(self._sides)
         return found
 
 
 @dataclass(frozen=True, eq=False)
-class DeviceFaces:
+class SharedGpuPairs:
     """The same sums by several GPUs, each of which has the points and a share of the pairs."""
 
-    faces: Sequence[DeviceFace]
+    by_device: Sequence[GpuPairs]
+
+    most_columns: ClassVar[int] = MOST_COLUMNS
 
     @classmethod
-    def of(cls, face: DeviceFace) -> DeviceFaces:
-        """Split a face over every GPU that this process sees, if it has many points."""
-        devices = face.kernels.all_devices(face.X) if len(face.X) >= MANY_POINTS else [None]
-        return cls.split(face, devices)
-
-    @classmethod
-    def split(cls, face: DeviceFace, devices: Sequence[Any]) -> DeviceFaces:
-        """Split a face over these devices; None is the one that has its points."""
+    def split(cls, pairs: GpuPairs, devices: Sequence[Any]) -> SharedGpuPairs:
+        """Split the pairs over these devices; None is the one that has its points."""
         return cls([
-            replace(face, X=face.X if d is None else face.X.to(d), share=(k, len(devices)))
+            replace(pairs, X=pairs.X if d is None else pairs.X.to(d), share=(k, len(devices)))
             for k, d in enumerate(devices)
         ])  # fmt: skip
 
     @cached_property
-    def few(self) -> DeviceFace:
+    def few(self) -> GpuPairs:
         """What second derivatives are estimated from, on the first device."""
-        first = self.faces[0]
-        return (first if len(self.faces) == 1 else replace(first, share=(0, 1))).few
+        first = self.by_device[0]
+        return (first if len(self.by_device) == 1 else replace(first, share=(0, 1))).few
 
-    def pass_at(self, L: FloatArray) -> DevicePasses:
+    def pass_at(self, L: FloatArray) -> SharedGpuPass:
         """Pass over all pairs at the points XL; every device starts before any is waited for."""
-        passes = [face.pass_at(L) for face in self.faces]
+        passes = [pairs.pass_at(L) for pairs in self.by_device]
         for each in passes:
             _ = each.sums
-        return DevicePasses(self, L, passes)
+        return SharedGpuPass(self, L, passes)
 
 
 @dataclass(frozen=True, eq=False)
-class DevicePasses:
+class SharedGpuPass:
     """The passes of several devices, added on the host."""
 
-    whole: DeviceFaces
+    whole: SharedGpuPairs
     L: FloatArray
-    passes: Sequence[DevicePass]
+    passes: Sequence[GpuPass]
 
     @cached_property
-    def bending(self) -> DevicePass:
+    def second_order_pass(self) -> GpuPass:
         """The pass that has second derivatives: this one, or one over fewer points."""
         few = self.whole.few
-        return self.passes[0] if few is self.passes[0].face else few.pass_at(self.L)
+        return self.passes[0] if few is self.passes[0].pairs else few.pass_at(self.L)
 
     @property
     def total(self) -> float:
@@ -257,9 +260,9 @@ class DevicePasses:
         return sum(each.totals[1] for each in self.passes)
 
     @property
-    def slope(self) -> FloatArray:
+    def half_gradient(self) -> FloatArray:
         """Half the gradient with respect to the factor: X'(Deg(W) - W) Y."""
-        return _added([each.slope for each in self.passes])
+        return _added([each.half_gradient for each in self.passes])
 
     @property
     def gradient(self) -> FloatArray:

@@ -1,21 +1,25 @@
 """The paper's objective (7), and J, which the alternation descends: the same, with other losses.
 
-Both have the linear term M = sum_S c_k v_k v_k' + R, and neither is convex.
+Both have the linear term M = sum_S c_k v_k v_k' + R, and neither is convex. Smooth penalties may be
+added to any of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.face_sums import PairLoss
+from ..engine.passes import PairLoss
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrize
+from ..penalties.penalty import TermPoint
 from .m_step_objective import MStepObjective
 from .pair_losses import EntropyLoss, SharpenedLoss
-from .pair_program import PairProgram
+from .pair_program import FactorPoint, PairProgram
 
 
 def paper_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram:
@@ -91,3 +95,101 @@ def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, floa
     more = sum(block.value(matrix) for block in objective.penalties)
     programs = descent_program(objective), paper_program(objective)
     return programs[0].value(matrix) + more, programs[1].value(matrix) + more
+
+
+Term = Callable[[FloatArray], TermPoint]
+"""A smooth function of the metric in the data's coordinates, with its derivatives."""
+
+
+def with_smooth_penalties(
+    objective: MStepObjective, program: PairProgram
+) -> PairProgram | PenalizedProgram:
+    """Add the smooth penalties of an M-step to a program in its whitened coordinates."""
+    terms = [block.at for block in objective.penalties if block.is_smooth]
+    return PenalizedProgram(program, objective.basis.matrix, terms) if terms else program
+
+
+@dataclass(frozen=True, eq=False)
+class PenalizedProgram:
+    """A program with penalties, Phi(B) + sum_j P_j(T B T'), as a function of a factor of B.
+
+    Attributes
+    ----------
+    pairs : PairProgram
+        Phi in the coordinates T.
+    basis : (m, m) array
+        T.
+    terms : sequence of callables
+        P_j, each with its derivatives.
+    """
+
+    pairs: PairProgram
+    basis: FloatArray
+    terms: Sequence[Term]
+
+    @property
+    def recession(self) -> FloatArray:
+        """The recession matrix M of Phi."""
+        return self.pairs.recession
+
+    @property
+    def typical_size(self) -> float:
+        """The size of a metric of mean squared distance 1 + eta."""
+        return self.pairs.typical_size
+
+    def at(self, L: FloatArray) -> PenalizedPoint:
+        """The function and its slope at a factor L."""
+        point, T = self.pairs.at(L), self.basis
+        transformed = T @ L
+        terms = [term(symmetrize(transformed @ transformed.T)) for term in self.terms]
+        push = T.T @ np.sum([term.gradient for term in terms], axis=0) @ T
+        return PenalizedPoint(
+            program=self.pairs,
+            L=L,
+            value=point.value + sum(term.value for term in terms),
+            factor_gradient=point.factor_gradient + 2.0 * push @ L,
+            make_gradient=lambda: symmetrize(point.gradient + push),
+            make_hessian=point.make_hessian,
+            excess=point.excess,
+            point=point,
+            basis=T,
+            push=push,
+            terms=terms,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PenalizedPoint(FactorPoint):
+    """Phi and smooth functions of the metric at LL', with their derivatives.
+
+    Attributes
+    ----------
+    point : FactorPoint
+        Phi alone.
+    push : (m, m) array
+        The gradient of the terms, in the coordinates T = `basis`.
+    """
+
+    point: FactorPoint
+    basis: FloatArray
+    push: FloatArray
+    terms: Sequence[TermPoint]
+
+    def hessian_product(self, D: FloatArray) -> FloatArray:
+        """The derivative of `factor_gradient` along D."""
+        moved = self._mapped @ (self.basis @ D).T
+        moved = moved + moved.T
+        bend = np.sum([term.bend(moved) for term in self.terms], axis=0)
+        more = self.push @ D + self.basis.T @ (bend @ self._mapped)
+        return np.asarray(self.point.hessian_product(D) + 2.0 * more)
+
+    def curvature(self, S: FloatArray) -> float:
+        """The second derivative of the function as the metric grows along SS'."""
+        transformed = self.basis @ S
+        grown = transformed @ transformed.T
+        more = sum(float(np.vdot(term.bend(grown), grown)) for term in self.terms)
+        return self.point.curvature(S) + more
+
+    @cached_property
+    def _mapped(self) -> FloatArray:
+        return np.asarray(self.basis @ self.L)

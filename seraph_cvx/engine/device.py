@@ -1,0 +1,260 @@
+"""Sums over the unlabeled pairs on the user's own device, and sums over a sample of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+
+import numpy as np
+
+from ..numerics.arrays import (
+    Array,
+    bound_kernels,
+    index_on_device_of,
+    namespace,
+    to_device_of,
+    to_host,
+    to_numbers,
+)
+from ..numerics.checks import FloatArray, IntArray
+from ..numerics.cuda.pair_range import BoundedPairs
+from ..numerics.rounding import FUSED_ROUNDINGS
+from .coordinates import take_ends, transformed
+from .distances import DistanceBounds, Metric
+from .layout import Block, Chunk, Layout, Terms
+from .passes import (
+    Listed,
+    Swept,
+    longest_chain,
+    spread_of,
+    sweep,
+    sweep_listed,
+    weighted_moment,
+)
+
+DEVICE_BLOCK = 8192
+"""Points per side of a block on a device: half a GiB of distances at a time."""
+
+MOST_WEIGHTED = 64
+"""Coordinates, at most, of matrices that a kernel sums."""
+
+DRAWN_CHUNK, DEVICE_DRAWN_CHUNK = 1 << 20, 1 << 26
+"""Numbers per chunk of drawn differences, in this process and on a device."""
+
+
+@dataclass(frozen=True, eq=False)
+class HeldPoints:
+    """Points of any array library, whose coordinates change on the device that holds them.
+
+    `coordinates` are those in which v v' is summed, `sizes` what they are rounded from, `given` the
+    points before they were shifted: differences of these are exact to one rounding.
+    """
+
+    points: Array
+    coordinates: Array | None = field(default=None, kw_only=True)
+    sizes: Array | None = field(default=None, kw_only=True)
+    given: Array | None = field(default=None, kw_only=True)
+
+    @property
+    def is_available(self) -> bool:
+        """True: the points are always in memory."""
+        return True
+
+    @property
+    def held_points(self) -> Array:
+        """The points, on the device."""
+        return self.points
+
+    @property
+    def held_coordinates(self) -> Array:
+        """The points as v v' is summed for them."""
+        return self.points if self.coordinates is None else self.coordinates
+
+    def with_point_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
+        """The same sums over pairs of the points T'x - shift."""
+        basis, shift = (to_device_of(self.points, x) for x in (T, shift))
+        return replace(self, points=transformed(self.points, basis, shift)[0], given=None)
+
+    def with_matrix_coordinates(
+        self, T: FloatArray, shift: FloatArray, with_spread: bool = False
+    ) -> Self:
+        """The same distances, with v v' summed for the points T'x - shift."""
+        basis, shift = (to_device_of(self.points, x) for x in (T, shift))
+        coordinates, sizes = transformed(self.points, basis, shift, with_spread)
+        return replace(self, coordinates=coordinates, sizes=sizes)
+
+    def with_matrix_points(self, Z: FloatArray, sizes: FloatArray) -> Self:
+        """The same distances, with v v' summed for the points Z."""
+        Z, sizes = (to_device_of(self.points, x) for x in (Z, sizes))
+        return replace(self, coordinates=Z, sizes=sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnPairs(HeldPoints):
+    """Estimates of sums over the unlabeled pairs: #U/k times the sum over k drawn pairs.
+
+    `first` and `second` are the points of each pair, where the points are; `stands_for` is #U/k.
+    """
+
+    first: Array
+    second: Array
+    stands_for: float
+
+    @classmethod
+    def of(cls, points: Array, given: Array, pairs: IntArray, stands_for: float) -> Self:
+        """Copy the numbers of the points, a row (i, j) for each pair, to the device of them."""
+        first, second = (index_on_device_of(points, ends) for ends in np.ascontiguousarray(pairs.T))
+        return cls(points, first, second, stands_for, given=given)
+
+    @property
+    def drawn(self) -> IntArray:
+        """The drawn pairs, on the host."""
+        ends = [np.asarray(to_host(ends)) for ends in (self.first, self.second)]
+        return np.column_stack(ends)
+
+    @property
+    def device_array(self) -> None:
+        """None: labeled pairs are summed over on the host."""
+        return None
+
+    @property
+    def longest_chain(self) -> int:
+        """The number of additions, at most, that a term goes through."""
+        n_drawn = int(self.first.shape[0])
+        return min(self._rows, n_drawn) + -(-n_drawn // self._rows)
+
+    @property
+    def _rows(self) -> int:
+        """The number of pairs in a chunk."""
+        numbers = DRAWN_CHUNK if isinstance(self.points, np.ndarray) else DEVICE_DRAWN_CHUNK
+        return max(1, numbers // max(1, int(self.points.shape[1])))
+
+    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
+        """Estimate the sum of the terms and that of the weighted v v'."""
+        n, rows = int(self.first.shape[0]), self._rows
+        chunks = [Chunk(slice(k, min(k + rows, n))) for k in range(0, n, rows)]
+        totals, matrix, spread = sweep_listed(chunks, self._differences, metrics, terms)
+        spread = None if spread is None else self.stands_for * spread
+        return Swept(self.stands_for * totals, self.stands_for * matrix, spread)
+
+    def _differences(self, run: slice) -> Listed:
+        """The differences of drawn pairs for distances, the same for v v', and their sizes."""
+        ends = self.first[run], self.second[run]
+
+        def difference(points: Array) -> Array:
+            first, second = take_ends(points, ends)
+            return first - second
+
+        V = difference(self.points if self.given is None else self.given)
+        Z = V if self.coordinates is None else difference(self.coordinates)
+        return V, Z, None if self.sizes is None else sum(take_ends(self.sizes, ends))
+
+
+@runtime_checkable
+class FusedTerms(Protocol):
+    """Terms that a kernel of a GPU knows: see `cuda/bounds.py`."""
+
+    def on_pairs(self, n: int, first: int) -> BoundedPairs | None:
+        """What is summed over the pairs i < j < n with j >= first; None where no kernel does."""
+
+    def in_order(self, sums: Array) -> list[Array]:
+        """The sums of that kernel, as these terms have them."""
+
+
+@dataclass(frozen=True, eq=False)
+class MaskedLayout:
+    """Blocks with masks on a device of the entries that are no unlabeled pair, as one strip.
+
+    The masks are made when a pass first asks for them: a fit by fused kernels never does.
+    """
+
+    unmasked: Layout
+    device_array: Array
+    n_strips: ClassVar[int] = 1
+
+    def strip(self, number: int) -> Iterable[Block]:
+        """All blocks, each with its mask; None where every entry is a pair."""
+        return self._masked
+
+    @cached_property
+    def _masked(self) -> list[Block]:
+        triangle = cache(self._triangle)  # most blocks have the same size
+        return [replace(block, mask=self._mask(block, triangle)) for block in self.unmasked.blocks]
+
+    def _mask(self, block: Block, triangle: Any) -> Array | None:
+        height = block.rows.stop - block.rows.start
+        width = block.columns.stop - block.columns.start
+        if block.labeled is not None:
+            hidden = np.tri(height, width, dtype=bool) & block.is_diagonal
+            hidden[block.labeled.entries] = True
+            return namespace(self.device_array).asarray(hidden, device=self.device_array.device)
+        return triangle(height) if block.is_diagonal else None
+
+    def _triangle(self, side: int) -> Array:
+        """The lower triangle of a block, its diagonal included."""
+        xp, device = namespace(self.device_array), self.device_array.device
+        return xp.tril(xp.ones((side, side), dtype=xp.int8, device=device)) > 0
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceSums(HeldPoints):
+    """Sums over points held as arrays of another library.
+
+    `n_labeled` is the number of labeled points, if all pairs of them are labeled.
+    """
+
+    layout: MaskedLayout
+    n_labeled: int | None
+    drawn: None = None
+    stands_for: float = 1.0
+
+    @classmethod
+    def of(cls, points: FloatArray, layout: Layout, device_array: Array) -> Self:
+        """Copy the points to the device of `device_array`."""
+        labels = layout.labels
+        n_labeled = len(labels.members) if labels is not None and labels.is_complete else None
+        large = replace(layout, block_size=DEVICE_BLOCK)
+        on_device = to_device_of(device_array, points)
+        return cls(on_device, MaskedLayout(large, on_device), n_labeled)
+
+    @property
+    def device_array(self) -> Array:
+        """The points, which are on the device."""
+        return self.points
+
+    @property
+    def longest_chain(self) -> int:
+        """The number of additions, at most, that a term goes through."""
+        chain = longest_chain(self.layout.unmasked, in_runs=False)
+        if self.n_labeled is None or bound_kernels(self.points) is None:
+            return chain
+        # a row, all rows; or what programs leave
+        return max(chain, 3 * int(self.points.shape[0]) + FUSED_ROUNDINGS)
+
+    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
+        """Sum over the unlabeled pairs on the device."""
+        Z = self.held_coordinates
+        if isinstance(terms, FusedTerms) and (sums := self._by_kernel(metrics, terms, Z)):
+            return sums
+        return sweep(self.layout, self.points, Z, metrics, terms, sizes=self.sizes)
+
+    def _by_kernel(self, metrics: Sequence[Metric], terms: FusedTerms, Z: Array) -> Swept | None:
+        """The same sums in one kernel, where there is one for it."""
+        if self.n_labeled is None or self.sizes is None or Z.shape[1] > MOST_WEIGHTED:
+            return None
+        kernels = bound_kernels(self.points)
+        pairs = terms.on_pairs(self.points.shape[0], self.n_labeled)
+        if kernels is None or pairs is None:
+            return None
+        bounds = [metric for metric in metrics if isinstance(metric, DistanceBounds)]
+        sides = [metric.sides(self.points) for metric in bounds]
+        labels = sides[1][:2] if len(sides) > 1 else None
+        left, right, width = sides[0]
+        sums, degrees, upper = kernels.weighted_bounds((left, right), width, labels, Z, pairs)
+        cross = Z.T @ upper
+        matrix = weighted_moment(degrees, Z, in_runs=False) - cross - cross.T
+        spread = spread_of(degrees, Z, self.sizes)
+        totals = to_numbers([terms.in_order(sums)])[0]
+        return Swept(totals, np.asarray(to_host(matrix)), np.asarray(to_host(spread)))

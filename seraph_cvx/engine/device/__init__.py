@@ -1,1 +1,0 @@
-"""Sums over pairs on the device of a user's array."""

@@ -1,0 +1,581 @@
+"""The pass over pairs: scores, terms, weights, and sums of weighted v v', block by block.
+
+With W the symmetric matrix of the weights w_k, its degrees Deg = Diag(W 1) and any coordinates Z of
+the points, a pass makes
+
+    sum_k t(d_k)      and      X'(Deg - W) Z = sum_k w_k v_k z_k',
+
+d_k = v_k' A v_k. With A = LL' and Z = Y = XL the latter is half the gradient with respect to L; for
+t_k = 2 c_k phi''(s_k) (y_i - y_j).(e_i - e_j) its derivative along E = XD is
+X'[(Deg(W) - W) E + (Deg(T) - T) Y].
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
+import scipy
+
+from ..numerics.accurate_sums import product_chain, short_product, totals_chain
+from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_numbers
+from ..numerics.checks import FloatArray, IntArray
+from .distances import Metric, block_distances, euclidean_distances, listed_distances
+from .layout import BatchSums, Block, Chunk, Layout, PairBatch, Strips, Terms, sum_over
+
+EXCLUDED_SCORE = 300.0
+"""The score of entries that are no pair: every loss and its derivatives vanish, below 1e-130."""
+
+SINGLE_PRECISION_POINTS = 300
+"""With more points, second derivatives are summed in single precision."""
+
+EXACT_POINTS = 1_000
+"""With more points, weights are kept in single precision alone, for second derivatives."""
+
+VisitAll: TypeAlias = Callable[[Callable[[int], Any], Sequence[int]], Iterable[Any]]
+"""A function like `map`: the results come in the order of the strips."""
+
+Product: TypeAlias = Callable[[Any, Any], Any]
+"""A product of matrices: plain, or by short sums."""
+
+Listed: TypeAlias = tuple[Array, Array, Array | None]
+"""Differences of listed pairs for distances, the same for v v', and the sizes of the latter."""
+
+
+class Swept(NamedTuple):
+    """Sums over pairs: the totals of the terms, and sum_k w_k v_k z_k'.
+
+    `spread`, where rounding errors are to be bounded, has sum_i deg_i z_i^2 of each coordinate,
+    deg_i the sum of the weights of the pairs of point i, and the same of the sizes that z_i is
+    rounded from.
+    """
+
+    totals: FloatArray
+    matrix: FloatArray
+    spread: FloatArray | None = None
+
+
+class StripSums(NamedTuple):
+    """The sums over a strip: totals, W [Z, 1], and its blocks where they are kept."""
+
+    totals: FloatArray
+    summed: Array | None
+    kept: list[WeightedBlock]
+
+
+class WeightedBlock(NamedTuple):
+    """The weights c phi' of a block, and -2 c phi''."""
+
+    rows: slice
+    columns: slice
+    weights: Array
+    second: Array
+
+    def astype(self, kind: type[np.floating[Any]]) -> WeightedBlock:
+        """The same weights in another precision."""
+        if self.weights.dtype == kind:
+            return self
+        return self._replace(weights=self.weights.astype(kind), second=self.second.astype(kind))
+
+    def add_to(
+        self, summed: Array, Z: Array, product: Callable[[Any, Any], Any] = operator.matmul
+    ) -> None:
+        """Add this block's part of W Z to `summed`."""
+        rows, columns, W, _ = self
+        summed[rows, :] += product(W, Z[columns, :])
+        if rows != columns:
+            summed[columns, :] += product(W.T, Z[rows, :])
+
+
+def sum_strip(
+    blocks: Iterable[Block],
+    distances: Sequence[Callable[[Block], Any]],
+    terms: Terms,
+    Z_and_one: Array,
+    in_runs: bool = False,
+    keep: type[np.floating[Any]] | None = None,
+) -> StripSums:
+    """The one loop over blocks of pairs; `in_runs`: by short sums; `keep` weights so precisely."""
+    xp = namespace(Z_and_one)
+    product = short_product if in_runs else operator.matmul
+    totals: list[list[Any]] = []
+    summed, kept = None, []
+    for block in blocks:
+        sums = sum_over(block, terms(block, *(each(block) for each in distances)))
+        totals.append(sums.totals)
+        if sums.weights is None:
+            continue
+        weighted = WeightedBlock(block.rows, block.columns, sums.weights, sums.second)
+        summed = xp.zeros_like(Z_and_one) if summed is None else summed
+        weighted.add_to(summed, Z_and_one, product)
+        if keep is not None:
+            kept.append(weighted.astype(keep))
+    return StripSums(np.sum(to_numbers(totals), axis=0), summed, kept)
+
+
+def sum_strips(strips: Iterable[StripSums]) -> tuple[FloatArray, Array | None, list[Any]]:
+    """The sums over all strips, added in their order, and what each of them kept."""
+    totals: Any = 0.0
+    summed, kept = None, []
+    for strip in strips:
+        totals = totals + strip.totals
+        kept.append(strip.kept)
+        if summed is None:
+            summed = strip.summed
+        elif strip.summed is not None:
+            summed += strip.summed
+    return totals, summed, kept
+
+
+def sweep(
+    layout: Strips,
+    X: Array,
+    Z: Array,
+    metrics: Sequence[Metric],
+    terms: Terms,
+    visit_all: VisitAll = map,
+    sizes: Array | None = None,
+) -> Swept:
+    """Sum the terms and the weighted z z' over all pairs of a layout of the points X.
+
+    `sizes` are bounds on what Z was rounded from; with them the spread is made.
+    """
+    in_runs = sizes is not None and isinstance(Z, np.ndarray)
+    distances = [block_distances(X, metric) for metric in metrics]
+    one = with_one(Z)
+
+    def visit(number: int) -> StripSums:
+        return sum_strip(layout.strip(number), distances, terms, one, in_runs)
+
+    totals, summed, _ = sum_strips(visit_all(visit, range(layout.n_strips)))
+    return swept(totals, summed, Z, Z, sizes, in_runs)
+
+
+def swept(
+    totals: FloatArray,
+    summed: Array | None,
+    X: Array,
+    Z: Array,
+    sizes: Array | None = None,
+    in_runs: bool = False,
+) -> Swept:
+    """The matrix X'(Deg - W) Z and its spread, given W [Z, 1]."""
+    if summed is None:
+        return Swept(totals, np.zeros((X.shape[1], Z.shape[1])))
+    left, laplacian = X.T, summed[:, -1:] * Z - summed[:, :-1]
+    matrix = short_product(left, laplacian) if in_runs else left @ laplacian
+    spread = None if sizes is None else spread_of(summed[:, -1], Z, sizes)
+    return Swept(totals, np.asarray(to_host(matrix)), _on_host(spread))
+
+
+def sweep_listed(
+    chunks: Iterable[Chunk],
+    differences: Callable[[slice], Listed],
+    metrics: Sequence[Metric],
+    terms: Terms,
+) -> Swept:
+    """Sum the terms and the weighted v v' over listed pairs, chunk by chunk."""
+    totals: list[list[Any]] = []
+    matrix = spread = None
+    for chunk in chunks:
+        V, Z, sizes = differences(chunk.pairs)
+        distances = (listed_distances(V, metric) for metric in metrics)
+        sums = sum_over(chunk, terms(chunk, *distances))
+        totals.append(sums.totals)
+        if sums.weights is None:
+            continue
+        W = to_device_of(Z, sums.weights)
+        part = weighted_moment(W, Z, sizes is not None and isinstance(Z, np.ndarray))
+        matrix = part if matrix is None else matrix + part
+        if sizes is not None:
+            size = spread_of(W, Z, sizes)
+            spread = size if spread is None else spread + size
+    total = np.sum(to_numbers(totals), axis=0)
+    return Swept(total, np.asarray(0.0 if matrix is None else to_host(matrix)), _on_host(spread))
+
+
+def with_one(Z: Array) -> Array:
+    """The points with a column of ones: [Z, 1]."""
+    xp = namespace(Z)
+    return xp.concat([Z, xp.ones_like(Z[:, :1]) if Z.shape[1] else _column(Z)], axis=1)
+
+
+def _column(Z: Array) -> Array:
+    """A column of ones for points without coordinates."""
+    kind = {} if isinstance(Z, np.ndarray) else {"device": Z.device}
+    return namespace(Z).ones((Z.shape[0], 1), dtype=Z.dtype, **kind)
+
+
+def weighted_moment(weights: Array, Z: Array, in_runs: bool) -> Array:
+    """The weighted second moment of points, sum_i w_i z_i z_i'; `in_runs` by short sums."""
+    left = Z.T * weights
+    return short_product(left, Z) if in_runs else left @ Z
+
+
+def spread_of(weights: Array, Z: Array, sizes: Array) -> Array:
+    """The weighted squares of each coordinate, sum_i w_i z_i^2, and the same of the sizes."""
+    return namespace(Z).stack([weights @ (Z * Z), weights @ (sizes * sizes)], axis=-2)
+
+
+def longest_chain(layout: Layout, in_runs: bool) -> int:
+    """The number of additions, at most, that a term of a sum over a layout goes through.
+
+    A block is summed along its rows, then blocks and strips are added, then all points. `in_runs`:
+    by short sums.
+    """
+    n, block = layout.n_points, min(layout.size, layout.n_points)
+    if not in_runs:
+        return block + n + layout.n_blocks + 8
+    of_matrix = product_chain(block) + product_chain(n)
+    return max(of_matrix, totals_chain(block * block)) + layout.n_blocks + 8
+
+
+def _on_host(x: Array | None) -> FloatArray | None:
+    return None if x is None else np.asarray(to_host(x))
+
+
+class LossSums(NamedTuple):
+    """The sum of a loss phi over all scores, and phi' and phi'' of each.
+
+    `excess` is the sum of H(p) - phi(s), where a loss knows it at little cost: what the paper's
+    objective (7) has more.
+    """
+
+    total: float
+    slope: FloatArray
+    curvature: FloatArray
+    excess: float = np.nan
+
+
+class PairLoss(Protocol):
+    """A loss phi of the score s of a pair, with its first two derivatives."""
+
+    @property
+    def kernel(self) -> tuple[str, float]:
+        """The name of the loss among the GPU's kernels, and its parameter."""
+
+    def value(self, s: FloatArray) -> FloatArray:
+        """The loss phi at each score."""
+
+    def sums(self, s: FloatArray) -> LossSums:
+        """The sum of phi, and both derivatives of each, by one exponential per score."""
+
+    def device_sums(
+        self, d: Array, threshold: float, weights: Array | None = None
+    ) -> tuple[Any, Array]:
+        """The sum of w phi and each w phi' for squared distances of any array library."""
+
+
+@dataclass(frozen=True, eq=False)
+class LossTerms:
+    """The losses of pairs, and their derivatives as weights.
+
+    An unlabeled pair has mu * `loss`; a labeled pair in a block has `labeled_loss` times its
+    confidence, or none. Each point of `counts` stands for so many.
+    """
+
+    loss: PairLoss
+    threshold: float
+    unlabeled_weight: float = 1.0
+    labeled_loss: PairLoss | None = None
+    counts: FloatArray | None = None
+    with_matrix: bool = True
+
+    def __call__(self, batch: PairBatch, d: Array) -> BatchSums:
+        """The sum of the losses and that of H(p) - phi; c phi' and -2 c phi'' of each pair."""
+        if not isinstance(d, np.ndarray):
+            sums = self._on_device(batch, d)
+        else:
+            if self.threshold:
+                d -= self.threshold
+            sums = self._of_list(batch, d) if isinstance(batch, Chunk) else self._of_block(batch, d)
+        return sums if self.with_matrix else BatchSums(sums.totals)
+
+    def _on_device(self, batch: PairBatch, d: Array) -> BatchSums:
+        total, slope = self.loss.device_sums(d, self.threshold, batch.confidence)
+        return BatchSums([total], batch.symmetric(slope))
+
+    def _of_list(self, chunk: Chunk, s: FloatArray) -> BatchSums:
+        sums, c = self.loss.sums(s.copy()), chunk.confidence
+        total = sums.total if c is None else float(np.vdot(c, self.loss.value(s)))
+        return BatchSums([total, sums.excess], chunk.weigh(sums.slope))
+
+    def _of_block(self, block: Block, s: FloatArray) -> BatchSums:
+        labeled, mu, own_loss = block.labeled, self.unlabeled_weight, self.labeled_loss
+        if block.is_diagonal:
+            s.reshape(-1)[:: len(s) + 1] = EXCLUDED_SCORE
+        if labeled is not None and labeled.is_whole and own_loss is not None:
+            total, W, P, _ = own_loss.sums(s)
+            P *= -2.0
+            excess = 0.0
+        else:
+            if labeled is not None:
+                known = s[labeled.entries].copy()
+                s[labeled.entries] = EXCLUDED_SCORE
+            total, W, P, excess = self.loss.sums(s)
+            total, excess = mu * total, mu * excess
+            W *= mu
+            P *= -2.0 * mu
+            if labeled is not None and own_loss is not None:
+                own, slope, curvature, _ = own_loss.sums(known)
+                c = labeled.confidence
+                if c is not None:
+                    own = float(np.vdot(c, own_loss.value(known)))
+                    slope, curvature = c * slope, c * curvature
+                total += own
+                W[labeled.entries] = slope
+                P[labeled.entries] = -2.0 * curvature
+        if self.counts is not None:
+            each = self.counts[block.rows, None] * self.counts[block.columns]
+            W *= each
+            P *= each
+        share = 0.5 if block.is_diagonal else 1.0  # both halves of it were summed
+        return BatchSums([share * total, share * excess], W, P)
+
+
+class PairPass(Protocol):
+    """Losses summed over pairs at the points Y, and their derivatives there."""
+
+    @property
+    def total(self) -> float:
+        """The sum of the weighted losses."""
+
+    @property
+    def excess(self) -> float:
+        """The sum of H(p) - phi over the unlabeled pairs; NaN where it is not known."""
+
+    @property
+    def half_gradient(self) -> FloatArray:
+        """Half the gradient of the sum with respect to Y: (Deg(W) - W) Y."""
+
+    def laplacian(self, Z: FloatArray) -> FloatArray:
+        """The Laplacian of the weights W, applied to Z: (Deg(W) - W) Z."""
+
+    def hessian_product(self, E: FloatArray) -> FloatArray:
+        """The derivative of `half_gradient` along E: (Deg(W) - W) E + (Deg(T) - T) Y."""
+
+    def weights_hessian_product(self, X: FloatArray, d: FloatArray) -> FloatArray:
+        """Second derivatives with respect to weights of features, along d.
+
+        sum_k c_k phi''(s_k) (sum_a d_a v_ka^2) v_kb^2 for each feature b of the points X.
+        """
+
+    def curvature(self, E: FloatArray) -> float:
+        """The sum of c phi'' |e_i - e_j|^4: distances grow as |e_i - e_j|^2."""
+
+
+class FactorPairs(Protocol):
+    """Weighted pairs with their losses, to be summed over at any points Y."""
+
+    def at(self, Y: FloatArray, keep: bool = True) -> PairPass:
+        """Pass over them; `keep` what second derivatives need, which is as large as the pairs."""
+
+
+@dataclass(frozen=True, eq=False)
+class AllPairs:
+    """Every pair of the points of a layout, with its loss; `terms` are of scores."""
+
+    layout: Layout
+    terms: LossTerms
+    threshold: float
+    visit_all: VisitAll = map
+
+    def at(self, Y: FloatArray, keep: bool = True) -> PairPass:
+        """Pass over all pairs block by block."""
+        scores = euclidean_distances(Y, less=self.threshold)
+        kept_kind = np.float32 if len(Y) > EXACT_POINTS else np.float64
+        (total, excess), summed, kept = self.summed(scores, Y, kept_kind if keep else None)
+        sums = float(total), float(excess), summed
+        return _BlocksPass(self, Y, scores, *sums, kept if keep else [])
+
+    def summed(
+        self,
+        scores: Callable[[Block], Any],
+        Z: FloatArray,
+        keep: type[np.floating[Any]] | None = None,
+    ) -> tuple[FloatArray, FloatArray, list[list[WeightedBlock]]]:
+        """The totals, W [Z, 1] and the kept weights of each strip."""
+        one = with_one(Z)
+
+        def visit(number: int) -> StripSums:
+            return sum_strip(self.layout.strip(number), [scores], self.terms, one, keep=keep)
+
+        totals, summed, kept = sum_strips(self.visit_all(visit, range(self.layout.n_strips)))
+        return totals, np.asarray(summed), kept
+
+
+@dataclass(frozen=True, eq=False)
+class _BlocksPass:
+    """A pass over the blocks of all pairs; `summed` is W [Y, 1]."""
+
+    pairs: AllPairs
+    Y: FloatArray
+    scores: Callable[[Block], Any]
+    total: float
+    excess: float
+    summed: FloatArray
+    kept: list[list[WeightedBlock]]
+
+    @property
+    def degrees(self) -> FloatArray:
+        """The row sums of the weights W, as a column."""
+        return self.summed[:, -1:]
+
+    @cached_property
+    def half_gradient(self) -> FloatArray:
+        return np.asarray(self.degrees * self.Y - self.summed[:, :-1])
+
+    def laplacian(self, Z: FloatArray) -> FloatArray:
+        if self.kept and self.kept[0] and self.kept[0][0].weights.dtype == np.float64:
+            summed = np.zeros_like(Z)
+            for block in chain.from_iterable(self.kept):
+                block.add_to(summed, Z)
+        else:
+            summed = self.pairs.summed(self.scores, Z)[1][:, :-1]
+        return np.asarray(self.degrees * Z - summed)
+
+    def hessian_product(self, E: FloatArray) -> FloatArray:
+        Y_and_one, left, right = self._direction_sides
+        rho = E.shape[1]
+        left[:, rho : 2 * rho] = right[:, :rho] = E
+        E = right[:, :rho]
+        own = np.einsum("ij,ij->i", Y_and_one[:, :rho], E)
+        np.negative(own, out=left[:, 2 * rho])
+        right[:, 2 * rho + 1] = own
+
+        def visit(number: int) -> tuple[FloatArray, FloatArray]:
+            T_summed, W_summed = np.zeros(Y_and_one.shape), np.zeros(E.shape)
+            for rows, columns, W, P in self._strips[number]:
+                T = left[rows] @ right[columns].T
+                T *= P
+                T_summed[rows] += T @ Y_and_one[columns]
+                W_summed[rows] += W @ E[columns]
+                if rows != columns:
+                    T_summed[columns] += T.T @ Y_and_one[rows]
+                    W_summed[columns] += W.T @ E[rows]
+            return T_summed, W_summed
+
+        T_summed, W_summed = np.zeros(Y_and_one.shape), np.zeros(E.shape)
+        for T_part, W_part in self.pairs.visit_all(visit, range(len(self._strips))):
+            T_summed += T_part
+            W_summed += W_part
+        W_summed += T_summed[:, :rho]
+        return np.asarray(T_summed[:, rho:] * self.Y + self.degrees * E - W_summed)
+
+    def weights_hessian_product(self, X: FloatArray, d: FloatArray) -> FloatArray:
+        X = X.astype(self._kind)
+        scaled = X * d.astype(X.dtype)
+        own = 0.5 * np.einsum("ij,ij->i", X, scaled)
+        degree, crossed = np.zeros(len(X)), np.zeros(X.shape[1])
+        for rows, columns, _, P in chain.from_iterable(self._strips):
+            T = scaled[rows] @ X[columns].T
+            T -= own[rows, None]
+            T -= own[columns]
+            T *= P  # P is -2 c phi'', and T so far minus half of sum_a d_a v_a^2
+            degree[rows] += T.sum(axis=1)
+            share = 1.0
+            if rows != columns:
+                degree[columns] += T.sum(axis=0)
+                share = 2.0
+            crossed += share * np.einsum("ij,ij->j", X[rows], T @ X[columns])
+        return np.asarray(degree @ (X * X) - crossed, dtype=np.float64)
+
+    def curvature(self, E: FloatArray) -> float:
+        distances = euclidean_distances(E)
+        total = 0.0
+        for rows, columns, _, P in chain.from_iterable(self.kept):
+            d = distances(Block(rows, columns))
+            total -= (0.25 if rows == columns else 0.5) * float(np.vdot(P, d * d))
+        return total
+
+    @property
+    def _kind(self) -> type[np.floating[Any]]:
+        """The precision of second derivatives."""
+        return np.float32 if len(self.Y) > SINGLE_PRECISION_POINTS else np.float64
+
+    @cached_property
+    def _strips(self) -> list[list[WeightedBlock]]:
+        """The weights in the precision of second derivatives."""
+        return [[block.astype(self._kind) for block in strip] for strip in self.kept]
+
+    @cached_property
+    def _direction_sides(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """[Y, 1], and [Y, E, -e, -1], [E, Y, 1, e] with space for E and e_i = y_i.e_i.
+
+        The product of the latter is -(y_i - y_j).(e_i - e_j).
+        """
+        n, rho = self.Y.shape
+        Y_and_one = with_one(self.Y).astype(self._kind)
+        left = np.full((n, 2 * rho + 2), -1.0, dtype=Y_and_one.dtype)
+        right = np.ones((n, 2 * rho + 2), dtype=Y_and_one.dtype)
+        left[:, :rho] = right[:, rho : 2 * rho] = Y_and_one[:, :rho]
+        return Y_and_one, left, right
+
+
+@dataclass(frozen=True, eq=False)
+class ListedPairs:
+    """Pairs given one by one, each with its own weight (None: 1)."""
+
+    pairs: IntArray
+    n_points: int
+    weights: FloatArray | None
+    loss: PairLoss
+    threshold: float
+
+    @cached_property
+    def differences(self) -> scipy.sparse.csr_array:
+        """The sparse matrix B that takes differences of points: (B Y)_k = y_i - y_j."""
+        k = len(self.pairs)
+        ones, starts = np.tile([1.0, -1.0], k), np.arange(0, 2 * k + 1, 2)
+        return scipy.sparse.csr_array((ones, self.pairs.ravel(), starts), shape=(k, self.n_points))
+
+    @cached_property
+    def transposed(self) -> scipy.sparse.csr_array:
+        """The transpose of `differences`, in row format for fast products."""
+        return self.differences.T.tocsr()
+
+    def at(self, Y: FloatArray, keep: bool = True) -> PairPass:
+        """Pass over the listed pairs, one score per pair."""
+        U = self.differences @ Y
+        s = np.einsum("ij,ij->i", U, U) - self.threshold
+        total, slope, curvature, _ = self.loss.sums(s)
+        if self.weights is not None:
+            total = float(np.vdot(self.weights, self.loss.value(s)))
+            slope, curvature = self.weights * slope, self.weights * curvature
+        return _ListPass(total, self, U, slope, curvature)
+
+
+@dataclass(frozen=True, eq=False)
+class _ListPass:
+    total: float
+    pairs: ListedPairs
+    U: FloatArray
+    slope: FloatArray
+    second: FloatArray
+    excess: float = np.nan
+
+    @property
+    def half_gradient(self) -> FloatArray:
+        return np.asarray(self.pairs.transposed @ (self.slope[:, None] * self.U))
+
+    def laplacian(self, Z: FloatArray) -> FloatArray:
+        weighted = self.slope[:, None] * (self.pairs.differences @ Z)
+        return np.asarray(self.pairs.transposed @ weighted)
+
+    def hessian_product(self, E: FloatArray) -> FloatArray:
+        F = self.pairs.differences @ E
+        t = 2.0 * self.second * np.einsum("ij,ij->i", self.U, F)
+        return np.asarray(self.pairs.transposed @ (self.slope[:, None] * F + t[:, None] * self.U))
+
+    def weights_hessian_product(self, X: FloatArray, d: FloatArray) -> FloatArray:
+        squares = np.square(self.pairs.differences @ X)
+        return np.asarray((self.second * (squares @ d)) @ squares)
+
+    def curvature(self, E: FloatArray) -> float:
+        F = self.pairs.differences @ E
+        return float(np.vdot(self.second, np.square(np.einsum("ij,ij->i", F, F))))

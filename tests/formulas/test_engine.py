@@ -1,0 +1,259 @@
+"""Evidence: one engine sums over pairs, the same whoever makes which part of the sums."""
+
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+from dataclasses import replace
+
+import array_api_strict
+import joblib
+import numpy as np
+import pytest
+
+from seraph_cvx import MStepObjective, PairSet
+from seraph_cvx.engine import device, layout
+from seraph_cvx.engine.cluster import ClusterSums
+from seraph_cvx.engine.layout import BatchSums, Layout, PairTerms
+from seraph_cvx.engine.moments import each_labeled, each_similar
+from seraph_cvx.engine.pair_sums import PairSums
+from seraph_cvx.model.programs import descent_program, paper_program
+from seraph_cvx.numerics.arrays import namespace
+from seraph_cvx.pairs.labeled_pairs import ClassLabels, LabeledPairs
+
+X = np.random.default_rng(0).normal(size=(40, 3))
+SIMILAR, DISSIMILAR = [(0, 1), (2, 30), (5, 6)], [(0, 39), (7, 21)]
+CONFIDENCES = [0.1, 2.0, 30.0], [4.0, 0.5]
+METRIC = np.diag([1.0, 0.5, 2.0])
+
+
+def decay(batch, d):
+    """e^{-d} as a term and as a weight; and d itself, which does not vanish off the pairs."""
+    d = batch.pairs_of(d)
+    small = namespace(d).exp(-d)
+    return PairTerms(iter([small, d]), small)
+
+
+def summed_already(batch, d):
+    """The same by terms that sum on their own, for blocks and lists of NumPy."""
+    d = batch.pairs_of(d)
+    small, c = np.exp(-d), 1.0 if batch.confidence is None else batch.confidence
+    weights = batch.symmetric(batch.laid_out(c * small))
+    return BatchSums([np.sum(c * small), np.sum(c * d)], weights)
+
+
+def by_hand(pairs, confidence=None):
+    V = X[pairs[:, 0]] - X[pairs[:, 1]]
+    d = np.einsum("ij,jk,ik->i", V, METRIC, V)
+    c = np.ones(len(V)) if confidence is None else confidence
+    w = c * np.exp(-d)
+    return [np.sum(w), np.sum(c * d)], (V.T * w) @ V
+
+
+def check(found, expected):
+    np.testing.assert_allclose(found.totals, expected[0], rtol=1e-12)
+    np.testing.assert_allclose(found.matrix, expected[1], rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("terms", [decay, summed_already])
+def test_labeled_pairs_are_weighed_by_their_confidence_once(terms):
+    pairs = PairSet.from_constraints(X, SIMILAR, DISSIMILAR, *CONFIDENCES)
+    sums = PairSums.of(pairs)
+    check(sums.over_labeled([METRIC], terms), by_hand(pairs.labeled, pairs.labeled_weights))
+    assert sums.over_labeled([], each_labeled).totals == pytest.approx([36.6])
+    n = len(pairs.similar)
+    similar = sums.over_labeled([], each_similar)
+    assert similar.totals == pytest.approx([np.sum(pairs.labeled_weights[:n])])
+    V = X[pairs.similar[:, 0]] - X[pairs.similar[:, 1]]
+    np.testing.assert_allclose(similar.matrix, (V.T * pairs.labeled_weights[:n]) @ V)
+
+
+@pytest.mark.parametrize("size", [7, 16, 256])
+@pytest.mark.parametrize("terms", [decay, summed_already])
+def test_unlabeled_pairs_by_threads(terms, size):
+    pairs = PairSet.from_constraints(X, SIMILAR, DISSIMILAR)
+    for n_jobs in (None, 2):
+        sums = PairSums.of(pairs, n_jobs).on_host
+        sums = replace(sums, layout=replace(sums.layout, block_size=size))
+        check(sums.over_unlabeled([METRIC], terms), by_hand(pairs.unlabeled))
+
+
+def test_unlabeled_pairs_on_workers(monkeypatch):
+    monkeypatch.setattr(ClusterSums, "is_available", property(lambda self: True))
+    pairs = PairSet.from_constraints(X, SIMILAR, DISSIMILAR)
+    check(PairSums.of(pairs).over_unlabeled([METRIC], decay), by_hand(pairs.unlabeled))
+
+
+def test_pairs_on_a_device(monkeypatch):
+    monkeypatch.setattr(device, "DEVICE_BLOCK", 16)
+    on_device = array_api_strict.asarray(X)
+    pairs = PairSet.from_constraints(on_device, SIMILAR, DISSIMILAR, *CONFIDENCES)
+    sums = PairSums.of(pairs)
+    assert sums.is_remote
+    check(sums.over_unlabeled([METRIC], decay), by_hand(pairs.unlabeled))
+    check(sums.over_labeled([METRIC], decay), by_hand(pairs.labeled, pairs.labeled_weights))
+
+
+def test_drawn_pairs_stand_for_all():
+    pairs = PairSet.from_constraints(X, SIMILAR, DISSIMILAR).sampled(200, random_state=0)
+    totals, matrix = by_hand(pairs.drawn)
+    share = pairs.n_unlabeled / 200
+    expected = [share * total for total in totals], share * matrix
+    check(PairSums.of(pairs).over_unlabeled([METRIC], decay), expected)
+
+
+def test_many_labeled_pairs_of_classes_are_summed_as_blocks():
+    rng = np.random.default_rng(1)
+    points, y = rng.normal(size=(300, 3)), rng.integers(0, 4, 300)
+    pairs = PairSet.from_labels(points, y)
+    sums = PairSums.of(pairs)
+    assert sums.class_layout is not None
+    found = sums.over_labeled([METRIC], decay)
+    rows = LabeledPairs(sums.labels.similar, sums.labels.dissimilar)
+    listed = replace(sums, labels=rows).over_labeled([METRIC], decay)
+    check(found, (listed.totals, listed.matrix))
+    assert sums.over_labeled([], each_similar).totals == pytest.approx([len(pairs.similar)])
+
+
+NO_PAIRS = np.empty((0, 2), dtype=np.int64)
+
+
+def labeled_by(kind, n=300, m=4):
+    """Points with labels of some of them, anywhere among them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, m))
+    if kind == "classes":
+        y = np.full(n, -1)
+        y[rng.choice(n, 40, replace=False)] = np.arange(40) % 3
+        return PairSet.from_labels(X, y)
+    chosen = rng.permutation(n)[:60].reshape(2, 15, 2)
+    return PairSet.from_constraints(X, *chosen, similar_confidence=np.linspace(0.5, 2.0, 15))
+
+
+def facts(program, L, D):
+    """All that a pass gives."""
+    now = program.at(L)
+    return (
+        now.value,
+        now.excess,
+        now.factor_gradient,
+        now.gradient,
+        now.hessian_product(D),
+        now.curvature(D),
+    )
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Fifteen rows of blocks in seven strips, of 300 points."""
+    monkeypatch.setattr(layout, "BLOCK", 20)
+    monkeypatch.setattr(layout, "THREADED_POINTS", 160)
+
+
+@pytest.fixture
+def factors():
+    return np.random.default_rng(1).normal(size=(2, 4, 2))
+
+
+@pytest.mark.parametrize("most", [3, 256])
+def test_strips_hold_every_pair_once(small_blocks, most, monkeypatch):
+    monkeypatch.setattr(layout, "MOST_STRIPS", most)
+    labeled = LabeledPairs(np.array([[0, 1], [0, 40]]), np.array([[3, 60]]))
+    blocks = Layout(317, labeled)
+    assert blocks.n_strips == min(most, 8)
+    seen = np.zeros((317, 317), dtype=int)
+    for block in blocks.blocks:
+        inside = np.ones_like(seen[block.rows, block.columns])
+        seen[block.rows, block.columns] += block.laid_out(block.pairs_of(inside)).astype(int)
+    expected = np.triu(np.ones_like(seen), 1)
+    expected[tuple(labeled.listed.T)] = 0
+    np.testing.assert_array_equal(seen, expected)
+
+
+def test_the_strips_are_few_and_do_not_depend_on_who_makes_them():
+    none = LabeledPairs(NO_PAIRS, NO_PAIRS)
+    found = [Layout(n, none).n_strips for n in (0, 1, 700, 5_000, 10_000, 10_000_000)]
+    assert found == [1, 1, 1, 21, 42, 256]
+
+
+@pytest.mark.parametrize("kind", ["classes", "constraints"])
+@pytest.mark.parametrize("program", [descent_program, paper_program])
+def test_threads_change_no_bit(small_blocks, factors, kind, program):
+    pairs = labeled_by(kind)
+    alone, together = (
+        facts(program(MStepObjective(pairs, n_jobs=n_jobs)), *factors) for n_jobs in (None, 3)
+    )
+    for one, other in zip(alone, together, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_one_strip_or_many_are_the_same_to_rounding(small_blocks, factors, monkeypatch):
+    program = descent_program(MStepObjective(labeled_by("classes")))
+    in_strips = facts(program, *factors)
+    monkeypatch.setattr(layout, "MOST_STRIPS", 1)
+    whole = facts(descent_program(MStepObjective(labeled_by("classes"))), *factors)
+    for one, other in zip(in_strips, whole, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12 * np.max(np.abs(other)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "whitened"),
+    [
+        ("classes", True),
+        ("constraints", False),
+        pytest.param("classes", False, marks=pytest.mark.slow),
+        pytest.param("constraints", True, marks=pytest.mark.slow),
+    ],
+)
+def test_workers_find_the_same_in_whatever_shares(
+    small_blocks, factors, kind, whitened, monkeypatch
+):
+    """Workers are threads in this test; in coordinates that turn and shift the points, too."""
+    objective = MStepObjective(labeled_by(kind))
+    here = facts(descent_program(objective, whitened=whitened), *factors)
+    monkeypatch.setattr(ClusterSums, "is_available", property(lambda self: True))
+    found = []
+    for n_jobs in (1, 2, 5):
+        with joblib.parallel_config(backend="threading", n_jobs=n_jobs):
+            found.append(facts(descent_program(objective, whitened=whitened), *factors))
+    for one, other, third, expected in zip(*found, here, strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(one, third)
+        size = np.max(np.abs(expected))
+        np.testing.assert_allclose(one, expected, rtol=1e-12, atol=1e-12 * size)
+
+
+def test_points_that_were_used_travel_on(factors):
+    """A worker may hand them to another one: what it made of them stays."""
+    sums = descent_program(MStepObjective(labeled_by("classes")), whitened=True).sums.remote
+    here = sums.shipment.points_in(sums.point_coordinates)
+    moved = pickle.loads(pickle.dumps(sums.shipment))
+    np.testing.assert_array_equal(moved.points_in(sums.point_coordinates), here)
+
+
+def test_a_pass_brings_back_one_small_matrix_a_strip(small_blocks, factors, monkeypatch):
+    program = descent_program(MStepObjective(labeled_by("classes")))
+    monkeypatch.setattr(ClusterSums, "is_available", property(lambda self: True))
+    brought = []
+    right = ClusterSums._on_workers
+
+    def noted(self, *asked):
+        brought.append(right(self, *asked))
+        return brought[-1]
+
+    monkeypatch.setattr(ClusterSums, "_on_workers", noted)
+    program.at(factors[0])
+    (strips,) = brought
+    assert [strip.matrix.shape for strip in strips] == [(4, 2)] * 7
+
+
+def test_no_list_of_blocks_grows_with_the_pairs():
+    large = Layout(1_000_000, ClassLabels(np.arange(1_000), np.arange(1_000) % 3))
+    tracemalloc.start()
+    try:
+        assert large.n_blocks == 8334 * 8335 // 2
+        assert sum(1 for _ in large.strip(255)) > 100_000
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
+    assert len(pickle.dumps(large)) < 20_000
