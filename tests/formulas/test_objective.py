@@ -121,19 +121,16 @@ def test_given_soft_labels_are_summed_by_numpy():
     assert with_table.value(np.eye(4)) == pytest.approx(expected, rel=1e-14)
 
 
-def test_the_card_says_where_the_soft_labels_come_from():
+def test_the_card_says_where_the_soft_labels_come_from_and_tells_of_a_manifold_term():
     for q, words in [
         ("start", "q(-1) = 1, the paper's start"),
         ("random", "given; sharpness"),
         ("streamed", "of a previous metric, streamed; sharpness"),
     ]:
         assert words in random_objective(0, "hyper", q=q)._repr_html_().replace("&#x27;", "'")
-    assert "soft labels" not in random_objective(0, "proj", q="random")._repr_html_()
-
-
-def test_the_card_tells_of_a_manifold_term():
-    plain = random_objective(0, "hyper")
-    assert "manifold term" not in plain._repr_html_()
+    plain = random_objective(0, "proj", q="random")._repr_html_()
+    assert "soft labels" not in plain
+    assert "manifold term" not in plain
     assert "manifold term" in random_objective(0, "hyper", manifold_term=np.eye(4))._repr_html_()
 
 
