@@ -71,7 +71,8 @@ def test_soft_labels_and_threshold_reach_the_file(tmp_path, formulation):
     q = np.random.default_rng(1).random(pairs.n_unlabeled)
     objective = MStepObjective(pairs, q, unlabeled_weight=0.7, trace_weight=0.3, threshold=2.5)
     upper = write_cbf(objective, tmp_path / "x.cbf", formulation)["upper"]
-    value, metric = solve(tmp_path / "x.cbf")
+    tight = dict.fromkeys(["tol_gap_rel", "tol_gap_abs", "tol_feas"], 1e-10)
+    value, metric = solve(tmp_path / "x.cbf", **tight)
     assert value == pytest.approx(upper, rel=1e-6)
     assert certify(objective, project(symmetrize(metric))).relative_gap < 1e-5
 
