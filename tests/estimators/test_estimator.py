@@ -34,41 +34,37 @@ def test_scikit_learn_check_of_other_settings(estimator, check):
     check(estimator)
 
 
-@pytest.fixture(scope="module")
-def sampling():
-    return load_sampling("iris", n_points=50, seed=1)
+SAMPLING = load_sampling("iris", n_points=50, seed=1)
+X, Y, KNOWN = SAMPLING.X, SAMPLING.y, SAMPLING.labeled
+PAIRS = PairSet.from_labels(X, Y)
 
 
 @pytest.fixture(scope="module")
-def model(sampling):
-    return SERAPH(setting="hyper").fit(sampling.X, sampling.y)
+def model():
+    return SERAPH(setting="hyper").fit(X, Y)
 
 
-def test_the_metric_is_certified_and_so_is_what_is_said_of_it(model, sampling):
+def test_the_metric_is_certified_and_so_is_what_is_said_of_it(model):
     assert model.status_ is Status.CERTIFIED
     assert model.n_iter_ == len(model.history_) >= 2
     assert model.n_features_in_ == 4
     assert model.certificate_.relative_gap <= 1e-8
     assert np.linalg.eigvalsh(model.metric_)[0] >= -1e-12
-    next_m_step = MStepObjective(
-        PairSet.from_labels(sampling.X, sampling.y), previous_metric=model.metric_
-    )
+    next_m_step = MStepObjective(PAIRS, previous_metric=model.metric_)
     assert certify(next_m_step, model.metric_).relative_gap <= 1e-3
 
 
 @pytest.mark.parametrize("n_components", [None, 1, 3])
-def test_all_distances_agree_and_components_are_the_widest_directions(
-    sampling, model, n_components
-):
-    cut = SERAPH(n_components=n_components, setting="hyper").fit(sampling.X, sampling.y)
+def test_all_distances_agree_and_components_are_the_widest_directions(model, n_components):
+    cut = SERAPH(n_components=n_components, setting="hyper").fit(X, Y)
     k = n_components or 4
     assert cut.metric_ == pytest.approx(model.metric_, rel=1e-9)
     assert cut.components_ == pytest.approx(model.components_[:k], rel=1e-9)
     assert np.all(np.diff(np.linalg.norm(model.components_, axis=1)) <= 0.0)
     matrix = cut.get_mahalanobis_matrix()
     assert n_components or matrix == pytest.approx(model.metric_, abs=1e-9)
-    P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
-    V, Z = P[:, 0] - P[:, 1], cut.transform(sampling.X)
+    P = np.stack([X[:10], X[10:20]], axis=1)
+    V, Z = P[:, 0] - P[:, 1], cut.transform(X)
     expected = np.sqrt(np.einsum("ki,ij,kj->k", V, matrix, V))
     assert np.linalg.norm(Z[:10] - Z[10:20], axis=1) == pytest.approx(expected, rel=1e-9)
     assert cut.pair_distance(P) == pytest.approx(expected, rel=1e-9)
@@ -77,13 +73,13 @@ def test_all_distances_agree_and_components_are_the_widest_directions(
     assert cut.get_feature_names_out().tolist() == [f"seraph{i}" for i in range(k)]
 
 
-def test_the_identity_share_enters_distances_but_not_what_is_certified(sampling, model):
+def test_the_identity_share_enters_distances_but_not_what_is_certified(model):
     plain = {"sharpness": None, "reference": "identity", "correlation_weight": 0.0}
-    mixed = SERAPH("ratio", 1.0, identity_share=0.3, **plain).fit(sampling.X, sampling.y)
+    mixed = SERAPH("ratio", 1.0, identity_share=0.3, **plain).fit(X, Y)
     assert np.array_equal(mixed.m_step_metric_, model.metric_)
     assert np.array_equal(model.m_step_metric_, model.metric_)
     assert mixed.certificate_ == model.certificate_
-    C = np.cov(sampling.X.T)
+    C = np.cov(X.T)
     scale = np.trace(model.metric_ @ C) / np.trace(C)
     expected = 0.7 * model.metric_ + 0.3 * scale * np.eye(4)
     assert mixed.metric_ == pytest.approx(expected, abs=1e-12)
@@ -92,21 +88,20 @@ def test_the_identity_share_enters_distances_but_not_what_is_certified(sampling,
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e4])
-def test_the_automatic_trace_weight_follows_the_unit_of_the_features(sampling, scale):
-    plain = SERAPH(trace_weight="auto").fit(sampling.X, sampling.y)
-    scaled = SERAPH(trace_weight="auto").fit(scale * sampling.X, sampling.y)
+def test_the_automatic_trace_weight_follows_the_unit_of_the_features(scale):
+    plain = SERAPH(trace_weight="auto").fit(X, Y)
+    scaled = SERAPH(trace_weight="auto").fit(scale * X, Y)
     assert scale**2 * scaled.metric_ == pytest.approx(plain.metric_, rel=1e-3, abs=1e-4)
 
 
-def test_the_full_weight_is_that_of_the_unlabeled_part_of_j(sampling):
-    pairs = PairSet.from_labels(sampling.X, sampling.y)
-    ratio = pairs.resolve_unlabeled_weight("ratio")
-    full = SERAPH(unlabeled_weight="full", sharpness=3.0).fit(sampling.X, sampling.y)
-    by_hand = SERAPH(unlabeled_weight=1.5 * ratio, sharpness=3.0).fit(sampling.X, sampling.y)
+def test_the_full_weight_is_that_of_the_unlabeled_part_of_j():
+    ratio = PAIRS.resolve_unlabeled_weight("ratio")
+    full = SERAPH(unlabeled_weight="full", sharpness=3.0).fit(X, Y)
+    by_hand = SERAPH(unlabeled_weight=1.5 * ratio, sharpness=3.0).fit(X, Y)
     assert np.array_equal(full.metric_, by_hand.metric_)
     for sharpness in (None, 1.0, 0.5):
         with pytest.raises(ValueError, match="needs sharpness > 1"):
-            SERAPH(unlabeled_weight="full", sharpness=sharpness).fit(sampling.X, sampling.y)
+            SERAPH(unlabeled_weight="full", sharpness=sharpness).fit(X, Y)
 
 
 @pytest.mark.parametrize(
@@ -124,42 +119,37 @@ def test_the_papers_settings_are_one_argument_away(setting, mu, trace_weight):
     assert np.array_equal(named.metric_, by_hand.metric_)
 
 
-def test_the_defaults_are_those_that_the_documentation_gives_reasons_for(sampling):
-    model = SERAPH().fit(sampling.X, sampling.y)
-    pairs = PairSet.from_labels(sampling.X, sampling.y)
-    supervised = MStepObjective(pairs, unlabeled_weight=0.0)
-    classes = np.bincount(sampling.y[sampling.labeled]) / np.sum(sampling.labeled)
+def test_the_defaults_are_those_that_the_documentation_gives_reasons_for():
+    model = SERAPH().fit(X, Y)
+    supervised = MStepObjective(PAIRS, unlabeled_weight=0.0)
+    classes = np.bincount(Y[KNOWN]) / np.sum(KNOWN)
     run = alternate(
-        pairs,
-        unlabeled_weight=2.0 * pairs.resolve_unlabeled_weight("ratio"),
+        PAIRS,
+        unlabeled_weight=2.0 * PAIRS.resolve_unlabeled_weight("ratio"),
         trace_weight=0.08 * np.sum(classes**2) * supervised.critical_trace_weight,
         sharpness=2.0,
     )
     assert model.m_step_metric_ == pytest.approx(run.metric, abs=1e-9)
     assert model.certificate_.relative_gap <= 1e-8
-    known = sampling.labeled
-    V = sampling.X[known][:, None] - sampling.X[known]
-    p_similar = 1.0 / (1.0 + np.exp(np.einsum("ijk,kl,ijl->ij", V, run.metric, V) - 1.0))
-    same = sampling.y[known][:, None] == sampling.y[known]
-    first, second = np.triu_indices(known.sum(), 1)
-    p, same = p_similar[first, second], same[first, second]
+    first, second = np.flatnonzero(KNOWN)[np.stack(np.triu_indices(KNOWN.sum(), 1))]
+    V, same = X[first] - X[second], Y[first] == Y[second]
+    p = 1.0 / (1.0 + np.exp(np.einsum("ki,ij,kj->k", V, run.metric, V) - 1.0))
     share = np.mean(1.0 - p[same]) + np.mean(p[~same])
-    S = np.einsum("ki,kj->ij", V[first, second][same], V[first, second][same])
-    n = known.sum() - len(set(sampling.y[known]))
+    S = V[same].T @ V[same]
+    n = KNOWN.sum() - len(set(Y[KNOWN]))
     B = np.linalg.inv((4.0 * np.eye(4) + n * 4.0 * S / np.trace(S)) / (n + 4.0))
-    C = np.cov(sampling.X.T)
+    C = np.cov(X.T)
     B *= np.trace(run.metric @ C) / np.trace(B @ C)
     assert 0.1 < share < 0.9
     assert model.metric_ == pytest.approx((1.0 - share) * run.metric + share * B, abs=1e-8)
 
 
-def test_get_metric_is_usable_by_scikit_learn_and_outlives_the_model(sampling, model):
+def test_get_metric_is_usable_by_scikit_learn_and_outlives_the_model(model):
     by_metric = KNeighborsClassifier(1, metric=model.get_metric(), algorithm="brute")
-    known = sampling.labeled
-    by_metric.fit(sampling.X[known], sampling.y[known])
-    by_points = KNeighborsClassifier(1).fit(model.transform(sampling.X[known]), sampling.y[known])
+    by_metric.fit(X[KNOWN], Y[KNOWN])
+    by_points = KNeighborsClassifier(1).fit(model.transform(X[KNOWN]), Y[KNOWN])
     assert np.array_equal(
-        by_metric.predict(sampling.X_test), by_points.predict(model.transform(sampling.X_test))
+        by_metric.predict(SAMPLING.X_test), by_points.predict(model.transform(SAMPLING.X_test))
     )
 
 
@@ -171,28 +161,28 @@ def test_a_pipeline_can_be_searched():
     assert search.best_score_ > 0.8
 
 
-def test_single_precision_is_kept(sampling):
-    X = sampling.X.astype(np.float32)
-    single = SERAPH().fit(X, sampling.y)
-    assert single.transform(X).dtype == np.float32
-    assert single.transform(sampling.X).dtype == np.float64
-    double = SERAPH().fit(X.astype(np.float64), sampling.y)
-    assert single.transform(X) == pytest.approx(double.transform(sampling.X), abs=1e-4)
+def test_single_precision_is_kept():
+    rounded = X.astype(np.float32)
+    single = SERAPH().fit(rounded, Y)
+    assert single.transform(rounded).dtype == np.float32
+    assert single.transform(X).dtype == np.float64
+    double = SERAPH().fit(rounded.astype(np.float64), Y)
+    assert single.transform(rounded) == pytest.approx(double.transform(X), abs=1e-4)
 
 
-def test_refitting_and_n_jobs_change_nothing(sampling, model):
-    again = SERAPH(n_jobs=2, setting="hyper").fit(sampling.X, sampling.y)
+def test_refitting_and_n_jobs_change_nothing(model):
+    again = SERAPH(n_jobs=2, setting="hyper").fit(X, Y)
     assert again.metric_ == pytest.approx(model.metric_, rel=1e-9)
-    first = SERAPH(setting="hyper").fit(sampling.X[:30], sampling.y[:30])
-    assert np.array_equal(first.fit(sampling.X, sampling.y).metric_, model.metric_)
+    first = SERAPH(setting="hyper").fit(X[:30], Y[:30])
+    assert np.array_equal(first.fit(X, Y).metric_, model.metric_)
 
 
-def test_direct_has_no_certificate_and_says_so(sampling):
-    model = SERAPH(algorithm="direct").fit(sampling.X, sampling.y)
+def test_direct_has_no_certificate_and_says_so():
+    model = SERAPH(algorithm="direct").fit(X, Y)
     assert model.certificate_ is None
     assert model.status_ is Status.STATIONARY
     assert np.max(np.diff(model.history_)) <= 1e-12 * model.history_[0]  # the sum's rounding
-    assert model.transform(sampling.X).shape == (50, 4)
+    assert model.transform(X).shape == (50, 4)
 
 
 @pytest.mark.parametrize(
@@ -222,15 +212,15 @@ def test_direct_has_no_certificate_and_says_so(sampling):
         ({"algorithm": "direct", "callback": print}, ValueError, "callback is for the M-steps"),
     ],
 )
-def test_failure_path_parameters(sampling, parameters, error, message):
+def test_failure_path_parameters(parameters, error, message):
     with pytest.raises(error, match=message):
-        SERAPH(**parameters).fit(sampling.X, sampling.y)
+        SERAPH(**parameters).fit(X, Y)
 
 
 @pytest.mark.parametrize("algorithm", ["em", "direct"])
-def test_failure_path_iteration_limit_is_not_silent(sampling, algorithm):
+def test_failure_path_iteration_limit_is_not_silent(algorithm):
     with pytest.warns(NotCertified):
-        model = SERAPH(algorithm=algorithm, max_iter=1, tol=1e-12).fit(sampling.X, sampling.y)
+        model = SERAPH(algorithm=algorithm, max_iter=1, tol=1e-12).fit(X, Y)
     assert model.status_ is Status.ITERATION_LIMIT
     assert model.n_iter_ == 1
 

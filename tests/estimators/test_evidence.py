@@ -11,19 +11,15 @@ from seraph_cvx.estimators import evidence
 from seraph_cvx.estimators.evidence import LeaveOneOut, describe_features, leave_one_out
 from seraph_cvx.estimators.seraph_cv import best_candidate
 
-
-@pytest.fixture(scope="module")
-def sampling():
-    return load_sampling("wine", n_points=60, n_labeled=15, seed=0)
+SAMPLING = load_sampling("wine", n_points=60, n_labeled=15, seed=0)
+X, Y = SAMPLING.X, SAMPLING.y
 
 
-def test_leave_one_out_is_counted_by_hand(sampling):
-    model = SERAPH().fit(sampling.X, sampling.y)
-    known = sampling.labeled
-    X, y = sampling.X[known], sampling.y[known]
-    right = []
+def test_leave_one_out_is_counted_by_hand():
+    model = SERAPH().fit(X, Y)
+    y, right = Y[SAMPLING.labeled], []
+    V = X[SAMPLING.labeled][:, None] - X[SAMPLING.labeled]
     for A in (model.metric_, np.eye(X.shape[1])):
-        V = X[:, None] - X
         d = np.einsum("ijk,kl,ijl->ij", V, A, V)
         np.fill_diagonal(d, np.inf)
         right.append(y[np.argmin(d, axis=1)] == y)
@@ -44,7 +40,7 @@ def test_of_many_labeled_points_some_are_judged_by_all(monkeypatch):
     assert found.learned_error == 0.0
 
 
-def test_nothing_is_judged_without_two_classes_and_two_points_of_one(sampling):
+def test_nothing_is_judged_without_two_classes_and_two_points_of_one():
     X = np.eye(3)
     assert leave_one_out(X, np.array([0, 0, 0]), X) is None
     assert leave_one_out(X, np.array([0, 1, 2]), X) is None
@@ -87,32 +83,32 @@ def test_the_default_is_kept_unless_another_candidate_leads_by_enough():
     assert best_candidate(table) == 1
 
 
-def test_the_lead_that_is_asked_for_falls_with_the_number_of_labels(sampling):
+def test_the_lead_that_is_asked_for_falls_with_the_number_of_labels():
     def score(model, X, y):
         return 0.012 * (model.identity_share == 0.4)
 
-    n = np.sum(sampling.y >= 0)
+    n = np.sum(Y >= 0)
     for caution, share in ((0.011 * np.sqrt(n), 0.4), (0.013 * np.sqrt(n), "auto")):
         search = SERAPHCV(cv=2, scoring=score, caution=caution, tol=1e-3, m_step_tol=1e-4)
-        assert search.fit(sampling.X, sampling.y).best_params_["identity_share"] == share
+        assert search.fit(X, Y).best_params_["identity_share"] == share
     with pytest.raises(ValueError, match="caution"):
-        SERAPHCV(cv=2, scoring=score, caution=-1.0).fit(sampling.X, sampling.y)
+        SERAPHCV(cv=2, scoring=score, caution=-1.0).fit(X, Y)
 
 
-def test_a_search_without_evidence_ends_with_the_default(sampling):
-    search = SERAPHCV(cv=2, scoring=lambda model, X, y: 0.5).fit(sampling.X, sampling.y)
-    default = SERAPH().fit(sampling.X, sampling.y)
+def test_a_search_without_evidence_ends_with_the_default():
+    search = SERAPHCV(cv=2, scoring=lambda model, X, y: 0.5).fit(X, Y)
+    default = SERAPH().fit(X, Y)
     assert search.metric_ == pytest.approx(default.metric_, rel=1e-12, abs=1e-12)
     assert search.leave_one_out_ == default.leave_one_out_
     assert search.best_index_ == 0
 
 
-def test_one_fit_serves_all_shares_of_a_candidate(sampling):
+def test_one_fit_serves_all_shares_of_a_candidate():
     search = SERAPHCV([1.0], identity_shares=[0.0, "auto", 1.0], cv=2, scoring="pair_auc")
-    found = search.fit(sampling.X, sampling.y).cv_results_["mean_test_score"]
+    found = search.fit(X, Y).cv_results_["mean_test_score"]
     for share, score in zip([0.0, "auto", 1.0], found, strict=True):
         alone = SERAPHCV([1.0], identity_share=share, cv=2, scoring="pair_auc")
-        assert alone.fit(sampling.X, sampling.y).best_score_ == pytest.approx(score, abs=1e-12)
+        assert alone.fit(X, Y).best_score_ == pytest.approx(score, abs=1e-12)
     assert len(set(found)) == 3
     with pytest.raises(ValueError, match="identity_shares='auto' must be a sequence"):
-        SERAPHCV(identity_shares="auto").fit(sampling.X, sampling.y)
+        SERAPHCV(identity_shares="auto").fit(X, Y)

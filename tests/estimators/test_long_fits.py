@@ -19,10 +19,8 @@ from seraph_cvx.display.progress_line import ProgressLine
 from seraph_cvx.estimators import watching
 from seraph_cvx.solvers.newton import FactorSearch
 
-
-@pytest.fixture(scope="module")
-def sampling():
-    return load_sampling("iris", n_points=50)
+SAMPLING = load_sampling("iris", n_points=50)
+X, Y = SAMPLING.X, SAMPLING.y
 
 
 def assert_certified_as_it_says(model, X):
@@ -37,22 +35,22 @@ def assert_certified_as_it_says(model, X):
 
 
 @pytest.mark.parametrize("kind", [SERAPH, KernelSERAPH])
-def test_a_time_limit_ends_a_fit_with_the_best_metric_and_its_certificate(sampling, kind):
+def test_a_time_limit_ends_a_fit_with_the_best_metric_and_its_certificate(kind):
     with pytest.warns(NotCertified, match="status time_limit .*raise time_limit"):
-        model = kind(time_limit=1e-6).fit(sampling.X, sampling.y)
+        model = kind(time_limit=1e-6).fit(X, Y)
     assert model.status_ is Status.TIME_LIMIT
-    assert_certified_as_it_says(model, sampling.X)
+    assert_certified_as_it_says(model, X)
 
 
 @pytest.mark.parametrize("accelerate", [True, False])
-def test_a_time_limit_is_for_all_m_steps_together(sampling, accelerate):
+def test_a_time_limit_is_for_all_m_steps_together(accelerate):
     def dawdle(iteration, metric):
         time.sleep(0.06)
 
     model = SERAPH("ratio", 1.0, sharpness=None, accelerate=accelerate, time_limit=0.2)
     clock = time.perf_counter()
     with pytest.warns(NotCertified, match="status time_limit"):
-        model.set_params(callback=dawdle, tol=1e-15).fit(sampling.X, sampling.y)
+        model.set_params(callback=dawdle, tol=1e-15).fit(X, Y)
     assert time.perf_counter() - clock < 5.0
     assert 1 <= model.n_iter_ <= 4
     assert model.history_[-1].descent_value <= model.history_[0].descent_value
@@ -74,24 +72,24 @@ def press_ctrl_c(monkeypatch, *at_steps):
     monkeypatch.setattr(FactorSearch, "_step", pressing)
 
 
-def test_ctrl_c_raises_by_default(sampling, monkeypatch):
+def test_ctrl_c_raises_by_default(monkeypatch):
     press_ctrl_c(monkeypatch, 2)
     model = SERAPH()
     with pytest.raises(KeyboardInterrupt):
-        model.fit(sampling.X, sampling.y)
+        model.fit(X, Y)
     assert not hasattr(model, "metric_")
 
 
 @pytest.mark.parametrize("at_step", [1, 4])
 @pytest.mark.parametrize("mu", [0.0, "full"])
-def test_ctrl_c_keeps_the_best_metric_where_asked_to(sampling, monkeypatch, mu, at_step):
+def test_ctrl_c_keeps_the_best_metric_where_asked_to(monkeypatch, mu, at_step):
     """Also within the first M-step, which with mu = 0 is the only one."""
     press_ctrl_c(monkeypatch, at_step)
     handler = signal.getsignal(signal.SIGINT)
     with pytest.warns(NotCertified, match="status interrupted"):
-        model = SERAPH(mu, on_interrupt="keep").fit(sampling.X, sampling.y)
+        model = SERAPH(mu, on_interrupt="keep").fit(X, Y)
     assert model.status_ is Status.INTERRUPTED
-    assert_certified_as_it_says(model, sampling.X)
+    assert_certified_as_it_says(model, X)
     assert np.any(model.metric_)
     assert signal.getsignal(signal.SIGINT) is handler
 
@@ -105,18 +103,18 @@ def raise_interrupt():
     [lambda: signal.raise_signal(signal.SIGINT), raise_interrupt],
     ids=["signal", "raised"],
 )
-def test_a_second_ctrl_c_raises_at_once(sampling, second):
+def test_a_second_ctrl_c_raises_at_once(second):
     def press_twice(*_):
         signal.raise_signal(signal.SIGINT)
         second()
 
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
-        SERAPH(on_interrupt="keep", callback=press_twice).fit(sampling.X, sampling.y)
+        SERAPH(on_interrupt="keep", callback=press_twice).fit(X, Y)
     assert signal.getsignal(signal.SIGINT) is handler
 
 
-def test_a_step_that_takes_too_long_is_interrupted_by_the_first_ctrl_c(sampling, monkeypatch):
+def test_a_step_that_takes_too_long_is_interrupted_by_the_first_ctrl_c(monkeypatch):
     def press_and_go_on(*_):
         signal.raise_signal(signal.SIGINT)
         time.sleep(60.0)
@@ -124,7 +122,7 @@ def test_a_step_that_takes_too_long_is_interrupted_by_the_first_ctrl_c(sampling,
     clock = time.perf_counter()
     monkeypatch.setattr(watching, "GRACE", 0.05)
     with pytest.raises(KeyboardInterrupt):
-        SERAPH(on_interrupt="keep", callback=press_and_go_on).fit(sampling.X, sampling.y)
+        SERAPH(on_interrupt="keep", callback=press_and_go_on).fit(X, Y)
     if hasattr(signal, "pthread_kill"):  # elsewhere a wait goes on to its end
         assert time.perf_counter() - clock < 60.0
 
@@ -142,28 +140,28 @@ def in_a_thread(function):
 
 @pytest.mark.parametrize("where", [lambda fit: fit(), in_a_thread], ids=["main", "thread"])
 @pytest.mark.parametrize("accelerate", [True, False])
-def test_an_interrupt_in_the_callback_is_treated_as_one_in_a_step(sampling, accelerate, where):
+def test_an_interrupt_in_the_callback_is_treated_as_one_in_a_step(accelerate, where):
     model = SERAPH(accelerate=accelerate, callback=interrupt_at_two, on_interrupt="keep")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            where(lambda: model.fit(sampling.X, sampling.y))
+            where(lambda: model.fit(X, Y))
         except KeyboardInterrupt:
             pytest.fail("The interrupt escaped the fit.")
     assert ["status interrupted" in str(warning.message) for warning in caught] == [True]
     assert model.status_ is Status.INTERRUPTED
     assert model.n_iter_ == 2
-    assert_certified_as_it_says(model, sampling.X)
+    assert_certified_as_it_says(model, X)
     unfitted = SERAPH(accelerate=accelerate, callback=interrupt_at_two)
     with pytest.raises(KeyboardInterrupt):
-        where(lambda: unfitted.fit(sampling.X, sampling.y))
+        where(lambda: unfitted.fit(X, Y))
     assert not hasattr(unfitted, "metric_")
 
 
 # The callback
 
 
-def test_a_callback_sees_each_iteration_and_may_end_the_fit(sampling):
+def test_a_callback_sees_each_iteration_and_may_end_the_fit():
     seen = []
 
     def stop_at_three(iteration, metric):
@@ -171,10 +169,10 @@ def test_a_callback_sees_each_iteration_and_may_end_the_fit(sampling):
         return iteration.number == 3
 
     with pytest.warns(NotCertified, match="the callback stopped it"):
-        model = SERAPH(callback=stop_at_three).fit(sampling.X, sampling.y)
+        model = SERAPH(callback=stop_at_three).fit(X, Y)
     assert model.n_iter_ == len(seen) == 3
     np.testing.assert_array_equal(model.m_step_metric_, seen[-1])
-    assert_certified_as_it_says(model, sampling.X)
+    assert_certified_as_it_says(model, X)
 
 
 # The line of progress
@@ -206,10 +204,10 @@ def test_on_a_terminal_the_line_moves_in_place(monkeypatch, has_rich):
     assert text.rstrip().endswith("certified")
 
 
-def test_without_a_terminal_there_is_a_plain_line_for_each_iteration(sampling, capsys, monkeypatch):
-    SERAPH().fit(sampling.X, sampling.y)
+def test_without_a_terminal_there_is_a_plain_line_for_each_iteration(capsys, monkeypatch):
+    SERAPH().fit(X, Y)
     assert capsys.readouterr() == ("", "")
-    model = SERAPH(verbose=1).fit(sampling.X, sampling.y)
+    model = SERAPH(verbose=1).fit(X, Y)
     out, err = capsys.readouterr()
     lines = err.splitlines()
     assert out == ""
@@ -217,7 +215,7 @@ def test_without_a_terminal_there_is_a_plain_line_for_each_iteration(sampling, c
     assert lines[0].startswith("[SERAPH] iteration 1, M-step: J = ")
     assert lines[-1].startswith(f"[SERAPH] certified after {model.n_iter_} iterations")
     monkeypatch.setattr(progress_line, "SELDOM", 0.0)
-    SERAPH(0.0, verbose=1).fit(sampling.X, sampling.y)
+    SERAPH(0.0, verbose=1).fit(X, Y)
     assert "[SERAPH] iteration 1, step 3: " in capsys.readouterr().err
 
 
@@ -225,13 +223,13 @@ def test_without_a_terminal_there_is_a_plain_line_for_each_iteration(sampling, c
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate:UserWarning")
-def test_options_reach_the_conic_solver_and_polish_closes_its_gap(sampling):
+def test_options_reach_the_conic_solver_and_polish_closes_its_gap():
     rough = SERAPH(0.0, solver="clarabel", m_step_tol=1e-7, solver_options={"max_iter": 6})
-    X, y = sampling.X[:20], sampling.y[:20]
+    few = X[:20], Y[:20]
     with pytest.warns(NotCertified, match="polish=True closes the gap"):
-        rough.fit(X, y)
+        rough.fit(*few)
     assert rough.status_ is Status.INACCURATE
-    polished = SERAPH(**rough.get_params() | {"polish": True}).fit(X, y)
+    polished = SERAPH(**rough.get_params() | {"polish": True}).fit(*few)
     assert polished.status_ is Status.CERTIFIED
 
 
@@ -260,7 +258,7 @@ ONE_CLASS = np.where(np.arange(50) < 5, 0, -1)
         ({}, {"y": ONE_CLASS}, "Of doubtful use: all known points are of one class"),
     ],
 )
-def test_a_metric_of_no_use_is_reported_with_its_cause(sampling, settings, supervision, words):
+def test_a_metric_of_no_use_is_reported_with_its_cause(settings, supervision, words):
     with pytest.warns(UserWarning, match=words):
-        model = SERAPH(**settings).fit(**{"X": sampling.X, "y": sampling.y} | supervision)
-    assert np.any(model.transform(sampling.X)) == words.startswith("Of doubtful")
+        model = SERAPH(**settings).fit(**{"X": X, "y": Y} | supervision)
+    assert np.any(model.transform(X)) == words.startswith("Of doubtful")

@@ -211,14 +211,13 @@ def test_failure_path_folds(n_splits):
 # known_accuracy and pair_auc
 
 
-@pytest.fixture(scope="module")
-def sampling():
-    return load_sampling("iris", n_points=40, n_labeled=16, seed=1)
+SAMPLING = load_sampling("iris", n_points=40, n_labeled=16, seed=1)
+X, Y = SAMPLING.X, SAMPLING.y
 
 
 @pytest.fixture(scope="module")
-def metric(sampling):
-    return SERAPH().fit(sampling.X, sampling.y)
+def metric():
+    return SERAPH().fit(X, Y)
 
 
 def area_by_counting(scores, similar):
@@ -233,51 +232,51 @@ def test_known_accuracy_ignores_the_unknown_points():
     assert known_accuracy(classifier, X, y) == 0.75
 
 
-def test_pair_auc_is_the_share_of_pairs_in_the_right_order(metric, sampling, monkeypatch):
-    known = np.flatnonzero(sampling.labeled)
+def test_pair_auc_is_the_share_of_pairs_in_the_right_order(metric, monkeypatch):
+    known = np.flatnonzero(SAMPLING.labeled)
     rows = known[np.column_stack(np.triu_indices(len(known), 1))]
-    P, similar = sampling.X[rows], sampling.y[rows[:, 0]] == sampling.y[rows[:, 1]]
+    P, similar = X[rows], Y[rows[:, 0]] == Y[rows[:, 1]]
     expected = pytest.approx(area_by_counting(metric.pair_score(P), similar), abs=1e-12)
-    assert pair_auc(metric, sampling.X, sampling.y) == expected
+    assert pair_auc(metric, X, Y) == expected
     assert pair_auc(metric, P, np.where(similar, 1, -1)) == expected
     monkeypatch.setattr(half_labeled, "PAIRS_AT_ONCE", 7)
-    assert pair_auc(metric, sampling.X, sampling.y) == expected
+    assert pair_auc(metric, X, Y) == expected
 
 
-def test_pair_auc_goes_through_a_pipeline(sampling):
-    X = sampling.X * [1.0, 100.0, 0.1, 10.0] + 5.0
-    pipeline = make_pipeline(StandardScaler(), SERAPH()).fit(X, sampling.y)
-    scaled = pipeline[0].transform(X)
-    expected = pair_auc(pipeline[-1], scaled, sampling.y)
-    assert pair_auc(pipeline, X, sampling.y) == expected
-    P, y = X.reshape(20, 2, 4), np.repeat([1, -1], 10)
+def test_pair_auc_goes_through_a_pipeline():
+    raw = X * [1.0, 100.0, 0.1, 10.0] + 5.0
+    pipeline = make_pipeline(StandardScaler(), SERAPH()).fit(raw, Y)
+    scaled = pipeline[0].transform(raw)
+    expected = pair_auc(pipeline[-1], scaled, Y)
+    assert pair_auc(pipeline, raw, Y) == expected
+    P, y = raw.reshape(20, 2, 4), np.repeat([1, -1], 10)
     expected = pair_auc(pipeline[-1], scaled.reshape(20, 2, 4), y)
     assert pair_auc(pipeline, P, y) == expected != pair_auc(pipeline[-1], P, y)
 
 
 @pytest.mark.parametrize("y", [[0, 0, 0, -1], [0, 1, 2, -1], [0, -1, -1, -1]])
-def test_failure_path_pair_auc_of_one_kind_of_pair(metric, sampling, y):
+def test_failure_path_pair_auc_of_one_kind_of_pair(metric, y):
     with pytest.raises(ValueError, match="compares similar with dissimilar pairs"):
-        pair_auc(metric, sampling.X[:4], y)
+        pair_auc(metric, X[:4], y)
 
 
-def test_failure_path_scores(metric, sampling):
+def test_failure_path_scores(metric):
     with pytest.raises(TypeError, match=r"SERAPH does not: end a pipeline with LabeledOnly"):
-        known_accuracy(metric, sampling.X, sampling.y)
+        known_accuracy(metric, X, Y)
     with pytest.raises(TypeError, match="KNeighborsClassifier has none"):
-        pair_auc(KNeighborsClassifier(), sampling.X, sampling.y)
+        pair_auc(KNeighborsClassifier(), X, Y)
     with pytest.raises(ValueError, match=r"\+1 \(similar\) or -1"):
-        pair_auc(metric, sampling.X[[[0, 1], [2, 3]]], [0, 1])
+        pair_auc(metric, X[[[0, 1], [2, 3]]], [0, 1])
     with pytest.raises(ValueError, match="None of the 40 labels"):
-        known_accuracy(LabeledOnly().fit(sampling.X, sampling.y), sampling.X, np.full(40, -1))
+        known_accuracy(LabeledOnly().fit(X, Y), X, np.full(40, -1))
 
 
 # SERAPHCV
 
 
 @pytest.fixture(scope="module")
-def search(sampling):
-    return SERAPHCV([0.1, 1.0, 30.0], (0.0, "ratio"), cv=3, **LOOSE).fit(sampling.X, sampling.y)
+def search():
+    return SERAPHCV([0.1, 1.0, 30.0], (0.0, "ratio"), cv=3, **LOOSE).fit(X, Y)
 
 
 def test_search_takes_every_parameter_of_seraph():
@@ -287,31 +286,30 @@ def test_search_takes_every_parameter_of_seraph():
     assert all(of_search[name] == defaults[name] for name in shared)
 
 
-def test_search_with_drawn_pairs_is_certified_over_all_of_them(sampling):
+def test_search_with_drawn_pairs_is_certified_over_all_of_them():
     rough = {"unlabeled_pairs": 300, "random_state": 0, "tol": 1e-3, "m_step_tol": 0.5}
-    search = SERAPHCV([1.0, 30.0], ["ratio"], cv=2, **rough).fit(sampling.X, sampling.y)
-    alone = SERAPH(**search.best_estimator_.get_params()).fit(sampling.X, sampling.y)
+    search = SERAPHCV([1.0, 30.0], ["ratio"], cv=2, **rough).fit(X, Y)
+    alone = SERAPH(**search.best_estimator_.get_params()).fit(X, Y)
     np.testing.assert_array_equal(alone.metric_, search.metric_)
     assert search.sampling_.certificate == search.certificate_
 
 
-def test_search_scores_are_those_of_a_loop_that_hides_the_held_out_labels(sampling):
-    X, y = sampling.X, sampling.y
-    search = SERAPHCV([0.1, 30.0], (0.0,), cv=3, scoring="known_accuracy", **LOOSE).fit(X, y)
+def test_search_scores_are_those_of_a_loop_that_hides_the_held_out_labels():
+    search = SERAPHCV([0.1, 30.0], (0.0,), cv=3, scoring="known_accuracy", **LOOSE).fit(X, Y)
     results = search.cv_results_
     assert search.n_splits_ == 3
-    for fold, (train, test) in enumerate(LabeledKFold(3).split(X, y)):
-        hidden = y.copy()
+    for fold, (train, test) in enumerate(LabeledKFold(3).split(X, Y)):
+        hidden = Y.copy()
         hidden[test] = -1
-        kept = train[y[train] >= 0]
+        kept = train[Y[train] >= 0]
         for index, candidate in enumerate(results["params"]):
             model = SERAPH(**candidate, **LOOSE).fit(X, hidden)  # all points, the held-out ones too
-            nearest = KNeighborsClassifier(1).fit(model.transform(X[kept]), y[kept])
-            expected = nearest.score(model.transform(X[test]), y[test])
+            nearest = KNeighborsClassifier(1).fit(model.transform(X[kept]), Y[kept])
+            expected = nearest.score(model.transform(X[test]), Y[test])
             assert results[f"split{fold}_test_score"][index] == expected
 
 
-def test_search_results_are_read_as_those_of_grid_search(search, sampling):
+def test_search_results_are_read_as_those_of_grid_search(search):
     results = search.cv_results_
     scores = np.array([results[f"split{i}_test_score"] for i in range(3)])
     assert results["mean_test_score"] == pytest.approx(scores.mean(axis=0))
@@ -323,38 +321,38 @@ def test_search_results_are_read_as_those_of_grid_search(search, sampling):
     assert not results["n_uncertified"].any()
 
 
-def test_search_ends_with_the_seraph_it_chose(search, sampling):
-    chosen = SERAPH(**search.best_params_, **LOOSE).fit(sampling.X, sampling.y)
-    P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
-    assert np.array_equal(search.transform(sampling.X), chosen.transform(sampling.X))
+def test_search_ends_with_the_seraph_it_chose(search):
+    chosen = SERAPH(**search.best_params_, **LOOSE).fit(X, Y)
+    P = np.stack([X[:10], X[10:20]], axis=1)
+    assert np.array_equal(search.transform(X), chosen.transform(X))
     assert np.array_equal(search.predict_pair_proba(P), chosen.predict_pair_proba(P))
     assert np.array_equal(search.predict_pairs(P), chosen.predict_pairs(P))
     assert search.certificate_ == chosen.certificate_
 
 
-def test_search_breaks_ties_toward_the_larger_trace_weight(sampling):
+def test_search_breaks_ties_toward_the_larger_trace_weight():
     tied = SERAPHCV([0.3, 3.0, 1.0], (0.0,), cv=2, scoring=lambda model, X, y: 0.7)
-    assert tied.fit(sampling.X, sampling.y).best_params_["trace_weight"] == 3.0
+    assert tied.fit(X, Y).best_params_["trace_weight"] == 3.0
     assert tied.cv_results_["rank_test_score"].tolist() == [1, 1, 1]
     favored = SERAPHCV(
         [0.3, 3.0, 1.0], (0.0,), cv=2, scoring=lambda model, X, y: -model.trace_weight
     )
-    assert favored.fit(sampling.X, sampling.y).best_params_["trace_weight"] == 0.3
+    assert favored.fit(X, Y).best_params_["trace_weight"] == 0.3
 
 
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
-def test_search_does_not_depend_on_the_number_of_jobs(search, sampling, backend):
+def test_search_does_not_depend_on_the_number_of_jobs(search, backend):
     with parallel_config(backend):
-        parallel = clone(search).set_params(n_jobs=2).fit(sampling.X, sampling.y)
+        parallel = clone(search).set_params(n_jobs=2).fit(X, Y)
     for name in ("mean_test_score", "std_test_score", "rank_test_score"):
         assert np.array_equal(parallel.cv_results_[name], search.cv_results_[name])
     assert np.array_equal(parallel.metric_, search.metric_)
 
 
 @pytest.mark.parametrize("laplacian_weight", [0.0, 0.1])
-def test_auto_weights_are_multiples_of_the_default_one_of_seraph(sampling, laplacian_weight):
+def test_auto_weights_are_multiples_of_the_default_one_of_seraph(laplacian_weight):
     """Of all labels in the table, and of those that are kept in a fold."""
-    X, y, seen = sampling.X, sampling.y, []
+    seen = []
 
     def score(model, X, y):
         seen.append(model.trace_weight)
@@ -365,13 +363,13 @@ def test_auto_weights_are_multiples_of_the_default_one_of_seraph(sampling, lapla
         return RECOMMENDED.auto_trace_weight(PairSet.from_labels(X, labels), 2.0, term)
 
     search = SERAPHCV(cv=2, scoring=score, threshold=2.0, refit=False, **LOOSE)
-    results = search.set_params(laplacian_weight=laplacian_weight).fit(X, y).cv_results_
-    weights = default(y) * np.repeat([1.0, 3.0, 10.0], 3)
+    results = search.set_params(laplacian_weight=laplacian_weight).fit(X, Y).cv_results_
+    weights = default(Y) * np.repeat([1.0, 3.0, 10.0], 3)
     assert results["param_trace_weight"] == pytest.approx(weights)
     assert results["param_identity_share"].tolist() == ["auto", 0.4, 0.7] * 3
     assert set(results["param_unlabeled_weight"]) == {"full"}
-    for fold, (_, test) in enumerate(LabeledKFold(2).split(X, y)):
-        kept = np.where(np.isin(np.arange(40), test), -1, y)
+    for fold, (_, test) in enumerate(LabeledKFold(2).split(X, Y)):
+        kept = np.where(np.isin(np.arange(40), test), -1, Y)
         assert seen[3 * fold] == pytest.approx(default(kept))
         assert seen[3 * fold] < 0.5 * weights[0]  # a quarter of the pairs
 
@@ -398,46 +396,44 @@ def test_closed_form_scores_are_the_share_of_the_class_among_the_neighbors(scori
         assert found == pytest.approx(np.mean(scores), rel=1e-9)
 
 
-def test_soft_accuracy_of_the_zero_metric_is_the_share_of_the_class_among_the_kept(sampling):
-    X, y = sampling.X, sampling.y
-    zero = SERAPHCV([1e9], identity_shares=[0.0], cv=2, refit=False).fit(X, y)
-    for fold, (train, test) in enumerate(LabeledKFold(2).split(X, y)):
-        kept = y[train[y[train] >= 0]]
-        expected = np.mean([np.mean(kept == label) for label in y[test]])
+def test_soft_accuracy_of_the_zero_metric_is_the_share_of_the_class_among_the_kept():
+    zero = SERAPHCV([1e9], identity_shares=[0.0], cv=2, refit=False).fit(X, Y)
+    for fold, (train, test) in enumerate(LabeledKFold(2).split(X, Y)):
+        kept = Y[train[Y[train] >= 0]]
+        expected = np.mean([np.mean(kept == label) for label in Y[test]])
         assert zero.cv_results_[f"split{fold}_test_score"][0] == pytest.approx(expected)
 
 
-def test_pair_auc_of_a_search_judges_the_pairs_with_a_held_out_point(sampling):
-    X, y = sampling.X, sampling.y
-    found = SERAPHCV(scoring="pair_auc", **SMALL).fit(X, y)
-    for fold, (_, test) in enumerate(LabeledKFold(2).split(X, y)):
-        hidden = y.copy()
+def test_pair_auc_of_a_search_judges_the_pairs_with_a_held_out_point():
+    found = SERAPHCV(scoring="pair_auc", **SMALL).fit(X, Y)
+    for fold, (_, test) in enumerate(LabeledKFold(2).split(X, Y)):
+        hidden = Y.copy()
         hidden[test] = -1
         model = SERAPH(trace_weight=1.0, unlabeled_weight=0.0).fit(X, hidden)
-        known = np.flatnonzero(y >= 0)
+        known = np.flatnonzero(Y >= 0)
         rows = [(i, j) for i in known for j in known if i < j and (i in test or j in test)]
-        similar = np.array([y[i] == y[j] for i, j in rows])
+        similar = np.array([Y[i] == Y[j] for i, j in rows])
         expected = area_by_counting(model.pair_score(X[np.array(rows)]), similar)
         assert found.cv_results_[f"split{fold}_test_score"][0] == pytest.approx(expected, abs=1e-12)
-    given_as_function = SERAPHCV(scoring=pair_auc, **SMALL).fit(X, y)
+    given_as_function = SERAPHCV(scoring=pair_auc, **SMALL).fit(X, Y)
     assert given_as_function.best_score_ == found.best_score_
 
 
-def test_search_counts_what_did_not_end_certified_and_says_so(sampling):
+def test_search_counts_what_did_not_end_certified_and_says_so():
     cut_short = SERAPHCV([1.0, 1e6], ("ratio",), cv=2, max_iter=1)
     with pytest.warns(NotCertified) as warned:
-        cut_short.fit(sampling.X, sampling.y)
+        cut_short.fit(X, Y)
     counts = cut_short.cv_results_["n_uncertified"].tolist()
     assert counts[0] == 2
     assert len(warned) == 2  # of the final fit, and one for all of the search
     assert f"{sum(counts)} of the 4 fits of the search" in str(warned[-1].message)
     assert cut_short.metric_.shape == (4, 4)
     with pytest.raises(NotCertified, match="of the search"):  # where warnings are errors
-        cut_short.set_params(refit=False).fit(sampling.X, sampling.y)
+        cut_short.set_params(refit=False).fit(X, Y)
     assert not hasattr(cut_short, "metric_")  # that of the first fit is not left behind
 
 
-def test_search_goes_on_where_a_solver_fails_and_ends_where_all_fail(sampling, monkeypatch):
+def test_search_goes_on_where_a_solver_fails_and_ends_where_all_fail(monkeypatch):
     learn, failing = SERAPH._minimize, {10.0}
 
     def learn_or_fail(self, pairs):
@@ -447,41 +443,40 @@ def test_search_goes_on_where_a_solver_fails_and_ends_where_all_fail(sampling, m
 
     monkeypatch.setattr(SERAPH, "_minimize", learn_or_fail)
     with pytest.warns(NotCertified, match="2 of the 4 fits"):
-        found = SERAPHCV(**SMALL).fit(sampling.X, sampling.y)
+        found = SERAPHCV(**SMALL).fit(X, Y)
     assert found.best_params_["trace_weight"] == 1.0
     assert found.cv_results_["n_failed"].tolist() == [0, 2]
     assert np.isnan(found.cv_results_["mean_test_score"]).tolist() == [False, True]
     assert found.cv_results_["rank_test_score"].tolist() == [1, 2]
     failing.add(1.0)
     with pytest.raises(RuntimeError, match="the solver returned nothing"):
-        SERAPHCV(**SMALL).fit(sampling.X, sampling.y)
+        SERAPHCV(**SMALL).fit(X, Y)
 
 
-def test_search_folds_follow_the_smallest_class_and_the_seed(sampling):
-    n_folds = np.bincount(sampling.y[sampling.labeled]).min()
+def test_search_folds_follow_the_smallest_class_and_the_seed():
+    n_folds = np.bincount(Y[SAMPLING.labeled]).min()
     splits = []
     for seed in (None, 0, 0, 3):
         search = SERAPHCV([1.0], (0.0,), refit=False, random_state=seed)
-        results = search.fit(sampling.X, sampling.y).cv_results_
+        results = search.fit(X, Y).cv_results_
         assert search.n_splits_ == n_folds < 5
         splits.append([results[f"split{i}_test_score"][0] for i in range(n_folds)])
     assert splits[1] == splits[2] != splits[3]
 
 
-def test_search_takes_other_splitters(sampling):
-    X, y = sampling.X, sampling.y
+def test_search_takes_other_splitters():
     folds = StratifiedKFold(3)
-    found = SERAPHCV([1.0], (0.0,), cv=folds, refit=False).fit(X, y)
-    same = SERAPHCV([1.0], (0.0,), cv=list(folds.split(X, y)), refit=False).fit(X, y)
+    found = SERAPHCV([1.0], (0.0,), cv=folds, refit=False).fit(X, Y)
+    same = SERAPHCV([1.0], (0.0,), cv=list(folds.split(X, Y)), refit=False).fit(X, Y)
     assert found.best_score_ == same.best_score_
     assert not hasattr(found, "metric_")
     with pytest.raises(ValueError, match="not fitted"):
         found.transform(X)
 
 
-def test_search_with_string_labels_and_a_data_frame(search, sampling):
-    names = np.array([None if label < 0 else "abc"[label] for label in sampling.y], dtype=object)
-    frame = pd.DataFrame(sampling.X, columns=list("pqrs"))
+def test_search_with_string_labels_and_a_data_frame(search):
+    names = np.array([None if label < 0 else "abc"[label] for label in Y], dtype=object)
+    frame = pd.DataFrame(X, columns=list("pqrs"))
     seen = set()
     scoring = {"scoring": lambda model, X, y: float(bool(seen.update(y)))}
     SERAPHCV([1.0], (0.0,), cv=2, **scoring).fit(frame, names)
@@ -508,12 +503,12 @@ def test_search_with_string_labels_and_a_data_frame(search, sampling):
         ({"trace_weights": [0.0], "unlabeled_weights": [0.0]}, "trace_weight > 0"),
     ],
 )
-def test_failure_path_search(sampling, parameters, message):
-    X = np.hstack([sampling.X, sampling.X**2, sampling.X**3, sampling.X**4])
-    y = sampling.y.copy()
+def test_failure_path_search(parameters, message):
+    wide = np.hstack([X, X**2, X**3, X**4])
+    y = Y.copy()
     y[:2] = y[0]
     with pytest.raises(ValueError, match=message):
-        SERAPHCV(**{**SMALL, **parameters}).fit(X, y)
+        SERAPHCV(**SMALL | parameters).fit(wide, y)
 
 
 def test_failure_path_auto_weights_where_the_first_metric_is_always_zero():
@@ -526,11 +521,11 @@ def test_failure_path_auto_weights_where_the_first_metric_is_always_zero():
 
 
 @pytest.mark.parametrize("known", [[0, 0, 0], [0, 1, 2], [0, 0, 1]])
-def test_failure_path_search_with_too_few_labels(sampling, known):
+def test_failure_path_search_with_too_few_labels(known):
     y = np.full(40, -1)
     y[:3] = known
     with pytest.raises(ValueError, match="two classes"):
-        SERAPHCV(trace_weights=[1.0]).fit(sampling.X, y)
+        SERAPHCV(trace_weights=[1.0]).fit(X, y)
 
 
 # The whole workflow

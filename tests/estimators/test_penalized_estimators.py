@@ -79,29 +79,26 @@ def test_scikit_learn_check(estimator, check):
     check(estimator)
 
 
-@pytest.fixture(scope="module")
-def sampling():
-    return load_sampling("iris", n_points=40, n_labeled=12, seed=1)
+SAMPLING = load_sampling("iris", n_points=40, n_labeled=12, seed=1)
+X, Y = SAMPLING.X, SAMPLING.y
 
 
 @pytest.fixture(scope="module")
-def without_penalties(sampling):
+def without_penalties():
     """The matrix of the last M-step."""
     plain = SERAPH(unlabeled_weight="ratio", trace_weight=1.0, sharpness=None)
-    return plain.fit(sampling.X, sampling.y).m_step_metric_
+    return plain.fit(X, Y).m_step_metric_
 
 
 @pytest.mark.parametrize(
     "name",
     [pytest.param(name, marks=pytest.mark.slow) if name in LONG_FITS else name for name in BLOCKS],
 )
-def test_formulas_agree_the_fit_is_the_alternation_with_the_same_block(
-    sampling, without_penalties, name
-):
+def test_formulas_agree_the_fit_is_the_alternation_with_the_same_block(without_penalties, name):
     block = BLOCKS[name]
     model = SERAPH(penalties=[block], unlabeled_weight="ratio", trace_weight=1.0, sharpness=None)
-    model.fit(sampling.X, sampling.y)
-    run = alternate(PairSet.from_labels(sampling.X, sampling.y), penalties=[block])
+    model.fit(X, Y)
+    run = alternate(PairSet.from_labels(X, Y), penalties=[block])
     assert model.status_ is Status.CERTIFIED
     assert model.certificate_.relative_gap <= 1e-8
     np.testing.assert_array_equal(model.m_step_metric_, run.metric)
@@ -109,33 +106,33 @@ def test_formulas_agree_the_fit_is_the_alternation_with_the_same_block(
     assert np.linalg.norm(without_penalties - run.metric) > 1e-3
 
 
-def test_auto_is_the_trace_weight_without_penalties(sampling):
+def test_auto_is_the_trace_weight_without_penalties():
     """The last M-step of the fit is that of the number that "auto" stands for, plus the block."""
-    pairs = PairSet.from_labels(sampling.X, sampling.y)
+    pairs = PairSet.from_labels(X, Y)
     critical = MStepObjective(pairs, unlabeled_weight=0.0).critical_trace_weight
-    auto = SERAPH(penalties=[Ridge(5.0)]).fit(sampling.X, sampling.y)
+    auto = SERAPH(penalties=[Ridge(5.0)]).fit(X, Y)
     given = SERAPH(penalties=[Ridge(5.0)], trace_weight=auto_trace_share(pairs) * critical)
-    np.testing.assert_array_equal(auto.metric_, given.fit(sampling.X, sampling.y).metric_)
+    np.testing.assert_array_equal(auto.metric_, given.fit(X, Y).metric_)
 
 
-def test_a_diagonal_metric_stays_diagonal_with_a_share_of_the_reference(sampling):
-    model = SERAPH(penalties=[Diagonal()]).fit(sampling.X, sampling.y)
+def test_a_diagonal_metric_stays_diagonal_with_a_share_of_the_reference():
+    model = SERAPH(penalties=[Diagonal()]).fit(X, Y)
     for A in (model.metric_, model.m_step_metric_):
         assert not np.any(A - np.diag(np.diag(A)))
     assert np.min(np.diag(model.metric_)) > np.min(np.diag(model.m_step_metric_))
 
 
-def test_the_constraints_hold_before_the_share_of_the_identity(sampling):
+def test_the_constraints_hold_before_the_share_of_the_identity():
     bound = UpperBound(0.1 * np.eye(4))
-    model = SERAPH(penalties=[bound]).fit(sampling.X, sampling.y)
+    model = SERAPH(penalties=[bound]).fit(X, Y)
     assert bound.value(model.m_step_metric_) == 0.0
-    whole = SERAPH(penalties=[bound], identity_share=0.0).fit(sampling.X, sampling.y)
+    whole = SERAPH(penalties=[bound], identity_share=0.0).fit(X, Y)
     assert bound.value(whole.metric_) == 0.0
     np.testing.assert_array_equal(whole.metric_, model.m_step_metric_)
 
 
-def test_trace_weight_zero_is_enough_where_a_block_keeps_the_metric_bounded(sampling):
-    model = SERAPH(setting="none", penalties=[Ridge(0.1)]).fit(sampling.X, sampling.y)
+def test_trace_weight_zero_is_enough_where_a_block_keeps_the_metric_bounded():
+    model = SERAPH(setting="none", penalties=[Ridge(0.1)]).fit(X, Y)
     assert model.status_ is Status.CERTIFIED
 
 
@@ -162,8 +159,8 @@ def test_blocks_are_equal_only_if_all_their_numbers_are():
     assert repr(HalfSquare()) == "HalfSquare(1)"
 
 
-def test_cross_validation_hands_the_penalties_on(sampling):
-    search = SERAPHCV([1.0], (0.0,), cv=2, penalties=[Diagonal()]).fit(sampling.X, sampling.y)
+def test_cross_validation_hands_the_penalties_on():
+    search = SERAPHCV([1.0], (0.0,), cv=2, penalties=[Diagonal()]).fit(X, Y)
     assert search.best_estimator_.penalties == [Diagonal()]
     assert not np.any(search.metric_ - np.diag(np.diag(search.metric_)))
 
@@ -172,12 +169,12 @@ def test_cross_validation_hands_the_penalties_on(sampling):
     "name",
     ["Trace", "Ridge", "LogDet", "Manifold", pytest.param("TraceBound", marks=pytest.mark.slow)],
 )
-def test_formulas_agree_a_kernel_takes_blocks_that_mean_the_same_in_all_coordinates(sampling, name):
+def test_formulas_agree_a_kernel_takes_blocks_that_mean_the_same_in_all_coordinates(name):
     """With the linear kernel the distances are those of SERAPH among the features."""
-    P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
+    P = np.stack([X[:10], X[10:20]], axis=1)
     settings = {"penalties": [BLOCKS[name]], "trace_weight": 1.0}
-    kernel = KernelSERAPH(kernel="linear", **settings).fit(sampling.X, sampling.y)
-    linear = SERAPH(**settings).fit(sampling.X, sampling.y)
+    kernel = KernelSERAPH(kernel="linear", **settings).fit(X, Y)
+    linear = SERAPH(**settings).fit(X, Y)
     assert kernel.status_ is Status.CERTIFIED
     np.testing.assert_allclose(kernel.pair_distance(P), linear.pair_distance(P), rtol=2e-3)
 
@@ -190,11 +187,11 @@ def test_a_kernel_takes_many_points_and_a_bound_on_the_trace():
 
 
 @pytest.mark.parametrize("name", SMOOTH)
-def test_direct_ends_at_a_stationary_point_of_7_with_the_smooth_block(sampling, name):
+def test_direct_ends_at_a_stationary_point_of_7_with_the_smooth_block(name):
     model = SERAPH(algorithm="direct", penalties=[BLOCKS[name]], trace_weight=1.0)
-    model.fit(sampling.X, sampling.y)
+    model.fit(X, Y)
     assert model.status_ is Status.STATIONARY
-    pairs = PairSet.from_labels(sampling.X, sampling.y)
+    pairs = PairSet.from_labels(X, Y)
     m_step = MStepObjective(pairs, penalties=[BLOCKS[name]])
     A = model.m_step_metric_
     value = SemiSupervisedObjective(m_step).value_and_gradient(A)[0]
@@ -205,7 +202,7 @@ def test_direct_ends_at_a_stationary_point_of_7_with_the_smooth_block(sampling, 
     )
     assert again.stationarity <= 1e-4
     first = model.history_[0]
-    assert first == pytest.approx(SemiSupervisedObjective(m_step).value(_unit(sampling.X)))
+    assert first == pytest.approx(SemiSupervisedObjective(m_step).value(_unit(X)))
 
 
 def _unit(X):
@@ -236,21 +233,19 @@ def direct(**parameters):
         ),
     ],
 )
-def test_failure_path_penalties_that_an_estimator_does_not_take(
-    sampling, estimator, given, error, words
-):
+def test_failure_path_penalties_that_an_estimator_does_not_take(estimator, given, error, words):
     with pytest.raises(error, match=words):
-        estimator(penalties=given).fit(sampling.X, sampling.y)
+        estimator(penalties=given).fit(X, Y)
 
 
 # Saving
 
 
-def test_all_blocks_come_back_in_list_or_tuple(sampling, tmp_path):
+def test_all_blocks_come_back_in_list_or_tuple(tmp_path):
     offered = {name for name in penalties.__all__ if name[0].isupper()}
     offered -= {"Penalty", "PenaltyReport"}
     assert {type(block).__name__ for block in BLOCKS.values()} == offered
-    model = SERAPH(penalties=[Ridge(3.0)]).fit(sampling.X, sampling.y)
+    model = SERAPH(penalties=[Ridge(3.0)]).fit(X, Y)
     for given in (list(BLOCKS.values()), tuple(BLOCKS.values())):
         save_model(model.set_params(penalties=given), tmp_path / "model.npz")
         again = load_model(tmp_path / "model.npz")
@@ -260,8 +255,8 @@ def test_all_blocks_come_back_in_list_or_tuple(sampling, tmp_path):
         assert again.certificate_ == model.certificate_
 
 
-def test_failure_path_a_block_of_ones_own_is_not_written_and_the_cure_works(sampling, tmp_path):
-    model = SERAPH(penalties=[HalfSquare()]).fit(sampling.X, sampling.y)
+def test_failure_path_a_block_of_ones_own_is_not_written_and_the_cure_works(tmp_path):
+    model = SERAPH(penalties=[HalfSquare()]).fit(X, Y)
     assert model.status_ is Status.CERTIFIED
     with pytest.raises(TypeError, match=r"HalfSquare\(1\), a penalty of a class of your own"):
         save_model(model, tmp_path / "model.npz")
@@ -271,8 +266,8 @@ def test_failure_path_a_block_of_ones_own_is_not_written_and_the_cure_works(samp
 
 
 @pytest.fixture(scope="module")
-def bounded(sampling):
-    return SERAPH(penalties=[TraceBound(1.5)]).fit(sampling.X, sampling.y)
+def bounded():
+    return SERAPH(penalties=[TraceBound(1.5)]).fit(X, Y)
 
 
 @pytest.mark.parametrize(

@@ -35,14 +35,13 @@ def test_scikit_learn_check_of_pairs():
         check_estimator(PairSERAPH())
 
 
-@pytest.fixture(scope="module")
-def sampling():
-    return load_sampling("iris", n_points=40, seed=2)
+SAMPLING = load_sampling("iris", n_points=40, seed=2)
+X, Y = SAMPLING.X, SAMPLING.y
 
 
 @pytest.fixture(scope="module")
-def index_pairs(sampling):
-    pairs = PairSet.from_labels(sampling.X, sampling.y)
+def index_pairs():
+    pairs = PairSet.from_labels(X, Y)
     return pairs.similar, pairs.dissimilar
 
 
@@ -61,55 +60,53 @@ def point_pairs():
 # --- SERAPH with constraints
 
 
-def test_the_constraints_of_the_labels_give_the_metric_of_the_labels(sampling, index_pairs):
+def test_the_constraints_of_the_labels_give_the_metric_of_the_labels(index_pairs):
     similar, dissimilar = index_pairs
-    by_labels = SERAPH().fit(sampling.X, sampling.y)
-    by_pairs = SERAPH().fit(sampling.X, similar=similar, dissimilar=dissimilar)
+    by_labels = SERAPH().fit(X, Y)
+    by_pairs = SERAPH().fit(X, similar=similar, dissimilar=dissimilar)
     assert np.array_equal(by_labels.metric_, by_pairs.metric_)
-    both = SERAPH().fit(sampling.X, sampling.y, similar=similar[:3])
+    both = SERAPH().fit(X, Y, similar=similar[:3])
     assert np.array_equal(both.metric_, by_labels.metric_)
 
 
-def test_a_confidence_of_one_changes_nothing_and_a_small_one_mutes_a_wrong_pair(
-    sampling, index_pairs
-):
+def test_a_confidence_of_one_changes_nothing_and_a_small_one_mutes_a_wrong_pair(index_pairs):
     similar, dissimilar = index_pairs
     wrong = np.vstack([similar, dissimilar[:4]])
 
     def metric(rows, first, weight):
         c = np.where(np.arange(len(rows)) < len(similar), 1.0, weight)
-        return SERAPH().fit(sampling.X, None, rows, dissimilar[first:], c).metric_
+        return SERAPH().fit(X, None, rows, dissimilar[first:], c).metric_
 
-    right = SERAPH().fit(sampling.X, None, similar, dissimilar).metric_
+    right = SERAPH().fit(X, None, similar, dissimilar).metric_
     assert metric(similar, 0, 1.0) == pytest.approx(right, abs=1e-6)
     muted, wronged = (np.linalg.norm(metric(wrong, 4, c) - right) for c in (1e-3, 1.0))
     assert muted < 0.5 * wronged
 
 
-def test_constraints_are_routed_through_a_pipeline(sampling, index_pairs):
+def test_constraints_are_routed_through_a_pipeline(index_pairs):
     similar, dissimilar = index_pairs
     expected = SERAPH().fit(
-        StandardScaler().fit_transform(sampling.X), similar=similar, dissimilar=dissimilar
+        StandardScaler().fit_transform(X), similar=similar, dissimilar=dissimilar
     )
     with sklearn.config_context(enable_metadata_routing=True):
         metric = SERAPH().set_fit_request(similar=True, dissimilar=True)
         pipeline = Pipeline([("scale", StandardScaler()), ("metric", metric)])
-        pipeline.fit(sampling.X, similar=similar, dissimilar=dissimilar)
+        pipeline.fit(X, similar=similar, dissimilar=dissimilar)
     assert np.array_equal(pipeline["metric"].metric_, expected.metric_)
 
 
-def test_the_manifold_weight_reaches_the_metric(sampling):
+def test_the_manifold_weight_reaches_the_metric():
     model = SERAPH(laplacian_weight=0.5, laplacian_kernel="binary", setting="hyper")
-    model.fit(sampling.X, sampling.y)
-    term = manifold_term(sampling.X, 0.5, kernel="binary")
-    run = alternate(PairSet.from_labels(sampling.X, sampling.y), manifold_term=term)
+    model.fit(X, Y)
+    term = manifold_term(X, 0.5, kernel="binary")
+    run = alternate(PairSet.from_labels(X, Y), manifold_term=term)
     assert model.metric_ == pytest.approx(run.metric, abs=1e-9)
     assert model.status_ is Status.CERTIFIED
 
 
-def test_pair_probabilities_are_equation_8(sampling):
-    model = SERAPH(threshold=1.7, identity_share=0.0).fit(sampling.X, sampling.y)
-    P = np.stack([sampling.X[:10], sampling.X[10:20]], axis=1)
+def test_pair_probabilities_are_equation_8():
+    model = SERAPH(threshold=1.7, identity_share=0.0).fit(X, Y)
+    P = np.stack([X[:10], X[10:20]], axis=1)
     V = P[:, 0] - P[:, 1]
     squares = np.einsum("ki,ij,kj->k", V, model.m_step_metric_, V)
     assert model.predict_pair_proba(P) == pytest.approx(1 / (1 + np.exp(squares - 1.7)), rel=1e-9)
@@ -118,12 +115,10 @@ def test_pair_probabilities_are_equation_8(sampling):
 
 @pytest.mark.parametrize("n_components", [None, 1])
 @pytest.mark.parametrize("kind", [SERAPH, KernelSERAPH])
-def test_pairs_are_predicted_similar_where_that_is_more_likely_than_not(
-    sampling, kind, n_components
-):
+def test_pairs_are_predicted_similar_where_that_is_more_likely_than_not(kind, n_components):
     """With the default share of the reference, which parted the two before, and a threshold set."""
-    model = kind(n_components=n_components).fit(sampling.X, sampling.y)
-    P = sampling.X[np.stack(np.triu_indices(len(sampling.X), 1), axis=1)]
+    model = kind(n_components=n_components).fit(X, Y)
+    P = X[np.stack(np.triu_indices(len(X), 1), axis=1)]
     assert not np.allclose(model.metric_, model.m_step_metric_)
     for change in (1.0, 1.3):
         model.set_threshold(change * model.threshold_)
@@ -132,9 +127,9 @@ def test_pairs_are_predicted_similar_where_that_is_more_likely_than_not(
         assert 0 < np.count_nonzero(likely) < len(P)
 
 
-def test_the_threshold_of_a_mixed_metric_calls_as_many_pairs_similar_as_the_learned_one(sampling):
-    model = SERAPH(threshold=1.7).fit(sampling.X, sampling.y)
-    P = sampling.X[np.stack(np.triu_indices(len(sampling.X), 1), axis=1)]
+def test_the_threshold_of_a_mixed_metric_calls_as_many_pairs_similar_as_the_learned_one():
+    model = SERAPH(threshold=1.7).fit(X, Y)
+    P = X[np.stack(np.triu_indices(len(X), 1), axis=1)]
     V = P[:, 0] - P[:, 1]
     similar = np.einsum("ki,ij,kj->k", V, model.m_step_metric_, V) <= 1.7
     assert np.count_nonzero(model.predict_pairs(P) == 1) == np.count_nonzero(similar)
@@ -197,18 +192,18 @@ def test_the_best_threshold_is_best_at_the_edge_of_the_numbers(distances, y, exp
     assert best_threshold(distances, y) == expected
 
 
-def test_no_pair_is_more_likely_similar_where_the_threshold_calls_none_so(sampling):
+def test_no_pair_is_more_likely_similar_where_the_threshold_calls_none_so():
     """Points that are equal and dissimilar: the threshold is below their distance, which is 0."""
-    model = SERAPH().fit(sampling.X, sampling.y)
-    P = sampling.X[[[0, 0], [1, 1], [0, 1]]]
+    model = SERAPH().fit(X, Y)
+    P = X[[[0, 0], [1, 1], [0, 1]]]
     model.calibrate_threshold(P, [-1, -1, 1])
     assert np.all(model.predict_pairs(P) == -1)
     assert np.all(model.predict_pair_proba(P) < 0.5)
 
 
-def test_failure_path_pairs_are_not_predicted_without_a_threshold(sampling):
-    model = GDM().fit(sampling.X, sampling.y)
-    P = sampling.X[[[0, 1], [2, 3]]]
+def test_failure_path_pairs_are_not_predicted_without_a_threshold():
+    model = GDM().fit(X, Y)
+    P = X[[[0, 1], [2, 3]]]
     with pytest.raises(AttributeError, match=r"This GDM has no threshold.*set_threshold first"):
         model.predict_pairs(P)
     distances = model.pair_distance(P)
@@ -257,13 +252,13 @@ def test_code_written_for_itml_runs_with_the_name_changed():
     assert names["auc"] == 1.0
 
 
-def test_pairs_of_points_give_the_metric_of_their_indices(sampling, index_pairs):
+def test_pairs_of_points_give_the_metric_of_their_indices(index_pairs):
     similar, dissimilar = index_pairs
     everywhere = np.concatenate([similar, dissimilar])
     y = np.repeat([1, -1], [len(similar), len(dissimilar)])
-    model = PairSERAPH().fit(sampling.X[everywhere], y, unlabeled_points=sampling.X)
-    _, first = np.unique(sampling.X, axis=0, return_index=True)  # iris has a point twice
-    expected = SERAPH(identity_share=0.0).fit(sampling.X[first], sampling.y[first])
+    model = PairSERAPH().fit(X[everywhere], y, unlabeled_points=X)
+    _, first = np.unique(X, axis=0, return_index=True)  # iris has a point twice
+    expected = SERAPH(identity_share=0.0).fit(X[first], Y[first])
     assert model.metric_ == pytest.approx(expected.metric_, abs=1e-7)
     assert model.classes_.tolist() == [-1, 1]
 
@@ -358,16 +353,16 @@ def test_the_kernel_sees_what_no_metric_of_the_features_can():
     assert kernel < 0.02 < plain
 
 
-def test_a_kernel_given_as_a_function_and_its_distances_agree(sampling):
+def test_a_kernel_given_as_a_function_and_its_distances_agree():
     def gaussian(x, z, width=1.0):
         return float(np.exp(-np.sum((x - z) ** 2) / width))
 
-    named = KernelSERAPH(gamma=0.5).fit(sampling.X, sampling.y)
-    given = KernelSERAPH(gaussian, kernel_params={"width": 2.0}).fit(sampling.X, sampling.y)
-    X = sampling.X_test[:10]
-    np.testing.assert_allclose(all_distances(given, X), all_distances(named, X), atol=1e-8)
-    Z = named.transform(X)
-    assert named.get_metric()(X[0], X[1]) == pytest.approx(np.linalg.norm(Z[0] - Z[1]))
+    named = KernelSERAPH(gamma=0.5).fit(X, Y)
+    given = KernelSERAPH(gaussian, kernel_params={"width": 2.0}).fit(X, Y)
+    new = SAMPLING.X_test[:10]
+    np.testing.assert_allclose(all_distances(given, new), all_distances(named, new), atol=1e-8)
+    Z = named.transform(new)
+    assert named.get_metric()(new[0], new[1]) == pytest.approx(np.linalg.norm(Z[0] - Z[1]))
 
 
 def test_points_that_are_all_one_have_the_metric_zero_or_a_clear_error():
@@ -378,8 +373,8 @@ def test_points_that_are_all_one_have_the_metric_zero_or_a_clear_error():
 
 
 @pytest.mark.parametrize("kind", [KernelSERAPH, SERAPH])
-def test_failure_path_no_points_at_all_are_refused_and_not_answered(kind, sampling):
-    fitted = kind().fit(sampling.X, sampling.y)
+def test_failure_path_no_points_at_all_are_refused_and_not_answered(kind):
+    fitted = kind().fit(X, Y)
     with pytest.raises(ValueError, match="0 sample"):
         fitted.transform(np.empty((0, 4)))
     with pytest.raises(ValueError, match="0 sample"):
