@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from importlib import import_module
 
 import numpy as np
 import pytest
+from flint import arb, ctx
+from high_precision import (
+    BITS,
+    differences,
+    exact,
+    is_within,
+    soft_labels_by_definition,
+)
 
 from seraph_cvx import MStepObjective, PairSet
 from seraph_cvx.numerics.accurate_sums import (
@@ -22,37 +29,39 @@ from seraph_cvx.numerics.accurate_sums import (
 from seraph_cvx.numerics.arrays import to_host
 from seraph_cvx.numerics.rounding import UNIT, gamma
 
-flint = pytest.importorskip("flint")
+
+@pytest.fixture(autouse=True)
+def _many_bits():
+    with ctx.workprec(BITS):
+        yield
 
 
-def fractions(matrix):
-    return [[Fraction(float(x)) for x in row] for row in matrix]
+def assert_within(product, sizes, true, count):
+    """No entry is off by more than gamma of its size."""
+    assert is_within(exact(product) - true, exact(sizes) * arb(gamma(count)))
 
 
 def one_and_dust(count):
     """1 and many numbers too small to change it one by one: a sum in sequence loses them all."""
     x = np.full(count, UNIT / 2.0)
     x[0] = 1.0
-    return x, Fraction(1) + (count - 1) * Fraction(UNIT) / 2
+    return x, 1 + (count - 1) * arb(UNIT) / 2
 
 
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 33, 250, 256, 257, 4905, 100_003])
 def test_no_number_goes_through_more_additions_than_are_counted(count):
-    x, exact = one_and_dust(count)
-    (total,) = short_totals([x])
-    assert abs(Fraction(float(total)) - exact) <= Fraction(gamma(totals_chain(count))) * exact
-    product = short_product(x[None, :], np.ones((count, 1)))[0, 0]
-    assert abs(Fraction(float(product)) - exact) <= Fraction(gamma(product_chain(count))) * exact
-    column = short_column_sums(x[:, None])[0]
-    assert abs(Fraction(float(column)) - exact) <= Fraction(gamma(product_chain(count))) * exact
+    x, true = one_and_dust(count)
+    for found, chain in [
+        (short_totals([x])[0], totals_chain),
+        (short_product(x[None, :], np.ones((count, 1)))[0, 0], product_chain),
+        (short_column_sums(x[:, None])[0], product_chain),
+    ]:
+        assert abs(arb(float(found)) - true) <= gamma(chain(count)) * true
 
 
 def test_dust_is_forgotten_where_a_sum_is_not_short():
-    x, exact = one_and_dust(100_003)
-    total = 0.0
-    for value in x.tolist():
-        total += value
-    assert abs(Fraction(total) - exact) > Fraction(gamma(totals_chain(100_003))) * exact
+    x, true = one_and_dust(100_003)
+    assert abs(float(np.cumsum(x)[-1]) - true) > gamma(totals_chain(100_003)) * true
 
 
 def test_the_counts_grow_slowly():
@@ -66,18 +75,7 @@ def test_a_difference_and_its_rest_are_exact(seed):
     rng = np.random.default_rng(seed)
     a, b = rng.normal(size=(2, 30)) * 10.0 ** rng.uniform(-12, 12, (2, 30))
     high, low = exact_difference(a, b)
-    for values in zip(a, b, high, low, strict=True):
-        x, y, d, rest = (Fraction(float(value)) for value in values)
-        assert d + rest == x - y
-
-
-def test_a_product_of_many_rows_is_made_in_runs():
-    """Of more rows than medians are taken of, and than are multiplied at a time."""
-    rng = np.random.default_rng(0)
-    X, T = rng.normal(size=(5000, 3)), rng.normal(size=(3, 2))
-    product, sizes = accurate_product(X, np.zeros_like(X), T)
-    assert product.shape == sizes.shape == (5000, 2)
-    np.testing.assert_allclose(product, X @ T, rtol=0, atol=1e-14)
+    assert exact(high) + exact(low) == exact(a) - exact(b)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -93,16 +91,10 @@ def test_an_accurate_product_is_off_by_no_more_than_it_says(library, seed):
         given[0, 0] = 1e8
     T = rng.normal(size=(m, k)) / scale[:, None]
     shift = np.median(given, axis=0)
-    differences = exact_difference(asarray(given), asarray(shift))
-    product, sizes = map(to_host, accurate_product(*differences, T))
-    middle = [Fraction(float(x)) for x in shift]
-    columns = list(zip(*fractions(T), strict=True))
-    for i, row in enumerate(fractions(given)):
-        moved = [x - y for x, y in zip(row, middle, strict=True)]
-        for a, column in enumerate(columns):
-            exact = sum(x * t for x, t in zip(moved, column, strict=True))
-            error = abs(Fraction(float(product[i, a])) - exact)
-            assert error <= Fraction(gamma(m + 4)) * Fraction(float(sizes[i, a]))
+    parts = exact_difference(asarray(given), asarray(shift))
+    product, sizes = map(to_host, accurate_product(*parts, T))
+    moved = differences([*given, shift], [(i, n) for i in range(n)])
+    assert_within(product, sizes, moved * exact(T), m + 4)
     plain = np.abs(given - shift) @ np.abs(T)
     assert np.all(sizes <= 2.5 * plain)
     if seed % 3 == 0 and m > 8:
@@ -118,17 +110,17 @@ def test_a_product_in_which_all_cancels_is_off_by_no_more_than_it_says(coarse, s
     many *= rng.choice([-1.0, 1.0], 300)
     many -= few * (many @ few) / (few @ few)
     x, t = (few, many) if coarse == "points" else (many, few)
-    product, sizes = accurate_product(x[None], np.zeros((1, 300)), t[:, None])
-    exact = sum(Fraction(a) * Fraction(b) for a, b in zip(x, t, strict=True))
-    error = abs(Fraction(float(product[0, 0])) - exact)
-    assert error <= Fraction(gamma(304)) * Fraction(float(sizes[0, 0]))
+    found = accurate_product(x[None], np.zeros((1, 300)), t[:, None])
+    assert_within(*found, exact(x) * exact(t).transpose(), 304)
 
 
 def test_an_accurate_product_of_many_rows_is_made_in_runs_of_them():
-    X, T = np.random.default_rng(0).normal(size=(5_000, 4)), np.eye(4)[:, :3]
+    """Of more rows than medians are taken of, and than are multiplied at a time."""
+    rng = np.random.default_rng(0)
+    X, T = rng.normal(size=(5_000, 4)), rng.normal(size=(4, 3))
     product, sizes = accurate_product(X, np.zeros_like(X), T)
-    np.testing.assert_array_equal(product, X[:, :3])
-    assert sizes.shape == product.shape
+    assert product.shape == sizes.shape == (5_000, 3)
+    np.testing.assert_allclose(product, X @ T, rtol=0, atol=1e-14)
     X[:, 0] = 0.0
     X[7, 0] = 1e-9  # the scale of a feature that hardly any row has
     T = np.ones((4, 1)) * [[1e9], [1.0], [1.0], [1.0]]
@@ -150,16 +142,13 @@ def test_leading_parts_multiply_without_rounding():
     bits = (53 - m.bit_length()) // 2
     X, T = rng.normal(size=(3, m)) * 1e3, rng.normal(size=(m, 2))
     lead_X, lead_T = _cut(X, 1, bits)[0], _cut(T, 0, bits)[0]
-    product = fractions(lead_X @ lead_T)
-    for i, row in enumerate(fractions(lead_X)):
-        for a, column in enumerate(zip(*fractions(lead_T), strict=True)):
-            assert product[i][a] == sum(x * t for x, t in zip(row, column, strict=True))
+    assert exact(lead_X @ lead_T) == exact(lead_X) * exact(lead_T)
 
 
 @pytest.mark.parametrize("sharpness", [0.3, 1.01, 2.0, 50.0])
 @pytest.mark.parametrize("size", [1e-3, 1.0, 1e3, 1e9])
 def test_soft_labels_are_enclosed(sharpness, size):
-    """Against balls of 200 bits, from labels near 1 to labels that vanish."""
+    """From labels near 1 to labels that vanish."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(12, 3)) * [1.0, 1e-3, 1e2]
     root = rng.normal(size=(3, 3)) * np.sqrt(size)
@@ -170,15 +159,7 @@ def test_soft_labels_are_enclosed(sharpness, size):
     batch = next(objective.geometry.dual_sums.layout.blocks)
     lower, upper = bounds.on_points(objective.sums.points)(batch)
     least, most = enclosure.least(batch, upper), enclosure.most(batch, lower)
-    unlabeled = [(i, j) for i, j in zip(*np.triu_indices(12, 1), strict=True)]
-    unlabeled = [pair for pair in unlabeled if pair not in [(0, 1), (0, 2)]]
-    P = objective.previous_metric
-    with flint.ctx.workprec(200):
-        for (i, j), low, high in zip(unlabeled, least, most, strict=True):
-            v = [flint.arb(float(a)) - flint.arb(float(b)) for a, b in zip(X[i], X[j], strict=True)]
-            distance = sum(
-                v[a] * flint.arb(float(P[a, b])) * v[b] for a in range(3) for b in range(3)
-            )
-            q = 1 / (1 + (flint.arb(sharpness) * (distance - 1)).exp())
-            assert flint.arb(float(low)) <= q <= flint.arb(float(high))
-            assert high - low <= 1e-9 or size * sharpness > 10.0
+    labels = soft_labels_by_definition(objective, differences(X, pairs.unlabeled))
+    for q, low, high in zip(labels, least.tolist(), most.tolist(), strict=True):
+        assert low <= q <= high
+    assert np.all(most - least <= 1e-9) or size * sharpness > 10.0

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
+from operator import attrgetter
 
 import array_api_strict
 import numpy as np
 import numpy_kernels
 import pytest
 from evidence.measuring import gaussian_classes
+from flint import ctx
+from high_precision import BITS, differences, exact, forms
 
 from seraph_cvx import MStepObjective, PairSet, certify
 from seraph_cvx.certificate.pair_bounds import bound_pairs
@@ -48,26 +50,22 @@ def instance(soft, moved=array_api_strict.asarray, n=130, **settings):
 L = np.random.default_rng(2).normal(size=(M, 3)) * 0.4
 
 
+def of_spread(bounds):
+    return bounds.dual_error.spread[0]
+
+
+ALIKE = "primal_value tangent_value toward_one toward_labels labels.value labels.total"
+
+
 @pytest.mark.parametrize("soft", [False, True])
 def test_the_sums_are_those_of_the_sweep(kernels, soft):
     found = bound_pairs(instance(soft), L)
     plain = bound_pairs(instance(soft, np.asarray), L)
     assert set(kernels.kinds) == ({"soft labels", "labels alone"} if soft else {"no labels"})
-    for mine, other in [
-        (found.primal_value, plain.primal_value),
-        (found.tangent_value, plain.tangent_value),
-        (found.toward_one, plain.toward_one),
-        (found.toward_labels, plain.toward_labels),
-        (found.labels.value, plain.labels.value),
-        (found.labels.total, plain.labels.total),
-        (found.labels.soft_least, plain.labels.soft_least),
-    ]:
-        np.testing.assert_allclose(mine, other, rtol=1e-10)
-    for mine, other in [
-        (found.dual_matrix, plain.dual_matrix),
-        (found.labels.matrix, plain.labels.matrix),
-        (found.dual_error.spread[0], plain.dual_error.spread[0]),
-    ]:
+    for part in map(attrgetter, [*ALIKE.split(), "labels.soft_least"]):
+        np.testing.assert_allclose(part(found), part(plain), rtol=1e-10)
+    for part in (attrgetter("dual_matrix"), attrgetter("labels.matrix"), of_spread):
+        mine, other = part(found), part(plain)
         np.testing.assert_allclose(mine, other, atol=1e-12 * np.abs(other).max())
     assert found.dual_error.chain >= 3 * 130 + FUSED_ROUNDINGS
 
@@ -88,33 +86,24 @@ def test_a_certificate_by_the_kernel_encloses_the_optimum_of_the_host(kernels):
     np.testing.assert_allclose(found.dual_value, plain.dual_value, rtol=1e-9)
 
 
-def exact_distance(P, v):
-    """The squared length v'Pv of a difference, without rounding."""
-    terms = (Fraction(P[a, b]) * v[a] * v[b] for a in range(len(v)) for b in range(len(v)))
-    return sum(terms, Fraction(0))
-
-
 @pytest.mark.parametrize("scale", [1.0, 1e8])
 def test_distances_by_a_factor_of_a_metric_enclose_those_of_the_metric(scale):
     """Points of which one feature is large, and the metric small in it."""
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(12, M)) * np.array([scale, 1.0, 1.0, 1.0, 1.0])
-    F = rng.normal(size=(M, 2)) / np.array([scale, 1.0, 1.0, 1.0, 1.0])[:, None]
+    unit = np.array([scale, 1.0, 1.0, 1.0, 1.0])
+    X, F = rng.normal(size=(12, M)) * unit, rng.normal(size=(M, 2)) / unit[:, None]
     P = F @ F.T
     bounds = _low_rank_bounds(P)
     assert bounds is not None
     left, right, width = bounds.sides(X)
-    lower = left @ right.T
-    upper = lower + np.add.outer(width, width)
-    V = X[1:] - X[0]
-    of_listed = bounds.on_differences(V)
-    for j in range(1, len(X)):
-        exact = exact_distance(
-            P, [Fraction(b) - Fraction(a) for a, b in zip(X[0], X[j], strict=True)]
-        )
-        assert lower[0, j] <= exact <= upper[0, j]
-        assert of_listed[j - 1] <= exact
-        assert upper[0, j] - lower[0, j] < 1e-10 * max(1.0, float(exact)) * M
+    lower = (left @ right.T)[0, 1:]
+    upper = lower + width[0] + width[1:]
+    of_listed = bounds.on_differences(X[1:] - X[0])
+    with ctx.workprec(BITS):
+        true = forms(differences(X, [(j, 0) for j in range(1, 12)]), exact(P))
+        for d, low, high in zip(true, np.maximum(of_listed, lower), upper, strict=True):
+            assert float(low) <= d <= float(high)
+    assert np.all(upper - lower < 1e-10 * np.maximum(1.0, [*map(float, true)]) * M)
 
 
 def test_a_metric_that_has_no_such_factor_is_taken_as_it_is():

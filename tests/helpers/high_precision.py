@@ -39,10 +39,20 @@ def differences(points, rows):
     return arb_mat([[X[i, a] - X[j, a] for a in range(m)] for i, j in np.asarray(rows).tolist()])
 
 
+def forms(V, P):
+    """v'Pv for each row v."""
+    image = V * P
+    return [total(image[k, a] * V[k, a] for a in range(V.ncols())) for k in range(V.nrows())]
+
+
 def squares(V, L):
     """v'LL'v for each row v."""
-    Y = V * L
-    return [total(Y[k, a] ** 2 for a in range(Y.ncols())) for k in range(Y.nrows())]
+    return forms(V * L, identity(L.ncols()))
+
+
+def is_within(errors, limits):
+    """Whether no entry of one matrix is larger than that of the other."""
+    return all(abs(x) <= y for x, y in zip(errors.entries(), limits.entries(), strict=True))
 
 
 def moment(V, weights):
@@ -80,6 +90,13 @@ def unit_basis(C):
     return arb_mat([[T[i, j].mid() for j in range(m)] for i in range(m)])
 
 
+def soft_labels_by_definition(objective, V):
+    """q of (10) for each difference, by the previous metric."""
+    eta, sharpness = objective.threshold, arb(objective.sharpness)
+    distances = forms(V, exact(objective.previous_metric))
+    return [1 / (1 + (sharpness * (d - eta)).exp()) for d in distances]
+
+
 def value_by_definition(objective, L):
     """f(LL') of (11): pair by pair, -ln p(+1) and -ln p(-1) by their weights."""
     pairs, L = objective.pairs, exact(L)
@@ -93,10 +110,7 @@ def value_by_definition(objective, L):
     if objective.soft_labels is not None:
         q[n_labeled:] = map(arb, objective.soft_labels.tolist())
     elif objective.previous_metric is not None:
-        image, m = V * exact(objective.previous_metric), range(pairs.n_features)
-        for k in range(n_labeled, len(rows)):
-            d = total(image[k, a] * V[k, a] for a in m)
-            q[k] = 1 / (1 + (arb(objective.sharpness) * (d - objective.threshold)).exp())
+        q[n_labeled:] = soft_labels_by_definition(objective, V)[n_labeled:]
     value = (L.transpose() * R * L).trace()
     for k, d in enumerate(squares(V, L)):
         odds = (d - objective.threshold).exp()
