@@ -4,17 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from instances import SETTINGS, random_objective, random_psd
-from scipy.linalg import eigh
+from instances import SETTINGS, largest_step, random_objective, random_psd
 
 from seraph_cvx import solve_m_step
 from seraph_cvx.certificate.certificate import Anchors, _feasible_step, _inverse_root
-
-
-def largest_step(gradient, anchor):
-    """The largest tau in [0, 1] with tau*g + (1 - tau)*anchor PSD, by SciPy's pencil."""
-    infeasible = max(0.0, float(eigh(-gradient, anchor, eigvals_only=True)[-1]))
-    return 1.0 / (1.0 + infeasible)
 
 
 def whitened_gradient(objective, Y):

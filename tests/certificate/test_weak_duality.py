@@ -6,22 +6,23 @@ that is too high by rounding alone is seen.
 
 from __future__ import annotations
 
-import decimal
 import math
 
 import numpy as np
 import pytest
-from high_precision import exact_value, solve_quietly
+from flint import arb, ctx
+from high_precision import BITS, exact_value, random_factors, solve_quietly, total
 from instances import (
     SETTINGS,
     dual_matrix,
     dual_terms,
     dual_value,
+    largest_step,
     random_objective,
     random_pairs,
     random_psd,
 )
-from scipy.special import expit
+from scipy.special import expit, xlog1py
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 from seraph_cvx.certificate.certificate import lower_bounds
@@ -96,50 +97,32 @@ def make(name, scale, seed=0):
     return MStepObjective(pairs, soft_labels, previous, **weights)
 
 
-def random_factors(rng, m, scale, how_many):
-    """Factors F of PSD points FF' of any rank, near zero to far away, zero itself first."""
-    yield np.zeros((m, 1))
-    for _ in range(how_many - 1):
-        rank = int(rng.integers(1, m + 1))
-        yield rng.normal(size=(m, rank)) * 10.0 ** rng.uniform(-2, 2) / scale
-
-
 def assert_not_above(lower, upper):
     assert np.isfinite(lower)
     assert lower <= upper + ALLOWANCE * max(1.0, abs(upper))
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", CASES)
-def test_weak_duality_at_random_psd_points(name, scale):
-    """60 instances, 9 points each: no bound exceeds any primal value, and all are finite."""
-    objective = make(name, scale)
-    rng = np.random.default_rng(3)
-    answer = solve_quietly(objective, tol=1e-9, max_iter=300)
-    factors = [
-        *random_factors(rng, objective.pairs.n_features, scale, 9),
-        scaled_factor(answer.metric),
-    ]
+def assert_weak_duality(objective, answer, factors=()):
+    """No bound at the answer or at FF' exceeds any primal value, and all are finite."""
+    factors = [*factors, scaled_factor(answer.metric)]
     certificates = [certify(objective, F @ F.T) for F in factors] + [answer.certificate]
     for certificate in certificates:
-        assert_not_above(certificate.dual_value, certificate.primal_value)
-        assert certificate.relative_gap == pytest.approx(
-            (certificate.primal_value - certificate.dual_value)
-            / max(1.0, abs(certificate.primal_value))
-        )
+        upper, lower = certificate.primal_value, certificate.dual_value
+        assert_not_above(lower, upper)
+        assert certificate.relative_gap == pytest.approx((upper - lower) / max(1.0, abs(upper)))
     best = min(exact_value(objective, F) for F in factors)
     assert_not_above(max(certificate.dual_value for certificate in certificates), best)
 
 
+@pytest.mark.parametrize("scale", SCALES)
 @pytest.mark.parametrize("name", CASES)
-def test_weak_duality_cases_are_what_they_say(name):
-    """The unattained and the degenerate instances are really so."""
-    objective = make(name, 1.0)
+def test_weak_duality_at_random_psd_points(name, scale):
+    """60 instances, 9 points each, zero first: of any rank, near zero to far away."""
+    objective = make(name, scale)
     m = objective.pairs.n_features
-    if "few labels" in name:
-        assert not objective.attains_optimum
-    if name in ("constant feature", "collinear", "more features than points"):
-        assert np.linalg.matrix_rank(objective.pair_moment) < m
+    answer = solve_quietly(objective, tol=1e-9, max_iter=300)
+    factors = random_factors(np.random.default_rng(3), m, scale, 8)
+    assert_weak_duality(objective, answer, [np.zeros((m, 1)), *factors])
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -168,49 +151,43 @@ def test_weak_duality_far_along_a_direction_that_similar_pairs_do_not_have():
     assert np.ptp(best) <= 1e-6  # turning the points does not change the problem
 
 
-SAME_POINTS = [(0.0, 0.0), (0.0, 1.0), (0.5, 0.0), (0.5, 1.0)]
+@pytest.mark.parametrize(
+    ("unlabeled_weight", "trace_weight"), [(0.0, 0.0), (0.0, 1.0), (0.5, 0.0), (0.5, 1.0)]
+)
+def test_weak_duality_when_no_two_counted_points_differ(unlabeled_weight, trace_weight):
+    """Two labeled pairs that do not differ; with mu = 0 other points may, and do not count.
 
-
-def objective_of_equal_points(unlabeled_weight, trace_weight):
-    """Two labeled pairs that do not differ; with mu = 0 other points may, and do not count."""
+    f is constant but for the trace: A = 0 is optimal, and the certificate and solvers see it.
+    """
     X = np.full((5, 2), 0.1)
     if unlabeled_weight == 0.0:
         X[3:] = 5.0
     pairs = PairSet.from_constraints(X, [(0, 1)], [(1, 2)])
-    return MStepObjective(pairs, trace_weight=trace_weight, unlabeled_weight=unlabeled_weight)
-
-
-@pytest.mark.parametrize(("unlabeled_weight", "trace_weight"), SAME_POINTS)
-def test_weak_duality_when_no_two_counted_points_differ(unlabeled_weight, trace_weight):
-    """f is constant but for the trace: A = 0 is optimal, and the certificate sees it."""
-    objective = objective_of_equal_points(unlabeled_weight, trace_weight)
+    objective = MStepObjective(pairs, trace_weight=trace_weight, unlabeled_weight=unlabeled_weight)
     assert objective.attains_optimum
     assert certify(objective, np.zeros((2, 2))).relative_gap == pytest.approx(0.0, abs=1e-9)
     gap = certify(objective, np.eye(2)).duality_gap
     assert gap == pytest.approx(2.0 * trace_weight, abs=1e-9)
+    for solver in ("fista", "projected-gradient"):
+        solution = solve_m_step(objective, solver)
+        assert solution.status is Status.CERTIFIED
+        assert solution.metric == pytest.approx(np.zeros((2, 2)), abs=1e-9)
 
 
-@pytest.mark.parametrize(("unlabeled_weight", "trace_weight"), SAME_POINTS)
-@pytest.mark.parametrize("solver", ["fista", "projected-gradient"])
-def test_solution_when_no_two_counted_points_differ(unlabeled_weight, trace_weight, solver):
-    objective = objective_of_equal_points(unlabeled_weight, trace_weight)
-    solution = solve_m_step(objective, solver)
-    assert solution.status is Status.CERTIFIED
-    assert solution.metric == pytest.approx(np.zeros((2, 2)), abs=1e-9)
+def nearly_collinear(seed, noise, trace_weight):
+    """Three features that agree up to `noise`: sums over pairs lose 1/noise^2 of their digits."""
+    rng = np.random.default_rng(seed)
+    X = np.outer(rng.normal(size=30), [1.0, 2.0, -3.0]) + noise * rng.normal(size=(30, 3))
+    pairs = PairSet.from_labels(X, [0, 0, 1, 1] + [-1] * 26)
+    return MStepObjective(pairs, trace_weight=trace_weight)
 
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("noise", [1e-2, 1e-3, 1e-4, 1e-5])
 @pytest.mark.parametrize("trace_weight", [1.0, 1e-3, 1e-6, 1e-9])
 def test_weak_duality_with_nearly_collinear_features(noise, trace_weight, seed):
-    """Three features that agree up to `noise`: sums over pairs lose 1/noise^2 of their digits."""
-    rng = np.random.default_rng(seed)
-    X = np.outer(rng.normal(size=30), [1.0, 2.0, -3.0]) + noise * rng.normal(size=(30, 3))
-    pairs = PairSet.from_labels(X, [0, 0, 1, 1] + [-1] * 26)
-    objective = MStepObjective(pairs, trace_weight=trace_weight)
-    answer = solve_quietly(objective, tol=1e-9, max_iter=2000)
-    best = exact_value(objective, scaled_factor(answer.metric))
-    assert_not_above(answer.certificate.dual_value, best)
+    objective = nearly_collinear(seed, noise, trace_weight)
+    assert_weak_duality(objective, solve_quietly(objective, tol=1e-9, max_iter=2000))
 
 
 @pytest.mark.parametrize(
@@ -218,17 +195,13 @@ def test_weak_duality_with_nearly_collinear_features(noise, trace_weight, seed):
 )
 def test_weak_duality_without_trace_weight_with_nearly_collinear_features(noise):
     """A direction of spread `noise` is small, not absent: a large metric along it lowers f."""
-    rng = np.random.default_rng(2)
-    X = np.outer(rng.normal(size=30), [1.0, 2.0, -3.0]) + noise * rng.normal(size=(30, 3))
-    pairs = PairSet.from_labels(X, [0, 0, 1, 1] + [-1] * 26)
-    objective = MStepObjective(pairs, trace_weight=0.0)
+    objective = nearly_collinear(2, noise, trace_weight=0.0)
     answer = solve_quietly(objective, tol=1e-9, max_iter=500)
-    spreads, directions = np.linalg.eigh(np.cov(X.T))
-    best = min(
-        exact_value(objective, np.column_stack([scaled_factor(answer.metric), t * axis]))
-        for axis in (directions / np.sqrt(np.abs(spreads))).T[:2]
-        for t in (0.3, 1.0, 3.0)
-    )
+    spreads, directions = np.linalg.eigh(np.cov(objective.pairs.points.T))
+    axes = (directions / np.sqrt(np.abs(spreads))).T[:2]
+    root = scaled_factor(answer.metric)
+    factors = [np.column_stack([root, t * axis]) for axis in axes for t in (0.3, 1.0, 3.0)]
+    best = min(exact_value(objective, F) for F in factors)
     assert_not_above(answer.certificate.dual_value, best)
 
 
@@ -245,13 +218,7 @@ def test_weak_duality_with_badly_scaled_features(seed, spread):
     q = rng.random(pairs.n_unlabeled)
     objective = MStepObjective(pairs, q, unlabeled_weight=0.5, trace_weight=1.0)
     answer = solve_quietly(objective, tol=1e-9, max_iter=500)
-    factors = [rng.normal(size=(5, 2)) / scales[:, None] for _ in range(5)]
-    factors += [scaled_factor(answer.metric)]
-    certificates = [certify(objective, F @ F.T) for F in factors] + [answer.certificate]
-    for certificate in certificates:
-        assert_not_above(certificate.dual_value, certificate.primal_value)
-    best = min(exact_value(objective, F) for F in factors)
-    assert_not_above(max(certificate.dual_value for certificate in certificates), best)
+    assert_weak_duality(objective, answer, rng.normal(size=(5, 5, 2)) / scales[:, None])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -282,40 +249,22 @@ def test_weak_duality_where_the_optimum_is_not_attained_and_the_solver_is_let_go
     assert answer.status is not Status.CERTIFIED
 
 
-def feasible_share(matrix_at_p, matrix_at_anchor):
-    """The largest tau in [0, 1] with tau*M(p) + (1 - tau)*M(anchor) PSD, by bisection."""
-
-    def is_feasible(tau):
-        return np.linalg.eigvalsh(tau * matrix_at_p + (1.0 - tau) * matrix_at_anchor)[0] >= 0.0
-
-    low, high = 0.0, 1.0
-    if is_feasible(high):
-        return high
-    for _ in range(60):
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if is_feasible(middle) else (low, middle)
-    return low
-
-
 def gain_over_chord(tau, distance, c):
     """By how much D(anchor + tau*(p - anchor)) is above its chord, from the guide's formulas."""
-    delta, total = 1.0 - tau, np.sum(c * distance)
-    bend, logs = 0.0, 0.0
-    for x, weight in zip(distance, c, strict=True):
-        log = -math.log1p(-x) if x < 1.0 else math.inf
-        bend += weight * (x - (1.0 - x) * log if x < 1.0 else 1.0)
-        logs += weight * min(log, 10.0 * math.log(2.0))
+    delta, total = 1.0 - tau, c @ distance
+    bend = c @ (distance + xlog1py(1.0 - distance, -distance))
+    logs = c @ np.minimum(-xlog1py(1.0, -distance), 10.0 * math.log(2.0))
     near = delta * (logs - total) - 2.0**10 * delta**2 * total
     return -tau * math.log(tau) * total + max(tau * delta * bend, near)
 
 
-def entropy_in_digits(p):
-    return sum(-t * t.ln() for t in (p, 1 - p) if 0 < t < 1)
+def exact_entropy(p):
+    return total(-t * t.log() for t in (p, 1 - p) if 0 < t < 1)
 
 
 @pytest.mark.parametrize("tau", [1.0 - 2.0**-40, 1.0 - 2.0**-20, 0.999, 0.7, 0.01])
 def test_gain_over_the_chord_is_a_bound_and_exact_to_first_order(tau):
-    """Against H(tau x) - tau H(x) with 60 digits."""
+    """Against H(tau x) - tau H(x) with 240 digits."""
     rng = np.random.default_rng(7)
     x = np.concatenate([rng.uniform(0.0, 0.99, 40), 2.0 ** -rng.integers(1, 60, 20), [0.0, 0.5]])
     for distance, is_capped in ((x, False), (np.append(x, [1.0 - 2.0**-12, 1.0]), True)):
@@ -323,12 +272,11 @@ def test_gain_over_the_chord_is_a_bound_and_exact_to_first_order(tau):
         log = negative_logs(distance)[1]
         terms = distance, (1.0 - distance) * log, np.minimum(log, LARGEST_LOG)
         gain = Gain.of([[np.sum(c * term) for term in terms]], len(distance)).at(tau)
-        with decimal.localcontext(prec=60):
-            chord, step = decimal.Decimal(0), decimal.Decimal(tau)
-            for weight, start in zip(c, map(decimal.Decimal, distance), strict=True):
-                rise = entropy_in_digits(step * start) - step * entropy_in_digits(start)
-                chord += decimal.Decimal(weight) * rise
-            missing = float(chord - sum(map(decimal.Decimal, gain)))
+        with ctx.workprec(BITS):
+            starts = [*map(arb, distance.tolist())]
+            rises = [exact_entropy(tau * start) - tau * exact_entropy(start) for start in starts]
+            chord = total(weight * rise for weight, rise in zip(c.tolist(), rises, strict=True))
+            missing = float(chord - total(map(arb, gain)))
         assert missing >= 0.0
         assert gain_over_chord(tau, distance, c) == pytest.approx(math.fsum(gain), rel=1e-9)
         if not is_capped:
@@ -355,7 +303,7 @@ def test_certificate_recomputed_from_its_definition(setting, q, seed):
         for anchor in (np.ones(len(c)), b / c):
             at_anchor = dual_matrix(anchor, V, c, b, objective.trace_weight)
             assert np.linalg.eigvalsh(at_anchor)[0] >= -1e-10
-            tau = feasible_share(matrix, at_anchor)
+            tau = largest_step(matrix, at_anchor)
             moved = tau * p + (1.0 - tau) * anchor
             at_moved = dual_matrix(moved, V, c, b, objective.trace_weight)
             assert np.linalg.eigvalsh(at_moved)[0] >= -1e-9
@@ -394,12 +342,15 @@ def test_strong_duality_closes_the_gap_at_the_optimum(setting):
 
 @pytest.mark.parametrize("name", CASES)
 def test_certificate_catches_a_wrong_answer(name):
-    """A random PSD matrix is not a solution, and the certificate says so."""
+    """A random PSD matrix is no solution; unattained and degenerate instances are really so."""
     objective = make(name, 1.0)
     rng = np.random.default_rng(5)
     m = objective.pairs.n_features
     for size in (1.0, 100.0):
         assert certify(objective, random_psd(rng, m, size=size, rank=m)).relative_gap > 1e-3
+    assert not (objective.attains_optimum and "few labels" in name)
+    if name in ("constant feature", "collinear", "more features than points"):
+        assert np.linalg.matrix_rank(objective.pair_moment) < m
 
 
 def test_certificate_catches_a_slightly_wrong_answer():

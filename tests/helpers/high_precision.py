@@ -144,7 +144,7 @@ def solve_quietly(objective, **settings):
 def random_factors(rng, m, scale=1.0, how_many=5):
     for _ in range(how_many):
         rank = int(rng.integers(1, m + 1))
-        yield rng.normal(size=(m, rank)) * 10.0 ** rng.uniform(-2, 1) / scale
+        yield rng.normal(size=(m, rank)) * 10.0 ** rng.uniform(-2, 2) / scale
 
 
 def check(objective, A=None, scale=1.0, **settings):
