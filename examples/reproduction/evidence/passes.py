@@ -138,7 +138,7 @@ def bench_face(
                 "product": _milliseconds(point.hessian_product, D),
             }
             if program.gpu_pairs is not None:
-                every = program.gpu_pairs.faces[0].pass_at(L)
+                every = program.gpu_pairs.by_device[0].pass_at(L)
                 row["product, all pairs"] = _milliseconds(every.hessian_product, D)
             report.add(row)
     return report.finish()
