@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.proven_sums import (
+from ..numerics.checks import FloatArray, check_number
+from ..numerics.proven_sums import (
     independent_features,
     moment_along,
     proven_step,
@@ -19,7 +20,6 @@ from ..engine.proven_sums import (
     sum_bounds,
     unit_basis,
 )
-from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import scaled_factor, symmetrize, whiten
 from ..numerics.rounding import down, up
 from ..pairs.pair_set import PairSet

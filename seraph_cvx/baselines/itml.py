@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.distance import pdist
 
-from ..engine.proven_sums import inverse_factor, log_det_from_below, moment_along, sum_bounds
 from ..numerics.checks import FloatArray, IntArray, check_number
-from ..numerics.psd_cone import symmetrize
+from ..numerics.proven_sums import log_det_from_below, moment_along, sum_bounds
+from ..numerics.psd_cone import inverse_factor, symmetrize
 from ..numerics.rounding import (
     FEW_ROUNDINGS,
     FUNCTION_ERROR,

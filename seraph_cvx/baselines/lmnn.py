@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import cdist
 
-from ..engine.proven_sums import (
+from ..numerics.checks import FloatArray, IntArray, check_number, check_points, encode_labels
+from ..numerics.proven_sums import (
     independent_features,
     moment_along,
     proven_step,
@@ -19,7 +20,6 @@ from ..engine.proven_sums import (
     sum_bounds,
     unit_basis,
 )
-from ..numerics.checks import FloatArray, IntArray, check_number, check_points, encode_labels
 from ..numerics.psd_cone import factor, scaled_factor, symmetrize
 from ..numerics.rounding import UNIT, down, up
 from ..pairs.pair_set import PairSet

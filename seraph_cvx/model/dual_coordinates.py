@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from ..engine.coordinates import Coordinates
 from ..engine.moments import PairMoments, WhitenedBasis
-from ..engine.proven_sums import inverse_factor
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.exact_rank import component_roots
-from ..numerics.psd_cone import complete_basis, symmetrize
+from ..numerics.psd_cone import complete_basis, inverse_factor, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, SECOND_ORDER, UNDERFLOW_ENTRY, gamma
 from ..numerics.verified_psd import dominating_root
 from ..penalties.regularizer import Regularizer

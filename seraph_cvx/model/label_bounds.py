@@ -207,21 +207,7 @@ def bound_labels(
     enclosure: LabelEnclosure | None,
     largest_weight: float,
 ) -> LabelBounds | None:
-    """All sums of the labels, by one sweep over the unlabeled pairs; None where they overflow.
-
-    Parameters
-    ----------
-    pairs : PairSet
-    mu : float
-    similar : Swept
-        sum_S c_k z_k z_k', and its spread.
-    sums : PairSums
-        In the coordinates z.
-    enclosure : LabelEnclosure or None
-        Bounds on the soft labels; None where they are zero, and no sweep is needed.
-    largest_weight : float
-        Of any pair.
-    """
+    """All sums of the labels, by one sweep over the unlabeled pairs; None where they overflow."""
     matrix, spread = similar.matrix, np.asarray(similar.spread)
     c, n = pairs.confidence, pairs.n_similar
     kappa = [float(n) if c is None else math.fsum(c[:n])]

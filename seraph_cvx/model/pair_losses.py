@@ -47,11 +47,6 @@ class LogisticLoss:
     """The logistic loss of labeled pairs, and of all pairs in the M-step.
 
     phi(s) = log(1 + e^{-s}) = -ln p(-1), eq. (8).
-
-    Examples
-    --------
-    >>> LogisticLoss().sums(np.array([0.0])).slope
-    array([-0.5])
     """
 
     kernel: ClassVar[tuple[str, float]] = ("logistic", 1.0)
@@ -100,11 +95,6 @@ class SharpenedLoss:
 
     It is what the expected loss less the entropy of the soft label, over a, is at the best soft
     label (10). It is even in s, and (a - 1)/a times the Renyi entropy of order a of (8).
-
-    Examples
-    --------
-    >>> SharpenedLoss(2.0).sums(np.array([0.0])).slope
-    array([0.])
     """
 
     sharpness: float
@@ -153,13 +143,7 @@ class SharpenedLoss:
 
 @dataclass(frozen=True)
 class EntropyLoss:
-    """The loss of the unlabeled pairs in the paper's objective (7): the entropy H(p) of (8).
-
-    Examples
-    --------
-    >>> EntropyLoss().sums(np.array([0.0])).curvature
-    array([-0.25])
-    """
+    """The loss of the unlabeled pairs in the paper's objective (7): the entropy H(p) of (8)."""
 
     kernel: ClassVar[tuple[str, float]] = ("entropy", 1.0)
 
@@ -213,11 +197,6 @@ def sum_of_logs(factors: FloatArray, largest: float) -> float:
     """The sum of ln x over numbers from 1 to `largest`, by logarithms of products of many of them.
 
     As accurate as one by one, to rounding, and several times faster.
-
-    Examples
-    --------
-    >>> round(sum_of_logs(np.full((300, 2), 1.5), 1.5) / float(np.log(1.5)), 9)
-    600.0
     """
     run = int(LARGEST_LOG / max(math.log(largest), LARGEST_LOG / FACTORS))
     if len(factors) <= run:

@@ -55,13 +55,6 @@ class SemiSupervisedObjective:
 
     -L(A) = -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>, plus the penalties. Takes the parameters
     of :class:`MStepObjective` as one such object, and shares its sums.
-
-    Examples
-    --------
-    >>> from seraph_cvx import MStepObjective, PairSet
-    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-    >>> round(SemiSupervisedObjective(MStepObjective(pairs)).value([[1.0]]), 6)
-    2.286558
     """
 
     m_step: MStepObjective

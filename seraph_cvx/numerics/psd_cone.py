@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
 
 from .checks import FloatArray, read_only
@@ -55,14 +56,7 @@ def project(A: FloatArray) -> FloatArray:
 
 
 def factor(A: FloatArray, n_components: int | None = None) -> FloatArray:
-    """Factor a metric as A = L'L, so that ||x||_A = ||L x||: the projection of Section 3.
-
-    Parameters
-    ----------
-    A : (m, m) PSD array
-    n_components : int, optional
-        Keep only this many rows, those of the largest eigenvalues, which come first.
-    """
+    """Factor a metric as A = L'L, so that ||x||_A = ||L x||: the projection of Section 3."""
     if not A.size:
         return A
     eigenvalues, vectors = np.linalg.eigh(symmetrize(A))
@@ -125,13 +119,6 @@ def whiten(
     Restricting a metric to A = T B T' loses nothing: v'Av is free on the range of C, and among all
     A that agree on it, those of this form have the least <R, A>, R = `regularizer` (T is
     R-orthogonal to the null space of C).
-
-    Parameters
-    ----------
-    moment, regularizer : (m, m) arrays
-    moment_along : callable
-        Maps directions D, the columns of an (m, k) array, to D'CD, summed along them. It is called
-        for those that are too faint to be told from rounding in C.
     """
     spread = np.sqrt(np.maximum(np.diag(moment), 0.0))
     moving = spread > 0.0
@@ -220,3 +207,13 @@ def symmetric_root(A: FloatArray) -> FloatArray:
     """The symmetric PSD square root A^{1/2}, which turns points as little as possible."""
     eigenvalues, vectors = np.linalg.eigh(symmetrize(A))
     return np.asarray((vectors * np.sqrt(np.maximum(eigenvalues, 0.0))) @ vectors.T)
+
+
+def inverse_factor(matrix: FloatArray) -> FloatArray | None:
+    """An upper triangular T with T' matrix T = I, nearly; None where there is none."""
+    try:
+        F = np.linalg.cholesky(matrix)
+    except np.linalg.LinAlgError:
+        return None
+    T = np.triu(scipy.linalg.solve_triangular(F, np.eye(len(F)), lower=True).T)
+    return T if np.all(np.isfinite(T)) else None

@@ -13,18 +13,7 @@ from ..numerics.checks import MissingExtra
 
 @contextmanager
 def dask_cluster(scheduler: str | None = None, n_workers: int = 2) -> Iterator[Any]:
-    """Let Dask do joblib's work: the sums of a fit, the runs of a table, a race.
-
-    Parameters
-    ----------
-    scheduler : str, optional
-        Address of a running scheduler, as tcp://host:8786. By default one is started on
-        this machine, with `n_workers` processes, and stopped at the end.
-
-    Yields
-    ------
-    distributed.Client
-    """
+    """Let Dask do joblib's work: the sums of a fit, the runs of a table, a race."""
     try:
         import distributed
     except ImportError:

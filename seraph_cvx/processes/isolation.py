@@ -75,13 +75,6 @@ class ForkServer:
     """A process that imports modules once and forks a child for each piece of work.
 
     On systems without fork, each piece of work has a new process that imports them.
-
-    Parameters
-    ----------
-    preload : sequence of str
-        Modules to import before the first piece of work, whose time excludes the imports.
-    environment : mapping, optional
-        Environment variables of the process, in addition to those of this one.
     """
 
     def __init__(
@@ -191,24 +184,7 @@ def run_isolated(
     time_limit: float,
     memory_limit: int | None = None,
 ) -> Outcome:
-    """Call ``function(*arguments)`` in a new process, ended after `time_limit` seconds.
-
-    Parameters
-    ----------
-    function : callable
-        At the top level of a module (not of the running script), so that the new process can
-        import it.
-    time_limit : float
-        Seconds, the import of the function's module included.
-    memory_limit : int, optional
-        Bytes of resident memory, looked at fifty times a second; an allocation of more than that
-        at once fails in the process itself. If the system cannot tell the memory of another
-        process (macOS, Windows) there is no limit, and a warning says so.
-
-    Notes
-    -----
-    Whatever the work has started is ended with it, except on Windows.
-    """
+    """Call ``function(*arguments)`` in a new process, ended after `time_limit` seconds."""
     with ForkServer() as server:
         return server.run(function, *arguments, time_limit=time_limit, memory_limit=memory_limit)
 

@@ -19,26 +19,12 @@ fcntl: Any = import_module("fcntl") if find_spec("fcntl") else None  # not on Wi
 class Journal(ABC):
     """A file of JSON lines of several kinds, whose meaning :meth:`take` of a subclass defines.
 
-    Parameters
-    ----------
-    path : path, optional
-        None keeps the lines only in memory.
-    resume : bool
-        Read what earlier work left at `path`, and go on; otherwise the file must not exist.
-
     Attributes
     ----------
     work : str
         The kind of work that writes to the journal, for messages.
     notes : list of str
         What was wrong with the file.
-
-    Notes
-    -----
-    A line is written by one call of the system, to the end of the file, and forced to the disk
-    before the work goes on. Work killed in the middle of that leaves a last line without its end:
-    it is ignored, with a note, and the next one starts on a new line. Two processes cannot write
-    to one file at a time; on Windows nothing hinders them, and a note says so.
     """
 
     work: ClassVar[str]
@@ -133,15 +119,7 @@ def check_kind(content: Mapping[str, Any], names: Sequence[str], kind: type) -> 
 
 
 def check_numbers(*numbers: Any) -> None:
-    """Raise an error unless all numbers are finite floats or 64-bit integers.
-
-    Examples
-    --------
-    >>> check_numbers(0.1, 3)
-    >>> check_numbers(2**64)
-    Traceback (most recent call last):
-    ValueError: number 18446744073709551616
-    """
+    """Raise an error unless all numbers are finite floats or 64-bit integers."""
     for x in numbers:
         is_integer = type(x) is int and abs(x) < 2**63
         if not is_integer and not (type(x) is float and math.isfinite(x)):

@@ -11,14 +11,6 @@ def write_whole(path: Path, content: bytes) -> None:
     """Write a file atomically: a reader sees all of `content`, or what was there before.
 
     If `path` is a link, the file that it points to is replaced.
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     write_whole(Path(folder) / "a.txt", b"whole")
-    ...     [file.name for file in Path(folder).iterdir()]
-    ['a.txt']
     """
     target = path.resolve()
     draft = target.with_name(f".{target.name}.{uuid4().hex}.part")

@@ -32,17 +32,7 @@ from ..numerics.checks import FloatArray
 
 
 def dimacs_errors(data: Mapping[str, Any], answer: Any, solver: str) -> list[float] | None:
-    """Compute the six measures; None if the solver's vectors or the form of its data are unknown.
-
-    Parameters
-    ----------
-    data : mapping
-        Of ``problem.get_problem_data(solver)``: A, b, c and the dimensions of the cones.
-    answer : object
-        Of ``chain.solve_via_data``: SCS's dict, or Clarabel's solution.
-    solver : str
-        SCS and CLARABEL are known: the order of a PSD cone's entries is the solver's own.
-    """
+    """The six measures; None if the solver's vectors or the form of its data are unknown."""
     vectors = _vectors(answer, solver)
     if vectors is None or data.get("P") is not None:
         return None
@@ -65,20 +55,7 @@ def dimacs_errors(data: Mapping[str, Any], answer: Any, solver: str) -> list[flo
 
 
 def cone_depth(v: FloatArray, cones: Any, lower: bool, dual: bool) -> float:
-    """How far a vector is outside a cone: the least t >= 0 with v + t*e in K, or in K* if `dual`.
-
-    Parameters
-    ----------
-    v : array
-        Entries by cone: zero, nonnegative, PSD (a triangle, column by column, those off the
-        diagonal times sqrt 2), exponential.
-    cones : object
-        With .zero, .nonneg, .psd (a list of orders) and .exp (a number of triples).
-    lower : bool
-        Whether the PSD entries are the lower triangle's (SCS) or the upper one's (Clarabel).
-    dual : bool
-        The dual of the zero cone is everything; the others but the exponential are self-dual.
-    """
+    """The least t >= 0 with v + t*e in the cone K, or in K* if `dual`."""
     if getattr(cones, "soc", None) or getattr(cones, "p3d", None):
         raise ValueError("An M-step has no second-order and no power cones.")
     start, depths = cones.zero, [0.0]

@@ -29,7 +29,7 @@ feasible set: at tau*w, tau the largest with C - tau * sum_k b_k w_k v_k v_k' PS
 **Its rounding errors.** The problem is that of the points, a, b, lambda and delta as the doubles
 they are. w need not be accurate, only feasible: D is taken at the doubles that the machine holds
 for min(tau w_k, 1 / (e^delta - 1)). The matrix of tau*w is proven positive definite, its error
-bounded as :mod:`~seraph_cvx.engine.proven_sums` says, and that of a smaller w is not below it.
+bounded as :mod:`~seraph_cvx.numerics.proven_sums` says, and that of a smaller w is not below it.
 h is a sum of positive terms, log(1 + w) + w log(1 + 1/w), so it is accurate relative to itself;
 what D subtracts is summed apart. f is bounded at LL', L the factor of A: a distance enters by its
 upper bound where it pulls and by its lower bound where g falls with it.
@@ -48,9 +48,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..certificate import Certificate
-from ..engine.proven_sums import moment_along, proven_step, squared_lengths, sum_bounds, unit_basis
 from ..model.soft_labels import check_soft_labels
 from ..numerics.checks import FloatArray, check_number
+from ..numerics.proven_sums import (
+    moment_along,
+    proven_step,
+    squared_lengths,
+    sum_bounds,
+    unit_basis,
+)
 from ..numerics.psd_cone import check_metric, factor, project, scaled_factor, symmetrize
 from ..numerics.rounding import ENTROPY_ROUNDINGS, LARGEST_SCORE, LOSS_ROUNDINGS, UNIT, down, up
 from ..pairs.pair_set import PairSet

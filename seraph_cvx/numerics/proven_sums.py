@@ -21,9 +21,9 @@ from fractions import Fraction
 import numpy as np
 import scipy  # imports its parts when they are first used
 
-from ..numerics.checks import FloatArray, IntArray
-from ..numerics.psd_cone import symmetrize
-from ..numerics.rounding import (
+from .checks import FloatArray, IntArray
+from .psd_cone import symmetrize
+from .rounding import (
     FEW_ROUNDINGS,
     FUNCTION_ERROR,
     SECOND_ORDER,
@@ -31,7 +31,7 @@ from ..numerics.rounding import (
     UNIT,
     gamma,
 )
-from ..numerics.verified_psd import is_proven_positive_definite
+from .verified_psd import is_proven_positive_definite
 
 MARGINS = tuple(2.0**-k for k in (46, 40, 34, 28, 22, 16, 10, 4))
 """How far below the boundary of the cone a proof is tried, in turn."""
@@ -55,12 +55,6 @@ def sum_bounds(terms: FloatArray, roundings: int = 0) -> tuple[Fraction, Fractio
     """Bound a sum of terms, each rounded at most this many times.
 
     Raises OverflowError where a term is not finite.
-
-    Examples
-    --------
-    >>> least, most = sum_bounds(np.array([0.1, 0.2]), roundings=1)
-    >>> bool(least < Fraction(3, 10) < most), float(most - least) < 1e-15
-    (True, True)
     """
     if not np.all(np.isfinite(terms)):
         raise OverflowError("a term of a sum is not finite")
@@ -71,14 +65,7 @@ def sum_bounds(terms: FloatArray, roundings: int = 0) -> tuple[Fraction, Fractio
 
 
 def squared_lengths(L: FloatArray, V: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bound the squared length v'LL'v of each difference v, given rounded in a row of V.
-
-    Examples
-    --------
-    >>> lower, upper = squared_lengths(np.array([[0.1]]), np.array([[3.0]]))
-    >>> bool(lower[0] < 0.09 <= upper[0])
-    True
-    """
+    """Bound the squared length v'LL'v of each difference v, given rounded in a row of V."""
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
         Y = V @ L
         squares = np.sum(np.square(Y), axis=1)
@@ -101,30 +88,6 @@ def moment_along(
     """A weighted second moment in the coordinates T, and a diagonal bound on its error.
 
     The matrix is T'(sum_k w_k v_k v_k' + ridge * I)T.
-
-    Parameters
-    ----------
-    T : (m, r) array
-    V : (N, m) array
-        Differences of points, rounded once.
-    weights : (N,) array
-        Of either sign.
-    ridge : float
-    sizes : (N,) array, optional
-        Each weight is off by `roundings` roundings of this; by default of its own size.
-    roundings : int
-
-    Returns
-    -------
-    matrix : (r, r) array
-    error : (r,) array
-        The exact matrix is between `matrix` -+ diag(`error`).
-
-    Examples
-    --------
-    >>> matrix, error = moment_along(np.eye(1), np.array([[3.0]]), np.array([0.1]))
-    >>> bool(abs(matrix[0, 0] - 0.9) < error[0] < 1e-13)
-    True
     """
     N, (m, r) = len(V), T.shape
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
@@ -147,13 +110,6 @@ def independent_features(points: FloatArray) -> IntArray:
     A sum of w v v' over pairs of the points is PSD if it is so on these features: v = E'u for the u
     of these and one E. Candidates are found in floating point and kept out only if the equation is
     true of the doubles, by fractions: constant features, copies, columns that add up to one.
-
-    Examples
-    --------
-    >>> independent_features(np.array([[1.0, 0.0, 5.0], [0.0, 1.0, 5.0]])).tolist()
-    [0]
-    >>> independent_features(np.array([[0.1, 0.3], [0.2, 0.6], [0.3, 0.9]])).tolist()
-    [0, 1]
     """
     vary = np.flatnonzero(np.ptp(points, axis=0))
     centered = points[:, vary] - points[0, vary]
@@ -188,14 +144,7 @@ def _is_combination(
 
 
 def unit_basis(moment: FloatArray) -> FloatArray:
-    """A square T with T' moment T = I, nearly, for `moment_along`; no proof depends on it.
-
-    Examples
-    --------
-    >>> unit_basis(np.diag([4.0, 1e-12]))
-    array([[5.e-01, 0.e+00],
-           [0.e+00, 1.e+06]])
-    """
+    """A square T with T' moment T = I, nearly, for `moment_along`; no proof depends on it."""
     lengths = np.sqrt(np.maximum(np.diag(moment), 0.0))
     scale = 1.0 / np.where(lengths > 0.0, lengths, 1.0)
     eigenvalues, vectors = np.linalg.eigh(moment * scale[:, None] * scale)
@@ -215,12 +164,6 @@ def proven_step(
     """The largest tau in (0, furthest], nearly, with M - tau*S proven positive definite, or None.
 
     M and S are off by no more than diagonal matrices, as `moment_along` returns them.
-
-    Examples
-    --------
-    >>> tau = proven_step(np.eye(1), np.zeros(1), 2.0 * np.eye(1), np.zeros(1))
-    >>> 0.5 - 1e-12 < tau < 0.5
-    True
     """
     if not len(M):
         return furthest
@@ -239,33 +182,11 @@ def proven_step(
     return None
 
 
-def inverse_factor(matrix: FloatArray) -> FloatArray | None:
-    """An upper triangular T with T' matrix T = I, nearly; None where there is none.
-
-    Examples
-    --------
-    >>> inverse_factor(np.diag([4.0, 25.0])).tolist()
-    [[0.5, 0.0], [0.0, 0.2]]
-    """
-    try:
-        F = np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
-        return None
-    T = np.triu(scipy.linalg.solve_triangular(F, np.eye(len(F)), lower=True).T)
-    return T if np.all(np.isfinite(T)) else None
-
-
 def log_det_from_below(T: FloatArray, matrix: FloatArray, error: FloatArray) -> Fraction | None:
     """A lower bound on log det B, given a triangular T and T'BT = `matrix` up to diag(`error`).
 
     If T'BT - (1 - t) I is positive definite, then det B >= (1 - t)^m / det(T)^2. None where that is
     not proven for any t < 1: B may be singular then.
-
-    Examples
-    --------
-    >>> bound = log_det_from_below(np.eye(2), 4.0 * np.eye(2), np.zeros(2))
-    >>> -1e-10 < float(bound) < 0.0
-    True
     """
     m, diagonal = len(T), np.diag(matrix)
     for t in MARGINS:
