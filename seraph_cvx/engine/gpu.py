@@ -40,28 +40,16 @@ GRADIENT_COLUMNS = 64
 
 @dataclass(frozen=True, eq=False)
 class GpuPairs:
-    """Every pair of points on a GPU: `loss` times mu, but for the pairs of labeled points.
+    """Every pair of points on a GPU: `loss` times mu, but for the pairs of labeled points."""
 
-    Attributes
-    ----------
-    X : (n, m) array
-        The points, labeled ones first.
-    n_labeled : int
-        The number of labeled points; every pair of them has `labeled_loss`.
-    counts : (n,) array, optional
-        How many points each stands for.
-    share : (int, int)
-        Which share of all pairs is summed over, and of how many.
-    """
-
-    X: Array
+    X: Array  # the points, labeled ones first
     n_labeled: int
     loss: PairLoss
     labeled_loss: PairLoss
     unlabeled_weight: float
     threshold: float
-    counts: Array | None = None
-    share: tuple[int, int] = (0, 1)
+    counts: Array | None = None  # how many points each stands for
+    share: tuple[int, int] = (0, 1)  # which share of all pairs is summed over, and of how many
 
     most_columns: ClassVar[int] = MOST_COLUMNS
 

@@ -26,19 +26,11 @@ class PairMoments:
     """Second moments of pairs, and other sums that no soft label enters.
 
     C = sum_k c_k v_k v_k', with c_k the confidence of a labeled pair, mu for any other.
-
-    Attributes
-    ----------
-    sums : PairSums
-    unlabeled_weight : float
-        mu.
-    regularizer : (m, m) array
-        R, of which only the null space and shape matter, not the size.
     """
 
     sums: PairSums
-    unlabeled_weight: float
-    regularizer: FloatArray
+    unlabeled_weight: float  # mu
+    regularizer: FloatArray  # R, of which the null space and the shape matter, not the size
 
     @property
     def largest_weight(self) -> float:

@@ -24,23 +24,12 @@ MOST_KEPT = 4
 
 @dataclass(frozen=True, eq=False)
 class Geometry:
-    """The coordinates of M-steps with the same pairs, mu and R, whatever their soft labels.
-
-    Attributes
-    ----------
-    sums : PairSums
-    moments : PairMoments
-        The moments of the same pairs.
-    linear_penalty : Regularizer
-        R = lambda*I + manifold term, the two parts kept apart.
-    spans_all : bool
-        Whether dual points are proven in coordinates of all features, which penalties may feel.
-    """
+    """The coordinates of M-steps with the same pairs, mu and R, whatever their soft labels."""
 
     sums: PairSums
     moments: PairMoments
     linear_penalty: Regularizer
-    spans_all: bool = False
+    spans_all: bool = False  # dual points are proven in coordinates of all features
 
     @cached_property
     def basis(self) -> WhitenedBasis:
@@ -77,24 +66,12 @@ class Geometry:
 
 @dataclass(frozen=True, eq=False)
 class MStepFamily:
-    """The pairs, mu, eta and manifold term of M-steps that differ in soft labels and trace weight.
-
-    Attributes
-    ----------
-    pairs : PairSet
-    mu, threshold : float
-        mu and eta.
-    manifold_term : (m, m) array or None
-        nu*X'LX.
-    n_jobs : int or None
-        Threads over blocks of pairs.
-    sums : PairSums
-    """
+    """The pairs, mu, eta and manifold term of M-steps with any soft labels and trace weight."""
 
     pairs: PairSet
     mu: float
     threshold: float
-    manifold_term: FloatArray | None
+    manifold_term: FloatArray | None  # nu*X'LX
     n_jobs: int | None
     sums: PairSums
     _geometries: dict[tuple[float, bool, bool], Geometry] = field(default_factory=dict, repr=False)

@@ -40,27 +40,14 @@ KEPT_POINTS = 6_000
 
 @dataclass(frozen=True, eq=False)
 class PairProgram:
-    """The function Phi in one set of coordinates.
-
-    Attributes
-    ----------
-    sums : PairSums
-        The pairs, in these coordinates.
-    unlabeled_weight, threshold : float
-        mu and eta.
-    recession : (m, m) array
-        M.
-    constant : float
-    loss : PairLoss
-        phi_2, of the unlabeled pairs.
-    """
+    """The function Phi in one set of coordinates."""
 
     sums: PairSums
-    unlabeled_weight: float
-    threshold: float
-    recession: FloatArray
+    unlabeled_weight: float  # mu
+    threshold: float  # eta
+    recession: FloatArray  # M
     constant: float
-    loss: PairLoss = LOGISTIC
+    loss: PairLoss = LOGISTIC  # phi_2, of the unlabeled pairs
 
     def value(self, A: FloatArray) -> float:
         """The value Phi(A)."""
