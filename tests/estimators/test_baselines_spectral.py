@@ -64,17 +64,12 @@ def test_closed_form_euclidean_distances():
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_formulas_agree_ldm_likelihood_and_the_sum_over_points(seed):
+def test_formulas_agree_ldm_likelihood_and_the_sum_over_points_gradient_and_differences(seed):
     pairs = random_pairs(seed, n=15, m=4, n_labeled=30)
     neighbors, directions = neighborhoods(pairs)
     g = np.random.default_rng(seed).exponential(size=4)
     expected = naive_likelihood((directions * g) @ directions.T, pairs)
     assert neighbors.likelihood(g)[0] == pytest.approx(expected, rel=1e-10)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_gradient_of_the_ldm_likelihood_by_finite_differences(seed):
-    neighbors, _ = neighborhoods(random_pairs(seed, n=15, m=4, n_labeled=30))
     g = 0.2 + np.random.default_rng(seed).random(4)
     _, a, b = neighbors.likelihood(g)
     for k, step in enumerate(1e-6 * np.eye(4)):

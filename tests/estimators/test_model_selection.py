@@ -213,6 +213,15 @@ def test_failure_path_folds(n_splits):
 
 SAMPLING = load_sampling("iris", n_points=40, n_labeled=16, seed=1)
 X, Y = SAMPLING.X, SAMPLING.y
+KNOWN_PAIRS = np.flatnonzero(SAMPLING.labeled)[np.column_stack(np.triu_indices(16, 1))]
+
+
+def folds_of(X, y):
+    """Of two folds the column of scores, the points of known class that are kept and held out, and
+    the labels without the latter."""
+    for fold, (train, test) in enumerate(LabeledKFold(2).split(X, y)):
+        hidden = np.where(np.isin(np.arange(len(y)), test), -1, y)
+        yield f"split{fold}_test_score", train[y[train] >= 0], test, hidden
 
 
 @pytest.fixture(scope="module")
@@ -233,9 +242,7 @@ def test_known_accuracy_ignores_the_unknown_points():
 
 
 def test_pair_auc_is_the_share_of_pairs_in_the_right_order(metric, monkeypatch):
-    known = np.flatnonzero(SAMPLING.labeled)
-    rows = known[np.column_stack(np.triu_indices(len(known), 1))]
-    P, similar = X[rows], Y[rows[:, 0]] == Y[rows[:, 1]]
+    P, similar = X[KNOWN_PAIRS], np.ptp(Y[KNOWN_PAIRS], axis=1) == 0
     expected = pytest.approx(area_by_counting(metric.pair_score(P), similar), abs=1e-12)
     assert pair_auc(metric, X, Y) == expected
     assert pair_auc(metric, P, np.where(similar, 1, -1)) == expected
@@ -292,21 +299,6 @@ def test_search_with_drawn_pairs_is_certified_over_all_of_them():
     alone = SERAPH(**search.best_estimator_.get_params()).fit(X, Y)
     np.testing.assert_array_equal(alone.metric_, search.metric_)
     assert search.sampling_.certificate == search.certificate_
-
-
-def test_search_scores_are_those_of_a_loop_that_hides_the_held_out_labels():
-    search = SERAPHCV([0.1, 30.0], (0.0,), cv=3, scoring="known_accuracy", **LOOSE).fit(X, Y)
-    results = search.cv_results_
-    assert search.n_splits_ == 3
-    for fold, (train, test) in enumerate(LabeledKFold(3).split(X, Y)):
-        hidden = Y.copy()
-        hidden[test] = -1
-        kept = train[Y[train] >= 0]
-        for index, candidate in enumerate(results["params"]):
-            model = SERAPH(**candidate, **LOOSE).fit(X, hidden)  # all points, the held-out ones too
-            nearest = KNeighborsClassifier(1).fit(model.transform(X[kept]), Y[kept])
-            expected = nearest.score(model.transform(X[test]), Y[test])
-            assert results[f"split{fold}_test_score"][index] == expected
 
 
 def test_search_results_are_read_as_those_of_grid_search(search):
@@ -368,53 +360,47 @@ def test_auto_weights_are_multiples_of_the_default_one_of_seraph(laplacian_weigh
     assert results["param_trace_weight"] == pytest.approx(weights)
     assert results["param_identity_share"].tolist() == ["auto", 0.4, 0.7] * 3
     assert set(results["param_unlabeled_weight"]) == {"full"}
-    for fold, (_, test) in enumerate(LabeledKFold(2).split(X, Y)):
-        kept = np.where(np.isin(np.arange(40), test), -1, Y)
-        assert seen[3 * fold] == pytest.approx(default(kept))
-        assert seen[3 * fold] < 0.5 * weights[0]  # a quarter of the pairs
+    for weight, (*_, hidden) in zip(seen[:6:3], folds_of(X, Y), strict=True):
+        assert weight == pytest.approx(default(hidden))
+        assert weight < 0.5 * weights[0]  # a quarter of the pairs
 
 
 @pytest.mark.parametrize("megabytes", [1024, 0.0005])
 @pytest.mark.parametrize("scoring", ["soft_accuracy", "known_accuracy"])
 def test_closed_form_scores_are_the_share_of_the_class_among_the_neighbors(scoring, megabytes):
-    """The held-out points are judged all at once, or a few at a time."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(24, 2)), np.arange(24) % 3
+    """The held-out points, whose labels are hidden, are judged all at once, or a few at a time."""
+    X, y = np.random.default_rng(0).normal(size=(28, 2)), np.arange(28) % 3
     X[4] = X[0]  # kept and held out, of two classes
+    y[24:] = -1
     with config_context(working_memory=megabytes):
-        search = SERAPHCV([1.0], cv=2, scoring=scoring, refit=False).fit(X, y)
-    for fold, (kept, test) in enumerate(LabeledKFold(2).split(X, y)):
-        model = SERAPH(trace_weight=1.0).fit(X, np.where(np.isin(np.arange(24), kept), y, -1))
-        scores = []
-        for i in test:
-            d = model.pair_distance([[X[i], X[j]] for j in kept]) ** 2
-            w = (d < 1e-9).astype(float) if d.min() < 1e-9 else np.exp(-d / d.min())
-            if scoring == "known_accuracy":
-                w = d == d.min()
-            scores.append(w[y[kept] == y[i]].sum() / w.sum())
-        found = search.cv_results_[f"split{fold}_test_score"][0]
-        assert found == pytest.approx(np.mean(scores), rel=1e-9)
+        search = SERAPHCV([1.0, 9.0], cv=2, scoring=scoring, refit=False).fit(X, y)
+    for name, kept, test, hidden in folds_of(X, y):
+        for index, candidate in enumerate(search.cv_results_["params"]):
+            model = SERAPH(**candidate).fit(X, hidden)  # all points, the held-out ones too
+            scores = []
+            for i in test:
+                d = model.pair_distance([[X[i], X[j]] for j in kept]) ** 2
+                w = (d < 1e-9).astype(float) if d.min() < 1e-9 else np.exp(-d / d.min())
+                if scoring == "known_accuracy":
+                    w = d == d.min()
+                scores.append(w[y[kept] == y[i]].sum() / w.sum())
+            assert search.cv_results_[name][index] == pytest.approx(np.mean(scores), rel=1e-9)
 
 
 def test_soft_accuracy_of_the_zero_metric_is_the_share_of_the_class_among_the_kept():
     zero = SERAPHCV([1e9], identity_shares=[0.0], cv=2, refit=False).fit(X, Y)
-    for fold, (train, test) in enumerate(LabeledKFold(2).split(X, Y)):
-        kept = Y[train[Y[train] >= 0]]
-        expected = np.mean([np.mean(kept == label) for label in Y[test]])
-        assert zero.cv_results_[f"split{fold}_test_score"][0] == pytest.approx(expected)
+    for name, kept, test, _ in folds_of(X, Y):
+        expected = np.mean(Y[kept] == Y[test][:, None])
+        assert zero.cv_results_[name][0] == pytest.approx(expected)
 
 
 def test_pair_auc_of_a_search_judges_the_pairs_with_a_held_out_point():
     found = SERAPHCV(scoring="pair_auc", **SMALL).fit(X, Y)
-    for fold, (_, test) in enumerate(LabeledKFold(2).split(X, Y)):
-        hidden = Y.copy()
-        hidden[test] = -1
+    for name, _, test, hidden in folds_of(X, Y):
         model = SERAPH(trace_weight=1.0, unlabeled_weight=0.0).fit(X, hidden)
-        known = np.flatnonzero(Y >= 0)
-        rows = [(i, j) for i in known for j in known if i < j and (i in test or j in test)]
-        similar = np.array([Y[i] == Y[j] for i, j in rows])
-        expected = area_by_counting(model.pair_score(X[np.array(rows)]), similar)
-        assert found.cv_results_[f"split{fold}_test_score"][0] == pytest.approx(expected, abs=1e-12)
+        rows = KNOWN_PAIRS[np.isin(KNOWN_PAIRS, test).any(axis=1)]
+        expected = area_by_counting(model.pair_score(X[rows]), np.ptp(Y[rows], axis=1) == 0)
+        assert found.cv_results_[name][0] == pytest.approx(expected, abs=1e-12)
     given_as_function = SERAPHCV(scoring=pair_auc, **SMALL).fit(X, Y)
     assert given_as_function.best_score_ == found.best_score_
 

@@ -81,6 +81,7 @@ def test_scikit_learn_check(estimator, check):
 
 SAMPLING = load_sampling("iris", n_points=40, n_labeled=12, seed=1)
 X, Y = SAMPLING.X, SAMPLING.y
+PAIRS = PairSet.from_labels(X, Y)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +99,7 @@ def test_formulas_agree_the_fit_is_the_alternation_with_the_same_block(without_p
     block = BLOCKS[name]
     model = SERAPH(penalties=[block], unlabeled_weight="ratio", trace_weight=1.0, sharpness=None)
     model.fit(X, Y)
-    run = alternate(PairSet.from_labels(X, Y), penalties=[block])
+    run = alternate(PAIRS, penalties=[block])
     assert model.status_ is Status.CERTIFIED
     assert model.certificate_.relative_gap <= 1e-8
     np.testing.assert_array_equal(model.m_step_metric_, run.metric)
@@ -108,10 +109,9 @@ def test_formulas_agree_the_fit_is_the_alternation_with_the_same_block(without_p
 
 def test_auto_is_the_trace_weight_without_penalties():
     """The last M-step of the fit is that of the number that "auto" stands for, plus the block."""
-    pairs = PairSet.from_labels(X, Y)
-    critical = MStepObjective(pairs, unlabeled_weight=0.0).critical_trace_weight
+    critical = MStepObjective(PAIRS, unlabeled_weight=0.0).critical_trace_weight
     auto = SERAPH(penalties=[Ridge(5.0)]).fit(X, Y)
-    given = SERAPH(penalties=[Ridge(5.0)], trace_weight=auto_trace_share(pairs) * critical)
+    given = SERAPH(penalties=[Ridge(5.0)], trace_weight=auto_trace_share(PAIRS) * critical)
     np.testing.assert_array_equal(auto.metric_, given.fit(X, Y).metric_)
 
 
@@ -191,14 +191,13 @@ def test_direct_ends_at_a_stationary_point_of_7_with_the_smooth_block(name):
     model = SERAPH(algorithm="direct", penalties=[BLOCKS[name]], trace_weight=1.0)
     model.fit(X, Y)
     assert model.status_ is Status.STATIONARY
-    pairs = PairSet.from_labels(X, Y)
-    m_step = MStepObjective(pairs, penalties=[BLOCKS[name]])
+    m_step = MStepObjective(PAIRS, penalties=[BLOCKS[name]])
     A = model.m_step_metric_
     value = SemiSupervisedObjective(m_step).value_and_gradient(A)[0]
     assert value == pytest.approx(model.history_[-1], rel=1e-9)
     assert value == pytest.approx(SemiSupervisedObjective(m_step).value(A), rel=1e-12)
     again = minimize_directly(
-        pairs, trace_weight=1.0, penalties=[BLOCKS[name]], start=A, max_iter=0
+        PAIRS, trace_weight=1.0, penalties=[BLOCKS[name]], start=A, max_iter=0
     )
     assert again.stationarity <= 1e-4
     first = model.history_[0]

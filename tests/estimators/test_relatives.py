@@ -39,10 +39,9 @@ SAMPLING = load_sampling("iris", n_points=40, seed=2)
 X, Y = SAMPLING.X, SAMPLING.y
 
 
-@pytest.fixture(scope="module")
-def index_pairs():
-    pairs = PairSet.from_labels(X, Y)
-    return pairs.similar, pairs.dissimilar
+EVERY_PAIR = X[np.stack(np.triu_indices(len(X), 1), axis=1)]
+PAIRS = PairSet.from_labels(X, Y)
+CONSTRAINTS = {"similar": PAIRS.similar, "dissimilar": PAIRS.dissimilar}
 
 
 @pytest.fixture(scope="module")
@@ -60,17 +59,16 @@ def point_pairs():
 # --- SERAPH with constraints
 
 
-def test_the_constraints_of_the_labels_give_the_metric_of_the_labels(index_pairs):
-    similar, dissimilar = index_pairs
+def test_the_constraints_of_the_labels_give_the_metric_of_the_labels():
     by_labels = SERAPH().fit(X, Y)
-    by_pairs = SERAPH().fit(X, similar=similar, dissimilar=dissimilar)
+    by_pairs = SERAPH().fit(X, **CONSTRAINTS)
     assert np.array_equal(by_labels.metric_, by_pairs.metric_)
-    both = SERAPH().fit(X, Y, similar=similar[:3])
+    both = SERAPH().fit(X, Y, similar=PAIRS.similar[:3])
     assert np.array_equal(both.metric_, by_labels.metric_)
 
 
-def test_a_confidence_of_one_changes_nothing_and_a_small_one_mutes_a_wrong_pair(index_pairs):
-    similar, dissimilar = index_pairs
+def test_a_confidence_of_one_changes_nothing_and_a_small_one_mutes_a_wrong_pair():
+    similar, dissimilar = PAIRS.similar, PAIRS.dissimilar
     wrong = np.vstack([similar, dissimilar[:4]])
 
     def metric(rows, first, weight):
@@ -83,15 +81,12 @@ def test_a_confidence_of_one_changes_nothing_and_a_small_one_mutes_a_wrong_pair(
     assert muted < 0.5 * wronged
 
 
-def test_constraints_are_routed_through_a_pipeline(index_pairs):
-    similar, dissimilar = index_pairs
-    expected = SERAPH().fit(
-        StandardScaler().fit_transform(X), similar=similar, dissimilar=dissimilar
-    )
+def test_constraints_are_routed_through_a_pipeline():
+    expected = SERAPH().fit(StandardScaler().fit_transform(X), **CONSTRAINTS)
     with sklearn.config_context(enable_metadata_routing=True):
         metric = SERAPH().set_fit_request(similar=True, dissimilar=True)
         pipeline = Pipeline([("scale", StandardScaler()), ("metric", metric)])
-        pipeline.fit(X, similar=similar, dissimilar=dissimilar)
+        pipeline.fit(X, **CONSTRAINTS)
     assert np.array_equal(pipeline["metric"].metric_, expected.metric_)
 
 
@@ -99,7 +94,7 @@ def test_the_manifold_weight_reaches_the_metric():
     model = SERAPH(laplacian_weight=0.5, laplacian_kernel="binary", setting="hyper")
     model.fit(X, Y)
     term = manifold_term(X, 0.5, kernel="binary")
-    run = alternate(PairSet.from_labels(X, Y), manifold_term=term)
+    run = alternate(PAIRS, manifold_term=term)
     assert model.metric_ == pytest.approx(run.metric, abs=1e-9)
     assert model.status_ is Status.CERTIFIED
 
@@ -118,21 +113,19 @@ def test_pair_probabilities_are_equation_8():
 def test_pairs_are_predicted_similar_where_that_is_more_likely_than_not(kind, n_components):
     """With the default share of the reference, which parted the two before, and a threshold set."""
     model = kind(n_components=n_components).fit(X, Y)
-    P = X[np.stack(np.triu_indices(len(X), 1), axis=1)]
     assert not np.allclose(model.metric_, model.m_step_metric_)
     for change in (1.0, 1.3):
         model.set_threshold(change * model.threshold_)
-        likely = model.predict_pair_proba(P) >= 0.5
-        assert np.array_equal(model.predict_pairs(P) == 1, likely)
-        assert 0 < np.count_nonzero(likely) < len(P)
+        likely = model.predict_pair_proba(EVERY_PAIR) >= 0.5
+        assert np.array_equal(model.predict_pairs(EVERY_PAIR) == 1, likely)
+        assert 0 < np.count_nonzero(likely) < len(likely)
 
 
 def test_the_threshold_of_a_mixed_metric_calls_as_many_pairs_similar_as_the_learned_one():
     model = SERAPH(threshold=1.7).fit(X, Y)
-    P = X[np.stack(np.triu_indices(len(X), 1), axis=1)]
-    V = P[:, 0] - P[:, 1]
+    V = EVERY_PAIR[:, 0] - EVERY_PAIR[:, 1]
     similar = np.einsum("ki,ij,kj->k", V, model.m_step_metric_, V) <= 1.7
-    assert np.count_nonzero(model.predict_pairs(P) == 1) == np.count_nonzero(similar)
+    assert np.count_nonzero(model.predict_pairs(EVERY_PAIR) == 1) == np.count_nonzero(similar)
 
 
 # --- thresholds
@@ -214,7 +207,7 @@ def test_failure_path_pairs_are_not_predicted_without_a_threshold():
 # --- PairSERAPH
 
 
-PAIRS = np.arange(8.0).reshape(2, 2, 2)
+TWO_PAIRS = np.arange(8.0).reshape(2, 2, 2)
 
 
 SNIPPET = """
@@ -252,10 +245,9 @@ def test_code_written_for_itml_runs_with_the_name_changed():
     assert names["auc"] == 1.0
 
 
-def test_pairs_of_points_give_the_metric_of_their_indices(index_pairs):
-    similar, dissimilar = index_pairs
-    everywhere = np.concatenate([similar, dissimilar])
-    y = np.repeat([1, -1], [len(similar), len(dissimilar)])
+def test_pairs_of_points_give_the_metric_of_their_indices():
+    everywhere = np.concatenate([PAIRS.similar, PAIRS.dissimilar])
+    y = np.where(np.arange(len(everywhere)) < len(PAIRS.similar), 1, -1)
     model = PairSERAPH().fit(X[everywhere], y, unlabeled_points=X)
     _, first = np.unique(X, axis=0, return_index=True)  # iris has a point twice
     expected = SERAPH(identity_share=0.0).fit(X[first], Y[first])
@@ -280,9 +272,9 @@ def test_a_classifier_of_pairs_can_be_searched_and_scored(point_pairs):
         (np.zeros((3, 2)), [1, 1, -1], None, r"shape \(k, 2, m\)"),
         (np.zeros((3, 3, 2)), [1, 1, -1], None, "a pair is two points"),
         (np.full((2, 2, 2), np.nan), [1, -1], None, "NaN"),
-        (PAIRS, None, None, "requires y"),
-        (PAIRS, [0, 1], None, r"y\[0\] is 0"),
-        (PAIRS, [1, -1], np.zeros((3, 7)), "unlabeled_points have 7 features, the pairs"),
+        (TWO_PAIRS, None, None, "requires y"),
+        (TWO_PAIRS, [0, 1], None, r"y\[0\] is 0"),
+        (TWO_PAIRS, [1, -1], np.zeros((3, 7)), "unlabeled_points have 7 features, the pairs"),
     ],
 )
 def test_failure_path_pairs(P, y, more, words):
