@@ -1,7 +1,5 @@
 """Evidence: check_penalty passes every block of ours, and finds mistakes planted in another."""
 
-from __future__ import annotations
-
 import math
 
 import cvxpy as cp
@@ -84,32 +82,36 @@ class Distance(Penalty):
     def __init__(self, v, d, weight=1.0):
         self.V, self.d, self.weight = np.outer(v, v), d, weight
 
+    def excess(self, A):
+        return (self.V @ A).trace() - self.d
+
     def value(self, A):
-        return self.weight * (np.sum(self.V * A) - self.d) ** 2
+        return self.weight * self.excess(A) ** 2
 
     def expression(self, A, weight):
-        return weight * cp.square(cp.sum(cp.multiply(self.V, A)) - self.d)
+        return weight * cp.square(self.excess(A))
 
     def subgradient(self, A):
-        return 2.0 * self.weight * (np.sum(self.V * A) - self.d) * self.V
+        return 2.0 * self.weight * self.excess(A) * self.V
 
     def conjugate(self, Z):
         nu = self._coefficient(Z)
-        if not np.allclose(Z, nu * self.V, atol=1e-9 * np.linalg.norm(Z)):
-            return math.inf
+        is_multiple = np.allclose(Z, nu * self.V, atol=1e-9 * np.linalg.norm(Z))
+        return self.conjugate_along(nu) if is_multiple else math.inf
+
+    def conjugate_along(self, nu):
         return nu * self.d + nu**2 / (4.0 * self.weight)
 
     def prox(self, Y, step):
-        size = np.sum(self.V * self.V)
-        nu = 2.0 * self.weight * (np.sum(self.V * Y) - self.d)
-        return Y - step * nu / (1.0 + 2.0 * step * self.weight * size) * self.V
+        nu = 2.0 * self.weight * self.excess(Y)
+        return Y - step * nu / (1.0 + 2.0 * step * self.weight * np.vdot(self.V, self.V)) * self.V
 
     def multiplier(self, Z):
         nu = self._coefficient(Z)
-        return Multiplier(nu * self.V, nu * self.d + nu**2 / (4.0 * self.weight))
+        return Multiplier(nu * self.V, self.conjugate_along(nu))
 
     def _coefficient(self, Z):
-        return float(np.sum(Z * self.V) / np.sum(self.V * self.V))
+        return np.vdot(Z, self.V) / np.vdot(self.V, self.V)
 
 
 def made(kind, **methods):
@@ -131,15 +133,15 @@ def test_a_block_of_ones_own_passes(n_matrices):
 
 MISTAKES = {
     "wrong sign": (
-        {"value": lambda self, A: -self.weight * (np.sum(self.V * A) - self.d) ** 2},
+        {"value": lambda self, A: -Distance.value(self, A)},
         "convex",
     ),
     "not convex": (
-        {"value": lambda self, A: self.weight * np.sqrt(abs(np.sum(self.V * A) - self.d))},
+        {"value": lambda self, A: self.weight * np.sqrt(abs(self.excess(A)))},
         "convex",
     ),
     "wrong subgradient": (
-        {"subgradient": lambda self, A: self.weight * (np.sum(self.V * A) - self.d) * self.V},
+        {"subgradient": lambda self, A: 0.5 * Distance.subgradient(self, A)},
         "subgradient",
     ),
     "wrong conjugate": (
@@ -151,7 +153,7 @@ MISTAKES = {
         "CVXPY",
     ),
     "not DCP": (
-        {"expression": lambda self, A, w: w * _product(cp.sum(cp.multiply(self.V, A)) - self.d)},
+        {"expression": lambda self, A, w: w * _product(self.excess(A))},
         "CVXPY",
     ),
     "not DPP": (
@@ -199,26 +201,23 @@ class Hinge(Distance):
     """weight * max(0, v'Av - d): convex, with a kink."""
 
     def value(self, A):
-        return self.weight * max(0.0, np.sum(self.V * A) - self.d)
+        return self.weight * max(0.0, self.excess(A))
 
     def expression(self, A, weight):
-        return weight * cp.pos(cp.sum(cp.multiply(self.V, A)) - self.d)
+        return weight * cp.pos(self.excess(A))
 
     def subgradient(self, A):
-        return self.weight * float(np.sum(self.V * A) > self.d) * self.V
+        return self.weight * float(self.excess(A) > 0.0) * self.V
 
-    def conjugate(self, Z):
-        nu = self._coefficient(Z)
-        fits = np.allclose(Z, nu * self.V, atol=1e-9 * np.linalg.norm(Z))
-        return nu * self.d if fits and 0.0 <= nu <= self.weight * (1.0 + 1e-12) else math.inf
+    def conjugate_along(self, nu):
+        return nu * self.d if 0.0 <= nu <= self.weight * (1.0 + 1e-12) else math.inf
 
     def prox(self, Y, step):
-        off = np.sum(self.V * Y) - self.d
-        size = np.sum(self.V * self.V)
-        return Y - min(max(off / size, 0.0), step * self.weight) * self.V
+        nu = self.excess(Y) / np.vdot(self.V, self.V)
+        return Y - np.clip(nu, 0.0, step * self.weight) * self.V
 
     def multiplier(self, Z):
-        nu = min(max(self._coefficient(Z), 0.0), self.weight)
+        nu = np.clip(self._coefficient(Z), 0.0, self.weight)
         return Multiplier(nu * self.V, nu * self.d)
 
 
@@ -289,12 +288,11 @@ def test_what_cannot_be_checked_is_said_and_does_not_hold():
 def test_variables_of_the_blocks_own_are_minimized_over():
     class Epigraph(Distance):
         def expression(self, A, weight):
-            t = cp.Variable(name="t")
-            self.bound = t
-            return weight * cp.square(t)
+            self.bound = cp.Variable(name="t")
+            return weight * cp.square(self.bound)
 
         def constraints(self, A, weight):
-            return [self.bound == cp.sum(cp.multiply(self.V, A)) - self.d]
+            return [self.bound == self.excess(A)]
 
         def for_points(self, points):
             return self

@@ -1,7 +1,6 @@
 """Evidence: problems whose answer is known in closed form, or as the root of a scalar equation."""
 
-from __future__ import annotations
-
+import itertools
 import math
 
 import numpy as np
@@ -101,14 +100,20 @@ def test_closed_form_one_similar_pair_gives_the_zero_metric(trace_weight, m, sol
     assert solution.value == pytest.approx(math.log1p(math.exp(-1.7)), rel=1e-10)
 
 
-@pytest.mark.parametrize("trace_weight", [1e-3, 0.5, 2.0])
-@pytest.mark.parametrize("m", [1, 3, 6])
-def test_closed_form_one_dissimilar_pair(trace_weight, m):
+@pytest.mark.parametrize(
+    ("trace_weight", "X"),
+    [
+        *itertools.product(
+            (1e-3, 0.5, 2.0), (np.random.default_rng(1).normal(size=(2, m)) for m in (1, 3, 6))
+        ),
+        (1e8, np.array([[0.0, 0.0, 0.0], [1e-6, 1.0, 1e6]])),  # scales a trillion apart
+    ],
+)
+def test_closed_form_one_dissimilar_pair(trace_weight, X):
     """A = t vv'/||v||^2 with ||v||^2 sigma(-s) = lambda: s = ln(||v||^2/lambda - 1), t = s + eta.
 
     Off the line of v the trace costs and nothing gains; m = 6 > n = 2.
     """
-    X = np.random.default_rng(1).normal(size=(2, m))
     v, eta = X[0] - X[1], 1.3
     length = float(v @ v)
     pairs = PairSet.from_constraints(X, [], [(1, 0)])

@@ -1,7 +1,5 @@
 """Evidence: the functions of the score against their definitions in 450 digits, and far out."""
 
-from __future__ import annotations
-
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -15,11 +13,11 @@ SHARPNESS = 1.7
 SCORES = np.array([-900.0, -37.5, -3.0, -1e-9, 0.0, 1e-9, 0.4, 3.0, 37.5, 900.0])
 
 
-def in_decimals(formula, *more):
-    """`formula` at each score, computed in 450 digits and rounded once."""
+def in_decimals(formula, values=SCORES):
+    """`formula` at each value, computed in 450 digits and rounded once."""
     with localcontext() as context:
         context.prec = 450
-        return np.array([float(formula(Decimal(float(s)), *more)) for s in SCORES])
+        return [float(formula(Decimal(value))) for value in values.tolist()]
 
 
 def sigma(x):
@@ -64,9 +62,7 @@ def test_closed_form_in_decimals(function, formula):
 
 def test_closed_form_binary_entropy_in_decimals():
     p = np.array([0.0, 1e-300, 1e-9, 0.3, 0.5, 1.0 - 1e-9, 1.0])
-    with localcontext() as context:
-        context.prec = 400
-        expected = [float(entropy(Decimal(float(x)))) for x in p]
+    expected = in_decimals(entropy, p)
     rounding_of_q = 2.0**-52  # q = 1 - p is rounded, and -ln q is q's distance from 1
     np.testing.assert_allclose(
         posterior.binary_entropy(p), expected, rtol=1e-13, atol=rounding_of_q
@@ -76,16 +72,16 @@ def test_closed_form_binary_entropy_in_decimals():
 def test_formulas_agree_sums_with_the_functions_they_sum():
     d, threshold, a = np.random.default_rng(1).exponential(3.0, 40), 2.5, 1.3
     s = d - threshold
-    total, p = posterior.logistic_sums(d.copy(), threshold)
-    assert total == pytest.approx(np.sum(posterior.dissimilar_loss(s)), rel=1e-13)
-    np.testing.assert_allclose(p, posterior.posterior_similar(s), rtol=1e-13)
-    total, uncertainty, q = posterior.soft_label_sums(d.copy(), threshold, a)
-    assert total == pytest.approx(np.sum(posterior.soft_label(s, a)), rel=1e-13)
-    assert uncertainty == pytest.approx(np.sum(posterior.posterior_entropy(a * s)), rel=1e-13)
-    np.testing.assert_allclose(q, posterior.soft_label(s, a), rtol=1e-13)
-    sharp, uncertainty = posterior.descent_sums(d.copy(), threshold, a)
-    assert sharp == pytest.approx(np.sum(posterior.sharpened_surprise(s, a)), rel=1e-13)
-    assert uncertainty == pytest.approx(np.sum(posterior.posterior_entropy(s)), rel=1e-13)
+    loss, q = posterior.dissimilar_loss(s), posterior.soft_label(s, a)
+    H, sharpened_H = (posterior.posterior_entropy(x).sum() for x in (s, a * s))
+    surprise = posterior.sharpened_surprise(s, a).sum()
+    for sums, more, expected in [
+        (posterior.logistic_sums, [], (loss.sum(), posterior.posterior_similar(s))),
+        (posterior.soft_label_sums, [a], (q.sum(), sharpened_H, q)),
+        (posterior.descent_sums, [a], (surprise, H)),
+    ]:
+        for found, one in zip(sums(d.copy(), threshold, *more), expected, strict=True):
+            np.testing.assert_allclose(found, one, rtol=1e-13)
 
 
 def test_fused_kernels_are_used_where_there_are_some(monkeypatch):
