@@ -1,7 +1,5 @@
 """Evidence: the formulas of `paper.py` hold among themselves; other files compare the package."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np
@@ -23,6 +21,10 @@ def drawn(request):
     return pairs, random_psd(rng, 3, size=0.5), rng
 
 
+def unlabeled_distances(pairs, A):
+    return paper.squared_distances(pairs.points, pairs.unlabeled, A)
+
+
 def labeled_distances(pairs, A):
     rows = np.vstack([pairs.similar, pairs.dissimilar])
     y = np.repeat([1.0, -1.0], [len(pairs.similar), len(pairs.dissimilar)])
@@ -31,7 +33,7 @@ def labeled_distances(pairs, A):
 
 def test_the_e_step_of_the_package_is_10_and_minimizes_9(drawn):
     pairs, A, rng = drawn
-    d = paper.squared_distances(pairs.points, pairs.unlabeled, A)
+    d = unlabeled_distances(pairs, A)
     best = paper.e_step(d, mu=MU, eta=ETA)
     np.testing.assert_allclose(
         e_step(pairs, A, unlabeled_weight=MU, threshold=ETA), best, rtol=1e-12
@@ -74,12 +76,8 @@ def test_theorem_2_turns_6_into_7(drawn):
     simple = paper.simplified_objective(*pair_lists(pairs), metric, mu=MU, lam=lam, eta=eta)
     assert full == pytest.approx(simple - GAMMA / 2.0 * KAPPA**2, rel=1e-12)
     np.testing.assert_allclose(
-        paper.posterior(paper.squared_distances(pairs.points, pairs.unlabeled, metric), 1.0, eta),
-        np.exp(
-            paper.log_model(
-                paper.squared_distances(pairs.points, pairs.unlabeled, A), 1.0, KAPPA, ETA
-            )
-        ),
+        paper.posterior(unlabeled_distances(pairs, metric), 1.0, eta),
+        np.exp(paper.log_model(unlabeled_distances(pairs, A), 1.0, KAPPA, ETA)),
         rtol=1e-12,
     )
 
@@ -91,7 +89,7 @@ def test_13_is_6_without_trace_and_14_at_its_own_model(drawn):
     assert at_13 == pytest.approx(
         paper.full_objective(*pair_lists(pairs), A, KAPPA, lam=0.0, **letters), rel=1e-12
     )
-    d = paper.squared_distances(pairs.points, pairs.unlabeled, A)
+    d = unlabeled_distances(pairs, A)
     p = np.exp(paper.log_model(d, 1.0, KAPPA, ETA))
     at_14 = paper.soft_posterior_regularization(*pair_lists(pairs), p, A, KAPPA, **letters)
     assert at_13 == pytest.approx(at_14, rel=1e-12)

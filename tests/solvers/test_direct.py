@@ -1,12 +1,11 @@
 """Evidence: the descent on (7) ends stationary in every unit of the features, and says so."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np
 import pytest
 from evidence import methods as learners
+from instances import pair_lists
 from scipy.special import expit
 from sklearn.datasets import load_iris
 
@@ -53,17 +52,15 @@ def random_metrics(pairs, count, seed=0):
 
 
 def objective_7(pairs, A, mu, trace_weight=1.0):
-    X, S, D, U = pairs.points, pairs.similar, pairs.dissimilar, pairs.unlabeled
-    return -paper.simplified_objective(X, S, D, U, A, mu=mu, lam=trace_weight, eta=1.0)
+    return -paper.simplified_objective(*pair_lists(pairs), A, mu=mu, lam=trace_weight, eta=1.0)
 
 
 def whitened(pairs, A, mu, trace_weight=1.0):
     """(7), A and its gradient where C + R = I, pair by pair; and the size S that bounds metrics."""
-    kinds = pairs.similar, pairs.dissimilar, pairs.unlabeled
-    scores = [paper.squared_distances(pairs.points, kind, A) - 1.0 for kind in kinds]
-    s = scores[2]
-    slopes = [expit(scores[0]), -expit(-scores[1]), -mu * s * expit(s) * expit(-s)]
-    V = np.vstack([paper.differences(pairs.points, kind) for kind in kinds])
+    X, *kinds = pair_lists(pairs)
+    similar, dissimilar, s = (paper.squared_distances(X, kind, A) - 1.0 for kind in kinds)
+    slopes = [expit(similar), -expit(-dissimilar), -mu * s * expit(s) * expit(-s)]
+    V = paper.differences(X, np.vstack(kinds))
     c = np.concatenate([np.ones(pairs.n_labeled), np.full(pairs.n_unlabeled, mu)])
     R = trace_weight * np.eye(len(A))
     eigenvalues, U = np.linalg.eigh((V.T * c) @ V + R)
@@ -155,12 +152,8 @@ def test_stationarity_is_not_small_for_a_metric_that_is_merely_huge_or_tiny(size
 def test_closed_form_stationarity_of_zero_tells_on_which_side_of_the_critical_weight_it_is():
     pairs = standardized("iris")
     critical = MStepObjective(pairs, unlabeled_weight=0.0).critical_trace_weight
-    above, below = (
-        stationarity_at(
-            pairs, np.zeros((4, 4)), unlabeled_weight=0.0, trace_weight=share * critical
-        )
-        for share in (1.001, 0.999)
-    )
+    weights = ({"unlabeled_weight": 0.0, "trace_weight": x * critical} for x in (1.001, 0.999))
+    above, below = (stationarity_at(pairs, np.zeros((4, 4)), **given) for given in weights)
     assert above == 0.0
     assert below > 1e-6
 

@@ -1,7 +1,5 @@
 """Evidence: the path is certified at each point, begins at zero, ends where a single fit does."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -79,14 +77,6 @@ def test_given_weights_are_taken_once_each_from_the_largest_down_with_zero_last(
     path = seraph_path(random_pairs(1, n_labeled=60), [0.5, 3.0, 0.0, 0.5, 1.0, 3.0])
     assert path.trace_weights.tolist() == [3.0, 1.0, 0.5, 0.0]
     assert path[-1].status is Status.CERTIFIED
-
-
-@pytest.mark.parametrize("kind", ["manifold_term", "previous_metric"])
-def test_what_the_m_step_has_besides_is_carried_along(pairs, kind):
-    given = {kind: manifold_term(pairs.points, 2.0)}  # PSD as a metric is
-    path = seraph_path(pairs, n_weights=3, **given)
-    single = solve_m_step(MStepObjective(pairs, trace_weight=path[-1].trace_weight, **given))
-    assert path[-1].value == pytest.approx(single.value, rel=2e-6)
 
 
 def test_a_path_of_alternations_says_how_each_point_started_and_ends_as_a_fit(pairs):
@@ -216,16 +206,21 @@ def test_where_the_point_before_is_a_bad_start_the_point_starts_from_zero(iris, 
     assert path[1].evaluations > alone.evaluations  # both tries count
 
 
-@pytest.mark.parametrize("block", [Diagonal(), TraceBound(5.0), UpperBound(np.eye(4))])
-def test_a_path_of_the_trace_weight_with_penalties_begins_at_their_critical_weight(iris, block):
-    path = seraph_path(iris, penalties=[block], n_weights=3)
-    critical = MStepObjective(iris, penalties=[block]).critical_trace_weight
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        *(("penalties", [x]) for x in (Diagonal(), TraceBound(5.0), UpperBound(np.eye(4)))),
+        *((kind, None) for kind in ("manifold_term", "previous_metric")),
+    ],
+)
+def test_what_the_m_step_has_besides_is_carried_along_from_its_critical_weight(iris, kind, value):
+    given = {kind: value or manifold_term(iris.points, 2.0)}  # PSD as a metric is
+    path = seraph_path(iris, n_weights=3, **given)
+    critical = MStepObjective(iris, **given).critical_trace_weight
     assert path.critical_trace_weight == pytest.approx(critical)
     assert path[0].trace <= 1e-3 * path[1].trace
-    single = solve_m_step(
-        MStepObjective(iris, trace_weight=path[-1].trace_weight, penalties=[block])
-    )
-    assert path[-1].value == pytest.approx(single.value, rel=3e-6)
+    single = solve_m_step(MStepObjective(iris, trace_weight=path[-1].trace_weight, **given))
+    assert path[-1].value == pytest.approx(single.value, rel=2e-6)
 
 
 def test_given_trace_weights_need_no_critical_one(iris):
