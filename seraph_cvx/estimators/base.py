@@ -93,10 +93,14 @@ class FitParameters:
 
 
 @dataclass(eq=False, repr=False)
-class BaseSERAPH(MahalanobisTransformer, FitParameters, Weights):  # Weights are the first fields
-    """The parameters of SERAPH, and the learning itself, for whatever gives the pairs."""
+class Parameters(FitParameters, Weights):  # Weights are the first fields
+    """The parameters of SERAPH; apart from scikit-learn's classes, or mypy would accept any."""
 
     setting: str | None = None
+
+
+class BaseSERAPH(Parameters, MahalanobisTransformer):
+    """The learning itself, for whatever gives the pairs."""
 
     def fit(
         self,

@@ -15,7 +15,7 @@ from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
 from ..penalties.penalty import Penalty
-from .base import BaseSERAPH
+from .base import BaseSERAPH, Parameters
 
 LARGEST = 1e290
 """The largest inner products whose sums do not overflow."""
@@ -39,7 +39,11 @@ class KernelParameters:
 
 
 @dataclass(eq=False, repr=False)
-class KernelSERAPH(BaseSERAPH, KernelParameters):  # the kernel's are the first fields
+class _Parameters(Parameters, KernelParameters):
+    """All parameters of KernelSERAPH; the kernel's are the first."""
+
+
+class KernelSERAPH(_Parameters, BaseSERAPH):
     """Learn a metric in the feature space of a kernel, as SERAPH does among the features.
 
     It minimizes what :class:`seraph_cvx.SERAPH` does with ||phi(x) - phi(x')||_A instead of

@@ -15,12 +15,18 @@ from sklearn.utils.validation import check_array
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import supervise_pairs
-from .base import BaseSERAPH
+from .base import BaseSERAPH, Parameters
 from .mahalanobis import all_or_nothing
 
 
 @dataclass(eq=False, repr=False)
-class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
+class _Parameters(Parameters):
+    """The parameters of SERAPH, with another default."""
+
+    identity_share: float | str = 0.0
+
+
+class PairSERAPH(_Parameters, ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
     """Learn a Mahalanobis metric from labeled pairs of points, as a classifier of pairs.
 
     Each sample is a pair of points and its label is +1 (similar) or -1
@@ -49,8 +55,6 @@ class PairSERAPH(ClassifierMixin, BaseSERAPH):  # type: ignore[misc]
     >>> model.pair_distance(P).round(2)
     array([0.02, 2.44, 0.02])
     """
-
-    identity_share: float | str = 0.0
 
     def fit(  # type: ignore[override]
         self,

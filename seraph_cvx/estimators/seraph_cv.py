@@ -70,7 +70,14 @@ class SearchParameters:
 
 
 @dataclass(eq=False, repr=False)
-class SERAPHCV(MahalanobisTransformer, FitParameters, SearchParameters):  # its are the first fields
+class _Parameters(FitParameters, SearchParameters):
+    """All parameters of SERAPHCV; its own are the first, but for two."""
+
+    identity_shares: Sequence[float | str] | None = None
+    caution: float = 0.1
+
+
+class SERAPHCV(_Parameters, MahalanobisTransformer):
     """Learn a metric as SERAPH does, its weights and share chosen by cross-validation.
 
     (lambda, mu, alpha) = argmax mean_f score_f(A(lambda, mu, alpha; y with fold f unknown)), then a
@@ -142,9 +149,6 @@ class SERAPHCV(MahalanobisTransformer, FitParameters, SearchParameters):  # its 
     >>> search.best_params_, round(search.best_score_, 3)
     ({'trace_weight': 1.0, 'unlabeled_weight': 'full', 'identity_share': 'auto'}, 0.893)
     """
-
-    identity_shares: Sequence[float | str] | None = None
-    caution: float = 0.1
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Choose the two weights by cross-validation, then learn the metric from all labels.

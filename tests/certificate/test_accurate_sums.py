@@ -121,6 +121,8 @@ def test_an_accurate_product_of_many_rows_is_made_in_runs_of_them():
     product, sizes = accurate_product(X, np.zeros_like(X), T)
     assert product.shape == sizes.shape == (5_000, 3)
     np.testing.assert_allclose(product, X @ T, rtol=0, atol=1e-14)
+    unchanged, _ = accurate_product(X, np.zeros_like(X), np.eye(4)[:, :3])
+    np.testing.assert_array_equal(unchanged, X[:, :3])
     X[:, 0] = 0.0
     X[7, 0] = 1e-9  # the scale of a feature that hardly any row has
     T = np.ones((4, 1)) * [[1e9], [1.0], [1.0], [1.0]]

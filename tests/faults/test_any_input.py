@@ -52,13 +52,13 @@ from seraph_cvx.baselines.mfda import MFDA
 from seraph_cvx.baselines.nca import NCA
 from seraph_cvx.certificate.proof import prove
 from seraph_cvx.engine.pair_sums import PairSums
-from seraph_cvx.estimators import kernel_seraph, pair_seraph, seraph
+from seraph_cvx.estimators import mahalanobis, pair_seraph
 from seraph_cvx.model import pair_losses
 from seraph_cvx.model.posterior import posterior_similar
 from seraph_cvx.numerics.psd_cone import check_metric, symmetrize
 from seraph_cvx.pairs.labeled_pairs import LabeledPairs
 from seraph_cvx.penalties.manifold import manifold_term
-from seraph_cvx.solvers import first_order
+from seraph_cvx.solvers import first_order, gradient_steps
 
 OWN_WARNINGS = (
     "y holds only -1 and +1",
@@ -623,7 +623,7 @@ def without_the_proof_of_feasibility(monkeypatch):
 
 
 def without_the_projection(monkeypatch):
-    monkeypatch.setattr(first_order, "project", lambda A: A)
+    monkeypatch.setattr(gradient_steps, "project", lambda A: A)
 
 
 def without_the_sharpness(monkeypatch):
@@ -632,7 +632,7 @@ def without_the_sharpness(monkeypatch):
 
 
 def without_all_or_nothing(monkeypatch):
-    for room in (seraph, kernel_seraph, pair_seraph):
+    for room in (mahalanobis, pair_seraph):
         monkeypatch.setattr(room, "all_or_nothing", lambda estimator: nullcontext())
 
 

@@ -866,7 +866,7 @@ def fit_of(case):
 def test_the_picture_of_a_fit_is_legible_and_its_panels_have_names(case):
     figure = fit_of(case)
     assert_legible(figure, at_least=15)
-    assert len(figure.axes) == 3 + (case == "two scales")
+    assert len(figure.axes) == 3 + (case in ("two scales", "many iterations"))
     for ax in figure.axes[:3]:
         assert ax.has_data()
         assert "" not in (ax.get_title(), ax.get_xlabel(), ax.get_ylabel())
