@@ -112,6 +112,7 @@ def base_classes() -> list[type]:
     listed = [value for _, _, value in public_objects() if inspect.isclass(value)]
     listed += result_classes()
     bases = {base for kind in listed for base in kind.__mro__ if is_ours(base)}
+    bases = {base for base in bases if not base.__name__.startswith("_")}
     return sorted(bases - set(listed), key=lambda base: base.__name__)
 
 
