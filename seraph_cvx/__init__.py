@@ -57,7 +57,7 @@ __all__ = [
     "verify_paper",
 ]
 
-_HEAVY_ROOMS = {
+_LAZY_MODULES = {
     "SERAPH": "estimators.seraph",
     "SERAPHCV": "estimators.seraph_cv",
     "LabeledKFold": "estimators.half_labeled",
@@ -80,6 +80,6 @@ _HEAVY_ROOMS = {
 
 def __getattr__(name: str) -> Any:
     """Import a name when it is first used: CVXPY and scikit-learn are imported only if needed."""
-    if name not in _HEAVY_ROOMS:
+    if name not in _LAZY_MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_HEAVY_ROOMS[name]}", __name__), name)
+    return getattr(import_module(f".{_LAZY_MODULES[name]}", __name__), name)
