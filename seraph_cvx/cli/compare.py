@@ -19,7 +19,7 @@ from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from .main import DEBUG, SCHEDULER, app, on_cluster
 from .report import alert, alerts, answers_in_words, needs_matplotlib, say, screen
-from .tables import TableError, check_output, read_table
+from .tables import TableError, check_output, files_by_name, read_table
 
 if TYPE_CHECKING:
     from ..race.race_table import Race
@@ -128,20 +128,13 @@ def read_instances(folder: Path, label_column: str = "y") -> dict[str, MStepObje
     A .npz file holds X and y, with -1 for an unknown class, and may hold `trace_weight` and
     `unlabeled_weight`; a CSV table has a column of labels. The points are taken as they are.
     """
-    if not folder.is_dir():
-        raise TableError(f"There is no folder {folder} of instances: check the name.")
-    paths = sorted(path for path in folder.iterdir() if path.suffix in ENDINGS)
-    if not paths:
-        raise TableError(f"{folder} has no file that ends in {', '.join(ENDINGS)}.")
     objectives: dict[str, MStepObjective] = {}
-    for path in paths:
-        if path.stem in objectives:
-            raise TableError(f"Two files of {folder} are called {path.stem}: rename one of them.")
+    for name, path in files_by_name(folder, "instances", ENDINGS).items():
         if path.suffix == ".npz":
-            objectives[path.stem] = _from_arrays(path)
+            objectives[name] = _from_arrays(path)
         else:
             table = read_table(path, label_column)
-            objectives[path.stem] = MStepObjective(PairSet.from_labels(table.X, table.y))
+            objectives[name] = MStepObjective(PairSet.from_labels(table.X, table.y))
     return objectives
 
 

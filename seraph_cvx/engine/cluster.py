@@ -248,10 +248,10 @@ def _backend() -> Any:
 
 def _losses() -> tuple[type[BaseException], ...]:
     """Errors that say that workers, or what they kept, are gone; not that the work is at fault."""
-    found: list[type[BaseException]] = [CancelledError, BrokenExecutor, OSError]
+    kinds: list[type[BaseException]] = [CancelledError, BrokenExecutor, OSError]
     if distributed := sys.modules.get("distributed"):
-        found.append(distributed.KilledWorker)
-    return tuple(found)
+        kinds.append(distributed.KilledWorker)
+    return tuple(kinds)
 
 
 def _is_worker() -> bool:

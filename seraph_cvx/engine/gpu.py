@@ -117,16 +117,14 @@ class GpuPass:
     def sums(self) -> tuple[Array, Array]:
         """On the device: what the totals are made from, and W [Y, 1]."""
         n, rho = self.Y.shape
-        found, summed = self.pairs.kernels.slopes(self._sides, self.pairs.parts, rho + 1)
-        return found, summed[:n, : rho + 1]
+        totals, summed = self.pairs.kernels.slopes(self._sides, self.pairs.parts, rho + 1)
+        return totals, summed[:n, : rho + 1]
 
     @cached_property
     def totals(self) -> tuple[float, float]:
         """The sum of the weighted losses, and that of H(p) - loss over the unlabeled pairs."""
-        found: tuple[float, float] = self.pairs.kernels.totals(
-            self.pairs.parts, to_host(self.sums[0])
-        )
-        return found
+        total, excess = self.pairs.kernels.totals(self.pairs.parts, to_host(self.sums[0]))
+        return total, excess
 
     @property
     def half_gradient(self) -> Array:
@@ -157,10 +155,10 @@ class GpuPass:
         e[:n, :rho] = E
         e[:n, rho] = (self._minus_Y * E).sum(-1)
         sides, counts = self._single_sides, pairs.padded_counts
-        moved, turned = pairs.kernels.bends(sides, e, counts, pairs.parts, rho)
+        W_summed, T_summed = pairs.kernels.bends(sides, e, counts, pairs.parts, rho)
         product = (
-            moved[:n, -1:] * E - moved[:n, :rho]
-            + turned[:n, rho : rho + 1] * self.Y - turned[:n, :rho]
+            W_summed[:n, -1:] * E - W_summed[:n, :rho]
+            + T_summed[:n, rho : rho + 1] * self.Y - T_summed[:n, :rho]
         )  # fmt: skip
         return np.asarray(to_host(pairs.X.T @ product))
 
@@ -184,13 +182,13 @@ class GpuPass:
 
     @cached_property
     def _sides(self) -> tuple[Array, Array]:
-        found: tuple[Array, Array] = self.pairs.kernels.sides(self.Y, self.pairs.threshold)
-        return found
+        left, right = self.pairs.kernels.sides(self.Y, self.pairs.threshold)
+        return left, right
 
     @cached_property
     def _single_sides(self) -> tuple[Array, Array]:
-        found: tuple[Array, Array] = self.pairs.kernels.single(self._sides)
-        return found
+        left, right = self.pairs.kernels.single(self._sides)
+        return left, right
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from ..numerics.accurate_sums import short_totals
 from ..numerics.arrays import Array, namespace
 from ..numerics.checks import FloatArray, IntArray
-from ..pairs.labeled_pairs import ClassLabels, Labels
+from ..pairs.labeled_pairs import Labels
 
 BLOCK = 120
 """Most points per side of a block: its arrays stay below the 128 KiB from which on glibc maps new
@@ -261,37 +261,39 @@ class Layout:
     @cached_property
     def _labeled(self) -> dict[tuple[int, int], LabeledEntries]:
         """The labeled entries of the blocks that have such, by the first points of their sides."""
-        if self.labels is None:
+        labels = self.labels
+        if labels is None:
             return {}
-        n_labeled = int(np.max(self.labels.members, initial=-1)) + 1
+        n_labeled = int(np.max(labels.members, initial=-1)) + 1
         sides = [self._side(number) for number in range(-(-n_labeled // self.size))]
-        entries = self._first_entries if self.labels.is_complete else self._listed_entries
+        entries = _first_entries if labels.is_complete else _listed_entries
         in_blocks = {
-            (rows.start, columns.start): entries(rows, columns)
+            (rows.start, columns.start): entries(labels, rows, columns)
             for k, rows in enumerate(sides)
             for columns in sides[k:]
         }
         return {block: labeled for block, labeled in in_blocks.items() if labeled is not None}
 
-    def _first_entries(self, rows: slice, columns: slice) -> LabeledEntries:
-        """Every pair of the labeled points, which come first."""
-        n_labeled = len(self.labels.members) if self.labels is not None else 0
-        height, width = (min(part.stop, n_labeled) - part.start for part in (rows, columns))
-        is_whole = max(rows.stop, columns.stop) <= n_labeled
-        return LabeledEntries((slice(0, height), slice(0, width)), is_whole=is_whole)
 
-    def _listed_entries(self, rows: slice, columns: slice) -> LabeledEntries | None:
-        """The listed pairs that lie in a block, in both halves of one on the diagonal."""
-        labels = self.labels or ClassLabels(np.zeros(0, dtype=int), np.zeros(0, dtype=int))
-        (i, j), c = labels.listed.T, labels.confidence
-        if rows == columns:
-            i, j = np.concatenate([i, j]), np.concatenate([j, i])
-            c = None if c is None else np.concatenate([c, c])
-        inside = (i >= rows.start) & (i < rows.stop) & (j >= columns.start) & (j < columns.stop)
-        if not np.any(inside):
-            return None
-        entries = i[inside] - rows.start, j[inside] - columns.start
-        return LabeledEntries(entries, None if c is None else c[inside])
+def _first_entries(labels: Labels, rows: slice, columns: slice) -> LabeledEntries:
+    """Every pair of the labeled points, which come first."""
+    n_labeled = len(labels.members)
+    height, width = (min(part.stop, n_labeled) - part.start for part in (rows, columns))
+    is_whole = max(rows.stop, columns.stop) <= n_labeled
+    return LabeledEntries((slice(0, height), slice(0, width)), is_whole=is_whole)
+
+
+def _listed_entries(labels: Labels, rows: slice, columns: slice) -> LabeledEntries | None:
+    """The listed pairs that lie in a block, in both halves of one on the diagonal."""
+    (i, j), c = labels.listed.T, labels.confidence
+    if rows == columns:
+        i, j = np.concatenate([i, j]), np.concatenate([j, i])
+        c = None if c is None else np.concatenate([c, c])
+    inside = (i >= rows.start) & (i < rows.stop) & (j >= columns.start) & (j < columns.stop)
+    if not np.any(inside):
+        return None
+    entries = i[inside] - rows.start, j[inside] - columns.start
+    return LabeledEntries(entries, None if c is None else c[inside])
 
 
 def labeled_first(labels: Labels, n_points: int) -> tuple[IntArray, Labels]:

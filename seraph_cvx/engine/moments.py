@@ -137,15 +137,15 @@ class PairMoments:
     @cached_property
     def longest(self) -> float:
         """The largest squared length of a pair: max_k ||v_k||^2."""
-        found = [0.0]
+        largest = [0.0]
 
         def record(batch: PairBatch, d: FloatArray) -> PairTerms:
             d = batch.pairs_of(d)
-            found.extend([float(namespace(d).max(d))] if math.prod(d.shape) else [])
+            largest.extend([float(namespace(d).max(d))] if math.prod(d.shape) else [])
             return PairTerms([d])
 
         self._sweep(record)
-        return max(found)
+        return max(largest)
 
     @cached_property
     def fourth(self) -> float:

@@ -202,13 +202,8 @@ def sweep_listed(
 def with_one(Z: Array) -> Array:
     """The points with a column of ones: [Z, 1]."""
     xp = namespace(Z)
-    return xp.concat([Z, xp.ones_like(Z[:, :1]) if Z.shape[1] else _column(Z)], axis=1)
-
-
-def _column(Z: Array) -> Array:
-    """A column of ones for points without coordinates."""
-    kind = {} if isinstance(Z, np.ndarray) else {"device": Z.device}
-    return namespace(Z).ones((Z.shape[0], 1), dtype=Z.dtype, **kind)
+    one = xp.ones((Z.shape[0], 1), dtype=Z.dtype, device=Z.device)
+    return xp.concat([Z, one], axis=1)
 
 
 def weighted_moment(weights: Array, Z: Array, in_runs: bool) -> Array:

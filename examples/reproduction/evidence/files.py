@@ -18,7 +18,7 @@ from rich.progress import (
 )
 
 from seraph_cvx.cli.report import alert, alerts, say
-from seraph_cvx.cli.tables import Reading, TableError, read_rows, read_table
+from seraph_cvx.cli.tables import Reading, files_by_name, read_rows, read_table
 from seraph_cvx.processes.whole_file import write_whole
 
 from .runs import FAILED, Callback
@@ -116,19 +116,12 @@ def read_labeled_tables(folder: Path, label_column: str | None = None) -> dict[s
 
     The label column is the last one unless it is named; rows without a label are left out.
     """
-    if not folder.is_dir():
-        raise TableError(f"There is no folder {folder} of tables: check the name.")
-    paths = sorted(path for path in folder.iterdir() if path.suffix in ENDINGS)
-    if not paths:
-        raise TableError(f"{folder} has no file that ends in {', '.join(ENDINGS)}.")
-    found: dict[str, Any] = {}
-    for path in paths:
-        if path.stem in found:
-            raise TableError(f"Two files of {folder} are called {path.stem}: rename one of them.")
+    labeled: dict[str, Any] = {}
+    for name, path in files_by_name(folder, "tables", ENDINGS).items():
         table = read_table(path, _last_column(path) if label_column is None else label_column)
         known = table.y != UNKNOWN
-        found[path.stem] = table.X[known], table.y[known]
-    return found
+        labeled[name] = table.X[known], table.y[known]
+    return labeled
 
 
 def _last_column(path):
