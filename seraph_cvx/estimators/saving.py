@@ -9,24 +9,29 @@ from __future__ import annotations
 
 import os
 import re
-import zipfile
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from ..certificate import Certificate
 from ..numerics.psd_cone import check_metric
-from ..solvers.solution import Status
-from .plain_file import Arrays, NotPlain, pack, read_plain_file, refuse, unpack, write_plain_file
+from .plain_file import (
+    Arrays,
+    NotPlain,
+    look_up,
+    pack,
+    parse_plain_file,
+    refuse,
+    unpack,
+    write_plain_file,
+)
 
 FORMAT = "seraph_cvx model"
 FORMAT_VERSION = 2
 """Of a pipeline. A model alone is written as version 1, which earlier releases read too."""
-
-UNREADABLE = (ValueError, EOFError, RecursionError, NotImplementedError, zipfile.BadZipFile)
 
 PACKAGE = "seraph_cvx"
 
@@ -42,37 +47,24 @@ MODELS = {
 """The classes that can be saved, and their modules, imported when needed."""
 
 SCALERS = {
-    "StandardScaler": "sklearn.preprocessing",
-    "MinMaxScaler": "sklearn.preprocessing",
-    "MaxAbsScaler": "sklearn.preprocessing",
-    "RobustScaler": "sklearn.preprocessing",
+    **dict.fromkeys(
+        ("StandardScaler", "MinMaxScaler", "MaxAbsScaler", "RobustScaler"), "sklearn.preprocessing"
+    ),
     "SimpleImputer": "sklearn.impute",
 }
 """The steps that may stand before a metric, and their modules."""
 
-SCALER_ARRAYS = {
-    "StandardScaler": ("mean_", "scale_", "var_"),
-    "MinMaxScaler": ("min_", "scale_", "data_min_", "data_max_", "data_range_"),
-    "MaxAbsScaler": ("scale_", "max_abs_"),
-    "RobustScaler": ("center_", "scale_"),
-    "SimpleImputer": ("statistics_",),
+LEARNED = re.compile("[a-z][a-z0-9_]*_|_row_means|_mean")
+"""The names of what is learned; the last two are of KernelSERAPH."""
+
+SHAPES = {
+    **{"axes_": "nr", "training_points_": "nm", "_row_means": "n"},
+    **{"metric_": "rr", "components_": "kr", "labels_": "l", "labeled_points_": "lm"},
+    **{"feature_names_in_": "m", "mean_": "m", "scale_": "m", "var_": "m", "min_": "m"},
+    **{"data_min_": "m", "data_max_": "m", "data_range_": "m", "max_abs_": "m"},
+    **{"center_": "m", "statistics_": "m"},
 }
-"""The arrays that each of them learns, with an entry for each feature."""
-
-LEARNED_BY_SCALERS = ("n_features_in_", "feature_names_in_", "n_samples_seen_")
-
-PRIVATE = {"KernelSERAPH": ("_row_means", "_mean")}
-"""Learned attributes whose names do not end in an underscore."""
-
-ATTRIBUTE_TYPES: dict[str, Any] = {
-    "n_features_in_": int,
-    "n_iter_": int,
-    "threshold_": float,
-    "status_": Status,
-    "history_": list,
-    "certificate_": Certificate | None,
-}
-"""The types of these attributes, wherever they occur; SERAPH and its relatives have them all."""
+"""The sizes of what is learned: a letter is one number; m features, in r coordinates."""
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -139,16 +131,14 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     Traceback (most recent call last):
     FileNotFoundError: [Errno 2] No such file or directory: 'no_such_file.npz'
     """
+    content = Path(path).read_bytes()
     try:
-        header, arrays = read_plain_file(path)
+        header, arrays = parse_plain_file(content)
         _check_format(header)
         is_pipeline = header.get("class") == "Pipeline"
-        model = (_rebuild_pipeline if is_pipeline else _rebuild)(header, arrays)
-        if arrays:
-            refuse(f"its header does not name its entries {sorted(arrays)}")
-    except UNREADABLE as error:
+        return (_rebuild_pipeline if is_pipeline else _rebuild)(header, arrays)
+    except Exception as error:  # whatever a damaged or a hostile file makes of the parsers
         raise ValueError(f"{os.fspath(path)} cannot be loaded: {error}") from error
-    return model
 
 
 def _check_format(header: dict[str, Any]) -> None:
@@ -198,15 +188,13 @@ def _describe(
     learned.pop("_sklearn_output_config", None)
     parameters.pop("callback", None)  # it belongs to the fit that is over, not to what was learned
     inner = learned.pop("best_estimator_", None)
-    if classes is SCALERS:
-        learned = {key: value for key, value in learned.items() if _may_be_learned(key, name)}
-        if "statistics_" in learned:  # of a constant they are objects
-            learned["statistics_"] = np.asarray(learned["statistics_"], dtype=np.float64)
-    else:
-        _check_fitted(name, vars(model))
-        if unknown := [key for key in learned if not _may_be_learned(key, name)]:
-            raise TypeError(f"This {name} cannot be saved: `{unknown[0]}` is nothing it learns.")
+    if name == "SimpleImputer":  # the rest follows from these; of a constant they are objects
+        kept = learned.keys() & {"n_features_in_", "feature_names_in_"}
+        statistics = np.asarray(learned["statistics_"], dtype=np.float64)
+        learned = {key: learned[key] for key in kept} | {"statistics_": statistics}
     try:
+        if unknown := [key for key in learned if not LEARNED.fullmatch(key)]:
+            raise NotPlain(f"`{unknown[0]}` is nothing it learns")
         record = {
             "class": name,
             "parameters": {
@@ -230,55 +218,30 @@ def _describe(
 
 
 def _rebuild_pipeline(record: dict[str, Any], arrays: Arrays) -> Pipeline:
-    """Rebuild the pipeline whose steps a record describes."""
-    steps = record.get("steps")
-    if not isinstance(steps, list) or not steps:
-        refuse("its pipeline has no steps")
-    rebuilt = []
-    for number, step in enumerate(steps):
-        match step:
-            case [str(name), dict(content)]:
-                classes = MODELS if number == len(steps) - 1 else SCALERS
-                rebuilt.append((name, _rebuild(content, arrays, classes)))
-            case _:
-                refuse(f"the step {number} of its pipeline has no name or no content")
-    sizes = {step.n_features_in_ for _, step in rebuilt}
-    if len(sizes) > 1:
-        refuse(f"the steps of its pipeline take {' and '.join(map(str, sorted(sizes)))} features")
-    return Pipeline(rebuilt)
+    """Rebuild the pipeline whose steps a record describes: scalers, then a model."""
+    *scalers, (last, model) = record["steps"]
+    steps = [(name, _rebuild(scaler, arrays, SCALERS)) for name, scaler in scalers]
+    return Pipeline([*steps, (last, _rebuild(model, arrays))])
 
 
 def _rebuild(record: dict[str, Any], arrays: Arrays, classes: dict[str, str] = MODELS) -> Any:
     """Rebuild the model or scaler that a record describes."""
     name = record.get("class")
-    if not isinstance(name, str) or name not in classes:
-        refuse(f"its class {name!r} is none of {', '.join(classes)}")
-    try:
-        cls = getattr(import_module(classes[name]), name)
-    except ImportError as error:
-        refuse(f"its class {name} cannot be imported ({error})")
-    parameters, attributes = record.get("parameters"), record.get("attributes")
-    if not isinstance(parameters, dict) or not isinstance(attributes, dict):
-        refuse("its header has no parameters or no attributes")
-    if unknown := parameters.keys() - cls().get_params(deep=False).keys():
-        refuse(f"{name} has no parameter {sorted(unknown)[0]!r}")
-    model = cls(**{key: unpack(value, arrays) for key, value in parameters.items()})
-    for key in attributes:
-        if not _may_be_learned(key, name) or hasattr(cls, key):
+    cls = getattr(import_module(look_up(name, classes, "class")), str(name))
+    parameters = {key: unpack(value, arrays) for key, value in record["parameters"].items()}
+    model = cls(**parameters)
+    for key in record["attributes"]:
+        if not LEARNED.fullmatch(key) or hasattr(cls, key):
             refuse(f"{name} learns no attribute {key!r}")
-    learned = {
-        key: unpack(value, arrays, may_be_nan=key == "cv_results_")
-        for key, value in attributes.items()
-    }
-    if name == "SERAPHCV" and isinstance(record.get("best_estimator_"), dict):
+    learned = {key: unpack(value, arrays) for key, value in record["attributes"].items()}
+    if name == "SERAPHCV":
         learned["best_estimator_"] = _rebuild(record["best_estimator_"], arrays)
+    _check_shapes(f"this {name}", learned)
     if classes is MODELS:
-        _check_fitted(name, learned)
-    else:
-        _check_scaler(model, learned)
+        check_metric(learned["metric_"], len(learned["metric_"]), f"the metric_ of this {name}")
+    elif name == "SimpleImputer":  # the statistics of one row are that row
+        model.fit(learned.pop("statistics_")[None])
     vars(model).update(learned)
-    if record.get("output") not in (None, "default", "pandas", "polars"):
-        refuse(f"its output is {record['output']!r}")
     return model.set_output(transform=record.get("output"))
 
 
@@ -288,66 +251,15 @@ def _is_one_of(classes: dict[str, str], model: Any) -> bool:
     return name in classes and getattr(import_module(classes[name]), name) is type(model)
 
 
-def _may_be_learned(key: str, name: str) -> bool:
-    if name in SCALERS:
-        return key in (*SCALER_ARRAYS[name], *LEARNED_BY_SCALERS)
-    return bool(re.fullmatch(r"[a-z][a-z0-9_]*_", key)) or key in PRIVATE.get(name, ())
-
-
-def _check_scaler(scaler: Any, learned: dict[str, Any]) -> None:
-    """Check that what a scaler learned fits together, and let an imputer make the rest of it."""
-    name, m = type(scaler).__name__, learned.get("n_features_in_")
-    if type(m) is not int or m < 1:
-        refuse(f"the n_features_in_ of this {name} is {m!r}")
-    for key in (*SCALER_ARRAYS[name], "feature_names_in_"):
-        value = learned.get(key)
-        if value is None and (key == "feature_names_in_" or name != "SimpleImputer"):
-            continue  # nobody named them, or the scaler was told not to learn it
-        kind = "O" if key == "feature_names_in_" else "f"
-        if not isinstance(value, np.ndarray) or value.dtype.kind != kind or value.shape != (m,):
-            refuse(f"the {key} of this {name} is not an array of {m} entries of its kind")
-    if name == "SimpleImputer":  # the statistics of one row are that row
-        statistics = learned.pop("statistics_")
-        scaler.fit(statistics.reshape(1, m))
-        if not np.array_equal(scaler.statistics_, statistics):
-            refuse("the statistics_ of this SimpleImputer are not what its strategy gives")
-
-
-def _check_fitted(name: str, learned: dict[str, Any]) -> None:
-    """Check that what a model learned is all there, with its types and matching shapes."""
-    for key, kind in ATTRIBUTE_TYPES.items():
-        if key not in learned and MODELS[name] == "seraph_cvx.baselines":
+def _check_shapes(owner: str, learned: dict[str, Any]) -> None:
+    """Check that what was learned fits together."""
+    sizes = {"m": learned["n_features_in_"]}
+    if "axes_" not in learned:
+        sizes["r"] = sizes["m"]
+    for key, letters in SHAPES.items():
+        if learned.get(key) is None:  # nobody named the features, or a scaler needs no such array
             continue
-        if not isinstance(learned.get(key, ()), kind) or learned[key] != learned[key]:
-            refuse(f"the {key} of this {name} is {learned.get(key, 'missing')!r}")
-    if name == "SERAPHCV" and type(learned.get("best_estimator_")).__name__ != "SERAPH":
-        refuse("this SERAPHCV has no SERAPH as its best_estimator_")
-    if name == "KernelSERAPH" and not isinstance(learned.get("_mean"), float):
-        refuse(f"the _mean of this KernelSERAPH is {learned.get('_mean')!r}")
-    for key, shape in _shapes(name, learned).items():
-        array = learned.get(key)
-        kind = "O" if key == "feature_names_in_" else "f"
-        if not isinstance(array, np.ndarray) or array.dtype.kind != kind:
-            refuse(f"the {key} of this {name} is missing, or not an array of its kind")
-        is_cut = key == "components_" and 1 <= len(array) <= shape[0]
-        if array.shape != shape and not (is_cut and array.shape[1:] == shape[1:]):
-            refuse(f"the {key} of this {name} has shape {array.shape}, where {shape} fits")
-    check_metric(learned["metric_"], len(learned["metric_"]), f"the metric_ of this {name}")
-
-
-def _shapes(name: str, learned: dict[str, Any]) -> dict[str, tuple[int, ...]]:
-    m = learned.get("n_features_in_", 0)
-    shapes: dict[str, tuple[int, ...]] = {"metric_": (m, m), "components_": (m, m)}
-    if name == "KernelSERAPH":
-        axes = np.asarray(learned.get("axes_"))
-        n, r = axes.shape if axes.ndim == 2 else (0, 0)
-        shapes = {"axes_": (n, r), "training_points_": (n, m), "_row_means": (n,)}
-        shapes |= {"metric_": (r, r), "components_": (r, r)}
-    if "feature_names_in_" in learned:
-        shapes["feature_names_in_"] = (m,)
-    labels = learned.get("labels_")
-    if labels is not None:
-        if not isinstance(labels, np.ndarray) or labels.ndim != 1:
-            refuse(f"the labels_ of this {name} are not an array with an entry for each point")
-        shapes["labeled_points_"] = (len(labels), m)
-    return shapes
+        shape = np.shape(learned[key])
+        expected = tuple(sizes.setdefault(*item) for item in zip(letters, shape, strict=False))
+        if shape != expected or len(shape) != len(letters):
+            refuse(f"the {key} of {owner} has shape {shape}, which does not fit the rest of it")

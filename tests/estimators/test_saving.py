@@ -7,7 +7,6 @@ import io
 import json
 import os
 import struct
-import sys
 import tracemalloc
 import warnings
 import zipfile
@@ -41,8 +40,6 @@ from seraph_cvx.datasets import load_sampling
 
 SAMPLING = load_sampling("iris", n_points=40, n_labeled=16, seed=1)
 X, Y = SAMPLING.X, SAMPLING.y
-
-
 FRAME = pd.DataFrame(X, columns=["p", "q", "r", "größe"])
 SAME = np.where(Y[[0, 2, 4, 6, 1, 3]] == Y[[1, 3, 5, 7, 8, 9]], 1, -1)
 MODELS = {
@@ -102,6 +99,8 @@ def equal(ours, theirs):
 @pytest.mark.parametrize("kind", MODELS)
 def test_a_model_comes_back_bit_for_bit(fitted, tmp_path, kind):
     model = fitted[kind]
+    if kind == "SERAPHCV":  # a fit that failed has no score
+        model.cv_results_["mean_test_score"][1] = np.nan
     again = through_a_file(model, tmp_path)
     assert type(again) is type(model)
     assert vars(again).keys() == vars(model).keys()
@@ -116,25 +115,6 @@ def test_a_model_comes_back_bit_for_bit(fitted, tmp_path, kind):
     assert np.array_equal(transformed, model.transform(points))
 
 
-def test_not_a_number_in_the_scores_of_a_search_is_kept(fitted, tmp_path):
-    search = SERAPHCV()
-    search.__dict__.update(vars(fitted["SERAPHCV"]))
-    search.cv_results_ = {**search.cv_results_, "mean_test_score": np.array([np.nan, 1.0] * 2)}
-    again = through_a_file(search, tmp_path)
-    assert np.isnan(again.cv_results_["mean_test_score"]).tolist() == [True, False] * 2
-
-
-def test_the_file_is_plain_numpy_and_json(fitted, tmp_path):
-    save_model(fitted["SERAPH"], tmp_path / "model.npz")
-    with np.load(tmp_path / "model.npz", allow_pickle=False) as file:
-        assert np.array_equal(file["metric_"], fitted["SERAPH"].metric_)
-        header = json.loads(file["header"].tobytes())
-    assert header["format"] == "seraph_cvx model"
-    assert header["format_version"] == 1
-    assert header["class"] == "SERAPH"
-    assert header["parameters"]["sharpness"] == 2.0
-
-
 def test_a_model_has_the_labeled_points_with_their_labels(fitted):
     known = Y != -1
     for model in (fitted["SERAPH"], fitted["SERAPHCV"].best_estimator_):
@@ -142,8 +122,6 @@ def test_a_model_has_the_labeled_points_with_their_labels(fitted):
         np.testing.assert_array_equal(model.labels_, Y[known])
     assert SERAPH().fit(X, None, [(0, 1)], [(2, 3)]).labels_ is None
 
-
-# Pipelines of a scaler and a metric
 
 SCALERS = [
     StandardScaler(with_mean=False),
@@ -166,17 +144,10 @@ def test_a_pipeline_comes_back_bit_for_bit(tmp_path, scaler):
     if isinstance(scaler, SimpleImputer):
         frame.iloc[3, 2] = np.nan
     assert np.array_equal(again.transform(frame), pipeline.transform(frame))
-    assert again[0].feature_names_in_.tolist() == ["p", "q", "r", "größe"]
-    assert again[0].get_params().keys() == scaler.get_params().keys()
+    assert str(again[0]) == str(scaler)
     assert again[-1].labels_.tolist() == [label for label in y if label is not None]
     with pytest.raises(ValueError, match="feature names"):
         again.transform(frame[["q", "p", "r", "größe"]])
-
-
-def test_failure_path_a_file_of_the_command_before_it_wrote_models(tmp_path):
-    path = tmp_path / "old.npz"
-    np.savez(path, metric=np.eye(2), components=np.eye(2), feature_names=np.array(["a", "b"]))
-    assert "of an earlier `seraph-cvx fit`" in refusal(path)
 
 
 # Refused on saving
@@ -186,28 +157,19 @@ class MyOwnSERAPH(SERAPH):
     pass
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"solver": object()}, r"`parameters.solver` is <object .* give such a value"),
-        ({"random_state": np.random.RandomState(0)}, r"`parameters.random_state` is RandomState"),
-        ({"remark": "a good one"}, "`remark` is nothing it learns"),
-        ({"extra_": {1, 2}}, r"`extra_` is \{1, 2\}"),
-    ],
-)
-def test_failure_path_what_is_not_plain_is_not_written(tmp_path, change, message):
-    model = SERAPH().fit(X, Y)
-    model.__dict__.update(change)
-    with pytest.raises(TypeError, match=f"This SERAPH cannot be saved: {message}"):
-        save_model(model, tmp_path / "model.npz")
-    assert not list(tmp_path.iterdir())
+def with_remark(**remark):
+    model = SERAPH()
+    model.__dict__.update(remark)
+    return model
 
 
 NOT_WRITTEN = {
+    r"`extra_` is <object .* give such a value": with_remark(extra_=object()),
+    "`remark` is nothing it learns": with_remark(remark="a good one"),
+    r"`parameters\.random_state` is RandomState": SERAPH(random_state=np.random.RandomState(0)),
     r"`parameters\.kernel` is <function": KernelSERAPH(lambda a, b: float(a @ b), tol=1e-3),
     r"`parameters\.cv` is LabeledKFold.*best_est": SERAPHCV([1.0], (0.0,), cv=LabeledKFold(2)),
     "MyOwnSERAPH cannot be saved: only SERAPH, PairSERAPH": MyOwnSERAPH(),
-    "StandardScaler cannot be saved": StandardScaler(),
     r"not SERAPH\. .* save pipeline\[:-1\]": make_pipeline(
         StandardScaler(), SERAPH(), LabeledOnly()
     ),
@@ -238,26 +200,13 @@ def test_failure_path_nothing_to_write_or_nowhere_to_write_it(fitted, tmp_path):
         save_model(fitted["SERAPH"], tmp_path / "no such folder" / "model.npz")
 
 
-def test_failure_path_a_write_that_fails_leaves_the_old_file(fitted, tmp_path, monkeypatch):
-    path = tmp_path / "model.npz"
-    save_model(fitted["SERAPH"], path)
-    before = path.read_bytes()
-
-    def full_disk(*_):
-        raise OSError("no space left")
-
-    monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(OSError, match="no space left"):
-        save_model(fitted["SERAPH, cut"], path)
-    assert path.read_bytes() == before
-    assert list(tmp_path.iterdir()) == [path]
-    monkeypatch.undo()
-    save_model(fitted["SERAPH, cut"], path)
-    assert load_model(path).n_components == 2
-    assert list(tmp_path.iterdir()) == [path]
-
-
 # Refused on loading
+
+
+@pytest.fixture
+def path(fitted, tmp_path):
+    save_model(fitted["SERAPH"], tmp_path / "model.npz")
+    return tmp_path / "model.npz"
 
 
 def read(path):
@@ -271,77 +220,52 @@ def write(path, header, arrays, save=np.savez):
     save(path, header=np.frombuffer(text, dtype=np.uint8), **arrays)
 
 
-GONE = object()
-NAN = np.full((4, 4), np.nan)
-DAMAGES = {
-    "SERAPH": {
-        "'components_' holds NaN or infinity": {"components_": NAN},
-        "'metric_' holds NaN": {"metric_": NAN},
-        "the metric_ of this SERAPH has shape (4, 3)": {"metric_": np.ones((4, 3))},
-        "the components_ of this SERAPH has shape": {"components_": np.ones((4, 3))},
-        "is not positive semidefinite": {"metric_": -np.eye(4)},
-        "is not symmetric": {"metric_": np.triu(np.ones((4, 4)))},
-        "not an array of its kind": {"components_": np.ones((4, 4), dtype=int)},
-        "'metric_' is missing": {"metric_": None},
-        "does not name its entries ['more']": {"more": np.ones(3)},
-        "the labeled_points_ of this SERAPH has shape": {"labels_": np.zeros(3, int)},
-        "the metric_ of this SERAPH is missing": ("attributes.metric_", GONE),
-        "does not say 'seraph_cvx model'": ("format", "another"),
-        "format version is 'one'": ("format_version", "one"),
-        "format version is 0": ("format_version", 0),
-        "newer than 2": ("format_version", 3),
-        "class 'Popen' is none of SERAPH": ("class", "Popen"),
-        "class ['SERAPH'] is none of": ("class", ["SERAPH"]),
-        "no parameters or no attributes": ("parameters", [1]),
-        "its output is 'html'": ("output", "html"),
-        "SERAPH has no parameter 'shell'": ("parameters.shell", True),
-        "{'eval': '1 + 1'}": ("parameters.solver", {"eval": "1 + 1"}),
-        "which is no value of a model": ("parameters.solver", {"a": 1, "b": 2}),
-        "learns no attribute '__class__'": ("attributes.__class__", "x"),
-        "learns no attribute 'transform'": ("attributes.transform", "x"),
-        "learns no attribute 'Metric_'": ("attributes.Metric_", "x"),
-        "the labels_ of this SERAPH are not": ("attributes.labels_", "ab"),
-        "the n_iter_ of this SERAPH is 'many'": ("attributes.n_iter_", "many"),
-        "the status_ of this SERAPH is 'fine'": ("attributes.status_", "fine"),
-        "{'status': 'fine'}": ("attributes.status_", {"status": "fine"}),
-        "the threshold_ of this SERAPH is nan": ("attributes.threshold_", {"float": "nan"}),
-        "the threshold_ of this SERAPH is 'missing'": ("attributes.threshold_", GONE),
-        "which is no Certificate": ("attributes.certificate_", {"certificate": {"gap": 1.0}}),
-        "which is no Iteration": ("attributes.history_.0.iteration.rank", "two"),
-        "the n_features_in_ of this SERAPH is None": ("attributes.n_features_in_", None),
-        "has shape (4, 4), where (9, 9) fits": ("attributes.n_features_in_", 9),
-    },
-    "Pipeline": {
-        "its pipeline has no steps": ("steps", []),
-        "the step 0 of its pipeline has no name": ("steps.0", ["scale"]),
-        "its class 'Popen' is none of StandardScaler": ("steps.0.1.class", "Popen"),
-        "no parameter 'shell'": ("steps.0.1.parameters.shell", True),
-        "no attribute '__class__'": ("steps.0.1.attributes.__class__", "x"),
-        "scale_ of this StandardScaler is not": ("steps.0.1.attributes.scale_", 1.0),
-        "none of SERAPH": ("steps.1.1.class", "StandardScaler"),
-    },
-    "KernelSERAPH": {
-        "axes_": ("attributes.axes_", GONE),
-        "_row_means": ("attributes._row_means", GONE),
-        "_mean": ("attributes._mean", GONE),
-    },
-    "GDM": {"components_": ("attributes.components_", GONE)},
-    "SERAPHCV": {"no SERAPH as its best_esti": ("best_estimator_.class", "PairSERAPH")},
-}
-"""What is said of a file where arrays, or a value of the header, are replaced or gone."""
-
-
-@pytest.fixture
-def path(fitted, tmp_path):
-    save_model(fitted["SERAPH"], tmp_path / "model.npz")
-    return tmp_path / "model.npz"
-
-
 def refusal(path):
     with pytest.raises(ValueError, match="cannot be loaded") as caught:
         load_model(path)
     assert str(path) in str(caught.value)
     return str(caught.value)
+
+
+def test_the_file_is_plain_numpy_and_json(fitted, path):
+    header, arrays = read(path)
+    assert np.array_equal(arrays["metric_"], fitted["SERAPH"].metric_)
+    expected = {"format": "seraph_cvx model", "format_version": 1, "class": "SERAPH"}
+    assert header.items() >= expected.items()
+    assert header["parameters"]["sharpness"] == 2.0
+
+
+GONE = object()
+DAMAGES = {
+    "SERAPH": {
+        "the metric_ of this SERAPH has shape (4, 3)": {"metric_": np.ones((4, 3))},
+        "the components_ of this SERAPH has shape": {"components_": np.ones((4, 3))},
+        "is not positive semidefinite": {"metric_": -np.eye(4)},
+        "NaN": {"metric_": np.full((4, 4), np.nan)},
+        "{'array': 'metric_'}": {"metric_": None},
+        "the labeled_points_ of this SERAPH has shape": {"labels_": np.zeros(3, int)},
+        "metric_": ("attributes.metric_", GONE),
+        "does not say 'seraph_cvx model'": ("format", "another"),
+        "format version is 'one'": ("format_version", "one"),
+        "newer than 2": ("format_version", 3),
+        "class 'Popen' is none of SERAPH": ("class", "Popen"),
+        "class ['SERAPH'] is none of": ("class", ["SERAPH"]),
+        "'shell'": ("parameters.shell", True),
+        "{'eval': '1 + 1'}, which is no value": ("parameters.solver", {"eval": "1 + 1"}),
+        "learns no attribute '__class__'": ("attributes.__class__", "x"),
+        "learns no attribute 'transform'": ("attributes.transform", "x"),
+        "'fine'": ("attributes.status_", {"status": "fine"}),
+        "Certificate": ("attributes.certificate_", {"certificate": {"gap": 1.0}}),
+        "does not fit the rest": ("attributes.n_features_in_", 9),
+    },
+    "Pipeline": {
+        "its class 'Popen' is none of StandardScaler": ("steps.0.1.class", "Popen"),
+        "scale_ of this StandardScaler has": ("steps.0.1.attributes.scale_", 1.0),
+        "none of SERAPH": ("steps.1.1.class", "StandardScaler"),
+    },
+    "KernelSERAPH": {"_row_means": {"_row_means": np.ones(3)}},
+}
+"""What is said of a file where arrays, or a value of the header, are replaced or gone."""
 
 
 @pytest.mark.parametrize(
@@ -359,17 +283,10 @@ def test_failure_path_a_file_that_does_not_fit_together(fitted, path, kind, mess
         *outer, last = (int(key) if key.isdigit() else key for key in damage[0].split("."))
         inner = reduce(getitem, outer, header)
         inner[last] = damage[1]
-        arrays[last] = None
         if damage[1] is GONE:
             del inner[last]
     write(path, header, {name: a for name, a in arrays.items() if a is not None})
     assert message in refusal(path)
-
-
-def test_failure_path_a_class_whose_module_cannot_be_imported(fitted, path, monkeypatch):
-    save_model(fitted["GDM"], path)
-    monkeypatch.setitem(sys.modules, "seraph_cvx.baselines", None)
-    assert "its class GDM cannot be imported" in refusal(path)
 
 
 class Trap:
@@ -382,40 +299,40 @@ class Trap:
         return os.mkdir, (str(self.folder),)
 
 
+def saved(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
 def test_failure_path_a_pickle_is_not_opened(path, tmp_path):
     trap = np.array([Trap(tmp_path / "sprung")], dtype=object)
     header, arrays = read(path)
     write(path, header, {**arrays, "metric_": trap})
-    assert "'metric_' is no array of plain numbers" in refusal(path)
-    path.write_bytes(_saved(trap))
     refusal(path)
-    path.write_bytes(trap.dumps())
-    refusal(path)
+    for content in (saved(trap), trap.dumps()):
+        path.write_bytes(content)
+        refusal(path)
     assert not (tmp_path / "sprung").exists()
-    np.load(io.BytesIO(_saved(trap)), allow_pickle=True)
+    np.load(io.BytesIO(saved(trap)), allow_pickle=True)
     assert (tmp_path / "sprung").exists()  # the trap works, where somebody opens it
-
-
-def _saved(array):
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
 
 
 def test_failure_path_files_that_are_something_else(path):
     header, arrays = read(path)
     write(path, header, arrays, save=np.savez_compressed)
     assert "compressed" in refusal(path)
+    write(path, header, {**arrays, "metric_": np.array(["a", "b"])})
+    assert "only plain numbers" in refusal(path)
     for text, message in [
         (b"{", ""),
         (b"\xff", ""),
         (b"[1, 2]", "no JSON object"),
-        (b'{"format": NaN}', "its header holds NaN"),
         (b"[" * 100_000, ""),
     ]:
         write(path, text, arrays)
         assert message in refusal(path)
-    np.savez(path, **arrays)
+    np.savez(path, metric=np.eye(2), feature_names=np.array(["a", "b"]))
     assert "it has no header" in refusal(path)
     for content in (b"", b"1.0 0.0\n0.0 1.0\n"):
         path.write_bytes(content)
@@ -425,21 +342,18 @@ def test_failure_path_files_that_are_something_else(path):
         load_model(path)
 
 
-def test_failure_path_an_entry_that_claims_more_than_it_has(path):
-    header, arrays = read(path)
-    entries = {name: _saved(array) for name, array in arrays.items()}
-    entries["header"] = _saved(np.frombuffer(json.dumps(header).encode(), dtype=np.uint8))
-    entries["metric_"] = entries["metric_"].replace(b"(4, 4), }" + b" " * 8, b"(4, 4000000000), }")
+@pytest.mark.parametrize(
+    ("shape", "claimed"),
+    [((4, 4), "(4, 4000000000000)"), ((0, 3), f"(0, {'3' * 31})")],
+)
+def test_failure_path_an_array_that_claims_more_than_it_has(path, shape, claimed):
+    claim = f"{claimed}, }}".encode()
+    true = f"{shape}, }}".encode()
+    data = saved(np.empty(shape)).replace(true.ljust(len(claim)), claim)
+    assert claim in data
     with zipfile.ZipFile(path, "w") as archive:
-        for name, data in entries.items():
-            archive.writestr(f"{name}.npy", data)
-    assert "not as long as its shape (4, 4000000000) says" in refusal(path)
-    with (
-        pytest.warns(UserWarning, match="Duplicate name"),
-        zipfile.ZipFile(path, "a") as archive,
-    ):
-        archive.writestr("metric_.npy", entries["components_"])
-    assert "two of its entries have one name" in refusal(path)
+        archive.writestr("header.npy", data)
+    refusal(path)
 
 
 def zip_entry(name, data):
@@ -448,32 +362,23 @@ def zip_entry(name, data):
     return struct.pack("<4s5H3L2H", b"PK\3\4", *numbers) + name + data
 
 
-def zip_line(name, data, offset, stored=None):
-    """Its line in the directory at the file's end; `stored` is what it says of its size there."""
-    stored = len(data) if stored is None else stored
-    sizes = (zlib.crc32(data), stored, len(data), len(name), 0, 0, 0, 0, 0, offset)
-    return struct.pack("<4s6H3L5H2L", b"PK\1\2", 20, 20, 0, 0, 0, 33, *sizes) + name
-
-
-def zip_file(body, lines):
-    directory = b"".join(lines)
-    numbers = (0, 0, len(lines), len(lines), len(directory), len(body), 0)
+def zip_file(body, places):
+    """A zip file of these bytes, with a directory of (name, data, offset) at its end."""
+    directory = b""
+    for name, data, offset in places:
+        sizes = (zlib.crc32(data), len(data), len(data), len(name), 0, 0, 0, 0, 0, offset)
+        directory += struct.pack("<4s6H3L5H2L", b"PK\1\2", 20, 20, 0, 0, 0, 33, *sizes) + name
+    numbers = (0, 0, len(places), len(places), len(directory), len(body), 0)
     return body + directory + struct.pack("<4s4H2LH", b"PK\5\6", *numbers)
 
 
-def nested(n_entries, n_bytes):
-    """A zip file whose every entry holds the next one as its numbers, the last one zeros."""
-    body, places = bytes(n_bytes), []
-    for k in range(n_entries):
-        name, data = b"e%d.npy" % k, _saved(np.frombuffer(body, dtype=np.uint8))
+def test_failure_path_entries_that_hold_each_other_are_refused_before_they_are_read(tmp_path):
+    path, body, places = tmp_path / "nested.npz", bytes(500_000), []
+    for k in range(100):  # every entry holds the next one as its numbers, the last one zeros
+        name, data = b"e%d.npy" % k, saved(np.frombuffer(body, dtype=np.uint8))
         body = zip_entry(name, data)
         places.append((name, data, len(body)))
-    return zip_file(body, [zip_line(n, d, len(body) - length) for n, d, length in places])
-
-
-def test_failure_path_entries_that_hold_each_other_are_refused_before_they_are_read(tmp_path):
-    path = tmp_path / "nested.npz"
-    path.write_bytes(nested(n_entries=100, n_bytes=500_000))
+    path.write_bytes(zip_file(body, [(n, d, len(body) - length) for n, d, length in places]))
     with zipfile.ZipFile(path) as archive:  # it would unfold a hundredfold
         assert sum(entry.file_size for entry in archive.infolist()) > 100 * 500_000
     tracemalloc.start()
@@ -486,54 +391,9 @@ def test_failure_path_entries_that_hold_each_other_are_refused_before_they_are_r
     assert peak < 4 * path.stat().st_size
 
 
-@pytest.mark.parametrize(
-    ("offset", "stored", "message"),
-    [
-        (0, None, "it has no header"),  # as far as the archive goes, all is well
-        (10**9, None, ""),
-        (-9, None, ""),
-        (0, 9, ""),
-        (0, 2**32 - 2, "its entries declare 4294967294 bytes, more than the"),
-    ],
-)
-def test_failure_path_an_entry_that_is_not_where_or_what_it_says(tmp_path, offset, stored, message):
-    path = tmp_path / "shared.npz"
-    data = _saved(np.arange(3, dtype=np.uint8))
-    line = zip_line(b"a", data, 16 + offset, stored)
-    path.write_bytes(zip_file(bytes(16) + zip_entry(b"a", data), [line]))
-    assert message in refusal(path)
-
-
-def test_failure_path_an_empty_array_of_endless_rows(tmp_path):
-    path = tmp_path / "endless.npz"
-    endless = _saved(np.empty((0, 3))).replace(b"3), }" + b" " * 30, b"3" * 31 + b"), }")
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("header.npy", endless)
-    assert "not as long as its shape (0, 3333333333333333333333333333333) says" in refusal(path)
-
-
-def test_failure_path_cut_off_anywhere_or_with_a_bit_turned(path, fitted):
-    whole = path.read_bytes()
-    for length in range(0, len(whole), 97):
-        path.write_bytes(whole[:length])
-        refusal(path)
-    rng = np.random.default_rng(0)
-    refused = 0
-    for place in [*rng.integers(0, len(whole), 280), *range(len(whole) - 20, len(whole))]:
-        turned = bytearray(whole)
-        turned[place] ^= 1 << rng.integers(8)
-        path.write_bytes(turned)
-        if (again := load_or_none(path)) is None:
-            refused += 1
-        else:  # it was a time stamp, or some such, of the archive
-            assert np.array_equal(again.metric_, fitted["SERAPH"].metric_)
-            assert again.get_params() == fitted["SERAPH"].get_params()
-    assert refused > 240
-
-
-def load_or_none(path):
-    """The model, or None where it is refused; any other exception is a failure."""
-    try:
-        return load_model(path)
-    except ValueError:
-        return None
+@pytest.mark.parametrize("offset", [10**9, -9])
+def test_failure_path_an_entry_that_is_not_where_it_says(tmp_path, offset):
+    path, data = tmp_path / "shared.npz", saved(np.arange(3, dtype=np.uint8))
+    entry = zip_entry(b"header.npy", data)
+    path.write_bytes(zip_file(bytes(16) + entry, [(b"header.npy", data, 16 + offset)]))
+    refusal(path)
