@@ -73,8 +73,9 @@ MATHEMATICS = FOLDERS[FOLDERS.index("pairs") : FOLDERS.index("estimators")]
 
 MAY_PRINT = ("cli",)
 
-MAY_CATCH_ALL = ("cli.report", "cli.exercises")
-"""The command answers every error in words, and checks the code of students."""
+MAY_CATCH_ALL = ("cli.report", "cli.exercises", "estimators.saving")
+"""The command answers every error in words, and checks the code of students; files of models come
+from whomever."""
 
 
 def module_name(path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Self
 
@@ -11,13 +11,18 @@ from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, clone, is_regressor
 from sklearn.metrics import accuracy_score, roc_auc_score
-from sklearn.model_selection import BaseCrossValidator
+from sklearn.model_selection import KFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, check_random_state, get_tags, indexable
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import (
+    _check_method_params,
+    _estimator_has,
+    check_is_fitted,
+    column_or_1d,
+)
 
 from ..numerics.checks import FloatArray, IntArray, encode_labels, is_known, refuse_masked
 
@@ -42,7 +47,7 @@ def known_rows(X: Any, y: ArrayLike, purpose: str) -> tuple[Any, Any, IntArray]:
     return _safe_indexing(X, known), kept, known
 
 
-class LabeledKFold(BaseCrossValidator):  # type: ignore[misc]
+class LabeledKFold(KFold):  # type: ignore[misc]
     """Split only the points of known class into folds; all others are in every training set.
 
     Each test fold holds points of known class alone; all other points, the unlabeled ones
@@ -68,34 +73,13 @@ class LabeledKFold(BaseCrossValidator):  # type: ignore[misc]
     """
 
     def __init__(self, n_splits: int = 5, shuffle: bool = False, random_state: Any = None) -> None:
-        if isinstance(n_splits, bool) or not isinstance(n_splits, int | np.integer) or n_splits < 2:
-            raise ValueError(f"n_splits={n_splits!r} must be an integer, at least 2.")
-        if not shuffle and random_state is not None:
-            raise ValueError(
-                "random_state has no effect without a shuffle: set shuffle=True or leave it out."
-            )
-        self.n_splits = int(n_splits)
-        self.shuffle = shuffle
-        self.random_state = random_state
+        super().__init__(n_splits, shuffle=shuffle, random_state=random_state)
 
-    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """The number of folds; the arguments are not used."""
-        return self.n_splits
-
-    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
-        """Yield the training and test indices of each fold.
-
-        Parameters
-        ----------
-        X : array_like of n rows
-        y : (n,) array_like
-            Class labels, -1 (None among strings) where unknown.
-        groups : ignored
-        """
+    def _iter_test_indices(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[IntArray]:
+        """Yield the known points of each fold; scikit-learn makes the training sets."""
         if y is None:
             raise ValueError("LabeledKFold needs y: the class of each point, -1 where unknown.")
-        refuse_masked(y, "y", "mark an unknown label by -1")
-        X, labels = indexable(X, column_or_1d(y))
+        labels = column_or_1d(y)
         known, codes = encode_labels(labels, len(labels))
         if len(known) < self.n_splits:
             raise ValueError(
@@ -107,8 +91,7 @@ class LabeledKFold(BaseCrossValidator):  # type: ignore[misc]
             order = check_random_state(self.random_state).permutation(len(known))
         order = order[np.argsort(codes[order], kind="stable")]
         for fold in range(self.n_splits):
-            test = np.sort(known[order[fold :: self.n_splits]])
-            yield np.setdiff1d(np.arange(len(labels)), test), test
+            yield known[order[fold :: self.n_splits]]
 
 
 def known_accuracy(estimator: Any, X: Any, y: ArrayLike) -> float:
@@ -169,9 +152,7 @@ def pair_auc(estimator: Any, X: Any, y: ArrayLike) -> float:
     >>> pair_auc(model, [[X[0], X[1]], [X[0], X[2]]], [1, -1])
     1.0
     """
-    learner, head = estimator, None
-    if isinstance(estimator, Pipeline):
-        learner, head = estimator[-1], estimator[:-1] if len(estimator) > 1 else None
+    learner = estimator[-1] if isinstance(estimator, Pipeline) else estimator
     if not hasattr(learner, "pair_score"):
         raise TypeError(
             f"pair_auc needs a metric learner with `pair_score`, and {type(learner).__name__} has "
@@ -191,8 +172,8 @@ def pair_auc(estimator: Any, X: Any, y: ArrayLike) -> float:
         _, codes = encode_labels(labels, len(known))
         rows = np.column_stack(np.triu_indices(len(known), 1))
         similar = codes[rows[:, 0]] == codes[rows[:, 1]]
-    if head is not None:
-        points = head.transform(points)
+    if learner is not estimator and len(estimator) > 1:
+        points = estimator[:-1].transform(points)
     return area_over_pairs(learner, np.asarray(points), rows, similar)
 
 
@@ -210,12 +191,9 @@ def area_over_pairs(learner: Any, points: FloatArray, rows: IntArray, similar: A
     return float(roc_auc_score(similar, scores))
 
 
-def _inner_has(method: str) -> Callable[[Any], bool]:
-    def has(self: Any) -> bool:
-        getattr(self._inner, method)  # its own AttributeError is the one to show
-        return True
-
-    return has
+def _if_inner_has(method: str) -> Any:
+    """A decorator of methods that are there where the inner estimator has them."""
+    return available_if(_estimator_has(method, delegates=("_inner",)))
 
 
 def _delegated(method: str, doc: str) -> Any:
@@ -226,7 +204,7 @@ def _delegated(method: str, doc: str) -> Any:
 
     call.__name__, call.__doc__ = method, doc
     call.__qualname__ = f"LabeledOnly.{method}"
-    return available_if(_inner_has(method))(call)
+    return _if_inner_has(method)(call)
 
 
 class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
@@ -293,7 +271,7 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
                 "LabeledOnly is for classifiers and supervised transformers."
             )
         points, labels, known = known_rows(X, y, "LabeledOnly")
-        params = self._route("fit", fit_params, known, len(np.asarray(y)))
+        params = self._route("fit", X, fit_params, known)
         self.estimator_ = clone(self._template).fit(points, labels, **params)
         return self
 
@@ -309,24 +287,24 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     )
     transform = _delegated("transform", "Transform all points by the inner estimator.")
 
-    @available_if(_inner_has("transform"))  # type: ignore[untyped-decorator]
+    @_if_inner_has("transform")  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: ArrayLike, **fit_params: Any) -> Any:
         """Fit on the points of known class, transform all points."""
         return self.fit(X, y, **fit_params).transform(X)
 
-    @available_if(_inner_has("get_feature_names_out"))  # type: ignore[untyped-decorator]
+    @_if_inner_has("get_feature_names_out")  # type: ignore[untyped-decorator]
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """The inner estimator's names of the features that `transform` returns."""
         return self._fitted.get_feature_names_out(input_features)
 
-    @available_if(_inner_has("set_output"))  # type: ignore[untyped-decorator]
+    @_if_inner_has("set_output")  # type: ignore[untyped-decorator]
     def set_output(self, *, transform: str | None = None) -> Self:
         """Choose the container that `transform` returns, as in scikit-learn."""
         for inner in {id(e): e for e in (self.estimator, self._inner)}.values():
             inner.set_output(transform=transform)
         return self
 
-    @available_if(_inner_has("score"))  # type: ignore[untyped-decorator]
+    @_if_inner_has("score")  # type: ignore[untyped-decorator]
     def score(self, X: Any, y: ArrayLike, **score_params: Any) -> float:
         """Score the inner estimator on the points of known class: a classifier by its accuracy.
 
@@ -339,7 +317,7 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
             Handed on; those with n entries are cut to the points of known class.
         """
         points, labels, known = known_rows(X, y, "score")
-        params = self._route("score", score_params, known, len(np.asarray(y)))
+        params = self._route("score", X, score_params, known)
         return float(self._fitted.score(points, labels, **params))
 
     @property
@@ -386,19 +364,8 @@ class LabeledOnly(MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.estimator_
 
-    def _route(
-        self, method: str, given: dict[str, Any], known: IntArray, n_points: int
-    ) -> dict[str, Any]:
+    def _route(self, method: str, X: Any, given: dict[str, Any], known: IntArray) -> dict[str, Any]:
         """Route parameters to a method of the inner estimator, cut to the known points."""
         if get_config()["enable_metadata_routing"]:
             given = process_routing(self, method, **given).estimator[method]
-        return {
-            name: _safe_indexing(value, known) if _has_length(value, n_points) else value
-            for name, value in given.items()
-        }
-
-
-def _has_length(value: Any, n_points: int) -> bool:
-    """Whether a value is an array with an entry for each point."""
-    is_array = hasattr(value, "shape") or isinstance(value, list | tuple)
-    return is_array and np.ndim(value) > 0 and len(value) == n_points
+        return dict(_check_method_params(X, given, indices=known))

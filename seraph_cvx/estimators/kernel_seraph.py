@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.metrics.pairwise import pairwise_kernels
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
@@ -117,30 +116,6 @@ class KernelSERAPH(_Parameters, BaseSERAPH):
                     "coordinates."
                 )
         return blocks
-
-    def transform(self, X: ArrayLike) -> FloatArray:
-        """Transform points so that Euclidean distances are the learned distances of phi(x)."""
-        check_is_fitted(self)
-        points = validate_data(self, X, dtype=[np.float64, np.float32], order="C", reset=False)
-        return (self._coordinates(points) @ self.components_.T).astype(points.dtype)
-
-    def get_metric(self) -> Callable[..., float]:
-        """The learned distance d(x, x', squared=False) as a function, for ``metric=`` arguments."""
-        check_is_fitted(self)
-
-        def distance(x: ArrayLike, x_prime: ArrayLike, squared: bool = False) -> float:
-            length = float(self.pair_distance(np.array([[x, x_prime]], dtype=np.float64))[0])
-            return length * length if squared else length
-
-        return distance
-
-    def get_mahalanobis_matrix(self) -> FloatArray:
-        """The learned matrix L'L, in kernel PCA coordinates; the features have none."""
-        return super().get_mahalanobis_matrix()
-
-    def _pair_differences(self, pairs: ArrayLike) -> FloatArray:
-        P = self._check_point_pairs(pairs)
-        return self._coordinates(P[:, 0]) - self._coordinates(P[:, 1])
 
     def _coordinates(self, points: FloatArray) -> FloatArray:
         """The kernel PCA coordinates of any points."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -69,7 +70,9 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         points = validate_data(
             self, to_host(X), dtype=[np.float64, np.float32], order="C", reset=False
         )
-        transformed = np.asarray(points @ self.components_.T.astype(points.dtype))
+        coordinates = self._coordinates(points)
+        transformed = coordinates @ self.components_.T.astype(coordinates.dtype)
+        transformed = np.asarray(transformed, dtype=points.dtype)
         return to_device_of(X, transformed) if is_foreign_array(X) else transformed
 
     def get_mahalanobis_matrix(self) -> FloatArray:
@@ -80,11 +83,11 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def get_metric(self) -> Callable[..., float]:
         """The learned distance d(x, x', squared=False) as a function, for ``metric=`` arguments."""
         check_is_fitted(self)
-        L = self.components_.copy()
+        fitted = copy.copy(self)  # which a later `fit` does not change
 
         def distance(x: ArrayLike, x_prime: ArrayLike, squared: bool = False) -> float:
-            difference = np.asarray(x, dtype=np.float64) - np.asarray(x_prime, dtype=np.float64)
-            length = float(np.linalg.norm(L @ difference))
+            z, z_prime = fitted._coordinates(np.array([x, x_prime], dtype=np.float64))
+            length = float(np.linalg.norm(fitted.components_ @ (z - z_prime)))
             return length * length if squared else length
 
         return distance
@@ -92,7 +95,13 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
     def pair_distance(self, pairs: ArrayLike) -> FloatArray:
         """The learned distance ||L(x - x')|| of each pair of a (k, 2, m) array."""
         check_is_fitted(self)
-        differences = self._pair_differences(pairs)
+        P = check_array(to_host(pairs), ensure_2d=False, allow_nd=True, dtype=np.float64)
+        if P.ndim != 3 or P.shape[1:] != (2, self.n_features_in_):
+            raise ValueError(
+                f"Pairs of points must have shape (k, 2, {self.n_features_in_}), not {P.shape}. "
+                "From indices make them by X[pairs]."
+            )
+        differences = self._coordinates(P[:, 0]) - self._coordinates(P[:, 1])
         return np.asarray(np.linalg.norm(differences @ self.components_.T, axis=1))
 
     def pair_score(self, pairs: ArrayLike) -> FloatArray:
@@ -219,19 +228,9 @@ class MahalanobisTransformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, 
         self.metric_ = metric
         self.components_ = factor(metric, self.n_components)
 
-    def _pair_differences(self, pairs: ArrayLike) -> FloatArray:
-        """The differences x - x' of pairs, in the coordinates of the metric."""
-        P = self._check_point_pairs(pairs)
-        return np.asarray(P[:, 0] - P[:, 1])
-
-    def _check_point_pairs(self, pairs: ArrayLike) -> FloatArray:
-        P = check_array(to_host(pairs), ensure_2d=False, allow_nd=True, dtype=np.float64)
-        if P.ndim != 3 or P.shape[1:] != (2, self.n_features_in_):
-            raise ValueError(
-                f"Pairs of points must have shape (k, 2, {self.n_features_in_}), not {P.shape}. "
-                "From indices make them by X[pairs]."
-            )
-        return np.asarray(P)
+    def _coordinates(self, points: FloatArray) -> FloatArray:
+        """The points in the coordinates of the metric: the features themselves."""
+        return points
 
 
 def best_threshold(
@@ -254,31 +253,27 @@ def best_threshold(
     n_similar, n_dissimilar = int(np.sum(y == 1)), int(np.sum(y == -1))
     if not n_similar or not n_dissimilar:
         raise ValueError("A threshold needs both similar and dissimilar pairs to be calibrated on.")
+    if strategy.startswith("max_") and (min_rate is None or not 0.0 <= min_rate <= 1.0):
+        raise ValueError(f'strategy="{strategy}" needs min_rate in [0, 1], not {min_rate!r}.')
+    least = (min_rate or 0.0) - 1e-12
     false_rate, sensitivity, scores = roc_curve(y, -distances, drop_intermediate=False)
-    cuts = -scores  # nothing is called similar at the first, all at the last
+    specificity = 1.0 - false_rate
     hits, false_alarms = np.rint(n_similar * sensitivity), np.rint(n_dissimilar * false_rate)
-    if strategy == "accuracy":
-        merit = hits - false_alarms
-    elif strategy == "f_beta":
-        weighted = (1.0 + beta**2) * hits
-        missed = n_similar - hits
-        merit = weighted / np.maximum(weighted + beta**2 * missed + false_alarms, 1e-300)
-    elif strategy in ("max_tpr", "max_tnr"):
-        if min_rate is None or not 0.0 <= min_rate <= 1.0:
-            raise ValueError(f'strategy="{strategy}" needs min_rate in [0, 1], not {min_rate!r}.')
-        rates = [sensitivity, 1.0 - false_rate]
-        largest, bounded = rates if strategy == "max_tpr" else rates[::-1]
-        merit = np.where(bounded >= min_rate - 1e-12, largest, -1.0)
-    else:
+    n_weighted = hits + false_alarms + beta**2 * n_similar
+    merits = {
+        "accuracy": hits - false_alarms,
+        "f_beta": (1.0 + beta**2) * hits / np.maximum(n_weighted, 1e-300),
+        "max_tpr": np.where(specificity >= least, sensitivity, -1.0),
+        "max_tnr": np.where(sensitivity >= least, specificity, -1.0),
+    }
+    if strategy not in merits:
         raise ValueError(
             f"strategy={strategy!r} is not known: use accuracy, f_beta, max_tpr or max_tnr."
         )
-    best = int(np.argmax(merit))
+    best = int(np.argmax(merits[strategy]))
+    cuts = -scores  # nothing is called similar at the first, all at the last
     if best == 0:
         return float(cuts[1]) / 2.0 or -1.0
-    below = float(cuts[best])
-    if best == len(cuts) - 1:
-        return below
-    above = float(cuts[best + 1])
+    below, above = float(cuts[best]), float(cuts[min(best + 1, len(cuts) - 1)])
     middle = below + (above - below) / 2.0
     return middle if middle < above else below  # of neighboring numbers the middle is one of them

@@ -5,30 +5,29 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from itertools import product
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
-from joblib import effective_n_jobs
+from joblib import Parallel, delayed
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import rankdata
 from sklearn.metrics import pairwise_distances_chunked
 from sklearn.model_selection import check_cv
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import column_or_1d
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread, to_host
-from ..numerics.checks import UNKNOWN, FloatArray, IntArray, check_number, encode_labels
-from ..pairs.labeled_pairs import label_pairs
+from ..numerics.checks import FloatArray, IntArray, check_number, encode_labels
+from ..pairs.labeled_pairs import ClassLabels
 from ..pairs.pair_set import PairSet
 from ..solvers.not_certified import NotCertified
 from .base import FitParameters, similar_probability
 from .half_labeled import LabeledKFold, area_over_pairs, known_accuracy, pair_auc
 from .mahalanobis import MahalanobisTransformer
 from .seraph import SERAPH
-from .settings import RECOMMENDED
+from .settings import RECOMMENDED, auto_trace_weight, trace_shape
 
 AUTO_FACTORS = (1.0, 3.0, 10.0)
 """The trace weights of "auto", as multiples of the default one of SERAPH, which is the first."""
@@ -36,12 +35,12 @@ AUTO_FACTORS = (1.0, 3.0, 10.0)
 OTHER_SHARES = (0.4, 0.7)
 """The shares of the reference that are tried besides the one given."""
 
-CHOSEN = ("trace_weight", "unlabeled_weight", "identity_share")
+CHOSEN = ("unlabeled_weight", "trace_weight", "identity_share")
 """The parameters of SERAPH that the search chooses."""
 
-OF_THE_LAST_FIT = ("setting", "n_jobs", "verbose", "callback", "on_interrupt")
+OF_THE_LAST_FIT = ("verbose", "callback", "on_interrupt")
 
-HANDED_ON = tuple(SERAPH().get_params().keys() - {*CHOSEN, *OF_THE_LAST_FIT})
+HANDED_ON = tuple(SERAPH().get_params().keys() - {*CHOSEN, *OF_THE_LAST_FIT, "setting", "n_jobs"})
 """The parameters that are passed on to every SERAPH of the search."""
 
 LEARNED = (
@@ -167,80 +166,58 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         return self._fit_pairs(X, y, stacklevel=2)
 
     def _learn(self, pairs: PairSet, y: ArrayLike | None) -> list[Warning]:
-        with one_blas_thread():
-            return self._search(pairs, column_or_1d(to_host(y)))
-
-    def _search(self, pairs: PairSet, labels: NDArray[Any]) -> list[Warning]:
         """Choose the weights, and learn with them; return the warnings to issue."""
+        labels = column_or_1d(to_host(y))
         scorer = choose_scorer(self.scoring)
         folds = make_folds(pairs, labels, self._splitter(labels))
-        shares = self._shares()
-        default_weight = self._automatic_weight(pairs)
-        candidates = list_candidates(
-            self._weights_to_try(default_weight),
-            check_sequence("unlabeled_weights", self.unlabeled_weights),
-            shares,
-        )
-        settings = {name: getattr(self, name) for name in HANDED_ON}
-        scales = np.ones(len(folds))
-        if default_weight is not None:  # in a fold there are fewer labeled pairs
-            own_weights = (self._automatic_weight(fold.kept_pairs) for fold in folds)
-            scales = np.array([own or default_weight for own in own_weights]) / default_weight
+        weights, scales = self._weights_to_try(pairs, folds)
+        mus = check_sequence("unlabeled_weights", self.unlabeled_weights)
+        shares = self._shares_to_try()
+        grid = [dict(zip(CHOSEN, one, strict=True)) for one in product(mus, weights, shares)]
+        if not grid:
+            raise ValueError(
+                "There is nothing to choose from: trace_weights, unlabeled_weights or "
+                "identity_shares is empty."
+            )
+        handed_on = {name: getattr(self, name) for name in HANDED_ON}
         tasks = [
-            (fold, SERAPH(**settings | one | {"trace_weight": weight}), scorer, shares)
-            for one in candidates[:: len(shares)]
-            for fold, weight in zip(folds, (one["trace_weight"] * scales).tolist(), strict=True)
+            (fold, SERAPH(**handed_on | one | {"trace_weight": one["trace_weight"] * scale}))
+            for one in grid[:: len(shares)]  # the share is added to what one fit has learned
+            for fold, scale in zip(folds, scales, strict=True)
         ]
-        results: list[list[SearchFit]]
-        if effective_n_jobs(self.n_jobs) == 1:  # Parallel would change the process's warnings
-            results = [fit_fold(*task) for task in tasks]
-        else:
-            results = Parallel(n_jobs=self.n_jobs)(delayed(fit_fold)(*task) for task in tasks)
-        fits = [  # the folds of the first candidate, then of the second
-            results[start + f][share]
-            for start in range(0, len(results), len(folds))
-            for share in range(len(shares))
-            for f in range(len(folds))
-        ]
+        fits: list[tuple[list[float], str]] = Parallel(n_jobs=self.n_jobs)(
+            delayed(fit_fold)(*task, scorer, shares) for task in tasks
+        )
         for name in (*LEARNED, "best_estimator_"):
             self.__dict__.pop(name, None)  # of an earlier fit
         self.n_splits_ = len(folds)
-        self.cv_results_ = tabulate_fits(candidates, fits)
-        default = find_default(candidates) if self._is_automatic else None
-        caution = check_number(self.caution, "caution", 0.0)
-        n_judged = sum(len(fold.test) for fold in folds)
-        self.best_index_ = best_candidate(self.cv_results_, default, caution / np.sqrt(n_judged))
-        self.best_params_ = dict(candidates[self.best_index_])
+        self.cv_results_ = tabulate_fits(grid, fits, len(folds))
+        least_lead = check_number(self.caution, "caution", 0.0)
+        least_lead /= np.sqrt(sum(len(fold.test) for fold in folds))
+        default = find_default(grid) if self._is_automatic else None
+        self.best_index_ = best_candidate(self.cv_results_, default, least_lead)
+        self.best_params_ = dict(grid[self.best_index_])
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        warnings = self._refit(pairs, labels, settings) if self.refit else []
-        n_uncertified = sum(fit.is_uncertified for fit in fits)
-        if n_uncertified:
+        warnings = self._refit(pairs, labels, handed_on) if self.refit else []
+        if n_uncertified := int(self.cv_results_["n_uncertified"].sum()):
             warnings.append(
                 NotCertified(
-                    f"{n_uncertified} of the {len(fits)} fits of the search did not end certified "
-                    '(for algorithm="direct": stationary); '
+                    f"{n_uncertified} of the {len(folds) * len(grid)} fits of the search did not "
+                    'end certified (for algorithm="direct": stationary); '
                     "cv_results_['n_uncertified'] says for which weights. Raise max_iter, or tol."
                 )
             )
         return warnings
 
     def _refit(
-        self, pairs: PairSet, labels: NDArray[Any], settings: dict[str, Any]
+        self, pairs: PairSet, labels: NDArray[Any], handed_on: dict[str, Any]
     ) -> list[Warning]:
         """Fit the chosen SERAPH to all labels, and keep what it learned."""
-        best = SERAPH(
-            **settings,
-            **self.best_params_,
-            verbose=self.verbose,
-            callback=self.callback,
-            on_interrupt=self.on_interrupt,
-        )
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self, name):
-                setattr(best, name, getattr(self, name))
-        not_reached = best._minimize(pairs)
-        best._keep_evidence(pairs, labels)
-        self.best_estimator_ = best
+        of_the_last = {name: getattr(self, name) for name in OF_THE_LAST_FIT}
+        best = self.best_estimator_ = SERAPH(**handed_on, **self.best_params_, **of_the_last)
+        for name in vars(self).keys() & {"n_features_in_", "feature_names_in_"}:
+            setattr(best, name, getattr(self, name))
+        not_reached = best._learn(pairs, labels)
         for name in LEARNED:
             setattr(self, name, getattr(best, name))
         return not_reached
@@ -252,8 +229,7 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "components_")
 
-    def _shares(self) -> list[float | str]:
-        """The shares of the reference to try."""
+    def _shares_to_try(self) -> list[float | str]:
         if self.identity_shares is not None:
             return check_sequence("identity_shares", self.identity_shares)
         return [self.identity_share, *(OTHER_SHARES if self._is_automatic else ())]
@@ -263,26 +239,29 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         """Whether the trace weights are multiples of SERAPH's own, the first that one itself."""
         return isinstance(self.trace_weights, str)
 
-    def _automatic_weight(self, pairs: PairSet) -> float | None:
-        """The trace weight that SERAPH would take for these pairs, if it is to be tried."""
-        if not self._is_automatic:
-            return None
+    def _weights_to_try(self, pairs: PairSet, folds: list[Fold]) -> tuple[list[float], list[float]]:
+        """The trace weights for all labels, and what they are multiplied by in each fold."""
+        if not isinstance(self.trace_weights, str):
+            weights = [check_number(w, "trace_weights", 0.0) for w in self.trace_weights]
+            return weights, [1.0] * len(folds)
         if self.trace_weights != "auto":
             raise ValueError(
                 f'trace_weights={self.trace_weights!r} is not known: give numbers or "auto".'
             )
-        setting = RECOMMENDED._replace(correlation_weight=self.correlation_weight)
-        return setting.auto_trace_weight(pairs, self.threshold, self._manifold_term(pairs.points))
+        term = self._manifold_term(pairs.points)
+        shape = trace_shape(pairs.points, self.correlation_weight)
 
-    def _weights_to_try(self, default_weight: float | None) -> list[float]:
-        if not self._is_automatic:
-            return [check_number(w, "trace_weights", 0.0) for w in self.trace_weights]
-        if default_weight is None:
+        def default_weight(pairs: PairSet) -> float:
+            return auto_trace_weight(_labeled_only(pairs, self.threshold, term), shape)
+
+        of_all = default_weight(pairs)
+        if not of_all:
             raise ValueError(
                 "The first metric is zero at every trace weight (no labeled pair pulls it up), so "
                 '"auto" has no weights to try: give trace_weights as numbers.'
             )
-        return [factor * default_weight for factor in AUTO_FACTORS]
+        of_folds = [default_weight(fold.pairs) or of_all for fold in folds]
+        return [factor * of_all for factor in AUTO_FACTORS], [own / of_all for own in of_folds]
 
     def _splitter(self, labels: Any) -> Any:
         class_sizes = np.bincount(encode_labels(labels, len(labels))[1])
@@ -299,27 +278,12 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         return LabeledKFold(int(cv), self.random_state is not None, self.random_state)
 
 
-def list_candidates(
-    trace_weights: Sequence[float], mus: Sequence[float | str], shares: Sequence[float | str]
-) -> list[dict[str, Any]]:
-    """List all combinations of weights and share, the share running first."""
-    candidates = [
-        {"trace_weight": weight, "unlabeled_weight": mu, "identity_share": share}
-        for mu, weight, share in product(mus, trace_weights, shares)
-    ]
-    if not candidates:
-        raise ValueError(
-            "There is nothing to choose from: trace_weights, unlabeled_weights or "
-            "identity_shares is empty."
-        )
-    return candidates
-
-
-def find_default(candidates: Sequence[dict[str, Any]]) -> int | None:
-    """Find SERAPH's default among the candidates; the first trace weight is the automatic one."""
-    wanted = (RECOMMENDED.unlabeled_weight, RECOMMENDED.identity_share)
-    others = [(one["unlabeled_weight"], one["identity_share"]) for one in candidates]
-    return others.index(wanted) if wanted in others else None
+def _labeled_only(
+    pairs: PairSet, threshold: float, manifold_term: FloatArray | None = None
+) -> MStepObjective:
+    return MStepObjective(
+        pairs, unlabeled_weight=0.0, threshold=threshold, manifold_term=manifold_term
+    )
 
 
 def check_sequence(name: str, given: Any) -> list[Any]:
@@ -331,11 +295,10 @@ def check_sequence(name: str, given: Any) -> list[Any]:
     return list(given)
 
 
-@dataclass(frozen=True, eq=False)
-class Fold:
-    """A fold with all points: the labels `kept` are used to learn, those of `test` to score.
+class Fold(NamedTuple):
+    """All points, with the labels `kept` to learn from; those of `test` are to score by.
 
-    `labels` are classes as the user gave them, `codes` the same as numbers from 0, -1 if unknown.
+    `labels` are classes as the user gave them, `codes` the same as numbers from 0.
     """
 
     pairs: PairSet
@@ -344,39 +307,11 @@ class Fold:
     kept: IntArray
     test: IntArray
 
-    @property
-    def points(self) -> FloatArray:
-        """All points."""
-        return self.pairs.points
-
-    @property
-    def masked(self) -> IntArray:
-        """The labels of this fold: those that are not kept are unknown."""
-        return np.where(np.isin(np.arange(len(self.codes)), self.kept), self.codes, UNKNOWN)
-
-    @cached_property
-    def kept_pairs(self) -> PairSet:
-        """The pairs of this fold's labels."""
-        return replace(self.pairs, labels=label_pairs(self.points, self.masked))
-
-
-@dataclass(frozen=True)
-class SearchFit:
-    """The result of a candidate in a fold; `failure` says why if it has no score.
-
-    `is_uncertified`: the fit did not end certified, or stationary where algorithm="direct".
-    """
-
-    score: float
-    is_uncertified: bool
-    seconds: float
-    failure: str = ""
-
 
 def make_folds(pairs: PairSet, labels: NDArray[Any], splitter: Any) -> list[Fold]:
     """Split the points of known class into those to learn from and those to score by."""
     known, known_codes = encode_labels(labels, pairs.n_points)
-    codes = np.full(pairs.n_points, UNKNOWN, dtype=np.int64)
+    codes = np.full(pairs.n_points, -1)
     codes[known] = known_codes
     folds: list[Fold] = []
     for train, test in splitter.split(pairs.points, labels):
@@ -392,7 +327,8 @@ def make_folds(pairs: PairSet, labels: NDArray[Any], splitter: Any) -> list[Fold
                 "learn from: label more points of the rare classes, ask for fewer folds, or give a "
                 "cv that keeps them."
             )
-        folds.append(Fold(pairs, labels, codes, kept, held_out))
+        of_kept = replace(pairs, labels=ClassLabels(kept, codes[kept]))
+        folds.append(Fold(of_kept, labels, codes, kept, held_out))
     return folds
 
 
@@ -401,64 +337,63 @@ def fit_fold(
     model: SERAPH,
     scorer: Callable[[SERAPH, Fold], float],
     shares: Sequence[float | str],
-) -> list[SearchFit]:
-    """Fit candidates that differ in their share to a fold, by one fit, and score them."""
+) -> tuple[list[float], str]:
+    """Fit candidates that differ in their share to a fold, by one fit, and score them.
+
+    The scores, whether the fit is not certified, and its seconds; and why it failed, if it did.
+    """
     clock = time.perf_counter()
-    pairs = fold.kept_pairs
-    model.n_features_in_ = pairs.n_features
+    model.n_features_in_ = fold.pairs.n_features
     try:
         with one_blas_thread():
-            model._minimize(pairs)  # the search warns for all of its fits together
+            model._minimize(fold.pairs)  # the search warns for all of its fits together
     except RuntimeError as error:  # the solver returned no metric at all
-        failed = SearchFit(np.nan, True, time.perf_counter() - clock, str(error))
-        return [failed] * len(shares)
-    seconds = time.perf_counter() - clock
-    labeled_only = MStepObjective(pairs, unlabeled_weight=0.0, threshold=model.threshold)
-    results = []
-    for share in shares:  # which is added to a metric after it has been learned
+        return [*[np.nan] * len(shares), True, time.perf_counter() - clock], str(error)
+    outcome = [not model.status_.reached_tolerance, time.perf_counter() - clock]
+    labeled_only, scores = _labeled_only(fold.pairs, model.threshold), []
+    for share in shares:
         model.set_params(identity_share=share)._mix(labeled_only)
-        score = float(scorer(model, fold))
-        if np.isnan(score):
-            raise ValueError("scoring returned NaN: it must return a number for every fold.")
-        results.append(SearchFit(score, not model.status_.reached_tolerance, seconds))
-    return results
+        scores.append(float(scorer(model, fold)))
+    if np.any(np.isnan(scores)):
+        raise ValueError("scoring returned NaN: it must return a number for every fold.")
+    return [*scores, *outcome], ""
 
 
-def tabulate_fits(candidates: list[dict[str, Any]], fits: list[SearchFit]) -> dict[str, Any]:
-    """Tabulate the scores of all candidates, in the words of GridSearchCV.cv_results_.
-
-    `fits` are the folds of the first candidate, then those of the second, and so on.
-    """
-    in_rows = len(candidates), -1
-    scores, uncertified, seconds = (
-        np.array([getattr(fit, name) for fit in fits]).reshape(in_rows)
-        for name in ("score", "is_uncertified", "seconds")
-    )
+def tabulate_fits(
+    grid: list[dict[str, Any]], fits: list[tuple[list[float], str]], n_folds: int
+) -> dict[str, Any]:
+    """Tabulate the scores of all candidates, in the words of GridSearchCV.cv_results_."""
+    table = np.array([row for row, _ in fits])
+    table = table.reshape(-1, n_folds, table.shape[1]).swapaxes(1, 2)  # weights, columns, folds
+    scores = table[:, :-2].reshape(-1, n_folds)  # of all candidates: the shares run first
+    uncertified, seconds = np.repeat(table[:, -2:], table.shape[1] - 2, axis=0).swapaxes(0, 1)
     mean = scores.mean(axis=1)
     if np.all(np.isnan(mean)):
         raise RuntimeError(
             "No pair of weights could be fitted in all folds; the first failure was: "
-            + next(fit.failure for fit in fits if fit.failure)
+            + next(failure for _, failure in fits if failure)
         )
-    merit = np.where(np.isnan(mean), -np.inf, np.round(mean, 12))
-    columns = {
-        f"param_{name}": np.array(
-            [candidate[name] for candidate in candidates],
-            dtype=np.float64 if name == "trace_weight" else object,
-        )
-        for name in CHOSEN
-    }
+    columns = {name: np.array([one[name] for one in grid], dtype=object) for name in CHOSEN}
+    columns["trace_weight"] = columns["trace_weight"].astype(np.float64)
     return {
         "mean_fit_time": seconds.mean(axis=1),
-        **columns,
-        "params": candidates,
+        **{f"param_{name}": column for name, column in columns.items()},
+        "params": grid,
         **{f"split{i}_test_score": column for i, column in enumerate(scores.T)},
         "mean_test_score": mean,
         "std_test_score": scores.std(axis=1),
-        "rank_test_score": rankdata(-merit, method="min").astype(np.int32),
-        "n_uncertified": uncertified.sum(axis=1),
+        "rank_test_score": rankdata(
+            np.nan_to_num(-np.round(mean, 12), nan=np.inf), method="min"
+        ).astype(np.int32),
+        "n_uncertified": uncertified.sum(axis=1).astype(int),
         "n_failed": np.isnan(scores).sum(axis=1),
     }
+
+
+def find_default(grid: list[dict[str, Any]]) -> int | None:
+    """Find SERAPH's default among the candidates; the first trace weight is the automatic one."""
+    wanted = {name: getattr(RECOMMENDED, name) for name in ("unlabeled_weight", "identity_share")}
+    return next((i for i, one in enumerate(grid) if one.items() >= wanted.items()), None)
 
 
 def best_candidate(
@@ -466,8 +401,7 @@ def best_candidate(
 ) -> int:
     """Choose the candidate of the best mean score, or the default unless it leads by enough.
 
-    Of equally good ones that of the largest trace weight, whose metric is of lower rank. The
-    default is kept unless that one's mean score is better by more than `least_lead`.
+    Of equally good ones that of the largest trace weight, whose metric is of lower rank.
     """
     tied = np.flatnonzero(np.asarray(table["rank_test_score"]) == 1)
     best = int(tied[np.argmax(np.asarray(table["param_trace_weight"])[tied])])
@@ -479,55 +413,40 @@ def best_candidate(
 
 def choose_scorer(scoring: Any) -> Callable[[SERAPH, Fold], float]:
     """Turn the `scoring` of SERAPHCV into a function of the fitted SERAPH and the fold."""
-    if scoring is None or scoring == "soft_accuracy":
-        return held_out_soft_accuracy
-    if scoring in ("known_accuracy", known_accuracy):
-        return nearest_labeled_accuracy
-    if scoring in ("pair_auc", pair_auc):
-        return held_out_pair_auc
+    for names, scorer in SCORERS:
+        if scoring in names:
+            return scorer
     if not callable(scoring):
         raise ValueError(
             f'scoring={scoring!r} is not known: use "soft_accuracy", "known_accuracy", "pair_auc", '
             "or a function (fitted SERAPH, X, y) -> float."
         )
-
-    def score(model: SERAPH, fold: Fold) -> float:
-        return float(scoring(model, fold.points[fold.test], fold.labels[fold.test]))
-
-    return score
+    return lambda model, fold: scoring(model, fold.pairs.points[fold.test], fold.labels[fold.test])
 
 
-def held_out_soft_accuracy(model: SERAPH, fold: Fold) -> float:
-    """Score a metric by the share of each hidden point's neighborhood that is of its class.
+def held_out_soft_accuracy(squares: FloatArray, is_same: NDArray[np.bool_]) -> Any:
+    """The share of each hidden point's neighborhood that is of its class.
 
-    The mean over the held-out points i of sum_{j of its class} w_ij / sum_j w_ij over the kept
-    points j, w_ij = exp(-d_ij/d_i), d_ij the squared distance and d_i the smallest of them: the
-    chance to be right by a neighbor drawn with these weights. Near misses count in part, so that
-    fewer labels than for the accuracy tell which of two metrics is better.
+    sum_{j of its class} w_ij / sum_j w_ij over the kept points j, w_ij = exp(-d_ij/d_i), d_ij the
+    squared distance and d_i the smallest of them: the chance to be right by a neighbor drawn with
+    these weights. Near misses count in part, so that fewer labels than for the accuracy tell which
+    of two metrics is better.
     """
-
-    def share(squares: FloatArray, is_same: NDArray[np.bool_]) -> FloatArray:
-        nearest = np.min(squares, axis=1, keepdims=True)
-        scale = np.maximum(nearest, SAME_POINT * np.max(squares))
-        scale = np.where(scale > 0.0, scale, 1.0)  # a metric that is zero
-        weights = np.exp((nearest - squares) / scale)
-        return np.asarray(np.sum(weights * is_same, axis=1) / np.sum(weights, axis=1))
-
-    return _mean_over_held_out(model, fold, share)
+    nearest = np.min(squares, axis=1, keepdims=True)
+    scale = np.maximum(nearest, SAME_POINT * np.max(squares))
+    scale = np.where(scale > 0.0, scale, 1.0)  # a metric that is zero
+    weights = np.exp((nearest - squares) / scale)
+    return np.sum(weights * is_same, axis=1) / np.sum(weights, axis=1)
 
 
-def nearest_labeled_accuracy(model: SERAPH, fold: Fold) -> float:
-    """Score a metric by the nearest labeled neighbor of each hidden point."""
-
-    def is_right(squares: FloatArray, is_same: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        return np.asarray(is_same[np.arange(len(squares)), np.argmin(squares, axis=1)])
-
-    return _mean_over_held_out(model, fold, is_right)
+def nearest_labeled_accuracy(squares: FloatArray, is_same: NDArray[np.bool_]) -> Any:
+    """Whether the nearest labeled neighbor of each hidden point is of its class."""
+    return is_same[np.arange(len(squares)), np.argmin(squares, axis=1)]
 
 
-def _mean_over_held_out(model: SERAPH, fold: Fold, judge: Callable[..., Any]) -> float:
+def mean_over_held_out(judge: Callable[..., Any], model: SERAPH, fold: Fold) -> float:
     """The mean of what is judged by squared distances to the kept points, and which are alike."""
-    kept, test = (model.transform(fold.points[rows]) for rows in (fold.kept, fold.test))
+    kept, test = (model.transform(fold.pairs.points[rows]) for rows in (fold.kept, fold.test))
     center = kept.mean(axis=0)  # so that the distances lose nothing to rounding
 
     def judge_rows(squares: FloatArray, start: int) -> Any:
@@ -542,9 +461,16 @@ def _mean_over_held_out(model: SERAPH, fold: Fold, judge: Callable[..., Any]) ->
 
 def held_out_pair_auc(model: SERAPH, fold: Fold) -> float:
     """Score a metric by the ROC area over the known pairs with a point held out."""
-    first, second = np.triu_indices(len(fold.test), 1)
-    across = np.meshgrid(fold.test, fold.kept, indexing="ij")
-    within = np.column_stack([fold.test[first], fold.test[second]])
-    rows = np.vstack([within, np.column_stack([side.ravel() for side in across])])
+    known = np.concatenate([fold.test, fold.kept])
+    first, second = np.triu_indices(len(known), 1)
+    rows = known[np.column_stack([first, second])[first < len(fold.test)]]
     similar = fold.codes[rows[:, 0]] == fold.codes[rows[:, 1]]
-    return area_over_pairs(model, fold.points, rows, similar)
+    return area_over_pairs(model, fold.pairs.points, rows, similar)
+
+
+SCORERS: tuple[tuple[tuple[Any, Any], Callable[[SERAPH, Fold], float]], ...] = (
+    ((None, "soft_accuracy"), partial(mean_over_held_out, held_out_soft_accuracy)),
+    (("known_accuracy", known_accuracy), partial(mean_over_held_out, nearest_labeled_accuracy)),
+    (("pair_auc", pair_auc), held_out_pair_auc),
+)
+"""The scorers of SERAPHCV, each with what `scoring` calls it."""

@@ -50,16 +50,6 @@ class Setting(NamedTuple):
     reference: str = "identity"
     correlation_weight: float | str = 0.0
 
-    def auto_trace_weight(
-        self, pairs: PairSet, threshold: float = 1.0, manifold_term: FloatArray | None = None
-    ) -> float | None:
-        """The lambda of "auto": a small share of the critical one; None where that is 0."""
-        labeled_only = MStepObjective(
-            pairs, unlabeled_weight=0.0, threshold=threshold, manifold_term=manifold_term
-        )
-        shape = trace_shape(pairs.points, self.correlation_weight)
-        return auto_trace_share(pairs) * critical_weight(labeled_only, shape) or None
-
     def first_m_step(
         self,
         pairs: PairSet,
@@ -93,7 +83,7 @@ class Setting(NamedTuple):
         )
         shape = trace_shape(pairs.points, self.correlation_weight)
         if weight == "auto":
-            weight = auto_trace_share(pairs) * critical_weight(labeled_only, shape) or 1.0
+            weight = auto_trace_weight(labeled_only, shape) or 1.0
         if isinstance(weight, str):
             raise ValueError(f'trace_weight={weight!r}: give a number or "auto".')
         plain = 1.0
@@ -173,11 +163,14 @@ def doubt_about_labels(objective: MStepObjective, A: FloatArray) -> float:
         return PairTerms([far * similar, (1.0 - far) * (1.0 - similar)])
 
     sums = objective.sums.over_labeled([A], doubts)[0]
-    totals = (pairs.similar_total, pairs.labeled_total - pairs.similar_total)
-    means = [
-        float(s) / total if total > 0.0 else 0.5 for s, total in zip(sums, totals, strict=True)
-    ]
-    return min(1.0, max(0.0, sum(means)))
+    totals = np.array([pairs.similar_total, pairs.labeled_total - pairs.similar_total])
+    means = np.divide([float(s) for s in sums], totals, out=np.full(2, 0.5), where=totals > 0.0)
+    return float(np.clip(np.sum(means), 0.0, 1.0))
+
+
+def auto_trace_weight(labeled_only: MStepObjective, shape: FloatArray | None) -> float:
+    """The lambda of "auto": a small share of the critical one, which may be 0."""
+    return auto_trace_share(labeled_only.pairs) * critical_weight(labeled_only, shape)
 
 
 def auto_trace_share(pairs: PairSet) -> float:
@@ -293,11 +286,11 @@ def matching_threshold(
         return float(np.sqrt(squared_threshold))
     i, j = _sample_pairs(len(points))
     V = points[i] - points[j]
-    n_near = int(np.count_nonzero(np.einsum("ki,ki->k", V @ learned, V) <= squared_threshold))
-    distances = np.sqrt(np.maximum(np.sort(np.einsum("ki,ki->k", V @ mixed, V)), 0.0))
-    if n_near in (0, len(distances)):
-        return float(distances[0] / 2.0 if n_near == 0 else distances[-1])
-    return float(distances[n_near - 1] + distances[n_near]) / 2.0
+    by_learned, by_mixed = (np.einsum("ki,ki->k", V @ A, V) for A in (learned, mixed))
+    n_near = int(np.count_nonzero(by_learned <= squared_threshold))
+    distances = np.sqrt(np.maximum(np.sort(by_mixed), 0.0))
+    ends = np.concatenate([[0.0], distances, distances[-1:]])
+    return float(ends[n_near] + ends[n_near + 1]) / 2.0
 
 
 def _sample_pairs(n_points: int) -> tuple[IntArray, IntArray]:

@@ -124,11 +124,9 @@ def test_a_diagonal_metric_stays_diagonal_with_a_share_of_the_reference():
 
 def test_the_constraints_hold_before_the_share_of_the_identity():
     bound = UpperBound(0.1 * np.eye(4))
-    model = SERAPH(penalties=[bound]).fit(X, Y)
-    assert bound.value(model.m_step_metric_) == 0.0
-    whole = SERAPH(penalties=[bound], identity_share=0.0).fit(X, Y)
+    mixed, whole = (SERAPH(penalties=[bound], identity_share=a).fit(X, Y) for a in ("auto", 0.0))
     assert bound.value(whole.metric_) == 0.0
-    np.testing.assert_array_equal(whole.metric_, model.m_step_metric_)
+    np.testing.assert_array_equal(whole.metric_, mixed.m_step_metric_)
 
 
 def test_trace_weight_zero_is_enough_where_a_block_keeps_the_metric_bounded():
@@ -136,16 +134,13 @@ def test_trace_weight_zero_is_enough_where_a_block_keeps_the_metric_bounded():
     assert model.status_ is Status.CERTIFIED
 
 
-@pytest.mark.parametrize("name", BLOCKS)
-def test_scikit_learn_a_clone_has_equal_blocks_and_parameters_can_be_set(name):
-    model = SERAPH(penalties=[BLOCKS[name], Trace(1.0)])
+def test_scikit_learn_a_clone_has_equal_blocks():
+    model = SERAPH(penalties=list(BLOCKS.values()))
     again = clone(model)
     assert again.penalties == model.penalties
     assert again.penalties[0] is not model.penalties[0]
-    assert hash(again.penalties[0]) == hash(model.penalties[0])
-    assert again.get_params()["penalties"] is again.penalties
-    assert repr(BLOCKS[name]).split("(")[0] in repr(again)
-    assert model.set_params(penalties=()).penalties == ()
+    assert [*map(hash, again.penalties)] == [*map(hash, model.penalties)]
+    assert "Ridge(3)" in repr(again)
 
 
 def test_blocks_are_equal_only_if_all_their_numbers_are():
@@ -191,21 +186,13 @@ def test_direct_ends_at_a_stationary_point_of_7_with_the_smooth_block(name):
     model = SERAPH(algorithm="direct", penalties=[BLOCKS[name]], trace_weight=1.0)
     model.fit(X, Y)
     assert model.status_ is Status.STATIONARY
-    m_step = MStepObjective(PAIRS, penalties=[BLOCKS[name]])
+    objective = SemiSupervisedObjective(MStepObjective(PAIRS, penalties=[BLOCKS[name]]))
     A = model.m_step_metric_
-    value = SemiSupervisedObjective(m_step).value_and_gradient(A)[0]
-    assert value == pytest.approx(model.history_[-1], rel=1e-9)
-    assert value == pytest.approx(SemiSupervisedObjective(m_step).value(A), rel=1e-12)
-    again = minimize_directly(
-        PAIRS, trace_weight=1.0, penalties=[BLOCKS[name]], start=A, max_iter=0
-    )
+    assert objective.value_and_gradient(A)[0] == pytest.approx(model.history_[-1], rel=1e-9)
+    again = minimize_directly(PAIRS, penalties=[BLOCKS[name]], start=A, max_iter=0)
     assert again.stationarity <= 1e-4
-    first = model.history_[0]
-    assert first == pytest.approx(SemiSupervisedObjective(m_step).value(_unit(X)))
-
-
-def _unit(X):
-    return np.eye(X.shape[1]) / np.mean(np.var(X, axis=0))
+    unit = np.eye(4) / np.mean(np.var(X, axis=0))
+    assert model.history_[0] == pytest.approx(objective.value(unit))
 
 
 def direct(**parameters):
@@ -215,14 +202,7 @@ def direct(**parameters):
 @pytest.mark.parametrize(
     ("estimator", "given", "error", "words"),
     [
-        (
-            SERAPH,
-            Ridge(0.1),
-            TypeError,
-            r"\(0\.1\) is no list of penalties.*penalties=\[Ridge",
-        ),
-        (KernelSERAPH, None, TypeError, "penalties=None is no list"),
-        (SERAPH, [Diagonal], TypeError, "which is not a Penalty"),
+        (SERAPH, Ridge(0.1), TypeError, r"no list of penalties.*penalties=\[Ridge"),
         (KernelSERAPH, ["Ridge"], TypeError, "penalties holds 'Ridge', which is not a Penalty"),
         (SERAPH, [Ridge(1.0, prior=np.eye(3))], ValueError, "3 x 3, but the points have 4 feat"),
         (direct, [TraceBound(1.5)], ValueError, r"TraceBound\(1\.5\) is not smooth.*\"em\""),
@@ -247,11 +227,7 @@ def test_all_blocks_come_back_in_list_or_tuple(tmp_path):
     model = SERAPH(penalties=[Ridge(3.0)]).fit(X, Y)
     for given in (list(BLOCKS.values()), tuple(BLOCKS.values())):
         save_model(model.set_params(penalties=given), tmp_path / "model.npz")
-        again = load_model(tmp_path / "model.npz")
-        assert again.penalties == given
-        assert type(again.penalties) is type(given)
-        np.testing.assert_array_equal(again.metric_, model.metric_)
-        assert again.certificate_ == model.certificate_
+        assert load_model(tmp_path / "model.npz").penalties == given
 
 
 def test_failure_path_a_block_of_ones_own_is_not_written_and_the_cure_works(tmp_path):
@@ -259,35 +235,8 @@ def test_failure_path_a_block_of_ones_own_is_not_written_and_the_cure_works(tmp_
     assert model.status_ is Status.CERTIFIED
     with pytest.raises(TypeError, match=r"HalfSquare\(1\), a penalty of a class of your own"):
         save_model(model, tmp_path / "model.npz")
-    assert not list(tmp_path.iterdir())
     save_model(model.set_params(penalties=()), tmp_path / "model.npz")
     np.testing.assert_array_equal(load_model(tmp_path / "model.npz").metric_, model.metric_)
-
-
-@pytest.fixture(scope="module")
-def bounded():
-    return SERAPH(penalties=[TraceBound(1.5)]).fit(X, Y)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ((b"TraceBound", b"TraceBoond"), "its penalty 'TraceBoond' is none of"),
-        ((b'"bound"', b'"bouud"'), "its penalty TraceBound cannot be made"),
-        ((b"1.5", b"-15"), "its penalty TraceBound cannot be made: bound=-15"),
-    ],
-)
-def test_failure_path_a_damaged_penalty_is_refused(bounded, tmp_path, change, words):
-    path = tmp_path / "model.npz"
-    save_model(bounded, path)
-    with np.load(path, allow_pickle=False) as file:
-        arrays = dict(file)
-    header = arrays.pop("header").tobytes()
-    assert change[0] in header
-    changed = np.frombuffer(header.replace(*change, 1), dtype=np.uint8)
-    np.savez(path, header=changed, **arrays)
-    with pytest.raises(ValueError, match=words):
-        load_model(path)
 
 
 def test_the_card_of_an_m_step_shows_its_penalties():
@@ -295,4 +244,3 @@ def test_the_card_of_an_m_step_shows_its_penalties():
     objective = MStepObjective(pairs, penalties=[Diagonal(), Ridge(0.5)])
     assert "Diagonal(), Ridge(0.5)" in objective._repr_html_()
     assert "penalties=[Diagonal(), Ridge(0.5)]" in repr(objective)
-    assert "penalties" not in MStepObjective(pairs)._repr_html_()

@@ -252,6 +252,7 @@ DAMAGES = {
         "class ['SERAPH'] is none of": ("class", ["SERAPH"]),
         "'shell'": ("parameters.shell", True),
         "{'eval': '1 + 1'}, which is no value": ("parameters.solver", {"eval": "1 + 1"}),
+        "its penalty 'Rigde' is none of": ("parameters.penalties", [{"penalty": ["Rigde", {}]}]),
         "learns no attribute '__class__'": ("attributes.__class__", "x"),
         "learns no attribute 'transform'": ("attributes.transform", "x"),
         "'fine'": ("attributes.status_", {"status": "fine"}),
