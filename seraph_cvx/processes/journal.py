@@ -7,7 +7,7 @@ import json
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -33,32 +33,29 @@ class Journal(ABC):
         self.path = None if path is None else Path(path)
         self.notes: list[str] = []
         self._file: int | None = None
-        if self.path is not None:
-            self._open(self.path, resume)
-
-    def _open(self, path: Path, resume: bool) -> None:
-        if path.exists() and not resume:
+        if self.path is None:
+            return
+        if self.path.exists() and not resume:
             raise FileExistsError(
                 f"{path} already exists: resume it (resume=True, --resume), write to another "
                 "file, or remove it."
             )
         binary = getattr(os, "O_BINARY", 0)  # on Windows: a line ends as it is written
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | binary, 0o644)
-        self._lock(path)
-        self.read(path)
-
-    def _lock(self, path: Path) -> None:
+        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | binary, 0o644)
         if fcntl is None:
             self.notes.append(
-                f"This system cannot lock {path.name}: start no other {self.work} that writes to "
-                "it."
+                f"This system cannot lock {self.path.name}: start no other {self.work} that writes "
+                "to it."
             )
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.close()
-            raise ValueError(f"Another {self.work} is writing to {path}: wait for it.") from None
+        else:
+            try:
+                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                self.close()
+                raise ValueError(
+                    f"Another {self.work} is writing to {path}: wait for it."
+                ) from None
+        self.read(self.path)
 
     def read(self, path: Path) -> None:
         """Take the lines of a file, with a note on each that is damaged."""
@@ -67,15 +64,16 @@ class Journal(ABC):
             self._write(b"\n")
         for number, line in enumerate(content.splitlines(), start=1):
             try:
-                self._enter(json.loads(line))
-            except (ValueError, KeyError, TypeError, RecursionError):
+                self._take(line)
+            except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
                 self.notes.append(
                     f"Line {number} of {path.name} is damaged, or was cut off in the middle of "
                     "being written, and is ignored; to resume is to repeat its run."
                 )
 
-    def _enter(self, line: dict[str, Any]) -> None:
-        self.take(line["kind"], {key: value for key, value in line.items() if key != "kind"})
+    def _take(self, line: str | bytes) -> None:
+        content = json.loads(line)
+        self.take(content.pop("kind"), content)
 
     @abstractmethod
     def take(self, kind: str, content: dict[str, Any]) -> None:
@@ -84,7 +82,7 @@ class Journal(ABC):
     def add(self, kind: str, content: Mapping[str, Any]) -> None:
         """Append a line, and force it to the disk."""
         line = json.dumps({"kind": kind, **content}, allow_nan=False, separators=(",", ":"))
-        self._enter(json.loads(line))
+        self._take(line)
         self._write(line.encode() + b"\n")
 
     def _write(self, line: bytes) -> None:
@@ -111,16 +109,16 @@ class Journal(ABC):
         self.close()
 
 
-def check_kind(content: Mapping[str, Any], names: Sequence[str], kind: type) -> None:
-    """Raise an error if an entry of a line is missing, or not of this type."""
-    for name in names:
-        if type(content[name]) is not kind:
-            raise TypeError(f"{name} {content[name]!r}")
+NUMBER = (float, int)
 
 
-def check_numbers(*numbers: Any) -> None:
-    """Raise an error unless all numbers are finite floats or 64-bit integers."""
-    for x in numbers:
-        is_integer = type(x) is int and abs(x) < 2**63
-        if not is_integer and not (type(x) is float and math.isfinite(x)):
-            raise ValueError(f"number {x!r}")
+def check_fields(content: Mapping[Any, Any], fields: Mapping[Any, tuple[type, ...]]) -> None:
+    """Raise an error if an entry of a line is missing, or of none of the types of its field.
+
+    A float must be finite, and an integer have at most 64 bits.
+    """
+    for name, types in fields.items():
+        value = content[name]
+        largest = 2**63 if type(value) is int else math.inf
+        if type(value) not in types or (type(value) in NUMBER and not abs(value) < largest):
+            raise TypeError(f"{name} {value!r}")

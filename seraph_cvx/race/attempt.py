@@ -37,8 +37,7 @@ class Attempt:
         Whether that status claims that the tolerance was reached.
     iterations : int
     compile_seconds, solve_seconds : float
-        Stating and canonicalizing the problem, and inside the solver; where a solver leaves them
-        out, all its time counts as solving.
+        Stating and canonicalizing the problem, and inside the solver; None is the rest of its time.
     dimacs : list of six floats, optional
         See `dimacs.py`.
     """
@@ -72,7 +71,7 @@ class Entrant:
     distribution : str
         What ``pip install`` calls that package.
     options : tuple of pairs
-        Options of the solver's own, which win over those that the race gives it.
+        The solver's own options, keyword arguments of the function, which win over the race's.
     """
 
     solver: str
@@ -96,8 +95,7 @@ class Entrant:
 
     def solve(self, objective: MStepObjective, tol: float, time_limit: float) -> Attempt:
         """Call the function that solves, with all its arguments."""
-        more = {"options": dict(self.options)} if self.options else {}
-        answer = self.load()(objective, tol, time_limit, *self.extra, **more)
+        answer = self.load()(objective, tol, time_limit, *self.extra, **dict(self.options))
         if not isinstance(answer, Attempt):
             raise TypeError(f"{self.function} returned {type(answer).__name__}, not an Attempt")
         return answer

@@ -23,11 +23,10 @@ from ..display.formulas import DUAL, M_STEP_ONE_TERM
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
 from ..penalties import LinearConstraints, Penalty
-from ..solvers.first_order import fista
 from ..solvers.solution import require_attained
 from .formula_solvers import list_pairs
-from .grading import REFERENCE_TOL, data_checksum
-from .suite import InstanceSpec
+from .grading import reference_of
+from .suite import InstanceSpec, objective_of
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -65,31 +64,28 @@ def write_cbf(
     path = Path(path)
     if path.suffix != ".cbf":
         raise ValueError(f"{path} must end in .cbf: other programs recognize the format by it.")
-    spec = instance if isinstance(instance, InstanceSpec) else None
-    objective = instance if isinstance(instance, MStepObjective) else instance.objective()
+    objective = objective_of(instance)
     require_attained(objective)
+    spec = vars(instance) if isinstance(instance, InstanceSpec) else None
+    name = instance.name if isinstance(instance, InstanceSpec) else "objective"
     program = ConeProgram.of(objective, formulation)
     formula = M_STEP_ONE_TERM if formulation == "primal" else DUAL
     penalties = [repr(block) for block in objective.penalties]
-    heading = [f"SERAPH M-step, {formulation}: {spec.name if spec else repr(objective)}"]
+    heading = [f"SERAPH M-step, {formulation}: {name if spec else repr(objective)}"]
     heading += [*formula.ascii.splitlines(), *(f"with {block}" for block in penalties)]
     content = program.to_cbf(heading).encode()
-    certificate = fista(objective, REFERENCE_TOL, time_limit=600.0).certificate
-    if certificate is None:
-        raise RuntimeError("The optimal value could not be certified.")
+    reference = reference_of(name, objective)
     has_equations = any(
         isinstance(block, LinearConstraints) and block.is_equality for block in objective.penalties
     )
     sidecar = {
-        "instance": spec.name if spec else "objective",
-        "spec": spec and vars(spec),
+        "instance": name,
+        "spec": spec,
         "formulation": formulation,
         "penalties": penalties,
         "note": EQUATIONS if has_equations else "",
-        "lower": certificate.dual_value,
-        "upper": certificate.primal_value,
-        "n_features": objective.pairs.n_features,
-        "data_sha256": data_checksum(objective),
+        **{key: reference[key] for key in ("lower", "upper", "n_features")},
+        "data_sha256": reference["checksum"],
         "file_sha256": hashlib.sha256(content).hexdigest(),
     }
     path.write_bytes(content)
@@ -166,31 +162,23 @@ class ConeProgram:
         cones = [("L=", dims.zero), ("L+", dims.nonneg), *(("Q", size) for size in dims.soc)]
         cones = [cone for cone in cones if cone[1]]
         # the lower triangles of SCS, column by column
-        psd_entries = np.array(
-            [
-                (k, i, j)
-                for k, order in enumerate(dims.psd)
-                for j in range(order)
-                for i in range(j, order)
-            ],
-            dtype=np.int64,
-        )
-        cone, row, column = psd_entries.reshape(-1, 3).T
-        n_linear = sum(size for _, size in cones)
-        linear, psd, exponential = np.split(
-            np.arange(len(data["b"])), [n_linear, n_linear + len(row)]
-        )
+        triangles = [np.triu_indices(order)[::-1] for order in dims.psd]
+        entries = [np.array([np.full(len(i), k), i, j]) for k, (i, j) in enumerate(triangles)]
+        psd_entries = np.concatenate([np.empty((3, 0), dtype=np.int64), *entries], axis=1)
+        n_linear, n_psd = sum(size for _, size in cones), psd_entries.shape[1]
+        rows = np.arange(len(data["b"]))
+        linear, psd, exponential = np.split(rows, [n_linear, n_linear + n_psd])
         exponential = exponential.reshape(-1, 3)[:, ::-1].ravel()  # CVXPY has (t, s, r)
         order = np.concatenate([linear, exponential, psd])
         scale = np.ones(len(order))  # SCS has entries off the diagonal times sqrt(2)
-        scale[len(order) - len(row) :] = np.where(row == column, 1.0, np.sqrt(2.0))
+        scale[len(order) - n_psd :] = np.where(psd_entries[1] == psd_entries[2], 1.0, np.sqrt(2.0))
         matrix = scipy.sparse.csr_array(-data["A"])[order]
         matrix.data /= np.repeat(scale, np.diff(matrix.indptr))
         sign = 1.0 if sense == "MIN" else -1.0
         return cls(
             *(sense, sign * data["c"], sign * float(inverse[-1]["offset"])),
             *(cones + [("EXP", 3)] * dims.exp, list(dims.psd)),
-            *(matrix, np.asarray(data["b"])[order] / scale, np.array([cone, row, column])),
+            *(matrix, np.asarray(data["b"])[order] / scale, psd_entries),
         )
 
     def to_cbf(self, heading: Sequence[str] = ()) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from ..model.m_step_objective import MStepObjective
@@ -25,7 +24,8 @@ def conic(
     time_limit: float,
     solver: str,
     formulation: str,
-    options: Mapping[str, Any] | None = None,
+    /,
+    **options: Any,
 ) -> Attempt:
     """Solve by a conic solver of CVXPY, within the tolerance and the remaining time."""
     from cvxpy.error import SolverError
@@ -36,7 +36,7 @@ def conic(
 
     def all_options(seconds: float) -> dict[str, Any]:
         known = options_for(solver, tol, seconds if solver in TIME_LIMITED else None, None)
-        return known | ITERATIONS.get(solver, {}) | dict(options or {})
+        return known | ITERATIONS.get(solver, {}) | options
 
     clock = time.perf_counter()
     try:

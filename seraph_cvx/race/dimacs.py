@@ -83,18 +83,14 @@ def _matrix_of(entries: FloatArray, order: int, lower: bool) -> FloatArray:
 def _exponential_depth(triples: FloatArray, dual: bool) -> float:
     """How far triples are outside the exponential cone, by bisection on all of them at once."""
     outside = triples[~_in_exponential(triples, dual)]
-    if not len(outside):
-        return 0.0
     unit = np.array([-1.0, 1.0, 1.0])
-    high = np.max(np.abs(outside), axis=1) + np.finfo(np.float64).tiny
-    while not np.all(inside := _in_exponential(outside + high[:, None] * unit, dual)):
-        high = np.where(inside, high, 2.0 * high)
-    low = np.zeros_like(high)
+    low = np.full(len(outside), np.finfo(np.float64).tiny)
+    high = low + 8.0 * np.max(np.abs(outside), axis=1)  # both cones contain 8 e + [-1, 1]^3
     for _ in range(80):
-        middle = np.where(low > 0.0, np.sqrt(low * high), high * 1e-6)
+        middle = np.sqrt(low) * np.sqrt(high)
         inside = _in_exponential(outside + middle[:, None] * unit, dual)
         low, high = np.where(inside, low, middle), np.where(inside, middle, high)
-    return float(np.max(high))
+    return float(np.max(high, initial=0.0))
 
 
 def _in_exponential(triples: FloatArray, dual: bool) -> NDArray[np.bool_]:
@@ -112,10 +108,10 @@ def _largest(v: FloatArray) -> float:
     return float(np.max(np.abs(v), initial=0.0))
 
 
-def _vectors(answer: Any, solver: str) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+def _vectors(answer: Any, solver: str) -> list[FloatArray] | None:
     """The vectors x, s and y of a solver's own answer."""
     if solver == "SCS":
-        return np.asarray(answer["x"]), np.asarray(answer["s"]), np.asarray(answer["y"])
+        return [np.asarray(answer[name]) for name in ("x", "s", "y")]
     if solver == "CLARABEL":
-        return np.array(answer.x), np.array(answer.s), np.array(answer.z)
+        return [np.array(vector) for vector in (answer.x, answer.s, answer.z)]
     return None

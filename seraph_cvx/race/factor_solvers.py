@@ -8,8 +8,6 @@ answer is certified; while the certificate is open and a further column lowers f
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,59 +46,44 @@ NONLINEAR: dict[str, tuple[str, tuple[str, ...], str, dict[str, Any]]] = {
 """The nonlinear solvers that CVXPY knows: package, options for tolerance and time, others."""
 
 
-@dataclass(frozen=True)
-class FactorRun:
-    """What a method returned at one rank: a factor, its status, whether that claims success."""
-
-    L: FloatArray
-    word: str
-    claims: bool
-    iterations: int = 0
-    compile_seconds: float = 0.0
-
-
-Method = Callable[[FloatArray, float, dict[str, Any]], FactorRun]
-"""The type of a method at one rank, method(start, seconds left, options)."""
-
-Options = Mapping[str, Any] | None
-
-
-def climb(
-    objective: MStepObjective, tol: float, time_limit: float, method: Method, options: Options
+def on_factor(
+    objective: MStepObjective,
+    tol: float,
+    time_limit: float,
+    name: str,
+    /,
+    rank: int = FIRST_RANK,
+    largest_rank: int | None = None,
+    **options: Any,
 ) -> Attempt:
     """Solve an M-step on its factor, with columns added until the certificate is closed.
 
-    The options `rank` and `largest_rank` are the columns to start with, and the most there may be
-    (by default as many as features); the others are those of the method, which descends
-    ``objective.whitened_program`` from a factor.
+    It starts with `rank` columns, and has at most `largest_rank` (by default as many as features);
+    the other options are those of the method.
     """
     clock = time.perf_counter()
     require_plain(objective)
+    method = _nonlinear if name in NONLINEAR else _fixed_rank if name == "pymanopt" else _scipy
     program, Z = objective.whitened_program, objective.basis.matrix
-    given = dict(options or {})
-    first = given.pop("rank", FIRST_RANK)
-    most = min(given.pop("largest_rank", None) or Z.shape[1], Z.shape[1])
-    L: FloatArray | None = first_factor(program, min(first, most))
+    most = min(largest_rank or Z.shape[1], Z.shape[1])
+    L: FloatArray | None = first_factor(program, min(rank, most))
     iterations, compiling = 0, 0.0
     while L is not None:
-        run = method(L, max(LEAST_SECONDS, time_limit - (time.perf_counter() - clock)), given)
+        run = method(name, Descent(objective, L, tol, clock + time_limit), options)
         iterations, compiling = iterations + run.iterations, compiling + run.compile_seconds
-        L = None
-        is_late = time.perf_counter() - clock >= time_limit
-        if run.L.shape[1] < most and not is_late and np.all(np.isfinite(run.L)):
-            factor = Z @ run.L
-            if certify(objective, factor @ factor.T).relative_gap > tol:
-                L = with_more_columns(program.at(run.L), tol, most)
-    factor = Z @ run.L
-    word = f"{run.word} (rank {run.L.shape[1]} of {Z.shape[1]})"
-    solving = time.perf_counter() - clock - compiling
-    return Attempt(factor @ factor.T, word, run.claims, iterations, compiling, solving)
+        found, L = np.asarray(run.matrix, dtype=np.float64), None
+        factor = Z @ found
+        metric, is_late = factor @ factor.T, time.perf_counter() - clock >= time_limit
+        may_grow = found.shape[1] < most and not is_late and np.all(np.isfinite(found))
+        if may_grow and certify(objective, metric).relative_gap > tol:
+            L = with_more_columns(program.at(found), tol, most)
+    word = f"{run.word} (rank {found.shape[1]} of {Z.shape[1]})"
+    return Attempt(metric, word, run.claims, iterations, compiling)
 
 
 def first_factor(program: PairProgram, rank: int) -> FloatArray:
     """A random factor, the same each time, of a metric that separates pairs."""
-    rng = np.random.default_rng(0)
-    L = rng.standard_normal((len(program.recession), rank))
+    L = np.random.default_rng(0).standard_normal((len(program.recession), rank))
     return np.asarray(L * (program.typical_size**0.5 / np.linalg.norm(L)))
 
 
@@ -112,37 +95,38 @@ def with_more_columns(point: FactorPoint, tol: float, most: int) -> FloatArray |
     eigenvalues, vectors = np.linalg.eigh(point.gradient)
     n_new = min(most - point.L.shape[1], point.L.shape[1])
     chosen = np.flatnonzero(eigenvalues < 0.1 * eigenvalues[0])[:n_new]
-    if eigenvalues[0] >= 0.0 or not len(chosen):
+    if not len(chosen):
         return None
     columns = vectors[:, chosen] * np.sqrt(eigenvalues[chosen] / eigenvalues[0])
     reduction = LEAST_REDUCTION * tol * max(1.0, abs(point.value))
-    length = float(np.linalg.norm(point.L)) or point.program.typical_size**0.5
-    for _ in range(20):
+    longest = float(np.linalg.norm(point.L)) or point.program.typical_size**0.5
+    for length in longest * 0.5 ** np.arange(20):
         L = np.hstack([point.L, length * columns])
         if point.program.value(L @ L.T) < point.value - reduction:
             return L
-        length /= 2.0
     return None
 
 
-def gradient_tolerance(tol: float, start: FloatArray) -> float:
-    """The gradient at which a method may stop: times the size of the factor, it is worth `tol`."""
-    return tol / max(1.0, float(np.linalg.norm(start)))
-
-
 class Descent:
-    """The function that a method minimizes: f over what it was at the start, and derivatives."""
+    """What a method minimizes: f over what it was at the start, with derivatives and limits.
 
-    def __init__(self, program: PairProgram, start: FloatArray) -> None:
-        self.program, self.shape = program, start.shape
-        self.point = program.at(start)
+    The gradient to reach is, times the size of the factor, worth `tol`.
+    """
+
+    def __init__(
+        self, objective: MStepObjective, start: FloatArray, tol: float, deadline: float
+    ) -> None:
+        self.objective, self.start, self.deadline = objective, start, deadline
+        self.gradient_tol = tol / max(1.0, float(np.linalg.norm(start)))
+        self.seconds = max(LEAST_SECONDS, deadline - time.perf_counter())
+        self.point = objective.whitened_program.at(start)
         self.scale = max(1.0, abs(self.point.value))
 
     def at(self, x: FloatArray) -> FactorPoint:
         """The point at a factor, flat or not; the last one is kept."""
-        L = np.reshape(x, self.shape)
+        L = np.reshape(x, self.point.L.shape)
         if not np.array_equal(L, self.point.L):
-            self.point = self.program.at(np.array(L, dtype=np.float64))
+            self.point = self.point.program.at(np.array(L, dtype=np.float64))
         return self.point
 
     def value(self, x: FloatArray) -> float:
@@ -155,89 +139,70 @@ class Descent:
 
     def hessian_product(self, x: FloatArray, d: FloatArray) -> FloatArray:
         """The Hessian times d, in the shape of x."""
-        D = np.reshape(d, self.shape)
-        return np.reshape(self.at(x).hessian_product(D) / self.scale, np.shape(x))
+        product = self.at(x).hessian_product(np.reshape(d, self.point.L.shape))
+        return np.reshape(product / self.scale, np.shape(x))
 
 
-def by_scipy(
-    objective: MStepObjective, tol: float, time_limit: float, name: str, options: Options = None
-) -> Attempt:
-    """Solve by scipy on the factor: by L-BFGS-B, or trust-constr with second derivatives."""
-    has_hessian = name == "trust-constr"
-
-    def method(start: FloatArray, seconds: float, given: dict[str, Any]) -> FactorRun:
-        descent = Descent(objective.whitened_program, start)
-        deadline = time.perf_counter() + seconds
-        limits = {"xtol": 1e-3 * tol} if has_hessian else {"ftol": 0.0, "maxfun": 10**7}
-        limits |= {"gtol": gradient_tolerance(tol, start), "maxiter": 10**6}
-
-        def stop_in_time(intermediate_result: Any) -> None:
-            if time.perf_counter() > deadline:
-                raise StopIteration
-
-        answer = scipy.optimize.minimize(
-            descent.value,
-            start.ravel(),
-            method=name,
-            jac=descent.gradient,
-            callback=stop_in_time,
-            options=limits | given,
-            **({"hessp": descent.hessian_product} if has_hessian else {}),
-        )
-        L = np.reshape(answer.x, start.shape)
-        claims = int(answer.status) == (1 if has_hessian else 0)  # the gradient is within gtol
-        return FactorRun(L, str(answer.message), claims, int(answer.nit))
-
-    return climb(objective, tol, time_limit, method, options)
+# The methods: the matrix of what they return is the factor.
 
 
-def fixed_rank(
-    objective: MStepObjective, tol: float, time_limit: float, options: Options = None
-) -> Attempt:
-    """Solve by pymanopt's trust regions on its manifold of PSD matrices of fixed rank."""
+def _scipy(name: str, descent: Descent, options: dict[str, Any]) -> Attempt:
+    """Descend by scipy: by L-BFGS-B, or trust-constr with second derivatives."""
+    has_hessian, tol = name == "trust-constr", descent.gradient_tol
+    limits = {"xtol": 1e-3 * tol} if has_hessian else {"ftol": 0.0, "maxfun": 10**7}
+
+    def stop_in_time(intermediate_result: Any) -> None:
+        if time.perf_counter() > descent.deadline:
+            raise StopIteration
+
+    answer = scipy.optimize.minimize(
+        descent.value,
+        descent.start.ravel(),
+        method=name,
+        jac=descent.gradient,
+        hessp=descent.hessian_product if has_hessian else None,
+        callback=stop_in_time,
+        options=limits | {"gtol": tol, "maxiter": 10**6} | options,
+    )
+    claims = int(answer.status) == (1 if has_hessian else 0)  # the gradient is within gtol
+    L = answer.x.reshape(descent.start.shape)
+    return Attempt(L, str(answer.message), claims, int(answer.nit))
+
+
+def _fixed_rank(_: str, descent: Descent, options: dict[str, Any]) -> Attempt:
+    """Descend by pymanopt's trust regions on its manifold of PSD matrices of fixed rank."""
     import pymanopt
     from pymanopt.manifolds import PSDFixedRank
     from pymanopt.optimizers import TrustRegions
 
-    def method(start: FloatArray, seconds: float, given: dict[str, Any]) -> FactorRun:
-        descent = Descent(objective.whitened_program, start)
-        manifold = PSDFixedRank(*start.shape)
-        as_numpy = pymanopt.function.numpy(manifold)
-        problem = pymanopt.Problem(
-            manifold,
-            as_numpy(descent.value),
-            euclidean_gradient=as_numpy(descent.gradient),
-            euclidean_hessian=as_numpy(descent.hessian_product),
-        )
-        limits = {"max_time": seconds, "max_iterations": 10**6, "verbosity": 0}
-        limits["min_gradient_norm"] = gradient_tolerance(tol, start)
-        answer = TrustRegions(**(limits | given)).run(problem, initial_point=start)
-        word = str(answer.stopping_criterion)
-        L = np.asarray(answer.point, dtype=np.float64)
-        return FactorRun(L, word, "min grad norm" in word, int(answer.iterations))
-
-    return climb(objective, tol, time_limit, method, options)
+    manifold = PSDFixedRank(*descent.start.shape)
+    as_numpy = pymanopt.function.numpy(manifold)
+    problem = pymanopt.Problem(
+        manifold,
+        as_numpy(descent.value),
+        euclidean_gradient=as_numpy(descent.gradient),
+        euclidean_hessian=as_numpy(descent.hessian_product),
+    )
+    limits = {"max_time": descent.seconds, "min_gradient_norm": descent.gradient_tol}
+    others = {"max_iterations": 10**6, "verbosity": 0}
+    optimizer = TrustRegions(**(others | limits | options))
+    answer = optimizer.run(problem, initial_point=descent.start)
+    word = str(answer.stopping_criterion)
+    return Attempt(answer.point, word, "min grad norm" in word, int(answer.iterations))
 
 
-def nonlinear(
-    objective: MStepObjective, tol: float, time_limit: float, solver: str, options: Options = None
-) -> Attempt:
-    """Solve by a nonlinear solver of CVXPY, ``problem.solve(nlp=True)``, on the factor."""
-    problem = ListedProblem.of(objective)
-
-    def method(start: FloatArray, seconds: float, given: dict[str, Any]) -> FactorRun:
-        clock = time.perf_counter()
-        L, statement = state_on_factor(problem, start)
-        limits = nonlinear_options(solver, gradient_tolerance(tol, start), seconds)
-        statement.solve(nlp=True, solver=solver, **(limits | given))
-        stats, word = statement.solver_stats, str(statement.status)
-        iterations = int(stats.num_iters or 0) if stats else 0
-        factor = start if L.value is None else np.asarray(L.value, dtype=np.float64)
-        inside = stats.solve_time if stats else None
-        outside = 0.0 if inside is None else time.perf_counter() - clock - float(inside)
-        return FactorRun(factor, word, word == "optimal", iterations, max(0.0, outside))
-
-    return climb(objective, tol, time_limit, method, options)
+def _nonlinear(name: str, descent: Descent, options: dict[str, Any]) -> Attempt:
+    """Descend by a nonlinear solver of CVXPY, ``problem.solve(nlp=True)``."""
+    clock = time.perf_counter()
+    L, statement = state_on_factor(ListedProblem.of(descent.objective), descent.start)
+    limits = nonlinear_options(name, descent.gradient_tol, descent.seconds)
+    statement.solve(nlp=True, solver=name, **(limits | options))
+    stats, word = statement.solver_stats, str(statement.status)
+    iterations = int(stats.num_iters or 0) if stats else 0
+    elapsed = time.perf_counter() - clock
+    inside = elapsed if stats is None or stats.solve_time is None else float(stats.solve_time)
+    factor = descent.start if L.value is None else L.value
+    return Attempt(factor, word, word == "optimal", iterations, max(0.0, elapsed - inside))
 
 
 def state_on_factor(problem: ListedProblem, start: FloatArray) -> tuple[cp.Variable, cp.Problem]:
@@ -270,14 +235,13 @@ def nonlinear_options(solver: str, tol: float, time_limit: float) -> dict[str, A
     return {**dict.fromkeys(tolerances, tol), seconds: time_limit, **others}
 
 
-NONLINEAR_ENTRANTS = [
-    Entrant(name, "factor", f"{__name__}:nonlinear", (name,), package, package)
-    for name, (package, *_) in NONLINEAR.items()
-]
+def _entrant(name: str, package: str) -> Entrant:
+    return Entrant(
+        name, "factor", f"{__name__}:on_factor", (name,), package, distribution=package or "scipy"
+    )
+
+
+NONLINEAR_ENTRANTS = [_entrant(name, package) for name, (package, *_) in NONLINEAR.items()]
 FACTOR_ENTRANTS = [
-    Entrant("pymanopt", "factor", f"{__name__}:fixed_rank", (), "pymanopt", "pymanopt"),
-    *(
-        Entrant(name, "factor", f"{__name__}:by_scipy", (name,), distribution="scipy")
-        for name in ("L-BFGS-B", "trust-constr")
-    ),
+    _entrant(*names) for names in (("pymanopt", "pymanopt"), ("L-BFGS-B", ""), ("trust-constr", ""))
 ]

@@ -9,7 +9,6 @@ to the identity, so that no rival loses by the units of the data,
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -21,6 +20,7 @@ import scipy.special
 from ..model.m_step_objective import MStepObjective
 from ..model.pair_program import PairProgram
 from ..numerics.checks import FloatArray, IntArray
+from ..paper import differences
 from .attempt import Attempt, Entrant, NotForThisProblem
 
 
@@ -50,19 +50,13 @@ class ListedProblem:
         """List the pairs of an M-step without penalties."""
         require_plain(objective)
         (rows, weights), Z = list_pairs(objective), objective.basis.matrix
-        points = objective.pairs.points @ Z
-        differences = points[rows[:, 0]] - points[rows[:, 1]]
-        return cls(differences, weights, Z, objective.whitened_program)
-
-    @property
-    def size(self) -> int:
-        """The number r of rows of B."""
-        return len(self.program.recession)
+        V = differences(objective.pairs.points @ Z, rows)
+        return cls(V, weights, Z, objective.whitened_program)
 
     @cached_property
     def entries(self) -> tuple[IntArray, IntArray]:
         """The rows and columns of the distinct entries of B."""
-        return np.triu_indices(self.size)
+        return np.triu_indices(len(self.program.recession))
 
     @cached_property
     def multiplicity(self) -> FloatArray:
@@ -99,15 +93,12 @@ def require_plain(objective: MStepObjective) -> None:
         raise NotForThisProblem(f"it has no formula for the penalties ({names})")
 
 
-class _OutOfTime(Exception):
+class _OutOfTime(ArithmeticError):
     """The time is up; CVXOPT has no option for that."""
 
 
 def convex_cone(
-    objective: MStepObjective,
-    tol: float,
-    time_limit: float,
-    options: Mapping[str, Any] | None = None,
+    objective: MStepObjective, tol: float, time_limit: float, /, **options: Any
 ) -> Attempt:
     """Solve by CVXOPT's ``solvers.cp`` over the distinct entries of a PSD matrix."""
     import cvxopt
@@ -115,7 +106,7 @@ def convex_cone(
 
     clock = time.perf_counter()
     problem = ListedProblem.of(objective)
-    P, (i, j), r = problem.pair_matrix, problem.entries, problem.size
+    P, (i, j), r = problem.pair_matrix, problem.entries, len(problem.program.recession)
     last, calls = (i == j) * (problem.program.typical_size / r), 0  # it separates pairs
 
     def formulas(x: Any = None, z: Any = None) -> Any:
@@ -123,7 +114,7 @@ def convex_cone(
         if x is None:
             return 0, cvxopt.matrix(last)
         if time.perf_counter() - clock > time_limit:
-            raise _OutOfTime
+            raise _OutOfTime("out of time")
         last, calls = np.array(x).ravel(), calls + (z is not None)
         value, gradient, curvature = problem.derivatives(last)
         row = cvxopt.matrix(gradient[None, :])
@@ -132,32 +123,23 @@ def convex_cone(
         return value, row, cvxopt.matrix(float(z[0]) * ((P.T * curvature) @ P))
 
     tolerances = {"abstol": tol, "reltol": tol, "feastol": tol, "maxiters": 10**6}
-    given = {"show_progress": False} | tolerances | dict(options or {})
-    # all entries of -B, column by column, from the distinct ones of B
-    off = np.flatnonzero(i != j)
-    rows = np.concatenate([i + r * j, (j + r * i)[off]])
-    columns = np.concatenate([np.arange(len(i)), off])
-    G = cvxopt.spmatrix(-np.ones(len(rows)), rows, columns, (r * r, len(i)))
+    position = np.empty((r, r), dtype=np.int64)  # of each entry of B among the distinct ones
+    position[i, j] = position[j, i] = np.arange(len(i))
+    G = cvxopt.spmatrix(-1.0, range(r * r), position.ravel().tolist(), (r * r, len(i)))
     zeros, dims = cvxopt.matrix(0.0, (r * r, 1)), {"l": 0, "q": [], "s": [r]}
     compiled = time.perf_counter() - clock
     try:
-        answer = cvxopt.solvers.cp(formulas, G, zeros, dims, options=given)
+        answer = cvxopt.solvers.cp(
+            *(formulas, G, zeros, dims), options={"show_progress": False} | tolerances | options
+        )
         word, x = str(answer["status"]), np.array(answer["x"]).ravel()
-    except _OutOfTime:
-        word, x = "out of time", last
     except (ArithmeticError, ValueError) as error:  # how it says that a factorization failed
         word, x = f"{type(error).__name__}: {error}", last
-    solved = time.perf_counter() - clock - compiled
-    B = np.empty((r, r))
-    B[i, j] = B[j, i] = x
-    return Attempt(problem.metric(B), word, word == "optimal", calls, compiled, solved)
+    return Attempt(problem.metric(x[position]), word, word == "optimal", calls, compiled)
 
 
 def entropy_cone(
-    objective: MStepObjective,
-    tol: float,
-    time_limit: float,
-    options: Mapping[str, Any] | None = None,
+    objective: MStepObjective, tol: float, time_limit: float, /, **options: Any
 ) -> Attempt:
     """Solve by QICS on the dual, with its cone of the classical entropy.
 
@@ -172,7 +154,7 @@ def entropy_cone(
 
     clock = time.perf_counter()
     problem = ListedProblem.of(objective)
-    n, r, program = len(problem.weights), problem.size, problem.program
+    (n, r), program = problem.differences.shape, problem.program
     V, ones = problem.differences, scipy.sparse.eye_array(n)
     products = (V[:, :, None] * V[:, None, :]).reshape(n, r * r)
     blocks = [  # of h - G (y, t): t, then 1, c - y, y, and the matrix
@@ -190,16 +172,14 @@ def entropy_cone(
         cones=[qics.cones.ClassEntr(2 * n), qics.cones.PosSemidefinite(r)],
     )
     compiled = time.perf_counter() - clock
-    given = {"verbose": 0, "tol_gap": tol, "tol_feas": tol, "max_iter": 10**6}
-    given |= {"max_time": max(0.1, time_limit - compiled)} | dict(options or {})
-    answer = qics.Solver(model, **given).solve()
+    limits = {"tol_gap": tol, "tol_feas": tol, "max_time": max(0.1, time_limit - compiled)}
+    answer = qics.Solver(model, **({"verbose": 0, "max_iter": 10**6} | limits | options)).solve()
     return Attempt(
         problem.metric(np.asarray(answer["z_opt"][1][0], dtype=np.float64)),
         f"{answer['sol_status']} ({answer['exit_status']})",
         answer["sol_status"] == "optimal",
         int(answer["num_iter"]),
         compiled,
-        time.perf_counter() - clock - compiled,
     )
 
 

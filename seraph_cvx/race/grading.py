@@ -1,10 +1,10 @@
 """One run of a race: the attempt, in a separate process, and its grading, outside of it.
 
-What comes back of a run is a matrix. The grader symmetrizes it, measures how far it is from the
-cone, projects it and computes its value.
+What comes back of a run is a matrix. It is symmetrized, its distance from the cone measured, it is
+projected and its value computed.
 
     true gap    (f(A) - D) / max(1, |f(A)|), D the best lower bound proved for the instance: by the
-                grader's own reference or by the matrix itself. No answer is further from the
+                race's own reference or by the matrix itself. No answer is further from the
                 optimum than its true gap, and none is nearer by more than the reference's own
                 gap, about 1e-9.
     proved gap  the relative gap of ``certify(objective, A)``: what the matrix itself proves.
@@ -29,103 +29,81 @@ from ..processes.isolation import Outcome
 from ..solvers.first_order import fista
 from ..solvers.solution import grade_matrix
 from .attempt import Entrant, NotForThisProblem
-from .race_table import EMPTY_ROW, RaceJournal
-from .suite import InstanceSpec, checksum_of
+from .race_table import EMPTY_ROW
+from .suite import InstanceSpec, checksum_of, objective_of
 
 REFERENCE_TOL = 1e-9
 
-NOT_FOR_THIS = "not for this problem"
-"""The outcome of a run whose solver cannot take the M-step."""
+LONGEST_DETAIL = 500
 
 
 def attempt_once(
     instance: InstanceSpec | MStepObjective, entrant: Entrant, tol: float, time_limit: float
 ) -> dict[str, Any]:
-    """Make an attempt, in a separate process: the solver's matrix and status, ungraded.
-
-    Or, under "refusal", why the solver cannot take this M-step.
-    """
-    objective = instance.objective() if isinstance(instance, InstanceSpec) else instance
+    """Make an attempt, in a separate process: entries of its row, and its matrix, ungraded."""
+    objective = objective_of(instance)
     warnings.simplefilter("ignore")  # in a separate process; the row has the result
     entrant.load()
     clock = time.perf_counter()
     try:
         attempt = entrant.solve(objective, tol, time_limit)
     except NotForThisProblem as refusal:
-        return {"refusal": str(refusal)}
-    total = time.perf_counter() - clock
-    inside = total if attempt.solve_seconds is None else attempt.solve_seconds
+        return {"outcome": "not for this problem", "detail": str(refusal)}
+    total, compiling = time.perf_counter() - clock, float(attempt.compile_seconds)
+    inside, errors = attempt.solve_seconds, np.asarray(attempt.dimacs, dtype=np.float64)
     return {
         "matrix": None if attempt.matrix is None else np.array(attempt.matrix, dtype=np.float64),
         "said": str(attempt.word),
         "claims": bool(attempt.claims),
         "iterations": int(attempt.iterations),
-        "compile_seconds": float(attempt.compile_seconds),
-        "solve_seconds": float(inside),
+        "compile_seconds": compiling,
+        "solve_seconds": total - compiling if inside is None else float(inside),
         "total_seconds": total,
-        "dimacs": None if attempt.dimacs is None else [float(e) for e in attempt.dimacs],
+        "dimacs": errors.tolist() if np.all(np.isfinite(errors)) else None,  # NaN where none
     }
 
 
-class Grader:
-    """Grades matrices, and keeps the M-steps and the best lower bound on each."""
-
-    def __init__(self, instances: dict[str, Any], journal: RaceJournal) -> None:
-        self.instances, self.journal = instances, journal
-        self.held: tuple[str, MStepObjective] | None = None
-
-    def grade(self, name: str, outcome: Outcome) -> dict[str, Any]:
-        """Grade the outcome of a process: its row."""
-        row = EMPTY_ROW | {"outcome": outcome.status, "detail": outcome.detail[:500]}
-        row |= {"total_seconds": outcome.seconds, "peak_bytes": outcome.peak_bytes}
-        objective, lower = self._of(name)
-        if outcome.status != "done":
-            return row
-        answer = dict(outcome.result)
-        if "refusal" in answer:
-            return row | {"outcome": NOT_FOR_THIS, "detail": answer["refusal"][:500]}
-        raw = answer.pop("matrix")
-        answer["dimacs"] = _finite(answer["dimacs"])
-        row |= answer
+def grade(objective: MStepObjective, lower: float, outcome: Outcome) -> dict[str, Any]:
+    """Grade the outcome of a process, `lower` a proven lower bound of the M-step: its row."""
+    row = EMPTY_ROW | {"outcome": outcome.status, "detail": outcome.detail}
+    row |= {"total_seconds": outcome.seconds, "peak_bytes": outcome.peak_bytes}
+    row |= {"matrix": None} | (outcome.result or {})
+    raw = row.pop("matrix")
+    row["detail"] = row["detail"][:LONGEST_DETAIL]
+    if row["outcome"] != "done":
+        return row
+    if raw is None:
+        return row | {"detail": "no matrix came back"}
+    with one_blas_thread():
+        graded = grade_matrix(objective, raw)
+    if graded is None:
         m = objective.pairs.n_features
-        if raw is None:
-            return row | {"detail": "no matrix came back"}
-        with one_blas_thread():
-            graded = grade_matrix(objective, raw)
-        if graded is None:
-            return row | {"detail": f"the matrix is not {m} x {m}, or not finite"}
-        certificate = graded.certificate
-        value = certificate.primal_value
-        if not math.isfinite(value):
-            return row | {"detail": "the matrix violates a constraint"}
-        gap = (value - max(lower, certificate.dual_value)) / max(1.0, abs(value))
-        return row | {
-            "true_gap": max(0.0, gap),
-            "proved_gap": certificate.relative_gap,
-            "psd_violation": graded.psd_violation,
-            "value": value,
-        }
+        return row | {"detail": f"the matrix is not {m} x {m}, or not finite"}
+    certificate = graded.certificate
+    value = certificate.primal_value
+    if not math.isfinite(value):
+        return row | {"detail": "the matrix violates a constraint"}
+    gap = (value - max(lower, certificate.dual_value)) / max(1.0, abs(value))
+    return row | {
+        "true_gap": max(0.0, gap),
+        "proved_gap": certificate.relative_gap,
+        "psd_violation": graded.psd_violation,
+        "value": value,
+    }
 
-    def _of(self, name: str) -> tuple[MStepObjective, float]:
-        """An instance's M-step, and a proven lower bound on its optimum, kept in the journal."""
-        if self.held is None or self.held[0] != name:
-            instance = self.instances[name]
-            is_spec = isinstance(instance, InstanceSpec)
-            self.held = name, instance.objective() if is_spec else instance
-        objective = self.held[1]
-        if name not in self.journal.references:
-            with one_blas_thread():
-                lower, upper = reference_interval(objective)
-            content = {
-                "instance": name,
-                "lower": lower,
-                "upper": upper,
-                "checksum": data_checksum(objective),
-                "n_points": objective.pairs.n_points,
-                "n_features": objective.pairs.n_features,
-            }
-            self.journal.add("reference", content)
-        return objective, float(self.journal.references[name]["lower"])
+
+def reference_of(name: str, objective: MStepObjective) -> dict[str, Any]:
+    """The reference line of an instance: the interval of its optimal value, checksum and sizes."""
+    with one_blas_thread():
+        lower, upper = reference_interval(objective)
+    return {
+        "instance": name,
+        "lower": lower,
+        "upper": upper,
+        "checksum": data_checksum(objective),
+        "n_points": objective.pairs.n_points,
+        "n_features": objective.pairs.n_features,
+    }
 
 
 def reference_interval(objective: MStepObjective) -> tuple[float, float]:
@@ -149,12 +127,11 @@ def reference_interval(objective: MStepObjective) -> tuple[float, float]:
 def data_checksum(objective: MStepObjective) -> str:
     """The SHA-256 checksum of points, labeled pairs, weights and penalties of an M-step."""
     pairs = objective.pairs
-    blocks = [_numbers_of(block) for block in objective.penalties]
     numbers = np.array([objective.mu, objective.trace_weight, objective.threshold])
     given = [a for a in (objective.soft_labels, objective.previous_metric) if a is not None]
     name = " ".join(["M-step", *(block.name for block in objective.penalties)])
     arrays = [pairs.points, pairs.similar, pairs.dissimilar, numbers, *given]
-    return checksum_of(name, *arrays, *(array for block in blocks for array in block))
+    return checksum_of(name, *arrays, *(a for b in objective.penalties for a in _numbers_of(b)))
 
 
 def _numbers_of(block: Penalty) -> list[NDArray[np.generic]]:
@@ -162,7 +139,3 @@ def _numbers_of(block: Penalty) -> list[NDArray[np.generic]]:
     given = {"weight": block.weight, **vars(block)}
     arrays = [np.asarray(given[key]) for key in sorted(given) if not key.startswith("_")]
     return [array for array in arrays if array.dtype.kind in "biuf"]
-
-
-def _finite(errors: Any) -> Any:
-    return errors if errors is None or all(math.isfinite(error) for error in errors) else None

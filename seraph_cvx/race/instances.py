@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
+from ..paper import differences
 from ..penalties import (
     Diagonal,
     LinearConstraints,
@@ -48,13 +49,10 @@ MOST_BOUNDED = 5
 LINEAR_TOLERANCE = 1e-12
 """The tolerance of ``linear``: far below the width to which an optimal value is proved."""
 
-_GENERATED = re.compile(r"(cloud|onehot)([1-9]\d*)")
-_PENALTY = re.compile(r"([a-z]+)([\d.]*)")
+GENERATED = re.compile(r"(cloud|onehot)([1-9]\d*)")
+"""The names of generated data sets."""
 
-
-def is_generated(data: str) -> bool:
-    """Whether a data set is generated: cloud5, onehot8 and the like."""
-    return _GENERATED.fullmatch(data) is not None
+_PENALTY = re.compile(r"([a-z]+)(\d*\.?\d*)")
 
 
 def generate(data: str, n_points: int, seed: int) -> tuple[FloatArray, NDArray[np.int64]]:
@@ -63,17 +61,12 @@ def generate(data: str, n_points: int, seed: int) -> tuple[FloatArray, NDArray[n
     cloud5 has three classes in R^5: bell-shaped clouds, a unit apart along the first features.
     onehot8 has eight classes in R^8: class j lies on the axis j, between 1 and 2.
     """
-    match = _GENERATED.fullmatch(data)
-    if match is None:
-        raise ValueError(f"{data!r} is not a generated data set: use cloud5, onehot8 or the like.")
-    kind, m = match[1], int(match[2])
-    rng = random.Random(seed)
+    kind, size = GENERATED.findall(data)[0]
+    m, rng = int(size), random.Random(seed)
+    y = np.arange(n_points) % (m if kind == "onehot" else 3)
     if kind == "onehot":
-        y = np.arange(n_points) % m
-        X = np.zeros((n_points, m))
-        X[np.arange(n_points), y] = [1.0 + rng.random() for _ in y]
+        X = np.eye(m)[y] * [[1.0 + rng.random()] for _ in y]
     else:
-        y = np.arange(n_points) % 3
         noise = [[math.fsum(rng.random() for _ in range(12)) - 6.0 for _ in range(m)] for _ in y]
         X = np.array(noise) + np.eye(3, m)[y] * 2.0
     return to_grid(X), y
@@ -86,21 +79,9 @@ def to_grid(values: FloatArray, parts: float = GRID) -> FloatArray:
 
 def _collinear(X: FloatArray) -> FloatArray:
     """The last feature is the first plus the second one."""
-    _require_features(X, 3)
-    X[:, -1] = X[:, 0] + X[:, 1]
-    return X
-
-
-def _nearly_collinear(X: FloatArray) -> FloatArray:
-    """The last feature is the first one, and by two millionths what it was."""
-    _require_features(X, 2)
-    X[:, -1] = X[:, 0] + NEARLY * X[:, -1]
-    return X
-
-
-def _require_features(X: FloatArray, n_features: int) -> None:
-    if X.shape[1] < n_features:
-        raise ValueError(f"Collinear features need {n_features} of them; there are {X.shape[1]}.")
+    if X.shape[1] < 3:
+        raise ValueError(f"Collinear features need 3 of them; there are {X.shape[1]}.")
+    return np.column_stack([X[:, :-1], X[:, 0] + X[:, 1]])
 
 
 def _skewed(X: FloatArray, decades: float) -> FloatArray:
@@ -118,7 +99,7 @@ def _outlier(X: FloatArray) -> FloatArray:
 EXACT_SCALINGS: dict[str, Callable[[FloatArray], FloatArray]] = {
     "rounded": lambda X: X,
     "collinear": _collinear,
-    "nearlycollinear": _nearly_collinear,
+    "nearlycollinear": lambda X: np.column_stack([X[:, :-1], X[:, 0] + NEARLY * X[:, -1]]),
     "skewed6": lambda X: _skewed(X, 6.0),
     "skewed12": lambda X: _skewed(X, 12.0),
     "outlier": _outlier,
@@ -147,21 +128,20 @@ def split_word(word: str) -> tuple[str, float]:
             f"penalty={word!r} is not known: use one of {', '.join(_MAKERS)}, with a number, such "
             "as ridge10."
         )
-    if name == "diagonal" and not number:
-        return name, 0.0
-    if name == "diagonal" or number.count(".") > 1 or not number.strip(".") or not float(number):
+    value = float(number) if number.strip(".") else 0.0
+    if bool(number) if name == "diagonal" else not value:
         raise ValueError(f"penalty={word!r}: write diagonal without a number, others with one.")
-    return name, float(number)
+    return name, value
 
 
-def _tilted(m: int) -> FloatArray:
-    """A matrix between I and 2 I that is no multiple of I: projections onto A <= B need work."""
-    return np.asarray(np.eye(m) + np.full((m, m), 1.0 / m))
+def _upper_bound(bound: float, pairs: PairSet) -> Penalty:
+    """A bound between multiples 1 and 2 of I that is none itself: to project onto it needs work."""
+    m = pairs.n_features
+    return UpperBound(bound * (np.eye(m) + 1.0 / m))
 
 
 def _linear(bound: float, pairs: PairSet) -> Penalty:
-    rows = pairs.similar[:MOST_BOUNDED]
-    V = pairs.points[rows[:, 0]] - pairs.points[rows[:, 1]]
+    V = differences(pairs.points, pairs.similar[:MOST_BOUNDED])
     V = V[np.any(V != 0.0, axis=1)]
     return LinearConstraints(V[:, :, None] * V[:, None, :], upper=bound, tolerance=LINEAR_TOLERANCE)
 
@@ -170,7 +150,7 @@ _MAKERS: dict[str, Callable[[float, PairSet], Penalty]] = {
     "ridge": lambda weight, pairs: Ridge(weight, prior=np.eye(pairs.n_features)),
     "logdet": lambda weight, pairs: LogDet(weight),
     "tracebound": lambda bound, pairs: TraceBound(bound),
-    "upperbound": lambda bound, pairs: UpperBound(bound * _tilted(pairs.n_features)),
+    "upperbound": _upper_bound,
     "linear": _linear,
     "diagonal": lambda _, pairs: Diagonal(),
     "sparse": lambda weight, pairs: Sparse(weight),

@@ -32,7 +32,6 @@ from ..display.result_table import ResultTable
 from ..estimators.plain_file import block_arguments
 from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread
-from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
 from ..penalties import (
     Diagonal,
@@ -113,15 +112,23 @@ def export_library(
     entries = []
     for number, spec in enumerate(specs, 1):
         arrays = to_bytes(to_arrays(spec.objective()))
-        entry = _existing_entry(folder, spec.name, arrays, known)
-        made = entry is None
-        if entry is None:
-            entry = _write_instance(folder, spec, arrays)
-        sums |= {name: _checksum((folder / name).read_bytes()) for name in _names(spec.name)}
+        paths = [folder / f"{spec.name}{ending}" for ending in ENDINGS]
+        files = {path.name: path.read_bytes() for path in paths if path.is_file()}
+        made = (
+            len(files) < len(ENDINGS)
+            or files[paths[0].name] != arrays
+            or any(known.get(name) != _checksum(content) for name, content in files.items())
+        )
+        if made:
+            contents = _make_instance(spec, arrays)
+            files = {path.name: content for path, content in zip(paths, contents, strict=True)}
+            for path in paths:
+                write_whole(path, files[path.name])
+        sums |= {name: _checksum(content) for name, content in files.items()}
         _write_checksums(folder, known | sums)
-        entries.append(entry)
+        entries.append(json.loads(files[paths[-1].name]))
         if callback is not None:
-            callback(entry, number, len(specs), made)
+            callback(entries[-1], number, len(specs), made)
     for name, text in (("README.md", readme(entries)), ("library.md", library_table(entries))):
         write_whole(folder / name, text.encode())
         sums[name] = _checksum(text.encode())
@@ -129,21 +136,35 @@ def export_library(
     return entries
 
 
-def _write_instance(folder: Path, spec: InstanceSpec, arrays: bytes) -> dict[str, Any]:
-    """Make an instance and its proof, and write its files."""
+def _make_instance(spec: InstanceSpec, arrays: bytes) -> list[bytes]:
+    """Make an instance and its proof: the contents of its files."""
     objective = read_instance(io.BytesIO(arrays))  # what is proved is what the file says
     program = ConeProgram.of(objective)
     proof = prove_optimum(objective, spec.name)
-    why = LIBRARY.get(spec.name, "")
+    why, pairs = LIBRARY.get(spec.name, ""), objective.pairs
     heading = [f"SERAPH M-step, primal: {spec.name}", *([why] if why else [])]
     heading += [f"A proven interval of the optimal value is in {spec.name}.json"]
     contents = [arrays, program.to_cbf(heading).encode(), npy_bytes(proof.factor)]
+    rows: Counter[str] = Counter()
+    for kind, size in program.cones:
+        rows[kind] += size
+    singular = np.linalg.svd(proof.factor, compute_uv=False)
     entry = {
         "instance": spec.name,
         "kind": "penalized M-step" if objective.penalties else "M-step",
         "penalty": spec.penalty,
         "why": why,
-        **_sizes(objective, program, proof.factor),
+        "n_points": pairs.n_points,
+        "n_features": pairs.n_features,
+        "n_similar": pairs.n_similar,
+        "n_dissimilar": pairs.n_labeled - pairs.n_similar,
+        "n_unlabeled": pairs.n_unlabeled if objective.mu > 0.0 else 0,
+        "soft_labels": objective.has_soft_labels,
+        "rank": int(np.sum(singular**2 > FAINT * np.max(singular, initial=0.0) ** 2)),
+        "scalar_variables": len(program.cost),
+        "psd_constraints": program.psd_orders,
+        "exponential_cones": rows["EXP"] // 3,
+        "rows": dict(rows),
         "unlabeled_weight": objective.mu,
         "trace_weight": objective.trace_weight,
         "threshold": objective.threshold,
@@ -154,50 +175,7 @@ def _write_instance(folder: Path, spec: InstanceSpec, arrays: bytes) -> dict[str
         "npz_sha256": _checksum(arrays),
         "cbf_sha256": _checksum(contents[1]),
     }
-    contents.append((json.dumps(entry, indent=1) + "\n").encode())
-    for name, content in zip(_names(spec.name), contents, strict=True):
-        write_whole(folder / name, content)
-    return entry
-
-
-def _sizes(objective: MStepObjective, program: ConeProgram, L: FloatArray) -> dict[str, Any]:
-    """How large an instance is: as an M-step, and as a cone program."""
-    pairs = objective.pairs
-    rows: Counter[str] = Counter()
-    for kind, size in program.cones:
-        rows[kind] += size
-    eigenvalues = np.square(np.linalg.svd(L, compute_uv=False)) if L.size else np.zeros(1)
-    return {
-        "n_points": pairs.n_points,
-        "n_features": pairs.n_features,
-        "n_similar": pairs.n_similar,
-        "n_dissimilar": pairs.n_labeled - pairs.n_similar,
-        "n_unlabeled": pairs.n_unlabeled if objective.mu > 0.0 else 0,
-        "soft_labels": objective.has_soft_labels,
-        "rank": int(np.sum(eigenvalues > FAINT * np.max(eigenvalues))),
-        "scalar_variables": len(program.cost),
-        "psd_constraints": program.psd_orders,
-        "exponential_cones": rows["EXP"] // 3,
-        "rows": dict(rows),
-    }
-
-
-def _existing_entry(
-    folder: Path, instance: str, arrays: bytes, known: dict[str, str]
-) -> dict[str, Any] | None:
-    """The entry of an instance that is in the folder, unchanged; None where it has to be made."""
-    for name in _names(instance):
-        path = folder / name
-        if not path.is_file() or known.get(name) != _checksum(path.read_bytes()):
-            return None
-    if known[f"{instance}.npz"] != _checksum(arrays):
-        return None
-    entry: dict[str, Any] = json.loads((folder / f"{instance}.json").read_text(encoding="utf-8"))
-    return entry
-
-
-def _names(instance: str) -> list[str]:
-    return [f"{instance}{ending}" for ending in ENDINGS]
+    return [*contents, (json.dumps(entry, indent=1) + "\n").encode()]
 
 
 def _checksum(content: bytes) -> str:
@@ -206,10 +184,8 @@ def _checksum(content: bytes) -> str:
 
 def _read_checksums(folder: Path) -> dict[str, str]:
     path = folder / CHECKSUMS
-    if not path.is_file():
-        return {}
-    lines = (line.split("  ", 1) for line in path.read_text(encoding="utf-8").splitlines())
-    return {parts[1]: parts[0] for parts in lines if len(parts) == 2}
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return {name: value for value, _, name in (line.partition("  ") for line in lines)}
 
 
 def _write_checksums(folder: Path, sums: dict[str, str]) -> None:
@@ -223,24 +199,20 @@ def _write_checksums(folder: Path, sums: dict[str, str]) -> None:
 
 def prove_optimum(objective: MStepObjective, name: str = "this M-step") -> Proof:
     """Prove an interval of the optimal value whose relative width is at most 1e-9, in balls."""
-    best: Proof | None = None
+    proofs: list[Proof] = []
     for tol in TOLERANCES:
         with one_blas_thread():
             certificate = fista(objective, tol, time_limit=TIME_LIMIT).certificate
-        if certificate is None:
-            continue
-        proof = prove(objective, certificate.metric)
-        if best is None or relative_width(proof) < relative_width(best):
-            best = proof
-        if relative_width(best) <= SUFFICIENT_WIDTH:
+        if certificate is not None:
+            proofs.append(prove(objective, certificate.metric))
+        if proofs and relative_width(proofs[-1]) <= SUFFICIENT_WIDTH:
             break
-    if best is None or relative_width(best) > LARGEST_WIDTH:
-        width = (
-            "not at all" if best is None else f"to a relative width of {relative_width(best):.1e}"
-        )
+    best = min(proofs, key=relative_width, default=None)
+    width = float("inf") if best is None else relative_width(best)
+    if best is None or width > LARGEST_WIDTH:
         raise ValueError(
-            f"The optimal value of {name} could be proved {width}, not to {LARGEST_WIDTH:g}: give "
-            "it a larger trace weight, or features of like scale."
+            f"The optimal value of {name} could be proved to a relative width of {width:.1e}, not "
+            f"to {LARGEST_WIDTH:g}: give it a larger trace weight, or features of like scale."
         )
     return best
 

@@ -31,19 +31,11 @@ REQUIRED = ("CLARABEL", "SCS")
 def obstacles(entrants: Sequence[Entrant]) -> dict[str, str]:
     """Say for each entrant, by its label, why it cannot race; "" if it can.
 
-    Solvers are probed once by a process, whatever their options and formulation.
+    Solvers are probed once by a process, whatever their formulation.
     """
     try:
         return {
-            entrant.label: _obstacle(
-                replace(
-                    entrant,
-                    solver=entrant.solver.partition("(")[0],
-                    formulation="",
-                    extra=entrant.extra[:1],
-                    options=(),
-                )
-            )
+            entrant.label: _obstacle(replace(entrant, formulation="", extra=entrant.extra[:1]))
             for entrant in entrants
         }
     finally:

@@ -8,8 +8,9 @@ import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from joblib import delayed
@@ -25,10 +26,10 @@ from ..processes.workers import (
 )
 from ..solvers.solution import require_attained
 from .attempt import Entrant
-from .grading import Grader, attempt_once, data_checksum
-from .race_table import EMPTY_ROW, Key, Race, RaceJournal, label_of
+from .grading import attempt_once, data_checksum, grade, reference_of
+from .race_table import Key, Race, RaceJournal, label_of
 from .solvers import entrants
-from .suite import SUITES, InstanceSpec, suite
+from .suite import SUITES, InstanceSpec, objective_of, suite
 
 __all__ = ["ONE_THREAD", "compare_solvers", "read_race", "versions"]
 
@@ -124,9 +125,19 @@ def compare_solvers(
     [('fista', '', True), ('CLARABEL', 'primal', True), ('CLARABEL', 'dual', True)]
     """
     instances = _instances(objective_or_suite)
-    ladder = _check_tols(tols)
+    objectives = {name: objective_of(instance) for name, instance in instances.items()}
+    for objective in objectives.values():
+        require_attained(objective)
+    ladder = sorted({float(tol) for tol in tols}, reverse=True)
+    if not ladder or not all(0.0 < tol < 1.0 for tol in ladder):
+        raise ValueError(f"tols={list(tols)}: at least one number between 0 and 1 is needed.")
     chosen = entrants(solvers)  # which may take seconds: those of other packages are tried
-    runs = [_Run(name, e, tol) for name in instances for e in chosen for tol in ladder]
+    runs = {
+        (name, entrant.solver, entrant.formulation, tol): entrant
+        for name in instances
+        for entrant in chosen
+        for tol in ladder
+    }
     started = {
         "versions": versions(chosen),
         "date": time.strftime("%Y-%m-%d"),
@@ -138,29 +149,38 @@ def compare_solvers(
         "tols": ladder,
     }
     with RaceJournal(out, resume) as journal:
-        _check_same_data(instances, journal)
+        for name, objective in objectives.items():
+            known = journal.references.get(name)
+            if known is not None and known["checksum"] != data_checksum(objective):
+                raise ValueError(
+                    f"The rows of the {name} in {out} are of other points, pairs or soft labels: "
+                    "give another file."
+                )
         journal.notes += _differences(journal.races, started)
         journal.add("race", started)
-        grader = Grader(instances, journal)
-        finished = sum(run.key in journal.rows for run in runs)
+        finished = len(runs.keys() & journal.rows.keys())
         obstacle = memory_limit_obstacle()
         journal.notes += [obstacle] if obstacle else []
-        limits = _Limits(time_limit, time_limit + GRACE, None if obstacle else memory_limit)
+        limits = time_limit, None if obstacle else memory_limit
         with closing(_make_runs(runs, instances, journal, limits, n_jobs)) as outcomes:
-            for run, outcome in outcomes:
-                row = dict(zip(("instance", "solver", "formulation", "tol"), run.key, strict=True))
-                if outcome.status == NOT_RUN:
-                    row |= EMPTY_ROW | {"outcome": NOT_RUN, "detail": outcome.detail}
-                else:
-                    row |= grader.grade(run.instance, outcome)
+            for key, outcome in outcomes:
+                name = key[0]
+                if name not in journal.references:
+                    journal.add("reference", reference_of(name, objectives[name]))
+                row = dict(zip(("instance", "solver", "formulation", "tol"), key, strict=True))
+                row |= grade(objectives[name], journal.references[name]["lower"], outcome)
                 journal.add("row", row)
                 finished += 1
                 if callback is not None:
                     callback(row, finished, len(runs))
-        rows = [journal.rows[run.key] for run in runs]
-        references = {name: journal.references[name] for name in instances}
         starts = [start for start in journal.races if "versions" in start]  # others are damaged
-        return Race(TITLE, rows, journal.notes, references, starts)
+        return _result(journal, [journal.rows[key] for key in runs], starts)
+
+
+def _result(journal: RaceJournal, rows: list[dict[str, Any]], starts: list[dict[str, Any]]) -> Race:
+    names = dict.fromkeys(row["instance"] for row in rows)
+    references = {name: journal.references[name] for name in names if name in journal.references}
+    return Race(TITLE, rows, journal.notes, references, starts)
 
 
 def read_race(path: str | os.PathLike[str]) -> Race:
@@ -192,104 +212,69 @@ def read_race(path: str | os.PathLike[str]) -> Race:
     starts = journal.races
     if not journal.rows or not starts:
         raise ValueError(f"{path} has no row of a race: give the file that a race wrote.")
-    resumed = [note for k in range(1, len(starts)) for note in _differences(starts[:k], starts[k])]
+    for k in range(1, len(starts)):
+        journal.notes += _differences(starts[:k], starts[k])
     instances, labels = (
         list(dict.fromkeys(name for start in starts for name in start.get(of, ())))
         for of in ("instances", "entrants")
     )
 
     def position(row: dict[str, Any]) -> tuple[int, int, float]:
-        places = [
-            names.index(name) if name in names else len(names)
-            for name, names in ((row["instance"], instances), (label_of(row), labels))
-        ]
-        return places[0], places[1], -row["tol"]
+        return _index(instances, row["instance"]), _index(labels, label_of(row)), -row["tol"]
 
-    rows = sorted(journal.rows.values(), key=position)
-    names = list(dict.fromkeys(row["instance"] for row in rows))
-    references = {name: journal.references[name] for name in names if name in journal.references}
-    return Race(TITLE, rows, [*journal.notes, *resumed], references, starts)
+    return _result(journal, sorted(journal.rows.values(), key=position), starts)
+
+
+def _index(names: list[str], name: str) -> int:
+    return names.index(name) if name in names else len(names)
 
 
 def _instances(given: Any) -> dict[str, Any]:
-    """The InstanceSpecs or M-steps of a race, by name; each of them has an optimum."""
-    instances: dict[str, Any] = {}
+    """The InstanceSpecs or M-steps of a race, by name."""
     if isinstance(given, MStepObjective):
         n, m = given.pairs.n_points, given.pairs.n_features
         weights = f"mu = {given.mu:.3g}, lambda = {given.trace_weight:.3g}"
         penalties = "".join(f", {block!r}" for block in given.penalties)
-        instances = {f"M-step of {n} points in R^{m}, {weights}{penalties}": given}
-    elif isinstance(given, Mapping):
-        for name, objective in given.items():
-            if not isinstance(name, str) or not isinstance(objective, MStepObjective):
-                raise ValueError(
-                    f"A race on instances of your own needs MStepObjectives by name, not {name!r}: "
-                    f"{objective!r}."
-                )
+        return {f"M-step of {n} points in R^{m}, {weights}{penalties}": given}
+    if isinstance(given, str):
+        given = suite(given) if given in SUITES else [InstanceSpec.parse(given)]
+    if isinstance(given, Mapping):
         instances = dict(given)
     else:
-        if isinstance(given, str):
-            specs = suite(given) if given in SUITES else [InstanceSpec.parse(given)]
-        else:
-            specs = list(given)
-        if all(isinstance(spec, InstanceSpec) for spec in specs):
-            instances = {spec.name: spec for spec in specs}
-    if not instances:
+        instances = {getattr(spec, "name", spec): spec for spec in given}
+    kind = MStepObjective if isinstance(given, Mapping) else InstanceSpec
+    if not instances or not all(
+        isinstance(name, str) and isinstance(instance, kind) for name, instance in instances.items()
+    ):
         raise ValueError(
             "A race needs an MStepObjective, the name of a suite or instance, a list of "
-            f"InstanceSpec, or a dict of MStepObjectives; not {given!r}."
+            f"InstanceSpec, or a dict of MStepObjectives by name; not {given!r}."
         )
-    for instance in instances.values():
-        is_spec = isinstance(instance, InstanceSpec)
-        require_attained(instance.objective() if is_spec else instance)
     return instances
 
 
-def _check_same_data(instances: dict[str, Any], journal: RaceJournal) -> None:
-    """Check that the M-steps are those of the journal, by their checksums."""
-    for name, instance in instances.items():
-        known = journal.references.get(name)
-        if known is None or isinstance(instance, InstanceSpec):
-            continue
-        if known["checksum"] != data_checksum(instance):
-            raise ValueError(
-                f"The rows of the {name} in {journal.path} are of other points, pairs or soft "
-                "labels: give another file."
-            )
-
-
-def _check_tols(tols: Sequence[float]) -> list[float]:
-    ladder = sorted({float(tol) for tol in tols}, reverse=True)
-    if not ladder or not all(0.0 < tol < 1.0 for tol in ladder):
-        raise ValueError(f"tols={list(tols)}: at least one number between 0 and 1 is needed.")
-    return ladder
-
-
-def _differences(races: Sequence[dict[str, Any]], now: dict[str, Any]) -> Iterator[str]:
+def _differences(races: Sequence[dict[str, Any]], now: dict[str, Any]) -> list[str]:
     """Describe how a resumed race differs from the one before it."""
     if not races:
-        return
+        return []
     known = {name: number for race in races for name, number in race.get("versions", {}).items()}
     changed = {name: n for name, n in now["versions"].items() if known.get(name, n) != n}
+    notes = [
+        f"Resumed with other {what}: {races[-1].get(what)}, then {now[what]}."
+        for what in ("machine", "time_limit", "memory_limit")
+        if races[-1].get(what) != now[what]
+    ]
     if changed:
         before = {name: known[name] for name in changed}
-        yield f"Resumed with other versions: {before}, then {changed}."
-    for what in ("machine", "time_limit", "memory_limit"):
-        if races[-1].get(what) != now[what]:
-            yield f"Resumed with other {what}: {races[-1].get(what)}, then {now[what]}."
+        notes.insert(0, f"Resumed with other versions: {before}, then {changed}.")
+    return notes
 
 
 def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
     """The versions of this package, of its libraries and of the solvers that race."""
-    others = sorted(
-        {
-            entrant.distribution or entrant.solver.lower()
-            for entrant in chosen
-            if entrant.formulation
-        }
-    )
+    others = {e.distribution or e.solver.lower() for e in chosen if e.formulation}
     found = {"python": platform.python_version()}
-    for name in ("seraph-cvx", "numpy", "scipy", "scikit-learn", "cvxpy", *others):
+    for name in ("seraph-cvx", "numpy", "scipy", "scikit-learn", "cvxpy", *sorted(others)):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
@@ -300,56 +285,38 @@ def versions(chosen: Sequence[Entrant]) -> dict[str, str]:
 # The order of the runs, and how a worker of joblib makes one
 
 
-class _Run(NamedTuple):
-    """One solver on one instance at one tolerance."""
-
-    instance: str
-    entrant: Entrant
-    tol: float
-
-    @property
-    def key(self) -> Key:
-        """The key of the run in the journal."""
-        return self.instance, self.entrant.solver, self.entrant.formulation, self.tol
-
-
-class _Limits(NamedTuple):
-    """The limits of a run: its seconds, those until its process is ended, and bytes of memory."""
-
-    seconds: float
-    hard_seconds: float
-    memory: int | None
+Limits = tuple[float, int | None]
+"""The limits of a run: seconds, and bytes of memory."""
 
 
 def _make_runs(
-    runs: Sequence[_Run],
+    runs: dict[Key, Entrant],
     instances: dict[str, Any],
     journal: RaceJournal,
-    limits: _Limits,
+    limits: Limits,
     n_jobs: int | None,
-) -> Generator[tuple[_Run, Outcome], None, None]:
+) -> Generator[tuple[Key, Outcome], None, None]:
     """Make the runs that are not in the journal, through joblib, and yield them as they finish.
 
-    A run waits until all looser ones of its solver on its instance are in the journal, which the
+    A run waits until the next looser one of its solver on its instance is in the journal, which the
     caller has to see to: after one that reached a limit it is skipped, with the outcome "not run".
     """
     owner = uuid4().hex
-    preload = [*PRELOAD, *(PRELOAD_CONIC if any(run.entrant.formulation for run in runs) else ())]
-    preload += sorted({run.entrant.package for run in runs if run.entrant.package})
-    waiting = [run for run in runs if run.key not in journal.rows]
+    is_conic = any(entrant.formulation for entrant in runs.values())
+    preload = [*PRELOAD, *(PRELOAD_CONIC if is_conic else ())]
+    preload += sorted({entrant.package for entrant in runs.values() if entrant.package})
+    waiting = [key for key in runs if key not in journal.rows]
+    looser = {key: other for other, key in pairwise(runs) if other[:3] == key[:3]}
 
-    def looser(run: _Run) -> list[_Run]:
-        return [other for other in runs if other[:2] == run[:2] and other.tol > run.tol]
-
-    def is_ready(run: _Run) -> bool:
-        return all(other.key in journal.rows for other in looser(run))
+    def is_ready(key: Key) -> bool:
+        return key not in looser or looser[key] in journal.rows
 
     def calls() -> Iterator[Any]:
-        while run := next(filter(is_ready, waiting), None):
-            waiting.remove(run)
-            rows = [journal.rows[other.key] for other in looser(run)]
-            obstacle = _obstacle(rows, limits.seconds)
-            yield delayed(_make_run)(run, instances[run.instance], limits, obstacle, owner, preload)
+        while key := next(filter(is_ready, waiting), None):
+            waiting.remove(key)
+            obstacle = _obstacle(journal.rows[looser[key]], limits[0]) if key in looser else ""
+            work = instances[key[0]], runs[key], key[3]
+            yield delayed(_make_run)(key, work, limits, obstacle, owner, preload)
 
     try:
         with one_by_one(n_jobs) as workers:
@@ -359,26 +326,27 @@ def _make_runs(
         close_servers(owner)
 
 
-def _obstacle(looser_rows: Sequence[dict[str, Any]], time_limit: float) -> str:
+def _obstacle(looser: dict[str, Any], time_limit: float) -> str:
     """Why a run is skipped: a looser one took all its time, or was ended at a limit."""
-    for row in looser_rows:
-        late = (row["total_seconds"] or 0.0) >= time_limit and not row["claims"]
-        if late or row["outcome"] in ("time limit", "memory limit"):
-            limit = row["outcome"] if row["outcome"] != "done" else "time limit"
-            return f"it came to its {limit} at tol {row['tol']:g}"
+    outcome = looser["outcome"]
+    if outcome == NOT_RUN:
+        return str(looser["detail"])
+    late = (looser["total_seconds"] or 0.0) >= time_limit and not looser["claims"]
+    if late or outcome in ("time limit", "memory limit"):
+        limit = "time limit" if outcome == "done" else outcome
+        return f"it came to its {limit} at tol {looser['tol']:g}"
     return ""
 
 
 def _make_run(
-    run: _Run, instance: Any, limits: _Limits, obstacle: str, owner: str, preload: Sequence[str]
-) -> tuple[_Run, Outcome]:
+    key: Key, work: Any, limits: Limits, obstacle: str, owner: str, preload: Sequence[str]
+) -> tuple[Key, Outcome]:
     """Make a run, in a separate process that the worker's fork server starts; or skip it."""
     if obstacle:
-        return run, Outcome(NOT_RUN, None, obstacle, 0.0)
+        nothing = {"total_seconds": None, "peak_bytes": None}
+        return key, Outcome(NOT_RUN, nothing, obstacle, 0.0)
+    seconds, memory = limits
     outcome = server_of_thread(owner, preload, ONE_THREAD).run(
-        attempt_once,
-        *(instance, run.entrant, run.tol, limits.seconds),
-        time_limit=limits.hard_seconds,
-        memory_limit=limits.memory,
+        attempt_once, *work, seconds, time_limit=seconds + GRACE, memory_limit=memory
     )
-    return run, outcome
+    return key, outcome

@@ -12,7 +12,7 @@ import numpy as np
 from ..display.formulas import CERTIFICATE
 from ..display.notebook import Tone, card, grid
 from ..display.result_table import ResultTable
-from ..processes.journal import Journal, check_kind, check_numbers
+from ..processes.journal import NUMBER, Journal, check_fields
 
 NOT_MADE = ("not run", "not for this problem")
 """The outcomes of runs that were not made: they count neither for nor against a solver."""
@@ -37,6 +37,21 @@ EMPTY_ROW: dict[str, Any] = {
     "detail": "",
 }
 """The entries of a row before its run, besides its key."""
+
+FIELDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("instance", "solver", "formulation"), (str,)),
+    **{
+        name: (type(empty), *(NUMBER if empty is None else ())) for name, empty in EMPTY_ROW.items()
+    },
+    "tol": NUMBER,
+    "dimacs": (list, type(None)),
+}
+"""The types of the entries of a row."""
+
+REFERENCE_FIELDS: dict[str, tuple[type, ...]] = {
+    **dict.fromkeys(("instance", "checksum"), (str,)),
+    **dict.fromkeys(("lower", "upper", "n_points", "n_features"), NUMBER),
+}
 
 
 def key_of(row: Mapping[str, Any]) -> Key:
@@ -71,8 +86,7 @@ class RaceJournal(Journal):
             _check_row(content)
             self.rows[key_of(content)] = content
         elif kind == "reference":
-            check_kind(content, ("instance", "checksum"), str)
-            check_numbers(*(content[k] for k in ("lower", "upper", "n_points", "n_features")))
+            check_fields(content, REFERENCE_FIELDS)
             self.references[content["instance"]] = content
         elif kind == "race":
             self.races.append(content)
@@ -82,17 +96,10 @@ class RaceJournal(Journal):
 
 def _check_row(row: Mapping[str, Any]) -> None:
     """Refuse a line that was damaged, or changed by hand."""
-    check_kind(row, ("instance", "solver", "formulation", "outcome", "said", "detail"), str)
-    check_kind(row, ("claims",), bool)
-    known = [row[name] for name, empty in EMPTY_ROW.items() if empty is None and name != "dimacs"]
-    check_numbers(row["tol"], *(number for number in known if number is not None))
-    if row["true_gap"] is not None:
-        check_numbers(row["proved_gap"], row["total_seconds"])
+    answered = () if row["true_gap"] is None else ("proved_gap", "total_seconds")
+    check_fields(row, FIELDS | dict.fromkeys(answered, NUMBER))
     if row["dimacs"] is not None:
-        check_kind(row, ("dimacs",), list)
-        check_numbers(*row["dimacs"])
-        if not row["dimacs"]:
-            raise ValueError("an empty list of DIMACS errors")
+        check_fields(row["dimacs"], dict.fromkeys(range(max(1, len(row["dimacs"]))), NUMBER))
 
 
 @dataclass(frozen=True)
@@ -121,9 +128,8 @@ class Race(ResultTable):
 
     def to_markdown(self) -> str:
         """Write the main columns of the rows as Markdown; :meth:`to_json` has all."""
-        return ResultTable(
-            self.title, [_printed(row) for row in self.rows], self.notes
-        ).to_markdown()
+        printed = [_printed(row) for row in self.rows]
+        return ResultTable(self.title, printed, self.notes).to_markdown()
 
     def _repr_html_(self) -> str:
         summary = self.summary()
@@ -151,29 +157,19 @@ def summarize(rows: Sequence[Any]) -> ResultTable:
     answer's own certificate shows it. How far off the others are is shown by the largest gap over
     that tolerance. The seconds are the median of those that answered.
     """
-    groups: dict[str, list[Any]] = {}
-    for row in rows:
-        groups.setdefault(label_of(row), []).append(row)
     table = []
-    for label, group in groups.items():
-        made = [row for row in group if row["outcome"] not in NOT_MADE]
+    for label in dict.fromkeys(map(label_of, rows)):
+        made = [r for r in rows if label_of(r) == label and r["outcome"] not in NOT_MADE]
         answers = answers_of(made)
-        n_claims, n_false = count_claims(made)
         claims = [row for row in answers if row["claims"]]
+        line = {"solver": label, "runs": len(made), "answers": len(answers), "claims": len(claims)}
+        for name in ("true", "proved"):
+            gaps = [over(row, f"{name}_gap") for row in claims]
+            line[name] = sum(gap <= 1.0 for gap in gaps)
+            line[f"worst {name} / tol"] = max(gaps, default="")
         seconds = [row["total_seconds"] for row in answers]
-        table.append(
-            {
-                "solver": label,
-                "runs": len(made),
-                "answers": len(answers),
-                "claims": n_claims,
-                "true": n_claims - n_false,
-                "worst true / tol": max((over(row, "true_gap") for row in claims), default=""),
-                "proved": n_claims - count_claims(made, "proved_gap")[1],
-                "worst proved / tol": max((over(row, "proved_gap") for row in claims), default=""),
-                "seconds": float(np.median(seconds)) if seconds else "",
-            }
-        )
+        line["seconds"] = float(np.median(seconds)) if seconds else ""
+        table.append(line)
     return ResultTable("What the solvers said, and what is true", table)
 
 
@@ -221,9 +217,7 @@ PRINTED = {
 
 
 def _printed(row: Mapping[str, Any]) -> dict[str, Any]:
-    shown = dict(row) | {"peak_bytes": round((row["peak_bytes"] or 0) / 2**20) or None}
-    if row["dimacs"] is not None:
-        shown["dimacs"] = max(abs(error) for error in row["dimacs"])
-    cells = {title: shown[name] for name, title in PRINTED.items()}
-    blank = {title: "" for title, cell in cells.items() if cell is None}
-    return {"instance": row["instance"], "solver": label_of(row)} | cells | blank
+    errors = None if row["dimacs"] is None else max(map(abs, row["dimacs"]))
+    shown = {**row, "peak_bytes": round((row["peak_bytes"] or 0) / 2**20) or None, "dimacs": errors}
+    cells = {title: "" if shown[name] is None else shown[name] for name, title in PRINTED.items()}
+    return {"instance": row["instance"], "solver": label_of(row)} | cells

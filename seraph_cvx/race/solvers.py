@@ -132,7 +132,7 @@ def entrants(solvers: Sequence[Any] | None = None) -> list[Entrant]:
     ['fista', 'SCS/primal', 'SCS/dual', 'CLARABEL(max_iter=9)/dual']
     """
     if solvers is None:
-        others = [*conic_entrants(), *listed_entrants()]
+        others = [e for kind in kinds_of_entrants().values() for e in kind]
         reasons = obstacles(others)
         able = [entrant for entrant in others if not reasons[entrant.label]]
         return [*_first_order_entrants(), *able, *_REGISTERED.values()]
@@ -176,9 +176,21 @@ def _of_name(name: str) -> list[Entrant]:
     if is_new:
         register_solver(wanted, function)
     own = [*_first_order_entrants(), *_REGISTERED.values()]
-    found = [entrant for entrant in own if wanted == entrant.solver]
-    others = [] if found else [*listed_entrants(), *conic_entrants()]
-    return found + [entrant for entrant in others if wanted in (entrant.solver, entrant.label)]
+    return [entrant for entrant in own if wanted == entrant.solver] or [
+        entrant
+        for entrant in [*listed_entrants(), *conic_entrants()]
+        if wanted in (entrant.solver, entrant.label)
+    ]
+
+
+def _why_not(name: str, reason: str) -> str:
+    from ..m_step.conic import conic_solvers
+
+    reason = reason or conic_solvers().get(name.partition("/")[0], "")
+    here = [entrant for entrant in listed_entrants() if not what_is_missing(entrant)]
+    known = [*_first_order_entrants(), *conic_entrants(), *here, *_REGISTERED.values()]
+    labels = ", ".join(entrant.label for entrant in known)
+    return f"{reason or f'There is no solver {name!r}'}. Those that are installed are {labels}."
 
 
 def _first_order_entrants() -> list[Entrant]:
@@ -187,8 +199,7 @@ def _first_order_entrants() -> list[Entrant]:
 
 def listed_entrants() -> list[Entrant]:
     """The solvers besides those of CVXPY's cones, installed or not."""
-    kinds = kinds_of_entrants()
-    return [*kinds["formula"], *kinds["factor"]]
+    return [*NONLINEAR_ENTRANTS, *FORMULA_ENTRANTS, *FACTOR_ENTRANTS]
 
 
 def kinds_of_entrants() -> dict[str, list[Entrant]]:
@@ -207,16 +218,6 @@ def kinds_of_entrants() -> dict[str, list[Entrant]]:
         "formula": [*NONLINEAR_ENTRANTS, *FORMULA_ENTRANTS],
         "factor": FACTOR_ENTRANTS,
     }
-
-
-def _why_not(name: str, reason: str) -> str:
-    from ..m_step.conic import conic_solvers
-
-    reason = reason or conic_solvers().get(name.partition("/")[0], "")
-    here = [entrant for entrant in listed_entrants() if not what_is_missing(entrant)]
-    known = [*_first_order_entrants(), *conic_entrants(), *here, *_REGISTERED.values()]
-    labels = ", ".join(entrant.label for entrant in known)
-    return f"{reason or f'There is no solver {name!r}'}. Those that are installed are {labels}."
 
 
 _FIRST_ORDER: dict[str, Callable[..., MStepSolution]] = {

@@ -26,10 +26,10 @@ from ..numerics.checks import UNKNOWN, FloatArray
 from ..pairs.pair_set import PairSet
 from .instances import (
     EXACT_SCALINGS,
+    GENERATED,
     LIBRARY,
     WEIGHT_GRID,
     generate,
-    is_generated,
     make_penalty,
     split_word,
     to_grid,
@@ -95,12 +95,13 @@ class InstanceSpec:
             raise ValueError(f"setting={self.setting!r}: use one of {', '.join(PAPER_SETTINGS)}.")
         if self.penalty:
             split_word(self.penalty)
-        if self.soft and not PAPER_SETTINGS[self.setting].unlabeled_weight:
+        weights = PAPER_SETTINGS[self.setting]
+        if self.soft and not weights.unlabeled_weight:
             raise ValueError(
                 f"The setting {self.setting} leaves the unlabeled pairs out, so that soft labels "
                 "have no weight: use post or hyper."
             )
-        if not PAPER_SETTINGS[self.setting].trace_weight and self.trace_weight != 0.0:
+        if self.trace_weight and not weights.trace_weight:
             raise ValueError(
                 f"The setting {self.setting} has no trace term: write w0, or use "
                 f"{'proj' if self.setting == 'none' else 'hyper'}."
@@ -114,7 +115,7 @@ class InstanceSpec:
             f"{self.data}-n{self.n_points}{labeled}-{self.scaling}-{self.setting}"
             f"-w{_short(self.trace_weight)}-s{self.seed}"
             f"{f'-soft{_short(self.soft)}' if self.soft else ''}"
-            f"{'-' if self.penalty else ''}{self.penalty}"
+            f"{f'-{self.penalty}' if self.penalty else ''}"
         )
 
     @classmethod
@@ -128,68 +129,59 @@ class InstanceSpec:
                 "seed; with -l20 after the points where 20 of them are labeled, not 10, and "
                 "-soft1 before, or -ridge10 at the end, for soft labels or a penalty)."
             )
-        data, n_points, n_labeled, scaling, setting, trace_weight, seed, *more = match.groups()
-        return cls(
-            *(data, int(n_points), scaling, setting, float(trace_weight), int(seed)),
-            n_labeled=int(n_labeled or 10),
-            penalty=more[1] or "",
-            soft=float(more[0] or 0.0),
-        )
+        data, n_points, labeled, scaling, setting, weight, seed, soft, penalty = match.groups("")
+        sizes = int(seed), int(labeled or 10)
+        weights = penalty, float(soft or 0.0)
+        return cls(data, int(n_points), scaling, setting, float(weight), *sizes, *weights)
 
-    def points(
-        self, data_dir: str | os.PathLike[str] | None = None
-    ) -> tuple[FloatArray, NDArray[np.int64]]:
+    def points(self) -> tuple[FloatArray, NDArray[np.int64]]:
         """The points X and labels y, with -1 for unknown classes."""
-        if is_generated(self.data):
-            X, y = generate(self.data, self.n_points, self.seed)
-        else:
-            X, y = load(self.data, data_dir)
+        X, y = (
+            generate(self.data, self.n_points, self.seed)
+            if GENERATED.fullmatch(self.data)
+            else load(self.data)
+        )
         n_classes = len(np.unique(y))
         if not n_classes <= self.n_labeled <= self.n_points <= len(X):
             raise ValueError(
                 f"{self.name}: {self.data} has {len(X)} points in {n_classes} classes, so "
                 f"{n_classes} <= labeled <= points <= {len(X)} is needed."
             )
-        rng = random.Random(self.seed)
-        order = _shuffled(rng, len(X))
+        # ``random()`` is the only stream that Python promises not to change
+        rng, order = random.Random(self.seed), np.zeros(0, dtype=np.int64)
         while len(np.unique(y[order[: self.n_labeled]])) < n_classes:
-            order = _shuffled(rng, len(X))
+            order = np.argsort([rng.random() for _ in X], kind="stable")
         drawn = order[: self.n_points]
         known = np.arange(self.n_points) < self.n_labeled
         labels = np.where(known, y[drawn], UNKNOWN).astype(np.int64)
         return _scale(np.asarray(X[drawn], dtype=np.float64), self.scaling), labels
 
-    def objective(self, data_dir: str | os.PathLike[str] | None = None) -> MStepObjective:
+    def objective(self) -> MStepObjective:
         """The first M-step, which counts all unlabeled pairs as dissimilar."""
-        pairs = PairSet.from_labels(*self.points(data_dir))
-        weight = PAPER_SETTINGS[self.setting].unlabeled_weight
-        if self.is_exact:
+        pairs = PairSet.from_labels(*self.points())
+        weight, soft_labels = PAPER_SETTINGS[self.setting].unlabeled_weight, None
+        if self.scaling in EXACT_SCALINGS:  # weights are short binary fractions, as the points are
             ratio = pairs.resolve_unlabeled_weight(weight)
             weight = float(to_grid(np.array(ratio), WEIGHT_GRID))
+        if self.soft:
+            metric = self.soft * np.eye(pairs.n_features)
+            soft_labels = to_grid(e_step(pairs, metric, unlabeled_weight=weight), WEIGHT_GRID)
         return MStepObjective(
             pairs,
-            soft_labels=self._soft_labels(pairs, weight),
+            soft_labels=soft_labels,
             unlabeled_weight=weight,
             trace_weight=self.trace_weight,
             penalties=[make_penalty(self.penalty, pairs)] if self.penalty else [],
         )
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether weights and soft labels are rounded to short binary fractions, as points are."""
-        return self.scaling in EXACT_SCALINGS
-
-    def _soft_labels(self, pairs: PairSet, weight: float | str) -> FloatArray | None:
-        """The soft labels after an E-step at `soft` times the identity; None where it is 0."""
-        if not self.soft:
-            return None
-        metric = self.soft * np.eye(pairs.n_features)
-        return to_grid(e_step(pairs, metric, unlabeled_weight=weight), WEIGHT_GRID)
-
-    def checksum(self, data_dir: str | os.PathLike[str] | None = None) -> str:
+    def checksum(self) -> str:
         """The SHA-256 checksum of the name, X and y."""
-        X, y = self.points(data_dir)
-        return checksum_of(self.name, X, y)
+        return checksum_of(self.name, *self.points())
+
+
+def objective_of(instance: InstanceSpec | MStepObjective) -> MStepObjective:
+    """The M-step of an instance of a race."""
+    return instance.objective() if isinstance(instance, InstanceSpec) else instance
 
 
 def checksum_of(name: str, *arrays: NDArray[np.generic]) -> str:
@@ -272,12 +264,6 @@ SUITES = {
     + " digits-n100-l20-unit-proj-w1-s0 digits-n100-l20-unit-hyper-w1-s0"
     + " iris-n100-l30-standard-none-w0-s0 iris-n100-l30-standard-post-w0-s0",
 }
-
-
-def _shuffled(rng: random.Random, n: int) -> NDArray[np.int64]:
-    """A permutation from ``rng.random()``, the only stream that Python promises not to change."""
-    keys = [rng.random() for _ in range(n)]
-    return np.array(sorted(range(n), key=keys.__getitem__), dtype=np.int64)
 
 
 def _short(number: float) -> str:

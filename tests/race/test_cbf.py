@@ -28,38 +28,36 @@ NAMES = [
 both_formulations = pytest.mark.parametrize("formulation", ["primal", "dual"])
 
 
-def solve(path, **options):
-    """The value a conic solver finds, and the metric; the certificate judges, not its status."""
+def round_trip(instance, path, formulation, rel=1e-6, **options):
+    """Written, read and solved again it has the certified value: the metric and the sidecar.
+
+    The certificate judges, not the status of the conic solver.
+    """
+    sidecar = write_cbf(instance, path, formulation)
+    assert sidecar == json.loads(path.with_suffix(".json").read_text())
+    assert sidecar["file_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert sidecar["upper"] - sidecar["lower"] <= 1e-8 * max(1.0, sidecar["upper"])
     program = read_cbf(path)
     problem, psd = program.to_cvxpy()
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
         value = problem.solve(**({"solver": "CLARABEL"} | options))
-    return float(value), program.metric(psd) if psd else None
-
-
-def sidecar_of(path):
-    sidecar = json.loads(path.with_suffix(".json").read_text())
-    assert sidecar["file_sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
-    assert sidecar["upper"] - sidecar["lower"] <= 1e-8 * max(1.0, sidecar["upper"])
-    return sidecar
+    assert value == pytest.approx(sidecar["upper"], rel=rel)
+    return project(symmetrize(program.metric(psd))) if psd else None, sidecar
 
 
 @both_formulations
 @pytest.mark.parametrize("name", NAMES)
 def test_round_trip_read_back_rebuilt_solved_has_the_certified_value(tmp_path, name, formulation):
     path = tmp_path / "instance.cbf"
-    write_cbf(InstanceSpec.parse(name), path, formulation)
-    written, sidecar = path.read_bytes(), sidecar_of(path)
-    spec = InstanceSpec(**sidecar["spec"])
     # Clarabel fails on some of the duals
     scs = {"solver": "SCS", "eps_abs": 1e-8, "eps_rel": 1e-8} if formulation == "dual" else {}
-    value, metric = solve(path, **scs)
-    certificate = certify(spec.objective(), project(symmetrize(metric)))
+    metric, sidecar = round_trip(InstanceSpec.parse(name), path, formulation, 1e-5, **scs)
+    written, spec = path.read_bytes(), InstanceSpec(**sidecar["spec"])
+    certificate = certify(spec.objective(), metric)
     assert sidecar["lower"] <= certificate.primal_value
     assert certificate.dual_value <= sidecar["upper"]
     assert certificate.primal_value == pytest.approx(sidecar["upper"], rel=1e-7)
-    assert value == pytest.approx(sidecar["upper"], rel=1e-5)
     write_cbf(spec, path, formulation)
     assert path.read_bytes() == written
 
@@ -70,47 +68,23 @@ def test_soft_labels_and_threshold_reach_the_file(tmp_path, formulation):
     pairs = PairSet.from_labels(X, [0, 0, 1, 1, 2, *[-1] * 5])
     q = np.random.default_rng(1).random(pairs.n_unlabeled)
     objective = MStepObjective(pairs, q, unlabeled_weight=0.7, trace_weight=0.3, threshold=2.5)
-    upper = write_cbf(objective, tmp_path / "x.cbf", formulation)["upper"]
     tight = dict.fromkeys(["tol_gap_rel", "tol_gap_abs", "tol_feas"], 1e-10)
-    value, metric = solve(tmp_path / "x.cbf", **tight)
-    assert value == pytest.approx(upper, rel=1e-6)
-    assert certify(objective, project(symmetrize(metric))).relative_gap < 1e-5
+    metric, _ = round_trip(objective, tmp_path / "x.cbf", formulation, **tight)
+    assert certify(objective, metric).relative_gap < 1e-5
 
 
 def test_closed_form_with_similar_pairs_alone(tmp_path):
     """A = 0 is optimal, at N log(1 + 1/e)."""
     pairs = PairSet.from_constraints([[0.0], [1.0], [3.0]], [(0, 1), (0, 2)], [])
-    write_cbf(MStepObjective(pairs, unlabeled_weight=0.0), tmp_path / "x.cbf", "primal")
-    value, _ = solve(tmp_path / "x.cbf")
-    assert value == pytest.approx(2.0 * np.log1p(np.exp(-1.0)), rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("VER\n3", "VER\n1", "not known"),
-        ("F 145", "L+ 145", "not known"),
-        ("OBJSENSE\n", "INT\n1\n0\n\nOBJSENSE\n", "INT"),
-        ("CON\n315 91", "CON\n315 90", "announces"),
-        ("\nBCOORD\n", "\nBCOORD\n1", "announces"),
-    ],
-)
-def test_the_reader_is_strict(tmp_path, old, new, words):
-    path = tmp_path / "x.cbf"
-    write_cbf(InstanceSpec.parse("iris-n20-standard-proj-w1-s0"), path)
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new, 1))
-    with pytest.raises(ValueError, match=words):
-        read_cbf(path)
+    objective = MStepObjective(pairs, unlabeled_weight=0.0)
+    _, sidecar = round_trip(objective, tmp_path / "x.cbf", "primal")
+    assert sidecar["upper"] == pytest.approx(2.0 * np.log1p(np.exp(-1.0)), rel=1e-6)
 
 
 def test_an_unknown_formulation_ending_or_unattained_optimum_is_refused(tmp_path):
     objective = InstanceSpec.parse(NAMES[1]).objective()
     with pytest.raises(ValueError, match="formulation"):
         write_cbf(objective, tmp_path / "x.cbf", "textbook")
-    with pytest.raises(ValueError, match=r"\.cbf"):
-        write_cbf(objective, tmp_path / "x.txt")
     pairs = PairSet.from_constraints([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]], [(0, 1)], [(0, 2)])
     with pytest.raises(OptimumNotAttained):
         write_cbf(MStepObjective(pairs, trace_weight=0.0, unlabeled_weight=0.0), tmp_path / "x.cbf")
@@ -143,15 +117,11 @@ def test_mosek_reads_the_file_and_finds_what_was_written(tmp_path, formulation):
 @pytest.mark.parametrize("block", BLOCKS)
 def test_round_trip_of_every_penalty_has_the_certified_value(tmp_path, block, formulation):
     objective, _, _ = random_penalized(block, 1)
-    path = tmp_path / "x.cbf"
-    write_cbf(objective, path, formulation)
-    sidecar = sidecar_of(path)
-    value, metric = solve(path)
-    assert value == pytest.approx(sidecar["upper"], rel=1e-7)
+    metric, sidecar = round_trip(objective, tmp_path / "x.cbf", formulation, 1e-7)
     if metric is None:  # the dual of a diagonal metric has no PSD cone
         assert (block, formulation) == ("Diagonal", "dual")
     else:
-        assert certify(objective, project(symmetrize(metric))).relative_gap < 1e-4
+        assert certify(objective, metric).relative_gap < 1e-4
     assert sidecar["penalties"] == [repr(penalty) for penalty in objective.penalties]
     assert bool(sidecar["note"]) == (block == "equal")
 
@@ -165,8 +135,7 @@ def test_several_penalties_are_written_into_one_file(tmp_path, formulation):
     of_one_feature = [Diagonal(), Sparse(1.0), LogDet(0.5), Ridge(0.5)]
     path = tmp_path / "x.cbf"
     for objective in (MStepObjective(pairs, penalties=of_one_feature), several):
-        sidecar = write_cbf(objective, path, formulation)
-        assert solve(path)[0] == pytest.approx(sidecar["upper"], rel=1e-6)
+        round_trip(objective, path, formulation)
     assert "# with LogDet(0.5)\n# with Ridge(2, prior=...)" in path.read_text()
     assert {"L+", "Q", "EXP"} <= {kind for kind, _ in read_cbf(path).cones}
 
@@ -177,8 +146,7 @@ def test_a_penalty_of_ones_own_is_exported_as_far_as_it_is_stated(tmp_path):
             raise NotImplementedError("Mine lacks the method dual_terms")
 
     objective = random_objective(0, "hyper", penalties=[Mine(1.0)])
-    sidecar = write_cbf(objective, tmp_path / "x.cbf")
-    assert solve(tmp_path / "x.cbf")[0] == pytest.approx(sidecar["upper"], rel=1e-6)
+    round_trip(objective, tmp_path / "x.cbf", "primal")
     with pytest.raises(NotImplementedError, match="lacks the method dual_terms"):
         write_cbf(objective, tmp_path / "y.cbf", "dual")
 
@@ -191,7 +159,7 @@ def test_export_writes_both_files_and_says_the_interval(tmp_path, monkeypatch, n
     monkeypatch.chdir(tmp_path)
     result = run("export", name, "--cbf", "x.cbf", "--formulation=dual")
     assert result.exit_code == 0, result.output
-    sidecar = sidecar_of(tmp_path / "x.cbf")
+    sidecar = json.loads((tmp_path / "x.json").read_text())
     assert sidecar["instance"] == InstanceSpec(**sidecar["spec"]).name == name
     assert sidecar["formulation"] == "dual"
     assert sidecar["penalties"] == (["Sparse(3)"] if "sparse" in name else [])

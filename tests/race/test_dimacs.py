@@ -26,39 +26,30 @@ def test_dimacs_measures_are_small_at_a_solution_and_see_each_fault(solver, form
     answer = chain.solve_via_data(problem, data, solver_opts={})
     names = ("x", "s", "y") if solver == "SCS" else ("x", "s", "z")
     read = answer.get if solver == "SCS" else lambda name: getattr(answer, name)
-    solution = [np.array(read(name)) for name in names]
+    x, s, y = (np.array(read(name)) for name in names)
 
-    def errors(changed=0, change=lambda v: v):
-        vectors = dict(zip(names, solution, strict=True))
-        vectors[names[changed]] = change(vectors[names[changed]])
-        changed_answer = vectors if solver == "SCS" else SimpleNamespace(**vectors)
-        return dimacs_errors(data, changed_answer, solver)
+    def errors(*vectors):
+        changed = dict(zip(names, vectors, strict=True))
+        return dimacs_errors(
+            data, changed if solver == "SCS" else SimpleNamespace(**changed), solver
+        )
 
-    good = errors()
+    good = errors(x, s, y)
     assert np.max(np.abs(good)) < 1e-3
-    assert errors(2, lambda y: y + 0.1)[0] > 100 * good[0]
-    assert errors(2, lambda y: -y - 0.1)[1] > 0.01
-    assert errors(0, lambda x: x + 1.0)[2] > 0.01
-    assert errors(1, lambda s: -s - 0.1)[3] > 0.01
-    assert abs(errors(0, lambda x: 2.0 * x)[4]) > 0.01
-    assert abs(errors(1, lambda s: s + 1.0)[5]) > 0.01
-    assert errors(0, lambda x: x * np.nan) is None
-    assert errors(0, lambda x: x[1:]) is None
-
-
-def test_dimacs_of_an_unknown_solver_are_not_made_up():
-    assert dimacs_errors({"A": None}, object(), "NEW") is None
+    assert errors(x, s, y + 0.1)[0] > 100 * good[0]
+    faults = [(x, s, -y - 0.1), (x + 1.0, s, y), (x, -s - 0.1, y), (2.0 * x, s, y), (x, s + 1.0, y)]
+    for k, vectors in enumerate(faults, start=1):
+        assert abs(errors(*vectors)[k]) > 0.01
+    assert errors(x * np.nan, s, y) is None
+    assert errors(x[1:], s, y) is None
+    assert dimacs_errors(data, answer, "NEW") is None  # nothing is made up
 
 
 def test_depth_in_the_zero_cone_is_the_largest_entry_and_its_dual_is_everything():
     assert depth([0.5, -3.0, 1.0], zero=2, nonneg=1) == 3.0
     assert depth([0.5, -3.0, 1.0], zero=2, nonneg=1, dual=True) == 0.0
-
-
-@pytest.mark.parametrize("others", [{"soc": [3]}, {"p3d": [0.5]}])
-def test_depth_in_cones_that_no_m_step_has_is_refused(others):
     with pytest.raises(ValueError, match="no second-order and no power cones"):
-        depth(np.ones(3), nonneg=3, **others)
+        depth(np.ones(3), soc=[3])
 
 
 @pytest.mark.parametrize("lower", [True, False])
@@ -73,13 +64,11 @@ def test_depth_in_a_psd_cone_is_minus_the_smallest_eigenvalue(lower):
 
 
 def test_depth_in_the_exponential_cone_and_its_dual():
-    assert depth([0.0, 1.0, 1.0], exp=1) == 0.0
-    assert depth([-1.0, 0.0, 0.0], exp=1) == 0.0
+    """Of a cone and its dual no product is negative."""
+    assert depth([0.0, 1.0, 1.0], exp=1) == depth([-1.0, 0.0, 0.0], exp=1) == 0.0
     assert depth([0.0, 0.0, -1.0], exp=1) >= 1.0
-    t = depth([1.0, 1.0, 1.0], exp=1)
-    assert (1 + t) * np.exp((1 - t) / (1 + t)) == pytest.approx(1 + t)
-    assert t == pytest.approx(1.0)
-    rng, unit = np.random.default_rng(0), np.array([-1.0, 1.0, 1.0])
-    for v, w in rng.normal(size=(50, 2, 3)):  # of a cone and its dual no product is negative
-        inside, dual = v + depth(v, exp=1) * unit, w + depth(w, dual=True, exp=1) * unit
+    assert depth([1.0, 1.0, 1.0], exp=1) == pytest.approx(1.0)  # y e^{x/y} = z at (0, 2, 2)
+    for v, w in np.random.default_rng(0).normal(size=(50, 2, 3)):
+        moves = np.array([[depth(v, exp=1)], [depth(w, dual=True, exp=1)]]) * [-1.0, 1.0, 1.0]
+        inside, dual = np.array([v, w]) + moves
         assert inside @ dual >= -1e-9

@@ -19,7 +19,7 @@ from joblib import delayed
 from seraph_cvx.numerics.arrays import one_blas_thread
 from seraph_cvx.numerics.checks import check_number
 from seraph_cvx.numerics.psd_cone import numerical_rank
-from seraph_cvx.processes.journal import Journal, check_kind, check_numbers
+from seraph_cvx.processes.journal import NUMBER, Journal, check_fields
 from seraph_cvx.processes.workers import (
     ONE_THREAD,
     as_finished,
@@ -99,10 +99,10 @@ class RunJournal(Journal):
 
     def _check(self, row):
         """Refuse a line that was damaged, or changed by hand."""
-        for name, kind in self.key.items():
-            check_kind(row, (name,), kind)
-        measured = [row[name] for name in self.measures if row[name] is not None]
-        check_numbers(row["seconds"], *measured)
+        known = {name: row[name] for name in self.measures if row[name] is not None}
+        check_fields(row, dict.fromkeys(["seconds", *known], NUMBER))
+        check_fields(row, {name: (kind,) for name, kind in self.key.items()})
+        measured = list(known.values())
         if (
             row["outcome"] not in (DONE, FAILED, CUT_OFF)
             or (row["outcome"] == DONE and row["error"] is None)

@@ -3,7 +3,7 @@
 import numpy as np
 from benchopt import BaseSolver
 
-from seraph_cvx.race.factor_solvers import by_scipy
+from seraph_cvx.race.factor_solvers import on_factor
 
 
 class Solver(BaseSolver):
@@ -31,7 +31,7 @@ class Solver(BaseSolver):
         m = self.objective.pairs.n_features
         self.A = np.zeros((m, m))
         if tolerance <= 1.0:  # benchopt starts with a run that may do nothing
-            self.A = by_scipy(self.objective, tolerance, self.time_limit, "L-BFGS-B").matrix
+            self.A = on_factor(self.objective, tolerance, self.time_limit, "L-BFGS-B").matrix
 
     def get_result(self):
         return {"A": self.A}
