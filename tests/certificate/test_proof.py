@@ -12,13 +12,13 @@ flint = pytest.importorskip("flint")
 
 from high_precision import (  # noqa: E402
     BITS,
-    check,
     exact,
     gaussian,
     solve_quietly,
     with_points,
 )
 from instances import random_objective, random_psd  # noqa: E402
+from stress_judge import check_proof  # noqa: E402
 
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step  # noqa: E402
 from seraph_cvx.certificate.proof import Proof, prove  # noqa: E402
@@ -75,7 +75,7 @@ def test_closed_form_with_a_soft_label_of_a_previous_metric(precision, gap):
 def test_closed_form_where_no_two_points_differ(unlabeled_weight, trace_weight):
     pairs = PairSet.from_constraints(np.full((5, 2), 0.1), [(0, 1)], [(1, 2)])
     objective = MStepObjective(pairs, unlabeled_weight=unlabeled_weight, trace_weight=trace_weight)
-    proof = check(objective, np.zeros((2, 2)))
+    proof = check_proof(objective, np.zeros((2, 2)))
     n_terms = 1.0 + 8.0 * unlabeled_weight
     expected = n_terms * np.log1p(np.e) + np.log1p(1.0 / np.e)
     assert proof.primal_value == pytest.approx(expected, rel=1e-15)
@@ -103,7 +103,7 @@ def test_proof_agrees_with_the_certificate_near_and_far(setting, q):
 @pytest.mark.parametrize("q", ["start", "random", "streamed"])
 @pytest.mark.parametrize("setting", ["none", "post", "proj", "hyper", "other"])
 def test_proof_is_true_by_200_digits(setting, q):
-    check(random_objective(1, setting, q=q, n=9, m=3))
+    check_proof(random_objective(1, setting, q=q, n=9, m=3))
 
 
 def test_proof_is_true_with_confidences_and_a_manifold_term():
@@ -112,15 +112,15 @@ def test_proof_is_true_with_confidences_and_a_manifold_term():
     )
     W = random_psd(np.random.default_rng(1), 3, rank=3)
     objective = MStepObjective(pairs, manifold_term=W, trace_weight=0.0)
-    assert check(objective).relative_gap <= 1e-8
+    assert check_proof(objective).relative_gap <= 1e-8
 
 
 def test_proof_a_wrong_point_costs_sharpness_never_truth():
     objective = random_objective(2, "hyper", n=9, m=3)
-    best = check(objective)
+    best = check_proof(objective)
     assert best.relative_gap <= 1e-8
     for A in (-np.eye(3), np.diag([1.0, -2.0, 3.0]), 1e30 * np.eye(3), np.zeros((3, 3))):
-        proof = check(objective, A)
+        proof = check_proof(objective, A)
         assert proof.dual_value <= best.primal_value
         assert proof.primal_value >= best.dual_value
         assert proof.relative_gap > 1e-3
@@ -131,7 +131,7 @@ def test_proof_a_coarse_precision_widens_the_interval_around_the_same_optimum():
     answer = solve_m_step(objective, tol=1e-9).metric
     fine = prove(objective, answer, precision=512)
     for precision in (53, 64, 128):
-        coarse = check(objective, answer, precision=precision)
+        coarse = check_proof(objective, answer, precision=precision)
         assert coarse.dual_value <= fine.primal_value
         assert coarse.primal_value >= fine.primal_value
 
@@ -154,7 +154,7 @@ def test_failure_path_a_regularizer_that_is_not_psd_as_doubles():
         pytest.fail("no determinant was rounded below zero")
     with pytest.raises(ArithmeticError, match=r"not PSD.*Raise `trace_weight`"):
         prove(objective, np.eye(3))
-    check(objective.with_trace_weight(1e-6), np.eye(3))
+    check_proof(objective.with_trace_weight(1e-6), np.eye(3))
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_failure_path_too_few_bits():
 
 
 def test_proof_in_a_notebook_says_that_it_is_proven():
-    proof = check(random_objective(0, "hyper", n=9, m=3))
+    proof = check_proof(random_objective(0, "hyper", n=9, m=3))
     assert "proven relative gap" in proof._repr_html_()
     assert proof.relative_gap >= (proof.primal_value - proof.dual_value) / max(
         1.0, abs(proof.primal_value)

@@ -9,7 +9,8 @@ import pytest
 
 flint = pytest.importorskip("flint")
 
-from high_precision import check, gaussian, solve_quietly, with_points  # noqa: E402
+from high_precision import gaussian, solve_quietly, with_points  # noqa: E402
+from stress_judge import check_proof  # noqa: E402
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step  # noqa: E402
 from seraph_cvx.certificate.proof import prove  # noqa: E402
@@ -49,7 +50,7 @@ def test_proof_of_singular_instances_is_as_sharp_as_the_certificate(name, q, tra
         labels = np.random.default_rng(0).random(objective.pairs.n_unlabeled)
         objective = replace(objective, soft_labels=labels)
     answer = solve_quietly(objective, tol=1e-9, max_iter=300)
-    proof = check(objective, answer.metric)
+    proof = check_proof(objective, answer.metric)
     limit = 1.02 * certify(objective, answer.metric).relative_gap + 1e-11
     assert proof.relative_gap <= (limit if answer.status is Status.CERTIFIED else limit + 1e-5)
 
@@ -58,7 +59,7 @@ def test_proof_of_an_optimum_that_is_not_attained():
     """inf f is the similar pair's term alone: f comes near it as the metric grows."""
     pairs = PairSet.from_constraints([[0.0, 0.0], [0.0, 0.0], [1.0, 0.0]], [(0, 1)], [(1, 2)])
     objective = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
-    proof = check(objective, np.diag([40.0, 0.0]))
+    proof = check_proof(objective, np.diag([40.0, 0.0]))
     with flint.ctx.workprec(256):
         least = (1 + arb(-1).exp()).log()  # of the similar pair, at distance 0
         assert proof.dual_value <= least
@@ -100,8 +101,8 @@ def test_a_faint_spread_is_not_taken_for_none():
 def test_proof_of_ill_scaled_points(scale, trace_weight):
     """At A = 0, and at one with distances near 1, where a double can hold it."""
     objective = with_points(scale * gaussian(8, 3), trace_weight=trace_weight)
-    check(objective, np.zeros((3, 3)), scale=scale)
-    check(objective, np.eye(3) * min(scale**-2, 1e300), scale=scale)
+    check_proof(objective, np.zeros((3, 3)), scale=scale)
+    check_proof(objective, np.eye(3) * min(scale**-2, 1e300), scale=scale)
 
 
 def test_proof_of_features_of_very_different_scale():

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import pytest
 from flint import arb, ctx
-from high_precision import BITS, exact_value, random_factors, solve_quietly, total
+from high_precision import BITS, random_factors, solve_quietly, total
 from instances import (
     SETTINGS,
     dual_matrix,
@@ -23,6 +23,7 @@ from instances import (
     random_psd,
 )
 from scipy.special import expit, xlog1py
+from stress_judge import exact_value
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 from seraph_cvx.certificate.certificate import lower_bounds
@@ -36,65 +37,56 @@ ALLOWANCE = 1e-12
 """Relative to max(1, |f|): rounding, no more."""
 
 
-def gaussian(rng, n, m):
-    return rng.normal(size=(n, m))
-
-
-def duplicated(rng, n, m):
-    X = gaussian(rng, n, m)
-    return X[np.arange(n) % (n - n // 2)]
-
-
-def constant_feature(rng, n, m):
-    return np.column_stack([np.full(n, 0.1), gaussian(rng, n, m)[:, 1:]])
-
-
-def collinear(rng, n, m):
-    return np.outer(rng.normal(size=n), rng.normal(size=m))
-
-
-def far_from_the_origin(rng, n, m):
-    return gaussian(rng, n, m) + 100.0
-
-
-CASES = {
-    "hyper": (gaussian, 15, 4, SETTINGS["hyper"], "start"),
-    "hyper, random q": (gaussian, 15, 4, SETTINGS["hyper"], "random"),
-    "hyper, streamed q": (gaussian, 15, 4, SETTINGS["hyper"], "streamed"),
-    "no default": (gaussian, 12, 3, SETTINGS["other"], "random"),
-    "post, few labels": (gaussian, 15, 8, SETTINGS["post"], "start"),
-    "post, random q": (gaussian, 15, 4, SETTINGS["post"], "random"),
-    "post, streamed q": (gaussian, 15, 4, SETTINGS["post"], "streamed"),
-    "none, few labels": (gaussian, 15, 8, SETTINGS["none"], "start"),
-    "none, one feature": (gaussian, 15, 1, SETTINGS["none"], "start"),
-    "proj": (gaussian, 15, 4, SETTINGS["proj"], "start"),
-    "more features than points": (gaussian, 6, 12, SETTINGS["hyper"], "random"),
-    "more features than points, lambda = 0": (gaussian, 6, 12, SETTINGS["post"], "random"),
-    "duplicate points": (duplicated, 14, 3, SETTINGS["hyper"], "random"),
-    "duplicate points, lambda = 0": (duplicated, 14, 3, SETTINGS["post"], "start"),
-    "constant feature": (constant_feature, 14, 3, SETTINGS["hyper"], "streamed"),
-    "constant feature, lambda = 0": (constant_feature, 14, 3, SETTINGS["post"], "random"),
-    "collinear": (collinear, 14, 3, SETTINGS["hyper"], "start"),
-    "collinear, lambda = 0": (collinear, 14, 3, SETTINGS["post"], "random"),
-    "large mu": (gaussian, 12, 3, {"unlabeled_weight": 30.0, "trace_weight": 0.1}, "streamed"),
-    "far from the origin": (far_from_the_origin, 12, 3, SETTINGS["hyper"], "random"),
+POINTS = {
+    "gaussian": lambda X: X,
+    "duplicated": lambda X: X[np.arange(len(X)) % (len(X) - len(X) // 2)],
+    "constant feature": lambda X: np.column_stack([np.full(len(X), 0.1), X[:, 1:]]),
+    "collinear": lambda X: np.outer(X[:, 0], X[0]),
+    "far from the origin": lambda X: X + 100.0,
 }
+LARGE_MU = {"unlabeled_weight": 30.0, "trace_weight": 0.1}
+
+CASES = [
+    ("gaussian", 15, 4, "hyper", "start"),
+    ("gaussian", 15, 4, "hyper", "random"),
+    ("gaussian", 15, 4, "hyper", "streamed"),
+    ("gaussian", 12, 3, "other", "random"),
+    ("gaussian", 15, 8, "post", "start"),
+    ("gaussian", 15, 4, "post", "random"),
+    ("gaussian", 15, 4, "post", "streamed"),
+    ("gaussian", 15, 8, "none", "start"),
+    ("gaussian", 15, 1, "none", "start"),
+    ("gaussian", 15, 4, "proj", "start"),
+    ("gaussian", 6, 12, "hyper", "random"),
+    ("gaussian", 6, 12, "post", "random"),
+    ("duplicated", 14, 3, "hyper", "random"),
+    ("duplicated", 14, 3, "post", "start"),
+    ("constant feature", 14, 3, "hyper", "streamed"),
+    ("constant feature", 14, 3, "post", "random"),
+    ("collinear", 14, 3, "hyper", "start"),
+    ("collinear", 14, 3, "post", "random"),
+    ("gaussian", 12, 3, "large mu", "streamed"),
+    ("far from the origin", 12, 3, "hyper", "random"),
+]
+"""Which points, how many, of how many features; the setting; and where soft labels are from."""
+
 SCALES = [1.0, *(pytest.param(scale, marks=pytest.mark.slow) for scale in (1e-3, 1e3))]
 
 
-def make(name, scale, seed=0):
-    points, n, m, weights, q = CASES[name]
-    rng = np.random.default_rng([seed, *name.encode()])
-    X = scale * points(rng, n, m)
-    coin = random_pairs(seed, n=n, m=m, n_labeled=8)
+def make(case, scale):
+    points, n, m, setting, q = case
+    rng = np.random.default_rng([n, m, *points.encode()])
+    coin = random_pairs(0, n=n, m=m, n_labeled=8)
+    X = scale * POINTS[points](rng.normal(size=(n, m)))
     pairs = PairSet.from_constraints(X, coin.similar, coin.dissimilar)
-    soft_labels = previous = None
-    if q == "random":
-        soft_labels = rng.random(pairs.n_unlabeled)
-        soft_labels[:2] = 0.0, 1.0
-    elif q == "streamed":
-        previous = random_psd(rng, m, size=1.0 / scale**2)
-    return MStepObjective(pairs, soft_labels, previous, **weights)
+    soft_labels = rng.random(pairs.n_unlabeled)
+    soft_labels[:2] = 0.0, 1.0
+    labels = {
+        "random": {"soft_labels": soft_labels},
+        "streamed": {"previous_metric": random_psd(rng, m, size=1.0 / scale**2)},
+    }
+    weights = SETTINGS | {"large mu": LARGE_MU}
+    return MStepObjective(pairs, **labels.get(q, {}), **weights[setting])
 
 
 def assert_not_above(lower, upper):
@@ -115,32 +107,20 @@ def assert_weak_duality(objective, answer, factors=()):
 
 
 @pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("name", CASES)
-def test_weak_duality_at_random_psd_points(name, scale):
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_weak_duality_at_random_psd_points(case, scale):
     """60 instances, 9 points each, zero first: of any rank, near zero to far away."""
-    objective = make(name, scale)
+    objective = make(case, scale)
     m = objective.pairs.n_features
     answer = solve_quietly(objective, tol=1e-9, max_iter=300)
     factors = random_factors(np.random.default_rng(3), m, scale, 8)
     assert_weak_duality(objective, answer, [np.zeros((m, 1)), *factors])
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("size", [1e8, 1e14, 1e20])
-@pytest.mark.parametrize("trace_weight", [0.0, 1.0])
-def test_weak_duality_at_points_absurdly_far_away(scale, size, trace_weight):
-    """D(r) is a sum over pairs there too, not the difference of two numbers of the size of A."""
-    objective = MStepObjective(random_pairs(1, scale=scale), trace_weight=trace_weight)
-    best = solve_quietly(objective, tol=1e-9, max_iter=2000).value
-    for seed in range(4):
-        A = random_psd(np.random.default_rng(seed), 4, size=size / scale**2)
-        assert_not_above(certify(objective, A).dual_value, best)
-
-
 def test_weak_duality_far_along_a_direction_that_similar_pairs_do_not_have():
     """f(A) and <g, A> are both of the size of A there: their difference would be all rounding."""
     best = []
-    for angle in np.linspace(0.0, 3.0, 40):
+    for angle in np.linspace(0.0, 3.0, 12):
         u, w = np.array([np.cos(angle), np.sin(angle)]), np.array([-np.sin(angle), np.cos(angle)])
         X = [0.0 * u, w, 3.0 * u, 3.0 * u + w]
         pairs = PairSet.from_constraints(X, [(0, 1), (2, 3)], [(0, 2), (1, 3)])
@@ -172,53 +152,6 @@ def test_weak_duality_when_no_two_counted_points_differ(unlabeled_weight, trace_
         solution = solve_m_step(objective, solver)
         assert solution.status is Status.CERTIFIED
         assert solution.metric == pytest.approx(np.zeros((2, 2)), abs=1e-9)
-
-
-def nearly_collinear(seed, noise, trace_weight):
-    """Three features that agree up to `noise`: sums over pairs lose 1/noise^2 of their digits."""
-    rng = np.random.default_rng(seed)
-    X = np.outer(rng.normal(size=30), [1.0, 2.0, -3.0]) + noise * rng.normal(size=(30, 3))
-    pairs = PairSet.from_labels(X, [0, 0, 1, 1] + [-1] * 26)
-    return MStepObjective(pairs, trace_weight=trace_weight)
-
-
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("noise", [1e-2, 1e-3, 1e-4, 1e-5])
-@pytest.mark.parametrize("trace_weight", [1.0, 1e-3, 1e-6, 1e-9])
-def test_weak_duality_with_nearly_collinear_features(noise, trace_weight, seed):
-    objective = nearly_collinear(seed, noise, trace_weight)
-    assert_weak_duality(objective, solve_quietly(objective, tol=1e-9, max_iter=2000))
-
-
-@pytest.mark.parametrize(
-    "noise", [1e-6, *(pytest.param(noise, marks=pytest.mark.slow) for noise in (1e-4, 1e-5))]
-)
-def test_weak_duality_without_trace_weight_with_nearly_collinear_features(noise):
-    """A direction of spread `noise` is small, not absent: a large metric along it lowers f."""
-    objective = nearly_collinear(2, noise, trace_weight=0.0)
-    answer = solve_quietly(objective, tol=1e-9, max_iter=500)
-    spreads, directions = np.linalg.eigh(np.cov(objective.pairs.points.T))
-    axes = (directions / np.sqrt(np.abs(spreads))).T[:2]
-    root = scaled_factor(answer.metric)
-    factors = [np.column_stack([root, t * axis]) for axis in axes for t in (0.3, 1.0, 3.0)]
-    best = min(exact_value(objective, F) for F in factors)
-    assert_not_above(answer.certificate.dual_value, best)
-
-
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("spread", [1e2, 1e6])
-def test_weak_duality_with_badly_scaled_features(seed, spread):
-    """Features from 1/sqrt(spread) to sqrt(spread): a PSD matrix in floating point is not quite."""
-    rng = np.random.default_rng(seed)
-    scales = np.geomspace(spread**-0.5, spread**0.5, 5)
-    coin = random_pairs(seed, n=14, m=5)
-    pairs = PairSet.from_constraints(
-        rng.normal(size=(14, 5)) * scales, coin.similar, coin.dissimilar
-    )
-    q = rng.random(pairs.n_unlabeled)
-    objective = MStepObjective(pairs, q, unlabeled_weight=0.5, trace_weight=1.0)
-    answer = solve_quietly(objective, tol=1e-9, max_iter=500)
-    assert_weak_duality(objective, answer, rng.normal(size=(5, 5, 2)) / scales[:, None])
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -340,16 +273,17 @@ def test_strong_duality_closes_the_gap_at_the_optimum(setting):
     assert solve_m_step(objective, tol=1e-10).relative_gap <= 1e-10
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_certificate_catches_a_wrong_answer(name):
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_certificate_catches_a_wrong_answer(case):
     """A random PSD matrix is no solution; unattained and degenerate instances are really so."""
-    objective = make(name, 1.0)
+    objective = make(case, 1.0)
     rng = np.random.default_rng(5)
-    m = objective.pairs.n_features
+    points, _, m, _, _ = case
     for size in (1.0, 100.0):
         assert certify(objective, random_psd(rng, m, size=size, rank=m)).relative_gap > 1e-3
-    assert not (objective.attains_optimum and "few labels" in name)
-    if name in ("constant feature", "collinear", "more features than points"):
+    if m == 8:
+        assert not objective.attains_optimum
+    if points in ("constant feature", "collinear") or m == 12:
         assert np.linalg.matrix_rank(objective.pair_moment) < m
 
 

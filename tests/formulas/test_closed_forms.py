@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 from flint import fmpq, fmpq_mat
-from high_precision import value_by_definition
 from instances import (
     SETTINGS,
     dual_terms,
@@ -17,6 +16,7 @@ from instances import (
 )
 from scipy.optimize import brentq
 from scipy.special import expit
+from stress_judge import exact_value
 
 from seraph_cvx import MStepObjective, PairSet, Status, certify, solve_m_step
 
@@ -227,5 +227,5 @@ def test_attainment_of_classes_agrees_with_exact_ranks(weight):
     assert other.attains_optimum
     u = objective.falling_direction
     assert u is not None
-    values = [value_by_definition(objective, np.sqrt(t) * u[:, None]) for t in (0.0, 1e24, 1e25)]
+    values = [exact_value(objective, np.sqrt(t) * u[:, None]) for t in (0.0, 1e24, 1e25)]
     assert values[0] > values[1] > values[2]

@@ -9,62 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from flint import arb, arb_mat
+from flint import arb
+from high_precision import EXTENDED, exact, factored, total
 
-EXTENDED = np.longdouble
 EPS = np.finfo(EXTENDED).eps
 
 NOWHERE = arb("+inf")
 """The value of a constraint where it is proven to be violated."""
 
 
-def total(terms):
-    return sum(terms, arb(0))
-
-
-def balls(values):
-    """The very numbers of a matrix, of doubles or in extended precision, as a matrix of balls."""
-    values = np.asarray(values, dtype=EXTENDED)
-    with np.errstate(over="ignore"):
-        high = values.astype(np.float64)
-    is_double = np.isfinite(high) & ((np.abs(high) > 1e-280) | (values == high))
-    if not np.all(is_double):  # beyond the range of doubles
-        return arb_mat(*values.shape, [wide_ball(x) for x in values.ravel()])
-    matrix = arb_mat(*high.shape, high.ravel().tolist())
-    low = (values - high).astype(np.float64)
-    return matrix + arb_mat(*low.shape, low.ravel().tolist()) if np.any(low) else matrix
-
-
-def wide_ball(x):
-    """A number in extended precision, of any exponent, as a ball."""
-    mantissa, exponent = np.frexp(EXTENDED(x))
-    high = float(mantissa)
-    return (arb(high) + arb(float(mantissa - high))) * arb(2) ** int(exponent)
-
-
-def first_pivot(matrix):
-    """The first pivot of Gauss' elimination that is not proven positive; None if all are."""
-    rows, m = matrix.table(), matrix.nrows()
-    for j in range(m):
-        pivot = rows[j][j]
-        if not pivot > 0:
-            return pivot
-        for i in range(j + 1, m):
-            share = rows[i][j] / pivot
-            for k in range(i, m):
-                rows[i][k] -= share * rows[k][j]
-                rows[k][i] = rows[i][k]
-    return None
-
-
-def is_positive_definite(matrix):
-    """True only where proven."""
-    return first_pivot(matrix) is None
-
-
 def definite(matrix):
     """0 where a matrix is proven positive definite, `NOWHERE` where indefinite, else None."""
-    pivot = first_pivot(matrix)
+    _, pivot = factored(matrix)
     return arb(0) if pivot is None else NOWHERE if pivot < 0 else None
 
 
@@ -145,7 +101,7 @@ class Quadratic(Block):
     prior: np.ndarray
 
     def cost(self, A):
-        return arb(self.weight) / 2 * total(x * x for x in (A - balls(self.prior)).entries())
+        return arb(self.weight) / 2 * total(x * x for x in (A - exact(self.prior)).entries())
 
     def slope(self, a):
         return arb(self.weight) * (a - arb(float(self.prior[0, 0])))
@@ -180,7 +136,7 @@ class Divergence(Block):
     def cost(self, A):
         found = -A.det().log()
         if self.inverse is not None:
-            Q = balls(self.inverse)
+            Q = exact(self.inverse)
             found += (A * Q).trace() - Q.det().log() - A.nrows()
         return arb(self.weight) * found
 
@@ -216,7 +172,7 @@ class Ceiling(Block):
     bound: np.ndarray
 
     def verdict(self, A):
-        return definite(balls(self.bound) - A)
+        return definite(exact(self.bound) - A)
 
     def interval(self):
         return arb(0), arb(float(self.bound[0, 0]))
@@ -237,7 +193,7 @@ class Ceiling(Block):
             if largest < 1.0 - margin:
                 return L
             L = L * (np.sqrt((1 - EXTENDED(margin)) / EXTENDED(largest)) * (1 - EXTENDED(1e-17)))
-            if self.verdict(balls(L) * balls(L).transpose()) == 0:
+            if self.verdict(exact(L) * exact(L).transpose()) == 0:
                 return L
         return L
 
@@ -301,8 +257,8 @@ class Equations(Block):
     def _parts(self):
         """B_i, t_i and e_i as balls, one after the other."""
         for B, t in zip(self.matrices, self.bounds.tolist(), strict=True):
-            length = total(x * x for x in balls(B).entries()).sqrt()
-            yield balls(B), arb(t), arb(self.tolerance) * (abs(arb(t)) + length)
+            length = total(x * x for x in exact(B).entries()).sqrt()
+            yield exact(B), arb(t), arb(self.tolerance) * (abs(arb(t)) + length)
 
     def verdict(self, A):
         verdicts = []

@@ -12,6 +12,7 @@ import pickle
 import warnings
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,25 +25,33 @@ from stress_families import (
     PENALIZED,
     PLAIN,
     Instance,
+    all_dissimilar,
     all_pairs,
+    blocks,
     chance,
-    class_labels,
+    classes,
     decades,
+    draw,
+    draw_points,
+    draw_settings,
     drawn,
-    gaussian,
     halved,
     integer,
-    m_step,
-    of_previous_metric,
-    orthogonal,
-    pick,
-    psd,
+    manifold_term,
+    one_of,
+    random_labels,
+    scaled,
+    shifted,
     some_metric,
     some_of,
     stated,
+    streamed_labels,
+    turned,
+    uneven,
+    value,
     zero_or,
 )
-from stress_judge import given, optimum_of_one_feature
+from stress_judge import Given, given, known_optimum
 
 import seraph_cvx.estimators.base
 from seraph_cvx import (
@@ -63,28 +72,7 @@ from seraph_cvx import (
 )
 from seraph_cvx.penalties import LinearConstraints, LogDet, Ridge, UpperBound
 
-try:
-    import torch
-except ImportError:
-    torch = None
-
-try:
-    import dask.array as dask_array
-except ImportError:
-    dask_array = None
-
-try:
-    import pandas
-except ImportError:
-    pandas = None
-
-
-def judged(found):
-    """The instance with its optimum, where that is known."""
-    if found.objective.pairs.n_features > 1:
-        return found
-    source = found.objective if found.given is None else found.given
-    return replace(found, optimum=optimum_of_one_feature(source))
+SMALL = [((3, 8), (1, 4))]
 
 
 # Arrays of other libraries and other shapes in memory
@@ -105,55 +93,60 @@ def spread_out(X):
     return view
 
 
-CONTAINERS = {
-    "lists": lambda X: X.tolist(),
-    "columns": np.asfortranarray,
-    "a view": spread_out,
-    "a memory map": memory_map,
-    "array-api-strict": array_api_strict.asarray,
-    "float32 of array-api-strict": lambda X: array_api_strict.asarray(X.astype(np.float32)),
-    "float32": lambda X: X.astype(np.float32),
-    "big-endian": lambda X: X.astype(">f8"),
-    "torch": None if torch is None else lambda X: torch.asarray(X.copy()),
-    "float32 of torch": None if torch is None else lambda X: torch.asarray(X.astype(np.float32)),
-    "dask": None if dask_array is None else lambda X: dask_array.from_array(X, chunks=(3, 2)),
-    "pandas": None if pandas is None else lambda X: pandas.DataFrame(X.copy()),
-}
-FOREIGN = [array_api_strict] + [torch] * (torch is not None)
+FOREIGN = [array_api_strict.asarray]
+CONTAINERS = [
+    lambda X: X.tolist(),
+    np.asfortranarray,
+    spread_out,
+    memory_map,
+    lambda X: X.astype(np.float32),
+    lambda X: X.astype(">f8"),
+]
+try:
+    import torch
+except ImportError:
+    pass
+else:
+    FOREIGN.append(torch.asarray)
+try:
+    import dask.array
+except ImportError:
+    pass
+else:
+    CONTAINERS.append(partial(dask.array.from_array, chunks=(3, 2)))
+try:
+    import pandas
+except ImportError:
+    pass
+else:
+    CONTAINERS.append(pandas.DataFrame)
 
 
 def other_arrays(rng):
     """Points in a container of any library: judged by the same numbers given plainly."""
-    kinds = [kind for kind, make in CONTAINERS.items() if make is not None]
-    foreign = ["array-api-strict"] + ["torch"] * (torch is not None)
-    kind = str(rng.choice(foreign if chance(rng, 0.5) else kinds))
-    X = gaussian(rng, (3, 14), (1, 4))
-    n, m = X.shape
-    if chance(rng, 0.3):
-        X = X * decades(rng, -6, 6, size=m)
-    elif chance(rng, 0.4):
-        X = X + decades(rng, 0, 8)
-    if "float32" in kind:
-        X = X.astype(np.float32).astype(np.float64)
-    elif chance(rng, 0.1):
-        X = X * decades(rng, -140, 140)
-    y = class_labels(rng, n)
-    plain = PairSet.from_labels(X, y)
-    pairs = PairSet.from_labels(CONTAINERS[kind](X), y if chance(rng, 0.5) else y.tolist())
+    changes = [(0.3, uneven, -6, 6), (0.3, shifted, 0, 8), (0.1, scaled, -20, 20)]
+    X = draw_points(rng, [((3, 14), (1, 4))], changes).astype(np.float32).astype(np.float64)
+    contain = one_of(rng, FOREIGN if chance(rng, 0.5) else CONTAINERS)
+    if contain in FOREIGN and chance(rng, 0.5):
+        X = X + decades(rng, -9, -7) * X  # no floats of 32 bits any more
+        contained = contain(X.copy())
+    else:
+        contained = contain(X.astype(np.float32) if contain in FOREIGN else X.copy())
+    plain = classes(rng, X)
+    pairs = PairSet.from_constraints(contained, plain.similar, plain.dissimilar)
     if chance(rng, 0.4) and plain.n_unlabeled > 1:
-        seed = integer(rng, 0, 1 << 30)
-        k = integer(rng, 1, plain.n_unlabeled)
+        seed, k = integer(rng, 0, 1 << 30), integer(rng, 1, plain.n_unlabeled)
         plain, pairs = (one.sampled(k, random_state=seed) for one in (plain, pairs))
-    settings = {
-        "trace_weight": zero_or(rng, 0.3, -6, 1),
-        "unlabeled_weight": pick(rng, "ratio", decades(rng, -3, 2)),
-    }
-    if chance(rng, 0.4):
-        settings |= of_previous_metric(rng, plain, -2, 2)
-    if chance(rng, 0.2):
-        settings["penalties"] = [BLOCKS["ridge"](rng, m, 0.0)]
-    found = Instance(MStepObjective(pairs, **settings), given(plain, **settings))
-    return found if "penalties" in settings else judged(found)
+    settings = draw_settings(
+        rng,
+        plain,
+        trace_weight=zero_or(3, -6, 1),
+        unlabeled_weight=["ratio", (-3, 2)],
+        labels=[all_dissimilar, partial(streamed_labels, low=-2, high=2)],
+        penalties=partial(blocks, kinds=["ridge"], least=0),
+    )
+    judged = given(plain, **settings)
+    return Instance(MStepObjective(pairs, **settings), judged, optimum=known_optimum(judged))
 
 
 # Arrays that are written into after they were given
@@ -161,50 +154,36 @@ def other_arrays(rng):
 
 def mutated(rng):
     """Everything given is written into, at once or after the first certificate."""
-    X = gaussian(rng, (3, 8), (1, 4))
-    (n, m), y, own = X.shape, class_labels(rng, len(X)), {}
-    library = FOREIGN[rng.integers(len(FOREIGN))] if chance(rng, 0.3) else None
-    points = own["X"] = X if library is None else library.asarray(X.copy())
+    X = draw_points(rng, SMALL)
+    n, m = X.shape
+    points = one_of(rng, FOREIGN)(X.copy()) if chance(rng, 0.3) else X
+    rows = some_of(rng, all_pairs(n), 2)
+    own = [points, rows, decades(rng, -1, 1, size=len(rows) - 1), np.array([decades(rng, -1, 1)])]
+    y = np.arange(n) % 3 - 1
+    pairs = PairSet.from_constraints(points, rows[:1], rows[1:], None, own[2])
     if chance(rng, 0.5):
-        own["y"] = y
-        pairs = PairSet.from_labels(points, y)
-    else:
-        rows = some_of(rng, all_pairs(n), 2)
-        own["similar"], own["dissimilar"] = rows[:1].copy(), rows[1:].copy()
-        own["confidence"] = decades(rng, -1, 1, size=len(rows) - 1)
-        pairs = PairSet.from_constraints(
-            points, own["similar"], own["dissimilar"], None, own["confidence"]
-        )
-    settings = {"trace_weight": decades(rng, -3, 0), "unlabeled_weight": 0.5}
-    source = rng.integers(4)
-    if source == 0:
-        settings["soft_labels"] = own["soft labels"] = rng.random(pairs.n_unlabeled)
-    elif source == 1:
-        settings["previous_metric"] = own["previous metric"] = some_metric(rng, pairs)
-    elif source == 2:
+        pairs, own = PairSet.from_labels(points, y), [*own, y]
+    if chance(rng, 0.25):
         pairs = drawn(rng, pairs)
-    if chance(rng, 0.4):
-        settings["manifold_term"] = own["manifold term"] = halved(psd(rng, m))
-    A = np.diag(decades(rng, -1, 1, size=m))
-    B, t = np.array([np.eye(m)]), np.array([decades(rng, -1, 1)])
-    kinds = [
-        (Ridge, {"weight": 0.3, "prior": A}),
-        (LogDet, {"weight": 0.3, "prior": A}),
-        (UpperBound, {"bound": A}),
-        (LinearConstraints, {"matrices": B, "upper": t}),
-    ]
+    labels = [all_dissimilar, streamed_labels]
+    labels += [random_labels] if pairs.drawn is None else []
+    terms = {"manifold_term": [None, manifold_term], "labels": labels, "unlabeled_weight": 0.5}
+    settings = draw_settings(rng, pairs, trace_weight=(-3, 0), **terms)
+    A, B = np.diag(decades(rng, -1, 1, size=m)), np.array([np.eye(m)])
+    kinds = [Ridge(0.3, A), LogDet(0.3, A), UpperBound(A), LinearConstraints(B, upper=own[3])]
     chosen = [kinds[k] for k in rng.permutation(len(kinds))[: integer(rng, 0, 2)]]
-    blocks = [kind(**arguments) for kind, arguments in chosen]
-    for kind, arguments in chosen:
-        own |= {f"{name} of {kind}": x for name, x in arguments.items() if name != "weight"}
-    found = stated(pairs, penalties=blocks, **settings)
+    own += [A, B, *(x for x in settings.values() if isinstance(x, np.ndarray))]
+    found = stated(pairs, penalties=chosen, **settings)
     is_bold = chance(rng, 0.5)
 
     def disturb():
         writable = exposed_arrays(found.objective)
-        for array in [*(writable.values() if is_bold else []), *own.values()]:
-            write_into(rng, array)
-        for block in blocks:
+        for array in [*(writable.values() if is_bold else []), *own]:
+            if isinstance(array, np.ndarray) and array.dtype.kind in "iu":
+                array[...] = rng.permutation(array.ravel()).reshape(array.shape)
+            else:
+                array[...] = array * 0.25
+        for block in chosen:
             block.weight = 7.0 * block.weight
         words = f"can be written into: {', '.join(sorted(writable))}"
         return {"exposed arrays": words} if writable else {}
@@ -212,14 +191,6 @@ def mutated(rng):
     if chance(rng, 0.5):
         return replace(found, falsehoods=disturb())
     return replace(found, disturb=disturb)
-
-
-def write_into(rng, array):
-    """Change the numbers of an array of any library, keeping their kind."""
-    if isinstance(array, np.ndarray) and array.dtype.kind in "iu":
-        array[...] = rng.permutation(array.ravel()).reshape(array.shape)
-    else:
-        array[...] = array * 0.25
 
 
 OF_OBJECTIVE = (
@@ -238,9 +209,9 @@ def exposed_arrays(objective):
         ("pairs", objective.pairs, OF_PAIRS),
         ("labels", objective.pairs.labels, OF_LABELS),
     ]
-    for k, block in enumerate(objective.penalties):
+    for block in objective.penalties:
         names = " ".join(name for name in vars(block) if name[0] != "_")
-        holders.append((f"penalties[{k}]", block, names))
+        holders.append((f"{block}", block, names))
     for where, holder, names in holders:
         for name in sorted(names.split()):
             array, again = (getattr(holder, name, None) for _ in range(2))
@@ -259,65 +230,61 @@ def nearly_right(rng):
 
     A matrix that is asymmetric counts as (B + B')/2.
     """
-    X = gaussian(rng, (3, 8), (2, 5))
-    n, m = X.shape
-    if chance(rng, 0.3):
-        X = X * decades(rng, -3, 3, size=m)
-    pairs = PairSet.from_labels(X, class_labels(rng, n))
-    settings = {
-        "trace_weight": zero_or(rng, 0.7, -14, -6),
-        "unlabeled_weight": pick(rng, "ratio", decades(rng, -1, 1)),
-    }
-    B = nearly_psd(rng, m)
-    name = ["manifold_term", "manifold_term", "previous_metric", None, None][rng.integers(5)]
-    if name is None:
-        block, name, B = nearly_right_block(rng, m)
-        found = stated(pairs, penalties=[block], **settings)
-        return replace(found, falsehoods=changed(name, getattr(block, name), B))
-    if name == "previous_metric":
-        settings["sharpness"] = decades(rng, 0, 3)
-    found = stated(pairs, **settings, **{name: B})
-    return replace(found, falsehoods=changed(name, getattr(found.objective, name), B))
-
-
-def nearly_psd(rng, m):
-    """A matrix that lacks little to a PSD one, in one way or in both."""
-    turn = orthogonal(rng, m)
+    pairs = classes(rng, draw_points(rng, [((3, 8), (2, 5))], [(0.3, uneven, -3, 3)]))
+    m = pairs.n_features
+    name = one_of(rng, ["manifold_term", "manifold_term", "previous_metric", "block", "block"])
     spectrum = decades(rng, -3, 1, size=m)
-    if chance(rng, 0.7):
+    if name != "block" and chance(rng, 0.7):
         spectrum[0] = -decades(rng, -17, -7) * np.max(spectrum)
-    B = halved((turn * spectrum) @ turn.T)
-    if chance(rng, 0.4):
+    B = turned(rng, spectrum)
+    if name == "block" or chance(rng, 0.4):
         B[0, 1] += decades(rng, -16, -8) * np.sqrt(abs(B[0, 0] * B[1, 1]))
     if chance(rng, 0.3):
         scale = 2.0 ** rng.integers(-20, 21, size=m)
         B = B * scale[:, None] * scale
-    return B
-
-
-def nearly_right_block(rng, m):
-    """A prior, a bound or a linear constraint whose matrix is asymmetric by very little."""
-    A = rng.normal(size=(m, m))
-    A = halved(A @ A.T + 0.1 * np.eye(m))
-    A[0, 1] += decades(rng, -16, -8) * np.sqrt(A[0, 0] * A[1, 1])
-    kind = rng.integers(3)
-    if kind == 0:
-        return Ridge(decades(rng, -3, 3), A), "prior", A
-    if kind == 1:
-        return UpperBound(A), "bound", A
-    return LinearConstraints(A, upper=decades(rng, -1, 1)), "matrices", A[None]
-
-
-def changed(name, held, array):
-    """A falsehood if what an object holds is not what it was given, made symmetric."""
-    meant = (array + np.swapaxes(array, -1, -2)) / 2.0
-    if np.array_equal(held, meant):
-        return {}
-    off = float(np.max(np.abs(held - meant)) / np.max(np.abs(meant)))
-    return {"changed input": f"{name} is not what was given: off by {off:.3g} of its size"}
+    more = {"sharpness": decades(rng, 0, 3)} if name == "previous_metric" else {}
+    more |= {name: B}
+    holder, attribute = None, name
+    if name == "block":
+        holder, attribute = one_of(
+            rng,
+            [
+                (Ridge(decades(rng, -3, 3), B), "prior"),
+                (UpperBound(B), "bound"),
+                (LinearConstraints(B, upper=decades(rng, -1, 1)), "matrices"),
+            ],
+        )
+        more = {"penalties": [holder]}
+    weights = {"trace_weight": zero_or(7, -14, -6), "labels": all_dissimilar}
+    found = stated(pairs, **draw_settings(rng, pairs, **weights) | more)
+    held = getattr(holder or found.objective, attribute)
+    if np.array_equal(held.reshape(B.shape), halved(B)):
+        return found
+    off = float(np.max(np.abs(held - halved(B))) / np.max(np.abs(B)))
+    words = f"{attribute} is not what was given: off by {off:.3g} of its size"
+    return replace(found, falsehoods={"changed input": words})
 
 
 # Objectives made from others
+
+
+def own_settings(rng, pairs):
+    """Every argument of an objective, each of its own kind."""
+    if chance(rng, 0.3):
+        pairs = pairs.whole if chance(rng, 0.5) else drawn(rng, pairs.whole)
+    labels = [all_dissimilar, streamed_labels]
+    labels += [random_labels] if pairs.drawn is None else []
+    options = {
+        "trace_weight": zero_or(4, -6, 1),
+        "unlabeled_weight": (-2, 1),
+        "threshold": (-1, 1),
+        "manifold_term": [None, manifold_term],
+        "penalties": partial(
+            blocks, kinds=["ridge", "trace bound", "diagonal metric", "LogDet"], least=0, most=1
+        ),
+    }
+    none = {"soft_labels": None, "previous_metric": None, "pairs": pairs}
+    return none | draw_settings(rng, pairs, labels=labels, **options)
 
 
 def made_from_another(rng):
@@ -325,51 +292,21 @@ def made_from_another(rng):
 
     Or one that was pickled, or copied.
     """
-    X = gaussian(rng, (3, 8), (1, 4))
-    X = X * (decades(rng, -3, 3, size=X.shape[1]) if chance(rng, 0.3) else 1.0)
-    pairs = PairSet.from_labels(X, class_labels(rng, len(X)))
-    pairs = drawn(rng, pairs) if chance(rng, 0.3) else pairs
-    objective = MStepObjective(**own_settings(rng, pairs))
+    pairs = classes(rng, draw_points(rng, SMALL, [(0.3, uneven, -3, 3)]))
+    objective = MStepObjective(**own_settings(rng, drawn(rng, pairs)))
     for _ in range(integer(rng, 1, 4)):
         certify(objective, some_metric(rng, pairs))
-        change = own_settings(rng, pairs)
+        change = own_settings(rng, objective.pairs)
         names = some_of(rng, np.array(list(change)), 1, 2).tolist()
-        change = {name: change[name] for name in names}
-        if "previous_metric" in change or "soft_labels" in change:
-            change = {"soft_labels": None, "previous_metric": None} | change
-        if "pairs" in change:
-            change |= {"soft_labels": None}
-        objective = replace(objective, **change)
-        pairs = objective.pairs
-    if chance(rng, 0.15):
-        objective = pickle.loads(pickle.dumps(objective))
-    elif chance(rng, 0.15):
-        objective = copy.deepcopy(objective)
-    return judged(Instance(objective))
+        if {"pairs", "soft_labels", "previous_metric"} & set(names):
+            names += ["pairs", "soft_labels", "previous_metric"]
+        objective = replace(objective, **{name: change[name] for name in names})
+    objective = one_of(rng, [*4 * [copy.copy], copy.deepcopy, through_pickle])(objective)
+    return Instance(objective, optimum=known_optimum(Given.of(objective)))
 
 
-def own_settings(rng, pairs):
-    """Every argument of an objective, each of its own kind."""
-    m = pairs.n_features
-    term = psd(rng, m)
-    settings = {
-        "trace_weight": zero_or(rng, 0.4, -6, 1),
-        "unlabeled_weight": decades(rng, -2, 1),
-        "threshold": decades(rng, -1, 1),
-        "manifold_term": None if chance(rng, 0.5) else halved(term),
-        "penalties": [],
-        "pairs": pairs,
-    }
-    if chance(rng, 0.3):
-        kind = str(rng.choice(["ridge", "trace bound", "diagonal", "LogDet"]))
-        settings["penalties"] = [BLOCKS[kind](rng, m, 0.0)]
-    if chance(rng, 0.3):
-        settings["pairs"] = pairs.whole if chance(rng, 0.5) else drawn(rng, pairs.whole)
-    if chance(rng, 0.4):
-        settings |= of_previous_metric(rng, pairs)
-    elif chance(rng, 0.4) and settings["pairs"].drawn is None:
-        settings["soft_labels"] = rng.random(pairs.n_unlabeled)
-    return settings
+def through_pickle(objective):
+    return pickle.loads(pickle.dumps(objective))
 
 
 PROVED = ["one feature", "huge and tiny weights", "mixed", "ridge", "LogDet", "upper bound"]
@@ -387,11 +324,18 @@ def proofs(rng):
                 raise ValueError(str(error)) from None  # says so, and what to do
             raise
 
-    found = (PLAIN | PENALIZED)[str(rng.choice(PROVED))](rng)
+    found = draw(rng, **(PLAIN | PENALIZED)[one_of(rng, PROVED)])
     return replace(found, certify=prove, can_be_solved=False)
 
 
 # Estimators, paths and files
+
+
+@contextmanager
+def quietly():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 @contextmanager
@@ -406,63 +350,52 @@ def quiet_alternations():
 
     module.run_alternation = run_alternation
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quietly():
             yield runs
     finally:
         module.run_alternation = original
 
 
-def classes_of_points(rng, scale):
+def classes_of_points(rng):
+    """Points, labels, and the size of the points."""
     n, m = integer(rng, 10, 22), integer(rng, 1, 4)
-    truth = np.arange(n) % 2
+    scale, truth = value(rng, [1.0, (-6, 6)]), np.arange(n) % 2
     X = (rng.normal(size=(2, m))[truth] * 2.0 + rng.normal(size=(n, m))) * scale
-    y = np.where(rng.random(n) < 0.5, truth, -1)
-    y[:4] = truth[:4]
-    return X, y
-
-
-def estimator_settings(rng):
-    """Settings in which the estimators run, none of which takes long."""
-    settings = {"max_iter": integer(rng, 1, 6), "time_limit": 2.0}
-    if chance(rng, 0.5):
-        settings["setting"] = str(rng.choice(["none", "post", "proj", "hyper"]))
-        settings["allow_unattained"] = True
-    if chance(rng, 0.2):
-        settings["unlabeled_pairs"] = integer(rng, 5, 30)
-        settings["random_state"] = integer(rng, 0, 1000)
-    if chance(rng, 0.2):
-        settings["laplacian_weight"] = decades(rng, -3, 1)
-    return settings
+    return X, np.where((np.arange(n) < 4) | (rng.random(n) < 0.5), truth, -1), scale
 
 
 def estimators(rng):
     """The certificate of a fitted estimator, of the M-step that it ended with; also from a file."""
-    scale = 1.0 if chance(rng, 0.6) else decades(rng, -6, 6)
-    X, y = classes_of_points(rng, scale)
-    settings = estimator_settings(rng)
-    kind = rng.choice(["SERAPH", "SERAPH", "KernelSERAPH", "PairSERAPH", "SERAPHCV"])
+    X, y, scale = classes_of_points(rng)
+    settings = {"max_iter": integer(rng, 1, 6), "time_limit": 2.0}
+    for share, more in [
+        (0.5, {"setting": one_of(rng, ["none", "post", "proj", "hyper"])}),
+        (0.2, {"unlabeled_pairs": integer(rng, 5, 30), "random_state": integer(rng, 0, 1000)}),
+        (0.2, {"laplacian_weight": decades(rng, -3, 1)}),
+    ]:
+        settings |= more if chance(rng, share) else {}
+    settings["allow_unattained"] = "setting" in settings
+    kind = one_of(rng, [SERAPH, SERAPH, KernelSERAPH, PairSERAPH, SERAPHCV])
+    more, arguments = {}, (X, y)
+    if kind is SERAPH:
+        block = one_of(rng, ["ridge", "trace bound", "diagonal metric", "sparse metric"])
+        if chance(rng, 0.3):
+            settings["penalties"] = [BLOCKS[block](rng, X.shape[1], -2 * np.log10(scale))]
+        free = np.flatnonzero(y == -1)
+        if len(free) > 3 and chance(rng, 0.3):
+            more = {"similar": [free[:2]], "dissimilar": [free[1:3]]}
+            more["similar_confidence"] = decades(rng, -1, 1)
+    elif kind is KernelSERAPH:
+        settings["kernel"] = one_of(rng, ["rbf", "linear", "poly"])
+        arguments = X / scale, y
+    elif kind is PairSERAPH:
+        rows = some_of(rng, all_pairs(len(X)), 12, 12)
+        arguments = X[rows], np.where(rng.random(len(rows)) < 0.5, 1, -1)
+        more["confidence"] = decades(rng, -1, 1, size=len(rows)) if chance(rng, 0.5) else None
+    else:
+        settings = {"trace_weights": [0.1, 1.0], "cv": 2, "max_iter": 2}
     with quiet_alternations() as runs:
-        if kind == "SERAPH":
-            if chance(rng, 0.3):
-                block = BLOCKS[str(rng.choice(["ridge", "trace bound", "diagonal", "sparse"]))]
-                settings["penalties"] = [block(rng, X.shape[1], -2 * np.log10(scale))]
-            more, free = {}, np.flatnonzero(y == -1)
-            if len(free) > 3 and chance(rng, 0.3):
-                more = {"similar": [free[:2]], "dissimilar": [free[1:3]]}
-                more["similar_confidence"] = decades(rng, -1, 1)
-            model = SERAPH(**settings).fit(X, y, **more)
-        elif kind == "KernelSERAPH":
-            model = KernelSERAPH(kernel=str(rng.choice(["rbf", "linear", "poly"])), **settings)
-            model.fit(X / scale, y)
-        elif kind == "PairSERAPH":
-            rows = all_pairs(len(X))
-            rows = rows[rng.permutation(len(rows))[:12]]
-            signs = np.where(rng.random(len(rows)) < 0.5, 1, -1)
-            c = decades(rng, -1, 1, size=len(rows)) if chance(rng, 0.5) else None
-            model = PairSERAPH(**settings).fit(X[rows], signs, confidence=c)
-        else:
-            model = SERAPHCV(trace_weights=[0.1, 1.0], cv=2, max_iter=2).fit(X, y)
+        model = kind(**settings).fit(*arguments, **more)
         certificates = [model.certificate_]
         if chance(rng, 0.5):
             with TemporaryDirectory() as folder:
@@ -475,114 +408,113 @@ def estimators(rng):
 
 def alternations(rng):
     """The last M-step of `alternate`, and the points of `seraph_path`."""
-    X, y = classes_of_points(rng, 1.0 if chance(rng, 0.6) else decades(rng, -6, 6))
+    X, y, _ = classes_of_points(rng)
     pairs = PairSet.from_labels(X, y)
-    if chance(rng, 0.3):
-        pairs = drawn(rng, pairs)
-    spread = float(np.max(np.ptp(X, axis=0)) ** 2)
-    mu = pick(rng, "ratio", decades(rng, -2, 0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    pairs = drawn(rng, pairs) if chance(rng, 0.3) else pairs
+    mu = value(rng, ["ratio", (-2, 0)])
+    weights = sorted(np.max(np.ptp(X, axis=0)) ** 2 * decades(rng, -3, 0, size=3), reverse=True)
+    with quietly():
         if chance(rng, 0.5):
-            run = alternate(
-                pairs,
-                mu,
-                trace_weight=spread * decades(rng, -3, 0),
-                max_iter=integer(rng, 1, 5),
-                time_limit=2.0,
-            )
-            certificate = run.m_step.certificate
-            return Instance(run.objective, certificates=[certificate], metrics=[run.metric])
-        weights = sorted(spread * decades(rng, -3, 0, size=3), reverse=True)
-        path = seraph_path(pairs, weights, unlabeled_weight=mu)
-    point = path.points[integer(rng, 0, 3)]
-    objective = MStepObjective(pairs, unlabeled_weight=mu, trace_weight=float(point.weight))
-    return Instance(objective, certificates=[point.certificate], metrics=[point.metric])
+            limits = {"max_iter": integer(rng, 1, 5), "time_limit": 2.0}
+            run = alternate(pairs, mu, trace_weight=weights[0], **limits)
+            objective, answer, certificate = run.objective, run, run.m_step.certificate
+        else:
+            answer = one_of(rng, seraph_path(pairs, weights, unlabeled_weight=mu).points)
+            weight, certificate = float(answer.weight), answer.certificate
+            objective = MStepObjective(pairs, unlabeled_weight=mu, trace_weight=weight)
+    return Instance(objective, certificates=[certificate], metrics=[answer.metric])
 
 
 def solvers(rng):
     """What solve_m_step says of its own answer, by each of several solvers."""
-    n, m = integer(rng, 3, 8), integer(rng, 1, 4)
-    X = rng.normal(size=(n, m)) * decades(rng, -1, 1)
-    found = m_step(rng, PairSet.from_labels(X, class_labels(rng, n)))
-    solver = str(rng.choice(["fista", "CLARABEL", "SCS"]))
-    options = {} if solver == "fista" else {"formulation": str(rng.choice(["primal", "dual"]))}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    found = draw(rng, shapes=SMALL, changes=[(1.0, scaled, -1, 1)], pairs=classes)
+    solver = one_of(rng, ["fista", "CLARABEL", "SCS"])
+    options = {} if solver == "fista" else {"formulation": one_of(rng, ["primal", "dual"])}
+    with quietly():
         answer = solve_m_step(found.objective, solver=solver, allow_unattained=True, **options)
     if answer.certificate is None:
         return found
     return replace(found, certificates=[answer.certificate], metrics=[answer.metric])
 
 
-# CVXPY problems with parts added
+# CVXPY problems with parts added: each is a term or constraints as CVXPY takes them, and what they
+# add to a judge's M-step
 
 
-def equations(*matrices, bounds, is_equality=False):
-    return Equations(np.array(matrices), np.array(bounds, dtype=float), is_equality)
+def added_trace(rng, A, scale):
+    weight = decades(rng, -3, 1) / scale
+    return weight * cp.trace(A), {"trace_weights": [weight]}
 
 
-def added_part(rng, A, scale, kind):
-    """A term or constraints as CVXPY takes them, and what they add to a judge's M-step."""
-    m = A.shape[0]
-    if kind == "trace":
-        weight = decades(rng, -3, 1) / scale
-        return weight * cp.trace(A), {"trace_weights": [weight]}
-    if kind == "linear":
-        F = rng.normal(size=(m, m + 1))
-        B = halved(F @ F.T / scale)
-        return cp.sum(cp.multiply(B, A)), {"terms": [B]}
-    if kind == "squares":
-        weight = decades(rng, -2, 2) / scale**2
-        prior = np.diag(rng.normal(size=m)) * scale
-        prior = 0.0 * prior if chance(rng, 0.3) else prior
-        return weight * cp.sum_squares(A - prior), {"blocks": [Quadratic(2.0 * weight, prior)]}
-    if kind == "absolute values":
-        weight = decades(rng, -2, 1) / scale
-        parts = {"blocks": [OffDiagonalSum(weight)], "trace_weights": [weight]}
-        return weight * cp.norm1(A), parts
-    if kind == "log det":
-        weight = decades(rng, -2, 1)
-        return -weight * cp.log_det(A), {"blocks": [Divergence(weight)]}
-    if kind == "constants":  # that cancel: their exact sum counts
-        large = float(rng.choice([1e6, 1e8, 3.0**20]))
-        numbers = rng.permutation([large, 0.1, -large, float(rng.normal())]).tolist()
-        return [cp.Constant(number) for number in numbers], {"constants": numbers}
-    if kind == "ceiling":
-        bound = np.diag(scale * decades(rng, -1, 1, size=m))
-        return A << bound, {"blocks": [Ceiling(bound)]}
-    if kind == "diagonal":
-        least = scale * decades(rng, -3, -1)
-        rows = equations(*(-np.diag(row) for row in np.eye(m)), bounds=m * [-least])
-        return cp.diag(A) >= least, {"blocks": [rows]}
-    if kind == "trace bound" or m == 1:
-        bound = scale * decades(rng, -1, 1)
-        return cp.trace(A) <= bound, {"blocks": [equations(np.eye(m), bounds=[bound])]}
-    B = np.zeros((m, m))
+def added_linear(rng, A, scale):
+    F = rng.normal(size=(A.shape[0], A.shape[0] + 1))
+    B = halved(F @ F.T / scale)
+    return cp.sum(cp.multiply(B, A)), {"terms": [B]}
+
+
+def added_squares(rng, A, scale):
+    weight = decades(rng, -2, 2) / scale**2
+    prior = np.diag(rng.normal(size=A.shape[0])) * scale * one_of(rng, [0.0, 1.0, 1.0])
+    return weight * cp.sum_squares(A - prior), {"blocks": [Quadratic(2.0 * weight, prior)]}
+
+
+def added_absolute_values(rng, A, scale):
+    weight = decades(rng, -2, 1) / scale
+    return weight * cp.norm1(A), {"blocks": [OffDiagonalSum(weight)], "trace_weights": [weight]}
+
+
+def added_log_det(rng, A, scale):
+    weight = decades(rng, -2, 1)
+    return -weight * cp.log_det(A), {"blocks": [Divergence(weight)]}
+
+
+def added_constants(rng, A, scale):
+    """That cancel: their exact sum counts."""
+    large = one_of(rng, [1e6, 1e8, 3.0**20])
+    numbers = rng.permutation([large, 0.1, -large, float(rng.normal())]).tolist()
+    return [cp.Constant(number) for number in numbers], {"constants": numbers}
+
+
+def added_ceiling(rng, A, scale):
+    bound = np.diag(scale * decades(rng, -1, 1, size=A.shape[0]))
+    return A << bound, {"blocks": [Ceiling(bound)]}
+
+
+def equations(matrices, bounds, is_equality=False):
+    rows = Equations(np.array(matrices), np.array(bounds, dtype=float), is_equality)
+    return {"blocks": [rows]}
+
+
+def added_diagonal(rng, A, scale):
+    m, least = A.shape[0], scale * decades(rng, -3, -1)
+    rows = [-np.diag(row) for row in np.eye(m)]
+    return cp.diag(A) >= least, equations(rows, m * [-least])
+
+
+def added_trace_bound(rng, A, scale):
+    bound = scale * decades(rng, -1, 1)
+    return cp.trace(A) <= bound, equations([np.eye(A.shape[0])], [bound])
+
+
+def added_zero_entry(rng, A, scale):
+    if A.shape[0] == 1:
+        return added_trace_bound(rng, A, scale)
+    B = np.zeros(A.shape)
     B[0, 1] = B[1, 0] = 0.5
-    return A[0, 1] == 0, {"blocks": [equations(B, bounds=[0.0], is_equality=True)]}
+    return A[0, 1] == 0, equations([B], [0.0], is_equality=True)
 
 
-PARTS = ["trace", "linear", "squares", "absolute values", "log det", "constants"]
-PARTS += ["trace bound", "ceiling", "diagonal", "zero entry"]
+PARTS = [added_trace, added_linear, added_squares, added_absolute_values, added_log_det]
+PARTS += [added_constants, added_ceiling, added_diagonal, added_trace_bound, added_zero_entry]
 
 
 def drawn_m_step(rng, most_features=3):
     """Pairs and settings of an ordinary M-step, and the size of its metrics."""
-    n, m = integer(rng, 3, 7), integer(rng, 1, most_features + 1)
-    size = 1.0 if chance(rng, 0.5) else decades(rng, -3, 3)
-    X = rng.normal(size=(n, m)) * size
-    pairs = PairSet.from_labels(X, class_labels(rng, n))
-    settings = {
-        "trace_weight": size**2 * decades(rng, -3, 0),
-        "unlabeled_weight": pick(rng, 0.0, "ratio", decades(rng, -2, 0)),
-        "threshold": pick(rng, 1.0, decades(rng, -1, 1)),
-    }
-    source = rng.integers(3)
-    if source == 0:
-        settings["previous_metric"] = some_metric(rng, pairs)
-    elif source == 1:
-        settings["soft_labels"] = rng.random(pairs.n_unlabeled)
+    size = value(rng, [1.0, (-3, 3)])
+    pairs = classes(rng, size * draw_points(rng, [((3, 7), (1, most_features + 1))]))
+    weight = size**2 * decades(rng, -3, 0)
+    mu = [0.0, "ratio", (-2, 0)]
+    settings = draw_settings(rng, pairs, trace_weight=weight, unlabeled_weight=mu)
     return pairs, settings, 1.0 / size**2
 
 
@@ -591,14 +523,14 @@ def of_problem(objective, numbers, problem, is_solved=False):
 
     def make(objective, metric):
         if is_solved:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with quietly():
                 problem.solve(solver="CLARABEL")
         else:
             problem.variables()[0].save_value(metric)
         return certify_problem(problem, objective)
 
-    return Instance(objective, numbers, certify=make, can_be_solved=False)
+    optimum = known_optimum(numbers)
+    return Instance(objective, numbers, optimum=optimum, certify=make, can_be_solved=False)
 
 
 def added_to(rng):
@@ -606,47 +538,40 @@ def added_to(rng):
     pairs, settings, scale = drawn_m_step(rng)
     objective, numbers = MStepObjective(pairs, **settings), given(pairs, **settings)
     statement = state_m_step(objective)
-    goal, constraints = statement.objective.expr, list(statement.constraints)
+    goal, conditions = statement.objective.expr, list(statement.constraints)
     for k in rng.permutation(len(PARTS))[: integer(rng, 1, 4)]:
-        stated, parts = added_part(rng, statement.variables()[0], scale, PARTS[k])
-        for part in stated if isinstance(stated, list) else [stated]:
+        made, parts = PARTS[k](rng, statement.variables()[0], scale)
+        for part in made if isinstance(made, list) else [made]:
             if isinstance(part, cp.Expression):
                 goal = goal + part
             else:
-                constraints.append(part)
+                conditions.append(part)
         changes = {name: (*getattr(numbers, name), *more) for name, more in parts.items()}
         numbers = replace(numbers, **changes)
-    problem = cp.Problem(cp.Minimize(goal), constraints)
-    return judged(of_problem(objective, numbers, problem, is_solved=chance(rng, 0.15)))
+    problem = cp.Problem(cp.Minimize(goal), conditions)
+    return of_problem(objective, numbers, problem, is_solved=chance(rng, 0.15))
 
 
 # Changed behind the objective's back
-
-
-def slightly(rng, x):
-    """x changed by 1e-13 to 1e-6 of itself."""
-    return x * (1.0 + float(rng.choice([-1.0, 1.0]) * decades(rng, -13, -6)))
 
 
 def of_another_objective(rng):
     """The problem of an objective that differs by very little from the one it is certified for."""
     pairs, settings, _ = drawn_m_step(rng, most_features=2)
     objective = MStepObjective(pairs, **settings)
-    names = ["points", "trace_weight", "threshold", "unlabeled_weight", "soft_labels"]
-    name = names[rng.integers(5)]
+    slightly = 1.0 + float(rng.choice([-1.0, 1.0]) * decades(rng, -13, -6))
+    name = one_of(rng, ["points", "trace_weight", "threshold", "unlabeled_weight", "labels"])
     if name == "points":
         X = np.array(pairs.points)
-        i, a = rng.integers(len(X)), rng.integers(X.shape[1])
-        X[i, a] = slightly(rng, X[i, a])
+        X[rng.integers(len(X)), rng.integers(X.shape[1])] *= slightly
         pairs = replace(pairs, points=X)
-    elif name == "soft_labels":
-        settings.pop("previous_metric", None)
-        settings[name] = rng.random(pairs.n_unlabeled)
+    elif name == "labels":
+        settings = settings | {"previous_metric": None} | random_labels(rng, pairs)
     else:
-        is_mu = name == "unlabeled_weight"
-        settings[name] = slightly(rng, given(pairs, **settings).mu if is_mu else settings[name])
+        settings["unlabeled_weight"] = given(pairs, **settings).mu
+        settings[name] *= slightly
     problem = state_m_step(MStepObjective(pairs, **settings))
-    return judged(of_problem(objective, given(pairs, **settings), problem))
+    return of_problem(objective, given(pairs, **settings), problem)
 
 
 def terms_of(expression):
@@ -673,7 +598,7 @@ def damaged(rng):
     def make(objective, metric):
         raise AssertionError(f"change {kind} is certified: {found.certify(objective, metric)}")
 
-    return replace(found, certify=make)
+    return replace(found, certify=make, optimum=None)
 
 
 def unbounded(rng):
@@ -682,12 +607,10 @@ def unbounded(rng):
     Whatever is said of it, some huge metric has a smaller value.
     """
     pairs, settings, scale = drawn_m_step(rng)
-    m = pairs.n_features
     settings["trace_weight"] = 0.0
-    turn = orthogonal(rng, m)
-    spectrum = decades(rng, -1, 1, size=m)
+    spectrum = decades(rng, -1, 1, size=pairs.n_features)
     spectrum[0] = -decades(rng, -14, -9)
-    B = halved((turn * spectrum) @ turn.T / scale)
+    B = turned(rng, spectrum) / scale
     objective = MStepObjective(pairs, **settings)
     statement = state_m_step(objective)
     goal = statement.objective.expr + cp.sum(cp.multiply(B, statement.variables()[0]))
@@ -697,7 +620,7 @@ def unbounded(rng):
 
 def changed_problems(rng):
     """Problems that are not what the objective says, in one of several ways."""
-    return pick(rng, of_another_objective, damaged, unbounded, p=[0.6, 0.2, 0.2])(rng)
+    return one_of(rng, [*3 * [of_another_objective], damaged, unbounded])(rng)
 
 
 DOORS = {
@@ -713,7 +636,7 @@ DOORS = {
     "changed problems": changed_problems,
 }
 
-FAMILIES = PLAIN | PENALIZED | DOORS
+FAMILIES = {name: partial(draw, **options) for name, options in (PLAIN | PENALIZED).items()} | DOORS
 
 MARATHON = (
     dict.fromkeys(PLAIN, 800)

@@ -1,9 +1,12 @@
-"""Families of M-steps on extreme data: each makes an instance from a random generator.
+"""Families of M-steps on extreme data: a table of options for one generator of random instances.
 
 At the ends of the range of doubles, of sampled pairs, of one feature and of two points, whose
 optimum is known, and with penalties and constraints at all scales of the data. A metric of points
 of size x has the size 1/x^2, and so has what a block is given; now and then it is off by many
 decades, or the block's weight is of any size.
+
+In the table, (low, high) is a number between 10^low and 10^high, a list is one of its entries, and
+a function makes the value from the random generator and the pairs.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from functools import partial
 
 import numpy as np
 from flint import arb
-from stress_judge import Given, given, optimum_of_one_feature, optimum_of_two_points
+from stress_judge import Given, given, known_optimum
 
 from seraph_cvx import MStepObjective, PairSet
 from seraph_cvx.penalties import (
@@ -48,10 +51,7 @@ class Instance:
     can_be_solved: bool = True  # whether `solve_m_step` is tried, in thorough inspections
 
 
-def stated(pairs, **settings):
-    """The instance of these arguments, to be judged by them and not by what became of them."""
-    copied = given(pairs, **settings)
-    return Instance(MStepObjective(pairs, **settings), copied)
+# Numbers and matrices
 
 
 def decades(rng, low, high, size=None):
@@ -59,13 +59,13 @@ def decades(rng, low, high, size=None):
     return 10.0 ** rng.uniform(low, high, size=size)
 
 
+def power(exponent):
+    """A power of ten, within the range of doubles."""
+    return float(10.0 ** np.clip(exponent, -322.0, 305.0))
+
+
 def chance(rng, share):
     return rng.random() < share
-
-
-def zero_or(rng, share, low, high):
-    """Zero in some cases, else a number of these decades."""
-    return 0.0 if chance(rng, share) else decades(rng, low, high)
 
 
 def integer(rng, low, high):
@@ -73,17 +73,159 @@ def integer(rng, low, high):
     return int(rng.integers(low, high))
 
 
-def pick(rng, *options, p=None):
-    return options[rng.integers(len(options)) if p is None else rng.choice(len(options), p=p)]
+def one_of(rng, options):
+    return options[rng.integers(len(options))]
 
 
-def gaussian(rng, points=None, features=None):
-    """Points of size one: so many of so many features; a few per cent are larger."""
-    if points is None:
-        if chance(rng, 0.02):
-            return rng.normal(size=(40, integer(rng, 2, 9)))
-        points, features = ((2, 13), (1, 9)) if chance(rng, 0.15) else ((3, 10), (1, 6))
-    return rng.normal(size=(integer(rng, *points), integer(rng, *features)))
+def value(rng, entry, *arguments):
+    """What an entry of the table stands for."""
+    if isinstance(entry, list):
+        return value(rng, one_of(rng, entry), *arguments)
+    if callable(entry):
+        return entry(rng, *arguments)
+    return decades(rng, *entry) if isinstance(entry, tuple) else entry
+
+
+def orthogonal(rng, m):
+    return np.linalg.qr(rng.normal(size=(m, m)))[0]
+
+
+def halved(A):
+    """The symmetric part."""
+    return (A + A.T) / 2.0
+
+
+def turned(rng, spectrum):
+    """A symmetric matrix of these eigenvalues."""
+    directions = orthogonal(rng, len(spectrum))
+    return halved((directions * spectrum) @ directions.T)
+
+
+def psd(rng, m):
+    """A PSD matrix of any condition: diagonal, turned, of low rank, or of uneven features."""
+    spectrum = decades(rng, -12, 6, size=m)
+    F = rng.normal(size=(m, integer(rng, 1, m + 1)))
+    kind = rng.integers(4)
+    if kind < 2:
+        return turned(rng, spectrum) if kind else np.diag(spectrum * (rng.random(m) < 0.8))
+    F *= decades(rng, -4, 4) if kind == 2 else decades(rng, -5, 5, size=(m, 1))
+    return halved(F @ F.T)
+
+
+@np.errstate(all="ignore")
+def positive_definite(rng, m, exponent):
+    """A positive definite matrix of about this power of ten: diagonal, or turned."""
+    spread = float(rng.choice([0.0, 1.0, 4.0]))
+    spectrum = decades(rng, -spread, spread, size=m)
+    return (np.diag(spectrum) if chance(rng, 0.4) else turned(rng, spectrum)) * power(exponent)
+
+
+@np.errstate(all="ignore")
+def some_metric(rng, pairs, low=-1.0, high=1.0):
+    """A PSD matrix under which the middle distance is of size 10^low to 10^high."""
+    X = pairs.points
+    spread, extent = np.median(np.abs(X - np.median(X, axis=0)), axis=0), np.ptp(X, axis=0)
+    unit = np.where(spread > 0.0, spread, np.where(extent > 0.0, extent, 1.0))
+    m = X.shape[1]
+    rank = integer(rng, 1, m + 1)
+    F = rng.normal(size=(m, rank)) / np.sqrt(m * rank) / unit[:, None]
+    A = decades(rng, low, high) * (F @ F.T)
+    return np.where(np.isfinite(A), A, 1e307 * np.eye(m))
+
+
+# Points: each change makes other ones of those it is given
+
+
+def scaled(rng, X, low, high):
+    return X * decades(rng, low, high)
+
+
+def uneven(rng, X, low, high):
+    return X * decades(rng, low, high, size=X.shape[1])
+
+
+def shifted(rng, X, low, high):
+    return X + decades(rng, low, high) * rng.normal(size=X.shape[1])
+
+
+def shaken(rng, X, low, high):
+    return X + decades(rng, low, high) * rng.normal(size=X.shape)
+
+
+def rounded(rng, X):
+    return np.round(X, 1)
+
+
+def duplicated(rng, X):
+    return X[rng.integers(max(1, len(X) // 2), size=len(X))]
+
+
+def with_one_far(rng, X, low, high):
+    return np.vstack([X[:1] * decades(rng, low, high), X[1:]])
+
+
+def in_clusters(rng, X, low, high):
+    """Every third point is of the same cluster."""
+    centers = rng.normal(size=(3, X.shape[1])) * decades(rng, low, high)
+    return X + centers[np.arange(len(X)) % 3]
+
+
+def nearly_collinear(rng, X, low, high):
+    """Features that are combinations of others, but for noise."""
+    rank = integer(rng, 1, X.shape[1])
+    main = X[:, :rank] @ rng.normal(size=(rank, X.shape[1]))
+    return shaken(rng, main, low, high)
+
+
+def exactly_collinear(rng, X):
+    """One-hot features, sums of others, multiples by powers of two, constant columns."""
+    n, kind = len(X), rng.integers(4)
+    if kind == 0:
+        return np.hstack([np.eye(4)[rng.integers(4, size=n)], X])
+    if kind == 1:
+        X = rng.integers(-8, 9, size=(n, 2)) / 4.0
+        return np.hstack([X, X.sum(axis=1, keepdims=True), X[:, :1] - 2.0 * X[:, 1:]])
+    last = X[:, :1] * 2.0 ** rng.integers(-30, 31)
+    return np.hstack([X, last if kind == 2 else np.full((n, 1), rng.choice([0.0, 0.1, 1e6]))])
+
+
+def with_denormal_differences(rng, X):
+    """Two points that differ by denormal numbers, in features that vary otherwise."""
+    X = X.copy()
+    X[:2] = [[0.0], [decades(rng, -323, -155)]] * rng.normal(size=X.shape[1])
+    return X
+
+
+def with_sentinels(rng, X, low, high):
+    """A few entries replaced by one far value, or by several."""
+    n, m = X.shape
+    X = X.copy()
+    points = rng.permutation(n)[: integer(rng, 1, max(2, min(4, n)))]
+    features = rng.permutation(m)[: integer(rng, 1, m + 1) if chance(rng, 0.4) else 1]
+    far = decades(rng, low, high) * rng.choice([-1.0, 1.0])
+    far = np.rint(far) if chance(rng, 0.5) else far
+    X[np.ix_(points, features)] = far
+    if chance(rng, 0.4):
+        X[points] *= rng.normal(size=(len(points), 1))
+    return X
+
+
+USUAL = (3, 10), (1, 6)
+SHAPES = 42 * [USUAL] + 7 * [((2, 13), (1, 9))] + [((40, 41), (2, 9))]
+"""From how many points and features to how many; a few per cent are larger."""
+
+
+@np.errstate(all="ignore")
+def draw_points(rng, shapes=SHAPES, changes=()):
+    """Gaussian points, changed in these ways, each with its chance."""
+    n, m = one_of(rng, shapes)
+    X = rng.normal(size=(integer(rng, *n), integer(rng, *m)))
+    for share, change, *arguments in changes:
+        X = change(rng, X, *arguments) if chance(rng, share) else X
+    return X
+
+
+# Pairs
 
 
 def all_pairs(n):
@@ -96,24 +238,28 @@ def some_of(rng, rows, least, most=None):
     return rows[order[: integer(rng, least, (most or len(rows)) + 1)]]
 
 
-def draw_pairs(rng, X, confidences=None, most=None):
+def constraints(
+    rng, X, confidences=(None,), similar=(0.0, 0.3, 0.5, 0.8), most=None, of=lambda rows: rows
+):
     """Few or many labeled pairs, each similar or dissimilar by a coin that may be unfair."""
-    rows = all_pairs(len(X))
-    n_labeled = integer(rng, 1, min(len(rows), most or 2 * len(X)) + 1)
-    chosen = rows[rng.permutation(len(rows))[:n_labeled]]
-    similar = rng.random(n_labeled) < rng.choice([0.0, 0.3, 0.5, 0.8])
-    c = np.ones(n_labeled) if confidences is None else decades(rng, *confidences, size=n_labeled)
-    c = (None, None) if confidences is None else (c[similar], c[~similar])
-    return PairSet.from_constraints(X, chosen[similar], chosen[~similar], *c)
+    rows = of(all_pairs(len(X)))
+    chosen = some_of(rng, rows, 1, min(len(rows), 2 * len(X) if most is None else most))
+    is_similar = rng.random(len(chosen)) < rng.choice(similar)
+    spread, c = one_of(rng, confidences), (None, None)
+    if spread is not None:
+        c = decades(rng, *spread, size=len(chosen))
+        c[rng.random(len(c)) < rng.choice([0.0, 0.0, 0.5])] = 1.0
+        c = c[is_similar], c[~is_similar]
+    return PairSet.from_constraints(X, chosen[is_similar], chosen[~is_similar], *c)
 
 
-def class_labels(rng, n):
+def classes(rng, X):
     """Classes of points, -1 where unknown: at least two known."""
+    n = len(X)
     y = rng.integers(0, integer(rng, 1, 4), size=n)
     y[rng.random(n) < rng.choice([0.3, 0.6, 0.9])] = -1
-    known = rng.permutation(n)[:2]
-    y[known] = rng.integers(0, 3, size=2)
-    return y
+    y[rng.permutation(n)[:2]] = rng.integers(0, 3, size=2)
+    return PairSet.from_labels(X, y)
 
 
 def drawn(rng, pairs):
@@ -125,59 +271,10 @@ def drawn(rng, pairs):
     return pairs.sampled(k, random_state=integer(rng, 0, 1 << 30))
 
 
-@np.errstate(all="ignore")
-def some_metric(rng, pairs, low=-1.0, high=1.0):
-    """A PSD matrix under which the middle distance is of size 10^low to 10^high."""
-    X = pairs.points
-    spread, extent = np.median(np.abs(X - np.median(X, axis=0)), axis=0), np.ptp(X, axis=0)
-    unit = np.where(spread > 0.0, spread, np.where(extent > 0.0, extent, 1.0))
-    m = X.shape[1]
-    rank = integer(rng, 1, m + 1)
-    F = rng.normal(size=(m, rank)) / np.sqrt(m * rank) / unit[:, None]
-    return decades(rng, low, high) * (F @ F.T)
-
-
-def of_previous_metric(rng, pairs, *decades_of_metric, sharpness=(-0.3, 1.0)):
-    """Soft labels by eq. (10)."""
-    metric = some_metric(rng, pairs, *decades_of_metric)
-    return {"previous_metric": metric, "sharpness": decades(rng, *sharpness)}
-
-
-def soft_labels(rng, k):
-    """0, 1, denormal, tiny, one minus tiny, or ordinary."""
-    tiny = decades(rng, -320, -3, size=k)
-    kinds = [rng.random(k), np.zeros(k), np.ones(k), np.full(k, DENORMAL), tiny, 1.0 - tiny]
-    return np.choose(rng.integers(len(kinds), size=k), kinds)
-
-
-def m_step(rng, pairs, **given):
-    """An instance of these pairs, ordinary in everything that is not given."""
-    settings = {
-        "unlabeled_weight": pick(rng, 0.0, "ratio", decades(rng, -3, 1)),
-        "trace_weight": pick(rng, 1.0, decades(rng, -4, 2)),
-        "threshold": pick(rng, 1.0, decades(rng, -1, 1)),
-    } | given
-    if not {"soft_labels", "previous_metric"} & set(given):
-        source = rng.integers(3)
-        if source == 1:
-            settings["soft_labels"] = rng.random(pairs.n_unlabeled)
-        elif source == 2:
-            settings["previous_metric"] = some_metric(rng, pairs)
-            settings.setdefault("sharpness", decades(rng, -0.3, 1.0))
-    return stated(pairs, **settings)
-
-
-def with_sentinels(rng, X, low=3, high=12):
-    """A few entries replaced by one far value, or by several."""
-    n, m = X.shape
-    X = X.copy()
-    points = rng.permutation(n)[: 1 + integer(rng, 0, min(3, n - 1) if n > 2 else 1)]
-    features = rng.permutation(m)[: 1 + integer(rng, 0, m) if chance(rng, 0.4) else 1]
-    value = decades(rng, low, high) * rng.choice([-1.0, 1.0])
-    for i in points:
-        factor = 1.0 if chance(rng, 0.6) else rng.normal()
-        X[i, features] = factor * (np.rint(value) if chance(rng, 0.5) else value)
-    return X
+def sampled(rng, X):
+    """Drawn pairs, of class labels or of constraints."""
+    some = partial(constraints, confidences=[None, None, (-3, 3)])
+    return drawn(rng, one_of(rng, [classes, classes, some])(rng, X))
 
 
 def with_points(pairs, X):
@@ -187,454 +284,293 @@ def with_points(pairs, X):
     return PairSet.from_constraints(X, pairs.similar, pairs.dissimilar, *c)
 
 
-def with_clean(found, X):
-    """The instance, with the same M-step of clean points."""
-    clean = replace(found.objective, pairs=with_points(found.objective.pairs, X))
-    return replace(found, clean=clean)
+# Soft labels: the settings that say which
 
 
-def orthogonal(rng, m):
-    return np.linalg.qr(rng.normal(size=(m, m)))[0]
+def all_dissimilar(rng, pairs):
+    return {}
 
 
-def psd(rng, m):
-    """A PSD matrix of any condition: diagonal, turned, of low rank, or of uneven features."""
-    spectrum = decades(rng, -12, 6, size=m)
-    kind = rng.integers(4)
-    if kind == 0:
-        return np.diag(spectrum * (rng.random(m) < 0.8))
-    if kind == 1:
-        directions = orthogonal(rng, m)
-        return (directions * spectrum) @ directions.T
-    F = rng.normal(size=(m, integer(rng, 1, m + 1)))
-    F *= decades(rng, -4, 4) if kind == 2 else decades(rng, -5, 5, size=(m, 1))
-    return F @ F.T
+def random_labels(rng, pairs):
+    return {"soft_labels": rng.random(pairs.n_unlabeled)}
 
 
-def halved(A):
-    """The symmetric part."""
-    return (A + A.T) / 2.0
+def extreme_labels(rng, pairs):
+    """0, 1, denormal, tiny, one minus tiny, or ordinary."""
+    k = pairs.n_unlabeled
+    tiny = decades(rng, one_of(rng, [-320, -17]), -3, size=k)
+    kinds = [rng.random(k), np.zeros(k), np.ones(k), np.full(k, DENORMAL), tiny, 1.0 - tiny]
+    return {"soft_labels": np.choose(rng.integers(len(kinds), size=k), kinds)}
+
+
+def streamed_labels(rng, pairs, low=-1.0, high=1.0, sharpness=(-0.3, 1.0)):
+    """By eq. (10), of a previous metric."""
+    metric = some_metric(rng, pairs, low, high)
+    return {"previous_metric": metric, "sharpness": value(rng, sharpness)}
+
+
+def denormal_labels(rng, pairs):
+    metric = np.diag(decades(rng, -323, 300, pairs.n_features))
+    return {"previous_metric": metric, "sharpness": one_of(rng, [DENORMAL, 1.0, 1e-300, 1e300])}
 
 
 # M-steps
 
 
-def far_points(rng):
-    """A sentinel of 1e3 to 1e12 among points of size one."""
-    X = gaussian(rng)
-    return with_clean(m_step(rng, draw_pairs(rng, with_sentinels(rng, X))), X)
+ORDINARY = {
+    "unlabeled_weight": [0.0, "ratio", (-3, 1)],
+    "trace_weight": [1.0, (-4, 2)],
+    "threshold": [1.0, (-1, 1)],
+    "labels": [all_dissimilar, random_labels, streamed_labels],
+}
 
 
-def clusters_far_apart(rng):
-    """Clusters 1e2 to 1e12 from each other, and labels within them alone: large sums cancel."""
-    n, m = integer(rng, 6, 13), integer(rng, 1, 5)
-    member = rng.integers(3, size=n)
-    member[:4] = 0, 0, 1, 1
-    X = rng.normal(size=(n, m)) + (rng.normal(size=(3, m)) * decades(rng, 2, 12))[member]
-    rows = all_pairs(n)
-    within = some_of(rng, rows[member[rows[:, 0]] == member[rows[:, 1]]], 2)
-    similar = rng.random(len(within)) < rng.choice([0.0, 0.3, 0.5])
-    pairs = PairSet.from_constraints(X, within[similar], within[~similar])
-    weight, mu = zero_or(rng, 0.2, -9, 1), zero_or(rng, 0.8, -9, 0)
-    return m_step(rng, pairs, unlabeled_weight=mu, trace_weight=weight)
+def draw_settings(rng, pairs, **options):
+    """Arguments of MStepObjective, ordinary in everything that is not given."""
+    settings = {name: value(rng, x, pairs) for name, x in (ORDINARY | options).items()}
+    return settings.pop("labels") | settings
 
 
-def feature_scales(rng):
-    """Features of size 1e-9 to 1e9, and a trace weight of any size."""
-    X = gaussian(rng)
-    pairs = draw_pairs(rng, X * decades(rng, -9, 9, size=X.shape[1]))
-    return m_step(rng, pairs, trace_weight=decades(rng, -12, 9))
+def stated(pairs, **settings):
+    """The instance of these arguments, to be judged by them and not by what became of them."""
+    copied = given(pairs, **settings)
+    return Instance(MStepObjective(pairs, **settings), copied, optimum=known_optimum(copied))
 
 
-def of_points(rng, X, zero, low, high):
-    """With a trace weight that is zero in some cases, or of any size."""
-    weight = zero_or(rng, zero, low, high)
-    return m_step(rng, draw_pairs(rng, X), trace_weight=weight)
+def draw(rng, *, shapes=SHAPES, changes=(), sentinels=(0.0,), pairs=constraints, **options):
+    """An instance of a family; with sentinels, its like without them is tried too."""
+    X = draw_points(rng, shapes, changes)
+    share, *sizes = sentinels
+    has_sentinels = chance(rng, share)
+    made = pairs(rng, with_sentinels(rng, X, *sizes) if has_sentinels else X)
+    found = stated(made, **draw_settings(rng, made, **options))
+    if has_sentinels:
+        clean = replace(found.objective, pairs=with_points(made, X))
+        found = replace(found, clean=clean)
+    return with_more_metrics(rng, found)
 
 
-def more_features_than_points(rng):
-    """m > n, the features of one size or of several."""
-    n = integer(rng, 2, 6)
-    X = rng.normal(size=(n, integer(rng, n + 1, 9)))
-    X = X * (decades(rng, -4, 4, size=X.shape[1]) if chance(rng, 0.5) else 1.0)
-    return of_points(rng, X, 0.3, -9, 6)
-
-
-def one_labeled_pair(rng, X, c, similar):
-    """The first two points are similar in some cases, else dissimilar."""
-    rows, none = [(0, 1)], np.empty((0, 2), dtype=int)
-    if chance(rng, similar):
-        return PairSet.from_constraints(X, rows, none, similar_confidence=c)
-    return PairSet.from_constraints(X, none, rows, dissimilar_confidence=c)
-
-
-def one_pair(rng):
-    """Two points, one labeled pair: the optimum is known in closed form."""
-    m = integer(rng, 1, 9)
-    X = np.vstack([np.zeros(m), rng.normal(size=m) * decades(rng, -6, 6, size=m)])
-    if chance(rng, 0.5):
-        X = X + rng.normal(size=m) * decades(rng, -3, 3)
-    c = decades(rng, -9, 9) if chance(rng, 0.5) else 1.0
-    pairs = one_labeled_pair(rng, X, c, 0.2)
-    weight = zero_or(rng, 0.1, -12, 9)
-    if weight and chance(rng, 0.3):  # r = weight / |v|^2 / c at the optimum: tiny
-        weight = float(c * np.sum((X[1] - X[0]) ** 2) * decades(rng, -18, -1))
-    eta = decades(rng, -6, 6) if chance(rng, 0.5) else 1.0
-    found = stated(pairs, trace_weight=weight, threshold=eta)
-    return replace(found, optimum=optimum_of_two_points(found.given))
-
-
-def nearly_collinear(rng):
-    """Features that are multiples of others up to 1e-13 to 1e-4."""
-    n, m = integer(rng, 4, 11), integer(rng, 2, 6)
-    rank = integer(rng, 1, m)
-    main = rng.normal(size=(n, rank)) @ rng.normal(size=(rank, m))
-    X = main + decades(rng, -13, -4) * rng.normal(size=(n, m))
-    if chance(rng, 0.3):
-        X = X * decades(rng, -3, 3, size=m)
-    return of_points(rng, X, 0.6, -12, 1)
-
-
-def exactly_collinear(rng):
-    """One-hot features, sums of others, multiples by powers of two, constant columns."""
-    n, kind = integer(rng, 4, 11), rng.integers(4)
-    if kind == 0:
-        X = np.eye(4)[rng.integers(4, size=n)]
-        X = np.hstack([X, rng.normal(size=(n, integer(rng, 0, 3)))])
-    elif kind == 1:
-        X = rng.integers(-8, 9, size=(n, 2)) / 4.0
-        X = np.hstack([X, X.sum(axis=1, keepdims=True), X[:, :1] - 2.0 * X[:, 1:]])
-    elif kind == 2:
-        X = rng.normal(size=(n, 2))
-        X = np.hstack([X, X[:, :1] * 2.0 ** rng.integers(-30, 31)])
-    else:
-        X = rng.normal(size=(n, 3))
-        X[:, 1] = rng.choice([0.0, 0.1, 1e6])
-    return of_points(rng, X, 0.6, -12, 3)
-
-
-def duplicated_points(rng):
-    """Every point several times, now and then with one far point or a tiny shift."""
-    X = gaussian(rng)
-    X = X[rng.integers(max(1, len(X) // 2), size=len(X))]
-    if chance(rng, 0.3):
-        X = with_sentinels(rng, X)
-    elif chance(rng, 0.5):
-        X = X + decades(rng, -15, -3) * rng.normal(size=X.shape)
-    return of_points(rng, X, 0.4, -9, 2)
-
-
-def thresholds(rng):
-    """eta from 1e-6 to 1e6."""
-    return m_step(rng, draw_pairs(rng, gaussian(rng)), threshold=decades(rng, -6, 6))
-
-
-def unlabeled_weights(rng):
-    """mu from 1e-8 to 1e6."""
-    X = gaussian(rng)
-    pairs = draw_pairs(rng, with_sentinels(rng, X, 1, 9) if chance(rng, 0.3) else X)
-    weight, mu = zero_or(rng, 0.2, -4, 2), decades(rng, -8, 6)
-    return m_step(rng, pairs, unlabeled_weight=mu, trace_weight=weight)
-
-
-def trace_weights(rng):
-    """lambda = 0 or 1e-12 to 1e9, of points of size 1e-3 to 1e3."""
-    return of_points(rng, gaussian(rng) * decades(rng, -3, 3), 0.3, -12, 9)
-
-
-def confidences(rng):
-    """Confidences from 1e-9 to 1e9 in one problem, with any threshold; labels alone, or not."""
-    X = gaussian(rng)
-    if chance(rng, 0.2):
-        X = X * decades(rng, -3, 3, size=X.shape[1])
-    spread = sorted(rng.uniform(-9, 9, size=2)) if chance(rng, 0.3) else (-9, 9)
-    eta = decades(rng, -3, 4) if chance(rng, 0.5) else 1.0
-    if chance(rng, 0.5):
-        pairs = draw_pairs(rng, X, spread, most=X.shape[1] + 1)
-        return m_step(rng, pairs, threshold=eta, unlabeled_weight=0.0, trace_weight=0.0)
-    pairs = draw_pairs(rng, X, spread)
-    return m_step(rng, pairs, threshold=eta, trace_weight=decades(rng, -12, 6))
-
-
-def manifold_terms(rng):
-    """A manifold term of any condition, PSD up to rounding, with a trace weight or without."""
-    X = gaussian(rng)
-    if chance(rng, 0.3):
-        X = X * decades(rng, -4, 4, size=X.shape[1])
-    weight, term = zero_or(rng, 0.3, -9, 2), halved(psd(rng, X.shape[1]))
-    return m_step(rng, draw_pairs(rng, X), trace_weight=weight, manifold_term=term)
-
-
-def given_soft_labels(rng):
-    """Soft labels that are 0, 1, tiny, or one minus tiny."""
-    X = gaussian(rng)
-    pairs = draw_pairs(rng, with_sentinels(rng, X, 1, 6) if chance(rng, 0.3) else X)
-    q = rng.random(pairs.n_unlabeled)
-    tiny = decades(rng, -300 if chance(rng, 0.2) else -17, -3, size=len(q))
-    q = np.choose(rng.integers(5, size=len(q)), [q, 0.0 * q, 0.0 * q + 1.0, tiny, 1.0 - tiny])
-    weight, mu = zero_or(rng, 0.3, -6, 1), decades(rng, -3, 3)
-    return m_step(rng, pairs, soft_labels=q, unlabeled_weight=mu, trace_weight=weight)
-
-
-def streamed_soft_labels(rng):
-    """Soft labels of a previous metric, sharpness 0.5 to 50."""
-    X = gaussian(rng)
-    if chance(rng, 0.3):
-        X = with_sentinels(rng, X, 1, 9)
-    elif chance(rng, 0.5):
-        X = X * decades(rng, -3, 3, size=X.shape[1])
-    pairs = draw_pairs(rng, X)
-    labels = of_previous_metric(rng, pairs, -3, 3, sharpness=(-0.3, 1.7))
-    mu, weight = decades(rng, -3, 2), zero_or(rng, 0.2, -6, 2)
-    return m_step(rng, pairs, unlabeled_weight=mu, trace_weight=weight, **labels)
-
-
-def tiny_posteriors(rng):
-    """Metrics far beyond the threshold, so that every dual point is tiny: 1e-18 to 1e-6."""
-    X = gaussian(rng, (2, 7), (1, 4))
-    apart = some_of(rng, all_pairs(len(X)), 1)
-    c = decades(rng, 0, 9)
-    pairs = PairSet.from_constraints(X, [], apart, dissimilar_confidence=c)
-    return m_step(rng, pairs, unlabeled_weight=0.0, trace_weight=c * decades(rng, -17, -6))
-
-
-def mixed(rng):
-    """Several of these at once."""
-    X = gaussian(rng)
-    n, m = X.shape
-    changes = rng.random(5) < 0.4
-    if changes[0] and m > 1:
-        X[:, -1] = X[:, 0] * rng.normal() + decades(rng, -13, -2) * rng.normal(size=n)
-    if changes[1]:
-        X = X[rng.integers(max(1, n - 2), size=n)]
-    if changes[2]:
-        X = X * decades(rng, -6, 6, size=m)
-    pairs = draw_pairs(
-        rng, with_sentinels(rng, X) if changes[3] else X, (-6, 6) if changes[4] else None
-    )
-    given = {}
-    if chance(rng, 0.4):
-        given["threshold"] = decades(rng, -4, 4)
-    if chance(rng, 0.4):
-        given["unlabeled_weight"] = decades(rng, -6, 4)
-    if chance(rng, 0.3):
-        given["manifold_term"] = psd(rng, m)
-    found = m_step(rng, pairs, trace_weight=zero_or(rng, 0.25, -12, 9), **given)
-    return with_clean(found, X) if changes[3] else found
-
-
-# Sampled pairs, and the ends of the range of doubles
-
-
-def any_pairs(rng, X):
-    """Of class labels, or of constraints, with confidences or without."""
-    if chance(rng, 0.6):
-        return PairSet.from_labels(X, class_labels(rng, len(X)))
-    return draw_pairs(rng, X, (-3, 3) if chance(rng, 0.3) else None, most=len(X))
-
-
-def sampled_pairs(rng):
-    """k drawn pairs, k from 1 to #U; soft labels of a metric, given ones or none."""
-    X = gaussian(rng, (3, 10), (1, 5))
-    kind, m = rng.integers(5), X.shape[1]
-    if kind == 0:
-        X = np.round(X, 1)
-    elif kind == 1:
-        X = X * decades(rng, -6, 6, size=m)
-    elif kind == 2:
-        X = X + decades(rng, 0, 9) * rng.normal(size=m)
-    elif kind == 3:
-        X[0] *= decades(rng, 1, 9)
-    return sampled_m_step(rng, X)
-
-
-def sampled_m_step(rng, X):
-    pairs = drawn(rng, any_pairs(rng, X))
-    settings = {
-        "trace_weight": zero_or(rng, 0.6, -6, 1),
-        "unlabeled_weight": pick(rng, 1.0, "ratio", decades(rng, -3, 3)),
-        "threshold": pick(rng, 1.0, decades(rng, -1, 1)),
-    }
-    source = rng.random()
-    if source < 0.4:
-        settings |= of_previous_metric(rng, pairs, -2, 2)
-    elif source < 0.43:  # are refused
-        settings["soft_labels"] = rng.random(pairs.n_unlabeled)
-    return stated(pairs, **settings)
-
-
-def sampled_one_feature(rng):
-    """Drawn pairs of points on a line."""
-    X = rng.normal(size=(integer(rng, 3, 7), 1))
-    if chance(rng, 0.5):
-        X = np.round(X, 1)
-    if chance(rng, 0.4):
-        X = X * decades(rng, -140, 140)
-    return known(rng, sampled_m_step(rng, X))
-
-
-def known(rng, found):
-    """An instance of one feature with its optimum, and more metrics: tiny to far beyond it."""
+@np.errstate(all="ignore")
+def with_more_metrics(rng, found):
+    """Of one feature, more metrics: tiny to far beyond the optimum."""
     if found.given.points.shape[1] > 1:
         return found
     spread = np.ptp(found.given.points)
-    with np.errstate(all="ignore"):
-        metrics = decades(rng, -2, 4, size=4) / spread / spread
-    kept = [[[a]] for a in metrics.tolist() if np.isfinite(a)]
-    optimum = optimum_of_one_feature(found.given)
-    return replace(found, optimum=optimum, metrics=[*found.metrics, *kept])
+    metrics = (decades(rng, -2, 4, size=4) / spread / spread).tolist()
+    return replace(found, metrics=[[[a]] for a in metrics if np.isfinite(a)])
 
 
-def line(rng, scale):
-    """A few points on a line, of this scale; some equal, some far apart or close together."""
-    X = rng.normal(size=(integer(rng, 2, 6), 1))
-    kind = rng.integers(4)
-    if kind == 0:
-        X = np.round(X, 1)
-    elif kind == 1:
-        X[0] *= decades(rng, -12, 12)
-    elif kind == 2:
-        X = X + decades(rng, 0, 6)
-    return X * scale
+def zero_or(share, low, high):
+    """Zero in so many of ten cases, else a number of these decades."""
+    return share * [0.0] + (10 - share) * [(low, high)]
 
 
-def any_weight(rng, low=-300, high=300, zero=0.1):
-    """Zero, a denormal, or of any size."""
-    x = rng.random()
-    return 0.0 if x < zero else DENORMAL if x < zero + 0.05 else decades(rng, low, high)
+def fitting(low, high):
+    """A trace weight relative to the largest weight times squared length of a labeled pair."""
+
+    def weight(rng, pairs):
+        V = pairs.points[pairs.labeled[:, 0]] - pairs.points[pairs.labeled[:, 1]]
+        sizes = np.max(pairs.labeled_weights), *2 * [np.max(np.abs(V), initial=0.0)]
+        size = sum(float(np.log10(x)) if x > 0.0 else 0.0 for x in sizes)
+        return power(size + rng.uniform(low, high))
+
+    return weight
 
 
-def suited(rng, scale):
-    """A trace weight of the size of c v^2, mostly; else of any size."""
-    if chance(rng, 0.3):
-        return any_weight(rng)
-    square = np.log10(scale) * 2.0
-    return decades(rng, *np.clip([square - 12, square + 12], -320, 305))
+def manifold_term(rng, pairs):
+    return psd(rng, pairs.n_features)
 
 
-def one_feature(rng):
-    """Points on a line of size 1e-150 to 1e150, every number of any size."""
-    scale = decades(rng, -150, 150)
-    X = line(rng, scale)
-    c = (-300, 300) if chance(rng, 0.2) else (-6, 6) if chance(rng, 0.3) else None
-    pairs = draw_pairs(rng, X, c)
-    given = {
-        "trace_weight": suited(rng, scale),
-        "threshold": pick(
-            rng, 1.0, decades(rng, -6, 4), decades(rng, -300, 300), p=[0.5, 0.4, 0.1]
+ANY = [0.0, DENORMAL, *10 * [(-300, 300)]]
+"""A weight of any size."""
+
+ONE_FEATURE = {
+    "shapes": [((2, 7), (1, 2))],
+    "changes": [
+        (0.25, rounded),
+        (0.25, with_one_far, -12, 12),
+        (0.25, shifted, 0, 6),
+        (1.0, scaled, -150, 150),
+    ],
+}
+
+PLAIN = {
+    "far points": {"sentinels": (1.0, 3, 12)},
+    # labels within clusters alone: large sums cancel
+    "clusters far apart": {
+        "shapes": [((6, 13), (1, 5))],
+        "changes": [(1.0, in_clusters, 2, 12)],
+        "pairs": partial(
+            constraints,
+            similar=(0.0, 0.3, 0.5),
+            of=lambda rows: rows[rows[:, 0] % 3 == rows[:, 1] % 3],
         ),
-        "unlabeled_weight": pick(rng, 0.0, "ratio", any_weight(rng)),
-    }
-    if chance(rng, 0.3):
-        given["soft_labels"] = soft_labels(rng, pairs.n_unlabeled)
-    elif chance(rng, 0.4):
-        metric = decades(rng, -2, 2) / scale / scale
-        given["previous_metric"] = [[metric if np.isfinite(metric) else 1e308]]
-        given["sharpness"] = decades(rng, -3, 3)
-    return known(rng, stated(pairs, **given))
-
-
-def two_points(rng):
-    """One pair of size 1e-165 to 1e150, features of any size, every number of any size."""
-    m = integer(rng, 1, 9)
-    scale = decades(rng, -165, -150 if chance(rng, 0.2) else 150)
-    spread = 0.0 if scale < 1e-150 else float(rng.choice([0.0, 6.0, 150.0]))
-    size = np.clip(np.log10(scale) + rng.uniform(-spread, spread, size=m), -165, 150)
-    X = np.vstack([np.zeros(m), rng.normal(size=m) * 10.0**size])
-    if chance(rng, 0.3):
-        X = X + rng.normal(size=m) * np.abs(X[1]) * decades(rng, -3, 3)
-    if chance(rng, 0.9 if scale < 1e-150 else 0.3):  # a third point, in no pair that counts
-        size = float(rng.choice([0.0 if scale > 1e-150 else 1.0, decades(rng, -150, 150)]))
-        X = np.vstack([X, X[:1] + size * rng.normal(size=m)])
-    c = decades(rng, *((-300, 300) if chance(rng, 0.3) else (-9, 9)))
-    pairs = one_labeled_pair(rng, X, c, 0.15)
-    largest = np.max(np.abs(X[1] - X[0]))
-    square = (2.0 * float(np.log10(largest)) if largest > 0.0 else 0.0) + np.log10(c)
-    weight = any_weight(rng)
-    if chance(rng, 0.7):
-        weight = decades(rng, *np.clip([square - 18, square + 2], -322, 305))
-    eta = pick(rng, 1.0, decades(rng, -6, 6), decades(rng, -300, 300), p=[0.5, 0.35, 0.15])
-    found = stated(pairs, trace_weight=weight, threshold=eta, unlabeled_weight=0.0)
-    return replace(found, optimum=optimum_of_two_points(found.given))
-
-
-def huge_weights(rng):
-    """mu, the confidences or both from 1e-300 to 1e300; points of size one, or scaled to suit."""
-    X = gaussian(rng)[:8]
-    X = X if len(X) > 1 else rng.normal(size=(3, 2))
-    if chance(rng, 0.3):
-        X = np.round(2.0 * X)
-    if chance(rng, 0.3):
-        X = X * decades(rng, -140, 140)
-    spread = None
-    if chance(rng, 0.5):
-        middle = rng.uniform(-300, 300)
-        width = rng.choice([0.0, 6.0, 300.0])
-        spread = tuple(np.clip([middle - width, middle + width], -300, 300))
-    pairs = draw_pairs(rng, X, spread)
-    given = {"unlabeled_weight": any_weight(rng)}
-    if chance(rng, 0.2):
-        given["unlabeled_weight"] = pick(rng, 0.0, "ratio")
-    given["trace_weight"] = pick(rng, 0.1, any_weight(rng, zero=0.3))
-    if chance(rng, 0.4):
-        given |= of_previous_metric(rng, pairs, sharpness=(-1, 2))
-    elif chance(rng, 0.4):
-        given["soft_labels"] = soft_labels(rng, pairs.n_unlabeled)
-    found = m_step(rng, pairs, **given)
-    found.metrics.append(decades(rng, -20, 20) * np.eye(X.shape[1]))
-    return known(rng, found)
-
-
-def denormals(rng):
-    """Denormal numbers in one or several inputs, among ordinary ones."""
-    n, m = integer(rng, 2, 7), integer(rng, 1, 4)
-    X = rng.normal(size=(n, m))
-    which = rng.random(7) < 0.35
-    if which[0]:  # points that differ by denormals, in a feature that varies otherwise, or not
-        i = integer(rng, 0, n)
-        X[i] = decades(rng, -323, -155) * rng.normal(size=m)
-        X[(i + 1) % n] = 0.0
-    if which[1]:
-        X = X * decades(rng, -152, -100)
-    chosen = some_of(rng, all_pairs(n), 1)
-    if which[0] and chance(rng, 0.7):  # the pair of nearly equal points
-        chosen = np.array([sorted((i, (i + 1) % n))])
-    similar = rng.random(len(chosen)) < rng.choice([0.0, 0.4])
-    c = (None, None)
-    if which[2]:
-        c = np.where(rng.random(len(chosen)) < 0.5, decades(rng, -323, -290, len(chosen)), 1.0)
-        c = (c[similar], c[~similar])
-    pairs = PairSet.from_constraints(X, chosen[similar], chosen[~similar], *c)
-    given = {"trace_weight": pick(rng, DENORMAL, 0.0, decades(rng, -323, -150))}
-    if not which[3]:
-        given["trace_weight"] = decades(rng, -3, 1)
-    if which[4]:
-        given["threshold"] = float(rng.choice([DENORMAL, 1e-310, 1e-300, 1e300]))
-    if which[5]:
-        given["unlabeled_weight"] = float(rng.choice([DENORMAL, 1e-310, 1e-300]))
-    if which[6]:
-        given["soft_labels"] = soft_labels(rng, pairs.n_unlabeled)
-    if chance(rng, 0.2):
-        given["manifold_term"] = np.diag(decades(rng, -323, -150, m))
-    elif chance(rng, 0.2) and "soft_labels" not in given:
-        given["previous_metric"] = np.diag(decades(rng, -323, 300, m))
-        given["sharpness"] = float(rng.choice([DENORMAL, 1.0, 1e-300, 1e300]))
-    return known(rng, m_step(rng, pairs, **given))
+        "unlabeled_weight": zero_or(8, -9, 0),
+        "trace_weight": zero_or(2, -9, 1),
+    },
+    "scales of features": {"changes": [(1.0, uneven, -9, 9)], "trace_weight": (-12, 9)},
+    "more features than points": {
+        "shapes": [((n, n + 1), (n + 1, 9)) for n in range(2, 6)],
+        "changes": [(0.5, uneven, -4, 4)],
+        "trace_weight": zero_or(3, -9, 6),
+    },
+    "one pair": {
+        "shapes": [((2, 3), (1, 9))],
+        "changes": [(1.0, uneven, -6, 6), (0.5, shifted, -3, 3)],
+        "pairs": partial(constraints, confidences=[None, (-9, 9)], similar=(0.2,)),
+        "trace_weight": [0.0, *6 * [(-12, 9)], *3 * [fitting(-18, -1)]],
+        "threshold": [1.0, (-6, 6)],
+    },
+    "nearly collinear": {
+        "shapes": [((4, 11), (2, 6))],
+        "changes": [(1.0, nearly_collinear, -13, -4), (0.3, uneven, -3, 3)],
+        "trace_weight": zero_or(6, -12, 1),
+    },
+    "exactly collinear": {
+        "shapes": [((4, 11), (1, 4))],
+        "changes": [(1.0, exactly_collinear)],
+        "trace_weight": zero_or(6, -12, 3),
+    },
+    "duplicated points": {
+        "changes": [(1.0, duplicated), (0.35, shaken, -15, -3)],
+        "sentinels": (0.3, 3, 12),
+        "trace_weight": zero_or(4, -9, 2),
+    },
+    "thresholds": {"threshold": (-6, 6)},
+    "unlabeled weights": {
+        "sentinels": (0.3, 1, 9),
+        "unlabeled_weight": (-8, 6),
+        "trace_weight": zero_or(2, -4, 2),
+    },
+    "trace weights": {"changes": [(1.0, scaled, -3, 3)], "trace_weight": zero_or(3, -12, 9)},
+    "confidences": {
+        "changes": [(0.2, uneven, -3, 3)],
+        "pairs": partial(constraints, confidences=[(-9, 9), (-9, 9), (-9, -3), (0, 6)]),
+        "threshold": [1.0, (-3, 4)],
+        "unlabeled_weight": [0.0, *ORDINARY["unlabeled_weight"]],
+        "trace_weight": zero_or(5, -12, 6),
+    },
+    "manifold terms": {
+        "changes": [(0.3, uneven, -4, 4)],
+        "manifold_term": manifold_term,
+        "trace_weight": zero_or(3, -9, 2),
+    },
+    "given soft labels": {
+        "sentinels": (0.3, 1, 6),
+        "labels": extreme_labels,
+        "unlabeled_weight": (-3, 3),
+        "trace_weight": zero_or(3, -6, 1),
+    },
+    "streamed soft labels": {
+        "changes": [(0.35, uneven, -3, 3)],
+        "sentinels": (0.3, 1, 9),
+        "labels": partial(streamed_labels, low=-3, high=3, sharpness=(-0.3, 1.7)),
+        "unlabeled_weight": (-3, 2),
+        "trace_weight": zero_or(2, -6, 2),
+    },
+    # metrics far beyond the threshold, so that every dual point is tiny: 1e-18 to 1e-6
+    "tiny posteriors": {
+        "shapes": [((2, 7), (1, 4))],
+        "pairs": partial(constraints, similar=(0.0,), confidences=[None, (0, 9)]),
+        "unlabeled_weight": 0.0,
+        "trace_weight": fitting(-17, -6),
+    },
+    "mixed": {
+        "shapes": [((2, 10), (2, 6))],
+        "changes": [
+            (0.4, nearly_collinear, -13, -2),
+            (0.3, duplicated),
+            (0.4, uneven, -6, 6),
+        ],
+        "sentinels": (0.4, 3, 12),
+        "pairs": partial(constraints, confidences=[None, (-6, 6)]),
+        "threshold": [1.0, (-1, 1), (-4, 4)],
+        "unlabeled_weight": [*ORDINARY["unlabeled_weight"], (-6, 4)],
+        "trace_weight": zero_or(3, -12, 9),
+        "manifold_term": [None, None, manifold_term],
+    },
+    "sampled pairs": {
+        "shapes": [((3, 10), (1, 5))],
+        "changes": [
+            (0.2, rounded),
+            (0.2, uneven, -6, 6),
+            (0.2, shifted, 0, 9),
+            (0.2, with_one_far, 1, 9),
+        ],
+        "pairs": sampled,
+        "unlabeled_weight": [1.0, "ratio", (-3, 3)],
+        "trace_weight": zero_or(6, -6, 1),
+        "labels": [*3 * [all_dissimilar], *2 * [partial(streamed_labels, low=-2, high=2)]],
+    },
+    "sampled pairs of one feature": {
+        "shapes": [((3, 7), (1, 2))],
+        "changes": [(0.5, rounded), (0.4, scaled, -140, 140)],
+        "pairs": sampled,
+        "unlabeled_weight": [1.0, "ratio", (-3, 3)],
+        "trace_weight": zero_or(6, -6, 1),
+        "labels": [all_dissimilar, partial(streamed_labels, low=-2, high=2)],
+    },
+    "one feature": ONE_FEATURE
+    | {
+        "pairs": partial(constraints, confidences=[None, None, (-6, 6), (-300, 300)]),
+        "trace_weight": [*2 * [fitting(-12, 12)], ANY],
+        "threshold": [*5 * [1.0], *4 * [(-6, 4)], (-300, 300)],
+        "unlabeled_weight": [0.0, "ratio", ANY],
+        "labels": [all_dissimilar, extreme_labels, partial(streamed_labels, sharpness=(-3, 3))],
+    },
+    # one pair of size 1e-165 to 1e150, now and then with a third point, in no pair that counts
+    "two points": {
+        "shapes": [((2, 4), (1, 9))],
+        "changes": [
+            (0.5, uneven, -6, 6),
+            (0.2, uneven, -150, 150),
+            (0.3, shifted, -3, 3),
+            (0.2, with_denormal_differences),
+            (0.7, scaled, -155, 140),
+        ],
+        "pairs": partial(
+            constraints,
+            confidences=[(-300, 300), (-9, 9), (-9, 9)],
+            similar=(0.15,),
+            of=lambda rows: rows[:1],
+        ),
+        "trace_weight": [*7 * [fitting(-18, 2)], *3 * [ANY]],
+        "threshold": [*4 * [1.0], *3 * [(-6, 6)], (-300, 300)],
+        "unlabeled_weight": 0.0,
+    },
+    "huge and tiny weights": {
+        "shapes": [((2, 9), (1, 6))],
+        "changes": [(0.3, rounded), (0.3, scaled, -140, 140)],
+        "pairs": partial(
+            constraints,
+            confidences=[*3 * [None], (-300, 300), (0, 6), (-300, -280), (100, 110)],
+        ),
+        "unlabeled_weight": [0.0, "ratio", *8 * [ANY]],
+        "trace_weight": [0.1, 0.0, ANY, ANY],
+        "labels": [
+            all_dissimilar,
+            extreme_labels,
+            partial(streamed_labels, sharpness=(-1, 2)),
+        ],
+    },
+    # denormal numbers in one or several inputs, among ordinary ones
+    "denormal numbers": {
+        "shapes": [((2, 7), (1, 4))],
+        "changes": [(0.3, with_denormal_differences), (0.3, scaled, -152, -100)],
+        "pairs": partial(constraints, confidences=[None, None, (-323, -290)], similar=(0.0, 0.4)),
+        "trace_weight": [*6 * [(-3, 1)], DENORMAL, 0.0, (-323, -150)],
+        "threshold": [*6 * [1.0], DENORMAL, 1e-310, 1e-300, 1e300],
+        "unlabeled_weight": [*6 * ["ratio"], DENORMAL, 1e-310, 1e-300],
+        "manifold_term": [
+            *4 * [None],
+            lambda rng, pairs: np.diag(decades(rng, -323, -150, pairs.n_features)),
+        ],
+        "labels": [all_dissimilar, all_dissimilar, extreme_labels, denormal_labels],
+    },
+}
 
 
 # Penalties and constraints
-
-
-def power(exponent):
-    """A power of ten, within the range of doubles."""
-    return float(10.0 ** np.clip(exponent, -305.0, 305.0))
-
-
-def exponents(rng):
-    """Powers of ten: of the points, and of the metric that a block is made for."""
-    points = rng.uniform(-2, 2) if chance(rng, 0.5) else rng.uniform(-140.0, 140.0)
-    off = rng.uniform(-60, 60) if chance(rng, 0.15) else rng.uniform(-2, 2)
-    return points, -2.0 * points + off
 
 
 def weight(rng, fitting, near=6.0):
@@ -644,24 +580,11 @@ def weight(rng, fitting, near=6.0):
     return power(fitting + rng.uniform(-near, near))
 
 
-@np.errstate(all="ignore")
-def positive_definite(rng, m, exponent):
-    """A positive definite matrix of about this power of ten: diagonal, or turned."""
-    spread = float(rng.choice([0.0, 1.0, 4.0]))
-    spectrum = 10.0 ** rng.uniform(-spread, spread, size=m)
-    if chance(rng, 0.4):
-        return np.diag(spectrum) * power(exponent)
-    turn = orthogonal(rng, m)
-    return halved((turn * spectrum) @ turn.T) * power(exponent)
-
-
 def ridge(rng, m, metric):
-    prior = None
     if chance(rng, 0.5):
-        prior = positive_definite(rng, m, metric)
-        if chance(rng, 0.3):
-            signs = rng.choice([-1.0, 1.0], size=m)
-            prior = prior * (signs[:, None] + signs) / 2.0
+        return Ridge(weight(rng, -2.0 * metric))
+    signs = rng.choice([-1.0, 1.0], size=m) if chance(rng, 0.3) else np.ones(m)
+    prior = positive_definite(rng, m, metric) * (signs[:, None] + signs) / 2.0
     return Ridge(weight(rng, -2.0 * metric), prior)
 
 
@@ -670,41 +593,32 @@ def log_det(rng, m, metric):
     return LogDet(weight(rng, 0.0, 5.0), prior)
 
 
-@np.errstate(all="ignore")
-def linear_matrices(rng, m, exponent):
-    """Of the entries, the trace, directions, or any symmetric ones."""
-    found = []
-    for _ in range(integer(rng, 1, 3)):
-        kind, B = rng.integers(4), np.zeros((m, m))
-        if kind == 0:
-            i, j = rng.integers(m, size=2)
-            B[i, j] = B[j, i] = 1.0 if i == j else 0.5
-        elif kind == 1:
-            B = np.eye(m)
-        elif kind == 2:
-            u = rng.normal(size=m)
-            B = np.outer(u, u)
-        else:
-            B = halved(rng.normal(size=(m, m)))
-        found.append(B * power(exponent))
-    return np.array(found)
+def upper_bound(rng, m, metric):
+    return UpperBound(positive_definite(rng, m, metric + rng.uniform(-2, 2)))
+
+
+def linear_matrix(rng, m):
+    """Of an entry, of the trace, of a direction, or any symmetric one."""
+    e, u = np.eye(m)[rng.integers(m, size=2)], rng.normal(size=m)
+    any_matrix = rng.normal(size=(m, m))
+    return halved(one_of(rng, [np.outer(*e), np.eye(m), np.outer(u, u), any_matrix]))
 
 
 @np.errstate(all="ignore")
 def linear_constraints(rng, m, metric, is_equality):
     """Bounds, or equations that some metric of the right size meets."""
     exponent = rng.uniform(-3, 3) - (metric if chance(rng, 0.5) else 0.0)
-    B = linear_matrices(rng, m, exponent)
+    B = np.array([linear_matrix(rng, m) for _ in range(integer(rng, 1, 3))]) * power(exponent)
     if is_equality:
         t = np.einsum("kij,ij->k", B, positive_definite(rng, m, metric))
         return LinearConstraints(B, equal=np.where(rng.random(len(t)) < 0.2, 0.0, t))
-    t = 10.0 ** np.clip(exponent + metric + rng.uniform(-2, 2, size=len(B)), -305.0, 305.0)
+    t = [power(exponent + metric + off) for off in rng.uniform(-2, 2, size=len(B))]
     sign = np.where(rng.random(len(B)) < 0.1, rng.choice([0.0, -1.0]), 1.0)
     return LinearConstraints(B, upper=sign * t)
 
 
 def manifold(rng, m, metric):
-    kernel = pick(rng, "heat", "binary")
+    kernel = one_of(rng, ["heat", "binary"])
     return Manifold(decades(rng, -6, 6), integer(rng, 1, 4), kernel, bool(rng.integers(2)))
 
 
@@ -712,101 +626,64 @@ BLOCKS = {
     "ridge": ridge,
     "LogDet": log_det,
     "trace bound": lambda rng, m, metric: TraceBound(weight(rng, metric, 3.0)),
-    "upper bound": lambda rng, m, metric: UpperBound(
-        positive_definite(rng, m, metric + rng.uniform(-2, 2))
-    ),
-    "diagonal": lambda rng, m, metric: Diagonal(),
-    "sparse": lambda rng, m, metric: Sparse(weight(rng, -metric, 4.0)),
+    "upper bound": upper_bound,
+    "diagonal metric": lambda rng, m, metric: Diagonal(),
+    "sparse metric": lambda rng, m, metric: Sparse(weight(rng, -metric, 4.0)),
     "linear bounds": partial(linear_constraints, is_equality=False),
     "linear equations": partial(linear_constraints, is_equality=True),
     "trace": lambda rng, m, metric: Trace(0.0 if chance(rng, 0.1) else weight(rng, -metric, 6.0)),
     "manifold": manifold,
 }
+"""Each makes a block for so many features and a metric of this power of ten."""
 
 
-def with_blocks(rng, kinds, has_term=False):
-    """An M-step with a block of each of these kinds."""
-    points, metric = exponents(rng)
-    n, m = integer(rng, 2, 8), int(rng.choice([1, 2, 3, 4], p=[0.2, 0.35, 0.3, 0.15]))
-    X = rng.normal(size=(n, m)) * power(points)
-    if chance(rng, 0.2):
-        X = X * decades(rng, -3, 3, size=m)
-    pairs = draw_pairs(rng, X, (-3, 3) if chance(rng, 0.2) else None)
-    mu = pick(rng, 0.0, "ratio", decades(rng, -3, 1))
-    plain = 0.0 if chance(rng, 0.5) else power(2.0 * points + rng.uniform(-8, 2))
-    settings = {"unlabeled_weight": mu, "trace_weight": plain}
-    settings["threshold"] = pick(rng, 1.0, decades(rng, -2, 2))
-    source = rng.integers(4)
-    if source == 0:
-        settings["soft_labels"] = rng.random(pairs.n_unlabeled)
-    elif source == 1:
-        settings |= of_previous_metric(rng, pairs)
-    if has_term:
-        settings["manifold_term"] = halved(psd(rng, m)) * power(2.0 * points)
-    blocks = [BLOCKS[kind](rng, m, metric) for kind in kinds]
-    return known(rng, stated(pairs, penalties=blocks, **settings))
+def exponent_of(pairs):
+    """The power of ten of the points' extent."""
+    extent = float(np.max(np.ptp(pairs.points, axis=0)))
+    return float(np.log10(extent)) if extent > 0.0 else 0.0
 
 
-def several_blocks(rng):
-    """Two or three blocks of different kinds."""
-    return with_blocks(rng, some_of(rng, np.array(list(BLOCKS)), 2, 3).tolist())
+@np.errstate(all="ignore")
+def blocks(rng, pairs, kinds, least=1, most=1):
+    """Blocks of some of these kinds, made for a metric that suits the points, or is far off."""
+    off = rng.uniform(-60, 60) if chance(rng, 0.15) else rng.uniform(-2, 2)
+    metric = off - 2.0 * exponent_of(pairs)
+    chosen = some_of(rng, np.array(kinds), least, most).tolist()
+    return [BLOCKS[kind](rng, pairs.n_features, metric) for kind in chosen]
 
 
-def linear_blocks(rng):
-    """Trace and Manifold as blocks, one or several, with a trace weight and a manifold term."""
-    kinds = [["trace", "manifold"][k] for k in rng.integers(2, size=integer(rng, 1, 4))]
-    return with_blocks(rng, kinds, has_term=chance(rng, 0.5))
+def with_blocks(*kinds, **more):
+    """The options of a family with blocks."""
+    return {
+        "shapes": [((2, 8), (m, m + 1)) for m in (1, 2, 2, 3, 3, 4)],
+        "changes": [(0.2, uneven, -3, 3), (0.5, scaled, -2, 2), (0.5, scaled, -140, 140)],
+        "pairs": partial(constraints, confidences=[*4 * [None], (-3, 3)]),
+        "trace_weight": [0.0, fitting(-8, 2)],
+        "threshold": [1.0, (-2, 2)],
+        "penalties": partial(blocks, kinds=kinds or list(BLOCKS), **more),
+    }
 
 
-def one_feature_and_blocks(rng):
-    """One feature of size 1e-140 to 1e140, and one or two blocks: the optimum is known."""
-    points, metric = exponents(rng)
-    X = line(rng, power(points))
-    pairs = draw_pairs(rng, X, (-6, 6) if chance(rng, 0.2) else None)
-    kinds = rng.permutation(list(BLOCKS))[: int(rng.choice([1, 1, 2]))].tolist()
-    found = stated(
-        pairs,
-        penalties=[BLOCKS[kind](rng, 1, metric) for kind in kinds],
-        trace_weight=0.0 if chance(rng, 0.5) else suited(rng, power(points)),
-        unlabeled_weight=pick(rng, 0.0, "ratio"),
-        threshold=pick(rng, 1.0, decades(rng, -3, 3)),
-    )
-    return known(rng, found)
+@np.errstate(all="ignore")
+def fitting_term(rng, pairs):
+    return psd(rng, pairs.n_features) * power(2.0 * exponent_of(pairs))
 
 
-PLAIN = {
-    "far points": far_points,
-    "clusters far apart": clusters_far_apart,
-    "scales of features": feature_scales,
-    "more features than points": more_features_than_points,
-    "one pair": one_pair,
-    "nearly collinear": nearly_collinear,
-    "exactly collinear": exactly_collinear,
-    "duplicated points": duplicated_points,
-    "thresholds": thresholds,
-    "unlabeled weights": unlabeled_weights,
-    "trace weights": trace_weights,
-    "confidences": confidences,
-    "manifold terms": manifold_terms,
-    "given soft labels": given_soft_labels,
-    "streamed soft labels": streamed_soft_labels,
-    "tiny posteriors": tiny_posteriors,
-    "mixed": mixed,
-    "sampled pairs": sampled_pairs,
-    "sampled pairs of one feature": sampled_one_feature,
-    "one feature": one_feature,
-    "two points": two_points,
-    "huge and tiny weights": huge_weights,
-    "denormal numbers": denormals,
-}
-
-PENALIZED = {
-    {"diagonal": "diagonal metric", "sparse": "sparse metric"}.get(kind, kind): partial(
-        with_blocks, kinds=[kind]
-    )
-    for kind in list(BLOCKS)[:8]
-} | {
-    "linear blocks": linear_blocks,
-    "several blocks": several_blocks,
-    "one feature and blocks": one_feature_and_blocks,
-}
+PENALIZED = (
+    {kind: with_blocks(kind) for kind in list(BLOCKS)[:8]}
+    | {
+        "linear blocks": with_blocks(*2 * ["trace", "manifold"], most=3)
+        | {"manifold_term": [None, fitting_term]},
+        "several blocks": with_blocks(least=2, most=3),
+    }
+    | {
+        "one feature and blocks": ONE_FEATURE
+        | {
+            "pairs": partial(constraints, confidences=[*4 * [None], (-6, 6)]),
+            "trace_weight": [0.0, fitting(-12, 12)],
+            "unlabeled_weight": [0.0, "ratio"],
+            "threshold": [1.0, (-3, 3)],
+            "penalties": partial(blocks, kinds=list(BLOCKS), most=2),
+        }
+    }
+)

@@ -3,7 +3,7 @@
 What is judged is an M-step as it was given, copied at that time (`Given`). Balls have 400 bits, and
 more where these do not decide. A factor L may be finer than doubles: what counts is that LL' is
 exactly PSD, and proven feasible. Optima that are known are enclosed too: of one feature by
-bisection, of two points in closed form.
+bisection, of one pair in closed form.
 """
 
 from __future__ import annotations
@@ -12,16 +12,22 @@ from dataclasses import dataclass
 
 import numpy as np
 from flint import arb, arb_mat, ctx
-from stress_blocks import (
+from high_precision import (
+    BITS,
     EXTENDED,
-    NOWHERE,
-    balls,
-    block_of,
-    is_positive_definite,
-    symmetric,
+    differences,
+    exact,
+    forms,
+    identity,
+    random_factors,
+    solve_quietly,
+    squares,
     total,
 )
+from scipy.special import expit
+from stress_blocks import NOWHERE, block_of, symmetric
 
+from seraph_cvx.certificate.proof import prove
 from seraph_cvx.penalties import Manifold, Trace, manifold_term
 
 PRECISIONS = (400, 1200, 4000)
@@ -37,17 +43,6 @@ SHARP = 1e-20
 def ball(x):
     """A double as a ball, infinite ones too."""
     return arb(x) if np.isfinite(x) else arb(str(x))
-
-
-def softplus(t):
-    """log(1 + e^t) in floating point."""
-    return np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t)))
-
-
-def sigmoid(t):
-    """1 / (1 + e^{-t}) in floating point."""
-    small = np.exp(-np.abs(t))
-    return np.where(t >= 0, 1, small) / (1 + small)
 
 
 def ball_softplus(t):
@@ -108,39 +103,33 @@ def given(
 ):
     """The M-step of these arguments of MStepObjective."""
     n_unlabeled, mu = pairs.n_unlabeled, unlabeled_weight
-    if mu == "ratio":
-        mu = pairs.n_labeled / n_unlabeled if n_unlabeled else 0.0
+    if mu == "ratio" and n_unlabeled:
+        mu = pairs.n_labeled / n_unlabeled
     mu = float(mu) if n_unlabeled else 0.0
-    rows = np.array(pairs.unlabeled) if pairs.drawn is None else np.array(pairs.drawn)
-    rows = rows if mu > 0.0 else rows[:0]
-    q = None if soft_labels is None else np.array(soft_labels, dtype=np.float64)
-    if q is not None and mu > 0.0 and pairs.drawn is not None:
-        place = {tuple(row): k for k, row in enumerate(pairs.unlabeled.tolist())}
-        q = q[[place[tuple(row)] for row in rows.tolist()]]
-    weights, terms, blocks = [float(trace_weight)], [], []
-    if manifold_term is not None:
-        terms.append(symmetric(manifold_term))
+    rows = np.array(pairs.unlabeled if pairs.drawn is None else pairs.drawn)
+    terms = [] if manifold_term is None else [manifold_term]
+    weights, blocks = [float(trace_weight)], []
     for block in penalties:
         if isinstance(block, Trace):
             weights.append(float(block.weight))
         elif isinstance(block, Manifold):
-            terms.append(symmetric(term_of(block, pairs.points)))
+            terms.append(term_of(block, pairs.points))
         else:
             blocks.append(block_of(block, pairs.n_features))
     return Given(
         points=np.array(pairs.points),
         similar=np.array(pairs.similar),
         dissimilar=np.array(pairs.dissimilar),
-        unlabeled=rows,
+        unlabeled=rows if mu > 0.0 else rows[:0],
         confidence=np.array(pairs.labeled_weights),
         mu=mu,
         n_unlabeled=n_unlabeled,
         threshold=float(threshold),
-        soft_labels=q,
+        soft_labels=None if soft_labels is None else np.array(soft_labels, dtype=np.float64),
         previous_metric=None if previous_metric is None else symmetric(previous_metric),
         sharpness=1.0 + mu if sharpness is None else float(sharpness),
         trace_weights=tuple(weights),
-        terms=tuple(terms),
+        terms=tuple(map(symmetric, terms)),
         blocks=tuple(blocks),
     )
 
@@ -160,7 +149,6 @@ class Judge:
     def __init__(self, source):
         given = self.given = source if isinstance(source, Given) else Given.of(source)
         self.n_features = given.points.shape[1]
-        self.is_plain = not given.blocks and not given.constants
         self.rows = np.vstack([given.similar, given.dissimilar, given.unlabeled])
         X = given.points.astype(EXTENDED)
         self.differences = X[self.rows[:, 0]] - X[self.rows[:, 1]]
@@ -176,51 +164,41 @@ class Judge:
         elif given.previous_metric is not None and k:
             V = self.differences[-k:]
             d = np.sum((V @ given.previous_metric.astype(EXTENDED)) * V, axis=1)
-            self.labels[-k:] = sigmoid(EXTENDED(given.sharpness) * (given.threshold - d))
+            self.labels[-k:] = expit(EXTENDED(given.sharpness) * (given.threshold - d))
         self._balls = {}
 
     def _at(self, bits):
         """Differences, weights, labels, R and eta, all as balls of this precision."""
         if bits not in self._balls:
-            given, m, rows = self.given, self.n_features, self.rows.tolist()
-            X, k = balls(given.points), len(given.unlabeled)
-            V = arb_mat([[X[i, a] - X[j, a] for a in range(m)] for i, j in rows])
+            given, k = self.given, len(self.given.unlabeled)
+            V = differences(given.points, self.rows)
             c = [arb(x) for x in given.confidence.tolist()]
             c += [arb(given.mu) * given.n_unlabeled / k] * k
-            q = [arb(1)] * len(given.similar) + [arb(0)] * len(given.dissimilar)
-            q += self._soft_labels(V) if k else []
-            weight = total(map(arb, given.trace_weights))
-            R = arb_mat(m, m, [weight * (i == j) for i in range(m) for j in range(m)])
-            for term in given.terms:
-                R = R + balls(term)
+            q = [arb(1)] * len(given.similar) + [arb(0)] * (len(given.dissimilar) + k)
+            if given.soft_labels is not None and k:
+                q[-k:] = map(arb, given.soft_labels.tolist())
+            elif given.previous_metric is not None and k:
+                a, eta = arb(given.sharpness), given.threshold
+                d = forms(differences(given.points, given.unlabeled), exact(given.previous_metric))
+                q[-k:] = [ball_sigmoid(a * (eta - x)) for x in d]
+            R = identity(self.n_features) * total(map(arb, given.trace_weights))
+            R = sum(map(exact, given.terms), R)
             self._balls[bits] = V, c, q, R, arb(given.threshold)
         return self._balls[bits]
-
-    def _soft_labels(self, V):
-        given, rows = self.given, range(V.nrows() - len(self.given.unlabeled), V.nrows())
-        if given.soft_labels is not None:
-            return [arb(x) for x in given.soft_labels.tolist()]
-        if given.previous_metric is None:
-            return [arb(0)] * len(rows)
-        image, a, eta = V * balls(given.previous_metric), arb(given.sharpness), given.threshold
-        m = range(self.n_features)
-        return [ball_sigmoid(a * (eta - total(image[k, i] * V[k, i] for i in m))) for k in rows]
 
     def value(self, L, bits=PRECISIONS[0]):
         """F(LL') as a ball; infinite where that is infeasible, None where balls do not tell."""
         with ctx.workprec(bits):
             V, c, q, R, eta = self._at(bits)
-            factor = balls(L)
-            image, columns = V * factor, range(factor.ncols())
-            value = total(map(arb, self.given.constants))
-            value += (factor.transpose() * R * factor).trace()
-            for k, (weight, label) in enumerate(zip(c, q, strict=True)):
-                value += weight * ball_loss(total(image[k, a] ** 2 for a in columns) - eta, label)
+            factor = exact(L)
             A = factor * factor.transpose()
             parts = [block.value(A) for block in self.given.blocks]
-            if any(part is NOWHERE for part in parts):
-                return NOWHERE
-            return None if any(part is None for part in parts) else value + total(parts)
+            if any(part is None or part is NOWHERE for part in parts):
+                return NOWHERE if any(part is NOWHERE for part in parts) else None
+            scores = [d - eta for d in squares(V, factor)]
+            parts += [*map(arb, self.given.constants), (factor.transpose() * R * factor).trace()]
+            triples = zip(c, scores, q, strict=True)
+            return total([*parts, *(weight * ball_loss(s, label) for weight, s, label in triples)])
 
     def compare(self, L, bound):
         """The sign of F(LL') - bound; 0 where it is zero or balls do not tell."""
@@ -230,36 +208,28 @@ class Judge:
                 return -1 if value < ball(bound) else 1
         return 0
 
-    def lower_bound(self, L):
-        """A proven lower bound on inf f, from the dual point at LL'; minus infinity without one.
 
-        D(r) = sum_k c_k [H(r_k) + eta*(r_k - q_k)] where R + sum_k c_k (q_k - r_k) v_k v_k' is PSD.
-        """
-        with np.errstate(all="ignore"):
-            d = np.sum((self.differences @ np.asarray(L, dtype=EXTENDED)) ** 2, axis=1)
-            full = sigmoid(self.given.threshold - d).astype(np.float64)
-        with ctx.workprec(PRECISIONS[0]):
-            V, c, q, R, eta = self._at(PRECISIONS[0])
-            for shrink in (0.0, 1e-13, 1e-10, 1e-7, 1e-4, 1e-2, 0.1, 0.5):
-                triples = list(zip(c, q, map(arb, (full * (1.0 - shrink)).tolist()), strict=True))
-                w = [ck * (qk - rk) for ck, qk, rk in triples]
-                columns = range(self.n_features)
-                weighted = arb_mat([[wk * V[k, a] for a in columns] for k, wk in enumerate(w)])
-                if is_positive_definite(V.transpose() * weighted + R):
-                    return total(ck * (entropy(rk) + eta * (rk - qk)) for ck, qk, rk in triples)
-        return arb("-inf")
+def exact_value(objective, L):
+    """F(LL') as a double."""
+    return float(Judge(objective).value(L, BITS))
 
 
-def entropy(r):
-    return -total(x * x.log() for x in (r, 1 - r) if x > 0)
+def known_optimum(source):
+    """The infimum of F as a ball, of one feature or of one pair; None otherwise.
 
-
-def optimum_of_one_feature(source):
-    """The infimum of F over a >= 0 for points with one feature: by the sign of F', in balls.
-
-    Infinite where no a is feasible; None where balls do not tell.
+    Infinite where no metric is feasible; None where balls do not tell.
     """
-    judge = source if isinstance(source, Judge) else Judge(source)
+    judge = Judge(source)
+    if judge.n_features == 1:
+        return optimum_of_one_feature(judge)
+    given = judge.given
+    if len(judge.rows) > 1 or given.terms or given.blocks or given.constants:
+        return None
+    return optimum_of_one_pair(judge)
+
+
+def optimum_of_one_feature(judge):
+    """The infimum of F over a >= 0: by the sign of F', in balls."""
     best = None
     for bits in PRECISIONS:
         with ctx.workprec(bits):
@@ -346,20 +316,32 @@ class Line:
         return self.constant if falls else None
 
 
-def optimum_of_two_points(source):
-    """inf f for two points: by the least <R, A> under which their distance is d, minimized in d."""
-    judge = source if isinstance(source, Judge) else Judge(source)
-    with ctx.workprec(PRECISIONS[0]):
-        given = judge.given
-        eta, c = arb(given.threshold), arb(float(given.confidence[0]))
-        if len(given.similar):
+def optimum_of_one_pair(judge):
+    """By the least <R, A> under which the pair's distance is d, minimized in d."""
+    bits = PRECISIONS[0]
+    with ctx.workprec(bits):
+        V, (c,), (q,), R, eta = judge._at(bits)
+        if q == 1:
             return c * (-eta).exp().log1p()
-        V = judge._at(PRECISIONS[0])[0]
-        length = total(V[0, a] ** 2 for a in range(judge.n_features))
-        weight = total(map(arb, given.trace_weights))
+        length, weight = total(x * x for x in V.entries()), R[0, 0]
         if length == 0 or weight == 0:
             return c * ball_softplus(eta) if length == 0 else arb(0)
         share = weight / length / c
         if share >= 1 / (1 + (-eta).exp()):
             return c * ball_softplus(eta)
         return c * (-(-share).log1p() + share * (eta + (-share).log1p() - share.log()))
+
+
+def check_proof(objective, A=None, scale=1.0, **settings):
+    """A proof at A, or at the solver's answer, true there and at random points; f is sharp."""
+    answer = solve_quietly(objective, tol=1e-9, max_iter=500).metric if A is None else A
+    proof = prove(objective, answer, **settings)
+    judge, m = Judge(objective), objective.pairs.n_features
+    own = judge.value(proof.factor, BITS)
+    assert own <= proof.primal_value < np.inf
+    sharpness = 2e-16 + 2.0 ** (8 - proof.precision)
+    assert own >= proof.primal_value - sharpness * max(1.0, abs(proof.primal_value))
+    for L in [proof.factor, *random_factors(np.random.default_rng(7), m, scale)]:
+        assert judge.value(L, BITS) >= proof.dual_value
+    assert proof.dual_value <= proof.primal_value
+    return proof

@@ -16,7 +16,6 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import expit
 from stress_blocks import EXTENDED, root_of
-from stress_judge import sigmoid, softplus
 
 DECADES = (-25.0, 65.0)
 """Where the length of a direction is searched, relative to its longest pair's; more where the
@@ -135,7 +134,7 @@ class Search:
     def falling(self, d):
         """Directions in which f falls at distances d: eigenvectors of its gradient."""
         judge = self.judge
-        w = judge.weights * (judge.labels - sigmoid(judge.given.threshold - d))
+        w = judge.weights * (judge.labels - expit(judge.given.threshold - d))
         found = [np.zeros((judge.n_features, 0), dtype=EXTENDED)]
         for T, _ in (self.basis, self.even_basis):
             Z = judge.differences @ T
@@ -174,7 +173,7 @@ class Search:
                 low, high = np.where(falls, middle, low), np.where(falls, high, middle)
             t = number(10) ** low.astype(number)
             s = base + t * W
-            values = np.sum(c * (softplus(-s) + q * s), axis=0) + t * penalty
+            values = np.sum(c * (np.logaddexp(0, -s) + q * s), axis=0) + t * penalty
         values[(largest == 0) | ~np.isfinite(values)] = np.inf
         values[(largest == 0) & (penalty < 0)] = -np.inf  # f falls for ever, and no pair sees it
         return t.astype(EXTENDED) / unit, values, wide
@@ -247,8 +246,8 @@ class Lagrangian:
         with np.errstate(all="ignore"):
             s = np.sum((self.Z @ B) ** 2, axis=1) - self.eta
             S = B @ B.T
-            value = np.sum(self.c * (softplus(-s) + self.q * s)) + np.sum(self.R * S)
-            slope = (self.Z.T * (self.c * (self.q - sigmoid(-s)))) @ self.Z + self.R
+            value = np.sum(self.c * (np.logaddexp(0, -s) + self.q * s)) + np.sum(self.R * S)
+            slope = (self.Z.T * (self.c * (self.q - expit(-s)))) @ self.Z + self.R
             for at in self.smooth:
                 more, its_slope = at(S.astype(EXTENDED))
                 value, slope = value + float(more), slope + in_doubles(its_slope)
