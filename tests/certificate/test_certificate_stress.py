@@ -434,7 +434,7 @@ def test_the_judge_agrees_with_the_proofs_of_the_package_on_penalties(family):
     for instance, judge, factors in filter(None, instances):
         objective = instance.objective
         L = 0.999 * np.asarray(factors[-1]).astype(np.float64)  # constraints hold strictly
-        with flint.ctx.workprec(BITS):
+        with flint.ctx.workprec(BITS), np.errstate(all="ignore"):
             parts = [block.ball_value(exact(L), L) for block in objective.penalties]
             enclosed = judge.value(L, BITS)
             if all(part.is_finite() for part in parts) and enclosed is not None:

@@ -59,9 +59,9 @@ def decades(rng, low, high, size=None):
     return 10.0 ** rng.uniform(low, high, size=size)
 
 
-def power(exponent):
+def power(exponent, least=-305.0):
     """A power of ten, within the range of doubles."""
-    return float(10.0 ** np.clip(exponent, -322.0, 305.0))
+    return float(10.0 ** np.clip(exponent, least, 305.0))
 
 
 def chance(rng, share):
@@ -372,7 +372,7 @@ def fitting(low, high):
         V = pairs.points[pairs.labeled[:, 0]] - pairs.points[pairs.labeled[:, 1]]
         sizes = np.max(pairs.labeled_weights), *2 * [np.max(np.abs(V), initial=0.0)]
         size = sum(float(np.log10(x)) if x > 0.0 else 0.0 for x in sizes)
-        return power(size + rng.uniform(low, high))
+        return power(size + rng.uniform(low, high), least=-322.0)
 
     return weight
 
