@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from evidence import m_steps, passes
 from evidence.files import program, split_numbers
-from evidence.measuring import Report
+from evidence.measuring import MeasuredRows, Report
 
 from seraph_cvx.cli.main import DEBUG
 from seraph_cvx.cli.report import alert, alerts, answers_in_words, say
@@ -22,7 +22,7 @@ from seraph_cvx.cli.tables import check_output
 from seraph_cvx.display.result_table import ResultTable, show
 from seraph_cvx.processes.whole_file import write_whole
 
-SECTIONS: dict[str, list[Callable[..., ResultTable]]] = {
+SECTIONS: dict[str, list[Callable[..., MeasuredRows]]] = {
     "compile": [m_steps.bench_compilation],
     "answers": [m_steps.bench_answers],
     "overhead": [m_steps.bench_overhead],
@@ -30,7 +30,7 @@ SECTIONS: dict[str, list[Callable[..., ResultTable]]] = {
     "fit": [m_steps.bench_whole_fit],
     "kernel": [passes.bench_kernel],
     "scaling": [passes.bench_scaling, passes.bench_dimension],
-    "large": [passes.bench_large_fit],
+    "large": [partial(passes.bench_sizes, sizes=(5_000,), m=16)],
     "path": [m_steps.bench_path],
     "certificate": [m_steps.bench_certificate],
     "proof": [m_steps.bench_proof],
@@ -102,15 +102,20 @@ def bench(
             options |= {"unlabeled_pairs": unlabeled_pairs, "scheduler": scheduler}
         tables: list[ResultTable] = []
         try:
-            for measure in SECTIONS[section]:
-                _measure(partial(measure, **options), tables)
+            for measurement in SECTIONS[section]:
+                _measure(measurement, options, tables)
         finally:
-            _write_tables(tables, markdown, json, kept)
+            pages = "\n\n".join(table.to_markdown() for table in tables) + "\n"
+            data = "[" + ",\n".join(table.to_json() for table in tables) + "]\n"
+            for path, text in ((markdown, pages), (json, data)):
+                if tables and path is not None:
+                    write_whole(path, text.encode())
+                    kept.append(f"the tables are in {path}")
         for words in kept:
             alert(words, style="dim")
 
 
-def _measure(measure: Callable[[Report], ResultTable], tables: list[ResultTable]) -> None:
+def _measure(measurement: Callable[..., Any], options: dict[str, Any], tables: list[Any]) -> None:
     """Make a measurement, then print and keep its table, also if it was interrupted."""
     with alerts.status("measuring") as status:
         report = Report(
@@ -118,24 +123,13 @@ def _measure(measure: Callable[[Report], ResultTable], tables: list[ResultTable]
             show=lambda row: alert(", ".join(f"{k} {show(v)}" for k, v in row.items()), "dim"),
         )
         try:
-            measure(report)
+            report.measure(measurement, **options)
         finally:
             status.stop()
             table = report.table()
             if table.rows:
                 tables.append(table)
                 say("\n" + table.to_markdown())
-
-
-def _write_tables(
-    tables: list[ResultTable], markdown: Path | None, json: Path | None, kept: list[str]
-) -> None:
-    pages = "\n\n".join(table.to_markdown() for table in tables) + "\n"
-    data = "[" + ",\n".join(table.to_json() for table in tables) + "]\n"
-    for path, text in ((markdown, pages), (json, data)):
-        if tables and path is not None:
-            write_whole(path, text.encode())
-            kept.append(f"the tables are in {path}")
 
 
 if __name__ == "__main__":

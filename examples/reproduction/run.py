@@ -6,6 +6,7 @@ Example:  python examples/reproduction/run.py table2 --tasks iris,wine --samplin
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from enum import StrEnum
 from pathlib import Path
 
@@ -147,23 +148,20 @@ def _report(part: str, runs: RunTable, out: Path) -> list[str]:
         alert(note)
     if part == "table2":
         return write_texts(out, table2_files(runs.rows))
-    summaries = summarize(runs.rows)
-    table = times_table(summaries)
-    written = write_texts(out, text_files("figure3", [table], table.rows))
-    return written + _draw_times(out, times_of(summaries))
+    times = times_of(summarize(runs.rows))
+    table = times_table(times)
+    return write_texts(out, text_files("figure3", [table], table.rows)) + _draw_times(out, times)
 
 
 def _tell_failures(runs: RunTable) -> None:
     """Say how many runs lack a result; exit with code 1 if one failed."""
-    failed, cut_off = (
-        sum(row["outcome"] == outcome for row in runs.rows) for outcome in (FAILED, CUT_OFF)
-    )
-    if failed or cut_off:
+    count = Counter(row["outcome"] for row in runs.rows)
+    if count[FAILED] or count[CUT_OFF]:
         alert(
-            f"Of {len(runs.rows)} runs {failed} failed and {cut_off} were cut off at the time "
-            "cap; table2.md says which and why."
+            f"Of {len(runs.rows)} runs {count[FAILED]} failed and {count[CUT_OFF]} were cut off at "
+            "the time cap; table2.md says which and why."
         )
-    if failed:
+    if count[FAILED]:
         raise typer.Exit(1)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from evidence import figures
 from evidence.figures import artificial_set, learn_panels
 from evidence.methods import METHODS, stop_early
 from evidence.pictures import FAMILIES, OWN, plot_sparsity, plot_times
-from evidence.results import read_times, summarize, times_table, to_csv
+from evidence.results import read_times, summarize, times_of, times_table, to_csv
 from evidence.tasks import TASKS
 from matplotlib.colors import to_rgb
 from pictures import assert_legible
@@ -84,20 +85,20 @@ def test_figures_1_and_2_are_legible_mark_the_errors_and_shade_the_predicted_cla
 )
 def test_figure_3_is_legible_and_draws_the_seconds(tasks, methods):
     rng = np.random.default_rng(0)
-    times = {(task, method): 10.0 ** rng.uniform(-2, 2) for task in tasks for method in methods}
-    figure = plot_times(times)
+    seconds = 10.0 ** rng.uniform(-2, 2, size=(len(methods), len(tasks)))
+    figure = plot_times(pd.DataFrame(seconds, methods, tasks))
     assert_legible(figure, at_least=4)
     lines = [line for ax in figure.axes if ax.get_visible() for line in ax.lines]
     titles = {METHODS[name].title.removeprefix("SERAPH ") for name in methods}
     assert {line.get_label() for line in lines} == titles
     drawn = sorted(y for line in lines for y in line.get_ydata())
-    assert drawn == pytest.approx(sorted(times.values()))
+    assert drawn == pytest.approx(sorted(seconds.flat))
 
 
 def test_figure_3_every_method_is_of_one_family_with_the_range_of_all_behind_it():
     every = [method for members in FAMILIES.values() for method in members]
     assert sorted(every) == sorted(METHODS)
-    figure = plot_times({("iris", "gdm"): 0.1, ("iris", "direct"): 0.2, ("iris", "mine"): 0.3})
+    figure = plot_times(pd.DataFrame({"iris": {"gdm": 0.1, "direct": 0.2, "mine": 0.3}}))
     panels = [ax for ax in figure.axes if ax.get_visible()]
     assert [ax.get_title() for ax in panels] == ["Other methods", "SERAPH, accelerated", OWN]
     for ax in panels:
@@ -108,13 +109,15 @@ def test_figure_3_every_method_is_of_one_family_with_the_range_of_all_behind_it(
 
 
 def test_figure_3_is_drawn_again_from_its_table(repository):
-    times = {("iris", "gdm"): 0.25, ("usps-1-5-20", "seraph-hyper"): 3.5, ("wine", "mine"): 1e-3}
-    rows = [run_row(*key, 0, 9.0, seconds=seconds) for key, seconds in times.items()]
-    assert read_times(to_csv(times_table(summarize(rows)).rows)) == times
+    seconds = {("iris", "gdm"): 0.25, ("usps-1-5-20", "seraph-hyper"): 3.5, ("wine", "mine"): 1e-3}
+    rows = [run_row(*key, 0, 9.0, seconds=value) for key, value in seconds.items()]
+    times = times_of(summarize(rows))
+    assert times.T.stack().dropna().to_dict() == seconds
+    again = read_times(to_csv(times_table(times).rows))
+    pd.testing.assert_frame_equal(again, times, check_names=False)
     committed = (repository / "examples" / "reproduction" / "figure3.csv").read_text("utf-8")
-    assert set(read_times(committed)) == {(task, method) for task in TASKS for method in METHODS}
-
-
-def test_times_without_a_finished_run_are_not_drawn():
+    table = read_times(committed)
+    assert (list(table), list(table.index)) == (list(TASKS), list(METHODS))
+    assert table.notna().all(axis=None)
     with pytest.raises(ValueError, match="no times to draw"):
-        plot_times({})
+        plot_times(pd.DataFrame())

@@ -6,14 +6,16 @@ import csv
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 from command_line import words
 from evidence import runs
 from evidence.methods import METHODS
 from evidence.results import (
     are_comparable,
+    by_method,
     duel_table,
-    errors_table,
+    errors_csv,
     judge,
     judgment_again,
     judgment_table,
@@ -22,7 +24,6 @@ from evidence.results import (
     summarize,
     table2,
     table2_reasons,
-    to_csv,
 )
 from evidence.runs import EMPTY
 from evidence.tasks import TASKS
@@ -81,12 +82,10 @@ def test_table_2_shows_means_boldface_the_paper_and_what_is_missing():
 def test_errors_csv_keeps_every_error_and_every_gap():
     rows = [run_row("iris", m, s, 100.0 * (s + k) / 38) for k, m in enumerate("ab") for s in (0, 1)]
     rows += [run_row("wine", "a", 0, None, "failed")]
-    again = read_errors(to_csv(errors_table(rows)))
-    found = {(r["task"], r["method"], r["sampling"]): r["error"] for r in again}
-    for row in rows:
-        assert found[row["task"], row["method"], row["sampling"]] == (
-            None if row["error"] is None else pytest.approx(row["error"])
-        )
+    again = read_errors(errors_csv(rows))
+    key = ["task", "sampling"]
+    errors = [by_method(pd.DataFrame(runs), key) for runs in (again, rows)]
+    pd.testing.assert_frame_equal(*errors)
     with pytest.raises(ValueError, match=r"Line 3 is not one of errors\.csv"):
         read_errors("task,sampling,test points,a\niris,0,38,2\niris,1,38,many\n")
 
@@ -103,20 +102,21 @@ def test_closed_form_of_the_judgment():
     (verdict,) = judge(rows)
     own, reference = column(rows, "recommended"), column(rows, "euclidean")
     s, s0 = own.std(ddof=1) / np.sqrt(12), reference.std(ddof=1) / np.sqrt(12)
-    assert verdict.largest == pytest.approx(5.31 + 2 * np.sqrt(s**2 + 0.43**2))
+    assert verdict["at most"] == pytest.approx(5.31 + 2 * np.hypot(s, 0.43))
     squares = s**2 + s0**2 + 0.43**2 + 0.73**2
-    assert verdict.least == pytest.approx(9.58 - 5.31 - 2 * np.sqrt(squares))
+    assert verdict["at least"] == pytest.approx(9.58 - 5.31 - 2 * np.sqrt(squares))
     r = np.corrcoef(own, reference)[0, 1]
     ours = np.var(reference - own, ddof=1) / 12
     paired = np.sqrt(ours + 0.43**2 + 0.73**2 - 2 * r * 0.43 * 0.73)
-    assert verdict.least_paired == pytest.approx(9.58 - 5.31 - 2 * paired)
-    assert verdict.least < verdict.least_paired  # stricter
-    assert verdict.best == "itml"
-    assert verdict.is_best == (ttest_ind(own, column(rows, "itml")).pvalue >= 0.05)
-    assert verdict.is_best_paired == (ttest_rel(own, column(rows, "itml")).pvalue >= 0.05)
+    assert verdict["at least, paired"] == pytest.approx(9.58 - 5.31 - 2 * paired)
+    assert verdict["at least"] < verdict["at least, paired"]  # stricter
+    assert verdict["smallest mean"] == "ITML"
+    best = column(rows, "itml")
+    assert verdict["best or tied"] == (ttest_ind(own, best).pvalue >= 0.05)
+    assert verdict["best or tied, paired test"] == (ttest_rel(own, best).pvalue >= 0.05)
     flat = [row | {"error": 13.0} if row["method"] == "euclidean" else row for row in rows]
     (uncorrelated,) = judge(flat)
-    assert uncorrelated.least_paired == uncorrelated.least
+    assert uncorrelated["at least, paired"] == uncorrelated["at least"]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +130,7 @@ def test_closed_form_of_the_judgment():
 )
 def test_the_error_or_the_improvement_is_enough(own, euclidean, near, near_paired):
     (verdict,) = judge(invented_table(recommended=own, euclidean=euclidean))
-    assert (verdict.agrees, verdict.agrees_paired) == (near, near_paired)
+    assert (verdict["near the paper"], verdict["near, paired errors"]) == (near, near_paired)
 
 
 def test_verdicts_and_duels_are_counted_over_the_tasks():
@@ -206,7 +206,7 @@ def test_the_committed_judgment_and_means_are_those_of_the_committed_errors(fold
     assert len(rows) == 12 * 50 * len(METHODS)
     with (folder / "table2.csv").open(encoding="utf-8") as file:
         printed = {(line["task"], line["method"]): line for line in csv.DictReader(file)}
-    for summary in summarize(rows):
+    for summary in summarize(rows).itertuples():
         line = printed[summary.task, summary.method]
         assert float(line["mean"]) == pytest.approx(summary.mean)
         assert float(line["standard_error"]) == pytest.approx(summary.standard_error)

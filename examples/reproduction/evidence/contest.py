@@ -7,15 +7,14 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import delayed
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import pdist
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import roc_auc_score
 from sklearn.semi_supervised import LabelPropagation, LabelSpreading, SelfTrainingClassifier
@@ -26,8 +25,8 @@ from seraph_cvx.numerics.arrays import one_blas_thread
 from seraph_cvx.numerics.checks import check_number
 
 from .methods import CHOICES
-from .runs import DONE, FAILED, Callback, RunJournal, RunTable, finished_runs
-from .tasks import UNKNOWN, scale_features
+from .runs import DONE, FAILED, Callback, RunJournal, RunTable
+from .tasks import UNKNOWN, shift_and_spread, vote
 
 # Data sets and draws
 
@@ -119,9 +118,6 @@ def _read_more(names, data_dir):
 class Draw:
     """Standardized points, a few of them with their class, and the points that were not drawn."""
 
-    name: str
-    labels: int
-    number: int
     X: Any
     y: Any
     truth: Any
@@ -136,21 +132,13 @@ def draw_points(data: DataSet, labels: int, number: int) -> Draw:
     of_classes = [order[data.y[order] == c] for c in range(int(data.y.max()) + 1)]
     labeled = np.concatenate([points[: min(labels, len(points) // 2)] for points in of_classes])
     others = order[~np.isin(order, labeled)]
-    n = min(max(POINTS, 2 * len(labeled)), len(order))
-    taken = rng.permutation(np.concatenate([labeled, others[: n - len(labeled)]]))
-    rest = others[n - len(labeled) :]
-    X = data.X[taken]
-    spread = np.where(np.ptp(X, axis=0) > 0.0, X.std(axis=0), 1.0)
-    return Draw(
-        name=data.name,
-        labels=labels,
-        number=number,
-        X=scale_features(X, "standard"),
-        y=np.where(np.isin(taken, labeled), data.y[taken], UNKNOWN),
-        truth=data.y[taken],
-        X_rest=(data.X[rest] - X.mean(axis=0)) / spread,
-        truth_rest=data.y[rest],
-    )
+    n_others = min(max(POINTS, 2 * len(labeled)), len(order)) - len(labeled)
+    taken = rng.permutation(np.concatenate([labeled, others[:n_others]]))
+    rest = others[n_others:]
+    shift, spread = shift_and_spread(data.X[taken], "standard")
+    X, truth = (data.X - shift) / spread, data.y
+    shown = np.where(np.isin(taken, labeled), truth[taken], UNKNOWN)
+    return Draw(X[taken], shown, truth[taken], X[rest], truth[rest])
 
 
 # Methods
@@ -159,11 +147,9 @@ EUCLIDEAN, DEFAULT = "euclidean", "seraph"
 """The two methods that every other one is tested against."""
 
 
-@dataclass(frozen=True)
-class Contestant:
+class Contestant(NamedTuple):
     """A method of the benchmark, and a function that makes an estimator which is not fitted."""
 
-    name: str
     title: str
     make: Callable[[], Any]
     is_metric: bool = True
@@ -174,26 +160,19 @@ def _shrunk_lda():
 
 
 CONTESTANTS: dict[str, Contestant] = {
-    contestant.name: contestant
-    for contestant in (
-        Contestant(DEFAULT, "SERAPH", SERAPH),
-        Contestant("seraph-hyper", "SERAPH hyper", partial(SERAPH, setting="hyper")),
-        Contestant("seraph-cv", "SERAPHCV", SERAPHCV),
-        *(
-            Contestant(
-                name.lower(), name, partial(getattr(baselines, name), **CHOICES.get(name, {}))
-            )
-            for name in ("Euclidean", "ITML", "NCA", "MFDA", "LMNN", "GDM", "LDM")
-        ),
-        Contestant("lda", "shrunk LDA", lambda: LabeledOnly(_shrunk_lda()), False),
-        Contestant(
-            "self-training", "self-training", lambda: SelfTrainingClassifier(_shrunk_lda()), False
-        ),
-        Contestant("spreading", "label spreading", partial(LabelSpreading, kernel="knn"), False),
-        Contestant(
-            "propagation", "label propagation", partial(LabelPropagation, kernel="knn"), False
-        ),
-    )
+    DEFAULT: Contestant("SERAPH", SERAPH),
+    "seraph-hyper": Contestant("SERAPH hyper", partial(SERAPH, setting="hyper")),
+    "seraph-cv": Contestant("SERAPHCV", SERAPHCV),
+    **{
+        name.lower(): Contestant(name, partial(getattr(baselines, name), **CHOICES.get(name, {})))
+        for name in ("Euclidean", "ITML", "NCA", "MFDA", "LMNN", "GDM", "LDM")
+    },
+    "lda": Contestant("shrunk LDA", lambda: LabeledOnly(_shrunk_lda()), False),
+    "self-training": Contestant(
+        "self-training", lambda: SelfTrainingClassifier(_shrunk_lda()), False
+    ),
+    "spreading": Contestant("label spreading", partial(LabelSpreading, kernel="knn"), False),
+    "propagation": Contestant("label propagation", partial(LabelPropagation, kernel="knn"), False),
 }
 """SERAPH in three ways, the rivals of Section 5, and four classifiers of scikit-learn.
 
@@ -204,17 +183,17 @@ of seven neighbors: their default, a Gaussian kernel of gamma = 20, joins hardly
 
 def find_contestants(
     methods: Sequence[str] | Mapping[str, Callable[[], Any]] | None = None,
-) -> list[Contestant]:
-    """Look up methods by name, or take given ones; None: all."""
+) -> dict[str, Callable[[], Any]]:
+    """What makes the methods of these names, or the given ones; None: all."""
     if isinstance(methods, Mapping):
-        return [Contestant(name, name, make) for name, make in methods.items()]
-    names = list(dict.fromkeys(CONTESTANTS if methods is None else methods))
+        return dict(methods)
+    names = CONTESTANTS if methods is None else methods
     for name in names:
         if name not in CONTESTANTS:
             raise ValueError(
                 f"There is no method {name!r}; the known ones are {', '.join(CONTESTANTS)}."
             )
-    return [CONTESTANTS[name] for name in names]
+    return {name: CONTESTANTS[name].make for name in names}
 
 
 # Measures
@@ -223,10 +202,12 @@ MEASURES = ("error", "error_3nn", "pair_auc", "held_out_error")
 """The measures of a run, all in %; the last three are None where there is none."""
 
 
-def run_on_draw(method: str, make: Callable[[], Any], draw: Draw) -> dict[str, Any]:
+def run_on_draw(
+    key: tuple[str, int, int, str], make: Callable[[], Any], draw: Draw
+) -> dict[str, Any]:
     """Fit an estimator to a draw and measure it on the points whose class it was not shown."""
     row: dict[str, Any] = {
-        **{"set": draw.name, "labels": draw.labels, "draw": draw.number, "method": method},
+        **dict(zip(ContestJournal.key, key, strict=True)),
         **{"outcome": FAILED, **dict.fromkeys(MEASURES)},
         **{"seconds": 0.0, "warnings": 0, "detail": ""},
     }
@@ -235,7 +216,7 @@ def run_on_draw(method: str, make: Callable[[], Any], draw: Draw) -> dict[str, A
         try:
             model = make()
             if "random_state" in getattr(model, "get_params", dict)():
-                model.set_params(random_state=draw.number)
+                model.set_params(random_state=row["draw"])
             clock = time.process_time()
             model.fit(draw.X, draw.y)
             row["seconds"] = time.process_time() - clock
@@ -249,21 +230,22 @@ def run_on_draw(method: str, make: Callable[[], Any], draw: Draw) -> dict[str, A
 def _judge(model, draw):
     """The measures of a fitted model."""
     judged = draw.y == UNKNOWN
-    classes, truth = draw.y[~judged], draw.truth[judged]
+    points, truth = draw.X[judged], draw.truth[judged]
     measures: dict[str, float | None] = {}
-    is_classifier = hasattr(model, "predict")
-    if not is_classifier:
-        near, Z = _projected(model, draw.X[~judged]), _projected(model, draw.X[judged])
+    if hasattr(model, "predict"):
+        predict = model.predict
+    else:
+        Z, near = _projected(model, points), _projected(model, draw.X[~judged])
+        classes = draw.y[~judged]
+
+        def predict(X):
+            return vote(_projected(model, X), near, classes)
+
         three = _share_wrong(vote(Z, near, classes, 3), truth)
         measures = {"error_3nn": three, "pair_auc": area_of_pairs(Z, truth)}
-
-    def error(X, truth):
-        guess = model.predict(X) if is_classifier else vote(_projected(model, X), near, classes, 1)
-        return _share_wrong(guess, truth)
-
     if len(draw.X_rest):
-        measures["held_out_error"] = error(draw.X_rest, draw.truth_rest)
-    return measures | {"error": error(draw.X[judged], truth)}
+        measures["held_out_error"] = _share_wrong(predict(draw.X_rest), draw.truth_rest)
+    return measures | {"error": _share_wrong(predict(points), truth)}
 
 
 def _projected(model, X):
@@ -277,18 +259,9 @@ def _share_wrong(guess, truth):
     return 100.0 * float(np.mean(np.asarray(guess) != truth))
 
 
-def vote(points, labeled, classes, k: int):
-    """Guess classes by the k nearest labeled points; of tied classes the nearest point's wins."""
-    nearest = np.argsort(cdist(points, labeled), axis=1, kind="stable")[:, :k]
-    voters = classes[nearest]
-    counts = np.sum(voters[:, :, None] == voters[:, None, :], axis=2)
-    return voters[np.arange(len(points)), np.argmax(counts, axis=1)]
-
-
 def area_of_pairs(points, classes) -> float | None:
     """The ROC area (in %) by which distances tell pairs of one class from pairs of two."""
-    first, second = np.triu_indices(len(points), 1)
-    similar = classes[first] == classes[second]
+    similar = pdist(classes[:, None], "hamming") == 0.0
     if np.all(similar) or not np.any(similar):
         return None
     return 100.0 * float(roc_auc_score(similar, -pdist(points)))
@@ -298,28 +271,15 @@ def area_of_pairs(points, classes) -> float | None:
 
 
 class ContestJournal(RunJournal):
-    """The runs of the benchmark; a header is the name of a data set and its fingerprint."""
+    """The runs of the benchmark, made with data sets of given fingerprints."""
 
-    kind = "run"
+    kind, header = "run", "set"
     key: ClassVar = {"set": str, "labels": int, "draw": int, "method": str}
     measures = MEASURES
 
-    def read_header(self, kind: str, content: dict[str, Any]) -> tuple[Any, ...]:
+    def conditions_of(self, header: dict[str, Any]) -> dict[str, Any]:
         """The data set and its fingerprint."""
-        if kind != "set":
-            return super().read_header(kind, content)
-        return content["set"], content["digest"]
-
-    def note_set(self, data: DataSet) -> None:
-        """Record a data set; refuse one whose points are not those of the recorded runs."""
-        known = dict(self.headers).get(data.name)
-        if known is None:
-            self.add("set", {"set": data.name, "digest": data.digest})
-        elif known != data.digest:
-            raise ValueError(
-                f"The points of {data.name} are not those of the runs recorded in {self.path}: "
-                "use another folder, or another name for the set."
-            )
+        return {header["set"]: header["digest"]}
 
 
 def bench_defaults(
@@ -342,26 +302,25 @@ def bench_defaults(
     """
     for number in labels:
         check_number(number, "labels", 1.0)
-    chosen = {contestant.name: contestant.make for contestant in find_contestants(methods)}
-    found = find_sets(sets, data_dir)
+    chosen = find_contestants(methods)
+    found = {data.name: data for data in find_sets(sets, data_dir)}
     with ContestJournal(out, resume) as journal:
-        for data in found:
-            journal.note_set(data)
+        for name, data in found.items():
+            if journal.conditions.get(name, data.digest) != data.digest:
+                raise ValueError(
+                    f"The points of {name} are not those of the runs recorded in {journal.path}: "
+                    "use another folder, or another name for the set."
+                )
+            if name not in journal.conditions:
+                journal.add("set", {"set": name, "digest": data.digest})
         for name in forget:
             journal.add("forget", {"method": name})
-        work = [
-            (data, n, number, method)
-            for number in range(draws)
-            for data in found
-            for n in labels
-            for method in chosen
-            if (data.name, n, number, method) not in journal.finished
-        ]
         draw_once = lru_cache(maxsize=1)(draw_points)  # of one draw for all its methods
-        calls = (delayed(run_on_draw)(m, chosen[m], draw_once(*drawn)) for *drawn, m in work)
-        total = draws * len(found) * len(labels) * len(chosen)
-        with closing(finished_runs(journal, calls, n_jobs)) as finished:
-            for number, row in enumerate(finished, start=total - len(work) + 1):
-                if callback is not None:
-                    callback(row, number, total)
+
+        def call(key):
+            name, n, number, method = key
+            return delayed(run_on_draw)(key, chosen[method], draw_once(found[name], n, number))
+
+        keys = [(d, n, k, m) for k in range(draws) for d in found for n in labels for m in chosen]
+        journal.make_runs(keys, call, n_jobs, callback)
         return RunTable(list(journal.finished.values()), journal.notes)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.spatial.distance import cdist
+import pandas as pd
 
 from seraph_cvx import MStepObjective, PairSet, solve_m_step
 from seraph_cvx.datasets import Sampling
@@ -20,7 +20,7 @@ from seraph_cvx.display.result_table import ResultTable
 
 from .methods import learn_baseline, stop_early
 from .results import text_files
-from .tasks import UNKNOWN, nearest_neighbor_error
+from .tasks import UNKNOWN, classify, nearest_neighbor_error
 
 POSTERIOR_FACTOR = 10.0
 """The weight mu of Figure 1, in units of #(S u D)/#U."""
@@ -64,11 +64,9 @@ def artificial_set(figure: int, n_each: int = 50, seed: int = 0) -> Sampling:
     half = np.array([box.half_width, box.half_height])
     points = rng.uniform(-half, half, size=(2 * n_each, 2))
     points[:, 0] += np.where(classes == 0, -1.0, 1.0) * box.center
-    labeled = [
-        (side * box.center + move * box.label_offset, -side * box.label_height)
-        for side in (-1.0, 1.0)
-        for move in (-1.0, 1.0)
-    ]
+    side, move = np.array([-1.0, -1.0, 1.0, 1.0]), np.array([-1.0, 1.0, -1.0, 1.0])
+    across = side * box.center + move * box.label_offset
+    labeled = np.column_stack([across, -side * box.label_height])
     y = np.concatenate([[0, 0, 1, 1], np.full(2 * n_each, UNKNOWN)])
     return Sampling(f"figure {figure}", np.vstack([labeled, points]), y, points, classes)
 
@@ -105,16 +103,21 @@ def _panel(title, metric, sampling):
     return LearnedPanel(title, metric, sampling.X @ root, predicted, error)
 
 
-def classify(sampling: Sampling, components, points):
-    """The class of the labeled point that is nearest to each of some points."""
-    known = sampling.labeled
-    distances = cdist(points @ components.T, sampling.X[known] @ components.T)
-    return sampling.y[known][np.argmin(distances, axis=1)]
-
-
 def figure_files(figure: int, sampling: Sampling, panels: Sequence[LearnedPanel]) -> dict[str, str]:
-    """The files of the numbers in Figure 1 or 2."""
-    points = _points_rows(sampling, panels)
+    """The files of the numbers in Figure 1 or 2.
+
+    Of each point: class, position, and of each metric the projection and the predicted class.
+    """
+    columns = {
+        "class": np.concatenate([sampling.y[sampling.labeled], sampling.y_test]),
+        "labeled": sampling.labeled.astype(int),
+        **dict(zip("xy", sampling.X.T, strict=True)),
+    }
+    for panel in panels:
+        across, up = panel.projected.T
+        columns |= {f"{panel.title}: x": across, f"{panel.title}: y": up}
+        columns[f"{panel.title}: predicted"] = panel.predicted
+    points = pd.DataFrame(columns).to_dict("records")
     return text_files(f"figure{figure}", [panels_table(figure, panels)], points)
 
 
@@ -135,16 +138,3 @@ def panels_table(figure: int, panels: Sequence[LearnedPanel]) -> ResultTable:
             }
         )
     return ResultTable(f"Figure {figure}: metrics scaled to trace 1", rows)
-
-
-def _points_rows(sampling, panels):
-    """The points: class, position, and of each metric the projection and the predicted class."""
-    classes = np.concatenate([sampling.y[sampling.labeled], sampling.y_test])
-    rows = []
-    for k, (x, y) in enumerate(sampling.X.tolist()):
-        row = {"class": classes[k], "labeled": int(sampling.labeled[k]), "x": x, "y": y}
-        for panel in panels:
-            row[f"{panel.title}: x"], row[f"{panel.title}: y"] = panel.projected[k].tolist()
-            row[f"{panel.title}: predicted"] = panel.predicted[k]
-        rows.append(row)
-    return rows

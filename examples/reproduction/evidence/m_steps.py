@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from seraph_cvx import MStepObjective, Status, alternate, certify, seraph_path, solve_m_step
-from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.m_step.statement import build_statement, textbook_statement
 from seraph_cvx.numerics.arrays import one_blas_thread
 from seraph_cvx.processes.isolation import ForkServer, run_isolated
@@ -19,7 +18,16 @@ from seraph_cvx.race.solvers import entrants, kinds_of_entrants
 from seraph_cvx.solvers.first_order import fista
 from seraph_cvx.solvers.solution import grade_matrix
 
-from .measuring import DIGITS, TASKS, Report, draw_tasks, quiet, task_pairs, timed
+from .measuring import (
+    DIGITS,
+    TASKS,
+    MeasuredRows,
+    Report,
+    draw_tasks,
+    quiet,
+    task_pairs,
+    timed,
+)
 
 DATA_SETS = ("iris", "wine", "breast_cancer")
 
@@ -28,7 +36,7 @@ DATA_SETS = ("iris", "wine", "breast_cancer")
 
 def bench_compilation(
     report: Report, time_limit: float = 120.0, names: Sequence[str] = DATA_SETS
-) -> ResultTable:
+) -> MeasuredRows:
     """Time compiling and updating our primal statement against the textbook's."""
     report.start("Compiling the M-step (n = 100, 4,950 pairs)")
     for name in names:
@@ -42,19 +50,16 @@ def bench_compilation(
         parameters = outcome.result if done else outcome.seconds
         ratio = parameters / first
         bound = f"> {parameters:.0f} ({outcome.status})"
-        report.add(
-            {
-                "data": name,
-                "ours first (s)": first,
-                "textbook, q constant (s)": constant,
-                "textbook, q Parameters (s)": parameters if done else bound,
-                "first: q Parameters / ours": ratio if done else f"> {ratio:.0f}",
-                "first: q constant / ours": constant / first,
-                "ours again (s)": again,
-                "again: textbook / ours": constant / again,
-            }
-        )
-    return report.finish()
+        yield {
+            "data": name,
+            "ours first (s)": first,
+            "textbook, q constant (s)": constant,
+            "textbook, q Parameters (s)": parameters if done else bound,
+            "first: q Parameters / ours": ratio if done else f"> {ratio:.0f}",
+            "first: q constant / ours": constant / first,
+            "ours again (s)": again,
+            "again: textbook / ours": constant / again,
+        }
 
 
 def time_ours(name: str) -> tuple[float, float]:
@@ -90,7 +95,7 @@ def bench_answers(
     tol: float = 1e-6,
     time_limit: float = 60.0,
     names: Sequence[str] = DATA_SETS,
-) -> ResultTable:
+) -> MeasuredRows:
     """Compare what CLARABEL and SCS claim for the first M-step with what is true."""
     report.start(f"First M-steps at tol = {tol:g}, time limit {time_limit:g} s")
     conic = [(solver, form) for solver in ("CLARABEL", "SCS") for form in ("primal", "dual")]
@@ -103,20 +108,17 @@ def bench_answers(
             settings = {"tol": tol, "formulation": formulation, "time_limit": limit}
             with quiet():
                 answer = solve_m_step(objective, solver, **settings)
-            report.add(
-                {
-                    "data": name,
-                    "solver": solver,
-                    "formulation": formulation,
-                    "solver's status": answer.solver_status,
-                    "true gap": relative_distance(answer.value, bound),
-                    "proved gap": answer.relative_gap,
-                    "status": answer.status.value,
-                    "compile (s)": answer.compile_seconds,
-                    "solve (s)": answer.solver_seconds,
-                }
-            )
-    return report.finish()
+            yield {
+                "data": name,
+                "solver": solver,
+                "formulation": formulation,
+                "solver's status": answer.solver_status,
+                "true gap": relative_distance(answer.value, bound),
+                "proved gap": answer.relative_gap,
+                "status": answer.status.value,
+                "compile (s)": answer.compile_seconds,
+                "solve (s)": answer.solver_seconds,
+            }
 
 
 def best_lower_bound(objective: MStepObjective) -> float:
@@ -131,7 +133,7 @@ def relative_distance(value: float, bound: float) -> float:
     return float(np.nan_to_num((value - bound) / max(1.0, abs(value)), nan=np.inf))
 
 
-def bench_overhead(report: Report, iterations: int = 10) -> ResultTable:
+def bench_overhead(report: Report, iterations: int = 10) -> MeasuredRows:
     """Measure the share of a CLARABEL alternation that is spent outside the solver."""
     report.start("A CLARABEL alternation: time outside the solver")
     limits = {"tol": 1e-300, "m_step_tol": 1e-7, "max_iter": iterations}
@@ -141,17 +143,14 @@ def bench_overhead(report: Report, iterations: int = 10) -> ResultTable:
         with quiet():
             run, wall = timed(alternate, pairs, solver="CLARABEL", **limits)
         inside = sum(iteration.solver_seconds for iteration in run.history)
-        report.add(
-            {
-                "data": f"{name} (seed {seed})",
-                "iterations": len(run.history),
-                "wall (s)": wall,
-                "in the solver (s)": inside,
-                "outside": 1.0 - inside / wall,
-                "last true gap": run.m_step.relative_gap,
-            }
-        )
-    return report.finish()
+        yield {
+            "data": f"{name} (seed {seed})",
+            "iterations": len(run.history),
+            "wall (s)": wall,
+            "in the solver (s)": inside,
+            "outside": 1.0 - inside / wall,
+            "last true gap": run.m_step.relative_gap,
+        }
 
 
 # Our own solver against others
@@ -175,7 +174,7 @@ def bench_first_m_steps(
     seeds: Sequence[int] = (0, 1),
     time_limit: float = 600.0,
     rivals: Mapping[str, Sequence[Entrant]] | None = None,
-) -> ResultTable:
+) -> MeasuredRows:
     """Time our solver, certified to 1e-8, against the fastest rival that really reaches 1e-5.
 
     A rival climbs a ladder of tolerances until its answer is truly within 1e-5 of the best lower
@@ -202,8 +201,7 @@ def bench_first_m_steps(
                 row |= {f"fastest {kind}": label, f"{kind} (s)": _bound(seconds, time_limit, "g")}
                 row[f"{kind} / fista"] = _bound(seconds / own, time_limit / own, ".0f")
                 fastest = min(fastest, seconds)
-        report.add(row | {"ratio": _bound(fastest / own, time_limit / own, ".0f")})
-    return report.finish()
+        yield (row | {"ratio": _bound(fastest / own, time_limit / own, ".0f")})
 
 
 def _bound(value, limit, form):
@@ -265,7 +263,7 @@ def solve_once(
     return least, relative_distance(graded.certificate.primal_value, best_lower_bound(objective))
 
 
-def bench_whole_fit(report: Report, name: str = "wine", time_limit: float = 120.0) -> ResultTable:
+def bench_whole_fit(report: Report, name: str = "wine", time_limit: float = 120.0) -> MeasuredRows:
     """Time a whole alternation, our own against CLARABEL's, which is stopped at `time_limit`."""
     report.start("The paper's alternation (hyper), end to end")
     pairs = task_pairs(name)
@@ -291,7 +289,7 @@ def bench_whole_fit(report: Report, name: str = "wine", time_limit: float = 120.
         conic = alternate(pairs, solver="CLARABEL", m_step_tol=1e-7, callback=is_late)
     seconds = time.perf_counter() - clock
     finished = conic.status not in (Status.ITERATION_LIMIT, Status.INTERRUPTED)
-    report.add(
+    yield (
         row
         | {
             "CLARABEL (s)": seconds if finished else f"> {seconds:.0f}",
@@ -300,7 +298,6 @@ def bench_whole_fit(report: Report, name: str = "wine", time_limit: float = 120.
             "ratio": seconds / own if finished else f"> {seconds / own:.0f}",
         }
     )
-    return report.finish()
 
 
 # Paths, certificates and proofs
@@ -308,14 +305,14 @@ def bench_whole_fit(report: Report, name: str = "wine", time_limit: float = 120.
 
 def bench_path(
     report: Report, tasks: Sequence[str] = TASKS, seeds: Sequence[int] = (0, 1), repeats: int = 5
-) -> ResultTable:
+) -> MeasuredRows:
     """Time a path of 20 trace weights against one cold solve at the smallest of them."""
     report.start("Paths of 20 trace weights (n = 100), in cold solves")
     for row, pairs in draw_tasks(report, tasks, seeds, "start"):
         path, seconds = timed(seraph_path, pairs, repeats=repeats)
         _, cold = timed(_cold_solve, pairs, float(path.trace_weights[-1]), repeats=repeats)
         walked = seraph_path(pairs, [300.0, 30.0, 3.0, 1.0], algorithm="em")
-        report.add(
+        yield (
             row
             | {
                 "path (s)": seconds,
@@ -328,7 +325,6 @@ def bench_path(
                 "start": walked[-1].start,
             }
         )
-    return report.finish()
 
 
 def _cold_solve(pairs, trace_weight):
@@ -337,7 +333,7 @@ def _cold_solve(pairs, trace_weight):
 
 def bench_certificate(
     report: Report, tasks: Sequence[str] = (*TASKS, *DIGITS), seeds: Sequence[int] = (0,)
-) -> ResultTable:
+) -> MeasuredRows:
     """Time `certify` at the solutions of first and second M-steps, solved to 1e-8."""
     report.start("Certificates at solved M-steps (n = 100), against a pass for f and its gradient")
     for row, pairs in draw_tasks(report, tasks, seeds, "certified gap"):
@@ -348,7 +344,7 @@ def bench_certificate(
             with one_blas_thread():
                 certificate, seconds = timed(certify, objective, metric, repeats=30)
                 _, one_pass = timed(objective.value_and_gradient, metric, repeats=30)
-            report.add(
+            yield (
                 row
                 | {
                     "M-step": number,
@@ -359,12 +355,11 @@ def bench_certificate(
                     "certificate / pass": seconds / one_pass,
                 }
             )
-    return report.finish()
 
 
 def bench_proof(
     report: Report, tasks: Sequence[str] = TASKS, seeds: Sequence[int] = (0, 1)
-) -> ResultTable:
+) -> MeasuredRows:
     """Time `certify(rigorous=True)` on first M-steps of the six UCI tasks, solved to 1e-9."""
     report.start("Proofs of first M-steps (n = 100), against certificates in floating point")
     for row, pairs in draw_tasks(report, tasks, seeds, "proven gap"):
@@ -372,7 +367,7 @@ def bench_proof(
         metric = solve_m_step(objective, tol=1e-9).metric
         certificate, quickly = timed(certify, objective, metric)
         proof, seconds = timed(certify, objective, metric, rigorous=True)
-        report.add(
+        yield (
             row
             | {
                 "features": pairs.n_features,
@@ -384,4 +379,3 @@ def bench_proof(
                 "dual point": proof.dual_point,
             }
         )
-    return report.finish()

@@ -15,6 +15,8 @@ from seraph_cvx.datasets import load_sampling
 from seraph_cvx.display.result_table import ResultTable
 
 Row = Mapping[str, Any]
+MeasuredRows = Iterator[Row]
+"""What a measurement yields, in the order of measuring."""
 
 TASKS = ("iris", "wine", "breast_cancer", "balance", "ionosphere", "diabetes")
 """The paper's six UCI tasks."""
@@ -35,36 +37,42 @@ class Report:
         show: Callable[[Row], object] = lambda row: None,
     ) -> None:
         self.tell, self._show = tell, show
-        self.title = ""
-        self.rows: list[Row] = []
+        self._title, self._is_complete = "", False
+        self._rows: list[Row] = []
         self._draft: list[Row] = []
-        self._notes: list[str] | None = None
+        self._notes: list[str] = []
 
     def start(self, title: str) -> None:
         """Begin the table."""
-        self.title = title
+        self._title = title
 
     def draft(self, row: Row) -> None:
         """Keep what is known of the next row, in case the measurement is interrupted."""
         self._draft = [row]
 
+    def note(self, text: str) -> None:
+        """Write something below the table."""
+        self._notes.append(text)
+
     def add(self, row: Row) -> None:
         """Keep a row instead of its draft, and show it."""
-        self.rows.append(row)
+        self._rows.append(row)
         self._draft = []
         self._show(row)
 
-    def finish(self, *notes: str) -> ResultTable:
-        """Return the complete table."""
-        self._notes = list(notes)
+    def measure(self, measurement: Callable[..., MeasuredRows], *given: Any, **options: Any):
+        """Add the rows of a measurement and return the complete table."""
+        for row in measurement(self, *given, **options):
+            self.add(row)
+        self._is_complete = True
         return self.table()
 
     def table(self) -> ResultTable:
         """The table so far, with a note if it is incomplete."""
-        if self._notes is not None:
-            return ResultTable(self.title, self.rows, self._notes)
-        stopped = f"Incomplete: stopped after {len(self.rows)} of its rows."
-        return ResultTable(self.title, [*self.rows, *self._draft], [stopped])
+        if self._is_complete:
+            return ResultTable(self._title, self._rows, self._notes)
+        stopped = f"Incomplete: stopped after {len(self._rows)} of its rows."
+        return ResultTable(self._title, [*self._rows, *self._draft], [stopped])
 
 
 def timed(run: Callable[..., Any], *arguments: Any, repeats: int = 1, **settings: Any):
@@ -100,11 +108,10 @@ def draw_tasks(
         for seed in seeds:
             report.tell(f"{name}, seed {seed}")
             try:
-                pairs = task_pairs(name, seed)
+                yield {"task": name, "seed": seed}, task_pairs(name, seed)
             except FileNotFoundError as missing:
                 report.add({"task": name, column: f"not measured: {missing}"})
                 break
-            yield {"task": name, "seed": seed}, pairs
 
 
 def gaussian_classes(n: int, m: int, n_classes: int = 10, seed: int = 0) -> tuple[Any, Any]:

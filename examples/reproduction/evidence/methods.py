@@ -164,7 +164,7 @@ class Method:
 
 
 RIVALS = ("Euclidean", "GDM", "NCA", "LMNN", "ITML", "LDM", "MFDA")
-HYPER = "SERAPH_hyper"
+LEARN_HYPER = partial(learn_by_em, "hyper")
 
 METHODS: dict[str, Method] = {
     method.name: method
@@ -174,32 +174,22 @@ METHODS: dict[str, Method] = {
             for t in RIVALS
         ),
         *(
-            Method(f"seraph-{s}", f"SERAPH {s}", partial(learn_by_em, s), f"SERAPH_{s}")
-            for s in PAPER_SETTINGS
-        ),
-        *(
-            Method(
-                f"early-{s}",
-                f"SERAPH {s}, early",
-                partial(learn_by_early_stopping, s),
-                f"SERAPH_{s}",
+            Method(f"{how}-{s}", f"SERAPH {s}{words}", partial(learn, s), f"SERAPH_{s}")
+            for how, words, learn in (
+                ("seraph", "", learn_by_em),
+                ("early", ", early", learn_by_early_stopping),
             )
             for s in PAPER_SETTINGS
         ),
-        Method(
-            "three-steps",
-            "SERAPH hyper, 3 EM steps",
-            partial(learn_by_em, "hyper", max_iter=3),
-            HYPER,
+        *(
+            Method(name, title, learn, "SERAPH_hyper")
+            for name, title, learn in (
+                ("three-steps", "SERAPH hyper, 3 EM steps", partial(LEARN_HYPER, max_iter=3)),
+                ("direct", "SERAPH hyper, direct", learn_directly),
+                ("sharp", "SERAPH hyper, sharpness 2", partial(LEARN_HYPER, sharpness=2.0)),
+                ("recommended", "recommended", learn_as_recommended),
+            )
         ),
-        Method("direct", "SERAPH hyper, direct", learn_directly, HYPER),
-        Method(
-            "sharp",
-            "SERAPH hyper, sharpness 2",
-            partial(learn_by_em, "hyper", sharpness=2.0),
-            HYPER,
-        ),
-        Method("recommended", "recommended", learn_as_recommended, HYPER),
     )
 }
 """The methods by name: the eleven rows of Table 2, then other ways to compute them."""

@@ -15,7 +15,6 @@ import numpy as np
 
 from seraph_cvx import MStepObjective, PairSet, alternate, solve_m_step
 from seraph_cvx.certificate.sampling import certify_in_full
-from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.engine.pair_sums import PairSums
 from seraph_cvx.model.pair_program import FactorPoint, PairProgram
 from seraph_cvx.model.programs import descent_program
@@ -24,7 +23,7 @@ from seraph_cvx.numerics.checks import MissingExtra
 from seraph_cvx.processes.dask_cluster import dask_cluster
 from seraph_cvx.processes.isolation import peak_bytes, resident_bytes, run_isolated
 
-from .measuring import Report, gaussian_classes, quiet, timed
+from .measuring import MeasuredRows, Report, gaussian_classes, quiet, timed
 
 SIZES = (1_000, 3_000, 10_000)
 
@@ -34,7 +33,7 @@ TOLERANCE = 1e-4
 # One pass
 
 
-def bench_kernel(report: Report, n: int = 3_000, m: int = 64) -> ResultTable:
+def bench_kernel(report: Report, n: int = 3_000, m: int = 64) -> MeasuredRows:
     """Time value and gradient in one pass against the two n x n x m matrix products alone."""
     report.start(f"Value + gradient against bare products (n = {n}, m = {m})")
     X, y = gaussian_classes(n, m)
@@ -57,41 +56,39 @@ def bench_kernel(report: Report, n: int = 3_000, m: int = 64) -> ResultTable:
                 time.sleep(0.3)
                 with one_blas_thread():  # as every solver does
                     own = min(own, timed(program.value_and_gradient, A, repeats=5)[1])
-        report.add(
-            {"threads": threads, "products (s)": bare, "own (s)": own, "own / products": own / bare}
-        )
-    return report.finish()
+        row = {"threads": threads, "products (s)": bare, "own (s)": own}
+        yield row | {"own / products": own / bare}
 
 
 def bench_scaling(
     report: Report, sizes: Sequence[int] = (2_000, 5_000, 10_000, 20_000), m: int = 16
-) -> ResultTable:
-    """Measure time and peak memory of three passes against n, and fit the exponents."""
-    report.start("Passes of value + gradient")
-    for n in sizes:
-        report.tell(f"three passes at n = {n}")
-        outcome = run_isolated(three_passes, n, m, time_limit=600.0)
-        if outcome.status != "done":
-            raise RuntimeError(f"three passes at n = {n}: {outcome.status}. {outcome.detail}")
-        seconds, extra = outcome.result
-        report.add({"n": n, "m": m, "seconds a pass": seconds, "extra MiB": extra / 2**20})
-    return report.finish(_fitted_exponent(report, "n"))
+) -> MeasuredRows:
+    """Measure time and peak memory of three passes against n, and fit the exponent."""
+    return _passes_against("n", [(n, m) for n in sizes], report)
 
 
 def bench_dimension(
     report: Report, dimensions: Sequence[int] = (8, 16, 32, 64, 128), n: int = 3_000
-) -> ResultTable:
-    """Measure the time of a pass against m, and fit the exponent."""
+) -> MeasuredRows:
+    """Measure time and peak memory of three passes against m, and fit the exponent."""
+    return _passes_against("m", [(n, m) for m in dimensions], report)
+
+
+def _passes_against(size, shapes, report):
     report.start("Passes of value + gradient")
-    for m in dimensions:
-        report.tell(f"passes at m = {m}")
-        report.add({"m": m, "n": n, "seconds a pass": three_passes(n, m)[0]})
-    return report.finish(_fitted_exponent(report, "m"))
-
-
-def _fitted_exponent(report, size):
-    sizes, seconds = ([row[key] for row in report.rows] for key in (size, "seconds a pass"))
-    return f"Fitted exponent in {size}: {_slope(sizes, seconds):.2f}."
+    times = []
+    for n, m in shapes:
+        report.tell(f"three passes at n = {n}, m = {m}")
+        outcome = run_isolated(three_passes, n, m, time_limit=600.0)
+        if outcome.status != "done":
+            raise RuntimeError(
+                f"three passes at n = {n}, m = {m}: {outcome.status}. {outcome.detail}"
+            )
+        seconds, extra = outcome.result
+        times.append(seconds)
+        yield {"n": n, "m": m, "seconds a pass": seconds, "extra MiB": extra / 2**20}
+    sizes = [shape["nm".index(size)] for shape in shapes]
+    report.note(f"Fitted exponent in {size}: {_slope(sizes, times):.2f}.")
 
 
 def _slope(x, y):
@@ -110,44 +107,37 @@ def three_passes(n: int, m: int) -> tuple[float, int]:
 
 def bench_face(
     report: Report, backend: str = "cpu", sizes: Sequence[int] = SIZES, m: int = 64, rho: int = 8
-) -> ResultTable:
+) -> MeasuredRows:
     """Time what a fit is made of: passes over all pairs at a factor with `rho` columns.
 
     "slope" is the value and the slope with respect to the factor, "product" the change of the slope
     along a direction: of all pairs up to some thousand points, and beyond of the pairs of some
     points; on a GPU it is also timed for all pairs.
     """
-    if backend not in ("cpu", "cuda"):
-        raise ValueError(f"Passes are timed on cpu or cuda, not on {backend!r}.")
     report.start(f"Passes over all pairs on {backend} (m = {m}, {rho} columns), milliseconds")
     rng = np.random.default_rng(1)
     shape, D = rng.normal(size=(m, rho)), rng.normal(size=(m, rho))
     for n in sizes:
-        X, y = gaussian_classes(n, m)
-        objective = MStepObjective(PairSet.from_labels(to_backend(X, backend), y), n_jobs=-1)
+        X, y = _points_on(backend, n, m)
+        objective = MStepObjective(PairSet.from_labels(X, y), n_jobs=-1)
         descent = descent_program(objective, whitened=True)
         for name, program in (("(11)", objective.whitened_program), ("J", descent)):
             report.tell(f"passes at n = {n}, {name}")
             L = shape * (program.typical_size**0.5 / float(np.linalg.norm(shape)))
             point = program.at(L)
-            row: dict[str, Any] = {
-                "n": n,
-                "function": name,
-                "slope": _milliseconds(program.at, L),
-                "gradient": _milliseconds(point.make_gradient),
-                "product": _milliseconds(point.hessian_product, D),
+            calls = {
+                "slope": (program.at, L),
+                "gradient": (point.make_gradient,),
+                "product": (point.hessian_product, D),
             }
             if program.gpu_pairs is not None:
                 every = program.gpu_pairs.by_device[0].pass_at(L)
-                row["product, all pairs"] = _milliseconds(every.hessian_product, D)
-            report.add(row)
-    return report.finish()
-
-
-def _milliseconds(run, *arguments):
-    """The least time of a few runs, after one that is not timed."""
-    run(*arguments)
-    return 1e3 * timed(run, *arguments, repeats=5)[1]
+                calls["product, all pairs"] = (every.hessian_product, D)
+            row: dict[str, Any] = {"n": n, "function": name}
+            for column, (function, *arguments) in calls.items():
+                function(*arguments)  # the first run is not timed
+                row[column] = 1e3 * timed(function, *arguments, repeats=5)[1]
+            yield row
 
 
 SUMS: dict[str, list[Any]] = {
@@ -161,35 +151,29 @@ SUMS: dict[str, list[Any]] = {
 
 def bench_shares(
     report: Report, backend: str = "cpu", sizes: Sequence[int] = SIZES, m: int = 64
-) -> ResultTable:
+) -> MeasuredRows:
     """Measure which share of a fit's time goes to sums over pairs, and to what else.
 
     Python's profiler times a second fit, and slows calls of Python down: the shares are rough where
     a fit takes a fraction of a second.
     """
-    if backend not in ("cpu", "cuda"):
-        raise ValueError(f"Shares are measured on cpu or cuda, not on {backend!r}.")
     report.start(f"Where the time of a fit on {backend} goes (m = {m}), per cent of it")
     for n in sizes:
         report.tell(f"shares at n = {n}")
-        X, y = gaussian_classes(n, m)
-        X = to_backend(X, backend)
+        X, y = _points_on(backend, n, m)
         measured_fit(PairSet.from_labels(X, y))
         profiler = cProfile.Profile()
         profiler.runcall(lambda X=X, y=y: measured_fit(PairSet.from_labels(X, y)))
-        measured = vars(pstats.Stats(profiler))
-        total = measured["total_tt"]
-        shares = {name: 100.0 * _seconds_in(measured, SUMS[name]) / total for name in SUMS}
+        profile = vars(pstats.Stats(profiler))
+        total = profile["total_tt"]
+        shares = {}
+        for name, functions in SUMS.items():
+            codes = [function.__code__ for function in functions]
+            keys = {(code.co_filename, code.co_firstlineno, code.co_name) for code in codes}
+            inside = sum(profile["stats"][key][3] for key in keys & profile["stats"].keys())
+            shares[name] = 100.0 * inside / total
         rest = 100.0 - sum(shares.values())
-        report.add({"n": n, "seconds, profiled": total, **shares, "all else": rest})
-    return report.finish()
-
-
-def _seconds_in(measured, functions):
-    """The seconds spent in some functions and what they call."""
-    codes = [function.__code__ for function in functions]
-    keys = [(code.co_filename, code.co_firstlineno, code.co_name) for code in codes]
-    return sum(float(measured["stats"][key][3]) for key in keys if key in measured["stats"])
+        yield {"n": n, "seconds, profiled": total, **shares, "all else": rest}
 
 
 # Whole fits
@@ -201,39 +185,6 @@ def measured_fit(pairs: PairSet, callback=None):
         return alternate(pairs, tol=TOLERANCE, m_step_tol=TOLERANCE, n_jobs=-1, callback=callback)
 
 
-def _follow(report, n, clock):
-    """A callback of a fit that reports how far it came."""
-
-    def tell(iteration, metric):
-        report.tell(f"n = {n}: iteration {iteration.number}, J = {iteration.descent_value:.8g}")
-        seconds = time.perf_counter() - clock
-        report.draft({"n": n, "seconds": seconds, "iterations": iteration.number})
-
-    return tell
-
-
-def bench_large_fit(report: Report, n: int = 5_000, m: int = 16) -> ResultTable:
-    """Time a whole fit of a few thousand points, and count its evaluations."""
-    report.start("A whole fit (hyper, tol = 1e-4)")
-    pairs = PairSet.from_labels(*gaussian_classes(n, m))
-    limits = {"tol": 1e-4, "m_step_tol": 1e-6, "n_jobs": 2}
-    tell = _follow(report, n, time.perf_counter())
-    run, seconds = timed(alternate, pairs, callback=tell, **limits)
-    report.add(
-        {
-            "n": n,
-            "m": m,
-            "seconds": seconds,
-            "iterations": len(run.history),
-            "evaluations": sum(iteration.evaluations for iteration in run.history),
-            "seconds / one pass": seconds / three_passes(n, m)[0],
-            "status": run.status.value,
-            "gap": run.m_step.relative_gap,
-        }
-    )
-    return report.finish()
-
-
 def bench_sizes(
     report: Report,
     backend: str = "cpu",
@@ -241,33 +192,34 @@ def bench_sizes(
     m: int = 64,
     unlabeled_pairs: int | None = None,
     scheduler: str | None = None,
-) -> ResultTable:
+) -> MeasuredRows:
     """Measure a fit of the paper's hyper setting to ten Gaussian classes, for each n."""
-    if backend not in ("cpu", "cuda", "dask"):
-        raise ValueError(f"Unknown backend {backend!r}: use one of cpu, cuda, dask.")
     goal = f"J to {TOLERANCE:g}, gap to {TOLERANCE:g}"
     report.start(f"A whole fit on {backend} (hyper, m = {m}, {goal})")
     with dask_cluster(scheduler) if backend == "dask" else nullcontext():
         for n in sizes:
             report.tell(f"n = {n}")
-            report.add(_size_row(report, backend, n, m, unlabeled_pairs))
-    return report.finish()
+            yield _size_row(report, backend, n, m, unlabeled_pairs)
 
 
 def _size_row(report, backend, n, m, unlabeled_pairs):
-    X, y = gaussian_classes(n, m)
-    X = to_backend(X, backend)
+    X, y = _points_on(backend, n, m, ("cpu", "cuda", "dask"))
     clock = time.perf_counter()
+
+    def follow(iteration, metric):
+        report.tell(f"n = {n}: iteration {iteration.number}, J = {iteration.descent_value:.8g}")
+        seconds = time.perf_counter() - clock
+        report.draft({"n": n, "seconds": seconds, "iterations": iteration.number})
+
     pairs = PairSet.from_labels(X, y)
     if unlabeled_pairs is not None:
         pairs = pairs.sampled(unlabeled_pairs, random_state=0)
-    run = measured_fit(pairs, _follow(report, n, clock))
+    run = measured_fit(pairs, follow)
     metric, gap = np.asarray(run.metric), run.m_step.relative_gap
     fitted = time.perf_counter() - clock
     row: dict[str, Any] = {"n": n, "pairs": n * (n - 1) // 2}
     if pairs.drawn is not None:
-        in_full = certify_in_full(run.objective, metric, enough=TOLERANCE)
-        gap = in_full.certificate.relative_gap
+        gap = certify_in_full(run.objective, metric, enough=TOLERANCE).certificate.relative_gap
         row |= {"drawn": unlabeled_pairs, "fit alone (s)": fitted}
     seconds = time.perf_counter() - clock
     evaluations = sum(iteration.evaluations for iteration in run.history)
@@ -285,10 +237,13 @@ def _size_row(report, backend, n, m, unlabeled_pairs):
     }
 
 
-def to_backend(X, backend: str) -> Any:
-    """Move X to the GPU, after its first use, if that is the backend."""
+def _points_on(backend, n, m, backends=("cpu", "cuda")):
+    """Points of Gaussian classes and their labels; on the GPU after its first use."""
+    if backend not in backends:
+        raise ValueError(f"This is measured on {' or '.join(backends)}, not on {backend!r}.")
+    X, y = gaussian_classes(n, m)
     if backend != "cuda":
-        return X
+        return X, y
     try:
         import torch
     except ImportError:
@@ -300,7 +255,7 @@ def to_backend(X, backend: str) -> Any:
     on_device = torch.asarray(X, device="cuda")
     (on_device.T @ on_device).sum().item()
     torch.cuda.reset_peak_memory_stats()
-    return on_device
+    return on_device, y
 
 
 def _peak_mebibytes(backend):
@@ -319,24 +274,22 @@ def bench_subsample(
     m: int = 8,
     n_instances: int = 5,
     n_samples: int = 4,
-) -> ResultTable:
+) -> MeasuredRows:
     """Measure the certified gap over all pairs of M-steps learned from k drawn ones, against k."""
     report.start(f"Certified relative gap over all {n * (n - 1) // 2} pairs, k of them drawn")
     for seed in range(n_instances):
         pairs = PairSet.from_labels(*gaussian_classes(n, m, seed=seed))
-        gaps = []
-        for k in draws:
-            report.tell(f"instance {seed}, k = {k}")
-            found = []
-            for draw in range(n_samples):
-                sampled = MStepObjective(pairs.sampled(k, random_state=draw))
-                metric = np.asarray(solve_m_step(sampled, tol=1e-9).metric)
-                found.append(certify_in_full(sampled, metric).certificate.relative_gap)
-            gaps.append(float(np.mean(found)))
+        gaps = np.zeros((len(draws), n_samples))
+        for k, draw in np.ndindex(gaps.shape):
+            report.tell(f"instance {seed}, k = {draws[k]}")
+            sampled = MStepObjective(pairs.sampled(draws[k], random_state=draw))
+            metric = np.asarray(solve_m_step(sampled, tol=1e-9).metric)
+            gaps[k, draw] = certify_in_full(sampled, metric).certificate.relative_gap
+        means = gaps.mean(axis=1).tolist()
         row: dict[str, Any] = {"instance": seed}
-        row |= {f"k = {k}": gap for k, gap in zip(draws, gaps, strict=True)}
-        report.add(row | {"exponent of k": _slope(draws, gaps)})
-    return report.finish("1/sqrt(k) is the exponent -0.5.")
+        row |= {f"k = {k}": gap for k, gap in zip(draws, means, strict=True)}
+        yield row | {"exponent of k": _slope(draws, means)}
+    report.note("1/sqrt(k) is the exponent -0.5.")
 
 
 # Starts
@@ -365,22 +318,16 @@ TELL = "\nimport sys, time\nsys.stderr.write(str(time.process_time()))"
 """The last line of each process: it reports its processor time, including its start."""
 
 
-def bench_startup(report: Report, rounds: int = 10) -> ResultTable:
+def bench_startup(report: Report, rounds: int = 10) -> MeasuredRows:
     """Measure each start's least processor time, in turns, so that other load affects all alike."""
     report.start("Processor time of fresh processes")
     best = dict.fromkeys(STARTS, np.inf)
     for number in range(1, rounds + 1):
         report.tell(f"round {number} of {rounds}")
         for name, code in STARTS.items():
-            best[name] = min(best[name], processor_seconds(code))
+            command = [sys.executable, "-c", code + TELL]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            best[name] = min(best[name], float(done.stderr))
     for name, seconds in best.items():
         ratio = seconds / best["import numpy"]
-        report.add({"process": name, "processor (s)": seconds, "imports of NumPy": ratio})
-    return report.finish()
-
-
-def processor_seconds(code: str) -> float:
-    """Measure the user and system time that a fresh process takes to run `code`."""
-    command = [sys.executable, "-c", code + TELL]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(done.stderr)
+        yield {"process": name, "processor (s)": seconds, "imports of NumPy": ratio}

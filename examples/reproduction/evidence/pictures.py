@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
@@ -26,11 +27,10 @@ from seraph_cvx.plots.style import (
     new_figure,
 )
 
-from .figures import LearnedPanel, classify
+from .figures import LearnedPanel
 from .methods import METHODS, method_title
 from .ranking import MeanRanks
-from .results import Times
-from .tasks import TASKS
+from .tasks import TASKS, classify
 
 CAPTIONS = {
     1: "Figure 1. Posterior sparsity: μ = 10 · #(S ∪ D) / #U, λ = 0",
@@ -93,24 +93,25 @@ def _shade(ax, sampling, panel):
     shade_regions(ax, predict, low - margin, high + margin)
 
 
+LARGE = {"s": 110, "edgecolors": "black", "linewidths": 1.2, "zorder": 3}
+"""How labeled points look."""
+
+
 def _scatter(ax, points, classes, sampling):
     """Scatter points colored by class; the labeled ones, which come first, are large."""
-    known = sampling.labeled
-    for c in (0, 1):
-        look: dict[str, Any] = {"c": PALETTE[c], "marker": MARKERS[c]}
-        large = {"s": 110, "edgecolors": "black", "linewidths": 1.2, "zorder": 3}
-        ax.scatter(*points[~known & (classes == c)].T, s=18, linewidths=0, **look)
-        ax.scatter(*points[known & (classes == c)].T, **look, **large)
+    for known, look in ((False, {"s": 18, "linewidths": 0}), (True, LARGE)):
+        for c in (0, 1):
+            chosen = (sampling.labeled == known) & (classes == c)
+            ax.scatter(*points[chosen].T, c=PALETTE[c], marker=MARKERS[c], **look)
 
 
 def _explain(picture):
-    ring = {"color": "black", "markerfacecolor": "none", "marker": "o", "markersize": 8}
-    large = {"color": "white", "markeredgecolor": "black", "marker": "o", "markersize": 10}
+    black = {"markeredgecolor": "black", "marker": "o"}
     looks: dict[str, dict[str, Any]] = {
         "class 1": {"color": PALETTE[0], "marker": MARKERS[0]},
         "class 2": {"color": PALETTE[1], "marker": MARKERS[1]},
-        "labeled (large)": large,
-        "classified wrongly": ring,
+        "labeled (large)": black | {"color": "white", "markersize": 10},
+        "classified wrongly": black | {"markerfacecolor": "none", "markersize": 8},
     }
     handles: list[Any] = [
         Line2D([], [], linestyle="", label=label, **look) for label, look in looks.items()
@@ -120,59 +121,53 @@ def _explain(picture):
     picture.legend(handles=handles, loc="outside lower center", columnspacing=1.2, **look)
 
 
-def plot_times(times: Times) -> Figure:
+def plot_times(times: pd.DataFrame) -> Figure:
     """Draw Figure 3: the mean seconds of learning per run, by task, a panel for each family."""
-    if not times:
+    if times.isna().all(axis=None):
         raise ValueError("No run is done, so there are no times to draw.")
-    tasks = [name for name in TASKS if any(task == name for task, _ in times)]
-    families = _families(list(dict.fromkeys(method for _, method in times)))
+    families = {name: [m for m in times.index if m in FAMILIES[name]] for name in FAMILIES}
+    families[OWN] = [method for method in times.index if method not in METHODS]
+    families = {name: members for name, members in families.items() if members}
     columns = min(2, len(families))
     rows = -(-len(families) // columns)
     width = SLIDE_WIDTH if columns == 2 else 7.6
     picture = new_figure(width, 3.7 * rows + 0.6, "Figure 3. Computation time per run")
     grid = picture.subplots(rows, columns, squeeze=False, sharex=True, sharey=True)
     for ax, (title, methods) in zip(grid.flat, families.items(), strict=False):
-        _draw_family(ax, tasks, times, methods)
+        _draw_family(ax, times, methods)
         ax.set_title(title)
         enlarge_text(ax)
     for ax in grid.flat[len(families) :]:
         ax.set_visible(False)
     for ax in grid[:, 0]:
         ax.set_ylabel("seconds per run")
-    names = [TASKS[task].title for task in tasks]
+    names = [TASKS[task].title for task in times]
     for ax in grid[-1]:
-        ax.set_xticks(range(len(tasks)), names, rotation=90 if len(tasks) > 3 else 0)
+        ax.set_xticks(range(len(names)), names, rotation=90 if len(names) > 3 else 0)
     return picture
 
 
-def _families(methods):
-    """The families of these methods, without those of which there is none."""
-    known = {method for members in FAMILIES.values() for method in members}
-    families = FAMILIES | {OWN: tuple(method for method in methods if method not in known)}
-    chosen = {name: [m for m in members if m in methods] for name, members in families.items()}
-    return {name: members for name, members in chosen.items() if members}
-
-
-def _draw_family(ax, tasks, times, methods):
+def _draw_family(ax, times, methods):
     """Draw the methods of a family, and the range of all methods as a pale band behind them."""
-    every = [[s for (name, _), s in times.items() if name == task] for task in tasks]
-    low, high = [min(seconds) for seconds in every], [max(seconds) for seconds in every]
-    ax.fill_between(range(len(tasks)), low, high, color="#E4E4E4", linewidth=0, label="all methods")
+    places = np.arange(times.shape[1])
+    ax.fill_between(
+        places, times.min(), times.max(), color="#E4E4E4", linewidth=0, label="all methods"
+    )
     for k, method in enumerate(methods):
         label = method_title(method).removeprefix("SERAPH ")
-        own = [j for j, task in enumerate(tasks) if (task, method) in times]
-        seconds = [times[tasks[j], method] for j in own]
-        ax.plot(own, seconds, **line_look(k) | {"label": label, "linewidth": 1.6})
+        known = times.loc[method].notna()
+        look = line_look(k) | {"label": label, "linewidth": 1.6}
+        ax.plot(places[known], times.loc[method, known], **look)
     ax.set_yscale("log")
-    ends = np.log10([min(times.values()), max(times.values())])
+    ends = np.log10([times.min(axis=None), times.max(axis=None)])
     ax.set_ylim(10.0 ** np.floor(ends[0] - 0.02), 10.0 ** (ends[1] + LEGEND_DECADES))
-    ax.set_xlim(-0.5, len(tasks) - 0.5)
+    ax.set_xlim(-0.5, len(places) - 0.5)
     ax.yaxis.set_major_locator(LogLocator(numticks=8))
     ax.yaxis.set_minor_formatter(NullFormatter())
     ax.grid(alpha=0.3)
     names = ax.get_legend_handles_labels()[1]
     columns = 3 if max(map(len, names)) <= len("all methods") else 2
-    look: dict[str, Any] = {"fontsize": TEXT_SIZE - 1, "frameon": False, "labelspacing": 0.3}
+    look = {"fontsize": TEXT_SIZE - 1, "frameon": False, "labelspacing": 0.3}
     ax.legend(loc="upper left", ncols=columns, columnspacing=1.0, handlelength=1.6, **look)
 
 
@@ -183,30 +178,26 @@ def plot_critical_difference(ranks: MeanRanks, titles: Mapping[str, str]) -> Fig
     picture = new_figure(9.0, 1.5 + ROW * (left + 0.5 * len(groups)))
     ax = picture.subplots()
     first_row = 0.8 + 0.5 * len(groups)
-    for j, (name, rank) in enumerate(zip(ranks.names, ranks.ranks, strict=True)):
-        on_left = j < left  # the better half, the best on top; the others on the right
-        y = first_row + (j if on_left else k - 1 - j)
-        edge = 1.0 - 0.02 * k if on_left else k + 0.02 * k
+    of_names = dict(zip(ranks.names, ranks.ranks, strict=True))
+    for j, (name, rank) in enumerate(of_names.items()):
+        # the better half is on the left, the best on top; the others on the right
+        y, edge, side = (j, 1.0 - 0.02 * k, "right") if j < left else (k - 1 - j, 1.02 * k, "left")
+        y += first_row
         ax.plot([rank, rank, edge], [0.0, y, y], color="black", linewidth=0.8)
         text = f" {legible(titles.get(name, name), 30)}  {rank:.1f} "
-        side = "right" if on_left else "left"
         ax.text(edge, y, text, fontsize=TEXT_SIZE, ha=side, va="center")
     for level, group in enumerate(groups):
-        ends = [ranks.ranks[ranks.names.index(name)] for name in (group[0], group[-1])]
-        y = 0.6 + 0.5 * level
-        ax.plot([ends[0] - 0.05, ends[1] + 0.05], [y, y], color=PALETTE[0], linewidth=4)
-    low, high = 1.0, float(k)
-    ax.plot([low, min(high, low + ranks.critical_difference)], [-0.8, -0.8], "k|-", linewidth=1.5)
+        ends = of_names[group[0]] - 0.05, of_names[group[-1]] + 0.05
+        ax.hlines(0.6 + 0.5 * level, *ends, color=PALETTE[0], linewidth=4)
+    ax.plot([1.0, min(k, 1.0 + ranks.critical_difference)], [-0.8, -0.8], "k|-", linewidth=1.5)
     words = f"critical difference {ranks.critical_difference:.2f}"
-    ax.text(low, -1.05, words, fontsize=TEXT_SIZE, ha="left", va="bottom")
-    margin = 0.34 * (high - low)
-    ax.set_xlim(low - margin, high + margin)
-    ax.set_ylim(first_row + left - 0.4, -1.8)
+    ax.text(1.0, -1.05, words, fontsize=TEXT_SIZE, ha="left", va="bottom")
+    margin = 0.34 * (k - 1.0)
+    ax.set(xlim=(1.0 - margin, k + margin), ylim=(first_row + left - 0.4, -1.8))
     ax.spines[["left", "right", "bottom"]].set_visible(False)
-    ax.spines["top"].set_bounds(low, high)
+    ax.spines["top"].set_bounds(1.0, k)
     ax.spines["top"].set_position(("data", 0.0))
     ax.xaxis.tick_top()
-    ax.set_xticks(np.arange(1, k + 1))
-    ax.set_yticks([])
+    ax.set(xticks=np.arange(1, k + 1), yticks=[])
     ax.set_xlabel(f"mean rank over {ranks.n_sets} data sets", fontsize=TEXT_SIZE)
     return picture

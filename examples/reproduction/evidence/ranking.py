@@ -14,7 +14,7 @@ from scipy.stats import chi2, rankdata, studentized_range, ttest_1samp, wilcoxon
 from seraph_cvx.display.result_table import ResultTable
 
 from .contest import CONTESTANTS, DEFAULT, EMBEDDED, EUCLIDEAN, MORE
-from .results import ROUNDING, SIGNIFICANCE, Rows, to_csv, varies
+from .results import ROUNDING, SIGNIFICANCE, Rows, by_method, varies
 from .runs import DONE
 
 CELL = ["set", "labels"]
@@ -25,14 +25,12 @@ class Results:
     """One measure by set, labels and draw, a column per method; and its means over draws."""
 
     def __init__(self, rows: Rows, measure: str = "error") -> None:
-        frame = pd.DataFrame(list(rows))
-        frame["value"] = frame[measure].where(frame["outcome"] == DONE).astype(float)
-        index = pd.MultiIndex.from_frame(frame[[*CELL, "draw"]].drop_duplicates())
-        wide = frame.pivot(index=[*CELL, "draw"], columns="method", values="value")
-        self.methods = list(dict.fromkeys(frame["method"]))
-        self.draws = wide.reindex(index=index, columns=self.methods)
+        self.draws = by_method(pd.DataFrame(list(rows)), [*CELL, "draw"], measure)
+        self.methods = list(self.draws)
         self.cells = self.draws.groupby(level=CELL, sort=False)
         self.means = self.cells.mean()
+        self.sets = list(self.means.index.unique("set"))
+        self.labels = sorted(self.means.index.unique("labels"))
 
     def differences(self, method: str, reference: str):
         """The differences method - reference, on the draws that both have."""
@@ -65,26 +63,18 @@ def verdict(differences) -> int:
     return int(np.sign(np.mean(differences)))
 
 
-@dataclass(frozen=True)
-class Duel:
-    """A method against a reference: the mean difference, cells won and lost, Wilcoxon's p-value."""
+def duel(results: Results, method: str, reference: str) -> dict[str, Any] | None:
+    """A method against a reference: the mean difference, cells won and lost, Wilcoxon's p-value.
 
-    difference: float
-    wins: int
-    ties: int
-    losses: int
-    p_value: float
-
-
-def duel(results: Results, method: str, reference: str) -> Duel | None:
-    """Compare a method with a reference; None if they have no cell in common."""
+    None if they have no cell in common.
+    """
     cells = results.differences(method, reference).groupby(level=CELL)
     if not len(cells):
         return None
-    means = cells.mean()
-    verdicts = [verdict(differences) for _, differences in cells]
+    means, count = cells.mean(), Counter(verdict(differences) for _, differences in cells)
     p_value = float(wilcoxon(means).pvalue) if np.any(means) else 1.0
-    return Duel(float(means.mean()), *(verdicts.count(k) for k in (-1, 0, 1)), p_value)
+    tally = {"wins": count[-1], "ties": count[0], "losses": count[1]}
+    return {"difference": float(means.mean()), **tally, "Wilcoxon p": p_value}
 
 
 @dataclass(frozen=True)
@@ -197,40 +187,35 @@ def means_table(results: Results, title: str, sets: Sequence[str]) -> ResultTabl
 
 def duels_table(results: Results, reference: str) -> ResultTable:
     """Every method against one of them."""
-    rows = []
-    for method, name in titles_of(results.methods).items():
-        found = None if method == reference else duel(results, method, reference)
-        if found is not None:
-            rows.append(
-                {
-                    "method": name,
-                    "difference": f"{found.difference:+.2f}",
-                    "wins": found.wins,
-                    "ties": found.ties,
-                    "losses": found.losses,
-                    "Wilcoxon p": f"{found.p_value:.2g}",
-                }
-            )
+    titles = titles_of([*results.methods, reference])
+    others = [method for method in results.methods if method != reference]
+    found = {titles[method]: duel(results, method, reference) for method in others}
+    formats = {"difference": "+.2f", "Wilcoxon p": ".2g"}
+    rows = [
+        {"method": title} | {key: format(value, formats.get(key, "")) for key, value in row.items()}
+        for title, row in found.items()
+        if row is not None
+    ]
     note = (
         "The mean difference in points, negative where the method is better. Wins, ties and losses "
         "count pairs of a set and a number of labels, by the paired t-test over draws at 5 %; "
         "Wilcoxon's signed-rank test is over the mean differences of these pairs, which of one set "
         "are not independent. No p-value is corrected for the number of tests."
     )
-    return ResultTable(f"Against {titles_of([reference])[reference]}", rows, [note])
+    return ResultTable(f"Against {titles[reference]}", rows, [note])
 
 
 def sets_table(results: Results) -> ResultTable:
     """The difference of each method from the Euclidean distance on each set, over all labels."""
-    rows: dict[str, dict[str, str]] = {name: {"set": name} for name in _sets_of(results)}
+    rows: dict[str, dict[str, str]] = {name: {"set": name} for name in results.sets}
     last = {"set": "wins / ties / losses"}
     for method, title in titles_of(results.methods).items():
         if method != EUCLIDEAN:
             by_set = dict(list(results.differences(method, EUCLIDEAN).groupby(level="set")))
             for name, row in rows.items():
                 row[title] = _difference(by_set.get(name))
-            verdicts = [verdict(differences) for differences in by_set.values()]
-            last[title] = " / ".join(str(verdicts.count(k)) for k in (-1, 0, 1))
+            count = Counter(map(verdict, by_set.values()))
+            last[title] = f"{count[-1]} / {count[0]} / {count[1]}"
     note = (
         "Points of error more than the Euclidean distance (negative: fewer), over all draws and "
         "numbers of labels of a set; bold where the paired t-test has p < 0.05."
@@ -240,31 +225,29 @@ def sets_table(results: Results) -> ResultTable:
 
 def default_table(results: Results) -> ResultTable:
     """The default minus the Euclidean distance, a row per set, a column per number of labels."""
-    counts = sorted(set(results.means.index.get_level_values("labels")))
     cells = dict(list(results.differences(DEFAULT, EUCLIDEAN).groupby(level=CELL)))
     rows = [
-        {"set": name}
-        | {f"{count} labels": _difference(cells.get((name, count))) for count in counts}
-        for name in _sets_of(results)
+        {"set": name} | {f"{n} labels": _difference(cells.get((name, n))) for n in results.labels}
+        for name in results.sets
     ]
     return ResultTable("SERAPH against the Euclidean distance, by labels a class", rows)
 
 
-def _sets_of(results):
-    return list(dict.fromkeys(results.means.index.get_level_values("set")))
+KINDS = {"1-NN": "error", "3-NN": "error_3nn", "pair AUC": "pair_auc"}
+"""The measures that are tabulated, by their titles."""
 
 
 def measures_table(rows: Rows) -> ResultTable:
     """All measures, each the mean over the sets and numbers of labels; seconds are medians."""
-    kinds = {"1-NN": "error", "3-NN": "error_3nn", "pair AUC": "pair_auc"}
-    kinds["held-out 1-NN"] = "held_out_error"
-    means = {title: Results(rows, kind).means.mean() for title, kind in kinds.items()}
-    done = pd.DataFrame([row for row in rows if row["outcome"] == DONE])
-    seconds = done.groupby("method")["seconds"].median() if len(done) else {}
-    lines = []
-    for method, title in titles_of(list(means["1-NN"].index)).items():
-        line = {"method": title} | {kind: shown(mean[method]) for kind, mean in means.items()}
-        lines.append(line | {"seconds": f"{seconds[method]:.2g}" if method in seconds else ""})
+    kinds = KINDS | {"held-out 1-NN": "held_out_error"}
+    table = pd.DataFrame({title: Results(rows, kind).means.mean() for title, kind in kinds.items()})
+    seconds = Results(rows, "seconds").draws.median()
+    lines = [
+        {"method": title}
+        | {kind: shown(mean) for kind, mean in table.loc[method].items()}
+        | {"seconds": shown(seconds[method], ".2g")}
+        for method, title in titles_of(table.index).items()
+    ]
     note = (
         "In %, means over sets and numbers of labels. Of a classifier the error of its predictions "
         "is under 1-NN. Seconds: the median of a fit, on one core."
@@ -289,9 +272,9 @@ def failures_table(rows: Rows) -> ResultTable:
     return ResultTable("What failed", lines)
 
 
-def shown(value: float) -> str:
+def shown(value: float, form: str = ".2f") -> str:
     """A number with two decimals; nothing for NaN."""
-    return "" if np.isnan(value) else f"{value:.2f}"
+    return "" if np.isnan(value) else format(value, form)
 
 
 def _difference(differences):
@@ -341,15 +324,15 @@ def defaults_page(rows: Rows, picture: str = "") -> str:
     """Write the page of results, from rows of runs."""
     rows = ordered(rows)
     results = Results(rows)
-    sets, n_draws = _sets_of(results), len({row["draw"] for row in rows})
+    n_draws = len(results.draws.index.unique("draw"))
     parts = [
         "# The defaults, on data outside the paper",
         f"`python examples/reproduction/defaults.py`: {len(rows)} runs of {len(results.methods)} "
-        f"methods on {len(sets)} sets, {n_draws} draws.",
+        f"methods on {len(results.sets)} sets, {n_draws} draws.",
         MEANING.strip(),
         CHOSEN.strip(),
     ]
-    for title, members in groups_of_sets(sets).items():
+    for title, members in groups_of_sets(results.sets).items():
         parts.append(means_table(results, title, members).to_markdown())
     ranks = rank_methods(results)
     if ranks is not None:
@@ -366,13 +349,14 @@ def defaults_page(rows: Rows, picture: str = "") -> str:
 
 def defaults_csv(rows: Rows) -> str:
     """Write means over draws as CSV: a row per set, labels and measure, a column per method."""
-    kinds = {kind: Results(ordered(rows), kind) for kind in ("error", "error_3nn", "pair_auc")}
-    tables = {kind: results.means for kind, results in kinds.items()}
-    tables = {"error": tables.pop("error"), "error_se": kinds["error"].cells.sem()} | tables
-    lines = [
-        {"set": name, "labels": labels, "measure": measure}
-        | {method: shown(value) for method, value in table.loc[(name, labels)].items()}
-        for name, labels in kinds["error"].means.index
-        for measure, table in tables.items()
-    ]
-    return to_csv(lines)
+    kinds = {kind: Results(ordered(rows), kind) for kind in KINDS.values()}
+    spread = kinds["error"].cells.sem()
+    tables = {"error": kinds["error"].means, "error_se": spread}
+    tables |= {kind: results.means for kind, results in kinds.items()}
+    table = pd.concat(tables, names=["measure"])
+    order = [(kind, *cell) for cell in spread.index for kind in tables]
+    return (
+        table.loc[order]
+        .reorder_levels([*CELL, "measure"])
+        .to_csv(float_format="%.2f", lineterminator="\n")
+    )

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import io
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from math import comb
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy.stats import ttest_ind_from_stats, ttest_rel
 
 from seraph_cvx.display.result_table import ResultTable
 
 from .methods import METHODS, method_title
-from .runs import CUT_OFF, DONE, EMPTY
+from .runs import CUT_OFF, DONE, FAILED
 from .tasks import (
     PRINTED,
     SCALINGS,
@@ -34,11 +35,10 @@ SIGNIFICANCE = 0.05
 ROUNDING = 1e-9
 """Errors in % that differ relatively by less differ by rounding alone."""
 
+TITLES = {task.name: task.title for task in TASKS.values()}
+
 Rows = Sequence[Mapping[str, Any]]
 """Rows of runs."""
-
-Times = dict[tuple[str, str], float]
-"""The mean seconds of learning of a run, by task and method."""
 
 
 def text_files(name: str, tables: Sequence[ResultTable], rows: Rows | None = None):
@@ -49,14 +49,19 @@ def text_files(name: str, tables: Sequence[ResultTable], rows: Rows | None = Non
 
 def to_csv(rows: Rows) -> str:
     """Write rows as CSV, with numbers to eight digits."""
-    text = io.StringIO(newline="")
-    columns = dict.fromkeys(key for row in rows for key in row)
-    writer = csv.DictWriter(text, list(columns), lineterminator="\n")
-    writer.writeheader()
-    for row in rows:
-        short = {k: float(f"{v:.8g}") for k, v in row.items() if isinstance(v, float)}
-        writer.writerow({**row, **short})
-    return text.getvalue()
+    short = [
+        {k: float(f"{v:.8g}") if isinstance(v, float) else v for k, v in row.items()}
+        for row in rows
+    ]
+    return pd.DataFrame(short, dtype=object).to_csv(index=False, lineterminator="\n")
+
+
+def by_method(runs: pd.DataFrame, index: Sequence[str], measure: str = "error") -> pd.DataFrame:
+    """A measure of the runs that are done, a column per method; rows and columns as they come."""
+    done = runs.assign(value=runs[measure].where(runs["outcome"] == DONE).astype(float))
+    wide = done.pivot(index=list(index), columns="method", values="value")
+    order = runs.drop_duplicates(index).set_index(list(index)).index
+    return wide.reindex(index=order, columns=runs["method"].unique())
 
 
 # Table 1, and what Tables 1 and 2 reveal of the protocol, which the paper does not spell out: the
@@ -69,7 +74,7 @@ class ExpectedSizes(NamedTuple):
 
     similar: float
     dissimilar: float
-    unlabeled: float
+    unlabeled: int
     error_of_fifty: float
 
 
@@ -77,14 +82,12 @@ def expected_sizes(task: Task, variant: str | None = None, n_draws: int = 2_000,
     """Estimate E#S, E#D and #U = n(n-1)/2 - #(S u D) of a task by drawing its labels (Table 1)."""
     y = load_task(task, "none", data_dir)[1]
     rng = np.random.default_rng(0)
-    similar = np.empty(n_draws)
-    for k in range(n_draws):
-        labeled = draw_labeled(task, y, rng, variant)[0]
-        counts = np.unique(y[labeled], return_counts=True)[1]
-        similar[k] = np.sum(counts * (counts - 1)) / 2
-    pairs, every = (k * (k - 1) / 2 for k in (task.n_labels, task.n_training))
-    mean, error = float(similar.mean()), float(similar.std() / np.sqrt(50))
-    return ExpectedSizes(mean, pairs - mean, every - pairs, error)
+    drawn = (y[draw_labeled(task, y, rng, variant)[0]] for _ in range(n_draws))
+    counts = (np.unique(labels, return_counts=True)[1] for labels in drawn)
+    similar = [float(np.sum(count * (count - 1)) / 2) for count in counts]
+    mean, pairs = float(np.mean(similar)), comb(task.n_labels, 2)
+    unlabeled = comb(task.n_training, 2) - pairs
+    return ExpectedSizes(mean, pairs - mean, unlabeled, float(np.std(similar) / np.sqrt(50)))
 
 
 def table1(
@@ -106,7 +109,7 @@ def table1(
                 "E#S printed": f"{task.similar:.2f}",
                 "E#D": f"{sizes.dissimilar:.2f}",
                 "E#D printed": f"{task.dissimilar:.2f}",
-                "#U": f"{sizes.unlabeled:.0f}",
+                "#U": f"{sizes.unlabeled}",
                 "#U printed": f"{task.unlabeled}",
                 "±": f"{sizes.error_of_fifty:.2f}",
             }
@@ -123,20 +126,18 @@ def sampling_evidence(tasks: Sequence[Task], n_draws: int = 2_000, data_dir=None
 
     The last row has the root mean square over the UCI tasks, where the paper's #S is random.
     """
-    rows = []
-    distances: dict[str, list[float]] = {variant: [] for variant in VARIANTS}
-    for task in tasks:
-        row = {"task": task.title, "printed": f"{task.similar:.2f}"}
-        for variant in VARIANTS:
+    rows = [{"task": task.title, "printed": f"{task.similar:.2f}"} for task in tasks]
+    summary = {"task": "root mean square", "printed": ""}
+    for variant in VARIANTS:
+        distances = []
+        for task, row in zip(tasks, rows, strict=True):
             sizes = expected_sizes(task, variant, n_draws, data_dir)
             row[variant] = f"{sizes.similar:.2f}"
             if sizes.error_of_fifty > 0.0 and not task.is_stratified:
-                distances[variant].append((task.similar - sizes.similar) / sizes.error_of_fifty)
-                row[variant] += f" ({distances[variant][-1]:+.1f} se)"
-        rows.append(row)
-    summary = {"task": "root mean square", "printed": ""}
-    for variant, apart in distances.items():
-        summary[variant] = f"{np.sqrt(np.mean(np.square(apart))):.1f} se" if apart else "not random"
+                distances.append((task.similar - sizes.similar) / sizes.error_of_fifty)
+                row[variant] += f" ({distances[-1]:+.1f} se)"
+        size = np.linalg.norm(distances) / np.sqrt(len(distances)) if distances else None
+        summary[variant] = "not random" if size is None else f"{size:.1f} se"
     return ResultTable("E#S by the way of drawing labels", [*rows, summary])
 
 
@@ -154,12 +155,11 @@ def scaling_evidence(
         row = {"task": task.title, "printed": f"{printed:.2f} ± {printed_error:.2f}"}
         apart = {}
         for scaling in scalings:
-            X, y = load_task(task, scaling, data_dir)
-            errors = [
-                nearest_neighbor_error(draw_sampling(task, X, y, seed, variant), np.eye(X.shape[1]))
-                for seed in range(n_samplings)
-            ]
-            mean, error = _mean_and_error(errors)
+            points = load_task(task, scaling, data_dir)
+            drawn = (draw_sampling(task, *points, s, variant) for s in range(n_samplings))
+            identity = np.eye(task.n_features)
+            errors = pd.Series([nearest_neighbor_error(sampling, identity) for sampling in drawn])
+            mean, error = errors.mean(), errors.sem()
             apart[scaling] = (mean - printed) / np.hypot(error, printed_error)
             row[scaling] = f"{mean:.2f} ± {error:.2f} ({apart[scaling]:+.1f} se)"
         row["nearest"] = min(scalings, key=lambda scaling: abs(apart[scaling]))
@@ -167,88 +167,57 @@ def scaling_evidence(
     return ResultTable(f"Euclidean 1-NN error in %, {n_samplings} samplings", rows)
 
 
-def _mean_and_error(values):
-    """The mean of values and its standard error."""
-    return float(np.mean(values)), float(np.std(values, ddof=1) / np.sqrt(len(values)))
-
-
 # Table 2 and Figure 3
 
 
-@dataclass(frozen=True)
-class Summary:
-    """One task and method over all samplings: errors in %, the paper's beside them, seconds.
+def summarize(rows: Rows) -> pd.DataFrame:
+    """Summarize each task and method over all samplings: errors in %, the paper's, seconds.
 
-    `difference` is in standard errors of it, `reason` why the first unfinished run is not done.
+    `difference` is that from Table 2 in standard errors of it, `reason` why the first run that is
+    not done is not; numbers that do not exist are NaN.
     """
-
-    task: str
-    method: str
-    n_done: int
-    n_failed: int
-    n_cut_off: int
-    mean: float | None
-    standard_error: float | None
-    is_best: bool
-    printed: float | None
-    printed_error: float | None
-    difference: float | None
-    seconds: float | None
-    reason: str
-
-
-def summarize(rows: Rows) -> list[Summary]:
-    """Summarize each task and method: mean, standard error, boldface, difference from Table 2."""
-    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault((row["task"], row["method"]), []).append(row)
-    errors = {
-        key: np.array([row["error"] for row in group if row["outcome"] == DONE])
-        for key, group in groups.items()
-    }
-    best: set[Any] = set()
-    for task in {task for task, _ in groups}:
-        best |= mark_best({key: e for key, e in errors.items() if key[0] == task and len(e)})
-    return [_summary(key, group, errors[key], key in best) for key, group in groups.items()]
-
-
-def _summary(key, group, errors, is_best):
-    task, method = key
-    n = len(errors)
-    mean = float(np.mean(errors)) if n else None
-    spread = _mean_and_error(errors)[1] if n > 1 else None
-    paper_row = METHODS[method].paper_row if method in METHODS else None
-    printed, printed_error = PRINTED.get((paper_row, task), (None, None))
-    difference = None
-    if spread is not None and printed is not None:
-        difference = (mean - printed) / float(np.hypot(spread, printed_error))
-    seconds = [row["seconds"] for row in group if row["outcome"] == DONE]
-    lost = [row for row in group if row["outcome"] != DONE]
-    n_cut_off = sum(row["outcome"] == CUT_OFF for row in lost)
-    return Summary(
-        task=task,
-        method=method,
-        n_done=n,
-        n_failed=len(lost) - n_cut_off,
-        n_cut_off=n_cut_off,
-        mean=mean,
-        standard_error=spread,
-        is_best=is_best,
-        printed=printed,
-        printed_error=printed_error,
-        difference=difference,
-        seconds=float(np.mean(seconds)) if seconds else None,
-        reason=lost[0]["detail"] if lost else "",
-    )
+    lines = []
+    for task, runs in pd.DataFrame(list(rows)).groupby("task", sort=False):
+        errors = by_method(runs, ["sampling"])
+        best = mark_best({m: errors[m].dropna() for m in errors.dropna(axis=1, how="all")})
+        for method, group in runs.groupby("method", sort=False):
+            count = Counter(group["outcome"])
+            mean, error = errors[method].mean(), errors[method].sem()
+            paper_row = METHODS[method].paper_row if method in METHODS else None
+            printed, printed_error = PRINTED.get((paper_row, task), (np.nan, np.nan))
+            is_done = group["outcome"] == DONE
+            lines.append(
+                {
+                    "task": task,
+                    "method": method,
+                    "n_done": count[DONE],
+                    "n_failed": count[FAILED],
+                    "n_cut_off": count[CUT_OFF],
+                    "mean": mean,
+                    "standard_error": error,
+                    "is_best": method in best,
+                    "printed": printed,
+                    "printed_error": printed_error,
+                    "difference": (mean - printed) / np.hypot(error, printed_error),
+                    "seconds": group["seconds"][is_done].mean(),
+                    "reason": "; ".join(group["detail"][~is_done][:1]),
+                }
+            )
+    return pd.DataFrame(lines)
 
 
 def mark_best(errors: Mapping[Any, Any]) -> set[Any]:
     """The smallest mean, and those that do not differ from it by the unpaired t-test at 5 %."""
     if not errors:
         return set()
-    winner = min(errors, key=lambda key: float(np.mean(errors[key])))
+    winner = smallest_mean(errors)
     best = errors[winner]
     return {key for key, sample in errors.items() if key == winner or are_comparable(sample, best)}
+
+
+def smallest_mean(errors: Mapping[Any, Any]) -> Any:
+    """The key of the smallest mean."""
+    return min(errors, key=lambda key: float(np.mean(np.asarray(errors[key]))))
 
 
 def varies(values) -> bool:
@@ -261,6 +230,7 @@ def are_comparable(a, b, paired: bool = False) -> bool:
 
     Without variance two means differ if they are not equal; one error is comparable to nothing.
     """
+    a, b = np.asarray(a), np.asarray(b)
     if min(len(a), len(b)) < 2:
         return False
     if not (varies(a - b) if paired else varies(a) or varies(b)):
@@ -270,66 +240,62 @@ def are_comparable(a, b, paired: bool = False) -> bool:
     return bool(test.pvalue >= SIGNIFICANCE)
 
 
-def table2(summaries: Sequence[Summary]) -> list[ResultTable]:
+def _by_task(summaries, values):
+    """A value of each summary, a row per method and a column per task, in Table 1's order."""
+    wide = summaries.assign(value=values).pivot(index="method", columns="task", values="value")
+    tasks = [name for name in TASKS if name in wide]
+    return wide.reindex(index=summaries["method"].unique(), columns=tasks)
+
+
+def _titled(wide, corner):
+    """Rows under the titles of tasks, each beginning with the title of its method."""
+    named = wide.rename(index=method_title, columns=TITLES).astype(object)
+    rows = named.where(named.notna(), "").to_dict("index")
+    return [{corner: title} | row for title, row in rows.items()]
+
+
+def table2(summaries: pd.DataFrame) -> list[ResultTable]:
     """Make Table 2 as the paper lays it out, in blocks of six tasks, with the printed rows."""
-    tasks = _tasks_of(summaries)
-    cells = {(s.task, s.method): _cell(s) for s in summaries}
+    cells = _by_task(summaries, [_cell(s) for s in summaries.itertuples()])
     note = (
         "Means with standard errors of the nearest-neighbor error in %; below, the paper's figure "
         "and the difference in standard errors. Bold: the best of the task and those comparable "
         "by the unpaired t-test at 5 %."
     )
     return [
-        ResultTable(
-            "Table 2",
-            [
-                {"": method_title(method)}
-                | {TASKS[task].title: cells.get((task, method), "") for task in block}
-                for method in _methods_of(summaries)
-            ],
-            [note],
-        )
-        for block in (tasks[start : start + 6] for start in range(0, len(tasks), 6))
+        ResultTable("Table 2", _titled(cells.iloc[:, start : start + 6], ""), [note])
+        for start in range(0, cells.shape[1], 6)
     ]
-
-
-def _tasks_of(summaries):
-    return [name for name in TASKS if any(s.task == name for s in summaries)]
-
-
-def _methods_of(summaries):
-    return list(dict.fromkeys(s.method for s in summaries))
 
 
 def _cell(summary):
     """Mean ± standard error, bold where best; below, the printed figure and the difference."""
     lost = summary.n_failed + summary.n_cut_off
-    if summary.mean is None:
-        text = CUT_OFF if summary.n_cut_off else "failed"
+    if not summary.n_done:
+        text = CUT_OFF if summary.n_cut_off else FAILED
     else:
         text = f"{summary.mean:.2f}"
-        if summary.standard_error is not None:
+        if summary.n_done > 1:
             text += f" ± {summary.standard_error:.2f}"
         text = f"**{text}**" if summary.is_best else text
         text += f" ({summary.n_done} of {summary.n_done + lost})" if lost else ""
-    if summary.printed is None:
-        return text
-    text += f"<br>{summary.printed:.2f} ± {summary.printed_error:.2f}"
-    return text if summary.difference is None else f"{text} ({summary.difference:+.1f})"
+    if not np.isnan(summary.printed):
+        text += f"<br>{summary.printed:.2f} ± {summary.printed_error:.2f}"
+    return text if np.isnan(summary.difference) else f"{text} ({summary.difference:+.1f})"
 
 
-def table2_reasons(summaries: Sequence[Summary]) -> ResultTable:
+def table2_reasons(summaries: pd.DataFrame) -> ResultTable:
     """List each task and method whose samplings are not all done, with the reason."""
     rows = [
         {
-            "task": TASKS[s.task].title,
+            "task": TITLES[s.task],
             "method": method_title(s.method),
             "done": s.n_done,
             "failed": s.n_failed,
             "cut off": s.n_cut_off,
             "first reason": s.reason,
         }
-        for s in summaries
+        for s in summaries.itertuples()
         if s.n_failed or s.n_cut_off
     ]
     return ResultTable("What is not done", rows)
@@ -340,71 +306,59 @@ def table2_files(rows: Rows) -> dict[str, str]:
     summaries = summarize(rows)
     reasons = table2_reasons(summaries)
     tables = [*table2(summaries), *([reasons] if reasons.rows else [])]
-    texts = text_files("table2", tables, [asdict(summary) for summary in summaries])
-    return texts | {"errors.csv": to_csv(errors_table(rows))} | judgment_files(rows)
+    texts = text_files("table2", tables, summaries.to_dict("records"))
+    return texts | {"errors.csv": errors_csv(rows)} | judgment_files(rows)
 
 
-def errors_table(rows: Rows) -> list[dict[str, Any]]:
-    """Count the test points that each method got wrong, a row per task and sampling."""
-    lines: dict[tuple[str, int], dict[str, Any]] = {}
-    for row in rows:
-        task, sampling = row["task"], row["sampling"]
-        n = TASKS[task].n_test
-        head = {"task": task, "sampling": sampling, "test points": n}
-        line = lines.setdefault((task, sampling), head)
-        line[row["method"]] = round(row["error"] * n / 100.0) if row["outcome"] == DONE else ""
-    return list(lines.values())
+KEY = ["task", "sampling", "test points"]
+"""The first columns of errors.csv."""
+
+
+def errors_csv(rows: Rows) -> str:
+    """Write how many test points each method got wrong, a row per task and sampling."""
+    errors = by_method(pd.DataFrame(list(rows)), KEY[:2])
+    n_test = errors.index.get_level_values("task").map(lambda task: TASKS[task].n_test)
+    wrong = errors.mul(n_test / 100.0, axis=0).round().astype("Int64")
+    return wrong.set_index(n_test.rename(KEY[2]), append=True).to_csv(lineterminator="\n")
 
 
 def read_errors(text: str) -> list[dict[str, Any]]:
-    """Read rows of runs, as far as :func:`errors_table` keeps them, from its CSV."""
-    rows = []
-    for number, line in enumerate(csv.DictReader(io.StringIO(text)), start=2):
-        try:
-            task, sampling = line.pop("task"), int(line.pop("sampling"))
-            n = int(line.pop("test points"))
-            for method, wrong in line.items():
-                done = {"outcome": DONE, "error": 100.0 * int(wrong) / n} if wrong else {}
-                key = {"task": task, "sampling": sampling, "method": method}
-                rows.append(EMPTY | done | key)
-        except (KeyError, TypeError, ValueError, ZeroDivisionError):
-            raise ValueError(
-                f"Line {number} is not one of errors.csv (task, sampling, test points, then a "
-                "number for each method): make the file again by  run.py table2"
-            ) from None
-    return rows
+    """Read rows of runs, as far as :func:`errors_csv` keeps them, from its CSV."""
+    table = pd.read_csv(io.StringIO(text), dtype=str)
+    counts = table.drop(columns="task", errors="ignore")
+    numbers = counts.apply(pd.to_numeric, errors="coerce")
+    bad = (numbers.isna() & counts.notna()).any(axis=1)
+    if bad.any() or not {*KEY} <= {*table}:
+        raise ValueError(
+            f"Line {int(np.argmax(bad)) + 2} is not one of errors.csv (task, sampling, test "
+            "points, then a number for each method): make the file again by  run.py table2"
+        )
+    runs = numbers.assign(task=table["task"]).melt(KEY, var_name="method", value_name="wrong")
+    runs["error"] = 100.0 * runs.pop("wrong") / runs.pop("test points")
+    runs["outcome"] = np.where(runs["error"].notna(), DONE, None)
+    return runs.assign(seconds=0.0, detail="").to_dict("records")
 
 
-def times_table(summaries: Sequence[Summary]) -> ResultTable:
+def times_of(summaries: pd.DataFrame) -> pd.DataFrame:
+    """The mean seconds of learning of a run, a row per method and a column per task."""
+    return _by_task(summaries, summaries["seconds"])
+
+
+def times_table(times: pd.DataFrame) -> ResultTable:
     """Tabulate Figure 3: mean seconds of learning per run, a row per method, a column per task."""
-    times = times_of(summaries)
-    rows = [
-        {"method": method_title(method)}
-        | {TASKS[task].title: times.get((task, method), "") for task in _tasks_of(summaries)}
-        for method in _methods_of(summaries)
-    ]
     note = (
         "Every run has its own process, in which the method has learned from six points "
         "before the clock starts: what is done once in a process is in no row."
     )
-    return ResultTable("Figure 3. Computation time per run, in seconds", rows, [note])
+    title = "Figure 3. Computation time per run, in seconds"
+    return ResultTable(title, _titled(times, "method"), [note])
 
 
-def times_of(summaries: Sequence[Summary]) -> Times:
-    """The times of Figure 3, without tasks and methods of which no run is done."""
-    return {(s.task, s.method): s.seconds for s in summaries if s.seconds is not None}
-
-
-def read_times(text: str) -> Times:
+def read_times(text: str) -> pd.DataFrame:
     """Read the times of Figure 3 from what :func:`times_table` wrote as CSV."""
+    table = pd.read_csv(io.StringIO(text), index_col="method")
     methods = {method.title: method.name for method in METHODS.values()}
-    tasks = {task.title: task.name for task in TASKS.values()}
-    times: Times = {}
-    for row in csv.DictReader(io.StringIO(text)):
-        title = row.pop("method")
-        method = methods.get(title, title)
-        times |= {(tasks[task], method): float(word) for task, word in row.items() if word}
-    return times
+    return table.rename(index=methods, columns={title: name for name, title in TITLES.items()})
 
 
 def read_made(folder: Path, name: str, part: str) -> str:
@@ -423,41 +377,8 @@ JUDGED, REFERENCE = "recommended", "euclidean"
 TOLERANCE = 2.0
 """How many standard errors of the difference are tolerated."""
 
-VERDICTS = {
-    "near the paper": "agrees",
-    "near, paired errors": "agrees_paired",
-    "best or tied": "is_best",
-    "best or tied, paired test": "is_best_paired",
-}
-"""The columns that hold yes or no, and the attributes of a judgment that they show."""
 
-
-@dataclass(frozen=True)
-class Judgment:
-    """The verdicts on one task: the mean error (%) and its limit, the improvement and its least."""
-
-    task: str
-    mean: float
-    largest: float
-    improvement: float
-    least: float
-    least_paired: float
-    best: str
-    is_best: bool
-    is_best_paired: bool
-
-    @property
-    def agrees(self) -> bool:
-        """Whether the mean is small enough, or the improvement large enough."""
-        return self.mean <= self.largest or self.improvement >= self.least
-
-    @property
-    def agrees_paired(self) -> bool:
-        """Whether `agrees` holds with the paired standard error of the improvement."""
-        return self.mean <= self.largest or self.improvement >= self.least_paired
-
-
-def judge(rows: Rows) -> list[Judgment]:
+def judge(rows: Rows) -> list[dict[str, Any]]:
     """Judge each task on which all methods are done on the same samplings, two or more.
 
     e <= E + 2 sqrt(s^2 + S^2), or e0 - e >= E0 - E - 2 sqrt(s^2 + s0^2 + S^2 + S0^2), where e and
@@ -470,59 +391,54 @@ def judge(rows: Rows) -> list[Judgment]:
 
 
 def _whole_tasks(rows):
-    """The errors by task and method, in the order of the samplings, of tasks that lack no run."""
-    found: dict[str, dict[str, dict[int, float]]] = {task: {} for task in TASKS}
-    for row in rows:
-        if row["outcome"] == DONE:
-            found[row["task"]].setdefault(row["method"], {})[row["sampling"]] = row["error"]
-    whole = {}
-    for task, errors in found.items():
-        samplings = sorted(errors.get(JUDGED, ()))
-        if len(samplings) > 1 and all(sorted(errors.get(m, ())) == samplings for m in METHODS):
-            whole[task] = {m: np.array([errors[m][s] for s in samplings]) for m in METHODS}
-    return whole
+    """The errors by task, a column per method, of tasks that lack no run."""
+    errors = by_method(pd.DataFrame(list(rows)), KEY[:2]).reindex(columns=list(METHODS))
+    by_task = errors.dropna(how="all").groupby(level="task", sort=False)
+    return {t: block for t, block in by_task if len(block) > 1 and block.notna().all(axis=None)}
 
 
 def _verdict(task, errors):
     own, reference = errors[JUDGED], errors[REFERENCE]
-    (mean, s), (_, s0) = _mean_and_error(own), _mean_and_error(reference)
+    s, s0 = own.sem(), reference.sem()
     printed, S = PRINTED["SERAPH_hyper", task]
     printed_reference, S0 = PRINTED["EUCLIDEAN", task]
-    varies = np.ptp(own) > 0.0 and np.ptp(reference) > 0.0
-    correlation = np.corrcoef(own, reference)[0, 1] if varies else 0.0
-    squares = s**2 + s0**2 + S**2 + S0**2
-    common = 2.0 * correlation * (s * s0 + S * S0)
     expected = printed_reference - printed
-    best = min(errors, key=lambda method: float(np.mean(errors[method])))
-    return Judgment(
-        task=task,
-        mean=mean,
-        largest=printed + TOLERANCE * float(np.hypot(s, S)),
-        improvement=float(np.mean(reference - own)),
-        least=expected - TOLERANCE * float(np.sqrt(squares)),
-        least_paired=expected - TOLERANCE * float(np.sqrt(squares - common)),
-        best=best,
-        is_best=JUDGED in mark_best(errors),
-        is_best_paired=best == JUDGED or are_comparable(own, errors[best], paired=True),
+    squares = s**2 + s0**2 + S**2 + S0**2
+    common = 2.0 * np.nan_to_num(own.corr(reference)) * (s * s0 + S * S0)
+    largest = printed + TOLERANCE * np.hypot(s, S)
+    least, least_paired = (
+        expected - TOLERANCE * np.sqrt(square) for square in (squares, squares - common)
     )
+    mean, improvement = own.mean(), (reference - own).mean()
+    best = smallest_mean(errors)
+    return {
+        "task": TITLES[task],
+        "error": mean,
+        "at most": largest,
+        "improvement": improvement,
+        "at least": least,
+        "at least, paired": least_paired,
+        "smallest mean": METHODS[best].title,
+        "near the paper": bool(mean <= largest or improvement >= least),
+        "near, paired errors": bool(mean <= largest or improvement >= least_paired),
+        "best or tied": JUDGED in mark_best(dict(errors)),
+        "best or tied, paired test": best == JUDGED
+        or are_comparable(own, errors[best], paired=True),
+    }
 
 
-def judgment_table(judgments: Sequence[Judgment]) -> ResultTable:
+def judgment_table(judgments: Rows) -> ResultTable:
     """Tabulate the verdicts by task, and on how many tasks each of them holds."""
-    rows = [
-        {
-            "task": TASKS[judgment.task].title,
-            "error": f"{judgment.mean:.2f}",
-            "at most": f"{judgment.largest:.2f}",
-            "improvement": f"{judgment.improvement:.2f}",
-            "at least": f"{judgment.least:.2f}",
-            "at least, paired": f"{judgment.least_paired:.2f}",
-            "smallest mean": METHODS[judgment.best].title,
-        }
-        | {name: "yes" if getattr(judgment, word) else "no" for name, word in VERDICTS.items()}
-        for judgment in judgments
-    ]
-    count = {column: str(sum(row[column] == "yes" for row in rows)) for column in VERDICTS}
+    total = {"task": f"of {len(judgments)}"}
+    rows: list[dict[str, str]] = []
+    for judgment in judgments:
+        rows.append({})
+        for column, value in judgment.items():
+            if isinstance(value, bool):
+                rows[-1][column] = "yes" if value else "no"
+                total[column] = str(sum(other[column] for other in judgments))
+            else:
+                rows[-1][column] = f"{value:.2f}" if isinstance(value, float) else value
     notes = [
         "Near the paper: the error is at most the paper's SERAPH_hyper plus 2 combined standard "
         "errors, or the improvement on the Euclidean distance at least the paper's less 2. "
@@ -532,7 +448,6 @@ def judgment_table(judgments: Sequence[Judgment]) -> ResultTable:
         "the t-test at 5 % against the smallest mean, unpaired as the paper's, or paired.",
         f"Asked for: near the paper, and best or tied, on 10 of {len(TASKS)} tasks each.",
     ]
-    total = {"task": f"of {len(rows)}"} | count
     return ResultTable("The recommended configuration, judged", [*rows, total], notes)
 
 
@@ -541,27 +456,28 @@ def duel_table(rows: Rows) -> ResultTable:
     tasks = _whole_tasks(rows)
     lines = []
     for name, method in METHODS.items():
-        pairs = [(errors[JUDGED], errors[name]) for errors in tasks.values()]
-        printed = [PRINTED[key][0] for t in tasks if (key := (method.paper_row, t)) in PRINTED]
+        printed = [PRINTED.get((method.paper_row, task), (np.nan,))[0] for task in tasks]
+        mean = np.mean([errors[name].mean() for errors in tasks.values()])
         lines.append(
             {
                 "method": method.title,
-                "mean error": f"{np.mean([np.mean(other) for _, other in pairs]):.2f}",
-                "printed": f"{np.mean(printed):.2f}" if len(printed) == len(tasks) else "",
-                "better, tied, worse": _outcomes(pairs, paired=False),
-                "better, tied, worse, paired": _outcomes(pairs, paired=True),
+                "mean error": f"{mean:.2f}",
+                "printed": "" if np.isnan(printed).any() else f"{np.mean(printed):.2f}",
+                "better, tied, worse": _outcomes(tasks, name, paired=False),
+                "better, tied, worse, paired": _outcomes(tasks, name, paired=True),
             }
         )
     note = f"Means over {len(tasks)} tasks. Better: the recommended configuration is."
     return ResultTable("The recommended configuration against each method", lines, [note])
 
 
-def _outcomes(pairs, paired):
-    count = [0, 0, 0]
-    for own, other in pairs:
-        tied = own is other or are_comparable(own, other, paired)
-        count[1 if tied else 0 if np.mean(own) < np.mean(other) else 2] += 1
-    return ", ".join(map(str, count))
+def _outcomes(tasks, name, paired):
+    signs = []
+    for errors in tasks.values():
+        own, other = errors[JUDGED], errors[name]
+        tied = name == JUDGED or are_comparable(own, other, paired)
+        signs.append(0.0 if tied else np.sign(own.mean() - other.mean()))
+    return ", ".join(str(signs.count(sign)) for sign in (-1.0, 0.0, 1.0))
 
 
 def judgment_files(rows: Rows) -> dict[str, str]:

@@ -6,12 +6,12 @@ import os
 import platform
 import time
 import warnings
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from joblib import delayed
@@ -60,8 +60,7 @@ Callback = Callable[[dict[str, Any], int, int], object]
 """Called after each run with its row, and how many runs are finished of how many."""
 
 
-@dataclass(frozen=True)
-class RunTable:
+class RunTable(NamedTuple):
     """The rows of all runs asked for, and what was wrong with the file that was resumed."""
 
     rows: list[dict[str, Any]]
@@ -69,16 +68,20 @@ class RunTable:
 
 
 class RunJournal(Journal):
-    """The finished runs of a table by their key, on the disk; the later of two with one key."""
+    """The finished runs of a table by their key, on the disk; the later of two with one key.
+
+    Lines of the kind `header` say under what `conditions` runs were made: a name and a value each.
+    """
 
     work = "reproduction"
     kind: ClassVar[str]
+    header: ClassVar[str]
     key: ClassVar[dict[str, type]]
     measures: ClassVar[tuple[str, ...]]
 
     def __init__(self, path: str | os.PathLike[str] | None = None, resume: bool = False) -> None:
         self.finished: dict[tuple[Any, ...], dict[str, Any]] = {}
-        self.headers: list[tuple[Any, ...]] = []
+        self.conditions: dict[str, Any] = {}
         super().__init__(path, resume)
 
     def take(self, kind: str, content: dict[str, Any]) -> None:
@@ -87,15 +90,19 @@ class RunJournal(Journal):
             self._check(content)
             self.finished[tuple(content[name] for name in self.key)] = content
         elif kind == "forget":
-            method = content["method"]
-            kept = {key: row for key, row in self.finished.items() if row["method"] != method}
-            self.finished = kept
+            self.keep(lambda row: row["method"] != content["method"])
+        elif kind == self.header:
+            self.conditions |= self.conditions_of(content)
         else:
-            self.headers.append(self.read_header(kind, content))
+            raise ValueError(f"a line of kind {kind!r}")
 
-    def read_header(self, kind: str, content: dict[str, Any]) -> tuple[Any, ...]:
-        """What a line says that is no run, or an error."""
-        raise ValueError(f"a line of kind {kind!r}")
+    def keep(self, is_kept: Callable[[dict[str, Any]], bool]) -> None:
+        """Forget the other runs."""
+        self.finished = {key: row for key, row in self.finished.items() if is_kept(row)}
+
+    @abstractmethod
+    def conditions_of(self, header: dict[str, Any]) -> dict[str, Any]:
+        """Under what conditions the next runs were made."""
 
     def _check(self, row):
         """Refuse a line that was damaged, or changed by hand."""
@@ -111,30 +118,33 @@ class RunJournal(Journal):
         ):
             raise ValueError(f"outcome {row['outcome']!r}, measures {measured}")
 
+    def make_runs(self, keys, call, n_jobs: int | None, callback: Callback | None) -> None:
+        """Make and record the runs that are not finished; a call waits for a free worker."""
+        missing = [key for key in keys if key not in self.finished]
+        try:
+            with closing(as_finished(one_by_one(n_jobs), map(call, missing))) as rows:
+                for number, row in enumerate(rows, start=len(keys) - len(missing) + 1):
+                    self.add(self.kind, row)
+                    if callback is not None:
+                        callback(row, number, len(keys))
+        finally:
+            close_servers(OWNER)
+
 
 class CellJournal(RunJournal):
-    """The runs of Table 2; a header is the scaling and the variant that they were made with."""
+    """The runs of Table 2, made with a scaling and a variant."""
 
-    kind = "cell"
+    kind, header = "cell", "run"
     key: ClassVar = {"task": str, "sampling": int, "method": str}
     measures = ("error",)
 
-    def read_header(self, kind: str, content: dict[str, Any]) -> tuple[Any, ...]:
+    def conditions_of(self, header: dict[str, Any]) -> dict[str, Any]:
         """The scaling and the variant."""
-        if kind != "run":
-            return super().read_header(kind, content)
-        return content["protocol"]["scaling"], content["protocol"]["variant"]
+        return {name: header["protocol"][name] for name in CONDITIONS}
 
 
-def finished_runs(journal: RunJournal, calls: Iterator[Any], n_jobs: int | None):
-    """Yield the rows of calls as they are finished and recorded; a call waits for a free worker."""
-    try:
-        with closing(as_finished(one_by_one(n_jobs), calls)) as finished:
-            for row in finished:
-                journal.add(journal.kind, row)
-                yield row
-    finally:
-        close_servers(OWNER)
+CONDITIONS = {"scaling": SCALINGS, "variant": VARIANTS}
+"""What the runs of a file have in common, and the values besides None."""
 
 
 @dataclass(frozen=True)
@@ -174,63 +184,52 @@ def run_methods(
     check_number(n_samplings, "n_samplings", 1.0)
     check_number(time_cap, "time_cap", 0.0, strict=True)
     protocol = Protocol() if protocol is None else protocol
-    asked = (protocol.scaling, protocol.variant)
-    for name, value, known in zip(("scaling", "variant"), asked, (SCALINGS, VARIANTS), strict=True):
-        if value is not None and value not in known:
-            raise ValueError(f"{name}={value!r} is not known: use one of {', '.join(known)}.")
+    asked = {name: getattr(protocol, name) for name in CONDITIONS}
+    for name, value in asked.items():
+        if value not in (None, *CONDITIONS[name]):
+            known = ", ".join(CONDITIONS[name])
+            raise ValueError(f"{name}={value!r} is not known: use one of {known}.")
     names = {find_method(word).name: word for word in (METHODS if methods is None else methods)}
     chosen = [task.name for task in find_tasks(tasks)]
     for task in chosen:
         protocol.points(task)  # missing data are reported before anything runs
     keys = [(t, s, m) for t in chosen for s in range(n_samplings) for m in names]
     with CellJournal(out, resume) as journal:
-        _check_headers(journal, asked)
-        journal.add("run", _describe(chosen, list(names), n_samplings, asked, time_cap))
-        rows = {key: journal.finished[key] for key in keys if key in journal.finished}
+        _check_conditions(journal, asked)
+        description = {
+            "date": time.strftime("%Y-%m-%d"),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+            "tasks": chosen,
+            "methods": list(names),
+            "samplings": n_samplings,
+            "protocol": asked,
+            "time_cap": time_cap,
+        }
+        journal.add("run", description)
         if retry:
-            rows = {key: row for key, row in rows.items() if row["outcome"] == DONE}
-        spent: Counter[Any] = Counter()
-        for (task, _, method), row in rows.items():
-            spent[task, method] += row["seconds"]
-        calls = (
-            delayed(run_method)(key, names[key[2]], protocol, time_cap - spent[key[0], key[2]])
-            for key in keys
-            if key not in rows
-        )
-        with closing(finished_runs(journal, calls, n_jobs)) as finished:
-            for row in finished:
-                rows[row["task"], row["sampling"], row["method"]] = row
-                spent[row["task"], row["method"]] += row["seconds"]
-                if callback is not None:
-                    callback(row, len(rows), len(keys))
-        return RunTable([rows[key] for key in keys], journal.notes)
+            journal.keep(lambda row: row["outcome"] == DONE)
+
+        def call(key):
+            of_both = [r for (t, _, m), r in journal.finished.items() if (t, m) == key[::2]]
+            time_left = time_cap - sum(row["seconds"] for row in of_both)
+            return delayed(run_method)(key, names[key[2]], protocol, time_left)
+
+        journal.make_runs(keys, call, n_jobs, callback)
+        return RunTable([journal.finished[key] for key in keys], journal.notes)
 
 
-def _check_headers(journal, asked):
-    for made in journal.headers:
-        for name, value, wanted in zip(("scaling", "variant"), made, asked, strict=True):
-            if value != wanted:
-                raise ValueError(
-                    f"The runs in {journal.path} were made with {name}={value}, not {wanted}: use "
-                    "the same, or another folder."
-                )
-    if journal.finished and not journal.headers:
+def _check_conditions(journal, asked):
+    for name, made in journal.conditions.items():
+        if made != asked[name]:
+            raise ValueError(
+                f"The runs in {journal.path} were made with {name}={made}, not {asked[name]}: use "
+                "the same, or another folder."
+            )
+    if journal.finished and not journal.conditions:
         journal.notes.append(
             "No complete line says which scaling and variant the finished runs were made with: it "
             "is assumed that they are those asked for now."
         )
-
-
-def _describe(tasks, methods, n_samplings, asked, time_cap):
-    return {
-        "date": time.strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
-        "tasks": tasks,
-        "methods": methods,
-        "samplings": n_samplings,
-        "protocol": dict(zip(("scaling", "variant"), asked, strict=True)),
-        "time_cap": time_cap,
-    }
 
 
 def run_method(
@@ -249,12 +248,11 @@ def run_method(
         with one_blas_thread():
             error = nearest_neighbor_error(sampling, components)
         return row | facts | {"outcome": DONE, "error": error}
+    status = "" if outcome.status == "error" else f"{outcome.status}: "
     return row | {
         "outcome": CUT_OFF if outcome.status == "time limit" else FAILED,
         "seconds": outcome.seconds,
-        "detail": outcome.detail
-        if outcome.status == "error"
-        else f"{outcome.status}: {outcome.detail}",
+        "detail": status + outcome.detail,
     }
 
 

@@ -164,17 +164,22 @@ def load_task(task: Task, scaling: str | None = None, data_dir=None):
 
 def scale_features(X, scaling: str, is_image: bool = False):
     """Scale the features, (X - shift) / spread; a constant feature is only shifted."""
-    if scaling == "unit":
-        shift, spread = X.min(axis=0), np.ptp(X, axis=0)
-    elif scaling == "standard":
-        shift, spread = X.mean(axis=0), np.where(np.ptp(X, axis=0) > 0.0, X.std(axis=0), 0.0)
-    elif scaling == "pixels":
-        shift, spread = np.zeros(1), np.full(1, WHITE if is_image else np.max(np.abs(X)))
-    elif scaling == "none":
-        return X
-    else:
+    shift, spread = shift_and_spread(X, scaling, is_image)
+    return (X - shift) / spread
+
+
+def shift_and_spread(X, scaling: str, is_image: bool = False):
+    """What a scaling subtracts from each feature and divides it by."""
+    if scaling not in SCALINGS:
         raise ValueError(f"scaling={scaling!r} is not known: use one of {', '.join(SCALINGS)}.")
-    return (X - shift) / np.where(spread > 0.0, spread, 1.0)
+    extent = np.ptp(X, axis=0)
+    shift, spread = {
+        "unit": lambda: (X.min(axis=0), extent),
+        "standard": lambda: (X.mean(axis=0), np.where(extent > 0.0, X.std(axis=0), 0.0)),
+        "pixels": lambda: (0.0, WHITE if is_image else np.max(np.abs(X))),
+        "none": lambda: (0.0, 1.0),
+    }[scaling]()
+    return shift, np.where(spread > 0.0, spread, 1.0)
 
 
 def draw_sampling(task: Task, X, y, seed: int, variant: str | None = None) -> Sampling:
@@ -192,12 +197,12 @@ def draw_indices(task: Task, y, rng, variant: str | None = None):
     n_rest = task.n_training - task.n_labels
     if not task.is_stratified:
         return labeled, rest[:n_rest], rest[n_rest : n_rest + task.n_test]
-    each = task.n_training // task.n_classes
-    wanted = {c: each - int(np.sum(y[labeled] == c)) for c in np.unique(y)}
-    unlabeled = rng.permutation(_take_of_each(y, rest, wanted))
+    classes = np.unique(y)
+    shown = np.sum(y[labeled, None] == classes, axis=0)
+    unlabeled = _take(y, rest, classes, task.n_training // task.n_classes - shown)
+    unlabeled = rng.permutation(unlabeled)
     rest = rest[~np.isin(rest, unlabeled)]
-    tested = dict.fromkeys(wanted, task.n_test // task.n_classes)
-    return labeled, unlabeled, _take_of_each(y, rest, tested)
+    return labeled, unlabeled, _take(y, rest, classes, task.n_test // task.n_classes)
 
 
 def draw_labeled(task: Task, y, rng, variant: str | None = None):
@@ -211,8 +216,7 @@ def draw_labeled(task: Task, y, rng, variant: str | None = None):
     rule = variant.removeprefix("trimmed-")
     if rule != variant and not task.is_stratified:
         surplus = (len(y) - task.n_training - task.n_test) // len(classes)
-        kept = dict(zip(classes, counts - surplus, strict=True))
-        order = rng.permutation(_take_of_each(y, order, kept))
+        order = rng.permutation(_take(y, order, classes, counts - surplus))
     labeled = _choose_labeled(rule, task.n_labels, y, order, rng)
     return labeled, order[~np.isin(order, labeled)]
 
@@ -221,34 +225,46 @@ def _choose_labeled(rule, n_labels, y, order, rng):
     classes, counts = np.unique(y, return_counts=True)
     if rule in ("balanced", "proportional"):
         weights = counts if rule == "proportional" else np.ones(len(classes))
-        return _take_of_each(y, order, _share(n_labels, classes, weights))
+        return _take(y, order, classes, _share(n_labels, weights))
     if rule == "one-each":
-        first = _take_of_each(y, order, dict.fromkeys(classes, 1))
-        others = order[~np.isin(order, first)]
-        return np.concatenate([first, others[: n_labels - len(first)]])
+        first = _take(y, order, classes, 1)
+        return np.concatenate([first, order[~np.isin(order, first)][: n_labels - len(first)]])
     least = {"random": 1, "two-classes": 2, "every-class": len(classes)}[rule]
     while len(np.unique(y[order[:n_labels]])) < least:
         order = rng.permutation(order)
     return order[:n_labels]
 
 
-def _share(total, classes, weights):
+def _share(total, weights):
     """Divide `total` by weight, at least one for each class; the largest remainders round up."""
     exact = total * weights / weights.sum()
     whole = np.maximum(np.floor(exact).astype(int), 1)
-    left = total - int(whole.sum())
-    whole[np.argsort(whole - exact, kind="stable")[: max(left, 0)]] += 1
-    return dict(zip(classes, whole, strict=True))
+    left = max(total - int(whole.sum()), 0)
+    whole[np.argsort(whole - exact, kind="stable")[:left]] += 1
+    return whole
 
 
-def _take_of_each(y, order, wanted):
-    """Take the wanted number of points of each class, the first in the given order."""
-    return np.concatenate([order[y[order] == c][:count] for c, count in wanted.items()])
+def _take(y, order, classes, counts):
+    """Take this many points of each class, the first in the given order."""
+    counts = np.broadcast_to(counts, classes.shape)
+    return np.concatenate([order[y[order] == c][:k] for c, k in zip(classes, counts, strict=True)])
+
+
+def vote(points, labeled, classes, k: int = 1):
+    """Guess classes by the k nearest labeled points; of tied classes the nearest point's wins."""
+    nearest = np.argsort(cdist(points, labeled), axis=1, kind="stable")[:, :k]
+    voters = classes[nearest]
+    counts = np.sum(voters[:, :, None] == voters[:, None, :], axis=2)
+    return voters[np.arange(len(points)), np.argmax(counts, axis=1)]
+
+
+def classify(sampling: Sampling, components, points):
+    """The class of the labeled point that is nearest to each of some points."""
+    known = sampling.labeled
+    return vote(points @ components.T, sampling.X[known] @ components.T, sampling.y[known])
 
 
 def nearest_neighbor_error(sampling: Sampling, components) -> float:
     """The share (in %) of test points whose nearest labeled point has another class."""
-    known = sampling.labeled
-    distances = cdist(sampling.X_test @ components.T, sampling.X[known] @ components.T)
-    nearest = sampling.y[known][np.argmin(distances, axis=1)]
-    return 100.0 * float(np.mean(nearest != sampling.y_test))
+    predicted = classify(sampling, components, sampling.X_test)
+    return 100.0 * float(np.mean(predicted != sampling.y_test))
