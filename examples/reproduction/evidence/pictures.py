@@ -181,8 +181,8 @@ def plot_critical_difference(ranks: MeanRanks, titles: Mapping[str, str]) -> Fig
     of_names = dict(zip(ranks.names, ranks.ranks, strict=True))
     for j, (name, rank) in enumerate(of_names.items()):
         # the better half is on the left, the best on top; the others on the right
-        y, edge, side = (j, 1.0 - 0.02 * k, "right") if j < left else (k - 1 - j, 1.02 * k, "left")
-        y += first_row
+        row, edge, side = (j, 1 - 0.02 * k, "right") if j < left else (k - 1 - j, 1.02 * k, "left")
+        y = first_row + row
         ax.plot([rank, rank, edge], [0.0, y, y], color="black", linewidth=0.8)
         text = f" {legible(titles.get(name, name), 30)}  {rank:.1f} "
         ax.text(edge, y, text, fontsize=TEXT_SIZE, ha=side, va="center")

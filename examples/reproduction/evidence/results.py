@@ -335,7 +335,7 @@ def read_errors(text: str) -> list[dict[str, Any]]:
         )
     runs = numbers.assign(task=table["task"]).melt(KEY, var_name="method", value_name="wrong")
     runs["error"] = 100.0 * runs.pop("wrong") / runs.pop("test points")
-    runs["outcome"] = np.where(runs["error"].notna(), DONE, None)
+    runs["outcome"] = runs["error"].notna().map({True: DONE, False: None})
     return runs.assign(seconds=0.0, detail="").to_dict("records")
 
 
