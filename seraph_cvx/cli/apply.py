@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import Counter
 from pathlib import Path
 from typing import Any, Literal
@@ -11,12 +9,10 @@ from typing import Any, Literal
 import numpy as np
 import typer
 
-from ..display.result_table import visible
 from ..numerics.checks import FloatArray
-from ..processes.whole_file import write_whole
 from .fit_report import nearest_labels
 from .main import DEBUG, DECIMAL, ENCODING, Panels, app
-from .report import alert, answers_in_words, say
+from .report import alert, answers_in_words, tell
 from .tables import (
     Reading,
     TableError,
@@ -25,6 +21,7 @@ from .tables import (
     name_columns,
     read_new_rows,
     require_file,
+    write_rows,
 )
 
 EXAMPLES = """\b
@@ -85,22 +82,23 @@ def apply(
         X = rows.X if names is None else name_columns(rows.X, names)
         Z = np.asarray(loaded.transform(X))
         columns = [str(name) for name in steps[-1].get_feature_names_out()]
-        header, table, summary = columns, Z.tolist(), ""
+        header, table, counts = columns, Z.tolist(), []
         if labeled is not None:
             predicted = nearest_labels(Z, labeled, labels)
             header = [*columns, "predicted"]
             table = [[*z, label] for z, label in zip(table, predicted, strict=True)]
             counts = Counter(map(str, predicted)).most_common(8)
-            shown = ", ".join(f"{visible(name)} ({k})" for name, k in counts)
-            summary = f"\nClass  by the nearest of {len(labels)} labeled points: {shown}"
-        text = io.StringIO(newline="")
-        csv.writer(text).writerows([header, *table])
-        write_whole(target, text.getvalue().encode())
-        say(
-            f"Model  {model}: {' and '.join(type(step).__name__ for step in steps)}\n"
-            f"Rows   {len(Z)} of {file}, {rows.X.shape[1]} features{summary}\n"
-            f"\nWritten: {len(Z)} rows to {target}, with the columns {columns[0]} to "
-            f"{columns[-1]}{' and predicted' if predict else ''}"
+        write_rows(target, [header, *table])
+        tell(
+            "applied",
+            model=model,
+            steps=steps,
+            file=file,
+            X=rows.X,
+            target=target,
+            columns=columns,
+            labels=labels,
+            predicted=counts,
         )
 
 

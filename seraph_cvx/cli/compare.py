@@ -18,7 +18,7 @@ from ..model.m_step_objective import MStepObjective
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from .main import DEBUG, SCHEDULER, app, on_cluster
-from .report import alert, alerts, answers_in_words, needs_matplotlib, say, screen
+from .report import alert, alerts, answers_in_words, needs_matplotlib, say, screen, written
 from .tables import TableError, check_output, files_by_name, read_table
 
 if TYPE_CHECKING:
@@ -32,13 +32,6 @@ OWN_TIME_LIMIT = 60.0
 """Seconds per run on tables of the user's own."""
 
 ENDINGS = (".npz", ".csv", ".tsv", ".txt")
-
-MEANING = (
-    "A claim is a run whose solver reports that it reached the tolerance. It is true if the "
-    "true gap is within that tolerance, and proved if the answer's own certificate shows it. "
-    "The true gap is of the matrix that the solver returned for the M-step, against the best "
-    "lower bound proved for the instance. Every run is a line of race.jsonl."
-)
 
 
 @app.command(
@@ -218,9 +211,7 @@ def _write_report(out: Path, race: Race, svg: bool, before: str) -> None:
 
 def _document(race: Race) -> str:
     """Write the Markdown report: what raced, the summary, the instances."""
-    first, last = race.races[0], race.races[-1]
     versions = {name: number for start in race.races for name, number in start["versions"].items()}
-    dates = " to ".join(dict.fromkeys([first["date"], last["date"]]))
     rows = [
         {
             "instance": name,
@@ -232,13 +223,9 @@ def _document(race: Race) -> str:
         }
         for name, reference in race.references.items()
     ]
-    facts = (
-        f"Made on {dates} by `seraph-cvx compare` on {last['machine']}; at most "
-        f"{last['time_limit']:g} s and {last['memory_limit'] / 2**30:g} GiB per run, one BLAS "
-        f"thread. Versions: {', '.join(f'{name} {number}' for name, number in versions.items())}."
-    )
     instances = ResultTable("The instances, and their optimal values as certified", rows)
-    return "\n\n".join([facts, race.summary().to_markdown(), MEANING, instances.to_markdown(), ""])
+    tables = {"summary": race.summary().to_markdown(), "instances": instances.to_markdown()}
+    return written("race", races=race.races, versions=versions, **tables) + "\n\n"
 
 
 # Instances for other programs

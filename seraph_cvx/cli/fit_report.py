@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import typer
 
-from ..certificate import Certificate
 from ..datasets import Sampling
 from ..display.result_table import visible
 from ..estimators.evidence import describe_features, leave_one_out
@@ -20,34 +19,18 @@ from ..pairs.data_warnings import WORDS_FOR_UNKNOWN
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
-from .report import alert, needs_matplotlib, say
+from .report import alert, needs_matplotlib, say, tell
 from .tables import Reading, UserTable, name_columns, open_text
 
 if TYPE_CHECKING:
     from ..estimators.seraph import SERAPH
 
-REFERENCES = {
-    "identity": "the Euclidean distance",
-    "within": "the distance in units of the spread inside the classes",
-}
-"""What a learned metric is mixed with."""
-
 
 def describe(table: UserTable, pairs: PairSet, name: str) -> None:
     """Describe the data, and how many pairs are similar, dissimilar and unlabeled."""
-    n, m = table.X.shape
-    counts = [int(np.sum(table.y == k)) for k in range(len(table.class_names))]
-    shown = zip(table.class_names[:8], counts, strict=False)
-    classes = ", ".join(f"{visible(c)} ({k})" for c, k in shown)
-    unknown = ", ".join(f"{word!r} ({k})" for word, k in list(table.unknown.items())[:8])
-    say(
-        f"Data   {visible(name)}\n"
-        f"       {n} points, {m} features, {len(counts)} classes, {sum(counts)} labeled\n"
-        f"       labels: {classes}{', ...' if len(counts) > 8 else ''}"
-        + (f"; read as unknown: {visible(unknown)}" if unknown else "")
-        + f"\nPairs  {pairs.n_similar} similar (𝒮), {pairs.n_labeled - pairs.n_similar} dissimilar "
-        f"(𝒟), {pairs.n_unlabeled} unlabeled (𝒰)"
-    )
+    counts = np.bincount(table.y[table.y != UNKNOWN], minlength=len(table.class_names))
+    classes = dict(zip(table.class_names, counts.tolist(), strict=True))
+    tell("data", name=name, table=table, classes=classes, pairs=pairs)
     doubtful = [name for name in table.class_names if name.lower() in WORDS_FOR_UNKNOWN]
     if doubtful:
         alert(
@@ -72,91 +55,30 @@ def report_iteration(step: Iteration, metric: FloatArray) -> None:
     )
 
 
-def report_certificate(certificate: Certificate, status: Status, tol: float) -> None:
-    """Report the certificate of the last M-step, and of which matrix it is."""
-    bound, gap = f"{certificate.dual_value:.12g}", f"{certificate.duality_gap:.1e}"
-    say("\nCertificate of the last M-step, a convex program", style="bold")
-    say(
-        f"  primal value  {certificate.primal_value:.12g}\n"
-        f"  dual value    {bound}\n"
-        f"  duality gap   {gap}  (relative gap {certificate.relative_gap:.1e})\n"
-        f"  In words: no metric can have an M-step objective below {bound}, and A, the matrix of "
-        f"this M-step, is at most {gap} above. This is proved from the data, not taken from the "
-        "solver. It is about the last M-step: the alternation as a whole is not convex."
-    )
-    if status is Status.ROUNDING_LIMIT:
-        say(
-            f"  The gap is above the {tol:.0e} asked for, but at the limit of rounding: in double "
-            "precision it cannot be proved to be smaller. This is not a failure."
-        )
-
-
-def report_direct(values: Sequence[float], n_steps: int, tol: float, status: Status) -> None:
-    """Report how far the descent on (7) went, and what that shows."""
-    reached = f"stationary to {tol:.0e}" if status is Status.STATIONARY else "not yet stationary"
-    say(
-        f"Objective (7) fell from {values[0]:.8g} to {values[-1]:.8g} in {n_steps} steps.\n"
-        f"Certificate: none, since (7) is not convex. The metric is {reached}; a better one may "
-        "exist."
-    )
-
-
 def report_metric(table: UserTable, seraph: SERAPH, sampling: Sampling | None = None) -> None:
     """Report the ranks, and the 1-NN error on test points or, leaving one out, on labeled ones."""
-    metric = seraph.metric_
-    report_ranks(seraph)
+    metric, A = seraph.metric_, seraph.m_step_metric_
+    has_proof = seraph.certificate_ is not None
+    say(f"\n{'Which metric is certified' if has_proof else 'The metric'}", style="bold")
+    mixed_rank = None if np.array_equal(metric, A) else numerical_rank(metric)
+    tell("ranks", hang=13, seraph=seraph, rank=numerical_rank(A), mixed_rank=mixed_rank)
     if not np.any(metric) or len(table.class_names) < 2:
         return
     known = table.y != UNKNOWN
     X, y = table.X[known], table.y[known]
-    result = leave_one_out(X, y, metric) if sampling is None else None
-    if result is not None:
-        say(
-            f"\n1-NN leave-one-out error on the {result.n} labeled points, whose labels were used\n"
-            f"  learned metric      {result.learned_error:.1%}\n"
-            f"  Euclidean distance  {result.euclidean_error:.1%}\n"
-            f"  difference          {result.gain:.1%}, standard error {result.standard_error:.1%}\n"
-            f"  {result.verdict}"
-        )
-    if sampling is not None:
-        test, y_test = sampling.X_test, sampling.y_test
-        L = factor(metric)
-        learned = np.mean(nearest_labels(test @ L.T, X @ L.T, y) != y_test)
-        euclidean = np.mean(nearest_labels(test, X, y) != y_test)
-        say(
-            f"\n1-NN test error on {len(test)} other points, by the nearest of the {len(y)} "
-            f"labeled ones\n"
-            f"  learned metric      {learned:.1%}\n"
-            f"  Euclidean distance  {euclidean:.1%}"
-        )
+    if sampling is None:
+        result = leave_one_out(X, y, metric)
+        if result is not None:
+            tell("leave_one_out", result=result)
+    else:
+        test, L = sampling.X_test, factor(metric)
+        learned = np.mean(nearest_labels(test @ L.T, X @ L.T, y) != sampling.y_test)
+        euclidean = np.mean(nearest_labels(test, X, y) != sampling.y_test)
+        tell("test_error", n_test=len(test), n=len(y), learned=learned, euclidean=euclidean)
     varying = np.flatnonzero(np.ptp(table.X, axis=0) > 0.0)
     names = [table.feature_names[i] for i in varying] if table.feature_names else None
     for note in describe_features(table.X[:, varying], names):
         say(f"Note. {visible(note)}")
-
-
-def report_ranks(seraph: SERAPH) -> None:
-    """Report which metric is certified, the rank of each, and why there are two."""
-    metric, A, m = seraph.metric_, seraph.m_step_metric_, len(seraph.metric_)
-    rank, has_proof = numerical_rank(A), seraph.certificate_ is not None
-    title, origin = "The metric", "where the descent on (7) ended: it has no certificate"
-    if has_proof:
-        title, origin = (
-            "Which metric is certified",
-            "the matrix of the last M-step, which the certificate is about",
-        )
-    is_used = np.array_equal(metric, A)
-    say(f"\n{title}", style="bold")
-    use = " All distances use A itself." if is_used else ""
-    say(f"  rank {rank} of {m}  A, {origin}.{use}", hang=13)
-    if not is_used:
-        doubt = "leave A uncertain" if rank == m else "say nothing about what A leaves out"
-        say(
-            f"  rank {numerical_rank(metric)} of {m}  the metric of all distances: A mixed with "
-            f"{REFERENCES[seraph.reference]} (reference {seraph.reference}), because few labels "
-            f"{doubt}. It is mixed in after the fit, so the certificate is not about the mixture.",
-            hang=13,
-        )
 
 
 def nearest_labels(Z: FloatArray, labeled: FloatArray, labels: Any) -> Any:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 import shlex
 import time
@@ -23,7 +21,6 @@ from ..fit.alternation import Iteration
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray
 from ..pairs.pair_set import PairSet
-from ..processes.whole_file import write_whole
 from ..solvers.solution import OptimumNotAttained, Status
 from .fit_report import (
     describe,
@@ -31,14 +28,12 @@ from .fit_report import (
     draw_fit,
     finish,
     loading_code,
-    report_certificate,
-    report_direct,
     report_iteration,
     report_metric,
     write_page,
 )
 from .main import DEBUG, DECIMAL, ENCODING, EXAMPLES, GIVEN, Panels, app, in_panel
-from .report import alert, answers_in_words, say, screen
+from .report import alert, answers_in_words, say, screen, tell
 from .tables import (
     Reading,
     TableError,
@@ -49,6 +44,7 @@ from .tables import (
     read_table,
     require_file,
     require_memory_for_pairs,
+    write_rows,
 )
 
 if TYPE_CHECKING:
@@ -455,9 +451,11 @@ def learn(
             fail(f"The status is failed; nothing was written. {error}")
     seraph.set_params(callback=None, on_interrupt="raise")
     if is_direct:
-        report_direct(seraph.history_, seraph.n_iter_, seraph.tol, seraph.status_)
+        tell("direct", seraph=seraph, is_stationary=seraph.status_ is Status.STATIONARY)
     elif seraph.certificate_ is not None:
-        report_certificate(seraph.certificate_, seraph.status_, seraph.m_step_tol)
+        say("\nCertificate of the last M-step, a convex program", style="bold")
+        is_at_limit = seraph.status_ is Status.ROUNDING_LIMIT
+        tell("certificate", seraph=seraph, is_at_rounding_limit=is_at_limit)
 
 
 def write_model(path: Path, model: Any, seraph: SERAPH, table: UserTable) -> None:
@@ -467,9 +465,7 @@ def write_model(path: Path, model: Any, seraph: SERAPH, table: UserTable) -> Non
     if path.suffix == ".npz":
         save_model(model, path)
     else:
-        text = io.StringIO(newline="")
-        csv.writer(text).writerows([table.feature_names, *seraph.metric_.tolist()])
-        write_whole(path, text.getvalue().encode())
+        write_rows(path, [table.feature_names, *seraph.metric_.tolist()])
 
 
 def say_what_was_written(path: Path, standardize: bool) -> None:

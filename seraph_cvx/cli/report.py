@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 import typer
@@ -55,6 +56,27 @@ def say(text: str, style: str | None = None, console: Console = screen, hang: in
     if console.is_terminal:
         lines = hanging(lines, console.width, hang)
     console.print(lines, style=style, soft_wrap=not console.is_terminal)
+
+
+def tell(macro: str, /, hang: int = 0, **values: Any) -> None:
+    """Print what a macro of report.txt makes of some values."""
+    say(written(macro, **values), hang=hang)
+
+
+def written(macro: str, /, **values: Any) -> str:
+    """What a macro of report.txt makes of some values."""
+    return str(getattr(_macros(), macro)(**values)).removesuffix("\n")
+
+
+@cache
+def _macros() -> Any:
+    """The macros of report.txt."""
+    from ..display.mathml import to_text
+    from ..display.page import templates
+
+    plain = templates().overlay(autoescape=False, trim_blocks=True, lstrip_blocks=True)
+    plain.filters = {**plain.filters, "visible": visible, "text": to_text}
+    return plain.get_template("cli/report.txt").module
 
 
 def encodable(text: str, encoding: str) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..numerics.checks import UNKNOWN, FloatArray, IntArray, MissingExtra
+from ..processes.whole_file import write_whole
 
 MISSING = ("", "nan", "na", "n/a", "null", "none", "?")
 """What stands in a cell whose number is missing, in lower case."""
@@ -113,6 +114,13 @@ def check_output(
             f"Nothing can be written to the folder {path.parent} ({error.strerror}): use another "
             f"folder for {path.name}."
         ) from None
+
+
+def write_rows(path: Path, rows: Iterable[Sequence[Any]]) -> None:
+    """Write a table as CSV: the whole file, or none of it."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows(rows)
+    write_whole(path, text.getvalue().encode())
 
 
 def free_bytes() -> int:
@@ -280,39 +288,31 @@ def _wrong_length(path: Path, row: int, found: int, wanted: int, reading: Readin
     )
 
 
-class Columns(NamedTuple):
-    """The numbers of some columns of a table, by row, and the texts of others, by name."""
-
-    numbers: FloatArray
-    texts: dict[str, list[str]]
-
-
 def read_columns(
     path: Path,
     reading: Reading,
     rows: Iterable[tuple[int, list[str]]],
     header: list[str],
     numeric: Sequence[str],
-    textual: Iterable[str],
-) -> Columns:
-    """Read the columns of numbers and those of text from the rows below the header."""
+    textual: Sequence[str],
+) -> dict[str, Any]:
+    """Read columns below the header by their names: arrays of numbers, and lists of texts."""
     texts: dict[str, list[str]] = {name: [] for name in textual}
-    positions = {name: header.index(name) for name in (*numeric, *texts)}
+    at = {name: header.index(name) for name in (*numeric, *textual)}
     numbers, n_rows = array("d"), 0
     for row, cells in rows:
         n_rows += 1
         for name in numeric:
-            cell = cells[positions[name]]
-            number = reading.number(cell)
-            if math.isinf(number):
-                problem = _not_a_number(cell, name, reading)
+            numbers.append(reading.number(cells[at[name]]))
+            if math.isinf(numbers[-1]):
+                problem = _not_a_number(cells[at[name]], name, reading)
                 raise TableError(f"Row {row} of {path}, column {short(name)}: {problem}")
-            numbers.append(number)
         for name, values in texts.items():
-            values.append(sys.intern(cells[positions[name]]))
+            values.append(sys.intern(cells[at[name]]))
     if not n_rows:
         raise TableError(f"{path} has a row of column names but no points below it.")
-    return Columns(np.array(numbers).reshape(n_rows, len(numeric)), texts)
+    X = np.array(numbers).reshape(n_rows, len(numeric))
+    return dict(zip(numeric, X.T, strict=True)) | texts
 
 
 def _not_a_number(cell: str, name: str, reading: Reading) -> str:
@@ -394,13 +394,13 @@ def read_table(path: Path, label_column: str, reading: Reading | None = None) ->
     _check_header(path, header, label_column, reading)
     features = [name for name in header if name != label_column and name not in reading.drop]
     numeric = [name for name in features if name not in reading.one_hot]
-    textual = [label_column, *reading.one_hot]
-    numbers, texts = read_columns(path, reading, rows, header, numeric, textual)
-    labels = texts.pop(label_column)
+    columns = read_columns(path, reading, rows, header, numeric, [label_column, *reading.one_hot])
+    labels = columns.pop(label_column)
     words = {label for label in set(labels) if reading.is_unknown(label)}
     unknown = Counter(label for label in labels if label in words and label)
     classes = tuple(sorted(set(labels) - words))
-    y = np.array([UNKNOWN if label in words else classes.index(label) for label in labels])
+    codes = {label: k for k, label in enumerate(classes)}
+    y = np.array([codes.get(label, UNKNOWN) for label in labels])
     n_known = int(np.sum(y != UNKNOWN))
     if n_known < 2:
         raise TableError(
@@ -410,24 +410,26 @@ def read_table(path: Path, label_column: str, reading: Reading | None = None) ->
             + "".join(f", and so does {word!r}" for word in list(unknown)[:3])
             + ")."
         )
-    by_name = dict(zip(numeric, numbers.T, strict=True))
-    columns: dict[str, FloatArray] = {}
+    table: dict[str, FloatArray] = {}
     for name in features:
-        new = one_hot(name, texts[name]) if name in texts else {name: by_name[name]}
-        if len(new) > MOST_VALUES:
-            raise TableError(
-                f"The column {name!r} holds {len(new)} different texts, too many for a feature "
-                f"each (at most {MOST_VALUES}): leave it out with --drop."
-            )
-        if len(new) == 2 and "" not in texts[name]:
-            new.pop(min(new))  # the second value says it all
-        for repeated in new.keys() & columns.keys():
+        if name in numeric:
+            new = {name: columns[name]}
+        else:
+            new = one_hot(name, columns[name])
+            if len(new) > MOST_VALUES:
+                raise TableError(
+                    f"The column {name!r} holds {len(new)} different texts, too many for a "
+                    f"feature each (at most {MOST_VALUES}): leave it out with --drop."
+                )
+            if len(new) == 2 and "" not in columns[name]:
+                new.pop(min(new))  # the second value says it all
+        for repeated in new.keys() & table.keys():
             raise TableError(f"Two features are named {repeated!r}: rename one.")
-        columns |= new
-    for name, column in columns.items():
+        table |= new
+    for name, column in table.items():
         if np.all(np.isnan(column)):
             raise TableError(f"The column {name!r} holds no number at all: --drop {name}.")
-    return UserTable(np.column_stack([*columns.values()]), y, tuple(columns), classes, unknown)
+    return UserTable(np.column_stack([*table.values()]), y, tuple(table), classes, unknown)
 
 
 def one_hot(name: str, texts: Sequence[str]) -> dict[str, FloatArray]:
@@ -516,16 +518,14 @@ def read_new_rows(
             + (near_name(header, missing[0]) if len(missing) == 1 else "")
         )
     _require_unique(path, header, [*numeric, *textual])
-    numbers, texts = read_columns(path, reading, rows, header, numeric, textual)
-    columns = dict(zip(numeric, numbers.T, strict=True))
-    unseen = {}
-    for column, values in texts.items():
-        features = one_hot(column, values)
-        columns |= features
-        known = [name for name in names if name.startswith(f"{column}=")]
-        new = [name.removeprefix(f"{column}=") for name in features if name not in names]
+    columns = read_columns(path, reading, rows, header, numeric, textual)
+    unseen, zeros = {}, np.zeros(len(columns[[*numeric, *textual][0]]))
+    for name in textual:
+        features = one_hot(name, columns.pop(name))
+        known = [feature for feature in names if feature.startswith(f"{name}=")]
+        new = [feature.removeprefix(f"{name}=") for feature in features if feature not in names]
         if len(new) > (len(known) == 1):  # a single feature tells two values apart
-            unseen[column] = new
-    zeros = np.zeros(len(numbers))
+            unseen[name] = new
+        columns |= features
     X = np.column_stack([columns.get(name, zeros) for name in names])
     return NewRows(X, [name for name in header if name not in {*numeric, *textual}], unseen)

@@ -12,7 +12,7 @@ from ..display.result_table import visible
 from ..display.symbols import in_symbols
 from ..processes.whole_file import write_whole
 from .main import DEBUG, app
-from .report import alert, answers_in_words, say, screen
+from .report import alert, answers_in_words, say, screen, tell
 from .tables import TableError, check_output, read_table, require_memory_for_pairs
 
 if TYPE_CHECKING:
@@ -138,8 +138,6 @@ def _show(report: PaperReport) -> None:
 
 def _show_contradictions(report: PaperReport, code: bool) -> None:
     """Show what the paper prints, what holds instead, and the numbers that prove it."""
-    from ..display.mathml import to_text
-
     contradicted = [result for result in report.results if result.claim.correction]
     if contradicted:
         say("\nFalse as printed, and what holds instead", style="bold")
@@ -147,20 +145,7 @@ def _show_contradictions(report: PaperReport, code: bool) -> None:
         claim, violation, recomputed = result.claim, result.violation, result.claim.recomputation
         heading = in_symbols(f"{claim.number}. {claim.name} ({claim.place})")
         say(f"\n{heading}", style="bold", hang=len(f"{claim.number}. "))
-        if violation is None:
-            fails = ""
-        else:
-            fails = f"{in_symbols(violation.name)}, {violation.residual:.4g}"
-        parts = {
-            "claim": in_symbols(claim.statement),
-            "formula": to_text(claim.formula),
-            "fails": fails,
-            "holds": in_symbols(claim.correction),
-            "for you": in_symbols(claim.consequence),
-        }
-        for name, text in parts.items():
-            if text:
-                say(f"   {name:<11} {text}", hang=12)
+        tell("contradiction", hang=12, claim=claim, violation=violation)
         if recomputed is not None:
             if code:
                 say(f"\n{recomputed.code}")

@@ -16,9 +16,10 @@ from ..model.m_step_objective import MStepObjective
 from ..model.programs import descent_values
 from ..numerics.arrays import one_blas_thread
 from ..numerics.checks import FloatArray
+from ..numerics.psd_cone import numerical_rank
 from ..pairs.pair_set import PairSet
 from ..solvers.solution import MStepSolution, OptimumNotAttained, require_attained
-from .scene import Scene
+from .scene import FIRST_SCENE, Scene
 
 TOLERANCE = 1e-8
 """The relative gap to which every M-step is solved."""
@@ -30,18 +31,20 @@ SOLVERS = ("fista", "projected-gradient", "CLARABEL", "SCS")
 
 @dataclass(frozen=True)
 class Settings:
-    """The values of the page's sliders."""
+    """The values of the page's controls."""
 
+    source: str = FIRST_SCENE  # the scene is drawn by this name and seed
+    seed: int = 0
     weight_factor: float = 1.0  # mu is this multiple of #(S u D) / #U
     trace_weight: float = 1.0  # lambda
     threshold: float = 1.0  # eta
-    paper_sharpness: bool = True  # the soft labels have the paper's sharpness, 1 + mu
+    sharpness_rule: str = "paper"  # the soft labels have the sharpness 1 + mu; or "own"
     own_sharpness: float = 2.0  # theirs otherwise
 
     @property
     def sharpness(self) -> float | None:
         """The sharpness as the library takes it: None stands for 1 + mu."""
-        return None if self.paper_sharpness else self.own_sharpness
+        return None if self.sharpness_rule == "paper" else self.own_sharpness
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +86,20 @@ class HalfStep:
                 "points of one class."
             )
         return ""
+
+    @property
+    def rank(self) -> int:
+        """The rank of A, but for rounding."""
+        return numerical_rank(self.metric)
+
+    @property
+    def verdict(self) -> str:
+        """Whether A solves the current M-step, by its certificate."""
+        if self.trouble:
+            return "no optimum exists"
+        if self.certificate.relative_gap <= TOLERANCE:
+            return f"certified to {TOLERANCE:g}"
+        return "not certified" if self.number % 2 else "not optimal"
 
     @cached_property
     def descent_value(self) -> float:
@@ -196,7 +213,7 @@ def gaps_by_iteration(
     while solver in FIRST_ORDER and steps <= most_steps:
         answer = MStepSolver(solver, max_iter=steps).solve(half_step.objective, TOLERANCE)
         if answer.relative_gap <= TOLERANCE:
-            return [*gaps, (answer.iterations, answer.relative_gap)]
+            return [*gaps, (max(1, answer.iterations), answer.relative_gap)]
         gaps.append((steps, answer.relative_gap))
         steps = max(steps + 1, int(1.5 * steps))
     return gaps

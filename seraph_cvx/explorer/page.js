@@ -56,8 +56,8 @@ function show(answer) {
   view = answer;
   const isHeard = view.heard >= sent; // else a later event of the user is under way
   for (const control of view.controls) showControl(control, isHeard);
-  for (const panel of view.panels) showPanel(panel);
-  const wanted = [bar, ...view.panels.map(({ name }) => sections.get(name))];
+  const fresh = new DOMParser().parseFromString(view.panels, "text/html").body.children;
+  const wanted = [bar, ...Array.from(fresh, showPanel)];
   const current = [...panels.children];
   if (wanted.length !== current.length || wanted.some((section, k) => section !== current[k])) {
     panels.replaceChildren(...wanted); // only then: to move a section takes its focus away
@@ -110,14 +110,14 @@ function showControl(control, isHeard) {
 
 const sections = new Map();
 
-function showPanel({ name, title, content, caption }) {
+function showPanel({ className: name, innerHTML: html }) {
   if (!sections.has(name)) sections.set(name, makeSection(name));
   const section = sections.get(name);
-  const html = (title && `<h3>${title}</h3>`) + content + (caption && `<p>${caption}</p>`);
   if (section.source !== html) {
     section.source = html;
     section.innerHTML = html;
   }
+  return section;
 }
 
 function makeSection(name) {

@@ -18,7 +18,7 @@ from ..model.posterior import posterior_similar, soft_label
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetric_root, symmetrize
 from .alternation import HalfStep
-from .scene import Scene, nearest_labels, neighbor_error
+from .scene import SIDE, Scene, nearest_labels, neighbor_error
 
 LONGEST = 20.0
 """A radius of an ellipse is cut at this many windows: a flat ellipse looks like a strip."""
@@ -31,7 +31,6 @@ TINTS = ((0, 114, 178), (213, 94, 0), (0, 158, 115))
 that suits light and dark pages."""
 PALE = 70.0
 """The opacity of a decision region, of 255."""
-HALF_STEPS = "half-steps (odd: M-step, even: E-step)"
 SMALLEST_GAP = 1e-16
 """A smaller gap is drawn here: a logarithmic axis has no 0."""
 
@@ -56,7 +55,7 @@ def draw_plane(scene: Scene, half_step: HalfStep | None) -> str:
         for kind, level in {"unit": 1.0, **({} if eta == 1.0 else {"even": eta})}.items():
             outline = x + ellipse(half_step.metric, level, LONGEST * scene.width)
             outlines[kind] = scene.to_screen(outline)
-    marks = _marks(scene.to_screen(scene.X), scene.labels, scene.chosen)
+    marks = _marks(scene.to_screen(scene.X), scene.y, scene.chosen)
     return str(html().plane(shade, outlines, marks))
 
 
@@ -71,7 +70,7 @@ def draw_regions(scene: Scene, metric: FloatArray) -> str:
     dots = [(*positions[k], truth[k]) for k in np.flatnonzero(is_dot)]
     error = neighbor_error(scene, metric)
     crosses = positions[[] if error is None else list(error.wrong)]
-    marks = _marks(positions[~is_dot], y[~is_dot].tolist())
+    marks = _marks(positions[~is_dot], y[~is_dot])
     return str(html().regions(shade, dots, crosses, marks))
 
 
@@ -79,11 +78,8 @@ def draw_learned(scene: Scene, half_step: HalfStep) -> str:
     """Draw the points A^{1/2} x_i, whose Euclidean distances are the learned ones."""
     Z = scene.X @ symmetric_root(half_step.metric)
     around = Z[scene.chosen] + ellipse(np.eye(2), 1.0, LONGEST)
-    shown = np.vstack([Z, around])
-    low, high = shown.min(axis=0), shown.max(axis=0)
-    across, up = ((low + high) / 2.0).tolist()
-    view = Scene(center=(across, up), width=1.1 * float(np.max(high - low)))
-    marks = _marks(view.to_screen(Z), scene.labels, scene.chosen)
+    view = scene.showing(np.vstack([Z, around]), margin=1.1)
+    marks = _marks(view.to_screen(Z), scene.y, scene.chosen)
     return str(html().learned(view.to_screen(around), marks))
 
 
@@ -98,40 +94,19 @@ def draw_pairs(scene: Scene, half_step: HalfStep) -> str:
     first, second = np.sort(np.stack(np.meshgrid(order, order)), axis=0)
     above = np.tri(len(order), dtype=bool).T
     ordered = np.where(above, heat[first, second], heat[second, first])
-    return str(html().pairs(as_image(ordered), [scene.labels[point] for point in order]))
+    return str(html().pairs(as_image(ordered), scene.y[order].tolist()))
 
 
-def draw_course(history: Sequence[HalfStep]) -> tuple[str, str]:
-    """Plot J and (7) after each half-step; the start, often far above, only if it is alone."""
-    shown = history[1:] or history
-    steps = [float(half_step.number) for half_step in shown]
-    J = Curve("J", steps, [half_step.descent_value for half_step in shown])
-    paper = Curve("-L", steps, [half_step.paper_objective for half_step in shown])
-    return (
-        to_svg(Chart("J(q, A): no half-step raises it", HALF_STEPS, "J", [J])),
-        to_svg(Chart("-ℒ(A) of (7): it may rise", HALF_STEPS, "-ℒ", [paper])),
-    )
-
-
-def draw_gaps(history: Sequence[HalfStep]) -> str:
-    """Plot the certified gap after each half-step: an M-step closes it, an E-step opens it."""
-    points = [(half_step.number, half_step.certificate.relative_gap) for half_step in history]
-    curves = [_gap_curve("after the E-step", points[::2])]
-    if len(points) > 1:
-        curves.append(_gap_curve("after the M-step", points[1::2]))
-    return to_svg(Chart("Certified gap", HALF_STEPS, "relative gap", curves, log_y=True))
-
-
-def draw_solver_gaps(gaps: Mapping[str, Sequence[tuple[int, float]]]) -> str:
-    """Plot the certified gap of solvers against their iterations, both on logarithmic axes."""
-    curves = [_gap_curve(name, [(max(1, k), gap) for k, gap in gaps[name]]) for name in gaps]
-    title = "Certified gap of a run stopped early"
-    return to_svg(Chart(title, "iterations", "relative gap", curves, log_x=True, log_y=True))
-
-
-def _gap_curve(name: str, points: Sequence[tuple[int, float]]) -> Curve:
-    steps, gaps = zip(*points, strict=True)
-    return Curve(name, [float(step) for step in steps], [max(SMALLEST_GAP, gap) for gap in gaps])
+def draw_curves(
+    title: str, across: str, up: str, curves: Mapping[str, Sequence[Any]], **log: bool
+) -> str:
+    """Plot curves through points (x, y); gaps, on a logarithmic axis, not below `SMALLEST_GAP`."""
+    drawn = []
+    for name, points in curves.items():
+        if points:
+            x, y = np.array(points, dtype=np.float64).T
+            drawn.append(Curve(name, x, np.maximum(y, SMALLEST_GAP) if log else y))
+    return to_svg(Chart(title, across, up, drawn, **log))
 
 
 def ellipse(A: FloatArray, level: float, longest: float) -> FloatArray:
@@ -152,7 +127,7 @@ def principal_order(Z: FloatArray) -> IntArray:
     return np.argsort(centered @ direction, kind="stable")
 
 
-def _marks(positions: FloatArray, labels: Sequence[int], chosen: int = -1) -> list[Any]:
+def _marks(positions: FloatArray, labels: IntArray, chosen: int = -1) -> list[Any]:
     """The position, label and whether it is chosen of each point; those with a label on top."""
     order = np.argsort(labels, kind="stable").tolist()
     return [(*positions[k], labels[k], k == chosen) for k in order]
@@ -170,10 +145,10 @@ def pair_heat(scene: Scene, half_step: HalfStep) -> FloatArray:
     """
     objective, y = half_step.objective, scene.y
     v = scene.X[:, None, :] - scene.X[None, :, :]
-    heat = _posterior(v, half_step.metric, objective.threshold)
+    heat = posterior_similar(_scores(v, half_step.metric, objective.threshold))
     labels = np.zeros_like(heat)
     if objective.previous_metric is not None:
-        s = _squared_lengths(v, objective.previous_metric) - objective.threshold
+        s = _scores(v, objective.previous_metric, objective.threshold)
         labels = soft_label(s, objective.soft_labeling.sharpness)
     known = (y >= 0)[:, None] & (y >= 0)[None, :]
     labels = np.where(known, y[:, None] == y[None, :], labels)
@@ -183,7 +158,8 @@ def pair_heat(scene: Scene, half_step: HalfStep) -> FloatArray:
 def plane_heat(scene: Scene, half_step: HalfStep) -> FloatArray:
     """The posterior (8) of the chosen point with each position of the plane, (50, 50)."""
     v = _places(scene, PLANE_SQUARES) - scene.X[scene.chosen]
-    return _posterior(v, half_step.metric, half_step.objective.threshold)
+    s = _scores(v, half_step.metric, half_step.objective.threshold)
+    return np.asarray(posterior_similar(s))
 
 
 def as_image(probabilities: FloatArray) -> str:
@@ -218,15 +194,10 @@ def _data_url(colors: Any, opacity: FloatArray) -> str:
 
 def _places(scene: Scene, n: int) -> FloatArray:
     """The centers of n x n squares of the window, from the upper left, (n, n, 2)."""
-    steps = scene.width * ((np.arange(n) + 0.5) / n - 0.5)
-    across, up = np.meshgrid(scene.center[0] + steps, scene.center[1] - steps)
-    return np.stack([across, up], axis=-1)
+    steps = SIDE * (np.arange(n) + 0.5) / n
+    return scene.to_plane(np.stack(np.meshgrid(steps, steps), axis=-1))
 
 
-def _squared_lengths(v: FloatArray, A: FloatArray) -> FloatArray:
-    return np.asarray(np.einsum("ijk,kl,ijl->ij", v, A, v))
-
-
-def _posterior(v: FloatArray, A: FloatArray, threshold: float) -> FloatArray:
-    """The posterior (8) of differences v, an (h, w, 2) array."""
-    return np.asarray(posterior_similar(_squared_lengths(v, A) - threshold))
+def _scores(v: FloatArray, A: FloatArray, threshold: float) -> FloatArray:
+    """The scores v'Av - eta of differences v, an (h, w, 2) array."""
+    return np.asarray(np.einsum("ijk,kl,ijl->ij", v, A, v)) - threshold

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,47 +28,61 @@ DRAWN = "draw your own"
 KEY_STEPS = {"ArrowRight": 1, "ArrowDown": 1, "ArrowLeft": -1, "ArrowUp": -1}
 
 
-@dataclass(frozen=True)
-class Scene:
-    """Points of the plane with class labels (-1 = unknown), and the square window that shows them.
+class Point(NamedTuple):
+    """A point of the plane, its label, its true class, which only judges; -1 = unknown.
 
-    The ellipse is drawn around the point `chosen`. `classes` are the true classes of the first
-    points, which only judge the metric; points that were added have none.
+    The number is that of the scene as it was drawn; a point that was added has none, -1.
     """
 
-    points: tuple[tuple[float, float], ...] = ()
-    labels: tuple[int, ...] = ()
+    across: float
+    up: float
+    label: int = UNKNOWN
+    true_class: int = UNKNOWN
+    number: int = -1
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Points of the plane, and the square window that shows them.
+
+    The ellipse is drawn around the point whose number is `chosen`.
+    """
+
+    points: tuple[Point, ...] = ()
     center: tuple[float, float] = (0.0, 0.0)
     width: float = 6.0
     chosen: int = 0
-    classes: tuple[int, ...] = ()
 
     @property
     def X(self) -> FloatArray:
-        """The points as an (n, 2) array."""
-        return np.array(self.points, dtype=np.float64).reshape(-1, 2)
+        """The positions of the points as an (n, 2) array."""
+        return np.array([point[:2] for point in self.points], dtype=np.float64).reshape(-1, 2)
 
     @property
     def y(self) -> IntArray:
         """The labels as an (n,) array, -1 = unknown."""
-        return np.array(self.labels, dtype=np.int64)
+        return np.array([point.label for point in self.points], dtype=np.int64)
 
     @property
     def truth(self) -> IntArray:
         """The true classes as an (n,) array, -1 for points that have none."""
-        missing = (UNKNOWN,) * (len(self.points) - len(self.classes))
-        return np.array((*self.classes, *missing), dtype=np.int64)
+        return np.array([point.true_class for point in self.points], dtype=np.int64)
 
     def to_screen(self, X: FloatArray) -> FloatArray:
         """Map points of the plane to the screen, where the second coordinate points down."""
         z = (X - np.array(self.center)) / self.width
         return np.asarray(SIDE * (0.5 + z * [1.0, -1.0]))
 
-    def to_plane(self, x: float, y: float) -> tuple[float, float]:
-        """Map a position on the screen to the plane, rounded."""
-        u, v = x / SIDE - 0.5, 0.5 - y / SIDE
-        across, up = self.center[0] + self.width * u, self.center[1] + self.width * v
-        return round(across, DECIMALS), round(up, DECIMALS)
+    def to_plane(self, positions: FloatArray) -> FloatArray:
+        """Map positions on the screen to the plane."""
+        z = (positions / SIDE - 0.5) * [1.0, -1.0]
+        return np.asarray(self.center + self.width * z)
+
+    def showing(self, X: FloatArray, margin: float) -> Scene:
+        """The scene in the smallest window that shows these positions, times a margin."""
+        low, high = X.min(axis=0), X.max(axis=0)
+        across, up = ((low + high) / 2.0).tolist()
+        return replace(self, center=(across, up), width=margin * float(np.max(high - low)))
 
     def answer(self, event: Mapping[str, Any]) -> Scene:
         """The scene after a click or a keystroke.
@@ -79,45 +93,40 @@ class Scene:
         """
         n = len(self.points)
         if "key" in event:
-            key = str(event["key"])
-            if n and key in KEY_STEPS:
+            key = str(event["key"]) if n else ""
+            if key in KEY_STEPS:
                 return replace(self, chosen=(self.chosen + KEY_STEPS[key]) % n)
-            if n and key in ("Enter", " "):
+            if key in ("Enter", " "):
                 return self.cycled(self.chosen)
-            return self.without(self.chosen) if n and key in ("Delete", "Backspace") else self
-        x, y, shift = (event.get(part, "") for part in ("x", "y", "shift"))
-        if not (_is_on_screen(x) and _is_on_screen(y)):
+            return self.without(self.chosen) if key in ("Delete", "Backspace") else self
+        click, shift = (event.get("x"), event.get("y")), event.get("shift")
+        if not all(isinstance(c, int | float) and 0.0 <= c <= SIDE for c in click):
             return self
-        distances = np.linalg.norm(self.to_screen(self.X) - np.array([x, y], dtype=float), axis=1)
-        if np.min(distances, initial=np.inf) <= CLICK_RADIUS:
-            hit = int(np.argmin(distances))
+        position = np.array(click, dtype=np.float64)
+        distances = np.linalg.norm(self.to_screen(self.X) - position, axis=1)
+        hit = int(np.argmin([*distances, CLICK_RADIUS]))  # n: none
+        if hit < n:
             return self.without(hit) if shift else self.cycled(hit)
         if shift or n >= MOST_POINTS:
             return self
-        points = (*self.points, self.to_plane(float(x), float(y)))
-        return replace(self, points=points, labels=(*self.labels, UNKNOWN), chosen=n)
+        new = Point(*np.round(self.to_plane(position), DECIMALS).tolist())
+        return replace(self, points=(*self.points, new), chosen=n)
 
-    def cycled(self, point: int) -> Scene:
-        """The scene with the next label for `point`, which is chosen."""
-        labels = list(self.labels)
-        labels[point] = labels[point] + 1 if labels[point] + 1 < N_CLASSES else UNKNOWN
-        return replace(self, labels=tuple(labels), chosen=point)
+    def cycled(self, number: int) -> Scene:
+        """The scene with the next label for a point, which is chosen."""
+        points = list(self.points)
+        label = points[number].label + 1
+        points[number] = points[number]._replace(label=label if label < N_CLASSES else UNKNOWN)
+        return replace(self, points=tuple(points), chosen=number)
 
-    def without(self, point: int) -> Scene:
-        """The scene without `point`."""
-        parts: dict[str, Any] = {
-            name: getattr(self, name)[:point] + getattr(self, name)[point + 1 :]
-            for name in ("points", "labels", "classes")
-        }
-        return replace(self, **parts, chosen=max(0, point - 1))
+    def without(self, number: int) -> Scene:
+        """The scene without a point."""
+        points = self.points[:number] + self.points[number + 1 :]
+        return replace(self, points=points, chosen=max(0, number - 1))
 
     def unlabeled(self) -> Scene:
         """The scene with every label forgotten."""
-        return replace(self, labels=(UNKNOWN,) * len(self.points))
-
-
-def _is_on_screen(value: Any) -> bool:
-    return isinstance(value, int | float) and 0.0 <= value <= SIDE
+        return replace(self, points=tuple(p._replace(label=UNKNOWN) for p in self.points))
 
 
 # The sets of points that the page offers, each drawn with a seed
@@ -172,46 +181,29 @@ def scene_named(name: str, seed: int = 0) -> Scene:
         n_classes, generate = GENERATED[name]
         classes = np.arange(N_POINTS) % n_classes
         X = generate(np.random.default_rng(seed), classes)
-    elif name in DATA_SETS:  # the first two principal components of standardized points
+    else:  # the first two principal components of standardized points
         data = DATA_SETS[name]
         sampling = sample(data, *load(data), n_points=N_POINTS, n_labeled=N_POINTS, seed=seed)
         directions = np.linalg.eigh(sampling.X.T @ sampling.X)[1][:, [-1, -2]]
         X = sampling.X @ (directions * np.where(directions.sum(axis=0) < 0.0, -1.0, 1.0))
         classes = np.asarray(sampling.y, dtype=np.int64)
-    else:
-        raise ValueError(f"There is no scene {name!r}; the known ones are {', '.join(SCENES)}.")
-    labels = np.full(len(X), UNKNOWN)
-    for k in np.unique(classes):
-        labels[np.flatnonzero(classes == k)[:4]] = k
-    low, high = X.min(axis=0), X.max(axis=0)
-    across, up = ((low + high) / 2.0).tolist()
-    return Scene(
-        tuple((round(a, DECIMALS), round(b, DECIMALS)) for a, b in X.tolist()),
-        tuple(labels.tolist()),
-        (across, up),
-        1.2 * float(np.max(high - low)),
-        int(np.argmax(labels >= 0)),
-        tuple(classes.tolist()),
-    )
+    earlier = np.tri(len(X), k=-1) * (classes[:, None] == classes)
+    labels = np.where(earlier.sum(axis=1) < 4, classes, UNKNOWN)
+    columns = *np.round(X, DECIMALS).T.tolist(), labels.tolist(), classes.tolist(), range(len(X))
+    return Scene(tuple(map(Point, *columns))).showing(X, margin=1.2)
 
 
 # The nearest labeled point under a metric
 
 
-@dataclass(frozen=True)
-class NeighborError:
+class NeighborError(NamedTuple):
     """The points without a label whose nearest labeled point is of another class."""
 
     wrong: tuple[int, ...]
     n_judged: int
 
-    @property
-    def share(self) -> float:
-        """The share of the judged points that are wrong."""
-        return len(self.wrong) / self.n_judged
-
     def __str__(self) -> str:
-        return f"{self.share:.0%} ({len(self.wrong)} of {self.n_judged})"
+        return f"{len(self.wrong) / self.n_judged:.0%} ({len(self.wrong)} of {self.n_judged})"
 
 
 def nearest_labels(scene: Scene, metric: FloatArray, places: FloatArray) -> IntArray:

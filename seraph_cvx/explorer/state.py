@@ -1,4 +1,4 @@
-"""What the page knows: scene, sliders and position, its link, undo, results; the next state."""
+"""What the page knows: controls, scene and position, its link, undo, results; the next state."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from urllib.parse import parse_qsl, urlencode
 
 import numpy as np
 
-from ..numerics.checks import UNKNOWN
-from ..numerics.psd_cone import numerical_rank
 from .alternation import (
     MOST_ITERATIONS,
     HalfStep,
@@ -25,6 +23,7 @@ from .scene import (
     MOST_POINTS,
     SCENES,
     NeighborError,
+    Point,
     Scene,
     neighbor_error,
     scene_named,
@@ -34,75 +33,98 @@ MOST_UNDONE = 50
 MOST_RESULTS = 12
 
 
-class Slider(NamedTuple):
-    """A slider of the page: its name, what it does, and the values that it takes."""
+class Control(NamedTuple):
+    """A control of the page: its part of the link, kind, name and note, and what it can be."""
 
+    part: str
+    kind: str
     label: str
     note: str
-    stops: tuple[float, ...]
+    options: Sequence[Any]
+
+    @property
+    def page_values(self) -> Sequence[Any]:
+        """How the page names each option: by its number on a slider, by on or off, or by itself."""
+        return {"range": range(len(self.options)), "check": (True, False)}.get(
+            self.kind, self.options
+        )
 
 
-def _tenths(first: int, last: int) -> tuple[float, ...]:
-    return tuple(k / 10 for k in range(first, last + 1))
+def _tenths(first: int, last: int) -> list[float]:
+    return [k / 10 for k in range(first, last + 1)]
 
 
-TRACE_WEIGHTS = (
-    0.0,
-    *(round(m * 10.0**k, 4) for k in range(-3, 2) for m in (1, 1.5, 2, 3, 5, 7)),
-    100.0,
-)
-"""Where the slider of lambda stops: at 0, then on a logarithmic scale."""
-SEEDS = tuple(range(20))
-
-SLIDERS = {
-    "weight_factor": Slider(
+CONTROLS = {
+    "source": Control(
+        "data",
+        "select",
+        "data",
+        "100 points, four labels per class; the classes of the others only judge the metric.",
+        SCENES,
+    ),
+    "seed": Control(
+        "seed",
+        "range",
+        "draw (seed)",
+        "Another random draw of the same data: does the result depend on it?",
+        tuple(range(20)),
+    ),
+    "weight_factor": Control(
+        "mu",
+        "range",
         "unlabeled weight μ",
         "In units of #(S ∪ D) / #U: at 1 all unlabeled pairs weigh as much as the labeled ones, "
         "at 0 only the labels count.",
         _tenths(0, 50),
     ),
-    "trace_weight": Slider(
+    "trace_weight": Control(
+        "lambda",
+        "range",
         "trace weight λ",
         "The price of tr A. The higher, the smaller the metric and its rank, down to A = 0.",
-        TRACE_WEIGHTS,
+        [0.0, *(round(m * 10.0**k, 4) for k in range(-3, 2) for m in (1, 1.5, 2, 3, 5, 7)), 100.0],
     ),
-    "threshold": Slider(
+    "threshold": Control(
+        "eta",
+        "range",
         "threshold η",
         "The squared distance at which similar and dissimilar are equally likely. "
         "The higher, the larger the metric.",
         _tenths(1, 50),
     ),
-    "own_sharpness": Slider(
+    "sharpness_rule": Control(
+        "sharpness",
+        "check",
+        "paper: a = 1 + μ",
+        "The sharpness that the paper uses; without it, the slider beside sets a.",
+        ("paper", "own"),
+    ),
+    "own_sharpness": Control(
+        "a",
+        "range",
         "sharpness a",
         "How sure the E-step's soft labels are: the higher a, the nearer q is to 0 or 1.",
         _tenths(5, 50),
     ),
 }
-"""The sliders, by the name of their value in :class:`Settings`."""
-
-
-OF_UNLABELED = ("weight_factor", "paper_sharpness", "own_sharpness")
-"""The controls that act on unlabeled pairs alone."""
+"""The controls, by the name of their value in :class:`Settings`, in the order of the page."""
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A scene, the name and seed it was drawn by, the sliders, and how many half-steps are done.
+    """The controls, the scene that they drew, as it is now, and how many half-steps are done.
 
     Fewer half-steps are done than `position` asks for where `trouble` says why.
     """
 
-    source: str = FIRST_SCENE
-    seed: int = 0
-    scene: Scene = field(default_factory=lambda: scene_named(FIRST_SCENE))
     settings: Settings = field(default_factory=Settings)
+    scene: Scene = field(default_factory=lambda: scene_named(FIRST_SCENE))
     position: int = 0
 
     @property
     def alternation(self) -> StepwiseAlternation:
         """The alternation on this scene with these settings."""
-        bare = replace(self.scene, chosen=0, classes=())  # neither changes what is learned
-        return alternation_of(bare, self.settings)
+        return alternation_of(replace(self.scene, chosen=0), self.settings)
 
     @property
     def half_step(self) -> HalfStep | None:
@@ -122,27 +144,32 @@ class Snapshot:
         return self.alternation.trouble if half_step is None else half_step.trouble
 
     @property
-    def error_before(self) -> NeighborError | None:
-        """The 1-NN error under the Euclidean metric."""
-        return neighbor_error(self.scene, np.eye(2))
+    def changes(self) -> tuple[list[int], list[Point]]:
+        """The numbers of the points removed since the scene was drawn, and the points added."""
+        left = {point.number for point in self.scene.points}
+        drawn = scene_named(self.settings.source, self.settings.seed).points
+        removed = [point.number for point in drawn if point.number not in left]
+        return removed, [point for point in self.scene.points if point.number < 0]
 
     @property
-    def error_after(self) -> NeighborError | None:
-        """The 1-NN error under the metric of the half-step shown."""
+    def errors(self) -> tuple[NeighborError | None, ...]:
+        """The 1-NN errors under the Euclidean metric, and under that of the half-step shown."""
         half_step = self.half_step
-        return None if half_step is None else neighbor_error(self.scene, half_step.metric)
+        metrics = [np.eye(2), np.zeros((2, 2)) if half_step is None else half_step.metric]
+        return tuple(neighbor_error(self.scene, metric) for metric in metrics)
 
     def why_off(self, name: str) -> str:
         """The reason why a control does nothing at the moment; empty where it does something."""
-        if name == "seed":
-            return "Off: you draw these points yourself." if self.source == DRAWN else ""
-        if name not in OF_UNLABELED or self.half_step is None:
+        settings, half_step = self.settings, self.half_step
+        if name == "seed" and settings.source == DRAWN:
+            return "Off: you draw these points yourself."
+        if name not in ("weight_factor", "sharpness_rule", "own_sharpness") or half_step is None:
             return ""
-        if self.half_step.objective.pairs.n_unlabeled == 0:
+        if half_step.objective.pairs.n_unlabeled == 0:
             return "Off: no pair is unlabeled, so there is nothing to weigh or to guess."
-        if name != "weight_factor" and self.settings.weight_factor == 0.0:
+        if name != "weight_factor" and settings.weight_factor == 0.0:
             return "Off: at μ = 0 the soft labels do not count."
-        if name == "own_sharpness" and self.settings.paper_sharpness:
+        if name == "own_sharpness" and settings.sharpness is None:
             return "Off: the sharpness is the paper's, a = 1 + μ."
         return ""
 
@@ -150,14 +177,10 @@ class Snapshot:
 # The link: a snapshot as a line of text, which ends the page's address
 
 
-LETTERS = {
-    "mu": "weight_factor",
-    "lambda": "trace_weight",
-    "eta": "threshold",
-    "a": "own_sharpness",
-}
-"""What the link calls the sliders."""
-PARTS = ("data", "seed", *LETTERS, "sharpness", "step", "point", "removed", "added", "labels")
+PARTS = (
+    *("data", "seed", "mu", "lambda", "eta", "a", "sharpness", "step", "point"),
+    *("removed", "added", "labels"),
+)
 LABELS = "012."
 LARGEST_COORDINATE = 1e4
 """No point of a link is further away than this."""
@@ -165,30 +188,20 @@ LARGEST_COORDINATE = 1e4
 
 def link_of(now: Snapshot) -> str:
     """Write a snapshot as text: the data and its seed, what was changed, the sliders, the step."""
-    scene, settings = now.scene, now.settings
-    base = scene_named(now.source, now.seed)
-    kept, added = changes_of(now)
-    parts: dict[str, object] = {"data": now.source, "seed": now.seed}
-    parts |= {letter: getattr(settings, name) for letter, name in LETTERS.items()}
-    parts["sharpness"] = "paper" if settings.paper_sharpness else "own"
-    parts |= {"step": now.position, "point": scene.chosen}
-    if removed := sorted(set(range(len(base.points))) - set(kept)):
-        parts["removed"] = ",".join(map(str, removed))
-    if added:
-        parts["added"] = ";".join(f"{x!r},{y!r}" for x, y in added)
-    if scene.labels != (*(base.labels[k] for k in kept), *(UNKNOWN,) * len(added)):
-        parts["labels"] = "".join(LABELS[label] for label in scene.labels)
-    return urlencode(parts, safe=",;")
-
-
-def changes_of(now: Snapshot) -> tuple[list[int], tuple[tuple[float, float], ...]]:
-    """The numbers of the points left of the scene as it was drawn, and the points added."""
-    points = now.scene.points
-    kept: list[int] = []
-    for k, point in enumerate(scene_named(now.source, now.seed).points):
-        if len(kept) < len(points) and points[len(kept)] == point:
-            kept.append(k)
-    return kept, points[len(kept) :]
+    removed, added = now.changes
+    base, points = scene_named(now.settings.source, now.settings.seed).points, now.scene.points
+    parts = {control.part: getattr(now.settings, name) for name, control in CONTROLS.items()}
+    parts |= {
+        "step": now.position,
+        "point": now.scene.chosen,
+        "removed": ",".join(map(str, removed)),
+        "added": ";".join(f"{point.across!r},{point.up!r}" for point in added),
+        "labels": "".join(LABELS[point.label] for point in points),
+    }
+    drawn_labels = [base[point.number].label if point.number >= 0 else -1 for point in points]
+    if drawn_labels == now.scene.y.tolist():
+        parts["labels"] = ""
+    return urlencode({part: parts[part] for part in PARTS if parts[part] != ""}, safe=",;")
 
 
 def read_link(text: str) -> Snapshot:
@@ -196,61 +209,43 @@ def read_link(text: str) -> Snapshot:
 
     Raises a ValueError in words where a part is unknown or none that the page can set.
     """
-    parts = dict(parse_qsl(text.rpartition("#")[2], keep_blank_values=True))
-    if not parts or not set(parts) <= set(PARTS):
-        raise ValueError(f"The link has the parts {[*parts]}; it may have {', '.join(PARTS)}.")
-    default = Snapshot()
-    source = _one_of(SCENES, "data", parts.get("data", default.source))
-    seed = _one_of(SEEDS, "seed", parts.get("seed", default.seed))
-    sliders = {
-        name: _one_of(
-            SLIDERS[name].stops, letter, parts.get(letter, getattr(default.settings, name))
-        )
-        for letter, name in LETTERS.items()
-    }
-    sharpness = _one_of(("paper", "own"), "sharpness", parts.get("sharpness", "paper"))
-    position = _one_of(range(2 * MOST_ITERATIONS), "step", parts.get("step", 0))
-    scene = _changed(scene_named(source, seed), parts)
-    settings = Settings(**sliders, paper_sharpness=sharpness == "paper")
-    return Snapshot(source, seed, scene, settings, position)
-
-
-def _changed(base: Scene, parts: Mapping[str, str]) -> Scene:
-    """The scene with the points of a link removed and added, and its labels."""
+    given = dict(parse_qsl(text.rpartition("#")[2], keep_blank_values=True))
+    if not given or not set(given) <= set(PARTS):
+        raise ValueError(f"The link has the parts {[*given]}; it may have {', '.join(PARTS)}.")
+    parts = dict.fromkeys(PARTS, "") | dict(parse_qsl(link_of(Snapshot()))) | given
+    settings = Settings(
+        **{name: _one_of(c.options, c.part, parts[c.part]) for name, c in CONTROLS.items()}
+    )
+    position = _one_of(range(2 * MOST_ITERATIONS), "step", parts["step"])
+    base = scene_named(settings.source, settings.seed)
     numbers = range(len(base.points))
-    listed = {
-        name: [text for text in parts.get(name, "").split(mark) if text]
-        for name, mark in (("removed", ","), ("added", ";"))
-    }
-    removed = [_one_of(numbers, "removed", text) for text in listed["removed"]]
-    kept = [k for k in numbers if k not in removed]
-    added = [_read_point(text) for text in listed["added"]]
-    points = (*(base.points[k] for k in kept), *added)
-    labels = (*(base.labels[k] for k in kept), *(UNKNOWN,) * len(added))
-    signs = parts.get("labels", "." * len(points))
+    removed = [_one_of(numbers, "removed", k) for k in parts["removed"].split(",") if k]
+    points = [base.points[k] for k in numbers if k not in removed]
+    points += [_read_point(point) for point in parts["added"].split(";") if point]
+    signs = given.get("labels", "." * len(points))
     if len(points) > MOST_POINTS or len(signs) != len(points) or set(signs) - set(LABELS):
         raise ValueError(
             f"The link has {len(points)} points and {len(signs)} labels: it takes up to "
             f"{MOST_POINTS} points, and for each a sign of {LABELS!r}."
         )
-    if "labels" in parts:
-        labels = tuple(UNKNOWN if sign == "." else int(sign) for sign in signs)
-    chosen = _one_of(range(max(1, len(points))), "point", parts.get("point", 0))
-    classes = tuple(base.classes[k] for k in kept)
-    return replace(base, points=points, labels=labels, classes=classes, chosen=chosen)
+    if "labels" in given:  # a point is at -1
+        labels = [LABELS.find(sign, 0, -1) for sign in signs]
+        points = [point._replace(label=k) for point, k in zip(points, labels, strict=True)]
+    chosen = _one_of(range(max(1, len(points))), "point", parts["point"])
+    return Snapshot(settings, replace(base, points=tuple(points), chosen=chosen), position)
 
 
-def _read_point(text: str) -> tuple[float, float]:
+def _read_point(text: str) -> Point:
     with suppress(ValueError):
-        x, y = map(float, text.split(","))
-        if abs(x) <= LARGEST_COORDINATE and abs(y) <= LARGEST_COORDINATE:
-            return x, y
+        across, up = map(float, text.split(","))
+        if abs(across) <= LARGEST_COORDINATE and abs(up) <= LARGEST_COORDINATE:
+            return Point(across, up)
     raise ValueError(
         f"The link adds the point {text!r}, not two numbers up to {LARGEST_COORDINATE:g}."
     )
 
 
-def _one_of(allowed: Sequence[Any], name: str, text: Any) -> Any:
+def _one_of(allowed: Sequence[Any], name: str, text: str) -> Any:
     """The one of `allowed`, words or numbers, that a part of the link names."""
     with suppress(ValueError):
         for value in allowed:
@@ -265,40 +260,18 @@ def _one_of(allowed: Sequence[Any], name: str, text: Any) -> Any:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run came to, as the texts of a row, and the snapshot that shows it."""
+    """The snapshot of a run, and what it came to; the same snapshot is the same result."""
 
     snapshot: Snapshot
-    cells: dict[str, str]
-
-
-def result_of(now: Snapshot) -> Result | None:
-    """The row of a snapshot; None where no M-step was made."""
-    done = now.half_step
-    if done is None or done.number == 0:
-        return None
-    now = replace(now, scene=replace(now.scene, chosen=0))  # it changes pictures only
-    kept, added = changes_of(now)
-    removed = len(scene_named(now.source, now.seed).points) - len(kept)
-    changes = [f"{n} {verb}" for n, verb in ((len(added), "added"), (removed, "removed")) if n]
-    data = ", ".join([now.source, f"seed {now.seed}", *changes])
-    cells = {
-        "data": f"{len(added)} points of your own" if now.source == DRAWN else data,
-        "labels": sum(label >= 0 for label in now.scene.labels),
-        "μ": f"{done.objective.mu:.3g}",
-        "λ": f"{now.settings.trace_weight:g}",
-        "η": f"{now.settings.threshold:g}",
-        "a": f"{done.objective.soft_labeling.sharpness:.3g}",
-        "1-NN error before": now.error_before or "–",
-        "after": now.error_after or "–",
-        "certified gap": f"{done.certificate.relative_gap:.0e}",
-        "rank": numerical_rank(done.metric),
-        "J": f"{done.descent_value:.6g}",
-        "M-steps": (done.number + 1) // 2,
-    }
-    return Result(now, {name: str(text) for name, text in cells.items()})
+    half_step: HalfStep = field(compare=False)
+    errors: tuple[NeighborError | None, ...] = field(compare=False)
 
 
 # The whole state
+
+
+MOVES = ("reset", "back", "forward", "run", "undo", "forget", "restore", "clear")
+"""What the buttons do: methods of :class:`ExplorerState`."""
 
 
 @dataclass(frozen=True)
@@ -317,35 +290,75 @@ class ExplorerState(Snapshot):
     @property
     def snapshot(self) -> Snapshot:
         """The part of the state that a link holds."""
-        return Snapshot(self.source, self.seed, self.scene, self.settings, self.position)
-
-    def forward(self) -> ExplorerState:
-        """Go one half-step forward, if there is one."""
-        return replace(self, position=self._standing(ahead=1))
-
-    def back(self) -> ExplorerState:
-        """Go one half-step back."""
-        return replace(self, position=max(0, self._standing() - 1))
+        return Snapshot(self.settings, self.scene, self.position)
 
     def reset(self) -> ExplorerState:
         """Go back to the start."""
         return replace(self, position=0)
 
+    def back(self) -> ExplorerState:
+        """Go one half-step back."""
+        return replace(self, position=max(0, len(self.history) - 2))
+
+    def forward(self) -> ExplorerState:
+        """Go one half-step forward, if there is one."""
+        reached = self.alternation.at(len(self.history))
+        return replace(self, position=0 if reached is None else reached.number)
+
     def run(self) -> ExplorerState:
         """Go on until J stops falling, or no next half-step exists, and keep the result."""
         done = replace(self, position=self.alternation.end())
-        result = result_of(done.snapshot)
-        if result is None:
+        half_step = done.half_step
+        if half_step is None or half_step.number == 0:
             return done
+        scene = replace(self.scene, chosen=0)  # it changes pictures only
+        snapshot = Snapshot(done.settings, scene, done.position)
+        result = Result(snapshot, half_step, done.errors)
         others = (row for row in self.results if row != result)
         return replace(done, results=(*others, result)[-MOST_RESULTS:])
+
+    def undo(self) -> ExplorerState:
+        """Take back the last change of the points or labels; the sliders stay where they are."""
+        if not self.past:
+            return self
+        past, last = self.past[:-1], self.past[-1]
+        drawn_by = last.settings
+        settings = replace(self.settings, source=drawn_by.source, seed=drawn_by.seed)
+        return replace(self, settings=settings, scene=last.scene, past=past)
+
+    def forget(self) -> ExplorerState:
+        """Forget all labels of the points, and go back to the start."""
+        return self.changed(scene=self.scene.unlabeled(), position=0)
+
+    def restore(self) -> ExplorerState:
+        """Undo all clicks on the scene, and go back to the start."""
+        return self.adjusted(source=self.settings.source)
+
+    def clear(self) -> ExplorerState:
+        """Empty the table of results."""
+        return replace(self, results=())
+
+    def adjusted(self, **controls: Any) -> ExplorerState:
+        """The state with other controls; a source or seed draws its scene, at the start."""
+        settings = replace(self.settings, **controls)
+        if not {"source", "seed"} & controls.keys():
+            return replace(self, settings=settings)
+        scene = scene_named(settings.source, settings.seed)
+        return self.changed(settings=settings, scene=scene, position=0)
+
+    def changed(self, **parts: Any) -> ExplorerState:
+        """The state with other parts, which can be undone if its points or labels are others."""
+        new = replace(self, **parts)
+        if [point[:3] for point in new.scene.points] == [p[:3] for p in self.scene.points]:
+            return new
+        return replace(new, past=(*self.past, self.snapshot)[-MOST_UNDONE:])
 
     def answer(self, events: Sequence[Mapping[str, Any]]) -> ExplorerState:
         """The state after clicks, keys and controls; those already answered are skipped.
 
         An event has a count and one of these: a ``move`` of :data:`MOVES`; a control to ``set``,
         and its ``value``; the number of a result to ``show``; a ``link``; or what
-        :meth:`Scene.answer` takes.
+        :meth:`Scene.answer` takes. What makes no sense changes nothing.
         """
         state = self
         for event in events:
@@ -354,92 +367,24 @@ class ExplorerState(Snapshot):
                 state = replace(state, heard=event["count"])
         return state
 
-    def adjust(self, name: str, value: Any) -> ExplorerState:
-        """Set a control: the data by name, the seed and the sliders by the number of the stop.
-
-        What makes no sense changes nothing.
-        """
-        if name == "source" and value in SCENES:
-            return self.choose(value)
-        if name == "paper_sharpness" and isinstance(value, bool):
-            return self.with_settings(paper_sharpness=value)
-        stops = SLIDERS[name].stops if name in SLIDERS else SEEDS if name == "seed" else ()
-        if type(value) is not int or not 0 <= value < len(stops):
-            return self
-        if name == "seed":
-            return self.choose(self.source, SEEDS[value])
-        return self.with_settings(**{name: stops[value]})
-
-    def choose(self, name: str, seed: int | None = None) -> ExplorerState:
-        """Switch to another of :data:`SCENES`, or to another draw of it, at the start."""
-        seed = self.seed if seed is None else seed
-        new = replace(self, source=name, seed=seed, scene=scene_named(name, seed), position=0)
-        return self._remembered_by(new)
-
-    def restore(self) -> ExplorerState:
-        """Undo all clicks on the scene, and go back to the start."""
-        return self.choose(self.source)
-
-    def forget_labels(self) -> ExplorerState:
-        """Forget all labels of the points, and go back to the start."""
-        return self._remembered_by(replace(self, scene=self.scene.unlabeled(), position=0))
-
-    def undo(self) -> ExplorerState:
-        """Take back the last change of the points or labels; the sliders stay where they are."""
-        if not self.past:
-            return self
-        *past, last = self.past
-        return replace(self, source=last.source, seed=last.seed, scene=last.scene, past=tuple(past))
-
-    def show(self, snapshot: Snapshot) -> ExplorerState:
-        """Go to another snapshot, for example that of a link or of a result."""
-        return self._remembered_by(replace(self, **vars(snapshot)))
-
-    def clear_results(self) -> ExplorerState:
-        """Empty the table of results."""
-        return replace(self, results=())
-
-    def with_settings(self, **changes: Any) -> ExplorerState:
-        """Move the sliders, and stay at the same position."""
-        return replace(self, settings=replace(self.settings, **changes))
-
     def _answer_one(self, event: Mapping[str, Any]) -> ExplorerState:
         if "move" in event:
-            return MOVES.get(str(event["move"]), lambda state: state)(self)
+            move = str(event["move"])
+            moved: ExplorerState = getattr(self, move)() if move in MOVES else self
+            return moved
         if "set" in event:
-            return self.adjust(str(event["set"]), event.get("value"))
+            name, value = str(event["set"]), event.get("value")
+            control = CONTROLS.get(name, Control("", "", "", "", ()))
+            for option, named in zip(control.options, control.page_values, strict=True):
+                if type(named) is type(value) and named == value:
+                    return self.adjusted(**{name: option})
+            return self
         if "show" in event:
             shown = [row for k, row in enumerate(self.results) if str(k) == str(event["show"])]
-            return self.show(shown[0].snapshot) if shown else self
+            return self.changed(**vars(shown[0].snapshot)) if shown else self
         if "link" in event:
             try:
-                return self.show(read_link(str(event["link"])))
+                return self.changed(**vars(read_link(str(event["link"]))))
             except ValueError as error:
                 return replace(self, message=str(error))
-        return self._remembered_by(replace(self, scene=self.scene.answer(event)))
-
-    def _remembered_by(self, new: ExplorerState) -> ExplorerState:
-        """The new state, which can be undone if its points or labels are others."""
-        if (self.scene.points, self.scene.labels) == (new.scene.points, new.scene.labels):
-            return new
-        return replace(new, past=(*self.past, self.snapshot)[-MOST_UNDONE:])
-
-    def _standing(self, ahead: int = 0) -> int:
-        """The position shown, or the last one that can be reached up to `ahead` of it."""
-        half_step = self.half_step
-        if half_step is not None and ahead:
-            half_step = self.alternation.at(half_step.number + ahead)
-        return 0 if half_step is None else half_step.number
-
-
-MOVES = {
-    "reset": ExplorerState.reset,
-    "back": ExplorerState.back,
-    "forward": ExplorerState.forward,
-    "run": ExplorerState.run,
-    "undo": ExplorerState.undo,
-    "forget": ExplorerState.forget_labels,
-    "restore": ExplorerState.restore,
-    "clear": ExplorerState.clear_results,
-}
-"""What each button does."""
+        return self.changed(scene=self.scene.answer(event))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import textwrap
+from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -19,28 +20,17 @@ from ..display.formulas import (
 )
 from ..display.mathml import to_mathml
 from ..display.symbols import prose
-from ..numerics.psd_cone import numerical_rank
 from ..solvers.solution import MStepSolution
 from .alternation import (
     SOLVERS,
-    TOLERANCE,
     HalfStep,
     ask_solver,
     gaps_by_iteration,
     has_converged,
 )
-from .pictures import (
-    draw_course,
-    draw_gaps,
-    draw_learned,
-    draw_pairs,
-    draw_plane,
-    draw_regions,
-    draw_solver_gaps,
-    html,
-)
-from .scene import DRAWN, MOST_POINTS, SCENES
-from .state import SEEDS, SLIDERS, ExplorerState, link_of
+from .pictures import draw_curves, draw_learned, draw_pairs, draw_plane, draw_regions, html
+from .scene import DRAWN, MOST_POINTS
+from .state import CONTROLS, ExplorerState, link_of
 
 if TYPE_CHECKING:
     from ..m_step.explain import ConvexityProof
@@ -60,99 +50,71 @@ def view_of(state: ExplorerState) -> dict[str, Any]:
     }
 
 
-# The controls above the pictures
-
-DATA_NOTE = "100 points, four labels per class; the classes of the others only judge the metric."
-SEED_NOTE = "Another random draw of the same data: does the result depend on it?"
-PAPER_NOTE = "The sharpness that the paper uses; without it, the slider beside sets a."
-
-
 def controls_of(state: ExplorerState) -> list[dict[str, Any]]:
     """List the controls in the order of the page.
 
-    Each has a name, kind ("select", "range" or "check"), label, note, value, text, off (the reason
-    why it does nothing, or an empty string) and options, the texts that it can show.
+    Each has its name, what :class:`Control` holds, its value and the text that shows it, and off,
+    the reason why it does nothing, or an empty string.
     """
-    settings, half_step = state.settings, state.half_step
-
-    def control(name: str, kind: str, label: str, note: str, **more: Any) -> dict[str, Any]:
-        plain = {"name": name, "kind": kind, "label": label, "note": note, "text": ""}
-        return plain | {"options": [], **more, "off": state.why_off(name)}
-
-    def slider(name: str, label: str, note: str, stops: Sequence[float], value: float) -> Any:
-        options, at = [f"{stop:g}" for stop in stops], stops.index(value)
-        text = options[at]
+    half_step, controls = state.half_step, []
+    for name, control in CONTROLS.items():
+        at = control.options.index(getattr(state.settings, name))
+        shown = {"range": control.options, "check": ("on", "off")}.get(control.kind)
+        text = "" if shown is None else str(shown[at]).removesuffix(".0")
         if name == "weight_factor" and half_step is not None:
             text += f" → {half_step.objective.mu:.3g}"
-        return control(name, "range", label, note, value=at, text=text, options=options)
-
-    is_paper = settings.paper_sharpness
-    on = {"value": is_paper, "text": "on" if is_paper else "off"}
-    *sliders, sharpness = (slider(k, *SLIDERS[k], getattr(settings, k)) for k in SLIDERS)
-    return [
-        control("source", "select", "data", DATA_NOTE, value=state.source, options=SCENES),
-        slider("seed", "draw (seed)", SEED_NOTE, SEEDS, state.seed),
-        *sliders,
-        control("paper_sharpness", "check", "paper: a = 1 + μ", PAPER_NOTE, **on),
-        sharpness,
-    ]
+        more = {"value": control.page_values[at], "text": text, "off": state.why_off(name)}
+        controls.append({"name": name, **control._asdict(), **more})
+    return controls
 
 
 # What the page says: where the alternation stands, what is wrong, what to try next
 
 AFTERWARDS = {
     "stripes": "press Reset, then Step ▶, and watch the metric find the direction across the "
-    "stripes; or move λ to 70 and run: the metric shrinks, and turns the wrong way",
+    "stripes; or move λ to 70 and run: the metric shrinks, and turns the wrong way.",
     "Gaussians": "move μ to 0, so that only the labels count, and run: do the errors in the table "
     "differ?",
     "two moons": "compare with the stripes: a linear metric cannot unroll the moons, and the best "
-    "one looks along a single direction; certified is not the same as useful",
+    "one looks along a single direction; certified is not the same as useful.",
     "rings": "move the seed and run: no linear metric separates rings, and the certificate never "
-    "said so; it is about f, not about the error",
-    "iris (2 components)": "move the seed and run: with twelve labels the gain depends on the draw",
+    "said so; it is about f, not about the error.",
+    "iris (2 components)": "move the seed and run: with twelve labels the gain depends on the "
+    "draw.",
     "wine (2 components)": "move η to 5 and run: the metric grows; does the error follow?",
-    DRAWN: "add a point of each class far away, run, and see whether the metric turns",
+    DRAWN: "add a point of each class far away, run, and see whether the metric turns.",
 }
 """What to try when a run has come to its end, by the name of the scene."""
-
-
-def position_of(state: ExplorerState) -> str:
-    """The counter as text: the half-steps done, and the name of the last."""
-    half_step = state.half_step
-    return (
-        "no alternation" if half_step is None else f"half-step {half_step.number}: {half_step.name}"
-    )
 
 
 def next_to_try(state: ExplorerState) -> str:
     """A sentence that says what to try next."""
     if state.half_step is None:
-        what = "add points and label two or more of them, or press Undo"
+        what = "add points and label two or more of them, or press Undo."
     elif messages_on(state):
-        what = "do as the message says, or press Undo or Restore the data"
+        what = "do as the message says, or press Undo or Restore the data."
     elif state.position == 0:
         what = (
             "press Step ▶. The first M-step counts every unlabeled pair as dissimilar, and its gap "
-            "closes"
+            "closes."
         )
     elif has_come_to_rest(state):
-        what = AFTERWARDS[state.source]
+        what = AFTERWARDS[state.settings.source]
     elif state.half_step.number % 2:
         what = (
             "press Step ▶. The E-step guesses the labels of the unlabeled pairs anew, from this "
-            "metric: the gap opens, for the problem is another one"
+            "metric: the gap opens, for the problem is another one."
         )
     else:
-        what = "press Step ▶. The M-step closes the gap again; or press Run to the end"
-    return f"Try next: {what.removesuffix('?')}{'?' if what.endswith('?') else '.'}"
+        what = "press Step ▶. The M-step closes the gap again; or press Run to the end."
+    return f"Try next: {what}"
 
 
 def has_come_to_rest(state: ExplorerState) -> bool:
     """Whether the last M-step lowered J so little that the alternation is at its end."""
     history = state.history
-    if len(history) < 3 or history[-1].number % 2 == 0:
-        return False
-    return has_converged(history[-2].descent_value, history[-1].descent_value)
+    J = [half_step.descent_value for half_step in history[-2:]]
+    return len(history) > 2 and len(history) % 2 == 0 and has_converged(*J)
 
 
 def messages_on(state: ExplorerState) -> list[str]:
@@ -163,7 +125,7 @@ def messages_on(state: ExplorerState) -> list[str]:
         messages.append(f"The plane is full: it takes no more than {MOST_POINTS} points.")
     if half_step is None:
         return messages
-    if len({label for label in state.scene.labels if label >= 0}) == 1:
+    if len(np.unique(state.scene.y[state.scene.y >= 0])) == 1:
         messages.append(
             "Only one class is known, so no labeled pair is to be kept apart: label points of "
             "another class."
@@ -178,102 +140,30 @@ def messages_on(state: ExplorerState) -> list[str]:
 
 # The panels
 
-HINT = (
-    "Click a point: unknown → 0 → 1 → 2 → unknown. Click elsewhere: a new point. Shift-click: "
-    "remove. Keys: arrows, Enter, Delete, Ctrl+Z. "
-)
-AROUND = "Around the ringed point: the {unit} v'Av = 1{even}, and p(+1) with it as a shade."
-EVEN = ", dashed v'Av = η where p(+1) = ½"
-REGIONS = (
-    "The shade is the class of the nearest labeled point (1-NN), a dot has its true class, which "
-    "nothing here learns from, a cross is a dot in the wrong shade."
-)
-PAIRS = (
-    "Row i, column j: a pair of points, both sorted by the first principal coordinate of "
-    "A<sup>½</sup>x; the bars mark those with a label. Above the diagonal: p(+1), the deeper the "
-    "nearer to 1. Below: the label 0 or 1, or q(+1), in the current M-step."
-)
-UNDER_A = "The same plane, its nearest points by the learned metric A."
-GAPS = (
-    "Relative to max(1, |f|). The M-step closes the gap. The E-step changes f, and the old metric "
-    "is no longer optimal: the less it opens the gap, the nearer the alternation is to its end."
-)
-
-BUTTONS = {
-    "reset": "Reset",
-    "back": "◀ Back",
-    "forward": "Step ▶",
-    "run": "Run to the end",
-    "undo": "Undo",
-    "forget": "Forget the labels",
-    "restore": "Restore the data",
-}
-"""The moves of :data:`seraph_cvx.explorer.state.MOVES` in words."""
+HALF_STEPS = "half-steps (odd: M-step, even: E-step)"
 
 
-def panels_of(state: ExplorerState) -> list[dict[str, str]]:
-    """List the name, title, content and caption of each panel, in the order of the page."""
-    scene, half_step, past = state.scene, state.half_step, state.past
-    before, after = state.error_before, state.error_after
-    progress = position_of(state), before, after, messages_on(state), next_to_try(state)
-    picture = draw_plane(scene, half_step)
-    above = [
-        ("moves", "", html().buttons(BUTTONS, bool(past)), ""),
-        ("status", "", html().status(*progress), ""),
-    ]
-    below = [
-        ("results", "Results of all runs", html().results(state.results), ""),
-        ("link", "", html().link(link_of(state)), ""),
-    ]
-    shown = [("plane", "The plane, Euclidean", picture, HINT)]
+def panels_of(state: ExplorerState) -> str:
+    """Write the panels in the order of the page, a section each, whose class is its name."""
+    scene, half_step, history = state.scene, state.half_step, state.history
+    pictures = {"plane": draw_plane(scene, half_step)}
     if half_step is not None:
-        metric, history = half_step.metric, state.history
-        unit = "unit strip" if numerical_rank(metric) == 1 else "unit ellipse"
-        around = AROUND.format(unit=unit, even=EVEN if state.settings.threshold != 1.0 else "")
-        learned = f"The points A<sup>½</sup>x, and the unit circle: in the plane it is the {unit}."
-        errors = ["" if error is None else f", error {error}" for error in (before, after)]
-        table = html().certificate(certificate_rows(half_step))
-        J, paper = draw_course(history)
-        shown = [
-            ("plane", "The plane: click on it", picture, HINT + around),
-            ("before", f"Before: Euclidean{errors[0]}", draw_regions(scene, np.eye(2)), REGIONS),
-            ("after", f"After: under A{errors[1]}", draw_regions(scene, metric), UNDER_A),
-            ("learned", "As A sees it", draw_learned(scene, half_step), learned),
-            ("gaps", "", draw_gaps(history), GAPS),
-            ("certificate", "Certificate of the current M-step", table, ""),
-            ("pairs", "Every pair", draw_pairs(scene, half_step), PAIRS),
-            ("descent", "", J, ""),
-            ("paper", "", paper, ""),
-        ]
-    keys = "name", "title", "content", "caption"
-    return [dict(zip(keys, panel, strict=True)) for panel in (*above, *shown, *below)]
-
-
-def verdict_on(half_step: HalfStep) -> str:
-    """Whether A solves the current M-step, by its certificate."""
-    if half_step.trouble:
-        return "no optimum exists"
-    if half_step.certificate.relative_gap <= TOLERANCE:
-        return f"certified to {TOLERANCE:g}"
-    return "not certified" if half_step.number % 2 else "not optimal"
-
-
-def certificate_rows(half_step: HalfStep) -> dict[str, tuple[str, str]]:
-    """The certificate, D(p) <= inf f <= f(A), and the metric A: a name and a text by key."""
-    certificate, objective = half_step.certificate, half_step.objective
-    (a, b), (_, d) = half_step.metric.tolist()
-    return {
-        "primal": ("f(A), primal", f"{certificate.primal_value:.10g}"),
-        "dual": ("D(p), dual bound", f"{certificate.dual_value:.10g}"),
-        "gap": ("relative gap", f"{certificate.relative_gap:.2e}"),
-        "verdict": ("verdict", verdict_on(half_step)),
-        "descent": ("J(q, A)", f"{half_step.descent_value:.10g}"),
-        "paper": ("-ℒ(A), of (7)", f"{half_step.paper_objective:.10g}"),
-        "metric": ("A", f"{a:.3f}, {b:.3f}; {b:.3f}, {d:.3f}"),
-        "rank": ("rank, trace of A", f"{numerical_rank(half_step.metric)}, {a + d:.4g}"),
-        "weight": ("μ", f"{objective.mu:.4g}"),
-        "sharpness": ("sharpness a", f"{objective.soft_labeling.sharpness:.4g}"),
-    }
+        gaps = [(step.number, step.certificate.relative_gap) for step in history]
+        curves = {"after the E-step": gaps[::2], "after the M-step": gaps[1::2]}
+        shown = history[1:] or history  # the start is often far above
+        J = [(step.number, step.descent_value) for step in shown]
+        L = [(step.number, step.paper_objective) for step in shown]
+        pictures |= {
+            "before": draw_regions(scene, np.eye(2)),
+            "after": draw_regions(scene, half_step.metric),
+            "learned": draw_learned(scene, half_step),
+            "pairs": draw_pairs(scene, half_step),
+            "gaps": draw_curves("Certified gap", HALF_STEPS, "relative gap", curves, log_y=True),
+            "descent": draw_curves("J(q, A): no half-step raises it", HALF_STEPS, "J", {"J": J}),
+            "paper": draw_curves("-ℒ(A) of (7): it may rise", HALF_STEPS, "-ℒ", {"-L": L}),
+        }
+    words = {"messages": messages_on(state), "next": next_to_try(state), "link": link_of(state)}
+    return str(html().panels(state, pictures, **words))
 
 
 # The tabs below the pictures
@@ -283,6 +173,11 @@ ASK = (
     "The page itself uses FISTA. Ask another solver to solve the current M-step: a certificate "
     "grades it. On 100 points CLARABEL takes about a second, SCS several."
 )
+SYMBOLS = (
+    *(r"\# \mathcal{S}", r"\# \mathcal{D}", r"\# \mathcal{U}", r"\mu", r"\lambda"),
+    *(r"\eta", r"\beta", "G"),
+)
+"""Of the numbers in a statement."""
 ROLES = ("objective ", "constraint ")
 """How a proof begins the name of a part of the problem."""
 
@@ -304,31 +199,15 @@ def sheet(state: ExplorerState, name: str, solver: str | None = None) -> str:
         return str(html().paragraph(half_step.trouble))
     names = list(dict.fromkeys(("fista", solver)))
     answers = [ask_solver(half_step, name) for name in names]
-    gaps = {name: gaps_by_iteration(half_step, name) for name in names}
-    chart = draw_solver_gaps({name: course for name, course in gaps.items() if course})
-    return answer_sheet(answers, chart)
+    distances = [distance_between(answer, answers[0]) for answer in answers]
+    curves = {name: gaps_by_iteration(half_step, name) for name in names}
+    title = "Certified gap of a run stopped early"
+    chart = draw_curves(title, "iterations", "relative gap", curves, log_x=True, log_y=True)
+    return str(html().answers(list(zip(answers, distances, strict=True)), chart))
 
 
-def answer_sheet(answers: Sequence[MStepSolution], chart: str) -> str:
-    """What each solver claims, what its answer is worth, and how its gap closed."""
-    rows = [
-        {
-            "solver": answer.solver,
-            "it says": answer.solver_status,
-            "f(A)": f"{answer.value:.10g}",
-            "relative gap, proved": f"{answer.relative_gap:.1e}",
-            "referee": answer.status.value,
-            "iterations": answer.iterations,
-            "seconds": f"{answer.seconds:.3f}",
-            "‖A - A of fista‖": _distance(answer, answers[0]),
-        }
-        for answer in answers
-    ]
-    messages = [f"{answer.solver}: {answer.message}" for answer in answers if answer.message]
-    return str(html().answers(rows, messages, chart))
-
-
-def _distance(answer: MStepSolution, reference: MStepSolution) -> str:
+def distance_between(answer: MStepSolution, reference: MStepSolution) -> str:
+    """How far two solvers' metrics are from each other."""
     if answer.metric is None or reference.metric is None:
         return "no answer"
     return f"{np.linalg.norm(answer.metric - reference.metric):.1e}"
@@ -339,22 +218,11 @@ def statement_sheet(half_step: HalfStep) -> str:
     from ..m_step.explain import explain_convexity
     from ..m_step.statement import state_m_step
 
-    objective, pairs = half_step.objective, half_step.objective.pairs
-    (a, b), (_, d) = objective.label_matrix.tolist()
-    values = {
-        r"\# \mathcal{S}": f"{pairs.n_similar}",
-        r"\# \mathcal{D}": f"{pairs.n_labeled - pairs.n_similar}",
-        r"\# \mathcal{U}": f"{pairs.n_unlabeled}",
-        r"\mu": f"{objective.mu:.4g}",
-        r"\lambda": f"{objective.trace_weight:g}",
-        r"\eta": f"{objective.threshold:g}",
-        r"\beta": f"{objective.label_total:.4g}",
-        "G": f"({a:.4g}, {b:.4g}; {b:.4g}, {d:.4g})",
-    }
-    numbers = [(to_mathml(name, inline=True), text) for name, text in values.items()]
+    objective = half_step.objective
+    symbols = [to_mathml(symbol, inline=True) for symbol in SYMBOLS]
     proof = _proof_item(explain_convexity(state_m_step(objective)), set())
     explanation = prose(M_STEP_ONE_TERM.where)
-    return str(html().statement(M_STEP_ONE_TERM, explanation, numbers, proof))
+    return str(html().statement(M_STEP_ONE_TERM, explanation, objective, symbols, proof))
 
 
 def _proof_item(node: ConvexityProof, shown: set[str]) -> str:
@@ -399,10 +267,10 @@ import numpy as np
 from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
 
 X = np.array([
-{_rows((f"[{a!r}, {b!r}]" for a, b in state.scene.points), 4)}
+{_filled(f"[{point.across!r}, {point.up!r}]" for point in state.scene.points)}
 ])
 y = np.array([  # -1: unknown
-{_rows(map(str, state.scene.labels), 25)}
+{_filled(map(str, state.scene.y))}
 ])
 pairs = PairSet.from_labels(X, y)
 mu = {settings.weight_factor!r} * pairs.resolve_unlabeled_weight("ratio")
@@ -424,8 +292,6 @@ print("relative gap", certificate.relative_gap)
 '''
 
 
-def _rows(items: Iterable[str], per_line: int) -> str:
-    """Lines of so many items each."""
-    texts = list(items)
-    starts = range(0, len(texts), per_line)
-    return "\n".join(f"    {', '.join(texts[k : k + per_line])}," for k in starts)
+def _filled(items: Iterable[str]) -> str:
+    """Indented lines of items between commas."""
+    return textwrap.indent(textwrap.fill(", ".join(items), 96), "    ")

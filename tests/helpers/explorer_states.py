@@ -1,20 +1,24 @@
 """A small scene of the explorer, elaborate settings, and the shortest ways to a state of it."""
 
+from dataclasses import replace
 from xml.etree import ElementTree
 
 from seraph_cvx.explorer.alternation import Settings
-from seraph_cvx.explorer.scene import DRAWN, Scene
+from seraph_cvx.explorer.scene import DRAWN, Point, Scene
 from seraph_cvx.explorer.state import ExplorerState
 
-FEW = Scene(
-    ((-1.0, 0.0), (-0.8, 1.5), (1.0, 0.2), (1.1, -1.0), (-0.9, -1.2), (0.9, 1.1), (0.1, 0.3)),
-    (0, 0, 1, 1, -1, -1, -1),
-)
-ELABORATE = Settings(2.5, 0.3, 1.7, paper_sharpness=False, own_sharpness=2.2)
+
+def scene_of(positions, labels):
+    return Scene(tuple(Point(*at, label) for at, label in zip(positions, labels, strict=True)))
+
+
+POSITIONS = (-1.0, 0.0), (-0.8, 1.5), (1.0, 0.2), (1.1, -1.0), (-0.9, -1.2), (0.9, 1.1), (0.1, 0.3)
+FEW = scene_of(POSITIONS, (0, 0, 1, 1, -1, -1, -1))
+ELABORATE = Settings(DRAWN, 0, 2.5, 0.3, 1.7, "own", 2.2)
 
 
 def state_on(scene, settings=None, position=0):
-    return ExplorerState(DRAWN, 0, scene, settings or Settings(), position)
+    return ExplorerState(replace(settings or Settings(), source=DRAWN), scene, position)
 
 
 def after(state, *events):

@@ -20,10 +20,11 @@ from evidence.passes import processor_seconds
 from explorer_states import after
 
 from seraph_cvx.explorer.scene import DRAWN, SIDE
-from seraph_cvx.explorer.state import SLIDERS, ExplorerState, link_of
-from seraph_cvx.explorer.views import TABS, position_of
+from seraph_cvx.explorer.state import CONTROLS, ExplorerState, link_of
+from seraph_cvx.explorer.views import TABS
 
 pytestmark = pytest.mark.slow
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -45,6 +46,7 @@ STOPWATCH = """() => {
   }
 }"""
 
+SLIDERS = {name: CONTROLS[name] for name in ("weight_factor", "trace_weight", "threshold")}
 SETTLED = "n => window.taken.length > n && performance.now() - window.changed > 100"
 """Whether more than n answers have come, and 100 ms ago the last part of them."""
 
@@ -101,7 +103,6 @@ def address(link):
 @pytest.fixture(scope="module")
 def browser():
     """Chromium, started once."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     if CHROMIUM is None:
         pytest.skip("Chromium is not installed")
     with playwright.sync_playwright() as driver:
@@ -141,35 +142,32 @@ def shown(page, name):
 
 
 def wait_for(page, name, text):
-    from playwright.sync_api import expect
-
-    expect(page.locator(f"[data-value={name}]").first).to_contain_text(text, timeout=30_000)
+    value = page.locator(f"[data-value={name}]").first
+    playwright.expect(value).to_contain_text(text, timeout=30_000)
 
 
 def wait_for_count(page, selector, count):
-    from playwright.sync_api import expect
-
-    expect(page.locator(selector)).to_have_count(count, timeout=30_000)
+    playwright.expect(page.locator(selector)).to_have_count(count, timeout=30_000)
 
 
 def press_until(page, label, state):
     """Press a button, and wait for the counter of the state that should follow."""
     page.get_by_role("button", name=label, exact=True).click()
-    wait_for(page, "position", position_of(state))
+    wait_for(page, "position", f"half-step {state.position}: {state.half_step.name}")
 
 
 def agrees(page, state):
     """The page's numbers are those of the same state in this process."""
-    half_step = state.half_step
+    half_step, (before, now) = state.half_step, state.errors
     wait_for(page, "link", link_of(state))
     wait_for(page, "descent", f"{half_step.descent_value:.8g}"[:-1])
-    assert float(shown(page, "descent")) == pytest.approx(half_step.descent_value, rel=1e-9)
-    assert float(shown(page, "paper")) == pytest.approx(half_step.paper_objective, rel=1e-9)
+    numbers = [float(shown(page, name)) for name in ("descent", "paper", "primal", "gap")]
     certificate = half_step.certificate
-    assert float(shown(page, "primal")) == pytest.approx(certificate.primal_value, rel=1e-9)
-    assert float(shown(page, "gap")) == pytest.approx(certificate.relative_gap, rel=0.02, abs=1e-9)
-    if state.error_after is not None:
-        assert f"{state.error_before} → {state.error_after}" in shown(page, "errors")
+    expected = half_step.descent_value, half_step.paper_objective, certificate.primal_value
+    assert numbers[:3] == pytest.approx(expected, rel=1e-9)
+    assert numbers[3] == pytest.approx(certificate.relative_gap, rel=0.02, abs=1e-9)
+    if now is not None:
+        assert f"{before} → {now}" in shown(page, "errors")
 
 
 def click_plane(page, x, y):
@@ -219,16 +217,17 @@ def test_browser_two_labels_every_slider_steps_undo_a_restored_scene_and_the_rec
         x, y = state.scene.to_screen(state.scene.X)[k]
         click_plane(page, x, y)
         state = after(state, {"x": x, "y": y})
-        assert state.scene.labels[k] == 0
+        assert state.scene.y[k] == 0
         agrees(page, state)
-    own = page.get_by_role("slider", name=SLIDERS["own_sharpness"].label)
+    own = page.get_by_role("slider", name=CONTROLS["own_sharpness"].label)
     assert own.is_disabled()
     page.get_by_role("checkbox").uncheck()  # the slider of the sharpness is off until then
-    state = after(state, {"set": "paper_sharpness", "value": False})
+    state = after(state, {"set": "sharpness_rule", "value": False})
     agrees(page, state)
     assert own.is_enabled()
-    for name, slider in SLIDERS.items():  # move each slider
-        at = slider.stops.index(getattr(state.settings, name)) + 1
+    for name in (*SLIDERS, "own_sharpness"):  # move each slider
+        slider = CONTROLS[name]
+        at = slider.options.index(getattr(state.settings, name)) + 1
         page.get_by_role("slider", name=slider.label).press("ArrowRight")
         state = after(state, {"set": name, "value": at})
         agrees(page, state)
@@ -250,7 +249,7 @@ def test_browser_two_labels_every_slider_steps_undo_a_restored_scene_and_the_rec
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied == f"{address}#{link_of(state)}"
     page.locator("select").first.select_option("rings")
-    agrees(page, state.choose("rings"))
+    agrees(page, state.adjusted(source="rings"))
     page.wait_for_url(re.compile("#.*rings"))  # the address follows
     page.goto(copied)
     agrees(page, state)
@@ -320,17 +319,15 @@ def test_browser_nothing_sticks_out_in_any_tab_width_or_scheme(open_page, link, 
 
 def test_browser_a_slider_is_answered_within_300_ms(open_page, link):
     """The lower quartile: what other processes take of the machine only adds."""
-    from playwright.sync_api import TimeoutError
-
     page = open_page(f"{link}#{link_of(ExplorerState(position=5))}")
     agrees(page, ExplorerState(position=5))
     page.evaluate(STOPWATCH)
-    for name in ("weight_factor", "trace_weight", "threshold"):
-        slider = page.get_by_role("slider", name=SLIDERS[name].label)
+    for control in SLIDERS.values():
+        slider = page.get_by_role("slider", name=control.label)
         for key in ["ArrowRight", "ArrowRight", "ArrowLeft"] * 3:
             n_answers = page.evaluate("window.taken.length")
             slider.press(key)
-            with suppress(TimeoutError):  # some moves change nothing
+            with suppress(playwright.TimeoutError):  # some moves change nothing
                 page.wait_for_function(SETTLED, arg=n_answers, timeout=2000)
     taken = page.evaluate("window.taken")
     assert len(taken) >= 20
