@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 
 from seraph_cvx import SERAPH, KernelSERAPH, LabeledOnly
 from seraph_cvx.plots import PosteriorDisplay
-from seraph_cvx.plots.points import draw_points, group_by_class
+from seraph_cvx.plots.points import draw_points
 from seraph_cvx.plots.posterior import add_color_bar
 from seraph_cvx.plots.style import add_legend, enlarge_text, new_figure
 
@@ -60,14 +60,14 @@ def draw():
     """The points, and the posterior of pairs of every other one under each model, by ring."""
     figure = new_figure(32.0 / 3.0, 8.6, "Two rings: which pairs are called similar?")
     places, *panels = figure.subplots(2, 2).flat
-    draw_points(places, X, group_by_class(y, RINGS), ("first feature", "second feature"))
+    draw_points(places, X, y, ("first feature", "second feature"), RINGS)
     places.set_title("the points and their eight labels")
     enlarge_text(places)
     for ax, (name, model) in zip(panels, models.items(), strict=True):
         display = PosteriorDisplay.from_estimator(model, X[::2], classes[::2], class_names=RINGS)
         display.plot(ax, title=f"{name}: accuracy {accuracy[name]:.2f}", color_bar=False)
     add_color_bar(figure.axes)
-    add_legend(figure, places.get_legend_handles_labels()[0])
+    add_legend(figure, [places])
     return figure
 
 

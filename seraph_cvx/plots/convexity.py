@@ -8,14 +8,10 @@ from typing import Any, Self
 
 import matplotlib as mpl
 import numpy as np
-from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
 from matplotlib.colors import BoundaryNorm
-from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.patheffects import withStroke
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, ScalarFormatter
 from numpy.typing import ArrayLike
 
 from ..model.m_step_objective import MStepObjective
@@ -23,8 +19,21 @@ from ..model.programs import SemiSupervisedObjective
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import check_metric
 from .display import Display, Layout
-from .style import GRAY, LABEL_SIZE, PALETTE, SLIDE_WIDTH, enlarge_text, legible, line_look
+from .style import (
+    GRAY,
+    LABEL_SIZE,
+    PALETTE,
+    SLIDE_WIDTH,
+    draw_line,
+    enlarge_text,
+    legible,
+    line_look,
+    white_border,
+    write,
+)
 
+CORNERS = ((0, 0), (1, 0), (0, 1))
+"""Where the three metrics of a slice are."""
 COLORS = "cividis"
 N_LEVELS = 13
 OUTSIDE = "#D9D9D9"
@@ -103,56 +112,56 @@ class SliceDisplay(Display):
         if resolution < 2:
             raise ValueError(f"resolution={resolution}: a grid has at least 2 points per side.")
         origin, directions = _span(objective, corners)
-        basis = directions.reshape(2, -1).T
-        positions: dict[str, Any] = {}
+        positions: dict[str, FloatArray] = {}
         distances: dict[str, float] = {}
         for name, path in (paths or {}).items():
-            moved = np.array([objective.check(A) for A in path]) - origin
-            flat = moved.reshape(len(moved), -1).T
-            positions[name] = np.linalg.lstsq(basis, flat, rcond=None)[0].T
-            left = moved - np.tensordot(positions[name], directions, axes=1)
-            sizes = (np.max(np.linalg.norm(part, axis=(1, 2))) for part in (left, moved))
-            distance, size = sizes
-            distances[name] = float(distance / size) if size > 0.0 else 0.0
-        shown = np.vstack([[[0, 0], [1, 0], [0, 1]], *positions.values()])
+            moved = np.array([objective.check(A) - origin for A in path]).reshape(len(path), -1)
+            basis = directions.reshape(2, -1)
+            positions[name] = np.linalg.lstsq(basis.T, moved.T, rcond=None)[0].T
+            off, size = (
+                float(np.max(np.linalg.norm(part, axis=1)))
+                for part in (moved - positions[name] @ basis, moved)
+            )
+            distances[name] = off / (size or 1.0)
+        shown = np.vstack([CORNERS, *positions.values()])
         low, high = shown.min(axis=0), shown.max(axis=0)
         margin = MARGIN * (high - low)
         steps = np.linspace(low - margin, high + margin, resolution).T
         x, y = (np.union1d(along, [0.0, 1.0]) for along in steps)  # the corners are on the grid
-        plane = np.stack(np.meshgrid(x, y), axis=-1)
-        grid = origin + np.tensordot(plane, directions, axes=1)
+        grid = origin + np.tensordot(np.stack(np.meshgrid(x, y), axis=-1), directions, axes=1)
         values = np.array([[objective.value(A) for A in row] for row in grid])
         eigenvalues = np.asarray(np.linalg.eigvalsh(grid)[:, :, 0], np.float64)
         first, second, third = corners
         return cls(x, y, values, eigenvalues, (first, second, third), positions, distances)
 
-    def _draw(self, axes: Sequence[Axes]) -> None:
+    def _draw(self, *axes: Axes) -> None:
         (ax,) = axes
         self._draw_values(ax)
-        where: Any = (self.x, self.y, self.smallest_eigenvalues)
         lowest = float(np.min(self.smallest_eigenvalues))
         if lowest < 0.0:
+            where: Any = (self.x, self.y, self.smallest_eigenvalues)
             ax.contourf(*where, levels=[2.0 * lowest, 0.0], colors=[OUTSIDE])
             ax.contour(*where, levels=[0.0], colors=["black"], linewidths=2.5)
-        handles: list[Artist] = [
-            Line2D([], [], color="black", linewidth=2.5, label="boundary of the cone"),
-            Patch(color=OUTSIDE, label="not PSD"),
-        ]
-        corner_names = [legible(name, 16) for name in self.corner_names]
-        look: dict[str, Any] = {"fontsize": LABEL_SIZE, "fontweight": "bold", "color": PALETTE[-1]}
-        look |= {"xytext": (7, 7), "textcoords": "offset points", "path_effects": _border(3.0)}
-        for position, name in zip(((0, 0), (1, 0), (0, 1)), corner_names, strict=True):
-            ax.plot(*position, marker="o", markersize=8, color="white", markeredgecolor="black")
-            ax.annotate(name, position, **look)
-        handles += [self._draw_path(ax, k, name) for k, name in enumerate(self.paths)]
-        first, second, third = corner_names
+        ax.plot([], [], color="black", linewidth=2.5, label="boundary of the cone")
+        ax.fill_between([], [], color=OUTSIDE, label="not PSD")
+        names = [legible(name, 16) for name in self.corner_names]
+        bold: dict[str, Any] = {"fontsize": LABEL_SIZE, "fontweight": "bold"}
+        for corner, name in zip(CORNERS, names, strict=True):
+            ax.plot(*corner, marker="o", markersize=8, color="white", markeredgecolor="black")
+            write(ax, name, corner, (7, 7), path_effects=white_border(3.0), **bold)
+        for k, (name, path) in enumerate(self.paths.items()):
+            look, far = line_look(k + 1), 100.0 * self.distances[name]
+            off = f" (up to {far:.0f} % off the slice)" if far > 1.0 else ""
+            label = legible(name, 24) + off
+            draw_line(ax, *path.T, path_effects=white_border(4.0), label=label, **look)
+            star: dict[str, Any] = {"marker": "*", "markersize": 16, "markeredgecolor": "white"}
+            ax.plot(*path[-1], color=look["color"], **star)
         ax.set(
-            xlabel=f"from {first} (0) to {second} (1)",
-            ylabel=f"from {first} (0) to {third} (1)",
+            xlabel=f"from {names[0]} (0) to {names[1]} (1)",
+            ylabel=f"from {names[0]} (0) to {names[2]} (1)",
             xlim=self.x[[0, -1]],
             ylim=self.y[[0, -1]],
         )
-        self._add_legend(handles)
 
     def _draw_values(self, ax: Axes) -> None:
         """Draw filled contours, denser near the smallest value in the cone, as for a bowl."""
@@ -164,34 +173,15 @@ class SliceDisplay(Display):
         norm = BoundaryNorm(levels, colors.N)
         look: dict[str, Any] = {"levels": levels, "cmap": colors, "norm": norm}
         ax.contourf(self.x, self.y, self.values, extend="both", **look)
-        ticks = MaxNLocator(nbins=5, steps=[1, 2, 4, 5, 10]).tick_values(low, high)
-        decimals = max(0, -int(np.floor(np.log10(ticks[1] - ticks[0]) + 1e-9)))
-        form = f"%.{decimals}f" if max(abs(low), abs(high)) < 1e5 else "%.4g"
-        shown = [float(tick) for tick in ticks if low <= tick <= high]
-        scale = ScalarMappable(norm, colors)
-        bar = self.figure_.colorbar(scale, ax=ax, ticks=shown, spacing="uniform", format=form)
+        ticks: dict[str, Any] = {"ticks": MaxNLocator(5, steps=[1, 2, 4, 5, 10])}
+        ticks["format"] = ScalarFormatter(useOffset=False)
+        bar = self.figure_.colorbar(ScalarMappable(norm, colors), ax=ax, spacing="uniform", **ticks)
         bar.minorticks_off()
         bar.set_label("f(A), eq. (11)")
         enlarge_text(bar.ax)
 
-    def _draw_path(self, ax: Axes, k: int, name: str) -> Line2D:
-        """Draw the iterates of a solver, the last one as a star."""
-        path = self.paths[name]
-        look = line_look(k + 1, len(path))
-        ax.plot(*path.T, path_effects=_border(4.0), **look)
-        ax.plot(*path[-1], marker="*", markersize=16, color=look["color"], markeredgecolor="white")
-        label = legible(name, 24)
-        if self.distances[name] > 0.01:
-            label += f" (up to {100.0 * self.distances[name]:.0f} % off the slice)"
-        return Line2D([], [], label=label, **look)
-
     def _layout(self) -> Layout:
         return Layout("A slice through the cone of metrics", 1, 1, 8.4, 6.6)
-
-
-def _border(width: float) -> list[Any]:
-    """A white border around lines and letters."""
-    return [withStroke(linewidth=width, foreground="white")]
 
 
 def _span(
@@ -202,17 +192,17 @@ def _span(
         raise ValueError(f"A slice is spanned by 3 matrices, but {len(corners)} were given.")
     origin, *others = (objective.check(A) for A in corners.values())
     directions = np.array(others) - origin
-    lengths = np.linalg.norm(directions, axis=(1, 2))
-    if np.all(lengths > 0.0):
-        cosine = float(np.sum(directions[0] * directions[1]) / np.prod(lengths))
-        if abs(cosine) < 1.0 - 1e-12:
-            return origin, directions
-    first, second, third = corners
-    cure = "choose another third one" if objective.pairs.n_features > 1 else "use SegmentDisplay"
-    raise ValueError(
-        f"The matrices {first!r}, {second!r} and {third!r} lie on one line, which spans no slice: "
-        f"{cure}."
-    )
+    lengths = np.linalg.norm(directions, axis=(1, 2), keepdims=True)
+    unit = (directions / np.where(lengths > 0.0, lengths, 1.0)).reshape(2, -1)
+    if np.linalg.matrix_rank(unit, tol=1e-6) < 2:
+        first, second, third = corners
+        several = objective.pairs.n_features > 1
+        cure = "choose another third one" if several else "use SegmentDisplay"
+        raise ValueError(
+            f"The matrices {first!r}, {second!r} and {third!r} lie on one line, which spans no "
+            f"slice: {cure}."
+        )
+    return origin, directions
 
 
 @dataclass(eq=False)
@@ -292,30 +282,24 @@ class SegmentDisplay(Display):
         above = float(np.max(values - self.chord(values)))
         return above / max(float(np.max(np.abs(values))), np.finfo(np.float64).tiny)
 
-    def _draw(self, axes: Sequence[Axes]) -> None:
+    def _draw(self, *axes: Axes) -> None:
         t = self.positions
-        handles: list[Artist] = [
-            Line2D([], [], color="black", linewidth=2.5, label="value"),
-            Line2D([], [], color=GRAY, linestyle="--", linewidth=2, label="chord"),
-        ]
-        above: dict[str, Any] = {"color": PALETTE[4], "alpha": 0.5}
         for ax, values, color, name, y_label in (
             (axes[0], self.convex_values, PALETTE[0], "M-step (11)", "f(A), eq. (11)"),
             (axes[1], self.paper_values, PALETTE[1], "Objective (7)", "objective (7)"),
         ):
             chord, verdict = self.chord(values), "below its chord"
-            ax.plot(t, chord, color=GRAY, linestyle="--", linewidth=2)
+            ax.plot(t, chord, color=GRAY, linestyle="--", linewidth=2, label="chord")
             ax.plot(t, values, color=color, linewidth=2.5)
-            ends: dict[str, Any] = {"linestyle": "", "marker": "o", "markersize": 8}
-            ax.plot(t[[0, -1]], values[[0, -1]], color=color, **ends)
+            ax.plot(t[[0, -1]], values[[0, -1]], "o", color=color, markersize=8)
             if self.excess(values) > ROUNDING:
                 verdict = "above its chord"
-                ax.fill_between(t, chord, values, where=values > chord, linewidth=0, **above)
-                handles[2:] = [Patch(label="above the chord: not convex", **above)]
+                look: dict[str, Any] = {"color": PALETTE[4], "alpha": 0.5, "linewidth": 0}
+                look["label"] = "above the chord: not convex"
+                ax.fill_between(t, chord, values, where=values > chord, **look)
             ax.set(title=f"{name}: {verdict}", ylabel=y_label)
             ax.set_xlabel("t, from A₀ (left) to A₁ (right)")
             ax.grid(alpha=0.3)
-        self._add_legend(handles)
 
     def _layout(self) -> Layout:
         return Layout("Along the segment A₀ + t(A₁ − A₀)", 1, 2, SLIDE_WIDTH, 4.6)

@@ -6,7 +6,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self, cast
+from typing import NamedTuple, Self, cast
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,8 +23,9 @@ class Layout(NamedTuple):
     columns: int = 1
     width: float = 7.6
     height: float = 5.4
-    missing: int = 0  # panels of the last row that are not drawn
+    n_missing: int = 0  # panels of the last row that are not drawn
     title_size: float = TITLE_SIZE
+    legend_entries: int = LEGEND_ENTRIES
 
 
 class Display(ABC):
@@ -72,8 +73,8 @@ class Display(ABC):
         if figure is None:
             raise ValueError("The given axis has been removed from its figure: give another.")
         self.figure_ = figure
-        self._has_own_figure = ax is None
-        self._draw(self.axes_)
+        self._draw(*self.axes_)
+        add_legend(figure if ax is None else self.ax_, self.axes_, layout.legend_entries)
         if ax is not None and len(self.axes_) == 1 and not self.ax_.get_title():
             self.ax_.set_title(legible(title, 60))
         for panel in self.axes_:
@@ -108,28 +109,21 @@ class Display(ABC):
         return self.axes_[0]
 
     @abstractmethod
-    def _draw(self, axes: Sequence[Axes]) -> None:
-        """Draw the panels, each on its axes."""
+    def _draw(self, *axes: Axes) -> None:
+        """Draw the panels, each on its axes; what has a label is named in the legend."""
 
     @abstractmethod
     def _layout(self) -> Layout:
         """The title, panels and size of a new figure."""
 
-    def _add_legend(self, handles: Sequence[Any], most: int = LEGEND_ENTRIES) -> None:
-        """Add a legend, below a new figure or inside the first of the given axes."""
-        add_legend(self.figure_ if self._has_own_figure else self.ax_, handles, most)
-
     def _find_axes(self, ax: Axes | Sequence[Axes] | None, layout: Layout) -> tuple[Axes, ...]:
         """The axes of the panels: new ones, parts of a given one, or those given."""
         shape = layout.rows, layout.columns
-        n_panels = math.prod(shape) - layout.missing
+        n_panels = math.prod(shape) - layout.n_missing
         if ax is None:
             figure = new_figure(layout.width, layout.height, layout.title)
-            panels = tuple(figure.subplots(*shape, squeeze=False).flat)
-            for panel in panels[n_panels:]:
-                panel.set_visible(False)
-            return panels[:n_panels]
-        given = (ax,) if isinstance(ax, Axes) else tuple(np.ravel(np.asarray(ax, dtype=object)))
+            grid = figure.add_gridspec(*shape)
+            return tuple(figure.add_subplot(grid[k]) for k in range(n_panels))
         if isinstance(ax, Axes) and n_panels > 1:
             spec = ax.get_subplotspec()
             if spec is None or ax.figure is None:
@@ -138,8 +132,9 @@ class Display(ABC):
                     f"make them by figure.subplots(), or give {n_panels} axes."
                 )
             ax.set_visible(False)
-            grid = spec.subgridspec(*shape)
-            given = tuple(ax.figure.add_subplot(grid[k]) for k in range(n_panels))
+            parts = spec.subgridspec(*shape)
+            return tuple(ax.figure.add_subplot(parts[k]) for k in range(n_panels))
+        given = tuple(np.ravel(np.asarray(ax, dtype=object)))
         if len(given) != n_panels:
             raise ValueError(
                 f"{type(self).__name__} has {n_panels} panels, but {len(given)} axes were given: "

@@ -70,21 +70,17 @@ class FeatureWeightsDisplay(Display):
         ['length', 'width']
         """
         A = check_metric(metric, len(np.asarray(metric)), "metric")
-        given = range(len(A)) if feature_names is None else feature_names
-        if len(given) != len(A):
-            raise ValueError(f"There are {len(A)} features, but {len(given)} feature_names.")
-        every = np.diag(A)
-        order = np.argsort(-every, kind="stable")
-        shown = order[: check_count(most, "most")]
-        rest = order[len(shown) :]
-        total = float(np.sum(every))
-        return cls(
-            every[shown],
-            [f"feature {k}" if feature_names is None else str(feature_names[k]) for k in shown],
-            len(rest),
-            float(np.sum(every[rest])) / total if total > 0.0 else 0.0,
-            not np.any(A - np.diag(every)),
-        )
+        names = [f"feature {k}" for k in range(len(A))]
+        if feature_names is not None:
+            names = [str(name) for name in feature_names]
+        if len(names) != len(A):
+            raise ValueError(f"There are {len(A)} features, but {len(names)} feature_names.")
+        weights = np.diag(A)
+        order = np.argsort(-weights, kind="stable")
+        shown, rest = np.split(order, [check_count(most, "most")])
+        share = float(np.sum(weights[rest]) / (np.sum(weights) or 1.0))
+        is_diagonal = not np.any(A - np.diag(weights))
+        return cls(weights[shown], [names[k] for k in shown], len(rest), share, is_diagonal)
 
     @classmethod
     def from_estimator(
@@ -116,14 +112,12 @@ class FeatureWeightsDisplay(Display):
             feature_names = getattr(model, "feature_names_in_", None)
         return cls.from_result(model.metric_, feature_names, most)
 
-    def _draw(self, axes: Sequence[Axes]) -> None:
+    def _draw(self, *axes: Axes) -> None:
         (ax,) = axes
         rows = np.arange(len(self.weights))
-        ax.barh(rows, self.weights, height=0.7, color=PALETTE[0])
+        bars = ax.barh(rows, self.weights, height=0.7, color=PALETTE[0])
+        ax.bar_label(bars, fmt="%.2g", padding=5, fontsize=TEXT_SIZE)
         ax.set_yticks(rows, [legible(name, 36) for name in self.names])
-        where: dict[str, Any] = {"xytext": (5, 0), "textcoords": "offset points", "va": "center"}
-        for row, weight in zip(rows, self.weights, strict=True):
-            ax.annotate(f"{weight:.2g}", (weight, row), fontsize=TEXT_SIZE, **where)
         rest = f" ({self.left_out} more have {self.share_left_out:.1%} of all weight)"
         ax.set(
             xlabel="weight of the feature" if self.is_diagonal else "diagonal entry of the metric",

@@ -8,20 +8,13 @@ from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
+from numpy.typing import ArrayLike
 
 from ..fit.alternation import Alternation, Iteration
 from ..fit.direct import DirectSolution
 from ..numerics.checks import FloatArray, IntArray
 from .display import Display, Layout
-from .style import (
-    GRAY,
-    PALETTE,
-    SHOWN_MARKERS,
-    SLIDE_WIDTH,
-    draw_course,
-    use_decades,
-    use_integers,
-)
+from .style import GRAY, PALETTE, SHOWN_MARKERS, SLIDE_WIDTH, draw_line, use_decades, use_integers
 
 SMALLEST_GAP = 1e-16
 """Smaller gaps are drawn at this value: they are rounding."""
@@ -29,21 +22,23 @@ RISE = 1e-9
 """A smaller relative rise, or excess of a dual value over the primal one, is rounding."""
 
 
-def draw_gaps(ax: Axes, numbers: IntArray, gaps: FloatArray, marker: str) -> FloatArray:
-    """Draw certified gaps by iteration on a log scale, and return them as drawn."""
-    drawn = np.maximum(gaps, SMALLEST_GAP)
-    drawn[np.isinf(drawn)] = np.nan  # a step of the descent on J has no certificate
-    draw_course(ax, numbers, drawn, PALETTE[2], marker)
-    use_decades(ax, drawn[np.isfinite(drawn)])
-    ax.set_ylabel("certified relative gap")
-    return drawn
-
-
-def finish_iterations(ax: Axes) -> None:
-    """Number the iterations below the panel."""
+def draw_course(
+    ax: Axes, numbers: ArrayLike, values: ArrayLike, color: str, marker: str, **labels: str
+) -> None:
+    """Draw values by iteration; `labels`: the title of the panel and the label of its y-axis."""
+    draw_line(ax, numbers, values, color, marker)
     use_integers(ax.xaxis)
-    ax.set_xlabel("iteration")
+    ax.set(xlabel="iteration", **labels)
     ax.grid(alpha=0.3)
+
+
+def draw_gaps(ax: Axes, numbers: IntArray, gaps: FloatArray, marker: str, title: str) -> None:
+    """Draw certified gaps by iteration on a log scale; a step without certificate has none."""
+    shown = np.where(np.isinf(gaps), np.nan, np.maximum(gaps, SMALLEST_GAP))
+    draw_course(
+        ax, numbers, shown, PALETTE[2], marker, title=title, ylabel="certified relative gap"
+    )
+    use_decades(ax, shown)
 
 
 @dataclass(eq=False)
@@ -95,11 +90,10 @@ class HistoryDisplay(Display):
             history = result.values
         if not len(history):
             raise ValueError("The history is empty: no iteration succeeded.")
-        steps = [step for step in history if isinstance(step, Iteration)]
-        if not steps:
+        if not isinstance(history[0], Iteration):
             return cls(np.arange(len(history)), np.array(history, dtype=np.float64))
         shown = "number", "paper_objective", "descent_value", "relative_gap"
-        return cls(*(np.array([getattr(step, name) for step in steps]) for name in shown))
+        return cls(*(np.array([getattr(step, name) for step in history]) for name in shown))
 
     @classmethod
     def from_estimator(cls, model: Any) -> Self:
@@ -121,22 +115,18 @@ class HistoryDisplay(Display):
         before, after = self.paper_objective[:-1], self.paper_objective[1:]
         return np.flatnonzero(after > before + RISE * np.abs(before)) + 1
 
-    def _draw(self, axes: Sequence[Axes]) -> None:
-        paper = axes[len(axes) // 2]
+    def _draw(self, *axes: Axes) -> None:
+        t, paper, rises = self.numbers, axes[len(axes) // 2], self.rises
         if self.descent_values is not None and self.relative_gaps is not None:
-            draw_course(axes[0], self.numbers, self.descent_values, PALETTE[0], "o")
-            axes[0].set(title="J: what EM descends", ylabel="J (lower is better)")
-            draw_gaps(axes[2], self.numbers, self.relative_gaps, "s")
-            axes[2].set_title("Gap of the M-step")
-        draw_course(paper, self.numbers, self.paper_objective, PALETTE[1], "o")
-        rises, few = self.rises, len(self.numbers) <= SHOWN_MARKERS
-        look: dict[str, Any] = {"marker": "^", "linestyle": "", "color": PALETTE[4]}
-        look |= {"markersize": 9, "markeredgecolor": "black"} if few else {"markersize": 4}
-        paper.plot(self.numbers[rises], self.paper_objective[rises], **look)
+            labels = {"title": "J: what EM descends", "ylabel": "J (lower is better)"}
+            draw_course(axes[0], t, self.descent_values, PALETTE[0], "o", **labels)
+            draw_gaps(axes[2], t, self.relative_gaps, "s", "Gap of the M-step")
         often = {0: "never rose", 1: "rose 1 time"}.get(len(rises), f"rose {len(rises)} times")
-        paper.set(title=f"Objective (7): {often}", ylabel="(7) (lower is better)")
-        for ax in axes:
-            finish_iterations(ax)
+        labels = {"title": f"Objective (7): {often}", "ylabel": "(7) (lower is better)"}
+        draw_course(paper, t, self.paper_objective, PALETTE[1], "o", **labels)
+        edge, size = ("black", 9) if len(t) <= SHOWN_MARKERS else (PALETTE[4], 4)
+        look: dict[str, Any] = {"color": PALETTE[4], "markeredgecolor": edge, "markersize": size}
+        paper.plot(t[rises], self.paper_objective[rises], "^", **look)
 
     def _layout(self) -> Layout:
         if self.descent_values is None:
@@ -180,16 +170,16 @@ class DualityDisplay(Display):
                 f"The records have shape {table.shape}: give at least one row of iteration, primal "
                 "value, dual value."
             )
-        bad = np.flatnonzero(~np.all(np.isfinite(table), axis=1))
-        if len(bad):
-            raise ValueError(f"Record {bad[0]} is {records[bad[0]]}: leave out what is not finite.")
-        scale = np.maximum(1.0, np.abs(table[:, 1]))
-        crossed = np.flatnonzero(table[:, 2] > table[:, 1] + RISE * scale)
-        if len(crossed):
-            raise ValueError(
-                f"Record {crossed[0]} is {records[crossed[0]]}: its dual value is above the primal "
-                "one. Give iteration, primal value, dual value in this order."
-            )
+        _, primal, dual = table.T
+        problems = {
+            "leave out what is not finite": ~np.all(np.isfinite(table), axis=1),
+            "its dual value is above the primal one. Give iteration, primal value, dual value in "
+            "this order": dual > primal + RISE * np.maximum(1.0, np.abs(primal)),
+        }
+        for problem, is_bad in problems.items():
+            if np.any(is_bad):
+                k = int(np.argmax(is_bad))
+                raise ValueError(f"Record {k} is {records[k]}: {problem}.")
         return cls(*table.T)
 
     @property
@@ -198,23 +188,19 @@ class DualityDisplay(Display):
         rounding = np.finfo(np.float64).eps * np.maximum(1.0, np.abs(self.primal_values))
         return np.asarray(np.maximum(self.primal_values - self.dual_values, rounding))
 
-    def _draw(self, axes: Sequence[Axes]) -> None:
+    def _draw(self, *axes: Axes) -> None:
         values, gap = axes
         t, primal, dual = self.iterations, self.primal_values, self.dual_values
-        handles = [
-            draw_course(values, t, primal, PALETTE[1], "o", "primal value f(A)"),
-            draw_course(values, t, dual, PALETTE[0], "s", "dual value D, a lower bound"),
-        ]
+        draw_line(values, t, primal, PALETTE[1], "o", label="primal value f(A)")
+        draw_line(values, t, dual, PALETTE[0], "s", label="dual value D, a lower bound")
         values.fill_between(t, dual, primal, color=GRAY, alpha=0.25, linewidth=0)
         values.tick_params(labelbottom=False)
-        draw_course(gap, t, self.gaps, PALETTE[2], "D")
+        draw_course(gap, t, self.gaps, PALETTE[2], "D", ylabel="duality gap f − D")
         use_decades(gap, self.gaps)
-        gap.set(ylabel="duality gap f − D", xlabel="iteration")
         values.set(ylabel="value", xlim=gap.get_xlim())
+        values.grid(alpha=0.3)
         for ax in axes:
             use_integers(ax.xaxis, 10)
-            ax.grid(alpha=0.3)
-        self._add_legend(handles)
 
     def _layout(self) -> Layout:
         return Layout("Primal and dual close on the optimum", 2, 1, 8.0, 6.4)

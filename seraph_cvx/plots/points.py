@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure, SubFigure
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 
 from ..fit.alternation import Iteration
@@ -25,14 +23,15 @@ from .style import (
     MARKERS,
     PALETTE,
     SLIDE_WIDTH,
-    TEXT_SIZE,
     add_legend,
-    draw_course,
+    draw_line,
     enlarge_text,
     legible,
     new_figure,
     save,
     use_integers,
+    white_border,
+    write,
 )
 
 LARGEST_RADIUS = 100.0
@@ -47,41 +46,38 @@ FLAT = 1e-3
 FEW = 150
 """More labeled points than this are drawn smaller."""
 
-Groups = list[tuple[NDArray[np.bool_], dict[str, Any]]]
-"""Groups of points, and how each is drawn."""
 
-
-def group_by_class(
+def scatter_by_class(
+    ax: Axes,
+    places: FloatArray,
     y: NDArray[Any],
-    class_names: Sequence[str] | None,
+    class_names: Sequence[str] | None = None,
     labeled: NDArray[np.bool_] | None = None,
-) -> Groups:
-    """Group the points: the unlabeled ones, if any, then those of each class in sorted order.
+) -> None:
+    """Draw points in a plane: the unlabeled ones, if any, then those of each class in order.
 
     By default every point of known class is large. Where only some of their labels were used, give
     these as `labeled`: they are large, and the others of their class small.
     """
-    unknown = ~is_known(y)
-    small = {"label": "unlabeled", "s": 20, "c": GRAY, "alpha": 0.7, "linewidths": 0}
-    groups: Groups = [(unknown, small)] if np.any(unknown) else []
-    used = ~unknown if labeled is None else labeled
-    size = 95 if np.sum(used) <= FEW else 30
-    large = {"s": size, "edgecolors": "black", "linewidths": 0.8, "zorder": 3}
-    for k, label in enumerate(sorted(set(y[~unknown].tolist()))):
-        look = {
-            "label": class_name(label, class_names, 20),
-            "c": PALETTE[k % 8],
-            "marker": MARKERS[(k + k // 8) % 8],  # 64 classes before one look comes twice
-        }
-        members = ~unknown & (y == label)
-        if labeled is None:
-            groups.append((members, large | look))
-            continue
-        groups.append((members & ~used, {"s": 30, "linewidths": 0} | look))
-        groups.append((members & used, large | look | {"label": "_labeled"}))
+    known = is_known(y)
+    used = known if labeled is None else labeled
+
+    def scatter(chosen: NDArray[np.bool_], **look: Any) -> None:
+        ax.scatter(places[chosen, 0], places[chosen, 1], **look)
+
+    large = {"s": 95 if np.sum(used) <= FEW else 30, "edgecolors": "black", "linewidths": 0.8}
+    if not np.all(known):
+        scatter(~known, label="unlabeled", s=20, c=GRAY, alpha=0.7, linewidths=0)
+    for k, label in enumerate(sorted(set(y[known].tolist()))):
+        members, name = known & (y == label), class_name(label, class_names, 20)
+        marker = MARKERS[(k + k // 8) % 8]  # 64 classes before one look comes twice
+        look = {"c": PALETTE[k % 8], "marker": marker}
+        if labeled is not None:
+            scatter(members & ~used, label=name, s=30, linewidths=0, **look)
+            name = "_labeled"
+        scatter(members & used, label=name, zorder=3, **large, **look)
     if labeled is not None:  # no point, but a line of the legend
-        groups.append((np.zeros_like(unknown), large | {"c": "white", "label": "labeled"}))
-    return groups
+        scatter(known & ~known, c="white", label="labeled", **large)
 
 
 def class_name(label: Any, class_names: Sequence[str] | None, width: int) -> str:
@@ -91,8 +87,7 @@ def class_name(label: Any, class_names: Sequence[str] | None, width: int) -> str
 
 def principal_directions(points: FloatArray) -> FloatArray:
     """The principal directions as columns, widest first, with signs that make their sums >= 0."""
-    centered = points - points.mean(axis=0)
-    directions = np.linalg.eigh(centered.T @ centered)[1][:, ::-1]
+    directions = np.linalg.eigh(np.atleast_2d(np.cov(points.T)))[1][:, ::-1]
     return np.asarray(directions * np.where(directions.sum(axis=0) < 0.0, -1.0, 1.0))
 
 
@@ -107,75 +102,57 @@ def is_strip(coordinates: FloatArray) -> bool:
     return len(spread) < 2 or not spread[1] > FLAT * spread[0]
 
 
-def draw_points(ax: Axes, coordinates: FloatArray, groups: Groups, names: tuple[str, str]) -> None:
-    """Scatter the first two coordinates to scale, or only one as a strip if the other is flat."""
-    x = coordinates[:, 0]
+def draw_points(
+    ax: Axes, coordinates: FloatArray, y: NDArray[Any], names: Sequence[str], *classes: Any
+) -> None:
+    """Scatter the first two coordinates to scale, or only one as a strip if the other is flat.
+
+    `classes`: the last arguments of :func:`scatter_by_class`.
+    """
+    places, y_label = coordinates[:, :2], names[-1]
     if is_strip(coordinates):
-        y = np.random.default_rng(0).uniform(-0.5, 0.5, len(x))
+        x = coordinates[:, 0]
+        places = np.column_stack([x, np.random.default_rng(0).uniform(-0.5, 0.5, len(x))])
         flat = "all distances are 0" if x.std() == 0.0 else "one dimension is left"
-        ax.set(xlabel=names[0], ylabel=f"jitter only ({flat})", ylim=(-1.6, 1.6), yticks=[])
+        y_label = f"jitter only ({flat})"
+        ax.set(ylim=(-1.6, 1.6), yticks=[])
     else:
-        y = coordinates[:, 1]
-        ax.set(xlabel=names[0], ylabel=names[1])
         ax.set_aspect("equal", adjustable="datalim")
-    for chosen, look in groups:
-        ax.scatter(x[chosen], y[chosen], **look)
-    corners = np.array([[x.min(), y.min()], [x.max(), y.max()]])
-    margin = 0.06 * (corners[1] - corners[0])
-    ax.update_datalim(corners + np.array([-margin, margin]))  # equal aspect eats margins, not data
+    ax.set(xlabel=names[0], ylabel=y_label)
+    scatter_by_class(ax, places, y, *classes)
+    low, high = places.min(axis=0), places.max(axis=0)
+    margin = 0.06 * (high - low)
+    ax.update_datalim([low - margin, high + margin])  # equal aspect eats margins, not data
     ax.autoscale_view()
 
 
-def ball(section: FloatArray, threshold: float, largest_radius: float) -> FloatArray:
-    """The edge {v: v'Bv = eta} as a closed curve, (361, 2), or as two ends, (2, 1); radii cut."""
-    eigenvalues, vectors = np.linalg.eigh(symmetrize(section))
+def draw_ball(ax: Axes, points: FloatArray, section: FloatArray, threshold: float) -> None:
+    """Draw the edge {v: v'Bv = eta} around the mean of the points, unless it is out of view."""
+    k = 1 if is_strip(points) else 2  # on a strip the edge is as good as two vertical lines
+    places, B = np.zeros((len(points), 2)), np.zeros((2, 2))
+    places[:, :k], B[:k, :k] = points[:, :k], symmetrize(section)[:k, :k]
+    center, low, high = places.mean(axis=0), places.min(axis=0), places.max(axis=0)
+    diameter = float(np.linalg.norm(high - low))
+    largest_radius = LARGEST_RADIUS * max(diameter, np.sqrt(threshold), 1.0)
+    eigenvalues, vectors = np.linalg.eigh(B)
     radii = np.sqrt(threshold / np.maximum(eigenvalues, threshold / largest_radius**2))
     angles = np.linspace(0.0, 2.0 * np.pi, 361)
-    circle = np.column_stack([np.cos(angles), np.sin(angles)])
-    directions = circle if len(section) == 2 else np.array([[-1.0], [1.0]])
-    return np.asarray((directions * radii) @ vectors.T)
+    edge = center + (np.column_stack([np.cos(angles), np.sin(angles)]) * radii) @ vectors.T
+    margin = MARGIN * diameter or largest_radius
 
+    def squared_length(v: FloatArray) -> FloatArray:
+        return np.asarray(np.einsum("ki,ij,kj->k", v, B, v))
 
-def draw_ball(ax: Axes, points: FloatArray, section: FloatArray, threshold: float) -> Line2D | None:
-    """Draw the edge {v: v'Bv = eta} around the mean of the points; None if it is out of view."""
-    k = 1 if is_strip(points) else 2
-    center, low, high = (part[:k] for part in (points.mean(0), points.min(0), points.max(0)))
-    B = section[:k, :k]
-    diameter = float(np.linalg.norm(high - low))
-    largest_radius = LARGEST_RADIUS * max(diameter, np.sqrt(threshold))
-    edge = center + ball(B, threshold, largest_radius)
-    margin = MARGIN * diameter if diameter > 0.0 else largest_radius
-
-    def contains_box(margin: float) -> bool:
-        ends = zip(low - margin - center, high + margin - center, strict=True)
-        corners = np.array(list(product(*ends)))
-        return bool(np.all(np.einsum("ki,ij,kj->k", corners, B, corners) < threshold))
-
-    is_seen = not contains_box(margin)
-    if contains_box(0.0) and (k == 1 or not is_seen):
-        where: dict[str, Any] = {"transform": ax.transAxes, "ha": "center", "va": "top"}
-        ax.text(0.5, 0.98, "all points lie within v'Av = η", fontsize=TEXT_SIZE, **where)
-    if not is_seen:
-        return None
-    shown = np.zeros((len(edge), 2))
-    shown[:, :k] = np.clip(edge, low - margin, high + margin)
-    ax.update_datalim(shown, updatey=k == 2)
-    ax.autoscale_view(scaley=k == 2)
-    return _draw_edge(ax, edge)
-
-
-def _draw_edge(ax: Axes, edge: FloatArray) -> Line2D:
-    """Draw a closed curve, or the ends of an interval as two vertical lines."""
-    look: dict[str, Any] = {"color": "black", "linewidth": 2, "zorder": 4, "label": "v'Av = η"}
-    look["path_effects"] = [withStroke(linewidth=4.5, foreground="white")]
-    if edge.shape[1] == 1:
-        left, right = edge[:, 0]
-        look["transform"] = ax.get_xaxis_transform()
-        line = Line2D([left, left, np.nan, right, right], [0.0, 1.0, np.nan, 0.0, 1.0], **look)
-    else:
-        line = Line2D(*edge.T, **look)
-    ax.add_artist(line)  # unlike ax.plot, it leaves the limits alone
-    return line
+    corners = np.where(np.indices((2, 2)).reshape(2, 4).T, high + margin, low - margin)
+    is_seen = np.any(squared_length(corners - center) >= threshold)
+    if np.all(squared_length(places - center) < threshold) and (k == 1 or not is_seen):
+        note, where = "all points lie within v'Av = η", "axes fraction"
+        write(ax, note, (0.5, 0.98), (0, 0), xycoords=where, ha="center", va="top")
+    if is_seen:
+        ax.update_datalim(np.clip(edge, low - margin, high + margin))
+        line = Line2D(*edge.T, color="black", linewidth=2, zorder=4, label="v'Av = η")
+        line.set_path_effects(white_border(4.5))
+        ax.add_artist(line)  # unlike ax.plot, it leaves the limits alone
 
 
 @dataclass(eq=False)
@@ -211,8 +188,8 @@ class MetricDisplay(Display):
     section: FloatArray
     y: NDArray[Any]
     threshold: float = 1.0
-    before_names: tuple[str, str] = PRINCIPAL
-    after_names: tuple[str, str] = LEARNED
+    before_names: Sequence[str] = PRINCIPAL
+    after_names: Sequence[str] = LEARNED
     class_names: Sequence[str] | None = None
     labeled: NDArray[np.bool_] | None = None
 
@@ -260,7 +237,8 @@ class MetricDisplay(Display):
         A = check_metric(metric, m, "metric")
         labels = np.full(len(points), -1) if y is None else np.asarray(y)
         eta = check_number(threshold, "threshold", 0.0, strict=True)
-        names = PRINCIPAL, LEARNED
+        before_names: Sequence[str] = PRINCIPAL
+        after_names: Sequence[str] = LEARNED
         if features is None:
             basis = principal_directions(points)[:, :2]
             before = (points - points.mean(axis=0)) @ basis
@@ -273,9 +251,12 @@ class MetricDisplay(Display):
             basis = np.eye(m)[:, list(features)]
             before = points @ basis
             after = before @ symmetric_root(basis.T @ A @ basis)
-            names = _axis_names(features, feature_names)
+            every = [f"feature {k}" for k in range(m)] if feature_names is None else feature_names
+            before_names, after_names = (
+                [legible(f"{every[k]}{by}", 40) for k in features] for by in ("", ", by A")
+            )
         used = None if labeled is None else np.asarray(labeled, dtype=bool)
-        section = basis.T @ A @ basis
+        section, names = basis.T @ A @ basis, (before_names, after_names)
         return cls(before, after, section, labels, eta, *names, class_names, used)
 
     @classmethod
@@ -314,17 +295,11 @@ class MetricDisplay(Display):
         eta = threshold_of(model, threshold)
         return cls.from_result(model.get_mahalanobis_matrix(), X, y, eta, **more)
 
-    def _draw(self, axes: Sequence[Axes]) -> None:
-        groups = group_by_class(self.y, self.class_names, self.labeled)
-        draw_before_and_after(
-            axes, (self.before, self.after), groups, (self.before_names, self.after_names)
-        )
-        classes = axes[0].get_legend_handles_labels()[0]
-        edges = (
-            draw_ball(axes[0], self.before, self.section, self.threshold),
-            draw_ball(axes[1], self.after, np.eye(self.after.shape[1]), self.threshold),
-        )
-        self._add_legend([*[edge for edge in edges if edge is not None][:1], *classes])
+    def _draw(self, *axes: Axes) -> None:
+        draw_ball(axes[0], self.before, self.section, self.threshold)
+        draw_ball(axes[1], self.after, np.eye(self.after.shape[1]), self.threshold)
+        names, classes = (self.before_names, self.after_names), (self.class_names, self.labeled)
+        draw_before_and_after(axes, (self.before, self.after), self.y, *classes, names=names)
 
     def _layout(self) -> Layout:
         return Layout("The points and the ball of the metric", 1, 2, SLIDE_WIDTH)
@@ -333,13 +308,14 @@ class MetricDisplay(Display):
 def draw_before_and_after(
     axes: Sequence[Axes],
     coordinates: Sequence[FloatArray],
-    groups: Groups,
-    names: Sequence[tuple[str, str]] = (PRINCIPAL, LEARNED),
+    y: NDArray[Any],
+    *classes: Any,
+    names: Sequence[Sequence[str]] = (PRINCIPAL, LEARNED),
 ) -> None:
     """Draw the points under the Euclidean distance, and under the learned metric."""
     titles = "Before: Euclidean distance", "After: learned metric"
     for ax, points, axis_names, title in zip(axes, coordinates, names, titles, strict=True):
-        draw_points(ax, points, groups, axis_names)
+        draw_points(ax, points, y, axis_names, *classes)
         ax.set_title(title)
 
 
@@ -362,15 +338,6 @@ def refuse_kernel(model: Any, consequence: str) -> None:
             f"{type(model).__name__} has a metric on the feature space of its kernel, "
             f"{consequence}."
         )
-
-
-def _axis_names(
-    features: tuple[int, int], given: Sequence[str] | None
-) -> tuple[tuple[str, str], tuple[str, str]]:
-    """The names of two features, before and after the metric is applied to them."""
-    first, second = (f"feature {k}" if given is None else str(given[k]) for k in features)
-    before = (legible(first, 40), legible(second, 40))
-    return before, (legible(f"{first}, by A", 40), legible(f"{second}, by A", 40))
 
 
 def plot_fit(
@@ -425,20 +392,19 @@ def plot_fit(
     points = np.asarray(X, dtype=np.float64)
     figure = new_figure(12, 4.7, title)
     left, right = figure.subfigures(1, 2, width_ratios=[2.1, 1.0], squeeze=False)[0]
-    panels = left.subplots(1, 2)
     learned = points @ np.asarray(components, dtype=np.float64).T
-    groups = group_by_class(np.asarray(y), class_names)
-    draw_before_and_after(panels, (principal_coordinates(points), learned), groups)
-    add_legend(left, panels[0].get_legend_handles_labels()[0])
-    _draw_history(right, HistoryDisplay.from_result(history))
+    coordinates = principal_coordinates(points), learned
+    draw_before_and_after(left.subplots(1, 2), coordinates, np.asarray(y), class_names)
+    _draw_history(right.subplots(), HistoryDisplay.from_result(history))
+    add_legend(left, left.axes[:1])
+    add_legend(right, right.axes)
     for ax in figure.axes:
         enlarge_text(ax)
     return save(figure, path)
 
 
-def _draw_history(figure: SubFigure, history: HistoryDisplay) -> None:
+def _draw_history(ax: Axes, history: HistoryDisplay) -> None:
     """Draw J and (7) by iteration, on two scales where one would hide the course of a line."""
-    ax = figure.subplots()
     lines = [("objective (7)", history.paper_objective, PALETTE[1], "s")]
     if history.descent_values is not None:
         lines.insert(0, ("J, what EM descends", history.descent_values, PALETTE[0], "o"))
@@ -446,11 +412,9 @@ def _draw_history(figure: SubFigure, history: HistoryDisplay) -> None:
     spans = np.ptp(values, axis=1)
     has_two_scales = spans.max() > 0.0 and spans.min() < 0.02 * np.ptp(values)
     axes = [ax, ax.twinx()] if has_two_scales else [ax] * len(lines)
-    handles = []
     for own, (name, course, color, marker) in zip(axes, lines, strict=True):
-        handles.append(draw_course(own, history.numbers, course, color, marker, name))
+        draw_line(own, history.numbers, course, color, marker, label=name)
         own.set_ylabel(name if has_two_scales else "value (lower is better)")
     use_integers(ax.xaxis)
     ax.set(xlabel="iteration", title="What the iterations do")
     ax.grid(axis="y", alpha=0.3)
-    add_legend(figure, handles)

@@ -10,16 +10,16 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import QuadMesh
-from matplotlib.patheffects import withStroke
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.distance import pdist, squareform
+from sklearn.utils import gen_batches
 
 from ..model.posterior import posterior_similar
-from ..numerics.checks import FloatArray, IntArray, check_number, check_points, is_known
+from ..numerics.checks import FloatArray, IntArray, check_number, check_points, encode_labels
 from ..numerics.psd_cone import check_metric, factor
 from .display import Display, Layout
 from .points import class_name, threshold_of
-from .style import enlarge_text
+from .style import enlarge_text, white_border
 
 COLORS = "cividis"
 """A color map that is perceptually uniform, and made for color-blind readers."""
@@ -144,21 +144,13 @@ class PosteriorDisplay(Display):
         order = np.arange(len(leading))
         blocks: list[tuple[str, int]] = []
         if y is not None:
-            labels = np.asarray(y)
-            if labels.shape != leading.shape:
-                raise ValueError(
-                    f"y has shape {labels.shape}, but X has {len(leading)} points: one label each."
-                )
-            known = is_known(labels)
-            groups = [
-                (class_name(label, class_names, 16), np.flatnonzero(known & (labels == label)))
-                for label in sorted(set(labels[known].tolist()))
-            ]
-            if not np.all(known):
-                groups.append(("unlabeled", np.flatnonzero(~known)))
-            blocks = [(name, len(rows)) for name, rows in groups]
-            sorted_rows = [rows[np.argsort(leading[rows], kind="stable")] for _, rows in groups]
-            order = np.concatenate(sorted_rows)
+            known, classes = encode_labels(y, len(leading))
+            labels = np.unique(np.asarray(y)[known]).tolist()
+            codes = np.full(len(leading), len(labels))
+            codes[known] = classes
+            order = np.lexsort([leading, codes])
+            names = [*(class_name(label, class_names, 16) for label in labels), "unlabeled"]
+            blocks = list(zip(names, np.bincount(codes).tolist(), strict=False))
         posterior = posterior[np.ix_(order, order)]
         np.fill_diagonal(posterior, np.nan)
         return cls(posterior, order, blocks)
@@ -192,36 +184,34 @@ class PosteriorDisplay(Display):
             add_color_bar(self.axes_)
         return self
 
-    def _draw(self, axes: Sequence[Axes]) -> None:
+    def _draw(self, *axes: Axes) -> None:
         (ax,) = axes
-        n, sizes = len(self.order), [size for _, size in self.blocks]
-        ends = np.cumsum(sizes or [n])
+        n, sizes = len(self.order), np.array([size for _, size in self.blocks] or [len(self.order)])
+        ends = np.cumsum(sizes)
         step = -(-n // MOST_SQUARES)  # points of a class that share a square
-        starts = np.concatenate(
-            [np.arange(end - size, end, step) for end, size in zip(ends, sizes or [n], strict=True)]
-        )
+        firsts = zip(ends - sizes, ends, strict=True)
+        starts = np.concatenate([np.arange(first, end, step) for first, end in firsts])
         edges = np.append(starts, n) - 0.5
-        look: dict[str, Any] = {"cmap": mpl.colormaps[COLORS].resampled(N_COLORS), "vmin": 0.0}
+        colors = mpl.colormaps[COLORS].resampled(N_COLORS)
         means = _square_means(self.posterior, starts)
-        ax.pcolormesh(edges, edges, means, vmax=1.0, rasterized=True, **look)
+        ax.pcolormesh(edges, edges, means, cmap=colors, vmin=0.0, vmax=1.0, rasterized=True)
         ax.set_aspect("equal")
         ax.invert_yaxis()
         width = 1.3 if len(ends) <= 8 else 0.6
-        border = [withStroke(linewidth=2.2 * width, foreground="white")]
+        look: dict[str, Any] = {"color": "black", "path_effects": white_border(2.2 * width)}
         for end in ends[:-1] - 0.5:
-            for line in (ax.axhline(end), ax.axvline(end)):
-                line.set(color="black", linewidth=width, path_effects=border)
+            ax.axhline(end, linewidth=width, **look)
+            ax.axvline(end, linewidth=width, **look)
         if self.blocks:
-            self._name_blocks(ax, ends)
+            self._name_blocks(ax, ends - 0.5 * (sizes + 1))
         where = "points, sorted by class" if self.blocks else "points, as given"
         ax.set(xlabel=where, ylabel=where)
 
-    def _name_blocks(self, ax: Axes, ends: IntArray) -> None:
+    def _name_blocks(self, ax: Axes, middles: FloatArray) -> None:
         """Label the blocks at their middles, as many as there is space for."""
         n = len(self.order)
         names: dict[float, str] = {}
-        for end, (name, size) in zip(ends, self.blocks, strict=True):
-            middle = float(end - 0.5 * (size + 1))
+        for middle, (name, _) in zip(middles.tolist(), self.blocks, strict=True):
             if not names or middle - max(names) >= NAME_HEIGHT * n:
                 names[middle] = name
         closest = min(np.diff(list(names)), default=n) / n
@@ -246,20 +236,15 @@ def add_color_bar(axes: Sequence[Axes]) -> None:
 
 def _predict_pairs(model: Any, points: NDArray[Any]) -> FloatArray:
     """Let a model predict p(+1) of all pairs i < j in lexicographic order, in batches."""
-    first, second = np.triu_indices(len(points), 1)
-    parts = [slice(k, k + AT_ONCE) for k in range(0, len(first), AT_ONCE)]
-    pairs = (np.stack([points[first[part]], points[second[part]]], axis=1) for part in parts)
-    return np.concatenate([model.predict_pair_proba(batch) for batch in pairs])
+    pairs = np.column_stack(np.triu_indices(len(points), 1))
+    parts = gen_batches(len(pairs), AT_ONCE)
+    return np.concatenate([model.predict_pair_proba(points[pairs[part]]) for part in parts])
 
 
 def _square_means(posterior: FloatArray, starts: IntArray) -> FloatArray:
     """The mean over the pairs of each square; NaN if there are none."""
-
-    def sums(values: FloatArray) -> FloatArray:
-        rows = np.add.reduceat(values, starts, axis=0)
-        return np.asarray(np.add.reduceat(rows, starts, axis=1))
-
-    is_pair = np.isfinite(posterior)
-    counts = sums(is_pair.astype(np.float64))
-    totals = sums(np.where(is_pair, posterior, 0.0))
+    totals, counts = (
+        np.add.reduceat(np.add.reduceat(values, starts, axis=0), starts, axis=1)
+        for values in (np.nan_to_num(posterior), np.isfinite(posterior).astype(np.float64))
+    )
     return np.where(counts > 0.0, totals / np.maximum(counts, 1.0), np.nan)

@@ -8,15 +8,15 @@ from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import to_rgb
+from matplotlib.colors import to_rgba_array
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 
 from ..numerics.checks import FloatArray, IntArray, check_points, is_known
 from ..numerics.psd_cone import check_metric, factor
 from .display import Display, Layout
-from .history import draw_gaps, finish_iterations
-from .points import LEARNED, PRINCIPAL, group_by_class, principal_directions
+from .history import draw_gaps
+from .points import LEARNED, PRINCIPAL, principal_directions, scatter_by_class
 from .style import PALETTE
 
 TINT = 0.25
@@ -42,9 +42,10 @@ class NearestLabeled:
 
     def classify(self, places: FloatArray) -> IntArray:
         """The class of the labeled point nearest to each place; missing coordinates are 0."""
-        known, k = self.codes >= 0, self.points.shape[1]
-        full = np.zeros((len(places), k))
-        full[:, : places.shape[1]] = places[:, :k]
+        known = self.codes >= 0
+        full = np.zeros((len(places), self.points.shape[1]))
+        k = min(full.shape[1], places.shape[1])
+        full[:, :k] = places[:, :k]
         return np.asarray(self.codes[known][cKDTree(self.points[known]).query(full)[1]])
 
     @property
@@ -122,11 +123,12 @@ class RegionsDisplay(Display):
         known = is_known(labels)
         if not np.any(known):
             raise ValueError("No point of X has a label, so nothing is nearest to a labeled one.")
-        classes = sorted({*labels[known].tolist(), *truth.tolist()})
-        codes, test_codes = (
-            np.array([classes.index(k) if k in classes else -1 for k in given.tolist()])
-            for given in (labels, truth)
+        both = np.concatenate([labels[known], truth])
+        known_codes, test_codes = np.split(
+            np.unique(both, return_inverse=True)[1], [np.count_nonzero(known)]
         )
+        codes = np.full(len(labels), -1)
+        codes[known] = known_codes
 
         def under(L: FloatArray) -> NearestLabeled:
             transformed = points @ L.T
@@ -143,7 +145,7 @@ class RegionsDisplay(Display):
         """The share of test points that are classified wrongly, before and after."""
         return float(np.mean(self.before.wrong)), float(np.mean(self.after.wrong))
 
-    def _draw(self, axes: Sequence[Axes]) -> None:
+    def _draw(self, *axes: Axes) -> None:
         for ax, side, what, names in (
             (axes[0], self.before, "Euclidean distance", PRINCIPAL),
             (axes[1], self.after, "Learned metric", LEARNED),
@@ -152,25 +154,21 @@ class RegionsDisplay(Display):
             title = f"{what}: {100.0 * np.mean(side.wrong):.0f} % wrong"
             ax.set(title=title, xlabel=names[0], ylabel=names[1])
         if self.gaps is not None:
-            drawn = draw_gaps(axes[2], np.arange(1, len(self.gaps) + 1), self.gaps, "^")
-            axes[2].set_title(f"Certified gap: {drawn[-1]:.0e} at the end")
-            finish_iterations(axes[2])
-        self._add_legend(axes[0].get_legend_handles_labels()[0])
+            title = f"Certified gap: {self.gaps[-1]:.0e} at the end"
+            draw_gaps(axes[2], np.arange(len(self.gaps)) + 1, self.gaps, "^", title)
 
     def _draw_side(self, ax: Axes, side: NearestLabeled) -> None:
         """Draw the regions, all points, and a cross on each that is classified wrongly."""
-        points = np.vstack([side.points, side.test])
-        shown = np.zeros((len(points), 2))
-        shown[:, : points.shape[1]] = points[:, :2]
-        low, high = shown.min(axis=0), shown.max(axis=0)
+        points, n = np.vstack([side.points, side.test])[:, :2], len(side.points)
+        places = np.pad(points, [(0, 0), (0, 2 - points.shape[1])])
+        low, high = places.min(axis=0), places.max(axis=0)
         half = (0.5 + MARGIN) * (float(np.max(high - low)) or 1.0)
         center = 0.5 * (low + high)
         shade_regions(ax, side.classify, center - half, center + half)
-        labeled = np.concatenate([is_known(self.y), np.zeros(len(side.test), dtype=bool)])
+        is_used = np.append(is_known(self.y), np.zeros(len(side.test), dtype=bool))
         labels = np.concatenate([self.y, self.y_test])
-        for chosen, look in group_by_class(labels, self.class_names, labeled):
-            ax.scatter(*shown[chosen].T, **look)
-        x, y = shown[len(side.points) :][side.wrong].T
+        scatter_by_class(ax, places, labels, self.class_names, is_used)
+        x, y = places[n:][side.wrong].T
         ax.scatter(x, y, marker="x", c="black", s=60, linewidths=1.6, zorder=4, label="wrong")
 
     def _layout(self) -> Layout:
@@ -185,12 +183,11 @@ def shade_regions(
 
     `classify` maps (k, 2) places to the positions of their classes in the palette.
     """
-    corners = np.array([low, high], dtype=np.float64)
-    x, y = np.linspace(corners[0], corners[1], RESOLUTION).T
-    places = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-    shades = 1.0 - TINT * (1.0 - np.array([to_rgb(color) for color in PALETTE]))
-    codes = classify(places).reshape(RESOLUTION, RESOLUTION) % len(shades)
-    left, right, bottom, top = (*corners[:, 0], *corners[:, 1])
+    (left, bottom), (right, top) = np.array([low, high], dtype=np.float64)
+    sides = (np.linspace(*ends, RESOLUTION) for ends in ((left, right), (bottom, top)))
+    places = np.stack(np.meshgrid(*sides), axis=-1)
+    shades = 1.0 - TINT * (1.0 - to_rgba_array(PALETTE)[:, :3])
+    codes = classify(places.reshape(-1, 2)).reshape(RESOLUTION, RESOLUTION) % len(shades)
     look: dict[str, Any] = {"origin": "lower", "interpolation": "nearest", "zorder": 0}
     ax.imshow(shades[codes], extent=(left, right, bottom, top), **look)
     ax.set(xlim=(left, right), ylim=(bottom, top))

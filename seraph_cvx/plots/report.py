@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
@@ -15,6 +14,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
+from scipy.stats import binomtest
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -30,7 +30,7 @@ from ..numerics.psd_cone import numerical_rank
 from ..pairs.pair_set import PairSet, supervise
 from ..processes.whole_file import write_whole
 from .history import HistoryDisplay
-from .points import draw_before_and_after, group_by_class, principal_coordinates
+from .points import draw_before_and_after, principal_coordinates
 from .spectrum import SpectrumDisplay
 from .style import add_legend, enlarge_text, new_figure, picture_bytes
 
@@ -119,16 +119,14 @@ def fit_report(
         remarks=[visible(remark) for remark in dict.fromkeys(remarks)],
         classes=_classes(fit),
         formulas=FORMULAS,
-        scatter=_scatter_images(fit),
+        pictures=_pictures(fit),
         errors=_error_rows(fit.model),
         gap_in_words=gap_in_words,
         badge=_badge(fit.model),
         rank=numerical_rank,
-        spectrum=_spectrum_images(fit),
         features=_feature_rows(fit),
         most_features=MOST_FEATURES,
         values=[getattr(step, "descent_value", step) for step in fit.model.history_],
-        history=_history_images(fit),
         python=python_of(model, loading, has_constraints),
         command=command,
     )
@@ -168,38 +166,31 @@ def _collect(
     """Find the metric learner and the points it got, and count the pairs anew."""
     learner, given = model, X
     if isinstance(model, Pipeline):
-        positions = [
-            k for k, (_, step) in enumerate(model.steps) if hasattr(step, "m_step_metric_")
-        ]
-        if not positions:
+        learned = [k for k, (_, step) in enumerate(model.steps) if hasattr(step, "m_step_metric_")]
+        if not learned:
             raise ValueError("The pipeline has no fitted SERAPH: fit it first, or give one.")
-        learner = model.steps[positions[-1]][1]
-        given = model[: positions[-1]].transform(X) if positions[-1] else X
+        learner = model[learned[-1]]
+        given = model[: learned[-1]].transform(X) if learned[-1] else X
     check_is_fitted(learner)
     if not hasattr(learner, "m_step_metric_"):
         raise TypeError(f"The report is of SERAPH and its relatives, not {type(learner).__name__}.")
     points = np.asarray(given, dtype=np.float64)
-    pairs = supervise(points, y, similar, dissimilar)
-    codes = np.full(len(points), UNKNOWN)
-    names: list[str] = []
+    codes, names = np.full(len(points), UNKNOWN), []
     if y is not None:
-        known, classes = encode_labels(y, len(points))
-        codes[known] = classes
-        labels = np.asarray(y)[known]
-        names = [str(labels[np.argmax(classes == k)]) for k in range(len(np.unique(classes)))]
-        if class_names is not None:
-            names = [str(class_names[int(name)]) for name in names]
+        known, codes[known] = encode_labels(y, len(points))
+        names = np.unique(np.asarray(y)[known]).tolist()
+    if class_names is not None:
+        names = [class_names[int(name)] for name in names]
     features = getattr(learner, "feature_names_in_", None)
-    if features is None:
-        same = points.shape[1] == np.shape(X)[1]
-        features = getattr(X, "columns", None) if same else None
+    if features is None and points.shape[1] == np.shape(X)[1]:
+        features = getattr(X, "columns", None)
     return FittedMetric(
         learner,
         given,
         points,
-        pairs,
+        supervise(points, y, similar, dissimilar),
         codes,
-        [visible(name) for name in names],
+        [visible(str(name)) for name in names],
         None if features is None else [visible(str(name)) for name in features],
     )
 
@@ -221,25 +212,20 @@ def _badge(model: Any) -> tuple[str, str]:
 
 
 def _error_rows(model: Any) -> list[tuple[str, float, tuple[float, float]]]:
-    """The 1-NN errors in both metrics and their difference, each with its interval."""
+    """The 1-NN errors in both metrics, with Wilson's intervals, and their difference."""
     judged = getattr(model, "leave_one_out_", None)
     if judged is None:
         return []
-    two = 2.0 * judged.standard_error
     errors = {
         "Euclidean distance": judged.euclidean_error,
         "learned metric": judged.learned_error,
     }
-    rows = [(name, error, error_interval(error, judged.n)) for name, error in errors.items()]
+    rows = []
+    for name, error in errors.items():
+        interval = binomtest(round(error * judged.n), judged.n).proportion_ci(method="wilson")
+        rows.append((name, error, (interval.low, interval.high)))
+    two = 2.0 * judged.standard_error
     return [*rows, ("difference", judged.gain, (judged.gain - two, judged.gain + two))]
-
-
-def error_interval(error: float, n: int, z: float = 1.96) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share of n points."""
-    middle = error + z * z / (2 * n)
-    half = z * math.sqrt(error * (1.0 - error) / n + z * z / (4 * n * n))
-    scale = 1.0 + z * z / n
-    return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
 
 
 def _feature_rows(fit: FittedMetric) -> list[tuple[str, float, float]]:
@@ -247,53 +233,40 @@ def _feature_rows(fit: FittedMetric) -> list[tuple[str, float, float]]:
 
     None for a metric of a kernel's coordinates.
     """
-    m, variances = fit.points.shape[1], fit.points.var(axis=0)
-    if len(fit.model.metric_) != m or hasattr(fit.model, "kernel"):
+    m, names = fit.points.shape[1], fit.feature_names
+    metrics = fit.model.metric_, fit.model.m_step_metric_
+    if len(metrics[0]) != m or hasattr(fit.model, "kernel"):
         return []
-    parts = np.array(
-        [np.diag(A) * variances for A in (fit.model.metric_, fit.model.m_step_metric_)]
-    )
+    parts = np.array([np.diag(A) for A in metrics]) * fit.points.var(axis=0)
     totals = parts.sum(axis=1, keepdims=True)
-    learned, certified = parts / np.where(totals > 0.0, totals, 1.0)
-    names = fit.feature_names or [f"feature {k}" for k in range(m)]
-    order = np.argsort(-learned, kind="stable")
-    return [(names[k], float(learned[k]), float(certified[k])) for k in order]
+    shares = (parts / np.where(totals > 0.0, totals, 1.0)).T
+    order = np.argsort(-shares[:, 0], kind="stable")
+    return [(names[k] if names else f"feature {k}", *shares[k].tolist()) for k in order]
 
 
-def _new_axes(n: int) -> list[Axes]:
-    """Axes of figures of their own."""
-    return [new_figure(*SIZE).subplots() for _ in range(n)]
-
-
-def _scatter_images(fit: FittedMetric) -> list[tuple[str, str]]:
-    """The points in the two leading directions, before and after."""
-    learned, axes = np.asarray(fit.model.transform(fit.given)), _new_axes(2)
-    groups = group_by_class(fit.codes, fit.class_names or None)
-    draw_before_and_after(axes, (principal_coordinates(fit.points), learned), groups)
-    for ax in axes:
-        enlarge_text(ax)
-        add_legend(cast(Figure, ax.figure), ax.get_legend_handles_labels()[0])
-    return [_image(ax, n_marks=len(learned)) for ax in axes]
-
-
-def _spectrum_images(fit: FittedMetric) -> list[tuple[str, str]]:
-    """The eigenvalues of the metric, and of the certified matrix where it is another."""
-    metrics = {"metric_": fit.model.metric_}
+def _pictures(fit: FittedMetric) -> dict[str, list[tuple[str, str]]]:
+    """The figures of the sections: points before and after, eigenvalues, iterations."""
+    learned, model = np.asarray(fit.model.transform(fit.given)), fit.model
+    metrics = {"metric_": model.metric_}
     if fit.has_share:
-        metrics["m_step_metric_"] = fit.model.m_step_metric_
-    axes = _new_axes(1)
-    SpectrumDisplay.from_result(metrics).plot(axes, "Eigenvalues")
-    return [_image(axes[0], "The eigenvalues of the metric")]
-
-
-def _history_images(fit: FittedMetric) -> list[tuple[str, str]]:
-    """J and the paper's objective (7) by iteration, and the gaps if several are certified."""
-    display = HistoryDisplay.from_estimator(fit.model)
-    gaps = display.relative_gaps
-    axes = display.plot(_new_axes(1 if gaps is None else 3)).axes_
+        metrics["m_step_metric_"] = model.m_step_metric_
+    history = HistoryDisplay.from_estimator(model)
+    gaps = history.relative_gaps
+    *scatter, spectrum, values, paper, last = (new_figure(*SIZE).subplots() for _ in range(6))
+    coordinates = principal_coordinates(fit.points), learned
+    draw_before_and_after(scatter, coordinates, fit.codes, fit.class_names or None)
+    for ax in scatter:
+        enlarge_text(ax)
+        add_legend(cast(Figure, ax.figure), [ax])
+    SpectrumDisplay.from_result(metrics).plot(spectrum, "Eigenvalues")
+    courses = history.plot([paper] if gaps is None else [values, paper, last]).axes_
     if gaps is not None and np.sum(np.isfinite(gaps)) < 2:  # one point is no course
-        axes = axes[:2]
-    return [_image(ax) for ax in axes]
+        courses = courses[:2]
+    return {
+        "scatter": [_image(ax, n_marks=len(learned)) for ax in scatter],
+        "spectrum": [_image(spectrum, "The eigenvalues of the metric")],
+        "history": [_image(ax) for ax in courses],
+    }
 
 
 def _image(ax: Axes, text: str = "", n_marks: int = 0) -> tuple[str, str]:
@@ -308,15 +281,12 @@ def python_of(model: Any, loading: str = "", has_constraints: bool = False) -> s
     homes: dict[str, set[str]] = {"seraph_cvx.plots": {"fit_report"}}
     for part in _parts(model):
         homes.setdefault(_home(type(part)), set()).add(type(part).__name__)
-    imports = [f"from {home} import {', '.join(sorted(homes[home]))}" for home in sorted(homes)]
-    if not loading:
-        loading = "# X: the points, a row each; y: their classes, -1 where unknown"
     given = "X, y, similar=similar, dissimilar=dissimilar" if has_constraints else "X, y"
     return "\n".join(
         [
-            *imports,
+            *(f"from {home} import {', '.join(sorted(homes[home]))}" for home in sorted(homes)),
             "",
-            loading,
+            loading or "# X: the points, a row each; y: their classes, -1 where unknown",
             f"model = {model.__repr__(N_CHAR_MAX=100_000)}",
             f"model.fit({given})",
             f'fit_report(model, {given}, file="report.html")',
@@ -338,9 +308,5 @@ def _home(kind: type) -> str:
     """The module from which users import a class."""
     if kind.__name__ in seraph_cvx.__all__:
         return "seraph_cvx"
-    public = []
-    for part in kind.__module__.split("."):
-        if part.startswith("_"):
-            break
-        public.append(part)
+    public = kind.__module__.partition("._")[0].split(".")
     return ".".join(public[:2] if public[0] == "seraph_cvx" else public)

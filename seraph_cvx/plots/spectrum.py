@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
 from numpy.typing import ArrayLike
 
 from ..fit.path import SeraphPath
@@ -23,19 +22,19 @@ from .style import (
     PALETTE,
     SHOWN_MARKERS,
     SLIDE_WIDTH,
-    TEXT_SIZE,
     legible,
     line_look,
     use_decades,
     use_integers,
+    write,
 )
 
+HOLLOW: dict[str, Any] = {"linestyle": "", "marker": "o", "markerfacecolor": "white"}
+"""The look of eigenvalues that count as zero."""
 SEEN = 1e-6
 """Eigenvalues below this share of the largest on a path are not drawn."""
 SMALLEST_GAP = 1e-12
 """Smaller gaps are drawn at this value: they are rounding."""
-MARGIN = 0.05
-"""The margin on either side of the trace weights, as a share of their range."""
 
 
 @dataclass(eq=False)
@@ -82,10 +81,7 @@ class SpectrumDisplay(Display):
             for name, metric in named.items()
         }
         return cls(
-            {
-                name: np.asarray(np.linalg.eigvalsh(A)[::-1], np.float64)
-                for name, A in checked.items()
-            },
+            {name: np.asarray(np.linalg.eigvalsh(A)[::-1]) for name, A in checked.items()},
             {name: numerical_rank(A) for name, A in checked.items()},
         )
 
@@ -112,47 +108,34 @@ class SpectrumDisplay(Display):
             metrics[f"{name}, its last M-step"] = last
         return cls.from_result(metrics)
 
-    def _draw(self, axes: Sequence[Axes]) -> None:
+    def _draw(self, *axes: Axes) -> None:
         (ax,) = axes
-        counting = np.concatenate([self.eigenvalues[k][:rank] for k, rank in self.ranks.items()])
-        has_zeros = any(rank < len(self.eigenvalues[k]) for k, rank in self.ranks.items())
-        bottom = float(counting.min()) / (10.0 if has_zeros else 1.0) if counting.size else 0.0
-        handles = [self._draw_one(ax, k, name, bottom) for k, name in enumerate(self.eigenvalues)]
+        items = [(name, values, self.ranks[name]) for name, values in self.eigenvalues.items()]
+        counting = np.concatenate([values[:rank] for _, values, rank in items])
+        has_zeros = any(len(values) > rank for _, values, rank in items)
+        bottom = float(np.min(counting)) / (10.0 if has_zeros else 1.0) if counting.size else 0.0
+        for k, (name, values, rank) in enumerate(items):
+            numbers, look = np.arange(1, len(values) + 1), line_look(k)
+            look["markersize"] = 6 if len(values) <= SHOWN_MARKERS else 3
+            label = f"{legible(name, 24)} (rank {rank})"
+            ax.plot(numbers[:rank], values[:rank], label=label, **look)
+            zeros = np.full(len(values) - rank, bottom)
+            ax.plot(numbers[rank:], zeros, **HOLLOW | look | {"linestyle": ""})
         if counting.size:
             use_decades(ax, [bottom, *counting])
         else:
             ax.set_ylim(-0.1, 1.0)
-        if len(handles) == 1:
-            self._mark_rank(ax)
-        most = max(map(len, self.eigenvalues.values()))
+        if len(items) == 1:  # a line after the last eigenvalue that counts
+            ax.axvline(rank + 0.5, color=GRAY, linestyle=":", linewidth=2)
+            offset, side = (-8, "right") if 2 * rank >= len(values) else (8, "left")
+            where: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": side, "va": "top"}
+            write(ax, f"rank {rank}", (rank + 0.5, 0.97), (offset, 0), **where)
+        most = max(len(values) for _, values, _ in items)
         ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue of A", xlim=(0.3, most + 0.7))
         use_integers(ax.xaxis, 10)
         ax.grid(alpha=0.3)
         if has_zeros:
-            look: dict[str, Any] = {"color": GRAY, "marker": "o", "markerfacecolor": "white"}
-            look |= {"linestyle": "", "label": "counts as zero (at the bottom)"}
-            handles.append(Line2D([], [], **look))
-        self._add_legend(handles)
-
-    def _draw_one(self, ax: Axes, k: int, name: str, bottom: float) -> Line2D:
-        """Draw the eigenvalues of one metric; those that count as zero are hollow."""
-        values, rank = self.eigenvalues[name], self.ranks[name]
-        look, numbers = line_look(k), np.arange(1, len(values) + 1)
-        if len(values) > SHOWN_MARKERS:
-            look["markersize"] = 3
-        ax.plot(numbers[:rank], values[:rank], **look)
-        style = look | {"linestyle": "", "markerfacecolor": "white"}
-        ax.plot(numbers[rank:], np.full(len(values) - rank, bottom), **style)
-        return Line2D([], [], label=f"{legible(name, 24)} (rank {rank})", **look)
-
-    def _mark_rank(self, ax: Axes) -> None:
-        """Draw a line after the last eigenvalue that counts."""
-        ((name, rank),) = self.ranks.items()
-        ax.axvline(rank + 0.5, color=GRAY, linestyle=":", linewidth=2)
-        offset, side = (-8, "right") if 2 * rank >= len(self.eigenvalues[name]) else (8, "left")
-        where: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "xytext": (offset, 0)}
-        where |= {"textcoords": "offset points", "ha": side, "va": "top"}
-        ax.annotate(f"rank {rank}", (rank + 0.5, 0.97), fontsize=TEXT_SIZE, **where)
+            ax.plot([], [], color=GRAY, label="counts as zero (at the bottom)", **HOLLOW)
 
     def _layout(self) -> Layout:
         several = len(self.ranks) > 1
@@ -213,55 +196,43 @@ class PathDisplay(Display):
             path.axis,
         )
 
-    def _draw(self, axes: Sequence[Axes]) -> None:
+    def _draw(self, *axes: Axes) -> None:
         spectrum, rank, gap = axes
-        weights = self.trace_weights
+        weights, critical, ranks = self.trace_weights, self.critical_trace_weight, self.ranks
+        is_log = np.all(weights > 0.0)
         self._draw_spectrum(spectrum)
-        rank.step(weights, self.ranks, where="mid", color=PALETTE[0], linewidth=2)
-        rank.plot(weights, self.ranks, "o", color=PALETTE[0], markersize=4)
+        rank.step(weights, ranks, where="mid", color=PALETTE[0], linewidth=2)
+        rank.plot(weights, ranks, "o", color=PALETTE[0], markersize=4)
         rank.set(title="Its rank", ylabel="rank of A")
         use_integers(rank.yaxis)
         gaps = np.maximum(self.relative_gaps, SMALLEST_GAP)
         gap.plot(weights, gaps, color=PALETTE[1], marker="s", markersize=4)
         gap.set(title="Certified gap", ylabel="relative duality gap")
         use_decades(gap, gaps)
-        critical = self.critical_trace_weight
-        low, high = self._range()
-        for ax in axes:
-            ax.set(xscale="log" if low > 0.0 else "linear", xlim=(high, low), xlabel=self.axis)
+        for ax in (rank, spectrum, gap):
+            ax.set(xscale="log" if is_log else "linear", xlabel=self.axis)
             if np.isfinite(critical):
                 ax.axvline(critical, color=GRAY, linestyle=":", linewidth=1.5)
                 ax.set_xlabel(f"{self.axis} (dotted: critical)")
             ax.grid(alpha=0.3)
+        low, high = rank.get_xlim()
+        for ax in axes:
+            ax.set_xlim(high, low)
 
     def _draw_spectrum(self, ax: Axes) -> None:
         """Draw a line for each eigenvalue, and where all are 0, which a log scale does not have."""
-        weights, largest = self.trace_weights, float(self.eigenvalues.max())
-        seen = self.eigenvalues > SEEN * max(largest, np.finfo(np.float64).tiny)
-        for k in range(int(seen.any(axis=0).sum())):
-            look: dict[str, Any] = {"color": LINE_COLORS[k % len(LINE_COLORS)], "marker": "o"}
-            ax.plot(weights[seen[:, k]], self.eigenvalues[seen[:, k], k], markersize=4, **look)
+        weights, least = self.trace_weights, SEEN * float(self.eigenvalues.max())
+        seen = self.eigenvalues > max(least, np.finfo(np.float64).tiny)
+        shown = np.where(seen, self.eigenvalues, np.nan)
+        for k, course in enumerate(shown.T[seen.any(axis=0)]):
+            ax.plot(weights, course, color=LINE_COLORS[k % len(LINE_COLORS)], marker="o", ms=4)
         ax.set(title="Eigenvalues of the metric", ylabel="eigenvalue of A")
-        use_decades(ax, self.eigenvalues[seen] if np.any(seen) else [1.0])
-        zeros = weights[np.array(self.ranks) == 0]
-        if not len(zeros):
-            return
-        foot = ax.get_xaxis_transform()
-        look = {"color": GRAY, "markerfacecolor": "white", "zorder": 3}
-        ax.plot(zeros, np.zeros(len(zeros)), "o", transform=foot, clip_on=False, **look)
-        offset: dict[str, Any] = {"xytext": (7, 6), "textcoords": "offset points"}
-        ax.annotate("A = 0", (zeros.min(), 0.0), xycoords=foot, fontsize=TEXT_SIZE, **offset)
-
-    def _range(self) -> tuple[float, float]:
-        """The range of all panels: the path's weights and the critical one, with a margin."""
-        ends = np.append(self.trace_weights, self.critical_trace_weight)
-        ends = ends[np.isfinite(ends)]
-        is_log = bool(np.all(self.trace_weights > 0.0))
-        if is_log:
-            ends = np.log10(ends[ends > 0.0])
-        margin = MARGIN * (float(np.ptp(ends)) or 1.0)
-        low, high = float(ends.min() - margin), float(ends.max() + margin)
-        return (10.0**low, 10.0**high) if is_log else (low, high)
+        use_decades(ax, shown if np.any(seen) else [1.0])
+        zeros, foot = weights[np.array(self.ranks) == 0], ax.get_xaxis_transform()
+        if len(zeros):
+            look: dict[str, Any] = {"transform": foot, "clip_on": False, "zorder": 3}
+            ax.plot(zeros, 0.0 * zeros, color=GRAY, **HOLLOW, **look)
+            write(ax, "A = 0", (zeros.min(), 0.0), (7, 6), xycoords=foot)
 
     def _layout(self) -> Layout:
         return Layout("Regularization path", 1, 3, SLIDE_WIDTH, 4.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure, SubFigure
+from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 from matplotlib.ticker import MaxNLocator, NullFormatter
 from numpy.typing import ArrayLike
 from PIL import Image
@@ -104,47 +106,57 @@ def use_integers(axis: Axis, n_ticks: int = 6) -> None:
 
 
 def use_decades(ax: Axes, values: ArrayLike) -> None:
-    """Use a log scale for y, between labeled powers of ten that enclose the values."""
+    """Use a log scale for y, between labeled powers of ten that enclose the finite values."""
     logs = np.log10(np.asarray(values, dtype=np.float64))
-    margin = 0.15
-    low, high = np.floor(logs.min() - margin), np.ceil(logs.max() + margin)
+    low, high = np.floor(np.nanmin(logs) - 0.15), np.ceil(np.nanmax(logs) + 0.15)
     ax.set(yscale="log", ylim=(10.0**low, 10.0**high))
     ax.yaxis.set_minor_formatter(NullFormatter())
 
 
-def line_look(k: int, n_points: int = 1) -> dict[str, Any]:
-    """The color and marker of the k-th line of `n_points` points; the first 56 all differ."""
+def line_look(k: int) -> dict[str, Any]:
+    """The color and marker of the k-th line; the first 56 all differ."""
     n_colors = len(LINE_COLORS)
     marker = MARKERS[(k + k // n_colors) % len(MARKERS)]
-    return {
-        "color": LINE_COLORS[k % n_colors],
-        "marker": marker if n_points <= SHOWN_MARKERS else "",
-        "markersize": 6,
-        "linewidth": 2,
-    }
+    return {"color": LINE_COLORS[k % n_colors], "marker": marker, "markersize": 6, "linewidth": 2}
 
 
-def draw_course(
-    ax: Axes, x: ArrayLike, y: ArrayLike, color: str, marker: str, label: str | None = None
-) -> Any:
-    """Draw a line with a marker at each of its points, if these are few; return its handle."""
+def draw_line(ax: Axes, x: ArrayLike, y: ArrayLike, color: str, marker: str, **look: Any) -> Line2D:
+    """Draw a line, with a marker at each of its points if these are few."""
     shape = marker if np.size(y) <= SHOWN_MARKERS else ""
-    return ax.plot(x, y, color=color, marker=shape, linewidth=2, label=label)[0]
+    look.setdefault("linewidth", 2)
+    return ax.plot(x, y, color=color, marker=shape, **look)[0]
+
+
+def white_border(width: float) -> list[Any]:
+    """The path effects of lines and letters that are seen on any ground."""
+    return [withStroke(linewidth=width, foreground="white")]
+
+
+def write(ax: Axes, text: str, place: Any, offset: tuple[float, float], **look: Any) -> None:
+    """Write a text beside a place, `offset` points away."""
+    look.setdefault("fontsize", TEXT_SIZE)
+    ax.annotate(text, place, offset, textcoords="offset points", **look)
 
 
 def add_legend(
-    target: Figure | SubFigure | Axes, handles: Sequence[Any], most: int = LEGEND_ENTRIES
+    target: Figure | SubFigure | Axes, axes: Iterable[Axes], most: int = LEGEND_ENTRIES
 ) -> None:
-    """Add a legend of the first `most` entries, below a figure or in axes where it hides least."""
-    shown = list(handles[:most])
-    texts = [str(handle.get_label()) for handle in shown]
-    longest = max(map(len, texts))
-    if len(handles) > most:
-        texts[-1] += f"   (+ {len(handles) - most} more)"
-    if isinstance(target, Axes):
-        target.legend(shown, texts, fontsize=TEXT_SIZE, framealpha=0.85)
+    """Add a legend of the first `most` labels in the axes, below a figure or inside of axes.
+
+    A label that several artists have is shown once; where there is none, there is no legend.
+    """
+    named: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    texts = list(named)[:most]
+    if not texts:
         return
-    inches = target.bbox.width / target.dpi
-    columns = max(1, min(len(texts), int(inches * 11.0) // (longest + 8)))
-    where: dict[str, Any] = {"loc": "outside lower center", "ncols": columns, "frameon": False}
-    target.legend(shown, texts, fontsize=TEXT_SIZE, **where)
+    look: dict[str, Any] = {"framealpha": 0.85}
+    if not isinstance(target, Axes):
+        letters = int(target.bbox.width / target.dpi * 11.0)
+        columns = max(1, min(len(texts), letters // (max(map(len, texts)) + 8)))
+        look = {"loc": "outside lower center", "ncols": columns, "frameon": False}
+    if len(named) > most:
+        texts[-1] += f"   (+ {len(named) - most} more)"
+    target.legend(list(named.values())[:most], texts, fontsize=TEXT_SIZE, **look)

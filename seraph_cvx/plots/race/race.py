@@ -13,12 +13,11 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 from numpy.typing import NDArray
 
 from ...race.instances import split_word
-from ...race.race_table import Race, answers_of, count_claims, label_of, over
+from ...race.race_table import Race, answers_of, count_claims, label_of
 from ...race.suite import InstanceSpec
 from ..display import Display, Layout
 from ..style import (
@@ -57,10 +56,14 @@ FAMILIES = {
     "others": "#000000",
 }
 """The families of solvers and their colors, which color-blind readers can tell apart."""
+ANSWER = {"solver": object, "instance": object, "claims": bool}
+ANSWER |= dict.fromkeys(("tol", "true_gap", "proved_gap", "total_seconds"), float)
+"""What the pictures show of an answer."""
 OURS = ("fista", "projected-gradient")
 NONLINEAR = ("UNO", "IPOPT", "KNITRO")
 SHAPES = ("o", "s", "^", "D", "v", "p", "<", "h", ">", "d")
 """Markers with enough inside of them to tell a filled one from a hollow one."""
+WORSE: dict[str, Any] = {"color": GRAY, "alpha": 0.2, "linewidth": 0}
 LIMIT_LOOK: dict[str, Any] = {"color": "#333333", "linestyle": (0, (4, 2)), "linewidth": 1.2}
 SCALINGS = {"standard": "standardized", "unit": "scaled to [0,1]", "raw": "in raw units"}
 
@@ -122,47 +125,41 @@ def solver_looks(rows: Rows) -> Looks:
     }
 
 
-def draw_answers(
-    ax: Axes, rows: Rows, x: Sequence[float], y: Sequence[float], look: Mapping[str, Any]
-) -> None:
+def answers_table(rows: Rows) -> Any:
+    """The answers in a record array, with the label of the solver as `solver`."""
+    rows = [{**row, "solver": label_of(row)} for row in answers_of(rows)]
+    answers = [tuple(map(row.get, ANSWER)) for row in rows]
+    return np.array(answers, dtype=list(ANSWER.items())).view(np.recarray)
+
+
+def instances_of(rows: Rows) -> list[str]:
+    """The names of the instances, in the order of the rows."""
+    return list(dict.fromkeys(row["instance"] for row in rows))
+
+
+def draw_answers(ax: Axes, x: Times, y: Times, claims: Any, label: str, **look: Any) -> None:
     """Draw answers, filled if the solver claims the tolerance, hollow if it does not."""
-    label = label_of(rows[0]) if rows else ""
-    for claims, face in ((True, look["color"]), (False, "white")):
-        chosen = [k for k, row in enumerate(rows) if row["claims"] is claims]
-        positions = [x[k] for k in chosen], [y[k] for k in chosen]
-        ax.plot(*positions, linestyle="", markerfacecolor=face, label=label, **look)
+    look["linestyle"] = ""
+    ax.plot(x[claims], y[claims], label=label, **look)
+    ax.plot(x[~claims], y[~claims], markerfacecolor="white", **look)
+
+
+def name_claims(ax: Axes) -> list[Line2D]:
+    """Say in the legend what filled and hollow markers are."""
+    names = {GRAY: "claims the tolerance", "white": "does not claim it"}
+    look: dict[str, Any] = {"color": GRAY, "marker": "o", "linestyle": ""}
+    return [ax.plot([], [], mfc=face, label=name, **look)[0] for face, name in names.items()]
 
 
 def draw_time_limit(ax: Axes, time_limit: float | None) -> None:
     """Mark the seconds that a run may take, where they are known."""
     if time_limit is not None:
-        ax.axvline(time_limit, zorder=1, **LIMIT_LOOK)
+        ax.axvline(time_limit, zorder=1, label=f"time limit, {time_limit:g} s", **LIMIT_LOOK)
 
 
 def number(x: float) -> str:
     """A tolerance or a target as people write it: 1e-6."""
     return np.format_float_scientific(x, trim="-", exp_digits=1)
-
-
-def solver_handles(looks: Looks, names: Mapping[str, str] | None = None) -> list[Line2D]:
-    """The entries of a legend for the solvers."""
-    texts = {label: legible((names or {}).get(label, label), 40) for label in looks}
-    return [Line2D([], [], label=texts[label], **look) for label, look in looks.items()]
-
-
-def claim_handles() -> list[Line2D]:
-    """The entries of a legend that say what filled and hollow markers are."""
-    plain: dict[str, Any] = {"color": GRAY, "linestyle": "", "marker": "o"}
-    return [
-        Line2D([], [], label="claims the tolerance", **plain),
-        Line2D([], [], label="does not claim it", markerfacecolor="white", **plain),
-    ]
-
-
-def limit_handles(time_limit: float | None) -> list[Line2D]:
-    """The entry of a legend for the time limit, where it is known."""
-    label = f"time limit, {time_limit:g} s" if time_limit is not None else ""
-    return [Line2D([], [], label=label, **LIMIT_LOOK)] if label else []
 
 
 # Work and precision
@@ -222,47 +219,44 @@ class WorkPrecisionDisplay(Display):
         rows = race.rows if isinstance(race, Race) else race
         if time_limit is None and isinstance(race, Race):
             time_limit = race.time_limit
-        every = list(dict.fromkeys(row["instance"] for row in rows))
+        every = instances_of(rows)
         if not every:
             raise ValueError("The race has no rows: there is nothing to draw.")
         if instances is None:
-            spread = (
-                np.linspace(0, len(every) - 1, min(MOST_PANELS, len(every))).round().astype(int)
-            )
-            instances = [every[k] for k in spread]
+            spread = np.linspace(0, len(every) - 1, min(MOST_PANELS, len(every)))
+            instances = [every[round(k)] for k in spread.tolist()]
         unknown = [name for name in instances if name not in every]
         if unknown:
             raise ValueError(f"No row is of the instance {unknown[0]!r}: choose from {every}.")
         return cls(rows, list(instances), time_limit)
 
-    def _draw(self, axes: Sequence[Axes]) -> None:
-        looks, columns = solver_looks(self.rows), self._layout().columns
+    def _draw(self, *axes: Axes) -> None:
+        columns = self._layout().columns
         width = TITLE_LINE if columns < 4 else TITLE_LINE_OF_FOUR
         for k, (ax, name) in enumerate(zip(axes, self.instances, strict=True)):
-            self._draw_instance(ax, name, looks)
+            self._draw_instance(ax, name)
             ax.set_title(fill(legible(instance_in_words(name), 3 * TITLE_LINE), width))
-            is_left, is_last = k % columns == 0, k + columns >= len(self.instances)
-            if is_left:
-                ax.set_ylabel("true relative gap")
-            if is_last:
-                ax.set_xlabel("seconds")
+            is_left, is_last = k % columns == 0, k + columns >= len(axes)
+            ax.set_ylabel("true relative gap" if is_left else "")
+            ax.set_xlabel("seconds" if is_last else "")
             ax.tick_params(labelleft=is_left, labelbottom=is_last)
-        handles = [*solver_handles(looks), *claim_handles(), *limit_handles(self.time_limit)]
-        self._add_legend(handles, len(handles))
 
-    def _draw_instance(self, ax: Axes, name: str, looks: Looks) -> None:
+    def _draw_instance(self, ax: Axes, name: str) -> None:
         """Draw the answers of all solvers, and the line of the least gap of each."""
-        answers = answers_of(self.rows)
-        seconds = [row["total_seconds"] for row in answers]
-        seconds += [self.time_limit] if self.time_limit is not None else []
-        start, end = min(seconds, default=0.1) / 1.6, max(seconds, default=1.0) * 1.6
+        answers = answers_table(self.rows)
+        answers.sort(order="total_seconds")
+        ends = [*answers.total_seconds, self.time_limit or 1.0]
+        start, end = min(ends) / 1.6, max(ends) * 1.6
+        for label, look in solver_looks(self.rows).items():
+            own = answers[(answers.instance == name) & (answers.solver == label)]
+            gaps = np.maximum(own.true_gap, FLOOR)
+            ax.plot([], [], label=legible(label, 40), **look)  # in the legend: line and marker
+            draw_answers(ax, own.total_seconds, gaps, own.claims, "_filled", **look)
+            least = np.minimum.accumulate([*gaps, np.inf])
+            line: dict[str, Any] = {"color": look["color"], "linewidth": 1.1, "alpha": 0.8}
+            ax.plot([*own.total_seconds, end], least, drawstyle="steps-post", **line)
+        name_claims(ax)
         draw_time_limit(ax, self.time_limit)
-        for label, look in looks.items():
-            own = [row for row in answers if (row["instance"], label_of(row)) == (name, label)]
-            x, y = [r["total_seconds"] for r in own], [max(r["true_gap"], FLOOR) for r in own]
-            draw_answers(ax, own, x, y, look)
-            line = {"color": look["color"], "linewidth": 1.1, "alpha": 0.8}
-            ax.plot(*_best_so_far(x, y, end), drawstyle="steps-post", **line)
         ax.set(xscale="log", yscale="log", xlim=(start, end), ylim=(FLOOR / 4, 4.0))
         for axis, n_ticks in ((ax.xaxis, 6), (ax.yaxis, 5)):
             axis.set_major_locator(LogLocator(numticks=n_ticks))
@@ -270,28 +264,14 @@ class WorkPrecisionDisplay(Display):
         ax.grid(alpha=0.3)
 
     def _layout(self) -> Layout:
-        n_panels = len(self.instances)
+        n_panels, in_legend = len(self.instances), len(solver_looks(self.rows)) + 3
         columns = 2 if n_panels == 4 else min(3, n_panels) if n_panels <= 6 else 4
         rows = math.ceil(n_panels / columns)
         width = max(8.4, min(SLIDE_WIDTH, 3.35 * columns + 0.6))
-        in_legend = len(solver_looks(self.rows)) + 3
         legend = 0.24 * math.ceil(in_legend / (4 if width == SLIDE_WIDTH else 3))
         height = (2.3 if columns > 3 else 3.3) * rows + 0.7 + legend
-        title, missing = "The least true gap reached within a time", rows * columns - n_panels
-        return Layout(title, rows, columns, width, height, missing, TEXT_SIZE)
-
-
-def _best_so_far(
-    seconds: Sequence[float], gaps: Sequence[float], end: float
-) -> tuple[list[float], list[float]]:
-    """The least gap reached within a time: the corners of a step function up to `end`."""
-    x: list[float] = []
-    y: list[float] = []
-    for second, gap in sorted(zip(seconds, gaps, strict=True)):
-        if not y or gap < y[-1]:
-            x.append(second)
-            y.append(gap)
-    return ([*x, end], [*y, y[-1]]) if y else ([], [])
+        title, n_missing = "The least true gap reached within a time", rows * columns - n_panels
+        return Layout(title, rows, columns, width, height, n_missing, TEXT_SIZE, in_legend)
 
 
 def plot_work_precision(
@@ -374,48 +354,39 @@ def plot_performance_profile(
     'fraction solved to gap <= 1e-6'
     """
     looks = solver_looks(rows)
-    instances = list(dict.fromkeys(row["instance"] for row in rows))
+    instances = instances_of(rows)
     n = len(instances)
-    times = {label: times_to_target(rows, label, instances, target) for label in looks}
-    best = np.min(np.array([*times.values(), np.full(n, np.inf)]), axis=0)
-    fastest = np.where(np.isfinite(best), best, 1.0)
+    times = np.array([times_to_target(rows, label, instances, target) for label in looks])
+    fastest = np.min(times, axis=0, initial=np.inf)
+    ratios = times / np.where(np.isfinite(fastest), fastest, 1.0)
     title = f"Fraction of {n} instances solved to a true gap <= {number(target)}"
     figure = new_figure(SLIDE_WIDTH, 5.0 + 0.05 * len(looks), title)
     left, right = figure.subplots(1, 2, sharey=True)
-    _draw_steps(left, times, looks, limit=time_limit)
-    _draw_steps(right, {label: t / fastest for label, t in times.items()}, looks, least=1.0)
+    first = 0.7 * float(np.min(times, initial=time_limit or 1.0))
+    _draw_steps(left, times, looks, first, time_limit or 10.0 * first)
+    _draw_steps(right, ratios, looks, 1.0, 10.0)
     draw_time_limit(left, time_limit)
     left.set(ylabel=f"fraction solved to gap <= {number(target)}", xlabel="seconds")
     right.set_xlabel("multiple of the fastest solver's time")
     for ax in (left, right):
         enlarge_text(ax)
-    counts = {label: f"{label} ({np.isfinite(t).sum()}/{n})" for label, t in times.items()}
-    handles = solver_handles(looks, counts) + limit_handles(time_limit)
-    add_legend(figure, handles, len(handles))
+    add_legend(figure, [left], len(looks) + 1)
     return save(figure, path)
 
 
-def _draw_steps(
-    ax: Axes,
-    times: dict[str, Times],
-    looks: Looks,
-    least: float | None = None,
-    limit: float | None = None,
-) -> None:
+def _draw_steps(ax: Axes, times: Times, looks: Looks, start: float, most: float) -> None:
     """Draw one step function per solver: the fraction of its times up to x."""
-    finite = np.concatenate([t[np.isfinite(t)] for t in times.values()] or [np.ones(0)])
-    start = least or 0.7 * float(np.min(finite, initial=limit or 1.0))
-    end = 1.5 * float(np.max(finite, initial=limit or 10.0 * start))
+    end = 1.5 * float(np.max(times, initial=most, where=np.isfinite(times)))
     positions = np.geomspace(start, end / 1.15, MARKERS_A_LINE)
-    for label, look in looks.items():
-        reached = np.sort(times[label][np.isfinite(times[label])])
-        later = reached[reached > start]
-        x = np.concatenate([[start], later, [end]])
-        n_solved = np.minimum(len(reached) - len(later) + np.arange(len(x)), len(reached))
-        share = n_solved / len(times[label])
+    for own, (label, look) in zip(times, looks.items(), strict=True):
+        reached = np.sort(own[np.isfinite(own)])
+        name = f"{legible(label, 40)} ({len(reached)}/{len(own)})"
+        ax.plot([], [], label=name, **look)  # its legend has line and marker
+        x = np.array([start, *reached[reached > start], end])
+        share = np.searchsorted(reached, x, side="right") / len(own)
         ax.step(x, share, where="post", color=look["color"], linewidth=1.6)
-        at = np.searchsorted(x, positions, side="right") - 1
-        ax.plot(positions, share[at], linestyle="", **look)
+        share = np.searchsorted(reached, positions, side="right") / len(own)
+        ax.plot(positions, share, linestyle="", **look)
     ax.set(xscale="log", xlim=(0.93 * start, end), ylim=(-0.03, 1.05))
     ax.xaxis.set_minor_formatter(NullFormatter())
     ax.grid(alpha=0.3)
@@ -430,11 +401,10 @@ def times_to_target(rows: Rows, label: str, instances: Sequence[str], target: fl
     >>> times_to_target([row], "SCS", ["iris", "wine"], target=1e-3)
     array([0.5, inf])
     """
-    best = dict.fromkeys(instances, np.inf)
-    for row in answers_of(rows):
-        if row["true_gap"] <= target and label_of(row) == label:
-            best[row["instance"]] = min(best[row["instance"]], row["total_seconds"])
-    return np.array([best[name] for name in instances])
+    answers = answers_table(rows)
+    solved = answers[(answers.solver == label) & (answers.true_gap <= target)]
+    seconds = [solved.total_seconds[solved.instance == name] for name in instances]
+    return np.array([np.min(own, initial=np.inf) for own in seconds])
 
 
 # What solvers claim of their answers against what is true of them
@@ -460,51 +430,50 @@ def plot_said_against_true(rows: Rows, path: str | os.PathLike[str] | None = Non
     looks = solver_looks(rows)
     height = max(3.2, 0.8 + 0.215 * len(looks))
     figure = new_figure(SLIDE_WIDTH, 2.0 * height + 1.6, "What solvers claim, and what is true")
-    for ax, gap in zip(figure.subplots(2, 1), PANELS, strict=True):
+    axes = figure.subplots(2, 1)
+    for ax, gap in zip(axes, PANELS, strict=True):
         _draw_claims(ax, rows, gap, looks)
         enlarge_text(ax)
-    worse = Patch(color=GRAY, alpha=0.2, label="worse than asked for", linewidth=0)
-    add_legend(figure, [*claim_handles(), worse])
+    worse = axes[0].fill_between([], [], label="worse than asked for", **WORSE)
+    where: dict[str, Any] = {"loc": "outside lower center", "ncols": 3, "frameon": False}
+    figure.legend(handles=[*name_claims(axes[0]), worse], fontsize=TEXT_SIZE, **where)
     return save(figure, path)
 
 
 def _draw_claims(ax: Axes, rows: Rows, gap: str, looks: Looks) -> None:
     """Draw the answers of all solvers, in bands, and write the counts."""
-    answers = answers_of(rows)
-    tols = sorted({row["tol"] for row in answers}, reverse=True) or [1e-6]
-    top = 4.0 * max([25.0, *(over(row, gap) for row in answers)])
+    y_label, verdict, title = PANELS[gap]
+    answers, instances = answers_table(rows), instances_of(rows)
+    tols = sorted(set(answers.tol.tolist()), reverse=True) or [1e-6]
+    top = 4.0 * np.max(answers[gap] / answers.tol, initial=25.0)
+    for k, (label, look) in enumerate(looks.items()):
+        own = answers[answers.solver == label]
+        places = np.array([instances.index(name) + 0.5 for name in own.instance])
+        columns = k + 0.15 + 0.7 * places / len(instances)
+        bands = np.searchsorted(-np.array(tols), -own.tol)
+        x = bands + HALF_BAND * (2.0 * columns / len(looks) - 1.0)
+        y = np.maximum(own[gap] / own.tol, LEAST_RATIO)
+        n_claims, n_bad = count_claims([row for row in rows if label_of(row) == label], gap)
+        text = f"{legible(label, 30)}: {n_bad} of {n_claims}"
+        draw_answers(ax, x, y, own.claims, text, **look | {"markersize": 5.5})
+    where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
+    sizes: dict[str, Any] = {"fontsize": TEXT_SIZE, "title_fontsize": TEXT_SIZE}
+    ax.legend(title=title, labelspacing=0.3, **where, **sizes).set_zorder(0)
     ends = (-0.5, len(tols) - 0.5)
-    ax.fill_between(ends, 1.0, top, color=GRAY, alpha=0.2, linewidth=0)
-    ax.axhline(1.0, color="black", linewidth=1.2, label="threshold")
+    ax.fill_between(ends, 1.0, top, **WORSE)
+    ax.axhline(1.0, color="black", linewidth=1.2, label="_threshold")
     for band in range(1, len(tols)):
         ax.axvline(band - 0.5, color="black", linewidth=0.8)
-    y_label, verdict, title = PANELS[gap]
-    handles = []
-    for k, (label, look) in enumerate(looks.items()):
-        own = [row for row in answers if label_of(row) == label]
-        names = list(dict.fromkeys(row["instance"] for row in own))
-        spread = np.linspace(0.15, 0.85, len(names)) if len(names) > 1 else [0.5]
-        within = np.array([spread[names.index(row["instance"])] for row in own])
-        bands = np.array([tols.index(row["tol"]) for row in own], dtype=np.float64)
-        x = bands + HALF_BAND * (2.0 * (k + within) / len(looks) - 1.0)
-        y = [max(over(row, gap), LEAST_RATIO) for row in own]
-        draw_answers(ax, own, list(x), y, look | {"markersize": 5.5})
-        claims, bad = count_claims(own, gap)
-        text = f"{legible(label, 30)}: {bad} of {claims}"
-        handles.append(Line2D([], [], linestyle="", label=text, **look))
-    ticks = {tol: count_claims([row for row in rows if row["tol"] == tol], gap) for tol in tols}
+    counts = [count_claims([row for row in rows if row["tol"] == tol], gap) for tol in tols]
     names = [
-        f"tolerance {number(tol)}\n{claims} claims\n{bad} {verdict}"
-        for tol, (claims, bad) in ticks.items()
+        f"tolerance {number(tol)}\n{n_claims} claims\n{n_bad} {verdict}"
+        for tol, (n_claims, n_bad) in zip(tols, counts, strict=True)
     ]
     powers = range(-6, int(np.log10(top)) + 1, 2)
     ax.set(yscale="log", ylim=(LEAST_RATIO / 4.0, top), ylabel=y_label, xlim=ends)
-    power_names = ["≤ 1e-6", *(f"1e{k}" if k else "1" for k in powers[1:])]
-    ax.set_yticks([10.0**k for k in powers], power_names)
+    power_names = {-6: "≤ 1e-6", 0: "1"}
+    ax.set_yticks([10.0**k for k in powers], [power_names.get(k, f"1e{k}") for k in powers])
     ax.yaxis.set_minor_locator(NullLocator())
     ax.set_xticks(range(len(tols)), names)
     ax.tick_params(axis="x", length=0)
     ax.grid(axis="y", alpha=0.3)
-    where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
-    sizes: dict[str, Any] = {"fontsize": TEXT_SIZE, "title_fontsize": TEXT_SIZE}
-    ax.legend(handles=handles, title=title, labelspacing=0.3, **where, **sizes).set_zorder(0)
