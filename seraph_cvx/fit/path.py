@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -265,7 +265,7 @@ def seraph_path(
                 "penalty_weights belongs to varied, the number of the block in penalties whose "
                 "weight is varied, from 0: give both."
             )
-        axis = _Axis.of_trace_weight(first, penalties, trace_weights, n_weights, smallest)
+        axis = _vary_trace(first, penalties, trace_weights, n_weights, smallest)
     else:
         if not isinstance(trace_weights, str):
             raise ValueError(
@@ -273,7 +273,7 @@ def seraph_path(
                 "its points as trace_weight=."
             )
         fixed = first.with_trace_weight(trace_weight)
-        axis = _Axis.of_penalty(fixed, penalties, varied, penalty_weights)
+        axis = _vary_penalty(fixed, penalties, varied, penalty_weights)
     with one_blas_thread() if solver in FIRST_ORDER else nullcontext():
         em_tol = tol if algorithm == "em" else None
         points = tuple(_points(axis, MStepSolver(solver), m_step_tol, em_tol))
@@ -283,113 +283,96 @@ def seraph_path(
 
         warnings.warn(
             f"{len(short)} of the {len(points)} points of the path did not end certified; the "
-            f"first, at {axis.at(short[0].weight)}: {short[0].message}",
+            f"first, at {axis.label}={short[0].weight:g}: {short[0].message}",
             NotCertified,
             stacklevel=2,
         )
     return SeraphPath(points, algorithm, axis.critical_trace_weight, axis.name)
 
 
-@dataclass(frozen=True, eq=False)
-class _Axis:
-    """The weights of a path, largest first, and the M-step at each.
-
-    `trace_weight` is that of all points; None where it is the weight that is varied.
-    """
+class _Axis(NamedTuple):
+    """What a path varies: the weights, largest first, and the M-step at each."""
 
     name: str
     weights: list[float]
     m_step: Callable[[float], MStepObjective]
-    critical_trace_weight: float
-    trace_weight: float | None = None
+    critical_trace_weight: float = np.nan
+    trace_weight: float | None = None  # that of all points, where another weight is varied
 
-    @classmethod
-    def of_trace_weight(
-        cls,
-        first: MStepObjective,
-        penalties: Sequence[Penalty],
-        trace_weights: str | ArrayLike,
-        n_weights: int,
-        smallest: float,
-    ) -> _Axis:
-        """Vary the trace weight, with these penalties; the parameters are those of the path."""
-        from ..penalties.trace import Trace
-
-        if any(isinstance(block, Trace) for block in penalties):
-            raise ValueError(
-                "The trace weight is what is varied, so leave the Trace block out; or give its "
-                "number as varied, with trace_weight=0."
-            )
-        try:
-            critical = first.with_penalties(penalties).critical_trace_weight
-        except ValueError:  # it has no closed form
-            if isinstance(trace_weights, str):
-                raise
-            critical = np.nan
-        return cls(
-            "trace weight",
-            _choose(trace_weights, critical, n_weights, smallest),
-            lambda weight: replace(first, trace_weight=weight, penalties=penalties),
-            critical,
-        )
-
-    @classmethod
-    def of_penalty(
-        cls, first: MStepObjective, penalties: Sequence[Penalty], varied: int, weights: Any
-    ) -> _Axis:
-        """Vary the weight of one of the penalties, `first` having the trace weight."""
-        if varied not in range(len(penalties)):
-            raise ValueError(
-                f"varied={varied!r} is not the number of one of the {len(penalties)} penalties, "
-                "which count from 0."
-            )
-        from ..penalties.trace import TraceBound
-
-        blocks = list(penalties)
-        block = blocks[varied]
-        if "weight" not in vars(block):
-            raise ValueError(f"{block!r} has no weight that could be varied: vary another block.")
-
-        def m_step(weight: float) -> MStepObjective:
-            blocks[varied] = blocks[varied].with_weight(weight)  # keeps what the last one computed
-            return first.with_penalties(tuple(blocks))
-
-        kind = "bound" if isinstance(block, TraceBound) else "weight"
-        numbers = _check_weights(weights, "penalty_weights", strict=True)
-        return cls(f"{kind} of {block.name}", numbers, m_step, np.nan, first.trace_weight)
-
-    def at(self, weight: float) -> str:
-        """A weight in a message."""
-        return f"{'trace_weight' if self.trace_weight is None else self.name}={weight:g}"
-
-    def point(self, weight: float) -> dict[str, Any]:
-        """The two weights of a point of the path."""
-        if self.trace_weight is None:
-            return {"trace_weight": weight}
-        return {"trace_weight": self.trace_weight, "penalty_weight": weight}
+    @property
+    def label(self) -> str:
+        """What is varied, in messages."""
+        return "trace_weight" if self.trace_weight is None else self.name
 
 
-def _choose(
-    given: str | ArrayLike, critical: float, n_weights: int, smallest: float
-) -> list[float]:
-    """Choose the trace weights, largest first."""
-    if not isinstance(given, str):
-        return _check_weights(given, "trace_weights")
-    if given != "auto":
-        raise ValueError(f'trace_weights={given!r} is not known: give numbers or "auto".')
-    check_number(n_weights, "n_weights", 1.0)
-    check_number(smallest, "smallest", 0.0, strict=True)
-    if critical == 0.0:
+def _vary_trace(
+    first: MStepObjective,
+    penalties: Sequence[Penalty],
+    trace_weights: str | ArrayLike,
+    n_weights: int,
+    smallest: float,
+) -> _Axis:
+    """Vary the trace weight, with these penalties; the parameters are those of the path."""
+    from ..penalties.trace import Trace
+
+    if any(isinstance(block, Trace) for block in penalties):
         raise ValueError(
-            "The metric is zero at every trace weight (no pair pulls it up), so there is no "
-            "path from the critical one: give dissimilar pairs, or trace_weights as numbers."
+            "The trace weight is what is varied, so leave the Trace block out; or give its "
+            "number as varied, with trace_weight=0."
         )
-    if not np.isfinite(critical):
+    try:
+        critical = first.with_penalties(penalties).critical_trace_weight
+    except ValueError:  # it has no closed form
+        if isinstance(trace_weights, str):
+            raise
+        critical = np.nan
+    if isinstance(trace_weights, str):
+        if trace_weights != "auto":
+            raise ValueError(
+                f'trace_weights={trace_weights!r} is not known: give numbers or "auto".'
+            )
+        check_number(smallest, "smallest", 0.0, strict=True)
+        if critical == 0.0 or np.isinf(critical):
+            when = "every trace weight (no pair pulls it up)"
+            cure = "give dissimilar pairs, or trace_weights as numbers"
+            if critical:
+                when, cure = "no trace weight, with these penalties", "give trace_weights as numbers"
+            raise ValueError(
+                f"The metric is zero at {when}, so there is no path from the critical one: {cure}."
+            )
+        n = int(check_number(n_weights, "n_weights", 1.0))
+        trace_weights = np.geomspace(critical, smallest * critical, n)
+    return _Axis(
+        "trace weight",
+        _check_weights(trace_weights, "trace_weights"),
+        lambda weight: replace(first, trace_weight=weight, penalties=penalties),
+        critical,
+    )
+
+
+def _vary_penalty(
+    first: MStepObjective, penalties: Sequence[Penalty], varied: int, weights: Any
+) -> _Axis:
+    """Vary the weight of one of the penalties, `first` having the trace weight."""
+    if varied not in range(len(penalties)):
         raise ValueError(
-            "With these penalties the metric is zero at no trace weight, so there is no path "
-            "from the critical one: give trace_weights as numbers."
+            f"varied={varied!r} is not the number of one of the {len(penalties)} penalties, "
+            "which count from 0."
         )
-    return [float(w) for w in np.geomspace(critical, smallest * critical, int(n_weights))]
+    from ..penalties.trace import TraceBound
+
+    blocks = list(penalties)
+    block = blocks[varied]
+    if "weight" not in vars(block):
+        raise ValueError(f"{block!r} has no weight that could be varied: vary another block.")
+
+    def m_step(weight: float) -> MStepObjective:
+        blocks[varied] = blocks[varied].with_weight(weight)  # keeps what the last one computed
+        return first.with_penalties(tuple(blocks))
+
+    kind = "bound" if isinstance(block, TraceBound) else "weight"
+    numbers = _check_weights(weights, "penalty_weights", strict=True)
+    return _Axis(f"{kind} of {block.name}", numbers, m_step, trace_weight=first.trace_weight)
 
 
 def _check_weights(given: Any, name: str, strict: bool = False) -> list[float]:
@@ -433,11 +416,12 @@ def _points(
             descent_value = run.history[-1].descent_value if run.history else np.nan
             message = error = run.message
         if metric is None or solution.certificate is None:
-            raise RuntimeError(f"At {axis.at(weight)}: {error}")
+            raise RuntimeError(f"At {axis.label}={weight:g}: {error}")
         last = [*last[-2:], (weight, metric)]
         without_start = "zero" if em_tol is None else "cold"
         yield PathPoint(
-            **axis.point(weight),
+            trace_weight=weight if axis.trace_weight is None else axis.trace_weight,
+            penalty_weight=None if axis.trace_weight is None else weight,
             metric=metric,
             value=solution.value,
             descent_value=descent_value,
@@ -455,15 +439,13 @@ def _predict(last: Sequence[tuple[float, FloatArray]], weight: float) -> FloatAr
 
     The prediction is cut to the last metric's rank: beyond it the parabola cannot be trusted.
     """
-    latest = last[-1][1]
-    if len(last) < 2 or min(weight, *(at for at, _ in last)) <= 0.0:
-        return latest
-    x, known = np.log(weight), np.log([at for at, _ in last])
-    total = np.zeros_like(latest)
-    for i, (_, metric) in enumerate(last):
-        others = np.delete(known, i)
-        total += metric * np.prod((x - others) / (known[i] - others))
-    eigenvalues, vectors = np.linalg.eigh(symmetrize(total))
-    rank = numerical_rank(latest)
+    weights, metrics = zip(*last, strict=True)
+    if len(last) < 2 or min(weight, *weights) <= 0.0:
+        return metrics[-1]
+    x = np.log(weights)
+    steps = np.log(weight) - x
+    along = [np.prod(np.delete(steps / (x[i] - x + (x == x[i])), i)) for i in range(len(x))]
+    eigenvalues, vectors = np.linalg.eigh(symmetrize(np.tensordot(along, metrics, 1)))
+    rank = numerical_rank(metrics[-1])
     kept = vectors[:, -rank:] * np.sqrt(np.maximum(eigenvalues[-rank:], 0.0))
     return np.asarray(kept @ kept.T)
