@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import os
 from dataclasses import dataclass
 from importlib.util import find_spec
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -80,8 +78,13 @@ def load(
     >>> X.shape, np.bincount(y).tolist()
     ((625, 4), [49, 288, 288])
     """
+    if name == "balance":
+        return _balance()
     if name in _EMBEDDED:
-        return _load_embedded(name)
+        from sklearn import datasets
+
+        X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
+        return np.asarray(X, dtype=np.float64), np.asarray(y)
     if name in _FETCHED:
         return _fetch(name, data_dir, download)
     known = ", ".join([*_EMBEDDED, *_FETCHED])
@@ -129,18 +132,13 @@ def sample(
     order = rng.permutation(len(points))
     while len(np.unique(classes[order[:n_labeled]])) < n_classes:
         order = rng.permutation(len(points))
-    train, test = order[:n_points], order[n_points:]
-    spread, varies = points[train].std(axis=0), np.ptp(points[train], axis=0) > 0.0
-    center, scale = points[train].mean(axis=0), np.where(varies, spread, 1.0)
-    known = np.arange(n_points) < n_labeled
+    drawn = points[order[:n_points]]
+    scale = np.where(np.ptp(drawn, axis=0) > 0.0, drawn.std(axis=0), 1.0)
+    scaled = (points[order] - drawn.mean(axis=0)) / scale
     signed = np.result_type(classes, np.int8) if classes.dtype.kind in "biuf" else object
-    return Sampling(
-        name,
-        (points[train] - center) / scale,
-        np.where(known, classes[train].astype(signed), -1),
-        (points[test] - center) / scale,
-        classes[test],
-    )
+    shown = classes[order[:n_points]].astype(signed)
+    shown[n_labeled:] = -1
+    return Sampling(name, scaled[:n_points], shown, scaled[n_points:], classes[order[n_points:]])
 
 
 def load_sampling(
@@ -189,24 +187,15 @@ def halve_images(X: ArrayLike) -> NDArray[np.float64]:
             f"Images of {images.shape[1]} pixels cannot be halved: they must be square, with an "
             "even number of pixels a side."
         )
-    blocks = images.reshape(len(images), side // 2, 2, side // 2, 2)
+    blocks = images.reshape(-1, side // 2, 2, side // 2, 2)
     return np.asarray(blocks.mean(axis=(2, 4), dtype=np.float64).reshape(len(images), -1))
-
-
-def _load_embedded(name: str) -> tuple[Any, Any]:
-    if name == "balance":
-        return _balance()
-    from sklearn import datasets
-
-    X, y = getattr(datasets, f"load_{name}")(return_X_y=True)
-    return np.asarray(X, dtype=np.float64), np.asarray(y)
 
 
 def _balance() -> tuple[Any, Any]:
     """Enumerate the balance scale data: all of {1..5}^4; 0 balanced, 1 tips left, 2 tips right."""
-    X = np.array(list(product(range(1, 6), repeat=4)), dtype=np.float64)
+    X = 1.0 + np.indices((5, 5, 5, 5)).reshape(4, -1).T
     tip = X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]
-    return X, np.select([tip > 0, tip < 0], [1, 2], 0)
+    return X, np.sign(tip).astype(np.int64) % 3
 
 
 def _fetch(name: str, data_dir: str | os.PathLike[str] | None, download: bool) -> tuple[Any, Any]:
@@ -227,13 +216,10 @@ def _fetch(name: str, data_dir: str | os.PathLike[str] | None, download: bool) -
 
 
 def _read_csv(path: Path) -> tuple[Any, Any]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        header, *rows = list(csv.reader(file))
-    if header[-1] != "label":
-        raise ValueError(f"The last column of {path} is {header[-1]!r}; it must be `label`.")
-    labels = [row[-1] for row in rows]
-    X = np.array([row[:-1] for row in rows], dtype=np.float64)
-    return X, np.unique(labels, return_inverse=True)[1]
+    table = np.loadtxt(path, str, None, ",", quotechar='"', encoding="utf-8-sig")
+    if (last := table[0, -1]) != "label":
+        raise ValueError(f"The last column of {path} is {str(last)!r}; it must be `label`.")
+    return table[1:, :-1].astype(np.float64), np.unique(table[1:, -1], return_inverse=True)[1]
 
 
 def _read_images(name: str, path: Path) -> tuple[Any, Any]:

@@ -336,7 +336,10 @@ def _vary_trace(
             when = "every trace weight (no pair pulls it up)"
             cure = "give dissimilar pairs, or trace_weights as numbers"
             if critical:
-                when, cure = "no trace weight, with these penalties", "give trace_weights as numbers"
+                when, cure = (
+                    "no trace weight, with these penalties",
+                    "give trace_weights as numbers",
+                )
             raise ValueError(
                 f"The metric is zero at {when}, so there is no path from the critical one: {cure}."
             )

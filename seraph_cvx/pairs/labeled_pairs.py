@@ -120,12 +120,6 @@ class LabeledPairs:
 
         return inside
 
-    @property
-    def weights(self) -> tuple[FloatArray, FloatArray]:
-        """The confidences of S and of D."""
-        c = np.ones(self.n_labeled) if self.confidence is None else self.confidence
-        return c[: self.n_similar], c[self.n_similar :]
-
 
 @dataclass(frozen=True, eq=False)
 class ClassLabels:
@@ -230,33 +224,49 @@ def label_pairs(
     similar_confidence: ArrayLike | None = None,
     dissimilar_confidence: ArrayLike | None = None,
 ) -> Labels:
-    """The labeled pairs of checked points, from class labels, from constraints, or from both."""
-    n = len(points)
+    """The labeled pairs of checked points, from class labels, from constraints, or from both.
+
+    Each pair is kept once: of constraints with the larger confidence, and with that of the
+    constraint where it follows from classes too.
+    """
+    n, has_confidence = len(points), (similar_confidence, dissimilar_confidence) != (None, None)
     if similar is None and dissimilar is None:
-        for name, given in [
-            ("similar_confidence", similar_confidence),
-            ("dissimilar_confidence", dissimilar_confidence),
-        ]:
-            if given is not None:
-                raise ValueError(
-                    f"{name} is given, but neither `similar` nor `dissimilar` is: "
-                    "confidences belong to the rows of these."
-                )
+        if has_confidence:
+            raise ValueError(
+                "A confidence is given, but neither `similar` nor `dissimilar` is: confidences "
+                "belong to the rows of these."
+            )
         if y is None:
             raise ValueError(
                 "No supervision: give class labels y (-1 where unknown), or pairs of point "
                 "indices `similar` and `dissimilar`, or both."
             )
         return _pairs_of_classes(y, n)
-    labels = _pairs_of_constraints(
-        () if similar is None else similar,
-        () if dissimilar is None else dissimilar,
-        similar_confidence,
-        dissimilar_confidence,
-        n,
+    near = check_index_pairs(() if similar is None else similar, "similar", n, similar_confidence)
+    far = check_index_pairs(
+        () if dissimilar is None else dissimilar, "dissimilar", n, dissimilar_confidence
     )
-    if y is not None:
-        labels = _join_classes(labels, y, n)
+    if len(near[0]) + len(far[0]) == 0:
+        raise ValueError(
+            "Both `similar` and `dissimilar` are empty: at least one labeled pair is needed."
+        )
+    if both := _pairs_in_both(near[0], far[0], n):
+        raise ValueError(
+            f"Pair {both[0]} is both similar and dissimilar{_and_more(both)}: remove it from one "
+            "of the two lists."
+        )
+    refuse_masked(y, "y", "mark an unknown label by -1")
+    if y is not None and np.count_nonzero(is_known(np.asarray(y))) >= 2:
+        of_classes = _pairs_of_classes(y, n)
+        _refuse_contradiction(
+            near[0], of_classes.dissimilar, y, "similar, but their classes differ"
+        )
+        _refuse_contradiction(
+            far[0], of_classes.similar, y, "dissimilar, but their class is the same"
+        )
+        near, far = _union(*near, of_classes.similar, n), _union(*far, of_classes.dissimilar, n)
+    confidence = np.concatenate([near[1], far[1]]) if has_confidence else None
+    labels = LabeledPairs(near[0], far[0], confidence)
     _refuse_large_confidences(points, labels)
     return labels
 
@@ -271,64 +281,23 @@ def _pairs_of_classes(y: ArrayLike, n_points: int) -> ClassLabels:
     return ClassLabels(known, codes)
 
 
-def _pairs_of_constraints(
-    similar: ArrayLike,
-    dissimilar: ArrayLike,
-    similar_confidence: ArrayLike | None,
-    dissimilar_confidence: ArrayLike | None,
-    n_points: int,
-) -> LabeledPairs:
-    """Check constraints, and keep each pair once, with the larger confidence if given twice."""
-    near, near_weights = check_index_pairs(similar, "similar", n_points, similar_confidence)
-    far, far_weights = check_index_pairs(dissimilar, "dissimilar", n_points, dissimilar_confidence)
-    if len(near) + len(far) == 0:
+def _refuse_contradiction(given: IntArray, opposite: IntArray, y: ArrayLike, what: str) -> None:
+    classes = np.asarray(y).tolist()
+    if both := _pairs_in_both(given, opposite, len(classes)):
+        i, j = both[0]
         raise ValueError(
-            "Both `similar` and `dissimilar` are empty: at least one labeled pair is needed."
+            f"Points {i} and {j} are given as {what}: y[{i}] = {classes[i]!r}, "
+            f"y[{j}] = {classes[j]!r}{_and_more(both)}. Drop the constraint or mark a label as "
+            "unknown (-1)."
         )
-    if both := _pairs_in_both(near, far, n_points):
-        raise ValueError(
-            f"Pair {both[0]} is both similar and dissimilar"
-            + (f", and so are {len(both) - 1} more" if len(both) > 1 else "")
-            + ": remove it from one of the two lists."
-        )
-    if similar_confidence is None and dissimilar_confidence is None:
-        return LabeledPairs(near, far)
-    return LabeledPairs(near, far, np.concatenate([near_weights, far_weights]))
-
-
-def _join_classes(constraints: LabeledPairs, y: ArrayLike, n_points: int) -> LabeledPairs:
-    """Add the pairs of class labels to constraints, which keep their confidences."""
-    refuse_masked(y, "y", "mark an unknown label by -1")
-    if np.count_nonzero(is_known(np.asarray(y))) < 2:
-        return constraints
-    labels = _pairs_of_classes(y, n_points)
-    _refuse_contradictions(constraints, labels, np.asarray(y).tolist(), n_points)
-    near_weights, far_weights = constraints.weights
-    near = _union(constraints.similar, near_weights, labels.similar, n_points)
-    far = _union(constraints.dissimilar, far_weights, labels.dissimilar, n_points)
-    confidence = np.concatenate([near[1], far[1]])
-    return LabeledPairs(near[0], far[0], None if constraints.confidence is None else confidence)
-
-
-def _refuse_contradictions(
-    constraints: LabeledPairs, labels: ClassLabels, classes: list[object], n: int
-) -> None:
-    for given, opposite, what in [
-        (constraints.similar, labels.dissimilar, "similar, but their classes differ"),
-        (constraints.dissimilar, labels.similar, "dissimilar, but their class is the same"),
-    ]:
-        if both := _pairs_in_both(given, opposite, n):
-            i, j = both[0]
-            raise ValueError(
-                f"Points {i} and {j} are given as {what}: y[{i}] = {classes[i]!r}, "
-                f"y[{j}] = {classes[j]!r}"
-                + (f" (and {len(both) - 1} more such pairs)" if len(both) > 1 else "")
-                + ". Drop the constraint or mark a label as unknown (-1)."
-            )
 
 
 def _pairs_in_both(first: IntArray, second: IntArray, n: int) -> list[tuple[int, int]]:
     return [divmod(k, n) for k in np.intersect1d(first @ [n, 1], second @ [n, 1]).tolist()]
+
+
+def _and_more(both: list[tuple[int, int]]) -> str:
+    return f", and so are {len(both) - 1} more" if len(both) > 1 else ""
 
 
 def _union(

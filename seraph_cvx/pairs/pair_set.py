@@ -286,32 +286,36 @@ def supervise_pairs(
     A point of several pairs, or of `more`, is one point. A pair of two equal points is left out, as
     v = 0 says nothing about any metric; the sentence tells of those called dissimilar, if any.
     """
-    labels = np.asarray(y)
-    if labels.shape != (len(P),):
+    labels, k = np.asarray(y), len(P)
+    if labels.shape != (k,):
+        raise ValueError(f"y has shape {labels.shape}, but there are {k} pairs: one label each.")
+    if np.any(invalid := ~np.isin(labels, (-1, 1))):
+        first = int(np.argmax(invalid))
         raise ValueError(
-            f"y has shape {labels.shape}, but there are {len(P)} pairs: one label each."
+            f"y[{first}] is {labels[first]}: a pair is similar (+1) or dissimilar (-1)."
         )
-    invalid = np.flatnonzero(~np.isin(labels, (-1, 1)))
-    if len(invalid):
+    c = np.asarray(1.0 if confidence is None else confidence)
+    if c.shape not in ((), (k,)):
         raise ValueError(
-            f"y[{invalid[0]}] is {labels[invalid[0]]}: a pair is similar (+1) or dissimilar (-1)."
+            f"confidence has shape {c.shape}, but there are {k} pairs: one number each."
         )
-    c = None if confidence is None else np.asarray(confidence, dtype=np.float64)
-    if c is not None and c.shape not in ((), (len(P),)):
-        raise ValueError(
-            f"confidence has shape {c.shape}, but there are {len(P)} pairs: one number each."
-        )
-    flat = P.reshape(-1, P.shape[2])
-    points, where = np.unique(
-        flat if more is None else np.vstack([flat, more]), axis=0, return_inverse=True
-    )
-    rows = np.sort(where.reshape(-1)[: len(flat)].reshape(-1, 2), axis=1)
+    everything = [P.reshape(2 * k, -1), *([] if more is None else [more])]
+    points, where = np.unique(np.vstack(everything), axis=0, return_inverse=True)
+    rows = np.sort(where.reshape(-1)[: 2 * k].reshape(k, 2), axis=1)
     differs = rows[:, 0] != rows[:, 1]
     near, far = differs & (labels == 1), differs & (labels == -1)
-    _refuse_contradictions(rows @ [len(points), 1], near, far)
-    weights = (None, None)
-    if c is not None:
-        weights = tuple(np.broadcast_to(c, len(P))[kind] for kind in (near, far))
+    codes = rows @ [len(points), 1]
+    if len(both := np.intersect1d(codes[near], codes[far])):
+        first, second = (np.flatnonzero(kind & (codes == both[0]))[0] for kind in (near, far))
+        raise ValueError(
+            f"Pairs {first} and {second} hold the same two points, but one is called similar (+1) "
+            "and the other dissimilar (-1)"
+            + (f", and so do {len(both) - 1} more" if len(both) > 1 else "")
+            + ": remove one of the two."
+        )
+    weights: list[Any] = [None, None]
+    if confidence is not None:
+        weights = [np.broadcast_to(c, k)[kind] for kind in (near, far)]
     pairs = PairSet.from_constraints(points, rows[near], rows[far], *weights)
     void = np.flatnonzero(~differs & (labels == -1))
     if not len(void):
@@ -322,56 +326,25 @@ def supervise_pairs(
     )
 
 
-def _refuse_contradictions(codes: Any, near: Any, far: Any) -> None:
-    """Raise an error if two rows hold the same points with different labels."""
-    both = np.intersect1d(codes[near], codes[far])
-    if not len(both):
-        return
-    first, second = (int(np.flatnonzero(kind & (codes == both[0]))[0]) for kind in (near, far))
-    raise ValueError(
-        f"Pairs {first} and {second} hold the same two points, but one is called similar (+1) and "
-        "the other dissimilar (-1)"
-        + (f", and so do {len(both) - 1} more" if len(both) > 1 else "")
-        + ": remove one of the two."
-    )
-
-
 def draw_unlabeled(n_points: int, labeled: IntArray, how_many: int, rng: Any) -> IntArray:
     """Draw distinct unlabeled pairs (i, j), i < j; all subsets of this size are equally likely."""
+    rows = np.arange(n_points)
+    starts = rows * (2 * n_points - 1 - rows) // 2  # the number of (i, i + 1), lexicographically
     n_pairs = n_points * (n_points - 1) // 2
-    known = np.unique(_number(labeled, n_points))
+    i, j = labeled.T
+    known = np.sort(starts[i] + j - i - 1)
     n_unlabeled = n_pairs - len(known)
-    if 2 * how_many <= n_unlabeled:
-        return _pairs_of(_draw(n_pairs, known, how_many, rng), n_points)
-    left_out = _draw(n_pairs, known, n_unlabeled - how_many, rng)
-    kept = np.ones(n_pairs, dtype=bool)
-    kept[known] = kept[left_out] = False
-    return _pairs_of(np.flatnonzero(kept), n_points)
-
-
-def _draw(n: int, known: IntArray, how_many: int, rng: Any) -> IntArray:
-    """Draw distinct numbers below n, but none of the known ones; sorted."""
-    # no number is preferred to another at any time, so that no set of them is
+    is_most = 2 * how_many > n_unlabeled
+    n_drawn = n_unlabeled - how_many if is_most else how_many
     drawn = np.empty(0, dtype=np.int64)
-    while len(drawn) < how_many:
-        more = rng.randint(n, size=how_many - len(drawn), dtype=np.int64)
+    while len(drawn) < n_drawn:  # no number is preferred at any time, so that no set of them is
+        more = rng.randint(n_pairs, size=n_drawn - len(drawn), dtype=np.int64)
         drawn = np.sort(np.concatenate([drawn, more]))
-        drawn = drawn[np.diff(drawn, prepend=-1) > 0]
-        at = np.searchsorted(drawn, known)
-        is_drawn = drawn[np.minimum(at, len(drawn) - 1)] == known
-        drawn = np.delete(drawn, at[is_drawn])
-    return drawn
-
-
-def _number(pairs: IntArray, n: int) -> IntArray:
-    """The number of each pair (i, j), i < j, in lexicographic order."""
-    i, j = pairs.T
-    return np.asarray(i * n - i * (i + 1) // 2 + j - i - 1)
-
-
-def _pairs_of(numbers: IntArray, n: int) -> IntArray:
-    """The pair of each number, given sorted."""
-    starts = np.arange(n) * n - np.arange(n) * (np.arange(n) + 1) // 2
-    counts = np.diff(np.searchsorted(numbers, starts), append=len(numbers))
-    i = np.repeat(np.arange(n), counts)
-    return np.column_stack([i, numbers - starts[i] + i + 1])
+        is_known = np.take(known, np.searchsorted(known, drawn), mode="clip") == drawn
+        drawn = drawn[~is_known & (np.diff(drawn, prepend=-1) > 0)]
+    if is_most:
+        kept = np.ones(n_pairs, dtype=bool)
+        kept[known] = kept[drawn] = False
+        drawn = np.flatnonzero(kept)
+    i = np.searchsorted(starts, drawn, side="right") - 1
+    return np.column_stack([i, drawn - starts[i] + i + 1])

@@ -36,26 +36,12 @@ def test_counts_and_ranges_are_those_that_are_promised(name, data_folder):
     assert f"{low:g} to {high:g}" in " ".join(load.__doc__.split(f"``{name}``")[1].split()[:9])
 
 
-def test_closed_form_balance_is_the_sign_of_the_torque():
-    X, y = load("balance")
-    assert len(np.unique(X, axis=0)) == 5**4
-    assert set(np.unique(X)) == {1.0, 2.0, 3.0, 4.0, 5.0}
-    torque = X[:, 0] * X[:, 1] - X[:, 2] * X[:, 3]
-    assert np.array_equal(np.sign(torque), np.choose(y, [0, 1, -1]))
-
-
 def test_balance_enumerated_equals_balance_in_the_file(data_folder):
     X, y = load("balance")
     with (data_folder / "balance.csv").open(newline="", encoding="utf-8-sig") as file:
         _, *rows = csv.reader(file)
     assert np.array_equal(X, np.array([row[:-1] for row in rows], dtype=float))
     assert ["BLR"[label] for label in y] == [row[-1] for row in rows]
-
-
-@pytest.mark.parametrize("pixels", [15, 9, 25])
-def test_failure_path_images_that_cannot_be_halved(pixels):
-    with pytest.raises(ValueError, match=f"Images of {pixels} pixels cannot be halved"):
-        halve_images(np.zeros((2, pixels)))
 
 
 @pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "balance"])
@@ -76,23 +62,15 @@ def test_properties_of_a_sampling(name):
 
 
 def test_train_and_test_points_are_disjoint_and_together_all_points():
-    """Each point is marked by its own number in an extra feature; the scaling is undone."""
+    """Each point is marked by its own number in an extra feature; another feature is constant."""
     X, y = load("iris")
-    marked = np.column_stack([X, np.arange(150.0)])
+    marked = np.column_stack([X, np.full(150, 0.1), np.arange(150.0)])
     drawn = sample("iris", marked, y, seed=4)
-    marks = np.concatenate([drawn.X[:, -1], drawn.X_test[:, -1]])
-    order = np.argsort(np.argsort(marks))
-    assert sorted(order) == list(range(150))
-    classes = np.concatenate([drawn.y[:10], drawn.y_test])
-    whose = np.concatenate([order[:10], order[100:]])
-    assert np.array_equal(classes, y[whose])
-
-
-def test_a_constant_feature_is_shifted_and_not_divided_by_zero():
-    X, y = load("iris")
-    X = np.column_stack([X, np.full(len(X), 0.1)])
-    drawn = sample("iris", X, y)
-    np.testing.assert_allclose([*drawn.X[:, -1], *drawn.X_test[:, -1]], 0.0, atol=1e-12)
+    everything = np.vstack([drawn.X, drawn.X_test])
+    rank = np.argsort(np.argsort(everything[:, -1]))  # the scaling is undone
+    whose = np.concatenate([rank[:10], rank[100:]])
+    assert np.array_equal(np.concatenate([drawn.y[:10], drawn.y_test]), y[whose])
+    np.testing.assert_allclose(everything[:, -2], 0.0, atol=1e-12)
 
 
 @pytest.fixture
@@ -134,8 +112,7 @@ def test_an_image_file_comes_back_halved_with_whole_digits(tmp_path):
     np.savez(tmp_path / "usps.npz", X=image.reshape(1, 256), y=np.array([7.0]))
     X, y = load("usps", tmp_path)
     assert X.tolist() == [[25.0, *[0.0] * 63]]
-    assert y.tolist() == [7]
-    assert y.dtype == np.int64
+    assert (y.tolist(), y.dtype) == ([7], np.int64)
 
 
 def test_closed_form_openml_usps_is_taken_to_gray_values_and_digits(openml):
@@ -168,52 +145,48 @@ def test_failure_path_missing_file_is_named_with_its_cures(name, tmp_path, openm
     calls = openml(AssertionError("the network was touched"), None)
     file = f"{name}.{FILES[name]}"
     cures = rf"{file}.*data_dir or {DATA_VARIABLE}.*download=True.*openml\.org/d/\d+"
-    for read in (load, load_sampling):
+    for folder in (None, tmp_path):
         with pytest.raises(FileNotFoundError, match=cures):
-            read(name)
-    with pytest.raises(FileNotFoundError, match=rf"{tmp_path.name}.{file}"):
-        load(name, tmp_path)
+            load(name, folder)
     assert calls == []
 
 
+def test_the_environment_variable_names_the_folder(tmp_path, monkeypatch):
+    (tmp_path / "diabetes.csv").write_text('a,b,label\n1,2.5,"no"\n3,4,yes\n', encoding="utf-8")
+    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
+    X, y = load("diabetes", download=True)  # the file is read first
+    assert X.tolist() == [[1.0, 2.5], [3.0, 4.0]]
+    assert y.tolist() == [0, 1]
+
+
 @pytest.mark.parametrize(
-    ("arrays", "message"),
+    ("call", "message"),
     [
+        (
+            lambda: load_sampling("irises"),
+            r"no data set 'irises'.*iris, wine.*diabetes, usps, mnist",
+        ),
+        (lambda: load_sampling("iris", 100, 2), "3 <= n_labeled <= n_points"),
+        (lambda: load_sampling("iris", 9, 10), "3 <= n_labeled <= n_points"),
+        (lambda: load_sampling("iris", 151, 10), "3 <= n_labeled <= n_points"),
+        (lambda: halve_images(np.zeros((2, 15))), "Images of 15 pixels cannot be halved"),
+        (lambda: halve_images(np.zeros((2, 9))), "Images of 9 pixels cannot be halved"),
         ({"X": np.zeros((3, 256))}, r"usps\.npz holds X; it must hold X and y"),
         ({"X": np.zeros((3, 64)), "y": np.zeros(3)}, r"shape \(3, 64\).*16 x 16 pixels"),
         ({"X": np.zeros((3, 256)), "y": np.zeros(2)}, r"y \(2,\).*one digit each"),
+        ("a,b\n1,2\n", "is 'b'; it must be `label`"),
     ],
 )
-def test_failure_path_image_file_of_another_form(arrays, message, tmp_path):
-    np.savez(tmp_path / "usps.npz", **arrays)
+def test_failure_path_samplings_and_files_that_cannot_be(call, message, tmp_path):
+    """A call, or what is in a file of images or a table."""
+    if isinstance(call, dict):
+        np.savez(tmp_path / "usps.npz", **call)
+    elif isinstance(call, str):
+        (tmp_path / "diabetes.csv").write_text(call, encoding="utf-8")
     with pytest.raises(ValueError, match=message):
-        load("usps", tmp_path)
-
-
-def test_the_environment_variable_names_the_folder(tmp_path, monkeypatch):
-    path = tmp_path / "diabetes.csv"
-    path.write_text("a,b,label\n1,2.5,no\n3,4,yes\n", encoding="utf-8")
-    monkeypatch.setenv(DATA_VARIABLE, str(tmp_path))
-    X, y = load("diabetes")
-    assert X.tolist() == [[1.0, 2.5], [3.0, 4.0]]
-    assert y.tolist() == [0, 1]
-    path.write_text("a,b\n1,2\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="must be `label`"):
-        load("diabetes", tmp_path, download=True)  # the file is read first
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("irises",), r"no data set 'irises'.*iris, wine.*diabetes, usps, mnist"),
-        (("iris", 100, 2), "3 <= n_labeled <= n_points"),
-        (("iris", 9, 10), "3 <= n_labeled <= n_points"),
-        (("iris", 151, 10), "3 <= n_labeled <= n_points"),
-    ],
-)
-def test_failure_path_samplings_that_cannot_be(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        load_sampling(*arguments)
+        call() if callable(call) else load(
+            "usps" if isinstance(call, dict) else "diabetes", tmp_path
+        )
 
 
 @pytest.mark.parametrize(
