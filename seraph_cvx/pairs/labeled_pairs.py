@@ -229,7 +229,8 @@ def label_pairs(
     Each pair is kept once: of constraints with the larger confidence, and with that of the
     constraint where it follows from classes too.
     """
-    n, has_confidence = len(points), (similar_confidence, dissimilar_confidence) != (None, None)
+    n = len(points)
+    has_confidence = similar_confidence is not None or dissimilar_confidence is not None
     if similar is None and dissimilar is None:
         if has_confidence:
             raise ValueError(

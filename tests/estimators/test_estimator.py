@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from seraph_cvx import (
@@ -151,14 +148,6 @@ def test_get_metric_is_usable_by_scikit_learn_and_outlives_the_model(model):
     assert np.array_equal(
         by_metric.predict(SAMPLING.X_test), by_points.predict(model.transform(SAMPLING.X_test))
     )
-
-
-def test_a_pipeline_can_be_searched():
-    X, y = load("iris")
-    pipeline = make_pipeline(StandardScaler(), SERAPH(), KNeighborsClassifier(1))
-    search = GridSearchCV(pipeline, {"seraph__trace_weight": [1.0, 10.0]}, cv=2)
-    search.fit(X[::3], y[::3])
-    assert search.best_score_ > 0.8
 
 
 def test_single_precision_is_kept():

@@ -91,8 +91,6 @@ def test_the_lead_that_is_asked_for_falls_with_the_number_of_labels():
     for caution, share in ((0.011 * np.sqrt(n), 0.4), (0.013 * np.sqrt(n), "auto")):
         search = SERAPHCV(cv=2, scoring=score, caution=caution, tol=1e-3, m_step_tol=1e-4)
         assert search.fit(X, Y).best_params_["identity_share"] == share
-    with pytest.raises(ValueError, match="caution"):
-        SERAPHCV(cv=2, scoring=score, caution=-1.0).fit(X, Y)
 
 
 def test_a_search_without_evidence_ends_with_the_default():
@@ -110,5 +108,3 @@ def test_one_fit_serves_all_shares_of_a_candidate():
         alone = SERAPHCV([1.0], identity_share=share, cv=2, scoring="pair_auc")
         assert alone.fit(X, Y).best_score_ == pytest.approx(score, abs=1e-12)
     assert len(set(found)) == 3
-    with pytest.raises(ValueError, match="identity_shares='auto' must be a sequence"):
-        SERAPHCV(identity_shares="auto").fit(X, Y)

@@ -3,6 +3,9 @@ are not seen; the whole workflow on half-labeled wine."""
 
 from __future__ import annotations
 
+from itertools import combinations
+from warnings import catch_warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -86,24 +89,23 @@ def points_and(labels):
 
 
 @pytest.mark.parametrize(
-    ("labels", "classes"),
+    "labels",
     [
-        ([0, -1, 1, 0, -1, 2, 1], [0, 1, 2]),
-        (np.array(["a", np.nan, "b", "a", -1, "b", "b"], dtype=object), ["a", "b"]),
-        (np.array([4, None, 7, 4, None, 7, 4], dtype=object), [4, 7]),
-        (pd.Series(["a", None, "b", "a", None, "b", "b"]), ["a", "b"]),
+        [0, -1, 1, 0, -1, 2, 1],
+        np.array([4, None, 7, 4, None, 7, 4], dtype=object),
+        pd.Series(["a", None, "b", "a", np.nan, "b", "b"]),
     ],
 )
-def test_labeled_only_is_its_estimator_on_the_known_points(labels, classes):
+def test_labeled_only_is_its_estimator_on_the_known_points(labels):
     X, y = points_and(labels)
     known = [0, 2, 3, 5, 6]
     kept = np.array([y[i] for i in known])
     wrapped = LabeledOnly(KNeighborsClassifier(2)).fit(X, y)
     by_hand = KNeighborsClassifier(2).fit(X[known], kept)
     new = np.random.default_rng(1).normal(size=(50, 3))
-    assert wrapped.classes_.tolist() == classes
     assert wrapped.predict(new).tolist() == by_hand.predict(new).tolist()
     assert wrapped.score(X, y) == by_hand.score(X[known], kept) < 1.0
+    assert wrapped.score(X, y) == known_accuracy(by_hand, X, y)
 
 
 def test_labeled_only_has_the_methods_names_and_container_of_its_estimator():
@@ -165,17 +167,9 @@ def test_property_folds_part_the_known_points_and_share_out_every_class(labels, 
         assert np.array_equal(np.sort(np.concatenate([train, test])), np.arange(len(y)))
     for classes in ([0, 1, 2, 3], [0], [1], [2], [3]):
         assert np.ptp([np.isin(y[test], classes).sum() for test in tests]) <= 1
-
-
-def test_folds_are_the_same_for_strings_and_differ_by_the_seed():
-    def tests_of(y, **shuffle):
-        return [test.tolist() for _, test in LabeledKFold(2, **shuffle).split(y, y)]
-
-    y = np.array([0, 1, -1, 0, 1, 0, 1, 0, 1, -1])
-    names = np.array([None if label < 0 else "ab"[label] for label in y], dtype=object)
-    assert tests_of(names) == tests_of(y)
-    shuffled = [tests_of(y, shuffle=True, random_state=seed) for seed in (0, 0, 1)]
-    assert shuffled[0] == shuffled[1] != shuffled[2]
+    names = np.where(y < 0, None, np.array([*"abcd"], dtype=object)[y])
+    for test, (_, again) in zip(tests, folds.split(names, names), strict=True):
+        assert np.array_equal(test, again)
 
 
 # known_accuracy and pair_auc
@@ -205,30 +199,18 @@ def area_by_counting(scores, similar):
     return float(np.mean((above > 0.0) + 0.5 * (above == 0.0)))
 
 
-def test_known_accuracy_ignores_the_unknown_points():
-    X, y = points_and(np.array([0, -1, 1, 0, 1, -1]))
-    classifier = KNeighborsClassifier(1).fit(X, [0, 1, 1, 1, 1, 0])
-    assert known_accuracy(classifier, X, y) == 0.75
-
-
-def test_pair_auc_is_the_share_of_pairs_in_the_right_order(metric, monkeypatch):
-    P, similar = X[KNOWN_PAIRS], np.ptp(Y[KNOWN_PAIRS], axis=1) == 0
-    expected = pytest.approx(area_by_counting(metric.pair_score(P), similar), abs=1e-12)
-    assert pair_auc(metric, X, Y) == expected
-    assert pair_auc(metric, P, np.where(similar, 1, -1)) == expected
-    monkeypatch.setattr(half_labeled, "PAIRS_AT_ONCE", 7)
-    assert pair_auc(metric, X, Y) == expected
-
-
-def test_pair_auc_goes_through_a_pipeline():
+def test_pair_auc_is_the_share_of_pairs_in_the_right_order(monkeypatch):
+    """Of points and of pairs, by a metric alone and behind a scaler, all at once or a few."""
     raw = X * [1.0, 100.0, 0.1, 10.0] + 5.0
     pipeline = make_pipeline(StandardScaler(), SERAPH()).fit(raw, Y)
-    scaled = pipeline[0].transform(raw)
-    expected = pair_auc(pipeline[-1], scaled, Y)
-    assert pair_auc(pipeline, raw, Y) == expected
-    P, y = raw.reshape(20, 2, 4), np.repeat([1, -1], 10)
-    expected = pair_auc(pipeline[-1], scaled.reshape(20, 2, 4), y)
-    assert pair_auc(pipeline, P, y) == expected != pair_auc(pipeline[-1], P, y)
+    scaled, similar = pipeline[0].transform(raw), np.ptp(Y[KNOWN_PAIRS], axis=1) == 0
+    by_counting = area_by_counting(pipeline[-1].pair_score(scaled[KNOWN_PAIRS]), similar)
+    for _ in range(2):
+        for model, points in ((pipeline[-1], scaled), (pipeline, raw)):
+            of_pairs = pair_auc(model, points[KNOWN_PAIRS], np.where(similar, 1, -1))
+            for found in (pair_auc(model, points, Y), of_pairs):
+                assert found == pytest.approx(by_counting, abs=1e-12)
+        monkeypatch.setattr(half_labeled, "PAIRS_AT_ONCE", 7)
 
 
 UNKNOWN = np.full(40, -1)
@@ -279,7 +261,7 @@ def test_search_with_drawn_pairs_is_certified_over_all_of_them():
     assert search.sampling_.certificate == search.certificate_
 
 
-def test_search_results_are_read_as_those_of_grid_search(search):
+def test_search_results_are_read_as_those_of_grid_search_and_end_with_the_best(search):
     results = search.cv_results_
     scores = np.array([results[f"split{i}_test_score"] for i in range(3)])
     assert results["mean_test_score"] == pytest.approx(scores.mean(axis=0))
@@ -289,25 +271,17 @@ def test_search_results_are_read_as_those_of_grid_search(search):
     assert results["params"][search.best_index_] == search.best_params_
     assert [p["unlabeled_weight"] for p in results["params"]] == [0.0] * 3 + ["ratio"] * 3
     assert not results["n_uncertified"].any()
-
-
-def test_search_ends_with_the_seraph_it_chose(search):
     chosen = SERAPH(**search.best_params_, **LOOSE).fit(X, Y)
-    P = np.stack([X[:10], X[10:20]], axis=1)
     assert np.array_equal(search.transform(X), chosen.transform(X))
+    P = np.stack([X[:10], X[10:20]], axis=1)
     assert np.array_equal(search.predict_pair_proba(P), chosen.predict_pair_proba(P))
-    assert np.array_equal(search.predict_pairs(P), chosen.predict_pairs(P))
     assert search.certificate_ == chosen.certificate_
 
 
 def test_search_breaks_ties_toward_the_larger_trace_weight():
-    tied = SERAPHCV([0.3, 3.0, 1.0], (0.0,), cv=2, scoring=lambda model, X, y: 0.7)
+    tied = SERAPHCV([0.3, 3.0, 1.0], (0.0,), cv=2, scoring=lambda model, X, y: 0.7, **LOOSE)
     assert tied.fit(X, Y).best_params_["trace_weight"] == 3.0
     assert tied.cv_results_["rank_test_score"].tolist() == [1, 1, 1]
-    favored = SERAPHCV(
-        [0.3, 3.0, 1.0], (0.0,), cv=2, scoring=lambda model, X, y: -model.trace_weight
-    )
-    assert favored.fit(X, Y).best_params_["trace_weight"] == 0.3
 
 
 @pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
@@ -344,44 +318,42 @@ def test_auto_weights_are_multiples_of_the_default_one_of_seraph(laplacian_weigh
         assert weight < 0.5 * weights[0]  # a quarter of the pairs
 
 
-@pytest.mark.parametrize("megabytes", [1024, 0.0005])
-@pytest.mark.parametrize("scoring", ["soft_accuracy", "known_accuracy"])
-def test_closed_form_scores_are_the_share_of_the_class_among_the_neighbors(scoring, megabytes):
-    """The held-out points, whose labels are hidden, are judged all at once, or a few at a time."""
+def closed_form_score(scoring, model, X, y, kept, test):
+    """The score of a metric by its distances from each held-out point to the kept ones."""
+    if scoring in ("pair_auc", pair_auc):
+        rows = np.array([(i, j) for i in test for j in kept] + [*combinations(test, 2)])
+        return area_by_counting(model.pair_score(X[rows]), y[rows[:, 0]] == y[rows[:, 1]])
+    scores = []
+    for i in test:
+        d = model.pair_distance([[X[i], X[j]] for j in kept]) ** 2
+        w = (d < 1e-9).astype(float) if d.min() < 1e-9 else np.exp(-d / d.min())
+        if scoring == "known_accuracy":
+            w = np.arange(len(d)) == np.argmin(d)
+        scores.append(w[y[kept] == y[i]].sum() / w.sum())
+    return np.mean(scores)
+
+
+@pytest.mark.parametrize(
+    ("scoring", "megabytes"),
+    [
+        *(("soft_accuracy", 1024), ("soft_accuracy", 0.0005), ("known_accuracy", 0.0005)),
+        *(("pair_auc", 1024), (pair_auc, 1024)),
+    ],
+)
+def test_closed_form_scores_of_the_held_out_points(scoring, megabytes):
+    """Their labels are hidden; all at once, or a few at a time; the last metric is zero."""
     X, y = np.random.default_rng(0).normal(size=(28, 2)), np.arange(28) % 3
     X[4] = X[0]  # kept and held out, of two classes
     y[24:] = -1
+    search = SERAPHCV([1.0, 1e9], (0.0,), identity_shares=[0.0, 0.3], cv=2, refit=False)
     with config_context(working_memory=megabytes):
-        search = SERAPHCV([1.0, 9.0], cv=2, scoring=scoring, refit=False).fit(X, y)
+        results = search.set_params(scoring=scoring).fit(X, y).cv_results_
     for name, kept, test, hidden in folds_of(X, y):
-        for index, candidate in enumerate(search.cv_results_["params"]):
-            model = SERAPH(**candidate).fit(X, hidden)  # all points, the held-out ones too
-            scores = []
-            for i in test:
-                d = model.pair_distance([[X[i], X[j]] for j in kept]) ** 2
-                w = (d < 1e-9).astype(float) if d.min() < 1e-9 else np.exp(-d / d.min())
-                if scoring == "known_accuracy":
-                    w = d == d.min()
-                scores.append(w[y[kept] == y[i]].sum() / w.sum())
-            assert search.cv_results_[name][index] == pytest.approx(np.mean(scores), rel=1e-9)
-
-
-def test_soft_accuracy_of_the_zero_metric_is_the_share_of_the_class_among_the_kept():
-    zero = SERAPHCV([1e9], identity_shares=[0.0], cv=2, refit=False).fit(X, Y)
-    for name, kept, test, _ in folds_of(X, Y):
-        expected = np.mean(Y[kept] == Y[test][:, None])
-        assert zero.cv_results_[name][0] == pytest.approx(expected)
-
-
-def test_pair_auc_of_a_search_judges_the_pairs_with_a_held_out_point():
-    found = SERAPHCV(scoring="pair_auc", **SMALL).fit(X, Y)
-    for name, _, test, hidden in folds_of(X, Y):
-        model = SERAPH(trace_weight=1.0, unlabeled_weight=0.0).fit(X, hidden)
-        rows = KNOWN_PAIRS[np.isin(KNOWN_PAIRS, test).any(axis=1)]
-        expected = area_by_counting(model.pair_score(X[rows]), np.ptp(Y[rows], axis=1) == 0)
-        assert found.cv_results_[name][0] == pytest.approx(expected, abs=1e-12)
-    given_as_function = SERAPHCV(scoring=pair_auc, **SMALL).fit(X, Y)
-    assert given_as_function.best_score_ == found.best_score_
+        for index, candidate in enumerate(results["params"]):
+            with catch_warnings(action="ignore"):  # of the metric that is zero
+                model = SERAPH(**candidate).fit(X, hidden)  # all points, the held-out ones too
+            expected = closed_form_score(scoring, model, X, y, kept, test)
+            assert results[name][index] == pytest.approx(expected, rel=1e-9)
 
 
 def test_search_counts_what_did_not_end_certified_and_says_so():
@@ -420,13 +392,12 @@ def test_search_goes_on_where_a_solver_fails_and_ends_where_all_fail(monkeypatch
 
 def test_search_folds_follow_the_smallest_class_and_the_seed():
     n_folds = np.bincount(Y[SAMPLING.labeled]).min()
-    splits = []
+    scores = []
     for seed in (None, 0, 0, 3):
-        search = SERAPHCV([1.0], (0.0,), refit=False, random_state=seed)
-        results = search.fit(X, Y).cv_results_
+        search = SERAPHCV([1.0], (0.0,), refit=False, random_state=seed).fit(X, Y)
         assert search.n_splits_ == n_folds < 5
-        splits.append([results[f"split{i}_test_score"][0] for i in range(n_folds)])
-    assert splits[1] == splits[2] != splits[3]
+        scores.append(search.best_score_)
+    assert scores[1] == scores[2] != scores[3]
 
 
 def test_search_takes_other_splitters():
@@ -441,17 +412,20 @@ def test_search_takes_other_splitters():
         found.transform(X)
 
 
-def test_search_with_string_labels_and_a_data_frame(search):
-    names = np.array([None if label < 0 else "abc"[label] for label in Y], dtype=object)
+def test_search_with_string_labels_and_a_data_frame():
+    names = np.where(Y < 0, None, np.array([*"abc"], dtype=object)[Y])
     frame = pd.DataFrame(X, columns=list("pqrs"))
     seen = set()
-    scoring = {"scoring": lambda model, X, y: float(bool(seen.update(y)))}
-    SERAPHCV([1.0], (0.0,), cv=2, **scoring).fit(frame, names)
+    search = SERAPHCV([1.0], (0.0,), cv=2, scoring=lambda model, X, y: float(bool(seen.update(y))))
+    search.fit(frame, names)
     assert seen == {"a", "b", "c"}
-    again = clone(search).fit(frame, names)
-    assert np.array_equal(again.metric_, search.metric_)
-    for model in (again, again.best_estimator_):
+    expected = SERAPH(trace_weight=1.0, unlabeled_weight=0.0).fit(X, Y)
+    assert np.array_equal(search.metric_, expected.metric_)
+    for model in (search, search.best_estimator_):
         assert model.feature_names_in_.tolist() == list("pqrs")
+
+
+WIDE = np.hstack([X, X**2, X**3, X**4])
 
 
 @pytest.mark.parametrize(
@@ -461,36 +435,33 @@ def test_search_with_string_labels_and_a_data_frame(search):
         ({"trace_weights": [-1.0]}, "trace_weights=-1"),
         ({"trace_weights": []}, "nothing to choose from"),
         ({"unlabeled_weights": "ratio"}, "must be a sequence"),
+        ({"identity_shares": "auto"}, "identity_shares='auto' must be a sequence"),
         ({"unlabeled_weights": ["rato"]}, "'rato' is not known"),
         ({"scoring": "accuracy"}, "scoring='accuracy' is not known"),
         ({"scoring": lambda model, X, y: np.nan}, "scoring returned NaN"),
+        ({"caution": -1.0}, "caution"),
         ({"cv": 17}, "n_splits=17, but only 16 points"),
         ({"cv": [([0, 1, 20], [3])]}, "leaves . known points of fewer than two classes"),
         ({"cv": [(np.arange(20), np.arange(20, 40))]}, "Fold 0 of cv holds out no point"),
         ({"trace_weights": [0.0], "unlabeled_weights": [0.0]}, "trace_weight > 0"),
+        ({"y": np.concatenate([[0, 0, 0], UNKNOWN[3:]])}, "two classes"),
+        ({"y": np.concatenate([[0, 1, 2], UNKNOWN[3:]])}, "two classes"),
+        ({"y": None}, "requires y"),
     ],
 )
 def test_failure_path_search(parameters, message):
-    wide = np.hstack([X, X**2, X**3, X**4])
-    y = Y.copy()
-    y[:2] = y[0]
+    y = np.concatenate([Y[[0, 0]], Y[2:]])
+    given = SMALL | {"y": y} | parameters
     with pytest.raises(ValueError, match=message):
-        SERAPHCV(**SMALL | parameters).fit(wide, y)
+        SERAPHCV(**{name: given[name] for name in given if name != "y"}).fit(WIDE, given["y"])
 
 
 def test_failure_path_auto_weights_where_the_first_metric_is_always_zero():
     """One class at both ends, the other in the middle: similar pairs are the farther ones."""
     X = np.array([[0.0], [10.0], [0.1], [9.9], [5.0], [5.1], [2.0]])
-    y = np.array([0, 0, 0, 0, 1, 1, -1])
     model = SERAPHCV(unlabeled_weights=(0.0,), cv=2, threshold=1e-3)
     with pytest.raises(ValueError, match=r"zero at every trace weight.*trace_weights as numbers"):
-        model.fit(X, y)
-
-
-@pytest.mark.parametrize("known", [[0, 0, 0], [0, 1, 2], [0, 0, 1]])
-def test_failure_path_search_with_too_few_labels(known):
-    with pytest.raises(ValueError, match="two classes"):
-        SERAPHCV(trace_weights=[1.0]).fit(X, np.concatenate([known, UNKNOWN[3:]]))
+        model.fit(X, [0, 0, 0, 0, 1, 1, -1])
 
 
 # The whole workflow
