@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.interpolate import KroghInterpolator
 
 from ..certificate import Certificate
 from ..m_step.solve import FIRST_ORDER, MStepSolver
@@ -442,13 +443,11 @@ def _predict(last: Sequence[tuple[float, FloatArray]], weight: float) -> FloatAr
 
     The prediction is cut to the last metric's rank: beyond it the parabola cannot be trusted.
     """
-    weights, metrics = zip(*last, strict=True)
+    latest, weights = last[-1][1], [at for at, _ in last]
     if len(last) < 2 or min(weight, *weights) <= 0.0:
-        return metrics[-1]
-    x = np.log(weights)
-    steps = np.log(weight) - x
-    along = [np.prod(np.delete(steps / (x[i] - x + (x == x[i])), i)) for i in range(len(x))]
-    eigenvalues, vectors = np.linalg.eigh(symmetrize(np.tensordot(along, metrics, 1)))
-    rank = numerical_rank(metrics[-1])
+        return latest
+    parabola = KroghInterpolator(np.log(weights), [metric for _, metric in last])
+    eigenvalues, vectors = np.linalg.eigh(symmetrize(parabola(np.log(weight))))
+    rank = numerical_rank(latest)
     kept = vectors[:, -rank:] * np.sqrt(np.maximum(eigenvalues[-rank:], 0.0))
     return np.asarray(kept @ kept.T)
