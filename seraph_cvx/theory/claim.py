@@ -15,11 +15,13 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
 
 from ..display.page import Chart
-
-Number = float | int | str
 
 
 class Verdict(StrEnum):
@@ -43,20 +45,16 @@ class Check:
     residual: float
     tolerance: float
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "residual", float(self.residual))  # counts and answers too
-
     @property
     def passes(self) -> bool:
         """Whether the residual is within the tolerance."""
-        return bool(self.residual <= self.tolerance)
+        return self.residual <= self.tolerance
 
     @property
     def strain(self) -> float:
         """The ratio residual / tolerance; the check with the largest one is decisive."""
-        if math.isnan(self.residual):
-            return math.inf
-        return self.residual / max(self.tolerance, 1e-300)
+        ratio = self.residual / max(self.tolerance, 1e-300)
+        return math.inf if math.isnan(ratio) else ratio
 
 
 @dataclass(frozen=True)
@@ -83,12 +81,24 @@ class Claim:
     recomputation: Recomputation | None = None
 
 
-class Evidence(NamedTuple):
-    """The checks of a claim as printed and as corrected, numbers worth showing, and charts."""
+Residuals = Mapping[str, tuple[ArrayLike, float]]
+"""What was measured: by the name of the check, all residuals and their tolerance."""
 
-    printed: Sequence[Check]
-    corrected: Sequence[Check] = ()
-    numbers: Mapping[str, Number] = {}
+
+def judge(measured: Residuals) -> list[Check]:
+    """Make a check of the largest residual of each name, but at least 0; NaN is the largest."""
+    return [
+        Check(name, float(np.max(np.asarray(residuals, float), initial=0.0)), tolerance)
+        for name, (residuals, tolerance) in measured.items()
+    ]
+
+
+class Evidence(NamedTuple):
+    """The residuals of a claim as printed and as corrected, numbers worth showing, and charts."""
+
+    printed: Residuals
+    corrected: Residuals = MappingProxyType({})
+    numbers: Mapping[str, Any] = MappingProxyType({})
     charts: Sequence[Chart] = ()
 
 
@@ -113,7 +123,7 @@ class ClaimResult:
     claim: Claim
     printed: Sequence[Check]
     corrected: Sequence[Check] = ()
-    numbers: Mapping[str, Number] = field(default_factory=dict)
+    numbers: Mapping[str, Any] = field(default_factory=dict)
     charts: Sequence[Chart] = ()
     seconds: float = 0.0
     message: str = ""
@@ -123,25 +133,27 @@ class ClaimResult:
         """The verdict that follows from the checks; see the top of this module."""
         if self.message or not self.printed:
             return Verdict.UNDECIDED
-        corrected = all(check.passes for check in self.corrected)
-        if corrected and all(check.passes for check in self.printed):
+        if not self._is_mended:
+            return Verdict.REFUTED
+        if self.violation is None:
             return Verdict.HOLDS
         is_condition = self.corrected and self.claim.expected is not Verdict.REFUTED
-        return Verdict.CORRECTED if corrected and is_condition else Verdict.REFUTED
+        return Verdict.CORRECTED if is_condition else Verdict.REFUTED
 
     @property
     def as_expected(self) -> bool:
         """Whether the verdict is the known one, and what holds instead does hold."""
-        corrected = all(check.passes for check in self.corrected)
-        return corrected and self.verdict is self.claim.expected
+        return self._is_mended and self.verdict is self.claim.expected
+
+    @property
+    def _is_mended(self) -> bool:
+        return all(check.passes for check in self.corrected)
 
     @property
     def decisive(self) -> Check:
         """The check with the largest residual / tolerance, of the statement that is judged."""
         checks = self.printed if self.claim.expected is Verdict.HOLDS else self.corrected
-        if not checks:
-            return Check("no evidence", math.inf, 0.0)
-        return max(checks, key=lambda check: check.strain)
+        return max(checks, key=_strain, default=Check("no evidence", math.inf, 0.0))
 
     @property
     def residual(self) -> float:
@@ -157,4 +169,8 @@ class ClaimResult:
     def violation(self) -> Check | None:
         """The worst check that the printed statement fails, if any."""
         failed = [check for check in self.printed if not check.passes]
-        return max(failed, key=lambda check: check.strain) if failed else None
+        return max(failed, key=_strain, default=None)
+
+
+def _strain(check: Check) -> float:
+    return check.strain

@@ -6,13 +6,16 @@ What the paper prints is taken from :mod:`seraph_cvx.paper`, pair by pair; nothi
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .. import paper
+from ..certificate import Certificate
 from ..m_step.solve import solve_m_step
 from ..model.e_step import e_step
 from ..model.m_step_objective import MStepObjective
@@ -33,22 +36,29 @@ TIGHT = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 
 @dataclass(frozen=True, eq=False)
 class ClaimData:
-    """A data set with the paper's hyper-sparsity setting: mu = #(S u D)/#U, lambda, eta."""
+    """A data set with hyperparameters: by default the paper's hyper-sparsity setting."""
 
     name: str
     pairs: PairSet
-    trace_weight: float = 1.0
-    threshold: float = 1.0
+    trace_weight: float = 1.0  # lambda
+    threshold: float = 1.0  # eta
     seed: int = 0
+    unlabeled_weight: float | str = "ratio"  # mu = #(S u D) / #U
+    sharpness: float | None = None
 
     def random(self, claim: int) -> np.random.Generator:
         """A random generator with the same numbers at every call, others for every claim."""
         return np.random.default_rng([self.seed, claim])
 
-    @property
+    @cached_property
     def mu(self) -> float:
-        """The paper's weight of the unlabeled pairs, #(S u D) / #U."""
-        return self.pairs.resolve_unlabeled_weight("ratio")
+        """The weight of the unlabeled pairs."""
+        return self.pairs.resolve_unlabeled_weight(self.unlabeled_weight)
+
+    @property
+    def exponent(self) -> float:
+        """The exponent of the posterior in the E-step (10), by default 1 + mu."""
+        return 1.0 + self.mu if self.sharpness is None else self.sharpness
 
     @property
     def points_and_pairs(self) -> tuple[FloatArray, IntArray, IntArray, IntArray]:
@@ -84,36 +94,34 @@ class ClaimData:
     @cached_property
     def weights(self) -> FloatArray:
         """The weight c_k of every pair in (11): 1, or mu where it is unlabeled."""
-        counts = [self.pairs.n_labeled, self.pairs.n_unlabeled]
-        return np.repeat([1.0, self.mu], counts)
+        return np.repeat([1.0, self.mu], [len(self.labeled), len(self.unlabeled)])
 
     @cached_property
-    def first_m_step(self) -> MStepSolution:
-        """The first M-step, in which every unlabeled pair counts as dissimilar."""
-        return certified(self.objective(soft_labels=None))
+    def first_metric(self) -> FloatArray:
+        """The metric of the first M-step, in which every unlabeled pair counts as dissimilar."""
+        return certified(self.objective()).metric
 
     @cached_property
     def soft_labels(self) -> FloatArray:
         """The soft labels q(+1) of the first E-step."""
-        return e_step(self.pairs, metric_of(self.first_m_step), self.mu, self.threshold)
+        return e_step(self.pairs, self.first_metric, self.mu, self.threshold)
 
     @cached_property
     def m_step(self) -> MStepObjective:
         """The second M-step, on which claims about (11) are checked."""
-        return self.objective(soft_labels=self.soft_labels)
+        return self.objective(self.soft_labels)
 
     @cached_property
     def metric(self) -> FloatArray:
         """The certified solution of `m_step`."""
-        return metric_of(certified(self.m_step, self.first_m_step.metric))
+        return certified(self.m_step, self.first_metric).metric
 
     @cached_property
     def few(self) -> ClaimData:
         """At most 24 of the points, the labeled ones first: for conic solvers."""
         seen = np.unique(self.pairs.labeled)
         others = np.setdiff1d(np.arange(self.pairs.n_points), seen)
-        pairs = restrict(self.pairs, np.concatenate([seen[:12], others])[:24])
-        return ClaimData(self.name, pairs, self.trace_weight, self.threshold, self.seed)
+        return replace(self, pairs=restrict(self.pairs, np.append(seen[:12], others)[:24]))
 
     @cached_property
     def unit(self) -> float:
@@ -126,81 +134,71 @@ class ClaimData:
         """The trace of the learned metric, or the scale of metrics where that is larger."""
         return max(float(np.trace(self.metric)), self.unit)
 
-    def objective(self, soft_labels: FloatArray | None) -> MStepObjective:
-        """State the M-step (11) with given soft labels."""
+    def objective(self, soft_labels: FloatArray | None = None) -> MStepObjective:
+        """State the M-step (11) with given soft labels; by default the first one."""
         return MStepObjective(
             self.pairs,
             soft_labels=soft_labels,
+            sharpness=self.sharpness,
+            unlabeled_weight=self.mu,
             trace_weight=self.trace_weight,
             threshold=self.threshold,
         )
 
-    def loss(self, A: FloatArray) -> float:
+    def losses(self, metrics: Iterable[FloatArray]) -> FloatArray:
         """The negative -F(A) of (11), as printed, with the soft labels of the first E-step."""
-        return -paper.m_step(*self.points_and_pairs, self.soft_labels, A, **self.letters)
+        q, letters = self.soft_labels, self.letters
+        return np.array([-paper.m_step(*self.points_and_pairs, q, A, **letters) for A in metrics])
 
     def gradient(self, A: FloatArray) -> FloatArray:
         """The gradient of F that is printed below (11)."""
         return paper.m_step_gradient(*self.points_and_pairs, self.soft_labels, A, **self.letters)
 
+    def paper_loss(self, A: FloatArray) -> float:
+        """The paper's objective (7) as a minimization, -L(A)."""
+        return -paper.simplified_objective(*self.points_and_pairs, A, **self.letters)
+
     def posteriors(self, A: FloatArray, y: float = 1.0) -> FloatArray:
         """The posterior p(y) of (8) of every pair, the labeled ones first."""
         return paper.posterior(distances(self.differences, A), y, self.threshold)
 
-    def random_metrics(self, claim: int, count: int) -> list[FloatArray]:
+    def unlabeled_entropies(self, A: FloatArray) -> FloatArray:
+        """Shannon's entropy H(p) of the posterior (8) of every unlabeled pair."""
+        return paper.entropy(self.posteriors(A)[len(self.labeled) :])
+
+    def random_metrics(self, claim: int, count: int) -> FloatArray:
         """Draw PSD matrices of every rank, of about the size of the learned metric."""
         rng, m = self.random(claim), self.pairs.n_features
         metrics = []
         for _ in range(count):
             F = rng.normal(size=(m, int(rng.integers(1, m + 1))))
-            B = F @ F.T
-            metrics.append(B * (self.size * 10.0 ** rng.uniform(-1.5, 0.5) / np.trace(B)))
-        return metrics
+            metrics.append(F @ F.T * (10.0 ** rng.uniform(-1.5, 0.5) / np.sum(F**2)))
+        return self.size * np.array(metrics)
 
 
-def certified(objective: MStepObjective, start: FloatArray | None = None) -> MStepSolution:
-    """Solve (11), with a certificate; the caller checks the gap."""
-    return solve_m_step(objective, tol=GAP, start=start)
+def certified(objective: MStepObjective, start: FloatArray | None = None) -> Certificate:
+    """Solve (11): the bounds on its optimum, whose gap the caller checks, and the metric."""
+    return certificate_of(solve_m_step(objective, tol=GAP, start=start))
 
 
-def metric_of(solution: MStepSolution) -> FloatArray:
-    """The metric of a solution; an error if the solver returned none."""
-    if solution.metric is None:
+def certificate_of(solution: MStepSolution) -> Certificate:
+    """The certificate of a solution; an error if the solver returned no metric."""
+    if solution.certificate is None:
         raise ClaimUndecided(f"{solution.solver} returned no metric: {solution.message}")
-    return solution.metric
+    return solution.certificate
 
 
 def restrict(pairs: PairSet, kept: IntArray, n_labeled: int | None = None) -> PairSet:
     """Keep these points, and the labels of pairs of the first `n_labeled` of them."""
     position = np.full(pairs.n_points, -1)
-    position[kept] = np.arange(len(kept))
-    position[kept[n_labeled:] if n_labeled is not None else []] = -1
-    similar, dissimilar = (
-        position[rows[np.all(position[rows] >= 0, axis=1)]]
-        for rows in (pairs.similar, pairs.dissimilar)
-    )
-    return PairSet.from_constraints(pairs.points[kept], similar, dissimilar)
+    position[kept[:n_labeled]] = np.arange(len(kept[:n_labeled]))
+    rows = [position[labeled] for labeled in (pairs.similar, pairs.dissimilar)]
+    return PairSet.from_constraints(pairs.points[kept], *(r[np.all(r >= 0, axis=1)] for r in rows))
 
 
 def distances(V: FloatArray, A: FloatArray) -> FloatArray:
     """The squared distance v'Av of each row v."""
     return np.asarray(np.sum((V @ A) * V, axis=1))
-
-
-def norm(A: FloatArray) -> float:
-    """The Frobenius norm."""
-    return float(np.linalg.norm(A))
-
-
-def moment(V: FloatArray, weights: FloatArray) -> FloatArray:
-    """The weighted sum of outer products, sum_k w_k v_k v_k'."""
-    return np.asarray((V.T * weights) @ V)
-
-
-def factor_of(A: FloatArray) -> FloatArray:
-    """A square factor L with LL' = A, from which L-BFGS over factors starts."""
-    eigenvalues, vectors = np.linalg.eigh(A)
-    return np.asarray(vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
 
 
 def renyi_entropy(d: FloatArray, order: float, eta: float) -> FloatArray:
@@ -209,14 +207,9 @@ def renyi_entropy(d: FloatArray, order: float, eta: float) -> FloatArray:
     return np.asarray(np.logaddexp(*powers) / (1.0 - order))
 
 
-def shannon_entropy(d: FloatArray, eta: float) -> FloatArray:
-    """Shannon's entropy H(p) of the posterior (8)."""
-    return paper.entropy(paper.posterior(d, 1.0, eta))
-
-
-def relative(difference: float | FloatArray, size: float | FloatArray = 1.0) -> float:
+def relative(difference: ArrayLike, size: ArrayLike = 1.0) -> float:
     """The largest |difference|, relative to max(1, max |size|)."""
-    return float(np.max(np.abs(difference), initial=0.0)) / max(1.0, float(np.max(np.abs(size))))
+    return float(np.max(np.abs(difference), initial=0.0) / np.max(np.abs(size), initial=1.0))
 
 
 def solve_conic(problem: cp.Problem) -> str:

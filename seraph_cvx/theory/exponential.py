@@ -47,7 +47,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ..baselines.rival import moment, quadratic_forms, state_squared_distances
 from ..certificate import Certificate
+from ..certificate.certificate import LowerBound
 from ..model.soft_labels import check_soft_labels
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.proven_sums import (
@@ -60,8 +62,9 @@ from ..numerics.proven_sums import (
 from ..numerics.psd_cone import check_metric, factor, project, scaled_factor, symmetrize
 from ..numerics.rounding import ENTROPY_ROUNDINGS, LARGEST_SCORE, LOSS_ROUNDINGS, UNIT, down, up
 from ..pairs.pair_set import PairSet
+from ..paper import differences
+from ..solvers.gradient_steps import Iterate, projected_step
 from ..solvers.solution import MStepSolution, Status
-from .claim_data import distances, moment
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -105,30 +108,31 @@ class ExponentialMStep:
         self.near  # noqa: B018 (checks the soft labels)
 
     @cached_property
-    def _rows_and_weights(self) -> tuple[FloatArray, FloatArray]:
-        """The differences v_k and weights c_k of labeled and, with mu > 0, unlabeled pairs."""
-        pairs, mu = self.pairs, self.pairs.resolve_unlabeled_weight(self.unlabeled_weight)
-        rows = np.vstack([pairs.labeled, pairs.unlabeled])[: None if mu else pairs.n_labeled]
-        c = np.append(pairs.labeled_weights, np.full(pairs.n_unlabeled, mu))[: len(rows)]
-        return pairs.points[rows[:, 0]] - pairs.points[rows[:, 1]], c
+    def weights(self) -> FloatArray:
+        """The weights c_k of similar, dissimilar and, with mu > 0, unlabeled pairs."""
+        mu = self.pairs.resolve_unlabeled_weight(self.unlabeled_weight)
+        unlabeled = np.full(self.pairs.n_unlabeled, mu)
+        return np.append(self.pairs.labeled_weights, unlabeled if mu else [])
 
-    @property
+    @cached_property
     def differences(self) -> FloatArray:
-        """The differences v_k, of similar pairs first, then of dissimilar ones."""
-        return self._rows_and_weights[0]
+        """The differences v_k of these pairs."""
+        rows = np.vstack([self.pairs.labeled, self.pairs.unlabeled])
+        return differences(self.pairs.points, rows[: len(self.weights)])
 
     @cached_property
     def near(self) -> FloatArray:
         """The weights a_k of the label +1; these doubles are the problem."""
-        pairs, c = self.pairs, self._rows_and_weights[1]
+        pairs = self.pairs
         given = np.zeros(pairs.n_unlabeled) if self.soft_labels is None else self.soft_labels
         label = np.repeat([1.0, 0.0], [len(pairs.similar), len(pairs.dissimilar)])
-        return np.asarray(c * np.append(label, check_soft_labels(given, pairs))[: len(c)])
+        q = np.append(label, check_soft_labels(given, pairs))
+        return np.asarray(self.weights * q[: len(self.weights)])
 
     @cached_property
     def far(self) -> FloatArray:
         """The weights b_k of the label -1; these doubles are the problem."""
-        return self._rows_and_weights[1] - self.near
+        return self.weights - self.near
 
     @cached_property
     def linear_matrix(self) -> FloatArray:
@@ -141,15 +145,12 @@ class ExponentialMStep:
         """The constant term, delta * sum_k a_k."""
         return self.offset * float(np.sum(self.near))
 
-    def shifted_distances(self, A: FloatArray) -> FloatArray:
-        """The shifted squared distances u_k = v_k'Av_k + delta."""
-        return np.maximum(distances(self.differences, A), 0.0) + self.offset
-
     def value(self, A: ArrayLike) -> float:
         """The objective f at a PSD matrix A."""
         metric = check_metric(A, self.pairs.n_features)
-        losses = self.far * dissimilar_loss(self.shifted_distances(metric))
-        return float(np.sum(self.linear_matrix * metric) + self.constant + np.sum(losses))
+        u = quadratic_forms(metric, self.differences) + self.offset
+        losses = float(self.far @ dissimilar_loss(u))
+        return float(np.vdot(self.linear_matrix, metric)) + self.constant + losses
 
 
 def state_exponential(problem: ExponentialMStep) -> cp.Problem:
@@ -163,17 +164,14 @@ def state_exponential(problem: ExponentialMStep) -> cp.Problem:
     import cvxpy as cp
 
     m, n_similar = problem.pairs.n_features, len(problem.pairs.similar)
-    i, j = np.triu_indices(m)
-    twice = np.where(i == j, 1.0, 2.0)
     A = cp.Variable((m, m), PSD=True, name="A")
-    C = cp.Parameter(len(i), name="C", value=problem.linear_matrix[i, j] * twice)
-    constant = cp.Parameter(name="delta sum a", value=problem.constant)
-    goal = C @ A[i, j] + constant
+    C = cp.Parameter((m, m), name="C", value=problem.linear_matrix)
+    goal = cp.vdot(C, A) + cp.Parameter(name="delta sum a", value=problem.constant)
     V, far = problem.differences[n_similar:], problem.far[n_similar:]
     if not len(far):
         return cp.Problem(cp.Minimize(goal))
     b, t = cp.Parameter(len(far), nonneg=True, name="b", value=far), cp.Variable(len(far), name="t")
-    u = (V[:, i] * V[:, j] * twice) @ A[i, j] + problem.offset
+    u = state_squared_distances(A, V) + problem.offset
     likely = cp.log_sum_exp(cp.vstack([-t, -u]), axis=0) <= 0
     return cp.Problem(cp.Minimize(goal + b @ t), [likely])
 
@@ -191,18 +189,12 @@ def certify_exponential_factor(problem: ExponentialMStep, L: FloatArray) -> Cert
     except OverflowError:
         primal_value = math.inf
     anchor = Fraction(problem.offset) * sum_bounds(problem.near)[0]
-    dual_value, dual_point = down(anchor), "w = 0"
+    certificate = Certificate(primal_value, down(anchor), "w = 0", L)
     w = _feasible_weights(problem, L)
     if w is not None:
-        on_ray = down(anchor + _dual_gain(problem, w))
-        if on_ray > dual_value:
-            dual_value, dual_point = on_ray, "ray through the gradient"
-    if dual_value > primal_value:
-        raise ArithmeticError(
-            f"The lower bound {dual_value!r} is above the upper bound {primal_value!r}. "
-            "This is a defect of seraph_cvx: please report it with the data."
-        )
-    return Certificate(primal_value, dual_value, dual_point, L)
+        on_ray = LowerBound(down(anchor + _dual_gain(problem, w)), "ray through the gradient")
+        certificate = certificate.with_bound_of(on_ray)
+    return certificate.checked()
 
 
 def _value_from_above(problem: ExponentialMStep, L: FloatArray) -> Fraction:
@@ -245,50 +237,42 @@ def _dual_gain(problem: ExponentialMStep, w: FloatArray) -> Fraction:
 def solve_exponential(
     problem: ExponentialMStep, tol: float = 1e-6, max_iter: int = 5000
 ) -> MStepSolution:
-    """Minimize f by projected gradient, B <- P(B - grad(B) / L), until the certified gap is small.
+    """Minimize f by projected gradient steps, until the certified gap is small.
 
     With A = T B T', f is <M, B> + sum_k b_k g(z_k'Bz_k + delta) + constant, M = T'CT = I to
-    rounding. L is raised until 2 <grad(new) - grad(B), new - B> <= L ||new - B||^2: as f is convex,
-    that implies f(new) <= f(B) + <grad(B), new - B> + L/2 ||new - B||^2, so that no step raises f.
+    rounding. Each step tries twice the length of the last one.
     """
     clock = time.perf_counter()
     T = unit_basis(problem.linear_matrix)
     Z, b, delta = problem.differences @ T, problem.far, problem.offset
     M = symmetrize(moment(Z, problem.near) + problem.trace_weight * (T.T @ T))
 
-    def gradient(B: FloatArray) -> FloatArray:
-        d = np.maximum(distances(Z, B), 0.0)
-        return M - symmetrize(moment(Z, b * dissimilar_slope(d + delta)))
+    def value_and_gradient(B: FloatArray) -> tuple[float, FloatArray]:
+        """The gradient alone, by which steps are judged."""
+        w = b * dissimilar_slope(quadratic_forms(B, Z) + delta)
+        return math.nan, M - symmetrize(moment(Z, w))
 
-    curvature = 1.0 / (np.expm1(delta) * -np.expm1(-delta))  # g''(delta), the largest on the cone
-    steepest = 2.0 * curvature * float(np.sum(b * np.sum(Z**2, axis=1) ** 2)) + 1e-300
     B = np.zeros_like(T)
-    slope, L, iteration = gradient(B), steepest, 0
+    current, iteration = Iterate(B, B, *value_and_gradient(B)), 0
+    curvature = 1.0 / (np.expm1(delta) * -np.expm1(-delta))  # g''(delta), the largest on the cone
+    L = curvature * float(np.sum(b * np.sum(Z**2, axis=1) ** 2)) + 1e-300
     certificate = certify_exponential_factor(problem, B)
     while certificate.relative_gap > tol and iteration < max_iter:
         iteration += 1
-        while True:
-            new = project(B - slope / L)
-            move, new_slope = new - B, gradient(new)
-            length, rise = np.vdot(move, move), 2.0 * np.vdot(new_slope - slope, move)
-            if steepest <= L or rise <= L * length:
-                break
-            L = min(2.0 * L, steepest)
-        B, slope = new, new_slope
-        L = float(rise / length) if rise > 0.0 else L
-        certificate = certify_exponential_factor(problem, T @ factor(B).T)
-    closed = certificate.relative_gap <= tol
+        current, L = projected_step(value_and_gradient, project, current, L / 2.0, False)
+        certificate = certify_exponential_factor(problem, T @ factor(current.B).T)
+    is_closed = certificate.relative_gap <= tol
     solution = MStepSolution(
-        metric=symmetrize(certificate.factor @ certificate.factor.T),
+        metric=certificate.metric,
         value=certificate.primal_value,
         certificate=certificate,
-        status=Status.CERTIFIED if closed else Status.ITERATION_LIMIT,
+        status=Status.CERTIFIED if is_closed else Status.ITERATION_LIMIT,
         solver="projected-gradient",
-        solver_status="gap closed" if closed else "iteration limit",
+        solver_status="gap closed" if is_closed else "iteration limit",
         iterations=iteration,
         seconds=time.perf_counter() - clock,
         message=""
-        if closed
+        if is_closed
         else "Raise max_iter, tol or trace_weight, or standardize the features.",
     )
     solution.warn_unless_certified(tol, stacklevel=2)

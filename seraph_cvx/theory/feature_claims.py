@@ -37,21 +37,24 @@ form of (4), only affine ones are convex for both y.)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import expit, log_ndtr
-from scipy.stats import norm
 
 from ..certificate import Certificate
 from ..display.page import Chart, Curve
 from ..numerics.checks import FloatArray
-from .claim import Check, Evidence
-from .claim_data import ClaimData, metric_of, solve_conic
+from .claim import Evidence
+from .claim_data import ClaimData, certificate_of, solve_conic
 from .exponential import ExponentialMStep, certify_exponential, solve_exponential, state_exponential
 
-Function = Callable[[FloatArray], FloatArray]
+Feature = Callable[[Any], Any]
+"""A feature of the distance, s = phi(d) - eta with phi' > 0, instead of the d - eta of (4).
+
+It takes complex numbers too, which give its derivative.
+"""
 
 DISTANCES = np.geomspace(1e-2, 8.0, 400)
 KAPPAS = np.geomspace(1e-3, 1e3, 61)
@@ -76,18 +79,17 @@ def check_feature_convexity(data: ClaimData) -> Evidence:
 
     def excess(similar: FloatArray, dissimilar: FloatArray) -> float:
         """By how much convexity fails at the midpoints, for either label."""
-        losses = [loss(y, similar, dissimilar) for y in (1, -1)]
-        return max(0.0, *(float(np.max(middle - (one + two) / 2.0)) for middle, one, two in losses))
+        middle, one, two = np.hstack([loss(y, similar, dissimilar) for y in (1, -1)])
+        return float(np.max(middle - (one + two) / 2.0))
 
-    convex, affine = excess(points**2, 0.0 * points), 0.0
-    for _ in range(20):
-        slope, shift = rng.normal(size=(2, 2)) * 3.0
-        affine = max(affine, excess(*(s * points + t for s, t in zip(slope, shift, strict=True))))
+    convex = excess(points**2, 0.0 * points)
+    slopes, shifts = 3.0 * rng.normal(size=(2, 20, 2, 1, 1))
+    affine = [excess(*features) for features in slopes * points + shifts]
     line = np.linspace(0.0, 3.0, 61)
     curve = loss(-1, line**2, 0.0 * line)
     return Evidence(
-        [Check("midpoint inequality, f convex, excess", convex, 1e-9)],
-        [Check("midpoint inequality, f affine, excess", affine, 1e-12)],
+        {"midpoint inequality, f convex, excess": (convex, 1e-9)},
+        {"midpoint inequality, f affine, excess": (affine, 1e-12)},
         numbers={
             "f = a^2 and 0: largest excess": convex,
             "loss at 0.5, between 0 and 1": curve[10],
@@ -104,70 +106,31 @@ def check_feature_convexity(data: ClaimData) -> Evidence:
     )
 
 
-@dataclass(frozen=True)
-class Feature:
-    """A feature of the distance: s = phi(d) - eta, with phi' > 0, instead of the d - eta of (4)."""
-
-    name: str
-    score: Function
-    slope: Function
-    curvature: Function
-
-    def times(self, kappa: float) -> Feature:
-        """The feature times kappa, the multiplier of (2), with the sign of kappa = -1 in (4)."""
-        return Feature(
-            f"{kappa:g} ({self.name})",
-            lambda d: kappa * self.score(d),
-            lambda d: kappa * self.slope(d),
-            lambda d: kappa * self.curvature(d),
-        )
+def times(kappa: float, feature: Feature) -> Feature:
+    """The feature times kappa, the multiplier of (2), with the sign of kappa = -1 in (4)."""
+    return lambda d: kappa * feature(d)
 
 
 def power(alpha: float) -> Feature:
     """The power feature phi(d) = d^alpha with eta = 1; alpha = 1 is (4)."""
-    return Feature(
-        f"d^{alpha:g}",
-        lambda d: d**alpha - 1.0,
-        lambda d: alpha * d ** (alpha - 1.0),
-        lambda d: alpha * (alpha - 1.0) * d ** (alpha - 2.0),
-    )
+    return lambda d: d**alpha - 1.0
 
 
-def _probit_slope(d: FloatArray) -> FloatArray:
-    return np.asarray(np.exp(norm.logpdf(d - 1.0) - log_ndtr(d - 1.0) - log_ndtr(1.0 - d)))
-
-
-def _probit_curvature(d: FloatArray) -> FloatArray:
-    x = d - 1.0
-    hazards = np.exp(norm.logpdf(x) - log_ndtr(-x)) - np.exp(norm.logpdf(x) - log_ndtr(x))
-    return np.asarray(_probit_slope(d) * (hazards - x))
-
-
-AFFINE = power(1.0)
-
-LOG_CONCAVE = (
-    AFFINE,
-    Feature(
-        "probit", lambda d: log_ndtr(d - 1.0) - log_ndtr(1.0 - d), _probit_slope, _probit_curvature
-    ),
-    Feature(
-        "exponential",
-        lambda d: np.log(np.expm1(d + OFFSET)),
-        lambda d: -1.0 / np.expm1(-d - OFFSET),
-        lambda d: 1.0 / (np.expm1(-d - OFFSET) * np.expm1(d + OFFSET)),
-    ),
-)
+LOG_CONCAVE: dict[str, Feature] = {
+    "d^1": lambda d: d - 1.0,
+    "probit": lambda d: log_ndtr(d - 1.0) - log_ndtr(1.0 - d),
+    "exponential": lambda d: np.log(np.expm1(d + OFFSET)),
+}
 """Features for which (a) holds: p(-1) = sigma(d - 1), Phi(d - 1) and 1 - e^{-d - 0.1}."""
 
-CONVEX = (power(2.0), Feature("e^d - 1", lambda d: np.expm1(d) - 1.0, np.exp, np.exp))
+CONVEX: dict[str, Feature] = {"d^2": power(2.0), "e^d - 1": lambda d: np.expm1(d) - 1.0}
 """Convex features, as the paper asks for, for which (a) does not hold."""
 
-CONCAVE = (power(0.5), Feature("log d", np.log, lambda d: 1.0 / d, lambda d: -1.0 / d**2))
+CONCAVE: dict[str, Feature] = {"d^0.5": power(0.5), "log d": np.log}
 """Concave features, for which (a) does not hold: the unsquared distance, p(+1) = 1 / (1 + d)."""
 
-FEATURES = (*LOG_CONCAVE, *CONVEX, *CONCAVE)
-NOT_AFFINE = FEATURES[1:]
-POWERS = {AFFINE, CONVEX[0], CONCAVE[0]}
+FEATURES = LOG_CONCAVE | CONVEX | CONCAVE
+AFFINE, *NOT_AFFINE = FEATURES.values()
 
 
 def losses(s: FloatArray) -> FloatArray:
@@ -175,15 +138,26 @@ def losses(s: FloatArray) -> FloatArray:
     return np.logaddexp(0.0, [s, -s])
 
 
+def slope(feature: Feature, d: FloatArray) -> FloatArray:
+    """The derivative phi', to rounding: the imaginary part of phi(d + ih) / h for a tiny h."""
+    return np.asarray(np.imag(feature(d + 1e-30j)) / 1e-30)
+
+
+def curvature(feature: Feature, d: FloatArray) -> FloatArray:
+    """The second derivative phi'', by central differences of `slope`."""
+    h = 1e-5 * d
+    return (slope(feature, d + h) - slope(feature, d - h)) / (2.0 * h)
+
+
 def violation(feature: Feature, d: FloatArray = DISTANCES) -> float:
     """By how much (a) is violated: the most that |phi''|/phi'^2 exceeds sigma(s) or sigma(-s)."""
-    s, ratio = feature.score(d), feature.curvature(d) / feature.slope(d) ** 2
+    s, ratio = feature(d), curvature(feature, d) / slope(feature, d) ** 2
     return max(0.0, float(np.max(ratio - expit(s))), float(np.max(-ratio - expit(-s))))
 
 
 def loss_curvatures(feature: Feature, d: FloatArray) -> FloatArray:
     """The curvatures of both losses in d, one row each, by their formulas."""
-    s, second, square = feature.score(d), feature.curvature(d), feature.slope(d) ** 2
+    s, second, square = feature(d), curvature(feature, d), slope(feature, d) ** 2
     similar = expit(s) * (second + square * expit(-s))
     return np.stack([similar, expit(-s) * (square * expit(s) - second)])
 
@@ -191,17 +165,17 @@ def loss_curvatures(feature: Feature, d: FloatArray) -> FloatArray:
 def second_differences(feature: Feature, d: FloatArray) -> FloatArray:
     """The second differences of both losses in d, with steps of d/1000, over the step squared."""
     h = d / 1000.0
-    above, middle, below = (losses(feature.score(t)) for t in (d + h, d, d - h))
+    above, middle, below = (losses(feature(t)) for t in (d + h, d, d - h))
     return np.asarray((above - 2.0 * middle + below) / h**2)
 
 
 def rescaling_error(feature: Feature, kappa: float) -> float:
     """How well kappa can be absorbed in the metric: the least spread of kappa phi(d) - phi(t d)."""
     d = np.linspace(0.1, 4.0, 40)
-    target = kappa * feature.score(d)
+    target = kappa * feature(d)
 
     def error(log_t: float) -> float:
-        return float(np.ptp(target - feature.score(np.exp(log_t) * d)) / np.ptp(target))
+        return float(np.ptp(target - feature(np.exp(log_t) * d)) / np.ptp(target))
 
     start = min(np.linspace(-3.0, 3.0, 121), key=error)
     bounds = (start - 0.06, start + 0.06)
@@ -213,46 +187,72 @@ def label_gap(feature: Feature) -> float:
 
     Three unlabeled pairs on a line, v^2 = 1, 2, 3, with q(+1) = 1/2 and 1/2 + (1, -2, 1)/5.
     """
-    similar, dissimilar = losses(feature.score(np.outer(np.linspace(0.1, 2.0, 20), [1, 2, 3])))
-    shift = np.array([1.0, -2.0, 1.0]) / 5.0
-    return float(np.max(np.abs((similar - dissimilar) @ shift)))
+    similar, dissimilar = losses(feature(np.outer(np.linspace(0.1, 2.0, 20), [1, 2, 3])))
+    return float(np.max(np.abs((similar - dissimilar) @ [0.2, -0.4, 0.2])))
+
+
+def least_curvature(feature: Feature) -> float:
+    """The least second difference of a loss at half the kappa = |phi''| / phi'^2 of some d."""
+    d = np.linspace(0.1, 8.0, 80)
+    ratio = np.abs(curvature(feature, d)) / slope(feature, d) ** 2
+    scaled = times(float(np.max(ratio)) / 2.0, feature)
+    return float(np.min(second_differences(scaled, d[[np.argmax(ratio)]])))
 
 
 def check_feature_functions(data: ClaimData) -> Evidence:
     """Check (a) of this module's docstring, what follows from it, and the exponential M-step."""
-    d = np.concatenate([DISTANCES, data.random(16).uniform(0.01, 8.0, size=400)])
-    measured = {f: second_differences(f, d) for f in FEATURES}
-    formula = {f: loss_curvatures(f, d) for f in FEATURES}
-    off = [np.abs(measured[f] - formula[f]) / (1.0 + np.abs(formula[f])) for f in FEATURES]
-    violations = {f: violation(f, d) for f in FEATURES}
-    concavity = {f: max(0.0, -float(np.min(measured[f]))) for f in FEATURES}
-    contradictions = [f for f in FEATURES if (violations[f] > 1e-9) != (concavity[f] > NOISE)]
-    other_powers = [power(alpha) for alpha in (0.25, 0.5, 0.8, 1.25, 2.0, 3.0)]
-    convex_powers = [f for f in other_powers if any(violation(f.times(k)) == 0.0 for k in KAPPAS)]
-    unbroken = [f for f in NOT_AFFINE if _least_curvature_at_small_kappa(f) >= -NOISE]
-    absorbing = {f for f in FEATURES if all(rescaling_error(f, k) < 1e-6 for k in (0.5, 3.0))}
-    determined = [f for f in NOT_AFFINE if label_gap(f) < 1e-3]
-    certificate = _exponential_certificate(data)
-    outside, solver_status = _conic_outside(data.few)
-    checks = [
-        ("inequalities, log-concave features", max(violations[f] for f in LOG_CONCAVE), 1e-9),
-        ("second differences against formula", np.max(off), NOISE),
-        ("features that only one of these two calls convex", len(contradictions), 0.0),
-        ("inequalities, affine, any kappa", max(violation(AFFINE.times(k)) for k in KAPPAS), 0.0),
-        ("other features not broken by a small kappa", len(unbroken), 0.0),
-        ("kappa is absorbed: not just for the powers of d", len(absorbing ^ POWERS), 0.0),
-        ("powers of d, but d, convex at some kappa", len(convex_powers), 0.0),
-        ("soft labels with one G and beta, affine", label_gap(AFFINE), 1e-12),
-        ("other features to which G and beta say all", len(determined), 0.0),
-        ("curvatures by DCP not as expected", _unexpected_by_dcp(), 0.0),
-        ("exponential M-step, certified gap", certificate.relative_gap, 1e-6),
-        ("CVXPY's optimum outside the certified interval", outside, 1e-6),
+    d = np.append(DISTANCES, data.random(16).uniform(0.01, 8.0, size=400))
+    measured = np.array([second_differences(feature, d) for feature in FEATURES.values()])
+    formula = np.array([loss_curvatures(feature, d) for feature in FEATURES.values()])
+    violations = {name: violation(feature, d) for name, feature in FEATURES.items()}
+    concavity = dict(zip(FEATURES, np.max(-measured, axis=(1, 2)), strict=True))
+    contradictions = [
+        name for name in FEATURES if (violations[name] > 1e-9) != (concavity[name] > NOISE)
     ]
+    powers = [power(alpha) for alpha in (0.25, 0.5, 0.8, 1.25, 2.0, 3.0)]
+    convex_powers = [f for f in powers if any(violation(times(k, f)) == 0.0 for k in KAPPAS)]
+    absorbing = {
+        name
+        for name, feature in FEATURES.items()
+        if all(rescaling_error(feature, kappa) < 1e-6 for kappa in (0.5, 3.0))
+    }
+    certificate = _exponential_certificate(data)
+    few, statement = _exponential_certificate(data.few), state_exponential(_exponential(data.few))
+    solver_status = solve_conic(statement)
+    outside = [few.dual_value - statement.value, statement.value - few.primal_value]
     return Evidence(
-        [Check("concavity of a loss, d^2 and e^d - 1", max(concavity[f] for f in CONVEX), NOISE)],
-        [Check(*check) for check in checks],
+        {"concavity of a loss, d^2 and e^d - 1": ([concavity[name] for name in CONVEX], NOISE)},
+        {
+            "inequalities, log-concave features": ([violations[f] for f in LOG_CONCAVE], 1e-9),
+            "second differences against formula": (
+                np.abs(measured - formula) / (1.0 + np.abs(formula)),
+                NOISE,
+            ),
+            "features that only one of these two calls convex": (len(contradictions), 0.0),
+            "inequalities, affine, any kappa": ([violation(times(k, AFFINE)) for k in KAPPAS], 0.0),
+            "other features not broken by a small kappa": (
+                sum(least_curvature(feature) >= -NOISE for feature in NOT_AFFINE),
+                0.0,
+            ),
+            "kappa is absorbed: not just for the powers of d": (
+                len(absorbing ^ {"d^1", "d^2", "d^0.5"}),
+                0.0,
+            ),
+            "powers of d, but d, convex at some kappa": (len(convex_powers), 0.0),
+            "soft labels with one G and beta, affine": (label_gap(AFFINE), 1e-12),
+            "other features to which G and beta say all": (
+                sum(label_gap(feature) < 1e-3 for feature in NOT_AFFINE),
+                0.0,
+            ),
+            "curvatures by DCP not as expected": (_unexpected_by_dcp(), 0.0),
+            "exponential M-step, certified gap": (certificate.relative_gap, 1e-6),
+            "CVXPY's optimum outside the certified interval": (
+                np.divide(outside, max(1.0, abs(few.primal_value))),
+                1e-6,
+            ),
+        },
         numbers={
-            **{f"violation of the inequalities, {f.name}": violations[f] for f in FEATURES},
+            **{f"violation of the inequalities, {name}": violations[name] for name in FEATURES},
             "exponential M-step on the data": certificate.primal_value,
             "its certified gap": certificate.relative_gap,
             "Clarabel on some points": solver_status,
@@ -263,23 +263,14 @@ def check_feature_functions(data: ClaimData) -> Evidence:
                 "kappa",
                 "violation of the inequalities",
                 [
-                    Curve(f.name, KAPPAS, [violation(f.times(k)) for k in KAPPAS])
-                    for f in (*LOG_CONCAVE[1:], CONVEX[1])
+                    Curve(name, KAPPAS, [violation(times(k, FEATURES[name])) for k in KAPPAS])
+                    for name in ("probit", "exponential", "e^d - 1")
                 ],
                 log_x=True,
                 log_y=True,
             )
         ],
     )
-
-
-def _least_curvature_at_small_kappa(feature: Feature) -> float:
-    """The least second difference of a loss at half the kappa = |phi''| / phi'^2 of some d."""
-    d = np.linspace(0.1, 8.0, 80)
-    ratio = np.abs(feature.curvature(d)) / feature.slope(d) ** 2
-    worst = int(np.argmax(ratio))
-    scaled = feature.times(float(ratio[worst]) / 2.0)
-    return float(np.min(second_differences(scaled, d[[worst]])))
 
 
 def _unexpected_by_dcp() -> int:
@@ -289,23 +280,16 @@ def _unexpected_by_dcp() -> int:
     d = cp.Variable(nonneg=True)
     convex = [d - 1, 1 - d, cp.square(d) - 1]
     not_seen = [1 - cp.square(d), 2 - cp.exp(d)]
-    verdicts = [bool(cp.logistic(s).is_convex()) for s in (*convex, *not_seen)]
-    return sum(np.not_equal(verdicts, [True] * 3 + [False] * 2))
+    seen = [cp.logistic(score).is_convex() for score in (*convex, *not_seen)]
+    return int(np.sum(np.not_equal(seen, [True, True, True, False, False])))
 
 
-def _exponential_m_step(data: ClaimData) -> ExponentialMStep:
+def _exponential(data: ClaimData) -> ExponentialMStep:
     return ExponentialMStep(data.pairs, data.soft_labels, data.mu, data.trace_weight, OFFSET)
 
 
 def _exponential_certificate(data: ClaimData) -> Certificate:
     """Check our own solution, without relying on what the solver claims."""
-    problem = _exponential_m_step(data)
-    return certify_exponential(problem, metric_of(solve_exponential(problem, tol=1e-7)))
-
-
-def _conic_outside(few: ClaimData) -> tuple[float, str]:
-    """How far CVXPY's optimum is outside [D, f] of our own solution, relatively; its status."""
-    own, statement = _exponential_certificate(few), state_exponential(_exponential_m_step(few))
-    status = solve_conic(statement)
-    outside = max(0.0, own.dual_value - statement.value, statement.value - own.primal_value)
-    return outside / max(1.0, abs(own.primal_value)), status
+    problem = _exponential(data)
+    solved = certificate_of(solve_exponential(problem, tol=1e-7))
+    return certify_exponential(problem, solved.metric)

@@ -3,31 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
 import cvxpy as cp
 import numpy as np
-from scipy.optimize import brentq, minimize, minimize_scalar
-from scipy.special import expit
+from scipy.optimize import brentq, minimize_scalar
 
 from .. import paper
+from ..baselines.rival import state_squared_distances
 from ..display.page import Chart, Curve
-from ..fit.direct import minimize_directly
-from ..model.m_step_objective import MStepObjective
-from ..model.programs import SemiSupervisedObjective
+from ..fit.direct import DirectSolution, minimize_directly
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrize
 from ..pairs.pair_set import PairSet
-from .claim import Check, Evidence
+from .claim import Evidence
 from .claim_data import (
     ClaimData,
     certified,
     distances,
-    factor_of,
-    metric_of,
-    moment,
-    norm,
     relative,
     solve_conic,
 )
@@ -36,85 +31,79 @@ GAMMA = 0.1
 LARGEST_DISTANCE = 10.0
 """The largest squared distance of a labeled pair: beyond, p underflows in a conic solver."""
 
-ROUNDS, ESCAPES = 8, 12
-PRECISE = {"maxiter": 2000, "ftol": 1e-13, "gtol": 1e-7}
+ROUNDS = 8
 
 
-def solve_primal(d: FloatArray, y: FloatArray, eta: float) -> tuple[float, FloatArray, float]:
-    """Solve (1) for a fixed metric: its value at a feasible point, p(+1), and its multiplier."""
-    p, xi = cp.Variable(len(d)), cp.Variable()
-    near, far = paper.feature(d, 1.0, eta), paper.feature(d, -1.0, eta)
-    expectation = near @ p + far @ (1 - p) - np.sum(paper.feature(d, y, eta))
-    above, below = expectation <= xi, -expectation <= xi
-    goal = cp.sum(cp.entr(p) + cp.entr(1 - p)) - cp.square(xi) / (2 * GAMMA)
-    solve_conic(cp.Problem(cp.Maximize(goal), [above, below]))
-    feasible = np.clip(p.value, 0.0, 1.0)
-    kappa = float(below.dual_value) - float(above.dual_value)
-    return paper.maximum_entropy(feasible, d, y, eta, GAMMA), feasible, kappa
+class FixedMetric(NamedTuple):
+    """Theorem 1 for one metric: four residuals, the value of (3) and its kappa*."""
+
+    gap: float
+    solution: float
+    multiplier: float
+    likelihood: float
+    value: float
+    kappa: float
 
 
-def solve_dual(d: FloatArray, y: FloatArray, eta: float) -> float:
-    """Solve (3) for a fixed metric: kappa*."""
-    kappa, s = cp.Variable(), d - eta
-    log_partition = cp.sum(cp.logistic(kappa * s) - kappa * s / 2.0)  # ln Z with the paper's f
-    observed = np.sum(paper.feature(d, y, eta))
-    goal = log_partition - kappa * observed + GAMMA / 2.0 * cp.square(kappa)
-    solve_conic(cp.Problem(cp.Minimize(goal)))
-    return float(kappa.value)
+def solve_both(d: FloatArray, y: FloatArray, eta: float) -> FixedMetric:
+    """Solve (1) and (3) for fixed squared distances; values are those at feasible points."""
+    near, observed = paper.feature(d, 1.0, eta), float(np.sum(paper.feature(d, y, eta)))
+    p, xi, dual_kappa = cp.Variable(len(d)), cp.Variable(), cp.Variable()
+    excess = near @ (2 * p - 1) - observed  # f(-1) = -f(+1)
+    above, below = excess <= xi, -excess <= xi
+    entropy = cp.sum(cp.entr(p) + cp.entr(1 - p))
+    solve_conic(
+        cp.Problem(cp.Maximize(entropy - cp.square(xi) / (2 * GAMMA)), [above, below]),
+    )
+    log_partition = cp.sum(cp.logistic(2 * near * dual_kappa) - near * dual_kappa)
+    penalty = GAMMA / 2.0 * cp.square(dual_kappa)
+    solve_conic(cp.Problem(cp.Minimize(log_partition - observed * dual_kappa + penalty)))
+    feasible, kappa = np.clip(p.value, 0.0, 1.0), float(dual_kappa.value)
+    guesses = (-2.0, 0.3, kappa)
+    duals = [paper.maximum_entropy_dual(d, y, guess, eta, GAMMA) for guess in guesses]
+    likelihoods = [
+        np.sum(paper.log_model(d, y, guess, eta)) - GAMMA / 2.0 * guess**2 for guess in guesses
+    ]
+    primal = paper.maximum_entropy(feasible, d, y, eta, GAMMA)
+    return FixedMetric(
+        relative(duals[-1] - primal, duals[-1]),
+        relative(feasible - paper.maximum_entropy_solution(d, 1.0, kappa, eta)),
+        relative(below.dual_value - above.dual_value - kappa, kappa),
+        relative(np.add(likelihoods, duals), duals[-1]),
+        duals[-1],
+        kappa,
+    )
 
 
 def check_maximum_entropy(data: ClaimData) -> Evidence:
     """Check, for a fixed metric, that max of (1) = min of (3), and p* = exp(kappa* f) / Z (2)."""
-    m, y, eta = data.pairs.n_features, data.labels, data.threshold
+    m, y = data.pairs.n_features, data.labels
     identity = np.eye(m) * np.trace(data.metric) / m
     longest = max(np.max(distances(data.labeled, data.metric)), 1e-300)
     learned = data.metric * min(1.0, LARGEST_DISTANCE / longest)
-    gaps, forms, multipliers, likelihoods, values, kappas = [], [], [], [], [], []
-    for A in (np.zeros((m, m)), identity, learned):
-        d = distances(data.labeled, A)
-        primal, p, multiplier = solve_primal(d, y, eta)
-        kappa = solve_dual(d, y, eta)
-        dual = paper.maximum_entropy_dual(d, y, kappa, eta, GAMMA)
-        gaps.append(relative(dual - primal, dual))
-        forms.append(relative(p - paper.maximum_entropy_solution(d, 1.0, kappa, eta)))
-        multipliers.append(relative(multiplier - kappa, kappa))
-        for guess in (-2.0, 0.3, kappa):
-            likelihood = np.sum(paper.log_model(d, y, guess, eta)) - GAMMA / 2.0 * guess**2
-            other = paper.maximum_entropy_dual(d, y, guess, eta, GAMMA)
-            likelihoods.append(relative(likelihood + other, dual))
-        values.append(dual)
-        kappas.append(kappa)
-    one_pair = [_value_of_one_pair(squared_distance) for squared_distance in (1.0, 4.0)]
+    metrics = (np.zeros((m, m)), identity, learned)
+    solved = [solve_both(distances(data.labeled, A), y, data.threshold) for A in metrics]
+    solved += [solve_both(np.array([d]), np.ones(1), 1.0) for d in (1.0, 4.0)]
+    gaps, solutions, multipliers, likelihoods, values, kappas = np.transpose(solved)
+    spread = max(np.ptp(values[:3]) / len(y), np.ptp(values[3:]))
     return Evidence(
-        [
-            Check(
-                "spread over A of the common value",
-                max(np.ptp(values) / len(y), np.ptp(one_pair)),
-                1e-6,
-            )
-        ],
-        [
-            Check("gap of (1) and (3), A fixed", max(gaps), 1e-6),
-            Check("p* against (2)", max(forms), 1e-3),
-            Check("multiplier of (1) against kappa*", max(multipliers), 1e-3),
-            Check("(3) against the likelihood", max(likelihoods), 1e-12),
-        ],
+        {"spread over A of the common value": (spread, 1e-6)},
+        {
+            "gap of (1) and (3), A fixed": (gaps, 1e-6),
+            "p* against (2)": (solutions, 1e-3),
+            "multiplier of (1) against kappa*": (multipliers, 1e-3),
+            "(3) against the likelihood": (likelihoods, 1e-12),
+        },
         numbers={
             "value at A = 0": values[0],
             "value at A = I, scaled": values[1],
             "value at the learned metric, scaled": values[2],
-            "value, one similar pair at distance 1": one_pair[0],
-            "value, one similar pair at distance 2": one_pair[1],
+            "value, one similar pair at distance 1": values[3],
+            "value, one similar pair at distance 2": values[4],
             "kappa* at A = 0": kappas[0],
             "kappa* at the learned metric, scaled": kappas[2],
         },
     )
-
-
-def _value_of_one_pair(squared_distance: float) -> float:
-    """The common value of (1) and (3) for one similar pair, eta = 1."""
-    d, y = np.array([squared_distance]), np.ones(1)
-    return paper.maximum_entropy_dual(d, y, solve_dual(d, y, 1.0), 1.0, GAMMA)
 
 
 class ProfilePoint(NamedTuple):
@@ -126,10 +115,11 @@ class ProfilePoint(NamedTuple):
     metric: FloatArray
 
 
-def counterexample() -> PairSet:
+def counterexample() -> ClaimData:
     """Make four points on a line, with one similar and three dissimilar pairs."""
-    X = np.array([[0.0], [0.3], [0.1], [0.5]])
-    return PairSet.from_constraints(X, [(0, 1)], [(0, 2), (1, 2), (1, 3)])
+    X = [[0.0], [0.3], [0.1], [0.5]]
+    pairs = PairSet.from_constraints(X, [(0, 1)], [(0, 2), (1, 2), (1, 3)])
+    return ClaimData("four points", pairs)
 
 
 def slope_at_zero_metric(kappa: float, n_similar: int, n_dissimilar: int) -> float:
@@ -138,64 +128,63 @@ def slope_at_zero_metric(kappa: float, n_similar: int, n_dissimilar: int) -> flo
     return n_similar * (1.0 - p) - n_dissimilar * p + GAMMA * kappa
 
 
-def profile(pairs: PairSet, kappa: float, trace_weight: float) -> ProfilePoint:
-    """Minimize -L(A, kappa) of (6) over A, with mu = 0 and eta = 1, in the metric |kappa| A."""
-    t = abs(kappa)
+def profile(data: ClaimData, kappa: float) -> ProfilePoint:
+    """Minimize -L(A, kappa) of (6) over A, with mu = 0, in the metric |kappa| A."""
+    pairs, t, penalty = data.pairs, abs(kappa), GAMMA / 2.0 * kappa**2
     if kappa > 0.0:  # far pairs are the similar ones: S and D are exchanged
         pairs = PairSet.from_constraints(pairs.points, pairs.dissimilar, pairs.similar)
-    solution = certified(
-        MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=trace_weight / t, threshold=t)
-    )
-    value = solution.value + GAMMA / 2.0 * kappa**2
-    gap = solution.relative_gap * max(1.0, abs(solution.value))
-    return ProfilePoint(kappa, value, value - gap, metric_of(solution) / t)
+    lam, eta = data.trace_weight / t, t * data.threshold
+    best = certified(ClaimData("", pairs, lam, eta, unlabeled_weight=0.0).objective())
+    lower_bound = best.dual_value + penalty
+    return ProfilePoint(kappa, best.primal_value + penalty, lower_bound, best.metric / t)
 
 
-def best_kappa(
-    pairs: PairSet, sign: float, trace_weight: float = 1.0
-) -> tuple[ProfilePoint, list[ProfilePoint]]:
+def best_kappa(data: ClaimData, sign: float) -> tuple[ProfilePoint, list[ProfilePoint]]:
     """Find the best kappa of one sign, by a grid and a search around its best point."""
-    grid = [profile(pairs, sign * t, trace_weight) for t in np.geomspace(0.01, 20.0, 15)]
-    best = min(grid, key=lambda point: point.value)
-    t = _minimize_scale(
-        lambda t: profile(pairs, sign * t, trace_weight).value, abs(best.kappa), 0.5, xatol=1e-6
-    )
-    refined = profile(pairs, sign * t, trace_weight)
-    return min(refined, best, key=lambda point: point.value), grid
+    grid = [profile(data, sign * t) for t in np.geomspace(0.01, 20.0, 15)]
+    best = min(grid, key=_value)
+    t = _minimize_scale(lambda t: profile(data, sign * t).value, abs(best.kappa), 0.5, xatol=1e-6)
+    return min(profile(data, sign * t), best, key=_value), grid
+
+
+def _value(point: ProfilePoint) -> float:
+    return point.value
 
 
 def _minimize_scale(
     function: Callable[[float], float], center: float, width: float, **options: float
 ) -> float:
     """Minimize over t > 0 with |log t - log center| <= width."""
-    bounds = (np.log(center) - width, np.log(center) + width)
     search = minimize_scalar(
-        lambda log_t: function(float(np.exp(log_t))), bounds=bounds, options=options
+        lambda x: function(center * float(np.exp(x))), bounds=(-width, width), options=options
     )
-    return float(np.exp(search.x))
+    return center * float(np.exp(search.x))
 
 
 def check_kappa_sign(data: ClaimData) -> Evidence:
     """Compare the sign of kappa* in (6) with the remark under (5)."""
-    pairs = counterexample()
-    (up, _), (_, grid_down) = best_kappa(pairs, 1.0), best_kappa(pairs, -1.0)
+    up, _ = best_kappa(counterexample(), 1.0)
+    lower = min(point.lower_bound for point in best_kappa(counterexample(), -1.0)[1])
     counts = [(1, 3), (3, 1), (10, 12), (len(data.pairs.similar), len(data.pairs.dissimilar))]
     roots = [brentq(slope_at_zero_metric, -50.0, 50.0, args=n) for n in counts]
-    mismatches = np.sign(np.round(roots, 9)) != [np.sign(n[1] - n[0]) for n in counts]
-    lower = min(point.lower_bound for point in grid_down)
-    own_up, own_grid_up = best_kappa(data.pairs, 1.0)
-    own_down, own_grid_down = best_kappa(data.pairs, -1.0)
-    own = min(own_up, own_down, key=lambda point: point.value)
-    curve = sorted([*own_grid_up, *own_grid_down])
+    mismatches = np.sign(np.round(roots, 9)) + np.sign(np.subtract(*np.transpose(counts)))
+    (own_up, grid_up), (own_down, grid_down) = (best_kappa(data, sign) for sign in (1.0, -1.0))
+    own, curve = min(own_up, own_down, key=_value), sorted([*grid_up, *grid_down])
+    hoped_for = []
+    for A in data.random_metrics(claim=4, count=10):
+        d, y = distances(data.labeled, A), data.labels
+        for kappa in (0.1, 1.0, 5.0):
+            is_likely = np.exp(paper.log_model(d, y, kappa, 1.0)) > 0.5
+            hoped_for.append(np.sum(is_likely & (y * (d - 1.0) < 0.0)))
     return Evidence(
-        [Check("kappa* of the four points is not negative", max(0.0, up.kappa), 0.0)],
-        [
-            Check("A* of the four points", np.abs(up.metric).max(), 1e-6),
-            Check("kappa* against the root at A = 0", abs(up.kappa - roots[0]), 1e-3),
-            Check("value at kappa* above the bound for kappa < 0", max(0.0, up.value - lower), 0.0),
-            Check("sign of kappa* at A = 0 against #D - #S", np.sum(mismatches), 0.0),
-            Check("pairs as hoped with kappa >= 0", _hopes_with_positive(data), 0.0),
-        ],
+        {"kappa* of the four points is not negative": (up.kappa, 0.0)},
+        {
+            "A* of the four points": (np.abs(up.metric), 1e-6),
+            "kappa* against the root at A = 0": (abs(up.kappa - roots[0]), 1e-3),
+            "value at kappa* above the bound for kappa < 0": (up.value - lower, 0.0),
+            "sign of kappa* at A = 0 against #D - #S": (np.sum(mismatches != 0.0), 0.0),
+            "pairs as hoped with kappa >= 0": (sum(hoped_for), 0.0),
+        },
         numbers={
             "kappa* of the four points": up.kappa,
             "value at kappa*": up.value,
@@ -203,7 +192,7 @@ def check_kappa_sign(data: ClaimData) -> Evidence:
             "kappa* on the data": own.kappa,
             "value on the data, kappa < 0": own_down.value,
             "value on the data, kappa > 0": own_up.value,
-            "trace of A* on the data": float(np.trace(own.metric)),
+            "trace of A* on the data": np.trace(own.metric),
         },
         charts=[
             Chart(
@@ -216,44 +205,42 @@ def check_kappa_sign(data: ClaimData) -> Evidence:
     )
 
 
-def _hopes_with_positive(data: ClaimData) -> int:
-    """Count labeled pairs with p(y) > 1/2 and y s < 0 at random metrics with kappa > 0, eta = 1."""
-    rng, count = data.random(4), 0
-    for A in data.random_metrics(claim=4, count=10):
-        d = distances(data.labeled, A)
-        log_p = paper.log_model(d, data.labels, float(rng.uniform(0.1, 5.0)), 1.0)
-        count += int(np.sum((np.exp(log_p) > 0.5) & (data.labels * (d - 1.0) < 0.0)))
-    return count
-
-
-def model_loss(data: ClaimData, A: FloatArray, kappa: float) -> tuple[float, FloatArray]:
-    """The objective -L(A, kappa) of (6) as printed, and its gradient in A."""
-    value = -paper.full_objective(*data.points_and_pairs, A, kappa, gamma=GAMMA, **data.letters)
-    s = distances(data.labeled, A) - data.threshold
-    u = distances(data.unlabeled, A) - data.threshold
-    wrong = expit(-kappa * data.labels * s)  # 1 - p(y), eq. (5)
-    uncertain = expit(kappa * u) * expit(-kappa * u)
-    gradient = moment(data.labeled, -kappa * data.labels * wrong)
-    gradient -= moment(data.unlabeled, data.mu * kappa**2 * u * uncertain)
-    return value, symmetrize(gradient + data.trace_weight * np.eye(len(A)))
+def model_loss(data: ClaimData, A: FloatArray, kappa: float) -> float:
+    """The objective -L(A, kappa) of (6), as printed."""
+    return -paper.full_objective(*data.points_and_pairs, A, kappa, gamma=GAMMA, **data.letters)
 
 
 def solve_at_kappa(data: ClaimData, kappa: float) -> FloatArray:
     """Minimize (6) over A, with mu = 0 and a fixed kappa, stated in CVXPY in A itself."""
-    m, V = data.pairs.n_features, data.labeled
-    A = cp.Variable((m, m), PSD=True)
-    outer = (V[:, :, None] * V[:, None, :]).reshape(len(V), m * m)
-    s = outer @ cp.vec(A, order="C") - data.threshold
+    A = cp.Variable((data.pairs.n_features,) * 2, PSD=True)
+    s = state_squared_distances(A, data.labeled) - data.threshold
     loss = cp.sum(cp.logistic(cp.multiply(-kappa * data.labels, s)))
     solve_conic(cp.Problem(cp.Minimize(loss + data.trace_weight * cp.trace(A))))
     return symmetrize(np.asarray(A.value))
 
 
+def simplified(data: ClaimData, kappa: float, mu: float) -> ClaimData:
+    """The data with the hyperparameters of (7) to which Theorem 2 maps those of (6)."""
+    _, lam, eta = _mapped(data, np.zeros(0), kappa)
+    return replace(data, trace_weight=lam, threshold=eta, unlabeled_weight=mu)
+
+
+def _mapped(data: ClaimData, A: FloatArray, kappa: float) -> tuple[FloatArray, float, float]:
+    return paper.simplified_parameters(A, kappa, lam=data.trace_weight, eta=data.threshold)
+
+
+def _apart(data: ClaimData, A: FloatArray, kappa: float, other: ClaimData, B: FloatArray) -> float:
+    """Compare p(+1) of every pair, by (5) at A and kappa, with that by (8) at B."""
+    log_p = paper.log_model(distances(data.differences, A), 1.0, kappa, data.threshold)
+    return float(np.max(np.abs(np.exp(log_p) - other.posteriors(B))))
+
+
 def alternate_model(data: ClaimData, A: FloatArray, kappa: float) -> tuple[FloatArray, float, int]:
-    """Minimize (6) with mu > 0 over A and over kappa < 0 in turns, A last."""
+    """Minimize (6) with mu > 0 over A, in the metric -kappa A, and over kappa < 0 in turns."""
     last = np.inf
     for rounds in range(1, ROUNDS + 1):
-        A, value = minimize_over_metric(data, A, kappa)
+        A = _descend(data, _mapped(data, A, kappa)[0], kappa).metric / -kappa
+        value = model_loss(data, A, kappa)
         if last - value < 1e-7 * abs(value) or rounds == ROUNDS:
             break
         last = value
@@ -262,118 +249,73 @@ def alternate_model(data: ClaimData, A: FloatArray, kappa: float) -> tuple[Float
 
 
 def _loss_at_scale(data: ClaimData, A: FloatArray, t: float) -> float:
-    return model_loss(data, A, -t)[0]
+    return model_loss(data, A, -t)
 
 
-def minimize_over_metric(data: ClaimData, A: FloatArray, kappa: float) -> tuple[FloatArray, float]:
-    """Find a stationary point of (6) over the cone, by L-BFGS over A = LL' from a full-rank start.
+def _descend(data: ClaimData, start: FloatArray, kappa: float) -> DirectSolution:
+    """Find a stationary point of (7) with the hyperparameters of Theorem 2."""
+    other = simplified(data, kappa, data.mu)
+    start = start + 1e-3 * (np.trace(start) / len(start) + data.unit) * np.eye(len(start))
+    return minimize_directly(
+        data.pairs, data.mu, other.trace_weight, abs(other.threshold), start=start, tol=1e-8
+    )
 
-    A factor may lose rank at a point that is not stationary over the cone: there the gradient has
-    a negative eigenvalue, and A is moved along its eigenvector.
-    """
-    m, step = len(A), 1e-3 * max(float(np.trace(A)), data.unit)
-    first = np.linalg.norm(model_loss(data, 0.0 * A, kappa)[1], 2)
 
-    def over_factor(entries: FloatArray) -> tuple[float, FloatArray]:
-        factor = entries.reshape(m, m)
-        value, gradient = model_loss(data, factor @ factor.T, kappa)
-        return value, 2.0 * (gradient @ factor).ravel()
-
-    start = A + step / m * np.eye(m)
-    for _ in range(ESCAPES):
-        L = factor_of(start).ravel()
-        search = minimize(over_factor, L, jac=True, method="L-BFGS-B", options=PRECISE)
-        L = search.x.reshape(m, m)
-        A = symmetrize(L @ L.T)
-        slopes, directions = np.linalg.eigh(model_loss(data, A, kappa)[1])
-        if slopes[0] > -1e-6 * first:
-            break
-        start = A + step * np.outer(directions[:, 0], directions[:, 0])
-    return A, float(search.fun)
+def model_slopes(data: ClaimData, A: FloatArray, kappa: float) -> FloatArray:
+    """How fast (6) falls from A and kappa < 0 toward other metrics and other kappa, relatively."""
+    value, h = model_loss(data, A, kappa), 1e-4
+    metrics = [A + h * (B - A) for B in data.random_metrics(claim=105, count=12)]
+    others = [model_loss(data, B, kappa) for B in metrics]
+    others += [model_loss(data, A, kappa * (1.0 + sign * h)) for sign in (1.0, -1.0)]
+    return (value - np.array(others)) / h / max(1.0, abs(value))
 
 
 def check_elimination(data: ClaimData) -> Evidence:
     """Compare (6) at (A*, kappa*) with (7) at (-kappa* A*, -kappa* eta, lambda / -kappa*)."""
-    kappa = best_kappa(data.pairs, -1.0, data.trace_weight)[0].kappa
+    kappa = best_kappa(data, -1.0)[0].kappa
     A = solve_at_kappa(data, kappa)
-    mapped, hat_trace_weight, hat_threshold = _mapped(data, A, kappa)
-    simplified = _simplified(data, kappa, 0.0)
-    solution = certified(simplified)
-    A_hat = metric_of(solution)
-    apart = np.max(np.abs(_model_posteriors(data, A, kappa) - _posteriors(data, A_hat, kappa)))
+    mapped, supervised = _mapped(data, A, kappa)[0], simplified(data, kappa, 0.0)
+    solved = certified(supervised.objective())
+    apart = _apart(data, A, kappa, supervised, solved.metric)
     B, kappa_B, rounds = alternate_model(data, A, kappa)
-    mapped_B, trace_weight_B, threshold_B = _mapped(data, B, kappa_B)
-    direct = minimize_directly(
-        data.pairs,
-        data.mu,
-        trace_weight_B,
-        abs(threshold_B),
-        start=1.02 * mapped_B + 0.002 * np.trace(mapped_B) / len(B) * np.eye(len(B)),
-        tol=1e-8,
-    )
-    value_B = SemiSupervisedObjective(_simplified(data, kappa_B, data.mu)).value(mapped_B)
-    apart_B = np.max(
-        np.abs(_model_posteriors(data, B, kappa_B) - _posteriors(data, direct.metric, kappa_B))
-    )
-    wrong = best_kappa(counterexample(), 1.0)[0].kappa
-    wrong_threshold = paper.simplified_parameters(A, wrong, lam=1.0, eta=1.0)[2]
-    value = simplified.value(symmetrize(mapped))
-    bound = solution.value - solution.relative_gap * max(1.0, abs(solution.value))
+    mapped_B, other = _mapped(data, B, kappa_B)[0], simplified(data, kappa_B, data.mu)
+    direct = _descend(data, 1.02 * mapped_B, kappa_B)
+    off_value = relative(other.paper_loss(mapped_B) - direct.value, direct.value)
+    apart_B = _apart(data, B, kappa_B, other, direct.metric)
+    wrong = simplified(counterexample(), best_kappa(counterexample(), 1.0)[0].kappa, 0.0).threshold
+    value, off_metric = supervised.paper_loss(mapped), np.linalg.norm(mapped - solved.metric)
+    size = max(float(np.linalg.norm(solved.metric)), data.unit)
     return Evidence(
-        [Check("eta_hat is not positive, four points of claim 4", -wrong_threshold, 0.0)],
-        [
-            Check("objectives (6) and (7) at random points", _identity(data), 1e-11),
-            Check("value of the mapped metric in (7)", relative(value - bound, value), 1e-6),
-            Check("metric, mu = 0", norm(mapped - A_hat) / max(norm(A_hat), data.unit), 1e-3),
-            Check("posteriors of all pairs, mu = 0", apart, 1e-3),
-            Check("value, mu > 0", relative(value_B - direct.value, direct.value), 1e-5),
-            Check("posteriors of all pairs, mu > 0", apart_B, 1e-2),
-        ],
+        {"eta_hat is not positive, four points of claim 4": (-wrong, 0.0)},
+        {
+            "objectives (6) and (7) at random points": (_identity(data), 1e-11),
+            "value of the mapped metric in (7)": (relative(value - solved.dual_value, value), 1e-6),
+            "metric, mu = 0": (off_metric / size, 1e-3),
+            "posteriors of all pairs, mu = 0": (apart, 1e-3),
+            "value, mu > 0": (np.append(model_slopes(data, B, kappa_B), off_value), 1e-5),
+            "posteriors of all pairs, mu > 0": (apart_B, 1e-2),
+        },
         numbers={
             "kappa*, mu = 0": kappa,
-            "eta_hat": hat_threshold,
-            "lambda_hat": hat_trace_weight,
-            "certified gap of (7)": solution.relative_gap,
+            "eta_hat": supervised.threshold,
+            "lambda_hat": supervised.trace_weight,
+            "certified gap of (7)": solved.relative_gap,
             "largest difference of posteriors, mu = 0": apart,
             "kappa*, mu > 0": kappa_B,
             "rounds of the alternation": rounds,
             "stationarity of (7), mu > 0": direct.stationarity,
             "largest difference of posteriors, mu > 0": apart_B,
-            "eta_hat of the four points of claim 4": wrong_threshold,
+            "eta_hat of the four points of claim 4": wrong,
         },
     )
 
 
-def _mapped(data: ClaimData, A: FloatArray, kappa: float) -> tuple[FloatArray, float, float]:
-    """The metric, lambda and eta of (7) that Theorem 2 maps A, lambda and eta of (6) to."""
-    return paper.simplified_parameters(A, kappa, lam=data.trace_weight, eta=data.threshold)
-
-
-def _simplified(data: ClaimData, kappa: float, mu: float) -> MStepObjective:
-    """State the labeled part of (7), with the mapped hyperparameters."""
-    _, trace_weight, threshold = _mapped(data, np.zeros(0), kappa)
-    return MStepObjective(
-        data.pairs, unlabeled_weight=mu, trace_weight=abs(trace_weight), threshold=abs(threshold)
-    )
-
-
-def _model_posteriors(data: ClaimData, A: FloatArray, kappa: float) -> FloatArray:
-    """The probability p(+1) of every pair, eq. (5)."""
-    d = distances(data.differences, A)
-    return np.exp(paper.log_model(d, 1.0, kappa, data.threshold))
-
-
-def _posteriors(data: ClaimData, A: FloatArray, kappa: float) -> FloatArray:
-    """The probability p(+1) of every pair, eq. (8) with the mapped threshold."""
-    return paper.posterior(distances(data.differences, A), 1.0, _mapped(data, A, kappa)[2])
-
-
-def _identity(data: ClaimData) -> float:
+def _identity(data: ClaimData) -> list[float]:
     """Compare -L(A, kappa) - gamma kappa^2/2 of (6) with -L_hat(-kappa A) of (7), relatively."""
-    rng, worst = data.random(5), 0.0
-    for A in data.random_metrics(claim=5, count=6):
-        kappa = -float(np.exp(rng.uniform(-1.5, 1.5)))
-        simplified = SemiSupervisedObjective(_simplified(data, kappa, data.mu))
-        other = model_loss(data, A, kappa)[0] - GAMMA / 2.0 * kappa**2
-        worst = max(worst, relative(simplified.value(_mapped(data, A, kappa)[0]) - other, other))
-    return worst
+    kappas = -np.exp(data.random(5).uniform(-1.5, 1.5, size=6))
+    differences = []
+    for A, kappa in zip(data.random_metrics(claim=5, count=6), kappas.tolist(), strict=True):
+        full = model_loss(data, A, kappa) - GAMMA / 2.0 * kappa**2
+        value = simplified(data, kappa, data.mu).paper_loss(_mapped(data, A, kappa)[0])
+        differences.append(relative(value - full, full))
+    return differences

@@ -6,11 +6,12 @@ anything.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any
 
 from ..display.page import fill_template, write_page
-from .claim import Claim, ClaimResult, Number, Verdict
+from .claim import Claim, ClaimResult, Verdict
 
 STYLE = """
 .box { background: var(--card); border: 1px solid var(--edge); border-radius: 8px;
@@ -30,45 +31,27 @@ sub, sup { line-height: 0; }
   .box, .inside, summary { padding-left: .8rem; padding-right: .8rem; } }
 """
 
-KINDS = {
-    Verdict.HOLDS: "holds",
-    Verdict.CORRECTED: "corrected",
-    Verdict.REFUTED: "refuted",
-    Verdict.UNDECIDED: "undecided",
-}
-
-
-class Entry(NamedTuple):
-    """A claim, and its result unless it was skipped."""
-
-    claim: Claim
-    result: ClaimResult | None
-
 
 def to_html(
     name: str, description: str, results: Sequence[ClaimResult], skipped: Sequence[Claim]
 ) -> str:
     """Write the whole page as HTML."""
-    entries = [*(Entry(r.claim, r) for r in results), *(Entry(c, None) for c in skipped)]
-    verdicts = [result.verdict for result in results]
-    counts = [
-        f"{verdicts.count(verdict)} {verdict.value.replace('holds', 'hold')}"
-        for verdict in Verdict
-        if verdict in verdicts
+    counts = Counter(result.verdict for result in results)
+    outcome = [
+        f"{counts[kind]} {kind.replace('holds', 'hold')}" for kind in Verdict if counts[kind]
     ]
     body = fill_template(
         "theory/page.html",
         description=description,
-        entries=sorted(entries, key=lambda entry: entry.claim.number),
-        counts=counts + ([f"{len(skipped)} skipped, because slow"] if skipped else []),
+        entries=[*((result.claim, result) for result in results), *((c, None) for c in skipped)],
+        counts=outcome + ([f"{len(skipped)} skipped, because slow"] if skipped else []),
         unexpected=[result.claim.name for result in results if not result.as_expected],
-        kinds=KINDS,
         shown=_shown,
     )
     return write_page(f"SERAPH verified on {name}", body, STYLE)
 
 
-def _shown(value: Number) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, str):
         return value
     is_usual = not isinstance(value, float) or value == 0.0 or 1e-3 <= abs(value) < 1e6

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +16,7 @@ from ..display.result_table import ResultTable
 from ..display.symbols import in_symbols, space_of
 from ..numerics.arrays import one_blas_thread
 from ..pairs.pair_set import PairSet
-from .claim import Check, Claim, ClaimResult, ClaimUndecided, Evidence
+from .claim import Claim, ClaimResult, ClaimUndecided, Evidence, judge
 from .claim_data import ClaimData, restrict
 from .claims import CLAIMS as ALL_CLAIMS
 from .feature_claims import check_feature_convexity, check_feature_functions
@@ -118,7 +117,13 @@ class PaperReport:
         """Write the table as Markdown and, below it, what holds instead of each refuted claim."""
         title = f"The claims of the paper on {self.description}"
         columns = ("claim", "name", "verdict", "residual", "tolerance", "decisive check")
-        rows = [{key: _shown(row[key]) for key in columns} for row in self.rows]
+        rows = [
+            {
+                key: in_symbols(row[key]) if isinstance(row[key], str) else row[key]
+                for key in columns
+            }
+            for row in self.rows
+        ]
         notes = [f"Skipped, because slow: {c.number}. {in_symbols(c.name)}." for c in self.skipped]
         contradicted = [_contradiction(r) for r in self.results if r.claim.correction]
         return "\n\n".join([ResultTable(title, rows, notes).to_markdown(), *contradicted])
@@ -134,8 +139,13 @@ class PaperReport:
                 "residual": result.residual,
                 "tolerance": result.tolerance,
                 "decisive_check": result.decisive.name,
-                "printed": list(map(_check, result.printed)),
-                "corrected": list(map(_check, result.corrected)),
+                **{
+                    kind: [{**asdict(check), "passes": check.passes} for check in checks]
+                    for kind, checks in (
+                        ("printed", result.printed),
+                        ("corrected", result.corrected),
+                    )
+                },
                 "numbers": dict(result.numbers),
                 "charts": [asdict(chart) for chart in result.charts],
                 "seconds": result.seconds,
@@ -151,7 +161,7 @@ class PaperReport:
             "claims": claims,
             "skipped": [{"number": c.number, "name": c.name} for c in self.skipped],
         }
-        return json.dumps(_jsonable(content), indent=1, allow_nan=False)
+        return _to_json(content)
 
     def to_html(self) -> str:
         """Write a page with formulas, figures and verdicts, which needs no network."""
@@ -160,39 +170,26 @@ class PaperReport:
         return to_html(self.name, self.description, self.results, self.skipped)
 
 
-def _shown(value: Any) -> Any:
-    return in_symbols(value) if isinstance(value, str) else value
-
-
-def _check(check: Check) -> dict[str, Any]:
-    return {**asdict(check), "passes": check.passes}
-
-
 def _contradiction(result: ClaimResult) -> str:
+    """Say in Markdown how a claim fails as printed, and what holds instead."""
     claim, violation, code = result.claim, result.violation, result.claim.recomputation
-    heading = f"**{claim.number}. {claim.name}** ({claim.place}): {result.verdict.value}."
-    lines = [heading, f"What holds: {claim.correction}"]
+    text = f"**{claim.number}. {claim.name}** ({claim.place}): {result.verdict.value}."
     if violation is not None:
-        lines.insert(1, f"As printed it fails: {violation.name}, {violation.residual:.4g}.")
+        text += f"\n\nAs printed it fails: {violation.name}, {violation.residual:.4g}."
+    text += f"\n\nWhat holds: {claim.correction}"
     if claim.consequence:
-        lines.append(f"What this changes for you: {claim.consequence}")
-    lines = list(map(in_symbols, lines))
+        text += f"\n\nWhat this changes for you: {claim.consequence}"
+    text = in_symbols(text)
     if code is not None:
-        lines.append(f"```python\n{code.code}```\n\nprints\n\n```\n{code.prints}```")
-    return "\n\n".join(lines)
+        text += f"\n\n```python\n{code.code}```\n\nprints\n\n```\n{code.prints}```"
+    return text
 
 
-def _jsonable(value: Any) -> Any:
-    """Convert to plain Python, without numbers that JSON does not have."""
-    if isinstance(value, dict):
-        return {str(key): _jsonable(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | range):
-        return [_jsonable(item) for item in value]
-    if isinstance(value, np.generic | np.ndarray):
-        return _jsonable(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
+def _to_json(content: dict[str, Any]) -> str:
+    """Write as JSON, which has no NaN and no infinity: they become strings."""
+    text = json.dumps(content, default=lambda value: np.asarray(value).tolist())
+    plain = json.loads(text, parse_constant=lambda word: str(float(word)))
+    return json.dumps(plain, indent=1)
 
 
 def verify_paper(
@@ -255,14 +252,12 @@ def verify_paper(
     data = ClaimData(name, pairs, trace_weight, threshold, seed)
     if trace_weight <= 0.0:
         raise ValueError(f"trace_weight={trace_weight:g}: the claims are checked with lambda > 0.")
-    results = []
+    results, tell = [], callback or (lambda claim, result: None)
     with one_blas_thread():
         for number in chosen:
-            if callback is not None:
-                callback(CLAIMS[number][0], None)
+            tell(CLAIMS[number][0], None)
             results.append(check_claim(number, data))
-            if callback is not None:
-                callback(CLAIMS[number][0], results[-1])
+            tell(CLAIMS[number][0], results[-1])
     description = (
         f"{name}: {pairs.n_points} points in {space_of(pairs.n_features)}, "
         f"{len(pairs.similar)} similar, {len(pairs.dissimilar)} dissimilar, "
@@ -293,12 +288,20 @@ def _choose(claims: Collection[int] | None, include_slow: bool) -> list[int]:
 def check_claim(number: int, data: ClaimData) -> ClaimResult:
     """Check one claim; where a solver gives no answer it is undecided."""
     claim, check = CLAIMS[number]
-    clock, message, evidence = time.perf_counter(), "", Evidence([])
+    clock, message, evidence = time.perf_counter(), "", Evidence({})
     try:
         evidence = check(data)
     except ClaimUndecided as error:
         message = str(error)
-    return ClaimResult(claim, *evidence, time.perf_counter() - clock, message)
+    return ClaimResult(
+        claim,
+        judge(evidence.printed),
+        judge(evidence.corrected),
+        evidence.numbers,
+        evidence.charts,
+        time.perf_counter() - clock,
+        message,
+    )
 
 
 def prepare_pairs(
@@ -308,8 +311,8 @@ def prepare_pairs(
     pairs = PairSet.from_labels(X, y)
     if len(pairs.similar) and len(pairs.dissimilar):
         pairs = _thin(pairs, max_points, np.random.default_rng(seed))
-    for kind, rows in (("similar", pairs.similar), ("dissimilar", pairs.dissimilar)):
-        if not len(rows):
+    for kind in ("similar", "dissimilar"):
+        if not len(getattr(pairs, kind)):
             raise ValueError(
                 f"No pair is {kind}: the claims need labels of at least two classes, and two "
                 "points of one of them."
@@ -330,13 +333,12 @@ def _thin(pairs: PairSet, max_points: int, rng: np.random.Generator) -> PairSet:
     n, labeled = pairs.n_points, np.unique(pairs.labeled)
     if n <= max_points and pairs.n_unlabeled:
         return pairs
-    kept_labels = labeled
     if len(labeled) == n or 2 * len(labeled) > max_points:
         one, other = rng.choice(pairs.similar)
         apart = rng.choice(pairs.dissimilar[np.any(pairs.dissimilar == one, axis=1)])
         needed = np.unique([one, other, *apart])  # three points, with a pair of each kind
         more = rng.permutation(np.setdiff1d(labeled, needed))
-        kept_labels = np.concatenate([needed, more])[: min(10, max(3, n // 2))]
-    others = rng.permutation(np.setdiff1d(np.arange(n), kept_labels))
-    kept = np.concatenate([kept_labels, others])[: max(max_points, len(kept_labels) + 1)]
-    return restrict(pairs, kept, len(kept_labels))
+        labeled = np.append(needed, more)[: min(10, max(3, n // 2))]
+    others = rng.permutation(np.setdiff1d(np.arange(n), labeled))
+    kept = np.append(labeled, others)[: max(max_points, len(labeled) + 1)]
+    return restrict(pairs, kept, len(labeled))
