@@ -22,6 +22,7 @@ from evidence.runs import OWNER, CellJournal, run_methods
 from faulty_solvers import Planted, Raising
 from instances import random_psd
 from reproduction_programs import reproduce
+from test_isolation import ends_soon
 
 from seraph_cvx import (
     SERAPH,
@@ -47,18 +48,6 @@ def full_disk(*_):
 # Files: whole, or what was there before
 
 
-def test_a_full_disk_leaves_the_old_model_and_names_the_file(tmp_path, monkeypatch):
-    path = tmp_path / "model.npz"
-    model = SERAPH(trace_weight=2.0).fit(X, Y)
-    save_model(model, path)
-    monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(OSError, match="No space left on device") as caught:
-        save_model(SERAPH(trace_weight=3.0).fit(X, Y), path)
-    assert caught.value.filename == str(path)
-    np.testing.assert_array_equal(load_model(path).metric_, model.metric_)
-    assert [p.name for p in tmp_path.iterdir()] == ["model.npz"]
-
-
 KILLED = """
 import os, signal, sys
 from pathlib import Path
@@ -81,30 +70,17 @@ def test_a_process_killed_while_writing_leaves_the_old_file(tmp_path, name):
     assert path.read_text() == "old"
 
 
-def test_a_link_to_a_model_stays_a_link(tmp_path):
-    (tmp_path / "models").mkdir()
-    link = tmp_path / "model.npz"
-    link.symlink_to(tmp_path / "models" / "model.npz")
-    save_model(SERAPH().fit(X, Y), link)
-    assert link.is_symlink()
-    assert load_model(tmp_path / "models" / "model.npz").status_ is Status.CERTIFIED
-
-
 def test_a_damaged_model_is_refused_in_words_or_is_the_same_model(tmp_path):
     """Cut off anywhere, or with any byte changed: nothing but a ValueError that names the file."""
-    path = tmp_path / "model.npz"
+    path, rng, n_refused = tmp_path / "model.npz", np.random.default_rng(0), 0
     model = SERAPH(trace_weight=2.0).fit(X, Y)
     save_model(model, path)
-    whole = path.read_bytes()
-    rng = np.random.default_rng(0)
-    damaged = [whole[:k] for k in range(0, len(whole), 211)]
-    for place in rng.integers(len(whole), size=300):
-        changed = bytearray(whole)
-        changed[place] ^= int(rng.integers(1, 256))
-        damaged.append(bytes(changed))
-    n_refused = 0
-    for content in damaged:
-        path.write_bytes(content)
+    whole = np.fromfile(path, dtype=np.uint8)
+    cut_off = [whole[:k] for k in range(0, len(whole), 211)]
+    changes = np.zeros((300, len(whole)), dtype=np.uint8)
+    changes[np.arange(300), rng.integers(len(whole), size=300)] = rng.integers(1, 256, size=300)
+    for content in (*cut_off, *(whole ^ changes)):
+        path.write_bytes(content.tobytes())
         try:
             np.testing.assert_array_equal(load_model(path).metric_, model.metric_)
         except ValueError as error:
@@ -136,82 +112,67 @@ def undisturbed(one_fork_server):
     return results(run_methods(*SMALL_RUN).rows)
 
 
+def fill_disk(monkeypatch, start, number, part):
+    """The disk takes a part of the line that begins so and has this number, and then no more."""
+    write, n_lines = os.write, 0
+
+    def nearly_full(file, content):
+        nonlocal n_lines
+        n_lines += content.startswith(start)
+        if n_lines < number:
+            return write(file, content)
+        return write(file, content[: int(part * len(content))]) if part else full_disk()
+
+    monkeypatch.setattr(os, "write", nearly_full)
+
+
 @pytest.mark.slow
 def test_a_full_disk_keeps_the_finished_runs_and_the_work_goes_on(
     tmp_path, monkeypatch, undisturbed
 ):
-    """The disk takes half of the third run's line and then no more."""
-    out, write, n_runs = tmp_path / "cells.jsonl", os.write, 0
-
-    def nearly_full(number, content):
-        nonlocal n_runs
-        n_runs += content.startswith(b'{"kind":"cell"')
-        if n_runs == 3:
-            write(number, content[: len(content) // 2])
-            full_disk()
-        return write(number, content)
-
+    out = tmp_path / "cells.jsonl"
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", nearly_full)
+        fill_disk(patch, b'{"kind":"cell"', 3, 0.5)
         with pytest.raises(OSError, match="No space left on device"):
             run_methods(*SMALL_RUN, out=out)
     assert len(out.read_text().splitlines()) == 4  # the header, two runs, half a run
     table = run_methods(*SMALL_RUN, out=out, resume=True)
     assert results(table.rows) == undisturbed
-    assert len(table.notes) == 1
-    assert table.notes[0].startswith("Line 4 of cells.jsonl ")
+    assert [note.partition(" of ")[0] for note in table.notes] == ["Line 4"]
     assert run_methods(*SMALL_RUN, out=out, resume=True).rows == table.rows
 
 
 @pytest.mark.slow
-def test_an_interrupt_after_any_cell_keeps_it_and_the_run_goes_on(tmp_path, undisturbed):
-    for number in (1, 6):
-        out = tmp_path / f"cells{number}.jsonl"
+@pytest.mark.parametrize("number", [1, 6])
+def test_an_interrupt_after_any_cell_keeps_it_and_the_run_goes_on(tmp_path, undisturbed, number):
+    def stop(row, n_done, total):
+        if n_done == number:
+            raise KeyboardInterrupt
 
-        def stop(row, n_done, total, number=number):
-            if n_done == number:
-                raise KeyboardInterrupt
-
-        with pytest.raises(KeyboardInterrupt):
-            run_methods(*SMALL_RUN, out=out, callback=stop)
-        with CellJournal(out, resume=True) as journal:
-            assert len(journal.finished) == number
-            assert journal.notes == []
-        table = run_methods(*SMALL_RUN, out=out, resume=True)
-        assert results(table.rows) == undisturbed
+    out = tmp_path / "cells.jsonl"
+    with pytest.raises(KeyboardInterrupt):
+        run_methods(*SMALL_RUN, out=out, callback=stop)
+    with CellJournal(out, resume=True) as journal:
+        assert (len(journal.finished), journal.notes) == (number, [])
+    assert results(run_methods(*SMALL_RUN, out=out, resume=True).rows) == undisturbed
 
 
 @pytest.mark.slow
-def test_a_killed_reproduction_has_whole_lines_and_goes_on(table, undisturbed):
+@pytest.mark.parametrize("n_lines", [1, 4])
+def test_a_killed_reproduction_has_whole_lines_and_goes_on(table, undisturbed, n_lines):
     """SIGKILL at two moments; no process of it is left over."""
     options = ["table2", "--tasks", "iris", "--methods", "euclidean,mfda", "--samplings", "3"]
-    command = [sys.executable, run_program.__file__, *options]
-    for n_lines in (1, 4):
-        out = table.parent / f"r{n_lines}"
-        with subprocess.Popen([*command, "--out", str(out)], stderr=subprocess.DEVNULL) as process:
-            cells = out / "cells.jsonl"
-            while not cells.exists() or cells.read_bytes().count(b"\n") < n_lines:
-                time.sleep(0.001)
-            children = children_of(process.pid)
-            process.kill()
-        deadline = time.monotonic() + 20.0
-        while any(map(is_running, children)) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        assert not any(map(is_running, children))
-        lines = cells.read_text().split("\n")
-        for line in lines[:-1]:
-            assert json.loads(line)["kind"] in ("run", "cell")
-        resumed = run_methods(*SMALL_RUN, out=cells, resume=True)
-        assert results(resumed.rows) == undisturbed
-
-
-def children_of(pid):
-    return Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-
-
-def is_running(pid):
-    status = Path(f"/proc/{pid}/status")
-    return status.exists() and "zombie" not in status.read_text()
+    command = [sys.executable, run_program.__file__, *options, "--out", str(table.parent)]
+    cells = table.with_name("cells.jsonl")
+    with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
+        while not cells.exists() or cells.read_bytes().count(b"\n") < n_lines:
+            time.sleep(0.001)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.kill()
+    assert all(map(ends_soon, children))
+    for line in cells.read_text().split("\n")[:-1]:
+        assert json.loads(line)["kind"] in ("run", "cell")
+    assert results(run_methods(*SMALL_RUN, out=cells, resume=True).rows) == undisturbed
 
 
 ENORMOUS = 10**400
@@ -252,7 +213,7 @@ DAMAGES = [
     (RaceJournal, ROW | {"total_seconds": "1.0"}),
     (RaceJournal, ROW | {"true_gap": np.nan}),
     (RaceJournal, ROW | {"tol": [0.1]}),
-    *((RaceJournal, ROW | {name: ENORMOUS}) for name in ("iterations", "tol")),
+    *((RaceJournal, ROW | {name: ENORMOUS}) for name in ("iterations", "tol", "peak_bytes")),
     (RaceJournal, ROW | {"true_gap": -ENORMOUS, "proved_gap": 0.1}),
     *((RaceJournal, ROW | {"dimacs": d}) for d in (0, 1e-3, [], ["small"], [0.1, ENORMOUS])),
     (RaceJournal, ROW | {"true_gap": 0.1, "total_seconds": 1.0}),  # no proved gap
@@ -278,22 +239,13 @@ def test_a_damaged_line_is_reported_by_its_number_and_the_rest_is_used(tmp_path,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", [pytest.param(0.0, marks=pytest.mark.slow), 0.5])
+@pytest.mark.parametrize("part", [0.0, 0.5])
 @pytest.mark.usefixtures("one_race_server")
 def test_a_full_disk_keeps_the_rows_of_a_race_and_names_the_file(tmp_path, monkeypatch, part):
-    """The disk takes a part of the second row's line: an error, or a short write, says so."""
-    out, write, n_rows = tmp_path / "race.jsonl", os.write, 0
-
-    def nearly_full(number, content):
-        nonlocal n_rows
-        n_rows += content.startswith(b'{"kind":"row"')
-        if n_rows < 2:
-            return write(number, content)
-        return write(number, content[: int(part * len(content))]) if part else full_disk()
-
-    race = ("iris-n20-standard-hyper-w1-s0", ["fista"], [1e-2, 1e-4])
+    """An error, or a short write, says so."""
+    out, race = tmp_path / "race.jsonl", ("iris-n20-standard-hyper-w1-s0", ["fista"], [1e-2, 1e-4])
     with monkeypatch.context() as patch:
-        patch.setattr(os, "write", nearly_full)
+        fill_disk(patch, b'{"kind":"row"', 2, part)
         with pytest.raises(OSError, match="No space left on device") as caught:
             compare_solvers(*race, out=out)
     assert caught.value.filename == str(out)
@@ -365,12 +317,9 @@ WRONG = {
 
 
 def plant(monkeypatch, solver, matrix):
+    """Let every fit, also the command's, be by a solver that leaves this matrix."""
     if solver.name() == "PLANTED":
         monkeypatch.setattr(MStepStatement, "metric", property(lambda self: matrix))
-
-
-def serve_by(monkeypatch, solver):
-    """Let the command's --solver be an object, which no command line can name."""
     inner = SERAPH._minimize
 
     def learn_by(model, pairs):
@@ -386,28 +335,23 @@ def serve_by(monkeypatch, solver):
 def test_a_solver_without_an_answer_is_an_error_and_exit_code_1(monkeypatch, table, case):
     solver, matrix, reason = WITHOUT_A_METRIC[case]
     plant(monkeypatch, solver, matrix)
-    model = SERAPH(solver=solver, trace_weight=2.0)
-    with pytest.raises(RuntimeError, match="status failed") as caught:
+    model = SERAPH(trace_weight=2.0)
+    with pytest.raises(RuntimeError, match=f"status failed(.|\\n)*{reason}"):
         model.fit(X, Y)
-    assert reason in str(caught.value)
     assert not hasattr(model, "metric_")
-    serve_by(monkeypatch, solver)
-    result = run("fit small.csv --label species")
     reasons = [reason, "status is failed; nothing was written"]
-    assert_answered_in_words(result, reasons, exit_code=1)
+    assert_answered_in_words(run("fit small.csv --label species"), reasons, exit_code=1)
     assert [p.name for p in table.parent.iterdir()] == ["small.csv"]
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_a_solver_that_says_optimal_falsely_is_never_certified(monkeypatch, table, case):
     plant(monkeypatch, Planted(), WRONG[case])
-    model = SERAPH(solver=Planted(), trace_weight=2.0)
     with pytest.warns(NotCertified):
-        model.fit(X, Y)
+        model = SERAPH(trace_weight=2.0).fit(X, Y)
     assert model.status_ is not Status.CERTIFIED
     assert model.certificate_.relative_gap > 1e-3
     assert np.linalg.eigvalsh(model.metric_)[0] >= -1e-12
-    serve_by(monkeypatch, Planted())
     result = run("fit small.csv --label species")
     assert_answered_in_words(result, ["Not certified: ", "status is inaccurate, "], exit_code=1)
     assert (table.with_name("small.metric.npz").exists()) == (case != "zero")
@@ -464,16 +408,3 @@ def test_ctrl_c_ends_a_solver_that_hangs():
         model.fit(X, Y)
     assert time.perf_counter() - clock < 30.0
     assert not hasattr(model, "metric_")
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("one_race_server")
-def test_compare_tells_the_number_of_a_line_with_an_enormous_integer(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "race").mkdir()
-    (tmp_path / "race" / "race.jsonl").write_text(
-        f'{{"kind": "race"}}\n{json.dumps(ROW | {"peak_bytes": ENORMOUS})}\n'
-    )
-    result = run("compare --suite tiny --solvers fista --tol 1e-2 --resume")
-    assert result.exit_code == 0, result.output
-    assert "Line 2 of race.jsonl is damaged" in words(result.stderr)
