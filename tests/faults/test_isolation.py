@@ -8,14 +8,14 @@ import posix  # its _exit can be pickled also where coverage has put its own int
 import signal
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from seraph_cvx.processes.isolation import ForkServer, resident_bytes, run_isolated
+from seraph_cvx.processes.isolation import ForkServer, run_isolated
 
 MIB = 2**20
 
@@ -24,10 +24,6 @@ MIB = 2**20
 def server():
     with ForkServer(["numpy", "pytest", "seraph_cvx.processes.isolation"]) as server:
         yield server
-
-
-def hold(mebibytes):
-    return len(bytearray(b"x") * (mebibytes * MIB))
 
 
 def hoard():
@@ -121,7 +117,7 @@ def test_what_eats_memory_is_ended_at_the_memory_limit(server, work):
 
 
 def test_what_stays_within_the_memory_limit_is_left_alone(server):
-    outcome = server.run(hold, 100, time_limit=30, memory_limit=400 * MIB)
+    outcome = server.run(np.ones, 100 * MIB // 8, time_limit=30, memory_limit=800 * MIB)
     assert outcome.status == "done"
     assert outcome.peak_bytes > 100 * MIB
 
@@ -153,21 +149,13 @@ def test_a_fork_server_that_dies_is_started_anew():
 
 def test_closing_ends_the_work_that_another_thread_has_in_it(tmp_path):
     path = tmp_path / "pid"
-    outcomes = []
-    with ForkServer(["test_isolation"]) as server:
-
-        def work():
-            outcomes.append(server.run(write_pid_and_hang, str(path), time_limit=30))
-
-        thread = threading.Thread(target=work, daemon=True)
-        thread.start()
-        while not path.exists() or not path.read_text():
-            time.sleep(0.01)
-        clock = time.monotonic()
-    thread.join()
+    with ThreadPoolExecutor(1) as pool, ForkServer(["test_isolation"]) as server:
+        work = pool.submit(server.run, write_pid_and_hang, str(path), time_limit=30)
+        pid, clock = wait_for_pid(path), time.monotonic()
+        server.close()
+        assert work.result(10).status == "crashed"
     assert time.monotonic() - clock < 10.0
-    assert ends_soon(int(path.read_text()))
-    assert [outcome.status for outcome in outcomes] == ["crashed"]
+    assert ends_soon(pid)
 
 
 def test_a_module_that_cannot_be_imported_is_told(capfd):
@@ -195,6 +183,12 @@ with isolation.ForkServer(["test_isolation"]) as server:
 """
 
 
+def wait_for_pid(path):
+    while not path.exists() or not path.read_text():
+        time.sleep(0.01)
+    return int(path.read_text())
+
+
 def write_pid_and_hang(path):
     Path(path).write_text(str(os.getpid()))
     hang()
@@ -205,12 +199,9 @@ def test_work_whose_caller_was_killed_ends_by_its_own_alarm(tmp_path):
     path = tmp_path / "pid"
     code = ORPHAN.format(tests=str(Path(__file__).parent), path=str(path))
     caller = subprocess.Popen([sys.executable, "-c", code])
-    while not path.exists() or not path.read_text():
-        assert caller.poll() is None
-        time.sleep(0.01)
+    pid = wait_for_pid(path)
     caller.kill()
     caller.wait()
-    pid = int(path.read_text())
     assert is_running(pid)
     time.sleep(1.5)
     assert not is_running(pid)
@@ -219,8 +210,3 @@ def test_work_whose_caller_was_killed_ends_by_its_own_alarm(tmp_path):
 def test_environment_reaches_the_work():
     with ForkServer(environment={"SERAPH_CVX_TEST": "yes"}) as server:
         assert server.run(os.getenv, "SERAPH_CVX_TEST", time_limit=30).result == "yes"
-
-
-def test_resident_bytes_of_nobody_is_zero():
-    assert resident_bytes() > MIB
-    assert resident_bytes(2**22 + 1) == 0
