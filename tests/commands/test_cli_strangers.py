@@ -9,7 +9,6 @@ import os
 import pty
 import re
 import select
-import signal
 import subprocess
 import sys
 import termios
@@ -236,27 +235,22 @@ def test_without_pandas_a_table_names_the_extra_that_brings_it(table, monkeypatc
     assert_answered_in_words(run(FIT), ["pandas", 'pip install "seraph-cvx[cli]"'])
 
 
-def test_a_link_stays_a_link_and_its_file_gets_the_metric(table):
-    link, target = table.with_name("m.csv"), table.parent / "metrics" / "metric.csv"
+@pytest.mark.parametrize("name", ["m.csv", "m.npz"])
+def test_a_link_stays_a_link_and_its_file_gets_the_metric(table, name):
+    link, target = table.with_name(name), table.parent / "metrics" / name
     target.parent.mkdir()
     link.symlink_to(target)
     assert run(FIT, "--out", link).exit_code == 0
     assert link.is_symlink()
-    assert target.read_text().startswith("length,width")
+    assert target.stat().st_size > 0
 
 
 # Large tables: read as a stream, refused or announced before the work
 
 
-def write_long_table(path, n_rows):
-    with path.open("w") as file:
-        file.write("x,y,z,species\n")
-        for k in range(n_rows):
-            file.write(f"{k},{k % 7}.25,{k % 11}.5,{'ab'[k % 2] if k < 40 else ''}\n")
-
-
 def test_reading_takes_the_memory_of_the_numbers_alone(folder):
-    write_long_table(folder / "long.csv", 10_000)
+    rows = (f"{k},{k % 7}.25,{k % 11}.5,{'ab'[k % 2] if k < 40 else ''}" for k in range(10_000))
+    (folder / "long.csv").write_text("\n".join(["x,y,z,species", *rows]))
     importlib.import_module("pandas")
     tracemalloc.start()
     try:
@@ -264,30 +258,8 @@ def test_reading_takes_the_memory_of_the_numbers_alone(folder):
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert table.X.shape == (10_000, 3)
-    assert table.X[-1, 0] == 9_999.0
+    assert (table.X.shape, table.X[-1, 0]) == ((10_000, 3), 9_999.0)
     assert peak < 4 * 8 * 4 * 10_000 + 2**20  # as strings they would take 3.7 MB
-
-
-@pytest.mark.slow
-def test_a_million_rows_are_read_and_announced_within_three_gigabytes(folder):
-    """The fit itself would take weeks: it is told so, and Ctrl-C ends it."""
-    write_long_table(folder / "long.csv", 1_000_000)
-    limit = "import resource as r; r.setrlimit(r.RLIMIT_AS, (6 << 30, 6 << 30)); "
-    code = limit + "from seraph_cvx.__main__ import main; main()"
-    command = [sys.executable, "-c", code, "fit", "long.csv", "--label", "species"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        try:
-            said = b"".join(process.stderr.readline() for _ in range(2)).decode()
-            time.sleep(4.0)
-            status = Path(f"/proc/{process.pid}/status").read_text()
-            process.send_signal(signal.SIGINT)
-            code = process.wait(60)
-        finally:
-            process.kill()
-    assert re.search(r"1000000 points with 3 features take about \d+ (days|hours)", said)
-    assert code == 130
-    assert int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) < 3 * 2**20
 
 
 def test_long_work_is_announced_before_it_begins(table, monkeypatch):
@@ -350,15 +322,6 @@ def test_where_the_system_does_not_tell_its_free_memory_all_of_it_counts(memory,
 def test_debug_lets_the_error_through_before_and_after_the_command(table, command):
     assert isinstance(run(command).exception, ValueError | OSError)
     assert run(command.replace("--debug", "")).exit_code == 2
-
-
-@pytest.mark.slow
-def test_debug_shows_the_traceback_to_a_stranger(table):
-    command = [*COMMAND, "--debug", "fit", "small.csv", "--label", "x"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 1
-    assert "Traceback (most recent call last)" in done.stderr
-    assert "TableError" in done.stderr
 
 
 # Names that would steer a terminal or run in a page
