@@ -164,14 +164,13 @@ class FusedTerms(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class MaskedLayout:
+class MaskedLayout(Layout):
     """Blocks with masks on a device of the entries that are no unlabeled pair, as one strip.
 
     The masks are made when a pass first asks for them: a fit by fused kernels never does.
     """
 
-    unmasked: Layout
-    device_array: Array
+    device_array: Array = None
     n_strips: ClassVar[int] = 1
 
     def strip(self, number: int) -> Iterable[Block]:
@@ -181,7 +180,7 @@ class MaskedLayout:
     @cached_property
     def _masked(self) -> list[Block]:
         triangle = cache(self._triangle)  # most blocks have the same size
-        return [replace(block, mask=self._mask(block, triangle)) for block in self.unmasked.blocks]
+        return [replace(block, mask=self._mask(block, triangle)) for block in super().strip(0)]
 
     def _mask(self, block: Block, triangle: Any) -> Array | None:
         height = block.rows.stop - block.rows.start
@@ -215,9 +214,9 @@ class DeviceSums(HeldPoints):
         """Copy the points to the device of `device_array`."""
         labels = layout.labels
         n_labeled = len(labels.members) if labels is not None and labels.is_complete else None
-        large = replace(layout, block_size=DEVICE_BLOCK)
         on_device = to_device_of(device_array, points)
-        return cls(on_device, MaskedLayout(large, on_device), n_labeled)
+        blocks = MaskedLayout(len(points), labels, None, DEVICE_BLOCK, on_device)
+        return cls(on_device, blocks, n_labeled)
 
     @property
     def device_array(self) -> Array:
@@ -227,7 +226,7 @@ class DeviceSums(HeldPoints):
     @property
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term goes through."""
-        chain = longest_chain(self.layout.unmasked, in_runs=False)
+        chain = longest_chain(self.layout, in_runs=False)
         if self.n_labeled is None or bound_kernels(self.points) is None:
             return chain
         # a row, all rows; or what programs leave

@@ -1,7 +1,8 @@
 """Sums over all pairs in the few coordinates of a factor, on a CUDA GPU.
 
 What `passes.py` does by NumPy, with no array of pairs in memory: each pass makes the weights
-anew, in registers (`cuda/face.py`). All that leaves the GPU has the size of a factor or a metric.
+anew, in registers (`cuda/pair_passes.py`). All that leaves the GPU is as large as a factor or a
+metric.
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ import numpy as np
 
 from ..numerics.arrays import (
     Array,
-    face_kernels,
     index_on_device_of,
     namespace,
+    pair_kernels,
     to_device_of,
     to_host,
 )
@@ -65,7 +66,7 @@ class GpuPairs:
     @property
     def kernels(self) -> Any:
         """The module of fused kernels."""
-        return face_kernels(self.X)
+        return pair_kernels(self.X)
 
     @cached_property
     def parts(self) -> list[Any]:
@@ -117,7 +118,7 @@ class GpuPass:
     def sums(self) -> tuple[Array, Array]:
         """On the device: what the totals are made from, and W [Y, 1]."""
         n, rho = self.Y.shape
-        totals, summed = self.pairs.kernels.slopes(self._sides, self.pairs.parts, rho + 1)
+        totals, summed = self.pairs.kernels.gradients(self._sides, self.pairs.parts, rho + 1)
         return totals, summed[:n, : rho + 1]
 
     @cached_property
@@ -155,7 +156,7 @@ class GpuPass:
         e[:n, :rho] = E
         e[:n, rho] = (self._minus_Y * E).sum(-1)
         sides, counts = self._single_sides, pairs.padded_counts
-        W_summed, T_summed = pairs.kernels.bends(sides, e, counts, pairs.parts, rho)
+        W_summed, T_summed = pairs.kernels.hessian_products(sides, e, counts, pairs.parts, rho)
         product = (
             W_summed[:n, -1:] * E - W_summed[:n, :rho]
             + T_summed[:n, rho : rho + 1] * self.Y - T_summed[:n, :rho]

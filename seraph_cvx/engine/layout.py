@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Concatenate, NamedTuple, Protocol, TypeAlias
+from typing import Any, ClassVar, Concatenate, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -183,17 +183,6 @@ def sum_over(batch: PairBatch, terms: PairTerms | BatchSums) -> BatchSums:
     return BatchSums(totals, batch.symmetric(batch.laid_out(batch.weigh(weights))))
 
 
-class Strips(Protocol):
-    """Blocks of pairs in strips."""
-
-    @property
-    def n_strips(self) -> int:
-        """The number of strips."""
-
-    def strip(self, number: int) -> Iterable[Block]:
-        """The blocks of a strip."""
-
-
 @dataclass(frozen=True, eq=False)
 class Layout:
     """The blocks of the upper triangle of n points, in strips.
@@ -229,7 +218,7 @@ class Layout:
         n, most = self.n_points, self.block_size or BLOCK
         return -(-n // -(-n // most)) if n else 1
 
-    def strip(self, number: int) -> Iterator[Block]:
+    def strip(self, number: int) -> Iterable[Block]:
         """The blocks of a strip: rows from top and bottom in turn, so that all are alike."""
         last = self.n_strips - 1
         for start in range(0, self._n_sides, self.n_strips):

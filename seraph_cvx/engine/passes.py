@@ -26,7 +26,7 @@ from ..numerics.accurate_sums import product_chain, short_product, totals_chain
 from ..numerics.arrays import Array, namespace, to_device_of, to_host, to_numbers
 from ..numerics.checks import FloatArray, IntArray
 from .distances import Metric, block_distances, euclidean_distances, listed_distances
-from .layout import BatchSums, Block, Chunk, Layout, PairBatch, Strips, Terms, sum_over
+from .layout import BatchSums, Block, Chunk, Layout, PairBatch, Terms, sum_over
 
 EXCLUDED_SCORE = 300.0
 """The score of entries that are no pair: every loss and its derivatives vanish, below 1e-130."""
@@ -133,7 +133,7 @@ def sum_strips(strips: Iterable[StripSums]) -> tuple[FloatArray, Array | None, l
 
 
 def sweep(
-    layout: Strips,
+    layout: Layout,
     X: Array,
     Z: Array,
     metrics: Sequence[Metric],
@@ -333,44 +333,6 @@ class LossTerms:
         return BatchSums([share * total, share * excess], W, P)
 
 
-class PairPass(Protocol):
-    """Losses summed over pairs at the points Y, and their derivatives there."""
-
-    @property
-    def total(self) -> float:
-        """The sum of the weighted losses."""
-
-    @property
-    def excess(self) -> float:
-        """The sum of H(p) - phi over the unlabeled pairs; NaN where it is not known."""
-
-    @property
-    def half_gradient(self) -> FloatArray:
-        """Half the gradient of the sum with respect to Y: (Deg(W) - W) Y."""
-
-    def laplacian(self, Z: FloatArray) -> FloatArray:
-        """The Laplacian of the weights W, applied to Z: (Deg(W) - W) Z."""
-
-    def hessian_product(self, E: FloatArray) -> FloatArray:
-        """The derivative of `half_gradient` along E: (Deg(W) - W) E + (Deg(T) - T) Y."""
-
-    def weights_hessian_product(self, X: FloatArray, d: FloatArray) -> FloatArray:
-        """Second derivatives with respect to weights of features, along d.
-
-        sum_k c_k phi''(s_k) (sum_a d_a v_ka^2) v_kb^2 for each feature b of the points X.
-        """
-
-    def curvature(self, E: FloatArray) -> float:
-        """The sum of c phi'' |e_i - e_j|^4: distances grow as |e_i - e_j|^2."""
-
-
-class FactorPairs(Protocol):
-    """Weighted pairs with their losses, to be summed over at any points Y."""
-
-    def at(self, Y: FloatArray, keep: bool = True) -> PairPass:
-        """Pass over them; `keep` what second derivatives need, which is as large as the pairs."""
-
-
 @dataclass(frozen=True, eq=False)
 class AllPairs:
     """Every pair of the points of a layout, with its loss; `terms` are of scores."""
@@ -380,13 +342,13 @@ class AllPairs:
     threshold: float
     visit_all: VisitAll = map
 
-    def at(self, Y: FloatArray, keep: bool = True) -> PairPass:
-        """Pass over all pairs block by block."""
+    def at(self, Y: FloatArray, keep: bool = True) -> BlocksPass:
+        """Pass block by block; `keep` what second derivatives need, as large as the pairs."""
         scores = euclidean_distances(Y, less=self.threshold)
         kept_kind = np.float32 if len(Y) > EXACT_POINTS else np.float64
         (total, excess), summed, kept = self.summed(scores, Y, kept_kind if keep else None)
         sums = float(total), float(excess), summed
-        return _BlocksPass(self, Y, scores, *sums, kept if keep else [])
+        return BlocksPass(self, Y, scores, *sums, kept if keep else [])
 
     def summed(
         self,
@@ -405,8 +367,12 @@ class AllPairs:
 
 
 @dataclass(frozen=True, eq=False)
-class _BlocksPass:
-    """A pass over the blocks of all pairs; `summed` is W [Y, 1]."""
+class BlocksPass:
+    """Losses summed over all pairs at the points Y, and their derivatives there.
+
+    `total` is the weighted sum, `excess` that of H(p) - phi over unlabeled pairs (NaN where it is
+    not known), `summed` is W [Y, 1].
+    """
 
     pairs: AllPairs
     Y: FloatArray
@@ -423,9 +389,11 @@ class _BlocksPass:
 
     @cached_property
     def half_gradient(self) -> FloatArray:
+        """Half the gradient of the sum with respect to Y: (Deg(W) - W) Y."""
         return np.asarray(self.degrees * self.Y - self.summed[:, :-1])
 
     def laplacian(self, Z: FloatArray) -> FloatArray:
+        """The Laplacian of the weights W, applied to Z: (Deg(W) - W) Z."""
         if self.kept and self.kept[0] and self.kept[0][0].weights.dtype == np.float64:
             summed = np.zeros_like(Z)
             for block in chain.from_iterable(self.kept):
@@ -435,6 +403,7 @@ class _BlocksPass:
         return np.asarray(self.degrees * Z - summed)
 
     def hessian_product(self, E: FloatArray) -> FloatArray:
+        """The derivative of `half_gradient` along E: (Deg(W) - W) E + (Deg(T) - T) Y."""
         Y_and_one, left, right = self._direction_sides
         rho = E.shape[1]
         left[:, rho : 2 * rho] = right[:, :rho] = E
@@ -463,6 +432,10 @@ class _BlocksPass:
         return np.asarray(T_summed[:, rho:] * self.Y + self.degrees * E - W_summed)
 
     def weights_hessian_product(self, X: FloatArray, d: FloatArray) -> FloatArray:
+        """Second derivatives with respect to weights of features, along d.
+
+        sum_k c_k phi''(s_k) (sum_a d_a v_ka^2) v_kb^2 for each feature b of the points X.
+        """
         X = X.astype(self._kind)
         scaled = X * d.astype(X.dtype)
         own = 0.5 * np.einsum("ij,ij->i", X, scaled)
@@ -481,6 +454,7 @@ class _BlocksPass:
         return np.asarray(degree @ (X * X) - crossed, dtype=np.float64)
 
     def curvature(self, E: FloatArray) -> float:
+        """The sum of c phi'' |e_i - e_j|^4: distances grow as |e_i - e_j|^2."""
         distances = euclidean_distances(E)
         total = 0.0
         for rows, columns, _, P in chain.from_iterable(self.kept):
@@ -534,7 +508,7 @@ class ListedPairs:
         """The transpose of `differences`, in row format for fast products."""
         return self.differences.T.tocsr()
 
-    def at(self, Y: FloatArray, keep: bool = True) -> PairPass:
+    def at(self, Y: FloatArray, keep: bool = True) -> ListPass:
         """Pass over the listed pairs, one score per pair."""
         U = self.differences @ Y
         s = np.einsum("ij,ij->i", U, U) - self.threshold
@@ -542,11 +516,13 @@ class ListedPairs:
         if self.weights is not None:
             total = float(np.vdot(self.weights, self.loss.value(s)))
             slope, curvature = self.weights * slope, self.weights * curvature
-        return _ListPass(total, self, U, slope, curvature)
+        return ListPass(total, self, U, slope, curvature)
 
 
 @dataclass(frozen=True, eq=False)
-class _ListPass:
+class ListPass:
+    """The same sums and derivatives over listed pairs."""
+
     total: float
     pairs: ListedPairs
     U: FloatArray
@@ -574,3 +550,10 @@ class _ListPass:
     def curvature(self, E: FloatArray) -> float:
         F = self.pairs.differences @ E
         return float(np.vdot(self.second, np.square(np.einsum("ij,ij->i", F, F))))
+
+
+FactorPairs: TypeAlias = AllPairs | ListedPairs
+"""Weighted pairs with their losses, to be summed over at any points Y."""
+
+PairPass: TypeAlias = BlocksPass | ListPass
+"""Losses summed over pairs at the points Y, and their derivatives there."""

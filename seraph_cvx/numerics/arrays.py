@@ -81,9 +81,9 @@ def fused_kernels(x: Array) -> Any:
     return _cuda_module("sweeps")
 
 
-def face_kernels(x: Array) -> Any:
+def pair_kernels(x: Array) -> Any:
     """The kernels that sum over pairs on the GPU of this array; None if there are none."""
-    return _cuda_module("face") if is_torch_array(x) and x.is_cuda else None
+    return _cuda_module("pair_passes") if is_torch_array(x) and x.is_cuda else None
 
 
 def bound_kernels(x: Array) -> Any:

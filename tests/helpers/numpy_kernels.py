@@ -1,4 +1,4 @@
-"""What the kernels of `numerics/cuda/face.py` and `bounds.py` do, by NumPy in the plainest way."""
+"""What the kernels of `numerics/cuda` do, by NumPy in the plainest way."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def _pairs(left, right, pairs):
 def _derivatives(left, right, pairs, counts=None):
     """Symmetric matrices of the first two derivatives of the loss, zero where there is no pair."""
     s, is_pair = _pairs(left, right, pairs)
-    _, slope, bend, _ = loss(pairs.kind, pairs.sharpness).sums(s.astype(float))
+    _, slope, second, _ = loss(pairs.kind, pairs.sharpness).sums(s.astype(float))
     both = 1.0 if counts is None else np.outer(counts, counts)
-    W, P = (both * np.where(is_pair, part, 0.0) for part in (slope, bend))
+    W, P = (both * np.where(is_pair, part, 0.0) for part in (slope, second))
     return W + W.T, P + P.T
 
 
@@ -77,7 +77,7 @@ def _weighted(sides, parts, counts=None):
     return [sum(weight * both[k] for weight, *both in found) for k in (0, 1)]
 
 
-def slopes(sides, parts, used):
+def gradients(sides, parts, used):
     found = []
     for part in parts:
         s, is_pair = _pairs(*sides, part)
@@ -95,7 +95,7 @@ def upper_product(sides, z, parts):
     return np.triu(_weighted(sides, parts)[0]) @ z
 
 
-def bends(sides, e, counts, parts, rho):
+def hessian_products(sides, e, counts, parts, rho):
     W, P = _weighted(sides, parts, counts)
     right = sides[1]
     inner = -(right @ e.T + e @ right.T)

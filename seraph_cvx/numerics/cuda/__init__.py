@@ -1,1 +1,1 @@
-"""Kernels for CUDA GPUs, by Triton; `sweeps` and `face` need torch and Triton to be imported."""
+"""Kernels for CUDA GPUs: all modules but `pair_range` need torch and Triton to be imported."""

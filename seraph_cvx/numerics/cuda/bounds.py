@@ -18,8 +18,8 @@ import torch
 import triton
 import triton.language as tl
 
-from .face import TILE, launch_grid, on_device_of
-from .face_kernels import reciprocal
+from .pair_kernels import reciprocal
+from .pair_passes import TILE, launch_grid, on_device_of
 from .pair_range import BoundedPairs
 
 KINDS = {"no labels": 0, "soft labels": 1, "labels alone": 2}

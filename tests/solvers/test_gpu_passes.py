@@ -28,8 +28,8 @@ LOSSES = [LOGISTIC, SharpenedLoss(2.0), SharpenedLoss(1.5), EntropyLoss()]
 @pytest.fixture
 def kernels(monkeypatch):
     """NumPy in the place of a GPU."""
-    monkeypatch.setattr(gpu_engine, "face_kernels", lambda x: numpy_kernels)
-    monkeypatch.setattr(pair_program, "face_kernels", lambda x: numpy_kernels)
+    monkeypatch.setattr(gpu_engine, "pair_kernels", lambda x: numpy_kernels)
+    monkeypatch.setattr(pair_program, "pair_kernels", lambda x: numpy_kernels)
     monkeypatch.setattr(numpy_kernels, "all_devices", lambda x: [None], raising=False)
 
 
@@ -39,16 +39,16 @@ def instance(loss, n=30, m=7, rho=3, n_labeled=6, seed=0):
     X, L, D = rng.normal(size=(n, m)), rng.normal(size=(m, rho)), rng.normal(size=(m, rho))
     labels = ClassLabels(np.arange(n_labeled), np.arange(n_labeled) % 2)
     host = AllPairs(Layout(n, labels), LossTerms(loss, 0.0, 0.3, LOGISTIC), 1.2).at(X @ L)
-    face = GpuPairs(X, n_labeled, loss, LOGISTIC, 0.3, 1.2)
-    return X, L, D, host, face
+    pairs = GpuPairs(X, n_labeled, loss, LOGISTIC, 0.3, 1.2)
+    return X, L, D, host, pairs
 
 
 @pytest.mark.parametrize("n_devices", [1, 2, 3])
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 @pytest.mark.parametrize("n_labeled", [0, 1, 6, 30])
 def test_a_pass_has_the_sums_and_slopes_of_the_host(kernels, loss, n_labeled, n_devices):
-    X, L, _, host, face = instance(loss, n_labeled=n_labeled)
-    found = SharedGpuPairs.split(face, [None] * n_devices).pass_at(L)
+    X, L, _, host, pairs = instance(loss, n_labeled=n_labeled)
+    found = SharedGpuPairs.split(pairs, [None] * n_devices).pass_at(L)
     np.testing.assert_allclose(found.total, host.total, rtol=1e-12)
     np.testing.assert_allclose(
         found.half_gradient, X.T @ host.half_gradient, rtol=1e-10, atol=1e-10
@@ -62,28 +62,28 @@ def test_a_pass_has_the_sums_and_slopes_of_the_host(kernels, loss, n_labeled, n_
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_second_derivatives_are_those_of_the_host_in_single_precision(kernels, loss):
-    X, L, D, host, face = instance(loss)
-    found = face.pass_at(L)
+    X, L, D, host, pairs = instance(loss)
+    found = pairs.pass_at(L)
     product = X.T @ host.hessian_product(X @ D)
     np.testing.assert_allclose(found.hessian_product(D), product, atol=1e-4 * np.abs(product).max())
     np.testing.assert_allclose(found.curvature(D), host.curvature(X @ D), rtol=1e-4)
 
 
 def test_a_gradient_of_many_features_is_summed_in_parts(kernels, monkeypatch):
-    X, L, _, host, face = instance(LOGISTIC)
+    X, L, _, host, pairs = instance(LOGISTIC)
     monkeypatch.setattr(gpu_engine, "GRADIENT_COLUMNS", 3)
     np.testing.assert_allclose(
-        face.pass_at(L).gradient, X.T @ host.laplacian(X), rtol=1e-10, atol=1e-10
+        pairs.pass_at(L).gradient, X.T @ host.laplacian(X), rtol=1e-10, atol=1e-10
     )
 
 
 def test_some_points_stand_for_all_where_these_are_many(kernels, monkeypatch):
-    _, L, D, _, face = instance(LOGISTIC, n=400, n_labeled=8)
+    _, L, D, _, pairs = instance(LOGISTIC, n=400, n_labeled=8)
     L *= 0.1  # so that no few pairs count for most
-    everything = face.pass_at(L)
-    assert face.few is face
+    everything = pairs.pass_at(L)
+    assert pairs.few is pairs
     monkeypatch.setattr(gpu_engine, "FEW_POINTS", 260)
-    some = SharedGpuPairs.split(face, [None, None]).few
+    some = SharedGpuPairs.split(pairs, [None, None]).few
     assert (some.n_labeled, len(some.X), some.share) == (8, 268, (0, 1))
     np.testing.assert_allclose(some.counts.sum(), 400)
     exact, estimate = everything.hessian_product(D), some.pass_at(L).hessian_product(D)
@@ -92,13 +92,13 @@ def test_some_points_stand_for_all_where_these_are_many(kernels, monkeypatch):
 
 
 def test_second_derivatives_of_few_points_are_of_the_same_pass(kernels, monkeypatch):
-    _, L, _, _, face = instance(LOGISTIC)
-    found = SharedGpuPairs.split(face, [None]).pass_at(L)
+    _, L, _, _, pairs = instance(LOGISTIC)
+    found = SharedGpuPairs.split(pairs, [None]).pass_at(L)
     assert found.second_order_pass is found.passes[0]
-    shared = SharedGpuPairs.split(face, [None, None]).pass_at(L)
+    shared = SharedGpuPairs.split(pairs, [None, None]).pass_at(L)
     assert shared.second_order_pass.pairs.share == (0, 1)  # every pair, not a share of them
     monkeypatch.setattr(gpu_engine, "FEW_POINTS", 10)
-    some = SharedGpuPairs.split(face, [None]).pass_at(L).second_order_pass
+    some = SharedGpuPairs.split(pairs, [None]).pass_at(L).second_order_pass
     assert len(some.pairs.X) == 16
 
 
@@ -148,11 +148,11 @@ def counted(method, calls):
     return wrapped
 
 
-def on_host(face):
-    """The face with its points as an array of NumPy."""
+def on_host(pairs):
+    """The pairs with their points as an array of NumPy."""
     from dataclasses import replace
 
-    return replace(face, X=np.asarray(face.X))
+    return replace(pairs, X=np.asarray(pairs.X))
 
 
 COMPARED = """
@@ -162,7 +162,7 @@ import numpy as np
 import torch
 
 import numpy_kernels
-from seraph_cvx.numerics.cuda import bounds, face
+from seraph_cvx.numerics.cuda import bounds, pair_passes as kernels
 from seraph_cvx.numerics.cuda.pair_range import BoundedPairs, PairRange
 from seraph_cvx.engine.distances import distance_sides
 
@@ -179,48 +179,49 @@ def assert_close(mine, other, tol):
 
 for n, rho, first in [(70, 3, 0), (150, 5, 40), (130, 14, 64)]:
     Y, E, X = (rng.normal(size=(n, k)) * 0.6 for k in (rho, rho, 20))
-    sides, plain = face.sides(moved(Y), 1.0), numpy_kernels.sides(Y, 1.0)
-    single = face.single(sides)
-    Z, plain_Z = face.padded([moved(X)]), numpy_kernels.padded([X])
+    sides, plain = kernels.sides(moved(Y), 1.0), numpy_kernels.sides(Y, 1.0)
+    single = kernels.single(sides)
+    Z, plain_Z = kernels.padded([moved(X)]), numpy_kernels.padded([X])
     own, one = np.sum(Y * E, axis=1), np.ones(n)
     e = [E, -own, *[0.0 * one] * (plain[0].shape[1] - rho - 2), one]
-    turned = face.padded([moved(c) for c in e], single=True)
+    direction = kernels.padded([moved(c) for c in e], single=True)
     counts = rng.uniform(1.0, 2.0, size=n)
-    weights, plain_weights = face.counted(moved(counts)), numpy_kernels.counted(counts)
+    weights, plain_weights = kernels.counted(moved(counts)), numpy_kernels.counted(counts)
     sharpened = [("sharpened", a) for a in (2.0, 1.5, 1.000001)]
     for kind, a in [("logistic", 1.0), *sharpened, ("entropy", 1.0)]:
         pairs = PairRange(n, first, kind, a, weight=0.3)
         both = [pairs, PairRange(first, 0, "logistic", 1.0)] if first else [pairs]
-        parts = [face.loaded(part, sides[0]) for part in both]
-        sums, found = face.slopes(sides, parts, rho + 1)
-        plain_sums, other = numpy_kernels.slopes(plain, both, rho + 1)
+        parts = [kernels.loaded(part, sides[0]) for part in both]
+        sums, found = kernels.gradients(sides, parts, rho + 1)
+        plain_sums, other = numpy_kernels.gradients(plain, both, rho + 1)
         # NumPy subtracts numbers that are equal to six digits, and has as many fewer right
         tol = 1e-9 if 1.0 < a < 1.1 else 1e-12
-        total, excess = face.totals(parts, sums.cpu())
+        total, excess = kernels.totals(parts, sums.cpu())
         plain_total, plain_excess = numpy_kernels.totals(both, plain_sums)
         np.testing.assert_allclose(total, plain_total, rtol=tol)
         if kind == "sharpened":
             np.testing.assert_allclose(excess, plain_excess, rtol=tol)
         assert_close(found[:n, : rho + 1], other[:n, : rho + 1], tol)
         upper = numpy_kernels.upper_product(plain, plain_Z, both)
-        assert_close(face.upper_product(sides, Z, parts), upper, tol)
+        assert_close(kernels.upper_product(sides, Z, parts), upper, tol)
         halves = [
-            face.upper_product(
-                sides, Z, [face.loaded(part._replace(share=(k, 2)), Z) for part in both]
+            kernels.upper_product(
+                sides, Z, [kernels.loaded(part._replace(share=(k, 2)), Z) for part in both]
             )
             for k in (0, 1)
         ]
         assert_close(halves[0] + halves[1], upper, tol)
-        found = face.bends(single, turned, weights, parts, rho)
-        other = numpy_kernels.bends(plain, numpy_kernels.padded(e), plain_weights, both, rho)
+        found = kernels.hessian_products(single, direction, weights, parts, rho)
+        plain_e = numpy_kernels.padded(e)
+        other = numpy_kernels.hessian_products(plain, plain_e, plain_weights, both, rho)
         for columns in (slice(0, rho), slice(-1, None)):
             assert_close(found[0][:n, columns], other[0][:n, columns], 3e-3)
         assert_close(found[1][:n, : rho + 1], other[1][:n, : rho + 1], 3e-3)
-        uncounted = face.bends(single, turned, None, parts, rho)[1]
-        other = numpy_kernels.bends(plain, numpy_kernels.padded(e), None, both, rho)[1]
+        uncounted = kernels.hessian_products(single, direction, None, parts, rho)[1]
+        other = numpy_kernels.hessian_products(plain, plain_e, None, both, rho)[1]
         assert_close(uncounted[:n, : rho + 1], other[:n, : rho + 1], 3e-3)
-        single_E = face.single(face.sides(moved(E), 0.0))
-        found = face.curvature(single, single_E, weights, parts)
+        single_E = kernels.single(kernels.sides(moved(E), 0.0))
+        found = kernels.curvature(single, single_E, weights, parts)
         other = numpy_kernels.curvature(plain, numpy_kernels.sides(E, 0.0), plain_weights, both)
         np.testing.assert_allclose(found, other, rtol=1e-4)
 

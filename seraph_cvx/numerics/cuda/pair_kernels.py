@@ -2,11 +2,11 @@
 
 A program takes a tile of pairs at a time: scores by one product, weights in registers, weighted
 sums by two more products; no array of pairs is ever in memory. Programs add to their results
-atomically, so that two runs may differ by rounding. Slopes and values are summed in float64, second
-derivatives, which only steer, in float32.
+atomically, so that two runs may differ by rounding. Gradients and values are summed in float64,
+second derivatives, which only steer, in float32.
 
-The score of a pair is left_i . right_j: see `face.sides`. The numbers at `numbers_ptr` are those of
-`face.LoadedPairs`, KIND is one of `face.KINDS`, and POWER what `face._power` says.
+The score of a pair is left_i . right_j. The numbers at `numbers_ptr` are those of `LoadedPairs`,
+KIND is one of `KINDS`, and POWER what `_power` says, all in `pair_passes.py`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _product(a, b):  # type: ignore[no-untyped-def]
 
 
 @triton.jit(do_not_specialize=["n", "first", "used", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
-def slopes(  # type: ignore[no-untyped-def]
+def gradients(  # type: ignore[no-untyped-def]
     left_ptr, right_ptr, z_ptr, out_ptr, sums_ptr, numbers_ptr, n, first, used,
     run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, KZ: tl.constexpr,
     TWO_SIDED: tl.constexpr, POWER: tl.constexpr, EXACT: tl.constexpr,
@@ -115,9 +115,9 @@ def slopes(  # type: ignore[no-untyped-def]
         z_j = right if KZ == K and TWO_SIDED else tl.load(z_ptr + j[:, None] * KZ + kz[None, :])
         summed = tl.dot(w, z_j, summed, out_dtype=tl.float64)
         if TWO_SIDED:
-            pushed = tl.dot(tl.trans(w), z_i, out_dtype=tl.float64)
+            transposed = tl.dot(tl.trans(w), z_i, out_dtype=tl.float64)
             tl.atomic_add(
-                out_ptr + j[:, None] * KZ + kz[None, :], pushed, sem="relaxed",
+                out_ptr + j[:, None] * KZ + kz[None, :], transposed, sem="relaxed",
                 mask=(kz[None, :] < used) & (j[:, None] < n),
             )  # fmt: skip
     tl.atomic_add(
@@ -156,26 +156,26 @@ def _first_two(  # type: ignore[no-untyped-def]
         less = _sharper_by(x, t, sharpness, excess, POWER)
         y = x - less
         both = _rough_reciprocal(one * (1.0 + y), EXACT)
-        slope = less * both
-        slope = tl.where(s > 0.0, -slope, slope)
-        bend = (less * (1.0 - x * y) - excess * y * one * one) * both * both
+        first_derivative = less * both
+        first_derivative = tl.where(s > 0.0, -first_derivative, first_derivative)
+        second = (less * (1.0 - x * y) - excess * y * one * one) * both * both
     else:
         inverse = _rough_reciprocal(one, EXACT)
         far = x * inverse
-        bend = far * inverse
+        second = far * inverse
         if KIND == 0:
-            slope = tl.where(s > 0.0, -far, far - 1.0)
+            first_derivative = tl.where(s > 0.0, -far, far - 1.0)
         else:
             if KIND == 1:  # to first order in the excess it is that times the entropy
-                bend *= excess
-            slope = -s * bend
-            bend = bend * (t * (1.0 - x) * inverse - 1.0)
-    return slope, bend
+                second *= excess
+            first_derivative = -s * second
+            second = second * (t * (1.0 - x) * inverse - 1.0)
+    return first_derivative, second
 
 
 @triton.jit(do_not_specialize=["n", "first", "rho", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
-def bends(  # type: ignore[no-untyped-def]
-    left_ptr, right_ptr, e_ptr, counts_ptr, moved_ptr, turned_ptr, numbers_ptr, n, first, rho,
+def hessian_products(  # type: ignore[no-untyped-def]
+    left_ptr, right_ptr, e_ptr, counts_ptr, W_ptr, T_ptr, numbers_ptr, n, first, rho,
     run, mine, shares, KIND: tl.constexpr, K: tl.constexpr, POWER: tl.constexpr,
     EXACT: tl.constexpr, COUNTED: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -197,10 +197,10 @@ def bends(  # type: ignore[no-untyped-def]
     row = i[:, None] * K + k[None, :]
     left, right_i, e_i = tl.load(left_ptr + row), tl.load(right_ptr + row), tl.load(e_ptr + row)
     count_i = weight * tl.load(counts_ptr + i) if COUNTED else weight
-    moved = tl.zeros((ROWS, K), dtype=tl.float32)
-    turned = tl.zeros((ROWS, K), dtype=tl.float32)
-    is_moved = ((k < rho) | (k == K - 1))[None, :]
-    is_turned = (k <= rho)[None, :]
+    W_summed = tl.zeros((ROWS, K), dtype=tl.float32)
+    T_summed = tl.zeros((ROWS, K), dtype=tl.float32)
+    is_W_column = ((k < rho) | (k == K - 1))[None, :]
+    is_T_column = (k <= rho)[None, :]
     for tile in range(begin, end):
         j0 = tile * COLUMNS
         j = j0 + tl.arange(0, COLUMNS)
@@ -210,24 +210,24 @@ def bends(  # type: ignore[no-untyped-def]
         if (j0 < i0 + ROWS) | (j0 + COLUMNS > n) | (j0 < first):
             is_pair = (i[:, None] < j[None, :]) & (j[None, :] < n) & (j[None, :] >= first)
             s = tl.where(is_pair, s, 1000.0)
-        w, bend = _first_two(s, sharpness, excess, KIND, POWER, EXACT)
+        w, second = _first_two(s, sharpness, excess, KIND, POWER, EXACT)
         both = count_i
         if COUNTED:
             both = count_i[:, None] * tl.load(counts_ptr + j)[None, :]
         w *= both
-        bend *= both
+        second *= both
         inner = tl.dot(e_i, tl.trans(right), input_precision="tf32")
         inner = tl.dot(right_i, tl.trans(e), inner, input_precision="tf32")
-        turn = -2.0 * bend * inner
-        moved = tl.dot(w, e, moved, input_precision="tf32")
-        turned = tl.dot(turn, right, turned, input_precision="tf32")
+        T = -2.0 * second * inner
+        W_summed = tl.dot(w, e, W_summed, input_precision="tf32")
+        T_summed = tl.dot(T, right, T_summed, input_precision="tf32")
         inside = j[:, None] < n
-        pushed = tl.dot(tl.trans(w), e_i, input_precision="tf32")
-        tl.atomic_add(moved_ptr + column, pushed, sem="relaxed", mask=is_moved & inside)
-        pushed = tl.dot(tl.trans(turn), right_i, input_precision="tf32")
-        tl.atomic_add(turned_ptr + column, pushed, sem="relaxed", mask=is_turned & inside)
-    tl.atomic_add(moved_ptr + row, moved, sem="relaxed", mask=is_moved & (i[:, None] < n))
-    tl.atomic_add(turned_ptr + row, turned, sem="relaxed", mask=is_turned & (i[:, None] < n))
+        transposed = tl.dot(tl.trans(w), e_i, input_precision="tf32")
+        tl.atomic_add(W_ptr + column, transposed, sem="relaxed", mask=is_W_column & inside)
+        transposed = tl.dot(tl.trans(T), right_i, input_precision="tf32")
+        tl.atomic_add(T_ptr + column, transposed, sem="relaxed", mask=is_T_column & inside)
+    tl.atomic_add(W_ptr + row, W_summed, sem="relaxed", mask=is_W_column & (i[:, None] < n))
+    tl.atomic_add(T_ptr + row, T_summed, sem="relaxed", mask=is_T_column & (i[:, None] < n))
 
 
 @triton.jit(do_not_specialize=["n", "first", "run", "mine", "shares"])  # type: ignore[untyped-decorator]
@@ -259,11 +259,11 @@ def curvatures(  # type: ignore[no-untyped-def]
         if (j0 < i0 + ROWS) | (j0 + COLUMNS > n) | (j0 < first):
             is_pair = (i[:, None] < j[None, :]) & (j[None, :] < n) & (j[None, :] >= first)
             s = tl.where(is_pair, s, 1000.0)
-        _, bend = _first_two(s, sharpness, excess, KIND, POWER, EXACT)
+        _, second = _first_two(s, sharpness, excess, KIND, POWER, EXACT)
         if COUNTED:
-            bend *= count_i[:, None] * tl.load(counts_ptr + j)[None, :]  # type: ignore[index]
+            second *= count_i[:, None] * tl.load(counts_ptr + j)[None, :]  # type: ignore[index]
         e_right = tl.load(e_right_ptr + j[:, None] * KE + ke[None, :])
         d = tl.dot(e_left, tl.trans(e_right), input_precision="tf32x3")
-        total += tl.sum(bend * d * d)
+        total += tl.sum(second * d * d)
     program = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
     tl.store(sums_ptr + program, total)

@@ -1,4 +1,4 @@
-"""Sums over all pairs of a few coordinates on a CUDA GPU: the launches of `face_kernels.py`.
+"""Sums over all pairs of a few coordinates on a CUDA GPU: the launches of `pair_kernels.py`.
 
 The score of a pair is left_i . right_j, as `sides` makes them.
 """
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import torch
 import triton
 
-from .face_kernels import bends as bend_kernel
-from .face_kernels import curvatures as curvature_kernel
-from .face_kernels import slopes as slope_kernel
+from .pair_kernels import curvatures as curvature_kernel
+from .pair_kernels import gradients as gradient_kernel
+from .pair_kernels import hessian_products as hessian_kernel
 from .pair_range import PairRange
 
 KINDS = {"logistic": 0, "sharpened": 1, "entropy": 2}
@@ -28,8 +28,8 @@ LARGEST_EXPONENT = 746.0
 TILE = 64
 """Rows of all arrays are padded to a multiple of this; a tile's sides divide it."""
 
-SLOPE_TILE = {"ROWS": 32, "COLUMNS": 32, "num_warps": 2}
-BEND_TILE = {"ROWS": 64, "COLUMNS": 64, "num_warps": 4, "num_stages": 2}
+GRADIENT_TILE = {"ROWS": 32, "COLUMNS": 32, "num_warps": 2}
+HESSIAN_TILE = {"ROWS": 64, "COLUMNS": 64, "num_warps": 4, "num_stages": 2}
 """The fastest of some sizes on an H200."""
 
 LEAST_RUN, MOST_RUNS = 16, 64
@@ -66,7 +66,7 @@ def single(sides: tuple[Any, Any]) -> tuple[Any, Any]:
 
 
 def counted(counts: Any) -> Any:
-    """The number of points that each stands for, as `bends` and `curvature` expect it."""
+    """The number of points that each stands for, as second derivatives expect it."""
     return padded([counts], single=True)[:, 0].contiguous()
 
 
@@ -91,20 +91,20 @@ def loaded(pairs: PairRange, x: Any) -> LoadedPairs:
     return LoadedPairs(pairs, torch.tensor(numbers, dtype=torch.float64, device=x.device))
 
 
-def slopes(sides: tuple[Any, Any], parts: Sequence[LoadedPairs], used: int) -> tuple[Any, Any]:
+def gradients(sides: tuple[Any, Any], parts: Sequence[LoadedPairs], used: int) -> tuple[Any, Any]:
     """What `totals` makes sums of losses from, and the first columns of W right.
 
     W is that of all parts, each with its weight.
     """
     out = torch.zeros_like(sides[1])
-    sums = [torch.sum(_add_slopes(sides, sides[1], out, part, used), 0) for part in parts]
+    sums = [torch.sum(_add_gradients(sides, sides[1], out, part, used), 0) for part in parts]
     return torch.stack(sums), out
 
 
 def totals(parts: Sequence[LoadedPairs], sums: Any) -> tuple[float, float]:
     """The weighted sum of the losses, and that of H(p) - loss over the first part.
 
-    The latter is NaN where the loss does not know it. `sums` is what `slopes` found, on the host.
+    The latter is NaN where the loss does not know it. `sums` are those of `gradients`, on the host.
     """
     found = [
         (part.pairs.weight, *_loss_and_excess(part.pairs, *map(float, row)))
@@ -129,40 +129,40 @@ def upper_product(sides: tuple[Any, Any], z: Any, parts: Sequence[LoadedPairs]) 
     """The strict upper triangle of the weights W of all parts, times z."""
     out = torch.zeros_like(z)
     for part in parts:
-        _add_slopes(sides, z, out, part, z.shape[1])
+        _add_gradients(sides, z, out, part, z.shape[1])
     return out
 
 
-def _add_slopes(sides: tuple[Any, Any], z: Any, out: Any, part: LoadedPairs, used: int) -> Any:
+def _add_gradients(sides: tuple[Any, Any], z: Any, out: Any, part: LoadedPairs, used: int) -> Any:
     """Add W z to `out`, or its upper triangle if z is no side; return the sums of programs."""
     (left, right), (pairs, numbers) = sides, part
-    grid, run = launch_grid(pairs.n, SLOPE_TILE, pairs.share)
+    grid, run = launch_grid(pairs.n, GRADIENT_TILE, pairs.share)
     sums = torch.zeros((grid[0] * grid[1], 3), dtype=torch.float64, device=left.device)
     with on_device_of(left):
-        slope_kernel[grid](
+        gradient_kernel[grid](
             left, right, z, out, sums, numbers, pairs.n, pairs.first, used, run,
             *pairs.share, K=left.shape[1], KZ=z.shape[1], TWO_SIDED=z is right,
-            **_constants(pairs, left), **SLOPE_TILE,
+            **_constants(pairs, left), **GRADIENT_TILE,
         )  # fmt: skip
     return sums
 
 
-def bends(
+def hessian_products(
     sides: tuple[Any, Any], e: Any, counts: Any, parts: Sequence[LoadedPairs], rho: int
 ) -> tuple[Any, Any]:
     """W [E, ., 1] and T [Y, 1, .] over all parts; see the kernel for the columns of `e`."""
     left, right = sides
-    moved, turned = torch.zeros_like(e), torch.zeros_like(e)
+    W_summed, T_summed = torch.zeros_like(e), torch.zeros_like(e)
     with on_device_of(left):
         for pairs, numbers in parts:
-            grid, run = launch_grid(pairs.n, BEND_TILE, pairs.share)
-            bend_kernel[grid](
-                left, right, e, right if counts is None else counts, moved, turned,
+            grid, run = launch_grid(pairs.n, HESSIAN_TILE, pairs.share)
+            hessian_kernel[grid](
+                left, right, e, right if counts is None else counts, W_summed, T_summed,
                 numbers, pairs.n, pairs.first, rho, run, *pairs.share,
                 K=left.shape[1], COUNTED=counts is not None, **_constants(pairs, left),
-                **BEND_TILE,
+                **HESSIAN_TILE,
             )  # fmt: skip
-    return moved, turned
+    return W_summed, T_summed
 
 
 def curvature(
@@ -173,12 +173,12 @@ def curvature(
     total = 0.0
     with on_device_of(left):
         for pairs, numbers in parts:
-            grid, run = launch_grid(pairs.n, BEND_TILE, pairs.share)
+            grid, run = launch_grid(pairs.n, HESSIAN_TILE, pairs.share)
             sums = torch.zeros(grid[0] * grid[1], dtype=torch.float32, device=left.device)
             curvature_kernel[grid](
                 left, right, *e_sides, right if counts is None else counts, sums, numbers,
                 pairs.n, pairs.first, run, *pairs.share, K=left.shape[1], KE=e_sides[0].shape[1],
-                COUNTED=counts is not None, **_constants(pairs, left), **BEND_TILE,
+                COUNTED=counts is not None, **_constants(pairs, left), **HESSIAN_TILE,
             )  # fmt: skip
             total += pairs.weight * float(torch.sum(sums.double()))
     return total
@@ -217,7 +217,7 @@ def on_device_of(x: Any) -> Any:
 
 
 def _power(sharpness: float) -> int:
-    """Which power of e^-t is made without another exponential: see `face_kernels._sharper_by`.
+    """Which power of e^-t is made without another exponential: see `pair_kernels._sharper_by`.
 
     2 is the square. 1: so little more than e^-t that a polynomial will do wherever e^-t is not
     zero; its error, relative to z, is below 2^-40 / 120.
