@@ -13,15 +13,14 @@ not proven PSD, r is moved toward a point that is feasible anyway: r = 0 (which 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Self
+from typing import NamedTuple, Self, TypeAlias
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from ..model.dual_coordinates import DualCoordinates
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray, read_only
 from ..numerics.exact_rank import component_roots
@@ -37,6 +36,10 @@ MARGINS = (1.0, 4.0, 64.0)
 
 # Pairs in the span of the similar ones up to which an M-step of them is tried.
 MOST_PAIRS = 1 << 17
+
+
+Errors: TypeAlias = Sequence[Callable[[FloatArray], float]]
+"""Errors of the parts of a matrix, each relative to a diagonal one."""
 
 
 class LowerBound(NamedTuple):
@@ -121,29 +124,32 @@ def lower_bounds(objective: MStepObjective, bounds: PairBounds | None) -> Iterat
     coordinates = objective.geometry.dual_coordinates
     if bounds is None or coordinates is None:  # f(LL') overflows, or R = 0 and nothing spans
         return
-    step = step_toward_one(coordinates, bounds)
-    if step == 1.0:
-        yield LowerBound(bounds.tangent_value, "gradient")
-        return
+    R, R_error = coordinates.regularizer, coordinates.regularizer_error
+    N, S = bounds.labels.matrix, bounds.dual_matrix
+    N_error, S_error = bounds.labels.error.relative_to, bounds.dual_error.relative_to
+    step = _proven_step(R + N, [R_error, N_error], S, [S_error])
     if step is not None:
-        yield LowerBound(bounds.value_toward_one(step, objective.threshold), "toward p = 1")
-    if is_psd and not objective.linear_penalty.is_zero():
-        stretch = stretch_of_regularizer(coordinates, bounds)
-        if stretch == 1.0:
-            yield LowerBound(bounds.tangent_value, "gradient")
-        elif stretch is not None:  # q + (r - q)/t is feasible for every larger t too
-            share = math.nextafter(1.0 / stretch, 0.0)
-            yield LowerBound(bounds.value_toward_labels(share), "toward p = b/c")
+        value = bounds.value_toward_one(step, objective.threshold)
+        yield _named(bounds, step, value, "toward p = 1")
+    if step != 1.0 and is_psd and not objective.linear_penalty.is_zero():
+        step = _proven_step(R, [R_error], S - N, [S_error, N_error])
+        if step is not None:
+            yield _named(bounds, step, bounds.value_toward_labels(step), "toward p = b/c")
 
 
-def step_toward_one(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
-    """The largest tau in (0, 1], nearly, with R + N - tau*S(r) proven PSD; None if none is."""
-    M, S = coordinates.regularizer + bounds.labels.matrix, bounds.dual_matrix
+def _named(bounds: PairBounds, step: float, value: float, dual_point: str) -> LowerBound:
+    """The bound at the end of a step: at the gradient itself, if nothing had to be moved."""
+    if step == 1.0:
+        return LowerBound(bounds.tangent_value, "gradient")
+    return LowerBound(value, dual_point)
+
+
+def _proven_step(M: FloatArray, M_errors: Errors, S: FloatArray, S_errors: Errors) -> float | None:
+    """The largest tau in (0, 1], nearly, with M - tau*S proven PSD; None if none is."""
     D = np.diag(M)
     if not np.all(D > 0.0):
         return None
-    error = coordinates.regularizer_error(D) + bounds.labels.error.relative_to(D)
-    S_error = bounds.dual_error.relative_to(D)
+    error, S_error = (sum(of(D) for of in errors) for errors in (M_errors, S_errors))
     if is_proven_positive_definite(M - S, (error + S_error) * D):
         return 1.0
     for margin in MARGINS:
@@ -154,25 +160,6 @@ def step_toward_one(coordinates: DualCoordinates, bounds: PairBounds) -> float |
         step = min(1.0, (1.0 - 4.0 * UNIT) / largest) if largest > 0.0 else 1.0
         if step > 0.0 and is_proven_positive_definite(M - step * S, (error + step * S_error) * D):
             return step
-    return None
-
-
-def stretch_of_regularizer(coordinates: DualCoordinates, bounds: PairBounds) -> float | None:
-    """The smallest t >= 1, nearly, with t*R + N - S(r) proven PSD; None if none is."""
-    R, missing = coordinates.regularizer, bounds.dual_matrix - bounds.labels.matrix
-    D = np.diag(R)
-    if not np.all(D > 0.0):
-        return None
-    error = bounds.dual_error.relative_to(D) + bounds.labels.error.relative_to(D)
-    R_error = coordinates.regularizer_error(D)
-    for margin in MARGINS:
-        spare = error + margin * _proof_margin(R, missing)
-        largest = largest_eigenvalue(missing + np.diag(spare * D), R - np.diag(R_error * D))
-        if largest is None:
-            return None
-        stretch = max(1.0, largest * (1.0 + 4.0 * UNIT))
-        if is_proven_positive_definite(stretch * R - missing, (stretch * R_error + error) * D):
-            return stretch
     return None
 
 

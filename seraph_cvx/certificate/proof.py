@@ -84,15 +84,8 @@ class Proof(Certificate):
 
     Attributes
     ----------
-    primal_value : float
-        Not below f(L L').
-    dual_value : float
-        Not above D at a dual point that is proven to be feasible: no PSD matrix has a smaller f.
-    dual_point : str
-        Which one: "gradient" (r = sigma(-s), no move was needed), "toward p = 1",
-        "toward p = b/c"; or "p = 1", "p = b/c", the anchors themselves.
-    factor : (m, m) array
-        L, taken as the doubles they are: L L' is PSD, and as near to A as rounding allows.
+    primal_value, dual_value, dual_point, factor : float, float, str, (m, m) array
+        See `Certificate`; the anchors "p = 1" and "p = b/c" may be dual points themselves.
     precision : int
         Bits of the midpoints.
     """

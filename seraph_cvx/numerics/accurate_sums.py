@@ -80,14 +80,8 @@ def short_product(left: FloatArray, right: FloatArray) -> FloatArray:
     return total
 
 
-def short_column_sums(matrix: FloatArray) -> FloatArray:
-    """The sum of each column, in the same runs."""
-    starts = np.arange(0, len(matrix), _run_length(len(matrix)))
-    return np.asarray(np.add.reduce(np.add.reduceat(matrix, starts, axis=0), axis=0))
-
-
 def product_chain(count: int) -> int:
-    """The number of additions, at most, that a term goes through in these two."""
+    """The number of additions, at most, that a term goes through in `short_product`."""
     run = _run_length(count)
     return min(run, count) + -(-count // run)
 

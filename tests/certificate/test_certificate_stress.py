@@ -182,9 +182,9 @@ def test_the_families_make_as_many_instances_as_they_say():
 # The explicit cases
 
 
-def assert_true(objective, metrics=()):
+def assert_true(objective, metrics=(), optimum=None):
     """Judge the certificates at all kinds of metrics, and at these."""
-    verdict, optimum = Verdict(), known_optimum(objective)
+    verdict, optimum = Verdict(), known_optimum(objective) if optimum is None else optimum
     instance = Instance(objective, optimum=optimum, metrics=list(metrics))
     judge_certificates(instance, np.random.default_rng(0), verdict, thorough=True)
     assert not verdict.falsehoods
@@ -203,22 +203,87 @@ def assert_enclosed(objective, metrics):
     return optimum
 
 
-def labels_alone(X, similar, dissimilar, **settings):
-    confidences = {key: settings.pop(key) for key in list(settings) if "confidence" in key}
-    pairs = PairSet.from_constraints(X, similar, dissimilar, **confidences)
-    return MStepObjective(pairs, **{"unlabeled_weight": 0.0} | settings)
+def m_step(X, similar, dissimilar, *confidences, mu=0.0, **settings):
+    pairs = PairSet.from_constraints(X, similar, dissimilar, *confidences)
+    return MStepObjective(pairs, unlabeled_weight=mu, **settings)
 
 
 def scalars(*values):
     return [[[a]] for a in values]
 
 
-def test_explicit_a_point_at_1e8_does_not_hide_the_others():
-    """Certified at [1.3133, 1.3133] once, while f(1.85) = 0.911."""
-    objective = labels_alone([[0.0], [1.0], [1e8]], [], [(0, 1), (0, 2)], trace_weight=0.3)
+UNIT, PAIR, ZERO = [[0.0], [1.0]], [(0, 1)], np.zeros((3, 3))
+CASES = [
+    # certified at [1.3133, 1.3133] once, while f(1.85) = 0.911
+    (
+        m_step([*UNIT, [1e8]], [], [(0, 1), (0, 2)], trace_weight=0.3),
+        scalars(0.0, 1e-16, 1.0, 1.85, 2.0),
+    ),
+    # a lower bound of 0.0627 once, the optimum is 0.00112
+    (m_step([[0.0, 0.0, 0.0], [1e-6, 1.0, 1e6]], [], PAIR, trace_weight=1e8), [ZERO]),
+    # f(0) = c log(1 + e^-eta) is the optimum; as c log(1 + e^eta) - c eta it was below that
+    *(
+        (m_step(UNIT, PAIR, [], 1e9, threshold=eta), scalars(0.0))
+        for eta in (20.0, 25.0, 30.0, 35.0)
+    ),
+    # r = trace_weight / (c |v|^2) at the optimum
+    *(
+        (
+            m_step([[0.0, 0.0], [1.0, 2.0]], [], PAIR, None, c, trace_weight=5.0 * c * share),
+            [ZERO[:2, :2]],
+        )
+        for c in (1.0, 1e9)
+        for share in (3e-17, 6e-17, 1e-16, 1.7e-16, 3e-16, 1e-14, 1e-12, 1e-9)
+    ),
+    # a dual value of 1.6e7 was certified, while f(156.25) = 170.9
+    (
+        m_step([*UNIT, [3.0]], PAIR, [(0, 2)], mu=1e265, trace_weight=0.1),
+        scalars(0.0, 1.0, 156.25, 1e9),
+    ),
+    # a lower bound above the optimum, and an upper one below F at its factor
+    *(
+        (
+            m_step([[0.0], [x]], [], PAIR, trace_weight=0.0, penalties=[Ridge(weight)]),
+            scalars(*np.geomspace(1e-6, 1e6, 13) / x / x, 0.0, 1e-160, 1e-150, 1.0),
+        )
+        for x, weight in [
+            (1e-60, 1e-300),
+            (3e83, 1e306),
+            (1e-80, 1e-300),
+            (1e-60, 1e-200),
+            (3e83, 5e-324),
+        ]
+    ),
+    # two dissimilar pairs, no trace weight: the infimum is zero; 1.3e6 was certified
+    *(
+        (
+            m_step(X, [], [(0, 1), (0, 2)], None, [most, least], trace_weight=0.0),
+            [length * np.eye(2) for length in (0.0, 1e-8, 1.0, 1e3, 1e8)],
+            flint.arb(0),
+        )
+        for X in ([[0, 0], [1, 0], [0, 1]], [[0.1, 0.2], [1.0, 0.3], [0.2, 1.0]])
+        for most in (1e6, 1e9)
+        for least in (1e-9, 1e-6)
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_explicit(case):
+    assert_true(*case)
+
+
+def test_explicit_the_answer_of_a_solver_where_a_point_is_at_1e8():
+    objective, _ = CASES[0]
     assert known_optimum(objective) < 0.91088
-    answer = solve_quietly(objective, max_iter=200).metric
-    assert_true(objective, [answer, *scalars(0.0, 1e-16, 1.0, 1.85, 2.0)])
+    assert_true(objective, [solve_quietly(objective, max_iter=200).metric])
+
+
+def test_explicit_an_unlabeled_weight_of_1e265():
+    """Its bounds are of use, too."""
+    objective = m_step([*UNIT, [3.0]], PAIR, [(0, 2)], mu=1e265, trace_weight=0.1)
+    bounds = [certify(objective, metric).dual_value for metric in scalars(0.0, 1.0, 156.25, 1e9)]
+    assert 100.0 < max(bounds) < 171.0
 
 
 def iris_with_a_sentinel(value):
@@ -287,40 +352,6 @@ def test_explicit_nearly_collinear_features_without_trace_weight(seed, noise, un
     assert_true(MStepObjective(pairs, trace_weight=0.0, unlabeled_weight=unlabeled_weight))
 
 
-@pytest.mark.parametrize("least", [1e-9, 1e-6])
-@pytest.mark.parametrize("most", [1e6, 1e9])
-@pytest.mark.parametrize("X", [[[0, 0], [1, 0], [0, 1]], [[0.1, 0.2], [1.0, 0.3], [0.2, 1.0]]])
-def test_explicit_confidences_of_fifteen_orders_of_magnitude(X, most, least):
-    """Two dissimilar pairs, no trace weight: the infimum is zero; 1.3e6 was certified."""
-    objective = labels_alone(
-        X, [], [(0, 1), (0, 2)], dissimilar_confidence=[most, least], trace_weight=0.0
-    )
-    for length in (0.0, 1e-8, 1.0, 1e3, 1e8):
-        certificate = certify(objective, length * np.eye(2))
-        assert certificate.dual_value <= 0.0 <= certificate.primal_value
-    assert_true(objective)
-
-
-TWO_POINTS = [
-    # a lower bound of 0.0627 once, the optimum is 0.00112
-    ([[0.0, 0.0, 0.0], [1e-6, 1.0, 1e6]], "dissimilar", 1.0, {"trace_weight": 1e8}),
-    # f(0) = c log(1 + e^-eta) is the optimum; as c log(1 + e^eta) - c eta it was below that
-    *(([[0.0], [1.0]], "similar", 1e9, {"threshold": eta}) for eta in (20.0, 25.0, 30.0, 35.0)),
-    # r = trace_weight / (c |v|^2) at the optimum
-    *(
-        ([[0.0, 0.0], [1.0, 2.0]], "dissimilar", c, {"trace_weight": 5.0 * c * share})
-        for c in (1.0, 1e9)
-        for share in (3e-17, 6e-17, 1e-16, 1.7e-16, 3e-16, 1e-14, 1e-12, 1e-9)
-    ),
-]
-
-
-@pytest.mark.parametrize(("X", "kind", "confidence", "settings"), TWO_POINTS)
-def test_explicit_two_points(X, kind, confidence, settings):
-    pairs = {"similar": [], "dissimilar": [], kind: [(0, 1)], f"{kind}_confidence": confidence}
-    assert_true(labels_alone(X, **pairs, **settings), [np.zeros((len(X[0]), len(X[0])))])
-
-
 def test_explicit_one_of_twelve_pairs_drawn():
     """A dual value of 1.2744 was certified at 10, where f is 0.6813 elsewhere."""
     X = [[0.1], [-0.1], [0.6], [0.1], [-0.5], [0.4]]
@@ -344,39 +375,17 @@ def test_explicit_sampled_pairs_far_from_the_origin(seed):
     assert_enclosed(objective, rng.choice(np.geomspace(1e-30, 1e8, 400), (8, 1, 1)))
 
 
-def test_explicit_an_unlabeled_weight_of_1e265():
-    """A dual value of 1.6e7 was certified, while f(156.25) = 170.9."""
-    objective = labels_alone(
-        [[0.0], [1.0], [3.0]], [(0, 1)], [(0, 2)], unlabeled_weight=1e265, trace_weight=0.1
-    )
-    metrics = scalars(0.0, 1.0, 156.25, 1e9)
-    assert 100.0 < max(certify(objective, metric).dual_value for metric in metrics) < 171.0
-    assert_true(objective, metrics)
-
-
 @pytest.mark.parametrize("exponent", range(-162, -140, 2))
 @pytest.mark.parametrize("weight", [5e-324, 1e-310, 1e-290])
 def test_explicit_a_pair_whose_squared_length_underflows(exponent, weight):
     """1.31326 was certified, while f reaches 0.780."""
     X = [[0.0] * 3, [3.0 * 10.0**exponent] * 3, [1.0] * 3]
-    objective = labels_alone(X, [], [(0, 1)], trace_weight=weight)
+    objective = m_step(X, [], PAIR, trace_weight=weight)
     metrics = [np.full((3, 3), 1e300), *(length * np.eye(3) for length in (0.0, 1e-4, 1.0, 1e4))]
     optimum = assert_enclosed(objective, metrics)
     if exponent == -162:
         assert optimum < 0.780 or weight > 5e-324
         assert_true(objective, metrics)
-
-
-@pytest.mark.parametrize(
-    ("size", "weight"),
-    [(1e-60, 1e-300), (3e83, 1e306), (1e-80, 1e-300), (1e-60, 1e-200), (3e83, 5e-324)],
-)
-def test_explicit_a_ridge_at_the_ends_of_the_range(size, weight):
-    """A lower bound above the optimum, and an upper one below F at its factor."""
-    block = Ridge(weight)
-    objective = labels_alone([[0.0], [size]], [], [(0, 1)], trace_weight=0.0, penalties=[block])
-    metrics = np.geomspace(1e-6, 1e6, 13) / size / size
-    assert_true(objective, scalars(*metrics, 0.0, 1e-160, 1e-150, 1.0))
 
 
 @pytest.mark.slow
