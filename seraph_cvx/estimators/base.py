@@ -86,7 +86,7 @@ class FitParameters:
         nu = check_number(self.laplacian_weight, "laplacian_weight", 0.0)
         if nu == 0.0:
             return None
-        from ..penalties.manifold import manifold_term
+        from ..penalties import manifold_term
 
         graph = self.laplacian_neighbors, self.laplacian_kernel, self.laplacian_normalised
         return manifold_term(points, nu, *graph)

@@ -69,7 +69,7 @@ class SERAPH(BaseSERAPH):
         Seed of the pairs drawn for `unlabeled_pairs`; nothing else is random.
     laplacian_weight : float, default=0.0
         nu: the weight of the manifold term nu*<X'LX, A> (Appendix C.3), which keeps neighbors
-        near; see :func:`seraph_cvx.penalties.manifold.manifold_term`.
+        near; see :func:`seraph_cvx.penalties.manifold_term`.
     laplacian_neighbors, laplacian_kernel, laplacian_normalised
         The graph of that term: 7 neighbors, weights "heat" or "binary", normalized or not.
     accelerate : bool, default=True

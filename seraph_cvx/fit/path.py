@@ -314,7 +314,7 @@ def _vary_trace(
     smallest: float,
 ) -> _Axis:
     """Vary the trace weight, with these penalties; the parameters are those of the path."""
-    from ..penalties.trace import Trace
+    from ..penalties import Trace
 
     if any(isinstance(block, Trace) for block in penalties):
         raise ValueError(
@@ -363,7 +363,7 @@ def _vary_penalty(
             f"varied={varied!r} is not the number of one of the {len(penalties)} penalties, "
             "which count from 0."
         )
-    from ..penalties.trace import TraceBound
+    from ..penalties import TraceBound
 
     blocks = list(penalties)
     block = blocks[varied]

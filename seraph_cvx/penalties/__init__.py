@@ -6,16 +6,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .bounds import TraceBound, UpperBound
     from .check import PenaltyReport, check_penalty
-    from .diagonal import Diagonal
+    from .linear import Manifold, Trace, manifold_term
     from .linear_constraints import LinearConstraints
-    from .log_det import LogDet
-    from .manifold import Manifold, manifold_term
     from .penalty import Penalty
-    from .ridge import Ridge
-    from .sparse import Sparse
-    from .trace import Trace, TraceBound
-    from .upper_bound import UpperBound
+    from .prior import LogDet, Ridge
+    from .sparse import Diagonal, Sparse
 
 __all__ = [
     "Diagonal",
@@ -34,19 +31,19 @@ __all__ = [
 ]
 
 _MODULES = {
-    "LinearConstraints": "linear_constraints",
-    "LogDet": "log_det",
-    "PenaltyReport": "check",
-    "TraceBound": "trace",
-    "UpperBound": "upper_bound",
-    "check_penalty": "check",
-    "manifold_term": "manifold",
+    "bounds": ("TraceBound", "UpperBound"),
+    "check": ("PenaltyReport", "check_penalty"),
+    "linear": ("Manifold", "Trace", "manifold_term"),
+    "linear_constraints": ("LinearConstraints",),
+    "penalty": ("Penalty",),
+    "prior": ("LogDet", "Ridge"),
+    "sparse": ("Diagonal", "Sparse"),
 }
-"""Where a name is that is not in the file of its own name."""
 
 
 def __getattr__(name: str) -> Any:
     """Import a block when it is first used."""
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f".{_MODULES.get(name, name.lower())}", __name__), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

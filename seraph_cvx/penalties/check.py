@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Literal
+from functools import partial
+from itertools import product
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -149,7 +151,7 @@ def check_penalty(
     passed       conjugate: equality at a subgradient
     passed       CVXPY: the statement has the value of P
     passed       CVXPY: the same holds with another weight
-    not defined  CVXPY: P is finite everywhere, and there are no constraints
+    not defined  CVXPY: constraints are violated where P is infinite: P is finite everywhere
     passed       CVXPY: DCP, and DPP with the weight as a Parameter
     passed       value_above: not below P
     passed       prox: minimizes P(A) + ||A - Y||^2 / (2 step)
@@ -162,14 +164,7 @@ def check_penalty(
     m = m if points is None else points.shape[1]
     block = block.for_points(rng.normal(size=(30, m)) if points is None else points)
     trial = _Trial(block, m, rng, n_matrices, matrices)
-    checks = []
-    for claim, check in CHECKS.items():
-        try:
-            check(trial)
-            checks.append(PenaltyCheck(claim, "passed"))
-        except _NotPassed as result:
-            checks.append(PenaltyCheck(result.claim or claim, result.outcome, result.details))
-    return PenaltyReport(block, m, tuple(checks))
+    return PenaltyReport(block, m, tuple(check.judge(trial) for check in CHECKS))
 
 
 def _features(block: Penalty) -> int:
@@ -180,37 +175,70 @@ def _features(block: Penalty) -> int:
     return (square or vectors or [USUAL_FEATURES])[0]
 
 
-class _NotPassed(Exception):
-    """The outcome of a check, if it is not "passed"; `claim` if that is another one."""
+class _Outcome(Exception):
+    """The outcome of a check that could not compare numbers, or needs none, and why."""
 
-    def __init__(self, outcome: Outcome, details: str = "", claim: str = "") -> None:
+    def __init__(self, outcome: Outcome, details: str = "") -> None:
         super().__init__(details)
-        self.outcome, self.details, self.claim = outcome, details, claim
+        self.outcome, self.details = outcome, details
 
 
-def _counterexample(words: str, **matrices: FloatArray) -> _NotPassed:
-    """The failure of a check, with the matrices at which it failed."""
-    shown = [
-        f"{name} = " + np.array2string(M, precision=9, prefix=f"{name} = ")
-        for name, M in matrices.items()
-    ]
-    return _NotPassed("failed", "\n".join([words, *shown]))
+NOT_DEFINED = "not defined"
+TOO_FEW = _Outcome(
+    "not checked", "too few matrices with a finite value were found: give some by matrices=[...]"
+)
 
 
-def _nowhere() -> _NotPassed:
-    """The outcome of a check for which too few matrices were found."""
-    why = "too few matrices with a finite value were found: give some by matrices=[...]"
-    return _NotPassed("not checked", why)
+class _Case(NamedTuple):
+    """Two numbers that a check compares, to within TOLERANCE of their size and of `size`."""
+
+    left: float
+    right: float
+    size: float
+    shown: dict[str, Any]  # the numbers and matrices of a counterexample
+
+
+class _Check(NamedTuple):
+    """A claim, the cases that it is judged by, and what the numbers of a case are."""
+
+    claim: str
+    cases: Callable[[_Trial], Iterator[_Case]]
+    left: str = ""
+    relation: str = ""
+    right: str = ""
+
+    def judge(self, trial: _Trial) -> PenaltyCheck:
+        """The outcome at the matrices of a trial; a failure shows its first counterexample."""
+        try:
+            for case in self.cases(trial):
+                if not self._holds(case, trial.typical):
+                    return PenaltyCheck(self.claim, "failed", self._describe(case))
+        except _Outcome as found:
+            return PenaltyCheck(self.claim, found.outcome, found.details)
+        return PenaltyCheck(self.claim, "passed")
+
+    def _holds(self, case: _Case, typical: float) -> bool:
+        left, right = case.left, case.right
+        if not (math.isinf(left) or math.isinf(right)):
+            slack = TOLERANCE * (typical + abs(left) + abs(right) + case.size)
+            return left >= right - slack and (self.relation != "=" or left <= right + slack)
+        return left == right if self.relation == "=" else left >= right
+
+    def _describe(self, case: _Case) -> str:
+        sides = f"{self.left} = {case.left:.9g}", f"{self.right} = {case.right:.9g}"
+        lines = [f" is not {self.relation} ".join(sides)]
+        for name, value in case.shown.items():
+            shown = np.array2string(np.asarray(value), precision=9, prefix=f"{name} = ")
+            lines.append(f"{name} = {shown}")
+        return "\n".join(lines)
 
 
 class _Trial:
-    """A block P, the matrices that it is tested at, and what counts as equal there.
+    """A block P, the matrices that it is tested at, and how large its values are.
 
     `inside` are matrices where P is finite: PSD and other ones, some of them on the edge of the
     domain, some large; `outside` PSD ones where P is infinite; `anywhere` symmetric ones, wherever
-    they lie. Those outside the domain are also brought into it: by the proximal step where the
-    block has one, by its `feasible_factor`, and along the segment to a matrix of the domain.
-    `multipliers` are matrices Z with a finite conjugate, each with what the block says that it is.
+    they lie. `multipliers` are matrices Z with a finite conjugate, each with that.
     """
 
     def __init__(
@@ -222,85 +250,66 @@ class _Trial:
         given: Sequence[ArrayLike],
     ) -> None:
         self.block, self.m, self.rng = block, m, rng
-        anywhere = [symmetrize(np.asarray(A, dtype=np.float64)) for A in given]
-        scale = self._scale()
-        anywhere += [np.zeros((m, m)), scale * np.eye(m)]
-        for _ in range(n_matrices):
-            size = scale * 10.0 ** rng.uniform(-1.0, 1.0)
-            F = rng.normal(size=(m, int(rng.integers(1, m + 1))))
-            diagonal = np.diag(rng.exponential(size=m))
-            full = rng.normal(size=(m, m))
-            anywhere += [size * F @ F.T, size * diagonal, size * full @ full.T]
-            anywhere.append(size * symmetrize(rng.normal(size=(m, m))))
-        self.anywhere = [A for A in anywhere if not self._is_decided_by_rounding(A)]
+        self.anywhere = [symmetrize(np.asarray(A, dtype=np.float64)) for A in given]
+        self.anywhere += [A for A in self._draw(n_matrices) if not self._is_on_edge(A)]
         inside = [A for A in self.anywhere if self.is_finite(A)]
-        brought = [A for A in self._brought_inside(inside, n_matrices) if self.is_finite(A)]
-        self.inside = _distinct([*inside, *brought])
-        self.outside = [A for A in self.anywhere if block.value(A) == math.inf and _is_psd(A)]
+        moved = [A for A in self._move_inside(inside, n_matrices) if self.is_finite(A)]
+        self.inside = _distinct([*inside, *moved])
         self.values = [float(block.value(A)) for A in self.inside]
+        self.outside = [A for A in self.anywhere if block.value(A) == math.inf and _is_psd(A)]
         self.multipliers = self._sample_multipliers()
         self.typical = float(np.median(np.abs(self.values))) if self.values else 0.0
-        norms = [0.0, *(float(np.linalg.norm(A)) for A in self.inside)]
-        most = 100.0 * float(np.median(norms))
-        self.typical_size = max(norm for norm in norms if norm <= most)
+        norms = np.array([0.0, *map(_norm, self.inside)])
+        self.typical_size = float(np.max(norms[norms <= 100.0 * np.median(norms)]))
 
     def is_finite(self, A: FloatArray) -> bool:
         return math.isfinite(self.block.value(A))
-
-    def is_above(self, left: float, right: float, *sizes: float) -> bool:
-        """Whether left >= right but for rounding, given the sizes of what was added up."""
-        if math.isinf(left) or math.isinf(right):
-            return left >= right
-        size = self.typical + abs(left) + abs(right) + sum(map(abs, sizes))
-        return left >= right - TOLERANCE * size
-
-    def is_equal(self, left: float, right: float, *sizes: float) -> bool:
-        """Whether left = right but for rounding."""
-        return self.is_above(left, right, *sizes) and self.is_above(right, left, *sizes)
 
     def couples(self) -> list[tuple[FloatArray, float, FloatArray, float]]:
         """Pairs of matrices of the domain, with their values."""
         inside, values, n = self.inside, self.values, len(self.inside)
         if n < 2:
-            raise _nowhere()
-        drawn = [tuple(self.rng.integers(0, n, size=2)) for _ in range(4 * n)]
-        drawn += [(i, (i + 1) % n) for i in range(n)]
+            raise TOO_FEW
+        drawn = self.rng.integers(0, n, size=(5 * n, 2))
         return [(inside[i], values[i], inside[j], values[j]) for i, j in drawn if i != j]
 
-    def fenchel_mismatch(self, A: FloatArray, Z: FloatArray, size: float = 0.0) -> str:
-        """The numbers where P(A) + P*(Z) is not <Z, A>; empty where it is.
+    def fenchel(self, A: FloatArray, Z: FloatArray, size: float = 0.0, **shown: Any) -> _Case:
+        """The two sides of P(A) + P*(Z) = <Z, A>.
 
         Z may be a difference of matrices of a `size`, and then rounded by a share of that.
         """
-        if float(np.linalg.norm(Z)) <= ROUNDING * size:
+        if _norm(Z) <= ROUNDING * size:
             Z = np.zeros_like(Z)
         value, conjugate = self.block.value(A), self.block.conjugate(Z)
         if not math.isfinite(conjugate):  # perhaps by rounding alone
             share = 1e-9 + ROUNDING * size / max(float(np.max(np.abs(Z))), 1e-300)
             conjugate = self.block.conjugate((1.0 - min(share, 0.1)) * Z)
-        inner, noise = float(np.sum(Z * A)), ROUNDING / TOLERANCE * size * self.typical_size
-        if self.is_equal(value + conjugate, inner, value, conjugate, _norms(Z, A), noise):
-            return ""
-        return f"P(A) + P*(Z) = {value:.9g} + {conjugate:.9g} is not <Z, A> = {inner:.9g}"
+        noise = ROUNDING / TOLERANCE * size * self.typical_size
+        size = abs(value) + abs(conjugate) + _norm(Z) * _norm(A) + noise
+        return _Case(value + conjugate, _inner(Z, A), size, {**shown, "A": A, "Z": Z})
 
-    def _scale(self) -> float:
-        """The size of the multiple of I where the domain ends; 1 if it does not."""
-        identity, sizes = np.eye(self.m), 2.0 ** np.arange(1, 40)
-        if self.is_finite(identity):
-            return next((t for t in sizes if not self.is_finite(t * identity)), 1.0)
-        inside = (1.0 / t for t in sizes if self.is_finite(identity / t))
-        if self.block.has_prox:
-            return next(inside, float(np.linalg.norm(self.block.prox(identity, 1.0)))) or 1.0
-        return next(inside, 1.0)
+    def _draw(self, n_matrices: int) -> Iterator[FloatArray]:
+        """Matrices of about the size at which the domain ends: low rank, diagonal, PSD, any."""
+        m, rng = self.m, self.rng
+        identity, sizes = np.eye(m), 2.0 ** np.arange(-39, 40)
+        finite = [t for t in sizes if self.is_finite(t * identity)] or [1.0, sizes[-1]]
+        scale = max(1.0, finite[0]) if finite[-1] == sizes[-1] else 2.0 * finite[-1]
+        yield np.zeros((m, m))
+        yield scale * identity
+        for _ in range(n_matrices):
+            size = scale * 10.0 ** rng.uniform(-1.0, 1.0)
+            F, full = (rng.normal(size=(m, k)) for k in (int(rng.integers(1, m + 1)), m))
+            diagonal = np.diag(rng.exponential(size=m))
+            kinds = F @ F.T, diagonal, full @ full.T, symmetrize(rng.normal(size=(m, m)))
+            yield from (size * A for A in kinds)
 
-    def _is_decided_by_rounding(self, A: FloatArray) -> bool:
-        """Whether A is singular and the domain ends there, as that of log det does."""
-        shift = SINGULAR * float(np.linalg.norm(A)) * np.eye(len(A))
-        if not np.any(shift) or abs(float(np.linalg.eigvalsh(A)[0])) > shift[0, 0]:
-            return False
-        return self.is_finite(A + shift) and not self.is_finite(A - shift)
+    def _is_on_edge(self, A: FloatArray) -> bool:
+        """Whether rounding decides if A is in the domain: singular, where that is of log det."""
+        shift = SINGULAR * _norm(A) * np.eye(len(A))
+        return self.is_finite(A + shift) != self.is_finite(A - shift)
 
-    def _brought_inside(self, inside: list[FloatArray], n_matrices: int) -> Iterator[FloatArray]:
+    def _move_inside(self, inside: list[FloatArray], n_matrices: int) -> Iterator[FloatArray]:
+        """Bring matrices into the domain: by the block's methods, and along segments."""
         for A in self.anywhere:
             if self.block.has_prox:
                 yield self._prox(A)
@@ -322,35 +331,39 @@ class _Trial:
 
     def _toward_edge(self, base: FloatArray, A: FloatArray) -> list[FloatArray]:
         """The last matrix of the domain on the way from `base` to A, and one half way to it."""
-        low, high = 0.0, 1.0
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2.0
-            is_in = self.is_finite(base + middle * (A - base))
-            low, high = (middle, high) if is_in else (low, middle)
-        return [base + share * low * (A - base) for share in (1.0, 0.5)] if low > 1e-9 else []
+        share = 0.0
+        for halving in 0.5 ** np.arange(1, HALVINGS + 1):
+            if self.is_finite(base + (share + halving) * (A - base)):
+                share += halving
+        return [base + t * (A - base) for t in (share, 0.5 * share)] if share > 1e-9 else []
 
     def _sample_multipliers(self) -> list[tuple[FloatArray, float]]:
-        """Subgradients, what a proximal step leaves, what `multiplier` and `guess` make of some.
+        """Multiples of subgradients, of what a proximal step leaves, of guesses, of any matrices.
 
-        And multiples and means of these.
+        And what `multiplier` makes of some.
         """
-        block = self.block
+        block, edge = self.block, 1.0 - 1e-9  # where rounding led out of the domain
         chosen = [self.anywhere[i] for i in self.rng.permutation(len(self.anywhere))[:10]]
-        candidates = [symmetrize(block.subgradient(A)) for A in self.inside[:20]]
+        candidates = [block.subgradient(A) for A in self.inside[:20]] + chosen
         if block.has_prox:
             left = [(A, A - block.prox(A, 1.0)) for A in chosen]
-            candidates += [Z for A, Z in left if np.max(np.abs(Z)) > 1e-12 * np.max(np.abs(A))]
+            candidates += [Z for A, Z in left if _norm(Z) > 1e-12 * _norm(A)]
         if self.inside:
-            candidates += [symmetrize(block.guess(self.inside[-1], A)) for A in chosen]
-        candidates += [sign * A for A in chosen for sign in (1.0, -1.0)]
-        finite = [Z for Z in candidates if math.isfinite(block.conjugate(Z))]
-        finite += [factor * Z for Z in finite[:20] for factor in (-1.0, 0.5, 2.0, 10.0)]
-        finite += [(Z + Y) / 2.0 for Z, Y in pairwise(finite[:20])]
-        finite += [(1.0 - 1e-9) * Z for Z in candidates]  # where rounding led out of the domain
-        pairs = [(Z, block.conjugate(Z)) for Z in _distinct(finite)]
-        multipliers = filter(None, map(block.multiplier, chosen))
-        pairs += [(multiplier.matrix, multiplier.conjugate) for multiplier in multipliers]
+            candidates += [block.guess(self.inside[-1], A) for A in chosen]
+        multiples = [
+            t * symmetrize(Z) for Z in candidates for t in (-1.0, 0.5, edge, 1.0, 2.0, 9.0)
+        ]
+        pairs = [(Z, block.conjugate(Z)) for Z in _distinct(multiples)]
+        pairs += [found[:2] for found in map(block.multiplier, chosen) if found is not None]
         return [(Z, value) for Z, value in pairs if math.isfinite(value)]
+
+
+def _norm(A: FloatArray) -> float:
+    return float(np.linalg.norm(A))
+
+
+def _inner(Z: FloatArray, A: FloatArray) -> float:
+    return float(np.sum(Z * A))
 
 
 def _factor(A: FloatArray) -> FloatArray:
@@ -360,204 +373,155 @@ def _factor(A: FloatArray) -> FloatArray:
 
 def _is_psd(A: FloatArray) -> bool:
     """Whether A is PSD but for rounding."""
-    return bool(np.linalg.eigvalsh(A)[0] >= -SINGULAR * np.linalg.norm(A))
+    return bool(np.linalg.eigvalsh(A)[0] >= -SINGULAR * _norm(A))
 
 
 def _distinct(matrices: list[FloatArray]) -> list[FloatArray]:
     return list({A.tobytes(): A for A in matrices}.values())
 
 
-def _norms(Z: FloatArray, A: FloatArray) -> float:
-    """The product of two Frobenius norms, which bounds |<Z, A>|."""
-    return float(np.linalg.norm(Z) * np.linalg.norm(A))
-
-
-def _check_value(trial: _Trial) -> None:
+def _values(trial: _Trial) -> Iterator[_Case]:
     for A in trial.anywhere:
-        value = trial.block.value(A)
-        if math.isnan(value) or value == -math.inf:
-            raise _counterexample(f"value(A) = {value}", A=A)
+        yield _Case(trial.block.value(A), -1e300, 0.0, {"A": A})
     if sum(map(_is_psd, trial.inside)) < 2:
-        why = "fewer than two such matrices were found: give some by matrices=[...]"
-        raise _NotPassed("not checked", why)
+        raise TOO_FEW
 
 
-def _check_convex(trial: _Trial) -> None:
+def _chords(trial: _Trial) -> Iterator[_Case]:
     for A, a, B, b in trial.couples():
         for t in (0.5, float(trial.rng.uniform(0.01, 0.99))):
+            shown = {"t": t, "P(A)": a, "P(B)": b, "A": A, "B": B}
             middle = trial.block.value(t * A + (1.0 - t) * B)
-            chord = t * a + (1.0 - t) * b
-            if not trial.is_above(chord, middle, a, b):
-                words = f"at t = {t:.6g}: P = {middle:.9g} > {chord:.9g}, with P(A) = {a:.9g}"
-                raise _counterexample(f"{words}, P(B) = {b:.9g}", A=A, B=B)
+            yield _Case(t * a + (1.0 - t) * b, middle, abs(a) + abs(b), shown)
 
 
-def _check_subgradient(trial: _Trial) -> None:
+def _tangents(trial: _Trial) -> Iterator[_Case]:
     for A, a, B, b in trial.couples():
         Z = np.asarray(trial.block.subgradient(A))
-        if Z.shape != A.shape or not np.all(np.isfinite(Z)) or not np.allclose(Z, Z.T):
-            raise _counterexample("Z is not a finite symmetric matrix", A=A, Z=Z)
-        inner = float(np.sum(Z * (B - A)))
-        if not trial.is_above(b, a + inner, a, _norms(Z, B - A)):
-            raise _counterexample(f"P(B) = {b:.9g} < {a:.9g} + {inner:.9g}", A=A, B=B, Z=Z)
+        shown = {"A": A, "B": B, "Z": Z}
+        is_matrix = Z.shape == A.shape and np.all(np.isfinite(Z)) and np.allclose(Z, Z.T)
+        right = a + _inner(Z, B - A) if is_matrix else math.nan
+        yield _Case(b, right, abs(a) + _norm(Z) * _norm(B - A), shown)
 
 
-def _check_fenchel(trial: _Trial) -> None:
+def _fenchel_cases(trial: _Trial) -> Iterator[_Case]:
     if not trial.inside:
-        raise _nowhere()
+        raise TOO_FEW
     if not any(np.any(Z) for Z, _ in trial.multipliers):
         why = "no Z but zero was found with a finite conjugate: write `multiplier` or `prox`"
-        raise _NotPassed("not checked", why)
+        raise _Outcome("not checked", why)
     for Z, conjugate in trial.multipliers:
         for A, value in zip(trial.inside, trial.values, strict=True):
-            inner = float(np.sum(Z * A))
-            if not trial.is_above(value + conjugate, inner, value, conjugate, _norms(Z, A)):
-                words = f"P(A) + P*(Z) = {value:.9g} + {conjugate:.9g} < {inner:.9g}"
-                raise _counterexample(words, A=A, Z=Z)
+            size = abs(value) + abs(conjugate) + _norm(Z) * _norm(A)
+            yield _Case(value + conjugate, _inner(Z, A), size, {"A": A, "Z": Z})
 
 
-def _check_fenchel_equality(trial: _Trial) -> None:
+def _fenchel_equalities(trial: _Trial) -> Iterator[_Case]:
     if not trial.inside:
-        raise _nowhere()
+        raise TOO_FEW
     for A in trial.inside:
-        Z = np.asarray(trial.block.subgradient(A))
-        if mismatch := trial.fenchel_mismatch(A, Z):
-            raise _counterexample(mismatch, A=A, Z=Z)
+        yield trial.fenchel(A, np.asarray(trial.block.subgradient(A)))
 
 
-def _check_statement(trial: _Trial, factor: float = 1.0) -> None:
+def _statement_values(trial: _Trial, factor: float = 1.0) -> Iterator[_Case]:
     block = trial.block.with_weight(factor * trial.block.weight)
     stated = _Statement(block, trial.m)
     values = [(A, block.value(A)) for A in trial.inside]
     finite = [(A, value) for A, value in values if math.isfinite(value)]  # or another bound
     if not finite:
-        raise _nowhere()
+        raise TOO_FEW
     for A, value in finite:
-        stated_value = stated.value(A)
-        size = SOLVER_TOLERANCE / TOLERANCE * max(1.0, abs(value)) if stated.needs_solver else 0.0
-        if not trial.is_equal(stated_value, value, size):
-            raise _counterexample(f"CVXPY says {stated_value:.9g}, value(A) = {value:.9g}", A=A)
+        size = _solver_error(value) if stated.needs_solver else 0.0
+        yield _Case(stated.value(A), value, size, {"A": A})
 
 
-def _check_other_weight(trial: _Trial) -> None:
-    _check_statement(trial, 2.0)
-
-
-def _check_outside(trial: _Trial) -> None:
+def _statement_outside(trial: _Trial) -> Iterator[_Case]:
     stated = _Statement(trial.block, trial.m)
-    if not trial.outside and not stated.constraints:
-        claim = "CVXPY: P is finite everywhere, and there are no constraints"
-        raise _NotPassed("not defined", claim=claim)
+    if not trial.outside and not stated.problem.constraints:
+        raise _Outcome(NOT_DEFINED, "P is finite everywhere")
     if not trial.outside:
-        raise _NotPassed("not checked", "no PSD matrix was found where P is infinite")
+        raise _Outcome("not checked", "no PSD matrix was found where P is infinite")
     for A in trial.outside:
-        if math.isfinite(value := stated.value(A)):
-            raise _counterexample(f"CVXPY says {value:.9g}, value(A) = inf", A=A)
+        yield _Case(stated.value(A), math.inf, 0.0, {"A": A})
 
 
-def _check_rules(trial: _Trial) -> None:
-    problem = _Statement(trial.block, trial.m, PSD=True).problem
-    if not problem.is_dcp(dpp=True):
-        rule = "DPP" if problem.is_dcp() else "DCP"
-        raise _NotPassed("failed", f"not {rule}:\n{problem}")
+def _rules(trial: _Trial) -> Iterator[_Case]:
+    _check_rules(_Statement(trial.block, trial.m, PSD=True).problem)
+    yield from ()
 
 
-def _check_value_above(trial: _Trial) -> None:
+def _upper_values(trial: _Trial) -> Iterator[_Case]:
     block = trial.block
     if type(block).value_above is Penalty.value_above:
-        raise _NotPassed("not defined", "value is trusted to twelve digits")
+        raise _Outcome(NOT_DEFINED, "value is trusted to twelve digits")
     for A in filter(_is_psd, trial.anywhere):
         L = block.feasible_factor(_factor(A))
-        above, value = block.value_above(L), block.value(symmetrize(L @ L.T))
-        if not trial.is_above(above, value):
-            raise _counterexample(f"value_above(L) = {above:.9g} < {value:.9g}", L=L)
+        yield _Case(block.value_above(L), block.value(symmetrize(L @ L.T)), 0.0, {"L": L})
 
 
-def _check_prox(trial: _Trial) -> None:
+def _proximal_steps(trial: _Trial) -> Iterator[_Case]:
     if not trial.block.has_prox:
-        raise _NotPassed("not defined")
+        raise _Outcome(NOT_DEFINED)
     if not trial.inside:
-        raise _nowhere()
+        raise TOO_FEW
     center = np.mean(trial.inside[:10], axis=0)
-    for Y in trial.anywhere:
-        for step in (0.2, 1.0, 5.0):
-            A = np.asarray(trial.block.prox(Y, step))
-            Z = (Y - A) / step
-            if not trial.is_finite(A):  # perhaps by rounding alone
-                A = A + 1e-9 * (center - A)
-            if not trial.is_finite(A):
-                raise _counterexample(f"step = {step}: P(A) = inf at A = prox(Y)", Y=Y, A=A)
-            size = (float(np.linalg.norm(Y)) + trial.typical_size) / step
-            if mismatch := trial.fenchel_mismatch(A, Z, size):
-                words = f"step = {step}: Z = (Y - A) / step is no subgradient at A = prox(Y), for"
-                raise _counterexample(f"{words}\n{mismatch}", Y=Y, A=A)
+    for Y, step in product(trial.anywhere, (0.2, 1.0, 5.0)):
+        A = np.asarray(trial.block.prox(Y, step))
+        Z = (Y - A) / step  # a subgradient at A
+        if not trial.is_finite(A):  # perhaps by rounding alone
+            A = A + 1e-9 * (center - A)
+        yield trial.fenchel(A, Z, (_norm(Y) + trial.typical_size) / step, step=step, Y=Y)
 
 
-def _check_dual_terms(trial: _Trial) -> None:
+def _dual_values(trial: _Trial) -> Iterator[_Case]:
     if type(trial.block).dual_terms is Penalty.dual_terms:
-        raise _NotPassed("not defined")
+        raise _Outcome(NOT_DEFINED)
     import cvxpy as cp
 
-    m, upper, conjugate = trial.m, np.triu_indices(trial.m), trial.block.conjugate
+    m, conjugate = trial.m, trial.block.conjugate
     part = trial.block.dual_terms(m, _weight(trial.block))
     goal = cp.Maximize(-part.conjugate)
-    problem = cp.Problem(goal, [*part.constraints, cp.PSD(part.matrix)])
-    if not problem.is_dcp(dpp=True):
-        raise _NotPassed("failed", f"not DCP or not DPP:\n{problem}")
-    chosen = [trial.multipliers[k][0] for k in trial.rng.permutation(len(trial.multipliers))[:8]]
-    beyond = [factor * Z for Z in chosen for factor in (-1.0, 30.0)] + trial.anywhere[:12]
-    given = cp.Parameter((m, m), symmetric=True)  # so that CVXPY compiles each problem once
-    exactly = cp.Problem(goal, [*part.constraints, part.matrix[upper] == given[upper]])
+    _check_rules(cp.Problem(goal, [*part.constraints, cp.PSD(part.matrix)]))
+    inner = sorted((0.9 * Z for Z, _ in trial.multipliers), key=_norm)  # off the domain's edge
+    half = inner[: len(inner) // 2 + 1]  # at the larger ones solvers may have no answer
+    chosen = [half[k] for k in trial.rng.permutation(len(half))[:8]]
+    exactly = _solver_at(goal, part.constraints, part.matrix)
     for Z in chosen:
-        given.value = symmetrize(Z)
-        stated, expected = -_solved(exactly), conjugate(Z)
-        size = SOLVER_TOLERANCE / TOLERANCE * max(1.0, abs(expected))
-        if not trial.is_equal(stated, expected, size):
-            words = f"the dual terms say {stated:.9g}, conjugate(Z) = {expected:.9g}"
-            raise _counterexample(words, Z=Z)
+        expected = conjugate(Z)
+        yield _Case(-exactly(Z), expected, _solver_error(expected), {"Z": Z})
     is_moderate = part.conjugate <= 1e2 * (1.0 + trial.typical)
-    distance = cp.Minimize(cp.sum_squares(part.matrix - given))
-    nearest = cp.Problem(distance, [*part.constraints, is_moderate])
-    for Z in beyond:
-        shift = 0.05 * float(np.linalg.norm(Z)) * np.eye(m)
+    off = cp.Variable((m, m), symmetric=True)
+    constraints = [*part.constraints, is_moderate]
+    squared_distance = _solver_at(cp.Minimize(cp.sum_squares(off)), constraints, part.matrix + off)
+    for Z in [factor * Z for Z in chosen for factor in (-1.0, 30.0)] + trial.anywhere[:12]:
+        shift = 0.05 * _norm(Z) * np.eye(m)
         if not all(math.isinf(conjugate(near)) for near in (Z, Z + shift, Z - shift, 0.9 * Z)):
-            continue  # a solver is no judge of what is infeasible, but of a distance
-        given.value = symmetrize(Z)
-        if _solved(nearest) < SOLVER_TOLERANCE * float(np.sum(Z * Z)):
-            raise _counterexample("the dual terms allow Z, conjugate(Z) = inf", Z=Z)
+            continue
+        with suppress(_Outcome):  # a solver is no judge of what is infeasible, but of a distance
+            is_allowed = squared_distance(Z) < SOLVER_TOLERANCE * _inner(Z, Z)
+            yield _Case(0.0 if is_allowed else math.inf, math.inf, 0.0, {"Z": Z})
 
 
-def _check_smooth(trial: _Trial) -> None:
+def _slopes(trial: _Trial) -> Iterator[_Case]:
+    """The slopes on both sides of the steepest change between A and B, found by bisection."""
     if not trial.block.is_smooth:
-        raise _NotPassed("not defined")
+        raise _Outcome(NOT_DEFINED)
     # a subgradient that is continuous is the gradient: what is left to find are jumps
     for A, _, B, _ in trial.couples():
-        jump = _slope_jump(trial.block.subgradient, A, B)
-        if jump is not None:
-            words = f"<Z, B - A> jumps from {jump[0]:.9g} to {jump[1]:.9g}"
-            raise _counterexample(words, A=A, B=B)
+        # at the edge of the domain a slope may grow without bound
+        ends = [(t, _slope(trial.block, A, B, t)) for t in (0.05, 0.95)]
+        change = abs(ends[1][1] - ends[0][1])
+        for _ in range(36):
+            middle = (ends[0][0] + ends[1][0]) / 2.0
+            slope = _slope(trial.block, A, B, middle)
+            ends[abs(slope - ends[0][1]) > abs(ends[1][1] - slope)] = middle, slope
+        before, after = ends[0][1], ends[1][1]
+        if abs(after - before) > 1e-3 * change > 1e-12 * abs(before):
+            yield _Case(before, after, -math.inf, {"A": A, "B": B})
 
 
-def _slope_jump(
-    gradient: Callable[[FloatArray], FloatArray], A: FloatArray, B: FloatArray
-) -> tuple[float, float] | None:
-    """The slopes on both sides of a jump on the segment from A to B, found by bisection."""
-
-    def slope(t: float) -> float:
-        return float(np.sum(gradient((1.0 - t) * A + t * B) * (B - A)))
-
-    low, high = 0.05, 0.95  # at the edge of the domain a slope may grow without bound
-    ends = slope(low), slope(high)
-    change = abs(ends[1] - ends[0])
-    for _ in range(36):
-        middle = (low + high) / 2.0
-        there = slope(middle)
-        if abs(there - ends[0]) > abs(ends[1] - there):
-            high, ends = middle, (ends[0], there)
-        else:
-            low, ends = middle, (there, ends[1])
-    is_jump = abs(ends[1] - ends[0]) > 1e-3 * change and change > 1e-9 * abs(ends[0])
-    return ends if is_jump else None
+def _slope(block: Penalty, A: FloatArray, B: FloatArray, t: float) -> float:
+    return _inner(block.subgradient((1.0 - t) * A + t * B), B - A)
 
 
 class _Statement:
@@ -568,44 +532,20 @@ class _Statement:
 
         self.A = cp.Variable((m, m), name="A", **(kind or {"symmetric": True}))
         weight = _weight(block)
-        self.term = cp.Constant(0.0) + block.expression(self.A, weight)
-        self.constraints = block.constraints(self.A, weight)
-        self.problem = cp.Problem(cp.Minimize(self.term), self.constraints)
-        self.needs_solver = len(self.problem.variables()) > 1
-        upper = np.triu_indices(m)
-        self.given = cp.Parameter((m, m), symmetric=True)
-        fixed = self.A[upper] == self.given[upper]
-        self.at_given = cp.Problem(self.problem.objective, [*self.constraints, fixed])
+        goal = cp.Minimize(cp.Constant(0.0) + block.expression(self.A, weight))
+        self.problem = cp.Problem(goal, block.constraints(self.A, weight))
+        self.needs_solver = len(self.problem.variables()) > 1  # variables of the block's own
+        self._solved = _solver_at(goal, self.problem.constraints, self.A)
 
     def value(self, matrix: FloatArray) -> float:
         """The value at a matrix; infinite where constraints are violated."""
-        if self.needs_solver:  # variables of the block's own
-            self.given.value = symmetrize(matrix)
-            return _solved(self.at_given)
+        if self.needs_solver:
+            return self._solved(matrix)
         self.A.value = matrix
-        off = max((float(np.max(c.violation())) for c in self.constraints), default=0.0)
-        if off > TOLERANCE * (1.0 + float(np.linalg.norm(matrix))):
-            return math.inf
-        return math.inf if self.term.value is None else float(self.term.value)
-
-
-def _solved(problem: Any) -> float:
-    """The value of a problem by CLARABEL, or by SCS; the check ends if neither finds one."""
-    from cvxpy.error import SolverError
-
-    reports = []
-    for solver, options in (("CLARABEL", {}), ("SCS", {"eps_abs": 1e-6, "eps_rel": 1e-6})):
-        try:
-            with warnings.catch_warnings():  # CVXPY's, of a status that is looked at here
-                warnings.simplefilter("ignore", UserWarning)
-                problem.solve(solver=solver, warm_start=False, **options)
-        except SolverError:
-            reports.append(f"{solver} failed")
-            continue
-        if problem.value is not None and "inaccurate" not in problem.status:
-            return float(problem.value)
-        reports.append(f"{solver} ended with the status {problem.status}")
-    raise _NotPassed("not checked", "; ".join(reports))
+        off = max((float(np.max(c.violation())) for c in self.problem.constraints), default=0.0)
+        value = self.problem.objective.value
+        is_off = value is None or off > TOLERANCE * (1.0 + _norm(matrix))
+        return math.inf if is_off else float(value)
 
 
 def _weight(block: Penalty) -> Any:
@@ -614,19 +554,91 @@ def _weight(block: Penalty) -> Any:
     return cp.Parameter(nonneg=True, name="weight", value=block.weight)
 
 
-CHECKS: dict[str, Callable[[_Trial], None]] = {
-    "value: finite at some PSD matrices, never NaN or -inf": _check_value,
-    "convex: P(tA + (1-t)B) <= t P(A) + (1-t) P(B)": _check_convex,
-    "subgradient: P(B) >= P(A) + <Z, B - A>": _check_subgradient,
-    "conjugate: P(A) + P*(Z) >= <Z, A>": _check_fenchel,
-    "conjugate: equality at a subgradient": _check_fenchel_equality,
-    "CVXPY: the statement has the value of P": _check_statement,
-    "CVXPY: the same holds with another weight": _check_other_weight,
-    "CVXPY: constraints are violated where P is infinite": _check_outside,
-    "CVXPY: DCP, and DPP with the weight as a Parameter": _check_rules,
-    "value_above: not below P": _check_value_above,
-    "prox: minimizes P(A) + ||A - Y||^2 / (2 step)": _check_prox,
-    "dual_terms: DCP, DPP, and the conjugate of P": _check_dual_terms,
-    "is_smooth: the subgradient is the gradient, without jumps": _check_smooth,
-}
-"""What is tested, in the order in which a report shows it; a check raises what it did not pass."""
+def _check_rules(problem: Any) -> None:
+    """End the check where a problem is not DCP, or not DPP."""
+    if not problem.is_dcp(dpp=True):
+        rule = "DPP" if problem.is_dcp() else "DCP"
+        raise _Outcome("failed", f"not {rule}:\n{problem}")
+
+
+def _solver_error(value: float) -> float:
+    """The size that makes TOLERANCE of it what a conic solver's value may be off by."""
+    return SOLVER_TOLERANCE / TOLERANCE * max(1.0, abs(value))
+
+
+def _solver_at(goal: Any, constraints: list[Any], matrix: Any) -> Callable[[FloatArray], float]:
+    """What solves a problem with the expression `matrix` given; CVXPY compiles it once.
+
+    By CLARABEL, or by SCS; the check ends if neither has an answer.
+    """
+    import cvxpy as cp
+
+    upper = np.triu_indices(matrix.shape[0])
+    given = cp.Parameter(matrix.shape, symmetric=True)
+    problem = cp.Problem(goal, [*constraints, matrix[upper] == given[upper]])
+
+    def solve(value: FloatArray) -> float:
+        given.value = symmetrize(value)
+        reports = []
+        for solver, options in (("CLARABEL", {}), ("SCS", {"eps_abs": 1e-6, "eps_rel": 1e-6})):
+            try:
+                with warnings.catch_warnings():  # CVXPY's, of a status that is looked at here
+                    warnings.simplefilter("ignore", UserWarning)
+                    problem.solve(solver=solver, warm_start=False, **options)
+            except cp.error.SolverError:
+                reports.append(f"{solver} failed")
+                continue
+            if problem.value is not None and "inaccurate" not in problem.status:
+                return float(problem.value)
+            reports.append(f"{solver} ended with the status {problem.status}")
+        raise _Outcome("not checked", "; ".join(reports))
+
+    return solve
+
+
+CHECKS = (
+    _Check(
+        "value: finite at some PSD matrices, never NaN or -inf",
+        _values, "value(A)", ">=", "the least number allowed",
+    ),
+    _Check(
+        "convex: P(tA + (1-t)B) <= t P(A) + (1-t) P(B)",
+        _chords, "t P(A) + (1-t) P(B)", ">=", "P(tA + (1-t)B)",
+    ),
+    _Check(
+        "subgradient: P(B) >= P(A) + <Z, B - A>",
+        _tangents, "P(B)", ">=", "P(A) + <Z, B - A>",
+    ),
+    _Check("conjugate: P(A) + P*(Z) >= <Z, A>", _fenchel_cases, "P(A) + P*(Z)", ">=", "<Z, A>"),
+    _Check(
+        "conjugate: equality at a subgradient",
+        _fenchel_equalities, "P(A) + P*(Z)", "=", "<Z, A>",
+    ),
+    _Check(
+        "CVXPY: the statement has the value of P",
+        _statement_values, "CVXPY's value", "=", "value(A)",
+    ),
+    _Check(
+        "CVXPY: the same holds with another weight",
+        partial(_statement_values, factor=2.0), "CVXPY's value", "=", "value(A)",
+    ),
+    _Check(
+        "CVXPY: constraints are violated where P is infinite",
+        _statement_outside, "CVXPY's value", "=", "value(A)",
+    ),
+    _Check("CVXPY: DCP, and DPP with the weight as a Parameter", _rules),
+    _Check("value_above: not below P", _upper_values, "value_above(L)", ">=", "P(LL')"),
+    _Check(
+        "prox: minimizes P(A) + ||A - Y||^2 / (2 step)",
+        _proximal_steps, "at A = prox(Y), Z = (Y - A) / step: P(A) + P*(Z)", "=", "<Z, A>",
+    ),
+    _Check(
+        "dual_terms: DCP, DPP, and the conjugate of P",
+        _dual_values, "the value of dual_terms", "=", "conjugate(Z)",
+    ),
+    _Check(
+        "is_smooth: the subgradient is the gradient, without jumps",
+        _slopes, "<Z, B - A>", "=", "the same a little further",
+    ),
+)  # fmt: skip
+"""What is tested, in the order in which a report shows it."""

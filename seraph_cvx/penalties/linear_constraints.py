@@ -78,8 +78,7 @@ class LinearConstraints(Constraint):
         self.bounds = read_only(bounds)
         self.tolerance = check_number(tolerance, "tolerance", 0.0, strict=True)
         self._rows = self.matrices.reshape(len(bounds), -1)
-        largest = np.max(np.abs(self._rows), axis=1)
-        sizes = largest * np.linalg.norm(self._rows / largest[:, None], axis=1)
+        sizes = np.hypot.reduce(self._rows, axis=1)  # never overflows on the way
         self._tolerances = read_only(self.tolerance * (np.abs(bounds) + sizes))
 
     def constraints(self, A: Any, weight: Any) -> list[Any]:
@@ -105,22 +104,20 @@ class LinearConstraints(Constraint):
         excess = self._rows @ np.ravel(Y) - self.bounds
         if not self.is_equality and np.all(excess <= 0.0):
             return Y
-        rotation, R = self._triangular
-        active = np.arange(len(excess)) if self.is_equality else self._active(R, excess)
-        step_back = np.linalg.lstsq(R[:, active].T, excess[active], rcond=None)[0]
-        return np.asarray(Y - symmetrize((rotation @ step_back).reshape(Y.shape)))
+        active = np.arange(len(excess)) if self.is_equality else self._active(excess)
+        back = np.linalg.lstsq(self._rows[active], excess[active], rcond=None)[0]
+        return np.asarray(Y - symmetrize(back.reshape(Y.shape)))
 
-    @staticmethod
-    def _active(R: FloatArray, excess: FloatArray) -> IntArray:
+    def _active(self, excess: FloatArray) -> IntArray:
         """Which bounds the projection meets with equality: those with a positive multiplier.
 
-        The shortest d with R'd >= excess, whether or not the B_i are independent (Lawson and
+        The shortest D with <B_i, D> >= excess_i, whether or not the B_i are independent (Lawson and
         Hanson, Solving Least Squares Problems, chapter 23).
         """
-        lengths = np.maximum(np.linalg.norm(R, axis=0), 1e-300)
+        lengths = np.maximum(np.linalg.norm(self._rows, axis=1), 1e-300)
         goal = excess / lengths
-        columns = np.vstack([R / lengths, goal / np.max(np.abs(goal))])
-        last = np.eye(len(columns))[-1]
+        columns = np.vstack([self._rows.T / lengths, goal / np.max(np.abs(goal))])
+        last = np.eye(1, len(columns), len(columns) - 1)[0]
         return np.flatnonzero(_nonnegative(columns, last) > 0.0)
 
     def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
@@ -190,28 +187,22 @@ class LinearConstraints(Constraint):
         """Enclose Z = sum_i nu_i B_i and nu't, for the doubles nu."""
         from ..numerics.ball_arithmetic import arb, ball_matrix
 
-        nu = [arb(x) for x in np.asarray(found.coefficients).tolist()]
-        parts = [ball_matrix(B) * x for B, x in zip(self.matrices, nu, strict=True)]
-        terms = zip(nu, self.bounds.tolist(), self._tolerances.tolist(), strict=True)
-        total = sum((x * arb(t) + abs(x) * arb(e) for x, t, e in terms), arb(0))
+        numbers = (found.coefficients, self.bounds, self._tolerances)
+        rows = np.column_stack(numbers).tolist()  # type: ignore[arg-type]
+        balls = [[arb(x) for x in row] for row in rows]
+        parts = [ball_matrix(B) * nu for B, (nu, _, _) in zip(self.matrices, balls, strict=True)]
+        total = sum((nu * t + abs(nu) * e for nu, t, e in balls), arb(0))
         return sum(parts[1:], parts[0]), total
 
     def _coefficients(self, Z: FloatArray) -> FloatArray:
         """The nu whose combination of the B_i is nearest to Z."""
-        rotation, R = self._triangular
-        return self._least_squares(R, rotation.T @ np.ravel(Z))
+        return self._least_squares(self._rows.T, np.ravel(Z))
 
     def _least_squares(self, columns: FloatArray, target: FloatArray) -> FloatArray:
         """The least squares solution; for bounds, the nonnegative one."""
         if self.is_equality:
             return np.asarray(np.linalg.lstsq(columns, target, rcond=None)[0])
         return _nonnegative(columns, target)
-
-    @property
-    def _triangular(self) -> tuple[FloatArray, FloatArray]:
-        """The factors Q and R of the matrix whose columns are the B_i."""
-        rotation, R = np.linalg.qr(self._rows.T)
-        return rotation, R
 
     def _excess(self, A: FloatArray) -> FloatArray:
         """By how much each constraint is violated; negative where it is not."""

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..numerics.checks import FloatArray, check_number, read_only
-from ..numerics.psd_cone import symmetrize, to_unit_size
-from ..numerics.rounding import FEW_ROUNDINGS, at_most, gamma, product_above
+from ..numerics.checks import FloatArray, read_only
+from ..numerics.psd_cone import symmetrize
+from ..numerics.rounding import at_most
 
 if TYPE_CHECKING:
     from .regularizer import Regularizer
@@ -290,60 +290,6 @@ class Constraint(Penalty):
         return self._is_proven_inside(L_doubles)
 
 
-class LinearPenalty(Penalty):
-    """A linear penalty weight * <T, A>, in whatever coordinates the points are."""
-
-    is_smooth = True
-    refers_to_features = False
-
-    def value(self, A: FloatArray) -> float:
-        """The penalty weight * <T, A>."""
-        return self.weight * float(np.sum(self._coefficients(len(A)) * A))
-
-    def expression(self, A: Any, weight: Any) -> Any:
-        """The penalty in CVXPY."""
-        import cvxpy as cp
-
-        return weight * cp.sum(cp.multiply(self._coefficients(A.shape[0]), A))
-
-    def subgradient(self, A: FloatArray) -> FloatArray:
-        """The gradient, weight * T."""
-        return np.asarray(self.weight * self._coefficients(len(A)))
-
-    def conjugate(self, Z: FloatArray) -> float:
-        """Zero at Z = weight * T, and infinite elsewhere."""
-        T = self._coefficients(len(Z))
-        is_near = np.allclose(Z, self.weight * T, atol=1e-12 * float(np.max(np.abs(T))))
-        return 0.0 if is_near else math.inf
-
-    @abstractmethod
-    def _coefficients(self, n_features: int) -> FloatArray:
-        """The matrix T."""
-
-
-class PriorPenalty(Penalty):
-    """A smooth penalty on the distance to a prior metric."""
-
-    is_smooth = True
-    is_coercive = True
-    _own_matrices = ("prior",)
-    _needs_definite_prior = False
-
-    def __init__(self, weight: float = 1.0, prior: ArrayLike | None = None) -> None:
-        self.weight = check_number(weight, "weight", 0.0, strict=True)
-        self.prior = None
-        if prior is not None:
-            self.prior = check_matrix(prior, "prior", positive_definite=self._needs_definite_prior)
-        self.refers_to_features = prior is not None
-
-    def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
-        """The sum of Z and `missing`."""
-        return np.asarray(Z + missing)
-
-    def __repr__(self) -> str:
-        return f"{self.name}({self.weight:g}{'' if self.prior is None else ', prior=...'})"
-
-
 def check_matrix(given: ArrayLike, name: str, *, positive_definite: bool = False) -> FloatArray:
     """Check that a matrix is square, finite and symmetric, and positive definite if asked."""
     matrix = np.array(given, dtype=np.float64)
@@ -365,28 +311,3 @@ def check_matrix(given: ArrayLike, name: str, *, positive_definite: bool = False
 def trusted(value: float) -> float:
     """Round a number up that is taken to be good to twelve digits."""
     return at_most(value, TRUSTED * max(1.0, abs(value))) if math.isfinite(value) else value
-
-
-def inner_above(X: FloatArray, Y: FloatArray) -> float:
-    """An upper bound on <X, Y> for matrices of doubles."""
-    (X, of_X), (Y, of_Y) = to_unit_size(X), to_unit_size(Y)
-    size = float(np.sum(np.abs(X) * np.abs(Y)))
-    slack = gamma(X.size + FEW_ROUNDINGS)
-    bound = at_most(float(np.sum(X * Y)), slack * (1.0 + slack) * size)
-    if bound >= 0.0:
-        return product_above(bound, exponent=of_X + of_Y)
-    return math.nextafter(float(np.ldexp(bound, of_X + of_Y)), math.inf)
-
-
-def square_above(X: FloatArray, weight: float = 1.0) -> float:
-    """An upper bound on weight * ||X||_F^2."""
-    X, exponent = to_unit_size(X)
-    total = float(np.sum(X * X))
-    return product_above(total, 1.0 + gamma(X.size + FEW_ROUNDINGS), weight, exponent=2 * exponent)
-
-
-def gram_above(L: FloatArray) -> tuple[FloatArray, FloatArray, int]:
-    """LL' and a bound on its rounding errors, both divided by 2^e, and e."""
-    L, exponent = to_unit_size(L)
-    size = np.abs(L)
-    return L @ L.T, gamma(L.shape[1] + FEW_ROUNDINGS) * (size @ size.T), 2 * exponent

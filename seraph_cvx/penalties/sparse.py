@@ -1,4 +1,4 @@
-"""A penalty on the entries off the diagonal, which makes many of them zero."""
+"""What acts on the entries off the diagonal: a penalty on their size, and a diagonal metric."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import numpy as np
 from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import project, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, gamma, product_above
-from .penalty import DualTerms, Multiplier, Penalty, gram_above
+from .formula import gram_above
+from .penalty import Constraint, DualTerms, Multiplier, Penalty
 
 FAINT = (1e-8, 1e-6, 1e-4, 1e-2)
 """Eigenvalues of a metric below one of these shares of the largest are taken for zero."""
@@ -19,7 +20,43 @@ MOST_PROJECTIONS, SETTLED = 300, 1e-12
 """Projections that a guess takes at most, and the change at which it has settled."""
 
 
-class Sparse(Penalty):
+class _OffDiagonal(Penalty):
+    """A penalty on entries off the diagonal: its conjugate is zero where |Z_ij| <= `_limit`."""
+
+    grows_off_diagonal = True
+    _limit = math.inf
+
+    def conjugate(self, Z: FloatArray) -> float:
+        """Zero where |Z_ij| is at most the weight off a zero diagonal, and infinite elsewhere."""
+        return math.inf if np.any(np.diag(Z)) or np.any(np.abs(Z) > self._limit) else 0.0
+
+    def prox(self, Y: FloatArray, step: float) -> FloatArray:
+        """The proximal step: entries off the diagonal shrink by step * weight."""
+        small = np.sign(Y) * np.maximum(np.abs(Y) - step * self._limit, 0.0)
+        np.fill_diagonal(small, np.diag(Y))
+        return np.asarray(small)
+
+    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
+        """A symmetric Z, at most the weight off a zero diagonal; its conjugate is zero."""
+        import cvxpy as cp
+
+        Z = cp.Variable((n_features, n_features), symmetric=True, name="Z")
+        bounds = [cp.abs(Z) <= weight] if math.isfinite(self._limit) else []
+        return DualTerms(Z, 0.0, [*bounds, cp.diag(Z) == 0])
+
+    def multiplier(self, Z: FloatArray) -> Multiplier:
+        """The matrix Z cut off at the weight, with a zero diagonal."""
+        cut = np.clip((Z + Z.T) / 2.0, -self._limit, self._limit)
+        return Multiplier(_off_diagonal(cut), 0.0)
+
+    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
+        """Enclosures of Z and of its conjugate, which is zero."""
+        from ..numerics.ball_arithmetic import arb, ball_matrix
+
+        return ball_matrix(found.matrix), arb(0)
+
+
+class Sparse(_OffDiagonal):
     """A penalty on the size of the entries off the diagonal: weight * sum over i != j of |A_ij|.
 
     Parameters
@@ -39,14 +76,17 @@ class Sparse(Penalty):
 
     formula = "w sum_ij |A_ij|"
     makes_zeros = True
-    grows_off_diagonal = True
 
     def __init__(self, weight: float = 1.0) -> None:
         self.weight = check_number(weight, "weight", 0.0, strict=True)
 
+    @property
+    def _limit(self) -> float:  # type: ignore[override]
+        return self.weight
+
     def value(self, A: FloatArray) -> float:
         """The penalty weight * sum_{i != j} |A_ij|."""
-        return self.weight * float(np.sum(np.abs(A - np.diag(np.diag(A)))))
+        return self.weight * float(np.sum(np.abs(_off_diagonal(A))))
 
     def expression(self, A: Any, weight: Any) -> Any:
         """The penalty in CVXPY."""
@@ -57,28 +97,7 @@ class Sparse(Penalty):
 
     def subgradient(self, A: FloatArray) -> FloatArray:
         """The weight times the sign of each entry off the diagonal."""
-        Z = self.weight * np.sign(A)
-        np.fill_diagonal(Z, 0.0)
-        return np.asarray(Z)
-
-    def conjugate(self, Z: FloatArray) -> float:
-        """Zero where |Z_ij| <= weight off a zero diagonal, and infinite elsewhere."""
-        if np.any(np.diag(Z)) or np.any(np.abs(Z) > self.weight):
-            return math.inf
-        return 0.0
-
-    def prox(self, Y: FloatArray, step: float) -> FloatArray:
-        """The proximal step: entries off the diagonal shrink by step * weight."""
-        small = np.sign(Y) * np.maximum(np.abs(Y) - step * self.weight, 0.0)
-        np.fill_diagonal(small, np.diag(Y))
-        return np.asarray(small)
-
-    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
-        """A symmetric Z with |Z_ij| <= weight off a zero diagonal; its conjugate is zero."""
-        import cvxpy as cp
-
-        Z = cp.Variable((n_features, n_features), symmetric=True, name="Z")
-        return DualTerms(Z, 0.0, [cp.abs(Z) <= weight, cp.diag(Z) == 0])
+        return self.weight * _off_diagonal(np.sign(A))
 
     def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
         """A matrix Z for which the gradient plus Z is PSD and vanishes along A, nearly.
@@ -120,12 +139,6 @@ class Sparse(Penalty):
                 break
         return Z
 
-    def multiplier(self, Z: FloatArray) -> Multiplier:
-        """The matrix Z cut off at the weight, with a zero diagonal."""
-        cut = np.clip((Z + Z.T) / 2.0, -self.weight, self.weight)
-        np.fill_diagonal(cut, 0.0)
-        return Multiplier(cut, 0.0)
-
     def value_above(self, L: FloatArray) -> float:
         """An upper bound on the penalty at LL'."""
         gram, error, exponent = gram_above(L)
@@ -134,12 +147,6 @@ class Sparse(Penalty):
         slack = 1.0 + gamma(sizes.size + FEW_ROUNDINGS)
         return product_above(self.weight, float(np.sum(sizes)), slack, exponent=exponent)
 
-    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
-        """Enclosures of Z and of its conjugate, which is zero."""
-        from ..numerics.ball_arithmetic import arb, ball_matrix
-
-        return ball_matrix(found.matrix), arb(0)
-
     def ball_value(self, L: Any, L_doubles: FloatArray) -> Any:
         """Enclose the penalty at LL'."""
         from ..numerics.ball_arithmetic import arb
@@ -147,3 +154,48 @@ class Sparse(Penalty):
         A = (L * L.transpose()).table()
         entries = (abs(x) for i, row in enumerate(A) for j, x in enumerate(row) if i != j)
         return arb(self.weight) * sum(entries, arb(0))
+
+
+class Diagonal(_OffDiagonal, Constraint):
+    """The constraint that the metric is diagonal: A_ij = 0 for i != j, a weight for each feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Diagonal().value(np.eye(2)), Diagonal().value(np.ones((2, 2)))
+    (0.0, inf)
+    """
+
+    formula = "A diagonal"
+    is_diagonal = True
+
+    def constraints(self, A: Any, weight: Any) -> list[Any]:
+        """The constraint in CVXPY."""
+        i, j = np.triu_indices(A.shape[0], 1)
+        return [A[i, j] == 0] if len(i) else []
+
+    def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
+        """Minus the gradient off the diagonal: only its diagonal is left to be PSD."""
+        return -_off_diagonal(gradient)
+
+    def feasible_factor(self, L: FloatArray) -> FloatArray:
+        """The diagonal factor with the diagonal of LL'."""
+        return np.diag(np.sqrt(np.sum(L * L, axis=1)))
+
+    def pull_at_zero(self, pull: FloatArray) -> FloatArray:
+        """The diagonal of the pull."""
+        return np.diag(np.diag(pull))
+
+    def _contains(self, A: FloatArray) -> bool:
+        return not np.any(_off_diagonal(A))
+
+    def _is_proven_inside(self, L: FloatArray) -> bool:
+        used = L != 0.0  # at most one entry in each row and column
+        return bool(np.max(used.sum(axis=0), initial=0) <= 1 and np.max(used.sum(axis=1)) <= 1)
+
+    def __repr__(self) -> str:
+        return "Diagonal()"
+
+
+def _off_diagonal(A: FloatArray) -> FloatArray:
+    return np.asarray(A - np.diag(np.diag(A)))

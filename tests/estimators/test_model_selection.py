@@ -37,7 +37,7 @@ from seraph_cvx import (
 from seraph_cvx.datasets import load_sampling
 from seraph_cvx.estimators import half_labeled, seraph_cv
 from seraph_cvx.estimators.settings import Setting
-from seraph_cvx.penalties.manifold import manifold_term
+from seraph_cvx.penalties import manifold_term
 
 SMALL = {"trace_weights": (1.0, 10.0), "unlabeled_weights": (0.0,), "cv": 2}
 

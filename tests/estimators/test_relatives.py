@@ -16,7 +16,7 @@ from seraph_cvx import SERAPH, KernelSERAPH, PairSERAPH, PairSet, Status, altern
 from seraph_cvx.baselines.gdm import GDM
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.estimators.mahalanobis import best_threshold
-from seraph_cvx.penalties.manifold import manifold_term
+from seraph_cvx.penalties import manifold_term
 
 
 @pytest.mark.slow

@@ -53,7 +53,7 @@ from seraph_cvx.certificate.proof import prove
 from seraph_cvx.model.posterior import posterior_similar
 from seraph_cvx.numerics.psd_cone import check_metric, symmetrize
 from seraph_cvx.pairs.labeled_pairs import LabeledPairs
-from seraph_cvx.penalties.manifold import manifold_term
+from seraph_cvx.penalties import manifold_term
 from seraph_cvx.solvers import first_order
 
 OWN_WARNINGS = (

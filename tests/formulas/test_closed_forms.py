@@ -25,115 +25,90 @@ FIRST_ORDER = ["fista", "projected-gradient"]
 
 @pytest.mark.parametrize("setting", ["proj", "hyper", "other"])
 @pytest.mark.parametrize("q", ["start", "random", "streamed"])
-@pytest.mark.parametrize("factor", [1.001, 3.0])
-@pytest.mark.parametrize("solver", FIRST_ORDER)
-def test_closed_form_zero_is_optimal_above_the_critical_trace_weight(setting, q, factor, solver):
-    """An answer is as near to it as its gap says: f(A) - f(0) >= (lambda - critical) tr A."""
-    objective = random_objective(1, setting, q=q)
+def test_closed_form_zero_is_optimal_from_the_critical_trace_weight_on(setting, q):
+    """It is minus the least eigenvalue of the gradient at 0, by the formula of the paper.
+
+    An answer above is as near to zero as its gap says: f(A) - f(0) >= (lambda - critical) tr A.
+    """
+    objective, zero = random_objective(1, setting, q=q), np.zeros((4, 4))
     critical = objective.critical_trace_weight
+    gradient = paper_m_step(objective.with_trace_weight(0.0), zero)[1]
+    assert critical == pytest.approx(-np.linalg.eigvalsh(gradient)[0], rel=1e-10)
     assert critical > 0.0
-    above = objective.with_trace_weight(factor * critical)
-    solution = solve_m_step(above, solver, tol=1e-10)
-    assert solution.status is Status.CERTIFIED
-    slope = above.trace_weight - critical
-    assert slope * np.trace(solution.metric) <= solution.certificate.duality_gap
-    at_zero = certify(above, np.zeros((4, 4)))
-    assert at_zero.relative_gap <= 1e-12  # the proof's allowance for rounding is 3e-13 here
-
-
-@pytest.mark.parametrize("setting", ["proj", "hyper", "other"])
-@pytest.mark.parametrize("q", ["start", "random", "streamed"])
-def test_closed_form_zero_is_not_optimal_below_the_critical_trace_weight(setting, q):
-    objective = random_objective(1, setting, q=q)
-    below = objective.with_trace_weight(0.99 * objective.critical_trace_weight)
+    for factor in (1.001, 3.0):
+        above = objective.with_trace_weight(factor * critical)
+        assert certify(above, zero).relative_gap <= 1e-12  # the allowance for rounding is 3e-13
+        for solver in FIRST_ORDER:
+            solution = solve_m_step(above, solver, tol=1e-10)
+            assert solution.status is Status.CERTIFIED
+            slope = above.trace_weight - critical
+            assert slope * np.trace(solution.metric) <= solution.certificate.duality_gap
+    below = objective.with_trace_weight(0.99 * critical)
     solution = solve_m_step(below, tol=1e-9)
-    zero = np.zeros((4, 4))
     assert solution.status is Status.CERTIFIED
     assert np.trace(solution.metric) > 1e-4
     assert solution.value < below.value(zero) - 1e-6
     assert certify(below, zero).duality_gap > 1e-6
 
 
-def test_closed_form_critical_trace_weight_by_the_optimality_condition():
-    """A = 0 is optimal <=> the gradient at 0 is PSD, by the formula of the paper."""
-    objective = random_objective(2, "other")
-    gradient = paper_m_step(objective.with_trace_weight(0.0), np.zeros((4, 4)))[1]
-    expected = -np.linalg.eigvalsh(gradient)[0]
-    assert objective.critical_trace_weight == pytest.approx(expected, rel=1e-10)
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("setting", ["post", "proj", "hyper", "other"])
 @pytest.mark.parametrize("solver", FIRST_ORDER)
-def test_closed_form_one_dimension_by_the_root_of_the_derivative(seed, setting, solver):
-    objective = random_objective(seed, setting, n=15, m=1)
-    V, c, b = dual_terms(objective)
-    v2, eta = V[:, 0] ** 2, objective.threshold
+def test_closed_form_one_dimension_by_the_root_of_the_derivative(solver):
+    roots = []
+    for seed, setting in itertools.product(range(4), ["post", "proj", "hyper", "other"]):
+        objective = random_objective(seed, setting, n=15, m=1)
+        V, c, b = dual_terms(objective)
+        v2, eta, weight = V[:, 0] ** 2, objective.threshold, objective.trace_weight
 
-    def derivative(a):
-        return objective.trace_weight + (c * expit(a * v2 - eta) - b) @ v2
+        def derivative(a, c=c, b=b, v2=v2, eta=eta, weight=weight):
+            return weight + (c * expit(a * v2 - eta) - b) @ v2
 
-    root = brentq(derivative, 0.0, 1e6, xtol=1e-14) if derivative(0.0) < 0.0 else 0.0
-    solution = solve_m_step(objective, solver, tol=1e-11)
-    assert solution.status is Status.CERTIFIED
-    assert solution.metric[0, 0] == pytest.approx(root, rel=1e-4, abs=1e-9)
-    assert solution.value <= objective.value([[root]]) + 1e-10 * max(1.0, abs(solution.value))
-
-
-def test_closed_form_the_one_dimensional_roots_are_not_all_zero():
-    weights = [random_objective(seed, "hyper", n=15, m=1) for seed in range(4)]
-    positive = [objective.critical_trace_weight > objective.trace_weight for objective in weights]
-    assert any(positive)
+        root = brentq(derivative, 0.0, 1e6, xtol=1e-14) if derivative(0.0) < 0.0 else 0.0
+        solution = solve_m_step(objective, solver, tol=1e-11)
+        assert solution.status is Status.CERTIFIED
+        assert solution.metric[0, 0] == pytest.approx(root, rel=1e-4, abs=1e-9)
+        assert solution.value <= objective.value([[root]]) + 1e-10 * max(1.0, abs(solution.value))
+        roots.append(root)
+    assert max(roots) > 0.0
 
 
-@pytest.mark.parametrize("trace_weight", [0.0, 0.5])
-@pytest.mark.parametrize("m", [1, 3])
-@pytest.mark.parametrize("solver", FIRST_ORDER)
-def test_closed_form_one_similar_pair_gives_the_zero_metric(trace_weight, m, solver):
-    """min log(1 + e^{v'Av - eta}) + lambda tr(A) is at A = 0, with value log(1 + e^{-eta})."""
-    X = np.random.default_rng(0).normal(size=(2, m))
-    pairs = PairSet.from_constraints(X, [(0, 1)], [])
-    objective = MStepObjective(pairs, trace_weight=trace_weight, threshold=1.7)
-    solution = solve_m_step(objective, solver, tol=1e-10)
-    assert solution.status is Status.CERTIFIED
-    assert solution.metric == pytest.approx(np.zeros((m, m)), abs=1e-12)
-    assert solution.value == pytest.approx(math.log1p(math.exp(-1.7)), rel=1e-10)
+POINTS = [np.random.default_rng(1).normal(size=(2, m)) for m in (1, 3, 6)]
 
 
 @pytest.mark.parametrize(
-    ("trace_weight", "X"),
+    ("solver", "is_similar", "trace_weight", "X"),
     [
-        *itertools.product(
-            (1e-3, 0.5, 2.0), (np.random.default_rng(1).normal(size=(2, m)) for m in (1, 3, 6))
-        ),
-        (1e8, np.array([[0.0, 0.0, 0.0], [1e-6, 1.0, 1e6]])),  # scales a trillion apart
+        *itertools.product(FIRST_ORDER, [True], (0.0, 0.5), POINTS),
+        *itertools.product(["fista"], [False], (1e-3, 0.5, 2.0), POINTS),
+        ("fista", False, 1e8, np.array([[0.0, 0.0, 0.0], [1e-6, 1.0, 1e6]])),  # scales far apart
     ],
 )
-def test_closed_form_one_dissimilar_pair(trace_weight, X):
+def test_closed_form_one_pair(solver, is_similar, trace_weight, X):
     """A = t vv'/||v||^2 with ||v||^2 sigma(-s) = lambda: s = ln(||v||^2/lambda - 1), t = s + eta.
 
-    Off the line of v the trace costs and nothing gains; m = 6 > n = 2.
+    Off the line of v the trace costs and nothing gains; m = 6 > n = 2. A similar pair has t = 0.
     """
     v, eta = X[0] - X[1], 1.3
-    length = float(v @ v)
-    pairs = PairSet.from_constraints(X, [], [(1, 0)])
+    length, rows = float(v @ v), ([(0, 1)], []) if is_similar else ([], [(1, 0)])
+    pairs = PairSet.from_constraints(X, *rows)
     objective = MStepObjective(pairs, trace_weight=trace_weight, threshold=eta)
-    assert objective.critical_trace_weight == pytest.approx(length * expit(eta))
-    s = math.log(length / trace_weight - 1.0) if length > trace_weight else -math.inf
-    t = max(0.0, s + eta) / length
-    solution = solve_m_step(objective, tol=1e-12)
+    pulled = 0.0 if is_similar else length * expit(eta)
+    assert objective.critical_trace_weight == pytest.approx(pulled)
+    is_zero = is_similar or length <= trace_weight
+    t = 0.0 if is_zero else max(0.0, math.log(length / trace_weight - 1.0) + eta) / length
+    solution = solve_m_step(objective, solver, tol=1e-12)
     assert solution.status is Status.CERTIFIED
-    assert solution.metric == pytest.approx(t * np.outer(v, v) / length, abs=1e-5 * max(1.0, t))
-    expected = np.logaddexp(0.0, eta - t * length) + trace_weight * t
+    near = 1e-12 if is_similar else 1e-5 * max(1.0, t)
+    assert solution.metric == pytest.approx(t * np.outer(v, v) / length, abs=near)
+    score = t * length - eta
+    expected = np.logaddexp(0.0, score if is_similar else -score) + trace_weight * t
     rounding = 1e-14  # of `expected`, which is below 2
     assert solution.certificate.dual_value <= expected + rounding
     assert expected <= solution.value + rounding
 
 
 def test_closed_form_one_dissimilar_pair_without_trace_weight_is_not_attained():
-    objective = MStepObjective(
-        PairSet.from_constraints([[0.0], [1.0]], [], [(0, 1)]), trace_weight=0.0
-    )
+    pairs = PairSet.from_constraints([[0.0], [1.0]], [], [(0, 1)])
+    objective = MStepObjective(pairs, trace_weight=0.0)
     assert not objective.attains_optimum
     assert certify(objective, [[40.0]]).dual_value == pytest.approx(0.0, abs=1e-12)
 

@@ -8,6 +8,8 @@ import numpy as np
 from scipy.linalg import eigh
 
 from seraph_cvx import MStepObjective, PairSet, paper
+from seraph_cvx.pairs.labeled_pairs import LabeledPairs
+from seraph_cvx.penalties import manifold_term
 
 SETTINGS = {
     "none": {"unlabeled_weight": 0.0, "trace_weight": 0.0},
@@ -49,6 +51,20 @@ def random_objective(seed, setting, *, q="random", n=20, m=4, n_labeled=12, **mo
     return MStepObjective(pairs, **arguments)
 
 
+def weighted_objective(seed, mu=0.4, trace_weight=0.6, n=18, m=4):
+    """An M-step with confidences that are multiples of 1/4 and a manifold term."""
+    rng, pairs = np.random.default_rng([seed, 3]), random_pairs(seed, n=n, m=m)
+    c = rng.integers(1, 13, pairs.n_labeled) / 4.0
+    return MStepObjective(
+        replace(pairs, labels=LabeledPairs(pairs.similar, pairs.dissimilar, c)),
+        previous_metric=random_psd(rng, m),
+        unlabeled_weight=mu,
+        trace_weight=trace_weight,
+        threshold=1.7,
+        manifold_term=manifold_term(pairs.points, 0.3, n_neighbors=3),
+    )
+
+
 def with_block_size(objective, block_size):
     """The same objective, its pairs swept in blocks of `block_size` points a side."""
     family, sums = objective.family, objective.family.sums
@@ -68,13 +84,23 @@ def explicit_soft_labels(objective):
     return 1.0 / (1.0 + np.exp(np.minimum(objective.sharpness * s, 700.0)))
 
 
+def by_the_paper(objective, formula, A, *q):
+    """Minus a formula of the paper at A; a pair of confidence k/4 is k pairs, a quarter each."""
+    X, S, D, U = pair_lists(objective.pairs)
+    copies = np.rint(4.0 * objective.pairs.labeled_weights).astype(int)
+    S, D = np.repeat(S, copies[: len(S)], axis=0), np.repeat(D, copies[len(S) :], axis=0)
+    nobody, letters = U[:0], {"lam": 0.0, "eta": objective.threshold}
+    labeled = formula(X, S, D, nobody, *(labels[:0] for labels in q), A, mu=0.0, **letters)
+    unlabeled = formula(X, nobody, nobody, U, *q, A, mu=objective.mu, **letters)
+    R = objective.trace_weight * np.eye(len(A))
+    R = R if objective.manifold_term is None else R + objective.manifold_term
+    return (R if np.ndim(labeled) else np.sum(R * A)) - labeled / 4.0 - unlabeled
+
+
 def paper_m_step(objective, A):
     """Minus (11) of the paper at A, and its gradient."""
-    lists = pair_lists(objective.pairs)
-    letters = {"mu": objective.mu, "lam": objective.trace_weight, "eta": objective.threshold}
-    formulas = (paper.m_step, paper.m_step_gradient)
     q = explicit_soft_labels(objective)
-    return tuple(-formula(*lists, q, A, **letters) for formula in formulas)
+    return tuple(by_the_paper(objective, f, A, q) for f in (paper.m_step, paper.m_step_gradient))
 
 
 def pair_lists(pairs):

@@ -9,7 +9,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from seraph_cvx import MStepObjective, PairSet
-from seraph_cvx.penalties.manifold import manifold_term
+from seraph_cvx.penalties import manifold_term
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -29,8 +29,8 @@ from seraph_cvx.penalties import (
     Trace,
     TraceBound,
     UpperBound,
+    manifold_term,
 )
-from seraph_cvx.penalties.manifold import manifold_term
 from seraph_cvx.plots import PathDisplay
 
 

@@ -1,16 +1,64 @@
-"""The manifold term nu*X'LX (Appendix C.3): near points should stay near under the metric."""
+"""The linear penalties: the trace of (7) and (11), and the manifold term nu*X'LX (Appendix C.3)."""
 
 from __future__ import annotations
 
-from typing import Self
+import math
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, IntArray, check_number, check_points
 from ..numerics.psd_cone import symmetrize
-from .penalty import LinearPenalty
+from .formula import Algebra, FormulaPenalty
 from .regularizer import Regularizer
+
+
+class LinearPenalty(FormulaPenalty):
+    """A linear penalty weight * <T, A>, in whatever coordinates the points are."""
+
+    refers_to_features = False
+
+    def subgradient(self, A: FloatArray) -> FloatArray:
+        """The gradient, weight * T."""
+        return np.asarray(self.weight * self._matrix(len(A)))
+
+    def conjugate(self, Z: FloatArray) -> float:
+        """Zero at Z = weight * T, and infinite elsewhere."""
+        T = self._matrix(len(Z))
+        is_near = np.allclose(Z, self.weight * T, atol=1e-12 * float(np.max(np.abs(T))))
+        return 0.0 if is_near else math.inf
+
+    def _formula(self, algebra: Algebra, A: Any, T: FloatArray) -> Any:
+        return algebra.inner(T, A)
+
+
+class Trace(LinearPenalty):
+    """The paper's penalty on the rank of the metric: weight * tr(A), the lambda of (11).
+
+    ``MStepObjective(trace_weight=...)`` is this block; given as one, it is added to that.
+
+    Parameters
+    ----------
+    weight : float
+        lambda >= 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Trace(0.5).value(np.diag([1.0, 3.0]))
+    2.0
+    """
+
+    def __init__(self, weight: float = 1.0) -> None:
+        self.weight = check_number(weight, "weight", 0.0)
+
+    def regularizer(self, points: FloatArray) -> Regularizer:
+        """The block as a part of R: it is linear."""
+        return Regularizer(self.weight, None)
+
+    def _matrix(self, n_features: int) -> FloatArray:
+        return np.eye(n_features)
 
 
 class Manifold(LinearPenalty):
@@ -57,7 +105,7 @@ class Manifold(LinearPenalty):
         term = manifold_term(points, self.weight, self.n_neighbors, self.kernel, self.normalised)
         return Regularizer(0.0, term)
 
-    def _coefficients(self, n_features: int) -> FloatArray:
+    def _matrix(self, n_features: int) -> FloatArray:
         if self.term is None:
             raise ValueError("Manifold has no points yet: call for_points(X) first.")
         return self.term

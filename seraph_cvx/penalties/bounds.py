@@ -1,0 +1,236 @@
+"""Upper bounds on the metric: on its trace, and in the order of the PSD cone."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ..numerics.checks import FloatArray, check_number
+from ..numerics.psd_cone import project, symmetrize
+from ..numerics.rounding import FEW_ROUNDINGS, UNIT, gamma, product_above
+from ..numerics.verified_psd import is_proven_positive_definite
+from .formula import inner_above, square_above
+from .penalty import Constraint, DualTerms, Multiplier, check_matrix
+
+MARGINS = (1e-14, 1e-13, 1e-12, 1e-11, 1e-10, 1e-9)
+"""Shares by which a matrix is moved into the cone until that is proven, one after the other."""
+
+LEAST_NORMAL = float(np.finfo(np.float64).tiny)
+"""An upper bound on what underflows in a row of LL'."""
+
+
+class _Bound(Constraint):
+    """A bounded set of metrics around zero."""
+
+    is_coercive = True
+
+    def pull_at_zero(self, pull: FloatArray) -> FloatArray:
+        """The pull itself: zero is inside the bound."""
+        return pull
+
+
+class TraceBound(_Bound):
+    """A bound on the trace of the metric: tr(A) <= bound.
+
+    Parameters
+    ----------
+    bound : float
+        t > 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> TraceBound(3.0).value(np.eye(3)), TraceBound(2.0).value(np.eye(3))
+    (0.0, inf)
+    >>> TraceBound(2.0).prox(np.eye(4), 1.0).diagonal()
+    array([0.5, 0.5, 0.5, 0.5])
+    """
+
+    formula = "tr(A) <= t"
+    refers_to_features = False
+
+    def __init__(self, bound: float) -> None:
+        self.weight = check_number(bound, "bound", 0.0, strict=True)
+
+    def constraints(self, A: Any, weight: Any) -> list[Any]:
+        """The constraint in CVXPY."""
+        import cvxpy as cp
+
+        return [cp.trace(A) <= weight]
+
+    def conjugate(self, Z: FloatArray) -> float:
+        """The conjugate nu * bound at Z = nu * I, nu >= 0; infinite elsewhere."""
+        nu = float(np.mean(np.diag(Z)))
+        fits = np.allclose(Z, nu * np.eye(len(Z)), rtol=0.0, atol=1e-12 * max(1.0, abs(nu)))
+        return nu * self.weight if fits and nu >= 0.0 else math.inf
+
+    def prox(self, Y: FloatArray, step: float) -> FloatArray:
+        """The projection: the excess of the trace is taken off the diagonal evenly."""
+        for _ in range(2):  # once more, for the rounding errors of a Y that is far off
+            excess = max(0.0, float(np.trace(Y)) - self.weight)
+            Y = Y - excess / len(Y) * np.eye(len(Y))
+        return np.asarray(Y)
+
+    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
+        """The multiplier Z = nu * I and its conjugate nu * bound, with a new variable nu >= 0."""
+        import cvxpy as cp
+
+        nu = cp.Variable(nonneg=True, name="nu")
+        return DualTerms(nu * np.eye(n_features), weight * nu, [])
+
+    def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
+        """The least multiple of I that makes the gradient PSD."""
+        lift = max(0.0, -float(np.linalg.eigvalsh(gradient)[0]))
+        return np.asarray(lift * np.eye(len(A)))
+
+    def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
+        """The sum of Z and nearly the least multiple of I that is not below `missing`."""
+        lift = float(np.linalg.eigvalsh(missing)[-1]) * (1.0 + 1e-9)
+        return np.asarray(Z + lift * np.eye(len(Z)))
+
+    def multiplier(self, Z: FloatArray) -> Multiplier:
+        """The multiple of I nearest to Z, and its conjugate."""
+        nu = max(0.0, float(np.mean(np.diag(Z))))
+        return Multiplier(nu * np.eye(len(Z)), product_above(nu, self.weight))
+
+    def feasible_factor(self, L: FloatArray) -> FloatArray:
+        """The factor L, shrunk where the trace of LL' is above the bound."""
+        trace = square_above(L)
+        if trace <= self.weight:
+            return L
+        return np.asarray(L * (math.sqrt(self.weight / trace) * (1.0 - 8.0 * UNIT)))
+
+    def _contains(self, A: FloatArray) -> bool:
+        slack = 4.0 * len(A) * UNIT * float(np.sum(np.abs(np.diag(A))))
+        return float(np.trace(A)) <= self.weight + slack
+
+    def _is_proven_inside(self, L: FloatArray) -> bool:
+        return square_above(L) <= self.weight
+
+    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
+        """Enclose Z = nu * I and nu * bound."""
+        from ..numerics.ball_arithmetic import arb, ball_matrix
+
+        return ball_matrix(found.matrix), arb(found.matrix[0, 0]) * arb(self.weight)
+
+    def _is_proven_in_balls(self, L: Any, L_doubles: FloatArray) -> bool:
+        from ..numerics.ball_arithmetic import arb
+
+        return bool((L.transpose() * L).trace() <= arb(self.weight))
+
+
+class UpperBound(_Bound):
+    """A bound on every distance: A <= bound, that is, bound - A is PSD.
+
+    No direction is stretched beyond what the bound stretches it by.
+
+    Parameters
+    ----------
+    bound : (m, m) array_like
+        B, positive definite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> UpperBound(np.eye(2)).value(np.diag([1.0, 0.5]))
+    0.0
+    >>> UpperBound(np.eye(2)).prox(np.diag([3.0, 0.5]), 1.0)
+    array([[1. , 0. ],
+           [0. , 0.5]])
+    """
+
+    formula = "A <= B"
+    _own_matrices = ("bound",)
+
+    def __init__(self, bound: ArrayLike) -> None:
+        self.bound = check_matrix(bound, "bound", positive_definite=True)
+        self.upper_bound = self.bound
+
+    def constraints(self, A: Any, weight: Any) -> list[Any]:
+        """The constraint in CVXPY."""
+        import cvxpy as cp
+
+        return [cp.PSD(self.bound - A)]
+
+    def conjugate(self, Z: FloatArray) -> float:
+        """The conjugate <Z, bound> where Z is PSD; infinite elsewhere."""
+        eigenvalues = np.linalg.eigvalsh(symmetrize(Z))
+        if eigenvalues[0] < -1e-12 * max(-eigenvalues[0], eigenvalues[-1]):
+            return math.inf
+        return float(np.sum(Z * self.bound))
+
+    def prox(self, Y: FloatArray, step: float) -> FloatArray:
+        """The projection: bound less the PSD part of bound - Y."""
+        return np.asarray(self.bound - project(self.bound - Y))
+
+    def dual_terms(self, n_features: int, weight: Any) -> DualTerms:
+        """A positive semidefinite Z and its conjugate <Z, bound>."""
+        import cvxpy as cp
+
+        Z = cp.Variable((n_features, n_features), PSD=True, name="Z")
+        return DualTerms(Z, cp.sum(cp.multiply(self.bound, Z)), [])
+
+    def guess(self, A: FloatArray, gradient: FloatArray) -> FloatArray:
+        """What is negative in the gradient, in coordinates where the bound is I."""
+        root = np.linalg.cholesky(self.bound)
+        inverse = np.linalg.inv(root)
+        return symmetrize(inverse.T @ project(-symmetrize(root.T @ gradient @ root)) @ inverse)
+
+    def absorb(self, Z: FloatArray, missing: FloatArray) -> FloatArray:
+        """The sum Z + `missing`, PSD as both are."""
+        return np.asarray(Z + missing)
+
+    def multiplier(self, Z: FloatArray) -> Multiplier | None:
+        """A matrix near Z that is proven PSD, and its conjugate."""
+        Z = project(symmetrize(Z))
+        if not np.any(Z):
+            return Multiplier(Z, 0.0)
+        for margin in MARGINS:
+            lifted = symmetrize(Z + margin * float(np.trace(Z)) * np.eye(len(Z)))
+            if is_proven_positive_definite(lifted, np.zeros(len(Z))):
+                return Multiplier(lifted, inner_above(lifted, self.bound))
+        return None
+
+    def feasible_factor(self, L: FloatArray) -> FloatArray:
+        """The factor L, shrunk until LL' is proven to be within the bound."""
+        largest = self._largest_share(L @ L.T)
+        if largest < 1.0 and self.value_above(L) == 0.0:
+            return L
+        for margin in MARGINS:
+            smaller = np.asarray(L * math.sqrt((1.0 - margin) / max(largest, 1.0)))
+            if self.value_above(smaller) == 0.0:
+                return smaller
+        return smaller
+
+    def _contains(self, A: FloatArray) -> bool:
+        return self._largest_share(A) <= 1.0 + 1e-12
+
+    def _is_proven_inside(self, L: FloatArray) -> bool:
+        size = np.abs(L)
+        error = gamma(L.shape[1] + FEW_ROUNDINGS) * np.sum(
+            size @ size.T + np.abs(self.bound), axis=1
+        )
+        return is_proven_positive_definite(self.bound - L @ L.T, error + LEAST_NORMAL)
+
+    def ball_terms(self, found: Multiplier) -> tuple[Any, Any]:
+        """Enclose Z and <Z, bound>."""
+        from ..numerics.ball_arithmetic import ball_matrix
+
+        Z = ball_matrix(found.matrix)
+        return Z, (Z * ball_matrix(self.bound)).trace()
+
+    def _is_proven_in_balls(self, L: Any, L_doubles: FloatArray) -> bool:
+        from ..numerics.ball_arithmetic import ball_matrix, is_proven_psd
+
+        return is_proven_psd(ball_matrix(self.bound) - L * L.transpose())
+
+    def _largest_share(self, A: FloatArray) -> float:
+        """The largest eigenvalue of A in coordinates where the bound is I."""
+        inverse = np.linalg.inv(np.linalg.cholesky(self.bound))
+        return float(np.linalg.eigvalsh(symmetrize(inverse @ A @ inverse.T))[-1])
+
+    def __repr__(self) -> str:
+        return "UpperBound(...)"
