@@ -183,7 +183,7 @@ class _Outcome(Exception):
         self.outcome, self.details = outcome, details
 
 
-NOT_DEFINED = "not defined"
+NOT_DEFINED: Outcome = "not defined"
 TOO_FEW = _Outcome(
     "not checked", "too few matrices with a finite value were found: give some by matrices=[...]"
 )
