@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from ..certificate.sampling import SamplingReport
     from .watching import FitWatch
 
-CONIC: dict[str, Callable[[Any], bool]] = {
-    "solver_options": bool,
-    "polish": bool,
-    "formulation": lambda formulation: formulation != "primal",
+CONIC: dict[str, tuple[Any, ...]] = {
+    "solver_options": (None, {}),
+    "polish": (False,),
+    "formulation": ("primal",),
 }
-"""What is passed to conic solvers alone, and whether a value of it asks for something."""
+"""What is passed to conic solvers alone, and the values by which it is not."""
 
 MODERATE = 1e60
 """The fourth power of a spread up to this, and of its inverse, is a number."""
@@ -171,11 +171,10 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             if watch is not None:
                 watch.end(self.status_, self.n_iter_)
         self._mix(first)
-        warnings: list[Warning] = [NotCertified(message)] if message else []
-        if self.status_.reached_tolerance:
-            useless = describe_outcome(first, self.metric_)
-            warnings += [UserWarning(useless)] if useless else []
-        return warnings
+        if not self.status_.reached_tolerance:
+            return [NotCertified(message)]
+        useless = describe_outcome(first, self.metric_)
+        return [UserWarning(useless)] if useless else []
 
     def _first_m_step(self, pairs: PairSet) -> MStepObjective:
         """Check the parameters, and make the M-step that a fit begins with."""
@@ -183,7 +182,11 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             raise ValueError(f'algorithm={self.algorithm!r} is not known: use "em" or "direct".')
         penalties = self._check_penalties()
         if self.algorithm == "direct":
-            self._refuse_settings_of_em()
+            for name in self._given({**CONIC, "callback": (None,)}):
+                raise ValueError(
+                    f'{name} is for the M-steps of algorithm="em"; algorithm="direct" has none: '
+                    "leave it out."
+                )
             _refuse_spread(pairs.feature_ranges)
         term = self._manifold_term(pairs.points)
         if self.unlabeled_pairs is not None:
@@ -233,9 +236,8 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             allow_unattained=self.allow_unattained,
             watch=None if watch is None else watch.step,
         )
-        for name, is_given in CONIC.items():
-            if is_given(getattr(self, name)):
-                solver.require_conic_for(name)
+        for name in self._given(CONIC):
+            solver.require_conic_for(name)
         run = run_alternation(
             first,
             solver,
@@ -265,7 +267,7 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
                 )
         self.m_step_metric_, self.n_iter_ = run.metric, len(run.history)
         self.certificate_, self.history_, self.status_ = certificate, run.history, status
-        return "" if status.reached_tolerance else message
+        return message
 
     def _mix(self, first: MStepObjective) -> None:
         """Keep the learned metric with its share of the reference, and a threshold for it."""
@@ -286,14 +288,9 @@ class BaseSERAPH(Parameters, MahalanobisTransformer):
             self.labels_ = labels if labels.dtype.kind in "biuf" else labels.astype(object)
         self.data_notes_ = describe_features(pairs.points, getattr(self, "feature_names_in_", None))
 
-    def _refuse_settings_of_em(self) -> None:
-        """Refuse what only the M-steps of algorithm="em" know."""
-        for name, is_given in {**CONIC, "callback": bool}.items():
-            if is_given(getattr(self, name)):
-                raise ValueError(
-                    f'{name} is for the M-steps of algorithm="em"; algorithm="direct" has none: '
-                    "leave it out."
-                )
+    def _given(self, settings: Mapping[str, tuple[Any, ...]]) -> list[str]:
+        """Those of the parameters that have none of these values."""
+        return [name for name, defaults in settings.items() if getattr(self, name) not in defaults]
 
     def _check_penalties(self) -> tuple[Penalty, ...]:
         """The penalties as a tuple of blocks."""

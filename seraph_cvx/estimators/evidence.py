@@ -119,38 +119,35 @@ def describe_features(points: FloatArray, names: Sequence[str] | None = None) ->
     Constant columns, heavy tails, features that say the same, and correlations so strong that the
     trace penalty follows them; `names` are by default the numbers of the features.
     """
-    m = points.shape[1]
-    called = [f"feature {i}" for i in range(m)] if names is None else [f"{n!r}" for n in names]
-    ranges = np.ptp(points, axis=0)
-    notes = []
-    if constant := [called[i] for i in np.flatnonzero(ranges == 0.0)]:
-        notes.append(f"Constant: {_first(constant)}. Nothing is learned from it: leave it out.")
-    varying = [called[i] for i in np.flatnonzero(ranges > 0.0)]
-    if len(points) < 4 or not varying:
-        return notes
-    standardized = standardized_columns(points)
-    kurtosis = len(points) * np.sum(standardized**4, axis=0) - 3.0
-    if heavy := [varying[i] for i in np.flatnonzero(kurtosis > HEAVY_TAIL)]:
-        notes.append(
-            f"Heavy tails: {_first(heavy)}. A few values are most of the variance, so that the "
-            "other points look equal: take logarithms, ranks (QuantileTransformer), or clip."
-        )
-    correlation = np.abs(np.triu(standardized.T @ standardized, 1))
-    if same := [f"{varying[i]} and {varying[j]}" for i, j in np.argwhere(correlation > COLLINEAR)]:
-        notes.append(f"Nearly the same: {_first(same)}. Leave one of each two out.")
-    if resolve_correlation_weight(points, "auto") > 0.0:
-        notes.append(
-            f"Strongly correlated: the mean squared correlation of the features is "
-            f"{mean_squared_correlation(points):.2f}. The trace penalty follows their covariance "
-            "(correlation_weight), so that small differences between them may count."
-        )
-    return notes
-
-
-def _first(names: list[str]) -> str:
-    """The first three names, and how many more there are."""
-    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-    return ", ".join(names[:3]) + more
+    default = [f"feature {i}" for i in range(points.shape[1])]
+    called = np.array(default if names is None else [f"{name!r}" for name in names])
+    varies = np.ptp(points, axis=0) > 0.0
+    doubts = {
+        "Constant: {}. Nothing is learned from it: leave it out.": called[~varies].tolist(),
+    }
+    if len(points) >= 4 and np.any(varies):
+        standardized, called = standardized_columns(points), called[varies]
+        kurtosis = len(points) * np.sum(standardized**4, axis=0) - 3.0
+        correlation = np.abs(np.triu(standardized.T @ standardized, 1))
+        same = called[np.argwhere(correlation > COLLINEAR)]
+        is_strong = resolve_correlation_weight(points, "auto") > 0.0
+        doubts |= {
+            "Heavy tails: {}. A few values are most of the variance, so that the other points "
+            "look equal: take logarithms, ranks (QuantileTransformer), or clip.": (
+                called[kurtosis > HEAVY_TAIL].tolist()
+            ),
+            "Nearly the same: {}. Leave one of each two out.": [
+                f"{one} and {other}" for one, other in same
+            ],
+            "Strongly correlated: the mean squared correlation of the features is {}. The trace "
+            "penalty follows their covariance (correlation_weight), so that small differences "
+            "between them may count.": [f"{mean_squared_correlation(points):.2f}"] * is_strong,
+        }
+    return [
+        sentence.format(", ".join(found[:3]) + (f" and {len(found) - 3} more" if found[3:] else ""))
+        for sentence, found in doubts.items()
+        if found
+    ]
 
 
 def describe_outcome(first: MStepObjective, metric: FloatArray) -> str:

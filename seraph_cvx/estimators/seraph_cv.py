@@ -19,7 +19,7 @@ from sklearn.utils.validation import column_or_1d
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.arrays import one_blas_thread, to_host
-from ..numerics.checks import FloatArray, IntArray, check_number, encode_labels
+from ..numerics.checks import FloatArray, IntArray, check_number
 from ..pairs.labeled_pairs import ClassLabels
 from ..pairs.pair_set import PairSet
 from ..solvers.not_certified import NotCertified
@@ -169,7 +169,7 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         """Choose the weights, and learn with them; return the warnings to issue."""
         labels = column_or_1d(to_host(y))
         scorer = choose_scorer(self.scoring)
-        folds = make_folds(pairs, labels, self._splitter(labels))
+        folds = make_folds(pairs, labels, self._splitter(pairs))
         weights, scales = self._weights_to_try(pairs, folds)
         mus = check_sequence("unlabeled_weights", self.unlabeled_weights)
         shares = self._shares_to_try()
@@ -263,8 +263,8 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         of_folds = [default_weight(fold.pairs) or of_all for fold in folds]
         return [factor * of_all for factor in AUTO_FACTORS], [own / of_all for own in of_folds]
 
-    def _splitter(self, labels: Any) -> Any:
-        class_sizes = np.bincount(encode_labels(labels, len(labels))[1])
+    def _splitter(self, pairs: PairSet) -> Any:
+        class_sizes = np.bincount(np.asarray(pairs.labels.classes))
         if len(class_sizes) < 2 or np.max(class_sizes) < 2:
             raise ValueError(
                 f"The known points are of {len(class_sizes)} classes with at most "
@@ -310,9 +310,8 @@ class Fold(NamedTuple):
 
 def make_folds(pairs: PairSet, labels: NDArray[Any], splitter: Any) -> list[Fold]:
     """Split the points of known class into those to learn from and those to score by."""
-    known, known_codes = encode_labels(labels, pairs.n_points)
-    codes = np.full(pairs.n_points, -1)
-    codes[known] = known_codes
+    known, codes = pairs.labels.members, np.full(pairs.n_points, -1)
+    codes[known] = pairs.labels.classes
     folds: list[Fold] = []
     for train, test in splitter.split(pairs.points, labels):
         kept, held_out = np.intersect1d(train, known), np.intersect1d(test, known)
@@ -424,37 +423,39 @@ def choose_scorer(scoring: Any) -> Callable[[SERAPH, Fold], float]:
     return lambda model, fold: scoring(model, fold.pairs.points[fold.test], fold.labels[fold.test])
 
 
-def held_out_soft_accuracy(squares: FloatArray, is_same: NDArray[np.bool_]) -> Any:
-    """The share of each hidden point's neighborhood that is of its class.
+def weigh_by_distance(squares: FloatArray) -> Any:
+    """The weights exp(-d_ij/d_i) of the kept points, d_i the smallest of the squared distances.
 
-    sum_{j of its class} w_ij / sum_j w_ij over the kept points j, w_ij = exp(-d_ij/d_i), d_ij the
-    squared distance and d_i the smallest of them: the chance to be right by a neighbor drawn with
-    these weights. Near misses count in part, so that fewer labels than for the accuracy tell which
-    of two metrics is better.
+    Near misses count in part, so that fewer labels than for the accuracy tell which of two metrics
+    is better.
     """
     nearest = np.min(squares, axis=1, keepdims=True)
     scale = np.maximum(nearest, SAME_POINT * np.max(squares))
     scale = np.where(scale > 0.0, scale, 1.0)  # a metric that is zero
-    weights = np.exp((nearest - squares) / scale)
-    return np.sum(weights * is_same, axis=1) / np.sum(weights, axis=1)
+    return np.exp((nearest - squares) / scale)
 
 
-def nearest_labeled_accuracy(squares: FloatArray, is_same: NDArray[np.bool_]) -> Any:
-    """Whether the nearest labeled neighbor of each hidden point is of its class."""
-    return is_same[np.arange(len(squares)), np.argmin(squares, axis=1)]
+def weigh_nearest(squares: FloatArray) -> Any:
+    """The nearest kept point of each held-out one alone."""
+    return np.arange(squares.shape[1]) == np.argmin(squares, axis=1)[:, None]
 
 
-def mean_over_held_out(judge: Callable[..., Any], model: SERAPH, fold: Fold) -> float:
-    """The mean of what is judged by squared distances to the kept points, and which are alike."""
+def neighbor_score(weigh: Callable[[FloatArray], Any], model: SERAPH, fold: Fold) -> float:
+    """The mean share of each held-out point's neighbors, the kept points, that is of its class.
+
+    sum_{j of its class} w_ij / sum_j w_ij: the chance to be right by a neighbor drawn with the
+    weights w, which are those of the squared distances.
+    """
     kept, test = (model.transform(fold.pairs.points[rows]) for rows in (fold.kept, fold.test))
     center = kept.mean(axis=0)  # so that the distances lose nothing to rounding
 
-    def judge_rows(squares: FloatArray, start: int) -> Any:
-        classes = fold.codes[fold.test[start : start + len(squares)]]
-        return judge(squares, fold.codes[fold.kept] == classes[:, None])
+    def shares(squares: FloatArray, start: int) -> Any:
+        classes, weights = fold.codes[fold.test[start : start + len(squares)]], weigh(squares)
+        is_same = fold.codes[fold.kept] == classes[:, None]
+        return np.sum(weights * is_same, axis=1) / np.sum(weights, axis=1)
 
     chunks = pairwise_distances_chunked(
-        test - center, kept - center, reduce_func=judge_rows, metric="euclidean", squared=True
+        test - center, kept - center, reduce_func=shares, metric="euclidean", squared=True
     )
     return float(np.mean(np.concatenate(list(chunks))))
 
@@ -469,8 +470,8 @@ def held_out_pair_auc(model: SERAPH, fold: Fold) -> float:
 
 
 SCORERS: tuple[tuple[tuple[Any, Any], Callable[[SERAPH, Fold], float]], ...] = (
-    ((None, "soft_accuracy"), partial(mean_over_held_out, held_out_soft_accuracy)),
-    (("known_accuracy", known_accuracy), partial(mean_over_held_out, nearest_labeled_accuracy)),
+    ((None, "soft_accuracy"), partial(neighbor_score, weigh_by_distance)),
+    (("known_accuracy", known_accuracy), partial(neighbor_score, weigh_nearest)),
     (("pair_auc", pair_auc), held_out_pair_auc),
 )
 """The scorers of SERAPHCV, each with what `scoring` calls it."""

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ GRACE = 10.0
 """Seconds after Ctrl-C in which a fit may end with what it has; then it is interrupted."""
 
 
+@dataclass
 class FitWatch:
     """Called with every iteration of a fit and with the steps inside, and may end it.
 
@@ -29,22 +31,17 @@ class FitWatch:
     takes too long. Otherwise each one raises.
     """
 
-    def __init__(
-        self,
-        line: ProgressLine | None,
-        callback: Callable[[Iteration, FloatArray], object] | None,
-        keeps_interrupted: bool,
-    ) -> None:
-        self.line, self.callback, self.keeps_interrupted = line, callback, keeps_interrupted
-        self.is_interrupted = False
-        self._clock = time.perf_counter()
-        self._number = 1
-        self._timer = threading.Timer(GRACE, _press_ctrl_c)
-        self._timer.daemon = True
+    line: ProgressLine | None
+    callback: Callable[[Iteration, FloatArray], object] | None
+    keeps_interrupted: bool
+    is_interrupted: bool = False
+    number: int = 1
+    clock: float = field(default_factory=time.perf_counter)
+    timer: threading.Timer | None = None
 
     def iteration(self, done: Iteration, metric: FloatArray) -> bool:
         """Show an iteration and hand it to the callback; whether the fit should end."""
-        self._number = done.number + 1
+        self.number = done.number + 1
         if self.line is not None:
             gap = "" if np.isinf(done.relative_gap) else f", gap {done.relative_gap:.1e}"
             self.line.tell(
@@ -62,7 +59,7 @@ class FitWatch:
         """Show a step inside an iteration; whether the fit should end."""
         if self.line is not None:
             self.line.move(
-                f"[SERAPH] iteration {self._number}, step {steps}: {value:.8g}{self._elapsed}"
+                f"[SERAPH] iteration {self.number}, step {steps}: {value:.8g}{self._elapsed}"
             )
         return self.is_interrupted
 
@@ -84,7 +81,8 @@ class FitWatch:
         try:
             yield
         finally:
-            self._timer.cancel()
+            if self.timer is not None:
+                self.timer.cancel()
             signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
 
     def _interrupt(self, *_: Any) -> None:
@@ -93,11 +91,13 @@ class FitWatch:
             raise KeyboardInterrupt
         self.is_interrupted = True
         if _is_main_thread():
-            self._timer.start()
+            self.timer = threading.Timer(GRACE, _press_ctrl_c)
+            self.timer.daemon = True
+            self.timer.start()
 
     @property
     def _elapsed(self) -> str:
-        return f", {time.perf_counter() - self._clock:.1f} s"
+        return f", {time.perf_counter() - self.clock:.1f} s"
 
 
 @contextmanager

@@ -261,7 +261,8 @@ def run_alternation(
         accelerate = False
     accelerate = accelerate and all(block.is_smooth for block in objective.penalties)
     looseness = ACCELERATED_LOOSENESS if accelerate else FIRST_LOOSENESS
-    schedule = _Schedule(tol, m_step_tol, max_iter, looseness * solver.never_ascends)
+    may_be_loose = solver.never_ascends and max_iter > 1
+    schedule = _Schedule(tol, m_step_tol, max_iter, looseness * may_be_loose, may_be_loose)
     history: list[Iteration] = []
     metric, resume, kept = objective.previous_metric, None, None
     if checkpoint is not None:
@@ -270,13 +271,12 @@ def run_alternation(
         settings = {"tol": tol, "m_step_tol": m_step_tol, "max_iter": max_iter}
         kept = Checkpoint(checkpoint, objective, solver, settings | {"accelerate": accelerate})
         if (progress := kept.load()) is not None:
-            history = [Iteration(**iteration) for iteration in progress.history]
-            schedule.last_value, schedule.looseness = progress.schedule
-            if isinstance(progress.state, DescentState):
-                resume = progress.state
+            iterations, (schedule.last_value, schedule.looseness), stored = progress
+            history = [Iteration(**iteration) for iteration in iterations]
+            if isinstance(stored, DescentState):
+                resume = stored
             else:
-                metric = progress.state
-                objective = objective.with_soft_labels_of(metric)
+                metric, objective = stored, objective.with_soft_labels_of(stored)
     steps = alternation_steps(
         objective,
         solver,
@@ -327,18 +327,20 @@ def run_alternation(
     return _finish(history, status, last_m_step, last_valid, m_step_tol)
 
 
+@dataclass
 class _Schedule:
     """How exactly the next M-step has to be solved, and whether J has converged."""
 
-    def __init__(self, tol: float, m_step_tol: float, max_iter: int, looseness: float) -> None:
-        self.tol, self.m_step_tol, self.max_iter = tol, m_step_tol, max_iter
-        self.may_be_loose = looseness > 0.0
-        self.looseness = looseness if max_iter > 1 else 0.0
-        self.last_value = np.inf
+    tol: float
+    m_step_tol: float
+    max_iter: int
+    looseness: float
+    may_be_loose: bool
+    last_value: float = np.inf
 
     @property
     def goal(self) -> float:
-        return max(self.m_step_tol, self.looseness) if self.may_be_loose else self.m_step_tol
+        return max(self.m_step_tol, self.looseness)
 
     def has_risen(self, value: float) -> bool:
         return value > self.last_value + 1e-12 * abs(self.last_value)
@@ -356,7 +358,7 @@ class _Schedule:
             solution.relative_gap <= self.m_step_tol or solution.status is not Status.CERTIFIED
         )
         is_last = fall <= self.tol or n_steps + 1 == self.max_iter
-        self.looseness = 0.0 if is_last else LOOSENESS * min(fall, 0.1)
+        self.looseness = LOOSENESS * min(fall, 0.1) * (self.may_be_loose and not is_last)
         return fall <= self.tol and is_exact
 
 

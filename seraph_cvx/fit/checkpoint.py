@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,18 +24,6 @@ FORMAT = "seraph-cvx checkpoint 2"
 
 NO_PART_OF_THE_RESULT = ("deadline", "watch", "memory_limit")
 """Fields of the solver that a resumed run may have otherwise: it ends at the same metric."""
-
-
-class Progress(NamedTuple):
-    """What an alternation needs to go on as if it had not been interrupted.
-
-    `schedule` is the last value of J and how exact the next M-step has to be; `state` where the
-    descent of an accelerated run is, else the metric of the last M-step.
-    """
-
-    history: list[dict[str, Any]]
-    schedule: list[float]
-    state: DescentState | FloatArray
 
 
 class Checkpoint:
@@ -53,7 +41,11 @@ class Checkpoint:
     def save(
         self, history: Sequence[Any], schedule: list[float], state: DescentState | FloatArray
     ) -> None:
-        """Replace what the file holds; a run that is killed meanwhile leaves one or the other."""
+        """Replace what the file holds; a run that is killed meanwhile leaves one or the other.
+
+        `schedule` is the last value of J and how exact the next M-step has to be; `state` where the
+        descent of an accelerated run is, else the metric of the last M-step.
+        """
         matrix, search = state, None
         if isinstance(matrix, DescentState):
             matrix, *search = matrix
@@ -68,8 +60,8 @@ class Checkpoint:
         np.savez(content, matrix=matrix, header=np.array(json.dumps(header)))
         write_whole(self.path, content.getvalue())
 
-    def load(self) -> Progress | None:
-        """The progress that the file holds; None where there is no file."""
+    def load(self) -> tuple[list[Any], list[float], DescentState | FloatArray] | None:
+        """What the file holds, as it was given to `save`; None where there is no file."""
         if not self.path.exists():
             return None
         cure = "Give another path, or remove the file to start anew."
@@ -89,9 +81,7 @@ class Checkpoint:
                 f"{self.path} is the checkpoint of another fit: its data or its parameters differ. "
                 + cure
             )
-        return Progress(
-            history, schedule, matrix if search is None else DescentState(matrix, *search)
-        )
+        return history, schedule, matrix if search is None else DescentState(matrix, *search)
 
 
 def fingerprint(objective: MStepObjective, solver: MStepSolver, settings: dict[str, Any]) -> str:

@@ -6,11 +6,9 @@ from __future__ import annotations
 import io
 import json
 import os
-import struct
 import tracemalloc
 import warnings
 import zipfile
-import zlib
 from functools import reduce
 from operator import getitem
 
@@ -77,23 +75,16 @@ def through_a_file(model, folder):
     return load_model(folder / "model.npz")
 
 
-def equal(ours, theirs):
-    """The same value and the same type, however deep."""
-    if type(ours) is not type(theirs):
-        return False
-    if isinstance(ours, np.ndarray):
-        if ours.dtype == object:
-            return equal(ours.tolist(), theirs.tolist())
-        return ours.dtype == theirs.dtype and np.array_equal(
-            ours, theirs, equal_nan=ours.dtype.kind == "f"
-        )
-    if isinstance(ours, list | tuple):
-        return len(ours) == len(theirs) and all(map(equal, ours, theirs))
-    if isinstance(ours, dict):
-        return ours.keys() == theirs.keys() and all(equal(ours[k], theirs[k]) for k in ours)
-    if isinstance(ours, SERAPH | SamplingReport):
-        return equal(vars(ours), vars(theirs))
-    return ours == theirs
+def content(model):
+    """What an object holds, in plain containers: arrays by their bits."""
+    if isinstance(model, np.ndarray) and model.dtype != object:
+        return model.dtype, model.shape, model.tobytes()
+    if isinstance(model, np.ndarray | list | tuple):
+        return type(model), [content(item) for item in model]
+    if isinstance(model, SERAPH | SamplingReport | dict):
+        items = model if isinstance(model, dict) else vars(model)
+        return {name: content(value) for name, value in items.items()}
+    return repr(model.item() if isinstance(model, np.generic) else model)
 
 
 @pytest.mark.parametrize("kind", MODELS)
@@ -103,10 +94,7 @@ def test_a_model_comes_back_bit_for_bit(fitted, tmp_path, kind):
         model.cv_results_["mean_test_score"][1] = np.nan
     again = through_a_file(model, tmp_path)
     assert type(again) is type(model)
-    assert vars(again).keys() == vars(model).keys()
-    for name, value in vars(model).items():
-        plain = value.item() if isinstance(value, np.generic) else value
-        assert equal(plain, vars(again)[name]), name
+    assert content(vars(again)) == content(vars(model))
     points = SAMPLING.X_test
     if hasattr(model, "feature_names_in_"):
         points = pd.DataFrame(points, columns=model.feature_names_in_)
@@ -343,45 +331,19 @@ def test_failure_path_files_that_are_something_else(path):
         load_model(path)
 
 
-@pytest.mark.parametrize(
-    ("shape", "claimed"),
-    [((4, 4), "(4, 4000000000000)"), ((0, 3), f"(0, {'3' * 31})")],
-)
-def test_failure_path_an_array_that_claims_more_than_it_has(path, shape, claimed):
-    claim = f"{claimed}, }}".encode()
-    true = f"{shape}, }}".encode()
-    data = saved(np.empty(shape)).replace(true.ljust(len(claim)), claim)
+@pytest.mark.parametrize("claim", [b"(4, 4000000000000), }", b"(0, %s), }" % (b"3" * 31)])
+def test_failure_path_an_array_that_claims_more_than_it_has(path, claim):
+    data = saved(np.empty((4, 4))).replace(b"(4, 4), }".ljust(len(claim)), claim)
     assert claim in data
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("header.npy", data)
     refusal(path)
 
 
-def zip_entry(name, data):
-    """A stored entry as it stands in a zip file: its own header, then its bytes."""
-    numbers = (20, 0, 0, 0, 33, zlib.crc32(data), len(data), len(data), len(name), 0)
-    return struct.pack("<4s5H3L2H", b"PK\3\4", *numbers) + name + data
-
-
-def zip_file(body, places):
-    """A zip file of these bytes, with a directory of (name, data, offset) at its end."""
-    directory = b""
-    for name, data, offset in places:
-        sizes = (zlib.crc32(data), len(data), len(data), len(name), 0, 0, 0, 0, 0, offset)
-        directory += struct.pack("<4s6H3L5H2L", b"PK\1\2", 20, 20, 0, 0, 0, 33, *sizes) + name
-    numbers = (0, 0, len(places), len(places), len(directory), len(body), 0)
-    return body + directory + struct.pack("<4s4H2LH", b"PK\5\6", *numbers)
-
-
-def test_failure_path_entries_that_hold_each_other_are_refused_before_they_are_read(tmp_path):
-    path, body, places = tmp_path / "nested.npz", bytes(500_000), []
-    for k in range(100):  # every entry holds the next one as its numbers, the last one zeros
-        name, data = b"e%d.npy" % k, saved(np.frombuffer(body, dtype=np.uint8))
-        body = zip_entry(name, data)
-        places.append((name, data, len(body)))
-    path.write_bytes(zip_file(body, [(n, d, len(body) - length) for n, d, length in places]))
-    with zipfile.ZipFile(path) as archive:  # it would unfold a hundredfold
-        assert sum(entry.file_size for entry in archive.infolist()) > 100 * 500_000
+def test_failure_path_entries_that_share_their_bytes_are_refused_before_they_are_read(path):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.npy", saved(np.zeros(500_000, dtype=np.uint8)))
+        archive.filelist *= 100  # unfolded, it would be a hundred times as long
     tracemalloc.start()
     try:
         message = refusal(path)
@@ -392,9 +354,9 @@ def test_failure_path_entries_that_hold_each_other_are_refused_before_they_are_r
     assert peak < 4 * path.stat().st_size
 
 
-@pytest.mark.parametrize("offset", [10**9, -9])
-def test_failure_path_an_entry_that_is_not_where_it_says(tmp_path, offset):
-    path, data = tmp_path / "shared.npz", saved(np.arange(3, dtype=np.uint8))
-    entry = zip_entry(b"header.npy", data)
-    path.write_bytes(zip_file(bytes(16) + entry, [(b"header.npy", data, 16 + offset)]))
+@pytest.mark.parametrize("offset", [10**9, 9])
+def test_failure_path_an_entry_that_is_not_where_it_says(path, offset):
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("header.npy", saved(np.arange(3, dtype=np.uint8)))
+        archive.filelist[0].header_offset += offset
     refusal(path)
