@@ -16,6 +16,7 @@ from seraph_cvx import (
     Status,
     alternate,
     certify,
+    paper,
 )
 from seraph_cvx.datasets import load, load_sampling
 
@@ -60,13 +61,13 @@ def test_all_distances_agree_and_components_are_the_widest_directions(model, n_c
     assert np.all(np.diff(np.linalg.norm(model.components_, axis=1)) <= 0.0)
     matrix = cut.get_mahalanobis_matrix()
     assert n_components or matrix == pytest.approx(model.metric_, abs=1e-9)
-    P = np.stack([X[:10], X[10:20]], axis=1)
-    V, Z = P[:, 0] - P[:, 1], cut.transform(X)
-    expected = np.sqrt(np.einsum("ki,ij,kj->k", V, matrix, V))
-    assert np.linalg.norm(Z[:10] - Z[10:20], axis=1) == pytest.approx(expected, rel=1e-9)
-    assert cut.pair_distance(P) == pytest.approx(expected, rel=1e-9)
-    assert np.array_equal(cut.pair_score(P), -cut.pair_distance(P))
-    assert [cut.get_metric()(x, y) for x, y in P] == pytest.approx(expected, rel=1e-9)
+    P = X[PAIRS.labeled]
+    expected = np.sqrt(paper.squared_distances(X, PAIRS.labeled, matrix))
+    transformed = paper.differences(cut.transform(X), PAIRS.labeled)
+    by_metric = [cut.get_metric()(*ends) for ends in P]
+    transformed = np.linalg.norm(transformed, axis=1)
+    for found in (transformed, by_metric, cut.pair_distance(P), -cut.pair_score(P)):
+        assert found == pytest.approx(expected, rel=1e-9)
     assert cut.get_feature_names_out().tolist() == [f"seraph{i}" for i in range(k)]
 
 
@@ -126,19 +127,20 @@ def test_the_defaults_are_those_that_the_documentation_gives_reasons_for():
         trace_weight=0.08 * np.sum(classes**2) * supervised.critical_trace_weight,
         sharpness=2.0,
     )
-    assert model.m_step_metric_ == pytest.approx(run.metric, abs=1e-9)
+    A = run.metric
+    assert model.m_step_metric_ == pytest.approx(A, abs=1e-9)
     assert model.certificate_.relative_gap <= 1e-8
-    first, second = np.flatnonzero(KNOWN)[np.stack(np.triu_indices(KNOWN.sum(), 1))]
-    V, same = X[first] - X[second], Y[first] == Y[second]
-    p = 1.0 / (1.0 + np.exp(np.einsum("ki,ij,kj->k", V, run.metric, V) - 1.0))
-    share = np.mean(1.0 - p[same]) + np.mean(p[~same])
-    S = V[same].T @ V[same]
-    n = KNOWN.sum() - len(set(Y[KNOWN]))
+    doubts = [
+        np.mean(paper.posterior(paper.squared_distances(X, pairs, A), y, 1.0))
+        for pairs, y in ((PAIRS.similar, -1.0), (PAIRS.dissimilar, 1.0))
+    ]
+    share, V = sum(doubts), paper.differences(X, PAIRS.similar)
+    S, n = V.T @ V, KNOWN.sum() - len(set(Y[KNOWN]))
     B = np.linalg.inv((4.0 * np.eye(4) + n * 4.0 * S / np.trace(S)) / (n + 4.0))
     C = np.cov(X.T)
-    B *= np.trace(run.metric @ C) / np.trace(B @ C)
+    B *= np.trace(A @ C) / np.trace(B @ C)
     assert 0.1 < share < 0.9
-    assert model.metric_ == pytest.approx((1.0 - share) * run.metric + share * B, abs=1e-8)
+    assert model.metric_ == pytest.approx((1.0 - share) * A + share * B, abs=1e-8)
 
 
 def test_get_metric_is_usable_by_scikit_learn_and_outlives_the_model(model):

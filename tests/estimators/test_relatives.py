@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
-from seraph_cvx import SERAPH, KernelSERAPH, PairSERAPH, PairSet, Status, alternate
+from seraph_cvx import SERAPH, KernelSERAPH, PairSERAPH, PairSet, Status, alternate, paper
 from seraph_cvx.baselines.gdm import GDM
 from seraph_cvx.datasets import load, load_sampling
 from seraph_cvx.estimators.mahalanobis import best_threshold
@@ -37,15 +37,10 @@ SAMPLING = load_sampling("iris", n_points=40, seed=2)
 X, Y = SAMPLING.X, SAMPLING.y
 
 
-EVERY_PAIR = X[np.stack(np.triu_indices(len(X), 1), axis=1)]
+ROWS = np.stack(np.triu_indices(len(X), 1), axis=1)
+EVERY_PAIR = X[ROWS]
 PAIRS = PairSet.from_labels(X, Y)
 CONSTRAINTS = {"similar": PAIRS.similar, "dissimilar": PAIRS.dissimilar}
-
-
-def squares(A, P=EVERY_PAIR):
-    """The squared distances of pairs."""
-    V = P[:, 0] - P[:, 1]
-    return np.einsum("ki,ij,kj->k", V, A, V)
 
 
 # --- SERAPH with constraints
@@ -60,16 +55,15 @@ def test_the_constraints_of_the_labels_give_the_metric_of_the_labels():
 
 
 def test_a_confidence_of_one_changes_nothing_and_a_small_one_mutes_a_wrong_pair():
-    similar, dissimilar = PAIRS.similar, PAIRS.dissimilar
-    wrong = np.vstack([similar, dissimilar[:4]])
+    def metric(n_wrong, weight):
+        """Of so many pairs that are called similar and are not."""
+        right, wrong = np.ones(PAIRS.n_similar), np.full(n_wrong, weight)
+        rows = PAIRS.labeled[: PAIRS.n_similar + n_wrong], PAIRS.dissimilar[n_wrong:]
+        return SERAPH().fit(X, None, *rows, np.concatenate([right, wrong])).metric_
 
-    def metric(rows, first, weight):
-        c = np.where(np.arange(len(rows)) < len(similar), 1.0, weight)
-        return SERAPH().fit(X, None, rows, dissimilar[first:], c).metric_
-
-    right = SERAPH().fit(X, None, similar, dissimilar).metric_
-    assert metric(similar, 0, 1.0) == pytest.approx(right, abs=1e-6)
-    muted, wronged = (np.linalg.norm(metric(wrong, 4, c) - right) for c in (1e-3, 1.0))
+    right = SERAPH().fit(X, **CONSTRAINTS).metric_
+    assert metric(0, 1.0) == pytest.approx(right, abs=1e-6)
+    muted, wronged = (np.linalg.norm(metric(4, c) - right) for c in (1e-3, 1.0))
     assert muted < 0.5 * wronged
 
 
@@ -93,7 +87,8 @@ def test_the_manifold_weight_reaches_the_metric():
 
 def test_pair_probabilities_are_equation_8():
     model = SERAPH(threshold=1.7, identity_share=0.0).fit(X, Y)
-    expected = 1.0 / (1.0 + np.exp(squares(model.m_step_metric_) - 1.7))
+    squares = paper.squared_distances(X, ROWS, model.m_step_metric_)
+    expected = paper.posterior(squares, 1.0, 1.7)
     assert model.predict_pair_proba(EVERY_PAIR) == pytest.approx(expected, rel=1e-9)
     assert model.threshold_ == pytest.approx(np.sqrt(1.7))
 
@@ -113,8 +108,8 @@ def test_pairs_are_predicted_similar_where_that_is_more_likely_than_not(kind, n_
 
 def test_the_threshold_of_a_mixed_metric_calls_as_many_pairs_similar_as_the_learned_one():
     model = SERAPH(threshold=1.7).fit(X, Y)
-    n_similar = np.count_nonzero(squares(model.m_step_metric_) <= 1.7)
-    assert np.count_nonzero(model.predict_pairs(EVERY_PAIR) == 1) == n_similar
+    squares = paper.squared_distances(X, ROWS, model.m_step_metric_)
+    assert np.sum(model.predict_pairs(EVERY_PAIR) == 1) == np.sum(squares <= 1.7)
 
 
 # --- thresholds
@@ -215,7 +210,8 @@ auc = itml.score(pairs, y)
 def test_code_written_for_itml_runs_with_the_name_changed():
     names = {}
     exec(SNIPPET.replace("metric_learn", "seraph_cvx").replace("ITML", "PairSERAPH"), names)
-    expected = np.sqrt(squares(names["matrix"], names["pairs"]))
+    points, ends = names["pairs"].reshape(8, 2), np.arange(8).reshape(4, 2)
+    expected = np.sqrt(paper.squared_distances(points, ends, names["matrix"]))
     assert names["distances"] == pytest.approx(expected, rel=1e-9)
     assert names["metric"](*names["pairs"][0]) == pytest.approx(expected[0], rel=1e-9)
     assert names["scores"] == pytest.approx(-expected)
