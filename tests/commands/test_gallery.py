@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import struct
@@ -130,19 +129,3 @@ def test_no_committed_picture_could_be_taken_for_another(kind):
     assert sorted((FOLDER / kind).iterdir()) == sorted(paths)
     for one, other in combinations(paths, 2):
         assert distance(one, other) > 2.0 * SAME, (one.stem, other.stem)
-
-
-@each_script
-def test_script_is_short_has_prose_and_asserts_what_it_shows(script):
-    text = script.read_text(encoding="utf-8")
-    tree = ast.parse(text)
-    assert len(text.splitlines()) <= 100
-    assert len(re.findall(r"^# %%\n# \S", text, re.M)) >= 3
-    assert "pyplot" not in text
-    asserted = [node.test for node in tree.body if isinstance(node, ast.Assert)]
-    assert len(asserted) >= 2
-    cells = [node for node in tree.body if not isinstance(node, ast.FunctionDef)]
-    names = [name for cell in cells for name in ast.walk(cell) if isinstance(name, ast.Name)]
-    computed = {name.id for name in names if isinstance(name.ctx, ast.Store)}
-    for test in asserted:
-        assert computed & {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}

@@ -65,13 +65,6 @@ def test_verify_says_what_is_false_in_two_columns_and_what_was_skipped(columns, 
         assert phrase in words(text)
 
 
-def test_verify_without_a_slow_claim_skips_nothing(monkeypatch):
-    monkeypatch.setattr(theory_report, "CLAIMS", {15: CLAIMS[15]})
-    done = run("verify iris")
-    assert done.exit_code == 0, done.output
-    assert "kipped" not in done.output
-
-
 def test_lines_go_on_as_they_began_in_letters_that_the_terminal_has():
     assert hanging("  a line that is too long", 14) == "  a line that\n  is too long"
     assert encodable("3 similar (𝒮), μ = 1", "ascii") == r"3 similar (S), \u03bc = 1"
