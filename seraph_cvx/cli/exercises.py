@@ -141,28 +141,25 @@ def _explain(exercise: Exercise, text: str, error: Exception) -> str:
     (frame, first), (_, last), lines = frames[0], frames[-1], text.splitlines()
     if isinstance(error, NotImplementedError):
         return f"Not yet done, line {last}. {error}"
-    functions = _functions(text)
-    above = [
-        f"TODO {k}, {name},"
-        for k, name in enumerate(exercise.todos, start=1)
-        if functions[name] <= first
-    ]
-    todo = above[-1] if above else "the lines above"
+    todo, functions = "the lines above", _functions(text)
+    for k, name in enumerate(exercise.todos, start=1):
+        if functions[name] <= first:
+            todo = f"TODO {k}, {name},"
     if not isinstance(error, AssertionError):
         return (
             f"Line {last}: {type(error).__name__}: {error}\n    {lines[last - 1].strip()}\n"
             f"  It happened on the way to line {first}; look at {todo} first."
         )
-    values = ""
+    values = {}
     for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.Assert) and node.lineno == first and node.msg is None:
-            for side in dict.fromkeys(ast.unparse(side) for side in _sides(node.test)):
+            for side in map(ast.unparse, _sides(node.test)):
                 value = " ".join(str(eval(side, frame.f_globals, frame.f_locals)).split())
-                cut = value[:MOST_CHARACTERS] + " ..." * (len(value) > MOST_CHARACTERS)
-                values += f"\n    {side} = {cut}"
+                values[side] = value[:MOST_CHARACTERS] + " ..." * (len(value) > MOST_CHARACTERS)
+    shown = "".join(f"\n    {side} = {value}" for side, value in values.items())
     return (
         f"Line {first}: a check does not hold.\n    {lines[first - 1].strip()}\n"
-        + (f"  Here{values}\n" if values else "")
+        + (f"  Here{shown}\n" if shown else "")
         + f"  Look at {todo} first, then at what it uses."
     )
 
@@ -170,17 +167,14 @@ def _explain(exercise: Exercise, text: str, error: Exception) -> str:
 def _sides(test: ast.expr) -> list[ast.expr]:
     """What a check is about: a <= b <= c, np.isclose(a, b), np.all((a > b) & c), x.is_dcp()."""
     sides: list[ast.expr] = []
-    if isinstance(test, ast.Compare):
-        sides = [test.left, *test.comparators]
-    elif isinstance(test, ast.BinOp):
-        sides = _sides(test.left) + _sides(test.right)
-    elif isinstance(test, ast.Call) and isinstance(test.func, ast.Attribute):
-        if test.func.attr in ("isclose", "allclose"):
-            sides = test.args[:2]
-        elif test.func.attr in ("is_convex", "is_dcp"):
-            sides = [test.func.value]
-        elif test.func.attr == "all":
-            sides = _sides(test.args[0])
+    for node in ast.walk(test):
+        if isinstance(node, ast.Compare):
+            sides += [node.left, *node.comparators]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in ("isclose", "allclose"):
+                sides += node.args[:2]
+            elif node.func.attr in ("is_convex", "is_dcp"):
+                sides.append(node.func.value)
     return [side for side in sides if any(isinstance(part, ast.Name) for part in ast.walk(side))]
 
 

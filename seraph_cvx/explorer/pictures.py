@@ -50,13 +50,12 @@ def draw_plane(scene: Scene, half_step: HalfStep | None) -> str:
     """
     shade, outlines = "", {}
     if half_step is not None:
-        x, eta = scene.X[scene.chosen], half_step.objective.threshold
+        eta = half_step.objective.threshold
         shade = as_image(plane_heat(scene, half_step))
         for kind, level in {"unit": 1.0, **({} if eta == 1.0 else {"even": eta})}.items():
-            outline = x + ellipse(half_step.metric, level, LONGEST * scene.width)
-            outlines[kind] = scene.to_screen(outline)
-    marks = _marks(scene.to_screen(scene.X), scene.y, scene.chosen)
-    return str(html().plane(shade, outlines, marks))
+            outline = ellipse(half_step.metric, level, LONGEST * scene.width)
+            outlines[kind] = scene.to_screen(scene.X[scene.chosen] + outline)
+    return str(html().plane(_marks(scene, scene.X), shade, outlines))
 
 
 def draw_regions(scene: Scene, metric: FloatArray) -> str:
@@ -64,14 +63,10 @@ def draw_regions(scene: Scene, metric: FloatArray) -> str:
 
     Points without a label are dots in the color of their true class, if that is known.
     """
-    positions, truth, y = scene.to_screen(scene.X), scene.truth, scene.y
-    shade = region_image(scene, metric) if np.any(y >= 0) and metric.any() else ""
-    is_dot = (y < 0) & (truth >= 0)
-    dots = [(*positions[k], truth[k]) for k in np.flatnonzero(is_dot)]
+    shade = region_image(scene, metric) if np.any(scene.y >= 0) and metric.any() else ""
     error = neighbor_error(scene, metric)
-    crosses = positions[[] if error is None else list(error.wrong)]
-    marks = _marks(positions[~is_dot], y[~is_dot])
-    return str(html().regions(shade, dots, crosses, marks))
+    wrong = () if error is None else error.wrong
+    return str(html().regions(_marks(scene, scene.X), shade, wrong))
 
 
 def draw_learned(scene: Scene, half_step: HalfStep) -> str:
@@ -79,8 +74,7 @@ def draw_learned(scene: Scene, half_step: HalfStep) -> str:
     Z = scene.X @ symmetric_root(half_step.metric)
     around = Z[scene.chosen] + ellipse(np.eye(2), 1.0, LONGEST)
     view = scene.showing(np.vstack([Z, around]), margin=1.1)
-    marks = _marks(view.to_screen(Z), scene.y, scene.chosen)
-    return str(html().learned(view.to_screen(around), marks))
+    return str(html().learned(_marks(view, Z), view.to_screen(around)))
 
 
 def draw_pairs(scene: Scene, half_step: HalfStep) -> str:
@@ -127,10 +121,12 @@ def principal_order(Z: FloatArray) -> IntArray:
     return np.argsort(centered @ direction, kind="stable")
 
 
-def _marks(positions: FloatArray, labels: IntArray, chosen: int = -1) -> list[Any]:
-    """The position, label and whether it is chosen of each point; those with a label on top."""
-    order = np.argsort(labels, kind="stable").tolist()
-    return [(*positions[k], labels[k], k == chosen) for k in order]
+def _marks(scene: Scene, X: FloatArray) -> list[Any]:
+    """Where the points at X are on the screen, their labels and classes, and which is chosen."""
+    return [
+        (*position, point.label, point.true_class, k == scene.chosen)
+        for k, (position, point) in enumerate(zip(scene.to_screen(X), scene.points, strict=True))
+    ]
 
 
 # What is shown as pixels
