@@ -267,19 +267,6 @@ def test_runs_whose_header_is_lost_are_used_with_a_note(tmp_path, undisturbed):
     assert "scaling and variant" in table.notes[1]
 
 
-@pytest.mark.slow
-@pytest.mark.usefixtures("one_fork_server")
-def test_the_command_shows_the_number_of_a_damaged_line(table):
-    options = ["table2", "--tasks", "iris", "--methods", "euclidean"]
-    options += ["--samplings", 2, "--out", "r"]
-    assert reproduce(*options).exit_code == 0
-    cells = table.parent / "r" / "cells.jsonl"
-    cells.write_text(cells.read_text() + "{damaged\n")
-    result = reproduce(*options, "--resume")
-    assert result.exit_code == 0, result.output
-    assert "Line 4 of cells.jsonl" in words(result.stderr)
-
-
 def test_a_full_disk_in_a_reproduction_is_answered_with_what_is_kept(table, monkeypatch):
     monkeypatch.setattr(os, "fsync", full_disk)
     result = reproduce("table2", "--tasks", "iris", "--methods", "euclidean")
