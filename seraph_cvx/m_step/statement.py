@@ -105,40 +105,25 @@ def textbook_statement(
     minimize -sum_S ln p(+1) + -sum_D ln p(-1) + -mu sum_U q(+1) ln p(+1)
              + -mu sum_U q(-1) ln p(-1) + lambda tr(A)
     """
-    A = cp.Variable((objective.pairs.n_features,) * 2, PSD=True, name="A")
-    eta, mu = objective.threshold, objective.mu
-
-    entries = _Entries.all_of(objective)
-
-    def scores(rows: IntArray) -> cp.Expression:
-        scores = entries.pair_matrix(objective, rows) @ entries.of(A) - eta
-        return scores.set_label("s = v'Av - eta")
-
-    pairs, c = objective.pairs, objective.pairs.labeled_weights
-    near, far = c[: len(pairs.similar)], c[len(pairs.similar) :]
+    pairs, mu, c = objective.pairs, objective.mu, objective.pairs.labeled_weights
+    A = cp.Variable((pairs.n_features,) * 2, PSD=True, name="A")
+    entries = _Entries(objective)
     weight = "" if pairs.confidence is None else "c "
     terms: list[cp.Expression] = []
-    if len(near):
-        surprise = near @ cp.logistic(scores(pairs.similar))
+    if len(pairs.similar):
+        surprise = c[: len(pairs.similar)] @ cp.logistic(entries.scores(A, pairs.similar))
         terms.append(surprise.set_label(f"-sum_S {weight}ln p(+1)"))
-    if len(far):
-        surprise = far @ cp.logistic(-scores(pairs.dissimilar))
+    if len(pairs.dissimilar):
+        surprise = c[len(pairs.similar) :] @ cp.logistic(-entries.scores(A, pairs.dissimilar))
         terms.append(surprise.set_label(f"-sum_D {weight}ln p(-1)"))
     if mu > 0.0:
-        s, q = scores(objective.pairs.unlabeled), soft_label_vector(objective)
-        near, far = q, 1.0 - q  # q(+1) and q(-1)
-        if soft_labels_as_parameters:
-            near = cp.Parameter(q.shape, nonneg=True, name="q(+1)", value=q)
-            far = cp.Parameter(q.shape, nonneg=True, name="q(-1)", value=1.0 - q)
-        similar = mu * cp.sum(cp.multiply(near, cp.logistic(s)))
-        dissimilar = mu * cp.sum(cp.multiply(far, cp.logistic(-s)))
-        terms.append(similar.set_label("-mu sum_U q(+1) ln p(+1)"))
-        terms.append(dissimilar.set_label("-mu sum_U q(-1) ln p(-1)"))
-    terms.append((objective.trace_weight * cp.trace(A)).set_label("lambda tr(A)"))
-    if objective.manifold_term is not None:
-        terms.append(entries.inner(objective.manifold_term, A).set_label("nu <X'LX, A>"))
-    penalties, constraints = _penalties(objective, A)
-    return cp.Problem(cp.Minimize(_add(terms + penalties)), constraints)
+        s, q = entries.scores(A, pairs.unlabeled), soft_label_vector(objective)
+        for y, scores, label in (("+1", s, q), ("-1", -s, 1.0 - q)):
+            if soft_labels_as_parameters:
+                label = cp.Parameter(q.shape, nonneg=True, name=f"q({y})", value=label)
+            surprise = mu * cp.sum(cp.multiply(label, cp.logistic(scores)))
+            terms.append(surprise.set_label(f"-mu sum_U q({y}) ln p({y})"))
+    return _minimize(objective, A, terms, objective.trace_weight, entries)
 
 
 def build_statement(objective: MStepObjective, formulation: str) -> MStepStatement:
@@ -152,70 +137,75 @@ def build_statement(objective: MStepObjective, formulation: str) -> MStepStateme
 
 def _primal(objective: MStepObjective) -> MStepStatement:
     pairs, eta, mu = objective.pairs, objective.threshold, objective.mu
-    m = pairs.n_features
-    values = _parameter_values(objective, "primal")
-    entries = _Entries.needed_by(objective)
+    m, n_similar = pairs.n_features, len(pairs.similar)
+    entries, parameters = _Entries.needed_by(objective), _parameters(objective, "primal")
     if entries.is_diagonal:
         A = cp.diag(cp.Variable(m, nonneg=True, name="w")).set_label("A = diag(w)")
     else:
         A = cp.Variable((m, m), PSD=True, name="A")
-    vector = entries.of(A)
-
-    def scores(rows: IntArray) -> cp.Expression:
-        return (entries.pair_matrix(objective, rows) @ vector - eta).set_label("s = v'Av - eta")
-
     c, weight = pairs.labeled_weights, "" if pairs.confidence is None else "c "
-    surprise = c @ cp.logistic(scores(pairs.labeled))
+    surprise = c @ cp.logistic(entries.scores(A, pairs.labeled))
     terms = [surprise.set_label(f"sum_SD {weight}log(1 + e^s)")]
     if len(pairs.dissimilar):
-        dissimilar = c[len(pairs.similar) :] @ scores(pairs.dissimilar)
+        dissimilar = c[n_similar:] @ entries.scores(A, pairs.dissimilar)
         terms.append((-dissimilar).set_label(f"(-sum_D {weight}s)"))
     if mu > 0.0:
-        G = cp.Parameter(entries.count, name="G", value=values["G"])
-        beta = cp.Parameter(name="beta", value=values["beta"])
-        surprise = mu * cp.sum(cp.logistic(scores(pairs.unlabeled)))
+        surprise = mu * cp.sum(cp.logistic(entries.scores(A, pairs.unlabeled)))
         terms.append(surprise.set_label("mu sum_U log(1 + e^s)"))
-        terms.append((-(G @ vector)).set_label("(-<G, A>)"))
-        terms.append((eta * beta).set_label("eta beta"))
-    trace_weight = cp.Parameter(nonneg=True, name="lambda", value=values["lambda"])
-    terms.append((trace_weight * cp.trace(A)).set_label("lambda tr(A)"))
-    if objective.manifold_term is not None:
-        terms.append(entries.inner(objective.manifold_term, A).set_label("nu <X'LX, A>"))
-    penalties, constraints = _penalties(objective, A)
-    problem = cp.Problem(cp.Minimize(_add(terms + penalties)), constraints)
+        terms.append((-(parameters["G"] @ entries.of(A))).set_label("(-<G, A>)"))
+        terms.append((eta * parameters["beta"]).set_label("eta beta"))
+    problem = _minimize(objective, A, terms, parameters["lambda"], entries)
     return MStepStatement(problem, "primal", lambda: A.value)
+
+
+def _minimize(
+    objective: MStepObjective,
+    A: cp.Expression,
+    terms: list[cp.Expression],
+    trace_weight: Any,
+    entries: _Entries,
+) -> cp.Problem:
+    """The problem with these terms, the trace, the manifold term and the penalties."""
+    terms = [*terms, (trace_weight * cp.trace(A)).set_label("lambda tr(A)")]
+    if objective.manifold_term is not None:
+        graded = (entries.of(objective.manifold_term) * entries.multiplicity) @ entries.of(A)
+        terms.append(graded.set_label("nu <X'LX, A>"))
+    constraints: list[cp.Constraint] = []
+    for j, block in enumerate(objective.penalties):
+        if block.is_diagonal and not isinstance(A, cp.Variable):
+            continue  # A is diagonal as it is
+        weight, label = _weight(block, j), block.formula or block.name
+        term = block.expression(A, weight)
+        if not isinstance(term, int | float):
+            terms.append(term.set_label(label))
+        constraints += [constraint.set_label(label) for constraint in block.constraints(A, weight)]
+    return cp.Problem(cp.Minimize(_add(terms)), constraints)
 
 
 def _dual(objective: MStepObjective) -> MStepStatement:
     pairs, eta, mu = objective.pairs, objective.threshold, objective.mu
-    m, n_similar = pairs.n_features, len(pairs.similar)
-    entries = _Entries.needed_by(objective)
-    values = _parameter_values(objective, "dual")
-    c, weight = pairs.labeled_weights, "" if pairs.confidence is None else "c "
-    is_dissimilar = (np.arange(pairs.n_labeled) >= n_similar).astype(np.float64)
+    m, c = pairs.n_features, pairs.labeled_weights
+    entries, parameters = _Entries.needed_by(objective), _parameters(objective, "dual")
+    weight = "" if pairs.confidence is None else "c "
 
     p = cp.Variable(pairs.n_labeled, name="p")
-    terms = [(c @ (cp.entr(p) + cp.entr(1 - p))).set_label(f"sum_SD {weight}H(p)")]
-    off = -eta * (c @ (p - is_dissimilar))
-    terms.append(
-        off.set_label("(-eta sum_SD (p - b))" if not weight else "(-eta sum_SD (c p - b))")
-    )
-    trace_weight = cp.Parameter(nonneg=True, name="lambda", value=values["lambda"])
-    products = entries.outer_products(objective, pairs.labeled)
-    vector = (products * c[:, None]).T @ (p - is_dissimilar)
-    vector += trace_weight * entries.of(np.eye(m))
+    excess = p - (np.arange(pairs.n_labeled) >= len(pairs.similar)).astype(np.float64)
+    terms = [
+        (c @ (cp.entr(p) + cp.entr(1 - p))).set_label(f"sum_SD {weight}H(p)"),
+        (-eta * (c @ excess)).set_label(f"(-eta sum_SD ({weight}p - b))"),
+    ]
+    vector = (entries.outer_products(pairs.labeled) * c[:, None]).T @ excess
+    vector += parameters["lambda"] * entries.of(np.eye(m))
     if objective.manifold_term is not None:
         vector += entries.of(objective.manifold_term)
     if mu > 0.0:
-        G = cp.Parameter(entries.count, name="G", value=values["G"])
-        beta = cp.Parameter(name="beta", value=values["beta"])
         p_unlabeled = cp.Variable(pairs.n_unlabeled, name="p_unlabeled")
         entropy = mu * cp.sum(cp.entr(p_unlabeled) + cp.entr(1 - p_unlabeled))
         terms.append(entropy.set_label("mu sum_U H(p)"))
         terms.append((-eta * mu * cp.sum(p_unlabeled)).set_label("(-eta mu sum_U p)"))
-        terms.append((eta * beta).set_label("eta beta"))
-        products = entries.outer_products(objective, pairs.unlabeled)
-        vector += mu * (products.T @ p_unlabeled) - G
+        terms.append((eta * parameters["beta"]).set_label("eta beta"))
+        products = entries.outer_products(pairs.unlabeled)
+        vector += mu * (products.T @ p_unlabeled) - parameters["G"]
     name, constraints = "M(p)", []
     for j, block in enumerate(objective.penalties):
         if block.is_diagonal:
@@ -227,33 +217,16 @@ def _dual(objective: MStepObjective) -> MStepStatement:
             terms.append((-part.conjugate).set_label(f"(-P*(Z) of {block.name})"))
     if entries.is_diagonal:
         feasible = (vector.set_label(f"diag({name})") >= 0).set_label(f"diag({name}) >= 0")
-        problem = cp.Problem(cp.Maximize(_add(terms)), [feasible, *constraints])
-        return MStepStatement(problem, "dual", lambda: _diagonal(feasible.dual_value))
-    M = cp.reshape(_duplication(m) @ vector, (m, m), order="C").set_label(name)
-    feasible = cp.PSD(M).set_label(f"{name} PSD")  # its multiplier is the metric
+    else:
+        M = cp.reshape(_duplication(m) @ vector, (m, m), order="C").set_label(name)
+        feasible = cp.PSD(M).set_label(f"{name} PSD")
     problem = cp.Problem(cp.Maximize(_add(terms)), [feasible, *constraints])
-    return MStepStatement(problem, "dual", lambda: feasible.dual_value)
 
+    def metric() -> FloatArray | None:  # it is the multiplier of M(p) PSD
+        found = feasible.dual_value
+        return np.diag(found) if entries.is_diagonal and found is not None else found
 
-def _diagonal(weights: FloatArray | None) -> FloatArray | None:
-    return None if weights is None else np.diag(weights)
-
-
-def _penalties(
-    objective: MStepObjective, A: cp.Variable
-) -> tuple[list[cp.Expression], list[cp.Constraint]]:
-    """State the penalties: terms of the objective, and constraints."""
-    terms: list[cp.Expression] = []
-    constraints: list[cp.Constraint] = []
-    for j, block in enumerate(objective.penalties):
-        if block.is_diagonal and not isinstance(A, cp.Variable):
-            continue  # A is diagonal as it is
-        weight, label = _weight(block, j), block.formula or block.name
-        term = block.expression(A, weight)
-        if not isinstance(term, int | float):
-            terms.append(term.set_label(label))
-        constraints += [constraint.set_label(label) for constraint in block.constraints(A, weight)]
-    return terms, constraints
+    return MStepStatement(problem, "dual", metric)
 
 
 def _weight(block: Penalty, number: int) -> cp.Parameter:
@@ -269,71 +242,49 @@ def _add(terms: list[cp.Expression]) -> cp.Expression:
     return sum(terms[1:], terms[0])
 
 
-@dataclass(frozen=True)
 class _Entries:
     """The entries of a symmetric matrix that a statement needs: those of one half, or a diagonal.
 
-    Attributes
-    ----------
-    i, j : (count,) arrays
-    is_diagonal : bool
-        Whether a block makes the metric diagonal.
+    `multiplicity` is how often each entry is in the matrix.
     """
 
-    i: IntArray
-    j: IntArray
-    is_diagonal: bool = False
+    def __init__(self, objective: MStepObjective, is_diagonal: bool = False) -> None:
+        m = objective.pairs.n_features
+        self.points, self.threshold = objective.pairs.points, objective.threshold
+        self.is_diagonal = is_diagonal
+        self.i, self.j = (np.arange(m), np.arange(m)) if is_diagonal else np.triu_indices(m)
+        self.multiplicity: FloatArray = np.where(self.i == self.j, 1.0, 2.0)
 
     @classmethod
     def needed_by(cls, objective: MStepObjective) -> _Entries:
-        """The entries that are not zero anyway."""
-        if any(block.is_diagonal for block in objective.penalties):
-            features = np.arange(objective.pairs.n_features)
-            return cls(features, features, is_diagonal=True)
-        return cls.all_of(objective)
-
-    @classmethod
-    def all_of(cls, objective: MStepObjective) -> _Entries:
-        """The distinct entries of any metric."""
-        return cls(*np.triu_indices(objective.pairs.n_features))
-
-    @property
-    def count(self) -> int:
-        """The number of entries."""
-        return len(self.i)
-
-    @property
-    def multiplicity(self) -> FloatArray:
-        """How often each entry is in the matrix."""
-        return np.where(self.i == self.j, 1.0, 2.0)
+        """The entries that no block makes zero."""
+        return cls(objective, any(block.is_diagonal for block in objective.penalties))
 
     def of(self, matrix: Any) -> Any:
         """The entries of a matrix, or of a CVXPY expression."""
         found = matrix[self.i, self.j]
         return found.set_label("entries of A") if isinstance(matrix, cp.Variable) else found
 
-    def inner(self, matrix: FloatArray, A: cp.Expression) -> cp.Expression:
-        """State the inner product <matrix, A>."""
-        return (self.of(matrix) * self.multiplicity) @ self.of(A)
-
-    def outer_products(self, objective: MStepObjective, rows: IntArray) -> FloatArray:
-        """The entries of v v', one row per pair: a (k, count) matrix."""
-        V = objective.pairs.points[rows[:, 0]] - objective.pairs.points[rows[:, 1]]
+    def outer_products(self, rows: IntArray) -> FloatArray:
+        """The entries of v v', one row per pair."""
+        V = self.points[rows[:, 0]] - self.points[rows[:, 1]]
         return np.asarray(V[:, self.i] * V[:, self.j])
 
-    def pair_matrix(self, objective: MStepObjective, rows: IntArray) -> FloatArray:
-        """The (k, count) matrix that maps the entries of A to squared distances v'Av."""
-        return self.outer_products(objective, rows) * self.multiplicity
+    def scores(self, A: cp.Expression, rows: IntArray) -> cp.Expression:
+        """The scores v'Av - eta of pairs."""
+        distances = (self.outer_products(rows) * self.multiplicity) @ self.of(A)
+        return (distances - self.threshold).set_label("s = v'Av - eta")
 
 
 def count_entries(objective: MStepObjective) -> int:
     """The number of matrix entries that the statement of an M-step has."""
-    return _Entries.needed_by(objective).count
+    return len(_Entries.needed_by(objective).multiplicity)
 
 
 def pair_matrix(objective: MStepObjective, rows: IntArray) -> FloatArray:
     """The (k, m(m+1)/2) matrix that maps the distinct entries of A to squared distances v'Av."""
-    return _Entries.all_of(objective).pair_matrix(objective, rows)
+    entries = _Entries(objective)
+    return entries.outer_products(rows) * entries.multiplicity
 
 
 def _duplication(m: int) -> sp.csr_array:
@@ -341,8 +292,16 @@ def _duplication(m: int) -> sp.csr_array:
     i, j = np.triu_indices(m)
     distinct = np.empty((m, m), dtype=np.int64)
     distinct[i, j] = distinct[j, i] = np.arange(len(i))
-    ones, everything = np.ones(m * m), np.arange(m * m)
-    return sp.csr_array((ones, (everything, distinct.ravel())), shape=(m * m, len(i)))
+    return sp.eye_array(len(i), format="csr")[distinct.ravel()]
+
+
+def _parameters(objective: MStepObjective, formulation: Formulation) -> dict[str, cp.Parameter]:
+    """The Parameters that every statement has, by name."""
+    values = _parameter_values(objective, formulation)
+    return {
+        name: cp.Parameter(np.shape(values[name]), name=name, value=values[name], nonneg=is_nonneg)
+        for name, is_nonneg in (("lambda", True), ("G", False), ("beta", False))
+    }
 
 
 def _parameter_values(objective: MStepObjective, formulation: Formulation) -> dict[str, Any]:
@@ -367,10 +326,5 @@ def soft_label_vector(objective: MStepObjective) -> FloatArray:
         return objective.soft_labels
     if objective.previous_metric is None:
         return np.zeros(objective.pairs.n_unlabeled)
-    return e_step(
-        objective.pairs,
-        objective.previous_metric,
-        objective.mu,
-        objective.threshold,
-        objective.sharpness,
-    )
+    letters = (objective.mu, objective.threshold, objective.sharpness)
+    return e_step(objective.pairs, objective.previous_metric, *letters)
