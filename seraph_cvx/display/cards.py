@@ -17,8 +17,8 @@ from .formulas import (
     M_STEP_ONE_TERM,
     PROBABILITY,
 )
-from .notebook import Tone, card, facts, gap_in_words, grid, note, tone_of_gap
-from .proof_tree import tree_html
+from .notebook import Tone, card, gap_in_words, tone_of_gap
+from .proof_tree import draw_tree
 from .result_table import ResultTable
 from .symbols import in_symbols, space_of
 
@@ -56,35 +56,30 @@ def pair_set_card(pairs: Any) -> str:
     counts = {"similar": pairs.n_similar, "dissimilar": pairs.n_labeled - pairs.n_similar}
     missing = [f"no {kind} pair" for kind, count in counts.items() if not count]
     total, c = pairs.n_labeled + pairs.n_unlabeled, pairs.confidence
-    sizes = {
-        "points": pairs.n_points,
-        "features": pairs.n_features,
-        **counts,
-        "unlabeled": pairs.n_unlabeled,
-        "μ by ratio": pairs.resolve_unlabeled_weight("ratio"),
-        "confidence": "" if c is None else f"{c.min():g} to {c.max():g}",
-    }
     return card(
         "PairSet",
         missing[0] if missing else "similar and dissimilar pairs",
         Tone.CAUTION if missing else Tone.GOOD,
         f"{pairs.n_labeled} of {total} pairs are labeled ({pairs.n_labeled / total:.2%}).",
         [PROBABILITY],
-        facts(sizes),
+        facts={
+            "points": pairs.n_points,
+            "features": pairs.n_features,
+            **counts,
+            "unlabeled": pairs.n_unlabeled,
+            "μ by ratio": pairs.resolve_unlabeled_weight("ratio"),
+            "confidence": "" if c is None else f"{c.min():g} to {c.max():g}",
+        },
     )
 
 
 def sampling_card(sampling: Any) -> str:
     """Show how many points and labels a sampling has, class by class."""
     n, m = sampling.X.shape
-    known = sampling.y[sampling.labeled]
+    known, test = (labels.tolist() for labels in (sampling.y[sampling.labeled], sampling.y_test))
     rows = [
-        {
-            "class": label,
-            "labeled": int(np.sum(known == label)),
-            "test points": int(np.sum(sampling.y_test == label)),
-        }
-        for label in np.unique(np.concatenate([known, sampling.y_test])).tolist()
+        {"class": label, "labeled": known.count(label), "test points": test.count(label)}
+        for label in sorted({*known, *test})
     ]
     unseen = [row["class"] for row in rows if not row["labeled"]]
     return card(
@@ -92,8 +87,7 @@ def sampling_card(sampling: Any) -> str:
         f"no label of class {unseen[0]}" if unseen else "every class has a label",
         Tone.CAUTION if unseen else Tone.GOOD,
         f"{n} points in {space_of(m)}, {len(known)} of them labeled; the others have the label −1.",
-        [],
-        grid(ResultTable("Classes", rows)),
+        table=ResultTable("Classes", rows),
     )
 
 
@@ -102,9 +96,9 @@ def objective_card(objective: Any) -> str:
     verdict, tone = "whether it has an optimum: ask attains_optimum", Tone.PLAIN
     known = vars(objective)
     if objective.trace_weight > 0.0 or "falling_direction" in known:
-        attained = objective.attains_optimum
-        verdict = "convex, with an optimum" if attained else "convex, but without an optimum"
-        tone = Tone.GOOD if attained else Tone.BAD
+        verdict, tone = "convex, but without an optimum", Tone.BAD
+        if objective.attains_optimum:
+            verdict, tone = "convex, with an optimum", Tone.GOOD
     source = "q(-1) = 1, the paper's start" if objective.soft_labels is None else "given"
     source = source if objective.previous_metric is None else "of a previous metric, streamed"
     parameters = {
@@ -117,9 +111,7 @@ def objective_card(objective: Any) -> str:
         "critical trace weight": known.get("critical_trace_weight", ""),
     }
     pairs = in_symbols(repr(objective.pairs))
-    return card(
-        "MStepObjective", verdict, tone, pairs, [M_STEP_ONE_TERM], note(SIGN), facts(parameters)
-    )
+    return card("MStepObjective", verdict, tone, pairs, [M_STEP_ONE_TERM], [SIGN], parameters)
 
 
 def certificate_card(certificate: Any) -> str:
@@ -133,15 +125,14 @@ def proof_card(proof: Any) -> str:
 
 
 def _gap_card(name: str, how: str, bounds: Any, **more: Any) -> str:
-    values = {"duality gap": bounds.duality_gap, "dual point": bounds.dual_point, **more}
     return card(
         name,
         f"{how}relative gap {bounds.relative_gap:.1e}",
         tone_of_gap(bounds.relative_gap),
         _bounds_in_words(bounds),
         [CERTIFICATE],
-        note(SIGN),
-        facts(values) + _dual_point_note(bounds),
+        [SIGN, *_dual_point_note(bounds)],
+        {"duality gap": bounds.duality_gap, "dual point": bounds.dual_point, **more},
     )
 
 
@@ -151,32 +142,31 @@ def _bounds_in_words(certificate: Any, otherwise: str = "") -> str:
     return gap_in_words(certificate.dual_value, certificate.primal_value)
 
 
-def _dual_point_note(certificate: Any) -> str:
-    """Say in small print which point of the dual the lower bound is of, and why it may be."""
+def _dual_point_note(certificate: Any) -> list[str]:
+    """Which point of the dual the lower bound is of, and why it may be; nothing if unknown."""
     explanation = DUAL_POINTS.get(getattr(certificate, "dual_point", ""))
-    return note(f"The dual point: {explanation}") if explanation else ""
+    return [f"The dual point: {explanation}"] if explanation else []
 
 
 def solution_card(solution: Any) -> str:
     """Show what a solver returned for an M-step, and its certificate."""
     metric, certificate = solution.metric, solution.certificate
-    values = {
-        "metric": "none" if metric is None else f"{len(metric)} x {len(metric)}",
-        "trace": "" if metric is None else float(np.trace(metric)),
-        "relative gap": solution.relative_gap,
-        "solver": solution.solver,
-        "status of the solver": solution.solver_status,
-        "iterations": solution.iterations,
-        "seconds": solution.seconds,
-    }
     bounds = _bounds_in_words(certificate, "There is no certificate.")
     return card(
         "MStepSolution",
         *_status(solution.status),
         f"{bounds} {solution.message}".rstrip(),
         [M_STEP_ONE_TERM, CERTIFICATE],
-        note(SIGN),
-        facts(values) + _dual_point_note(certificate),
+        [SIGN, *_dual_point_note(certificate)],
+        {
+            "metric": "none" if metric is None else f"{len(metric)} x {len(metric)}",
+            "trace": "" if metric is None else float(np.trace(metric)),
+            "relative gap": solution.relative_gap,
+            "solver": solution.solver,
+            "status of the solver": solution.solver_status,
+            "iterations": solution.iterations,
+            "seconds": solution.seconds,
+        },
     )
 
 
@@ -188,22 +178,20 @@ def _status(status: Any) -> tuple[str, Tone]:
 
 def path_card(path: Any) -> str:
     """Show the points of a regularization path in a table."""
-    certified = sum(point.status.value == "certified" for point in path.points)
-    critical, sentence = path.critical_trace_weight, f"From the largest {path.axis} down."
-    if np.isfinite(critical):
-        sentence = (
-            f"From the critical trace weight, {critical:.6g}, of the first M-step on, the metric "
-            "is zero."
-        )
-    is_em = path.algorithm == "em"
+    n_certified = sum(point.status.value == "certified" for point in path.points)
+    critical, is_em = path.critical_trace_weight, path.algorithm == "em"
+    sentence = (
+        f"From the critical trace weight, {critical:.6g}, of the first M-step on, the metric is "
+        "zero."
+    )
     return card(
         "SeraphPath",
-        f"{certified} of {len(path)} points certified",
-        Tone.GOOD if certified == len(path) else Tone.CAUTION,
-        sentence,
+        f"{n_certified} of {len(path)} points certified",
+        Tone.GOOD if n_certified == len(path) else Tone.CAUTION,
+        sentence if np.isfinite(critical) else f"From the largest {path.axis} down.",
         [DESCENT if is_em else M_STEP_ONE_TERM, CRITICAL_TRACE_WEIGHT],
-        note(SIGN_OF_J if is_em else SIGN),
-        grid(path.to_table()),
+        [SIGN_OF_J if is_em else SIGN],
+        table=path.to_table(),
     )
 
 
@@ -215,8 +203,7 @@ def convexity_card(proof: Any) -> str:
         Tone.GOOD if proof.holds else Tone.BAD,
         "Each line has an expression, its curvature and sign, and the rule of disciplined convex "
         "programming by which they follow from the lines below it.",
-        [],
-        tree_html(proof),
+        tree=draw_tree(proof),
     )
 
 
@@ -225,8 +212,8 @@ def iteration_card(step: Any) -> str:
     verdict, tone = f"{step.kind}, not certified", Tone.PLAIN
     if np.isfinite(step.relative_gap):
         verdict, tone = f"relative gap {step.relative_gap:.1e}", tone_of_gap(step.relative_gap)
-    values = facts(_of_iteration(step))
-    return card(f"Iteration {step.number}", verdict, tone, "", [DESCENT], note(SIGN_OF_J), values)
+    name, values = f"Iteration {step.number}", _of_iteration(step)
+    return card(name, verdict, tone, "", [DESCENT], [SIGN_OF_J], values)
 
 
 def _of_iteration(step: Any) -> dict[str, Any]:
@@ -260,36 +247,28 @@ def alternation_card(run: Any) -> str:
         *_status(run.status),
         " ".join([*words, run.message]).strip(),
         [DESCENT, CERTIFICATE],
-        note(f"{SIGN} J and (7) are minimized too."),
-        _dual_point_note(certificate),
-        grid(ResultTable("Iterations", [_of_iteration(step) for step in history])),
+        [f"{SIGN} J and (7) are minimized too.", *_dual_point_note(certificate)],
+        table=ResultTable("Iterations", [_of_iteration(step) for step in history]),
     )
 
 
 def estimator_card(model: Any) -> str:
     """Show status, gap, ranks and J of a fitted estimator."""
     certificate, history = model.certificate_, model.history_
-    values: dict[str, Any] = {}
-    if certificate is not None:
-        values["relative gap"] = certificate.relative_gap
+    metrics = {"A (m_step_metric_)": model.m_step_metric_, "metric_": model.metric_}
+    values: dict[str, Any] = {"relative gap": getattr(certificate, "relative_gap", "")}
     if history:  # (7) alone where that was descended
         last = history[-1]
         values |= {"(7)": f"{last:.6f}"} if isinstance(last, float) else _values_of(last)
-    for name, A in (("A (m_step_metric_)", model.m_step_metric_), ("metric_", model.metric_)):
-        values[f"rank of {name}"] = f"{numerical_rank(A)} of {len(A)}"
-    values["iterations"] = model.n_iter_
-    none = "There is no certificate: (7), which was descended, is not convex."
-    is_mixed = not np.array_equal(model.metric_, model.m_step_metric_)
-    words = [
-        _bounds_in_words(certificate, none),
-        *([OF_A] if certificate is not None else []),
-        MIXED if is_mixed else NOT_MIXED,
-    ]
+    ranks = {f"rank of {name}": f"{numerical_rank(A)} of {len(A)}" for name, A in metrics.items()}
+    words = ["There is no certificate: (7), which was descended, is not convex."]
+    if certificate is not None:
+        words = [_bounds_in_words(certificate), OF_A]
+    words.append(NOT_MIXED if np.array_equal(*metrics.values()) else MIXED)
     return card(
         f"{type(model).__name__}, fitted",
         *_status(model.status_),
         " ".join(words),
-        [],
-        note(SIGN_OF_SEVEN if certificate is None else SIGN),
-        facts(values),
+        notes=[SIGN_OF_SEVEN if certificate is None else SIGN],
+        facts=values | ranks | {"iterations": model.n_iter_},
     )

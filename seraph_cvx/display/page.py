@@ -5,7 +5,6 @@ The style follows the reader's choice of light or dark, and a policy forbids pag
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -126,9 +125,8 @@ class Chart:
 def to_svg(chart: Chart) -> str:
     """Draw a chart as an ``<svg>`` element, without points that a logarithmic axis cannot show."""
     points = [_visible(curve, chart) for curve in chart.curves]
-    everything = np.concatenate(points)
-    across = _Axis(everything[:, 0], chart.log_x, 64.0, 446.0)
-    up = _Axis(everything[:, 1], chart.log_y, 252.0, 46.0)
+    x, y = np.concatenate(points).T
+    across, up = _Axis(x, chart.log_x, 64.0, 446.0), _Axis(y, chart.log_y, 252.0, 46.0)
     widths = [30.0 + 6.4 * len(curve.name) for curve in chart.curves]
     left = max(4.0, (460.0 - sum(widths)) / 2.0)
     lines = [
@@ -154,7 +152,7 @@ class _Axis:
             low, high = (low - 0.3, high + 0.3) if log else (low - 0.5, high + 0.5)
         pad = 0.05 if log else 0.04 * (high - low)
         self.low, self.high = low - pad, high + pad
-        ticks = self._log_ticks() if log else self._linear_ticks()
+        ticks = _log_ticks(self.low, self.high) if log else _linear_ticks(self.low, self.high)
         self.ticks = [(float(self.at(tick)), f"{tick:.4g}" if tick else "0") for tick in ticks]
 
     def at(self, values: Any) -> Any:
@@ -162,19 +160,22 @@ class _Axis:
         scaled = np.log10(values) if self.log else values
         return np.interp(scaled, [self.low, self.high], [self.start, self.end])
 
-    def _linear_ticks(self) -> list[float]:
-        rough = (self.high - self.low) / 4.0
-        power = 10.0 ** math.floor(math.log10(rough))
-        step = next(s * power for s in (1.0, 2.0, 2.5, 5.0, 10.0) if s * power >= rough)
-        first, last = math.ceil(self.low / step), math.floor(self.high / step)
-        return [k * step for k in range(first, last + 1)]
 
-    def _log_ticks(self) -> list[float]:
-        first, last = math.ceil(self.low), math.floor(self.high)
-        if last - first < 1:
-            marks = [m * 10.0**k for k in range(first - 1, last + 1) for m in (1, 2, 5)]
-            return [m for m in marks if self.low <= math.log10(m) <= self.high]
-        return [10.0**k for k in range(first, last + 1, max(1, (last - first) // 4))]
+def _linear_ticks(low: float, high: float) -> Any:
+    """Multiples of a round number, about four."""
+    rough = (high - low) / 4.0
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = power * min(s for s in (1.0, 2.0, 2.5, 5.0, 10.0) if s * power >= rough)
+    return step * np.arange(np.ceil(low / step), np.floor(high / step) + 1.0)
+
+
+def _log_ticks(low: float, high: float) -> Any:
+    """Powers of ten between two exponents, about four; if there is one at most, 1, 2 and 5."""
+    first, last = np.ceil(low), np.floor(high)
+    if last > first:
+        return 10.0 ** np.arange(first, last + 1.0, max(1.0, (last - first) // 4.0))
+    marks = np.outer(10.0 ** np.arange(first - 1.0, last + 1.0), [1.0, 2.0, 5.0]).ravel()
+    return marks[(10.0**low <= marks) & (marks <= 10.0**high)]
 
 
 def _visible(curve: Curve, chart: Chart) -> Any:

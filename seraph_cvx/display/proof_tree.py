@@ -1,4 +1,4 @@
-"""The tree of a proof that a problem is convex, as text and as HTML; a subtree is shown once."""
+"""The tree of a proof that a problem is convex, as text; a subtree is shown once."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from .symbols import in_symbols, prose
+from .symbols import in_symbols
 
 _SIZE = re.compile(r" \d+(?:x\d+)*$")
-_BELOW = "margin:.2em 0 .2em .4em;padding-left:.8em;border-left:2px solid rgba(128,128,128,.4)"
 
 
 def draw_tree(proof: Any, width: int | None = 100) -> str:
@@ -19,11 +18,6 @@ def draw_tree(proof: Any, width: int | None = 100) -> str:
     A subtree that comes again, up to the sizes of its constants, has its rule and children once.
     """
     return "\n".join(_lines(proof, "", "", width, set()))
-
-
-def tree_html(proof: Any) -> str:
-    """Draw a proof as nested blocks of HTML, a subtree once."""
-    return _block(proof, "", set())
 
 
 def _lines(node: Any, prefix: str, below: str, width: int | None, seen: set[Any]) -> Iterator[str]:
@@ -41,13 +35,6 @@ def _lines(node: Any, prefix: str, below: str, width: int | None, seen: set[Any]
     for k, child in enumerate(children, 1):
         sign, trunk = ("└─ ", "   ") if k == len(children) else ("├─ ", "│  ")
         yield from _lines(child, below + sign, below + trunk, width, seen)
-
-
-def _block(node: Any, style: str, seen: set[Any]) -> str:
-    words, children = _shown(node, seen)
-    head = f"<b>{prose(node.expression, letters=False)}</b>: {prose(words, letters=False)}"
-    inside = "".join(_block(child, _BELOW, seen) for child in children)
-    return f'<div style="{style}">{head}{inside}</div>'
 
 
 def _shown(node: Any, seen: set[Any]) -> tuple[str, tuple[Any, ...]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..display.formulas import CERTIFICATE
-from ..display.notebook import Tone, card, grid
+from ..display.notebook import Tone, card
 from ..display.result_table import ResultTable
 from ..processes.journal import NUMBER, Journal, check_fields
 
@@ -146,7 +146,7 @@ class Race(ResultTable):
             tone,
             words + " ".join(self.notes),
             [CERTIFICATE],
-            grid(summary),
+            table=summary,
         )
 
 

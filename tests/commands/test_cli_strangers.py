@@ -24,7 +24,7 @@ from command_line import HEADER, TABLE, assert_answered_in_words, run, words
 
 from seraph_cvx.cli import learn, tables
 from seraph_cvx.cli.report import say
-from seraph_cvx.display.notebook import Tone, card, facts, grid
+from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.race.race_table import Race
 from seraph_cvx.theory import report as claims
@@ -356,7 +356,7 @@ def test_pages_and_notebooks_escape_the_names_that_they_are_given(folder):
     row = {"instance": SCRIPT, "solver": SCRIPT, "formulation": "", "tol": 1e-3}
     row |= {"outcome": "not run", "detail": SCRIPT}
     page = (folder / "page.html").read_text(encoding="utf-8")
-    notebook = card(SCRIPT, SCRIPT, Tone.GOOD, SCRIPT, [], facts({SCRIPT: SCRIPT}), grid(table))
+    notebook = card(*[SCRIPT] * 2, Tone.GOOD, SCRIPT, facts={SCRIPT: SCRIPT}, table=table)
     for shown in (page, notebook, Race("Race", [row], [SCRIPT])._repr_html_()):
         assert Dangers(shown).found == []
     assert "&lt;img src=x onerror" in page

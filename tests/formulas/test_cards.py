@@ -24,7 +24,7 @@ from seraph_cvx import (
 )
 from seraph_cvx.datasets import Sampling, load_sampling
 from seraph_cvx.display.cards import DUAL_POINTS, estimator_card
-from seraph_cvx.display.notebook import Tone, card, facts, grid
+from seraph_cvx.display.notebook import Tone, card
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.numerics.psd_cone import numerical_rank
 from seraph_cvx.race.race_table import EMPTY_ROW, Race
@@ -104,10 +104,10 @@ def test_the_strict_parser_can_be_red():
 
 def test_a_card_escapes_what_it_is_given(solution):
     strange = replace(solution, solver=NASTY, solver_status=NASTY, message=NASTY)
-    table = grid(ResultTable(NASTY, [{NASTY: NASTY}]))
-    named = f"<div>{facts({NASTY: NASTY})}</div>"
-    for thing in (strange, race(1e-4), card(NASTY, NASTY, Tone.BAD, NASTY, []), table, named):
-        assert NASTY in text_of(thing)
+    table = ResultTable(NASTY, [{NASTY: NASTY}])
+    whole = card(NASTY, NASTY, Tone.BAD, NASTY, notes=[NASTY], facts={NASTY: NASTY}, table=table)
+    for thing, count in ((strange, 3), (race(1e-4), 2), (whole, 8)):
+        assert text_of(thing).count(NASTY) == count
 
 
 def luminance(color):
@@ -268,8 +268,9 @@ def test_a_bound_by_concavity_is_explained(data):
 
 
 def test_a_long_table_is_cut_and_says_so():
-    words = strictly(grid(ResultTable("Long", [{"k": k} for k in range(60)]))).words
-    assert words == ["k", *map(str, range(12)), "… 36 more …", *map(str, range(48, 60))]
+    table = ResultTable("Long", [{"k": k} for k in range(60)])
+    words = strictly(card("", "verdict", Tone.GOOD, table=table)).words
+    assert words[1:] == ["k", *map(str, range(12)), "… 36 more …", *map(str, range(48, 60))]
 
 
 def test_a_card_sums_and_solves_nothing(monkeypatch):

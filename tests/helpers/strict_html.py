@@ -48,7 +48,8 @@ class Strict(HTMLParser):
         raise AssertionError(f"<{tag}/> is not HTML")
 
     def handle_data(self, data):
-        self.words.append(data)
+        if data.strip():
+            self.words.append(data)
         if self.open[-1] == "span":
             self.badges.append(data)
 
