@@ -49,9 +49,9 @@ class Block:
 
     Of one feature, `slope` is P'(a) and `interval` what is feasible. For searches, with A = TST',
     `rows` are K with |Kx|^2 = 1 where P(xx') is about `unit`, or about to violate a constraint;
-    `size` is what no scaling of A takes away; `smooth` maps S to P/unit and its gradient, `limits`
-    are triples (C, d, is_equality) of <C, S> <= d, `ceilings` W with I - WSW' PSD; `repaired` is a
-    factor near L that is feasible, or nearly so.
+    `size` is what no scaling of A takes away; `smooth` maps S to P/unit and its gradient;
+    `constraints` are triples: a linear function of S that is to be zero, or minus a PSD matrix; its
+    adjoint; whether it is to be zero. `repaired` is a factor near L that is feasible, or nearly.
     """
 
     is_diagonal = False
@@ -83,10 +83,7 @@ class Block:
     def smooth(self, T, unit):
         return None
 
-    def limits(self, T):
-        return []
-
-    def ceilings(self, T):
+    def constraints(self, T):
         return []
 
     def repaired(self, L):
@@ -180,8 +177,9 @@ class Ceiling(Block):
     def rows(self, m, unit):
         return root_of(self.bound, -0.5)
 
-    def ceilings(self, T):
-        return [(self.rows(len(T), 1) @ T).astype(np.float64)]
+    def constraints(self, T):
+        W = (self.rows(len(T), 1) @ T).astype(np.float64)
+        return [(lambda S: W @ S @ W.T - np.eye(len(W)), lambda Y: W.T @ Y @ W, False)]
 
     def repaired(self, L):
         W = self.rows(len(L), 1)
@@ -293,14 +291,14 @@ class Equations(Block):
         ]
         return np.vstack([np.zeros((0, m), dtype=EXTENDED), *roots])
 
-    def limits(self, T):
+    def constraints(self, T):
         nudge = 0.0 if self.is_equality else 0.999  # bounds may be met with their tolerance
-        limits = []
+        found = []
         for B, d in zip(self.matrices, self.bounds + nudge * self._tolerances(), strict=True):
             C = T.T @ B.astype(EXTENDED) @ T
             size = max(np.max(np.abs(C)), abs(d))
-            limits.append(((C / size).astype(np.float64), float(d / size), self.is_equality))
-        return limits
+            found.append(linear((C / size).astype(np.float64), float(d / size), self.is_equality))
+        return found
 
     def repaired(self, L):
         """By Newton's method for the violated ones, in units of L; or L is shortened."""
@@ -328,6 +326,11 @@ class Equations(Block):
         return L * np.sqrt(np.min(goal / np.maximum(values, goal)))
 
 
+def linear(C, d, is_equality):
+    """The constraint <C, S> <= d, or with equality."""
+    return lambda S: np.array([[np.sum(C * S) - d]]), lambda Y: Y[0, 0] * C, is_equality
+
+
 def below_diagonal(A):
     return [A[i, j] for i in range(A.nrows()) for j in range(i)]
 
@@ -347,7 +350,7 @@ def block_of(penalty, m):
         # The inverse of the prior is the definition: its doubles count as exact.
         "LogDet": lambda p: Divergence(
             float(p.weight),
-            np.eye(m) if p._given_inverse is None else np.array(p._given_inverse),
+            np.eye(m) if p._inverse is None else np.array(p._inverse),
         ),
         "TraceBound": lambda p: Equations(np.eye(m)[None], np.array([float(p.weight)]), False, 0.0),
         "UpperBound": lambda p: Ceiling(symmetric(p.bound)),

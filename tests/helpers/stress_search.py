@@ -58,10 +58,6 @@ class Search:
         return self._basis([])
 
     @cached_property
-    def full_basis(self):
-        return self._basis(self.judge.given.blocks)
-
-    @cached_property
     def even_basis(self):
         """The same for pairs of equal weight, none longer than usual: no far point hides others."""
         V = self.judge.differences
@@ -194,7 +190,8 @@ class Search:
 
         Constraints are taken in by an augmented Lagrangian; the last descents are the tightest.
         """
-        bases = [self.full_basis] if self.judge.given.blocks else [self.basis, self.even_basis]
+        blocks = self.judge.given.blocks
+        bases = [self._basis(blocks)] if blocks else [self.basis, self.even_basis]
         found = []
         for basis in bases:
             T = basis.columns
@@ -207,11 +204,11 @@ class Search:
             problem = Lagrangian(self, T)
             if problem.is_diagonal:
                 B = np.diag(np.sqrt(np.sum(np.square(B), axis=1)))
-            for k, loose in enumerate(TIGHTER if problem.has_constraints else TIGHTER[:1]):
+            for k, loose in enumerate(TIGHTER if problem.constraints else TIGHTER[:1]):
                 problem.loose = loose
                 B = descend(problem, B, n_iterations)
                 problem.update(B)
-                if k >= len(TIGHTER) - 2 or not problem.has_constraints:
+                if k >= len(TIGHTER) - 2 or not problem.constraints:
                     found.append(self.feasible(T @ B))
         return [L for L in found if np.all(np.isfinite(L))]
 
@@ -234,13 +231,10 @@ class Lagrangian:
         self.c, self.eta = in_doubles(judge.weights / unit), judge.given.threshold
         self.R = in_doubles(T.T @ judge.regularizer @ T / unit)
         self.smooth = [at for block in blocks if (at := block.smooth(T, unit)) is not None]
-        self.limits = [limit for block in blocks for limit in block.limits(T)]
-        self.ceilings = [W for block in blocks for W in block.ceilings(T)]
+        self.constraints = [one for block in blocks for one in block.constraints(T)]
         self.is_diagonal = any(block.is_diagonal for block in blocks)
-        self.has_constraints = bool(self.limits or self.ceilings)
         self.loose = 1.0
-        self.multipliers = [0.0] * len(self.limits)
-        self.matrices = [np.zeros((len(W), len(W))) for W in self.ceilings]
+        self.multipliers = [0.0 * residual(0.0 * self.R) for residual, _, _ in self.constraints]
 
     def value_and_slope(self, B):
         with np.errstate(all="ignore"):
@@ -251,11 +245,8 @@ class Lagrangian:
             for at in self.smooth:
                 more, its_slope = at(S.astype(EXTENDED))
                 value, slope = value + float(more), slope + in_doubles(its_slope)
-            multipliers, matrices = self._moved(S)
-            for (C, _, _), x in zip(self.limits, multipliers, strict=True):
-                value, slope = value + self.loose / 2.0 * x**2, slope + x * C
-            for W, Y in zip(self.ceilings, matrices, strict=True):
-                value, slope = value + self.loose / 2.0 * np.sum(Y**2), slope + W.T @ Y @ W
+            for (_, adjoint, _), Y in zip(self.constraints, self._stepped(S), strict=True):
+                value, slope = value + self.loose / 2.0 * np.sum(Y**2), slope + adjoint(Y)
         gradient = 2.0 * slope @ B
         if self.is_diagonal:
             gradient = np.diag(np.diag(gradient))
@@ -263,22 +254,19 @@ class Lagrangian:
             return 1e30, np.zeros_like(B)
         return float(value), gradient
 
-    def _moved(self, S):
+    def _stepped(self, S):
         """The multipliers after a step by the violation at S."""
-        multipliers, matrices = [], []
-        for (C, d, is_equality), x in zip(self.limits, self.multipliers, strict=True):
-            moved = x + np.float64((np.sum(C * S) - d) / self.loose)
-            multipliers.append(moved if is_equality else max(0.0, moved))
-        for W, Y in zip(self.ceilings, self.matrices, strict=True):
-            moved = Y + (W @ S @ W.T - np.eye(len(W))) / self.loose
-            if np.all(np.isfinite(moved)):
-                sizes, vectors = np.linalg.eigh((moved + moved.T) / 2.0)
-                moved = (vectors * np.maximum(sizes, 0.0)) @ vectors.T
-            matrices.append(moved)
-        return multipliers, matrices
+        stepped = []
+        for (residual, _, is_equality), Y in zip(self.constraints, self.multipliers, strict=True):
+            Y = Y + residual(S) / self.loose
+            if not is_equality and np.all(np.isfinite(Y)):
+                sizes, vectors = np.linalg.eigh((Y + Y.T) / 2.0)
+                Y = (vectors * np.maximum(sizes, 0.0)) @ vectors.T
+            stepped.append(Y)
+        return stepped
 
     def update(self, B):
-        self.multipliers, self.matrices = self._moved(B @ B.T)
+        self.multipliers = self._stepped(B @ B.T)
 
 
 def descend(problem, start, n_iterations):
