@@ -27,7 +27,7 @@ QUESTIONS = ("/events", "/sheet")
 MOST_BYTES = 1_000_000
 """The longest question; a link to a full plane has some 10,000 bytes."""
 
-TEXT = "text/plain; charset=utf-8"
+TEXT, JSON = "text/plain; charset=utf-8", "application/json"
 SAFEGUARDS = {
     "Cache-Control": "no-store",
     "Referrer-Policy": "no-referrer",
@@ -50,33 +50,22 @@ class Pages:
     def answer(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
         """Answer ``/events`` by the view after them, ``/sheet`` by the content of a tab.
 
-        Raises
-        ------
-        ValueError
-            Where the question makes no sense.
+        A page that is not known opens as all do; a question that makes no sense is a ValueError.
         """
         page, events = str(question.get("page")), question.get("events", [])
-        if not isinstance(events, list) or not all(map(_is_event, events)):
-            raise ValueError(f"Events are a list of objects with a count, not {events!r}.")
         tab, solver = str(question.get("tab")), question.get("solver")
+        if not isinstance(events, list) or not all(
+            isinstance(event, dict) and type(event.get("count")) is int for event in events
+        ):
+            raise ValueError(f"Events are a list of objects with a count, not {events!r}.")
         if path == "/sheet" and (tab not in TABS or solver not in (None, *SOLVERS)):
             raise ValueError(f"There is no tab {tab!r} with the solver {solver!r}.")
         with self._lock:
-            state = self._after(page, events)
+            state = (self.states.pop(page, None) or ExplorerState().run()).answer(events)
+            self.states[page] = state  # the last one in the order of use
+            while len(self.states) > MOST_PAGES:
+                del self.states[next(iter(self.states))]
             return view_of(state) if path == "/events" else {"sheet": sheet(state, tab, solver)}
-
-    def _after(self, page: str, events: list[dict[str, Any]]) -> ExplorerState:
-        """The state of a page after its events; a page that is not known opens as all do."""
-        state = (self.states.get(page) or ExplorerState().run()).answer(events)
-        self.states.pop(page, None)
-        self.states[page] = state  # the last one in the order of use
-        for oldest in list(self.states)[:-MOST_PAGES]:
-            del self.states[oldest]
-        return state
-
-
-def _is_event(event: Any) -> bool:
-    return isinstance(event, dict) and type(event.get("count")) is int
 
 
 class Server(ThreadingHTTPServer):
@@ -104,15 +93,15 @@ class Handler(BaseHTTPRequestHandler):
         So the token stays neither in the address bar nor in the history.
         """
         path, _, query = self.path.partition("?")
-        words = self.server.guard.refusal(self.headers, query)
+        guard = self.server.guard
+        words = guard.refusal(self.headers, query)
         if words:
             self._answer(403, f"{words}\n")
-        elif self.server.guard.is_link(query):
-            self._answer(303, "", Location="/", Set_Cookie=self.server.guard.cookie)
+        elif guard.is_link(query):
+            self._answer(303, "", Location="/", Set_Cookie=guard.cookie)
         elif path in FILES:
             name, kind = FILES[path]
-            text = Path(__file__).with_name(name).read_text(encoding="utf-8")
-            self._answer(200, text, kind)
+            self._answer(200, Path(__file__).with_name(name).read_text(encoding="utf-8"), kind)
         else:
             self._answer(404, f"The explorer has no page {path}.\n")
 
@@ -122,21 +111,16 @@ class Handler(BaseHTTPRequestHandler):
         if words:
             self._answer(403, f"{words}\n")
             return
+        path, length = self.path, self.headers.get("Content-Length", "")
         try:
-            answer = self.server.pages.answer(self.path, self._question())
+            if path not in QUESTIONS or not length.isdecimal() or int(length) > MOST_BYTES:
+                raise ValueError(f"{path} takes no question of {length or 'unknown'} bytes.")
+            question = json.loads(self.rfile.read(int(length)))
+            if not isinstance(question, dict):
+                raise ValueError("A question is an object in JSON.")
+            self._answer(200, json.dumps(self.server.pages.answer(path, question)), JSON)
         except ValueError as error:
             self._answer(400, f"{error}\n")
-        else:
-            self._answer(200, json.dumps(answer), "application/json")
-
-    def _question(self) -> dict[str, object]:
-        length = self.headers.get("Content-Length", "")
-        if self.path not in QUESTIONS or not length.isdecimal() or int(length) > MOST_BYTES:
-            raise ValueError(f"{self.path} takes no question of {length or 'unknown'} bytes.")
-        question = json.loads(self.rfile.read(int(length)))
-        if not isinstance(question, dict):
-            raise ValueError("A question is an object in JSON.")
-        return question
 
     def _answer(self, status: int, text: str, kind: str = TEXT, **headers: str) -> None:
         body = text.encode()
