@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import typer
 
 from ..numerics.checks import FloatArray
 from .fit_report import nearest_labels
-from .main import DEBUG, DECIMAL, ENCODING, Panels, app
+from .main import DEBUG, DECIMAL, ENCODING, Panels, app, argument, option
 from .report import alert, answers_in_words, tell
 from .tables import (
     Reading,
@@ -32,25 +31,25 @@ Examples:
 
 @app.command(epilog=EXAMPLES, cls=Panels)
 def apply(
-    model: Path = typer.Argument(
-        metavar="MODEL", help="The .npz file of seraph-cvx fit, or of save_model."
+    model: Path = argument(
+        ..., "The .npz file of seraph-cvx fit, or of save_model.", metavar="MODEL"
     ),
-    file: Path = typer.Argument(
+    file: Path = argument(
+        ...,
+        "A table that has the columns of the fit, in any order; others are ignored.",
         metavar="FILE",
-        help="A table that has the columns of the fit, in any order; others are ignored.",
     ),
-    out: Path | None = typer.Option(
+    out: Path | None = option(
         None,
+        "Where the transformed rows go: .csv. By default FILE.transformed.csv.",
         metavar="FILE",
-        help="Where the transformed rows go: .csv. By default FILE.transformed.csv.",
     ),
-    predict: bool = typer.Option(
+    predict: bool = option(
         False,
+        "Also classify each row, by the nearest labeled point of the fit: the column predicted.",
         "--predict",
-        help="Also classify each row, by the nearest labeled point of the fit: the column "
-        "predicted.",
     ),
-    force: bool = typer.Option(False, "--force", help="Replace a file that exists already."),
+    force: bool = option(False, "Replace a file that exists already.", "--force"),
     decimal: Literal[".", ","] = DECIMAL,
     encoding: str | None = ENCODING,
     debug: bool = DEBUG,

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -17,7 +16,7 @@ from ..display.result_table import ResultTable, show
 from ..model.m_step_objective import MStepObjective
 from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
-from .main import DEBUG, SCHEDULER, app, on_cluster
+from .main import DEBUG, SCHEDULER, app, argument, on_cluster, option
 from .report import alert, alerts, answers_in_words, needs_matplotlib, say, screen, written
 from .tables import TableError, check_output, files_by_name, read_table
 
@@ -38,38 +37,36 @@ ENDINGS = (".npz", ".csv", ".tsv", ".txt")
     epilog="Example:  seraph-cvx compare --suite small --solvers fista,SCS/dual --out race"
 )
 def compare(
-    suite: Suite = typer.Option(
+    suite: Suite = option(
         "small",
-        help="small: 16 instances, minutes. full: the library of 40 instances from easy to "
+        "small: 16 instances, minutes. full: the library of 40 instances from easy to "
         "nasty. penalties: 14 instances, one for each penalty on two data sets. grid: data "
         "sets of 100 points, hours. tiny: a trial.",
     ),
-    instances: Path | None = typer.Option(
+    instances: Path | None = option(
         None,
-        metavar="FOLDER",
-        help="A folder of your own tables to race on instead of a suite: .npz files with "
+        "A folder of your own tables to race on instead of a suite: .npz files with "
         "arrays X and y, or CSV files.",
+        metavar="FOLDER",
     ),
-    label: str = typer.Option("y", metavar="COLUMN", help="The label column of CSV files."),
-    solvers: str | None = typer.Option(
+    label: str = option("y", "The label column of CSV files.", metavar="COLUMN"),
+    solvers: str | None = option(
         None,
-        help="Comma-separated names: fista, SCS (both formulations), SCS/dual, UNO, or "
+        "Comma-separated names: fista, SCS (both formulations), SCS/dual, UNO, or "
         "name=module:function for one of your own. By default all that are installed.",
     ),
-    tol: str = typer.Option("1e-3,1e-5,1e-7", help="Comma-separated tolerances to ask for."),
-    time_limit: float | None = typer.Option(
-        None, min=0.1, help="Seconds per run. By default 120 (grid), 60 (your own) or 5 (others)."
+    tol: str = option("1e-3,1e-5,1e-7", "Comma-separated tolerances to ask for."),
+    time_limit: float | None = option(
+        None, "Seconds per run. By default 120 (grid), 60 (your own) or 5 (others).", min=0.1
     ),
-    memory_limit: float = typer.Option(4.0, min=0.2, help="GiB of memory a run may take."),
-    out: Path = typer.Option("race", metavar="DIR", help="Where the rows, tables and pictures go."),
-    resume: bool = typer.Option(False, "--resume", help="Continue the race in DIR."),
-    redraw: bool = typer.Option(
-        False,
-        "--redraw",
-        help="Write tables and pictures anew from race.jsonl in DIR; run nothing.",
+    memory_limit: float = option(4.0, "GiB of memory a run may take.", min=0.2),
+    out: Path = option("race", "Where the rows, tables and pictures go.", metavar="DIR"),
+    resume: bool = option(False, "Continue the race in DIR.", "--resume"),
+    redraw: bool = option(
+        False, "Write tables and pictures anew from race.jsonl in DIR; run nothing.", "--redraw"
     ),
-    svg: bool = typer.Option(False, "--svg", help="Write the pictures as SVG, too."),
-    n_jobs: int | None = typer.Option(None, help="Runs at a time, 1 by default; -1: one per core."),
+    svg: bool = option(False, "Write the pictures as SVG, too.", "--svg"),
+    n_jobs: int | None = option(None, "Runs at a time, 1 by default; -1: one per core."),
     scheduler: str | None = SCHEDULER,
     debug: bool = DEBUG,
 ) -> None:
@@ -238,20 +235,16 @@ Examples:
   seraph-cvx export --suite full --out library"""
 )
 def export(
-    instance: str | None = typer.Argument(
-        None, help="Its name, as in the table that compare prints."
+    instance: str | None = argument(None, "Its name, as in the table that compare prints."),
+    cbf: Path | None = option(None, "The file to write, ending in .cbf.", "--cbf", metavar="FILE"),
+    formulation: Literal["primal", "dual"] = option(
+        "primal", "Which of the two problems; they have the same value."
     ),
-    cbf: Path | None = typer.Option(
-        None, "--cbf", metavar="FILE", help="The file to write, ending in .cbf."
+    suite: Suite | None = option(
+        None, "Instead of one instance all of a suite; full is the library of 40 instances."
     ),
-    formulation: Literal["primal", "dual"] = typer.Option(
-        "primal", help="Which of the two problems; they have the same value."
-    ),
-    suite: Suite | None = typer.Option(
-        None, help="Instead of one instance all of a suite; full is the library of 40 instances."
-    ),
-    out: Path | None = typer.Option(
-        None, metavar="DIR", help="Where a suite goes; one that is there is completed."
+    out: Path | None = option(
+        None, "Where a suite goes; one that is there is completed.", metavar="DIR"
     ),
     debug: bool = DEBUG,
 ) -> None:

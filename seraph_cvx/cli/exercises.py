@@ -18,7 +18,7 @@ from typing import NamedTuple
 import typer
 
 from ..processes.isolation import run_isolated
-from .main import DEBUG, app
+from .main import DEBUG, app, argument, option
 from .report import alert, answers_in_words, say
 from .tables import require_file
 
@@ -46,9 +46,9 @@ class Grade(NamedTuple):
     "check-exercise", epilog="Example:  seraph-cvx check-exercise 4 exercise_4_weak_duality.py"
 )
 def check_exercise(
-    number: int = typer.Argument(min=1, max=8, help="The number of the exercise."),
-    file: Path = typer.Argument(help="Your file. It is run, as by Python."),
-    time_limit: float = typer.Option(300.0, min=1.0, help="Seconds that the file may take."),
+    number: int = argument(..., "The number of the exercise.", min=1, max=8),
+    file: Path = argument(..., "Your file. It is run, as by Python."),
+    time_limit: float = option(300.0, "Seconds that the file may take.", min=1.0),
     debug: bool = DEBUG,
 ) -> None:
     """Check your solution of an exercise, and say what is wrong with it.

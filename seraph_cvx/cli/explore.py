@@ -10,10 +10,8 @@ import socket
 import threading
 import webbrowser
 
-import typer
-
 from ..explorer.guard import TOKEN
-from .main import DEBUG, app
+from .main import DEBUG, app, option
 from .report import answers_in_words, say
 
 HOST = "127.0.0.1"
@@ -22,17 +20,12 @@ FIRST_PORT, LAST_PORT = 2718, 2818
 
 @app.command(epilog="Example:  seraph-cvx explore --port 2719 --no-browser")
 def explore(
-    port: int | None = typer.Option(
-        None,
-        min=1,
-        max=65535,
-        help="The port to serve on; by default the first free from 2718.",
+    port: int | None = option(
+        None, "The port to serve on; by default the first free from 2718.", min=1, max=65535
     ),
-    no_browser: bool = typer.Option(
-        False, "--no-browser", help="Serve the page without opening a browser."
-    ),
-    scene: str | None = typer.Option(
-        None, help="The scene to open on, as the page shows it: the end of its address, after #."
+    no_browser: bool = option(False, "Serve the page without opening a browser.", "--no-browser"),
+    scene: str | None = option(
+        None, "The scene to open on, as the page shows it: the end of its address, after #."
     ),
     debug: bool = DEBUG,
 ) -> None:

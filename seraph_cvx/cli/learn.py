@@ -32,7 +32,7 @@ from .fit_report import (
     report_metric,
     write_page,
 )
-from .main import DEBUG, DECIMAL, ENCODING, EXAMPLES, GIVEN, Panels, app, in_panel
+from .main import DEBUG, DECIMAL, ENCODING, EXAMPLES, GIVEN, Panels, app, argument, in_panel, option
 from .report import alert, answers_in_words, say, screen, tell
 from .tables import (
     Reading,
@@ -72,11 +72,9 @@ LONG = 600.0
 
 @app.command(epilog="Example:  seraph-cvx demo --seed 3 --out iris.png")
 def demo(
-    seed: int = typer.Option(0, min=0, help="Which 100 flowers, and which 10 labels."),
-    out: Path = typer.Option(
-        "seraph-cvx-demo.png", help="Where the picture goes: .png, .pdf or .svg."
-    ),
-    no_picture: bool = typer.Option(False, "--no-picture", help="Draw no picture."),
+    seed: int = option(0, "Which 100 flowers, and which 10 labels.", min=0),
+    out: Path = option("seraph-cvx-demo.png", "Where the picture goes: .png, .pdf or .svg."),
+    no_picture: bool = option(False, "Draw no picture.", "--no-picture"),
     debug: bool = DEBUG,
 ) -> None:
     """Learn a metric for iris flowers from 10 labels; needs no file."""
@@ -104,10 +102,11 @@ def demo(
 @app.command(epilog=EXAMPLES, cls=Panels)
 def fit(
     context: typer.Context,
-    file: Path = typer.Argument(
-        metavar="FILE",
-        help="A table: a row of column names, then a row for each point; every column but the "
+    file: Path = argument(
+        ...,
+        "A table: a row of column names, then a row for each point; every column but the "
         "label holds numbers; cells are separated by commas, semicolons or tabs.",
+        metavar="FILE",
     ),
     label: str = in_panel(
         FIRST, ..., "The column of class labels. Empty cell: unknown.", metavar="COLUMN"

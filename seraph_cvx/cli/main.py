@@ -94,18 +94,26 @@ def remember_debug(context: typer.Context, wanted: bool) -> None:
     wants_traceback.set(wanted or (context.parent is not None and wants_traceback.get()))
 
 
+def option(default: Any, words: str, *flags: str, **more: Any) -> Any:
+    """An option of a command that the help describes in these words."""
+    return typer.Option(default, *flags, help=words, **more)
+
+
 def in_panel(panel: str, default: Any, words: str, *flags: str, **more: Any) -> Any:
     """An option that the help lists in a panel, with these words."""
-    return typer.Option(default, *flags, help=words, rich_help_panel=panel, **more)
+    return option(default, words, *flags, rich_help_panel=panel, **more)
 
 
-DEBUG: Any = typer.Option(
-    False, "--debug", callback=remember_debug, help="Show the Python traceback of an error."
-)
-SCHEDULER: Any = typer.Option(
+def argument(default: Any, words: str, **more: Any) -> Any:
+    """An argument of a command that the help describes in these words."""
+    return typer.Argument(default, help=words, **more)
+
+
+DEBUG = option(False, "Show the Python traceback of an error.", "--debug", callback=remember_debug)
+SCHEDULER = option(
     None,
+    "Use a Dask cluster: its scheduler's address, or local for two local processes.",
     metavar="ADDRESS",
-    help="Use a Dask cluster: its scheduler's address, or local for two local processes.",
 )
 DECIMAL = in_panel("Reading the table", ".", "The decimal mark of the numbers.")
 ENCODING = in_panel(
@@ -127,8 +135,8 @@ def on_cluster(scheduler: str | None) -> AbstractContextManager[Any]:
 
 @app.callback(epilog=EXAMPLES)
 def seraph(
-    version: bool = typer.Option(
-        False, "--version", callback=show_version, is_eager=True, help="Show the version."
+    version: bool = option(
+        False, "Show the version.", "--version", callback=show_version, is_eager=True
     ),
     debug: bool = DEBUG,
 ) -> None:

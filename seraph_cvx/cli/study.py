@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import typer
-
 from ..datasets import load_sampling
 from ..display.formulas import DUAL
 from ..display.proof_tree import draw_tree
 from ..display.symbols import in_symbols
 from ..model.m_step_objective import MStepObjective
 from ..pairs.pair_set import PairSet
-from .main import DEBUG, app
+from .main import DEBUG, app, option
 from .report import answers_in_words, say, screen
 
 
 @app.command(epilog="Example:  seraph-cvx explain --statement dual --data wine")
 def explain(
-    statement: Literal["primal", "dual", "textbook"] = typer.Option(
-        "primal", help="primal: equation (11); dual: maximum entropy; textbook: as printed."
+    statement: Literal["primal", "dual", "textbook"] = option(
+        "primal", "primal: equation (11); dual: maximum entropy; textbook: as printed."
     ),
-    data: str = typer.Option("iris", help="iris, wine, breast_cancer, balance or digits."),
+    data: str = option("iris", "iris, wine, breast_cancer, balance or digits."),
     debug: bool = DEBUG,
 ) -> None:
     """Show why the M-step is convex, rule by rule.

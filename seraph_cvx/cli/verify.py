@@ -11,7 +11,7 @@ from ..datasets import load_sampling
 from ..display.result_table import visible
 from ..display.symbols import in_symbols
 from ..processes.whole_file import write_whole
-from .main import DEBUG, app
+from .main import DEBUG, app, argument, option
 from .report import alert, answers_in_words, say, screen, tell
 from .tables import TableError, check_output, read_table, require_memory_for_pairs
 
@@ -34,21 +34,19 @@ Exit codes:
 
 @app.command(epilog=EXAMPLES)
 def verify(
-    data: str = typer.Argument(
+    data: str = argument(
         "iris",
-        metavar="iris|wine|FILE.csv",
-        help="iris, wine, balance, breast_cancer (100 points, 10 labels each) or digits, or a "
+        "iris, wine, balance, breast_cancer (100 points, 10 labels each) or digits, or a "
         "table as for fit.",
+        metavar="iris|wine|FILE.csv",
     ),
-    label: str | None = typer.Option(
-        None, metavar="COLUMN", help="The column of class labels, for a table."
-    ),
-    everything: bool = typer.Option(False, "--all", help="Also the claims about running times."),
-    code: bool = typer.Option(False, "--code", help="Print the code that contradicts the paper."),
-    seed: int = typer.Option(0, min=0, help="Seed of the points, labels and directions."),
-    json: Path | None = typer.Option(None, metavar="FILE", help="Write everything as JSON."),
-    html: Path | None = typer.Option(
-        None, metavar="FILE", help="Write a page with formulas and figures; works offline."
+    label: str | None = option(None, "The column of class labels, for a table.", metavar="COLUMN"),
+    everything: bool = option(False, "Also the claims about running times.", "--all"),
+    code: bool = option(False, "Print the code that contradicts the paper.", "--code"),
+    seed: int = option(0, "Seed of the points, labels and directions.", min=0),
+    json: Path | None = option(None, "Write everything as JSON.", metavar="FILE"),
+    html: Path | None = option(
+        None, "Write a page with formulas and figures; works offline.", metavar="FILE"
     ),
     debug: bool = DEBUG,
 ) -> None:
