@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from evidence.runs import OWNER, CellJournal, run_methods
 from faulty_solvers import Planted, Raising
 from instances import random_psd
 from reproduction_programs import reproduce
+from sklearn.base import clone
 from test_isolation import ends_soon
 
 from seraph_cvx import (
@@ -197,30 +199,46 @@ JOURNALS = {
 }
 """Two lines of each journal, and whether they were read."""
 
+BAD_VALUES = [
+    (
+        *(CellJournal, RUN),
+        {
+            "seconds": (ENORMOUS, "1.0", np.inf),
+            "error": (ENORMOUS, None, np.nan),
+            "outcome": (None, "splendid"),
+            "task": (["iris"],),
+            "sampling": ("0",),
+        },
+    ),
+    (
+        *(RaceJournal, ROW),
+        {
+            "outcome": (None,),
+            "claims": ("yes",),
+            "total_seconds": ("1.0",),
+            "true_gap": (np.nan,),
+            "tol": ([0.1], ENORMOUS),
+            "iterations": (ENORMOUS,),
+            "peak_bytes": (ENORMOUS,),
+            "dimacs": (0, 1e-3, [], ["small"], [0.1, ENORMOUS]),
+        },
+    ),
+    (RaceJournal, REFERENCE, {"upper": (ENORMOUS,), "n_points": (ENORMOUS, None)}),
+]
+"""Values that a line cannot have, by their names; None: it lacks the name."""
 DAMAGES = [
     *((journal, line) for journal in JOURNALS for line in GARBAGE),
-    *((CellJournal, RUN | {name: ENORMOUS}) for name in ("seconds", "error")),
-    *((CellJournal, RUN | {name: None}) for name in ("outcome", "error")),
-    (CellJournal, RUN | {"outcome": "splendid"}),
-    (CellJournal, RUN | {"seconds": "1.0"}),
-    (CellJournal, RUN | {"seconds": np.inf}),
-    (CellJournal, RUN | {"error": np.nan}),
-    (CellJournal, RUN | {"task": ["iris"]}),
-    (CellJournal, RUN | {"sampling": "0"}),
+    *(
+        (journal, line | {name: value})
+        for journal, line, bad in BAD_VALUES
+        for name, values in bad.items()
+        for value in values
+    ),
     (CellJournal, {"kind": "run", "date": "2012-06-26"}),
-    (RaceJournal, ROW | {"outcome": None}),
-    (RaceJournal, ROW | {"claims": "yes"}),
-    (RaceJournal, ROW | {"total_seconds": "1.0"}),
-    (RaceJournal, ROW | {"true_gap": np.nan}),
-    (RaceJournal, ROW | {"tol": [0.1]}),
-    *((RaceJournal, ROW | {name: ENORMOUS}) for name in ("iterations", "tol", "peak_bytes")),
     (RaceJournal, ROW | {"true_gap": -ENORMOUS, "proved_gap": 0.1}),
-    *((RaceJournal, ROW | {"dimacs": d}) for d in (0, 1e-3, [], ["small"], [0.1, ENORMOUS])),
     (RaceJournal, ROW | {"true_gap": 0.1, "total_seconds": 1.0}),  # no proved gap
     (RaceJournal, ROW | {"true_gap": 0.1, "proved_gap": 0.1}),  # no seconds
     (RaceJournal, {"kind": "reference", "instance": "i", "checksum": "0"}),
-    *((RaceJournal, REFERENCE | {name: ENORMOUS}) for name in ("upper", "n_points")),
-    (RaceJournal, {k: v for k, v in REFERENCE.items() if k[:2] != "n_"}),
 ]
 
 
@@ -355,31 +373,29 @@ def test_a_time_limit_reached_is_never_certified(solver):
 # Ctrl-C in a fit
 
 
-class CtrlC:
+@contextmanager
+def ctrl_c(seconds):
     """Sends this process the signal of Ctrl-C after some seconds."""
-
-    def __init__(self, seconds):
-        self._timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-
-    def __enter__(self):
-        self._timer.start()
-
-    def __exit__(self, *_):
-        self._timer.cancel()
-        self._timer.join()
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["em", "direct"])
 def test_ctrl_c_ends_a_fit_and_leaves_no_thread_at_work(algorithm):
     """The threads of n_jobs are made once for all fits; after Ctrl-C they rest."""
-    rng = np.random.default_rng(0)
-    points = rng.normal(size=(3_000, 20))
+    points = np.random.default_rng(0).normal(size=(3_000, 20))
     labels = np.where(np.arange(3_000) < 30, np.arange(3_000) % 3, -1)
+    model = SERAPH(algorithm=algorithm, n_jobs=2, tol=1e-14)
     with pytest.warns(NotCertified):
-        SERAPH(algorithm=algorithm, n_jobs=2, max_iter=1).fit(points, labels)
-    model, threads = SERAPH(algorithm=algorithm, n_jobs=2, tol=1e-14), set(threading.enumerate())
-    with pytest.raises(KeyboardInterrupt), CtrlC(0.3):
+        clone(model).set_params(max_iter=1).fit(points, labels)
+    threads = set(threading.enumerate())
+    with pytest.raises(KeyboardInterrupt), ctrl_c(0.3):
         model.fit(points, labels)
     assert not hasattr(model, "metric_")
     assert set(threading.enumerate()) <= threads
@@ -391,7 +407,7 @@ def test_ctrl_c_ends_a_fit_and_leaves_no_thread_at_work(algorithm):
 def test_ctrl_c_ends_a_solver_that_hangs():
     model = SERAPH(solver=Hanging(), trace_weight=2.0)
     clock = time.perf_counter()
-    with pytest.raises(KeyboardInterrupt), CtrlC(1.0):
+    with pytest.raises(KeyboardInterrupt), ctrl_c(1.0):
         model.fit(X, Y)
     assert time.perf_counter() - clock < 30.0
     assert not hasattr(model, "metric_")
