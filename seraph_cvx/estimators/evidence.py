@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..model.m_step_objective import MStepObjective
 from ..numerics.checks import FloatArray, IntArray
@@ -91,18 +90,15 @@ def leave_one_out(points: FloatArray, codes: IntArray, metric: FloatArray) -> Le
     if np.count_nonzero(sizes) < 2 or np.max(sizes) < 2:
         return None
     rows = np.unique(np.linspace(0, len(codes) - 1, min(len(codes), MOST_JUDGED)).astype(np.int64))
-    hits = [_hits(points @ L.T, codes, rows) for L in (factor(metric), np.eye(len(metric)))]
-    difference = hits[0].astype(np.float64) - hits[1]
-    return LeaveOneOut(
-        len(rows),
-        float(np.mean(~hits[0])),
-        float(np.mean(~hits[1])),
-        float(np.std(difference)) / math.sqrt(len(rows)),
+    learned, euclidean = (
+        _misses(points @ L.T, codes, rows) for L in (factor(metric), np.eye(len(metric)))
     )
+    standard_error = float(np.std(learned - euclidean)) / math.sqrt(len(rows))
+    return LeaveOneOut(len(rows), float(learned.mean()), float(euclidean.mean()), standard_error)
 
 
-def _hits(points: FloatArray, codes: IntArray, rows: IntArray) -> NDArray[np.bool_]:
-    """Whether the nearest other point of each of these rows is of its class."""
+def _misses(points: FloatArray, codes: IntArray, rows: IntArray) -> FloatArray:
+    """1 where the nearest other point of one of these rows is not of its class, else 0."""
     Z = points - points.mean(axis=0)
     squares = np.sum(np.square(Z), axis=1)
     nearest = []
@@ -110,7 +106,7 @@ def _hits(points: FloatArray, codes: IntArray, rows: IntArray) -> NDArray[np.boo
         distances = squares - 2.0 * Z[chunk] @ Z.T  # but for what a row has in common
         distances[np.arange(len(chunk)), chunk] = np.inf
         nearest.append(np.argmin(distances, axis=1))
-    return np.asarray(codes[np.concatenate(nearest)] == codes[rows])
+    return np.asarray(codes[np.concatenate(nearest)] != codes[rows], dtype=np.float64)
 
 
 def describe_features(points: FloatArray, names: Sequence[str] | None = None) -> list[str]:

@@ -194,8 +194,10 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         self.cv_results_ = tabulate_fits(grid, fits, len(folds))
         least_lead = check_number(self.caution, "caution", 0.0)
         least_lead /= np.sqrt(sum(len(fold.test) for fold in folds))
-        default = find_default(grid) if self._is_automatic else None
-        self.best_index_ = best_candidate(self.cv_results_, default, least_lead)
+        default = (RECOMMENDED.unlabeled_weight, weights[0], RECOMMENDED.identity_share)
+        of_seraph = dict(zip(CHOSEN, default, strict=True))
+        kept = grid.index(of_seraph) if self._is_automatic and of_seraph in grid else None
+        self.best_index_ = best_candidate(self.cv_results_, kept, least_lead)
         self.best_params_ = dict(grid[self.best_index_])
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
         warnings = self._refit(pairs, labels, handed_on) if self.refit else []
@@ -387,12 +389,6 @@ def tabulate_fits(
         "n_uncertified": uncertified.sum(axis=1).astype(int),
         "n_failed": np.isnan(scores).sum(axis=1),
     }
-
-
-def find_default(grid: list[dict[str, Any]]) -> int | None:
-    """Find SERAPH's default among the candidates; the first trace weight is the automatic one."""
-    wanted = {name: getattr(RECOMMENDED, name) for name in ("unlabeled_weight", "identity_share")}
-    return next((i for i, one in enumerate(grid) if one.items() >= wanted.items()), None)
 
 
 def best_candidate(
