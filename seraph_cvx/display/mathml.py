@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-TOKEN = re.compile(r"\\[a-zA-Z]+|\\.|[0-9]+(?:\.[0-9]+)?|[a-zA-Z]|\S")
+TOKEN = re.compile(
+    r"\\(?:mathcal|operatorname)\{[^}]*\}|\\[a-zA-Z]+|\\.|[0-9]+(?:\.[0-9]+)?|[a-zA-Z]|\S"
+)
 
 LETTERS = {
     "alpha": "α", "beta": "β", "gamma": "γ", "eta": "η", "kappa": "κ", "lambda": "λ", "mu": "μ",
@@ -27,8 +29,7 @@ OPERATORS = {
 WORDS = {"ln", "exp", "log", "arg"}
 LIMITS = {"sum": "∑", "min": "min", "max": "max", "sup": "sup", "inf": "inf"}
 SCRIPTS = {"S": "𝒮", "D": "𝒟", "U": "𝒰", "F": "ℱ", "L": "ℒ", "X": "𝒳", "O": "𝒪"}
-BRACKETS = {")": "(", "]": "[", "⟩": "⟨"}
-BARS = "|‖"
+BRACKETS = {")": "(", "]": "[", "⟩": "⟨", "|": "|", "‖": "‖"}
 FONTS = "'STIX Two Math','Cambria Math','Latin Modern Math','DejaVu Math TeX Gyre',math"
 """Fonts that know how brackets stretch: browsers do not look for one by themselves."""
 
@@ -44,7 +45,6 @@ COMMANDS = (
 
 N_ARGUMENTS = {"frac": 2, "sqrt": 1, "hat": 1}
 SCRIPTED = ("sub", "sup", "subsup")
-SIGNS = "()|‖⟨⟩[]"
 RELATIONS = "=+-≤≥≠⪰≻⇒⇔∈<>←∘"
 
 
@@ -104,25 +104,22 @@ def _row(tokens: list[str]) -> Node:
     while tokens and tokens[-1] != "}":
         node = _scripted(tokens)
         base = node.base
-        start = _opening(parts, base.text) if base.kind == "mo" else None
-        if start is None:
-            parts.append(node)
-            continue
-        # both brackets are as high as what is between them
-        fence = Node("fence", "", (*parts[start:], base))
-        whole = fence if base is node else Node(node.kind, "", (fence, *node.parts[1:]))
-        parts[start:] = [whole]
+        start = _opening(parts, base)
+        if start is not None:  # both brackets are as high as what is between them
+            fence = Node("fence", "", (*parts[start:], base))
+            node = fence if base is node else Node(node.kind, "", (fence, *node.parts[1:]))
+            del parts[start:]
+        parts.append(node)
     return parts[0] if len(parts) == 1 else Node("row", "", tuple(parts))
 
 
-def _opening(parts: list[Node], sign: str) -> int | None:
-    """Where the bracket was opened that `sign` closes; None if it closes none."""
-    opening = BRACKETS.get(sign, sign if sign in BARS else None)
-    for k in reversed(range(len(parts))):
-        text = parts[k].text if parts[k].kind == "mo" else ""
-        if text == opening:
+def _opening(parts: list[Node], closing: Node) -> int | None:
+    """Where the bracket was opened that a node closes; None if it closes none."""
+    opening = BRACKETS.get(closing.text)
+    for k in reversed(range(len(parts))) if opening else ():
+        if parts[k] == Node("mo", opening or ""):
             return k
-        if sign in BARS and text in BRACKETS.values():
+        if opening == closing.text and parts[k].text in ("(", "[", "⟨"):
             return None
     return None
 
@@ -141,51 +138,46 @@ def _scripted(tokens: list[str]) -> Node:
 
 def _atom(tokens: list[str]) -> Node:
     token = tokens.pop()
-    name = token[1:] if token[0] == "\\" else ""
     if token == "{":
         row = _row(tokens)
         tokens.pop()
         return row
+    if token[0] != "\\":
+        return Node("mn" if token[0].isdigit() else "mi" if token.isalpha() else "mo", token)
+    name, _, word = token[1:].rstrip("}").partition("{")
+    if word:
+        return Node("mi", SCRIPTS[word]) if name == "mathcal" else Node("word", word)
     if name in N_ARGUMENTS:
         return Node(name, "", tuple(_atom(tokens) for _ in range(N_ARGUMENTS[name])))
-    if name in ("mathcal", "operatorname"):
-        end = len(tokens) - 1 - tokens[::-1].index("}")
-        word = "".join(tokens[end + 1 : -1][::-1])
-        del tokens[end:]
-        return Node("mi", SCRIPTS[word]) if name == "mathcal" else Node("word", word)
-    if name:
-        if name not in COMMANDS:
-            raise ValueError(f"The command \\{name} is not in this subset of LaTeX.")
-        return Node(*COMMANDS[name])
-    return Node("mn" if token[0].isdigit() else "mi" if token.isalpha() else "mo", token)
+    if name not in COMMANDS:
+        raise ValueError(f"The command \\{name} is not in this subset of LaTeX.")
+    return Node(*COMMANDS[name])
 
 
-_TAGS = {
-    "row": "mrow", "fence": "mrow", "frac": "mfrac", "sqrt": "msqrt", "sub": "msub", "sup": "msup",
-    "subsup": "msubsup", "under": "munder",
-}  # fmt: skip
 _THIN = '<mspace width="0.17em"></mspace>'
+_ELEMENTS = {
+    "row": "mrow", "fence": "mrow", "frac": "mfrac", "sqrt": "msqrt", "sub": "msub", "sup": "msup",
+    "subsup": "msubsup", "under": "munder", "limits": "mo",
+}  # fmt: skip
+_SPECIAL = {
+    "hat": '<mover accent="true">{}<mo stretchy="false">^</mo></mover>',
+    "space": '<mspace width="2em"></mspace>',
+    "word": f"<mrow>{_THIN}<mi>{{}}</mi></mrow>",
+    "∑": '<mo mathsize="1.35em">{}</mo>',
+    **dict.fromkeys("()|‖⟨⟩[]", '<mo stretchy="false">{}</mo>'),
+}
+"""The markup of kinds and signs that are more than an element."""
 
 
 def _mathml(node: Node) -> str:
-    kind, text = node.kind, escape(node.text)
-    if kind in ("row", "fence"):
-        inside = _mathml_of_row(node.parts, kind == "fence" and any(p.is_tall for p in node.parts))
-    else:
-        inside = "".join(map(_mathml, node.parts))
-    if kind in _TAGS:
-        return f"<{_TAGS[kind]}>{inside}</{_TAGS[kind]}>"
-    if kind == "hat":
-        return f'<mover accent="true">{inside}<mo stretchy="false">^</mo></mover>'
-    if kind == "space":
-        return '<mspace width="2em"></mspace>'
-    if kind == "word":
-        return f"<mrow>{_THIN}<mi>{text}</mi></mrow>"
-    if kind == "limits":
-        return f'<mo mathsize="1.35em">{text}</mo>' if text == "∑" else f"<mo>{text}</mo>"
-    if kind == "mo" and node.text in SIGNS:
-        return f'<mo stretchy="false">{text}</mo>'
-    return f"<{kind}>{text.replace('-', '−')}</{kind}>"
+    inside = "".join(map(_mathml, node.parts))
+    if node.kind in ("row", "fence"):
+        is_tall = node.kind == "fence" and any(part.is_tall for part in node.parts)
+        inside = _mathml_of_row(node.parts, is_tall)
+    element = _ELEMENTS.get(node.kind, node.kind)
+    markup = _SPECIAL.get(node.text or node.kind) or _SPECIAL.get(node.kind)
+    text = escape(node.text) if node.kind in _SPECIAL else escape(node.text).replace("-", "−")
+    return (markup or f"<{element}>{{}}</{element}>").format(inside or text)
 
 
 def _mathml_of_row(parts: Sequence[Node], stretches: bool) -> str:

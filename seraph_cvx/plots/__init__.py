@@ -5,14 +5,19 @@ are.
 """
 
 from .convexity import SegmentDisplay, SliceDisplay
-from .feature_weights import FeatureWeightsDisplay, plot_feature_weights
 from .history import DualityDisplay, HistoryDisplay
 from .points import MetricDisplay, plot_fit
 from .posterior import PosteriorDisplay
 from .race.race import WorkPrecisionDisplay
 from .regions import RegionsDisplay
 from .report import fit_report
-from .spectrum import PathDisplay, SpectrumDisplay, plot_path
+from .spectrum import (
+    FeatureWeightsDisplay,
+    PathDisplay,
+    SpectrumDisplay,
+    plot_feature_weights,
+    plot_path,
+)
 
 __all__ = [
     "DualityDisplay",

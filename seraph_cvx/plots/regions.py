@@ -42,10 +42,8 @@ class NearestLabeled:
 
     def classify(self, places: FloatArray) -> IntArray:
         """The class of the labeled point nearest to each place; missing coordinates are 0."""
-        known = self.codes >= 0
-        full = np.zeros((len(places), self.points.shape[1]))
-        k = min(full.shape[1], places.shape[1])
-        full[:, :k] = places[:, :k]
+        known, k = self.codes >= 0, self.points.shape[1]
+        full = np.pad(places, ((0, 0), (0, k)))[:, :k]
         return np.asarray(self.codes[known][cKDTree(self.points[known]).query(full)[1]])
 
     @property
@@ -123,12 +121,10 @@ class RegionsDisplay(Display):
         known = is_known(labels)
         if not np.any(known):
             raise ValueError("No point of X has a label, so nothing is nearest to a labeled one.")
-        both = np.concatenate([labels[known], truth])
-        known_codes, test_codes = np.split(
-            np.unique(both, return_inverse=True)[1], [np.count_nonzero(known)]
-        )
-        codes = np.full(len(labels), -1)
-        codes[known] = known_codes
+        every = np.unique(np.concatenate([labels[known], truth]), return_inverse=True)[1]
+        n_known = np.count_nonzero(known)
+        codes, test_codes = np.full(len(labels), -1), every[n_known:]
+        codes[known] = every[:n_known]
 
         def under(L: FloatArray) -> NearestLabeled:
             transformed = points @ L.T
@@ -184,10 +180,10 @@ def shade_regions(
     `classify` maps (k, 2) places to the positions of their classes in the palette.
     """
     (left, bottom), (right, top) = np.array([low, high], dtype=np.float64)
-    sides = (np.linspace(*ends, RESOLUTION) for ends in ((left, right), (bottom, top)))
-    places = np.stack(np.meshgrid(*sides), axis=-1)
-    shades = 1.0 - TINT * (1.0 - to_rgba_array(PALETTE)[:, :3])
-    codes = classify(places.reshape(-1, 2)).reshape(RESOLUTION, RESOLUTION) % len(shades)
-    look: dict[str, Any] = {"origin": "lower", "interpolation": "nearest", "zorder": 0}
-    ax.imshow(shades[codes], extent=(left, right, bottom, top), **look)
-    ax.set(xlim=(left, right), ylim=(bottom, top))
+    x, y = np.linspace(left, right, RESOLUTION), np.linspace(bottom, top, RESOLUTION)
+    places = np.stack(np.meshgrid(x, y), axis=-1)
+    codes = classify(places.reshape(-1, 2)).reshape(places.shape[:2]) % len(PALETTE)
+    shades = 1.0 - TINT * (1.0 - to_rgba_array(PALETTE)[codes, :3])
+    ends = (left, right, bottom, top)
+    ax.imshow(shades, extent=ends, origin="lower", interpolation="nearest", zorder=0)
+    ax.axis(ends)

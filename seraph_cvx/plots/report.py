@@ -117,10 +117,12 @@ def fit_report(
         fit=fit,
         model=fit.model,
         remarks=[visible(remark) for remark in dict.fromkeys(remarks)],
-        classes=_classes(fit),
+        class_sizes=np.bincount(fit.codes[fit.codes >= 0]).tolist(),
+        most_classes=MOST_CLASSES,
         formulas=FORMULAS,
         pictures=_pictures(fit),
-        errors=_error_rows(fit.model),
+        judged=getattr(fit.model, "leave_one_out_", None),
+        error_interval=_error_interval,
         gap_in_words=gap_in_words,
         badge=_badge(fit.model),
         rank=numerical_rank,
@@ -195,37 +197,16 @@ def _collect(
     )
 
 
-def _classes(fit: FittedMetric) -> str:
-    """The classes, each with the number of its points."""
-    sizes = np.bincount(fit.codes[fit.codes >= 0], minlength=len(fit.class_names))
-    classes = [f"{name} ({k})" for name, k in zip(fit.class_names, sizes, strict=True)]
-    n_more = len(classes) - MOST_CLASSES
-    more = f" and {n_more} more" if n_more > 0 else ""
-    return ", ".join(classes[:MOST_CLASSES]) + more if classes else "none given"
-
-
-def _badge(model: Any) -> tuple[str, str]:
-    """The status of the fit, and the class of its badge."""
+def _badge(model: Any) -> str:
+    """The class of the badge of a fit, by its certified gap."""
     bounds = model.certificate_
-    tone = Tone.CAUTION if bounds is None else tone_of_gap(bounds.relative_gap)
-    return f"status: {model.status_.value.replace('_', ' ')}", BADGES[tone]
+    return BADGES[Tone.CAUTION if bounds is None else tone_of_gap(bounds.relative_gap)]
 
 
-def _error_rows(model: Any) -> list[tuple[str, float, tuple[float, float]]]:
-    """The 1-NN errors in both metrics, with Wilson's intervals, and their difference."""
-    judged = getattr(model, "leave_one_out_", None)
-    if judged is None:
-        return []
-    errors = {
-        "Euclidean distance": judged.euclidean_error,
-        "learned metric": judged.learned_error,
-    }
-    rows = []
-    for name, error in errors.items():
-        interval = binomtest(round(error * judged.n), judged.n).proportion_ci(method="wilson")
-        rows.append((name, error, (interval.low, interval.high)))
-    two = 2.0 * judged.standard_error
-    return [*rows, ("difference", judged.gain, (judged.gain - two, judged.gain + two))]
+def _error_interval(error: float, n: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share of n points."""
+    interval = binomtest(round(error * n), n).proportion_ci(method="wilson")
+    return interval.low, interval.high
 
 
 def _feature_rows(fit: FittedMetric) -> list[tuple[str, float, float]]:
