@@ -113,11 +113,7 @@ def _numbers(text: str) -> list[float]:
 
 
 def read_instances(folder: Path, label_column: str = "y") -> dict[str, MStepObjective]:
-    """Read the tables of a folder, by the names of their files, and state the M-step of each.
-
-    A .npz file holds X and y, with -1 for an unknown class, and may hold `trace_weight` and
-    `unlabeled_weight`; a CSV table has a column of labels. The points are taken as they are.
-    """
+    """The M-steps of a folder's tables, or .npz files of X, y, weights, by file name."""
     objectives: dict[str, MStepObjective] = {}
     for name, path in files_by_name(folder, "instances", ENDINGS).items():
         if path.suffix == ".npz":

@@ -391,10 +391,7 @@ def announce_long_work(pairs: PairSet, only_labeled: bool) -> None:
 
 
 def expected_seconds(pairs: PairSet, only_labeled: bool = False) -> float:
-    """Estimate the seconds of `SWEEPS` sweeps over all pairs, each with an eigendecomposition.
-
-    Measured on fewer points and features: the times grow like n^2 and m^3.
-    """
+    """Estimate the seconds of a fit by a trial on fewer points: they grow like n^2 and m^3."""
     m, k = pairs.n_features, min(pairs.n_features, SMALL)
     trial, clock = np.diag(np.arange(1.0, k + 1.0)), time.perf_counter()
     np.linalg.eigh(trial)
@@ -420,10 +417,7 @@ def duration(seconds: float) -> str:
 def learn(
     seraph: SERAPH, X: Any, labels: Any, then: Callable[[FloatArray], object] | None = None
 ) -> None:
-    """Fit SERAPH, print each iteration, and report the certificate; Ctrl-C keeps what there is.
-
-    `then` is called with the metric of each iteration of EM.
-    """
+    """Fit SERAPH, print each iteration, which `then` gets too; Ctrl-C keeps what there is."""
 
     def callback(step: Iteration, metric: FloatArray) -> None:
         report_iteration(step, metric)

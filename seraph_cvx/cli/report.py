@@ -47,11 +47,7 @@ REJECTIONS = (ValueError, TypeError, OSError, MemoryError, MissingExtra)
 
 
 def say(text: str, style: str | None = None, console: Console = screen, hang: int = 0) -> None:
-    """Print a result, wrapped in a terminal and with `hang` columns before continued lines.
-
-    Control characters are escaped, so that no name can control the terminal; so are characters
-    that its encoding lacks.
-    """
+    """Print a result, wrapped in a terminal; what could control it or it lacks is escaped."""
     lines = encodable(visible(text, but="\n\t"), console.encoding)
     if console.is_terminal:
         lines = hanging(lines, console.width, hang)

@@ -369,10 +369,7 @@ def name_columns(X: FloatArray, names: Sequence[str]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class UserTable:
-    """Points, their classes as positions in `class_names` (-1: unknown), and the names.
-
-    `X` is NaN where a number is missing; `unknown` counts the words for an unknown class.
-    """
+    """Points (NaN: missing), their classes (-1: unknown), names, words read as unknown."""
 
     X: FloatArray
     y: NDArray[np.int64]
@@ -495,10 +492,7 @@ class NewRows(NamedTuple):
 def read_new_rows(
     path: Path, feature_names: Sequence[str] | None, n_features: int, reading: Reading
 ) -> NewRows:
-    """Read the columns that a model needs, by their names or, without names, all in their order.
-
-    A feature ``color=red`` that is not a column itself is 1 where the column ``color`` holds red.
-    """
+    """Read what a model needs: columns by name, ``color=red`` from the column ``color``."""
     rows = read_rows(path, reading)
     _, header = next(rows)
     names = header if feature_names is None else list(feature_names)

@@ -49,11 +49,7 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class HalfStep:
-    """The state after `number` half-steps: a metric A, and the M-step with the current soft labels.
-
-    Number 0 is the start (A = I, q(-1) = 1), odd is after an M-step, even after an E-step, which
-    replaces the objective.
-    """
+    """The state after `number` half-steps; 0: the start, odd: an M-step, even: an E-step."""
 
     number: int
     metric: FloatArray
@@ -123,10 +119,7 @@ def has_converged(before: float, after: float) -> bool:
 
 @dataclass(eq=False)
 class StepwiseAlternation:
-    """Alternate M-steps (11) and E-steps (10) from q(-1) = 1, only as far as is asked for.
-
-    `trouble` says why there is no next half-step; a scene with nothing to learn from has none.
-    """
+    """M-steps (11) and E-steps (10), as far as asked for; `trouble` says why there is no next."""
 
     scene: Scene
     settings: Settings
@@ -203,11 +196,7 @@ def ask_solver(half_step: HalfStep, solver: str, time_limit: float = 20.0) -> MS
 def gaps_by_iteration(
     half_step: HalfStep, solver: str, most_steps: int = 1_000
 ) -> list[tuple[int, float]]:
-    """The certified relative gap of a first-order method stopped after 1, 2, 3, 4, 6, 9, ... steps.
-
-    Each is a run of its own from A = 0, up to the first that is certified. There is none of a conic
-    solver: its runs take too long for that.
-    """
+    """The gaps of a first-order method stopped after 1, 2, 3, 4, 6, ... steps from A = 0."""
     gaps: list[tuple[int, float]] = []
     steps = 1
     while solver in FIRST_ORDER and steps <= most_steps:

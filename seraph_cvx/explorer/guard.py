@@ -24,10 +24,7 @@ NO_TOKEN = "The explorer needs its token: open the whole link that seraph-cvx ex
 
 @dataclass(frozen=True)
 class Guard:
-    """Decides who is let in: whoever opened the link, which leaves its token in a cookie.
-
-    The port is part of the cookie's name, since cookies ignore ports.
-    """
+    """Lets in whoever opened the link; the cookie's name has the port: cookies ignore ports."""
 
     token: str
     port: int

@@ -44,10 +44,7 @@ def html() -> Any:
 
 
 def draw_plane(scene: Scene, half_step: HalfStep | None) -> str:
-    """Draw the points, the unit ellipse of the chosen one, and the posterior with it as a shade.
-
-    The ellipse is {v: v'Av = 1}. If eta is not 1, {v: v'Av = eta}, where p(+1) = 1/2, is drawn too.
-    """
+    """Draw the points, v'Av = 1 and v'Av = eta around the chosen one, and p(+1) as a shade."""
     shade, outlines = "", {}
     if half_step is not None:
         eta = half_step.objective.threshold
@@ -59,10 +56,7 @@ def draw_plane(scene: Scene, half_step: HalfStep | None) -> str:
 
 
 def draw_regions(scene: Scene, metric: FloatArray) -> str:
-    """Draw the 1-NN regions under a metric, the true classes, and a cross on what is wrong.
-
-    Points without a label are dots in the color of their true class, if that is known.
-    """
+    """Draw the 1-NN regions under a metric, the true classes, and a cross on what is wrong."""
     shade = region_image(scene, metric) if np.any(scene.y >= 0) and metric.any() else ""
     error = neighbor_error(scene, metric)
     wrong = () if error is None else error.wrong
@@ -78,11 +72,7 @@ def draw_learned(scene: Scene, half_step: HalfStep) -> str:
 
 
 def draw_pairs(scene: Scene, half_step: HalfStep) -> str:
-    """Draw the posterior (8) of each pair above the diagonal, and its label in the M-step below.
-
-    The points are in the order of their first principal coordinate under the metric; those with a
-    label have a mark at the rim.
-    """
+    """Draw `pair_heat` in the order of the first principal coordinate under the metric."""
     order = principal_order(scene.X @ symmetric_root(half_step.metric))
     heat = pair_heat(scene, half_step)
     first, second = np.sort(np.stack(np.meshgrid(order, order)), axis=0)
@@ -133,12 +123,7 @@ def _marks(scene: Scene, X: FloatArray) -> list[Any]:
 
 
 def pair_heat(scene: Scene, half_step: HalfStep) -> FloatArray:
-    """The posterior of each pair and, below the diagonal, the label that f has for it, (n, n).
-
-    Above the diagonal p(+1) = sigma(eta - v'Av), eq. (8), and on it p(+1) at v = 0. Below it 1 for
-    a similar pair, 0 for a dissimilar one, and for an unlabeled one the soft label (10): q(+1) = 0
-    at the start, later that of the previous metric.
-    """
+    """The posterior (8) of each pair and, below the diagonal, its label or soft label in f."""
     objective, y = half_step.objective, scene.y
     v = scene.X[:, None, :] - scene.X[None, :, :]
     heat = posterior_similar(_scores(v, half_step.metric, objective.threshold))

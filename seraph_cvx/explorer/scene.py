@@ -43,10 +43,7 @@ class Point(NamedTuple):
 
 @dataclass(frozen=True)
 class Scene:
-    """Points of the plane, and the square window that shows them.
-
-    The ellipse is drawn around the point whose number is `chosen`.
-    """
+    """Points, the square window that shows them, and the number of the one that is chosen."""
 
     points: tuple[Point, ...] = ()
     center: tuple[float, float] = (0.0, 0.0)

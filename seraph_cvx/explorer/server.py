@@ -48,10 +48,7 @@ class Pages:
     _lock: Lock = field(default_factory=Lock)
 
     def answer(self, path: str, question: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer ``/events`` by the view after them, ``/sheet`` by the content of a tab.
-
-        A page that is not known opens as all do; a question that makes no sense is a ValueError.
-        """
+        """Answer ``/events`` by the view after them, ``/sheet`` by a tab, or by a ValueError."""
         page, events = str(question.get("page")), question.get("events", [])
         tab, solver = str(question.get("tab")), question.get("solver")
         if not isinstance(events, list) or not all(
@@ -88,10 +85,7 @@ class Handler(BaseHTTPRequestHandler):
     timeout = 600
 
     def do_GET(self) -> None:
-        """Answer with a file; the link with the token by a cookie that holds it.
-
-        So the token stays neither in the address bar nor in the history.
-        """
+        """Answer with a file; the link by a cookie, so that no address keeps its token."""
         path, _, query = self.path.partition("?")
         guard = self.server.guard
         words = guard.refusal(self.headers, query)
@@ -143,10 +137,7 @@ class Handler(BaseHTTPRequestHandler):
 
 
 def serve(listener: socket.socket, token: str) -> None:
-    """Serve the page to anyone who has the token, until Ctrl-C.
-
-    Its first scene is solved before a browser asks for it.
-    """
+    """Serve the page to whoever has the token, until Ctrl-C; its first scene is solved before."""
     with Server(listener, token) as server:
         server.pages.answer("/events", {"page": "", "events": []})
         server.serve_forever()

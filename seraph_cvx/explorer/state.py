@@ -112,10 +112,7 @@ CONTROLS = {
 
 @dataclass(frozen=True)
 class Snapshot:
-    """The controls, the scene that they drew, as it is now, and how many half-steps are done.
-
-    Fewer half-steps are done than `position` asks for where `trouble` says why.
-    """
+    """Controls, the scene they drew, as it is now, and the half-steps done, unless in trouble."""
 
     settings: Settings = field(default_factory=Settings)
     scene: Scene = field(default_factory=lambda: scene_named(FIRST_SCENE))
@@ -205,10 +202,7 @@ def link_of(now: Snapshot) -> str:
 
 
 def read_link(text: str) -> Snapshot:
-    """Read what :func:`link_of` wrote, also at the end of an address, after its ``#``.
-
-    Raises a ValueError in words where a part is unknown or none that the page can set.
-    """
+    """Read what `link_of` wrote, also in an address, after its ``#``; or a ValueError."""
     given = dict(parse_qsl(text.rpartition("#")[2], keep_blank_values=True))
     if not given or not set(given) <= set(PARTS):
         raise ValueError(f"The link has the parts {[*given]}; it may have {', '.join(PARTS)}.")

@@ -51,11 +51,7 @@ def view_of(state: ExplorerState) -> dict[str, Any]:
 
 
 def controls_of(state: ExplorerState) -> list[dict[str, Any]]:
-    """List the controls in the order of the page.
-
-    Each has its name, what :class:`Control` holds, its value and the text that shows it, and off,
-    the reason why it does nothing, or an empty string.
-    """
+    """The controls in the order of the page; `off` says why one does nothing."""
     half_step, controls = state.half_step, []
     for name, control in CONTROLS.items():
         at = control.options.index(getattr(state.settings, name))
@@ -243,10 +239,7 @@ def _proof_item(node: ConvexityProof, shown: set[str]) -> str:
 
 
 def python_of(state: ExplorerState) -> str:
-    """Write Python code that makes the M-steps (11) and E-steps (10) of the page.
-
-    Its `metric`, `objective` and `certificate` equal those of the page to the last digit.
-    """
+    """Python code that makes the steps of the page, to the last digit."""
     half_step = state.half_step
     if half_step is None:
         return f"# {state.trouble}\n"
