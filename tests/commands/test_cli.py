@@ -283,6 +283,10 @@ def test_advice_names_options_of_the_command(table, monkeypatch):
     command = f"{FIT} --solver scs --m-step-tol 1e-4 --force"
     result = run(command)
     assert_answered_in_words(result, ["--polish closes the gap"], 1)
+    certificate = load_model("small.metric.npz")[-1].certificate_
+    for kind in ("primal", "dual"):
+        value = getattr(certificate, f"{kind}_value")
+        assert f"{kind} value {value:.12g}" in words(result.stdout)
     known = re.findall(r"--[a-z-]+", run("fit --help").output)
     assert set(re.findall(r"--[a-z-]+", result.stderr)) <= set(known)
     assert run(f"{command} --polish").exit_code == 0

@@ -87,14 +87,6 @@ def test_there_are_eleven_and_the_index_names_each():
     assert [row[1:] for row in rows] == [(s.stem,) * 3 for s in SCRIPTS]
 
 
-def test_every_link_of_the_index_leads_somewhere():
-    links = re.findall(r"\]\(([^)#]+)\)", INDEX)
-    for more in ("exercises", "solver-comparison", "reproduction"):
-        assert f"{more}/README.md" in links
-    assert "benchmarks.md" in links
-    assert [link for link in links if not (FOLDER / link).exists()] == []
-
-
 @pytest.mark.slow
 @each_script
 def test_script_runs_headless_and_draws_the_committed_pictures_legibly_where_told(script, tmp_path):
