@@ -20,10 +20,13 @@ from ..pairs.pair_set import PairSet
 from ..processes.whole_file import write_whole
 from ..solvers.solution import Status
 from .report import alert, needs_matplotlib, say, tell
-from .tables import Reading, UserTable, name_columns, open_text
+from .tables import UserTable, name_columns
 
 if TYPE_CHECKING:
     from ..estimators.seraph import SERAPH
+
+
+COLUMNS = "iter               J   objective (7)  M-step gap  rank      trace  seconds"
 
 
 def describe(table: UserTable, pairs: PairSet, name: str) -> None:
@@ -42,17 +45,13 @@ def describe(table: UserTable, pairs: PairSet, name: str) -> None:
 def report_iteration(step: Iteration, metric: FloatArray) -> None:
     """Print an iteration, the first one below the names of the columns."""
     if step.number == 1:
-        titles = ("iter", "J", "objective (7)", "M-step gap", "rank", "trace", "seconds")
         say(
             "Gap, rank and trace are of the matrix A of the M-step, before it is mixed with its "
             "reference."
         )
-        say("{:>4} {:>15} {:>15} {:>11} {:>5} {:>10} {:>8}".format(*titles), style="bold")
+        say(COLUMNS, style="bold")
     gap = f"{step.relative_gap:.1e}" if np.isfinite(step.relative_gap) else step.kind
-    say(
-        f"{step.number:>4} {step.descent_value:>15.8f} {step.paper_objective:>15.8f} "
-        f"{gap:>11} {step.rank:>5} {step.trace:>10.4g} {step.seconds:>8.2f}"
-    )
+    tell("iteration", step=step, gap=gap)
 
 
 def report_metric(table: UserTable, seraph: SERAPH, sampling: Sampling | None = None) -> None:
@@ -163,29 +162,3 @@ def write_page(
         )
         kept.append(f"the report is in {path}")
         say(f"Written: the report of the fit, a page for any browser, to {path}")
-
-
-def loading_code(file: Path, label: str, reading: Reading, table: UserTable) -> str:
-    """The Python code that reads the table as the command does."""
-    text = open_text(file, reading)
-    options = {
-        "sep": text.delimiter,
-        "encoding": text.encoding,
-        "decimal": reading.decimal,
-        "skiprows": text.skipped,
-        "skipinitialspace": True,
-        "dtype": {label: "object"},
-        "keep_default_na": reading.impute,
-        "na_values": {label: ["", *table.unknown]},
-    }
-    given = [repr(str(file)), *(f"{name}={value!r}" for name, value in options.items())]
-    inside = ",\n    ".join(given)
-    lines = ["import pandas", "", f"X = pandas.read_csv(\n    {inside},\n)"]
-    lines.append(f"y = X.pop({label!r})  # empty: unknown")
-    lines += [f"X = X.drop(columns={list(reading.drop)!r})"] if reading.drop else []
-    lines += [
-        f"X = pandas.get_dummies(X, columns=[{name!r}], dtype=float, "
-        f"drop_first=X[{name!r}].nunique() == 2)"
-        for name in reading.one_hot
-    ]
-    return "\n".join([*lines, ""])

@@ -27,13 +27,12 @@ from .fit_report import (
     draw_demo,
     draw_fit,
     finish,
-    loading_code,
     report_iteration,
     report_metric,
     write_page,
 )
 from .main import DEBUG, DECIMAL, ENCODING, EXAMPLES, GIVEN, Panels, app, argument, in_panel, option
-from .report import alert, answers_in_words, say, screen, tell
+from .report import alert, answers_in_words, say, screen, tell, written
 from .tables import (
     Reading,
     TableError,
@@ -41,6 +40,7 @@ from .tables import (
     check_output,
     is_number,
     name_columns,
+    open_text,
     read_table,
     require_file,
     require_memory_for_pairs,
@@ -316,7 +316,9 @@ def fit(
         if picture is not None:
             draw_fit(picture, scaled, seraph, f"SERAPH on {file.name}", kept)
         if html is not None:
-            code = loading_code(file, label, reading, table)
+            read = {"file": file, "label": label, "text": open_text(file, reading)}
+            words = ["", *table.unknown]
+            code = written("loading", **read, reading=reading, unknown=words) + "\n"
             command = shlex.join(["seraph-cvx", "fit", *context.meta[GIVEN]])
             write_page(html, model, table, file.name, code, command, kept)
         finish(seraph.status_, kept)

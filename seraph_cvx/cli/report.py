@@ -71,7 +71,7 @@ def _macros() -> Any:
     from ..display.page import templates
 
     plain = templates().overlay(autoescape=False, trim_blocks=True, lstrip_blocks=True)
-    plain.filters = {**plain.filters, "visible": visible, "text": to_text}
+    plain.filters = {**plain.filters, "visible": visible, "text": to_text, "repr": repr}
     return plain.get_template("cli/report.txt").module
 
 
