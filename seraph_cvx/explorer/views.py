@@ -19,6 +19,7 @@ from ..display.formulas import (
     typeset,
 )
 from ..display.mathml import to_mathml
+from ..display.page import templates
 from ..display.symbols import prose
 from ..solvers.solution import MStepSolution
 from .alternation import (
@@ -243,46 +244,12 @@ def python_of(state: ExplorerState) -> str:
     half_step = state.half_step
     if half_step is None:
         return f"# {state.trouble}\n"
-    settings, number = state.settings, half_step.number
-    steps = "metric, objective = np.eye(2), program(None)"
-    if number:
-        steps = f"""\
-metric = None
-for _ in range({(number + 1) // 2}):
-    objective = program(metric)  # the E-step
-    metric = solve_m_step(objective, start=metric).metric"""
-        steps += "" if number % 2 else "\nobjective = program(metric)  # the last E-step"
-    return f'''\
-"""SERAPH on {len(state.scene.points)} points in the plane: {half_step.name}."""
-
-import numpy as np
-
-from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
-
-X = np.array([
-{_filled(f"[{point.across!r}, {point.up!r}]" for point in state.scene.points)}
-])
-y = np.array([  # -1: unknown
-{_filled(map(str, state.scene.y))}
-])
-pairs = PairSet.from_labels(X, y)
-mu = {settings.weight_factor!r} * pairs.resolve_unlabeled_weight("ratio")
-
-
-def program(metric):
-    """The M-step (11) with the soft labels (10) of `metric`; None: q(-1) = 1."""
-    return MStepObjective(
-        pairs, previous_metric=metric, unlabeled_weight=mu,
-        trace_weight={settings.trace_weight!r}, threshold={settings.threshold!r},
-        sharpness={settings.sharpness!r},
-    )
-
-
-{steps}
-certificate = certify(objective, metric)
-print("metric", metric.tolist())
-print("relative gap", certificate.relative_gap)
-'''
+    plain = templates().overlay(autoescape=False, trim_blocks=True, lstrip_blocks=True)
+    recipe = plain.get_template("explorer/recipe.txt")
+    positions = _filled(f"[{point.across!r}, {point.up!r}]" for point in state.scene.points)
+    labels = _filled(map(str, state.scene.y))
+    values = {"state": state, "half_step": half_step, "positions": positions, "labels": labels}
+    return str(recipe.render(values)) + "\n"
 
 
 def _filled(items: Iterable[str]) -> str:
