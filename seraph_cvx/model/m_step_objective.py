@@ -20,7 +20,7 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import scipy  # imports its parts when they are first used
@@ -28,6 +28,7 @@ from numpy.typing import ArrayLike
 
 from ..engine.moments import PairMoments, WhitenedBasis
 from ..engine.pair_sums import PairSums
+from ..engine.passes import PairLoss
 from ..numerics.checks import LARGEST_SUM, MOST, FloatArray, check_number, read_only
 from ..numerics.exact_rank import link_differences, rank_unless_spanning
 from ..numerics.psd_cone import check_metric, symmetrize
@@ -36,6 +37,7 @@ from ..penalties.penalty import Penalty
 from ..penalties.regularizer import Regularizer
 from .label_bounds import LabelBounds, LabelEnclosure, Thresholds, bound_labels
 from .m_step_family import Geometry, MStepFamily
+from .pair_losses import LOGISTIC
 from .pair_program import PairProgram
 from .soft_labels import SoftLabels, SoftLabelSums, check_soft_labels, tabulate
 
@@ -78,6 +80,8 @@ class MStepObjective:
     family : MStepFamily, optional
         What M-steps of the same pairs share, reused from another one; made again where it is
         not of these pairs, mu, eta, manifold term and threads.
+    linear_blocks : tuple of Penalty
+        Linear penalties that are part of `trace_weight` and `manifold_term` already.
 
     Attributes
     ----------
@@ -133,33 +137,54 @@ class MStepObjective:
     manifold_term: FloatArray | None = None
     penalties: Sequence[Penalty] = ()
     family: MStepFamily = None  # type: ignore[assignment]
-    linear_blocks: tuple[Penalty, ...] = field(default=(), init=False)
+    linear_blocks: tuple[Penalty, ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        _set(self, "trace_weight", check_number(self.trace_weight, "trace_weight", minimum=0.0))
-        self._add_linear_penalties()
-        shared = MStepFamily.of(
-            self.pairs,
-            self.unlabeled_weight,
-            self.threshold,
-            self.manifold_term,
-            self.n_jobs,
-            self.family,
+        pairs, term = self.pairs, self.manifold_term
+        trace_weight = check_number(self.trace_weight, "trace_weight", minimum=0.0)
+        linear, others = list(self.linear_blocks), []
+        for block in self.penalties:
+            if not isinstance(block, Penalty):
+                raise TypeError(
+                    f"penalties holds {block!r}, which is not a Penalty: give blocks of "
+                    "seraph_cvx.penalties, such as Ridge(0.1), or of your own class."
+                )
+            added = block.regularizer(pairs.points)
+            if added is None:
+                others.append(copy.copy(block.for_points(pairs.points)))
+                continue
+            linear.append(block)
+            trace_weight += added.trace_weight
+            if added.manifold_term is not None:
+                term = added.manifold_term + (0.0 if term is None else np.asarray(term))
+        family = MStepFamily.of(
+            pairs, self.unlabeled_weight, self.threshold, term, self.n_jobs, self.family
         )
-        _set(self, "family", shared)
-        _set(self, "unlabeled_weight", shared.mu)
-        _set(self, "threshold", shared.threshold)
-        _set(self, "manifold_term", shared.manifold_term)
-        a = 1.0 + self.mu if self.sharpness is None else self.sharpness
-        _set(self, "sharpness", check_number(a, "sharpness", minimum=0.0, strict=True))
+        a = 1.0 + family.mu if self.sharpness is None else self.sharpness
+        normalized = {
+            "family": family,
+            "unlabeled_weight": family.mu,
+            "threshold": family.threshold,
+            "manifold_term": family.manifold_term,
+            "trace_weight": trace_weight,
+            "sharpness": check_number(a, "sharpness", minimum=0.0, strict=True),
+            "penalties": tuple(others),
+            "linear_blocks": tuple(linear),
+        }
         if self.soft_labels is not None and self.previous_metric is not None:
             raise ValueError("Give either soft_labels or previous_metric, not both.")
         if self.soft_labels is not None:
-            _set(self, "soft_labels", check_soft_labels(self.soft_labels, self.pairs))
+            normalized["soft_labels"] = check_soft_labels(self.soft_labels, pairs)
         if self.previous_metric is not None:
-            m = self.pairs.n_features
-            P = check_metric(self.previous_metric, m, "previous_metric", repair=False)
-            _set(self, "previous_metric", P)
+            normalized["previous_metric"] = check_metric(
+                self.previous_metric, pairs.n_features, "previous_metric", repair=False
+            )
+        for name, value in normalized.items():
+            object.__setattr__(self, name, value)
+        self._check_sizes()
+
+    def _check_sizes(self) -> None:
+        """Refuse weights that overflow in the unit of the points."""
         least = self.pairs.least_spread
         if self.trace_weight > MOST * least**2:
             raise ValueError(
@@ -185,8 +210,7 @@ class MStepObjective:
 
     def value(self, A: ArrayLike) -> float:
         """The value f(A), eq. (11) with the sign reversed, and of the penalties; A any matrix."""
-        matrix = self.check(A)
-        return self.program.value(matrix) + sum(block.value(matrix) for block in self.penalties)
+        return self.penalized_value(self.program, A)
 
     def gradient(self, A: ArrayLike) -> FloatArray:
         """The gradient of f at A, that of (11) with the sign reversed.
@@ -197,35 +221,38 @@ class MStepObjective:
 
     def value_and_gradient(self, A: ArrayLike) -> tuple[float, FloatArray]:
         """The value and the gradient of f at A, in one sweep."""
+        return self.penalized_gradient(self.program, A)
+
+    def penalized_value(self, program: PairProgram, A: ArrayLike) -> float:
+        """The value at A of a program of these pairs, plus that of the penalties."""
         matrix = self.check(A)
-        value, gradient = self.program.value_and_gradient(matrix)
+        return program.value(matrix) + sum(block.value(matrix) for block in self.penalties)
+
+    def penalized_gradient(self, program: PairProgram, A: ArrayLike) -> tuple[float, FloatArray]:
+        """The same with the gradient, in one sweep."""
+        matrix = self.check(A)
+        value, gradient = program.value_and_gradient(matrix)
         for block in self.penalties:
             value, gradient = value + block.value(matrix), gradient + block.subgradient(matrix)
         return value, gradient
 
     def with_trace_weight(self, trace_weight: float) -> MStepObjective:
         """The same M-step with another lambda, of the same family."""
-        return self._replaced(trace_weight=trace_weight)
+        return replace(self, trace_weight=trace_weight)
 
     def with_soft_labels_of(self, metric: FloatArray) -> MStepObjective:
         """The M-step after the E-step (10) at `metric`, of the same family."""
-        return self._replaced(soft_labels=None, previous_metric=metric)
+        return replace(self, soft_labels=None, previous_metric=metric)
 
     def with_penalties(self, penalties: Sequence[Penalty]) -> MStepObjective:
         """The same M-step with other penalties, of the same family."""
-        other = self._replaced(penalties=penalties)
+        other = replace(self, penalties=penalties)
         if self.linear_blocks and len(other.linear_blocks) > len(self.linear_blocks):
             raise ValueError(
                 f"{self.linear_blocks[0]!r} is part of trace_weight or manifold_term already, and "
                 "linear penalties would be added to it: give the others alone, or start from an "
                 "objective that was made without it."
             )
-        return other
-
-    def _replaced(self, **changes: Any) -> MStepObjective:
-        """The same M-step with some changes; it still knows its linear blocks."""
-        other = replace(self, **changes)
-        _set(other, "linear_blocks", (*self.linear_blocks, *other.linear_blocks))
         return other
 
     @cached_property
@@ -260,8 +287,12 @@ class MStepObjective:
     @cached_property
     def program(self) -> PairProgram:
         """The objective f in the coordinates of the data."""
-        constant = self.threshold * self.recession_total
-        return PairProgram(self.sums, self.mu, self.threshold, self.recession_matrix, constant)
+        return pair_program(self, LOGISTIC)
+
+    @cached_property
+    def whitened_program(self) -> PairProgram:
+        """The objective f in whitened coordinates B, A = Z B Z'; it has the same infimum."""
+        return pair_program(self, LOGISTIC, whitened=True)
 
     @property
     def pair_total(self) -> float:
@@ -282,21 +313,6 @@ class MStepObjective:
     def linear_penalty(self) -> Regularizer:
         """The regularizer R = lambda*I + manifold term, the two parts kept apart."""
         return self.geometry.linear_penalty
-
-    @cached_property
-    def whitened_program(self) -> PairProgram:
-        """The objective f in whitened coordinates B, A = Z B Z'; it has the same infimum."""
-        geometry, basis = self.geometry, self.basis
-        similar = geometry.similar_in_basis
-        if self.has_soft_labels:
-            similar = similar + self.mu * basis.from_whitened(self.soft_label_sums.matrix)
-        return PairProgram(
-            geometry.sums_in_basis,
-            self.mu,
-            self.threshold,
-            symmetrize(similar + basis.regularizer),
-            self.threshold * self.recession_total,
-        )
 
     @cached_property
     def soft_labeling(self) -> SoftLabels:
@@ -497,27 +513,6 @@ class MStepObjective:
 
         return objective_card(self)
 
-    def _add_linear_penalties(self) -> None:
-        """Add the linear penalties to R; the others are kept, made for these points."""
-        linear_blocks, others = [], []
-        for block in self.penalties:
-            if not isinstance(block, Penalty):
-                raise TypeError(
-                    f"penalties holds {block!r}, which is not a Penalty: give blocks of "
-                    "seraph_cvx.penalties, such as Ridge(0.1), or of your own class."
-                )
-            linear = block.regularizer(self.pairs.points)
-            if linear is None:
-                others.append(copy.copy(block.for_points(self.pairs.points)))
-                continue
-            linear_blocks.append(block)
-            _set(self, "trace_weight", self.trace_weight + linear.trace_weight)
-            if linear.manifold_term is not None:
-                given = 0.0 if self.manifold_term is None else np.asarray(self.manifold_term)
-                _set(self, "manifold_term", given + linear.manifold_term)
-        _set(self, "penalties", tuple(others))
-        _set(self, "linear_blocks", tuple(linear_blocks))
-
     def check(self, A: ArrayLike) -> FloatArray:
         """Check A, PSD or not, and return it as a symmetric matrix of the right size."""
         matrix = np.asarray(A, dtype=np.float64)
@@ -525,6 +520,28 @@ class MStepObjective:
         if matrix.shape != (m, m):
             raise ValueError(f"A has shape {matrix.shape}; the points have {m} features.")
         return symmetrize(matrix)
+
+
+def pair_program(m_step: MStepObjective, loss: PairLoss, whitened: bool = False) -> PairProgram:
+    """The function with this loss of unlabeled pairs; with the logistic one it is f.
+
+    The soft labels are part of f alone; the other losses are minimized over them.
+    """
+    has_labels = loss is LOGISTIC and m_step.has_soft_labels
+    geometry = m_step.geometry
+    if whitened:
+        sums, similar, R = (
+            geometry.sums_in_basis,
+            geometry.similar_in_basis,
+            m_step.basis.regularizer,
+        )
+        soft = m_step.basis.from_whitened(m_step.soft_label_sums.matrix) if has_labels else 0.0
+    else:
+        sums, similar, R = geometry.sums, m_step.moments.similar, m_step.regularizer
+        soft = m_step.soft_label_matrix if has_labels else 0.0
+    M = symmetrize(similar + m_step.mu * soft + R)
+    total = m_step.recession_total if has_labels else m_step.pairs.similar_total
+    return PairProgram(sums, m_step.mu, m_step.threshold, M, m_step.threshold * total, loss)
 
 
 def _largest_eigenvalue(P: FloatArray, sizes: FloatArray) -> float:
@@ -547,7 +564,3 @@ def _largest_eigenvalue(P: FloatArray, sizes: FloatArray) -> float:
         if step <= 1e-15 * t:
             break
     return t
-
-
-def _set(target: object, name: str, value: object) -> None:
-    object.__setattr__(target, name, value)  # the normalized form of a frozen field

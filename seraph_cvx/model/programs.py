@@ -7,19 +7,19 @@ added to any of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..engine.passes import PairLoss
 from ..numerics.checks import FloatArray
 from ..numerics.psd_cone import symmetrize
 from ..penalties.penalty import TermPoint
-from .m_step_objective import MStepObjective
+from .m_step_objective import MStepObjective, pair_program
 from .pair_losses import EntropyLoss, SharpenedLoss
-from .pair_program import FactorPoint, PairProgram
+from .pair_program import FactorHessian, FactorPoint, PairProgram
 
 
 def paper_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram:
@@ -27,7 +27,7 @@ def paper_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram
 
     -sum_{S u D} ln p(y) + mu sum_U H(p) + <R, A>.
     """
-    return _program(m_step, EntropyLoss(), whitened)
+    return pair_program(m_step, EntropyLoss(), whitened)
 
 
 def descent_program(m_step: MStepObjective, whitened: bool = False) -> PairProgram:
@@ -36,17 +36,7 @@ def descent_program(m_step: MStepObjective, whitened: bool = False) -> PairProgr
     J(q, A) = -L_labeled(A) + <R, A> + mu sum_U [E_q(-ln p) - H(q)/sharpness] is what the
     alternation descends (derived here, not in the paper); the least q is the E-step (10) at A.
     """
-    return _program(m_step, SharpenedLoss(m_step.soft_labeling.sharpness), whitened)
-
-
-def _program(m_step: MStepObjective, loss: PairLoss, whitened: bool) -> PairProgram:
-    """The program with this loss of unlabeled pairs, in whitened coordinates if asked for."""
-    sums, similar, R = m_step.sums, m_step.moments.similar, m_step.regularizer
-    if whitened:
-        sums, similar = m_step.geometry.sums_in_basis, m_step.geometry.similar_in_basis
-        R = m_step.basis.regularizer
-    constant = m_step.threshold * m_step.pairs.similar_total
-    return PairProgram(sums, m_step.mu, m_step.threshold, symmetrize(similar + R), constant, loss)
+    return pair_program(m_step, SharpenedLoss(m_step.soft_labeling.sharpness), whitened)
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,17 +56,11 @@ class SemiSupervisedObjective:
 
     def value(self, A: ArrayLike) -> float:
         """The value at a metric."""
-        matrix = self.m_step.check(A)
-        more = sum(block.value(matrix) for block in self.m_step.penalties)
-        return self.program.value(matrix) + more
+        return self.m_step.penalized_value(self.program, A)
 
     def value_and_gradient(self, A: ArrayLike) -> tuple[float, FloatArray]:
         """Value and gradient at a metric, in one sweep."""
-        matrix = self.m_step.check(A)
-        value, gradient = self.program.value_and_gradient(matrix)
-        for block in self.m_step.penalties:
-            value, gradient = value + block.value(matrix), gradient + block.subgradient(matrix)
-        return value, gradient
+        return self.m_step.penalized_gradient(self.program, A)
 
 
 def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, float]:
@@ -84,10 +68,8 @@ def descent_values(objective: MStepObjective, A: ArrayLike) -> tuple[float, floa
 
     Both with the penalties of `objective`.
     """
-    matrix = objective.check(A)
-    more = sum(block.value(matrix) for block in objective.penalties)
-    programs = descent_program(objective), paper_program(objective)
-    return programs[0].value(matrix) + more, programs[1].value(matrix) + more
+    J, seven = descent_program(objective), paper_program(objective)
+    return objective.penalized_value(J, A), objective.penalized_value(seven, A)
 
 
 Term = Callable[[FloatArray], TermPoint]
@@ -130,59 +112,42 @@ class PenalizedProgram:
         """The size of a metric of mean squared distance 1 + eta."""
         return self.pairs.typical_size
 
-    def at(self, L: FloatArray) -> PenalizedPoint:
+    def at(self, L: FloatArray) -> FactorPoint:
         """The function and its slope at a factor L."""
         point, T = self.pairs.at(L), self.basis
-        transformed = T @ L
-        terms = [term(symmetrize(transformed @ transformed.T)) for term in self.terms]
-        push = T.T @ np.sum([term.gradient for term in terms], axis=0) @ T
-        return PenalizedPoint(
-            program=self.pairs,
-            L=L,
+        mapped = T @ L
+        terms = [term(symmetrize(mapped @ mapped.T)) for term in self.terms]
+        gradient = T.T @ np.sum([term.gradient for term in terms], axis=0) @ T
+        return replace(
+            point,
             value=point.value + sum(term.value for term in terms),
-            factor_gradient=point.factor_gradient + 2.0 * push @ L,
-            make_gradient=lambda: symmetrize(point.gradient + push),
-            make_hessian=point.make_hessian,
-            excess=point.excess,
-            point=point,
-            basis=T,
-            push=push,
-            terms=terms,
+            factor_gradient=point.factor_gradient + 2.0 * gradient @ L,
+            make_gradient=lambda: symmetrize(point.gradient + gradient),
+            make_hessian=lambda: _PenalizedHessian(
+                point.make_hessian(), T, mapped, gradient, terms
+            ),
         )
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class PenalizedPoint(FactorPoint):
-    """Phi and smooth functions of the metric at LL', with their derivatives.
+class _PenalizedHessian(NamedTuple):
+    """Second derivatives of Phi and of penalties, whose gradient is `gradient`; `mapped` is TL."""
 
-    Attributes
-    ----------
-    point : FactorPoint
-        Phi alone.
-    push : (m, m) array
-        The gradient of the terms, in the coordinates T = `basis`.
-    """
-
-    point: FactorPoint
+    pairs: FactorHessian
     basis: FloatArray
-    push: FloatArray
+    mapped: FloatArray
+    gradient: FloatArray
     terms: Sequence[TermPoint]
 
     def hessian_product(self, D: FloatArray) -> FloatArray:
-        """The derivative of `factor_gradient` along D."""
-        moved = self._mapped @ (self.basis @ D).T
-        moved = moved + moved.T
-        bend = np.sum([term.bend(moved) for term in self.terms], axis=0)
-        more = self.push @ D + self.basis.T @ (bend @ self._mapped)
-        return np.asarray(self.point.hessian_product(D) + 2.0 * more)
+        """The derivative along D of half the gradient with respect to the factor."""
+        moved = self.mapped @ (self.basis @ D).T
+        bend = np.sum([term.bend(moved + moved.T) for term in self.terms], axis=0)
+        more = self.gradient @ D + self.basis.T @ (bend @ self.mapped)
+        return np.asarray(self.pairs.hessian_product(D) + more)
 
     def curvature(self, S: FloatArray) -> float:
         """The second derivative of the function as the metric grows along SS'."""
         transformed = self.basis @ S
         grown = transformed @ transformed.T
         more = sum(float(np.vdot(term.bend(grown), grown)) for term in self.terms)
-        return self.point.curvature(S) + more
-
-    @cached_property
-    def _mapped(self) -> FloatArray:
-        return np.asarray(self.basis @ self.L)
+        return self.pairs.curvature(S) + more

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,18 @@ class _Bound(Constraint):
     """A bounded set of metrics around zero."""
 
     is_coercive = True
+
+    @abstractmethod
+    def _gauge(self, A: FloatArray) -> float:
+        """The least t such that A is in t times the set."""
+
+    def feasible_factor(self, L: FloatArray) -> FloatArray:
+        """The factor L, shrunk until LL' is proven to be within the bound."""
+        if self._is_proven_inside(L):
+            return L
+        gauge = max(1.0, self._gauge(L @ L.T))
+        shrunk = [np.asarray(L * math.sqrt((1.0 - margin) / gauge)) for margin in MARGINS]
+        return next(filter(self._is_proven_inside, shrunk), shrunk[-1])
 
     def pull_at_zero(self, pull: FloatArray) -> FloatArray:
         """The pull itself: zero is inside the bound."""
@@ -61,12 +74,6 @@ class TraceBound(_Bound):
 
         return [cp.trace(A) <= weight]
 
-    def conjugate(self, Z: FloatArray) -> float:
-        """The conjugate nu * bound at Z = nu * I, nu >= 0; infinite elsewhere."""
-        nu = float(np.mean(np.diag(Z)))
-        fits = np.allclose(Z, nu * np.eye(len(Z)), rtol=0.0, atol=1e-12 * max(1.0, abs(nu)))
-        return nu * self.weight if fits and nu >= 0.0 else math.inf
-
     def prox(self, Y: FloatArray, step: float) -> FloatArray:
         """The projection: the excess of the trace is taken off the diagonal evenly."""
         for _ in range(2):  # once more, for the rounding errors of a Y that is far off
@@ -96,12 +103,8 @@ class TraceBound(_Bound):
         nu = max(0.0, float(np.mean(np.diag(Z))))
         return Multiplier(nu * np.eye(len(Z)), product_above(nu, self.weight))
 
-    def feasible_factor(self, L: FloatArray) -> FloatArray:
-        """The factor L, shrunk where the trace of LL' is above the bound."""
-        trace = square_above(L)
-        if trace <= self.weight:
-            return L
-        return np.asarray(L * (math.sqrt(self.weight / trace) * (1.0 - 8.0 * UNIT)))
+    def _gauge(self, A: FloatArray) -> float:
+        return float(np.trace(A)) / self.weight
 
     def _contains(self, A: FloatArray) -> bool:
         slack = 4.0 * len(A) * UNIT * float(np.sum(np.abs(np.diag(A))))
@@ -155,13 +158,6 @@ class UpperBound(_Bound):
 
         return [cp.PSD(self.bound - A)]
 
-    def conjugate(self, Z: FloatArray) -> float:
-        """The conjugate <Z, bound> where Z is PSD; infinite elsewhere."""
-        eigenvalues = np.linalg.eigvalsh(symmetrize(Z))
-        if eigenvalues[0] < -1e-12 * max(-eigenvalues[0], eigenvalues[-1]):
-            return math.inf
-        return float(np.sum(Z * self.bound))
-
     def prox(self, Y: FloatArray, step: float) -> FloatArray:
         """The projection: bound less the PSD part of bound - Y."""
         return np.asarray(self.bound - project(self.bound - Y))
@@ -194,19 +190,8 @@ class UpperBound(_Bound):
                 return Multiplier(lifted, inner_above(lifted, self.bound))
         return None
 
-    def feasible_factor(self, L: FloatArray) -> FloatArray:
-        """The factor L, shrunk until LL' is proven to be within the bound."""
-        largest = self._largest_share(L @ L.T)
-        if largest < 1.0 and self.value_above(L) == 0.0:
-            return L
-        for margin in MARGINS:
-            smaller = np.asarray(L * math.sqrt((1.0 - margin) / max(largest, 1.0)))
-            if self.value_above(smaller) == 0.0:
-                return smaller
-        return smaller
-
     def _contains(self, A: FloatArray) -> bool:
-        return self._largest_share(A) <= 1.0 + 1e-12
+        return self._gauge(A) <= 1.0 + 1e-12
 
     def _is_proven_inside(self, L: FloatArray) -> bool:
         size = np.abs(L)
@@ -227,7 +212,7 @@ class UpperBound(_Bound):
 
         return is_proven_psd(ball_matrix(self.bound) - L * L.transpose())
 
-    def _largest_share(self, A: FloatArray) -> float:
+    def _gauge(self, A: FloatArray) -> float:
         """The largest eigenvalue of A in coordinates where the bound is I."""
         inverse = np.linalg.inv(np.linalg.cholesky(self.bound))
         return float(np.linalg.eigvalsh(symmetrize(inverse @ A @ inverse.T))[-1])

@@ -88,17 +88,6 @@ class LinearConstraints(Constraint):
         left = self._rows @ cp.vec(A, order="C")
         return [left == self.bounds] if self.is_equality else [left <= self.bounds]
 
-    def conjugate(self, Z: FloatArray) -> float:
-        """The conjugate sum_i nu_i t_i + |nu_i| e_i at Z = sum_i nu_i B_i; infinite elsewhere.
-
-        With nu >= 0 for bounds.
-        """
-        nu = self._coefficients(Z)
-        off = float(np.linalg.norm(nu @ self._rows - np.ravel(Z)))
-        if off > 1e-9 * max(1.0, float(np.linalg.norm(Z))):
-            return math.inf
-        return float(nu @ self.bounds + np.abs(nu) @ self._tolerances)
-
     def prox(self, Y: FloatArray, step: float) -> FloatArray:
         """The projection onto the set of matrices that satisfy the constraints."""
         excess = self._rows @ np.ravel(Y) - self.bounds

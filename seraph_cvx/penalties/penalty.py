@@ -267,6 +267,10 @@ class Constraint(Penalty):
         """Zero where A is in the set, to rounding, and infinite elsewhere."""
         return 0.0 if self._contains(A) else math.inf
 
+    def conjugate(self, Z: FloatArray) -> float:
+        """The support function of the set; infinite where `multiplier` has to change Z."""
+        return conjugate_by_multiplier(self, Z)
+
     def value_above(self, L: FloatArray) -> float:
         """Zero where LL' is proven to be in the set, and infinite elsewhere."""
         return 0.0 if self._is_proven_inside(L) else math.inf
@@ -306,6 +310,13 @@ def check_matrix(given: ArrayLike, name: str, *, positive_definite: bool = False
             "multiple of I."
         )
     return read_only(matrix)
+
+
+def conjugate_by_multiplier(block: Penalty, Z: FloatArray) -> float:
+    """The conjugate at Z, if `multiplier` finds the same matrix but for rounding, or infinity."""
+    found, size = block.multiplier(Z), float(np.max(np.abs(Z), initial=0.0))
+    is_near = found is not None and np.allclose(found.matrix, Z, rtol=0.0, atol=1e-9 * size)
+    return found.conjugate if found is not None and is_near else math.inf
 
 
 def trusted(value: float) -> float:

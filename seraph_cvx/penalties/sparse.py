@@ -11,7 +11,7 @@ from ..numerics.checks import FloatArray, check_number
 from ..numerics.psd_cone import project, symmetrize
 from ..numerics.rounding import FEW_ROUNDINGS, gamma, product_above
 from .formula import gram_above
-from .penalty import Constraint, DualTerms, Multiplier, Penalty
+from .penalty import Constraint, DualTerms, Multiplier, Penalty, conjugate_by_multiplier
 
 FAINT = (1e-8, 1e-6, 1e-4, 1e-2)
 """Eigenvalues of a metric below one of these shares of the largest are taken for zero."""
@@ -28,7 +28,7 @@ class _OffDiagonal(Penalty):
 
     def conjugate(self, Z: FloatArray) -> float:
         """Zero where |Z_ij| is at most the weight off a zero diagonal, and infinite elsewhere."""
-        return math.inf if np.any(np.diag(Z)) or np.any(np.abs(Z) > self._limit) else 0.0
+        return conjugate_by_multiplier(self, Z)
 
     def prox(self, Y: FloatArray, step: float) -> FloatArray:
         """The proximal step: entries off the diagonal shrink by step * weight."""

@@ -2,13 +2,13 @@
 
 import itertools
 import math
+from functools import partial
 
 import numpy as np
 import pytest
 from flint import fmpq, fmpq_mat
 from instances import (
     SETTINGS,
-    dual_terms,
     paper_m_step,
     random_objective,
     random_pairs,
@@ -51,18 +51,17 @@ def test_closed_form_zero_is_optimal_from_the_critical_trace_weight_on(setting, 
     assert certify(below, zero).duality_gap > 1e-6
 
 
+def _slope_at(objective, a):
+    return paper_m_step(objective, np.array([[a]]))[1].item()
+
+
 @pytest.mark.parametrize("solver", FIRST_ORDER)
 def test_closed_form_one_dimension_by_the_root_of_the_derivative(solver):
     roots = []
     for seed, setting in itertools.product(range(4), ["post", "proj", "hyper", "other"]):
         objective = random_objective(seed, setting, n=15, m=1)
-        V, c, b = dual_terms(objective)
-        v2, eta, weight = V[:, 0] ** 2, objective.threshold, objective.trace_weight
-
-        def derivative(a, c=c, b=b, v2=v2, eta=eta, weight=weight):
-            return weight + (c * expit(a * v2 - eta) - b) @ v2
-
-        root = brentq(derivative, 0.0, 1e6, xtol=1e-14) if derivative(0.0) < 0.0 else 0.0
+        slope = partial(_slope_at, objective)
+        root = brentq(slope, 0.0, 1e6, xtol=1e-14) if slope(0.0) < 0.0 else 0.0
         solution = solve_m_step(objective, solver, tol=1e-11)
         assert solution.status is Status.CERTIFIED
         assert solution.metric[0, 0] == pytest.approx(root, rel=1e-4, abs=1e-9)

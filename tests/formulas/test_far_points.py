@@ -37,7 +37,7 @@ def test_a_sentinel_of_a_labeled_point_does_not_spoil_the_m_step(value, seed):
     """Its similar pairs have to be short, and so set the scale of a direction."""
     rng = np.random.default_rng(seed)
     classes = rng.integers(3, size=60)
-    X = rng.normal(size=(60, 4)) + classes[:, None] * np.eye(4)[0]
+    X = rng.normal(size=(60, 4)) + np.outer(classes, np.eye(4)[0])
     X[0, 1] = value
     pairs = PairSet.from_labels(X, np.where(np.arange(60) < 20, classes, -1))
     solution = solve_m_step(MStepObjective(pairs))
