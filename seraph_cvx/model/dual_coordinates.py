@@ -36,20 +36,12 @@ LEAST_NORMAL = float(np.finfo(np.float64).tiny)
 
 @dataclass(frozen=True, eq=False)
 class DualCoordinates(Coordinates):
-    """The coordinates in which the matrix of a dual point is proven PSD.
+    """The coordinates in which the matrix of a dual point is proven PSD."""
 
-    Attributes
-    ----------
-    regularizer : (k, k) array
-        T'RT as computed.
-    regularizer_spread : (k,) array
-        e with T'RT >= `regularizer` - t D for t = sum_a e_a / D_a and any diagonal D.
-    scale : float
-        The power of two by which T is larger than the whitened basis, where it is made of that.
-    """
-
-    regularizer: FloatArray = field(kw_only=True)
+    regularizer: FloatArray = field(kw_only=True)  # T'RT as computed
+    # e with T'RT >= `regularizer` - t D for t = sum_a e_a / D_a and any diagonal D
     regularizer_spread: FloatArray = field(kw_only=True)
+    # the power of two by which T is larger than the whitened basis, where it is made of that
     scale: float = field(default=1.0, kw_only=True)
 
     def regularizer_error(self, diagonal: FloatArray) -> float:

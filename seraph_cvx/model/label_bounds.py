@@ -74,13 +74,7 @@ class Thresholds:
 
 @dataclass(frozen=True, eq=False)
 class LabelEnclosure:
-    """Bounds on the soft labels q(+1) of a source, pair by pair.
-
-    Attributes
-    ----------
-    source : SoftLabels
-        The soft labels of a previous metric, or given ones, whose bounds are the doubles given.
-    """
+    """Bounds on the soft labels q(+1) of a source, pair by pair; given ones are taken as exact."""
 
     source: SoftLabels
     thresholds: Thresholds
@@ -175,28 +169,14 @@ class LabelTerms:
 
 @dataclass(frozen=True, eq=False)
 class LabelBounds:
-    """The labels' part of a certificate, bounded in the direction that each number is used in.
+    """The labels' part of a certificate, bounded in the direction that each number is used in."""
 
-    Attributes
-    ----------
-    total : float
-        Not below kappa = sum_k c_k q_k, so that D(0) >= -eta*kappa.
-    soft_least, soft_most : float
-        Not above and not below mu * sum_U q_k.
-    value : float
-        Not above D(q), which is feasible where R is PSD.
-    matrix : (k, k) array
-        sum_k c_k q_k z_k z_k', q from below, as computed.
-    error : MatrixError
-        How far that may be off.
-    """
-
-    total: float
-    soft_least: float
-    soft_most: float
-    value: float
-    matrix: FloatArray
-    error: MatrixError
+    total: float  # not below kappa = sum_k c_k q_k, so that D(0) >= -eta*kappa
+    soft_least: float  # not above mu * sum_U q_k
+    soft_most: float  # not below it
+    value: float  # not above D(q), which is feasible where R is PSD
+    matrix: FloatArray  # sum_k c_k q_k z_k z_k', q from below, as computed
+    error: MatrixError  # how far that may be off
 
 
 def bound_labels(

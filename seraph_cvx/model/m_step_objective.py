@@ -527,7 +527,7 @@ def pair_program(m_step: MStepObjective, loss: PairLoss, whitened: bool = False)
 
     The soft labels are part of f alone; the other losses are minimized over them.
     """
-    has_labels = loss is LOGISTIC and m_step.has_soft_labels
+    has_labels = loss == LOGISTIC and m_step.has_soft_labels
     geometry = m_step.geometry
     if whitened:
         sums, similar, R = (

@@ -86,21 +86,11 @@ def with_smooth_penalties(
 
 @dataclass(frozen=True, eq=False)
 class PenalizedProgram:
-    """A program with penalties, Phi(B) + sum_j P_j(T B T'), as a function of a factor of B.
+    """A program with penalties, Phi(B) + sum_j P_j(T B T'), as a function of a factor of B."""
 
-    Attributes
-    ----------
-    pairs : PairProgram
-        Phi in the coordinates T.
-    basis : (m, m) array
-        T.
-    terms : sequence of callables
-        P_j, each with its derivatives.
-    """
-
-    pairs: PairProgram
-    basis: FloatArray
-    terms: Sequence[Term]
+    pairs: PairProgram  # Phi in the coordinates T
+    basis: FloatArray  # T
+    terms: Sequence[Term]  # P_j, each with its derivatives
 
     @property
     def recession(self) -> FloatArray:

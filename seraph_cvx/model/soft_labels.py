@@ -23,20 +23,12 @@ from .posterior import (
 
 @dataclass(frozen=True, eq=False)
 class SoftLabels:
-    """The soft labels q(+1) of unlabeled pairs: of a metric (streamed), given, or zero.
-
-    Attributes
-    ----------
-    metric : (m, m) array or None
-        q(+1) = sigma(-sharpness * s(metric)).
-    table : (n, n) array or None
-        q(+1) of each unlabeled pair, symmetric, labeled points first; others are zero.
-    """
+    """The soft labels q(+1) of unlabeled pairs: of a metric (streamed), given, or zero."""
 
     sharpness: float
     threshold: float
-    metric: FloatArray | None = None
-    table: FloatArray | None = None
+    metric: FloatArray | None = None  # q(+1) = sigma(-sharpness * s(metric))
+    table: FloatArray | None = None  # q(+1), (n, n), labeled points first; zero if not unlabeled
 
     def is_same(self, other: SoftLabels) -> bool:
         """Whether both give every pair the same label."""

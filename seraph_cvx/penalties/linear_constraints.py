@@ -78,6 +78,7 @@ class LinearConstraints(Constraint):
         self.bounds = read_only(bounds)
         self.tolerance = check_number(tolerance, "tolerance", 0.0, strict=True)
         self._rows = self.matrices.reshape(len(bounds), -1)
+        self._rotation, self._triangle = np.linalg.qr(self._rows.T)  # B_i = rotation @ column i
         sizes = np.hypot.reduce(self._rows, axis=1)  # never overflows on the way
         self._tolerances = read_only(self.tolerance * (np.abs(bounds) + sizes))
 
@@ -94,8 +95,8 @@ class LinearConstraints(Constraint):
         if not self.is_equality and np.all(excess <= 0.0):
             return Y
         active = np.arange(len(excess)) if self.is_equality else self._active(excess)
-        back = np.linalg.lstsq(self._rows[active], excess[active], rcond=None)[0]
-        return np.asarray(Y - symmetrize(back.reshape(Y.shape)))
+        back = np.linalg.lstsq(self._triangle[:, active].T, excess[active], rcond=None)[0]
+        return np.asarray(Y - symmetrize((self._rotation @ back).reshape(Y.shape)))
 
     def _active(self, excess: FloatArray) -> IntArray:
         """Which bounds the projection meets with equality: those with a positive multiplier.
@@ -103,9 +104,9 @@ class LinearConstraints(Constraint):
         The shortest D with <B_i, D> >= excess_i, whether or not the B_i are independent (Lawson and
         Hanson, Solving Least Squares Problems, chapter 23).
         """
-        lengths = np.maximum(np.linalg.norm(self._rows, axis=1), 1e-300)
+        lengths = np.maximum(np.linalg.norm(self._triangle, axis=0), 1e-300)
         goal = excess / lengths
-        columns = np.vstack([self._rows.T / lengths, goal / np.max(np.abs(goal))])
+        columns = np.vstack([self._triangle / lengths, goal / np.max(np.abs(goal))])
         last = np.eye(1, len(columns), len(columns) - 1)[0]
         return np.flatnonzero(_nonnegative(columns, last) > 0.0)
 
@@ -185,7 +186,7 @@ class LinearConstraints(Constraint):
 
     def _coefficients(self, Z: FloatArray) -> FloatArray:
         """The nu whose combination of the B_i is nearest to Z."""
-        return self._least_squares(self._rows.T, np.ravel(Z))
+        return self._least_squares(self._triangle, self._rotation.T @ np.ravel(Z))
 
     def _least_squares(self, columns: FloatArray, target: FloatArray) -> FloatArray:
         """The least squares solution; for bounds, the nonnegative one."""
