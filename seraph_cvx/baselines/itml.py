@@ -273,19 +273,17 @@ class ITMLProblem:
         return sum_bounds(np.concatenate([x, -logarithms]), 2 * FUNCTION_ERROR)[1]
 
     def state(self) -> cp.Problem:
-        """State it in CVXPY, with both A and xi; constraints of similar pairs come first."""
+        """State it in CVXPY, with both A and xi, and one constraint of all pairs."""
         import cvxpy as cp
 
-        m, near = self.pairs.n_features, self.signs > 0.0
+        m = self.pairs.n_features
         A = cp.Variable((m, m), PSD=True, name="A")
-        xi = cp.Variable(len(near), name="xi")
-        p = state_squared_distances(A, self.vectors)
+        xi = cp.Variable(len(self.signs), name="xi")
         ratios = cp.multiply(1.0 / self.targets, xi)
         slack_divergence = self.gamma * cp.sum(ratios - cp.log(ratios) - 1)
-        constraints = [p[near] <= xi[near]] if np.any(near) else []
-        constraints += [p[~near] >= xi[~near]] if np.any(~near) else []
+        too_far = cp.multiply(self.signs, state_squared_distances(A, self.vectors) - xi)
         goal = cp.trace(A) - cp.log_det(A) - m + slack_divergence
-        return cp.Problem(cp.Minimize(goal), constraints)
+        return cp.Problem(cp.Minimize(goal), [too_far <= 0])
 
 
 def solve_itml(

@@ -176,34 +176,19 @@ def _ascend(
     c = float(squares.max())
     g = np.full(neighbors.points.shape[1], np.count_nonzero(neighbors.labeled) / squares.sum())
     value, a, b = neighbors.likelihood(g)
-    history, stretch = [value], 1.0
+    history, stretch, tiny, cut = [value], 1.0, np.finfo(np.float64).tiny, np.log(LARGEST_RATIO)
     while True:
         slope = np.where((g > 0.0) | (b > a), b - a, 0.0)
         reached = float(np.max(np.abs(slope))) / (c * len(neighbors.centers))
         if reached <= tol or len(history) >= max_iter:
             return g, history, reached
-        trial, found, stretch = _step(neighbors, g, _bound_step(a, b) / c, stretch, value)
+        d = np.clip(np.log(np.maximum(b, tiny) / np.maximum(a, tiny)), -cut, cut) / c
+        trial = np.maximum(0.0, g + stretch * d)
+        while (found := neighbors.likelihood(trial))[0] < value and stretch > 1.0:
+            stretch = max(1.0, stretch / 2.0)
+            trial = np.maximum(0.0, g + stretch * d)
         if found[0] < value:  # by rounding alone: this is as far as L can be told to rise
             return g, history, reached
         g, (value, a, b) = trial, found
         history.append(value)
         stretch *= STRETCH
-
-
-def _step(
-    neighbors: Neighborhoods, g: FloatArray, d: FloatArray, stretch: float, value: float
-) -> tuple[FloatArray, tuple[float, FloatArray, FloatArray], float]:
-    """Step to g + stretch*d, and compute L; while L would fall, halve the stretch, down to 1."""
-    while True:
-        trial = np.maximum(0.0, g + stretch * d)
-        found = neighbors.likelihood(trial)
-        if found[0] >= value or stretch == 1.0:
-            return trial, found, stretch
-        stretch = max(1.0, stretch / 2.0)
-
-
-def _bound_step(a: FloatArray, b: FloatArray) -> FloatArray:
-    """The bound's best step log(b_k / a_k), cut off at LARGEST_RATIO; 0 if both are 0."""
-    tiny = np.finfo(np.float64).tiny
-    cut = np.log(LARGEST_RATIO)
-    return np.asarray(np.clip(np.log(np.maximum(b, tiny) / np.maximum(a, tiny)), -cut, cut))

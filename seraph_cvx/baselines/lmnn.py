@@ -187,6 +187,12 @@ class LMNNProblem:
         return np.column_stack([self.target_pairs[which], other])
 
     @cached_property
+    def codes(self) -> tuple[IntArray, IntArray]:
+        """The pairs (i, j) and (i, l) of the triples, as the numbers i n + j and i n + l."""
+        i, j, impostor = self.triples.T
+        return i * len(self.points) + j, i * len(self.points) + impostor
+
+    @cached_property
     def targets(self) -> FloatArray:
         """The differences of the target pairs."""
         return differences(self.points, self.target_pairs)
@@ -240,24 +246,21 @@ class LMNNProblem:
         on these alone needs no proof.
         """
         mu, n = self.push_weight, len(self.points)
-        targets, to_impostor = self.targets, self.far
-        unseen = ~np.any(targets, axis=0)
-        i, j, impostor = self.triples.T
+        unseen = ~np.any(self.targets, axis=0)
         beyond = differences(self.points, self.triples[:, 1:])
-        least = Fraction(mu) * int(np.sum(~np.any(to_impostor, axis=1) | ~np.any(beyond, axis=1)))
-        z = np.where(np.any(to_impostor[:, unseen], axis=1), 0.0, np.clip(multipliers, 0.0, mu))
+        is_equal = ~np.any(self.far, axis=1) | ~np.any(beyond, axis=1)
+        least = Fraction(mu) * int(np.sum(is_equal))
+        z = np.where(np.any(self.far[:, unseen], axis=1), 0.0, np.clip(multipliers, 0.0, mu))
         if not np.any(z) or not np.all(np.isfinite(self.target_moment)):
             return down(least)
-        codes = np.concatenate([i * n + j, i * n + impostor])
-        used, position = np.unique(codes, return_inverse=True)
-        weights = np.bincount(position, np.concatenate([z, -z])).astype(np.float64)
-        sizes = np.bincount(position, np.concatenate([z, z])).astype(np.float64)
-        longest = int(np.max(np.bincount(position)))
-        V = differences(self.points, np.column_stack(np.divmod(used, n)))
+        near, far = sum_by_pair(self.codes, z, n)
+        used = np.nonzero(near + far)  # a pair is near or far; its sum has less than n terms
+        V = differences(self.points, np.column_stack(used))
         kept = np.setdiff1d(independent_features(self.points), np.flatnonzero(unseen))
         T = unit_basis(self.target_moment[np.ix_(kept, kept)])
-        P = moment_along(T, targets[:, kept], np.full(len(targets), 1.0 - mu))
-        W, W_error = moment_along(T, V[:, kept], weights, sizes=sizes, roundings=longest)
+        P = moment_along(T, self.targets[:, kept], np.full(len(self.targets), 1.0 - mu))
+        weights, sizes = (near - far)[used], (near + far)[used]
+        W, W_error = moment_along(T, V[:, kept], weights, sizes=sizes, roundings=n)
         tau = proven_step(*P, -W, W_error, furthest=1.0)
         if tau is not None:
             least = max(least, Fraction(tau) * sum_bounds(z)[0])
@@ -276,6 +279,11 @@ class LMNNProblem:
         length = cp.sum(cp.multiply(self.target_moment, A))
         goal = (1.0 - self.push_weight) * length + self.push_weight * cp.sum(xi)
         return cp.Problem(cp.Minimize(goal), [room >= 1 - xi])
+
+
+def sum_by_pair(codes: tuple[IntArray, IntArray], z: FloatArray, n: int) -> list[FloatArray]:
+    """The sums of z over the triples of each pair (i, j) and of each pair (i, l), two matrices."""
+    return [np.bincount(code, z, n * n).reshape(n, n) for code in codes]
 
 
 def solve_lmnn(
@@ -336,9 +344,9 @@ class TargetCoordinates:
 
     @cached_property
     def codes(self) -> tuple[IntArray, IntArray]:
-        """The pairs (i, j) and (i, l) of the triples that are not free, as i n + j and i n + l."""
-        i, j, impostor = self.problem.triples[~self.is_free].T
-        return i * len(self.points) + j, i * len(self.points) + impostor
+        """The pairs of the triples that are not free."""
+        near, far = self.problem.codes
+        return near[~self.is_free], far[~self.is_free]
 
     def margins(self, B: FloatArray) -> FloatArray:
         """The margin 1 + <W_t, B> of each triple that is not free."""
@@ -350,8 +358,7 @@ class TargetCoordinates:
 
     def weighted_sum(self, z: FloatArray) -> FloatArray:
         """The sum of z_t W_t, as X'(Diag(w1) - w)X with w the weights of the pairs of points."""
-        n = len(self.points)
-        near, far = (np.bincount(code, z, n * n).reshape(n, n) for code in self.codes)
+        near, far = sum_by_pair(self.codes, z, len(self.points))
         w = near - far
         w = w + w.T
         return np.asarray(self.points.T @ (w.sum(axis=1)[:, None] * self.points - w @ self.points))

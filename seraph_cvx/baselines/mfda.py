@@ -90,9 +90,13 @@ class MFDA(Rival):
         directions = principal_directions(pairs.points)
         between, within = self._scatters(pairs, directions)
         ratios, W = eigh(between, within)
-        self._check_n_directions(len(directions.T))
-        positive = int(np.sum(ratios > POSITIVE * ratios[-1]))
-        kept = positive if self.n_directions is None else self.n_directions
+        kept, rank = self.n_directions, len(ratios)
+        if kept is None:
+            kept = int(np.sum(ratios > POSITIVE * ratios[-1]))
+        elif not 1 <= kept <= rank:
+            raise ValueError(
+                f"n_directions={kept} must be between 1 and {rank}, the rank of the points."
+            )
         self.ratios_ = ratios[::-1][:kept]
         self.directions_ = directions @ W[:, ::-1][:, :kept]
         self._keep_metric(symmetrize(self.directions_ @ self.directions_.T))
@@ -120,13 +124,6 @@ class MFDA(Rival):
                 "set ridge and structure_weight above 0."
             )
         return between, within
-
-    def _check_n_directions(self, rank: int) -> None:
-        if self.n_directions is not None and not 1 <= self.n_directions <= rank:
-            raise ValueError(
-                f"n_directions={self.n_directions} must be between 1 and {rank}, the rank of the "
-                "points."
-            )
 
 
 def pairwise_scatter(points: FloatArray, rows: IntArray) -> FloatArray:

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 import numpy as np
 import pytest
 from command_line import run
-from instances import random_objective, random_psd
+from instances import random_objective
 
 from seraph_cvx import certify, compare_solvers, solve_m_step
 from seraph_cvx.cli.compare import read_instances
@@ -30,6 +30,7 @@ from seraph_cvx.race.suite import InstanceSpec, suite
 
 TINY = "iris-n20-standard-hyper-w1-s0"
 OTHERS = {entrant.solver: entrant for entrant in listed_entrants()}
+LIMITS = ("time limit", "memory limit")
 FREE = ("UNO", "CVXOPT", "QICS", "pymanopt", "L-BFGS-B", "trust-constr")
 
 
@@ -47,23 +48,6 @@ def tiny():
 
 
 # Formulas agree
-
-
-@pytest.mark.parametrize("setting", ["hyper", "proj", "other"])
-def test_the_listed_formulas_are_those_of_the_objective(setting):
-    """Value by the objective, gradient and Hessian by finite differences."""
-    objective = random_objective(0, setting)
-    problem, rng = ListedProblem.of(objective), np.random.default_rng(1)
-    B = random_psd(rng, len(problem.program.recession), 2.0)
-    x = B[problem.entries]
-    value, gradient, curvature = problem.derivatives(x)
-    assert value == pytest.approx(objective.value(problem.metric(B)), rel=1e-10)
-    step = 1e-5 * np.cos(np.arange(len(x)))
-    (up, slope_up, _), (down, slope_down, _) = map(problem.derivatives, (x + step, x - step))
-    assert up - down == pytest.approx(2.0 * gradient @ step, rel=1e-6)
-    P = problem.pair_matrix
-    expected = slope_up - slope_down
-    assert 2.0 * (P.T * curvature) @ (P @ step) == pytest.approx(expected, rel=1e-4, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", [TINY, "wine-n30-standard-hyper-w0.01-s0"])
@@ -99,8 +83,9 @@ def test_solvers_are_told_tolerance_and_time():
 
 
 @pytest.mark.parametrize("solver", FREE)
-def test_each_entrant_solves_an_m_step_but_none_with_penalties(entrant):
-    objective = random_objective(3, "hyper", n=8, m=3)
+@pytest.mark.parametrize("setting", ["proj", "other"])
+def test_each_entrant_solves_an_m_step_but_none_with_penalties(entrant, setting):
+    objective = random_objective(3, setting, n=8, m=3)
     attempt = entrant.solve(objective, 1e-6, 20.0)
     assert attempt.claims
     assert attempt.iterations > 0
@@ -345,17 +330,17 @@ def test_every_entrant_is_judged_on_8_instances_and_liars_and_crashers_are_expos
         out=tmp_path / "race.jsonl",
     )
     for row in race.rows:
-        where = f"{row['solver']}/{row['formulation']} on {row['instance']}: {row}"
-        if row["solver"] == "crash":
-            assert row["outcome"] == "crashed", where
-        elif row["outcome"] == "done" and not row["detail"]:
-            assert 0.0 <= row["true_gap"] <= row["proved_gap"] + 1e-12, where
+        if row["outcome"] == "done" and not row["detail"]:
+            assert 0.0 <= row["true_gap"] <= row["proved_gap"] + 1e-12, row
         else:
-            assert row["outcome"] in ("done", "error", "time limit", "memory limit"), where
-            assert row["detail"], where
-    for name in [*names, "told"]:
-        rows = [row for row in race.rows if row["solver"] == name]
-        assert len(rows) == (16 if name == "MOREAU" else 8)
-        right = [row for row in rows if row["claims"] and row["true_gap"] <= 1e-3]
-        assert len(right) >= 3 or name == "told", (name, [row["said"] for row in rows])
-    assert all(row["claims"] and row["true_gap"] > row["tol"] for row in rows)
+            ends = ("crashed",) if row["solver"] == "crash" else ("done", "error", *LIMITS)
+            assert row["outcome"] in ends, row
+            assert row["detail"], row
+    for name in names:
+        right = [
+            row["claims"] and row["true_gap"] <= 1e-3 for row in race.rows if row["solver"] == name
+        ]
+        assert len(right) == (16 if name == "MOREAU" else 8)
+        assert sum(right) >= 3, name
+    liars = [row for row in race.rows if row["solver"] == "told"]
+    assert all(row["claims"] and row["true_gap"] > row["tol"] for row in liars)

@@ -12,6 +12,7 @@ import sys
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import indent
 
 import numpy as np
 import pytest
@@ -291,22 +292,6 @@ def test_a_solver_that_takes_no_penalties_is_shown_as_not_for_this_problem():
         solvers_module.first_order(with_penalty(Rough(1.0)), 1e-3, 5.0)
 
 
-@pytest.mark.parametrize("name", ["ridge10", "sparse3", "linear0.1", "logdet2"])
-@pytest.mark.slow
-@shared_server
-def test_every_answer_with_a_penalty_is_graded_by_the_certificate(name):
-    race = compare_solvers(
-        f"iris-n30-standard-hyper-w1-s0-{name}", ["fista", "CLARABEL", "SCS/dual"], tols=[1e-5]
-    )
-    (reference,) = race.references.values()
-    for row in race.rows:
-        assert row["outcome"] == "done"
-        assert reference["lower"] <= row["value"]
-        assert row["true_gap"] <= row["proved_gap"] + 1e-15
-        assert row["true_gap"] < 1e-3
-    assert race.rows[0]["proved_gap"] <= 1e-5
-
-
 def test_a_matrix_that_violates_a_constraint_is_moved_into_it_or_said_to(monkeypatch):
     bound = LinearConstraints(np.eye(4), upper=1.0)
     outcome = Outcome("done", {"matrix": np.eye(4), "claims": True}, "", 0.1)
@@ -409,30 +394,21 @@ def test_a_thread_keeps_one_fork_server_and_gives_it_up_for_another_owner():
 # The text that shows how a solver is added
 
 
-def code_blocks(text):
-    return [
-        "\n".join(line[4:] if line.startswith("    ") else line for line in block.splitlines())
-        for block in re.findall(r"code-block:: python\n\n((?:    .*\n|\n)+)", text)
-    ]
-
-
 @pytest.mark.slow
 def test_the_documented_toy_solver_runs_as_it_is_printed(tmp_path, monkeypatch, repository):
-    toy, use = code_blocks(solvers_module.__doc__)
-    assert len([line for line in toy.splitlines() if line.strip()]) <= 15
+    readme = (repository / "examples/solver-comparison/README.md").read_text(encoding="utf-8")
+    toy, use = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)[-2:]
+    for code in (toy, use):
+        assert indent(code, "    ") in solvers_module.__doc__ + "\n"
+    assert len(list(filter(None, toy.splitlines()))) <= 15
     (tmp_path / "toy.py").write_text(toy)
     monkeypatch.syspath_prepend(tmp_path)
     scope = {}
     exec(compile(use, "the docstring", "exec"), scope)
     forget_solver("toy")
-    rows = scope["table"].rows
-    own = [row for row in rows if row["solver"] == "toy"]
-    assert len(own) == 6
-    assert all(row["outcome"] == "done" for row in own)
+    own = [row for row in scope["table"].rows if row["solver"] == "toy"]
+    assert [row["outcome"] for row in own] == ["done"] * 6
     assert all(row["true_gap"] < 1e-2 for row in own)
-    readme = (repository / "examples/solver-comparison/README.md").read_text(encoding="utf-8")
-    shown = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
-    assert [block.strip() for block in shown[-2:]] == [toy.strip(), use.strip()]
 
 
 # The journal: nothing finished is lost, nothing is made twice
@@ -456,29 +432,25 @@ def solve(objective, tol, time_limit):
 
 @pytest.mark.slow
 def test_killed_at_random_moments_and_resumed_it_loses_and_repeats_nothing(tmp_path):
-    kills = 2
     (tmp_path / "slow_one.py").write_text(SLOW)
-    out, tols = tmp_path / "race.jsonl", [10.0**-k for k in range(1, 6 + 6 * kills)]
+    out, tols = tmp_path / "race.jsonl", [10.0**-k for k in range(1, 18)]
     code = RACE.format(folder=str(tmp_path), name=TINY, tols=tols, out=str(out))
-    rng = random.Random(kills)
+    rng = random.Random(2)
     finished = {}
-    for attempt in range(kills + 1):
+    for is_killed in (True, True, False):
         process = subprocess.Popen([sys.executable, "-c", code], stderr=subprocess.DEVNULL)
-        if attempt < kills:
-            while process.poll() is None and len(rows_of(out)) <= len(finished):
-                time.sleep(0.01)
+        while is_killed and process.poll() is None and len(rows_of(out)) <= len(finished):
+            time.sleep(0.01)
+        if is_killed:
             time.sleep(rng.uniform(0.0, 0.25))
-            process.send_signal(signal.SIGKILL)
-            assert process.wait(timeout=60) == -signal.SIGKILL
-        else:
-            assert process.wait(timeout=60) == 0
+            process.kill()
+        assert process.wait(timeout=60) == (-signal.SIGKILL if is_killed else 0)
         rows = rows_of(out)
-        assert finished.items() <= rows.items()  # the same rows, to the last digit
-        assert len(rows) > len(finished)
+        assert finished.items() < rows.items()  # the same rows, to the last digit
         finished = rows
     assert len(finished) == len(tols)
     with RaceJournal(out, resume=True) as journal:
-        assert len(journal.races) == kills + 1
+        assert len(journal.races) == 3
 
 
 @pytest.mark.slow
@@ -613,24 +585,23 @@ def test_compare_answers_bad_input_in_words(tmp_path, content, arguments, words)
 def test_committed_results_are_whole_and_the_pages_show_their_tables(repository):
     folder = repository / "examples" / "solver-comparison"
     race = read_race(folder / "race.jsonl")
-    readme = " ".join((folder / "README.md").read_text(encoding="utf-8").split())
     names = [spec.name for spec in suite("small")]
-    assert [row["instance"] for row in race.rows[:: 14 * 4]] == list(race.references) == names
-    assert len(race.rows) == len(names) * 14 * 4
-    summary = race.summary().to_markdown()
-    assert " ".join(summary.split()) in readme
+    assert [row["instance"] for row in race.rows] == [name for name in names for _ in range(14 * 4)]
+    assert max(line["upper"] - line["lower"] for line in race.references.values()) <= 1e-9
+    summary, start = race.summary().to_markdown(), race.races[-1]
     assert summary in (folder / "race.md").read_text(encoding="utf-8")
-    start = race.races[-1]
-    for words in (start["date"], *(start["versions"][name] for name in ("cvxpy", "clarabel"))):
-        assert words in readme
-    widths = [line["upper"] - line["lower"] for line in race.references.values()]
-    assert max(widths) <= 1e-9
-    for path in re.findall(r"\]\(([^)#:]+)\)", readme):
-        assert (folder / path).exists(), path
     claims = [row for row in race.rows if row["claims"]]
     false = [row for row in claims if row["true_gap"] > row["tol"]]
-    assert f"{len(claims)} claims were made; {len(false)} were not true" in readme
     loose = [row for row in false if row["tol"] == 1e-3]
-    assert f"{len(loose)} of the {len(false)} were at 1e-3" in readme
+    readme = " ".join((folder / "README.md").read_text(encoding="utf-8").split())
+    for words in (
+        " ".join(summary.split()),
+        *(start["date"], start["versions"]["cvxpy"], start["versions"]["clarabel"]),
+        f"{len(claims)} claims were made; {len(false)} were not true",
+        f"{len(loose)} of the {len(false)} were at 1e-3",
+    ):
+        assert words in readme
+    for path in re.findall(r"\]\(([^)#:]+)\)", readme):
+        assert (folder / path).exists(), path
     own = [row for row in race.rows if row["solver"] == "fista"]
     assert all(row["claims"] and row["proved_gap"] <= row["tol"] for row in own)
