@@ -283,7 +283,8 @@ class LMNNProblem:
 
 def sum_by_pair(codes: tuple[IntArray, IntArray], z: FloatArray, n: int) -> list[FloatArray]:
     """The sums of z over the triples of each pair (i, j) and of each pair (i, l), two matrices."""
-    return [np.bincount(code, z, n * n).reshape(n, n) for code in codes]
+    sums = (np.bincount(code, z, n * n).reshape(n, n) for code in codes)
+    return [np.asarray(matrix, dtype=np.float64) for matrix in sums]
 
 
 def solve_lmnn(
