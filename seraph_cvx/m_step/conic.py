@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -110,9 +109,10 @@ class ConicMStep:
         outside = time.perf_counter() - clock - inside + self._fresh_seconds
         self._fresh_seconds = 0.0
         stats = None if error else self.statement.problem.solver_stats
-        return replace(
-            _grade(objective, raw, tol, error, status),
+        return MStepSolution(
+            **_grade(objective, raw, tol, error, status),
             solver=self.solver_name,
+            solver_status=status,
             iterations=int((stats.num_iters if stats else 0) or 0),
             seconds=time.perf_counter() - clock,
             solver_seconds=inside,
@@ -162,25 +162,25 @@ def require_conic(solver: str) -> None:
 
 @cache
 def _shortcoming(solver: str) -> str:
-    """Ask CVXPY itself, by a tiny problem with the cones of an M-step."""
+    """Ask CVXPY itself, by tiny problems with the cones of an M-step."""
 
-    def can(*atoms: str) -> bool:
-        A = cp.Variable((2, 2), PSD="PSD" in atoms)
-        cost = cp.sum(cp.logistic(cp.diag(A))) if "exp" in atoms else cp.sum(cp.diag(A))
+    def can(psd: bool, exponential: bool) -> bool:
+        A = cp.Variable((2, 2), PSD=psd)
+        cost = cp.sum(cp.logistic(cp.diag(A)) if exponential else cp.diag(A))
         try:
             cp.Problem(cp.Minimize(cost), [cp.trace(A) <= 1]).get_problem_data(solver)
         except SolverError:
             return False
         return True
 
-    if can("PSD", "exp"):
+    if can(True, True):
         return ""
-    psd, exponential = can("PSD"), can("exp")
-    if not psd and not exponential:
-        return f"{solver} has neither the PSD nor the exponential cone"
-    if psd and exponential:
-        return f"{solver} has the PSD and the exponential cone, but not both in one problem"
-    return f"{solver} has no {'exponential' if psd else 'PSD'} cone"
+    return {
+        (False, False): f"{solver} has neither the PSD nor the exponential cone",
+        (True, False): f"{solver} has no exponential cone",
+        (False, True): f"{solver} has no PSD cone",
+        (True, True): f"{solver} has the PSD and the exponential cone, but not both in one problem",
+    }[can(True, False), can(False, True)]
 
 
 def _require_memory(objective: MStepObjective, limit: int) -> None:
@@ -215,34 +215,25 @@ def options_for(
 
 def _grade(
     objective: MStepObjective, raw: FloatArray | None, tol: float, error: str, solver_status: str
-) -> MStepSolution:
-    """Certify a raw matrix, and give it a status."""
-    nothing = MStepSolution(
-        metric=None,
-        value=np.nan,
-        certificate=None,
-        status=Status.FAILED,
-        solver="",
-        solver_status=solver_status,
-        iterations=0,
-        seconds=0.0,
-    )
-    cure = 'Try solver="fista", another conic solver or the other formulation.'
-    if error:
-        return replace(nothing, message=f"The solver failed: {error} {cure}")
-    if raw is None:
-        return replace(nothing, message=f"The solver returned no matrix ({solver_status}). {cure}")
-    graded = grade_matrix(objective, raw)
+) -> dict[str, Any]:
+    """The fields of a solution that say what a raw matrix is worth."""
+    graded = None if raw is None else grade_matrix(objective, raw)
     if graded is None:
-        return replace(nothing, message=f"The solver's matrix holds NaN or infinity. {cure}")
+        reason = "The solver's matrix holds NaN or infinity."
+        if error:
+            reason = f"The solver failed: {error}"
+        elif raw is None:
+            reason = f"The solver returned no matrix ({solver_status})."
+        cure = 'Try solver="fista", another conic solver or the other formulation.'
+        nothing = {"metric": None, "value": np.nan, "certificate": None, "status": Status.FAILED}
+        return {**nothing, "message": f"{reason} {cure}"}
     certificate = graded.certificate
     is_certified = certificate.relative_gap <= tol
-    return replace(
-        nothing,
-        metric=graded.metric,
-        value=certificate.primal_value,
-        certificate=certificate,
-        status=Status.CERTIFIED if is_certified else Status.INACCURATE,
-        psd_violation=graded.psd_violation,
-        message="" if is_certified else "polish=True closes the gap by FISTA from this answer.",
-    )
+    return {
+        "metric": graded.metric,
+        "value": certificate.primal_value,
+        "certificate": certificate,
+        "status": Status.CERTIFIED if is_certified else Status.INACCURATE,
+        "psd_violation": graded.psd_violation,
+        "message": "" if is_certified else "polish=True closes the gap by FISTA from this answer.",
+    }

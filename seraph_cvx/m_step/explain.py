@@ -100,33 +100,28 @@ def explain_convexity(problem: cp.Problem) -> ConvexityProof:
 def _verdict(
     name: str, is_convex: bool, rule: str, children: Iterable[ConvexityProof]
 ) -> ConvexityProof:
-    rule = rule if is_convex else "no DCP rule applies"
-    return ConvexityProof(name, "CONVEX" if is_convex else "UNKNOWN", "", rule, tuple(children))
+    curvature, rule = ("CONVEX", rule) if is_convex else ("UNKNOWN", "no DCP rule applies")
+    return ConvexityProof(name, curvature, "", rule, tuple(children))
 
 
 def _explain(expression: Any, prefix: str = "") -> ConvexityProof:
-    children = () if _is_leaf(expression) else tuple(_explain(arg) for arg in expression.args)
-    return ConvexityProof(
-        prefix + _name(expression),
-        str(expression.curvature),
-        str(expression.sign),
-        _rule(expression),
-        children,
-    )
+    name, curvature, sign = prefix + _name(expression), expression.curvature, expression.sign
+    children = () if _is_leaf(expression) else tuple(map(_explain, expression.args))
+    return ConvexityProof(name, str(curvature), str(sign), _rule(expression), children)
 
 
 def _explain_constraint(constraint: Any) -> ConvexityProof:
-    label, is_convex = getattr(constraint, "label", None), constraint.is_dcp()
-    children = [_explain(arg) for arg in constraint.args]
+    label, children = getattr(constraint, "label", None), [*map(_explain, constraint.args)]
     if isinstance(constraint, cp.PSD):
-        name = f"constraint {label or children[0].expression + ' PSD'}"
+        name = label or f"{children[0].expression} PSD"
         rule = "a PSD matrix inequality in an affine expression"
-        return _verdict(name, is_convex, rule, children)
-    is_affine = all(arg.is_affine() for arg in constraint.args)
-    rule = "affine on both sides" if is_affine else "convex <= concave"
-    name = f"constraint {label or _formula(constraint)}"
-    is_clear = is_affine and not label  # by the name, which is the formula itself
-    return _verdict(name, is_convex, rule, () if is_clear else children)
+    else:
+        is_affine = all(arg.is_affine() for arg in constraint.args)
+        rule = "affine on both sides" if is_affine else "convex <= concave"
+        name = label or _formula(constraint)
+        if is_affine and not label:  # the name is the formula itself
+            children = []
+    return _verdict(f"constraint {name}", constraint.is_dcp(), rule, children)
 
 
 def _formula(constraint: Any) -> str:
@@ -150,10 +145,10 @@ def _name(expression: Any) -> str:
         if expression.size > 1 and not isinstance(expression, cp.Parameter | cp.Variable):
             return f"constant{_shape(expression)}"
         return _readable(str(expression.name()))
-    if expression.size == 1 and len(str(expression)) <= 40 and "\n" not in str(expression):
-        inner = _readable(str(expression))
-        if isinstance(expression, BinaryOperator | AddExpression | NegExpression):
-            return inner
+    text = str(expression)
+    is_short = expression.size == 1 and len(text) <= 40 and "\n" not in text
+    if is_short and isinstance(expression, BinaryOperator | AddExpression | NegExpression):
+        return _readable(text)
     return f"{_atom(expression)}{_shape(expression)}"
 
 
@@ -189,10 +184,13 @@ def _shape(expression: Any) -> str:
 
 def _rule(expression: Any) -> str:
     if isinstance(expression, cp.Variable):
-        if expression.attributes.get("PSD"):
-            return "a PSD variable (its domain is the convex cone)"
-        kind = next((k for k in ("nonneg", "symmetric") if expression.attributes.get(k)), "")
-        return " ".join(["a", *kind.replace("nonneg", "nonnegative").split(), "variable"])
+        known = {
+            "PSD": "a PSD variable (its domain is the convex cone)",
+            "nonneg": "a nonnegative variable",
+            "symmetric": "a symmetric variable",
+        }
+        kinds = (rule for kind, rule in known.items() if expression.attributes.get(kind))
+        return next(kinds, "a variable")
     if isinstance(expression, cp.Parameter):
         return "a parameter"
     if _is_leaf(expression):

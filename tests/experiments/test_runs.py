@@ -77,23 +77,6 @@ def test_resume_runs_only_what_is_not_there(cheap_runs, tmp_path):
     assert len(table.rows) == 6
 
 
-def test_an_interruption_keeps_what_is_done_and_resume_completes_it(cheap_runs, tmp_path):
-    out, told = tmp_path / "cells.jsonl", []
-
-    def interrupt(row, number, total):
-        told.append((number, total))
-        if number == 2:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run_methods(["iris"], ["euclidean"], 4, out=out, callback=interrupt)
-    assert out.read_text().count('"kind":"cell"') == 2
-    assert told == [(1, 4), (2, 4)]
-    table = run_methods(["iris"], ["euclidean"], 4, out=out, resume=True)
-    assert [row["error"] for row in table.rows] == [10.0, 11.0, 12.0, 13.0]
-    assert sorted(set(cheap_runs)) == cheap_runs  # none twice
-
-
 def test_retry_repeats_failed_runs_and_no_others(cheap_runs, tmp_path):
     asked = {"out": tmp_path / "cells.jsonl"}
     for settings in (asked, asked | {"resume": True}, asked | {"resume": True, "retry": True}):

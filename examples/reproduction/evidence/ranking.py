@@ -48,8 +48,8 @@ def mean_of_all(values):
 
 def paired_p_value(differences) -> float:
     """The p-value of the paired t-test, two-sided; of equal differences that of their signs."""
-    values = np.asarray(differences)
-    if not len(values) or np.max(np.abs(values)) <= ROUNDING:
+    values = pd.Series(differences, dtype=float)
+    if not values.abs().max() > ROUNDING:
         return 1.0
     if not varies(values):
         return float(2.0 ** (1 - len(values)))

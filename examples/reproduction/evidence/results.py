@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy.stats import ttest_ind_from_stats, ttest_rel
+from scipy.stats import t, ttest_ind_from_stats
 
 from seraph_cvx.display.result_table import ResultTable
 
@@ -179,7 +179,7 @@ def summarize(rows: Rows) -> pd.DataFrame:
     lines = []
     for task, runs in pd.DataFrame(list(rows)).groupby("task", sort=False):
         errors = by_method(runs, ["sampling"])
-        best = mark_best({m: errors[m].dropna() for m in errors.dropna(axis=1, how="all")})
+        best = mark_best(errors)
         for method, group in runs.groupby("method", sort=False):
             count = Counter(group["outcome"])
             mean, error = errors[method].mean(), errors[method].sem()
@@ -206,38 +206,46 @@ def summarize(rows: Rows) -> pd.DataFrame:
     return pd.DataFrame(lines)
 
 
-def mark_best(errors: Mapping[Any, Any]) -> set[Any]:
-    """The smallest mean, and those that do not differ from it by the unpaired t-test at 5 %."""
-    if not errors:
+def mark_best(errors: pd.DataFrame) -> set[str]:
+    """The column of the smallest mean, and those that the unpaired test does not tell from it."""
+    known = errors.dropna(axis=1, how="all")
+    if known.empty:
         return set()
-    winner = smallest_mean(errors)
-    best = errors[winner]
-    return {key for key, sample in errors.items() if key == winner or are_comparable(sample, best)}
+    best = smallest_mean(known)
+    return {best, *known.columns[comparable_to(known, best)]}
 
 
-def smallest_mean(errors: Mapping[Any, Any]) -> Any:
-    """The key of the smallest mean."""
-    return min(errors, key=lambda key: float(np.mean(np.asarray(errors[key]))))
+def smallest_mean(errors: pd.DataFrame) -> str:
+    """The column of the smallest mean."""
+    return min(errors, key=lambda column: float(np.mean(errors[column].dropna().to_numpy())))
 
 
-def varies(values) -> bool:
-    """Whether values differ by more than rounding."""
-    return bool(np.ptp(values) > ROUNDING * np.max(np.abs(values)))
+def varies(values):
+    """Whether values differ by more than rounding, column by column."""
+    return values.max() - values.min() > ROUNDING * values.abs().max()
 
 
-def are_comparable(a, b, paired: bool = False) -> bool:
-    """Whether two columns of errors do not differ by Student's t-test at 5 %.
+@np.errstate(invalid="ignore")  # where there is a single error
+def comparable_to(errors: pd.DataFrame, reference: str, paired: bool = False):
+    """Which columns of errors do not differ from one of them by Student's t-test at 5 %.
 
     Without variance two means differ if they are not equal; one error is comparable to nothing.
     """
-    a, b = np.asarray(a), np.asarray(b)
-    if min(len(a), len(b)) < 2:
-        return False
-    if not (varies(a - b) if paired else varies(a) or varies(b)):
-        return bool(np.isclose(np.mean(a), np.mean(b), rtol=ROUNDING))
-    moments = [(np.mean(column), np.std(column, ddof=1), len(column)) for column in (a, b)]
-    test = ttest_rel(a, b) if paired else ttest_ind_from_stats(*moments[0], *moments[1])
-    return bool(test.pvalue >= SIGNIFICANCE)
+    n, means = errors.count(), errors.mean()
+    if paired:
+        differences = errors.sub(errors[reference], axis=0)
+        has_variance = varies(differences)
+        p_values = 2.0 * t.sf(np.abs(differences.mean() / differences.sem()), n - 1)
+    else:
+        has_variance = varies(errors) | varies(errors[reference])
+        p_values = ttest_ind_from_stats(*_moments(errors), *_moments(errors[[reference]])).pvalue
+    is_equal = np.isclose(means, means[reference], rtol=ROUNDING)
+    is_tied = np.where(has_variance, p_values >= SIGNIFICANCE, is_equal)
+    return is_tied & (n > 1) & (n[reference] > 1)
+
+
+def _moments(errors):
+    return [x.to_numpy() for x in (errors.mean(), errors.std(), errors.count())]
 
 
 def _by_task(summaries, values):
@@ -394,7 +402,9 @@ def _whole_tasks(rows):
     """The errors by task, a column per method, of tasks that lack no run."""
     errors = by_method(pd.DataFrame(list(rows)), KEY[:2]).reindex(columns=list(METHODS))
     by_task = errors.dropna(how="all").groupby(level="task", sort=False)
-    return {t: block for t, block in by_task if len(block) > 1 and block.notna().all(axis=None)}
+    return {
+        task: block for task, block in by_task if len(block) > 1 and block.notna().all(axis=None)
+    }
 
 
 def _verdict(task, errors):
@@ -421,9 +431,8 @@ def _verdict(task, errors):
         "smallest mean": METHODS[best].title,
         "near the paper": bool(mean <= largest or improvement >= least),
         "near, paired errors": bool(mean <= largest or improvement >= least_paired),
-        "best or tied": JUDGED in mark_best(dict(errors)),
-        "best or tied, paired test": best == JUDGED
-        or are_comparable(own, errors[best], paired=True),
+        "best or tied": JUDGED in mark_best(errors),
+        "best or tied, paired test": bool(comparable_to(errors, best, paired=True)[JUDGED]),
     }
 
 
@@ -454,30 +463,29 @@ def judgment_table(judgments: Rows) -> ResultTable:
 def duel_table(rows: Rows) -> ResultTable:
     """Each method's mean error, and on how many tasks the recommended one is better or worse."""
     tasks = _whole_tasks(rows)
+    columns = {"better, tied, worse": False, "better, tied, worse, paired": True}
+    signs = {
+        column: pd.DataFrame({task: _signs(errors, paired) for task, errors in tasks.items()})
+        for column, paired in columns.items()
+    }
     lines = []
     for name, method in METHODS.items():
-        printed = [PRINTED.get((method.paper_row, task), (np.nan,))[0] for task in tasks]
         mean = np.mean([errors[name].mean() for errors in tasks.values()])
-        lines.append(
-            {
-                "method": method.title,
-                "mean error": f"{mean:.2f}",
-                "printed": "" if np.isnan(printed).any() else f"{np.mean(printed):.2f}",
-                "better, tied, worse": _outcomes(tasks, name, paired=False),
-                "better, tied, worse, paired": _outcomes(tasks, name, paired=True),
-            }
-        )
+        printed = [PRINTED.get((method.paper_row, task), (np.nan,))[0] for task in tasks]
+        line = {"method": method.title, "mean error": f"{mean:.2f}"}
+        line["printed"] = "" if np.isnan(printed).any() else f"{np.mean(printed):.2f}"
+        for column, table in signs.items():
+            count = Counter(table.loc[name])
+            line[column] = f"{count[-1.0]}, {count[0.0]}, {count[1.0]}"
+        lines.append(line)
     note = f"Means over {len(tasks)} tasks. Better: the recommended configuration is."
     return ResultTable("The recommended configuration against each method", lines, [note])
 
 
-def _outcomes(tasks, name, paired):
-    signs = []
-    for errors in tasks.values():
-        own, other = errors[JUDGED], errors[name]
-        tied = name == JUDGED or are_comparable(own, other, paired)
-        signs.append(0.0 if tied else np.sign(own.mean() - other.mean()))
-    return ", ".join(str(signs.count(sign)) for sign in (-1.0, 0.0, 1.0))
+def _signs(errors, paired):
+    """Of each method: -1 where the recommended one is better, 0 where they are tied, else 1."""
+    signs = np.sign(errors[JUDGED].mean() - errors.mean())
+    return signs.where(~comparable_to(errors, JUDGED, paired), 0.0)
 
 
 def judgment_files(rows: Rows) -> dict[str, str]:
