@@ -158,23 +158,23 @@ def test_failure_path_a_regularizer_that_is_not_psd_as_doubles():
 
 
 @pytest.mark.parametrize(
-    ("A", "message"),
-    [(np.eye(2), "shape"), (np.full((3, 3), np.nan), "NaN"), (np.diag([np.inf, 1, 1]), "infinity")],
+    ("A", "settings", "message"),
+    [
+        (np.eye(2), {}, "shape"),
+        (np.full((3, 3), np.nan), {}, "NaN"),
+        (np.diag([np.inf, 1, 1]), {}, "infinity"),
+        (np.eye(3), {"precision": 20}, r"precision=20.*at least 53"),
+    ],
 )
-def test_failure_path_a_point_that_is_no_matrix_of_numbers(A, message):
+def test_failure_path_arguments_that_prove_nothing(A, settings, message):
     with pytest.raises(ValueError, match=message):
-        prove(random_objective(0, "hyper", n=9, m=3), A)
+        prove(random_objective(0, "hyper", n=9, m=3), A, **settings)
 
 
 def test_failure_path_a_value_that_no_double_holds():
     objective = with_points(1e150 * gaussian(8, 3))
     with pytest.raises(ArithmeticError, match="raise `precision`, or pass a smaller A"):
         prove(objective, 1e10 * np.eye(3))
-
-
-def test_failure_path_too_few_bits():
-    with pytest.raises(ValueError, match=r"precision=20.*at least 53"):
-        prove(random_objective(0, "hyper", n=9, m=3), np.eye(3), precision=20)
 
 
 def test_proof_in_a_notebook_says_that_it_is_proven():

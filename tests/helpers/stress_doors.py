@@ -174,52 +174,20 @@ def mutated(rng):
     chosen = [kinds[k] for k in rng.permutation(len(kinds))[: integer(rng, 0, 2)]]
     own += [A, B, *(x for x in settings.values() if isinstance(x, np.ndarray))]
     found = stated(pairs, penalties=chosen, **settings)
-    is_bold = chance(rng, 0.5)
 
     def disturb():
-        writable = exposed_arrays(found.objective)
-        for array in [*(writable.values() if is_bold else []), *own]:
+        for array in own:
             if isinstance(array, np.ndarray) and array.dtype.kind in "iu":
                 array[...] = rng.permutation(array.ravel()).reshape(array.shape)
             else:
                 array[...] = array * 0.25
         for block in chosen:
             block.weight = 7.0 * block.weight
-        words = f"can be written into: {', '.join(sorted(writable))}"
-        return {"exposed arrays": words} if writable else {}
 
     if chance(rng, 0.5):
-        return replace(found, falsehoods=disturb())
+        disturb()
+        return found
     return replace(found, disturb=disturb)
-
-
-OF_OBJECTIVE = (
-    "soft_labels previous_metric manifold_term regularizer pair_moment label_matrix whitening "
-    "similar_matrix recession_matrix soft_label_matrix falling_direction"
-)
-OF_LABELS = "similar dissimilar confidence listed members ends classes"
-OF_PAIRS = f"points labeled unlabeled drawn device_array {OF_LABELS}"
-
-
-def exposed_arrays(objective):
-    """The arrays of the objective that can be written into, by name."""
-    found = {}
-    holders = [
-        ("objective", objective, OF_OBJECTIVE),
-        ("pairs", objective.pairs, OF_PAIRS),
-        ("labels", objective.pairs.labels, OF_LABELS),
-    ]
-    for block in objective.penalties:
-        names = " ".join(name for name in vars(block) if name[0] != "_")
-        holders.append((f"{block}", block, names))
-    for where, holder, names in holders:
-        for name in sorted(names.split()):
-            array, again = (getattr(holder, name, None) for _ in range(2))
-            if not isinstance(array, np.ndarray) or not np.shares_memory(array, again):
-                continue  # none, or a fresh copy each time
-            if array.flags.writeable and array.size:
-                found[f"{where}.{name}"] = array
-    return found
 
 
 # Inputs that are nearly what they should be

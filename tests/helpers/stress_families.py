@@ -46,7 +46,7 @@ class Instance:
     metrics: list = field(default_factory=list)  # to be certified first
     certificates: list = field(default_factory=list)  # given out elsewhere
     certify: Callable | None = None  # makes a certificate in another way than `certify`
-    disturb: Callable | None = None  # writes where nothing should change; returns falsehoods
+    disturb: Callable | None = None  # writes where nothing should change
     falsehoods: dict = field(default_factory=dict)  # seen while the instance was made
     can_be_solved: bool = True  # whether `solve_m_step` is tried, in thorough inspections
 
