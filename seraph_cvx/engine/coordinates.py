@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, Self
-
-import numpy as np
 
 from ..numerics.accurate_sums import (
     accurate_product,
@@ -16,10 +12,7 @@ from ..numerics.accurate_sums import (
     sampled_rows,
 )
 from ..numerics.arrays import Array, namespace
-from ..numerics.checks import FloatArray, IntArray
-from .distances import Metric
-from .layout import Terms
-from .passes import Swept
+from ..numerics.checks import FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,14 +53,6 @@ class TransformedPoints:
         """About the median of the transformed points, found from some of them."""
         return column_medians(sampled_rows(self.centered) @ self.coordinates.basis)
 
-    def for_remote(self, sums: RemoteSums) -> RemoteSums | None:
-        """Remote sums with matrices in these coordinates."""
-        if self.coordinates.base is None:
-            basis, with_sizes = self.coordinates.basis, self.coordinates.with_sizes
-            return sums.with_matrix_coordinates(basis, self.shift, with_spread=with_sizes)
-        Z, sizes = self.values
-        return sums.with_matrix_points(Z, np.asarray(sizes))
-
 
 def transformed(
     points: Array, T: Array, shift: Array, with_sizes: bool = False
@@ -82,52 +67,6 @@ def shifted(Z: Array, shift: Array, sizes: Array | None, n_base: int) -> tuple[A
     """Shift coordinates that are sums of `n_base` products; their sizes cover that rounding too."""
     Z = Z - shift
     return Z, None if sizes is None else sizes + namespace(Z).abs(Z) / (n_base + 4)
-
-
-class RemoteSums(Protocol):
-    """Another way to sum over unlabeled pairs than by threads: a device, workers, a sample."""
-
-    @property
-    def is_available(self) -> bool:
-        """Whether these sums can be used now."""
-
-    def with_point_coordinates(self, T: FloatArray, shift: FloatArray) -> Self:
-        """The same sums over pairs of the points T'x - shift."""
-
-    def with_matrix_coordinates(
-        self, T: FloatArray, shift: FloatArray, with_spread: bool = False
-    ) -> Self:
-        """The same distances, with v v' summed for the points T'x - shift."""
-
-    def with_matrix_points(self, Z: FloatArray, sizes: FloatArray) -> RemoteSums | None:
-        """The same distances, with v v' summed for the points Z; None if unsupported."""
-
-    @property
-    def device_array(self) -> Array | None:
-        """An array of the device on which labeled pairs are summed over too, or None."""
-
-    @property
-    def held_points(self) -> Array | None:
-        """The points, where a device holds them."""
-
-    @property
-    def held_coordinates(self) -> Array | None:
-        """The points as v v' is summed for them, where a device holds them."""
-
-    @property
-    def drawn(self) -> IntArray | None:
-        """The drawn pairs that stand for all unlabeled ones, if they do."""
-
-    @property
-    def stands_for(self) -> float:
-        """The number of unlabeled pairs that each one counted stands for."""
-
-    @property
-    def longest_chain(self) -> int:
-        """The number of additions, at most, that any term of a sum goes through."""
-
-    def over_unlabeled(self, metrics: Sequence[Metric], terms: Terms) -> Swept:
-        """Sum the terms and the weighted v v' over the unlabeled pairs."""
 
 
 def take_ends(points: Array, pairs: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -38,26 +38,13 @@ class DistanceBounds:
 
     With `rest` the bounds hold for every A with |A - LL'|_ab <= rest_a rest_b: that adds at most
     (rest'|v|)^2 <= 2 (rest'|x_i|)^2 + 2 (rest'|x_j|)^2.
-
-    Attributes
-    ----------
-    factor : (m, r) array
-        L; or, with `matrix`, one column: sqrt(diag A).
-    slack : float
-        The relative error, an upper bound on twice gamma of the number of roundings.
-    matrix : (m, m) array, optional
-        A itself, where it need not be PSD.
-    with_upper : bool
-        Give (lower, upper) instead of lower alone.
-    rest : (m,) array, optional
-        By how much A may differ from LL'.
     """
 
-    factor: FloatArray
-    slack: float
-    matrix: FloatArray | None = None
-    with_upper: bool = False
-    rest: FloatArray | None = None
+    factor: FloatArray  # L; or, with `matrix`, one column: sqrt(diag A)
+    slack: float  # the relative error, at least twice gamma of the number of roundings
+    matrix: FloatArray | None = None  # A itself, where it need not be PSD
+    with_upper: bool = False  # give (lower, upper) instead of lower alone
+    rest: FloatArray | None = None  # by how much A may differ from LL'
 
     def on_points(self, X: Array) -> Callable[[Block], Any]:
         """The bounds over a block of the pairs of these points."""

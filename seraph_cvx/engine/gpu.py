@@ -24,6 +24,7 @@ from ..numerics.arrays import (
 )
 from ..numerics.checks import FloatArray
 from ..numerics.cuda.pair_range import PairRange
+from .layout import sample_counts
 from .passes import PairLoss
 
 MOST_COLUMNS = 61
@@ -88,18 +89,14 @@ class GpuPairs:
         n, known = len(self.X), self.n_labeled
         if n <= 1.5 * FEW_POINTS:
             return self
-        rng, kept, counts = np.random.default_rng(0), [], []
-        for group in (np.arange(known), np.arange(known, n)):
-            some = np.sort(rng.permutation(group)[:FEW_POINTS])
-            kept.append(some)
-            counts.append(np.full(len(some), len(group) / max(1, len(some))))
-        xp = namespace(self.X)
-        chosen = index_on_device_of(self.X, np.concatenate(kept))
+        counts = sample_counts(known, n, FEW_POINTS)
+        kept = np.flatnonzero(counts)
+        chosen = index_on_device_of(self.X, kept)
         return replace(
             self,
-            X=xp.take(self.X, chosen, axis=0),
-            n_labeled=len(kept[0]),
-            counts=to_device_of(self.X, np.concatenate(counts)),
+            X=namespace(self.X).take(self.X, chosen, axis=0),
+            n_labeled=np.count_nonzero(counts[:known]),
+            counts=to_device_of(self.X, counts[kept]),
         )
 
 

@@ -285,6 +285,15 @@ def _listed_entries(labels: Labels, rows: slice, columns: slice) -> LabeledEntri
     return LabeledEntries(entries, None if c is None else c[inside])
 
 
+def sample_counts(n_labeled: int, n_points: int, most: int) -> FloatArray:
+    """How many points each stands for, if at most so many of either kind do for all; else 0."""
+    rng, counts = np.random.default_rng(0), np.zeros(n_points)
+    for group in (np.arange(n_labeled), np.arange(n_labeled, n_points)):
+        some = rng.permutation(group)[:most]
+        counts[some] = len(group) / max(1, len(some))
+    return counts
+
+
 def labeled_first(labels: Labels, n_points: int) -> tuple[IntArray, Labels]:
     """The numbers of all points, labeled ones first, and the labels renumbered so."""
     has_label = np.zeros(n_points, dtype=bool)

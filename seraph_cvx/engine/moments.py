@@ -241,27 +241,16 @@ class WhitenedBasis:
     C is the pairs' second moment and R the regularizer. Were only C the identity, R would be huge
     along a direction of little spread, and its rounding errors would drown all the rest.
 
-    Attributes
-    ----------
-    matrix : (m, r) array
-        Z = T V Diag(s), with T' C T = I and V' (T'RT) V diagonal.
-    inverse : (r, m) array
-        B = inverse A inverse'.
-    regularizer : (r, r) array
-        Z'RZ.
-    n_spread : int
-        The columns of Z along which pairs differ. They come first; only where penalties may feel
-        all features are there others.
-    rotation, scale : (r, r) and (r,) arrays
-        V and s.
+    Z = T V Diag(s), with T' C T = I and V' (T'RT) V diagonal. Columns along which pairs differ come
+    first; only where penalties may feel all features are there others.
     """
 
-    matrix: FloatArray
-    inverse: FloatArray
-    regularizer: FloatArray
-    rotation: FloatArray
-    scale: FloatArray
-    n_spread: int
+    matrix: FloatArray  # Z
+    inverse: FloatArray  # B = inverse A inverse'
+    regularizer: FloatArray  # Z'RZ
+    rotation: FloatArray  # V
+    scale: FloatArray  # s
+    n_spread: int  # the columns along which pairs differ
 
     @classmethod
     def of(cls, moments: PairMoments, R: FloatArray, spans_all: bool = False) -> WhitenedBasis:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -22,10 +22,16 @@ from ..numerics.arrays import Array, index_on_device_of, one_blas_thread, to_dev
 from ..numerics.checks import FloatArray, IntArray
 from ..pairs.labeled_pairs import Labels
 from ..pairs.pair_set import PairSet
-from .coordinates import Coordinates, RemoteSums, TransformedPoints, take_ends
+from .coordinates import Coordinates, TransformedPoints, take_ends
 from .distances import Metric
 from .layout import Chunk, Layout, Terms, labeled_first
 from .passes import Listed, Swept, longest_chain, sweep, sweep_listed
+
+if TYPE_CHECKING:
+    from .cluster import ClusterSums
+    from .device import DeviceSums, DrawnPairs
+
+    RemoteSums: TypeAlias = DeviceSums | DrawnPairs | ClusterSums
 
 CHUNK = 1 << 20
 """Numbers per chunk of labeled differences."""
@@ -38,35 +44,17 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, eq=False)
 class PairSums:
-    """Sums over all pairs of `points`, those with a label first.
+    """Sums over all pairs of `points`, those with a label first."""
 
-    Attributes
-    ----------
-    centered : (n, m) array
-        The points in the coordinates of the data, shifted; labeled ones first.
-    order : (n,) array
-        The number of each of them in the pair set.
-    labels : LabeledPairs or ClassLabels
-        With the numbers of this order.
-    layout : Layout
-        The blocks of all pairs; it does not depend on the coordinates.
-    points_in, matrices_in : TransformedPoints, optional
-        Other coordinates, in which everything is summed; in which v v' is summed.
-    remote : RemoteSums, optional
-        Another way to sum over the unlabeled pairs.
-    given : (n, m) array, optional
-        The points as the user gave them, from which differences of labeled pairs are taken.
-    """
-
-    centered: FloatArray
-    order: IntArray
-    labels: Labels
-    layout: Layout
+    centered: FloatArray  # the points in the coordinates of the data, shifted
+    order: IntArray  # the number of each of them in the pair set
+    labels: Labels  # with the numbers of this order
+    layout: Layout  # the blocks of all pairs; it does not depend on the coordinates
     n_jobs: int | None = None
-    points_in: TransformedPoints | None = None
-    matrices_in: TransformedPoints | None = None
-    remote: RemoteSums | None = None
-    given: FloatArray | None = None
+    points_in: TransformedPoints | None = None  # other coordinates, in which all is summed
+    matrices_in: TransformedPoints | None = None  # or in which v v' is
+    remote: RemoteSums | None = None  # another way to sum over the unlabeled pairs
+    given: FloatArray | None = None  # the points as given, of which labeled differences are taken
 
     @classmethod
     def of(cls, pairs: PairSet, n_jobs: int | None = None) -> PairSums:
@@ -105,7 +93,13 @@ class PairSums:
         if not isinstance(coordinates, Coordinates):
             coordinates = Coordinates(coordinates, with_sizes=False)
         points = self._transformed(coordinates)
-        remote = self.remote and points.for_remote(self.remote)
+        remote: RemoteSums | None = self.remote
+        if remote is not None and coordinates.base is None:
+            with_spread = coordinates.with_sizes
+            remote = remote.with_matrix_coordinates(coordinates.basis, points.shift, with_spread)
+        elif remote is not None:
+            Z, sizes = points.values
+            remote = remote.with_matrix_points(Z, np.asarray(sizes))
         return replace(self, matrices_in=points, remote=remote)
 
     def _transformed(self, coordinates: Coordinates) -> TransformedPoints:

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..engine.cluster import ClusterSums
 from ..engine.distances import Factor
-from ..engine.layout import Layout
+from ..engine.layout import Layout, sample_counts
 from ..engine.pair_sums import PairSums
 from ..engine.passes import AllPairs, FactorPairs, ListedPairs, LossTerms, PairLoss, PairPass
 from ..numerics.arrays import pair_kernels
@@ -190,13 +190,8 @@ class PairProgram:
         n, n_labeled = self.sums.n_points, len(self.sums.labels.members)
         if not self._is_large:
             return self._points
-        rng = np.random.default_rng(0)
-        kept, counts = [], np.ones(n)
-        for group in (np.arange(n_labeled), np.arange(n_labeled, n)):
-            some = rng.permutation(group)[:FEW_POINTS]
-            counts[some] = len(group) / max(1, len(some))
-            kept.append(some)
-        return self._points_of(np.sort(np.concatenate(kept)), counts)
+        counts = sample_counts(n_labeled, n, FEW_POINTS)
+        return self._points_of(np.flatnonzero(counts), counts)
 
     def _points_of(self, members: IntArray, counts: FloatArray | None = None) -> _Points:
         """The points with these numbers and their pairs; if mu = 0, of those that have a label."""

@@ -83,26 +83,14 @@ class MatrixError:
     """How far a computed matrix of weighted pairs may be off, in terms of any diagonal matrix D.
 
     |E_ab| <= u_a u_b implies E >= -t D with t = sum_a u_a^2 / D_a; and |E_ab| <= u_a w_b + w_a u_b
-    implies it with t = 2 sqrt(sum_a u_a^2 / D_a) sqrt(sum_a w_a^2 / D_a).
-
-    Attributes
-    ----------
-    spread : (2, k) array
-        Of the coordinates, and of the sizes that they are rounded from: see `Swept`.
-    n_base : int
-        Products that a coordinate is the sum of.
-    chain : int
-        Additions that a term of the sum goes through.
-    largest_weight : float
-        The largest weight of a pair: what underflows is multiplied by no more than this.
-    others : (k,) array, optional
-        e of what else is in the matrix: its error is E >= -t D for t = sum_a e_a / D_a.
+    implies it with t = 2 sqrt(sum_a u_a^2 / D_a) sqrt(sum_a w_a^2 / D_a). What else is in the
+    matrix has an error E >= -t D for t = sum_a e_a / D_a, e = `others`.
     """
 
-    spread: NDArray[np.float64]
-    n_base: int
-    chain: int
-    largest_weight: float
+    spread: NDArray[np.float64]  # of the coordinates, and of what they are rounded from: `Swept`
+    n_base: int  # products that a coordinate is the sum of
+    chain: int  # additions that a term of the sum goes through
+    largest_weight: float  # of a pair: what underflows is multiplied by no more than this
     others: NDArray[np.float64] | None = None
 
     def relative_to(self, diagonal: NDArray[np.float64]) -> float:

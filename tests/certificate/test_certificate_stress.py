@@ -361,7 +361,7 @@ def test_explicit_one_of_twelve_pairs_drawn():
     assert_true(objective, scalars(0.0, 1.0, 10.0, 100.0))
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", [*range(10), *map(slow, range(10, 40))])
 def test_explicit_sampled_pairs_far_from_the_origin(seed):
     """The rounding of the shift of drawn pairs was forgotten: 5.87 above a value of 5.47."""
     rng = np.random.default_rng(seed)
@@ -439,7 +439,7 @@ def test_the_judge_agrees_with_the_paper(setting, q):
 def test_the_judge_agrees_with_the_proofs_of_the_package_on_penalties(family):
     """Two implementations in balls; the package's is part of `certify(..., rigorous=True)`."""
     finite = 0
-    instances = (best_found(family, seed, by="objective") for seed in range(6))
+    instances = (best_found(family, seed, by="objective") for seed in range(4))
     for instance, judge, factors in filter(None, instances):
         objective = instance.objective
         L = 0.999 * np.asarray(factors[-1]).astype(np.float64)  # constraints hold strictly
@@ -450,7 +450,7 @@ def test_the_judge_agrees_with_the_proofs_of_the_package_on_penalties(family):
                 plain = Judge(objective.with_penalties([])).value(L, BITS)
                 assert enclosed.overlaps(sum(parts, plain))
                 finite += 1
-    assert finite >= 3 or "equations" in family
+    assert finite >= 2 or "equations" in family
 
 
 def test_drawn_pairs_count_as_often_as_the_judge_says():

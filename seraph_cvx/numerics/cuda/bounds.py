@@ -132,23 +132,11 @@ def weighted_bounds(
 ) -> tuple[Any, Any, Any]:
     """The sums over the pairs, the weights of each point, and the upper triangle of W times Z.
 
-    Parameters
-    ----------
-    sides : pair of (n, k) arrays
-        left_i . right_j is a lower bound on the squared distance of i and j.
-    width : (n,) array
-        width_i + width_j more is an upper one.
-    labels : pair of (n, k) arrays or None
-        The same for lower bounds on the distances that soft labels depend on.
-    Z : (n, k) array, k <= 64
-    pairs : BoundedPairs
-
-    Returns
-    -------
-    sums : (5,) array
-        Of the loss; the entropy; the weight; -(1 - w) ln(1 - w); and, with soft labels, their upper
-        bounds times those on the distances. Of labels alone: 0, the entropy, the lower bounds on
-        the labels, 0, and the upper bounds.
+    With (left, right) = `sides`, left_i . right_j is a lower bound on the squared distance of i and
+    j, and width_i + width_j more an upper one; `labels` are such sides for the distances that soft
+    labels depend on. Z has at most 64 columns. The five sums are of the loss; the entropy; the
+    weight; -(1 - w) ln(1 - w); and, with soft labels, their upper bounds times those on the
+    distances. Of labels alone: 0, the entropy, the lower bounds on the labels, 0, and the upper.
     """
     n, used = Z.shape
     left, right = (_padded(side, CHUNK) for side in sides)

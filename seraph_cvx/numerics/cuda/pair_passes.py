@@ -71,14 +71,9 @@ def counted(counts: Any) -> Any:
 
 
 class LoadedPairs(NamedTuple):
-    """Pairs, and what a kernel reads of them on the device.
+    """Pairs, and on the device: the sharpness, the same less 1, and the weight.
 
-    Attributes
-    ----------
-    pairs : PairRange
-    numbers : (3,) array
-        The sharpness, the same less 1, and the weight. A kernel would take Python's numbers as
-        float32, and a copy for every launch would wait for the GPU.
+    A kernel would take Python's numbers as float32, and a copy for every launch would wait.
     """
 
     pairs: PairRange
