@@ -108,40 +108,10 @@ def prove(
 ) -> Proof:
     """Prove the duality gap of the M-step (11): D(r) <= inf f <= f(L L'), S(r) PSD.
 
-    Parameters
-    ----------
-    objective : MStepObjective
-        Any trace weight >= 0, attained or not. Taken as exact, as the doubles they are: the points,
-        the confidences, `mu` (for "ratio" the double that it became), `trace_weight`, `threshold`,
-        `sharpness`, `manifold_term`, and `soft_labels` or `previous_metric` as the objective keeps
-        them; the soft labels of a previous metric are enclosed, not rounded.
-    A : (m, m) array_like
-        Any symmetric matrix; the primal value is that of its PSD part, so a wrong A costs
-        sharpness, never truth.
-    precision : int
-        Bits of the midpoints, at least 53.
-    enough : float
-        Look no further for a better bound once the relative gap is so small.
-
-    Returns
-    -------
-    Proof
-        Always finite. Where no better bound can be proven it is D at an anchor, p = 1 or p = b/c.
-
-    Notes
-    -----
-    The work is O(n^2 m) multiplications of balls and a few transcendental functions a pair: half a
-    second for 4,950 pairs. Where M is singular, r is zero on the pairs that leave its range, which
-    is found in rational arithmetic; R then only has to be PSD.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from seraph_cvx import MStepObjective, PairSet
-    >>> pairs = PairSet.from_labels([[0.0], [0.2], [2.0], [2.3]], [0, 0, 1, -1])
-    >>> proof = prove(MStepObjective(pairs), 0.9227 * np.eye(1))
-    >>> proof.relative_gap < 1e-4
-    True
+    All numbers of the objective are taken as the doubles they are; the soft labels of a previous
+    metric are enclosed, not rounded. The primal value is that of the PSD part of A, so a wrong A
+    costs sharpness, never truth. Where M is singular, r is zero on the pairs that leave its range,
+    which is found in rational arithmetic; R then only has to be PSD.
     """
     if objective.pairs.drawn is not None:
         raise ValueError(

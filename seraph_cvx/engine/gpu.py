@@ -95,7 +95,7 @@ class GpuPairs:
         return replace(
             self,
             X=namespace(self.X).take(self.X, chosen, axis=0),
-            n_labeled=np.count_nonzero(counts[:known]),
+            n_labeled=int(np.count_nonzero(counts[:known])),
             counts=to_device_of(self.X, counts[kept]),
         )
 
