@@ -78,28 +78,21 @@ def test_unlabeled_pairs_by_threads(terms, size):
         check(sums.over_unlabeled([METRIC], terms), by_hand(pairs.unlabeled))
 
 
-def test_unlabeled_pairs_on_workers(monkeypatch):
+@pytest.mark.parametrize("where", ["workers", "device", "sample"])
+def test_unlabeled_pairs_elsewhere(monkeypatch, where):
+    """Drawn pairs stand for all; on a device labeled pairs are summed too."""
     monkeypatch.setattr(ClusterSums, "is_available", property(lambda self: True))
-    pairs = PairSet.from_constraints(X, SIMILAR, DISSIMILAR)
-    check(PairSums.of(pairs).over_unlabeled([METRIC], decay), by_hand(pairs.unlabeled))
-
-
-def test_pairs_on_a_device(monkeypatch):
     monkeypatch.setattr(device, "DEVICE_BLOCK", 16)
-    on_device = array_api_strict.asarray(X)
-    pairs = PairSet.from_constraints(on_device, SIMILAR, DISSIMILAR, *CONFIDENCES)
+    points = array_api_strict.asarray(X) if where == "device" else X
+    pairs = PairSet.from_constraints(points, SIMILAR, DISSIMILAR, *CONFIDENCES)
+    pairs = pairs.sampled(200, random_state=0) if where == "sample" else pairs
     sums = PairSums.of(pairs)
     assert sums.is_remote
-    check(sums.over_unlabeled([METRIC], decay), by_hand(pairs.unlabeled))
-    check(sums.over_labeled([METRIC], decay), by_hand(pairs.labeled, pairs.labeled_weights))
-
-
-def test_drawn_pairs_stand_for_all():
-    pairs = PairSet.from_constraints(X, SIMILAR, DISSIMILAR).sampled(200, random_state=0)
-    totals, matrix = by_hand(pairs.drawn)
-    share = pairs.n_unlabeled / 200
+    share = pairs.n_unlabeled / 200 if where == "sample" else 1.0
+    totals, matrix = by_hand(pairs.unlabeled if pairs.drawn is None else pairs.drawn)
     expected = [share * total for total in totals], share * matrix
-    check(PairSums.of(pairs).over_unlabeled([METRIC], decay), expected)
+    check(sums.over_unlabeled([METRIC], decay), expected)
+    check(sums.over_labeled([METRIC], decay), by_hand(pairs.labeled, pairs.labeled_weights))
 
 
 def test_many_labeled_pairs_of_classes_are_summed_as_blocks():
@@ -176,24 +169,24 @@ def test_the_strips_are_few_and_do_not_depend_on_who_makes_them():
     assert found == [1, 1, 1, 21, 42, 256]
 
 
+def assert_close(facts, others):
+    for one, other in zip(facts, others, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12 * np.max(np.abs(other)))
+
+
 @pytest.mark.parametrize("kind", ["classes", "constraints"])
 @pytest.mark.parametrize("program", [descent_program, paper_program])
-def test_threads_change_no_bit(small_blocks, factors, kind, program):
+def test_threads_change_no_bit_and_strips_nothing_but_rounding(
+    small_blocks, factors, kind, program, monkeypatch
+):
     pairs = labeled_by(kind)
     alone, together = (
         facts(program(MStepObjective(pairs, n_jobs=n_jobs)), *factors) for n_jobs in (None, 3)
     )
     for one, other in zip(alone, together, strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_one_strip_or_many_are_the_same_to_rounding(small_blocks, factors, monkeypatch):
-    program = descent_program(MStepObjective(labeled_by("classes")))
-    in_strips = facts(program, *factors)
     monkeypatch.setattr(layout, "MOST_STRIPS", 1)
-    whole = facts(descent_program(MStepObjective(labeled_by("classes"))), *factors)
-    for one, other in zip(in_strips, whole, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12 * np.max(np.abs(other)))
+    assert_close(alone, facts(program(MStepObjective(pairs)), *factors))
 
 
 @pytest.mark.parametrize(
@@ -216,11 +209,10 @@ def test_workers_find_the_same_in_whatever_shares(
     for n_jobs in (1, 2, 5):
         with joblib.parallel_config(backend="threading", n_jobs=n_jobs):
             found.append(facts(descent_program(objective, whitened=whitened), *factors))
-    for one, other, third, expected in zip(*found, here, strict=True):
+    for one, other, third in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
         np.testing.assert_array_equal(one, third)
-        size = np.max(np.abs(expected))
-        np.testing.assert_allclose(one, expected, rtol=1e-12, atol=1e-12 * size)
+    assert_close(found[0], here)
 
 
 def test_points_that_were_used_travel_on(factors):

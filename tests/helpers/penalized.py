@@ -19,7 +19,12 @@ from seraph_cvx.penalties import (
 )
 
 
-def _prior(rng, m):
+def _weight(rng, most=1.0):
+    return 10.0 ** rng.uniform(-1, most)
+
+
+def _prior(objective, rng):
+    m = objective.pairs.n_features
     return random_psd(rng, m, rank=m) + 0.2 * np.eye(m)
 
 
@@ -28,36 +33,37 @@ def _difference(objective, rng):
     return objective.pairs.points[i] - objective.pairs.points[j]
 
 
+def _entries(A, is_wanted):
+    """The entries A_ij of which (i, j) is wanted."""
+    return [A[i, j] for i, j in np.ndindex(A.shape) if is_wanted(i, j)]
+
+
 def _ridge(objective, rng):
-    weight, prior = 10.0 ** rng.uniform(-1, 1), _prior(rng, objective.pairs.n_features)
+    weight, prior = _weight(rng), _prior(objective, rng)
 
     def state(A):
-        entries = [
-            cp.square(A[i, j] - prior[i, j]) for i in range(len(prior)) for j in range(len(prior))
-        ]
-        return weight / 2 * sum(entries), []
+        return weight / 2 * sum(map(cp.square, _entries(A - prior, lambda i, j: True))), []
 
     return Ridge(weight, prior), state
 
 
 def _log_det(objective, rng):
-    weight, prior = 10.0 ** rng.uniform(-1, 1), _prior(rng, objective.pairs.n_features)
-    inverse = np.linalg.inv(prior)
+    weight, prior = _weight(rng), _prior(objective, rng)
+    constant = np.linalg.slogdet(prior)[1] - len(prior)
 
     def state(A):
-        constant = np.linalg.slogdet(prior)[1] - len(prior)
-        return weight * (cp.trace(A @ inverse) - cp.log_det(A) + constant), []
+        return weight * (cp.trace(A @ np.linalg.inv(prior)) - cp.log_det(A) + constant), []
 
     return LogDet(weight, prior), state
 
 
 def _trace_bound(objective, rng):
-    bound = 10.0 ** rng.uniform(-1, 0.5)
+    bound = _weight(rng, 0.5)
     return TraceBound(bound), lambda A: (0.0, [cp.trace(A) <= bound])
 
 
 def _upper_bound(objective, rng):
-    bound = rng.uniform(0.1, 1.0) * _prior(rng, objective.pairs.n_features)
+    bound = rng.uniform(0.1, 1.0) * _prior(objective, rng)
     return UpperBound(bound), lambda A: (0.0, [bound - A >> 0])
 
 
@@ -80,19 +86,14 @@ def _equal(objective, rng):
 
 
 def _diagonal(objective, rng):
-    def state(A):
-        m = A.shape[0]
-        return 0.0, [A[i, j] == 0 for i in range(m) for j in range(i)]
-
-    return Diagonal(), state
+    return Diagonal(), lambda A: (0.0, [x == 0 for x in _entries(A, lambda i, j: j < i)])
 
 
 def _sparse(objective, rng):
-    weight = 10.0 ** rng.uniform(-1, 0.5)
+    weight = _weight(rng, 0.5)
 
     def state(A):
-        m = A.shape[0]
-        return weight * sum(cp.abs(A[i, j]) for i in range(m) for j in range(m) if i != j), []
+        return weight * sum(map(cp.abs, _entries(A, lambda i, j: i != j))), []
 
     return Sparse(weight), state
 
