@@ -21,9 +21,9 @@ import stress  # noqa: E402
 from high_precision import BITS, exact, solve_quietly  # noqa: E402
 from instances import SETTINGS, paper_m_step, random_objective  # noqa: E402
 from stress import Verdict, inspect, judge_certificates, tally  # noqa: E402
-from stress_blocks import NOWHERE, block_of  # noqa: E402
-from stress_doors import FAMILIES, MARATHON  # noqa: E402
+from stress_blocks import INFEASIBLE, block_of  # noqa: E402
 from stress_families import PENALIZED, Instance  # noqa: E402
+from stress_inputs import FAMILIES, MARATHON  # noqa: E402
 from stress_judge import Given, Judge, ball, known_optimum  # noqa: E402
 from stress_search import Search  # noqa: E402
 from threadpoolctl import threadpool_limits  # noqa: E402
@@ -422,7 +422,7 @@ def best_found(family, seed, by="given"):
         return None
     judge = Judge(getattr(instance, by))
     search = Search(judge, rng)
-    found = [np.zeros((judge.n_features, 1)), *search.pursue()]
+    found = [np.zeros((judge.n_features, 1)), *search.grow_factors()]
     return instance, judge, [*found, *search.polish(found[-1])]
 
 
@@ -474,17 +474,17 @@ def test_the_judge_tells_feasible_from_infeasible_and_either_from_undecided():
     A, mixed = exact(np.diag([1.0, 4.0])), exact([[1.0, 0.5], [0.5, 1.0]])
     for penalty, at, verdict in [
         (TraceBound(5.0), A, 0),
-        (TraceBound(5.0 - 1e-15), A, NOWHERE),
+        (TraceBound(5.0 - 1e-15), A, INFEASIBLE),
         (UpperBound(np.diag([1.0 + 1e-15, 4.0 + 1e-14])), A, 0),
-        (UpperBound(np.diag([1.0 - 1e-15, 5.0])), A, NOWHERE),
+        (UpperBound(np.diag([1.0 - 1e-15, 5.0])), A, INFEASIBLE),
         (UpperBound(np.diag([1.0, 4.0])), A, None),
         (Diagonal(), A, 0),
-        (Diagonal(), mixed, NOWHERE),
+        (Diagonal(), mixed, INFEASIBLE),
         (Sparse(3.0), mixed, 3),
         (Ridge(2.0, np.eye(2)), mixed, 0.5),
     ]:
         found = block_of(penalty, 2).value(at)
-        assert found is verdict if verdict in (None, NOWHERE) else found == verdict
+        assert found is verdict if verdict in (None, INFEASIBLE) else found == verdict
 
 
 @pytest.mark.parametrize("family", ["one pair", "one feature", "one feature and blocks"])

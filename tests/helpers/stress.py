@@ -20,8 +20,8 @@ from pathlib import Path
 import numpy as np
 from high_precision import EXTENDED
 from stress_blocks import root_of
-from stress_doors import FAMILIES, MARATHON
 from stress_families import with_points
+from stress_inputs import FAMILIES, MARATHON
 from stress_judge import Judge, ball
 from stress_search import Search
 from threadpoolctl import threadpool_limits
@@ -115,7 +115,7 @@ def judge_certificates(instance, rng, verdict, thorough):
 def find_metrics(instance, judge, rng, thorough):
     """Factors of metrics that may refute a certificate, and metrics to be certified."""
     search, zero = Search(judge, rng), np.zeros((judge.n_features, 1), dtype=EXTENDED)
-    found = search.pursue(rounds=5 if thorough else 3)
+    found = search.grow_factors(rounds=5 if thorough else 3)
     best = found[-1] if found else zero
     if judge.given.blocks:
         starts = [best, 1e-3 * best] if thorough else [best]
@@ -125,7 +125,7 @@ def find_metrics(instance, judge, rng, thorough):
         candidates = search.polish(best) if thorough and found else [best]
     if instance.clean is not None:
         clean = Search(Judge(instance.clean), rng)
-        cleaned = clean.pursue(rounds=5 if thorough else 2)[-1:]
+        cleaned = clean.grow_factors(rounds=5 if thorough else 2)[-1:]
         candidates += clean.polish(cleaned[0]) if thorough and cleaned else cleaned
     others = [random_factor(search, rng) for _ in range(2 if thorough else 1)]
     factors = [zero, *found, *candidates, *others]

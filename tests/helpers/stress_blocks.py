@@ -14,19 +14,19 @@ from high_precision import EXTENDED, exact, factored, total
 
 EPS = np.finfo(EXTENDED).eps
 
-NOWHERE = arb("+inf")
+INFEASIBLE = arb("+inf")
 """The value of a constraint where it is proven to be violated."""
 
 
 def definite(matrix):
-    """0 where a matrix is proven positive definite, `NOWHERE` where indefinite, else None."""
+    """0 where a matrix is proven positive definite, `INFEASIBLE` where indefinite, else None."""
     _, pivot = factored(matrix)
-    return arb(0) if pivot is None else NOWHERE if pivot < 0 else None
+    return arb(0) if pivot is None else INFEASIBLE if pivot < 0 else None
 
 
 def judged(slack):
-    """What a constraint says whose slack is this ball: 0, `NOWHERE` or None."""
-    return arb(0) if slack >= 0 else NOWHERE if slack < 0 else None
+    """What a constraint says whose slack is this ball: 0, `INFEASIBLE` or None."""
+    return arb(0) if slack >= 0 else INFEASIBLE if slack < 0 else None
 
 
 @np.errstate(all="ignore")
@@ -51,7 +51,7 @@ class Block:
     `rows` are K with |Kx|^2 = 1 where P(xx') is about `unit`, or about to violate a constraint;
     `size` is what no scaling of A takes away; `smooth` maps S to P/unit and its gradient;
     `constraints` are triples: a linear function of S that is to be zero, or minus a PSD matrix; its
-    adjoint; whether it is to be zero. `repaired` is a factor near L that is feasible, or nearly.
+    adjoint; whether it is to be zero. `made_feasible` is a factor near L, feasible or nearly so.
     """
 
     is_diagonal = False
@@ -61,12 +61,12 @@ class Block:
         return arb(0)
 
     def verdict(self, A):
-        """0 where A is feasible, `NOWHERE` where infeasible; None where balls do not tell."""
+        """0 where A is feasible, `INFEASIBLE` where infeasible; None where balls do not tell."""
         return arb(0)
 
     def value(self, A):
         verdict = self.verdict(A)
-        return verdict if verdict is None or verdict is NOWHERE else self.cost(A)
+        return verdict if verdict is None or verdict is INFEASIBLE else self.cost(A)
 
     def slope(self, a):
         return arb(0)
@@ -86,7 +86,7 @@ class Block:
     def constraints(self, T):
         return []
 
-    def repaired(self, L):
+    def made_feasible(self, L):
         return L
 
 
@@ -139,7 +139,7 @@ class Divergence(Block):
 
     def slope(self, a):
         Q = 0 if self.inverse is None else arb(float(self.inverse[0, 0]))
-        return arb(self.weight) * (Q - 1 / a) if a > 0 else -NOWHERE
+        return arb(self.weight) * (Q - 1 / a) if a > 0 else -INFEASIBLE
 
     def rows(self, m, unit):
         return super().rows(m, unit) if self.inverse is None else root_of(self.inverse)
@@ -181,7 +181,7 @@ class Ceiling(Block):
         W = (self.rows(len(T), 1) @ T).astype(np.float64)
         return [(lambda S: W @ S @ W.T - np.eye(len(W)), lambda Y: W.T @ Y @ W, False)]
 
-    def repaired(self, L):
+    def made_feasible(self, L):
         W = self.rows(len(L), 1)
         for margin in (1e-17, 1e-15, 1e-12, 1e-9):
             image = (W @ L).astype(np.float64)
@@ -206,10 +206,10 @@ class OffDiagonalZero(Block):
     def verdict(self, A):
         entries = below_diagonal(A)
         if any(x > 0 or x < 0 for x in entries):
-            return NOWHERE
+            return INFEASIBLE
         return arb(0) if all(x.is_zero() for x in entries) else None
 
-    def repaired(self, L):
+    def made_feasible(self, L):
         return np.diag(np.sqrt(np.sum(np.square(L), axis=1)))
 
 
@@ -263,8 +263,8 @@ class Equations(Block):
         for B, t, e in self._parts():
             off = (B * A).trace() - t
             verdicts += [judged(e - off)] + [judged(e + off)] * self.is_equality
-        if any(found is NOWHERE for found in verdicts):
-            return NOWHERE
+        if any(found is INFEASIBLE for found in verdicts):
+            return INFEASIBLE
         return None if any(found is None for found in verdicts) else arb(0)
 
     def interval(self):
@@ -300,7 +300,7 @@ class Equations(Block):
             found.append(linear((C / size).astype(np.float64), float(d / size), self.is_equality))
         return found
 
-    def repaired(self, L):
+    def made_feasible(self, L):
         """By Newton's method for the violated ones, in units of L; or L is shortened."""
         e, spare = self._tolerances(), 64 * EPS * np.abs(self.bounds)
         goal = self.bounds - spare + (0 if self.is_equality else 0.5) * e

@@ -90,15 +90,15 @@ def orthogonal(rng, m):
     return np.linalg.qr(rng.normal(size=(m, m)))[0]
 
 
-def halved(A):
+def symmetric_part(A):
     """The symmetric part."""
     return (A + A.T) / 2.0
 
 
-def turned(rng, spectrum):
+def random_symmetric(rng, spectrum):
     """A symmetric matrix of these eigenvalues."""
     directions = orthogonal(rng, len(spectrum))
-    return halved((directions * spectrum) @ directions.T)
+    return symmetric_part((directions * spectrum) @ directions.T)
 
 
 def psd(rng, m):
@@ -107,9 +107,11 @@ def psd(rng, m):
     F = rng.normal(size=(m, integer(rng, 1, m + 1)))
     kind = rng.integers(4)
     if kind < 2:
-        return turned(rng, spectrum) if kind else np.diag(spectrum * (rng.random(m) < 0.8))
+        return (
+            random_symmetric(rng, spectrum) if kind else np.diag(spectrum * (rng.random(m) < 0.8))
+        )
     F *= decades(rng, -4, 4) if kind == 2 else decades(rng, -5, 5, size=(m, 1))
-    return halved(F @ F.T)
+    return symmetric_part(F @ F.T)
 
 
 @np.errstate(all="ignore")
@@ -117,7 +119,9 @@ def positive_definite(rng, m, exponent):
     """A positive definite matrix of about this power of ten: diagonal, or turned."""
     spread = float(rng.choice([0.0, 1.0, 4.0]))
     spectrum = decades(rng, -spread, spread, size=m)
-    return (np.diag(spectrum) if chance(rng, 0.4) else turned(rng, spectrum)) * power(exponent)
+    return (np.diag(spectrum) if chance(rng, 0.4) else random_symmetric(rng, spectrum)) * power(
+        exponent
+    )
 
 
 @np.errstate(all="ignore")
@@ -148,7 +152,7 @@ def shifted(rng, X, low, high):
     return X + decades(rng, low, high) * rng.normal(size=X.shape[1])
 
 
-def shaken(rng, X, low, high):
+def with_noise(rng, X, low, high):
     return X + decades(rng, low, high) * rng.normal(size=X.shape)
 
 
@@ -174,7 +178,7 @@ def nearly_collinear(rng, X, low, high):
     """Features that are combinations of others, but for noise."""
     rank = integer(rng, 1, X.shape[1])
     main = X[:, :rank] @ rng.normal(size=(rank, X.shape[1]))
-    return shaken(rng, main, low, high)
+    return with_noise(rng, main, low, high)
 
 
 def exactly_collinear(rng, X):
@@ -432,7 +436,7 @@ PLAIN = {
         "trace_weight": zero_or(6, -12, 3),
     },
     "duplicated points": {
-        "changes": [(1.0, duplicated), (0.35, shaken, -15, -3)],
+        "changes": [(1.0, duplicated), (0.35, with_noise, -15, -3)],
         "sentinels": (0.3, 3, 12),
         "trace_weight": zero_or(4, -9, 2),
     },
@@ -601,7 +605,7 @@ def linear_matrix(rng, m):
     """Of an entry, of the trace, of a direction, or any symmetric one."""
     e, u = np.eye(m)[rng.integers(m, size=2)], rng.normal(size=m)
     any_matrix = rng.normal(size=(m, m))
-    return halved(one_of(rng, [np.outer(*e), np.eye(m), np.outer(u, u), any_matrix]))
+    return symmetric_part(one_of(rng, [np.outer(*e), np.eye(m), np.outer(u, u), any_matrix]))
 
 
 @np.errstate(all="ignore")

@@ -25,7 +25,7 @@ from high_precision import (
     total,
 )
 from scipy.special import expit
-from stress_blocks import NOWHERE, block_of, symmetric
+from stress_blocks import INFEASIBLE, block_of, symmetric
 
 from seraph_cvx.certificate.proof import prove
 from seraph_cvx.penalties import Manifold, Trace, manifold_term
@@ -193,8 +193,8 @@ class Judge:
             factor = exact(L)
             A = factor * factor.transpose()
             parts = [block.value(A) for block in self.given.blocks]
-            if any(part is None or part is NOWHERE for part in parts):
-                return NOWHERE if any(part is NOWHERE for part in parts) else None
+            if any(part is None or part is INFEASIBLE for part in parts):
+                return INFEASIBLE if any(part is INFEASIBLE for part in parts) else None
             scores = [d - eta for d in squares(V, factor)]
             parts += [*map(arb, self.given.constants), (factor.transpose() * R * factor).trace()]
             triples = zip(c, scores, q, strict=True)
@@ -273,7 +273,7 @@ class Line:
             if its_high is not None:
                 high = its_high if high is None else high.min(its_high)
         if high is not None and not low <= high:
-            return NOWHERE if high < low else None
+            return INFEASIBLE if high < low else None
         for end, sign in ((low, 1), (high, -1)):
             slope = None if end is None else sign * self.slope(end)
             if slope is not None and not slope < 0:

@@ -103,7 +103,7 @@ class Search:
         found.append(rng.normal(size=(m, 1)).astype(EXTENDED))
         return of_unit_length(np.hstack(found))
 
-    def pursue(self, rounds=3):
+    def grow_factors(self, rounds=3):
         """Factors of growing rank: at each round the best length of the best direction is added.
 
         Before them is the best one-feature one; the last is the best found. They look for a small
@@ -113,7 +113,7 @@ class Search:
         L, d = np.zeros((judge.n_features, 0), dtype=EXTENDED), np.zeros(len(judge.rows), EXTENDED)
         for k in range(rounds):
             if k:
-                U = np.hstack([U, self.falling(d)])
+                U = np.hstack([U, self.descent_directions(d)])
             lengths, values, moved = self._best_lengths(U, d)
             if not np.any(values < np.inf):
                 break
@@ -127,7 +127,7 @@ class Search:
                 found.insert(0, (np.sqrt(lengths[j]) * U[:, j])[:, None])
         return found
 
-    def falling(self, d):
+    def descent_directions(self, d):
         """Directions in which f falls at distances d: eigenvectors of its gradient."""
         judge = self.judge
         w = judge.weights * (judge.labels - expit(judge.given.threshold - d))
@@ -217,7 +217,7 @@ class Search:
         L = np.asarray(L, dtype=EXTENDED)
         with np.errstate(all="ignore"):
             for block in sorted(self.judge.given.blocks, key=lambda block: not block.is_diagonal):
-                L = block.repaired(L)
+                L = block.made_feasible(L)
         return L
 
 

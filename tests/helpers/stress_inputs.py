@@ -35,18 +35,18 @@ from stress_families import (
     draw_points,
     draw_settings,
     drawn,
-    halved,
     integer,
     manifold_term,
     one_of,
     random_labels,
+    random_symmetric,
     scaled,
     shifted,
     some_metric,
     some_of,
     stated,
     streamed_labels,
-    turned,
+    symmetric_part,
     uneven,
     value,
     zero_or,
@@ -204,7 +204,7 @@ def nearly_right(rng):
     spectrum = decades(rng, -3, 1, size=m)
     if name != "block" and chance(rng, 0.7):
         spectrum[0] = -decades(rng, -17, -7) * np.max(spectrum)
-    B = turned(rng, spectrum)
+    B = random_symmetric(rng, spectrum)
     if name == "block" or chance(rng, 0.4):
         B[0, 1] += decades(rng, -16, -8) * np.sqrt(abs(B[0, 0] * B[1, 1]))
     if chance(rng, 0.3):
@@ -226,9 +226,9 @@ def nearly_right(rng):
     weights = {"trace_weight": zero_or(7, -14, -6), "labels": all_dissimilar}
     found = stated(pairs, **draw_settings(rng, pairs, **weights) | more)
     held = getattr(holder or found.objective, attribute)
-    if np.array_equal(held.reshape(B.shape), halved(B)):
+    if np.array_equal(held.reshape(B.shape), symmetric_part(B)):
         return found
-    off = float(np.max(np.abs(held - halved(B))) / np.max(np.abs(B)))
+    off = float(np.max(np.abs(held - symmetric_part(B))) / np.max(np.abs(B)))
     words = f"{attribute} is not what was given: off by {off:.3g} of its size"
     return replace(found, falsehoods={"changed input": words})
 
@@ -416,7 +416,7 @@ def added_trace(rng, A, scale):
 
 def added_linear(rng, A, scale):
     F = rng.normal(size=(A.shape[0], A.shape[0] + 1))
-    B = halved(F @ F.T / scale)
+    B = symmetric_part(F @ F.T / scale)
     return cp.sum(cp.multiply(B, A)), {"terms": [B]}
 
 
@@ -578,7 +578,7 @@ def unbounded(rng):
     settings["trace_weight"] = 0.0
     spectrum = decades(rng, -1, 1, size=pairs.n_features)
     spectrum[0] = -decades(rng, -14, -9)
-    B = turned(rng, spectrum) / scale
+    B = random_symmetric(rng, spectrum) / scale
     objective = MStepObjective(pairs, **settings)
     statement = state_m_step(objective)
     goal = statement.objective.expr + cp.sum(cp.multiply(B, statement.variables()[0]))
@@ -591,7 +591,7 @@ def changed_problems(rng):
     return one_of(rng, [*3 * [of_another_objective], damaged, unbounded])(rng)
 
 
-DOORS = {
+INPUTS = {
     "made from another objective": made_from_another,
     "proofs by balls": proofs,
     "other arrays": other_arrays,
@@ -604,7 +604,9 @@ DOORS = {
     "changed problems": changed_problems,
 }
 
-FAMILIES = {name: partial(draw, **options) for name, options in (PLAIN | PENALIZED).items()} | DOORS
+FAMILIES = {
+    name: partial(draw, **options) for name, options in (PLAIN | PENALIZED).items()
+} | INPUTS
 
 MARATHON = (
     dict.fromkeys(PLAIN, 800)
@@ -612,7 +614,7 @@ MARATHON = (
     | {"sampled pairs of one feature": 500}
     | dict.fromkeys(PENALIZED, 300)
     | {"one feature and blocks": 500}
-    | dict.fromkeys(DOORS, 150)
+    | dict.fromkeys(INPUTS, 150)
     | dict.fromkeys(["nearly right inputs", "other arrays", "made from another objective"], 300)
 )
 """How many instances of each family the marathon has: 22,550 in all."""
