@@ -11,7 +11,7 @@ import numpy as np
 
 from ..numerics.arrays import (
     Array,
-    bound_kernels,
+    cuda_kernels,
     index_on_device_of,
     namespace,
     to_device_of,
@@ -227,7 +227,7 @@ class DeviceSums(HeldPoints):
     def longest_chain(self) -> int:
         """The number of additions, at most, that a term goes through."""
         chain = longest_chain(self.layout, in_runs=False)
-        if self.n_labeled is None or bound_kernels(self.points) is None:
+        if self.n_labeled is None or cuda_kernels(self.points, "bounds") is None:
             return chain
         # a row, all rows; or what programs leave
         return max(chain, 3 * int(self.points.shape[0]) + FUSED_ROUNDINGS)
@@ -243,7 +243,7 @@ class DeviceSums(HeldPoints):
         """The same sums in one kernel, where there is one for it."""
         if self.n_labeled is None or self.sizes is None or Z.shape[1] > MOST_WEIGHTED:
             return None
-        kernels = bound_kernels(self.points)
+        kernels = cuda_kernels(self.points, "bounds")
         pairs = terms.on_pairs(self.points.shape[0], self.n_labeled)
         if kernels is None or pairs is None:
             return None

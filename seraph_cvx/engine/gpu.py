@@ -16,9 +16,9 @@ import numpy as np
 
 from ..numerics.arrays import (
     Array,
+    cuda_kernels,
     index_on_device_of,
     namespace,
-    pair_kernels,
     to_device_of,
     to_host,
 )
@@ -67,7 +67,7 @@ class GpuPairs:
     @property
     def kernels(self) -> Any:
         """The module of fused kernels."""
-        return pair_kernels(self.X)
+        return cuda_kernels(self.X, "pair_passes")
 
     @cached_property
     def parts(self) -> list[Any]:

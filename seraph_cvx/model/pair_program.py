@@ -23,7 +23,7 @@ from ..engine.distances import Factor
 from ..engine.layout import Layout, sample_counts
 from ..engine.pair_sums import PairSums
 from ..engine.passes import AllPairs, FactorPairs, ListedPairs, LossTerms, PairLoss, PairPass
-from ..numerics.arrays import pair_kernels
+from ..numerics.arrays import cuda_kernels
 from ..numerics.checks import FloatArray, IntArray
 from ..numerics.psd_cone import symmetrize
 from .pair_losses import LOGISTIC
@@ -165,7 +165,8 @@ class PairProgram:
         """All pairs on the GPU that holds the points, if it has kernels for them."""
         remote, mu, labels = self.sums.remote, self.unlabeled_weight, self.sums.labels
         points = None if remote is None else remote.held_points
-        if points is None or mu == 0.0 or not labels.is_complete or pair_kernels(points) is None:
+        kernels = None if points is None else cuda_kernels(points, "pair_passes")
+        if kernels is None or mu == 0.0 or not labels.is_complete:
             return None
         from ..engine.gpu import GpuPairs
 

@@ -74,21 +74,15 @@ def index_on_device_of(device_array: Array, index: IntArray) -> Array:
     return xp.asarray(np.array(index, order="C"), device=device(device_array))
 
 
+def cuda_kernels(x: Array, module: str) -> Any:
+    """A module of `cuda`, for an array on a GPU; None if there is none."""
+    return _cuda_module(module) if is_torch_array(x) and x.is_cuda else None
+
+
 def fused_kernels(x: Array) -> Any:
-    """The fused kernels for this array, which need a single pass; None if there are none."""
-    if not is_torch_array(x) or not x.is_cuda or not x.is_contiguous():
-        return None
-    return _cuda_module("sweeps")
-
-
-def pair_kernels(x: Array) -> Any:
-    """The kernels that sum over pairs on the GPU of this array; None if there are none."""
-    return _cuda_module("pair_passes") if is_torch_array(x) and x.is_cuda else None
-
-
-def bound_kernels(x: Array) -> Any:
-    """The kernels that sum a certificate's terms on the GPU of this array; None if none do."""
-    return _cuda_module("bounds") if is_torch_array(x) and x.is_cuda else None
+    """The kernels that make all terms of a block in one pass; None if there are none."""
+    kernels = cuda_kernels(x, "sweeps")
+    return kernels if kernels is not None and x.is_contiguous() else None
 
 
 @cache

@@ -11,8 +11,8 @@ from seraph_cvx.certificate.certificate import Anchors, _feasible_step, _inverse
 
 
 def whitened_gradient(objective, Y):
-    turned = objective.basis.matrix
-    return turned.T @ objective.gradient(Y) @ turned
+    whitened = objective.basis.matrix
+    return whitened.T @ objective.gradient(Y) @ whitened
 
 
 @pytest.mark.parametrize("setting", ["proj", "hyper", "other"])
@@ -39,13 +39,13 @@ def test_the_quick_bound_is_the_better_of_the_two_chords(setting, seed):
     for share in (0.0, 0.5, 0.99):
         Y = share * optimum.metric + (1.0 - share) * random_psd(rng, 4)
         value, gradient = objective.value_and_gradient(Y)
-        tangent, turned = value - np.sum(gradient * Y), whitened_gradient(objective, Y)
-        one, labels = largest_step(turned, M), largest_step(turned, R)
+        tangent, whitened = value - np.sum(gradient * Y), whitened_gradient(objective, Y)
+        one, labels = largest_step(whitened, M), largest_step(whitened, R)
         chords = [
             one * tangent - (1.0 - one) * objective.threshold * objective.recession_total,
             labels * tangent + (1.0 - labels) * objective.soft_label_entropy,
         ]
-        bound = anchors.quick_bound(tangent, turned)
+        bound = anchors.quick_bound(tangent, whitened)
         assert bound == pytest.approx(max(*chords, objective.soft_label_entropy), rel=1e-9)
         assert bound <= optimum.certificate.primal_value + 1e-9
 
@@ -56,8 +56,8 @@ def test_each_chord_alone_is_a_bound():
         objective = random_objective(seed, setting)
         anchors = Anchors.of(objective)
         value, gradient = objective.value_and_gradient(np.eye(4))
-        turned = whitened_gradient(objective, np.eye(4))
-        bound = anchors.quick_bound(value - np.trace(gradient), turned)
+        whitened = whitened_gradient(objective, np.eye(4))
+        bound = anchors.quick_bound(value - np.trace(gradient), whitened)
         assert anchors.entropy_value <= bound <= value
         if SETTINGS[setting]["trace_weight"] == 0.0:
             assert anchors.regularizer_basis is None

@@ -36,7 +36,7 @@ class Kernels:
 @pytest.fixture
 def kernels(monkeypatch):
     stand_in = Kernels()
-    monkeypatch.setattr(device, "bound_kernels", lambda x: stand_in)
+    monkeypatch.setattr(device, "cuda_kernels", lambda x, module: stand_in)
     return stand_in
 
 

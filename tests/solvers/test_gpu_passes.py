@@ -28,8 +28,8 @@ LOSSES = [LOGISTIC, SharpenedLoss(2.0), SharpenedLoss(1.5), EntropyLoss()]
 @pytest.fixture
 def kernels(monkeypatch):
     """NumPy in the place of a GPU."""
-    monkeypatch.setattr(gpu_engine, "pair_kernels", lambda x: numpy_kernels)
-    monkeypatch.setattr(pair_program, "pair_kernels", lambda x: numpy_kernels)
+    monkeypatch.setattr(gpu_engine, "cuda_kernels", lambda x, module: numpy_kernels)
+    monkeypatch.setattr(pair_program, "cuda_kernels", lambda x, module: numpy_kernels)
     monkeypatch.setattr(numpy_kernels, "all_devices", lambda x: [None], raising=False)
 
 
