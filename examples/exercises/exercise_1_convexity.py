@@ -7,15 +7,14 @@ function is convex; they cannot prove that one is not. For that you need a count
 import cvxpy as cp
 import numpy as np
 
-from seraph_cvx import MStepObjective, PairSet
+from seraph_cvx import MStepObjective, PairSet, paper
 
 # %% The data: 12 points in two classes; of six the class is not told.
 rng = np.random.default_rng(0)
 X = rng.normal(size=(12, 2)) + np.repeat([[0.0, 0.0], [2.0, 0.0]], 6, axis=0)
 pairs = PairSet.from_labels(X, [0, 0, 0, -1, -1, -1, 1, 1, 1, -1, -1, -1])
-V_similar, V_dissimilar, V_unlabeled = (
-    X[rows[:, 0]] - X[rows[:, 1]] for rows in (pairs.similar, pairs.dissimilar, pairs.unlabeled)
-)
+S, D, U = pairs.similar, pairs.dissimilar, pairs.unlabeled
+V_similar, V_dissimilar, V_unlabeled = (paper.differences(X, rows) for rows in (S, D, U))
 q = rng.random(pairs.n_unlabeled)  # the soft label q(+1) of each unlabeled pair
 mu, trace_weight, eta = 0.5, 0.1, 1.0
 
@@ -68,14 +67,8 @@ assert not (cp.sum(cp.entr(p)) + cp.sum(cp.entr(1 - p))).is_dcp()
 
 
 def objective_7(A):
-    """(7) with its sign turned, in NumPy: labeled pairs + mu sum_U H(p) + lambda tr(A)."""
-    s_near, s_far, s = (
-        np.einsum("ki,ij,kj->k", V, A, V) - eta for V in (V_similar, V_dissimilar, V_unlabeled)
-    )
-    p = 1.0 / (1.0 + np.exp(-s))  # p(-1)
-    entropy = p * np.logaddexp(0.0, -s) + (1.0 - p) * np.logaddexp(0.0, s)
-    labeled = np.sum(np.logaddexp(0.0, s_near)) + np.sum(np.logaddexp(0.0, -s_far))
-    return labeled + mu * np.sum(entropy) + trace_weight * np.trace(A)
+    """(7) with its sign turned: labeled pairs + mu sum_U H(p) + lambda tr(A)."""
+    return -paper.simplified_objective(X, S, D, U, A, mu=mu, lam=trace_weight, eta=eta)
 
 
 # %% TODO 3. "No rule covers it" is no proof. Find two PSD matrices that break the inequality

@@ -6,7 +6,7 @@ takes it to be, less how dissimilar it was told to be.
 
 import numpy as np
 
-from seraph_cvx import MStepObjective, PairSet
+from seraph_cvx import MStepObjective, PairSet, paper
 
 # %% The data: every pair as a row v, with its weight c and the weight b of its label -1.
 rng = np.random.default_rng(1)
@@ -15,7 +15,7 @@ pairs = PairSet.from_labels(X, [0, 0, 0, 1, 1, 1, *[-1] * 9])
 q = rng.random(pairs.n_unlabeled)  # q(+1)
 mu, trace_weight, eta = 0.4, 0.3, 1.5
 rows = np.vstack([pairs.similar, pairs.dissimilar, pairs.unlabeled])
-V = X[rows[:, 0]] - X[rows[:, 1]]
+V = paper.differences(X, rows)
 counts = [len(pairs.similar), len(pairs.dissimilar), pairs.n_unlabeled]
 c = np.repeat([1.0, 1.0, mu], counts)
 b = np.concatenate([np.zeros(counts[0]), np.ones(counts[1]), mu * (1.0 - q)])

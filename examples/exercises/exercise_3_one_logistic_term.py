@@ -6,16 +6,15 @@ soft labels of all the pairs enter through one small matrix and one number only.
 
 import numpy as np
 
-from seraph_cvx import MStepObjective, PairSet, solve_m_step
+from seraph_cvx import MStepObjective, PairSet, paper, solve_m_step
 
 # %% The data: 20 points in R^2, so 190 pairs; 175 of them are unlabeled.
 rng = np.random.default_rng(2)
 X = rng.normal(size=(20, 2)) + np.repeat([[0.0, 0.0], [2.5, 0.0]], 10, axis=0)
 pairs = PairSet.from_labels(X, [0, 0, 0, *[-1] * 7, 1, 1, 1, *[-1] * 7])
 mu, trace_weight, eta = 0.2, 0.5, 1.0
-V_similar, V_dissimilar, V_unlabeled = (
-    X[rows[:, 0]] - X[rows[:, 1]] for rows in (pairs.similar, pairs.dissimilar, pairs.unlabeled)
-)
+S, D, U = pairs.similar, pairs.dissimilar, pairs.unlabeled
+V_similar, V_dissimilar, V_unlabeled = (paper.differences(X, rows) for rows in (S, D, U))
 q = rng.uniform(0.2, 0.8, size=pairs.n_unlabeled)  # q(+1)
 
 
@@ -25,12 +24,8 @@ def scores(V, A):
 
 
 def two_terms(A):
-    """-F(A) word for word as in (11): -ln p(+1) = log(1 + e^s), -ln p(-1) = log(1 + e^{-s})."""
-    s = scores(V_unlabeled, A)
-    labeled = np.sum(np.logaddexp(0.0, scores(V_similar, A)))
-    labeled += np.sum(np.logaddexp(0.0, -scores(V_dissimilar, A)))
-    unlabeled = q @ np.logaddexp(0.0, s) + (1.0 - q) @ np.logaddexp(0.0, -s)
-    return labeled + mu * unlabeled + trace_weight * np.trace(A)
+    """-F(A), (11): -ln p(+1) = log(1 + e^s) and -ln p(-1) = log(1 + e^{-s}), weighed by q."""
+    return -paper.m_step(X, S, D, U, q, A, mu=mu, lam=trace_weight, eta=eta)
 
 
 # %% TODO 1. Since log(1 + e^{-s}) = log(1 + e^s) - s, every pair has the same logistic term, and
@@ -38,8 +33,8 @@ def two_terms(A):
 def label_sums(q):
     """G = sum_k b_k v_k v_k' and beta = sum_k b_k; b is 1 if dissimilar, mu q(-1) if unlabeled."""
     raise NotImplementedError(
-        "TODO 1: put log(1 + e^s) - s for each log(1 + e^{-s}) in `two_terms`. Which pairs "
-        "leave something over, and with which weight?"
+        "TODO 1: put log(1 + e^s) - s for each log(1 + e^{-s}) of (11). Which pairs leave "
+        "something over, and with which weight?"
     )
 
 

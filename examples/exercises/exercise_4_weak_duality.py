@@ -6,7 +6,7 @@ over all metrics. From a metric A you get a point p; an anchor makes it feasible
 
 import numpy as np
 
-from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
+from seraph_cvx import MStepObjective, PairSet, certify, paper, solve_m_step
 
 # %% The data: every pair as a row v, with its weight c and the weight b of its label -1.
 rng = np.random.default_rng(3)
@@ -15,16 +15,11 @@ pairs = PairSet.from_labels(X, [0, 0, 0, *[-1] * 5, 1, 1, 1, *[-1] * 5])
 objective = MStepObjective(pairs, trace_weight=0.5)  # the paper's start: q(-1) = 1
 mu, trace_weight, eta = objective.mu, objective.trace_weight, objective.threshold
 rows = np.vstack([pairs.similar, pairs.dissimilar, pairs.unlabeled])
-V = X[rows[:, 0]] - X[rows[:, 1]]
+V = paper.differences(X, rows)
 counts = [len(pairs.similar), len(pairs.dissimilar), pairs.n_unlabeled]
 c = np.repeat([1.0, 1.0, mu], counts)
 b = np.repeat([0.0, 1.0, mu], counts)
-
-
-def entropy(p):
-    """H(p) = -p ln p - (1 - p) ln(1 - p), with 0 ln 0 = 0."""
-    ends = [np.where(x > 0.0, -x * np.log(np.where(x > 0.0, x, 1.0)), 0.0) for x in (p, 1.0 - p)]
-    return ends[0] + ends[1]
+entropy = paper.entropy  # H(p) = -p ln p - (1 - p) ln(1 - p), with 0 ln 0 = 0
 
 
 # %% TODO 1. The dual objective. Use `entropy`, c, b and eta.
@@ -63,18 +58,20 @@ def feasible(p):
     )
 
 
+def dual_point(A):
+    """A feasible point from the metric A: from p(-1) of every pair."""
+    return feasible(paper.posterior(paper.squared_distances(X, rows, A), -1.0, eta))
+
+
 def bound(A):
     """A lower bound on f over all metrics, from the metric A."""
-    s = np.einsum("ki,ij,kj->k", V, A, V) - eta
-    return dual_value(feasible(1.0 / (1.0 + np.exp(-s))))
+    return dual_value(dual_point(A))
 
 
 # %% The check. Weak duality: the bound of any metric is below the value of any other.
 metrics = [F @ F.T for F in rng.normal(size=(100, 3, 3)) * rng.uniform(0.05, 2.0, (100, 1, 1))]
 bounds, values = [bound(A) for A in metrics], [objective.value(A) for A in metrics]
-for A in metrics:
-    s = np.einsum("ki,ij,kj->k", V, A, V) - eta
-    p = feasible(1.0 / (1.0 + np.exp(-s)))
+for p in map(dual_point, metrics):
     assert np.linalg.eigvalsh(dual_matrix(p))[0] >= -1e-9
     assert np.all((p >= 0.0) & (p <= 1.0))
 assert max(bounds) <= min(values) + 1e-9

@@ -7,14 +7,13 @@ lambda large the optimum is A = 0, and an eigenvalue says from where on.
 import numpy as np
 
 from seraph_cvx import MStepObjective, OptimumNotAttained, PairSet, seraph_path, solve_m_step
+from seraph_cvx.paper import differences
 
 # %% The data: 8 points in R^3, two similar and three dissimilar pairs; the rest is not used.
 rng = np.random.default_rng(4)
 X = rng.normal(size=(8, 3))
 pairs = PairSet.from_constraints(X, similar=[(0, 1), (2, 3)], dissimilar=[(0, 4), (1, 5), (2, 6)])
-V_similar, V_dissimilar = (
-    X[rows[:, 0]] - X[rows[:, 1]] for rows in (pairs.similar, pairs.dissimilar)
-)
+V_similar, V_dissimilar = differences(X, pairs.similar), differences(X, pairs.dissimilar)
 eta = 1.0
 without_trace = MStepObjective(pairs, unlabeled_weight=0.0, trace_weight=0.0)
 

@@ -7,16 +7,15 @@ q the sum KL(q || p) + mu E_q[-ln p]. That is convex, and its optimum is known.
 import cvxpy as cp
 import numpy as np
 
-from seraph_cvx import PairSet, e_step
+from seraph_cvx import PairSet, e_step, paper
 
 # %% The data: the posterior (8) of every unlabeled pair, a row (p(+1), p(-1)) for each.
 rng = np.random.default_rng(5)
 X = rng.normal(size=(10, 2))
 pairs = PairSet.from_labels(X, [0, 0, 1, 1, *[-1] * 6])
 metric, mu, eta = np.array([[0.8, 0.2], [0.2, 0.5]]), 0.7, 1.0
-V = X[pairs.unlabeled[:, 0]] - X[pairs.unlabeled[:, 1]]
-s = np.einsum("ki,ij,kj->k", V, metric, V) - eta
-P = 1.0 / (1.0 + np.exp(np.column_stack([s, -s])))
+d = paper.squared_distances(X, pairs.unlabeled, metric)
+P = np.column_stack([paper.posterior(d, y, eta) for y in (1.0, -1.0)])
 
 
 # %% TODO 1. State (9), summed over all pairs, in CVXPY. `cvxpy.rel_entr(q, p)` is q ln(q/p).

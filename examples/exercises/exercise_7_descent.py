@@ -7,32 +7,24 @@ watch the paper's objective (7), which was to be optimized, rise.
 import numpy as np
 
 from seraph_cvx import MStepObjective, PairSet, e_step, solve_m_step
+from seraph_cvx.paper import entropy, log_posterior, squared_distances
 
 # %% The data: six points on a line, three of known class.
 X = np.array([[0.1], [2.0], [1.8], [-0.8], [-0.4], [-0.8]])
 pairs = PairSet.from_labels(X, [0, 0, 1, -1, -1, -1])
 mu, trace_weight, eta = 1.0, 0.1, 1.0
-V_similar, V_dissimilar, V_unlabeled = (
-    X[rows[:, 0]] - X[rows[:, 1]] for rows in (pairs.similar, pairs.dissimilar, pairs.unlabeled)
-)
 
 
-def surprises(V, A):
-    """-ln p(+1) and -ln p(-1) of each row of V, by (8)."""
-    s = np.einsum("ki,ij,kj->k", V, A, V) - eta
-    return np.logaddexp(0.0, s), np.logaddexp(0.0, -s)
+def surprises(rows, A):
+    """-ln p(+1) and -ln p(-1) of each of these pairs, by (8)."""
+    d = squared_distances(X, rows, A)
+    return -log_posterior(d, 1.0, eta), -log_posterior(d, -1.0, eta)
 
 
 def labeled_part(A):
     """-sum_SD ln p(y) + lambda tr(A): the same in (7), in (11) and in J."""
-    near, far = surprises(V_similar, A)[0], surprises(V_dissimilar, A)[1]
+    near, far = surprises(pairs.similar, A)[0], surprises(pairs.dissimilar, A)[1]
     return np.sum(near) + np.sum(far) + trace_weight * np.trace(A)
-
-
-def entropy(q):
-    """H(q) = -q ln q - (1 - q) ln(1 - q), with 0 ln 0 = 0."""
-    ends = [np.where(x > 0.0, -x * np.log(np.where(x > 0.0, x, 1.0)), 0.0) for x in (q, 1.0 - q)]
-    return ends[0] + ends[1]
 
 
 # %% TODO 1. The paper's objective (7), as a minimization.
@@ -46,7 +38,7 @@ def objective_7(A):
 
 zero = np.zeros((1, 1))
 p = 1.0 / (1.0 + np.exp(-eta))  # p(+1) of every pair at A = 0
-expected = labeled_part(zero) + mu * len(V_unlabeled) * entropy(np.array(p))
+expected = labeled_part(zero) + mu * pairs.n_unlabeled * entropy(np.array(p))
 assert np.isclose(objective_7(zero), expected)
 
 

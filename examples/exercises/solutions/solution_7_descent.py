@@ -5,12 +5,12 @@
 
 def objective_7(A):
     """labeled_part(A) + mu sum_U H(p)."""
-    near, far = surprises(V_unlabeled, A)
+    near, far = surprises(pairs.unlabeled, A)
     return labeled_part(A) + mu * np.sum(np.exp(-near) * near + np.exp(-far) * far)
 
 
 def descent(q, A):
     """J(q, A); q is q(+1) of each unlabeled pair."""
-    near, far = surprises(V_unlabeled, A)
+    near, far = surprises(pairs.unlabeled, A)
     expected_surprise = q * near + (1.0 - q) * far
     return labeled_part(A) + mu * np.sum(expected_surprise - entropy(q) / (1.0 + mu))
