@@ -6,17 +6,22 @@ import inspect
 import re
 from collections import Counter
 from functools import cache
-from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from api_page import make_page
-from public_api import MODULES, documented, is_ours, members, names_of, public_objects
+from public_api import (
+    MODULES,
+    documented,
+    is_ours,
+    listed_names,
+    members,
+    names_in_modules,
+    public_objects,
+)
 
-import seraph_cvx
 from seraph_cvx import MStepObjective
 
-LIST = Path(__file__).parent / "helpers" / "public_names.txt"
 LONGEST_FIRST_LINE = 100
 MOST_BYTES = 90_000
 """Of the page of the API, so that GitHub shows it at once."""
@@ -106,14 +111,8 @@ def test_docs_the_page_has_every_public_name():
 
     Commands have their own help, and formulas are shown, not called.
     """
-    listed = LIST.read_text(encoding="utf-8").splitlines()
-    names = {name for name in listed if name.replace(".", "").isidentifier()}
-    package = Path(seraph_cvx.__file__).parent
-    for path in package.rglob("*.py"):
-        if re.search(r"^__all__ = ", path.read_text(encoding="utf-8"), re.M):
-            parts = path.relative_to(package.parent).with_suffix("").parts
-            module = ".".join(part for part in parts if part != "__init__")
-            names |= {f"{module}.{name}" for name in names_of(module)}
+    names = {name for name in listed_names() if name.replace(".", "").isidentifier()}
+    names |= names_in_modules()
     assert len(names) > 60
     names = {name for name in names if not name.startswith("seraph_cvx.display.formulas.")}
     constants = {"ONE_THREAD", "FLOOR"}  # numbers that tables and pictures are made with
@@ -128,7 +127,8 @@ def test_docs_the_page_has_every_parameter_and_method():
             entry = "".join(entries()[part] for part in [name, *whole_bases])
             for member in members(value):
                 assert re.search(rf"`{member.name}[`(]", entry), f"{name}.{member.name}"
-    listed = re.findall(r"^seraph_cvx\.(\w+)\((\w+)\)$", LIST.read_text(encoding="utf-8"), re.M)
+    names = "\n".join(listed_names())
+    listed = re.findall(r"^seraph_cvx\.(\w+)\((\w+)\)$", names, re.MULTILINE)
     assert len(listed) > 50
     for name, parameter in listed:
         assert re.search(rf"\b{parameter}\b", entries()[name]), f"{name}({parameter})"
@@ -161,12 +161,6 @@ def test_docs_the_page_has_what_the_guide_imports(repository):
         assert module not in MODULES or name in entries(), f"{module}.{name}"
 
 
-def pages_of(repository):
-    """Every Markdown page that a reader meets."""
-    found = [repository / "README.md", *(repository / "examples").rglob("*.md")]
-    return found + list((repository / ".github").glob("*.md"))
-
-
 def without_code(text):
     return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
 
@@ -196,7 +190,8 @@ def broken_links(page):
 
 
 def test_docs_every_link_leads_to_a_file_and_a_heading(repository):
-    pages = pages_of(repository)
+    pages = [repository / "README.md", *(repository / "examples").rglob("*.md")]
+    pages += (repository / ".github").glob("*.md")
     assert len(pages) > 25
     broken = {str(page): list(broken_links(page)) for page in pages}
     assert not {page: links for page, links in broken.items() if links}

@@ -7,7 +7,7 @@ app = marimo.App(app_title="1 Convex sets and the cone of metrics")
 with app.setup:
     import marimo as mo
     import numpy as np
-    from lecture import Moving, formulas, panel
+    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel
     from sklearn.datasets import load_iris, load_wine
     from sklearn.preprocessing import StandardScaler
 
@@ -19,24 +19,18 @@ with app.setup:
         PROJECTION,
         PROJECTION_CONDITIONS,
     )
-    from seraph_cvx.plots.style import GRAY, PALETTE
 
 
 @app.cell(hide_code=True)
 def _():
-    mo.md("""
+    mo.md(f"""
     # 1 Convex sets and the cone of metrics
 
     **Goal.** You can say what a metric is, why all metrics together form a convex cone, and why the
     nearest metric to any symmetric matrix is found by setting its negative eigenvalues to zero.
 
     **Time.** 20 minutes. **You need** eigenvalues and inner products.
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md(f"""
     ## 1.1 A metric is a matrix
 
     Two flowers differ by a vector *v*: so many centimeters of petal, so many of sepal. How
@@ -55,12 +49,7 @@ def _():
     times the roots of the eigenvalues), and then *v*<sup>⊤</sup>*Av* = ‖*L*<sup>⊤</sup>*v*‖²: the
     Euclidean distance after a linear map. So its root obeys the triangle inequality. Two different
     flowers may have the distance 0; strictly speaking *A* gives a *pseudo*metric.
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
     ## 1.2 The metrics form a convex cone
 
     Hold *v* still and let *A* vary. Then *v*<sup>⊤</sup>*Av* is **linear** in *A*, and
@@ -105,9 +94,9 @@ def _(A, B, mixture):
         x = np.linspace(-4, 4, 161)
         squared = mixed[0, 0] * x**2 + mixed[1, 1] * x[:, None] ** 2
         squared = squared + 2 * mixed[0, 1] * x * x[:, None]
-        left.contour(x, x, squared, levels=[1], colors=[PALETTE[0]], linewidths=2.5)
+        left.contour(x, x, squared, levels=[1], colors=[BLUE], linewidths=2.5)
         if np.min(squared) < 0:
-            left.contourf(x, x, squared, levels=[-1e9, 0], colors=[PALETTE[1]], alpha=0.4)
+            left.contourf(x, x, squared, levels=[-1e9, 0], colors=[ORANGE], alpha=0.4)
         left.set_aspect("equal")
         lowest, right = panel("The smallest eigenvalue is concave in t", "t", "eigenvalue")
         ts = np.linspace(-1, 2.5, 101)
@@ -115,8 +104,8 @@ def _(A, B, mixture):
         here = np.linalg.eigvalsh(mixed)[0]
         right.axvspan(0, 1, color=GRAY, alpha=0.2)
         right.axhline(0, color="black", linewidth=1)
-        right.plot(ts, eigenvalues, color=PALETTE[0], linewidth=2.5)
-        right.plot(t, here, "o", markersize=11, color=PALETTE[0 if here >= 0 else 1])
+        right.plot(ts, eigenvalues, color=BLUE)
+        right.plot(t, here, "o", markersize=11, color=BLUE if here >= 0 else ORANGE)
         return ball, lowest
 
     Moving("Mixture t:", mixture, _draw)
@@ -124,16 +113,11 @@ def _(A, B, mixture):
 
 @app.cell(hide_code=True)
 def _():
-    mo.md("""
-    Orange marks the directions in which the "squared distance" is negative: the ellipse has opened
-    into a hyperbola, and the matrix is no metric. Gray marks the mixtures, 0 ≤ *t* ≤ 1.
-    """)
-
-
-@app.cell(hide_code=True)
-def _():
     angle = mo.ui.slider(steps=list(range(-180, 181, 30)), value=-30)
     mo.md(f"""
+    Orange marks the directions in which the "squared distance" is negative: the ellipse has opened
+    into a hyperbola, and the matrix is no metric. Gray marks the mixtures, 0 ≤ *t* ≤ 1.
+
     ## 1.3 The nearest metric: clip the eigenvalues
 
     Gradient steps know nothing of the cone and leave it. The cure is to go back to the nearest
@@ -160,18 +144,18 @@ def _(angle):
         b = 1.5 * np.array([np.cos(np.radians(degrees)), np.sin(np.radians(degrees))])
         clipped = np.maximum(b, 0)
         plane, left = panel("Eigenvalues of B and of P(B)", "α₁", "α₂")
-        left.fill_between([0, 2], 0, 2, color=PALETTE[2], alpha=0.2)
+        left.fill_between([0, 2], 0, 2, color=GREEN, alpha=0.2)
         left.text(1.9, 1.75, "cone", ha="right", fontsize=12)
-        left.plot(*np.array([b, clipped]).T, "--", color=GRAY, linewidth=2)
-        left.plot(*b, "o", markersize=11, color=PALETTE[1])
-        left.plot(*clipped, "s", markersize=10, color=PALETTE[2])
+        left.plot(*np.array([b, clipped]).T, "--", color=GRAY)
+        left.plot(*b, "o", markersize=11, color=ORANGE)
+        left.plot(*clipped, "s", markersize=10, color=GREEN)
         left.set(xlim=(-2, 2), ylim=(-2, 2), aspect="equal")
         form, right = panel("v⊤Bv and v⊤P(B)v, |v| = 1", "direction of v in degrees", "value")
         phi = np.linspace(0, np.pi, 181)
         squares = np.array([np.cos(phi) ** 2, np.sin(phi) ** 2])
         right.axhline(0, color="black", linewidth=1)
-        right.plot(np.degrees(phi), b @ squares, color=PALETTE[1], linewidth=2.5, label="B")
-        style = {"color": PALETTE[2], "linewidth": 2.5, "linestyle": "--"}
+        right.plot(np.degrees(phi), b @ squares, color=ORANGE, label="B")
+        style = {"color": GREEN, "linestyle": "--"}
         right.plot(np.degrees(phi), clipped @ squares, label="P(B)", **style)
         right.set(ylim=(-1.7, 1.7), xticks=[0, 45, 90, 135, 180])
         right.legend(fontsize=11, loc="lower right")
@@ -198,12 +182,7 @@ def _():
     never negative (question 2). So *C* is further away, its squared distance by at least
     ‖*C* − *A*‖². The same three conditions come back in chapter 3, under the name of Karush, Kuhn
     and Tucker.
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
     ## 1.5 On real data
 
     178 wines, 13 features, 4 labels in each of 3 classes. We start from the identity, take one
@@ -254,12 +233,12 @@ def _(gradient, objective, project, start, step):
         moved = start - length * gradient
         eigenvalues = np.linalg.eigvalsh(moved)[::-1]
         spectrum, left = panel("Eigenvalues after the step", "number", "eigenvalue")
-        colors = [PALETTE[2] if value >= 0 else PALETTE[1] for value in eigenvalues]
+        colors = [GREEN if value >= 0 else ORANGE for value in eigenvalues]
         left.bar(np.arange(1, 14), eigenvalues, color=colors)
         left.axhline(0, color="black", linewidth=1)
         falls, right = panel("f after the clip", "step length", "f(P(B))")
-        right.plot(_lengths, _values, color=PALETTE[0], linewidth=2.5)
-        right.plot(length, objective.value(project(moved)), "o", markersize=11, color=PALETTE[0])
+        right.plot(_lengths, _values, color=BLUE)
+        right.plot(length, objective.value(project(moved)), "o", markersize=11, color=BLUE)
         return spectrum, falls
 
     Moving("Step length:", step, _draw)
@@ -267,15 +246,10 @@ def _(gradient, objective, project, start, step):
 
 @app.cell(hide_code=True)
 def _():
-    mo.md("""
+    mo.md(f"""
     Orange eigenvalues are cut to 0. That is how metrics of low rank come about: a direction that
     the labels do not need is pushed out of the cone, and the clip removes it.
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md(f"""
     ## Questions
 
     /// details | 1. Is the set of matrices of rank at most 1 convex? Is it a cone?
@@ -297,12 +271,7 @@ def _():
     The matrix with the eigenvalues |αᵢ| is PSD as well, but further away: αᵢ < 0 moves by 2|αᵢ|,
     and by |αᵢ| if it is clipped.
     ///
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
     ## Exercise
 
     [Exercise 8](../exercises/exercise_8_own_solver.py), TODO 1: write the projection yourself; the

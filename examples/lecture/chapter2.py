@@ -11,7 +11,7 @@ with app.setup:
     import cvxpy as cp
     import marimo as mo
     import numpy as np
-    from lecture import Moving, formulas, panel, some_irises
+    from lecture import AMBER, BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
 
     from seraph_cvx import MStepObjective, PairSet, explain_convexity, paper, state_m_step
     from seraph_cvx.display.formulas import (
@@ -26,12 +26,11 @@ with app.setup:
         SURPRISE,
     )
     from seraph_cvx.plots import SegmentDisplay
-    from seraph_cvx.plots.style import GRAY, PALETTE
 
 
 @app.cell(hide_code=True)
 def _():
-    mo.md("""
+    mo.md(f"""
     # 2 From a metric to a likelihood
 
     **Goal.** You can write down the M-step (11), give for each of its terms the rule by which it is
@@ -39,12 +38,7 @@ def _():
 
     **Time.** 25 minutes. **You need** chapter 1. Numbers in brackets are equations of Niu, Dai,
     Yamada and Sugiyama (ICML 2012).
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md(f"""
     ## 2.1 A distance becomes a probability
 
     We are told of a few pairs of points whether they are **similar** (*y* = +1, the set 𝒮) or
@@ -85,10 +79,10 @@ def _(X, pairs, scale):
     def _draw(t):
         curve, left = panel("Each labeled pair on the curve of (8)", "score s", "p(+1)")
         s = np.linspace(-1.5, 6, 121)
-        left.plot(s, paper.posterior(s, 1.0, 0.0), color=GRAY, linewidth=2)
+        left.plot(s, paper.posterior(s, 1.0, 0.0), color=GRAY)
         for rows, color, mark, name in (
-            (pairs.dissimilar, PALETTE[1], "s", "dissimilar"),
-            (pairs.similar, PALETTE[0], "o", "similar"),
+            (pairs.dissimilar, ORANGE, "s", "dissimilar"),
+            (pairs.similar, BLUE, "o", "similar"),
         ):
             d = paper.squared_distances(X, rows, t * np.eye(4))
             style = {"color": color, "marker": mark, "linestyle": "", "alpha": 0.7}
@@ -96,8 +90,8 @@ def _(X, pairs, scale):
         left.set(xlim=(-1.5, 6), ylim=(-0.03, 1.03))
         left.legend(fontsize=11, loc="upper right")
         loss, right = panel("The surprise at all labels", "scale t", "sum of −ln p(y)")
-        right.plot(_scales, _values, color="black", linewidth=2.5)
-        right.plot(t, _labeled.value(t * np.eye(4)), "o", markersize=11, color=PALETTE[2])
+        right.plot(_scales, _values, color="black")
+        right.plot(t, _labeled.value(t * np.eye(4)), "o", markersize=11, color=GREEN)
         return curve, loss
 
     Moving("Scale t of the metric:", scale, _draw)
@@ -112,12 +106,7 @@ def _():
     of **surprises**, one for each labeled pair, which we want to be small:
 
     {formulas(SURPRISE)}
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md(f"""
     ## 2.3 The unlabeled pairs, and a penalty
 
     Of most pairs, the set 𝒰, nobody told us anything. Suppose for now that someone guesses: a
@@ -139,12 +128,7 @@ def _():
     *c*ₖ is the weight of a pair: 1 if it is labeled, μ if not. *b*ₖ is the weight of its label −1:
     0 if it is similar, 1 if dissimilar, μ*q*(−1) if unlabeled. In *R* the second term, with ν ≥ 0,
     is an option that we leave out: *R* = λ*I*.
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md(f"""
     ## 2.4 Why every term is convex
 
     A function is convex if it nowhere rises above its chord:
@@ -238,17 +222,17 @@ def _(width):
         entropy = p * np.logaddexp(0, -s) + (1 - p) * logistic
         figures = []
         for values, title, color in (
-            (logistic, "(11): ln(1 + eˢ), below its chord", PALETTE[0]),
-            (entropy, "(7): H(σ(s)), above its chord", PALETTE[1]),
+            (logistic, "(11): ln(1 + eˢ), below its chord", BLUE),
+            (entropy, "(7): H(σ(s)), above its chord", ORANGE),
         ):
             figure, ax = panel(title, "score s", "value")
-            ax.plot(s, values, color=color, linewidth=2.5)
+            ax.plot(s, values, color=color)
             ends = np.interp([-w, w], s, values)
-            ax.plot([-w, w], ends, "o--", color=GRAY, linewidth=2)
+            ax.plot([-w, w], ends, "o--", color=GRAY)
             inside = np.abs(s) <= w
             chord = np.interp(s, [-w, w], ends)
             above = inside & (values > chord)
-            ax.fill_between(s, chord, values, where=above, color=PALETTE[4], alpha=0.5)
+            ax.fill_between(s, chord, values, where=above, color=AMBER, alpha=0.5)
             figures.append(figure)
         return figures
 
@@ -276,8 +260,8 @@ def _(pairs, weight):
         segment = SegmentDisplay.from_result(tried, np.zeros((4, 4)), 0.3 * np.eye(4), 61)
         figures = []
         for values, name, color in (
-            (segment.convex_values, "(11)", PALETTE[0]),
-            (segment.paper_values, "(7), sign changed", PALETTE[1]),
+            (segment.convex_values, "(11)", BLUE),
+            (segment.paper_values, "(7), sign changed", ORANGE),
         ):
             excess = segment.excess(values)
             title = (
@@ -285,12 +269,10 @@ def _(pairs, weight):
             )
             figure, ax = panel(title, "t, from A to B", "value")
             chord = segment.chord(values)
-            ax.plot(segment.positions, values, color=color, linewidth=2.5)
-            ax.plot(segment.positions, chord, "--", color=GRAY, linewidth=2)
+            ax.plot(segment.positions, values, color=color)
+            ax.plot(segment.positions, chord, "--", color=GRAY)
             above = values > chord
-            ax.fill_between(
-                segment.positions, chord, values, where=above, color=PALETTE[4], alpha=0.5
-            )
+            ax.fill_between(segment.positions, chord, values, where=above, color=AMBER, alpha=0.5)
             figures.append(figure)
         return figures
 
@@ -311,12 +293,7 @@ def _():
     What it means in practice: a descent on (7) ends where its start leads it, and nothing that it
     sees there tells how far from the best that is. A local minimum of the M-step is a global one,
     and chapter 3 derives what one needs to prove that it has been reached.
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
     ## Questions
 
     /// details | 1. Why is *f* convex in *A*, although *v*ₖ enters quadratically?
@@ -335,12 +312,7 @@ def _():
     some metric of the cone, and there its term has the curvature −μ/4. Labeled terms can make up
     for that only where they are curved themselves, and only if μ is small.
     ///
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
     ## Exercise
 
     [Exercise 1](../exercises/exercise_1_convexity.py): write the M-step so that CVXPY sees its

@@ -7,7 +7,7 @@ app = marimo.App(app_title="3 The dual, derived")
 with app.setup:
     import marimo as mo
     import numpy as np
-    from lecture import Moving, formulas, panel, some_irises
+    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
 
     from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step, state_m_step
     from seraph_cvx.display.formulas import (
@@ -25,11 +25,11 @@ with app.setup:
         TOUCHING_POINT,
         WEAK_DUALITY,
     )
-    from seraph_cvx.plots.style import GRAY, PALETTE
 
 
 @app.cell(hide_code=True)
 def _():
+    slope = mo.ui.slider(steps=[0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.98], value=0.8)
     mo.md(f"""
     # 3 The dual, derived
 
@@ -45,24 +45,14 @@ def _():
 
     Recall the letters: *c*ₖ > 0 is the weight of pair *k*, *b*ₖ (from 0 to *c*ₖ) the part of it
     that says "dissimilar", *R* = λ*I* the penalty.
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md(f"""
     ## 3.1 Give each score a name
 
     The metric *A* sits inside *N* logistic terms. Pull it out: let each score *s*ₖ be a variable of
     its own, tied to *A* by an equation. The problem is the same, but now it has **constraints**.
 
     {formulas(SPLIT_M_STEP)}
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md(f"""
     ## 3.2 The Lagrangian
 
     Allow the equations to be broken, at a price. Equation *k* gets a multiplier, which we write as
@@ -80,13 +70,7 @@ def _():
     {formulas(SORTED_LAGRANGIAN)}
 
     So the minimum splits: one number *s*ₖ at a time, and the matrix *A* by itself.
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    slope = mo.ui.slider(steps=[0.02, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.98], value=0.8)
-    mo.md(f"""
     ## 3.3 Over the scores: the entropy appears
 
     Minimize the logistic term minus *ps* over the number *s*. This is convex in *s* (chapter 2), so
@@ -113,16 +97,16 @@ def _(slope):
         touch = np.log(p / (1 - p))
         height = -p * np.log(p) - (1 - p) * np.log(1 - p)
         tangent, left = panel("The tangent of slope p", "score s", "value")
-        left.plot(s, np.logaddexp(0, s), color=PALETTE[0], linewidth=2.5, label="ln(1 + eˢ)")
-        left.plot(s, height + p * s, "--", color=PALETTE[1], linewidth=2, label="H(p) + ps")
-        left.plot(touch, np.logaddexp(0, touch), "o", markersize=9, color=PALETTE[0])
-        left.plot([0, 0], [0, height], color=PALETTE[2], linewidth=4, label="H(p)")
+        left.plot(s, np.logaddexp(0, s), color=BLUE, label="ln(1 + eˢ)")
+        left.plot(s, height + p * s, "--", color=ORANGE, label="H(p) + ps")
+        left.plot(touch, np.logaddexp(0, touch), "o", markersize=9, color=BLUE)
+        left.plot([0, 0], [0, height], color=GREEN, linewidth=4, label="H(p)")
         left.set_ylim(-0.7, 5.2)
         left.legend(fontsize=11, loc="upper left")
         entropy, right = panel("Its height at s = 0", "p", "H(p)")
         ps = np.linspace(1e-6, 1 - 1e-6, 201)
-        right.plot(ps, -ps * np.log(ps) - (1 - ps) * np.log(1 - ps), color=GRAY, linewidth=2)
-        right.plot([p, p], [0, height], color=PALETTE[2], linewidth=4)
+        right.plot(ps, -ps * np.log(ps) - (1 - ps) * np.log(1 - ps), color=GRAY)
+        right.plot([p, p], [0, height], color=GREEN, linewidth=4)
         right.set_ylim(0, 0.75)
         return tangent, entropy
 
@@ -131,15 +115,10 @@ def _(slope):
 
 @app.cell(hide_code=True)
 def _():
-    mo.md("""
+    mo.md(f"""
     A line steeper than 1 or falling crosses the curve however low it starts: outside [0, 1] the
     infimum is −∞. So *p*ₖ is a number between 0 and 1.
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md(f"""
     ## 3.4 Over the metric: a constraint appears
 
     ⟨*M*(*p*), *A*⟩ is linear in *A*, and *A* may be any metric. Either it can be made negative, and
@@ -147,12 +126,7 @@ def _():
     best. By chapter 1 the second case is that *M*(*p*) is PSD.
 
     {formulas(CONE_INFIMUM)}
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md(f"""
     ## 3.5 The dual: maximum entropy
 
     What is left of *L* is the lower bound *D*(*p*). The best bound is the **dual**:
@@ -167,12 +141,7 @@ def _():
 
     There is no metric in it. Labels come in through *G* and β only. And it is a convex problem too:
     *H* is concave, and *M*(*p*) is affine in *p*.
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md(f"""
     ## 3.6 Weak duality: a proof anyone can check
 
     Subtract *D*(*p*) from *f*(*A*), for any metric *A* and any feasible *p*:
@@ -213,14 +182,14 @@ def _(objective, optimum, share):
         bounds, left = panel("The optimum lies between the bounds", "t", "value")
         high = [each.primal_value for each in _found]
         low = [each.dual_value for each in _found]
-        left.plot(_ts, high, color=PALETTE[1], linewidth=2.5, label="f(A)")
-        left.plot(_ts, low, color=PALETTE[0], linewidth=2.5, label="D(p)")
+        left.plot(_ts, high, color=ORANGE, label="f(A)")
+        left.plot(_ts, low, color=BLUE, label="D(p)")
         left.axhline(optimum.value, color=GRAY, linestyle="--", linewidth=1.5, label="optimum")
         ends = [here.dual_value, here.primal_value]
-        left.plot([t, t], ends, "o-", color="black", linewidth=2)
+        left.plot([t, t], ends, "o-", color="black")
         left.legend(fontsize=11, loc="upper center")
         gaps, right = panel(f"The gap at t = {t:g}: {here.duality_gap:.2g}", "t", "f(A) − D(p)")
-        right.semilogy(_ts, [each.duality_gap for each in _found], color=PALETTE[2], linewidth=2.5)
+        right.semilogy(_ts, [each.duality_gap for each in _found], color=GREEN)
         right.plot(t, here.duality_gap, "o", markersize=10, color="black")
         return bounds, gaps
 
@@ -289,8 +258,8 @@ def _(objective, pairs, penalty):
         _, vectors = np.linalg.eigh(best / np.trace(best + 1e-9 * np.eye(4)) - slack / weight)
         figures = []
         for matrix, title, color in (
-            (best, f"The metric A, λ = {weight:.3g}", PALETTE[0]),
-            (slack, "The slack M(p)", PALETTE[1]),
+            (best, f"The metric A, λ = {weight:.3g}", BLUE),
+            (slack, "The slack M(p)", ORANGE),
         ):
             figure, ax = panel(title, "direction", "eigenvalue")
             sizes = np.diag(vectors.T @ matrix @ vectors)[::-1]
@@ -372,12 +341,7 @@ def _():
     The moments under *p* match the moments of the data, up to the penalty. That is the classical
     form of maximum entropy; the inequality is what makes room for metrics of lower rank.
     ///
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
     ## Exercise
 
     [Exercise 4](../exercises/exercise_4_weak_duality.py), TODO 1 and 2: compute *D*(*p*) and

@@ -7,7 +7,7 @@ app = marimo.App(app_title="4 The certificate")
 with app.setup:
     import marimo as mo
     import numpy as np
-    from lecture import Moving, formulas, panel, some_irises
+    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
 
     from seraph_cvx import MStepObjective, PairSet, certify, solve_m_step
     from seraph_cvx.display.formulas import (
@@ -21,7 +21,6 @@ with app.setup:
     )
     from seraph_cvx.numerics.psd_cone import project
     from seraph_cvx.numerics.verified_psd import is_proven_positive_definite
-    from seraph_cvx.plots.style import GRAY, PALETTE
     from seraph_cvx.solvers.first_order import fista
 
 
@@ -44,12 +43,7 @@ def _():
 
     So a metric *A* and a feasible *p* enclose the optimum, and it does not matter where they came
     from. *A* is what the solver returned. Where does *p* come from?
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md(f"""
     ## 4.2 From KKT to a gap
 
     At the optimum *p* belongs to the metric: *p*ₖ = σ(*s*ₖ), the probability of "dissimilar". Take
@@ -112,13 +106,13 @@ def _(best, certificates, counts, step):
         k = counts.index(steps)
         band, left = panel("The optimum lies in the gray band", "step", "value")
         left.fill_between(counts, _low, _high, color=GRAY, alpha=0.3, linewidth=0)
-        left.plot(counts, _high, color=PALETTE[1], linewidth=2, label="f(A)")
-        left.plot(counts, _low, color=PALETTE[0], linewidth=2, label="lower bound D")
+        left.plot(counts, _high, color=ORANGE, label="f(A)")
+        left.plot(counts, _low, color=BLUE, label="lower bound D")
         left.plot([steps] * 2, [_low[k], _high[k]], "o-", color="black", markersize=7)
         left.legend()
         gaps, right = panel(f"At step {steps} proved: {_high[k] - _low[k]:.2g}", "step", "gap")
-        right.semilogy(counts, _high - _low, color=PALETTE[2], linewidth=2, label="proved")
-        right.semilogy(counts, _true, "--", color=GRAY, linewidth=2, label="true")
+        right.semilogy(counts, _high - _low, color=GREEN, label="proved")
+        right.semilogy(counts, _true, "--", color=GRAY, label="true")
         right.plot(steps, _high[k] - _low[k], "o", color="black", markersize=9)
         right.legend()
         return band, gaps
@@ -167,16 +161,16 @@ def _():
 def _(best, chord, least, mixture, taus):
     def _draw(tau):
         k = round(100 * tau)
-        color = PALETTE[2] if least[k] >= 0 else PALETTE[1]
+        color = GREEN if least[k] >= 0 else ORANGE
         sign, left = panel("The least eigenvalue of M", "τ", "eigenvalue")
         left.axhline(0, color="black", linewidth=1)
-        left.plot(taus, least, color=PALETTE[0], linewidth=2)
+        left.plot(taus, least, color=BLUE)
         left.plot(tau, least[k], "o", color=color, markersize=11)
         word = "a lower bound" if least[k] >= 0 else "not feasible: no bound"
         bound, right = panel(f"At τ = {tau}: {word}", "τ", "from D(1) to D(p)")
         proved = least >= 0
-        right.plot(taus[proved], chord[proved], color=PALETTE[0], linewidth=3)
-        right.plot(taus[~proved], chord[~proved], ":", color=GRAY, linewidth=2)
+        right.plot(taus[proved], chord[proved], color=BLUE)
+        right.plot(taus[~proved], chord[~proved], ":", color=GRAY)
         right.axhline(best.value, color="black", linewidth=1, label="the optimum")
         right.plot(tau, chord[k], "o", color=color, markersize=11)
         right.legend()
@@ -202,12 +196,7 @@ def _():
     So the largest feasible τ gives the best bound, and one eigenvalue gives that τ (the exercise).
     Near the optimum τ comes close to 1, and the gap closes. `certify` tries both anchors and keeps
     the better bound.
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md(f"""
     ## 4.4 Rounding
 
     "*M* is PSD" and "*D* ≤ *f*" are statements about real numbers. A computer has doubles, and
@@ -253,7 +242,7 @@ def _(exponent, judge):
         ax.axhline(0, color="black", linewidth=1)
         ax.plot(_exponents, 10.0**-_exponents, color=GRAY, label="as constructed")
         for k, (value, sure) in zip(_exponents, _judged, strict=True):
-            ax.plot(k, value, "o", color=PALETTE[2 if sure else 1], markersize=8)
+            ax.plot(k, value, "o", color=GREEN if sure else ORANGE, markersize=8)
         ax.plot(chosen, computed, "o", color="black", markersize=14, fillstyle="none")
         ax.set_yscale("symlog", linthresh=1e-17)
         ax.set_yticks([0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8])
@@ -316,12 +305,7 @@ def _():
     Raise an error. It is impossible, so the code or one of its assumptions is wrong. To set the gap
     to zero would hide that, and call the answer perfect.
     ///
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
     ## Exercise
 
     [Exercise 4](../exercises/exercise_4_weak_duality.py), TODO 3: make a feasible *p* from any

@@ -7,12 +7,12 @@ app = marimo.App(app_title="5 Solvers, and what they say of themselves")
 with app.setup:
     import marimo as mo
     import numpy as np
-    from lecture import Moving, formulas, panel, some_irises
+    from lecture import BLUE, GRAY, GREEN, ORANGE, Moving, formulas, panel, some_irises
     from scipy.optimize import minimize
 
     from seraph_cvx import MStepObjective, PairSet, certify, compare_solvers
     from seraph_cvx.display.formulas import CENTRAL_PATH, FISTA, ON_A_FACE, PROJECTED_GRADIENT
-    from seraph_cvx.plots.style import GRAY, PALETTE
+    from seraph_cvx.plots.style import PALETTE
     from seraph_cvx.solvers.first_order import fista, projected_gradient
 
 
@@ -45,12 +45,7 @@ def _():
     pass over the pairs and one eigendecomposition.
 
     {formulas(PROJECTED_GRADIENT, FISTA)}
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
     FISTA takes the gradient a little further along the way it was going (**momentum**). After *t*
     steps *f* is above its minimum by at most a constant times 1/*t* without momentum, 1/*t*² with
     it, and no method that only sees gradients does better than 1/*t*² on all problems.
@@ -88,7 +83,7 @@ def _(counts, gaps, steps):
         for number, (name, values) in enumerate(gaps.items()):
             ax.loglog(counts, values, color=GRAY, linewidth=1)
             ax.loglog(
-                counts[: k + 1], values[: k + 1], "o-", color=PALETTE[number], linewidth=2,
+                counts[: k + 1], values[: k + 1], "o-", color=PALETTE[number],
                 label=f"{name}: {values[k]:.0e}",
             )  # fmt: skip
         ax.legend()
@@ -110,12 +105,7 @@ def _():
     *t* smaller, repeat.
 
     {formulas(CENTRAL_PATH)}
-    """)
 
-
-@app.cell(hide_code=True)
-def _():
-    mo.md("""
     On this path the gradient is a multiple of *A*<sup>−1</sup>, hence PSD: *p* = σ(*s*) is
     feasible, no anchor is needed, and by chapter 4 the gap is ⟨*tA*<sup>−1</sup>, *A*⟩ = *mt*.
     **An interior-point method knows its gap**, as long as it is on the path. Here is one,
@@ -177,11 +167,11 @@ def _(barrier, central):
     def _draw(k):
         k = int(k)
         spectrum, left = panel(f"Eigenvalues of A at t = {_t[k]:.1e}", "t", "eigenvalue")
-        left.loglog(_t, _eigenvalues, color=PALETTE[0], linewidth=2)
+        left.loglog(_t, _eigenvalues, color=BLUE)
         left.plot(np.full(4, _t[k]), _eigenvalues[k], "o", color="black", markersize=8)
         left.invert_xaxis()
         claimed, right = panel("The gap it knows, and the proved one", "t", "gap")
-        right.loglog(_t, _proved, color=PALETTE[2], linewidth=5, alpha=0.5, label="proved")
+        right.loglog(_t, _proved, color=GREEN, linewidth=5, alpha=0.5, label="proved")
         right.loglog(_t, 4 * _t, "--", color="black", linewidth=1.5, label="m t")
         right.plot(_t[k], _proved[k], "o", color="black", markersize=9)
         right.invert_xaxis()
@@ -247,11 +237,11 @@ def _(faces, objective, rank):
         proved = [certify(objective, A).relative_gap for A in visited]
         word = "converged" if says else "not yet"
         progress, left = panel(f"Rank {rho}. It says: {word}", "step", "certified relative gap")
-        left.semilogy(range(1, len(proved) + 1), proved, "o-", color=PALETTE[2], linewidth=2)
+        left.semilogy(range(1, len(proved) + 1), proved, "o-", color=GREEN)
         left.set_ylim(1e-11, 10)
         eigenvalues = np.linalg.eigvalsh(objective.gradient(visited[-1]))
         signs, right = panel("Eigenvalues of ∇f(A) at the end", "number", "eigenvalue")
-        colors = [PALETTE[1] if value < -1e-6 else PALETTE[2] for value in eigenvalues]
+        colors = [ORANGE if value < -1e-6 else GREEN for value in eigenvalues]
         right.bar(range(1, 5), eigenvalues, color=colors)
         right.axhline(0, color="black", linewidth=1)
         right.set_yscale("symlog", linthresh=0.1)
@@ -306,7 +296,7 @@ def _(asked, race):
             ax.plot([true, proved], [k, k], color=GRAY, linewidth=1)
             ax.plot(proved, k, "s", color=GRAY, markersize=7)
             ax.plot(
-                true, k, "o", markersize=11, color=PALETTE[1 if false else 0],
+                true, k, "o", markersize=11, color=ORANGE if false else BLUE,
                 fillstyle="full" if r["claims"] else "none",
             )  # fmt: skip
         ax.axvline(tol, color="black", linewidth=1)

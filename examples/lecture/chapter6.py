@@ -7,7 +7,7 @@ app = marimo.App(app_title="6 EM, and learning from unlabeled points")
 with app.setup:
     import marimo as mo
     import numpy as np
-    from lecture import Moving, formulas, panel
+    from lecture import BLUE, GRAY, ORANGE, Moving, formulas, panel
     from sklearn.datasets import load_wine
     from sklearn.neighbors import KNeighborsClassifier
     from sklearn.preprocessing import StandardScaler
@@ -26,7 +26,7 @@ with app.setup:
         THREE_LOSSES,
     )
     from seraph_cvx.model.pair_losses import EntropyLoss, LogisticLoss, SharpenedLoss
-    from seraph_cvx.plots.style import GRAY, PALETTE
+    from seraph_cvx.plots.style import PALETTE
 
 
 @app.cell(hide_code=True)
@@ -93,9 +93,9 @@ def _(J, iteration, seven):
         rises, right = panel(
             f"Iteration {t}: (7) is {seven[k]:.3f}", "iteration", "(7), as a minimization"
         )
-        for ax, values, color in ((left, J, PALETTE[0]), (right, seven, PALETTE[1])):
+        for ax, values, color in ((left, J, BLUE), (right, seven, ORANGE)):
             ax.plot(_t, values, color=GRAY, linewidth=1)
-            ax.plot(_t[: k + 1], values[: k + 1], color=color, linewidth=3)
+            ax.plot(_t[: k + 1], values[: k + 1], color=color)
             ax.plot(t, values[k], "o", color=color, markersize=10)
             if len(J) > 20:
                 ax.set_xscale("log")
@@ -162,15 +162,15 @@ def _(sharpness):
 
     def _draw(a):
         losses, left = panel(f"Loss of an unlabeled pair, a = {a:g}", "score s", "φ₂(s)")
-        left.plot(_s, LogisticLoss().value(_s), color=GRAY, linewidth=2, label="M-step, convex")
-        left.plot(_s, SharpenedLoss(a).value(_s), color=PALETTE[0], linewidth=3, label="J")
-        left.plot(_s, EntropyLoss().value(_s), color=PALETTE[1], linewidth=2, label="(7)")
+        left.plot(_s, LogisticLoss().value(_s), color=GRAY, label="M-step, convex")
+        left.plot(_s, SharpenedLoss(a).value(_s), color=BLUE, label="J")
+        left.plot(_s, EntropyLoss().value(_s), color=ORANGE, label="(7)")
         left.set_ylim(-0.05, 2)
         left.legend()
         labels, right = panel("The soft label against the posterior", "p(−1)", "q(−1)")
         p = 1 / (1 + np.exp(-_s))
         right.plot(p, p, color=GRAY, linewidth=1, label="q = p")
-        right.plot(p, 1 / (1 + np.exp(-a * _s)), color=PALETTE[0], linewidth=3, label="E-step")
+        right.plot(p, 1 / (1 + np.exp(-a * _s)), color=BLUE, label="E-step")
         right.legend()
         return losses, labels
 

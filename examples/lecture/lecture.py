@@ -16,8 +16,10 @@ from sklearn.datasets import load_iris
 from sklearn.preprocessing import StandardScaler
 
 from seraph_cvx.display.formulas import Formula
-from seraph_cvx.plots.style import enlarge_text, new_figure
+from seraph_cvx.plots.style import GRAY as GRAY
+from seraph_cvx.plots.style import PALETTE, enlarge_text, new_figure
 
+BLUE, ORANGE, GREEN, _, AMBER, *_ = PALETTE
 CARD = "overflow-x:auto;overflow-y:hidden;border-left:4px solid #93c5fd;padding-left:.8rem"
 
 
@@ -66,6 +68,7 @@ def panel(title: str, x: str, y: str) -> tuple[Figure, Axes]:
     ax = figure.add_subplot()
     ax.set(title=title, xlabel=x, ylabel=y)
     ax.grid(alpha=0.3)
+    ax.set_prop_cycle(color=PALETTE, linewidth=[2.5] * len(PALETTE))
     enlarge_text(ax)
     return figure, ax
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 MODULES = {
@@ -84,6 +86,23 @@ def names_of(module_name: str) -> list[str]:
         for name, value in vars(module).items()
         if not name.startswith("_") and getattr(value, "__module__", None) == module_name
     ]
+
+
+def listed_names() -> list[str]:
+    """The names, parameters, commands and options that were public before: none may be lost."""
+    path = Path(__file__).parent / "public_names.txt"
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def names_in_modules() -> set[str]:
+    """Each name in an `__all__`: of the package, of its folders and of their files."""
+    root, names = Path(str(import_module("seraph_cvx").__file__)).parent, set()
+    for path in root.rglob("*.py"):
+        if re.search(r"^__all__ = ", path.read_text(encoding="utf-8"), re.MULTILINE):
+            parts = path.relative_to(root.parent).with_suffix("").parts
+            module = ".".join(parts).removesuffix(".__init__")
+            names |= {f"{module}.{name}" for name in names_of(module)}
+    return names
 
 
 def public_objects() -> Iterator[tuple[str, str, Any]]:
