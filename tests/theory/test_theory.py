@@ -26,28 +26,13 @@ from seraph_cvx.theory.claim import Check, Claim, ClaimResult, ClaimUndecided, V
 from seraph_cvx.theory.claim_data import ClaimData
 from seraph_cvx.theory.report import CLAIMS, SLOW, PaperReport, check_claim, prepare_pairs
 
-EXPECTED = {
-    1: "holds",
-    2: "holds",
-    3: "holds as corrected",
-    4: "refuted",
-    5: "holds as corrected",
-    6: "holds",
-    7: "holds",
-    8: "refuted",
-    9: "refuted",
-    10: "holds",
-    11: "holds",
-    12: "holds as corrected",
-    13: "holds",
-    14: "holds",
-    15: "refuted",
-    16: "holds as corrected",
-}
+CORRECTED = (3, 5, 12, 16)
+REFUTED = (4, 8, 9, 15)
+EXPECTED = dict.fromkeys(range(1, 17), "holds")
+EXPECTED |= dict.fromkeys(CORRECTED, "holds as corrected") | dict.fromkeys(REFUTED, "refuted")
 """Written by hand: the claims must not grade themselves."""
 
 FAST = sorted(set(EXPECTED) - SLOW)
-CONTRADICTED = [number for number, verdict in EXPECTED.items() if verdict != "holds"]
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +57,7 @@ def test_claim_has_its_verdict_on_iris(iris, number):
 def test_claim_whole_report_is_as_expected(iris):
     assert iris.ok
     assert [row["claim"] for row in iris.rows] == FAST
-    assert {number: claim.number for number, (claim, _) in CLAIMS.items()} == {
-        number: number for number in EXPECTED
-    }
+    assert [claim.number for claim, _ in CLAIMS.values()] == list(CLAIMS) == list(EXPECTED)
 
 
 @pytest.mark.parametrize("name", ["wine", "balance", "breast_cancer"])
@@ -144,18 +127,9 @@ BREAKS = {
         "simplified_parameters",
         lambda A, kappa, lam, eta: (-kappa * A, lam * -kappa, -kappa * eta),
     ),
-    "5, eta unchanged": (
-        paper,
-        "simplified_parameters",
-        lambda A, kappa, lam, eta: (-kappa * A, lam / -kappa, eta),
-    ),
     "6, the exponent mu": changed(paper, "e_step", exactly_mu),
-    "6, the posterior itself": changed(paper, "e_step", no_sharpening),
     "6, the package's E-step": (soft, "e_step", lambda pairs, *_: np.zeros(pairs.n_unlabeled)),
     "7, (12) without its data term": (paper, "lipschitz_bound", lambda *_, mu, lam: lam),
-    "7, lambda instead of lambda sqrt(m)": changed(
-        m_step, "lipschitz_bounds", lambda f, data: f(data) - np.array([0, data.trace_weight])
-    ),
     "7, lambda m is not tight": changed(m_step, "lipschitz_bounds", lambda f, x: f(x)[:1] * 2),
     "7, the package's bound": (MStepObjective, "lipschitz_bound", 1.0),
     "8, Shannon for Renyi": (
@@ -167,7 +141,6 @@ BREAKS = {
     "9, J without the sharpness": changed(
         soft, "descent_objective", lambda f, data, A, q: f(replace(data, sharpness=1.0), A, q)
     ),
-    "9, (7) taken for J": (soft, "descent_objective", lambda data, A, q: data.paper_loss(A)),
     "9, (7) taken for (14)": (soft, "posterior_regularized", ClaimData.paper_loss),
     "9, the Renyi term missing": (
         soft,
@@ -176,7 +149,6 @@ BREAKS = {
     ),
     "9, the package's J": (soft, "descent_values", lambda objective, A: (0.0, 0.0)),
     "10, the Frobenius norm": (paper, "mixed_norm", lambda W: float(np.linalg.norm(W))),
-    "10, the square root missing": (paper, "mixed_norm", lambda W: float(np.sum(W**2))),
     "11, the sign of eta": changed(
         m_step,
         "dual_value",
@@ -207,9 +179,6 @@ BREAKS = {
     "16, y changes its sign in one loss": changed(
         features, "second_differences", lambda f, feature, d: f(feature, d)[[0, 0]]
     ),
-    "16, the halves of the inequality exchanged": changed(
-        features, "curvature", lambda f, feature, d: -f(feature, d)
-    ),
     "16, the curvature of the losses without that of the feature": (
         features,
         "curvature",
@@ -226,11 +195,7 @@ BREAKS = {
 
 MORE_OF_A_COSTLY_CLAIM = {
     "4, the slope at A = 0",
-    "5, eta unchanged",
-    "6, the posterior itself",
-    "9, (7) taken for J",
     "9, the Renyi term missing",
-    "16, the halves of the inequality exchanged",
     "16, the curvature of the losses without that of the feature",
     "16, every feature absorbs kappa",
 }
@@ -252,9 +217,9 @@ def test_claim_falls_when_a_formula_is_broken(small, monkeypatch, name):
 
 
 def test_claim_every_one_is_broken_by_some_test():
-    for names in (set(BREAKS), set(BREAKS) - MORE_OF_A_COSTLY_CLAIM):
-        assert {int(name.split(",")[0]) for name in names} == set(EXPECTED)
     assert set(BREAKS) > MORE_OF_A_COSTLY_CLAIM
+    fast = set(BREAKS) - MORE_OF_A_COSTLY_CLAIM
+    assert {int(name.split(",")[0]) for name in fast} == set(EXPECTED)
 
 
 def test_claim_13_holds_for_the_printed_complexity(small, monkeypatch):
@@ -262,7 +227,7 @@ def test_claim_13_holds_for_the_printed_complexity(small, monkeypatch):
     assert check_claim(13, small).as_expected
 
 
-@pytest.mark.parametrize("number", CONTRADICTED)
+@pytest.mark.parametrize("number", CORRECTED + REFUTED)
 def test_claim_contradiction_can_be_recomputed_in_ten_lines(number):
     claim = CLAIMS[number][0]
     assert claim.correction
@@ -386,16 +351,19 @@ def test_report_of_numbers_of_any_kind_is_json():
         report[99]
 
 
-def test_report_is_the_same_for_the_same_seed(sampling):
-    first, second, other = (
-        [
-            dict(result.numbers)
-            for result in verify_paper(sampling.X, sampling.y, claims=[1, 10], seed=seed).results
-        ]
-        for seed in (3, 3, 4)
-    )
-    assert first == second
-    assert first != other
+def test_report_is_the_same_for_the_same_seed_and_calls_back_around_each_claim(sampling):
+    seen, numbers = [], []
+    for seed in (3, 3, 4):
+        report = verify_paper(
+            sampling.X,
+            sampling.y,
+            claims=[10, 1],
+            seed=seed,
+            callback=lambda claim, result: seen.append((claim.number, result is None)),
+        )
+        numbers.append([dict(result.numbers) for result in report.results])
+    assert numbers[0] == numbers[1] != numbers[2]
+    assert seen == 3 * [(1, True), (1, False), (10, True), (10, False)]
 
 
 def test_report_as_json_has_everything(iris):
@@ -412,19 +380,8 @@ def test_report_as_json_has_everything(iris):
 def test_report_as_markdown_shows_what_contradicts_the_paper(iris):
     text = iris.to_markdown()
     assert text.count("| holds |") == list(EXPECTED.values()).count("holds") - len(SLOW)
-    for number in CONTRADICTED:
+    for number in CORRECTED + REFUTED:
         assert CLAIMS[number][0].recomputation.code in text
-
-
-def test_report_calls_back_before_and_after_each_claim(sampling):
-    seen = []
-    verify_paper(
-        sampling.X,
-        sampling.y,
-        claims=[10, 1],
-        callback=lambda claim, result: seen.append((claim.number, result is None)),
-    )
-    assert seen == [(1, True), (1, False), (10, True), (10, False)]
 
 
 def test_data_with_every_label_known_hides_all_but_ten():
