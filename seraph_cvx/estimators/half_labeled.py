@@ -79,6 +79,7 @@ class LabeledKFold(KFold):  # type: ignore[misc]
         """Yield the known points of each fold; scikit-learn makes the training sets."""
         if y is None:
             raise ValueError("LabeledKFold needs y: the class of each point, -1 where unknown.")
+        refuse_masked(y, "y", "mark an unknown label by -1")
         labels = column_or_1d(y)
         known, codes = encode_labels(labels, len(labels))
         if len(known) < self.n_splits:

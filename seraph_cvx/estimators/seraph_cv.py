@@ -35,7 +35,7 @@ AUTO_FACTORS = (1.0, 3.0, 10.0)
 OTHER_SHARES = (0.4, 0.7)
 """The shares of the reference that are tried besides the one given."""
 
-CHOSEN = ("unlabeled_weight", "trace_weight", "identity_share")
+CHOSEN = ("trace_weight", "unlabeled_weight", "identity_share")
 """The parameters of SERAPH that the search chooses."""
 
 OF_THE_LAST_FIT = ("verbose", "callback", "on_interrupt")
@@ -173,7 +173,10 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         weights, scales = self._weights_to_try(pairs, folds)
         mus = check_sequence("unlabeled_weights", self.unlabeled_weights)
         shares = self._shares_to_try()
-        grid = [dict(zip(CHOSEN, one, strict=True)) for one in product(mus, weights, shares)]
+        grid = [
+            dict(zip(CHOSEN, (weight, mu, share), strict=True))
+            for mu, weight, share in product(mus, weights, shares)
+        ]
         if not grid:
             raise ValueError(
                 "There is nothing to choose from: trace_weights, unlabeled_weights or "
@@ -194,7 +197,7 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         self.cv_results_ = tabulate_fits(grid, fits, len(folds))
         least_lead = check_number(self.caution, "caution", 0.0)
         least_lead /= np.sqrt(sum(len(fold.test) for fold in folds))
-        default = (RECOMMENDED.unlabeled_weight, weights[0], RECOMMENDED.identity_share)
+        default = (weights[0], RECOMMENDED.unlabeled_weight, RECOMMENDED.identity_share)
         of_seraph = dict(zip(CHOSEN, default, strict=True))
         kept = grid.index(of_seraph) if self._is_automatic and of_seraph in grid else None
         self.best_index_ = best_candidate(self.cv_results_, kept, least_lead)
