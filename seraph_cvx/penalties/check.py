@@ -165,9 +165,8 @@ def check_penalty(
 
 def _features(block: Penalty) -> int:
     """The size of the block's own matrices or vectors, or the usual one."""
-    arrays = [value for value in vars(block).values() if isinstance(value, np.ndarray)]
-    largest = max(arrays, key=np.ndim, default=np.zeros(USUAL_FEATURES))
-    return largest.shape[-1]
+    shapes = [value.shape for value in vars(block).values() if isinstance(value, np.ndarray)]
+    return max(filter(None, shapes), key=len, default=(USUAL_FEATURES,))[-1]
 
 
 class _Outcome(Exception):
@@ -298,7 +297,7 @@ class _Trial:
             yield from (size * A for A in kinds)
 
     def _is_on_edge(self, A: FloatArray) -> bool:
-        """Whether rounding decides if A is in the domain: singular, where that is of log det."""
+        """Whether rounding decides if A is in the domain, as that of log det if A is singular."""
         shift = SINGULAR * _norm(A) * np.eye(len(A))
         return self.is_finite(A + shift) != self.is_finite(A - shift)
 
