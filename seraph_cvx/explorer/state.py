@@ -16,6 +16,7 @@ from .alternation import (
     Settings,
     StepwiseAlternation,
     alternation_of,
+    has_converged,
 )
 from .scene import (
     DRAWN,
@@ -139,6 +140,13 @@ class Snapshot:
         """The reason why there is no next half-step; empty if there is one."""
         half_step = self.half_step
         return self.alternation.trouble if half_step is None else half_step.trouble
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the last M-step lowered J so little that the alternation is at its end."""
+        history = self.history
+        J = [half_step.descent_value for half_step in history[-2:]]
+        return len(history) > 2 and len(history) % 2 == 0 and has_converged(*J)
 
     @property
     def changes(self) -> tuple[list[int], list[Point]]:

@@ -22,15 +22,9 @@ from ..display.mathml import to_mathml
 from ..display.page import templates
 from ..display.symbols import prose
 from ..solvers.solution import MStepSolution
-from .alternation import (
-    SOLVERS,
-    HalfStep,
-    ask_solver,
-    gaps_by_iteration,
-    has_converged,
-)
+from .alternation import SOLVERS, HalfStep, ask_solver, gaps_by_iteration
 from .pictures import draw_curves, draw_learned, draw_pairs, draw_plane, draw_regions, html
-from .scene import DRAWN, MOST_POINTS
+from .scene import MOST_POINTS
 from .state import CONTROLS, ExplorerState, link_of
 
 if TYPE_CHECKING:
@@ -63,55 +57,6 @@ def controls_of(state: ExplorerState) -> list[dict[str, Any]]:
         more = {"value": control.page_values[at], "text": text, "off": state.why_off(name)}
         controls.append({"name": name, **control._asdict(), **more})
     return controls
-
-
-# What the page says: where the alternation stands, what is wrong, what to try next
-
-AFTERWARDS = {
-    "stripes": "press Reset, then Step ▶, and watch the metric find the direction across the "
-    "stripes; or move λ to 70 and run: the metric shrinks, and turns the wrong way.",
-    "Gaussians": "move μ to 0, so that only the labels count, and run: do the errors in the table "
-    "differ?",
-    "two moons": "compare with the stripes: a linear metric cannot unroll the moons, and the best "
-    "one looks along a single direction; certified is not the same as useful.",
-    "rings": "move the seed and run: no linear metric separates rings, and the certificate never "
-    "said so; it is about f, not about the error.",
-    "iris (2 components)": "move the seed and run: with twelve labels the gain depends on the "
-    "draw.",
-    "wine (2 components)": "move η to 5 and run: the metric grows; does the error follow?",
-    DRAWN: "add a point of each class far away, run, and see whether the metric turns.",
-}
-"""What to try when a run has come to its end, by the name of the scene."""
-
-
-def next_to_try(state: ExplorerState) -> str:
-    """A sentence that says what to try next."""
-    if state.half_step is None:
-        what = "add points and label two or more of them, or press Undo."
-    elif messages_on(state):
-        what = "do as the message says, or press Undo or Restore the data."
-    elif state.position == 0:
-        what = (
-            "press Step ▶. The first M-step counts every unlabeled pair as dissimilar, and its gap "
-            "closes."
-        )
-    elif has_come_to_rest(state):
-        what = AFTERWARDS[state.settings.source]
-    elif state.half_step.number % 2:
-        what = (
-            "press Step ▶. The E-step guesses the labels of the unlabeled pairs anew, from this "
-            "metric: the gap opens, for the problem is another one."
-        )
-    else:
-        what = "press Step ▶. The M-step closes the gap again; or press Run to the end."
-    return f"Try next: {what}"
-
-
-def has_come_to_rest(state: ExplorerState) -> bool:
-    """Whether the last M-step lowered J so little that the alternation is at its end."""
-    history = state.history
-    J = [half_step.descent_value for half_step in history[-2:]]
-    return len(history) > 2 and len(history) % 2 == 0 and has_converged(*J)
 
 
 def messages_on(state: ExplorerState) -> list[str]:
@@ -159,8 +104,7 @@ def panels_of(state: ExplorerState) -> str:
             "descent": draw_curves("J(q, A): no half-step raises it", HALF_STEPS, "J", {"J": J}),
             "paper": draw_curves("-ℒ(A) of (7): it may rise", HALF_STEPS, "-ℒ", {"-L": L}),
         }
-    words = {"messages": messages_on(state), "next": next_to_try(state), "link": link_of(state)}
-    return str(html().panels(state, pictures, **words))
+    return str(html().panels(state, pictures, messages_on(state), link_of(state)))
 
 
 # The tabs below the pictures
