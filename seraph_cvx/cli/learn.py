@@ -312,7 +312,7 @@ def fit(
         kept.append(f"the metric is in {target}")
         scaled = replace(table, X=np.asarray(Z))
         report_metric(scaled, seraph)
-        say_what_was_written(target, standardize)
+        tell("saved", path=target, standardize=standardize)
         if picture is not None:
             draw_fit(picture, scaled, seraph, f"SERAPH on {file.name}", kept)
         if html is not None:
@@ -384,12 +384,8 @@ def announce_long_work(pairs: PairSet, only_labeled: bool) -> None:
     """Warn of a fit that takes long, and say what is faster."""
     seconds = expected_seconds(pairs, only_labeled)
     if seconds > LONG:
-        cure = "a random sample of the rows, fewer features or --unlabeled-weight 0"
-        alert(
-            f"Note: {pairs.n_points} points with {pairs.n_features} features take about "
-            f"{duration(seconds)}, by a trial on a few of them. Much faster: "
-            f"{'fewer features' if only_labeled else cure}. Ctrl-C keeps the last iteration."
-        )
+        time_needed = duration(seconds)
+        alert(written("long_work", pairs=pairs, time=time_needed, only_labeled=only_labeled))
 
 
 def expected_seconds(pairs: PairSet, only_labeled: bool = False) -> float:
@@ -427,13 +423,7 @@ def learn(
             then(metric)
 
     is_direct = seraph.algorithm == "direct"
-    if is_direct:
-        say("\nDirect: descent on the paper's objective (7), from the scaled identity.")
-    else:
-        steps = "soft labels, then a convex M-step for the metric, until J stops falling"
-        if seraph.solver == "fista":
-            steps = "a rough M-step, Newton's method on J, then soft labels and an exact M-step"
-        say(f"\nEM: {steps}.\nJ never rises; the paper's objective (7) may.")
+    tell("steps", seraph=seraph)
     seraph.set_params(callback=None if is_direct else callback, on_interrupt="keep")
     with screen.status("learning"), warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
@@ -461,16 +451,3 @@ def write_model(path: Path, model: Any, seraph: SERAPH, table: UserTable) -> Non
         save_model(model, path)
     else:
         write_rows(path, [table.feature_names, *seraph.metric_.tolist()])
-
-
-def say_what_was_written(path: Path, standardize: bool) -> None:
-    """Say what the file holds, and what can be done with it."""
-    if path.suffix == ".npz":
-        say(f"\nWritten: the model, to {path}. Next:\n  seraph-cvx apply {path} NEW.csv --predict")
-        return
-    say(f"\nWritten: the matrix alone, to {path}. For seraph-cvx apply, use --out NAME.npz.")
-    if standardize:
-        say(
-            "  It applies to the standardized features. For the columns as they are in the "
-            "table, divide entry (i, j) by the standard deviations of columns i and j."
-        )
