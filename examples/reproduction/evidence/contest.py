@@ -26,7 +26,7 @@ from seraph_cvx.numerics.checks import check_number
 
 from .methods import CHOICES
 from .runs import DONE, FAILED, Callback, RunJournal, RunTable
-from .tasks import UNKNOWN, shift_and_spread, vote
+from .tasks import UNKNOWN, known_names, shift_and_spread, vote
 
 # Data sets and draws
 
@@ -85,13 +85,7 @@ def find_sets(
     """Load data sets by their names, or take given ones."""
     if isinstance(sets, Mapping):
         return [DataSet.of(name, *points) for name, points in sets.items()]
-    names = list(dict.fromkeys((*MORE, *EMBEDDED) if sets is None else sets))
-    for name in names:
-        if name not in (*MORE, *EMBEDDED):
-            raise ValueError(
-                f"There is no data set {name!r}; the known ones are {', '.join(MORE)}, "
-                f"{', '.join(EMBEDDED)}."
-            )
+    names = known_names(sets, (*MORE, *EMBEDDED), "data set")
     more = _read_more([name for name in names if name in MORE], data_dir)
     return [DataSet.of(name, *(more.get(name) or datasets.load(name))) for name in names]
 
@@ -187,13 +181,8 @@ def find_contestants(
     """What makes the methods of these names, or the given ones; None: all."""
     if isinstance(methods, Mapping):
         return dict(methods)
-    names = CONTESTANTS if methods is None else methods
-    for name in names:
-        if name not in CONTESTANTS:
-            raise ValueError(
-                f"There is no method {name!r}; the known ones are {', '.join(CONTESTANTS)}."
-            )
-    return {name: CONTESTANTS[name].make for name in names}
+    chosen = known_names(methods, CONTESTANTS, "method")
+    return {name: CONTESTANTS[name].make for name in chosen}
 
 
 # Measures

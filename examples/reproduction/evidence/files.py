@@ -8,16 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
-from seraph_cvx.cli.report import alert, alerts, say
+from seraph_cvx.cli.compare import progress_bar
+from seraph_cvx.cli.report import alert, say
 from seraph_cvx.cli.tables import Reading, files_by_name, read_rows, read_table
 from seraph_cvx.processes.whole_file import write_whole
 
@@ -60,20 +53,12 @@ def split_numbers(text: str, option: str, example: str) -> list[int]:
 @contextmanager
 def progress() -> Iterator[Callback]:
     """A line of progress, as a callback of runs; each method's first failure is told at once."""
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-    )
     told: set[str] = set()
-    with Progress(*columns, console=alerts, transient=True) as bar:
-        line = bar.add_task("starting", total=None)
+    with progress_bar() as bar:
 
         def follow(row, number, total):
             words = f"{_place(row)}, {row['method']}"
-            bar.update(line, completed=number, total=total, description=words)
+            bar.update(bar.task_ids[0], completed=number, total=total, description=words)
             if row["outcome"] == FAILED and row["method"] not in told:
                 told.add(row["method"])
                 alert(f"{words}: failed ({row['detail']})")

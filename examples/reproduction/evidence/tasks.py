@@ -6,7 +6,7 @@ paper leaves open is a parameter: how features are scaled, how the labeled point
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,19 +113,23 @@ PRINTED = {
 """(row of Table 2, task) -> (mean, standard error); GDM has no entry where the paper has a dash."""
 
 
+def known_names(names: Sequence[str] | None, known: Collection[str], word: str) -> list[str]:
+    """The names asked for, each once, or all; an error lists the known ones."""
+    for name in names or ():
+        if name not in known:
+            raise ValueError(f"There is no {word} {name!r}; the known ones are {', '.join(known)}.")
+    return list(dict.fromkeys(known if names is None else names))
+
+
 def find_task(name: str) -> Task:
     """Look up a task by its name; an error lists the known names."""
-    if name not in TASKS:
-        raise ValueError(
-            f"There is no task {name!r}; the twelve of Table 1 are {', '.join(TASKS)}."
-        )
-    return TASKS[name]
+    return find_tasks([name])[0]
 
 
 def find_tasks(names: Sequence[str] | None = None) -> list[Task]:
     """Look up tasks by their names, in the order of Table 1; None: all twelve."""
-    chosen = {find_task(name) for name in (TASKS if names is None else names)}
-    return [task for task in TASKS.values() if task in chosen]
+    chosen = known_names(names, TASKS, "task")
+    return [task for name, task in TASKS.items() if name in chosen]
 
 
 SCALINGS = ("unit", "pixels", "standard", "none")
