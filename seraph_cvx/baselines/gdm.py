@@ -104,11 +104,8 @@ class GDM(CertifiedRival):
 class GDMProblem:
     """The problem of GDM: max_{A PSD} sum_D ||x_i - x_j||_A  s.t.  <C, A> <= 1.
 
-    C = sum_S v v' + ridge tr(.)/m I; each labeled pair counts once, whatever its confidence. With
-    ridge = 0 it is the publication's problem in its second form, which it solves for a full matrix.
-    It is unbounded as soon as a dissimilar pair leaves the span of the similar ones, as is usual
-    where the labeled points are no more than the features; a ridge bounds it. What joins the
-    diagonal of C is the double that the machine has for ridge tr(.)/m.
+    C = sum_S v v' + ridge tr(.)/m I; each labeled pair counts once, whatever its confidence.
+    Without a ridge it is unbounded as soon as a dissimilar pair leaves the similar ones' span.
     """
 
     pairs: PairSet
@@ -234,8 +231,7 @@ def solve_gdm(
 
     In whitened coordinates w = T'v, A = T FF' T' it is max_F sum_D ||F'w|| over ||F||_F = 1: a
     convex function over a ball, so F <- GF / ||GF||_F with G = sum_D w w' / (2 ||F'w||) ascends
-    without a step size (the generalized power method of Journee, Nesterov, Richtarik and Sepulchre
-    2010). The publication ascends the gradient and projects in turn instead.
+    without a step size (Journee, Nesterov, Richtarik and Sepulchre 2010).
     """
     check_limits(tol, max_iter)
     W = problem.dissimilar @ problem.whitening  # an error, with a remedy, where it is unbounded

@@ -128,12 +128,7 @@ class ITMLProblem:
     subject to v'Av <= xi_k for similar pairs (xi0 = u) and v'Av >= xi_k for dissimilar ones
     (xi0 = l), where D_ld(A, B) = tr(AB^-1) - log det(AB^-1) - m. The best xi for a given A is
     max(v'Av, u) or min(v'Av, l), so that `value` is a convex function of A alone. Equal points are
-    left out of the percentiles (u = 0 would ask for a divergence from 0), which the publication
-    does not discuss.
-
-    What `value_from_above` and `lower_bound` return is proven for the points, u and l as the
-    doubles they are: each determinant is bounded from below by a triangular T, each other sum term
-    by term.
+    left out of the percentiles: u = 0 would ask for a divergence from 0.
     """
 
     pairs: PairSet
@@ -291,9 +286,8 @@ def solve_itml(
 ) -> RivalSolution:
     """Solve an :class:`ITMLProblem`, whose optimum is unique, in one of three ways.
 
-    "descent" eliminates the slacks and minimizes over A = FF' by L-BFGS. "bregman" is the
-    publication's: one constraint after the other, each met by a Bregman projection; it is slow
-    where many constraints contradict each other. Any other is the name of a CVXPY solver.
+    "descent" eliminates the slacks and minimizes over A = FF' by L-BFGS. "bregman" meets one
+    constraint after the other by a Bregman projection. Any other is the name of a CVXPY solver.
     """
     check_limits(tol, max_iter)
     if solver == "bregman":

@@ -132,10 +132,8 @@ class LMNN(CertifiedRival):
 class LMNNProblem:
     """The problem of LMNN: min_{A PSD} (1 - mu) sum_{j~i} d_ij + mu sum [1 + d_ij - d_il]_+.
 
-    j~i: x_j is a target neighbor of x_i, one of the k nearest points of its class in the Euclidean
-    distance (ties go to the first point); l: every point of another class. The publication
-    (Weinberger, Blitzer and Saul 2005) weighs the two sums by 1 and c = mu/(1 - mu); the mu is that
-    of Weinberger and Saul (2009).
+    j~i: x_j is one of the k Euclidean nearest points of the class of x_i (ties go to the first);
+    l: every point of another class. The mu is that of Weinberger and Saul (2009).
     """
 
     points: FloatArray

@@ -134,10 +134,8 @@ def pairwise_scatter(points: FloatArray, rows: IntArray) -> FloatArray:
 def reconstruction_weights(X: ArrayLike, n_neighbors: int = 5) -> FloatArray:
     """The weights M that reconstruct each point from its neighbors best (Roweis and Saul 2000).
 
-    They minimize sum_i ||x_i - sum_j M_ij x_j||^2, each row sums to 1, and row i has weights on the
-    nearest neighbors of x_i only. Its local problem is regularized by
-    1e-3 of the trace of the neighbors' Gram matrix around x_i, without which it has many
-    solutions where there are more neighbors than features.
+    They minimize sum_i ||x_i - sum_j M_ij x_j||^2, where each row sums to 1, with weights on the
+    nearest neighbors only; local problems are regularized by 1e-3 of the Gram matrix's trace.
     """
     points = check_points(X)
     if int(n_neighbors) != n_neighbors or n_neighbors < 1:

@@ -117,14 +117,7 @@ class Rival(MahalanobisTransformer, ABC):
 
 
 class CertifiedRival(Rival):
-    """A rival whose problem is convex: solved to a proven relative gap of `tol`, or it warns.
-
-    Attributes
-    ----------
-    objective_ : float
-        The rival's own objective at the metric.
-    n_iter_ : int
-    """
+    """A rival whose problem is convex: solved to a proven relative gap of `tol`, or it warns."""
 
     def __init__(self, solver: str, tol: float, max_iter: int, n_components: int | None) -> None:
         self.solver = solver
@@ -201,9 +194,8 @@ def descend(
 ) -> tuple[FloatArray, int]:
     """Descend a function of a factor F by L-BFGS (Byrd, Lu, Nocedal, Zhu 1995), to rounding.
 
-    For g(F) = f(FF') with f convex and F square no local minimum is worse than the least one; the
-    caller's certificate, not this routine, says whether it was reached. The first step is at most
-    `FIRST_STEP` times the norm of F, so that from F = I it cannot reach a singular F.
+    The caller's certificate, not this routine, says whether the least value was reached. The first
+    step is at most `FIRST_STEP` times the norm of F: from F = I it cannot reach a singular F.
     """
     unit = FIRST_STEP * float(np.linalg.norm(start, 2))
 

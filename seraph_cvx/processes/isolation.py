@@ -48,27 +48,13 @@ ALARM_MARGIN = 5.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a piece of work.
+    """The outcome of a piece of work."""
 
-    Attributes
-    ----------
-    status : str
-        "done", "error", "time limit", "memory limit" or "crashed".
-    result : object
-        What the function returned, if it is done.
-    detail : str
-        The error, or how the process ended and the last line that it printed.
-    seconds : float
-    peak_bytes : int
-        The largest resident memory of the process, the imported libraries included; known however
-        the process ended. A fresh process reports it with its answer only; 0 is not known.
-    """
-
-    status: str
-    result: Any
-    detail: str
+    status: str  # "done", "error", "time limit", "memory limit" or "crashed"
+    result: Any  # what the function returned, if it is done
+    detail: str  # the error, or how the process ended and the last line that it printed
     seconds: float
-    peak_bytes: int = 0
+    peak_bytes: int = 0  # resident memory, imported libraries included; 0 is not known
 
 
 class ForkServer:

@@ -17,21 +17,13 @@ fcntl: Any = import_module("fcntl") if find_spec("fcntl") else None  # not on Wi
 
 
 class Journal(ABC):
-    """A file of JSON lines of several kinds, whose meaning :meth:`take` of a subclass defines.
+    """A file of JSON lines of several kinds, whose meaning :meth:`take` of a subclass defines."""
 
-    Attributes
-    ----------
-    work : str
-        The kind of work that writes to the journal, for messages.
-    notes : list of str
-        What was wrong with the file.
-    """
-
-    work: ClassVar[str]
+    work: ClassVar[str]  # the kind of work that writes to the journal, for messages
 
     def __init__(self, path: str | os.PathLike[str] | None = None, resume: bool = False) -> None:
         self.path = None if path is None else Path(path)
-        self.notes: list[str] = []
+        self.notes: list[str] = []  # what was wrong with the file
         self._file: int | None = None
         if self.path is None:
             return

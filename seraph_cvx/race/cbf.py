@@ -128,29 +128,17 @@ def _with_tolerance(block: Penalty) -> Penalty:
 
 @dataclass(frozen=True)
 class ConeProgram:
-    """Minimize or maximize c'x + constant over x with Fx + g in scalar cones and in PSD cones.
+    """Minimize or maximize c'x + constant over x with Fx + g in scalar cones and in PSD cones."""
 
-    Attributes
-    ----------
-    sense : "MIN" or "MAX"
-    cost, constant
-    cones : list of (str, int)
-        "L=" (all rows 0), "L+" (all >= 0), "Q" (the first >= the norm of the others), "EXP".
-    psd_orders : list of int
-    matrix, offset
-        F and g: the rows of the scalar cones, then the entries of the PSD cones.
-    psd_entries : (3, k) array
-        For each of the latter: its cone, row and column, of the lower triangle.
-    """
-
-    sense: str
+    sense: str  # "MIN" or "MAX"
     cost: FloatArray
     constant: float
+    # "L=" (all rows 0), "L+" (all >= 0), "Q" (the first >= the norm of the others) or "EXP", rows
     cones: list[tuple[str, int]]
     psd_orders: list[int]
-    matrix: scipy.sparse.csr_array
-    offset: FloatArray
-    psd_entries: IntArray
+    matrix: scipy.sparse.csr_array  # F: the rows of the scalar cones, then entries of the PSD cones
+    offset: FloatArray  # g
+    psd_entries: IntArray  # of the latter: cone, row and column, of the lower triangle, (3, k)
 
     @classmethod
     def of(cls, objective: MStepObjective, formulation: str = "primal") -> ConeProgram:

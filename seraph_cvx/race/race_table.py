@@ -62,14 +62,7 @@ def key_of(row: Mapping[str, Any]) -> Key:
 class RaceJournal(Journal):
     """The journal of a race, with lines of the kinds "race" (its settings), "reference" and "row".
 
-    Attributes
-    ----------
-    rows : dict
-        The finished rows by key, in order.
-    references : dict
-        The certified interval of each instance, by its name.
-    races : list
-        The settings of each race that wrote to the journal.
+    They are kept in `races`, in `references` by instance, and in `rows` by key, in order.
     """
 
     work = "race"
