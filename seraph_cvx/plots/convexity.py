@@ -145,17 +145,16 @@ class SliceDisplay(Display):
         ax.plot([], [], color="black", linewidth=2.5, label="boundary of the cone")
         ax.fill_between([], [], color=OUTSIDE, label="not PSD")
         names = [legible(name, 16) for name in self.corner_names]
-        bold: dict[str, Any] = {"fontsize": LABEL_SIZE, "fontweight": "bold"}
+        border = white_border(3.0)
         for corner, name in zip(CORNERS, names, strict=True):
-            ax.plot(*corner, marker="o", markersize=8, color="white", markeredgecolor="black")
-            write(ax, name, corner, (7, 7), path_effects=white_border(3.0), **bold)
+            ax.plot(*corner, "o", markersize=8, color="white", markeredgecolor="black")
+            write(ax, name, corner, (7, 7), size=LABEL_SIZE, weight="bold", path_effects=border)
         for k, (name, path) in enumerate(self.paths.items()):
             look, far = line_look(k + 1), 100.0 * self.distances[name]
             off = f" (up to {far:.0f} % off the slice)" if far > 1.0 else ""
             label = legible(name, 24) + off
             draw_line(ax, *path.T, path_effects=white_border(4.0), label=label, **look)
-            star: dict[str, Any] = {"marker": "*", "markersize": 16, "markeredgecolor": "white"}
-            ax.plot(*path[-1], color=look["color"], **star)
+            ax.plot(*path[-1], "*", markersize=16, color=look["color"], markeredgecolor="white")
         ax.set(
             xlabel=f"from {names[0]} (0) to {names[1]} (1)",
             ylabel=f"from {names[0]} (0) to {names[2]} (1)",
@@ -171,11 +170,16 @@ class SliceDisplay(Display):
         levels = low + max(high - low, 1e-12 * abs(low)) * np.linspace(0.0, 1.0, N_LEVELS) ** 2
         colors = mpl.colormaps[COLORS].reversed()
         norm = BoundaryNorm(levels, colors.N)
-        look: dict[str, Any] = {"levels": levels, "cmap": colors, "norm": norm}
-        ax.contourf(self.x, self.y, self.values, extend="both", **look)
-        ticks: dict[str, Any] = {"ticks": MaxNLocator(5, steps=[1, 2, 4, 5, 10])}
-        ticks["format"] = ScalarFormatter(useOffset=False)
-        bar = self.figure_.colorbar(ScalarMappable(norm, colors), ax=ax, spacing="uniform", **ticks)
+        ax.contourf(
+            self.x, self.y, self.values, levels=levels, cmap=colors, norm=norm, extend="both"
+        )
+        bar = self.figure_.colorbar(
+            ScalarMappable(norm, colors),
+            ax=ax,
+            spacing="uniform",
+            ticks=MaxNLocator(5, steps=[1, 2, 4, 5, 10]),
+            format=ScalarFormatter(useOffset=False),
+        )
         bar.minorticks_off()
         bar.set_label("f(A), eq. (11)")
         enlarge_text(bar.ax)
@@ -294,9 +298,16 @@ class SegmentDisplay(Display):
             ax.plot(t[[0, -1]], values[[0, -1]], "o", color=color, markersize=8)
             if self.excess(values) > ROUNDING:
                 verdict = "above its chord"
-                look: dict[str, Any] = {"color": PALETTE[4], "alpha": 0.5, "linewidth": 0}
-                look["label"] = "above the chord: not convex"
-                ax.fill_between(t, chord, values, where=values > chord, **look)
+                ax.fill_between(
+                    t,
+                    chord,
+                    values,
+                    where=values > chord,
+                    color=PALETTE[4],
+                    alpha=0.5,
+                    linewidth=0,
+                    label="above the chord: not convex",
+                )
             ax.set(title=f"{name}: {verdict}", ylabel=y_label)
             ax.set_xlabel("t, from A₀ (left) to A₁ (right)")
             ax.grid(alpha=0.3)

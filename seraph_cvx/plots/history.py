@@ -23,21 +23,19 @@ RISE = 1e-9
 
 
 def draw_course(
-    ax: Axes, numbers: ArrayLike, values: ArrayLike, color: str, marker: str, **labels: str
+    ax: Axes, x: ArrayLike, y: ArrayLike, color: str, marker: str, y_label: str, title: str = ""
 ) -> None:
-    """Draw values by iteration; `labels`: the title of the panel and the label of its y-axis."""
-    draw_line(ax, numbers, values, color, marker)
+    """Draw values by iteration."""
+    draw_line(ax, x, y, color, marker)
     use_integers(ax.xaxis)
-    ax.set(xlabel="iteration", **labels)
+    ax.set(xlabel="iteration", ylabel=y_label, title=title)
     ax.grid(alpha=0.3)
 
 
 def draw_gaps(ax: Axes, numbers: IntArray, gaps: FloatArray, marker: str, title: str) -> None:
     """Draw certified gaps by iteration on a log scale; a step without certificate has none."""
     shown = np.where(np.isinf(gaps), np.nan, np.maximum(gaps, SMALLEST_GAP))
-    draw_course(
-        ax, numbers, shown, PALETTE[2], marker, title=title, ylabel="certified relative gap"
-    )
+    draw_course(ax, numbers, shown, PALETTE[2], marker, "certified relative gap", title)
     use_decades(ax, shown)
 
 
@@ -118,15 +116,15 @@ class HistoryDisplay(Display):
     def _draw(self, *axes: Axes) -> None:
         t, paper, rises = self.numbers, axes[len(axes) // 2], self.rises
         if self.descent_values is not None and self.relative_gaps is not None:
-            labels = {"title": "J: what EM descends", "ylabel": "J (lower is better)"}
-            draw_course(axes[0], t, self.descent_values, PALETTE[0], "o", **labels)
+            J = "J (lower is better)", "J: what EM descends"
+            draw_course(axes[0], t, self.descent_values, PALETTE[0], "o", *J)
             draw_gaps(axes[2], t, self.relative_gaps, "s", "Gap of the M-step")
         often = {0: "never rose", 1: "rose 1 time"}.get(len(rises), f"rose {len(rises)} times")
-        labels = {"title": f"Objective (7): {often}", "ylabel": "(7) (lower is better)"}
-        draw_course(paper, t, self.paper_objective, PALETTE[1], "o", **labels)
+        labels = "(7) (lower is better)", f"Objective (7): {often}"
+        draw_course(paper, t, self.paper_objective, PALETTE[1], "o", *labels)
         edge, size = ("black", 9) if len(t) <= SHOWN_MARKERS else (PALETTE[4], 4)
-        look: dict[str, Any] = {"color": PALETTE[4], "markeredgecolor": edge, "markersize": size}
-        paper.plot(t[rises], self.paper_objective[rises], "^", **look)
+        values = self.paper_objective[rises]
+        paper.plot(t[rises], values, "^", color=PALETTE[4], mec=edge, markersize=size)
 
     def _layout(self) -> Layout:
         if self.descent_values is None:
@@ -195,7 +193,7 @@ class DualityDisplay(Display):
         draw_line(values, t, dual, PALETTE[0], "s", label="dual value D, a lower bound")
         values.fill_between(t, dual, primal, color=GRAY, alpha=0.25, linewidth=0)
         values.tick_params(labelbottom=False)
-        draw_course(gap, t, self.gaps, PALETTE[2], "D", ylabel="duality gap f − D")
+        draw_course(gap, t, self.gaps, PALETTE[2], "D", "duality gap f − D")
         use_decades(gap, self.gaps)
         values.set(ylabel="value", xlim=gap.get_xlim())
         values.grid(alpha=0.3)

@@ -87,7 +87,9 @@ class PosteriorDisplay(Display):
         """
         points = check_points(X)
         L = factor(check_metric(metric, points.shape[1], "metric"))
-        return cls._at_distances(points @ L.T, threshold, y, class_names)
+        coordinates = points @ L.T
+        posterior = _posterior_at(coordinates, threshold)
+        return cls._sorted(posterior, coordinates[:, 0], y, class_names)
 
     @classmethod
     def from_estimator(
@@ -122,15 +124,9 @@ class PosteriorDisplay(Display):
         coordinates = np.asarray(model.transform(X), dtype=np.float64)
         if threshold is None and hasattr(model, "predict_pair_proba"):
             posterior = squareform(_predict_pairs(model, np.asarray(X)), checks=False)
-            return cls._sorted(posterior, coordinates[:, 0], y, class_names)
-        return cls._at_distances(coordinates, threshold_of(model, threshold), y, class_names)
-
-    @classmethod
-    def _at_distances(cls, coordinates: FloatArray, threshold: float, *labels: Any) -> Self:
-        """The posterior (8), where the coordinates' Euclidean distances are the learned ones."""
-        eta = check_number(threshold, "threshold", 0.0, strict=True)
-        squares = squareform(pdist(coordinates, "sqeuclidean"))
-        return cls._sorted(posterior_similar(squares - eta), coordinates[:, 0], *labels)
+        else:
+            posterior = _posterior_at(coordinates, threshold_of(model, threshold))
+        return cls._sorted(posterior, coordinates[:, 0], y, class_names)
 
     @classmethod
     def _sorted(
@@ -198,10 +194,10 @@ class PosteriorDisplay(Display):
         ax.set_aspect("equal")
         ax.invert_yaxis()
         width = 1.3 if len(ends) <= 8 else 0.6
-        look: dict[str, Any] = {"color": "black", "path_effects": white_border(2.2 * width)}
+        border = white_border(2.2 * width)
         for end in ends[:-1] - 0.5:
-            ax.axhline(end, linewidth=width, **look)
-            ax.axvline(end, linewidth=width, **look)
+            for draw in (ax.axhline, ax.axvline):
+                draw(end, color="black", linewidth=width, path_effects=border)
         if self.blocks:
             self._name_blocks(ax, ends - 0.5 * (sizes + 1))
         where = "points, sorted by class" if self.blocks else "points, as given"
@@ -232,6 +228,13 @@ def add_color_bar(axes: Sequence[Axes]) -> None:
         raise ValueError("The last of the axes shows no posterior: plot a PosteriorDisplay first.")
     bar = figure.colorbar(meshes[-1], ax=list(axes), label="p(+1): of one class, eq. (8)")
     enlarge_text(bar.ax)
+
+
+def _posterior_at(coordinates: FloatArray, threshold: float) -> FloatArray:
+    """The posterior (8), where the coordinates' Euclidean distances are the learned ones."""
+    eta = check_number(threshold, "threshold", 0.0, strict=True)
+    squares = squareform(pdist(coordinates, "sqeuclidean"))
+    return np.asarray(posterior_similar(squares - eta))
 
 
 def _predict_pairs(model: Any, points: NDArray[Any]) -> FloatArray:

@@ -132,8 +132,8 @@ class SpectrumDisplay(Display):
         if len(items) == 1:  # a line after the last eigenvalue that counts
             ax.axvline(rank + 0.5, color=GRAY, linestyle=":", linewidth=2)
             offset, side = (-8, "right") if 2 * rank >= len(values) else (8, "left")
-            where: dict[str, Any] = {"xycoords": ("data", "axes fraction"), "ha": side, "va": "top"}
-            write(ax, f"rank {rank}", (rank + 0.5, 0.97), (offset, 0), **where)
+            where, place = ("data", "axes fraction"), (rank + 0.5, 0.97)
+            write(ax, f"rank {rank}", place, (offset, 0), xycoords=where, ha=side, va="top")
         most = max(len(values) for _, values, _ in items)
         ax.set(xlabel="number of the eigenvalue", ylabel="eigenvalue of A", xlim=(0.3, most + 0.7))
         use_integers(ax.xaxis, 10)
@@ -234,8 +234,8 @@ class PathDisplay(Display):
         use_decades(ax, shown if np.any(seen) else [1.0])
         zeros, foot = weights[np.array(self.ranks) == 0], ax.get_xaxis_transform()
         if len(zeros):
-            look: dict[str, Any] = {"transform": foot, "clip_on": False, "zorder": 3}
-            ax.plot(zeros, 0.0 * zeros, color=GRAY, **HOLLOW, **look)
+            height = 0.0 * zeros
+            ax.plot(zeros, height, color=GRAY, transform=foot, clip_on=False, zorder=3, **HOLLOW)
             write(ax, "A = 0", (zeros.min(), 0.0), (7, 6), xycoords=foot)
 
     def _layout(self) -> Layout:

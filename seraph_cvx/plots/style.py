@@ -134,7 +134,7 @@ def white_border(width: float) -> list[Any]:
 
 def write(ax: Axes, text: str, place: Any, offset: tuple[float, float], **look: Any) -> None:
     """Write a text beside a place, `offset` points away."""
-    look.setdefault("fontsize", TEXT_SIZE)
+    look.setdefault("size", TEXT_SIZE)
     ax.annotate(text, place, offset, textcoords="offset points", **look)
 
 

@@ -13,6 +13,7 @@ from matplotlib.colors import to_hex, to_rgb
 from pictures import assert_legible
 from PIL import Image
 
+from seraph_cvx.plots import WorkPrecisionDisplay
 from seraph_cvx.plots.race.race import (
     FAMILIES,
     FLOOR,
@@ -22,7 +23,7 @@ from seraph_cvx.plots.race.race import (
     plot_work_precision,
     times_to_target,
 )
-from seraph_cvx.plots.style import picture_bytes
+from seraph_cvx.plots.style import new_figure, picture_bytes
 from seraph_cvx.race.race import read_race
 from seraph_cvx.race.race_table import summarize
 
@@ -139,6 +140,14 @@ def test_work_precision_shows_every_answer_and_the_least_gap_within_each_time():
     title = plot_work_precision(CASES["one instance"]).axes[0].get_title()
     words = "breast cancer, 20 points, standardized, hyper, weight 0.01"
     assert title.replace("\n", " ") == words
+
+
+def test_work_precision_is_drawn_on_given_axes_and_errors_name_the_culprit():
+    rows, ax = CASES["one instance"], new_figure(6, 5).subplots()
+    assert WorkPrecisionDisplay.from_result(rows).plot(ax).ax_ is ax
+    for given, message in (((rows, ["iris"]), "of the instance 'iris'"), (([],), "has no rows")):
+        with pytest.raises(ValueError, match=message):
+            WorkPrecisionDisplay.from_result(*given)
 
 
 def committed_race(repository):

@@ -147,8 +147,10 @@ def draw_answers(ax: Axes, x: Times, y: Times, claims: Any, label: str, **look: 
 def name_claims(ax: Axes) -> list[Line2D]:
     """Say in the legend what filled and hollow markers are."""
     names = {GRAY: "claims the tolerance", "white": "does not claim it"}
-    look: dict[str, Any] = {"color": GRAY, "marker": "o", "linestyle": ""}
-    return [ax.plot([], [], mfc=face, label=name, **look)[0] for face, name in names.items()]
+    return [
+        ax.plot([], [], "o", color=GRAY, markerfacecolor=face, label=name)[0]
+        for face, name in names.items()
+    ]
 
 
 def draw_time_limit(ax: Axes, time_limit: float | None) -> None:
@@ -252,9 +254,8 @@ class WorkPrecisionDisplay(Display):
             gaps = np.maximum(own.true_gap, FLOOR)
             ax.plot([], [], label=legible(label, 40), **look)  # in the legend: line and marker
             draw_answers(ax, own.total_seconds, gaps, own.claims, "_filled", **look)
-            least = np.minimum.accumulate([*gaps, np.inf])
-            line: dict[str, Any] = {"color": look["color"], "linewidth": 1.1, "alpha": 0.8}
-            ax.plot([*own.total_seconds, end], least, drawstyle="steps-post", **line)
+            x, least = [*own.total_seconds, end], np.minimum.accumulate([*gaps, np.inf])
+            ax.plot(x, least, drawstyle="steps-post", color=look["color"], lw=1.1, alpha=0.8)
         name_claims(ax)
         draw_time_limit(ax, self.time_limit)
         ax.set(xscale="log", yscale="log", xlim=(start, end), ylim=(FLOOR / 4, 4.0))
@@ -435,8 +436,10 @@ def plot_said_against_true(rows: Rows, path: str | os.PathLike[str] | None = Non
         _draw_claims(ax, rows, gap, looks)
         enlarge_text(ax)
     worse = axes[0].fill_between([], [], label="worse than asked for", **WORSE)
-    where: dict[str, Any] = {"loc": "outside lower center", "ncols": 3, "frameon": False}
-    figure.legend(handles=[*name_claims(axes[0]), worse], fontsize=TEXT_SIZE, **where)
+    handles = [*name_claims(axes[0]), worse]
+    figure.legend(
+        handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=TEXT_SIZE
+    )
     return save(figure, path)
 
 
@@ -456,19 +459,19 @@ def _draw_claims(ax: Axes, rows: Rows, gap: str, looks: Looks) -> None:
         n_claims, n_bad = count_claims([row for row in rows if label_of(row) == label], gap)
         text = f"{legible(label, 30)}: {n_bad} of {n_claims}"
         draw_answers(ax, x, y, own.claims, text, **look | {"markersize": 5.5})
-    where: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
-    sizes: dict[str, Any] = {"fontsize": TEXT_SIZE, "title_fontsize": TEXT_SIZE}
-    ax.legend(title=title, labelspacing=0.3, **where, **sizes).set_zorder(0)
+    beside = ax.legend(title=title, labelspacing=0.3, frameon=False, fontsize=TEXT_SIZE)
+    beside.set(loc="center left", zorder=0)
+    beside.set_bbox_to_anchor((1.0, 0.5))
+    beside.get_title().set_fontsize(TEXT_SIZE)
     ends = (-0.5, len(tols) - 0.5)
     ax.fill_between(ends, 1.0, top, **WORSE)
     ax.axhline(1.0, color="black", linewidth=1.2, label="_threshold")
     for band in range(1, len(tols)):
         ax.axvline(band - 0.5, color="black", linewidth=0.8)
-    counts = [count_claims([row for row in rows if row["tol"] == tol], gap) for tol in tols]
-    names = [
-        f"tolerance {number(tol)}\n{n_claims} claims\n{n_bad} {verdict}"
-        for tol, (n_claims, n_bad) in zip(tols, counts, strict=True)
-    ]
+    names = []
+    for tol in tols:
+        n_claims, n_bad = count_claims([row for row in rows if row["tol"] == tol], gap)
+        names.append(f"tolerance {number(tol)}\n{n_claims} claims\n{n_bad} {verdict}")
     powers = range(-6, int(np.log10(top)) + 1, 2)
     ax.set(yscale="log", ylim=(LEAST_RATIO / 4.0, top), ylabel=y_label, xlim=ends)
     power_names = {-6: "≤ 1e-6", 0: "1"}
