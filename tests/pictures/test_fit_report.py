@@ -84,6 +84,7 @@ def test_the_page_says_the_numbers_of_the_fit(fitted, text):
         f"relative gap{bounds.relative_gap:.1e}",
         "The certified matrix is A of the last M-step (m_step_metric_). Distances, transform and",
         f"Euclidean distance{judged.euclidean_error:.1%}",
+        f"learned metric{judged.learned_error:.1%}",
         f"difference{judged.gain:.1%}",
         judged.verdict,
         f"J fell from {values[0]:.8g} to {values[-1]:.8g} in {len(values)} iterations",
