@@ -143,8 +143,9 @@ def test_neighbors_and_pairs_are_judged_as_elsewhere():
 
 
 def test_three_neighbors_vote_and_the_nearest_breaks_a_tie():
-    labeled, classes = np.array([[0.0], [1.0], [2.5], [9.0]]), np.array([2, 1, 0, 0])
-    points = np.array([[-1.0], [2.4], [8.0]])
+    labeled, classes = np.array([[0.0], [1.0], [2.5], [2.6]]), np.array([2, 1, 0, 0])
+    points = np.array([[-1.0], [1.7], [8.0]])
+    assert vote(points, labeled, classes).tolist() == [2, 1, 0]
     assert vote(points, labeled, classes, 3).tolist() == [2, 0, 0]
     assert area_of_pairs(points, np.zeros(3)) is None
 

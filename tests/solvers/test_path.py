@@ -124,12 +124,14 @@ def iris():
     return PairSet.from_labels(drawn.X, drawn.y)
 
 
+def penalty_path(pairs, block, weights, **more):
+    return seraph_path(pairs, penalties=[block], varied=0, penalty_weights=weights, **more)
+
+
 @pytest.mark.parametrize("name", VARIED)
 def test_a_path_of_a_penalty_is_certified_and_a_point_is_the_single_solve(iris, name):
     block, weights = VARIED[name]
-    path = seraph_path(
-        iris, penalties=[block], varied=0, penalty_weights=weights[::-1], trace_weight=0.5
-    )
+    path = penalty_path(iris, block, weights[::-1], trace_weight=0.5)
     assert path.weights.tolist() == weights
     assert path.trace_weights.tolist() == [0.5] * 3
     assert path[1].penalty_weight == path[1].weight == weights[1]
@@ -144,7 +146,7 @@ def test_a_path_of_a_penalty_is_certified_and_a_point_is_the_single_solve(iris, 
 
 
 def test_a_path_of_a_bound_on_the_trace_has_these_traces(iris):
-    path = seraph_path(iris, penalties=[TraceBound(9.0)], varied=0, penalty_weights=[0.2, 0.1])
+    path = penalty_path(iris, TraceBound(9.0), [0.2, 0.1])
     assert [point.trace for point in path] == pytest.approx([0.2, 0.1], rel=1e-4)
     assert path.axis == "bound of TraceBound"
     assert repr(path).startswith("SeraphPath(2 bounds of TraceBound from 0.2 to 0.1")
@@ -152,9 +154,7 @@ def test_a_path_of_a_bound_on_the_trace_has_these_traces(iris):
 
 def test_the_trace_block_varied_is_the_path_of_the_trace_weight(iris):
     weights = [30.0, 3.0, 0.3]
-    one = seraph_path(
-        iris, penalties=[Trace(1.0)], varied=0, penalty_weights=weights, trace_weight=0.0
-    )
+    one = penalty_path(iris, Trace(1.0), weights, trace_weight=0.0)
     other = seraph_path(iris, weights)
     np.testing.assert_array_equal(one.metrics, other.metrics)
     assert other.weights.tolist() == other.trace_weights.tolist() == weights
@@ -171,9 +171,7 @@ def test_one_block_is_varied_and_the_others_stay(iris):
 
 
 def test_a_path_of_a_penalty_of_alternations_ends_as_a_fit(iris):
-    path = seraph_path(
-        iris, penalties=[Ridge()], varied=0, penalty_weights=[10.0, 1.0], algorithm="em"
-    )
+    path = penalty_path(iris, Ridge(), [10.0, 1.0], algorithm="em")
     assert [point.start for point in path] == ["cold", "previous point"]
     cold = alternate(iris, penalties=[Ridge(10.0)])
     assert path[0].descent_value == pytest.approx(cold.history[-1].descent_value, rel=1e-5)
@@ -182,9 +180,9 @@ def test_a_path_of_a_penalty_of_alternations_ends_as_a_fit(iris):
 @pytest.mark.filterwarnings("ignore::seraph_cvx.solvers.not_certified.NotCertified")
 def test_a_conic_solver_walks_the_same_path(iris):
     """It is asked for more than is compared, and seldom reaches all that it is asked for."""
-    settings = {"penalties": [Ridge(prior=np.eye(4))], "varied": 0, "penalty_weights": [90.0, 9.0]}
-    ours = seraph_path(iris, **settings)
-    theirs = seraph_path(iris, solver="CLARABEL", m_step_tol=1e-9, **settings)
+    given = iris, Ridge(prior=np.eye(4)), [90.0, 9.0]
+    ours = penalty_path(*given)
+    theirs = penalty_path(*given, solver="CLARABEL", m_step_tol=1e-9)
     for point, other in zip(ours, theirs, strict=True):
         assert point.value == pytest.approx(other.value, rel=1e-6)
 
@@ -199,7 +197,7 @@ def test_where_the_point_before_is_a_bad_start_the_point_starts_from_zero(iris, 
             return solution if start is None else replace(solution, status=Status.ITERATION_LIMIT)
 
     monkeypatch.setattr("seraph_cvx.fit.path.MStepSolver", Stuck)
-    path = seraph_path(iris, penalties=[Ridge()], varied=0, penalty_weights=[30.0, 3.0])
+    path = penalty_path(iris, Ridge(), [30.0, 3.0])
     assert [point.start for point in path] == ["zero", "zero"]
     assert all(point.status is Status.CERTIFIED for point in path)
     alone = solve_m_step(MStepObjective(iris, penalties=[Ridge(3.0)]), tol=1e-6)
@@ -230,7 +228,7 @@ def test_given_trace_weights_need_no_critical_one(iris):
 
 
 def test_the_table_the_card_and_the_picture_name_what_is_varied(iris):
-    path = seraph_path(iris, penalties=[Sparse()], varied=0, penalty_weights=[30.0, 3.0, 0.3])
+    path = penalty_path(iris, Sparse(), [30.0, 3.0, 0.3])
     assert path.to_table().columns[0] == "weight of Sparse"
     assert path.to_table().rows[1]["weight of Sparse"] == 3.0
     assert "From the largest weight of Sparse down." in path._repr_html_()
