@@ -56,18 +56,11 @@ def prose(text: str, letters: bool = True) -> str:
     Takes the parameters of :func:`in_symbols`.
     """
     html = escape(in_symbols(text, letters), quote=False)
-    html = re.sub(r"(?<!\w)([A-Za-zα-ω∑])_(?:\{([^}]*)\}|(\w{1,3})\b)", _lowered, html)
-    html = re.sub(r"\^\(([^()]*)\)|\^(\w+|⊤)", _raised, html)
+    lowered = r"(?<!\w)([A-Za-zα-ω∑])_(?:\{([^}]*)\}|(\w{1,3})\b)"
+    html = re.sub(lowered, r"\1<sub>\2\3</sub>", html)
+    html = re.sub(r"\^\(([^()]*)\)|\^(\w+|⊤)", r"<sup>\1\2</sup>", html)
     return re.sub(r"(?<![\w)])-(?=[\w(ℱℒ])|(?<= )-(?= )", "−", html)
 
 
 def _letter(found: re.Match[str]) -> str:
     return GREEK[found[1]] + ("\u0302" if found[2] else "")
-
-
-def _lowered(found: re.Match[str]) -> str:
-    return f"{found[1]}<sub>{found[2] or found[3]}</sub>"
-
-
-def _raised(found: re.Match[str]) -> str:
-    return f"<sup>{found[1] or found[2]}</sup>"
