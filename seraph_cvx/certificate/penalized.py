@@ -116,6 +116,8 @@ def _multipliers_at(
     negative = (vectors * np.maximum(-eigenvalues, 0.0)) @ vectors.T
     for margin in margins:
         missing = symmetrize(inverse.T @ (negative + margin * errors * np.diag(size)) @ inverse)
+        if not np.all(np.isfinite(missing)):
+            return
         lifted = [multiplier.matrix for multiplier in first]
         taken = blocks[taker].absorb(lifted[taker], missing)
         if taken is None:
