@@ -197,6 +197,7 @@ def read_race(path: str | os.PathLike[str]) -> Race:
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
+    >>> from seraph_cvx.race.race_table import EMPTY_ROW
     >>> row = EMPTY_ROW | dict(instance="iris", solver="fista", formulation="", tol=1e-3)
     >>> with TemporaryDirectory() as folder:
     ...     file = Path(folder) / "race.jsonl"
