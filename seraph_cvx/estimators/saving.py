@@ -17,7 +17,9 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ..certificate import Certificate
 from ..numerics.psd_cone import check_metric
+from ..solvers.solution import Status
 from .plain_file import (
     Arrays,
     NotPlain,
@@ -65,6 +67,15 @@ SHAPES = {
     **{"center_": "m", "statistics_": "m"},
 }
 """The sizes of what is learned: a letter is one number; m features, in r coordinates."""
+
+TYPES: dict[str, Any] = {
+    "n_iter_": int,
+    "threshold_": float,
+    "status_": Status,
+    "history_": list,
+    "certificate_": Certificate | None,
+}
+"""The types of these attributes, wherever they occur; SERAPH and its relatives have them all."""
 
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> None:
@@ -238,6 +249,7 @@ def _rebuild(record: dict[str, Any], arrays: Arrays, classes: dict[str, str] = M
         learned["best_estimator_"] = _rebuild(record["best_estimator_"], arrays)
     _check_shapes(f"this {name}", learned)
     if classes is MODELS:
+        _check_attributes(str(name), learned)
         check_metric(learned["metric_"], len(learned["metric_"]), f"the metric_ of this {name}")
     elif name == "SimpleImputer":  # the statistics of one row are that row
         model.fit(learned.pop("statistics_")[None])
@@ -263,3 +275,20 @@ def _check_shapes(owner: str, learned: dict[str, Any]) -> None:
         expected = tuple(sizes.setdefault(*item) for item in zip(letters, shape, strict=False))
         if shape != expected or len(shape) != len(letters):
             refuse(f"the {key} of {owner} has shape {shape}, which does not fit the rest of it")
+
+
+def _check_attributes(name: str, learned: dict[str, Any]) -> None:
+    """Check that what a model learned is all there, of its type and finite."""
+    required = {"metric_", "components_"}
+    if MODELS[name] != "seraph_cvx.baselines":
+        required |= TYPES.keys()
+    if name == "KernelSERAPH":
+        required |= {"axes_", "training_points_", "_row_means", "_mean"}
+    if missing := sorted(required - learned.keys()):
+        refuse(f"the {missing[0]} of this {name} is missing")
+    for key, value in learned.items():
+        if not isinstance(value, TYPES.get(key, object)):
+            refuse(f"the {key} of this {name} is {value!r}")
+        is_number = isinstance(value, float | np.ndarray) and np.asarray(value).dtype.kind == "f"
+        if is_number and not np.all(np.isfinite(value)):
+            refuse(f"the {key} of this {name} holds NaN or infinity")

@@ -244,6 +244,11 @@ DAMAGES = {
         "learns no attribute '__class__'": ("attributes.__class__", "x"),
         "learns no attribute 'transform'": ("attributes.transform", "x"),
         "'fine'": ("attributes.status_", {"status": "fine"}),
+        "the components_ of this SERAPH holds NaN": {"components_": np.full((4, 4), np.nan)},
+        "the n_iter_ of this SERAPH is 'many'": ("attributes.n_iter_", "many"),
+        "the status_ of this SERAPH is 'fine'": ("attributes.status_", "fine"),
+        "the threshold_ of this SERAPH holds NaN": ("attributes.threshold_", {"float": "nan"}),
+        "the threshold_ of this SERAPH is missing": ("attributes.threshold_", GONE),
         "Certificate": ("attributes.certificate_", {"certificate": {"gap": 1.0}}),
         "does not fit the rest": ("attributes.n_features_in_", 9),
     },
@@ -252,7 +257,10 @@ DAMAGES = {
         "scale_ of this StandardScaler has": ("steps.0.1.attributes.scale_", 1.0),
         "none of SERAPH": ("steps.1.1.class", "StandardScaler"),
     },
-    "KernelSERAPH": {"_row_means": {"_row_means": np.ones(3)}},
+    "KernelSERAPH": {
+        "_row_means": {"_row_means": np.ones(3)},
+        "_mean of this KernelSERAPH is missing": ("attributes._mean", GONE),
+    },
 }
 """What is said of a file where arrays, or a value of the header, are replaced or gone."""
 
