@@ -414,7 +414,9 @@ def _verdict(task, errors):
     printed_reference, S0 = PRINTED["EUCLIDEAN", task]
     expected = printed_reference - printed
     squares = s**2 + s0**2 + S**2 + S0**2
-    common = 2.0 * np.nan_to_num(own.corr(reference)) * (s * s0 + S * S0)
+    spread = own.std() * reference.std()
+    correlation = own.cov(reference) / spread if spread > 0.0 else 0.0
+    common = 2.0 * correlation * (s * s0 + S * S0)
     largest = printed + TOLERANCE * np.hypot(s, S)
     least, least_paired = (
         expected - TOLERANCE * np.sqrt(square) for square in (squares, squares - common)
