@@ -29,15 +29,15 @@ class _Bound(Constraint):
     is_coercive = True
 
     @abstractmethod
-    def _gauge(self, A: FloatArray) -> float:
-        """The least t such that A is in t times the set."""
+    def _gauge(self, L: FloatArray) -> float:
+        """The least t such that LL' is in t times the set, nearly."""
 
     def feasible_factor(self, L: FloatArray) -> FloatArray:
         """The factor L, shrunk until LL' is proven to be within the bound."""
         if self._is_proven_inside(L):
             return L
-        gauge = max(1.0, self._gauge(L @ L.T))
-        shrunk = [np.asarray(L * math.sqrt((1.0 - margin) / gauge)) for margin in MARGINS]
+        gauge, margins = max(1.0, self._gauge(L)), (16.0 * UNIT, *MARGINS)
+        shrunk = [np.asarray(L * math.sqrt((1.0 - margin) / gauge)) for margin in margins]
         return next(filter(self._is_proven_inside, shrunk), shrunk[-1])
 
     def pull_at_zero(self, pull: FloatArray) -> FloatArray:
@@ -103,8 +103,8 @@ class TraceBound(_Bound):
         nu = max(0.0, float(np.mean(np.diag(Z))))
         return Multiplier(nu * np.eye(len(Z)), product_above(nu, self.weight))
 
-    def _gauge(self, A: FloatArray) -> float:
-        return float(np.trace(A)) / self.weight
+    def _gauge(self, L: FloatArray) -> float:
+        return square_above(L) / self.weight
 
     def _contains(self, A: FloatArray) -> bool:
         slack = 4.0 * len(A) * UNIT * float(np.sum(np.abs(np.diag(A))))
@@ -191,7 +191,7 @@ class UpperBound(_Bound):
         return None
 
     def _contains(self, A: FloatArray) -> bool:
-        return self._gauge(A) <= 1.0 + 1e-12
+        return self._largest_share(A) <= 1.0 + 1e-12
 
     def _is_proven_inside(self, L: FloatArray) -> bool:
         size = np.abs(L)
@@ -212,7 +212,10 @@ class UpperBound(_Bound):
 
         return is_proven_psd(ball_matrix(self.bound) - L * L.transpose())
 
-    def _gauge(self, A: FloatArray) -> float:
+    def _gauge(self, L: FloatArray) -> float:
+        return self._largest_share(L @ L.T)
+
+    def _largest_share(self, A: FloatArray) -> float:
         """The largest eigenvalue of A in coordinates where the bound is I."""
         inverse = np.linalg.inv(np.linalg.cholesky(self.bound))
         return float(np.linalg.eigvalsh(symmetrize(inverse @ A @ inverse.T))[-1])
