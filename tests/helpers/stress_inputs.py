@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -490,11 +490,10 @@ def of_problem(objective, numbers, problem, is_solved=False):
     """The instance whose certificates are of a problem, at a metric or at a solver's answer."""
 
     def make(objective, metric):
+        problem.variables()[0].save_value(metric)
         if is_solved:
-            with quietly():
+            with quietly(), suppress(cp.SolverError):  # then the metric is certified
                 problem.solve(solver="CLARABEL")
-        else:
-            problem.variables()[0].save_value(metric)
         return certify_problem(problem, objective)
 
     optimum = known_optimum(numbers)
