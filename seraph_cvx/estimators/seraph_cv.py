@@ -38,9 +38,11 @@ OTHER_SHARES = (0.4, 0.7)
 CHOSEN = ("trace_weight", "unlabeled_weight", "identity_share")
 """The parameters of SERAPH that the search chooses."""
 
-OF_THE_LAST_FIT = ("verbose", "callback", "on_interrupt")
+REFIT_PARAMETERS = ("verbose", "callback", "on_interrupt")
 
-HANDED_ON = tuple(SERAPH().get_params().keys() - {*CHOSEN, *OF_THE_LAST_FIT, "setting", "n_jobs"})
+SHARED_PARAMETERS = tuple(
+    SERAPH().get_params().keys() - {*CHOSEN, *REFIT_PARAMETERS, "setting", "n_jobs"}
+)
 """The parameters that are passed on to every SERAPH of the search."""
 
 LEARNED = (
@@ -182,13 +184,13 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
                 "There is nothing to choose from: trace_weights, unlabeled_weights or "
                 "identity_shares is empty."
             )
-        handed_on = {name: getattr(self, name) for name in HANDED_ON}
+        shared = {name: getattr(self, name) for name in SHARED_PARAMETERS}
         tasks = [
-            (fold, SERAPH(**handed_on | one | {"trace_weight": one["trace_weight"] * scale}))
+            (fold, SERAPH(**shared | one | {"trace_weight": one["trace_weight"] * scale}))
             for one in grid[:: len(shares)]  # the share is added to what one fit has learned
             for fold, scale in zip(folds, scales, strict=True)
         ]
-        fits: list[tuple[list[float], str]] = Parallel(n_jobs=self.n_jobs)(
+        fits: list[FoldFit] = Parallel(n_jobs=self.n_jobs)(
             delayed(fit_fold)(*task, scorer, shares) for task in tasks
         )
         for name in (*LEARNED, "best_estimator_"):
@@ -203,7 +205,7 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
         self.best_index_ = best_candidate(self.cv_results_, kept, least_lead)
         self.best_params_ = dict(grid[self.best_index_])
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        warnings = self._refit(pairs, labels, handed_on) if self.refit else []
+        warnings = self._refit(pairs, labels, shared) if self.refit else []
         if n_uncertified := int(self.cv_results_["n_uncertified"].sum()):
             warnings.append(
                 NotCertified(
@@ -214,12 +216,10 @@ class SERAPHCV(_Parameters, MahalanobisTransformer):
             )
         return warnings
 
-    def _refit(
-        self, pairs: PairSet, labels: NDArray[Any], handed_on: dict[str, Any]
-    ) -> list[Warning]:
+    def _refit(self, pairs: PairSet, labels: NDArray[Any], shared: dict[str, Any]) -> list[Warning]:
         """Fit the chosen SERAPH to all labels, and keep what it learned."""
-        of_the_last = {name: getattr(self, name) for name in OF_THE_LAST_FIT}
-        best = self.best_estimator_ = SERAPH(**handed_on, **self.best_params_, **of_the_last)
+        refit_only = {name: getattr(self, name) for name in REFIT_PARAMETERS}
+        best = self.best_estimator_ = SERAPH(**shared, **self.best_params_, **refit_only)
         for name in vars(self).keys() & {"n_features_in_", "feature_names_in_"}:
             setattr(best, name, getattr(self, name))
         not_reached = best._learn(pairs, labels)
@@ -336,46 +336,53 @@ def make_folds(pairs: PairSet, labels: NDArray[Any], splitter: Any) -> list[Fold
     return folds
 
 
+class FoldFit(NamedTuple):
+    """What one fit to a fold gave: a score for each share, NaN if it failed."""
+
+    scores: list[float]
+    is_certified: bool
+    seconds: float
+    failure: str = ""
+
+
 def fit_fold(
     fold: Fold,
     model: SERAPH,
     scorer: Callable[[SERAPH, Fold], float],
     shares: Sequence[float | str],
-) -> tuple[list[float], str]:
-    """Fit candidates that differ in their share to a fold, by one fit, and score them.
-
-    The scores, whether the fit is not certified, and its seconds; and why it failed, if it did.
-    """
+) -> FoldFit:
+    """Fit candidates that differ in their share to a fold, by one fit, and score them."""
     clock = time.perf_counter()
     model.n_features_in_ = fold.pairs.n_features
     try:
         with one_blas_thread():
             model._minimize(fold.pairs)  # the search warns for all of its fits together
     except RuntimeError as error:  # the solver returned no metric at all
-        return [*[np.nan] * len(shares), True, time.perf_counter() - clock], str(error)
-    outcome = [not model.status_.reached_tolerance, time.perf_counter() - clock]
+        return FoldFit([np.nan] * len(shares), False, time.perf_counter() - clock, str(error))
+    seconds = time.perf_counter() - clock
     labeled_only, scores = _labeled_only(fold.pairs, model.threshold), []
     for share in shares:
         model.set_params(identity_share=share)._mix(labeled_only)
         scores.append(float(scorer(model, fold)))
     if np.any(np.isnan(scores)):
         raise ValueError("scoring returned NaN: it must return a number for every fold.")
-    return [*scores, *outcome], ""
+    return FoldFit(scores, model.status_.reached_tolerance, seconds)
 
 
-def tabulate_fits(
-    grid: list[dict[str, Any]], fits: list[tuple[list[float], str]], n_folds: int
-) -> dict[str, Any]:
+def tabulate_fits(grid: list[dict[str, Any]], fits: list[FoldFit], n_folds: int) -> dict[str, Any]:
     """Tabulate the scores of all candidates, in the words of GridSearchCV.cv_results_."""
-    table = np.array([row for row, _ in fits])
-    table = table.reshape(-1, n_folds, table.shape[1]).swapaxes(1, 2)  # weights, columns, folds
-    scores = table[:, :-2].reshape(-1, n_folds)  # of all candidates: the shares run first
-    uncertified, seconds = np.repeat(table[:, -2:], table.shape[1] - 2, axis=0).swapaxes(0, 1)
+    of_fits = np.array([fit.scores for fit in fits])  # a row for each weight and fold
+    n_shares = of_fits.shape[1]
+    scores = of_fits.reshape(-1, n_folds, n_shares).swapaxes(1, 2).reshape(-1, n_folds)
+    certified, seconds = (
+        np.repeat(np.reshape(column, (-1, n_folds)), n_shares, axis=0)
+        for column in ([fit.is_certified for fit in fits], [fit.seconds for fit in fits])
+    )
     mean = scores.mean(axis=1)
     if np.all(np.isnan(mean)):
         raise RuntimeError(
             "No pair of weights could be fitted in all folds; the first failure was: "
-            + next(failure for _, failure in fits if failure)
+            + next(fit.failure for fit in fits if fit.failure)
         )
     columns = {name: np.array([one[name] for one in grid], dtype=object) for name in CHOSEN}
     columns["trace_weight"] = columns["trace_weight"].astype(np.float64)
@@ -389,7 +396,7 @@ def tabulate_fits(
         "rank_test_score": rankdata(
             np.nan_to_num(-np.round(mean, 12), nan=np.inf), method="min"
         ).astype(np.int32),
-        "n_uncertified": uncertified.sum(axis=1).astype(int),
+        "n_uncertified": (~certified).sum(axis=1),
         "n_failed": np.isnan(scores).sum(axis=1),
     }
 

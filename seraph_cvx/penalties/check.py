@@ -14,17 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ..numerics.checks import FloatArray, check_count, check_points
-from ..numerics.psd_cone import project, scaled_factor, symmetrize
+from ..numerics.psd_cone import scaled_factor, symmetrize
 from .penalty import Penalty
+from .trial import Trial, inner, is_psd, norm
 
 USUAL_FEATURES = 3
 """The size of the matrices where the block does not tell it."""
-
-MOST_PROJECTIONS = 200
-"""Projections onto the domain and the cone in turn, at most."""
-
-SINGULAR = 1e-9
-"""A least eigenvalue below this share of the norm counts as zero."""
 
 TOLERANCE = 1e-6
 """Numbers that differ by less than this share of their size count as equal."""
@@ -159,7 +154,7 @@ def check_penalty(
     m = _features(block) if n_features is None else check_count(n_features, "n_features")
     m = m if points is None else points.shape[1]
     block = block.for_points(rng.normal(size=(30, m)) if points is None else points)
-    trial = _Trial(block, m, rng, n_matrices, matrices)
+    trial = Trial(block, m, rng, n_matrices, matrices)
     return PenaltyReport(block, m, tuple(check.judge(trial) for check in CHECKS))
 
 
@@ -194,12 +189,12 @@ class _Check(NamedTuple):
     """A claim, the cases that it is judged by, and what the numbers of a case are."""
 
     claim: str
-    cases: Callable[[_Trial], Iterator[_Case]]
+    cases: Callable[[Trial], Iterator[_Case]]
     left: str = ""
     relation: str = ""
     right: str = ""
 
-    def judge(self, trial: _Trial) -> PenaltyCheck:
+    def judge(self, trial: Trial) -> PenaltyCheck:
         """The outcome at the matrices of a trial; a failure shows its first counterexample."""
         case = None
         try:
@@ -228,146 +223,32 @@ class _Check(NamedTuple):
         return "\n".join(lines)
 
 
-class _Trial:
-    """A block P, the matrices that it is tested at, and how large its values are.
+def _fenchel_case(
+    trial: Trial, A: FloatArray, Z: FloatArray, size: float = 0.0, **shown: Any
+) -> _Case:
+    """The two sides of P(A) + P*(Z) = <Z, A>.
 
-    `inside` are matrices where P is finite: PSD and other ones, some of them on the edge of the
-    domain, some large; `outside` PSD ones where P is infinite; `anywhere` symmetric ones, wherever
-    they lie. `multipliers` are matrices Z with a finite conjugate, each with that.
+    Z may be a difference of matrices of a `size`, and then rounded by a share of that.
     """
-
-    def __init__(
-        self,
-        block: Penalty,
-        m: int,
-        rng: np.random.Generator,
-        n_matrices: int,
-        given: Sequence[ArrayLike],
-    ) -> None:
-        self.block, self.m, self.rng = block, m, rng
-        self.anywhere = [symmetrize(np.asarray(A, dtype=np.float64)) for A in given]
-        self.anywhere += [A for A in self._draw(n_matrices) if not self._is_on_edge(A)]
-        inside = [A for A in self.anywhere if self.is_finite(A)]
-        moved = [A for A in self._move_inside(inside, n_matrices) if self.is_finite(A)]
-        self.inside = _distinct([*inside, *moved])
-        self.values = [float(block.value(A)) for A in self.inside]
-        self.outside = [A for A in self.anywhere if block.value(A) == math.inf and _is_psd(A)]
-        self.multipliers = self._sample_multipliers()
-        self.typical = float(np.median(np.abs(self.values))) if self.values else 0.0
-        norms = np.array([0.0, *map(_norm, self.inside)])
-        self.typical_size = float(np.max(norms[norms <= 100.0 * np.median(norms)]))
-
-    def is_finite(self, A: FloatArray) -> bool:
-        return math.isfinite(self.block.value(A))
-
-    def couples(self) -> list[tuple[FloatArray, float, FloatArray, float]]:
-        """Pairs of matrices of the domain, with their values."""
-        inside, values, n = self.inside, self.values, len(self.inside)
-        drawn = self.rng.integers(0, max(1, n), size=(5 * n, 2))
-        return [(inside[i], values[i], inside[j], values[j]) for i, j in drawn if i != j]
-
-    def fenchel(self, A: FloatArray, Z: FloatArray, size: float = 0.0, **shown: Any) -> _Case:
-        """The two sides of P(A) + P*(Z) = <Z, A>.
-
-        Z may be a difference of matrices of a `size`, and then rounded by a share of that.
-        """
-        if _norm(Z) <= ROUNDING * size:
-            Z = np.zeros_like(Z)
-        value, conjugate = self.block.value(A), self.block.conjugate(Z)
-        if not math.isfinite(conjugate):  # perhaps by rounding alone
-            share = 1e-9 + ROUNDING * size / max(float(np.max(np.abs(Z))), 1e-300)
-            conjugate = self.block.conjugate((1.0 - min(share, 0.1)) * Z)
-        noise = ROUNDING / TOLERANCE * size * self.typical_size
-        size = abs(value) + abs(conjugate) + _norm(Z) * _norm(A) + noise
-        return _Case(value + conjugate, _inner(Z, A), size, {**shown, "A": A, "Z": Z})
-
-    def _draw(self, n_matrices: int) -> Iterator[FloatArray]:
-        """Matrices of about the size at which the domain ends: low rank, diagonal, PSD, any."""
-        m, rng = self.m, self.rng
-        identity, sizes = np.eye(m), 2.0 ** np.arange(-39, 40)
-        finite = [t for t in sizes if self.is_finite(t * identity)] or [1.0, sizes[-1]]
-        scale = max(1.0, finite[0]) if finite[-1] == sizes[-1] else 2.0 * finite[-1]
-        yield np.zeros((m, m))
-        yield scale * identity
-        for _ in range(n_matrices):
-            size = scale * 10.0 ** rng.uniform(-1.0, 1.0)
-            F, full = (rng.normal(size=(m, k)) for k in (int(rng.integers(1, m + 1)), m))
-            diagonal = np.diag(rng.exponential(size=m))
-            kinds = F @ F.T, diagonal, full @ full.T, symmetrize(rng.normal(size=(m, m)))
-            yield from (size * A for A in kinds)
-
-    def _is_on_edge(self, A: FloatArray) -> bool:
-        """Whether rounding decides if A is in the domain, as that of log det if A is singular."""
-        shift = SINGULAR * _norm(A) * np.eye(len(A))
-        return self.is_finite(A + shift) != self.is_finite(A - shift)
-
-    def _move_inside(self, inside: list[FloatArray], n_matrices: int) -> Iterator[FloatArray]:
-        """Bring matrices into the domain: by the block's methods, and along segments."""
-        for A in self.anywhere:
-            if self.block.has_prox:
-                yield self._prox(A)
-            if not self.is_finite(A) and _is_psd(A):
-                L = self.block.feasible_factor(scaled_factor(A))
-                yield symmetrize(L @ L.T)
-            if not self.is_finite(A) and inside:
-                yield from (inside[0] + t * (A - inside[0]) for t in (0.5, 0.1, 0.01))
-        for A in self.anywhere[: n_matrices // 2] if self.block.has_prox else []:
-            for _ in range(MOST_PROJECTIONS):  # onto the cone and the domain in turn
-                A = self._prox(project(A))
-                if _is_psd(A):
-                    break
-            yield A
-        yield from (1e3 * A for A in inside[:n_matrices])
-
-    def _prox(self, A: FloatArray) -> FloatArray:
-        return symmetrize(np.asarray(self.block.prox(A, 1.0)))
-
-    def _sample_multipliers(self) -> list[tuple[FloatArray, float]]:
-        """Multiples of subgradients, of what a proximal step leaves, of guesses, of any matrices.
-
-        And what `multiplier` makes of some.
-        """
-        block, edge = self.block, 1.0 - 1e-9  # where rounding led out of the domain
-        chosen = [self.anywhere[i] for i in self.rng.permutation(len(self.anywhere))[:10]]
-        candidates = [block.subgradient(A) for A in self.inside[:20]] + chosen
-        if block.has_prox:
-            left = [(A, A - block.prox(A, 1.0)) for A in chosen]
-            candidates += [Z for A, Z in left if _norm(Z) > 1e-12 * _norm(A)]
-        if self.inside:
-            candidates += [block.guess(self.inside[-1], A) for A in chosen]
-        multiples = [
-            t * symmetrize(Z) for Z in candidates for t in (-1.0, 0.5, edge, 1.0, 2.0, 9.0)
-        ]
-        pairs = [(Z, block.conjugate(Z)) for Z in _distinct(multiples)]
-        pairs += [found[:2] for found in map(block.multiplier, chosen) if found is not None]
-        return [(Z, value) for Z, value in pairs if math.isfinite(value)]
+    if norm(Z) <= ROUNDING * size:
+        Z = np.zeros_like(Z)
+    value, conjugate = trial.block.value(A), trial.block.conjugate(Z)
+    if not math.isfinite(conjugate):  # perhaps by rounding alone
+        share = 1e-9 + ROUNDING * size / max(float(np.max(np.abs(Z))), 1e-300)
+        conjugate = trial.block.conjugate((1.0 - min(share, 0.1)) * Z)
+    noise = ROUNDING / TOLERANCE * size * trial.typical_size
+    size = abs(value) + abs(conjugate) + norm(Z) * norm(A) + noise
+    return _Case(value + conjugate, inner(Z, A), size, {**shown, "A": A, "Z": Z})
 
 
-def _norm(A: FloatArray) -> float:
-    return float(np.linalg.norm(A))
-
-
-def _inner(Z: FloatArray, A: FloatArray) -> float:
-    return float(np.sum(Z * A))
-
-
-def _is_psd(A: FloatArray) -> bool:
-    """Whether A is PSD but for rounding."""
-    return bool(np.linalg.eigvalsh(A)[0] >= -SINGULAR * _norm(A))
-
-
-def _distinct(matrices: list[FloatArray]) -> list[FloatArray]:
-    return list({A.tobytes(): A for A in matrices}.values())
-
-
-def _values(trial: _Trial) -> Iterator[_Case]:
+def _values(trial: Trial) -> Iterator[_Case]:
     for A in trial.anywhere:
         yield _Case(trial.block.value(A), -1e300, 0.0, {"A": A})
-    if sum(map(_is_psd, trial.inside)) < 2:
+    if sum(map(is_psd, trial.inside)) < 2:
         raise _Outcome("not checked", TOO_FEW)
 
 
-def _chords(trial: _Trial) -> Iterator[_Case]:
+def _chords(trial: Trial) -> Iterator[_Case]:
     for A, a, B, b in trial.couples():
         for t in (0.5, float(trial.rng.uniform(0.01, 0.99))):
             shown = {"t": t, "P(A)": a, "P(B)": b, "A": A, "B": B}
@@ -375,31 +256,31 @@ def _chords(trial: _Trial) -> Iterator[_Case]:
             yield _Case(t * a + (1.0 - t) * b, middle, abs(a) + abs(b), shown)
 
 
-def _tangents(trial: _Trial) -> Iterator[_Case]:
+def _tangents(trial: Trial) -> Iterator[_Case]:
     for A, a, B, b in trial.couples():
         Z = np.asarray(trial.block.subgradient(A))
         shown = {"A": A, "B": B, "Z": Z}
         is_matrix = Z.shape == A.shape and np.all(np.isfinite(Z)) and np.allclose(Z, Z.T)
-        right = a + _inner(Z, B - A) if is_matrix else math.nan
-        yield _Case(b, right, abs(a) + _norm(Z) * _norm(B - A), shown)
+        right = a + inner(Z, B - A) if is_matrix else math.nan
+        yield _Case(b, right, abs(a) + norm(Z) * norm(B - A), shown)
 
 
-def _fenchel_cases(trial: _Trial) -> Iterator[_Case]:
+def _fenchel_cases(trial: Trial) -> Iterator[_Case]:
     if not any(np.any(Z) for Z, _ in trial.multipliers):
         why = "no Z but zero was found with a finite conjugate: write `multiplier` or `prox`"
         raise _Outcome("not checked", why)
     for Z, conjugate in trial.multipliers:
         for A, value in zip(trial.inside, trial.values, strict=True):
-            size = abs(value) + abs(conjugate) + _norm(Z) * _norm(A)
-            yield _Case(value + conjugate, _inner(Z, A), size, {"A": A, "Z": Z})
+            size = abs(value) + abs(conjugate) + norm(Z) * norm(A)
+            yield _Case(value + conjugate, inner(Z, A), size, {"A": A, "Z": Z})
 
 
-def _fenchel_equalities(trial: _Trial) -> Iterator[_Case]:
+def _fenchel_equalities(trial: Trial) -> Iterator[_Case]:
     for A in trial.inside:
-        yield trial.fenchel(A, np.asarray(trial.block.subgradient(A)))
+        yield _fenchel_case(trial, A, np.asarray(trial.block.subgradient(A)))
 
 
-def _statement_values(trial: _Trial, factor: float = 1.0) -> Iterator[_Case]:
+def _statement_values(trial: Trial, factor: float = 1.0) -> Iterator[_Case]:
     block = trial.block.with_weight(factor * trial.block.weight)
     stated = _Statement(block, trial.m)
     for A in trial.inside:
@@ -408,7 +289,7 @@ def _statement_values(trial: _Trial, factor: float = 1.0) -> Iterator[_Case]:
             yield _Case(stated.value(A), value, size, {"A": A})
 
 
-def _statement_outside(trial: _Trial) -> Iterator[_Case]:
+def _statement_outside(trial: Trial) -> Iterator[_Case]:
     stated = _Statement(trial.block, trial.m)
     if not trial.outside and not stated.problem.constraints:
         raise _Outcome(NOT_DEFINED, "P is finite everywhere")
@@ -418,21 +299,21 @@ def _statement_outside(trial: _Trial) -> Iterator[_Case]:
         yield _Case(stated.value(A), math.inf, 0.0, {"A": A})
 
 
-def _rules(trial: _Trial) -> Iterator[_Case]:
+def _rules(trial: Trial) -> Iterator[_Case]:
     _check_rules(_Statement(trial.block, trial.m, PSD=True).problem)
     yield _Case(0.0, 0.0, 0.0, {})
 
 
-def _upper_values(trial: _Trial) -> Iterator[_Case]:
+def _upper_values(trial: Trial) -> Iterator[_Case]:
     block = trial.block
     if type(block).value_above is Penalty.value_above:
         raise _Outcome(NOT_DEFINED, "value is trusted to twelve digits")
-    for A in filter(_is_psd, trial.anywhere):
+    for A in filter(is_psd, trial.anywhere):
         L = block.feasible_factor(scaled_factor(A))
         yield _Case(block.value_above(L), block.value(symmetrize(L @ L.T)), 0.0, {"L": L})
 
 
-def _proximal_steps(trial: _Trial) -> Iterator[_Case]:
+def _proximal_steps(trial: Trial) -> Iterator[_Case]:
     if not trial.block.has_prox:
         raise _Outcome(NOT_DEFINED)
     for Y, step in product(trial.anywhere if trial.inside else [], (0.2, 1.0, 5.0)):
@@ -440,10 +321,10 @@ def _proximal_steps(trial: _Trial) -> Iterator[_Case]:
         Z = (Y - A) / step  # a subgradient at A
         if not trial.is_finite(A):  # perhaps by rounding alone
             A = A + 1e-9 * (np.mean(trial.inside[:10], axis=0) - A)
-        yield trial.fenchel(A, Z, (_norm(Y) + trial.typical_size) / step, step=step, Y=Y)
+        yield _fenchel_case(trial, A, Z, (norm(Y) + trial.typical_size) / step, step=step, Y=Y)
 
 
-def _dual_values(trial: _Trial) -> Iterator[_Case]:
+def _dual_values(trial: Trial) -> Iterator[_Case]:
     """The conjugate of what `dual_terms` states is P again."""
     block, m = trial.block, trial.m
     if type(block).dual_terms is Penalty.dual_terms:
@@ -456,9 +337,9 @@ def _dual_values(trial: _Trial) -> Iterator[_Case]:
     goal = cp.Maximize(cp.sum(cp.multiply(A, part.matrix)) - part.conjugate)
     problem = cp.Problem(goal, part.constraints)
     # a solver is no judge of matrices that are large, or hardly outside the domain
-    inside = sorted(trial.inside, key=_norm)[: len(trial.inside) // 2 + 1]
+    inside = sorted(trial.inside, key=norm)[: len(trial.inside) // 2 + 1]
     outside = [A for A in trial.anywhere if np.any(A) and not trial.is_finite(A)]
-    outside = [A for A in outside if not trial.is_finite(A + 0.05 * _norm(A) * np.eye(m))]
+    outside = [A for A in outside if not trial.is_finite(A + 0.05 * norm(A) * np.eye(m))]
     for matrix in [
         some[k] for some in (inside, outside) for k in trial.rng.permutation(len(some))[:6]
     ]:
@@ -466,7 +347,7 @@ def _dual_values(trial: _Trial) -> Iterator[_Case]:
         yield _Case(_solved(problem), value, _solver_error(value), {"A": matrix})
 
 
-def _slopes(trial: _Trial) -> Iterator[_Case]:
+def _slopes(trial: Trial) -> Iterator[_Case]:
     """The slopes on both sides of the steepest change between A and B, found by bisection."""
     if not trial.block.is_smooth:
         raise _Outcome(NOT_DEFINED)
@@ -486,7 +367,7 @@ def _slopes(trial: _Trial) -> Iterator[_Case]:
 
 
 def _slope(block: Penalty, A: FloatArray, B: FloatArray, t: float) -> float:
-    return _inner(block.subgradient((1.0 - t) * A + t * B), B - A)
+    return inner(block.subgradient((1.0 - t) * A + t * B), B - A)
 
 
 class _Statement:
@@ -512,7 +393,7 @@ class _Statement:
         self.A.value = matrix
         off = max((float(np.max(c.violation())) for c in self.problem.constraints), default=0.0)
         value = self.problem.objective.value
-        is_off = value is None or off > TOLERANCE * (1.0 + _norm(matrix))
+        is_off = value is None or off > TOLERANCE * (1.0 + norm(matrix))
         return math.inf if is_off else float(value)
 
 

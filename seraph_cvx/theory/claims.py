@@ -78,7 +78,7 @@ print([round(float(value(a)), 4) for a in (0.0, 0.5, 1.0, 2.0, 4.0)])
         "0. But nothing makes the hope come true: where the trace penalty drives A* to zero, the "
         "sign of kappa* is that of #D - #S, and with more dissimilar than similar pairs it is "
         "positive.",
-        consequence="A fit of (6) can end with the sign turned round, near pairs called "
+        consequence="A fit of (6) can end with the wrong sign, near pairs called "
         "dissimilar; SERAPH uses (8), which has the sign built in, so its metrics are not "
         "concerned.",
         recomputation=Recomputation(
