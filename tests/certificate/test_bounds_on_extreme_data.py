@@ -155,7 +155,7 @@ def gdm_instances(family, seeds):
             yield problem, solution, rng
 
 
-@few_and_more(3, 60)
+@few_and_more(3, 24)
 def test_no_metric_beats_the_bound_of_gdm(family, seeds):
     """And its value at any factor is proven from below."""
     for problem, solution, rng in gdm_instances(family, seeds):
@@ -210,7 +210,7 @@ def itml_value(problem, A):
     return value
 
 
-@few_and_more(3, 8)
+@few_and_more(3, 6)
 def test_bounds_of_itml_are_true(family, seeds):
     """Lower ones not above the dual function, in its domain and outside it; values from above."""
     for problem, rng in itml_instances(family, seeds):
@@ -273,7 +273,7 @@ def lmnn_candidate(problem):
     return T * exact(vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))
 
 
-@few_and_more(1, 16)
+@few_and_more(1, 8)
 def test_no_metric_beats_the_bound_of_lmnn(family, seeds):
     """And its value at any factor is proven from above."""
     for seed in seeds:
@@ -369,7 +369,7 @@ def exponential_candidate(problem, rng):
     return T * exact(found.x.reshape(m, m))
 
 
-@few_and_more(1, 5)
+@few_and_more(1, 3)
 def test_certificate_of_the_exponential_m_step_is_true(family, seeds):
     for seed in seeds:
         problem, rng = exponential_instance(family, seed)

@@ -56,10 +56,9 @@ def test_where_m_is_singular_the_pairs_in_its_range_carry_the_bound(seed, mu):
     assert found.dual_value <= min(objective.value(random_psd(rng, 3, s)) for s in range(1, 99))
 
 
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
-def test_an_optimum_that_is_not_attained_is_approached_by_the_bound(seed):
+def test_an_optimum_that_is_not_attained_is_approached_by_the_bound():
     """Along the falling direction f falls to its infimum, and the gap closes without R."""
-    objective = with_a_plane(seed, mu=0.0)
+    objective = with_a_plane(0, mu=0.0)
     assert not objective.attains_optimum
     solution = solve_quietly(objective, max_iter=3000)
     A = solution.metric + 1e6 * np.diag([0.0, 0.0, 1.0])

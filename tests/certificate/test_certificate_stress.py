@@ -36,12 +36,12 @@ from seraph_cvx.numerics import rounding  # noqa: E402
 from seraph_cvx.numerics.psd_cone import scaled_factor  # noqa: E402
 from seraph_cvx.penalties import Diagonal, Ridge, Sparse, TraceBound, UpperBound  # noqa: E402
 
-FAST = range(0, 105, 15)
-"""Seven seeds for each family, every fourth one inspected thoroughly; the last five are slow."""
+FAST = range(0, 30, 15)
+"""Two seeds for each family, the first one inspected thoroughly."""
 
 IS_MARATHON = os.environ.get("HYPOTHESIS_PROFILE") == "marathon"
 
-SHARE = 16
+SHARE = 32
 """One of so many instances of the marathon is in the slow tests, where no marathon is asked for."""
 
 
@@ -51,32 +51,32 @@ def slow(*values):
 
 FALSE_WITHOUT_ROUNDING = {
     "far points": [10076, 10116],
-    "clusters far apart": [10015, 10028, 10072, 10095],
-    "scales of features": [10002, 10003, 10016, 10023],
+    "clusters far apart": [10015, 10028],
+    "scales of features": [10002, 10003],
     "more features than points": [10054, 10077],
-    "one pair": [10011, 10086, 10089],
-    "nearly collinear": [10011, 10015, 10024, 10069],
-    "exactly collinear": [10005, 10010, 10069],
-    "duplicated points": [10017, 10018, 10019, 10027],
-    "thresholds": [10003, 10004, 10005, 10009],
+    "one pair": [10011, 10086],
+    "nearly collinear": [10011, 10015],
+    "exactly collinear": [10005, 10010],
+    "duplicated points": [10017, 10018],
+    "thresholds": [10003, 10004],
     "unlabeled weights": [10017, 10072],
-    "confidences": [10014, 10022, 10039],
+    "confidences": [10014, 10022],
     "manifold terms": [10014, 10024],
     "given soft labels": [10029, 10046],
     "tiny posteriors": [10028],
-    "mixed": [10005, 10008, 10009, 10015],
-    "sampled pairs of one feature": [10017, 10022, 10025],
-    "one feature": [10006, 10008, 10017, 10018],
+    "mixed": [10005, 10008],
+    "sampled pairs of one feature": [10017, 10022],
+    "one feature": [10006, 10008],
     "two points": [10020, 10051],
     "huge and tiny weights": [10004, 10043],
     "denormal numbers": [10019],
-    "ridge": [10000, 10005, 10006, 10007],
+    "ridge": [10000, 10005],
     "LogDet": [10004],
-    "trace bound": [10004, 10014, 10020, 10025],
-    "upper bound": [10007, 10009, 10014, 10021],
-    "diagonal metric": [10000, 10005, 10013, 10043],
-    "sparse metric": [10017, 10024, 10034, 10037],
-    "linear blocks": [10000, 10016, 10021, 10026],
+    "trace bound": [10004, 10014],
+    "upper bound": [10007, 10009],
+    "diagonal metric": [10000, 10005],
+    "sparse metric": [10017, 10024],
+    "linear blocks": [10000, 10016],
 }
 """Seeds whose lower bounds are above the optimum where rounding errors are not counted."""
 
@@ -113,7 +113,7 @@ Some instances have no better one: their infimum is zero, or the entropy of thei
 refused one has none.
 """
 
-ENOUGH = 25
+ENOUGH = 15
 """Of fewer instances no share is asked for."""
 
 
@@ -141,16 +141,15 @@ def assert_most_are_informative(family, counts, how_many):
     assert counts["informative"] >= INFORMATIVE.get(family, 0.6) * how_many, counts
 
 
-@pytest.mark.parametrize("seeds", [FAST[:2], slow(FAST[2:])], ids=["first", "last"])
 @pytest.mark.parametrize("family", FAMILIES)
-def test_certificates_on_extreme_data_are_true(family, seeds):
-    assert_family_is_true(family, seeds)
+def test_certificates_on_extreme_data_are_true(family):
+    assert_family_is_true(family, FAST)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("family", FAMILIES)
 def test_certificates_on_extreme_data_are_true_thousands_of_times(family):
-    """The marathon's 22,550, every 20th inspected thoroughly; or a sixteenth of them.
+    """The marathon's 22,550, every 20th inspected thoroughly; or one in thirty-two of them.
 
     Of so many, a share is no luck: most lower bounds are better than the trivial ones.
     """
@@ -180,9 +179,7 @@ def test_a_multiplier_that_overflows_is_no_error():
 def test_the_families_make_as_many_instances_as_they_say():
     assert set(MARATHON) == set(FAMILIES)
     assert sum(MARATHON.values()) >= 20_000
-    assert sum(how_many // SHARE for how_many in MARATHON.values()) >= 1_300
-    assert len(FAST) * len(FAMILIES) >= 300
-    assert max(FAST) < stress.FIRST_SEED
+    assert sum(how_many // SHARE for how_many in MARATHON.values()) >= 650
     assert set(KEPT) | set(INFORMATIVE) <= set(FAMILIES)
 
 
@@ -317,7 +314,7 @@ def test_explicit_iris_with_a_sentinel_for_a_missing_value(value):
         assert certificate.dual_value <= certificate.primal_value
 
 
-@pytest.mark.parametrize(("value", "max_iter"), [(2e7, 1), slow(2e7, None), slow(1e8, None)])
+@pytest.mark.parametrize(("value", "max_iter"), [(2e7, 1), slow(1e8, None)])
 def test_explicit_the_estimator_on_iris_with_a_sentinel(value, max_iter):
     X, y, _ = iris_with_a_sentinel(value)
     with warnings.catch_warnings():
@@ -327,7 +324,7 @@ def test_explicit_the_estimator_on_iris_with_a_sentinel(value, max_iter):
 
 
 @pytest.mark.parametrize("labels", [[0, 0, 1, 1, -1, -1], [0, 1, 0, 1, 2, 2]])
-@pytest.mark.parametrize("seed", [0, slow(1), slow(2)])
+@pytest.mark.parametrize("seed", [0, slow(1)])
 def test_explicit_six_points_with_features_of_twelve_orders_of_magnitude(seed, labels):
     X = np.random.default_rng(seed).normal(size=(6, 8)) * np.geomspace(1e-6, 1e6, 8)
     assert_true(MStepObjective(PairSet.from_labels(X, labels), trace_weight=1e9))
@@ -349,7 +346,7 @@ def test_explicit_ill_conditioned_manifold_terms(seed):
 @pytest.mark.parametrize("unlabeled_weight", [0.0, "ratio"])
 @pytest.mark.parametrize(
     ("seed", "noise"),
-    [(0, 1e-10), (1, 1e-7), *(slow(s, 10.0 ** (s - k)) for s in (0, 1) for k in (7, 8, 9))],
+    [(0, 1e-10), (1, 1e-7), slow(0, 1e-9), slow(1, 1e-8), slow(1, 1e-6)],
 )
 def test_explicit_nearly_collinear_features_without_trace_weight(seed, noise, unlabeled_weight):
     """Upper bounds far below the optimum, down to -7e8, were seen on these instances."""
@@ -368,7 +365,7 @@ def test_explicit_one_of_twelve_pairs_drawn():
     assert_true(objective, scalars(0.0, 1.0, 10.0, 100.0))
 
 
-@pytest.mark.parametrize("seed", [*range(10), *map(slow, range(10, 40))])
+@pytest.mark.parametrize("seed", range(10))
 def test_explicit_sampled_pairs_far_from_the_origin(seed):
     """The rounding of the shift of drawn pairs was forgotten: 5.87 above a value of 5.47."""
     rng = np.random.default_rng(seed)
@@ -412,7 +409,7 @@ def test_certificates_made_on_a_cluster_are_true(dask_client, monkeypatch, famil
 
     monkeypatch.setattr(ClusterSums, "over_unlabeled", over_unlabeled)
     with joblib.parallel_config(backend="dask"):
-        assert_family_is_true(family, range(1, 6))
+        assert_family_is_true(family, range(1, 4))
     assert sweeps
 
 

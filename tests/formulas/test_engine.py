@@ -189,15 +189,7 @@ def test_threads_change_no_bit_and_strips_nothing_but_rounding(
     assert_close(alone, facts(program(MStepObjective(pairs)), *factors))
 
 
-@pytest.mark.parametrize(
-    ("kind", "whitened"),
-    [
-        ("classes", True),
-        ("constraints", False),
-        pytest.param("classes", False, marks=pytest.mark.slow),
-        pytest.param("constraints", True, marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("kind", "whitened"), [("classes", True), ("constraints", False)])
 def test_workers_find_the_same_in_whatever_shares(
     small_blocks, factors, kind, whitened, monkeypatch
 ):
