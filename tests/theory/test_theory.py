@@ -60,11 +60,12 @@ def test_claim_whole_report_is_as_expected(iris):
     assert [claim.number for claim, _ in CLAIMS.values()] == list(CLAIMS) == list(EXPECTED)
 
 
-@pytest.mark.parametrize("name", ["wine", "balance", "breast_cancer"])
+@pytest.mark.parametrize(("name", "n_points"), [("balance", 60), ("breast_cancer", 30)])
 @pytest.mark.slow
-def test_claim_verdicts_on_other_data(name):
-    sampling = load_sampling(name)
-    result = verify_paper(sampling.X, sampling.y, name=name)
+def test_claim_verdicts_on_other_data(name, n_points):
+    """On a grid of integers, and with features that are nearly the same."""
+    sampling = load_sampling(name, n_points=n_points)
+    result = verify_paper(sampling.X[:, :10], sampling.y, name=name)
     verdicts = {r.claim.number: r.verdict.value for r in result.results}
     assert verdicts == {number: EXPECTED[number] for number in FAST}
     assert result.ok

@@ -113,62 +113,6 @@ def test_page_and_command_write_symbols_as_formulas_do(verified_iris, root):
     assert "ℝ⁴" in shown
 
 
-BRACKETS = """
-[...document.querySelectorAll('mrow')].flatMap(row => {
-    const [first, last] = [row.firstElementChild, row.lastElementChild];
-    const inside = [...row.children].slice(1, -1).flatMap(part => [part,
-        ...part.querySelectorAll('mfrac')]).filter(part => part.tagName === 'mfrac');
-    if (!'([⟨|‖'.includes(first?.textContent) || !inside.length) return [];
-    const height = part => part.getBoundingClientRect().height;
-    return [[height(first), height(last), Math.max(...inside.map(height))]];
-})
-"""
-
-HAS_FONT = """
-fonts => fonts.split(',').slice(0, -1).some(font => {
-    const canvas = document.createElement('canvas').getContext('2d');
-    const width = family => {
-        canvas.font = `99px ${family}`;
-        return canvas.measureText('wide').width;
-    };
-    return width(`${font}, monospace`) !== width('monospace');
-})
-"""
-"""Without one of the fonts that can stretch brackets a browser draws small ones."""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(shutil.which("chromium") is None, reason="no chromium")
-def test_browser_the_page_folds_links_and_fits_every_width(verified_iris):
-    """The content policy blocks any request, and Chromium would say so on its console."""
-    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(
-            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
-        )
-        for width in (1280, 390):
-            shown, complaints = browser.new_page(viewport={"width": width, "height": 900}), []
-            shown.on("console", lambda line, told=complaints: told.append(line.text))
-            shown.on("pageerror", lambda error, told=complaints: told.append(str(error)))
-            shown.goto((verified_iris.folder / "i.html").as_uri())
-            assert shown.evaluate("document.documentElement.scrollHeight") < 6000
-            assert shown.locator("details[open]").count() == 0
-            shown.locator("nav a").nth(3).click()
-            assert shown.locator("details[open] #claim-4").is_visible()
-            top = shown.locator("details[open] summary").bounding_box()["y"]
-            assert 0.0 <= top < 300.0
-            shown.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-            assert shown.evaluate("document.documentElement.scrollWidth") <= width
-            cut = "[...document.querySelectorAll('td, dd, p, dt')].filter(e => e.scrollWidth > "
-            assert shown.evaluate(cut + "e.clientWidth + 1).map(e => e.textContent)") == []
-            around = shown.evaluate(BRACKETS)
-            assert around
-            for left, right, fraction in around if shown.evaluate(HAS_FONT, FONTS) else []:
-                assert min(left, right) >= 0.8 * fraction
-            assert complaints == []
-        browser.close()
-
-
 @pytest.fixture
 def verify(monkeypatch, tmp_path):
     """Run the command with only these claims, on a table of 24 points unless told otherwise."""
@@ -230,14 +174,10 @@ def test_command_names_the_decisive_check_on_a_wide_screen(
     assert (verified_iris.report[10].decisive.name in done.output) == shown
 
 
-@pytest.mark.parametrize(
-    "claims", [(1, 3, 10), pytest.param(tuple(CLAIMS), marks=pytest.mark.slow)], ids=["few", "all"]
-)
-def test_command_reads_a_table(tmp_path, verify, claims):
+def test_command_reads_a_table(tmp_path, verify):
     target = tmp_path / "t.json"
-    done = verify(
-        chosen(*claims), str(verify.table), "--label", "kind", "--json", str(target), "--code"
-    )
+    asked = (str(verify.table), "--label", "kind", "--json", str(target), "--code")
+    done = verify(chosen(1, 3, 10), *asked)
     assert done.exit_code == 0, done.output
     assert "import numpy as np" in done.output
     assert json.loads(target.read_text(encoding="utf-8"))["data"] == "t.csv"
@@ -261,3 +201,63 @@ def test_failure_the_command_exits_with_2_and_a_sentence(
     done = verify(CLAIMS, *arguments)
     assert done.exit_code == 2
     assert words in " ".join(done.output.split())
+
+
+BRACKETS = """
+[...document.querySelectorAll('mrow')].flatMap(row => {
+    const [first, last] = [row.firstElementChild, row.lastElementChild];
+    const inside = [...row.children].slice(1, -1).flatMap(part => [part,
+        ...part.querySelectorAll('mfrac')]).filter(part => part.tagName === 'mfrac');
+    if (!'([⟨|‖'.includes(first?.textContent) || !inside.length) return [];
+    const height = part => part.getBoundingClientRect().height;
+    return [[height(first), height(last), Math.max(...inside.map(height))]];
+})
+"""
+
+HAS_FONT = """
+fonts => fonts.split(',').slice(0, -1).some(font => {
+    const canvas = document.createElement('canvas').getContext('2d');
+    const width = family => {
+        canvas.font = `99px ${family}`;
+        return canvas.measureText('wide').width;
+    };
+    return width(`${font}, monospace`) !== width('monospace');
+})
+"""
+"""Without one of the fonts that can stretch brackets a browser draws small ones."""
+
+
+@pytest.mark.slow
+def test_browser_the_page_of_a_table_folds_links_and_fits_every_width(verify, tmp_path):
+    """The content policy blocks any request, and Chromium would say so on its console."""
+    page = tmp_path / "t.html"
+    done = verify(CLAIMS, str(verify.table), "--label", "kind", "--html", str(page))
+    assert done.exit_code == 0, done.output
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if shutil.which("chromium") is None:
+        pytest.skip("no chromium")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+        )
+        for width in (1280, 390):
+            shown, complaints = browser.new_page(viewport={"width": width, "height": 900}), []
+            shown.on("console", lambda line, told=complaints: told.append(line.text))
+            shown.on("pageerror", lambda error, told=complaints: told.append(str(error)))
+            shown.goto(page.as_uri())
+            assert shown.evaluate("document.documentElement.scrollHeight") < 6000
+            assert shown.locator("details[open]").count() == 0
+            shown.locator("nav a").nth(3).click()
+            assert shown.locator("details[open] #claim-4").is_visible()
+            top = shown.locator("details[open] summary").bounding_box()["y"]
+            assert 0.0 <= top < 300.0
+            shown.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+            assert shown.evaluate("document.documentElement.scrollWidth") <= width
+            cut = "[...document.querySelectorAll('td, dd, p, dt')].filter(e => e.scrollWidth > "
+            assert shown.evaluate(cut + "e.clientWidth + 1).map(e => e.textContent)") == []
+            around = shown.evaluate(BRACKETS)
+            assert around
+            for left, right, fraction in around if shown.evaluate(HAS_FONT, FONTS) else []:
+                assert min(left, right) >= 0.8 * fraction
+            assert complaints == []
+        browser.close()
