@@ -17,7 +17,7 @@ LABELS = np.arange(24) % 3
 
 
 @pytest.mark.slow
-@parametrize_with_checks([rival() for rival in RIVALS])
+@parametrize_with_checks([LMNN(tol=1e-2) if rival is LMNN else rival() for rival in RIVALS])
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 

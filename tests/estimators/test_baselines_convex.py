@@ -33,7 +33,7 @@ def random_labels(seed, n, m, n_classes, separation=1.0):
     return rng.normal(size=(n, m)) + separation * rng.normal(size=(n_classes, m))[y], y
 
 
-DRAWN = {"iris": {"n_points": 50, "seed": 3}, "breast_cancer": {"n_labeled": 60, "seed": 1}}
+DRAWN = {"iris": {"n_points": 50, "seed": 3}, "breast_cancer": {"n_labeled": 45, "seed": 1}}
 
 
 def labeled_instance(name):
@@ -117,7 +117,7 @@ FAST = [case for case in CASES if case[0] is not LMNN]
 FAST += [case for case in CASES if case[0] is LMNN][:8:4]
 SLOW = [case for case in CASES if case not in FAST]
 SLOW += [
-    (rival, (seed, 24, 7, 3, 0.3 + 0.2 * seed), {}) for rival, seed in product(RIVALS, range(12))
+    (rival, (seed, 24, 7, 3, 0.3 + 0.2 * seed), {}) for rival, seed in product(RIVALS, (0, 4, 8))
 ]
 
 
@@ -157,7 +157,7 @@ def test_the_benchmarks_shapes_are_certified_at_the_defaults(rival, n, m, n_clas
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "instance", [(0, 60, 55, 2), (1, 60, 30, 5), (0, 60, 20, 3, 0.5), "breast_cancer"]
+    "instance", [(0, 40, 36, 2), (1, 40, 20, 5), (0, 40, 14, 3, 0.5), "breast_cancer"]
 )
 def test_lmnn_is_certified_where_its_margins_are_stiff(instance):
     """Hardly more points than features, or a metric of low rank that the descent must find."""

@@ -27,8 +27,8 @@ def test_scikit_learn_check(estimator, check):
 
 
 @pytest.mark.slow
-@parametrize_with_checks([SERAPH(setting="hyper"), SERAPH(algorithm="direct")])
-def test_scikit_learn_check_of_other_settings(estimator, check):
+@parametrize_with_checks([SERAPH(algorithm="direct")])
+def test_scikit_learn_check_of_the_other_algorithm(estimator, check):
     check(estimator)
 
 

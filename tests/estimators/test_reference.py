@@ -48,12 +48,11 @@ def half_labeled(X, y, n_each, seed):
     return X[rows], shown, y[rows]
 
 
-@pytest.mark.parametrize("n_seeds", [2, pytest.param(8, marks=pytest.mark.slow)])
-def test_correlated_features_are_told_apart_as_well_as_by_itml(n_seeds):
+def test_correlated_features_are_told_apart_as_well_as_by_itml():
     """By the nearest labeled point of each unlabeled one."""
     X, y = crabs_like()
     assert np.min(np.corrcoef(X.T)) >= 0.95
-    draws = [half_labeled(X, y, n, seed) for seed in range(n_seeds) for n in (2, 5)]
+    draws = [half_labeled(X, y, n, seed) for seed in (0, 1) for n in (2, 5)]
 
     def mean_score(model):
         scores = []

@@ -20,9 +20,7 @@ from seraph_cvx.penalties import manifold_term
 
 
 @pytest.mark.slow
-@parametrize_with_checks(
-    [KernelSERAPH(), KernelSERAPH(kernel="linear"), SERAPH(laplacian_weight=0.1)]
-)
+@parametrize_with_checks([KernelSERAPH(), SERAPH(laplacian_weight=0.1)])
 def test_scikit_learn_check(estimator, check):
     check(estimator)
 

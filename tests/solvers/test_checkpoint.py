@@ -162,7 +162,7 @@ import sys
 sys.path.append(sys.argv[2])
 from seraph_cvx import PairSet, alternate
 from evidence.measuring import gaussian_classes
-pairs = PairSet.from_labels(*gaussian_classes(1500, 8))
+pairs = PairSet.from_labels(*gaussian_classes(900, 8))
 def tell(iteration, metric):
     print(iteration.number, flush=True)
 alternate(pairs, n_jobs=2, callback=tell, checkpoint=sys.argv[1])
@@ -179,7 +179,7 @@ def test_a_killed_caller_is_resumed_to_the_same_metric(path):
     caller.send_signal(signal.SIGKILL)
     caller.wait()
     caller.stdout.close()
-    pairs, seen = PairSet.from_labels(*gaussian_classes(1500, 8)), []
+    pairs, seen = PairSet.from_labels(*gaussian_classes(900, 8)), []
     whole = alternate(pairs, n_jobs=2)
     resumed = alternate(
         pairs, n_jobs=2, callback=lambda it, _: seen.append(it.number), checkpoint=path
