@@ -210,12 +210,7 @@ def test_exact_coordinates_where_no_pair_spans_anything():
 
 def test_failure_path_without_flint_the_cure_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "flint", None)
-    for name in (
-        "numerics.ball_arithmetic",
-        "numerics.ball_arithmetic",
-        "certificate.proof",
-        "certificate.proof",
-    ):
+    for name in ("numerics.ball_arithmetic", "certificate.proof"):
         monkeypatch.delitem(sys.modules, f"seraph_cvx.{name}", raising=False)
     with pytest.raises(ImportError, match=r'pip install "seraph-cvx\[rigorous\]"'):
         importlib.import_module("seraph_cvx.certificate.proof")

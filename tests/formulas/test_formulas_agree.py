@@ -248,7 +248,7 @@ def test_formulas_agree_with_another_trace_weight(setting):
 
 @every_setting
 @every_label
-def test_the_m_step_is_convex_by_midpoints_and_its_gradient_by_finite_differences(setting, q):
+def test_the_m_step_is_convex_by_midpoints(setting, q):
     objective, rng = random_objective(11, setting, q=q), np.random.default_rng(11)
     gaps = []
     for _ in range(40):
@@ -258,11 +258,6 @@ def test_the_m_step_is_convex_by_midpoints_and_its_gradient_by_finite_difference
         assert middle <= chord + 1e-12 * max(1.0, abs(chord))
         gaps.append(chord - middle)
     assert max(gaps) > 1e-3
-    A = random_psd(rng, 4)
-    for D in rng.normal(size=(5, 4, 4)):
-        step = 1e-5 * (D + D.T) / np.linalg.norm(D + D.T)
-        rise = (objective.value(A + step) - objective.value(A - step)) / 2.0
-        assert np.vdot(objective.gradient(A), step) == pytest.approx(rise, rel=1e-7, abs=1e-11)
 
 
 def test_objective_7_is_not_convex():

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from instances import random_objective, random_pairs
+from instances import SETTINGS, random_objective, random_pairs, weighted_objective
 
-from seraph_cvx import MStepObjective, PairSet, paper
+from seraph_cvx import MStepObjective, PairSet
 from seraph_cvx.engine import layout, passes
 from seraph_cvx.model.pair_losses import EntropyLoss, LogisticLoss, SharpenedLoss
-from seraph_cvx.model.pair_program import PairProgram
 from seraph_cvx.model.programs import descent_program, paper_program
 
 SHARPENED = [SharpenedLoss(a) for a in (0.5, 1.3, 2.0, 5.0)]
@@ -56,11 +55,14 @@ CLASSES = PairSet.from_labels(
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("setting", ["none", "post", "proj", "hyper", "other", "of classes"])
+@pytest.mark.parametrize("setting", [*SETTINGS, "of classes", "weighted"])
 @pytest.mark.parametrize("rank", [0, 1, 2, 4])
 def test_slope_and_second_derivatives_by_finite_differences(name, setting, rank):
-    of_classes = MStepObjective(CLASSES, unlabeled_weight=0.0)
-    m_step = of_classes if setting == "of classes" else random_objective(3, setting)
+    if setting == "of classes":
+        m_step = MStepObjective(CLASSES, unlabeled_weight=0.0)
+    else:
+        weighted = setting == "weighted"
+        m_step = weighted_objective(3) if weighted else random_objective(3, setting)
     program = PROGRAMS[name](m_step)
     L, D, S = np.random.default_rng(rank).normal(size=(3, 4, rank))
     now, step = program.at(L), 1e-5
@@ -77,28 +79,6 @@ def test_slope_and_second_derivatives_by_finite_differences(name, setting, rank)
     more = [program.value_and_gradient(L @ L.T + t * S @ S.T)[1] for t in (step, -step)]
     bent = np.vdot(more[0] - more[1], S @ S.T) / (2.0 * step)  # along new columns
     assert now.curvature(S) == pytest.approx(bent, rel=1e-4, abs=1e-9)
-
-
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("loss", LOSSES[1:], ids=repr)
-@pytest.mark.parametrize("confident", [False, True])
-def test_one_pass_over_listed_pairs_is_the_sum_pair_by_pair(seed, loss, confident):
-    """Constraints instead of classes, with and without confidences, in blocks and in lists."""
-    rng = np.random.default_rng(seed)
-    X, L = rng.normal(size=(9, 3)), rng.normal(size=(3, 2))
-    c = rng.uniform(0.2, 3.0, 5) if confident else np.ones(5)
-    confidences = (c[:3], c[3:]) if confident else ()
-    rows = [(0, 1), (1, 4), (2, 3)], [(0, 5), (3, 6)]
-    pairs = PairSet.from_constraints(X, *rows, *confidences)
-    labeled, unlabeled = (
-        paper.squared_distances(X, rows, L @ L.T) - 1.0 for rows in (pairs.labeled, pairs.unlabeled)
-    )
-    sums = MStepObjective(pairs, unlabeled_weight=0.4).sums
-    for mu in (0.4, 0.0):
-        program = PairProgram(sums, mu, 1.0, np.zeros((3, 3)), 0.0, loss)
-        expected = c @ np.logaddexp(0.0, -labeled) + mu * np.sum(loss.value(unlabeled))
-        assert program.at(L).value == pytest.approx(expected, rel=1e-12)
-        assert program.value(L @ L.T) == pytest.approx(expected, rel=1e-12)
 
 
 def test_blocks_of_a_few_points_are_the_whole(monkeypatch):

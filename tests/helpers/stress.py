@@ -1,18 +1,13 @@
 """Certificates of M-steps on extreme data, each judged against every metric that could refute it.
 
 An instance is its family and its seed: `inspect("far points", 7)` makes and judges the same one on
-any machine. As a script it prints a table of the families:
-
-    python stress.py [instances per family, or "marathon"] [family ...]
+any machine.
 """
 
 from __future__ import annotations
 
-import sys
-import time
 import traceback
 import warnings
-from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,10 +16,9 @@ import numpy as np
 from high_precision import EXTENDED
 from stress_blocks import root_of
 from stress_families import with_points
-from stress_inputs import FAMILIES, MARATHON
+from stress_inputs import FAMILIES
 from stress_judge import Judge, ball
 from stress_search import Search
-from threadpoolctl import threadpool_limits
 
 from seraph_cvx import certify, solve_m_step
 
@@ -32,7 +26,7 @@ THOROUGH_EVERY = 20
 """Seeds that are multiples of this are inspected thoroughly: solvers, polished candidates."""
 
 FIRST_SEED = 10_000
-"""Of the table and of the slow test; the fast test has seeds below."""
+"""Of the slow test; the fast test has seeds below."""
 
 
 @dataclass
@@ -49,7 +43,6 @@ class Verdict:
     refusals: list = field(default_factory=list)  # a ValueError instead of a certificate
     warnings: list = field(default_factory=list)  # of `certify`: there should be none
     is_informative: bool = False  # the best lower bound is above the trivial ones
-    gap: float = np.inf  # between the best bounds, relative to max(1, upper)
 
     @contextmanager
     def listening(self, to):
@@ -201,80 +194,10 @@ def refute(say, instance, judge, certificates, factors):
 
 
 def assess(verdict, judge, certificates):
-    """How good the certificates are."""
+    """Whether the best lower bound is better than the trivial ones."""
     upper = min(c.primal_value for c in certificates)
     lower = max(c.dual_value for c in certificates)
     q = judge.labels.astype(np.float64)
     entropy = -sum(np.where(x > 0.0, x * np.log(x), 0.0) for x in (q, 1.0 - q))
     trivial = np.sum(judge.weights * entropy)
     verdict.is_informative = bool(np.isfinite(upper) and lower > 1.000001 * trivial)
-    verdict.gap = float((upper - lower) / max(1.0, abs(upper)))
-
-
-@dataclass
-class Tally:
-    """The verdicts on a family, counted."""
-
-    family: str
-    counts: Counter = field(default_factory=Counter)
-    false_seeds: list = field(default_factory=list)
-    examples: dict = field(default_factory=dict)
-    warned: dict = field(default_factory=dict)
-    refused: dict = field(default_factory=dict)
-    seconds: float = 0.0
-
-    def add(self, seed, verdict):
-        self.counts.update(
-            {
-                "instances": 1,
-                "false": bool(verdict.falsehoods),
-                "kept": verdict.certificates > 0,
-                "refusals": len(verdict.refusals),
-                "warnings": len(verdict.warnings),
-                "informative": verdict.is_informative,
-                "closed": verdict.gap <= 1e-6,
-                **{f"false {kind}": 1 for kind in verdict.falsehoods},
-            }
-        )
-        for words in verdict.warnings[:1]:
-            self.warned.setdefault(words, seed)
-        for words in verdict.refusals[:1]:
-            self.refused.setdefault(words[:40], f"{seed}: {words[:200]}")
-        self.false_seeds += [seed] if verdict.falsehoods else []
-        for kind, words in verdict.falsehoods.items():
-            self.examples.setdefault(kind, f"({self.family!r}, {seed}): {words}")
-
-
-def tally(family, seeds):
-    """Inspect the instances of these seeds."""
-    count = Tally(family)
-    started = time.process_time()
-    with threadpool_limits(1):
-        for seed in seeds:
-            count.add(seed, inspect(family, seed))
-    count.seconds = time.process_time() - started
-    return count
-
-
-COLUMNS = ["instances", "false", "kept", "false lower bound", "false upper bound", "false order"]
-COLUMNS += ["false crash", "false changed input"]
-COLUMNS += ["informative", "closed", "refusals", "warnings"]
-
-
-def main(asked="100", *names):
-    lines = [" | ".join(["family", *COLUMNS, "seconds"])]
-    for name in names or FAMILIES:
-        each = MARATHON[name] if asked == "marathon" else int(asked)
-        found = tally(name, range(FIRST_SEED, FIRST_SEED + each))
-        numbers = [str(found.counts[column]) for column in COLUMNS]
-        lines.append(" | ".join([name, *numbers, f"{found.seconds:.1f}"]))
-        lines += [f"    {words}" for words in [*found.examples.values(), *found.warned]]
-        lines += [f"    false seeds: {found.false_seeds[:30]}"] if found.false_seeds else []
-        lines += [f"    refused: {words}" for words in list(found.refused.values())[:4]]
-        sys.stdout.write("\n".join([*lines, ""]))
-        sys.stdout.flush()
-        lines = []
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
