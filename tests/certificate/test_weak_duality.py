@@ -281,3 +281,8 @@ def test_certificate_catches_a_slightly_wrong_answer():
     wrong = certify(objective, 1.05 * best.metric)
     assert wrong.duality_gap >= wrong.primal_value - best.value - 1e-9
     assert wrong.relative_gap > 1e-5
+
+
+def test_failure_path_a_matrix_that_is_not_psd_is_not_certified():
+    with pytest.raises(ValueError, match="not positive semidefinite"):
+        certify(random_objective(0, "hyper"), -np.eye(4))

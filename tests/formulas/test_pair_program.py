@@ -52,18 +52,18 @@ PROGRAMS = {"(11)": lambda m_step: m_step.program, "J": descent_program, "(7)": 
 CLASSES = PairSet.from_labels(
     np.random.default_rng(0).normal(size=(14, 4)), [0, 0, 1, 1, 2] + [-1] * 9
 )
+M_STEPS = {setting: random_objective(3, setting) for setting in SETTINGS} | {
+    "of classes": MStepObjective(CLASSES, unlabeled_weight=0.0),
+    "weighted": weighted_objective(3),
+    "weighted, none unlabeled": weighted_objective(3, mu=0.0),
+}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-@pytest.mark.parametrize("setting", [*SETTINGS, "of classes", "weighted"])
+@pytest.mark.parametrize("m_step", M_STEPS)
 @pytest.mark.parametrize("rank", [0, 1, 2, 4])
-def test_slope_and_second_derivatives_by_finite_differences(name, setting, rank):
-    if setting == "of classes":
-        m_step = MStepObjective(CLASSES, unlabeled_weight=0.0)
-    else:
-        weighted = setting == "weighted"
-        m_step = weighted_objective(3) if weighted else random_objective(3, setting)
-    program = PROGRAMS[name](m_step)
+def test_slope_and_second_derivatives_by_finite_differences(name, m_step, rank):
+    program = PROGRAMS[name](M_STEPS[m_step])
     L, D, S = np.random.default_rng(rank).normal(size=(3, 4, rank))
     now, step = program.at(L), 1e-5
     ahead, behind = program.at(L + step * D), program.at(L - step * D)
