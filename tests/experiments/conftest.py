@@ -8,29 +8,8 @@ from evidence import runs
 from evidence.runs import EMPTY
 
 from seraph_cvx import datasets
-
-PLANTED = """
-import os, time
-import numpy as np
-
-def boom(X, y, seed):
-    raise ValueError("planted trouble")
-
-def leave(X, y, seed):
-    os._exit(3)
-
-def not_finite(X, y, seed):
-    return np.full((1, X.shape[1]), np.nan)
-
-def sleep(X, y, seed):
-    time.sleep(1.0)
-    return np.eye(X.shape[1])
-
-def warn(X, y, seed):
-    import warnings
-    warnings.warn("planted doubt")
-    return np.eye(X.shape[1])
-"""
+from seraph_cvx.processes.isolation import ForkServer
+from seraph_cvx.processes.workers import ONE_THREAD
 
 
 @pytest.fixture
@@ -48,11 +27,17 @@ def invented_images(monkeypatch):
     monkeypatch.setattr(datasets, "load", load)
 
 
+@pytest.fixture(scope="session")
+def kept_run_server():
+    """A fork server with all that runs import."""
+    with ForkServer([runs.__name__], ONE_THREAD) as server:
+        yield server
+
+
 @pytest.fixture
-def planted(tmp_path, monkeypatch):
-    (tmp_path / "planted_methods.py").write_text(PLANTED)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    return lambda name: f"{name}=planted_methods:{name}"
+def one_run_server(kept_run_server, monkeypatch):
+    """All runs share a fork server, which has imported what they need."""
+    monkeypatch.setattr(runs, "server_of_thread", lambda *_: kept_run_server)
 
 
 @pytest.fixture

@@ -24,8 +24,10 @@ from reproduction_programs import reproduce, run_bench
 from seraph_cvx import MStepObjective, PairSet, alternate, certify, solve_m_step
 from seraph_cvx.display.result_table import ResultTable
 from seraph_cvx.processes.dask_cluster import dask_cluster
-from seraph_cvx.processes.isolation import Outcome
+from seraph_cvx.processes.isolation import ForkServer, Outcome
+from seraph_cvx.processes.workers import ONE_THREAD
 from seraph_cvx.race.attempt import Entrant
+from seraph_cvx.race.race import PRELOAD_CONIC
 from seraph_cvx.race.solvers import entrants
 
 M = 3
@@ -154,10 +156,14 @@ SLOW = (passes.bench_kernel, passes.bench_scaling)
     "measurement",
     [pytest.param(one, marks=[pytest.mark.slow] if one in SLOW else []) for one in SMALL],
 )
-def test_each_measurement_shows_its_rows_and_every_number_is_positive(measurement, small_samplings):
+def test_each_measurement_shows_its_rows_and_every_number_is_positive(
+    measurement, small_samplings, monkeypatch
+):
     shown = []
     n_rows, options = SMALL[measurement]
-    assert rows_of(measurement, report=Report(show=shown.append), **options) == shown
+    with ForkServer([passes.__name__]) as server:
+        monkeypatch.setattr(passes, "run_isolated", server.run)
+        assert rows_of(measurement, report=Report(show=shown.append), **options) == shown
     assert len(shown) == n_rows
     for row in shown:
         numbers = {k: v for k, v in row.items() if isinstance(v, float) and k != "extra MiB"}
@@ -246,10 +252,12 @@ def test_the_fastest_of_a_kind_is_the_first_rung_that_is_truly_within_the_gap(
 
 
 @pytest.mark.slow
-def test_own_m_step_against_rivals():
+def test_own_m_step_against_rivals(monkeypatch):
     """CLARABEL does not get there in the time; L-BFGS-B does."""
     rivals = {"conic": entrants(["CLARABEL/dual"]), "factor": entrants(["L-BFGS-B"])}
-    (row,) = rows_of(m_steps.bench_first_m_steps, ["balance"], (0,), 0.5, rivals)
+    with ForkServer([m_steps.__name__, *PRELOAD_CONIC], ONE_THREAD) as server:
+        monkeypatch.setattr(m_steps, "ForkServer", lambda *_: nullcontext(server))
+        (row,) = rows_of(m_steps.bench_first_m_steps, ["balance"], (0,), 0.5, rivals)
     assert row["fista to 1e-8 (s)"] < 10.0
     assert row["conic (s)"] == "> 0.5"
     assert row["fastest factor"] == "L-BFGS-B/factor"
@@ -400,13 +408,13 @@ def test_a_fit_on_a_cluster_is_the_fit_on_this_machine():
     """On two processes started for it, then on a cluster that runs already and is left running."""
     pytest.importorskip("distributed", reason="dask is not installed")
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    local, seen = measured(n=1_200), set()
+    local, seen = measured(n=1_100), set()
     report = partial(Report, lambda text: seen.add(type(get_active_backend()[0]).__name__))
-    rows = [measured("dask", n=1_200, report=report())]
+    rows = [measured("dask", n=1_100, report=report())]
     with dask_cluster() as client:
         with joblib.parallel_config(backend="sequential"):
             address = client.scheduler.address
-            rows.append(measured("dask", n=1_200, scheduler=address, report=report()))
+            rows.append(measured("dask", n=1_100, scheduler=address, report=report()))
         assert client.submit(sum, (1, 2)).result() == 3
     assert seen == {"DaskDistributedBackend"}
     for row in rows:
