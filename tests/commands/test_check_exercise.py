@@ -33,7 +33,7 @@ def test_fingerprints_are_those_of_the_exercises(number):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [1, 4, 8])
+@pytest.mark.parametrize("number", [4, 8])
 def test_solution_is_accepted_with_helpers_and_imports_and_its_start_is_not(number, tmp_path):
     helper = "import math\n\n\ndef square(x):\n    return x * x  # mine\n\n\n"
     todo = f"def {EXERCISES[number].todos[0]}("
@@ -65,7 +65,6 @@ WRONG = [
 SLOWLY_WRONG = [
     (4, "1.0 / max(1.0, steepest)", "0.5 / max(1.0, steepest)", "Here gap = 5."),
     (5, "[2][-1]", "[2][0]", "Here np.diff(values) = [ 8.7"),
-    (1, "q @", "-q @", "Here m_step_loss(A).value = "),
     (4, "return c @ entropy(p)", "return c @ entropie(p)", "NameError", "c @ entropie(p) -"),
 ]
 

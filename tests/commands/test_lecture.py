@@ -117,7 +117,7 @@ def check_notebook(path):
 
 
 def look_at(context, path):
-    """On a screen and on a phone, without a network: it fits, moves, says nothing, asks nobody."""
+    """On a phone and on a screen, without a network: it fits, moves, says nothing, asks nobody."""
     page = context.new_page()
     said, asked = [], []
     page.on("console", lambda line: said.append(line.text))
@@ -128,17 +128,18 @@ def look_at(context, path):
     if "slides" in path.name:
         turn_over(page)
     assert page.locator("math").count() >= 3
-    for width in (1280, 390):
+    page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
+    moving = page.locator(".moving").all()
+    assert len(moving) >= 2
+    for width in (390, 1280):
         page.set_viewport_size({"width": width, "height": 720})
-        page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
         assert page.evaluate("document.documentElement.scrollWidth") <= width, path.name
-        moving = page.locator(".moving")
-        assert moving.count() >= 2
-        for k in range(moving.count()):
-            before, slider = seen(moving.nth(k)), moving.nth(k).locator("input")
-            slider.press("End" if slider.input_value() == "0" else "Home")
-            assert seen(moving.nth(k))[0] != before[0], path.name
-            assert 280 <= before[1] <= width, path.name
+        before = [seen(each) for each in moving]
+        assert all(280 <= shown <= width for _, shown in before), path.name
+    for (picture, _), each in zip(before, moving, strict=True):
+        slider = each.locator("input")
+        slider.press("End" if slider.input_value() == "0" else "Home")
+        assert seen(each)[0] != picture, path.name
     assert said == [], path.name
     assert [url for url in asked if not url.startswith(("file:", "data:"))] == []
     page.close()

@@ -101,24 +101,22 @@ print(json.dumps(told))
 """
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Where the process below works."""
-    return tmp_path_factory.mktemp("without_posix")
-
-
-@pytest.fixture(scope="module")
-def printed(folder):
-    """What one process without POSIX prints: the library's results as JSON, then the commands'."""
-    rows = ["width,kind", "0.0,a", "0.1,a", "2.0,b", "2.2,b", "0.3,", "1.8,"]
-    (folder / "points.csv").write_text("\n".join(rows))
-    fit = ["fit", "points.csv", "--label", "kind", "--out", "metric.npz"]
-    commands = [["--help"], ["demo"], ["explain"], fit]
-    return run_without_posix(LIBRARY + COMMANDS.format(commands=commands), folder)[0]
+NO_PROC = """
+from seraph_cvx.processes import isolation
+isolation.resident_bytes = lambda pid="self": 0
+"""
 
 
 @pytest.mark.slow
-def test_the_library_works_without_posix(printed):
+def test_library_and_commands_work_without_posix_and_a_race_and_verify_without_proc(tmp_path):
+    """In one process; the race says what it cannot do, and makes every run all the same."""
+    rows = ["width,kind", "0.0,a", "0.1,a", "2.0,b", "2.2,b", "0.3,", "1.8,"]
+    (tmp_path / "points.csv").write_text("\n".join(rows))
+    fit = ["fit", "points.csv", "--label", "kind", "--out", "metric.npz"]
+    race = ["compare", "--suite", "tiny", "--solvers", "fista,CLARABEL/dual", "--tol", "1e-5"]
+    first, last = [["--help"], ["demo"], ["explain"], fit], [race, ["verify"]]
+    code = COMMANDS.format(commands=first) + NO_PROC + COMMANDS.format(commands=last)
+    printed, alerts = run_without_posix(LIBRARY + code, tmp_path)
     told = json.loads(printed.splitlines()[0])
     assert told["lacks fork"]
     assert told["lacks SIGKILL"]
@@ -134,15 +132,18 @@ def test_the_library_works_without_posix(printed):
         ["time limit", None, "no answer within 0.3 s"],
         ["memory limit", None, "more than 256 MiB were in use"],
     ]
-
-
-@pytest.mark.slow
-def test_the_command_works_without_posix(printed, folder):
-    assert printed.count("exit code 0") == 4
+    assert printed.count("exit code 0") == 6
     assert "Usage: seraph-cvx" in printed
     assert "Certificate of the last M-step" in printed
     assert "So the problem is convex" in printed
-    assert (folder / "metric.npz").is_file()
+    assert (tmp_path / "metric.npz").is_file()
+    assert "Memory is not limited" in alerts
+    assert "cannot lock race.jsonl" in alerts
+    lines = (tmp_path / "race" / "race.jsonl").read_text().splitlines()
+    rows = [row for row in map(json.loads, lines) if row["kind"] == "row"]
+    assert {row["outcome"] for row in rows} == {"done"}
+    assert [row["solver"] for row in rows] == ["fista", "CLARABEL"] * 2
+    assert all(row["true_gap"] < 1e-2 for row in rows)
 
 
 LEAVE_A_CHILD = """
@@ -181,26 +182,3 @@ def test_a_journal_that_cannot_be_locked_says_so(monkeypatch, tmp_path):
         ]
     with RaceJournal(tmp_path / "race.jsonl", resume=True) as resumed:
         assert resumed.races == [{"date": "today"}]
-
-
-NO_PROC = """
-from seraph_cvx.processes import isolation, journal
-isolation.resident_bytes = lambda pid="self": 0
-"""
-
-
-@pytest.mark.slow
-def test_a_race_and_verify_work_without_posix_and_proc(tmp_path):
-    """The race says what it cannot do, and makes every run all the same."""
-    race = ["compare", "--suite", "tiny", "--solvers", "fista,CLARABEL/dual", "--tol", "1e-3,1e-5"]
-    code = NO_PROC + COMMANDS.format(commands=[race, ["verify"]])
-    printed, alerts = run_without_posix(code, tmp_path)
-    assert printed.count("exit code 0") == 2
-    assert "Memory is not limited" in alerts
-    assert "cannot lock race.jsonl" in alerts
-    lines = (tmp_path / "race" / "race.jsonl").read_text().splitlines()
-    rows = [row for row in map(json.loads, lines) if row["kind"] == "row"]
-    assert rows
-    assert {row["outcome"] for row in rows} == {"done"}
-    assert {row["solver"] for row in rows} == {"fista", "CLARABEL"}
-    assert all(row["true_gap"] < 1e-2 for row in rows)
