@@ -261,7 +261,7 @@ def test_nca_is_scikit_learn_on_the_points_of_known_class(monkeypatch):
 @pytest.mark.parametrize("model", [Euclidean(), LDM(), MFDA(), NCA()])
 @pytest.mark.parametrize(
     ("n", "m", "rank"),
-    [(300, 196, 196), pytest.param(100, 196, 99, marks=pytest.mark.slow), (150, 30, 6)],
+    [(300, 196, 196), (150, 30, 6)],
 )
 def test_many_features_and_points_of_a_subspace(model, n, m, rank):
     """Three classes, twelve labels, in time that is ten times what MFDA takes."""

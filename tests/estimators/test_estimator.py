@@ -10,7 +10,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from seraph_cvx import (
     SERAPH,
     MStepObjective,
-    NotCertified,
     OptimumNotAttained,
     PairSet,
     Status,
@@ -161,21 +160,6 @@ def test_single_precision_is_kept():
     assert single.transform(rounded) == pytest.approx(double.transform(X), abs=1e-4)
 
 
-def test_refitting_and_n_jobs_change_nothing(model):
-    again = SERAPH(n_jobs=2, setting="hyper").fit(X, Y)
-    assert again.metric_ == pytest.approx(model.metric_, rel=1e-9)
-    first = SERAPH(setting="hyper").fit(X[:30], Y[:30])
-    assert np.array_equal(first.fit(X, Y).metric_, model.metric_)
-
-
-def test_direct_has_no_certificate_and_says_so():
-    model = SERAPH(algorithm="direct").fit(X, Y)
-    assert model.certificate_ is None
-    assert model.status_ is Status.STATIONARY
-    assert np.max(np.diff(model.history_)) <= 1e-12 * model.history_[0]  # the sum's rounding
-    assert model.transform(X).shape == (50, 4)
-
-
 REFUSED = {
     r"identity_share=1\.5": {"identity_share": 1.5},
     "identity_share='half': give a number": {"identity_share": "half"},
@@ -206,14 +190,6 @@ REFUSED = {
 def test_failure_path_parameters(message):
     with pytest.raises(TypeError if "function" in message else ValueError, match=message):
         SERAPH(**REFUSED[message]).fit(X, Y)
-
-
-@pytest.mark.parametrize("algorithm", ["em", "direct"])
-def test_failure_path_iteration_limit_is_not_silent(algorithm):
-    with pytest.warns(NotCertified):
-        model = SERAPH(algorithm=algorithm, max_iter=1, tol=1e-12).fit(X, Y)
-    assert model.status_ is Status.ITERATION_LIMIT
-    assert model.n_iter_ == 1
 
 
 def test_failure_path_no_optimum_unless_allowed():

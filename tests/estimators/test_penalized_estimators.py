@@ -129,11 +129,6 @@ def test_the_constraints_hold_before_the_share_of_the_identity():
     np.testing.assert_array_equal(whole.metric_, mixed.m_step_metric_)
 
 
-def test_trace_weight_zero_is_enough_where_a_block_keeps_the_metric_bounded():
-    model = SERAPH(setting="none", penalties=[Ridge(0.1)]).fit(X, Y)
-    assert model.status_ is Status.CERTIFIED
-
-
 def test_scikit_learn_a_clone_has_equal_blocks():
     model = SERAPH(penalties=list(BLOCKS.values()))
     again = clone(model)
@@ -235,10 +230,3 @@ def test_failure_path_a_block_of_ones_own_is_not_written_and_the_cure_works(tmp_
         save_model(model, tmp_path / "model.npz")
     save_model(model.set_params(penalties=()), tmp_path / "model.npz")
     np.testing.assert_array_equal(load_model(tmp_path / "model.npz").metric_, model.metric_)
-
-
-def test_the_card_of_an_m_step_shows_its_penalties():
-    pairs = PairSet.from_labels([[0.0, 1.0], [0.2, 0.0], [2.0, 1.0]], [0, 0, 1])
-    objective = MStepObjective(pairs, penalties=[Diagonal(), Ridge(0.5)])
-    assert "Diagonal(), Ridge(0.5)" in objective._repr_html_()
-    assert "penalties=[Diagonal(), Ridge(0.5)]" in repr(objective)

@@ -392,7 +392,6 @@ def test_the_picture_shows_ranks_and_joins_equals():
     ranks = mean_ranks([f"method {k}" for k in range(14)], errors)
     (ax,) = plot_critical_difference(ranks, {"method 0": "SERAPH"}).axes
     texts = [text.get_text().strip() for text in ax.texts]
-    assert texts[-1] == f"critical difference {ranks.critical_difference:.2f}"
     assert f"SERAPH  {ranks.ranks[ranks.names.index('method 0')]:.1f}" in texts
     bars = [bar.get_segments()[0][:, 0] for bar in ax.collections]
     assert len(bars) == len(ranks.groups) > 1

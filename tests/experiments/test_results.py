@@ -240,11 +240,7 @@ def test_the_code_of_the_committed_readme_prints_what_stands_below_it(folder, mo
     assert capsys.readouterr().out == output
 
 
-def test_the_committed_files_exist_are_small_and_name_no_machine(folder):
-    linked = re.findall(r"\]\(([^)#:]+)\)", (folder / "README.md").read_text("utf-8"))
-    assert len(linked) > 10
-    for path in linked:
-        assert (folder / path).exists(), path
+def test_the_committed_files_are_small_and_name_no_machine(folder):
     for path in folder.glob("*.*"):
         assert path.stat().st_size < 300_000, path.name
         if path.suffix in (".md", ".csv"):

@@ -61,9 +61,10 @@ def test_a_pass_has_the_sums_and_slopes_of_the_host(kernels, loss, n_labeled, n_
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
-def test_second_derivatives_are_those_of_the_host_in_single_precision(kernels, loss):
+@pytest.mark.parametrize("n_devices", [1, 2])
+def test_second_derivatives_are_those_of_the_host_in_single_precision(kernels, loss, n_devices):
     X, L, D, host, pairs = instance(loss)
-    found = pairs.pass_at(L)
+    found = SharedGpuPairs.split(pairs, [None] * n_devices).pass_at(L).second_order_pass
     product = X.T @ host.hessian_product(X @ D)
     np.testing.assert_allclose(found.hessian_product(D), product, atol=1e-4 * np.abs(product).max())
     np.testing.assert_allclose(found.curvature(D), host.curvature(X @ D), rtol=1e-4)
@@ -89,17 +90,6 @@ def test_some_points_stand_for_all_where_these_are_many(kernels, monkeypatch):
     exact, estimate = everything.hessian_product(D), some.pass_at(L).hessian_product(D)
     assert np.abs(estimate - exact).max() < 0.3 * np.abs(exact).max()
     np.testing.assert_allclose(some.pass_at(L).curvature(D), everything.curvature(D), rtol=0.3)
-
-
-def test_second_derivatives_of_few_points_are_of_the_same_pass(kernels, monkeypatch):
-    _, L, _, _, pairs = instance(LOGISTIC)
-    found = SharedGpuPairs.split(pairs, [None]).pass_at(L)
-    assert found.second_order_pass is found.passes[0]
-    shared = SharedGpuPairs.split(pairs, [None, None]).pass_at(L)
-    assert shared.second_order_pass.pairs.share == (0, 1)  # every pair, not a share of them
-    monkeypatch.setattr(gpu_engine, "FEW_POINTS", 10)
-    some = SharedGpuPairs.split(pairs, [None]).pass_at(L).second_order_pass
-    assert len(some.pairs.X) == 16
 
 
 def test_little_is_done_on_the_host_for_points_on_a_device(kernels, monkeypatch):

@@ -266,11 +266,6 @@ def test_j_never_rises_the_end_is_certified_and_the_history_tells_of_acceleratio
     )
 
 
-def test_the_paper_s_pace_has_no_descent():
-    plain = alternated("Ridge", accelerate=False)
-    assert {iteration.kind for iteration in plain.history} == {"M-step"}
-
-
 def test_j_has_the_penalties_in_it():
     pairs = random_pairs(0)
     plain = alternate(pairs, unlabeled_weight=0.3, sharpness=2.0)

@@ -54,12 +54,6 @@ def test_claim_has_its_verdict_on_iris(iris, number):
     assert (result.violation is None) == (EXPECTED[number] == "holds")
 
 
-def test_claim_whole_report_is_as_expected(iris):
-    assert iris.ok
-    assert [row["claim"] for row in iris.rows] == FAST
-    assert [claim.number for claim, _ in CLAIMS.values()] == list(CLAIMS) == list(EXPECTED)
-
-
 @pytest.mark.parametrize(("name", "n_points"), [("balance", 60), ("breast_cancer", 30)])
 @pytest.mark.slow
 def test_claim_verdicts_on_other_data(name, n_points):
