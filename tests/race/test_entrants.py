@@ -288,7 +288,7 @@ def test_a_folder_that_cannot_be_read_is_answered_in_words(tmp_path, content, wo
     assert words in " ".join(result.output.split())
 
 
-# The guide, and the race of all on 8 instances
+# The guide, and the race of all on 4 instances
 
 
 @pytest.mark.slow
@@ -316,12 +316,12 @@ def test_the_guide_runs_as_it_is_printed(tmp_path, repository, monkeypatch, tiny
 
 
 @pytest.mark.slow
-def test_every_entrant_is_judged_on_8_instances_and_liars_and_crashers_are_exposed(tmp_path):
-    """Asked for a tolerance that all of them know, and stopped early; every other instance."""
+def test_every_entrant_is_judged_on_4_instances_and_liars_and_crashers_are_exposed(tmp_path):
+    """Asked for a tolerance that all of them know, and stopped early; every fourth instance."""
     names = [name for name in FREE[:4] if not probes.what_is_missing(OTHERS[name])]
     names += ["MOREAU"] if find_spec("moreau") else []
-    instances = suite("small")[1::2]
-    assert len(instances) == 8
+    instances = suite("small")[1::4]
+    assert len(instances) == 4
     race = compare_solvers(
         instances,
         ["fista", *names, "L-BFGS-B", "trust-constr", told, crash],
@@ -340,7 +340,7 @@ def test_every_entrant_is_judged_on_8_instances_and_liars_and_crashers_are_expos
         right = [
             row["claims"] and row["true_gap"] <= 1e-3 for row in race.rows if row["solver"] == name
         ]
-        assert len(right) == (16 if name == "MOREAU" else 8)
-        assert sum(right) >= 3, name
+        assert len(right) == (8 if name == "MOREAU" else 4)
+        assert sum(right) >= 2, name
     liars = [row for row in race.rows if row["solver"] == "told"]
     assert all(row["claims"] and row["true_gap"] > row["tol"] for row in liars)

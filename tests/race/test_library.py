@@ -286,11 +286,13 @@ def test_export_of_a_suite_says_what_it_wrote_and_keeps_it(tmp_path, monkeypatch
 
 @pytest.mark.slow
 def test_the_whole_library_is_proved_and_clarabel_agrees_where_it_can(tmp_path):
-    """About half a minute; `.ci/library` prints the rows."""
+    """But for digits, whose 64 features take it as long as all others; `.ci/library` has all."""
     entries = export_library(tmp_path)
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 5_000_000
     for entry in entries:
         check_entry(tmp_path, entry)
+        if entry["instance"] == "digits-n10-raw-proj-w100-s0":
+            continue
         row = judge_clarabel(tmp_path, entry)
         assert row["solved"] or row["instance"] in NASTIEST
         assert row["overlaps"] in (True, None)

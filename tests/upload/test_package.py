@@ -21,11 +21,10 @@ FROM_SDIST = [
     "tests/commands/test_readme.py",
     "--deselect=tests/commands/test_readme.py::test_every_python_block_prints_what_stands_below_it",
     "tests/commands/test_gallery.py",
-    "tests/commands/test_exercises.py",
-    "tests/formulas/test_closed_forms.py",
+    "tests/commands/test_exercises.py::test_only_public_names_are_used",
     "tests/estimators/test_saving.py",
 ]
-"""Tests that read the files of README, guide, gallery, exercises and CI, and two that compute: ten
+"""Tests that read the files of README, guide, gallery, exercises and CI, and one that computes: five
 seconds of 200. `.ci/package` runs all fast tests from there."""
 
 USER_FILE = """
@@ -46,12 +45,6 @@ SERAPH(trace_weigth=0.5)
 @pytest.fixture(scope="module")
 def built(repository, tmp_path_factory):
     return build(repository, tmp_path_factory.mktemp("dist"))
-
-
-@pytest.fixture(scope="module")
-def python(built, tmp_path_factory):
-    """Of an environment with the wheel and what [all] brings."""
-    return install(built.wheel, tmp_path_factory.mktemp("environment"))
 
 
 @pytest.fixture(scope="module")
@@ -104,25 +97,6 @@ def test_the_description_has_no_link_or_picture_that_an_index_cannot_show(built,
     assert [path for path in named if not (built.unpacked / path).exists()] == []
 
 
-def test_the_wheel_alone_runs_the_demo(python, tmp_path):
-    where = run(python, "-c", "import seraph_cvx; print(seraph_cvx.__file__)", cwd=tmp_path)
-    assert Path(where.strip()).is_relative_to(python.parent.parent)
-    said = run(python.with_name("seraph-cvx"), "demo", cwd=tmp_path)
-    assert "Certificate of the last M-step" in said
-    assert (tmp_path / "seraph-cvx-demo.png").stat().st_size > 10_000
-
-
-def test_the_types_reach_a_users_file(python, repository, tmp_path):
-    """Strictly, and without a look into the large libraries: that halves the time."""
-    (tmp_path / "user.py").write_text(USER_FILE, encoding="utf-8")
-    settings = ("--config-file", repository / "pyproject.toml", "--python-executable", python)
-    said = run(sys.executable, "-m", "mypy", *settings, "user.py", cwd=tmp_path, fails=True)
-    assert 'Revealed type is "float"' in said.replace("builtins.", "")
-    assert "seraph_cvx.estimators.seraph.SERAPH" in said
-    (mistake,) = [line for line in said.splitlines() if ": error:" in line]
-    assert "trace_weigth" in mistake  # the only error is the one that was planted
-
-
 def test_a_part_of_the_fast_tests_passes_from_the_source_distribution(built):
     where = run(
         sys.executable, "-c", "import seraph_cvx; print(seraph_cvx.__file__)", cwd=built.unpacked
@@ -132,21 +106,48 @@ def test_a_part_of_the_fast_tests_passes_from_the_source_distribution(built):
     assert re.search(r"\d{3} passed", said), said
 
 
-RUN_PAGES = r"""
-import contextlib, io, pathlib, re, sys
-for page in map(pathlib.Path, sys.argv[1:]):
-    scope = {"__name__": "page"}
-    for code in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.S):
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(code, str(page), "exec"), scope)
-    print(page.name)
+FIND_IMPORTS = r"""
+import ast, importlib.util, pathlib, re, sys
+package, *pages = map(pathlib.Path, sys.argv[1:])
+texts = {path.name: path.read_text(encoding="utf-8") for path in pages}
+codes = [code for t in texts.values() for code in re.findall(r"```python\n(.*?)```", t, re.S)]
+codes += [path.read_text(encoding="utf-8") for path in package.rglob("*.py")]
+nodes = [node for code in codes for node in ast.walk(ast.parse(code))]
+names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and not node.level}
+roots = {name.partition(".")[0] for name in names} - set(sys.stdlib_module_names)
+print(*sorted(root for root in roots if importlib.util.find_spec(root) is None))
+scope = {"__name__": "page"}
+for code in re.findall(r"```python\n(.*?)```", texts["README.md"], re.S):
+    exec(compile(code, "README.md", "exec"), scope)
 """
+"""Prints what package and pages import, in functions too, and is not there; runs the README."""
+
+OTHERS = {"coptpy", "cupy", "torch", "triton"}
+"""What the package uses where it is there, and no extra brings."""
 
 
-def test_all_runs_every_block_of_readme_and_guide(python, repository, tmp_path):
-    """Where nothing is installed but the wheel and what its extra [all] brings."""
+def test_the_wheel_and_all_have_the_imports_of_package_and_guide_and_their_types_reach_a_user(
+    built, repository, tmp_path
+):
+    """In an environment with the wheel, what its extra [all] brings, and nothing else."""
+    environment = tmp_path / "environment"
+    environment.mkdir()
+    python = install(built.wheel, environment)
+    where = run(python, "-c", "import seraph_cvx; print(seraph_cvx.__file__)", cwd=tmp_path).strip()
+    assert Path(where).is_relative_to(environment)
+    said = run(python.with_name("seraph-cvx"), "demo", cwd=tmp_path)
+    assert "Certificate of the last M-step" in said
+    assert (tmp_path / "seraph-cvx-demo.png").stat().st_size > 10_000
+    pages = [repository / "README.md", *(repository / "examples" / "guide").glob("[!R]*.md")]
+    missing = run(python, "-c", FIND_IMPORTS, Path(where).parent, *pages, cwd=tmp_path)
+    assert set(missing.splitlines()[0].split()) <= OTHERS
     for name in ("pytest", "hypothesis", "playwright"):  # what the tests alone need is not there
         run(python, "-c", f"import {name}", cwd=tmp_path, fails=True)
-    pages = [repository / "README.md", *sorted((repository / "examples" / "guide").glob("*.md"))]
-    said = run(python, "-c", RUN_PAGES, *pages, cwd=tmp_path)
-    assert said.split() == [page.name for page in pages]
+    (tmp_path / "user.py").write_text(USER_FILE, encoding="utf-8")
+    settings = ("--config-file", repository / "pyproject.toml", "--python-executable", python)
+    said = run(sys.executable, "-m", "mypy", *settings, "user.py", cwd=tmp_path, fails=True)
+    assert 'Revealed type is "float"' in said.replace("builtins.", "")
+    assert "seraph_cvx.estimators.seraph.SERAPH" in said
+    (mistake,) = [line for line in said.splitlines() if ": error:" in line]
+    assert "trace_weigth" in mistake  # the only error is the one that was planted
