@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import threading
+from contextlib import redirect_stdout
 from importlib.util import find_spec
+from io import StringIO
 
 import numpy as np
 import pytest
@@ -220,18 +220,17 @@ def test_the_probe_itself_solves_its_tiny_problems():
     assert probes.probe(nothing) == ("returned, without a matrix", float("inf"))
 
 
-def run_page(page, folder, n_blocks=None):
-    """Run the code of a page as a script; what it printed."""
+def run_page(page, n_blocks=None):
+    """Run the code of a page; what it printed."""
     blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    (folder / "page.py").write_text("\n".join(blocks[:n_blocks]), encoding="utf-8")
-    script = [sys.executable, "page.py"]
-    done = subprocess.run(script, cwd=folder, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    code = compile("\n".join(blocks[:n_blocks]), "the page", "exec")
+    with redirect_stdout(StringIO()) as printed:
+        exec(code, {"__name__": "page"})
+    return printed.getvalue()
 
 
 @pytest.mark.slow
-def test_copt_is_refused_with_the_reason_where_it_is_installed(repository, tmp_path):
+def test_copt_is_refused_with_the_reason_where_it_is_installed(repository):
     pytest.importorskip("coptpy")
     word, error = probes.solve_both_cones("COPT")
     if error <= probes.LARGEST_GAP:
@@ -241,7 +240,7 @@ def test_copt_is_refused_with_the_reason_where_it_is_installed(repository, tmp_p
     with pytest.raises(ValueError, match="COPT through CVXPY is wrong on PSD and exponential"):
         entrants(["COPT"])
     page = repository / "examples/solver-comparison/copt-psd-exponential.md"
-    printed = run_page(page.read_text(encoding="utf-8"), tmp_path, 2)
+    printed = run_page(page.read_text(encoding="utf-8"), 2)
     assert "\nCOPT unbounded" in printed
     assert float(printed.split()[-1]) == pytest.approx(1.0, abs=1e-5)
 
@@ -292,9 +291,10 @@ def test_a_folder_that_cannot_be_read_is_answered_in_words(tmp_path, content, wo
 
 
 @pytest.mark.slow
-def test_the_guide_runs_as_it_is_printed(tmp_path, repository, monkeypatch, tiny):
+@pytest.mark.usefixtures("folder", "one_race_server")
+def test_the_guide_runs_as_it_is_printed(repository, tiny):
     page = (repository / "examples/guide/race-your-own.md").read_text(encoding="utf-8")
-    lines = run_page(page, tmp_path).splitlines()
+    lines = run_page(page).splitlines()
     solvers = ["fista", "L-BFGS-B", "gradient_steps", "gradient_steps(steps=50)"]
     assert [line.split()[0] for line in lines[:4]] == solvers
     assert all(line.split()[1] == "done" for line in lines[:4])
@@ -304,7 +304,6 @@ def test_the_guide_runs_as_it_is_printed(tmp_path, repository, monkeypatch, tiny
         "fista CLARABEL/primal CLARABEL/dual trust-constr/factor"
     ]
     (command,) = re.findall(r"```sh\nseraph-cvx (.*?)\n```", page)
-    monkeypatch.chdir(tmp_path)
     done = run(*command.split())
     assert done.exit_code == 0, done.output
     assert "L-BFGS-B/factor" in done.stdout
