@@ -238,14 +238,14 @@ def _():
     table = {
         (name, n): np.array([errors(name, n, seed) for seed in range(8)])
         for name in ("iris", "wine")
-        for n in (6, 12, 30)
+        for n in (6, 30)
     }
     return (table,)
 
 
 @app.cell(hide_code=True)
 def _():
-    n_labeled = mo.ui.slider(steps=[6, 12, 30], value=6)
+    n_labeled = mo.ui.slider(steps=[6, 30], value=6)
     return (n_labeled,)
 
 

@@ -24,8 +24,8 @@ FROM_SDIST = [
     "tests/commands/test_exercises.py::test_only_public_names_are_used",
     "tests/estimators/test_saving.py",
 ]
-"""Tests that read the files of README, guide, gallery, exercises and CI, and one that computes: five
-seconds of 200. `.ci/package` runs all fast tests from there."""
+"""Tests that read the files of README, guide, gallery, exercises and CI, and one that computes:
+five seconds of 200. `.ci/package` runs all fast tests from there."""
 
 USER_FILE = """
 import numpy as np
